@@ -1,0 +1,25 @@
+# How every target of the project is compiled: C++17, warnings, sanitizers, ccache.
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+find_program(DSAT_CCACHE ccache)
+if(DSAT_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${DSAT_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${DSAT_CCACHE})
+endif()
+
+if(DSAT_SANITIZE)
+  add_compile_options(-fsanitize=${DSAT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${DSAT_SANITIZE})
+endif()
+
+# Links into our own targets only, so that no user of the installed package inherits our warnings.
+add_library(dsat_warnings INTERFACE)
+target_compile_options(dsat_warnings INTERFACE -Wall -Wextra -Wpedantic $<$<BOOL:${DSAT_WERROR}>:-Werror>)

@@ -1,0 +1,42 @@
+// Finding and describing plugins. Loading one runs nothing of it but its [load] functions.
+#ifndef DSAT_HOST_PLUGINS_H_
+#define DSAT_HOST_PLUGINS_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "dsat/error.h"
+#include "dsat/host/status.h"
+
+namespace dsat::host {
+
+enum class PluginKind { searcher, profiler };
+
+struct PluginInfo {
+  std::filesystem::path file;
+  PluginKind kind = PluginKind::searcher;
+  std::string id, name, version, summary;
+  unsigned abi_major = 0, abi_minor = 0;
+  unsigned state_version = 0;
+  Json options;  // as in dsat_descriptor.options_json, checked
+};
+
+// Where bare names are looked up: $DSAT_PLUGIN_PATH, <folder of this program>/plugins, <libdir>/dsat/plugins.
+std::vector<std::filesystem::path> plugin_search_path();
+
+// A path (it has a slash) as it is; a bare name as lib<name>.so on the search path.
+Result<std::filesystem::path> find_plugin(const std::string& name_or_path);
+
+// All that a library offers. Not an ELF file, a missing or undefined symbol, a wrong ABI: Status::invalid.
+Result<std::vector<PluginInfo>> describe_plugin(const std::filesystem::path& file);
+
+// The one strategy of this kind in it; several: the one whose name is the file's (lib<name>.so) or an error naming all.
+Result<PluginInfo> find_strategy(const std::string& name_or_path, PluginKind kind);
+
+// Turns texts as typed into a value for every declared option: types, ranges and choices checked, defaults filled in.
+Result<Json> parse_plugin_options(const PluginInfo& plugin, const Json& texts_by_name);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_PLUGINS_H_

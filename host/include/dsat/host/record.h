@@ -1,0 +1,79 @@
+// A study as its journal tells it: what `dsat-host show` prints and what observers receive.
+//
+// Threading: plain values. Units: bytes, microseconds, samples a second, FLOP/s; times are RFC 3339 UTC with exactly
+// six fractional digits.
+#ifndef DSAT_HOST_RECORD_H_
+#define DSAT_HOST_RECORD_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/error.h"
+#include "dsat/host/status.h"
+
+namespace dsat::host {
+
+enum class Outcome { completed, out_of_memory, failed, timed_out, invalid_config, stopped, lost };
+enum class TrialKind { profile, search, repeat, baseline, duplicate };
+
+const char* to_string(Outcome outcome);
+const char* to_string(TrialKind kind);
+
+struct TrialRecord {
+  uint64_t id = 0;
+  std::optional<uint64_t> parent;
+  TrialKind kind = TrialKind::search;
+  std::optional<uint64_t> duplicate_of;
+  Json config;     // merged, without autotuning
+  Json overrides;  // what the strategy asked for
+  std::string note;
+  std::optional<Outcome> outcome;  // nullopt: waiting or running
+  std::string reason;              // one line
+  Json metrics;                    // canonical, or null
+  std::optional<uint64_t> peak_bytes;
+  std::vector<std::string> slots;  // ids of the devices it ran on
+  uint32_t attempt = 0;            // 0: never started
+  std::string submitted_at, started_at, ended_at;
+  bool started() const { return attempt > 0; }
+};
+
+// The object that `show --json` has in its `trials`.
+Json to_json(const TrialRecord& trial);
+
+// How a study stands; `status` of --json.
+enum class StudyStatus { running, completed, no_best, interrupted, failed };
+const char* to_string(StudyStatus status);
+
+struct BestRecord {
+  uint64_t trial = 0;
+  Json config;   // ready to train with: what best_ds_config.json holds
+  Json metrics;  // canonical; the mean over the trials of this configuration
+  double metric = 0;
+  std::string why;  // empty, or why it is not the luckiest single measurement
+};
+
+struct StudyRecord {
+  std::filesystem::path dir;
+  StudyStatus status = StudyStatus::running;
+  std::string reason;
+  Json study;    // settings and limits: {name, metric, direction, command, searcher, profiler, seed, ...}
+  Json profile;  // or null
+  std::optional<BestRecord> best;
+  std::vector<TrialRecord> trials;
+  std::map<Outcome, int> counts() const;
+  int started() const;  // counted against the trial limit
+};
+
+// `show DIR --json`.
+Json to_json(const StudyRecord& record);
+
+// Reads a run directory, live or ended, without changing it (it may lie on read-only media).
+Result<StudyRecord> read_study(const std::filesystem::path& dir);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RECORD_H_

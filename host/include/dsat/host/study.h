@@ -1,0 +1,123 @@
+// Running a study: options in, events and a result out.
+//
+// Purpose: the library behind dsat-host, for programs that embed the search. It never prints, never aborts, throws
+//   nothing, and leaves signals alone.
+// Threading: Study::run starts the study's control thread and waits for it; Observer is called on that thread, one
+//   call at a time. request_stop is legal from any thread, at any time, from a signal handler too.
+// Ownership: a Study owns its plugins, trials and journal; when run returns no trial process is left.
+#ifndef DSAT_HOST_STUDY_H_
+#define DSAT_HOST_STUDY_H_
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "dsat/host/record.h"
+#include "dsat/host/status.h"
+
+namespace dsat::host {
+
+struct StrategyChoice {
+  std::string plugin;             // a path, or a bare name
+  Json options = Json::object();  // {name: text as typed, or a JSON value}; unknown names are refused
+};
+
+enum class TrialCwd { keep, copy };
+
+struct StudyOptions {
+  std::vector<std::string> command;      // the user's training command
+  std::filesystem::path cwd;             // where it runs; empty: the current folder
+  std::vector<std::string> environment;  // "NAME=value"; empty: this process's own
+
+  StrategyChoice searcher;
+  StrategyChoice profiler{"profiler", Json::object()};
+  std::string metric = "FLOPS_per_gpu";  // or an alias
+  std::vector<int> zero_stages{1, 2, 3};
+  uint64_t seed = 42;
+  int start_profile_step = 3, end_profile_step = 5;
+
+  int max_trials = 50;
+  int max_concurrent_trials = 16;
+  std::optional<int> max_slots;        // of all running trials together
+  std::optional<int> slots;            // nullopt: found, see docs/trial.md
+  std::optional<int> slots_per_trial;  // nullopt: the command's own flag, else all
+  std::optional<uint64_t> device_memory_bytes;
+  std::optional<std::filesystem::path> ds_config;
+  std::optional<std::filesystem::path> space_file;
+  std::optional<int64_t> global_batch, max_train_batch_size, max_micro_batch;
+  int64_t min_micro_batch = 1;
+  int profile_trials = 3;
+  std::vector<std::pair<std::string, std::string>> arg_mappings;  // config key -> flag of the command
+
+  std::filesystem::path output_dir;  // empty: dsat-results/<name>
+  std::chrono::milliseconds trial_timeout{std::chrono::minutes(30)};
+  std::chrono::milliseconds no_progress_timeout{std::chrono::minutes(10)};
+  std::optional<std::chrono::milliseconds> time_budget;
+  TrialCwd trial_cwd = TrialCwd::keep;
+
+  std::filesystem::path launcher;  // dsat-launch; empty: beside this program, else <libexecdir>/dsat
+};
+
+// What may change when a study is taken up again.
+struct ResumeOptions {
+  std::optional<int> max_trials, max_concurrent_trials;
+  std::optional<std::chrono::milliseconds> time_budget;
+  std::vector<std::string> environment;  // empty: this process's own
+  std::filesystem::path launcher;
+};
+
+// Receives what happens, in order. Every method may be left alone.
+class Observer {
+ public:
+  enum class Severity { debug, info, warning, error };
+  virtual ~Observer() = default;
+  virtual void on_log(Severity, std::string_view /*message*/) {}
+  virtual void on_trial_submitted(const TrialRecord&) {}
+  virtual void on_trial_started(const TrialRecord&) {}
+  virtual void on_trial_ended(const TrialRecord&) {}
+  virtual void on_profile(const Json& /*profile*/) {}
+  virtual void on_best(const BestRecord&) {}
+};
+
+struct StudyResult {
+  StudyStatus status = StudyStatus::failed;
+  std::string reason;  // one line
+  std::optional<BestRecord> best;
+  std::map<Outcome, int> counts;
+  std::filesystem::path dir;
+};
+
+class Study {
+ public:
+  // Checks everything that can be checked without running a trial; on an error nothing was run and nothing written.
+  static Result<std::unique_ptr<Study>> create(StudyOptions options);
+  // Takes up the study in `dir`. One that another host works on is Status::invalid.
+  static Result<std::unique_ptr<Study>> resume(const std::filesystem::path& dir, ResumeOptions options);
+  ~Study();
+
+  // Runs to the end; once.
+  StudyResult run(Observer& observer);
+
+  // First call: stop the trials, save, return with `interrupted`; second: the same without grace. [any-thread]
+  void request_stop() noexcept;
+
+  const std::filesystem::path& dir() const;
+  // The settings as resolved: slots, data-parallel size, stages, plugins; `study` of `show --json`.
+  const Json& settings() const;
+
+  class Impl;
+
+ private:
+  explicit Study(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_H_

@@ -1,0 +1,51 @@
+// DeepSpeed's batch-size rule: train_batch_size = micro batch x accumulation x data-parallel size.
+// Errors: dsat::Error, naming the keys and the numbers.
+#ifndef DSAT_CONFIG_BATCH_H_
+#define DSAT_CONFIG_BATCH_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "dsat/error.h"
+
+namespace dsat::config {
+
+inline constexpr const char* kMicroBatchKey = "train_micro_batch_size_per_gpu";
+inline constexpr const char* kAccumulationKey = "gradient_accumulation_steps";
+inline constexpr const char* kTrainBatchKey = "train_batch_size";
+
+struct BatchSizes {
+  int64_t micro_batch = 1;   // samples per device and micro step
+  int64_t accumulation = 1;  // micro steps per optimizer step
+  int64_t train_batch = 1;   // samples per optimizer step, all devices
+};
+
+// What a configuration says: absent and "auto" are nullopt. Anything but a positive integer is an Error.
+struct GivenBatchSizes {
+  std::optional<int64_t> micro_batch;
+  std::optional<int64_t> accumulation;
+  std::optional<int64_t> train_batch;
+};
+GivenBatchSizes read_batch_sizes(const Json& config);
+
+// Refuses a triple (or a pair with no integer solution) that no data-parallel size `dp_size` satisfies.
+void check_batch_sizes(const GivenBatchSizes& given, int64_t dp_size);
+
+// Completes them as DeepSpeed does; where nothing is given the micro batch is 1. Accumulation keeps the given value
+// ("auto" and absent: 1) unless only train_batch and micro_batch are given, which then decide it.
+BatchSizes complete_batch_sizes(const GivenBatchSizes& given, int64_t dp_size);
+
+// A trial's triple. Accumulation as the configuration has it and train_batch follows; with `global_batch` the product
+// is fixed and accumulation follows: an Error when global_batch is not a multiple of micro_batch x dp_size.
+BatchSizes trial_batch_sizes(int64_t micro_batch, int64_t accumulation, int64_t dp_size,
+                             std::optional<int64_t> global_batch);
+
+// Writes all three keys.
+void write_batch_sizes(Json& config, const BatchSizes& sizes);
+
+// slots / (tensor-parallel size x pipeline stages); an Error when that is not whole.
+int64_t data_parallel_size(int64_t slots, const Json& config);
+
+}  // namespace dsat::config
+
+#endif  // DSAT_CONFIG_BATCH_H_

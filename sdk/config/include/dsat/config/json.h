@@ -1,0 +1,40 @@
+// DeepSpeed configurations as JSON: loading, dotted keys, leaf-by-leaf overwriting, identity.
+//
+// Threading: pure functions. Errors: dsat::Error (code DSAT_INVALID_ARGUMENT), one line: what, where, what to do.
+#ifndef DSAT_CONFIG_JSON_H_
+#define DSAT_CONFIG_JSON_H_
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "dsat/error.h"
+
+namespace dsat::config {
+
+// Parses JSON. Comments are allowed; duplicate keys are refused with their path, NaN and Infinity by name, depth
+// beyond 100 as such. `source` stands in messages: "ds_config.json:3:14: ...".
+Json parse(std::string_view text, const std::string& source);
+
+// Reads and parses a file; a missing or unreadable one is an Error that names it.
+Json load_file(const std::filesystem::path& file);
+
+// The value at a dotted key ("zero_optimization.stage"), or nullptr. No key of DeepSpeed's holds a dot.
+const Json* find(const Json& config, std::string_view key);
+
+// Sets the value at a dotted key, making objects on the way. A scalar on the way is an Error.
+void set(Json& config, std::string_view key, Json value);
+
+// Removes the value at a dotted key if it is there; objects on the way stay.
+void erase(Json& config, std::string_view key);
+
+// Copies every leaf of `source` over `base`: objects merge, everything else (lists too) is replaced whole.
+void overwrite(Json& base, const Json& source);
+
+// What identifies a trial: without `autotuning`, keys sorted, 5e8 and 500000000 the same. Two configurations are one
+// if and only if these strings are equal.
+std::string identity(const Json& config);
+
+}  // namespace dsat::config
+
+#endif  // DSAT_CONFIG_JSON_H_

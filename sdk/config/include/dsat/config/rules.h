@@ -1,0 +1,42 @@
+// What DeepSpeed accepts: keys, types and combinations.
+#ifndef DSAT_CONFIG_RULES_H_
+#define DSAT_CONFIG_RULES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/error.h"
+
+namespace dsat::config {
+
+// zero_optimization.stage; absent = 0. An Error for anything but 0 to 3 ("auto" = 0).
+int zero_stage(const Json& config);
+
+struct RuleOptions {
+  int64_t min_micro_batch = 1;
+  std::optional<int64_t> max_micro_batch;
+  bool offload_optimizer_at_stage_1 = false;  // a newer DeepSpeed allows it
+};
+
+// The first validity rule that a merged configuration breaks, in one line that names rule and keys; nullopt: valid.
+// Pipeline parallelism only with ZeRO 0 or 1; parameter offload only with ZeRO 3; optimizer offload
+// (offload_optimizer.device other than none, or the older cpu_offload: true) only with ZeRO 2 or 3; micro batch within
+// bounds; bucket sizes positive; fp16 and bf16 not both.
+std::optional<std::string> broken_rule(const Json& config, const RuleOptions& options = {});
+
+// Why the user's own keys forbid a stage, as broken_rule says it; nullopt: allowed.
+std::optional<std::string> forbids_stage(const Json& config, int stage, const RuleOptions& options = {});
+
+// A key that DeepSpeed does not know, at any depth that DeepSpeed itself interprets.
+struct UnknownKey {
+  std::string key;           // dotted
+  std::string suggestion;    // the known key that it is a misspelling of, dotted; empty: nothing is near
+  bool stray_space = false;  // known once white space around it is dropped
+};
+std::vector<UnknownKey> unknown_keys(const Json& config);
+
+}  // namespace dsat::config
+
+#endif  // DSAT_CONFIG_RULES_H_

@@ -1,0 +1,68 @@
+// The tuning space: which keys may take which values, by ZeRO stage.
+//
+// Made of Determined's default space, of lists in the user's own configuration (a list where DeepSpeed wants a scalar
+// is an axis) and of a space file. Errors: dsat::Error.
+#ifndef DSAT_CONFIG_SPACE_H_
+#define DSAT_CONFIG_SPACE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/config/rules.h"
+#include "dsat/error.h"
+
+namespace dsat::config {
+
+struct Axis {
+  std::string key;           // dotted
+  std::vector<Json> values;  // at least one, no two alike
+};
+
+struct StageSpace {
+  int stage = 0;
+  std::vector<Axis> axes;  // all but stage and micro batch; in a fixed order
+};
+
+struct Space {
+  int64_t min_micro_batch = 1;
+  std::optional<int64_t> max_micro_batch;
+  // With --global-batch N: N / data-parallel size; then only divisors of it are legal micro batches.
+  std::optional<int64_t> micro_batch_divides;
+  std::vector<StageSpace> stages;  // ascending
+  const StageSpace* stage(int stage) const;
+  bool allows_micro_batch(int64_t micro_batch) const;
+};
+
+struct SpaceRequest {
+  std::vector<int> stages;  // wanted
+  Json user_config;         // with lists as axes
+  Json space_file;          // null, or {"zero_optimization.stage3_prefetch_bucket_size": [..], ...}: a key's values,
+                            // or {"stages": [3], "values": [..]} for some stages only
+  RuleOptions rules;
+  std::optional<int64_t> global_batch;
+  int64_t dp_size = 1;
+};
+
+struct SpaceResult {
+  Space space;
+  Json base_config;                  // user_config with each axis replaced by its first value
+  std::vector<std::string> notices;  // stages that the user's keys forbid, and why
+};
+
+// The space of a study. An empty rest (no stage left, no micro batch left) is an Error that names rule and keys.
+// A key that the user's configuration fixes to a scalar is still an axis of the default space: it is tuned; a list or a
+// space-file entry replaces the default axis of that key.
+SpaceResult build_space(const SpaceRequest& request);
+
+Json to_json(const Space& space);
+Space space_from_json(const Json& json);
+
+// Overrides for one point: {"zero_optimization": {"stage": s, ...}, "train_micro_batch_size_per_gpu": m};
+// choice[i] is an index into stage.axes[i].values.
+Json overrides(const StageSpace& stage, const std::vector<size_t>& choice, int64_t micro_batch);
+
+}  // namespace dsat::config
+
+#endif  // DSAT_CONFIG_SPACE_H_

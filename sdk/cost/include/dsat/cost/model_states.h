@@ -1,0 +1,38 @@
+// Memory of parameters, gradients and optimizer states, by ZeRO stage.
+//
+// Source: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", section 3:
+// mixed-precision Adam keeps 2P + 2P + 12P bytes; stage 1 divides the 12P by N, stage 2 also the gradients, stage 3
+// all.
+#ifndef DSAT_COST_MODEL_STATES_H_
+#define DSAT_COST_MODEL_STATES_H_
+
+#include "dsat/cost/setup.h"
+
+namespace dsat::cost {
+
+struct ModelSize {
+  double num_params = 0;            // of the whole model, all ranks
+  double trainable_num_params = 0;  // frozen ones cost no gradient and no optimizer state
+  double largest_layer_params = 0;  // 0 = unknown: what stage 3 gathers at a time
+};
+
+// Bytes per device that stay for the whole training.
+double model_state_bytes(const ModelSize& size, const Setup& setup);
+
+// Bytes per device of reduce, allgather and prefetch buffers at their largest.
+double buffer_bytes(const ModelSize& size, const Setup& setup);
+
+// Transformer activations per sample in 16 bit: layers x s h (34 + 5 a s / h) bytes; without the second term with
+// FlashAttention; selective checkpointing also drops it; 2 s h per layer with full checkpointing. Doubled in fp32.
+// Source: Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", equation 2.
+enum class Checkpointing { none, selective, full };
+struct TransformerShape {
+  double layers = 0, hidden = 0, heads = 0, sequence = 0;
+  bool flash_attention = false;
+  Checkpointing checkpointing = Checkpointing::none;
+};
+double transformer_activation_bytes_per_sample(const TransformerShape& shape, Precision precision);
+
+}  // namespace dsat::cost
+
+#endif  // DSAT_COST_MODEL_STATES_H_

@@ -1,0 +1,38 @@
+// What of one trial decides its memory: read from a merged configuration.
+#ifndef DSAT_COST_SETUP_H_
+#define DSAT_COST_SETUP_H_
+
+#include <cstdint>
+
+#include "dsat/error.h"
+
+namespace dsat::cost {
+
+enum class Precision { fp32, fp16, bf16 };
+enum class Optimizer { adam, sgd, sgd_momentum };
+enum class Device { accelerator, host };  // where a state lives: host = offloaded (cpu or nvme)
+
+struct Setup {
+  int stage = 0;  // ZeRO
+  Precision precision = Precision::fp32;
+  Precision accumulation_dtype = Precision::fp32;  // data_types.grad_accum_dtype; default: the precision
+  Optimizer optimizer = Optimizer::adam;
+  Device optimizer_device = Device::accelerator;
+  Device parameter_device = Device::accelerator;
+  int64_t data_parallel_size = 1;
+  int64_t tensor_parallel_size = 1;
+  int64_t pipeline_stages = 1;
+  bool activation_checkpointing = false;
+  double reduce_bucket_elements = 5e8;  // DeepSpeed's defaults
+  double allgather_bucket_elements = 5e8;
+  double prefetch_bucket_elements = 5e7;
+  bool overlap_comm = false;
+  int64_t micro_batch = 1;
+};
+
+// Reads a merged configuration; absent keys take DeepSpeed's defaults. Throws dsat::Error on a wrong type.
+Setup setup_from_config(const Json& config, int64_t data_parallel_size);
+
+}  // namespace dsat::cost
+
+#endif  // DSAT_COST_SETUP_H_

@@ -1,0 +1,170 @@
+// DSAT_PLUGIN(A, B, ...): makes the enclosing library a dsat plugin that offers these searchers and profilers.
+// Included by dsat/searcher.h. The trampolines catch everything: what a class throws becomes an error with a message.
+#ifndef DSAT_PLUGIN_H_
+#define DSAT_PLUGIN_H_
+
+#include <array>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "dsat/searcher.h"
+
+namespace dsat {
+namespace detail {
+
+// Runs `body`; an exception becomes a status, with its message left at the host.
+template <class Body>
+dsat_status guarded(const dsat_host* host, Body&& body) noexcept {
+  dsat_status code = DSAT_INTERNAL;
+  const char* message = "unknown exception (not derived from std::exception)";
+  try {
+    body();
+    return DSAT_OK;
+  } catch (const Error& e) {
+    if (e.code() != DSAT_OK) code = e.code();
+    host->set_error(host, str(e.what()));
+    return code;
+  } catch (const std::exception& e) {
+    host->set_error(host, str(e.what()));
+    return code;
+  } catch (...) {
+    host->set_error(host, str(message));
+    return code;
+  }
+}
+
+template <class T, class = void>
+struct SavesState : std::false_type {};
+template <class T>
+struct SavesState<T, std::void_t<decltype(&T::save), decltype(&T::restore)>> : std::true_type {};
+
+// One instance at work: the C vtable, and behind it the author's object.
+template <class T>
+class Instance {
+ public:
+  Instance(const dsat_host* host, Json options) : host_(host), object_(Host(host), Options(std::move(options))) {
+    vtable_.struct_size = sizeof(dsat_strategy);
+    vtable_.reserved = 0;
+    vtable_.plugin_data = this;
+    vtable_.start = [](dsat_strategy* s, const dsat_study* study) noexcept {
+      return call(s, [&](T& object) { object.start(Study::from(*study)); });
+    };
+    vtable_.on_result = [](dsat_strategy* s, const dsat_result* result) noexcept {
+      return call(s, [&](T& object) { object.on_result(Result(*result)); });
+    };
+    vtable_.on_trial_exited = [](dsat_strategy* s, const dsat_exit* exit) noexcept {
+      return call(s, [&](T& object) { object.on_trial_exited(Exit(*exit)); });
+    };
+    vtable_.restore = nullptr;
+    vtable_.save = nullptr;
+    if constexpr (SavesState<T>::value) {
+      vtable_.restore = [](dsat_strategy* s, const dsat_study* study, dsat_str state) noexcept {
+        return call(s, [&](T& object) { object.restore(Study::from(*study), view(state)); });
+      };
+      vtable_.save = [](dsat_strategy* s, const dsat_sink* sink) noexcept {
+        return call(s, [&](T& object) {
+          const std::string state = object.save();
+          const dsat_status status = sink->write(sink, state.data(), state.size());
+          if (status != DSAT_OK) throw Error(status, "the host could not store the state");
+        });
+      };
+    }
+    vtable_.destroy = [](dsat_strategy* s) noexcept { delete static_cast<Instance*>(s->plugin_data); };
+  }
+  dsat_strategy* vtable() { return &vtable_; }
+
+ private:
+  template <class Body>
+  static dsat_status call(dsat_strategy* s, Body&& body) noexcept {
+    Instance* self = static_cast<Instance*>(s->plugin_data);
+    return guarded(self->host_, [&] { body(self->object_); });
+  }
+
+  dsat_strategy vtable_{};
+  const dsat_host* host_;
+  T object_;
+};
+
+// T's descriptor, kept for the life of the library.
+template <class T>
+const dsat_descriptor* descriptor() noexcept {
+  struct Storage {
+    Descriptor text = T::descriptor();
+    std::string options_json;
+    dsat_descriptor raw{};
+    Storage() {
+      Json options = Json::array();
+      for (const OptionSpec& option : text.options) options.push_back(option.json());
+      options_json = options.dump();
+      raw = {sizeof(dsat_descriptor), text.state_version,   text.id.c_str(),     text.name.c_str(),
+             text.version.c_str(),    text.summary.c_str(), options_json.c_str()};
+    }
+  };
+  static const Storage storage;
+  return &storage.raw;
+}
+
+template <class T>
+dsat_status create(const dsat_host* host, dsat_str options_json, dsat_strategy** out) noexcept {
+  return guarded(host, [&] { *out = (new Instance<T>(host, Json::parse(view(options_json))))->vtable(); });
+}
+
+// The factory of those Ts whose kind is FactoryId's: a table built once, on first use.
+template <class... Ts>
+class Factories {
+ public:
+  static const void* get(const char* factory_id) noexcept {
+    if (std::strcmp(factory_id, DSAT_SEARCHER_FACTORY) == 0) return of<0>(DSAT_SEARCHER_FACTORY);
+    if (std::strcmp(factory_id, DSAT_PROFILER_FACTORY) == 0) return of<1>(DSAT_PROFILER_FACTORY);
+    return nullptr;
+  }
+
+ private:
+  struct Entry {
+    const dsat_descriptor* descriptor;
+    dsat_status (*create)(const dsat_host*, dsat_str, dsat_strategy**) noexcept;
+  };
+  template <int Kind>
+  struct Table {
+    std::vector<Entry> entries;
+    dsat_factory factory{};
+  };
+
+  template <int Kind>
+  static Table<Kind>& table() {
+    static Table<Kind> instance;
+    return instance;
+  }
+
+  template <int Kind>
+  static const dsat_factory* of(const char* kind) noexcept {
+    Table<Kind>& t = table<Kind>();
+    if (t.entries.empty()) {
+      ((std::strcmp(Ts::kFactoryId, kind) == 0 ? t.entries.push_back({descriptor<Ts>(), &create<Ts>}) : void()), ...);
+      t.factory = {
+          sizeof(dsat_factory), static_cast<uint32_t>(t.entries.size()),
+          [](uint32_t index) noexcept { return table<Kind>().entries[index].descriptor; },
+          [](const char* id, const dsat_host* host, dsat_str options, dsat_strategy** out) noexcept -> dsat_status {
+            for (const Entry& entry : table<Kind>().entries) {
+              if (std::strcmp(entry.descriptor->id, id) == 0) return entry.create(host, options, out);
+            }
+            host->set_error(host, str(std::string("no strategy '") + id + "' in this plugin"));
+            return DSAT_NOT_FOUND;
+          }};
+    }
+    return t.entries.empty() ? nullptr : &t.factory;
+  }
+};
+
+}  // namespace detail
+}  // namespace dsat
+
+#define DSAT_PLUGIN(...)                                                     \
+  extern "C" DSAT_EXPORT const dsat_plugin_entry dsat_plugin_entry_v1 = {    \
+      DSAT_MAGIC, sizeof(dsat_plugin_entry), DSAT_ABI_MAJOR, DSAT_ABI_MINOR, \
+      [](const char* factory_id) noexcept { return ::dsat::detail::Factories<__VA_ARGS__>::get(factory_id); }}
+
+#endif  // DSAT_PLUGIN_H_

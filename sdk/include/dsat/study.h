@@ -1,0 +1,89 @@
+// All that a strategy may know of its study: dsat_study.study_json, typed. Field by field: docs/study.md.
+#ifndef DSAT_STUDY_H_
+#define DSAT_STUDY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/error.h"
+
+namespace dsat {
+
+struct Limits {
+  int64_t max_trials = 0;
+  int64_t max_concurrent_trials = 0;  // that can really run at once: slots are counted in
+  int64_t slots = 0;
+  int64_t slots_per_trial = 0;
+  int64_t data_parallel_size = 0;
+  int64_t profile_trials = 3;  // that a profiler may spend, the model-information trial included
+};
+
+struct Study {
+  uint64_t seed = 0;
+  std::string metric;  // canonical name
+  bool maximise = true;
+  std::vector<int> zero_stages;  // those that the study may use, ascending
+  Json base_config;              // the user's configuration; axes replaced by their first value
+  Json space;                    // dsat::config::Space, as JSON
+  Limits limits;
+  std::optional<uint64_t> device_memory_bytes;
+  Json profile;       // null for a profiler; else what it handed over (docs/profile.md)
+  Json observations;  // array: trials that ended before this strategy started:
+                      // {trial, config, outcome, metrics | null, peak_bytes | null}
+
+  static Study from(const dsat_study& raw) {
+    Study study = parse(detail::view(raw.study_json));
+    study.seed = raw.seed;
+    return study;
+  }
+
+  static Study parse(std::string_view text) {
+    const Json json = Json::parse(text);
+    Study study;
+    study.metric = json.at("metric").get<std::string>();
+    study.maximise = json.at("direction").get<std::string>() == "maximize";
+    study.zero_stages = json.at("zero_stages").get<std::vector<int>>();
+    study.base_config = json.at("base_config");
+    study.space = json.at("space");
+    const Json& limits = json.at("limits");
+    study.limits.max_trials = limits.at("max_trials").get<int64_t>();
+    study.limits.max_concurrent_trials = limits.at("max_concurrent_trials").get<int64_t>();
+    study.limits.slots = limits.at("slots").get<int64_t>();
+    study.limits.slots_per_trial = limits.at("slots_per_trial").get<int64_t>();
+    study.limits.data_parallel_size = limits.at("data_parallel_size").get<int64_t>();
+    study.limits.profile_trials = limits.value("profile_trials", int64_t{3});
+    if (json.contains("device_memory_bytes") && !json["device_memory_bytes"].is_null()) {
+      study.device_memory_bytes = json["device_memory_bytes"].get<uint64_t>();
+    }
+    study.profile = json.value("profile", Json());
+    study.observations = json.value("observations", Json::array());
+    return study;
+  }
+
+  // The inverse of parse; the seed travels beside it.
+  Json to_json() const {
+    Json json{{"metric", metric},
+              {"direction", maximise ? "maximize" : "minimize"},
+              {"zero_stages", zero_stages},
+              {"base_config", base_config},
+              {"space", space},
+              {"limits",
+               {{"max_trials", limits.max_trials},
+                {"max_concurrent_trials", limits.max_concurrent_trials},
+                {"slots", limits.slots},
+                {"slots_per_trial", limits.slots_per_trial},
+                {"data_parallel_size", limits.data_parallel_size},
+                {"profile_trials", limits.profile_trials}}},
+              {"device_memory_bytes", nullptr},
+              {"profile", profile},
+              {"observations", observations}};
+    if (device_memory_bytes) json["device_memory_bytes"] = *device_memory_bytes;
+    return json;
+  }
+};
+
+}  // namespace dsat
+
+#endif  // DSAT_STUDY_H_
