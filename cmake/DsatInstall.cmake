@@ -1,0 +1,64 @@
+# What `cmake --install` leaves behind: programs, plugins, headers, libraries and the package that find_package(dsat)
+# finds. Parts that were not built (the trainer, say) are simply not there.
+include(CMakePackageConfigHelpers)
+set(DSAT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/dsat)
+set(DSAT_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR}/dsat/plugins)
+
+# The libraries, exported as dsat::abi, dsat::sdk, dsat::config, dsat::cost and dsat::host.
+foreach(part abi sdk config cost host)
+  if(TARGET dsat::${part})
+    get_target_property(target dsat::${part} ALIASED_TARGET)
+    set_target_properties(${target} PROPERTIES EXPORT_NAME ${part})
+    install(TARGETS ${target} EXPORT dsat ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
+endforeach()
+install(EXPORT dsat NAMESPACE dsat:: FILE dsatTargets.cmake DESTINATION ${DSAT_PACKAGE_DIR})
+
+foreach(part sdk sdk/config sdk/cost host)
+  if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${part}/include/dsat)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${part}/include/dsat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+            FILES_MATCHING PATTERN "*.h")
+  endif()
+endforeach()
+
+foreach(plugin asha binary random profiler)
+  if(TARGET ${plugin})
+    install(TARGETS ${plugin} LIBRARY DESTINATION ${DSAT_PLUGIN_DIR})
+  endif()
+endforeach()
+
+foreach(program dsat-host dsat-trial)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
+if(TARGET dsat-launch)
+  install(TARGETS dsat-launch RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat)
+endif()
+
+# A static library's private dependencies are its user's to link: the package looks up those that dsat::host has.
+set(DSAT_HOST_DEPENDENCIES "")
+if(TARGET dsat::host)
+  get_target_property(host_libraries dsat::host LINK_LIBRARIES)
+  foreach(pair "Threads::Threads|Threads" "SQLite::SQLite3|SQLite3" "spdlog::spdlog|spdlog" "fmt::fmt|fmt"
+               "Boost::|Boost COMPONENTS filesystem" "yaml-cpp|yaml-cpp")
+    string(REPLACE "|" ";" pair ${pair})
+    list(GET pair 0 library)
+    list(GET pair 1 package)
+    if("${host_libraries}" MATCHES "${library}")
+      string(APPEND DSAT_HOST_DEPENDENCIES "  find_dependency(${package})\n")
+    endif()
+  endforeach()
+endif()
+
+configure_package_config_file(
+  ${CMAKE_CURRENT_LIST_DIR}/dsatConfig.cmake.in ${PROJECT_BINARY_DIR}/package/dsatConfig.cmake
+  INSTALL_DESTINATION ${DSAT_PACKAGE_DIR} PATH_VARS DSAT_PLUGIN_DIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/dsatConfigVersion.cmake
+  COMPATIBILITY SameMajorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/package/dsatConfig.cmake
+  ${PROJECT_BINARY_DIR}/package/dsatConfigVersion.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/DsatAddPlugin.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/dsat_plugin.map
+  DESTINATION ${DSAT_PACKAGE_DIR})
