@@ -1,0 +1,86 @@
+// The study's journal: DIR/dsat.db, SQLite. Its schema is documented in docs/journal.md.
+//
+// Purpose: everything that must survive the plug being pulled. A turn of the study is one transaction: begin, any
+// number
+//   of put_ and append_ calls, commit; only then does the study act on it.
+// Threading: control thread. Errors: put_ and append_ remember the first failure and commit returns it, so that a turn
+// is
+//   written whole or not at all.
+#ifndef DSAT_HOST_JOURNAL_H_
+#define DSAT_HOST_JOURNAL_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/host/status.h"
+#include "strategy.h"
+#include "trial.h"
+
+struct sqlite3;
+
+namespace dsat::host {
+
+inline constexpr int kJournalSchema = 1;
+
+// What happened to a strategy, and what it asked for in answer.
+struct JournalEvent {
+  uint64_t seq = 0;
+  Phase phase = Phase::searcher;
+  StrategyEvent event;
+  std::string ops_text;  // as written: compared byte for byte on replay
+  std::vector<Op> ops;
+};
+
+struct SavedState {
+  uint64_t seq = 0;  // of the last event that it contains
+  std::string state;
+};
+
+class Journal {
+ public:
+  enum class Mode { create, open, read_only };
+  static Result<std::unique_ptr<Journal>> open(const std::filesystem::path& dir, Mode mode);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  void begin();
+  Status commit();
+
+  void put_meta(const std::string& key, const Json& value);
+  void put_trial(const Trial& trial);
+  void remove_trials_from(uint64_t id);
+  uint64_t append_event(Phase phase, const StrategyEvent& event, const std::vector<Op>& ops);
+  void remove_events_from(uint64_t seq);
+  void put_state(Phase phase, uint64_t seq, const std::string& state);
+
+  std::optional<Json> meta(const std::string& key);
+  Result<std::vector<Trial>> trials();
+  Result<std::vector<JournalEvent>> events();
+  // The latest state that contains no event after `last_seq`.
+  std::optional<SavedState> state(Phase phase, uint64_t last_seq);
+
+  // Folds the write-ahead log into the one file, which read-only media can then serve.
+  Status checkpoint();
+
+ private:
+  class Statement;
+  Journal() = default;
+  Status prepare_schema(Mode mode);
+  void execute(const std::string& sql);
+  void fail(const std::string& doing);
+
+  std::filesystem::path file_;
+  sqlite3* db_ = nullptr;
+  Status error_;  // the first since begin
+  uint64_t next_seq_ = 0;
+  bool in_turn_ = false;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_JOURNAL_H_
