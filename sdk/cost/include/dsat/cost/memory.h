@@ -3,14 +3,20 @@
 // A pure function: the same profile inputs and observations give the same answer; nobody passes a model around, only
 // observations. The host's printed estimate, the profiler and the searchers all call it.
 //
-//   peak(setup, m) = model states(setup) + buffers(setup) + fixed + activation x m        [bytes per device]
+//   peak(setup, m) = model states(setup) + scale x buffers(setup) + fixed + offset(stage) + activation x m
 //
-// `fixed` (framework overhead, fragmentation, workspace) and `activation` (bytes per sample of the micro batch) are
-// fitted by weighted least squares; an out-of-memory trial is a one-sided observation: the peak was above the device
-// memory. With too little known a prior takes over, and the interval says so.
+// in bytes per device. `fixed` (framework overhead, fragmentation, workspace) and `activation` (bytes per sample of the
+// micro batch) are fitted by weighted least squares, and so are two small corrections whose priors are narrow: `scale`
+// (1 when buffers are as documented) and one offset a stage (0 when model states are). An out-of-memory trial is a
+// one-sided observation: the peak was above the device memory. With too little known a prior takes over, and the
+// interval says so. Method and figures: docs/cost-model.md.
+//
+// Threading: pure functions. Errors: dsat::Error on numbers that cannot be (NaN, negative, more trained parameters than
+// there are).
 #ifndef DSAT_COST_MEMORY_H_
 #define DSAT_COST_MEMORY_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -30,6 +36,8 @@ struct Inputs {
   ModelSize size;
   std::optional<double> activation_bytes_at_micro_batch_1;  // after minus before one forward, as DeepSpeed measures
   std::optional<double> device_memory_bytes;
+  // What an earlier fit (a profile) already found; takes the place of the measured forward.
+  std::optional<Interval> activation_bytes_per_sample;
 };
 
 // One ended trial: it fitted (with its peak, if the trial told it) or ran out of memory.
@@ -39,14 +47,20 @@ struct Observation {
   std::optional<double> peak_bytes;
 };
 
-// The fit. Cheap to make (microseconds for tens of observations), cheap to copy.
+// The fit: what is believed of the unknowns, as a normal distribution. Cheap to make (microseconds for tens of
+// observations), cheap to copy.
 struct MemoryFit {
+  // fixed, activation, buffer scale, offsets of the stages 0 to 3; bytes but for the scale.
+  static constexpr int kTerms = 7;
+
   Inputs inputs;
   std::vector<Observation> observations;
   double fixed_bytes = 0;
   double activation_bytes_per_sample = 0;
-  // Covariance of (fixed, activation) and the residual's variance, bytes^2.
-  double var_fixed = 0, var_activation = 0, cov = 0, var_residual = 0;
+  double buffer_scale = 1;
+  std::array<double, 4> stage_offset_bytes{};
+  std::array<double, kTerms * kTerms> covariance{};  // of the above, in their order; row-major
+  double relative_noise = 0;                         // standard deviation of a peak about the line, as a share of it
 };
 MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& observations);
 
@@ -56,16 +70,21 @@ Interval activation_bytes_per_sample(const MemoryFit& fit);
 // Peak bytes per device of a trial with this setup.
 Interval predict_peak(const MemoryFit& fit, const Setup& setup);
 
-// 0 to 1; 1 when the device's memory is unknown and no larger trial ran out of memory. A trial at least as large (same
-// setup, micro batch no smaller) that fitted, or at most as large that did not, decides it.
+// 0 to 1. A trial at least as large (same setup, micro batch no smaller) that fitted, or at most as large that did not,
+// decides it; where both exist, the one that fitted. When the device's memory is unknown, it is 1 up to the largest
+// predicted peak that fitted, 0 from the smallest that did not, a straight line between; 1 when none ran out of memory.
 double probability_of_fitting(const MemoryFit& fit, const Setup& setup);
 
 // The largest micro batch that fits, for this setup at any micro batch: value by the predicted peak, low and high by
-// its interval; observations of the same setup bound all three. At least 0: 0 = not even one sample fits. Unknown
-// device memory: bounds by observations only, value 0 and high infinity when there is none.
+// its interval; observations of the same setup bound all three. At least 0: 0 = not even one sample fits; at most
+// kMicroBatchLimit, where a sample costs nothing. Unknown device memory: bounds by observations only, the value is the
+// largest that fitted, or 0, and high is infinity when nothing ran out of memory.
+inline constexpr int64_t kMicroBatchLimit = 1'000'000'000;
 Interval max_micro_batch(const MemoryFit& fit, const Setup& setup);
 
-// From and to the JSON of a profile (docs/profile.md) and of the observations in a study (docs/study.md).
+// From and to the JSON of a profile (docs/profile.md) and of the observations in a study (docs/study.md). An infinite
+// bound is null in JSON. Of the observations only those that tell of memory are kept: completed training trials and
+// those that ran out of memory.
 Json to_json(const Interval& interval);
 Inputs inputs_from_profile(const Json& profile);
 std::vector<Observation> observations_from_json(const Json& observations, int64_t data_parallel_size);

@@ -1,0 +1,252 @@
+// fit_memory: the most probable unknowns given a prior, measured peaks and one-sided observations.
+//
+// Measured peaks give squares; a trial of which only "fitted" or "did not fit" is known gives the logarithm of a
+// normal probability (Tobit). The sum is convex, so Newton's method finds its one minimum; the curvature there is the
+// inverse of the covariance.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "terms.h"
+
+namespace dsat::cost {
+namespace {
+
+// Peaks are repeatable to the byte on many stacks; caching and fragmentation move them by a few tenths of a per cent.
+constexpr double kPriorNoise = 0.003;
+constexpr double kPriorNoiseWeight = 4;  // observations that the guess above is worth
+// A device runs out before its last byte is used, by an amount that varies.
+constexpr double kCensoredNoise = 0.01;
+
+struct Prior {
+  Terms mean = Terms::Zero();
+  Terms deviation = Terms::Ones();
+};
+
+struct Row {
+  PeakForm form;
+  enum Kind { measured, above, below } kind = measured;
+  double bytes = 0;         // the peak, or the bound that it lies above or below
+  double noise_factor = 1;  // times the relative noise
+};
+
+struct Problem {
+  Prior prior;
+  std::vector<Row> rows;
+};
+
+void check_bytes(const std::optional<double>& bytes, const char* what) {
+  if (bytes && (!std::isfinite(*bytes) || *bytes < 0)) {
+    throw Error(std::string(what) + " is " + std::to_string(*bytes) + "; it must be a number that is not negative");
+  }
+}
+
+void check(const Inputs& inputs, const std::vector<Observation>& observations) {
+  check_bytes(inputs.activation_bytes_at_micro_batch_1, "activation bytes at micro batch 1");
+  check_bytes(inputs.device_memory_bytes, "device memory");
+  if (inputs.activation_bytes_per_sample) {
+    check_bytes(inputs.activation_bytes_per_sample->value, "activation bytes per sample");
+    check_bytes(inputs.activation_bytes_per_sample->low, "activation bytes per sample, low");
+    check_bytes(inputs.activation_bytes_per_sample->high, "activation bytes per sample, high");
+  }
+  for (const Observation& observation : observations) check_bytes(observation.peak_bytes, "an observed peak");
+}
+
+// The size of things here: what priors are shares of.
+double scale_of(const Inputs& inputs, const std::vector<Observation>& observations) {
+  double scale = inputs.device_memory_bytes.value_or(0);
+  if (scale <= 0) {
+    scale = model_state_bytes(inputs.size, Setup());
+    for (const Observation& observation : observations) scale = std::max(scale, observation.peak_bytes.value_or(0));
+  }
+  return std::max(scale, 1.0);
+}
+
+Prior prior_of(const Inputs& inputs, double scale) {
+  Prior prior;
+  prior.mean[kFixed] = 0.03 * scale;
+  prior.deviation[kFixed] = 0.1 * scale;
+  // Nothing measured: some twenty samples may fit, or two, or two hundred.
+  prior.mean[kActivation] = 0.05 * scale;
+  prior.deviation[kActivation] = 0.25 * scale;
+  if (inputs.activation_bytes_per_sample) {
+    const Interval& known = *inputs.activation_bytes_per_sample;
+    prior.mean[kActivation] = known.value;
+    // Wider than the profile says, since the trials it was made of may be among the observations again.
+    prior.deviation[kActivation] = std::max({known.high - known.low, 0.25 * known.value, 1e-6 * scale});
+  } else if (inputs.activation_bytes_at_micro_batch_1.value_or(0) > 0) {
+    // One forward holds what backward needs; the peak lies in backward, which adds gradients of activations.
+    prior.mean[kActivation] = 1.25 * *inputs.activation_bytes_at_micro_batch_1;
+    prior.deviation[kActivation] = 0.5 * *inputs.activation_bytes_at_micro_batch_1;
+  }
+  prior.mean[kBufferScale] = 1;
+  prior.deviation[kBufferScale] = 0.25;
+  for (int stage = 0; stage < 4; ++stage) prior.deviation[kStageOffset + stage] = 0.015 * scale;
+  return prior;
+}
+
+// Did the same setup fit at this micro batch or a larger one? Then running out of memory here had another cause.
+bool contradicted(const Observation& out_of_memory, const std::vector<Observation>& observations) {
+  return std::any_of(observations.begin(), observations.end(), [&](const Observation& other) {
+    return !other.out_of_memory && other.setup.micro_batch >= out_of_memory.setup.micro_batch &&
+           differ_in_micro_batch_only(other.setup, out_of_memory.setup);
+  });
+}
+
+Problem problem_of(const Inputs& inputs, const std::vector<Observation>& observations) {
+  Problem problem{prior_of(inputs, scale_of(inputs, observations)), {}};
+  for (const Observation& observation : observations) {
+    Row row{peak_form(inputs.size, observation.setup), Row::measured, 0, noise_factor(observation.setup)};
+    if (!observation.out_of_memory && observation.peak_bytes) {
+      row.bytes = *observation.peak_bytes;
+    } else if (inputs.device_memory_bytes && !(observation.out_of_memory && contradicted(observation, observations))) {
+      row.kind = observation.out_of_memory ? Row::above : Row::below;
+      row.bytes = *inputs.device_memory_bytes;
+    } else {
+      continue;  // it says nothing about bytes
+    }
+    problem.rows.push_back(row);
+  }
+  return problem;
+}
+
+// phi(z) / Phi(z) and log Phi(z), also far in the lower tail, where both functions underflow.
+double inverse_mills(double z) {
+  if (z < -20) return -z + 1 / -z;
+  return std::exp(-0.5 * z * z) / std::sqrt(2 * M_PI) / (0.5 * std::erfc(-z / std::sqrt(2.0)));
+}
+double log_normal_cdf(double z) {
+  if (z < -20) return -0.5 * z * z - std::log(-z * std::sqrt(2 * M_PI));
+  return std::log(0.5 * std::erfc(-z / std::sqrt(2.0)));
+}
+
+struct Point {
+  double loss = 0;
+  Terms gradient = Terms::Zero();
+  TermsMatrix curvature = TermsMatrix::Zero();
+};
+
+// Unknowns are in units of their prior's deviation from here on, which keeps the matrix well conditioned whether they
+// are bytes or a plain factor.
+Point evaluate(const Problem& problem, double noise, const Terms& unknowns) {
+  const Prior& prior = problem.prior;
+  const Terms from_mean = unknowns - prior.mean.cwiseQuotient(prior.deviation);
+  Point point{0.5 * from_mean.squaredNorm(), from_mean, TermsMatrix::Identity()};
+  for (const Row& row : problem.rows) {
+    const Terms x = row.form.coefficients.cwiseProduct(prior.deviation);
+    const double relative = row.kind == Row::measured ? noise * row.noise_factor : std::max(noise, kCensoredNoise);
+    const double sigma = std::max(relative * row.bytes, 1.0);
+    double z = (row.form.known_bytes + x.dot(unknowns) - row.bytes) / sigma;
+    if (row.kind == Row::measured) {
+      point.loss += 0.5 * z * z;
+      point.gradient += x * (z / sigma);
+      point.curvature += x * x.transpose() / (sigma * sigma);
+      continue;
+    }
+    const double sign = row.kind == Row::above ? 1 : -1;
+    z *= sign;
+    const double mills = inverse_mills(z);
+    point.loss -= log_normal_cdf(z);
+    point.gradient -= x * (sign * mills / sigma);
+    point.curvature += x * x.transpose() * (std::max(0.0, mills * (mills + z)) / (sigma * sigma));
+  }
+  return point;
+}
+
+// Newton's method with backtracking over the unknowns that are not pinned to zero.
+Terms minimise(const Problem& problem, double noise, const std::vector<int>& pinned) {
+  Terms unknowns = problem.prior.mean.cwiseQuotient(problem.prior.deviation);
+  for (const int term : pinned) unknowns[term] = 0;
+  Point point = evaluate(problem, noise, unknowns);
+  for (int iteration = 0; iteration < 100; ++iteration) {
+    for (const int term : pinned) {
+      point.gradient[term] = 0;
+      point.curvature.row(term).setZero();
+      point.curvature.col(term).setZero();
+      point.curvature(term, term) = 1;
+    }
+    const Terms step = -point.curvature.ldlt().solve(point.gradient);
+    const double slope = point.gradient.dot(step);
+    if (!(slope < -1e-12)) break;
+    double length = 1;
+    Point next = evaluate(problem, noise, unknowns + step);
+    while (!(next.loss <= point.loss + 1e-4 * length * slope) && length > 1e-9) {
+      length /= 2;
+      next = evaluate(problem, noise, unknowns + length * step);
+    }
+    if (!(next.loss < point.loss)) break;
+    unknowns += length * step;
+    point = next;
+  }
+  return unknowns;
+}
+
+// The minimum with fixed and activation not negative. It is convex and has two bounds, so it is the best of the minima
+// with neither, one or both of them pinned that keeps the bounds.
+Terms minimise_within_bounds(const Problem& problem, double noise) {
+  const std::vector<int> choices[] = {{}, {kFixed}, {kActivation}, {kFixed, kActivation}};
+  Terms best = Terms::Zero();
+  double best_loss = std::numeric_limits<double>::infinity();
+  for (const std::vector<int>& pinned : choices) {
+    const Terms unknowns = minimise(problem, noise, pinned);
+    if (unknowns[kFixed] < 0 || unknowns[kActivation] < 0) continue;
+    const double loss = evaluate(problem, noise, unknowns).loss;
+    if (loss < best_loss) {
+      best_loss = loss;
+      best = unknowns;
+    }
+    if (pinned.empty()) break;  // a free minimum that keeps the bounds is the minimum
+  }
+  return best;
+}
+
+TermsMatrix covariance_at(const Problem& problem, double noise, const Terms& unknowns) {
+  return evaluate(problem, noise, unknowns).curvature.inverse();
+}
+
+// The residuals' relative deviation, with the guess as a few observations more.
+double noise_of(const Problem& problem, double noise, const Terms& unknowns) {
+  const TermsMatrix covariance = covariance_at(problem, noise, unknowns);
+  double squares = kPriorNoiseWeight * kPriorNoise * kPriorNoise;
+  double freedom = kPriorNoiseWeight;
+  for (const Row& row : problem.rows) {
+    if (row.kind != Row::measured) continue;
+    const Terms x = row.form.coefficients.cwiseProduct(problem.prior.deviation);
+    const double unit = std::max(row.bytes, 1.0) * row.noise_factor;
+    const double residual = (row.form.known_bytes + x.dot(unknowns) - row.bytes) / unit;
+    const double leverage = x.dot(covariance * x) / (noise * noise * unit * unit);
+    squares += residual * residual;
+    freedom += std::max(0.0, 1 - leverage);
+  }
+  return std::sqrt(squares / freedom);
+}
+
+}  // namespace
+
+MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& observations) {
+  check(inputs, observations);
+  const Problem problem = problem_of(inputs, observations);
+  double noise = kPriorNoise;
+  Terms unknowns = minimise_within_bounds(problem, noise);
+  for (int round = 0; round < 3; ++round) {
+    noise = noise_of(problem, noise, unknowns);
+    unknowns = minimise_within_bounds(problem, noise);
+  }
+
+  const Terms& deviation = problem.prior.deviation;
+  const Terms value = unknowns.cwiseProduct(deviation);
+  MemoryFit fit;
+  fit.inputs = inputs;
+  fit.observations = observations;
+  fit.fixed_bytes = value[kFixed];
+  fit.activation_bytes_per_sample = value[kActivation];
+  fit.buffer_scale = value[kBufferScale];
+  for (size_t stage = 0; stage < 4; ++stage) fit.stage_offset_bytes[stage] = value[kStageOffset + int(stage)];
+  Eigen::Map<TermsMatrix>(fit.covariance.data()) =
+      deviation.asDiagonal() * covariance_at(problem, noise, unknowns) * deviation.asDiagonal();
+  fit.relative_noise = noise;
+  return fit;
+}
+
+}  // namespace dsat::cost

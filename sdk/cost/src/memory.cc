@@ -1,0 +1,131 @@
+#include "dsat/cost/memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "terms.h"
+
+namespace dsat::cost {
+namespace {
+
+constexpr double kZ90 = 1.6449;  // 5 % of a normal distribution lies above it
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Normal {
+  double mean = 0, deviation = 0;
+};
+
+Interval interval_of(const Normal& normal) {
+  return {std::max(0.0, normal.mean), std::max(0.0, normal.mean - kZ90 * normal.deviation),
+          std::max(0.0, normal.mean + kZ90 * normal.deviation)};
+}
+
+Normal term(const MemoryFit& fit, Term index, double value) {
+  return {value, std::sqrt(std::max(0.0, fit.covariance[size_t(index) * (kTerms + 1)]))};
+}
+
+Normal peak_of(const MemoryFit& fit, const Setup& setup) {
+  const PeakForm form = peak_form(fit.inputs.size, setup);
+  const Eigen::Map<const TermsMatrix> covariance(fit.covariance.data());
+  const double mean = form.known_bytes + form.coefficients.dot(unknowns(fit));
+  const double noise = fit.relative_noise * noise_factor(setup) * mean;
+  const double variance = form.coefficients.dot(covariance * form.coefficients) + noise * noise;
+  return {mean, std::sqrt(std::max(variance, 1.0))};
+}
+
+// What trials of the same setup, at any micro batch, have shown. What fitted outweighs an out-of-memory trial below it.
+struct Seen {
+  int64_t fitted = 0;                             // the largest that fitted; 0 = none
+  std::optional<int64_t> smallest_out_of_memory;  // above `fitted`
+};
+
+Seen seen_of(const MemoryFit& fit, const Setup& setup) {
+  Seen seen;
+  for (const Observation& observation : fit.observations) {
+    if (observation.out_of_memory || !differ_in_micro_batch_only(observation.setup, setup)) continue;
+    seen.fitted = std::max(seen.fitted, observation.setup.micro_batch);
+  }
+  for (const Observation& observation : fit.observations) {
+    const int64_t micro_batch = observation.setup.micro_batch;
+    if (!observation.out_of_memory || micro_batch <= seen.fitted) continue;
+    if (!differ_in_micro_batch_only(observation.setup, setup)) continue;
+    seen.smallest_out_of_memory = std::min(seen.smallest_out_of_memory.value_or(micro_batch), micro_batch);
+  }
+  return seen;
+}
+
+// Without a known device memory, predicted peaks of trials that fitted and that did not stand in for it.
+double probability_by_peers(const MemoryFit& fit, const Setup& setup) {
+  double fitted = 0, out_of_memory = kInfinity;
+  for (const Observation& observation : fit.observations) {
+    const double peak = peak_of(fit, observation.setup).mean;
+    if (observation.out_of_memory) {
+      out_of_memory = std::min(out_of_memory, peak);
+    } else {
+      fitted = std::max(fitted, peak);
+    }
+  }
+  const double peak = peak_of(fit, setup).mean;
+  if (peak <= fitted || out_of_memory == kInfinity) return 1;
+  return peak >= out_of_memory ? 0 : (out_of_memory - peak) / (out_of_memory - fitted);
+}
+
+// The largest micro batch up to the limit for which `fits` holds, or 0; it holds for all below one for which it does.
+template <class Fits>
+int64_t largest(const Fits& fits) {
+  if (!fits(int64_t{1})) return 0;
+  int64_t good = 1, bad = 2;
+  while (bad <= kMicroBatchLimit && fits(bad)) {
+    good = bad;
+    bad *= 2;
+  }
+  bad = std::min(bad, kMicroBatchLimit + 1);
+  while (bad - good > 1) {
+    const int64_t middle = good + (bad - good) / 2;
+    (fits(middle) ? good : bad) = middle;
+  }
+  return good;
+}
+
+}  // namespace
+
+Interval fixed_bytes(const MemoryFit& fit) { return interval_of(term(fit, kFixed, fit.fixed_bytes)); }
+
+Interval activation_bytes_per_sample(const MemoryFit& fit) {
+  return interval_of(term(fit, kActivation, fit.activation_bytes_per_sample));
+}
+
+Interval predict_peak(const MemoryFit& fit, const Setup& setup) { return interval_of(peak_of(fit, setup)); }
+
+double probability_of_fitting(const MemoryFit& fit, const Setup& setup) {
+  const Seen seen = seen_of(fit, setup);
+  if (setup.micro_batch <= seen.fitted) return 1;
+  if (seen.smallest_out_of_memory && setup.micro_batch >= *seen.smallest_out_of_memory) return 0;
+  if (!fit.inputs.device_memory_bytes) return probability_by_peers(fit, setup);
+  const Normal peak = peak_of(fit, setup);
+  return 0.5 * std::erfc((peak.mean - *fit.inputs.device_memory_bytes) / (peak.deviation * std::sqrt(2.0)));
+}
+
+Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
+  const Seen seen = seen_of(fit, setup);
+  Interval result{static_cast<double>(seen.fitted), static_cast<double>(seen.fitted), kInfinity};
+  if (fit.inputs.device_memory_bytes) {
+    const auto at_most = [&](double deviations) {
+      return static_cast<double>(largest([&](int64_t micro_batch) {
+        Setup larger = setup;
+        larger.micro_batch = micro_batch;
+        const Normal peak = peak_of(fit, larger);
+        return peak.mean + deviations * peak.deviation <= *fit.inputs.device_memory_bytes;
+      }));
+    };
+    result = {at_most(0), at_most(kZ90), at_most(-kZ90)};
+  }
+  const double floor = static_cast<double>(seen.fitted);
+  const double ceiling =
+      seen.smallest_out_of_memory ? static_cast<double>(*seen.smallest_out_of_memory - 1) : kInfinity;
+  for (double* bound : {&result.value, &result.low, &result.high}) *bound = std::clamp(*bound, floor, ceiling);
+  return result;
+}
+
+}  // namespace dsat::cost

@@ -1,0 +1,76 @@
+// The cost model's side of two documents: a profile and the observations of a study.
+#include <cmath>
+#include <string>
+
+#include "dsat/cost/memory.h"
+
+namespace dsat::cost {
+namespace {
+
+// A number at `key`, or nullopt where it is absent or null.
+std::optional<double> number(const Json& object, const char* key, const char* what) {
+  const auto it = object.find(key);
+  if (it == object.end() || it->is_null()) return std::nullopt;
+  if (!it->is_number()) throw Error(std::string(what) + ": '" + key + "' is " + it->dump() + "; write a number");
+  return it->get<double>();
+}
+
+double required(const Json& object, const char* key, const char* what) {
+  const std::optional<double> value = number(object, key, what);
+  if (!value) throw Error(std::string(what) + ": '" + key + "' is missing; write a number");
+  return *value;
+}
+
+std::optional<Interval> interval(const Json& object, const char* key, const char* what) {
+  const auto it = object.find(key);
+  if (it == object.end() || it->is_null()) return std::nullopt;
+  if (!it->is_object()) throw Error(std::string(what) + ": '" + key + "' is not {value, low, high}");
+  return Interval{required(*it, "value", key), required(*it, "low", key), required(*it, "high", key)};
+}
+
+// A trial that only measured the model's size ran one forward; its peak is no training peak.
+bool measured_training(const Json& observation) {
+  const auto metrics = observation.find("metrics");
+  return metrics == observation.end() || !metrics->is_object() || !metrics->contains("activation_mem_per_gpu");
+}
+
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+}  // namespace
+
+Json to_json(const Interval& interval) {
+  return {{"value", finite(interval.value)}, {"low", finite(interval.low)}, {"high", finite(interval.high)}};
+}
+
+Inputs inputs_from_profile(const Json& profile) {
+  const char* what = "profile";
+  if (!profile.is_object()) throw Error("profile: it is not a JSON object");
+  Inputs inputs;
+  inputs.size.num_params = required(profile, "num_params", what);
+  inputs.size.trainable_num_params = number(profile, "trainable_num_params", what).value_or(inputs.size.num_params);
+  inputs.device_memory_bytes = number(profile, "device_memory_bytes", what);
+  inputs.activation_bytes_per_sample = interval(profile, "activation_bytes_per_sample", what);
+  return inputs;
+}
+
+std::vector<Observation> observations_from_json(const Json& observations, int64_t data_parallel_size) {
+  if (observations.is_null()) return {};
+  if (!observations.is_array()) throw Error("observations: they are not a JSON array");
+  std::vector<Observation> result;
+  for (const Json& entry : observations) {
+    if (!entry.is_object() || !entry.contains("config") || !entry.contains("outcome")) {
+      throw Error("observations: an entry lacks 'config' or 'outcome': " + entry.dump().substr(0, 80));
+    }
+    const Json& outcome = entry["outcome"];
+    Observation observation;
+    observation.out_of_memory = outcome == "out_of_memory";
+    if (!observation.out_of_memory && (outcome != "completed" || !measured_training(entry))) continue;
+    observation.setup = setup_from_config(entry["config"], data_parallel_size);
+    observation.peak_bytes = number(entry, "peak_bytes", "observations");
+    if (observation.peak_bytes == 0) observation.peak_bytes.reset();  // 0 = unknown, as in dsat_exit
+    result.push_back(observation);
+  }
+  return result;
+}
+
+}  // namespace dsat::cost

@@ -1,0 +1,112 @@
+#include "dsat/cost/model_states.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace dsat::cost {
+namespace {
+
+double element_bytes(Precision precision) { return precision == Precision::fp32 ? 4 : 2; }
+
+// fp32 values that the optimizer keeps for each parameter, besides a master copy of it.
+double optimizer_values(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::adam:
+      return 2;
+    case Optimizer::sgd_momentum:
+      return 1;
+    case Optimizer::sgd:
+      return 0;
+  }
+  return 2;
+}
+
+// Bytes for each trainable parameter. In 16 bit there is a master copy in fp32 as well.
+double optimizer_bytes(const Setup& setup) {
+  const double master = setup.precision == Precision::fp32 ? 0 : 4;
+  return master + 4 * optimizer_values(setup.optimizer);
+}
+
+void check(double value, const char* name) {
+  if (!std::isfinite(value) || value < 0) {
+    throw Error(std::string(name) + " is " + std::to_string(value) + "; it must be a number that is not negative");
+  }
+}
+
+// One device's share of the model before ZeRO divides anything.
+struct Share {
+  double params = 0, trainable = 0, largest_layer = 0;
+};
+
+Share share_of(const ModelSize& size, const Setup& setup) {
+  check(size.num_params, "num_params");
+  check(size.trainable_num_params, "trainable_num_params");
+  check(size.largest_layer_params, "largest_layer_params");
+  if (size.trainable_num_params > size.num_params) {
+    throw Error("trainable_num_params (" + std::to_string(size.trainable_num_params) + ") is above num_params (" +
+                std::to_string(size.num_params) + "); give the count of those that are trained");
+  }
+  if (setup.stage < 0 || setup.stage > 3) {
+    throw Error("ZeRO stage " + std::to_string(setup.stage) + " does not exist; stages are 0 to 3");
+  }
+  if (setup.data_parallel_size < 1 || setup.tensor_parallel_size < 1 || setup.pipeline_stages < 1) {
+    throw Error("data-, tensor- and pipeline-parallel sizes must be at least 1");
+  }
+  const double tensor = static_cast<double>(setup.tensor_parallel_size);
+  const double model = tensor * static_cast<double>(setup.pipeline_stages);
+  return {size.num_params / model, size.trainable_num_params / model, size.largest_layer_params / tensor};
+}
+
+}  // namespace
+
+double model_state_bytes(const ModelSize& size, const Setup& setup) {
+  const Share share = share_of(size, setup);
+  const double ranks = static_cast<double>(setup.data_parallel_size);
+  const bool offloaded = setup.optimizer_device == Device::host;
+
+  double params = share.params * element_bytes(setup.precision);
+  if (setup.stage == 3) params = setup.parameter_device == Device::host ? 0 : params / ranks;
+
+  // With the optimizer offloaded, partitioned gradients go to the host as they are reduced.
+  double gradients = share.trainable * element_bytes(setup.accumulation_dtype);
+  if (setup.stage >= 2) gradients = offloaded ? 0 : gradients / ranks;
+
+  double optimizer = offloaded ? 0 : share.trainable * optimizer_bytes(setup);
+  if (setup.stage >= 1) optimizer /= ranks;
+
+  return params + gradients + optimizer;
+}
+
+double buffer_bytes(const ModelSize& size, const Setup& setup) {
+  const Share share = share_of(size, setup);
+  if (setup.data_parallel_size == 1) return 0;  // nothing to reduce, nothing to gather
+
+  // Gradients are copied into one flat bucket and reduced from there; with overlap a second bucket fills meanwhile.
+  const double bucket = std::min(setup.reduce_bucket_elements, share.trainable);
+  double bytes = bucket * element_bytes(setup.accumulation_dtype) * (setup.overlap_comm ? 2 : 1);
+
+  if (setup.stage == 3) {
+    // The layer at work is whole, and the next ones are on their way.
+    const double live = std::min(share.largest_layer + setup.prefetch_bucket_elements, share.params);
+    bytes += live * element_bytes(setup.precision);
+  }
+  return bytes;
+}
+
+double transformer_activation_bytes_per_sample(const TransformerShape& shape, Precision precision) {
+  for (const double value : {shape.layers, shape.hidden, shape.heads, shape.sequence}) {
+    if (!std::isfinite(value) || value <= 0) throw Error("layers, hidden, heads and sequence must all be above 0");
+  }
+  const double tokens = shape.sequence * shape.hidden;
+  double layer = 2 * tokens;  // the layer's input only: full checkpointing
+  if (shape.checkpointing != Checkpointing::full) {
+    layer = 34 * tokens;
+    // The attention matrix: never stored by FlashAttention, recomputed by selective checkpointing.
+    const bool stored = !shape.flash_attention && shape.checkpointing == Checkpointing::none;
+    if (stored) layer += 5 * shape.heads * shape.sequence * shape.sequence;
+  }
+  return shape.layers * layer * (precision == Precision::fp32 ? 2 : 1);
+}
+
+}  // namespace dsat::cost

@@ -1,0 +1,150 @@
+#include "dsat/cost/setup.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <initializer_list>
+#include <string>
+
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
+
+namespace dsat::cost {
+namespace {
+
+using config::find;
+
+// DeepSpeed leaves "auto" to the caller (Hugging Face fills it in); before that nothing is known, as when it is absent.
+const Json* find_set(const Json& config, std::string_view key) {
+  const Json* value = find(config, key);
+  if (value == nullptr || value->is_null() || (value->is_string() && value->get<std::string>() == "auto"))
+    return nullptr;
+  return value;
+}
+
+[[noreturn]] void wrong(std::string_view key, const Json& value, const char* wanted) {
+  throw Error("configuration: '" + std::string(key) + "' is " + value.dump() + "; write " + wanted);
+}
+
+bool flag(const Json& config, std::string_view key, bool absent) {
+  const Json* value = find_set(config, key);
+  if (value == nullptr) return absent;
+  if (!value->is_boolean()) wrong(key, *value, "true or false");
+  return value->get<bool>();
+}
+
+double number(const Json& config, std::string_view key, double absent) {
+  const Json* value = find_set(config, key);
+  if (value == nullptr) return absent;
+  if (!value->is_number() || !std::isfinite(value->get<double>()) || value->get<double>() < 0) {
+    wrong(key, *value, "a number that is not negative");
+  }
+  return value->get<double>();
+}
+
+int64_t count(const Json& config, std::string_view key) {
+  const Json* value = find_set(config, key);
+  if (value == nullptr) return 1;
+  const double number = value->is_number() ? value->get<double>() : 0;
+  if (!(number >= 1 && number <= 1e9) || number != std::floor(number)) wrong(key, *value, "a whole number from 1 on");
+  return static_cast<int64_t>(number);
+}
+
+std::string text(const Json& config, std::string_view key) {
+  const Json* value = find_set(config, key);
+  if (value == nullptr) return "";
+  if (!value->is_string()) wrong(key, *value, "a string");
+  std::string lower = value->get<std::string>();
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower;
+}
+
+Precision precision_of(const Json& config) {
+  // "bfloat16" is the older name of the section.
+  if (flag(config, "bf16.enabled", false) || flag(config, "bfloat16.enabled", false)) return Precision::bf16;
+  return flag(config, "fp16.enabled", false) ? Precision::fp16 : Precision::fp32;
+}
+
+Precision accumulation_dtype_of(const Json& config, Precision absent) {
+  const char* key = "data_types.grad_accum_dtype";
+  const std::string name = text(config, key);
+  if (name.empty()) return absent;
+  if (name == "fp32" || name == "float32") return Precision::fp32;
+  if (name == "fp16" || name == "float16") return Precision::fp16;
+  if (name == "bf16" || name == "bfloat16") return Precision::bf16;
+  wrong(key, *find(config, key), "fp32, fp16 or bf16");
+}
+
+// By the number of states kept for each parameter. What is not in this list counts as Adam, the hungriest of the common
+// ones: a prediction that errs then promises too little, not too much.
+Optimizer optimizer_of(const Json& config) {
+  const std::string name = text(config, "optimizer.type");
+  if (name == "sgd") {
+    return number(config, "optimizer.params.momentum", 0) > 0 ? Optimizer::sgd_momentum : Optimizer::sgd;
+  }
+  for (const char* one_state : {"lion", "fusedlion", "adagrad", "rmsprop", "signum"}) {
+    if (name == one_state) return Optimizer::sgd_momentum;
+  }
+  return Optimizer::adam;
+}
+
+Device device_of(const Json& config, const char* section, const char* older_flag) {
+  const std::string key = std::string("zero_optimization.") + section + ".device";
+  const std::string name = text(config, key);
+  if (name == "cpu" || name == "nvme") return Device::host;
+  if (!name.empty() && name != "none") wrong(key, *find(config, key), "cpu, nvme or none");
+  return flag(config, std::string("zero_optimization.") + older_flag, false) ? Device::host : Device::accelerator;
+}
+
+// DeepSpeed has named the tensor-parallel size differently over the years; one of them is set, or none.
+int64_t tensor_parallel_size_of(const Json& config) {
+  int64_t size = 1;
+  for (const char* key :
+       {"tensor_parallel.autotp_size", "tensor_parallel.tp_size", "tensor_parallel.tp.tp_size", "autotuning.mp_size"}) {
+    // autotp_size 0 means "off".
+    const Json* value = find_set(config, key);
+    if (value != nullptr && value->is_number() && value->get<double>() == 0) continue;
+    size = std::max(size, count(config, key));
+  }
+  return size;
+}
+
+bool checkpoints_activations(const Json& config) {
+  return flag(config, "activation_checkpointing.partition_activations", false) ||
+         flag(config, "activation_checkpointing.cpu_checkpointing", false) ||
+         find_set(config, "activation_checkpointing.number_checkpoints") != nullptr;
+}
+
+}  // namespace
+
+Setup setup_from_config(const Json& config, int64_t data_parallel_size) {
+  if (!config.is_object()) throw Error("configuration: it is not a JSON object; write {\"zero_optimization\": ...}");
+  if (data_parallel_size < 1) {
+    throw Error("data-parallel size is " + std::to_string(data_parallel_size) + "; it must be at least 1");
+  }
+  Setup setup;
+  setup.stage = config::zero_stage(config);
+  setup.precision = precision_of(config);
+  setup.accumulation_dtype = accumulation_dtype_of(config, setup.precision);
+  setup.optimizer = optimizer_of(config);
+  setup.optimizer_device = device_of(config, "offload_optimizer", "cpu_offload");
+  setup.parameter_device = device_of(config, "offload_param", "cpu_offload_params");
+  setup.data_parallel_size = data_parallel_size;
+  setup.tensor_parallel_size = tensor_parallel_size_of(config);
+  setup.pipeline_stages = count(config, "pipeline.stages");
+  setup.activation_checkpointing = checkpoints_activations(config);
+  const Setup defaults;
+  setup.reduce_bucket_elements =
+      number(config, "zero_optimization.reduce_bucket_size", defaults.reduce_bucket_elements);
+  setup.allgather_bucket_elements =
+      number(config, "zero_optimization.allgather_bucket_size", defaults.allgather_bucket_elements);
+  setup.prefetch_bucket_elements =
+      number(config, "zero_optimization.stage3_prefetch_bucket_size", defaults.prefetch_bucket_elements);
+  // DeepSpeed overlaps by default at stage 3 only.
+  setup.overlap_comm = flag(config, "zero_optimization.overlap_comm", setup.stage == 3);
+  setup.micro_batch = config::complete_batch_sizes(config::read_batch_sizes(config), data_parallel_size).micro_batch;
+  return setup;
+}
+
+}  // namespace dsat::cost

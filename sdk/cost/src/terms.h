@@ -1,0 +1,59 @@
+// The linear form behind the fit: which unknowns a setup's peak is made of. Private to the library.
+#ifndef DSAT_COST_SRC_TERMS_H_
+#define DSAT_COST_SRC_TERMS_H_
+
+#include <Eigen/Dense>
+#include <tuple>
+
+#include "dsat/cost/memory.h"
+
+namespace dsat::cost {
+
+inline constexpr int kTerms = MemoryFit::kTerms;
+enum Term { kFixed = 0, kActivation = 1, kBufferScale = 2, kStageOffset = 3 };
+using Terms = Eigen::Matrix<double, kTerms, 1>;
+using TermsMatrix = Eigen::Matrix<double, kTerms, kTerms, Eigen::RowMajor>;
+
+// peak = known + coefficients . unknowns
+struct PeakForm {
+  double known_bytes = 0;
+  Terms coefficients = Terms::Zero();
+};
+
+inline PeakForm peak_form(const ModelSize& size, const Setup& setup) {
+  if (setup.micro_batch < 1) {
+    throw Error("micro batch is " + std::to_string(setup.micro_batch) + "; it must be at least 1");
+  }
+  PeakForm form;
+  form.known_bytes = model_state_bytes(size, setup);
+  form.coefficients[kFixed] = 1;
+  form.coefficients[kActivation] = static_cast<double>(setup.micro_batch);
+  form.coefficients[kBufferScale] = buffer_bytes(size, setup);
+  form.coefficients[kStageOffset + setup.stage] = 1;
+  return form;
+}
+
+inline Terms unknowns(const MemoryFit& fit) {
+  Terms terms;
+  terms << fit.fixed_bytes, fit.activation_bytes_per_sample, fit.buffer_scale, fit.stage_offset_bytes[0],
+      fit.stage_offset_bytes[1], fit.stage_offset_bytes[2], fit.stage_offset_bytes[3];
+  return terms;
+}
+
+// The first micro batch allocates what later ones reuse, so the line begins at two: one counts, but less.
+inline double noise_factor(const Setup& setup) { return setup.micro_batch == 1 ? 4 : 1; }
+
+// Alike in all that decides memory, the micro batch apart.
+inline bool differ_in_micro_batch_only(const Setup& a, const Setup& b) {
+  const auto key = [](const Setup& s) {
+    return std::make_tuple(s.stage, s.precision, s.accumulation_dtype, s.optimizer, s.optimizer_device,
+                           s.parameter_device, s.data_parallel_size, s.tensor_parallel_size, s.pipeline_stages,
+                           s.activation_checkpointing, s.reduce_bucket_elements, s.allgather_bucket_elements,
+                           s.prefetch_bucket_elements, s.overlap_comm);
+  };
+  return key(a) == key(b);
+}
+
+}  // namespace dsat::cost
+
+#endif  // DSAT_COST_SRC_TERMS_H_
