@@ -42,7 +42,11 @@ class Loop {
     uint64_t id;
     Callback callback;
   };
+  void wait_and_dispatch_fds();
+  void dispatch_due_timers();
+
   std::map<int, Callback> watches_;
+  std::vector<int> unwatched_;  // during the current dispatch: what poll said of them is no longer theirs
   std::multimap<Clock::time_point, Timer> timers_;
   uint64_t next_timer_ = 1;
   int wake_fd_ = -1;

@@ -1,0 +1,165 @@
+/* dsat-launch HOST_PID COMMAND [ARGUMENT...]
+ *
+ * Stands between dsat's host and a trial's command, so that the end of this one process means the end of the whole
+ * tree, whoever dies first:
+ *   - the command runs in a process group of its own; SIGTERM, SIGINT and SIGHUP are passed on to it as SIGTERM;
+ *   - SIGUSR1, and the death of the host (kill -9 included), kill everything at once;
+ *   - when the command has ended, every process that it left behind, in whatever session, is killed and reaped;
+ *   - then this ends as the command did: with its exit status, or by its signal.
+ * Exit status of its own: 126 the command cannot be executed, 127 there is no such command (said on stderr), 125 this
+ * program itself failed. It needs no library but libc and starts in about a millisecond.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kOwnFailure = 125, kCannotExecute = 126, kNotFound = 127 };
+
+static pid_t command_pid;
+static int command_status;
+static int command_ended;
+
+static void die(const char* what) {
+  fprintf(stderr, "dsat-launch: %s: %s\n", what, strerror(errno));
+  exit(kOwnFailure);
+}
+
+/* Runs in the child: becomes the command, or tells the parent through the pipe why it could not. */
+static void become_command(char** argv, const sigset_t* mask, pid_t launcher, int report) {
+  setpgid(0, 0);
+  /* Should even this launcher be killed, the command itself does not outlive it. */
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) _exit(kOwnFailure);
+  sigprocmask(SIG_SETMASK, mask, NULL);
+  execvp(argv[0], argv);
+  const int error = errno;
+  const ssize_t written = write(report, &error, sizeof error);
+  (void)written;
+  _exit(kNotFound);
+}
+
+static void start_command(char** argv, const sigset_t* mask) {
+  int report[2];
+  if (pipe2(report, O_CLOEXEC) != 0) die("pipe");
+  const pid_t launcher = getpid();
+  command_pid = fork();
+  if (command_pid < 0) die("fork");
+  if (command_pid == 0) become_command(argv, mask, launcher, report[1]);
+  setpgid(command_pid, command_pid); /* here too: whoever is first, the group is there before it is signalled */
+  close(report[1]);
+  int error = 0;
+  ssize_t got;
+  do {
+    got = read(report[0], &error, sizeof error);
+  } while (got < 0 && errno == EINTR);
+  close(report[0]);
+  if (got != (ssize_t)sizeof error) return;
+  waitpid(command_pid, NULL, 0);
+  fprintf(stderr, "dsat-launch: cannot run '%s': %s\n", argv[0], strerror(error));
+  exit(error == ENOENT ? kNotFound : kCannotExecute);
+}
+
+/* Reaps what has ended. 0: no process is left below this one. */
+static int reap(void) {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid == 0) return 1;
+    if (pid < 0) return errno != ECHILD;
+    if (pid == command_pid) {
+      command_status = status;
+      command_ended = 1;
+    }
+  }
+}
+
+/* The parent of a process, from /proc/PID/stat; 0 when it is gone. The name in it may hold anything, ')' too. */
+static pid_t parent_of(const char* pid) {
+  char path[300], text[512];
+  snprintf(path, sizeof path, "/proc/%s/stat", pid);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t size = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (size <= 0) return 0;
+  text[size] = '\0';
+  const char* after_name = strrchr(text, ')');
+  int parent = 0;
+  return after_name != NULL && sscanf(after_name + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+/* Kills the direct children. Theirs are then adopted here (this is their reaper) and come next. */
+static void kill_children(void) {
+  DIR* proc = opendir("/proc");
+  if (proc == NULL) return;
+  const pid_t self = getpid();
+  for (struct dirent* entry = readdir(proc); entry != NULL; entry = readdir(proc)) {
+    const int pid = atoi(entry->d_name);
+    if (pid > 0 && parent_of(entry->d_name) == self) kill(pid, SIGKILL);
+  }
+  closedir(proc);
+}
+
+static void kill_and_reap_all(const sigset_t* watched) {
+  const struct timespec pause = {0, 20 * 1000 * 1000}; /* an adoption makes no signal: look again */
+  while (reap()) {
+    kill_children();
+    sigtimedwait(watched, NULL, &pause);
+  }
+}
+
+/* Ends as the command did, so that the host sees its exit status and its signal apart. */
+static int end_like_command(void) {
+  if (WIFEXITED(command_status)) return WEXITSTATUS(command_status);
+  const int signal_number = WTERMSIG(command_status);
+  const struct rlimit no_core = {0, 0}; /* the core is the command's, not this program's */
+  setrlimit(RLIMIT_CORE, &no_core);
+  signal(signal_number, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal_number);
+  raise(signal_number);
+  sigprocmask(SIG_UNBLOCK, &only, NULL);
+  return 128 + signal_number;
+}
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    fprintf(stderr, "usage: dsat-launch HOST_PID COMMAND [ARGUMENT...]\n");
+    return kOwnFailure;
+  }
+  sigset_t watched, original;
+  sigemptyset(&watched);
+  const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD};
+  for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i) sigaddset(&watched, signals[i]);
+  sigprocmask(SIG_BLOCK, &watched, &original);
+
+  if (prctl(PR_SET_PDEATHSIG, SIGUSR1) != 0) die("PR_SET_PDEATHSIG");
+  if (getppid() != atoi(argv[1])) return kOwnFailure; /* the host died before that line: nothing is to be run */
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) die("PR_SET_CHILD_SUBREAPER");
+
+  start_command(argv + 2, &original);
+  int kill_now = 0;
+  while (!command_ended && !kill_now) {
+    const int got = sigwaitinfo(&watched, NULL);
+    if (got == SIGUSR1) {
+      kill_now = 1;
+    } else if (got == SIGCHLD) {
+      reap();
+    } else if (got > 0) {
+      kill(-command_pid, SIGTERM);
+    }
+  }
+  kill_and_reap_all(&watched);
+  return end_like_command();
+}
