@@ -1,0 +1,20 @@
+// The options of dsat-host itself, one set for each thing that it does. Defaults that --help shows are those of
+// host::StudyOptions.
+#ifndef DSAT_APP_HOST_OPTIONS_H_
+#define DSAT_APP_HOST_OPTIONS_H_
+
+#include "option_set.h"
+
+namespace dsat::cli {
+
+inline constexpr const char* kDefaultSearcher = "asha";
+
+OptionSet tune_options();
+OptionSet resume_options();
+OptionSet show_options();
+OptionSet plugins_options();
+OptionSet estimate_options();
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_APP_HOST_OPTIONS_H_

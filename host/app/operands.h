@@ -1,0 +1,29 @@
+// What the sub-commands share in reading their arguments.
+#ifndef DSAT_APP_OPERANDS_H_
+#define DSAT_APP_OPERANDS_H_
+
+#include <string>
+
+#include "console.h"
+#include "values.h"
+
+namespace dsat::cli {
+
+// A sub-command's arguments, read.
+struct Request {
+  Values values;
+  Tokens operands;
+};
+
+// nullopt: --help was asked for and is printed below `usage`.
+std::optional<Request> read_request(const OptionSet& set, const Tokens& arguments, const std::string& usage,
+                                    Console& console);
+
+// The one run directory that `resume` and `show` want.
+const std::string& only_directory(const Tokens& operands, const std::string& sub_command);
+
+void refuse_operands(const Tokens& operands, const std::string& sub_command);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_APP_OPERANDS_H_

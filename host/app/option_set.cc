@@ -1,0 +1,79 @@
+#include "option_set.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace dsat::cli {
+namespace {
+
+// The long spelling with hyphens only; other spellings as they are.
+std::string hyphenated(std::string_view spelling) {
+  std::string text(spelling);
+  if (text.rfind("--", 0) == 0) std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+bool is_spelt(const Option& option, const std::string& spelling) {
+  return spelling == "--" + option.name ||
+         std::find(option.others.begin(), option.others.end(), spelling) != option.others.end();
+}
+
+}  // namespace
+
+const Option* OptionSet::find(std::string_view spelling) const {
+  const std::string wanted = hyphenated(spelling);
+  const auto it = std::find_if(options_.begin(), options_.end(), [&](const Option& o) { return is_spelt(o, wanted); });
+  return it == options_.end() ? nullptr : &*it;
+}
+
+std::string OptionSet::nearest(std::string_view spelling) const {
+  const std::string wanted = hyphenated(spelling);
+  std::string best;
+  size_t best_distance = std::max<size_t>(2, wanted.size() / 4) + 1;
+  for (const Option& option : options_) {
+    if (!option.refusal.empty()) continue;
+    // One dash too few or too many, or an abbreviation, is a likely slip of its own.
+    const std::string name = "--" + option.name;
+    const bool shortened = wanted.size() > 4 && name.rfind(wanted, 0) == 0;
+    const size_t distance = shortened || "-" + wanted == name ? 0 : edit_distance(wanted, name);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = name;
+    }
+  }
+  return best;
+}
+
+const OptionSet::Clash* OptionSet::clash(std::string_view spelling) const {
+  const std::string wanted = hyphenated(spelling);
+  const auto it =
+      std::find_if(clashes_.begin(), clashes_.end(), [&](const Clash& c) { return "--" + c.name == wanted; });
+  return it == clashes_.end() ? nullptr : &*it;
+}
+
+std::string display(const Option& option) {
+  std::string text = "--" + option.name;
+  for (const std::string& other : option.others) {
+    if (other.rfind("--", 0) != 0) text += " (" + other + ")";
+  }
+  return text;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  std::iota(last.begin(), last.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t change = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, change});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+    before_last.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,18 @@
+// What dsat-host says once a study has ended.
+#ifndef DSAT_APP_REPORT_H_
+#define DSAT_APP_REPORT_H_
+
+#include "console.h"
+#include "dsat/host/study.h"
+
+namespace dsat::cli {
+
+// The object of --json: {status, reason, best, trials}.
+Json result_json(const host::StudyResult& result);
+
+// For people: the summary, the best configuration, where things lie; why there is none; how to go on.
+void report(const host::StudyResult& result, Console& console);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_APP_REPORT_H_

@@ -1,0 +1,26 @@
+// Running a study in the foreground: signals, progress, the report, the exit status.
+#ifndef DSAT_APP_RUN_STUDY_H_
+#define DSAT_APP_RUN_STUDY_H_
+
+#include <chrono>
+#include <optional>
+
+#include "console.h"
+#include "dsat/host/study.h"
+#include "exit_status.h"
+
+namespace dsat::cli {
+
+struct RunSettings {
+  bool quiet = false;
+  bool resumed = false;
+  bool run_full_experiment = false;
+  int max_trials = 0;  // as given; 0: as the study's settings say
+  std::optional<std::chrono::milliseconds> time_budget;
+};
+
+ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& console);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_APP_RUN_STUDY_H_

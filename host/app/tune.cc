@@ -1,0 +1,73 @@
+#include "commands.h"
+#include "dsat/abi.h"
+#include "dsat/host/plugins.h"
+#include "dsat/host/study.h"
+#include "exit_status.h"
+#include "grammar.h"
+#include "host_options.h"
+#include "plugin_options.h"
+#include "run_study.h"
+#include "study_options.h"
+#include "values.h"
+
+namespace dsat::cli {
+namespace {
+
+constexpr const char* kUsageText =
+    "Usage: dsat-host [options] [--] COMMAND...\n"
+    "       dsat-host resume DIR | show DIR | estimate | plugins    (each with --help)\n"
+    "\n"
+    "Finds the fastest ZeRO configuration of a training command by running short trials of it.\n"
+    "\n"
+    "  dsat-host --searcher asha -- deepspeed train.py --deepspeed_config ds_config.json\n"
+    "\n"
+    "Options end at -- or at the first word that no option takes. Name a searcher to see its own options here.\n"
+    "\n";
+
+void print_version(Console& console) {
+  console.line("dsat-host " DSAT_VERSION " (plugin ABI " + std::to_string(DSAT_ABI_MAJOR) + "." +
+               std::to_string(DSAT_ABI_MINOR) + ")");
+}
+
+void print_help(const OptionSet& set, Console& console) {
+  const auto columns = static_cast<unsigned>(std::min(std::max(console.text().columns(), 80), 120));
+  console.text().write(kUsageText + help_text(set, columns));
+}
+
+}  // namespace
+
+int tune(const Tokens& arguments, Console& console) {
+  OptionSet set = tune_options();
+  const Preview wanted = preview(set, arguments);
+  if (wanted.version) return print_version(console), kBestFound;
+  if (wanted.help && !wanted.searcher && !wanted.profiler) return print_help(set, console), kBestFound;
+
+  const std::string searcher_name = wanted.searcher.value_or(kDefaultSearcher);
+  const std::string profiler_name = wanted.profiler.value_or(host::StudyOptions().profiler.plugin);
+  const auto searcher = host::find_strategy(searcher_name, host::PluginKind::searcher);
+  if (!searcher.ok()) return console.error(searcher.status().message()), exit_status(searcher.status());
+  const auto profiler = host::find_strategy(profiler_name, host::PluginKind::profiler);
+  if (!profiler.ok()) return console.error(profiler.status().message()), exit_status(profiler.status());
+  add_plugin_options(set, searcher.value(), profiler.value());
+  if (wanted.help) return print_help(set, console), kBestFound;
+
+  Split parts = split(set, arguments, FreeTokens::end_options);
+  const Values values(set, parts.options);
+  check_command(parts);
+  host::StudyOptions options = study_options(values);
+  options.command = std::move(parts.rest);
+  options.searcher = {searcher_name, given_plugin_options(set, values, searcher.value())};
+  options.profiler = {profiler_name, given_plugin_options(set, values, profiler.value())};
+  if (values.given("json")) console.reserve_stdout_for_json();
+
+  RunSettings settings;
+  settings.quiet = values.given("quiet");
+  settings.run_full_experiment = values.given("run-full-experiment");
+  settings.max_trials = options.max_trials;
+  settings.time_budget = options.time_budget;
+  auto study = host::Study::create(std::move(options));
+  if (!study.ok()) return console.error(study.status().message()), exit_status(study.status());
+  return run_study(*study.value(), settings, console);
+}
+
+}  // namespace dsat::cli
