@@ -43,6 +43,7 @@ void check_bytes(const std::optional<double>& bytes, const char* what) {
 }
 
 void check(const Inputs& inputs, const std::vector<Observation>& observations) {
+  model_state_bytes(inputs.size, Setup());  // refuses a size that cannot be
   check_bytes(inputs.activation_bytes_at_micro_batch_1, "activation bytes at micro batch 1");
   check_bytes(inputs.device_memory_bytes, "device memory");
   if (inputs.activation_bytes_per_sample) {

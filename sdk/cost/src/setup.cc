@@ -97,14 +97,13 @@ Device device_of(const Json& config, const char* section, const char* older_flag
   return flag(config, std::string("zero_optimization.") + older_flag, false) ? Device::host : Device::accelerator;
 }
 
-// DeepSpeed has named the tensor-parallel size differently over the years; one of them is set, or none.
+// DeepSpeed has named the tensor-parallel size differently over the years; one of them is set, or none. 0 is "off".
 int64_t tensor_parallel_size_of(const Json& config) {
   int64_t size = 1;
-  for (const char* key :
-       {"tensor_parallel.autotp_size", "tensor_parallel.tp_size", "tensor_parallel.tp.tp_size", "autotuning.mp_size"}) {
-    // autotp_size 0 means "off".
+  for (const char* key : {"tensor_parallel.autotp_size", "tensor_parallel.tp_size", "tensor_parallel.tp.tp_size",
+                          "mp_size", "autotuning.mp_size"}) {
     const Json* value = find_set(config, key);
-    if (value != nullptr && value->is_number() && value->get<double>() == 0) continue;
+    if (value == nullptr || *value == 0) continue;
     size = std::max(size, count(config, key));
   }
   return size;

@@ -1,0 +1,125 @@
+// What of a configuration decides memory, and which values are refused.
+#include "dsat/cost/setup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace dsat::cost {
+namespace {
+
+Setup read(const char* text, int64_t data_parallel_size = 2) {
+  return setup_from_config(Json::parse(text), data_parallel_size);
+}
+
+std::string refusal(const char* text) {
+  try {
+    read(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(SetupTest, AnEmptyConfigurationTakesDeepSpeedsDefaults) {
+  const cost::Setup setup = read("{}");
+  EXPECT_EQ(setup.stage, 0);
+  EXPECT_EQ(setup.precision, Precision::fp32);
+  EXPECT_EQ(setup.optimizer, Optimizer::adam);
+  EXPECT_EQ(setup.optimizer_device, Device::accelerator);
+  EXPECT_EQ(setup.reduce_bucket_elements, 5e8);
+  EXPECT_EQ(setup.prefetch_bucket_elements, 5e7);
+  EXPECT_EQ(setup.data_parallel_size, 2);
+  EXPECT_EQ(setup.tensor_parallel_size, 1);
+  EXPECT_EQ(setup.pipeline_stages, 1);
+  EXPECT_EQ(setup.micro_batch, 1);
+  EXPECT_FALSE(setup.activation_checkpointing);
+}
+
+TEST(SetupTest, ReadsEveryKeyThatDecidesMemory) {
+  const cost::Setup setup = read(R"({
+    "train_micro_batch_size_per_gpu": 12,
+    "bf16": {"enabled": true},
+    "data_types": {"grad_accum_dtype": "fp32"},
+    "optimizer": {"type": "SGD", "params": {"momentum": 0.9}},
+    "pipeline": {"stages": 2},
+    "tensor_parallel": {"autotp_size": 4},
+    "activation_checkpointing": {"partition_activations": true},
+    "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e7, "allgather_bucket_size": 1000,
+                          "stage3_prefetch_bucket_size": 2000, "overlap_comm": true,
+                          "offload_optimizer": {"device": "nvme"}}})");
+  EXPECT_EQ(setup.stage, 2);
+  EXPECT_EQ(setup.precision, Precision::bf16);
+  EXPECT_EQ(setup.accumulation_dtype, Precision::fp32);
+  EXPECT_EQ(setup.optimizer, Optimizer::sgd_momentum);
+  EXPECT_EQ(setup.optimizer_device, Device::host);
+  EXPECT_EQ(setup.parameter_device, Device::accelerator);
+  EXPECT_EQ(setup.pipeline_stages, 2);
+  EXPECT_EQ(setup.tensor_parallel_size, 4);
+  EXPECT_TRUE(setup.activation_checkpointing);
+  EXPECT_EQ(setup.reduce_bucket_elements, 5e7);
+  EXPECT_EQ(setup.allgather_bucket_elements, 1000);
+  EXPECT_EQ(setup.prefetch_bucket_elements, 2000);
+  EXPECT_TRUE(setup.overlap_comm);
+  EXPECT_EQ(setup.micro_batch, 12);
+}
+
+TEST(SetupTest, GradientsAreAccumulatedInThePrecisionUnlessSaidOtherwise) {
+  EXPECT_EQ(read(R"({"fp16": {"enabled": true}})").accumulation_dtype, Precision::fp16);
+  EXPECT_EQ(read(R"({"fp16": {"enabled": true}, "data_types": {"grad_accum_dtype": null}})").accumulation_dtype,
+            Precision::fp16);
+}
+
+TEST(SetupTest, CommunicationOverlapsByDefaultAtStage3Only) {
+  EXPECT_FALSE(read(R"({"zero_optimization": {"stage": 2}})").overlap_comm);
+  EXPECT_TRUE(read(R"({"zero_optimization": {"stage": 3}})").overlap_comm);
+  EXPECT_FALSE(read(R"({"zero_optimization": {"stage": 3, "overlap_comm": false}})").overlap_comm);
+}
+
+TEST(SetupTest, OptimizersCountByTheStatesTheyKeep) {
+  const auto optimizer = [](const std::string& type) {
+    return setup_from_config(Json{{"optimizer", {{"type", type}}}}, 1).optimizer;
+  };
+  EXPECT_EQ(optimizer("Adam"), Optimizer::adam);
+  EXPECT_EQ(optimizer("AdamW"), Optimizer::adam);
+  EXPECT_EQ(optimizer("OneBitAdam"), Optimizer::adam);
+  EXPECT_EQ(optimizer("SGD"), Optimizer::sgd);
+  EXPECT_EQ(optimizer("Lion"), Optimizer::sgd_momentum);
+  EXPECT_EQ(optimizer("SomethingNobodyKnows"), Optimizer::adam) << "the hungriest, so as not to promise too much";
+}
+
+TEST(SetupTest, TheOlderOffloadFlagsCount) {
+  const cost::Setup setup =
+      read(R"({"zero_optimization": {"stage": 3, "cpu_offload": true, "cpu_offload_params": true}})");
+  EXPECT_EQ(setup.optimizer_device, Device::host);
+  EXPECT_EQ(setup.parameter_device, Device::host);
+}
+
+TEST(SetupTest, AutoIsAsGoodAsAbsent) {
+  const cost::Setup setup = read(R"({
+    "train_micro_batch_size_per_gpu": "auto", "fp16": {"enabled": "auto"}, "optimizer": {"type": "auto"},
+    "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto", "overlap_comm": "auto"}})");
+  EXPECT_EQ(setup.micro_batch, 1);
+  EXPECT_EQ(setup.precision, Precision::fp32);
+  EXPECT_EQ(setup.reduce_bucket_elements, 5e8);
+  EXPECT_FALSE(setup.overlap_comm);
+}
+
+TEST(SetupTest, WrongTypesAreRefusedByKey) {
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal(R"([1])"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(refusal(R"({"fp16": {"enabled": "yes"}})"), HasSubstr("fp16.enabled"));
+  EXPECT_THAT(refusal(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": true}})"),
+              HasSubstr("zero_optimization.reduce_bucket_size"));
+  EXPECT_THAT(refusal(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": -1}})"), HasSubstr("not negative"));
+  EXPECT_THAT(refusal(R"({"zero_optimization": {"stage": 7}})"), HasSubstr("stage"));
+  EXPECT_THAT(refusal(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "moon"}}})"),
+              HasSubstr("cpu, nvme or none"));
+  EXPECT_THAT(refusal(R"({"optimizer": {"type": 3}})"), HasSubstr("optimizer.type"));
+  EXPECT_THAT(refusal(R"({"pipeline": {"stages": 1.5}})"), HasSubstr("pipeline.stages"));
+  EXPECT_THAT(refusal(R"({"data_types": {"grad_accum_dtype": "int8"}})"), HasSubstr("fp32, fp16 or bf16"));
+  EXPECT_THAT(refusal(R"({"train_micro_batch_size_per_gpu": -4})"), HasSubstr("train_micro_batch_size_per_gpu"));
+  EXPECT_THROW(setup_from_config(Json::object(), 0), Error);
+}
+
+}  // namespace
+}  // namespace dsat::cost
