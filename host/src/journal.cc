@@ -33,9 +33,6 @@ Enum enum_from(const char* const (&names)[N], const std::string& name) {
   return static_cast<Enum>(found - std::begin(names));
 }
 
-// Programs print what they like: bytes that are no UTF-8 become U+FFFD instead of an exception.
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 const char* name_of(Phase phase) { return kPhases[static_cast<size_t>(phase)]; }
 
 TrialKind kind_from(const std::string& name) {
@@ -170,6 +167,9 @@ void Journal::fail(const std::string& doing) {
   error_ = Status::internal("journal " + file_.string() + ": " + doing + ": " + sqlite3_errmsg(db_) +
                             "; free space or mend the file system, then `dsat-host resume`");
 }
+
+// Programs print what they like, and dump() would throw at what is no UTF-8.
+std::string Journal::text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 void Journal::execute(const std::string& sql) {
   if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail("write");

@@ -64,6 +64,9 @@ class Journal {
   // The latest state that contains no event after `last_seq`.
   std::optional<SavedState> state(Phase phase, uint64_t last_seq);
 
+  // JSON as the journal writes it; bytes that are no UTF-8 become U+FFFD.
+  static std::string text_of(const Json& json);
+
   // Folds the write-ahead log into the one file, which read-only media can then serve.
   Status checkpoint();
 

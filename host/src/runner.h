@@ -51,8 +51,8 @@ class Runner {
  public:
   virtual ~Runner() = default;
 
-  // Is there room for one more trial now?
-  virtual bool has_room() const = 0;
+  // How many more trials could be started now.
+  virtual int room() const = 0;
 
   // Starts a trial; needs room. A failure to start is reported through on_ended, an error of the machine by Status.
   virtual Status start(const TrialSpec& spec) = 0;

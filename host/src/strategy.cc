@@ -147,6 +147,8 @@ Strategy::~Strategy() {
   if (vtable_ != nullptr) vtable_->destroy(vtable_);
 }
 
+void Strategy::redirect(Callbacks callbacks) { host_->callbacks = std::move(callbacks); }
+
 Status Strategy::called(const char* function, dsat_status status) {
   std::string message;
   std::swap(message, host_->error);

@@ -74,6 +74,9 @@ class Strategy {
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
+  // Answers its calls from now on.
+  void redirect(Callbacks callbacks);
+
   // Hands over an event. On failure its ops are dropped; nothing may follow but the destructor.
   Result<std::vector<Op>> handle(const StrategyEvent& event);
 

@@ -1,0 +1,57 @@
+#include "admission.h"
+
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+
+namespace dsat::host {
+namespace {
+
+constexpr const char* kAutotuning = "autotuning";
+
+// Completes the batch sizes of a merged configuration. The train batch of the base no longer holds: it follows.
+void complete_batch(const Plan& plan, Json& merged) {
+  const config::GivenBatchSizes given = config::read_batch_sizes(merged);
+  config::write_batch_sizes(merged,
+                            config::trial_batch_sizes(given.micro_batch.value_or(1), given.accumulation.value_or(1),
+                                                      plan.data_parallel_size, plan.global_batch));
+}
+
+std::string broken(const Plan& plan, const Json& merged) {
+  if (const auto rule = config::broken_rule(merged, plan.rules())) return *rule;
+  const int64_t train_batch = merged[config::kTrainBatchKey].get<int64_t>();
+  if (plan.max_train_batch_size && train_batch > *plan.max_train_batch_size) {
+    return std::string(config::kTrainBatchKey) + " " + std::to_string(train_batch) +
+           " is over --max-train-batch-size " + std::to_string(*plan.max_train_batch_size);
+  }
+  return "";
+}
+
+}  // namespace
+
+Admission admit(const Plan& plan, const Json& overrides) {
+  Admission admission;
+  Json merged = plan.base_config;
+  try {
+    config::overwrite(merged, overrides);
+    const Json* profile = config::find(overrides, "autotuning.model_info.profile");
+    admission.model_info = profile != nullptr && profile->is_boolean() && profile->get<bool>();
+    config::erase(merged, kAutotuning);
+    complete_batch(plan, merged);
+    admission.invalid = broken(plan, merged);
+  } catch (const std::exception& e) {
+    admission.invalid = e.what();
+  }
+  admission.config = std::move(merged);
+  // A model-information run measures something else than a run of the same configuration for speed.
+  admission.identity = config::identity(admission.config) + (admission.model_info ? " model_info" : "");
+  return admission;
+}
+
+Json config_to_run(const Plan& plan, const Json& config) {
+  Json complete = config;
+  const Json* own = config::find(plan.user_config, kAutotuning);
+  if (own != nullptr) complete[kAutotuning] = *own;
+  return complete;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,78 @@
+#include "best.h"
+
+#include <algorithm>
+
+namespace dsat::host {
+namespace {
+
+// Adds a trial's metrics to the running sums of its configuration.
+void add(Measured& to, const TrialRecord& trial, double metric) {
+  ++to.count;
+  to.metric += metric;
+  if (trial.peak_bytes) to.peak_bytes = std::max(to.peak_bytes.value_or(0), *trial.peak_bytes);
+  if (to.count == 1) {
+    to.metrics = trial.metrics;
+    return;
+  }
+  for (const auto& item : trial.metrics.items()) {
+    if (!item.value().is_number()) continue;
+    Json& sum = to.metrics[item.key()];
+    sum = (sum.is_number() ? sum.get<double>() : 0.0) + item.value().get<double>();
+  }
+}
+
+void sums_to_means(Measured& measured) {
+  if (measured.count == 1) return;
+  measured.metric /= measured.count;
+  for (auto& item : measured.metrics.items()) {
+    if (item.value().is_number()) item.value() = item.value().get<double>() / measured.count;
+  }
+}
+
+}  // namespace
+
+std::vector<Measured> measured_configurations(const std::vector<Trial>& trials, const std::string& metric) {
+  std::vector<Measured> found;
+  std::map<std::string, size_t> by_identity;
+  for (const Trial& trial : trials) {
+    const TrialRecord& record = trial.record;
+    if (record.outcome != Outcome::completed || record.duplicate_of) continue;
+    if (!record.metrics.is_object() || !record.metrics.contains(metric) || !record.metrics[metric].is_number())
+      continue;
+    const auto [at, fresh] = by_identity.emplace(trial.identity, found.size());
+    if (fresh) {
+      found.emplace_back();
+      found.back().trial = trial.id();
+      found.back().metrics = Json::object();
+    }
+    add(found[at->second], record, record.metrics[metric].get<double>());
+  }
+  for (Measured& measured : found) sums_to_means(measured);
+  return found;
+}
+
+std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
+                                      std::optional<uint64_t> believed) {
+  const std::vector<Measured> all = measured_configurations(trials, metric);
+  if (all.empty()) return std::nullopt;
+  const auto better = [&](const Measured& a, const Measured& b) {
+    if (a.metric != b.metric) return maximise ? a.metric > b.metric : a.metric < b.metric;
+    return a.trial < b.trial;
+  };
+  const Measured* fastest = &*std::min_element(all.begin(), all.end(), better);
+  const Measured* best = fastest;
+  if (believed && *believed < trials.size()) {
+    for (const Measured& measured : all) {
+      if (trials[measured.trial].identity == trials[*believed].identity) best = &measured;
+    }
+  }
+  BestRecord record{best->trial, trials[best->trial].record.config, best->metrics, best->metric, ""};
+  if (best != fastest) {
+    record.why = "the searcher believes in trial " + std::to_string(best->trial) + " (" + Json(best->metric).dump() +
+                 ") over trial " + std::to_string(fastest->trial) + ", the best single measurement (" +
+                 Json(fastest->metric).dump() + "): the difference is within the noise that it expects";
+  }
+  return record;
+}
+
+}  // namespace dsat::host

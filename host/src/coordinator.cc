@@ -1,0 +1,266 @@
+// The turn of a study: deliver what is ready, choose what to start, commit, act.
+#include "coordinator.h"
+
+#include <algorithm>
+
+#include "admission.h"
+#include "best.h"
+#include "clock.h"
+
+namespace dsat::host {
+
+Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop, Results& results, Observer& observer)
+    : plan_(std::move(plan)), journal_(journal), runner_(runner), loop_(loop), results_(results), observer_(observer) {
+  device_memory_bytes_ = plan_.device_memory_bytes;
+  baseline_identity_ = admit(plan_, Json::object()).identity;
+  runner_.on_started = [this](const TrialStart& start) { on_started(start); };
+  runner_.on_ended = [this](const TrialEnd& end) { on_ended(end); };
+  loop_.on_wake([this] {
+    forward_plugin_logs();
+    check_stop_requests();
+  });
+}
+
+StudyResult Coordinator::run() {
+  if (plan_.time_budget) {
+    deadline_ = Loop::Clock::now() + *plan_.time_budget;
+    loop_.at(*deadline_, [this] { end_study(StudyStatus::completed, "the time budget is spent", true); });
+  }
+  check_stop_requests();
+  while (true) {
+    turn();
+    if (ending_ && running_.empty()) break;
+    loop_.run_once();
+  }
+  return close();
+}
+
+void Coordinator::turn() {
+  journal_.begin();
+  if (!ending_ && !strategy_) {
+    const Status opened = open_strategy(phase_);
+    if (!opened.ok()) fail(opened);
+  }
+  if (!ending_ && !strategy_started_) {
+    strategy_started_ = true;
+    StrategyEvent start;
+    start.study = study_json();
+    handle(start);
+  }
+  while (!ending_ && deliver_next()) {
+  }
+  if (!ending_) advance_phase();
+  const std::vector<uint64_t> starts = choose_starts();
+  refresh_best();
+  for (const uint64_t id : dirty_) journal_.put_trial(trials_[id]);
+  dirty_.clear();
+  const Status committed = journal_.commit();
+  if (!committed.ok()) {
+    fail(committed);
+    for (const uint64_t id : starts) running_.erase(id);
+  } else {
+    act(starts);
+  }
+  const Status written = results_.write({plan_, trials_, profile_, best_, device_memory_bytes_, ""}, false);
+  if (!written.ok()) fail(written);
+}
+
+// Tells the strategy of one more trial, if one may be told now.
+bool Coordinator::deliver_next() {
+  const std::optional<uint64_t> id = ready_trial();
+  if (!id) return false;
+  immediate_.erase(*id);
+  ended_.erase(*id);
+  tell(trials_[*id]);
+  return true;
+}
+
+void Coordinator::tell(Trial& trial) {
+  const uint64_t id = trial.id();
+  if (!strategy_finished_ && trial.record.outcome == Outcome::completed) {
+    StrategyEvent result;
+    result.kind = StrategyEvent::Kind::result;
+    result.trial = id;
+    result.step = trial.end ? trial.end->step : 0;
+    result.metrics = trial.record.metrics.is_object() ? trial.record.metrics : Json::object();
+    if (!handle(result)) return;
+  }
+  if (!handle(exit_event(trials_[id]))) return;
+  // handle may have added trials: `trial` is looked up again.
+  Trial& told = trials_[id];
+  told.state = TrialState::delivered;
+  dirty_.insert(id);
+  release_duplicates(told);
+  watch_failures(told);
+}
+
+StrategyEvent Coordinator::exit_event(const Trial& trial) const {
+  StrategyEvent event;
+  event.kind = StrategyEvent::Kind::exited;
+  event.trial = trial.id();
+  event.outcome = static_cast<int>(*trial.record.outcome);
+  event.peak_bytes = trial.record.peak_bytes.value_or(0);
+  event.reason = trial.record.reason;
+  event.attempt = std::max(trial.record.attempt, 1u);
+  if (trial.end) {
+    event.exit_code = trial.end->exit_code;
+    event.term_signal = trial.end->term_signal;
+  }
+  return event;
+}
+
+// A strategy is done when it has finished, or has nothing open left, and every trial of its has been told.
+void Coordinator::advance_phase() {
+  const bool open = std::any_of(trials_.begin(), trials_.end(), [this](const Trial& trial) {
+    return trial.phase == phase_ && trial.state != TrialState::delivered;
+  });
+  if (open) return;
+  if (phase_ == Phase::profiler) {
+    if (!profile_.is_object()) {
+      const std::string why = strategy_finished_ ? finish_reason_ : "it asked for nothing more";
+      return end_study(StudyStatus::no_best, "no_profile: the profiler ended without a profile (" + why + ")");
+    }
+    strategy_.reset();
+    phase_ = Phase::searcher;
+    strategy_started_ = strategy_finished_ = false;
+    const Status opened = open_strategy(phase_);
+    if (!opened.ok()) return fail(opened);
+    strategy_started_ = true;
+    StrategyEvent start;
+    try {
+      derive_space(plan_, plan_.data_parallel_size);
+      start.study = study_json();
+    } catch (const std::exception& e) {
+      return fail(Status::internal(e.what()));
+    }
+    handle(start);
+    while (!ending_ && deliver_next()) {
+    }
+    if (!ending_) advance_phase();
+    return;
+  }
+  end_study(StudyStatus::completed,
+            strategy_finished_ ? finish_reason_ : "searcher_idle: the searcher has nothing left to try");
+}
+
+// Takes trials from the queue while there is room, and marks them running before they are: a crash between the
+// journal's commit and the start costs a start, never a result.
+std::vector<uint64_t> Coordinator::choose_starts() {
+  std::vector<uint64_t> starts;
+  if (ending_) return starts;
+  const auto limit = static_cast<size_t>(plan_.concurrency());
+  const auto room = static_cast<size_t>(std::max(runner_.room(), 0));
+  while (!waiting_.empty() && running_.size() < limit && starts.size() < room) {
+    const uint64_t id = waiting_.front();
+    waiting_.pop_front();
+    Trial& trial = trials_[id];
+    trial.state = TrialState::running;
+    ++trial.record.attempt;
+    running_.insert(id);
+    dirty_.insert(id);
+    starts.push_back(id);
+  }
+  return starts;
+}
+
+void Coordinator::act(const std::vector<uint64_t>& starts) {
+  for (const uint64_t id : starts) {
+    const Trial& trial = trials_[id];
+    const TrialSpec spec{id, trial.record.attempt, config_to_run(plan_, trial.record.config), trial.model_info};
+    const Status started = runner_.start(spec);
+    if (!started.ok()) {
+      running_.erase(id);
+      fail(started);
+    }
+  }
+  for (const uint64_t id : to_stop_) {
+    if (running_.count(id) != 0) runner_.stop(id, stop_level_acted_ > 1);
+  }
+  to_stop_.clear();
+}
+
+void Coordinator::check_stop_requests() {
+  const int level = stop_level_.load();
+  if (level <= stop_level_acted_) return;
+  stop_level_acted_ = level;
+  end_study(StudyStatus::interrupted, "interrupted", true);
+  for (const uint64_t id : running_) runner_.stop(id, level > 1);
+}
+
+// The first reason holds. What runs is stopped; run() returns when the last process is gone.
+void Coordinator::end_study(StudyStatus status, std::string reason, bool resumable) {
+  if (ending_) return;
+  ending_ = Ending{status, std::move(reason), resumable};
+  for (const uint64_t id : running_) to_stop_.insert(id);
+  loop_.wake();
+}
+
+// "No configuration found" alone helps nobody: how the trials ended, and the last words of one that failed.
+std::string Coordinator::why_no_best() const {
+  std::map<Outcome, int> counts;
+  std::string last_words;
+  for (const Trial& trial : trials_) {
+    if (!trial.record.outcome || trial.record.duplicate_of) continue;
+    ++counts[*trial.record.outcome];
+    if (*trial.record.outcome != Outcome::completed && !trial.record.reason.empty()) {
+      last_words = "; trial " + std::to_string(trial.id()) + ": " + trial.record.reason;
+    }
+  }
+  std::string text;
+  for (const auto& [outcome, count] : counts) {
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + to_string(outcome);
+  }
+  return ending_->reason + "; no trial gave " + plan_.metric + " (" + (text.empty() ? "none ran" : text) + ")" +
+         last_words;
+}
+
+StudyResult Coordinator::close() {
+  refresh_best();
+  if (ending_->status == StudyStatus::completed && !best_) {
+    ending_->status = StudyStatus::no_best;
+    ending_->reason = why_no_best();
+  }
+  journal_.begin();
+  if (ending_->status == StudyStatus::interrupted || ending_->resumable) save_state();
+  for (const uint64_t id : dirty_) journal_.put_trial(trials_[id]);
+  dirty_.clear();
+  journal_.put_meta("ended", {{"status", to_string(ending_->status)}, {"reason", ending_->reason}});
+  Status closed = journal_.commit();
+  strategy_.reset();
+  forward_plugin_logs();
+  if (closed.ok())
+    closed = results_.write({plan_, trials_, profile_, best_, device_memory_bytes_, ending_->reason}, true);
+  if (closed.ok()) closed = journal_.checkpoint();
+  if (!closed.ok() && ending_->status != StudyStatus::failed) {
+    ending_->status = StudyStatus::failed;
+    ending_->reason = closed.message();
+  }
+  StudyResult result;
+  result.status = ending_->status;
+  result.reason = ending_->reason;
+  result.best = best_;
+  result.dir = plan_.dir;
+  for (const Trial& trial : trials_) {
+    if (trial.record.outcome && !trial.record.duplicate_of) ++result.counts[*trial.record.outcome];
+  }
+  return result;
+}
+
+void Coordinator::refresh_best() {
+  if (!best_stale_) return;
+  best_stale_ = false;
+  const std::optional<BestRecord> best = choose_best(trials_, plan_.metric, plan_.maximise, believed_best_);
+  if (!best) return;
+  const bool changed =
+      !best_ || best_->trial != best->trial || best_->metric != best->metric || best_->why != best->why;
+  if (!changed) return;
+  best_ = best;
+  journal_.put_meta("best", {{"trial", best->trial},
+                             {"config", best->config},
+                             {"metrics", best->metrics},
+                             {"metric", best->metric},
+                             {"why", best->why}});
+  observer_.on_best(*best_);
+}
+
+}  // namespace dsat::host

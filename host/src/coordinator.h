@@ -1,0 +1,154 @@
+// The heart of a study: strategies, trials, journal and runner, brought together in turns.
+//
+// Purpose: data flows one way round. A strategy asks for a trial; the coordinator admits it (limits, duplicates,
+//   validity), journals it, has the runner start it, takes its end, journals that, and tells the strategy. A turn
+//   handles all that is ready in one journal transaction; only after the commit is anything started or stopped.
+// Order: a strategy hears of trials in the order of their ids as long as they end close together (kReorderWindow), so
+//   that the same seed gives the same search at any concurrency. Why a window and not a strict order:
+//   docs/decisions.md.
+// Threading: control thread, but for request_stop.
+#ifndef DSAT_HOST_COORDINATOR_H_
+#define DSAT_HOST_COORDINATOR_H_
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dsat/host/study.h"
+#include "journal.h"
+#include "loop.h"
+#include "plan.h"
+#include "results.h"
+#include "runner.h"
+#include "strategy.h"
+#include "trial.h"
+
+namespace dsat::host {
+
+// How long an ended trial waits for older ones that still run before its strategy is told.
+inline constexpr std::chrono::seconds kReorderWindow{5};
+// This many duplicate or invalid requests in a row say that the space is exhausted.
+inline constexpr int kFruitlessRequests = 1000;
+// A strategy's state is saved at least every so many events.
+inline constexpr uint64_t kEventsPerState = 64;
+// So many consecutive failures with one last line, over at least two micro batches, are the script's own.
+inline constexpr int kSameFailures = 3;
+
+class Coordinator {
+ public:
+  Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop, Results& results, Observer& observer);
+
+  // Takes up what the journal holds: trials, events, the strategy's state. Before run; a fresh study needs it not.
+  Status resume();
+
+  StudyResult run();
+
+  // 1: stop gently; 2 and more: at once. [any-thread, signal handler]
+  void stop_requested(int times) noexcept { stop_level_.store(times); }
+
+ private:
+  struct Ending {
+    StudyStatus status;
+    std::string reason;
+    bool resumable = false;  // trials that were running go on when the study is resumed
+  };
+
+  // coordinator.cc: the turn
+  void turn();
+  bool deliver_next();
+  void tell(Trial& trial);
+  void advance_phase();
+  void check_stop_requests();
+  std::vector<uint64_t> choose_starts();
+  void act(const std::vector<uint64_t>& starts);
+  StudyResult close();
+  std::string why_no_best() const;
+
+  // coordinator_ops.cc: what strategies ask for
+  Status open_strategy(Phase phase);
+  Strategy::Callbacks live_callbacks();
+  bool handle(const StrategyEvent& event);
+  std::optional<uint64_t> consider(const Op& request);
+  void apply(const std::vector<Op>& ops);
+  void stop_open_trials();
+  Json study_json() const;
+  void save_state();
+
+  // coordinator_trials.cc: how trials end
+  void on_started(const TrialStart& start);
+  void on_ended(const TrialEnd& end);
+  void end_trial(Trial& trial, TrialEnd end);
+  void learn_from(const TrialEnd& end, const Trial& trial);
+  void watch_failures(const Trial& trial);
+  void release_duplicates(const Trial& original);
+  std::optional<uint64_t> ready_trial();
+
+  // coordinator_resume.cc
+  Status rewind_if_limit_raised(std::vector<JournalEvent>& events);
+  Status replay(const std::vector<JournalEvent>& events);
+  Status replay_phase(Phase phase, const std::vector<const JournalEvent*>& events);
+  void requeue_trials();
+
+  void end_study(StudyStatus status, std::string reason, bool resumable = false);
+  void fail(const Status& status) { end_study(StudyStatus::failed, status.message()); }
+  void log(Observer::Severity severity, const std::string& message) { observer_.on_log(severity, message); }
+  void forward_plugin_logs();
+  void refresh_best();
+  StrategyEvent exit_event(const Trial& trial) const;
+
+  Plan plan_;
+  Journal& journal_;
+  Runner& runner_;
+  Loop& loop_;
+  Results& results_;
+  Observer& observer_;
+
+  std::vector<Trial> trials_;                              // by id
+  std::vector<Trial> drafts_;                              // asked for in the current event, not yet accepted
+  std::unordered_map<std::string, uint64_t> by_identity_;  // the first trial of a configuration that can answer for it
+  std::string baseline_identity_;
+  std::deque<uint64_t> waiting_;
+  std::set<uint64_t> running_;
+  std::set<uint64_t> ended_;      // by a run of their own, not yet delivered
+  std::set<uint64_t> immediate_;  // refused, or a duplicate of a delivered trial: delivered before anything else
+  std::map<uint64_t, Loop::Clock::time_point> ended_when_;
+  std::multimap<uint64_t, uint64_t> duplicates_;  // original -> waiting duplicate
+  std::set<uint64_t> to_stop_;
+  std::set<uint64_t> infrastructure_reruns_;
+  std::set<uint64_t> dirty_;  // changed since the last commit
+
+  Phase phase_ = Phase::profiler;
+  std::unique_ptr<Strategy> strategy_;
+  bool strategy_started_ = false;
+  bool strategy_finished_ = false;
+  std::string finish_reason_;
+  std::optional<uint64_t> believed_best_;
+  Json profile_;
+  std::optional<uint64_t> device_memory_bytes_;
+  uint64_t last_seq_ = 0, last_state_seq_ = 0;
+  int counted_trials_ = 0;
+  int fruitless_ = 0;
+  std::vector<uint64_t> same_failures_;
+
+  std::optional<BestRecord> best_;
+  bool best_stale_ = false;
+  std::optional<Ending> ending_;
+  std::atomic<int> stop_level_{0};
+  int stop_level_acted_ = 0;
+  std::optional<Loop::Clock::time_point> deadline_;
+  uint64_t reorder_timer_ = 0;
+
+  std::mutex log_mutex_;
+  std::vector<std::pair<int, std::string>> plugin_logs_;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_COORDINATOR_H_

@@ -1,0 +1,135 @@
+// How trials start and end: what is recorded, learned and passed on.
+#include <algorithm>
+#include <utility>
+
+#include "clock.h"
+#include "coordinator.h"
+#include "dsat/config/batch.h"
+
+namespace dsat::host {
+
+void Coordinator::on_started(const TrialStart& start) {
+  Trial& trial = trials_[start.id];
+  trial.record.slots = start.slots;
+  trial.record.started_at = start.started_at;
+  dirty_.insert(start.id);
+  observer_.on_trial_started(trial.record);
+}
+
+void Coordinator::on_ended(const TrialEnd& end) {
+  Trial& trial = trials_[end.id];
+  running_.erase(end.id);
+  to_stop_.erase(end.id);
+  dirty_.insert(end.id);
+  for (const std::string& warning : end.warnings) {
+    log(Observer::Severity::warning, "trial " + std::to_string(end.id) + ": " + warning);
+  }
+  const bool interrupted = ending_ && ending_->resumable && end.outcome == Outcome::stopped;
+  const bool rerun = end.infrastructure && infrastructure_reruns_.insert(end.id).second;
+  if (interrupted || rerun) {
+    // Its strategy hears nothing of it: it runs again, under the same id.
+    trial.state = TrialState::waiting;
+    waiting_.push_front(end.id);
+    if (rerun) log(Observer::Severity::warning, "trial " + std::to_string(end.id) + ": " + end.reason + "; run again");
+    return;
+  }
+  ended_when_[end.id] = Loop::Clock::now();
+  end_trial(trial, end);
+}
+
+void Coordinator::end_trial(Trial& trial, TrialEnd end) {
+  TrialRecord& record = trial.record;
+  record.outcome = end.outcome;
+  record.reason = end.reason;
+  record.metrics = end.outcome == Outcome::completed ? end.metrics : Json();
+  record.peak_bytes = end.peak_bytes;
+  record.ended_at = end.ended_at;
+  trial.state = TrialState::ended;
+  learn_from(end, trial);
+  trial.end = std::move(end);
+  ended_.insert(trial.id());
+  dirty_.insert(trial.id());
+  // A stopped or lost trial measured nothing: a later request for its configuration is a trial of its own.
+  if (record.outcome == Outcome::stopped || record.outcome == Outcome::lost) by_identity_.erase(trial.identity);
+  best_stale_ = true;
+  observer_.on_trial_ended(record);
+}
+
+// What a trial tells about the machine: the device's memory, and how many processes it really has.
+void Coordinator::learn_from(const TrialEnd& end, const Trial& trial) {
+  if (!device_memory_bytes_ && end.device_memory_bytes) device_memory_bytes_ = end.device_memory_bytes;
+  if (!trial.model_info || !end.world_size || *end.world_size < 1) return;
+  try {
+    const int64_t size = config::data_parallel_size(*end.world_size, plan_.base_config);
+    if (size == plan_.data_parallel_size) return;
+    log(Observer::Severity::warning, "the profile trial ran with a data-parallel size of " + std::to_string(size) +
+                                         ", not " + std::to_string(plan_.data_parallel_size) +
+                                         ": batch sizes follow it");
+    derive_space(plan_, size);
+  } catch (const std::exception& e) {
+    end_study(StudyStatus::no_best,
+              std::string("the profile trial's world size does not fit the configuration: ") + e.what());
+  }
+}
+
+// A script that fails in the same way whatever it is given is not the search's business.
+void Coordinator::watch_failures(const Trial& trial) {
+  if (ending_ || !trial.costs_a_run()) return;
+  const Outcome outcome = *trial.record.outcome;
+  const bool failed = outcome == Outcome::failed || outcome == Outcome::timed_out;
+  if (!failed || !trial.end) {
+    same_failures_.clear();
+    return;
+  }
+  if (trial.record.kind == TrialKind::profile) {
+    for (const std::string& line : trial.end->tail) log(Observer::Severity::error, "  " + line);
+    return end_study(StudyStatus::no_best, "the profile trial failed: " + trial.record.reason);
+  }
+  if (outcome != Outcome::failed || trial.end->last_line.empty()) return same_failures_.clear();
+  if (!same_failures_.empty() && trials_[same_failures_.back()].end->last_line != trial.end->last_line)
+    same_failures_.clear();
+  same_failures_.push_back(trial.id());
+  std::set<int64_t> micro_batches;
+  for (const uint64_t id : same_failures_)
+    micro_batches.insert(trials_[id].record.config.value(config::kMicroBatchKey, int64_t{0}));
+  if (same_failures_.size() < kSameFailures || micro_batches.size() < 2) return;
+  for (const std::string& line : trial.end->tail) log(Observer::Severity::error, "  " + line);
+  end_study(StudyStatus::no_best,
+            std::to_string(same_failures_.size()) + " trials in a row failed in the same way: " + trial.end->last_line);
+}
+
+// Duplicates of a trial that its strategy now knows hear the same, as events of their own.
+void Coordinator::release_duplicates(const Trial& original) {
+  const auto [first, last] = duplicates_.equal_range(original.id());
+  for (auto it = first; it != last; ++it) {
+    Trial& twin = trials_[it->second];
+    twin.record.outcome = original.record.outcome;
+    twin.record.reason = original.record.reason;
+    twin.record.metrics = original.record.metrics;
+    twin.record.peak_bytes = original.record.peak_bytes;
+    twin.record.ended_at = utc_now();
+    twin.end = original.end;
+    twin.state = TrialState::ended;
+    immediate_.insert(twin.id());
+    dirty_.insert(twin.id());
+    observer_.on_trial_ended(twin.record);
+  }
+  duplicates_.erase(original.id());
+}
+
+// The next trial to tell of. Ended ones are told in the order of their ids; one whose elders still run waits for them,
+// but not for long.
+std::optional<uint64_t> Coordinator::ready_trial() {
+  if (!immediate_.empty()) return *immediate_.begin();
+  if (ended_.empty()) return std::nullopt;
+  const uint64_t id = *ended_.begin();
+  const bool elder_runs = !running_.empty() && *running_.begin() < id;
+  if (!elder_runs) return id;
+  const auto patience = ended_when_[id] + kReorderWindow;
+  if (Loop::Clock::now() >= patience) return id;
+  loop_.cancel(reorder_timer_);
+  reorder_timer_ = loop_.at(patience, [] {});
+  return std::nullopt;
+}
+
+}  // namespace dsat::host

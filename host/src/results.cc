@@ -1,0 +1,183 @@
+#include "results.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "atomic_file.h"
+#include "best.h"
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
+#include "dsat/config/units.h"
+#include "dsat/cost/memory.h"
+
+namespace dsat::host {
+namespace {
+
+// One line of the table.
+struct StageRow {
+  int stage = 0;
+  int trials = 0, out_of_memory = 0, other = 0;
+  const Measured* best = nullptr;
+};
+
+int stage_of(const Json& config) {
+  try {
+    return config::zero_stage(config);
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, std::abs(value) >= 1e6 ? "%.4g" : "%.6g", value);
+  return text;
+}
+
+// The cost model's answer for one configuration; "-" when there is no profile to answer from.
+std::string estimated_memory(const ResultsView& view, const Json& config) {
+  if (!view.profile.is_object()) return "-";
+  try {
+    cost::Inputs inputs = cost::inputs_from_profile(view.profile);
+    if (view.device_memory_bytes) inputs.device_memory_bytes = static_cast<double>(*view.device_memory_bytes);
+    Json observations = Json::array();
+    for (const Trial& trial : view.trials) {
+      if (!trial.record.outcome || trial.model_info || trial.record.duplicate_of) continue;
+      observations.push_back({{"trial", trial.id()},
+                              {"config", trial.record.config},
+                              {"outcome", to_string(*trial.record.outcome)},
+                              {"metrics", trial.record.metrics},
+                              {"peak_bytes", trial.record.peak_bytes ? Json(*trial.record.peak_bytes) : Json()}});
+    }
+    const int64_t dp_size = view.plan.data_parallel_size;
+    const cost::MemoryFit fit = cost::fit_memory(inputs, cost::observations_from_json(observations, dp_size));
+    return config::format_size(cost::predict_peak(fit, cost::setup_from_config(config, dp_size)).value);
+  } catch (const std::exception&) {
+    return "-";
+  }
+}
+
+// What the configuration sets apart from stage and batch sizes: the overrides of the trial, key by key.
+void list_overrides(const Json& overrides, const std::string& prefix, std::string& text) {
+  for (const auto& item : overrides.items()) {
+    const std::string key = prefix + item.key();
+    if (key == "zero_optimization.stage" || key == config::kMicroBatchKey) continue;
+    if (item.value().is_object()) {
+      list_overrides(item.value(), key + ".", text);
+      continue;
+    }
+    const size_t dot = key.rfind('.');
+    text +=
+        (text.empty() ? "" : " ") + (dot == std::string::npos ? key : key.substr(dot + 1)) + "=" + item.value().dump();
+  }
+}
+
+std::vector<StageRow> rows_of(const ResultsView& view, const std::vector<Measured>& measured) {
+  std::vector<StageRow> rows;
+  const auto row_for = [&](int stage) -> StageRow& {
+    const auto found = std::find_if(rows.begin(), rows.end(), [&](const StageRow& row) { return row.stage == stage; });
+    if (found != rows.end()) return *found;
+    rows.emplace_back();
+    rows.back().stage = stage;
+    return rows.back();
+  };
+  for (const config::StageSpace& stage : view.plan.space.stages) row_for(stage.stage);
+  for (const Trial& trial : view.trials) {
+    if (!trial.record.started() || trial.model_info) continue;
+    StageRow& row = row_for(stage_of(trial.record.config));
+    ++row.trials;
+    if (trial.record.outcome == Outcome::out_of_memory)
+      ++row.out_of_memory;
+    else if (trial.record.outcome && trial.record.outcome != Outcome::completed)
+      ++row.other;
+  }
+  for (const Measured& m : measured) {
+    StageRow& row = row_for(stage_of(view.trials[m.trial].record.config));
+    const bool better =
+        row.best == nullptr || (view.plan.maximise ? m.metric > row.best->metric : m.metric < row.best->metric);
+    if (better) row.best = &m;
+  }
+  std::sort(rows.begin(), rows.end(), [](const StageRow& a, const StageRow& b) { return a.stage < b.stage; });
+  return rows;
+}
+
+std::vector<std::string> cells(const ResultsView& view, const StageRow& row) {
+  std::vector<std::string> line{std::to_string(row.stage), std::to_string(row.trials),
+                                std::to_string(row.out_of_memory), std::to_string(row.other)};
+  if (row.best == nullptr) {
+    line.insert(line.end(), {"-", "-", "-", "-", "-", "-"});
+    return line;
+  }
+  const TrialRecord& record = view.trials[row.best->trial].record;
+  std::string overrides;
+  list_overrides(record.overrides, "", overrides);
+  line.push_back(number(row.best->metric));
+  line.push_back(record.config.value(config::kMicroBatchKey, Json()).dump());
+  line.push_back(record.config.value(config::kAccumulationKey, Json()).dump());
+  line.push_back(estimated_memory(view, record.config));
+  line.push_back(row.best->peak_bytes ? config::format_size(static_cast<double>(*row.best->peak_bytes)) : "-");
+  line.push_back("trial " + std::to_string(record.id) + (overrides.empty() ? "" : ": " + overrides));
+  return line;
+}
+
+std::string table(const std::vector<std::vector<std::string>>& lines) {
+  std::vector<size_t> widths;
+  for (const auto& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()));
+    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  }
+  std::string text;
+  for (const auto& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) {
+      text += line[i];
+      if (i + 1 < line.size()) text.append(widths[i] - line[i].size() + 2, ' ');
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string summary_text(const ResultsView& view) {
+  const std::vector<Measured> measured = measured_configurations(view.trials, view.plan.metric);
+  std::vector<std::vector<std::string>> lines{{"stage", "trials", "oom", "failed", view.plan.metric, "micro batch",
+                                               "accumulation", "memory estimated", "measured", "best of the stage"}};
+  for (const StageRow& row : rows_of(view, measured)) lines.push_back(cells(view, row));
+  std::string text = table(lines);
+  if (view.best) {
+    const Json& best = view.best->config;
+    text += "\nbest: trial " + std::to_string(view.best->trial) + ", ZeRO stage " + std::to_string(stage_of(best)) +
+            ", micro batch " + best.value(config::kMicroBatchKey, Json()).dump() + ", " + view.plan.metric + " " +
+            number(view.best->metric) + "\n";
+    if (!view.best->why.empty()) text += "note: " + view.best->why + "\n";
+  }
+  if (!view.reason.empty()) text += "ended: " + view.reason + "\n";
+  return text;
+}
+
+Status Results::write(const ResultsView& view, bool now) {
+  const auto time = std::chrono::steady_clock::now();
+  if (!now && time - last_ < std::chrono::seconds(1)) return {};
+  last_ = time;
+  const std::filesystem::path& dir = view.plan.dir;
+  const auto text_of = [](const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; };
+  std::vector<std::pair<const char*, std::string>> files{{"summary.txt", summary_text(view)}};
+  if (view.best) {
+    files.emplace_back("best_ds_config.json", text_of(view.best->config));
+    files.emplace_back("best_ds_metrics.json", text_of(view.best->metrics));
+    files.emplace_back("best_cmd.txt", command_line_(view.best->config) + "\n");
+  }
+  for (auto& [name, text] : files) {
+    std::string& written = written_[name];
+    if (written == text) continue;
+    const Status status = write_file_atomically(dir / name, text);
+    if (!status.ok()) return status;
+    written = std::move(text);
+  }
+  return {};
+}
+
+}  // namespace dsat::host
