@@ -16,8 +16,8 @@ namespace {
 // Peaks are repeatable to the byte on many stacks; caching and fragmentation move them by a few tenths of a per cent.
 constexpr double kPriorNoise = 0.003;
 constexpr double kPriorNoiseWeight = 4;  // observations that the guess above is worth
-// A device runs out before its last byte is used, by an amount that varies.
-constexpr double kCensoredNoise = 0.01;
+// From trial to trial a device runs out a little earlier or later; the part that stays is the usable share.
+constexpr double kCensoredNoise = 0.005;
 
 struct Prior {
   Terms mean = Terms::Zero();
@@ -27,7 +27,7 @@ struct Prior {
 struct Row {
   PeakForm form;
   enum Kind { measured, above, below } kind = measured;
-  double bytes = 0;         // the peak, or the bound that it lies above or below
+  double bytes = 0;         // the peak; one-sided: the device memory, and the form is the shortage
   double noise_factor = 1;  // times the relative noise
 };
 
@@ -83,6 +83,8 @@ Prior prior_of(const Inputs& inputs, double scale) {
   }
   prior.mean[kBufferScale] = 1;
   prior.deviation[kBufferScale] = 0.25;
+  prior.mean[kUsableShare] = 1;
+  prior.deviation[kUsableShare] = 0.02;
   for (int stage = 0; stage < 4; ++stage) prior.deviation[kStageOffset + stage] = 0.015 * scale;
   return prior;
 }
@@ -95,19 +97,26 @@ bool contradicted(const Observation& out_of_memory, const std::vector<Observatio
   });
 }
 
+// A peak near the device's memory also shows that so much of it can be used.
+std::optional<Row> room_row(double peak, const std::optional<double>& device_memory_bytes) {
+  if (!device_memory_bytes || peak < 0.9 * *device_memory_bytes) return std::nullopt;
+  PeakForm form;
+  form.known_bytes = peak;
+  return Row{shortage_form(form, *device_memory_bytes), Row::below, *device_memory_bytes};
+}
+
 Problem problem_of(const Inputs& inputs, const std::vector<Observation>& observations) {
   Problem problem{prior_of(inputs, scale_of(inputs, observations)), {}};
   for (const Observation& observation : observations) {
-    Row row{peak_form(inputs.size, observation.setup), Row::measured, 0, noise_factor(observation.setup)};
+    const PeakForm peak = peak_form(inputs.size, observation.setup);
     if (!observation.out_of_memory && observation.peak_bytes) {
-      row.bytes = *observation.peak_bytes;
+      problem.rows.push_back({peak, Row::measured, *observation.peak_bytes, noise_factor(observation.setup)});
+      const std::optional<Row> room = room_row(*observation.peak_bytes, inputs.device_memory_bytes);
+      if (room) problem.rows.push_back(*room);
     } else if (inputs.device_memory_bytes && !(observation.out_of_memory && contradicted(observation, observations))) {
-      row.kind = observation.out_of_memory ? Row::above : Row::below;
-      row.bytes = *inputs.device_memory_bytes;
-    } else {
-      continue;  // it says nothing about bytes
+      problem.rows.push_back({shortage_form(peak, *inputs.device_memory_bytes),
+                              observation.out_of_memory ? Row::above : Row::below, *inputs.device_memory_bytes});
     }
-    problem.rows.push_back(row);
   }
   return problem;
 }
@@ -138,7 +147,8 @@ Point evaluate(const Problem& problem, double noise, const Terms& unknowns) {
     const Terms x = row.form.coefficients.cwiseProduct(prior.deviation);
     const double relative = row.kind == Row::measured ? noise * row.noise_factor : std::max(noise, kCensoredNoise);
     const double sigma = std::max(relative * row.bytes, 1.0);
-    double z = (row.form.known_bytes + x.dot(unknowns) - row.bytes) / sigma;
+    const double offset = row.kind == Row::measured ? row.bytes : 0;
+    double z = (row.form.known_bytes + x.dot(unknowns) - offset) / sigma;
     if (row.kind == Row::measured) {
       point.loss += 0.5 * z * z;
       point.gradient += x * (z / sigma);
@@ -156,8 +166,7 @@ Point evaluate(const Problem& problem, double noise, const Terms& unknowns) {
 }
 
 // Newton's method with backtracking over the unknowns that are not pinned to zero.
-Terms minimise(const Problem& problem, double noise, const std::vector<int>& pinned) {
-  Terms unknowns = problem.prior.mean.cwiseQuotient(problem.prior.deviation);
+Terms minimise(const Problem& problem, double noise, const std::vector<int>& pinned, Terms unknowns) {
   for (const int term : pinned) unknowns[term] = 0;
   Point point = evaluate(problem, noise, unknowns);
   for (int iteration = 0; iteration < 100; ++iteration) {
@@ -185,12 +194,12 @@ Terms minimise(const Problem& problem, double noise, const std::vector<int>& pin
 
 // The minimum with fixed and activation not negative. It is convex and has two bounds, so it is the best of the minima
 // with neither, one or both of them pinned that keeps the bounds.
-Terms minimise_within_bounds(const Problem& problem, double noise) {
+Terms minimise_within_bounds(const Problem& problem, double noise, const Terms& start) {
   const std::vector<int> choices[] = {{}, {kFixed}, {kActivation}, {kFixed, kActivation}};
   Terms best = Terms::Zero();
   double best_loss = std::numeric_limits<double>::infinity();
   for (const std::vector<int>& pinned : choices) {
-    const Terms unknowns = minimise(problem, noise, pinned);
+    const Terms unknowns = minimise(problem, noise, pinned, start);
     if (unknowns[kFixed] < 0 || unknowns[kActivation] < 0) continue;
     const double loss = evaluate(problem, noise, unknowns).loss;
     if (loss < best_loss) {
@@ -228,14 +237,16 @@ double noise_of(const Problem& problem, double noise, const Terms& unknowns) {
 MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& observations) {
   check(inputs, observations);
   const Problem problem = problem_of(inputs, observations);
+  const Terms& deviation = problem.prior.deviation;
   double noise = kPriorNoise;
-  Terms unknowns = minimise_within_bounds(problem, noise);
+  Terms unknowns = minimise_within_bounds(problem, noise, problem.prior.mean.cwiseQuotient(deviation));
   for (int round = 0; round < 3; ++round) {
+    const double before = noise;
     noise = noise_of(problem, noise, unknowns);
-    unknowns = minimise_within_bounds(problem, noise);
+    unknowns = minimise_within_bounds(problem, noise, unknowns);
+    if (std::abs(noise - before) < 0.02 * before) break;
   }
 
-  const Terms& deviation = problem.prior.deviation;
   const Terms value = unknowns.cwiseProduct(deviation);
   MemoryFit fit;
   fit.inputs = inputs;
@@ -246,6 +257,7 @@ MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& obser
   for (size_t stage = 0; stage < 4; ++stage) fit.stage_offset_bytes[stage] = value[kStageOffset + int(stage)];
   Eigen::Map<TermsMatrix>(fit.covariance.data()) =
       deviation.asDiagonal() * covariance_at(problem, noise, unknowns) * deviation.asDiagonal();
+  fit.usable_share = value[kUsableShare];
   fit.relative_noise = noise;
   return fit;
 }

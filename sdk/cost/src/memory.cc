@@ -25,13 +25,24 @@ Normal term(const MemoryFit& fit, Term index, double value) {
   return {value, std::sqrt(std::max(0.0, fit.covariance[size_t(index) * (kTerms + 1)]))};
 }
 
-Normal peak_of(const MemoryFit& fit, const Setup& setup) {
-  const PeakForm form = peak_form(fit.inputs.size, setup);
+// What is believed of a linear form, whose own scatter is `noise_bytes`.
+Normal believed(const MemoryFit& fit, const PeakForm& form, double noise_bytes) {
   const Eigen::Map<const TermsMatrix> covariance(fit.covariance.data());
   const double mean = form.known_bytes + form.coefficients.dot(unknowns(fit));
-  const double noise = fit.relative_noise * noise_factor(setup) * mean;
-  const double variance = form.coefficients.dot(covariance * form.coefficients) + noise * noise;
+  const double variance = form.coefficients.dot(covariance * form.coefficients) + noise_bytes * noise_bytes;
   return {mean, std::sqrt(std::max(variance, 1.0))};
+}
+
+Normal peak_of(const MemoryFit& fit, const Setup& setup) {
+  const PeakForm form = peak_form(fit.inputs.size, setup);
+  const double mean = form.known_bytes + form.coefficients.dot(unknowns(fit));
+  return believed(fit, form, fit.relative_noise * noise_factor(setup) * mean);
+}
+
+// The device's memory is known.
+Normal shortage_of(const MemoryFit& fit, const Setup& setup) {
+  const double device = *fit.inputs.device_memory_bytes;
+  return believed(fit, shortage_form(peak_form(fit.inputs.size, setup), device), fit.relative_noise * device);
 }
 
 // What trials of the same setup, at any micro batch, have shown. What fitted outweighs an out-of-memory trial below it.
@@ -103,8 +114,8 @@ double probability_of_fitting(const MemoryFit& fit, const Setup& setup) {
   if (setup.micro_batch <= seen.fitted) return 1;
   if (seen.smallest_out_of_memory && setup.micro_batch >= *seen.smallest_out_of_memory) return 0;
   if (!fit.inputs.device_memory_bytes) return probability_by_peers(fit, setup);
-  const Normal peak = peak_of(fit, setup);
-  return 0.5 * std::erfc((peak.mean - *fit.inputs.device_memory_bytes) / (peak.deviation * std::sqrt(2.0)));
+  const Normal shortage = shortage_of(fit, setup);
+  return 0.5 * std::erfc(shortage.mean / (shortage.deviation * std::sqrt(2.0)));
 }
 
 Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
@@ -115,8 +126,8 @@ Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
       return static_cast<double>(largest([&](int64_t micro_batch) {
         Setup larger = setup;
         larger.micro_batch = micro_batch;
-        const Normal peak = peak_of(fit, larger);
-        return peak.mean + deviations * peak.deviation <= *fit.inputs.device_memory_bytes;
+        const Normal shortage = shortage_of(fit, larger);
+        return shortage.mean + deviations * shortage.deviation <= 0;
       }));
     };
     result = {at_most(0), at_most(kZ90), at_most(-kZ90)};

@@ -10,7 +10,7 @@
 namespace dsat::cost {
 
 inline constexpr int kTerms = MemoryFit::kTerms;
-enum Term { kFixed = 0, kActivation = 1, kBufferScale = 2, kStageOffset = 3 };
+enum Term { kFixed = 0, kActivation = 1, kBufferScale = 2, kStageOffset = 3, kUsableShare = 7 };
 using Terms = Eigen::Matrix<double, kTerms, 1>;
 using TermsMatrix = Eigen::Matrix<double, kTerms, kTerms, Eigen::RowMajor>;
 
@@ -33,10 +33,16 @@ inline PeakForm peak_form(const ModelSize& size, const Setup& setup) {
   return form;
 }
 
+// What is missing (above 0) or left over (below 0) on a device: peak - usable share x device memory.
+inline PeakForm shortage_form(PeakForm peak, double device_memory_bytes) {
+  peak.coefficients[kUsableShare] = -device_memory_bytes;
+  return peak;
+}
+
 inline Terms unknowns(const MemoryFit& fit) {
   Terms terms;
   terms << fit.fixed_bytes, fit.activation_bytes_per_sample, fit.buffer_scale, fit.stage_offset_bytes[0],
-      fit.stage_offset_bytes[1], fit.stage_offset_bytes[2], fit.stage_offset_bytes[3];
+      fit.stage_offset_bytes[1], fit.stage_offset_bytes[2], fit.stage_offset_bytes[3], fit.usable_share;
   return terms;
 }
 

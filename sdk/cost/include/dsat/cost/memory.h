@@ -8,8 +8,9 @@
 // in bytes per device. `fixed` (framework overhead, fragmentation, workspace) and `activation` (bytes per sample of the
 // micro batch) are fitted by weighted least squares, and so are two small corrections whose priors are narrow: `scale`
 // (1 when buffers are as documented) and one offset a stage (0 when model states are). An out-of-memory trial is a
-// one-sided observation: the peak was above the device memory. With too little known a prior takes over, and the
-// interval says so. Method and figures: docs/cost-model.md.
+// one-sided observation: the peak was above `usable` x device memory, a share near 1 that is learnt too, since caches
+// and other processes take theirs. With too little known a prior takes over, and the interval says so. Method and
+// figures: docs/cost-model.md.
 //
 // Threading: pure functions. Errors: dsat::Error on numbers that cannot be (NaN, negative, more trained parameters than
 // there are).
@@ -50,8 +51,8 @@ struct Observation {
 // The fit: what is believed of the unknowns, as a normal distribution. Cheap to make (microseconds for tens of
 // observations), cheap to copy.
 struct MemoryFit {
-  // fixed, activation, buffer scale, offsets of the stages 0 to 3; bytes but for the scale.
-  static constexpr int kTerms = 7;
+  // fixed, activation, buffer scale, offsets of the stages 0 to 3, usable share; bytes but for scale and share.
+  static constexpr int kTerms = 8;
 
   Inputs inputs;
   std::vector<Observation> observations;
@@ -59,6 +60,7 @@ struct MemoryFit {
   double activation_bytes_per_sample = 0;
   double buffer_scale = 1;
   std::array<double, 4> stage_offset_bytes{};
+  double usable_share = 1;                           // of the device memory
   std::array<double, kTerms * kTerms> covariance{};  // of the above, in their order; row-major
   double relative_noise = 0;                         // standard deviation of a peak about the line, as a share of it
 };
