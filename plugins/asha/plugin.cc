@@ -1,0 +1,3 @@
+#include "asha.h"
+
+DSAT_PLUGIN(dsat::Asha);

@@ -1,0 +1,15 @@
+#include "binary.h"
+
+namespace dsat {
+
+Descriptor Binary::descriptor() {
+  return {
+      "dsat.binary",
+      "binary",
+      "1.0.0",
+      "binary search for the largest micro batch of random configurations",
+      {OptionSpec::number("search-range-factor", 1.0, "upper end of a search, as a multiple of the expected ceiling")
+           .min(0.01)}};
+}
+
+}  // namespace dsat

@@ -1,0 +1,24 @@
+// binary: binary search for the largest micro batch that fits, one random configuration after another.
+//
+// Determined's method: draw a configuration, search its micro batch in [1, search-range-factor x expected ceiling]; a
+// trial that completes moves the lower end up, one that runs out of memory the upper end down; when the range is empty,
+// draw the next configuration. As many searches go on at once as trials may run.
+#ifndef DSAT_PLUGINS_BINARY_H_
+#define DSAT_PLUGINS_BINARY_H_
+
+#include "lineage_search.h"
+
+namespace dsat {
+
+class Binary final : public search::LineageSearch {
+ public:
+  static Descriptor descriptor();
+  Binary(Host host, const Options& options) : LineageSearch(host, options.get<double>("search-range-factor")) {}
+
+ protected:
+  std::optional<size_t> choose() override { return idle_or_new(); }
+};
+
+}  // namespace dsat
+
+#endif  // DSAT_PLUGINS_BINARY_H_

@@ -1,0 +1,3 @@
+#include "binary.h"
+
+DSAT_PLUGIN(dsat::Binary);

@@ -1,0 +1,174 @@
+#include "knowledge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
+
+namespace dsat::search {
+namespace {
+
+constexpr double kHopeless = 0.05;
+
+// Do the two differ in nothing but buckets, overlap and micro batch?
+bool comparable(const cost::Setup& a, const cost::Setup& b) {
+  return a.stage == b.stage && a.precision == b.precision && a.accumulation_dtype == b.accumulation_dtype &&
+         a.optimizer == b.optimizer && a.optimizer_device == b.optimizer_device &&
+         a.parameter_device == b.parameter_device && a.data_parallel_size == b.data_parallel_size &&
+         a.tensor_parallel_size == b.tensor_parallel_size && a.pipeline_stages == b.pipeline_stages &&
+         a.activation_checkpointing == b.activation_checkpointing;
+}
+
+// Does `a` need no more memory than `b` at any micro batch, whatever the model's parameters?
+bool needs_no_more(const cost::Setup& a, const cost::Setup& b) {
+  return comparable(a, b) && a.reduce_bucket_elements <= b.reduce_bucket_elements &&
+         a.allgather_bucket_elements <= b.allgather_bucket_elements &&
+         a.prefetch_bucket_elements <= b.prefetch_bucket_elements && a.overlap_comm <= b.overlap_comm;
+}
+
+double finite_or(double value, double otherwise) { return std::isfinite(value) ? value : otherwise; }
+
+}  // namespace
+
+Knowledge::Knowledge(const Study& study)
+    : maximise_(study.maximise),
+      metric_(study.metric),
+      accumulation_follows_(!study.space.value("micro_batch_divides", Json()).is_null()),
+      data_parallel_size_(study.limits.data_parallel_size),
+      base_config_(study.base_config) {
+  if (study.profile.is_object()) {
+    inputs_ = cost::inputs_from_profile(study.profile);
+    const Json largest_layer = study.profile.value("largest_layer_params", Json());
+    if (largest_layer.is_number()) inputs_.size.largest_layer_params = largest_layer.get<double>();
+  }
+  if (study.device_memory_bytes) inputs_.device_memory_bytes = static_cast<double>(*study.device_memory_bytes);
+  for (const Json& observation : study.observations) learn_observation(observation);
+}
+
+void Knowledge::learn_observation(const Json& observation) {
+  const Json metrics = observation.value("metrics", Json());
+  // One forward pass says nothing of a training step's memory or speed.
+  if (metrics.is_object() && metrics.contains("num_params")) return;
+  const std::string outcome = observation.at("outcome").get<std::string>();
+  if (outcome != "completed" && outcome != "out_of_memory") return;
+  std::optional<double> metric, peak;
+  if (metrics.is_object() && metrics.contains(metric_)) metric = metrics[metric_].get<double>();
+  const Json peak_json = observation.value("peak_bytes", Json());
+  if (peak_json.is_number()) peak = peak_json.get<double>();
+  learn(observation.at("trial").get<TrialId>(), observation.at("config"),
+        outcome == "completed" ? Outcome::completed : Outcome::out_of_memory, metric, peak);
+}
+
+Json Knowledge::merged(const Json& overrides) const {
+  Json config = base_config_;
+  config::overwrite(config, overrides);
+  return config;
+}
+
+cost::Setup Knowledge::setup(const Json& merged) const { return cost::setup_from_config(merged, data_parallel_size_); }
+
+// The host completes the batch sizes of a configuration; what follows from the rest must not tell two apart.
+std::string Knowledge::key(Json merged) const {
+  merged.erase(config::kTrainBatchKey);
+  const auto accumulation = merged.find(config::kAccumulationKey);
+  const bool given = accumulation != merged.end() && accumulation->is_number();
+  if (accumulation_follows_ || !given) merged[config::kAccumulationKey] = 1;
+  return config::identity(merged);
+}
+
+void Knowledge::learn(TrialId trial, const Json& merged, Outcome outcome, std::optional<double> metric,
+                      std::optional<double> peak_bytes) {
+  if (outcome != Outcome::completed && outcome != Outcome::out_of_memory) return;
+  const cost::Setup of = setup(merged);
+  observations_.push_back({of, outcome == Outcome::out_of_memory, peak_bytes});
+  fit_.reset();
+  Measured& entry = measured_[key(merged)];
+  if (entry.first == kNoTrial || trial < entry.first) entry.first = trial;
+  entry.stage = of.stage;
+  entry.micro_batch = of.micro_batch;
+  entry.out_of_memory = outcome == Outcome::out_of_memory && entry.count == 0;
+  if (metric) {
+    entry.sum += *metric;
+    ++entry.count;
+  }
+}
+
+std::optional<Known> Knowledge::find(const Json& merged) const {
+  const auto it = measured_.find(key(merged));
+  if (it == measured_.end()) return std::nullopt;
+  const Measured& entry = it->second;
+  Known known{entry.first, entry.out_of_memory, std::nullopt};
+  if (entry.count > 0) known.metric = entry.sum / entry.count;
+  return known;
+}
+
+const cost::MemoryFit& Knowledge::fit() const {
+  if (!fit_) fit_ = cost::fit_memory(inputs_, observations_);
+  return *fit_;
+}
+
+// What was seen outweighs any model.
+void Knowledge::bound(Ceiling& ceiling, const cost::Setup& setup) const {
+  for (const cost::Observation& seen : observations_) {
+    const int64_t micro_batch = seen.setup.micro_batch;
+    if (!seen.out_of_memory && needs_no_more(setup, seen.setup)) ceiling.fits = std::max(ceiling.fits, micro_batch);
+    if (seen.out_of_memory && needs_no_more(seen.setup, setup)) {
+      ceiling.too_big = std::min(ceiling.too_big.value_or(micro_batch), micro_batch);
+    }
+  }
+  // A device shared with others can run out of memory at a size that fitted before: the size that fitted stands.
+  if (ceiling.too_big && *ceiling.too_big <= ceiling.fits) ceiling.too_big = ceiling.fits + 1;
+  const double fits = static_cast<double>(ceiling.fits);
+  ceiling.likely = std::max(ceiling.likely, fits);
+  ceiling.possible = std::max({ceiling.possible, ceiling.likely, fits});
+  if (ceiling.too_big) {
+    const double most = static_cast<double>(*ceiling.too_big - 1);
+    ceiling.likely = std::min(ceiling.likely, most);
+    ceiling.possible = std::min(ceiling.possible, most);
+  }
+}
+
+Ceiling Knowledge::ceiling(const cost::Setup& setup) const {
+  constexpr double kUnbounded = std::numeric_limits<int64_t>::max() / 4;
+  Ceiling ceiling;
+  if (inputs_.device_memory_bytes) {
+    const cost::Interval model = cost::max_micro_batch(fit(), setup);
+    ceiling.likely = std::max(0.0, finite_or(model.value, kUnbounded));
+    ceiling.possible = std::max(0.0, finite_or(model.high, kUnbounded));
+  } else {
+    // Without the device's memory, what ran in the stage is the guess, and nothing but an OOM is a bound.
+    for (const cost::Observation& seen : observations_) {
+      if (!seen.out_of_memory && seen.setup.stage == setup.stage) {
+        ceiling.likely = std::max(ceiling.likely, static_cast<double>(seen.setup.micro_batch));
+      }
+    }
+    ceiling.possible = kUnbounded;
+  }
+  bound(ceiling, setup);
+  return ceiling;
+}
+
+bool Knowledge::hopeless(const cost::Setup& setup) const {
+  const Ceiling known = ceiling(setup);
+  if (known.too_big && *known.too_big <= setup.micro_batch) return true;
+  const bool stage_ran_out = std::any_of(observations_.begin(), observations_.end(), [&](const auto& seen) {
+    return seen.out_of_memory && seen.setup.stage == setup.stage;
+  });
+  return stage_ran_out && cost::probability_of_fitting(fit(), setup) < kHopeless;
+}
+
+std::optional<Knowledge::Best> Knowledge::best_of(std::optional<int> stage) const {
+  std::optional<Best> best;
+  for (const auto& [key, entry] : measured_) {
+    if (entry.count == 0 || (stage && entry.stage != *stage)) continue;
+    const double mean = entry.sum / entry.count;
+    const bool wins = !best || better(mean, best->metric) || (mean == best->metric && entry.first < best->trial);
+    if (wins) best = Best{entry.first, mean, entry.micro_batch};
+  }
+  return best;
+}
+
+}  // namespace dsat::search

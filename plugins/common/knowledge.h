@@ -1,0 +1,92 @@
+// What a study has taught so far: which configurations were measured, and how large a micro batch fits.
+//
+// Everything is learned from every trial of the study, whoever asked for it: those in study.observations and the
+// searcher's own. Only out_of_memory teaches "too big"; a trial that failed or timed out teaches nothing about memory.
+// Threading: one thread. Ownership: copies what it needs.
+#ifndef DSAT_PLUGINS_COMMON_KNOWLEDGE_H_
+#define DSAT_PLUGINS_COMMON_KNOWLEDGE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/cost/memory.h"
+#include "dsat/searcher.h"
+
+namespace dsat::search {
+
+// Micro batches of one configuration, in samples.
+struct Ceiling {
+  double likely = 0;               // the largest that fits, as far as is known
+  double possible = 0;             // the largest that may still fit: the upper end of the 90 % interval
+  int64_t fits = 0;                // the largest that is known to fit; 0 = none
+  std::optional<int64_t> too_big;  // the smallest that is known not to
+};
+
+// A configuration that was tried, micro batch included.
+struct Known {
+  TrialId trial = kNoTrial;  // the first one that measured it
+  bool out_of_memory = false;
+  std::optional<double> metric;  // the mean over its trials
+};
+
+class Knowledge {
+ public:
+  explicit Knowledge(const Study& study);
+
+  // The base configuration with overrides merged over it.
+  Json merged(const Json& overrides) const;
+  cost::Setup setup(const Json& merged) const;
+
+  // Takes in one trial that has ended.
+  void learn(TrialId trial, const Json& merged, Outcome outcome, std::optional<double> metric,
+             std::optional<double> peak_bytes);
+
+  std::optional<Known> find(const Json& merged) const;
+  Ceiling ceiling(const cost::Setup& setup) const;
+
+  // Has this stage run out of memory, and does the model give `setup` less than one chance in twenty?
+  bool hopeless(const cost::Setup& setup) const;
+
+  // Is metric a better than metric b?
+  bool better(double a, double b) const { return maximise_ ? a > b : a < b; }
+  // The configuration with the best mean, among all or in one stage; a tie goes to the lower id.
+  struct Best {
+    TrialId trial = kNoTrial;
+    double metric = 0;
+    int64_t micro_batch = 0;
+  };
+  std::optional<Best> best() const { return best_of(std::nullopt); }
+  std::optional<Best> best_of(std::optional<int> stage) const;
+
+ private:
+  struct Measured {
+    TrialId first = kNoTrial;
+    bool out_of_memory = false;
+    double sum = 0;
+    int count = 0;  // of trials that told the metric
+    int stage = 0;
+    int64_t micro_batch = 0;
+  };
+
+  std::string key(Json merged) const;
+  void learn_observation(const Json& observation);
+  const cost::MemoryFit& fit() const;
+  void bound(Ceiling& ceiling, const cost::Setup& setup) const;
+
+  bool maximise_;
+  std::string metric_;
+  bool accumulation_follows_;  // a fixed global batch decides it
+  int64_t data_parallel_size_;
+  Json base_config_;
+  cost::Inputs inputs_;
+  std::vector<cost::Observation> observations_;
+  std::map<std::string, Measured> measured_;
+  mutable std::optional<cost::MemoryFit> fit_;  // of observations_, made when first asked for
+};
+
+}  // namespace dsat::search
+
+#endif  // DSAT_PLUGINS_COMMON_KNOWLEDGE_H_

@@ -1,0 +1,3 @@
+#include "profiler.h"
+
+DSAT_PLUGIN(dsat::ModelProfiler);

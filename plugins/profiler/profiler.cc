@@ -1,0 +1,239 @@
+#include "profiler.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
+
+namespace dsat {
+namespace {
+
+// Memory grows in a straight line from the second sample on: what one sample needs, later ones partly reuse.
+constexpr int64_t kFirstMicroBatch = 2;
+// The second point: a quarter of what is expected to fit, so that it is safe, and no farther than a slope needs.
+constexpr int64_t kLeastSecond = 4;
+constexpr int64_t kMostSecond = 32;
+
+}  // namespace
+
+Descriptor ModelProfiler::descriptor() {
+  return {"dsat.profiler", "profiler", "1.0.0", "model size and memory per sample from a few small trials", {}};
+}
+
+void ModelProfiler::start(const Study& study) {
+  study_ = study;
+  space_ = config::space_from_json(study.space);
+  micro_batches_ = std::make_unique<search::MicroBatches>(space_);
+  if (micro_batches_->empty() || study_.zero_stages.empty()) throw Error("the space is empty: no micro batch or stage");
+  data_parallel_size_ = std::max<int64_t>(1, study_.limits.data_parallel_size);
+  world_size_ = study_.limits.slots_per_trial;
+  ask_model_information(std::nullopt);
+}
+
+Json ModelProfiler::overrides(StageOverride stage, int64_t micro_batch) const {
+  Json overrides{{config::kMicroBatchKey, micro_batch}};
+  if (stage) overrides["zero_optimization"] = {{"stage", *stage}};
+  return overrides;
+}
+
+Json ModelProfiler::merged(StageOverride stage, int64_t micro_batch) const {
+  Json config = study_.base_config;
+  config::overwrite(config, overrides(stage, micro_batch));
+  return config;
+}
+
+// Measured trials compete for the best configuration, so they keep to the study's stages: the user's own, else the next
+// higher one, which needs less memory, else the highest.
+ModelProfiler::StageOverride ModelProfiler::measuring_stage() const {
+  const int own = config::zero_stage(merged(stage_, 1));
+  for (const int stage : study_.zero_stages) {
+    if (stage >= own) return stage == own ? stage_ : StageOverride(stage);
+  }
+  return highest_stage();
+}
+
+bool ModelProfiler::ask(const Json& overrides, const std::string& note) {
+  TrialRequest request;
+  request.overrides = overrides;
+  request.note = note;
+  if (!trials_.empty()) request.parent = trials_.back();
+  const std::optional<TrialId> trial = create_trial(request);
+  if (trial) trials_.push_back(*trial);
+  return trial.has_value();
+}
+
+void ModelProfiler::ask_model_information(StageOverride stage) {
+  stage_ = stage;
+  micro_batch_ = micro_batches_->smallest();
+  Json wanted = overrides(stage, micro_batch_);
+  wanted["autotuning"] = {{"model_info", {{"profile", true}}}};
+  const std::string where = stage ? "at stage " + std::to_string(*stage) : "of your own configuration";
+  if (ask(wanted, "model information " + where)) return;
+  finished_ = true;
+  finish("the trial limit leaves no trial for the model's size; raise --max-trials");
+}
+
+void ModelProfiler::on_result(const Result& result) {
+  metrics_.clear();
+  for (size_t i = 0; i < result.size(); ++i) metrics_[std::string(detail::view(result[i].name))] = result[i].value;
+}
+
+void ModelProfiler::on_trial_exited(const Exit& exit) {
+  if (finished_ || trials_.empty() || exit.trial() != trials_.back()) return;
+  have_information_ ? measured(exit) : model_information_ended(exit);
+}
+
+void ModelProfiler::model_information_ended(const Exit& exit) {
+  if (exit.outcome() == Outcome::completed) {
+    read_model_information();
+    return measure_next();
+  }
+  if (exit.outcome() != Outcome::out_of_memory) return give_up("the model-information trial", exit);
+  observations_.push_back({cost::setup_from_config(merged(stage_, micro_batch_), data_parallel_size_), true, {}});
+  const int own = config::zero_stage(merged(stage_, micro_batch_));
+  if (own >= highest_stage()) {
+    finished_ = true;
+    return finish("the model does not fit: the model-information trial ran out of memory at stage " +
+                  std::to_string(own) + " with micro batch " + std::to_string(micro_batch_));
+  }
+  ask_model_information(highest_stage());
+}
+
+void ModelProfiler::read_model_information() {
+  information_ = std::move(metrics_);
+  const auto told = [&](const char* name) {
+    const auto it = information_.find(name);
+    return it == information_.end() ? std::nullopt : std::optional<double>(it->second);
+  };
+  const std::optional<double> num_params = told("num_params");
+  if (!num_params || *num_params <= 0) {
+    throw Error(
+        DSAT_FAILED_PRECONDITION,
+        "the model-information trial told no num_params; does the script pass the configuration to its engine?");
+  }
+  have_information_ = true;
+  inputs_.size.num_params = *num_params;
+  inputs_.size.trainable_num_params = told("trainable_num_params").value_or(*num_params);
+  inputs_.size.largest_layer_params = told("largest_layer_params").value_or(0);
+  // The one forward ran with the smallest legal micro batch.
+  if (const auto activation = told("activation_mem_per_gpu")) {
+    inputs_.activation_bytes_at_micro_batch_1 = *activation / static_cast<double>(micro_batch_);
+  }
+  if (study_.device_memory_bytes) {
+    inputs_.device_memory_bytes = static_cast<double>(*study_.device_memory_bytes);
+  } else {
+    inputs_.device_memory_bytes = told("device_memory");
+  }
+  if (const auto world_size = told("world_size"); world_size && *world_size >= 1) {
+    world_size_ = static_cast<int64_t>(*world_size);
+    data_parallel_size_ = config::data_parallel_size(world_size_, study_.base_config);
+  }
+  for (cost::Observation& seen : observations_) seen.setup.data_parallel_size = data_parallel_size_;
+  stage_ = measuring_stage();
+}
+
+void ModelProfiler::measured(const Exit& exit) {
+  const Outcome outcome = exit.outcome();
+  const bool fits = outcome == Outcome::completed;
+  if (fits || outcome == Outcome::out_of_memory) {
+    std::optional<double> peak;
+    if (const auto bytes = exit.peak_bytes(); bytes && fits) peak = static_cast<double>(*bytes);
+    observations_.push_back({cost::setup_from_config(merged(stage_, micro_batch_), data_parallel_size_), !fits, peak});
+  } else if (outcome != Outcome::lost && outcome != Outcome::stopped) {
+    return give_up("a measured trial of the profile", exit);
+  }
+  if (outcome == Outcome::out_of_memory) stage_ = highest_stage();
+  measure_next();
+}
+
+// The next point of the line at this stage: the first micro batch that is on it, then one farther out. After running
+// out of memory the smallest untried one at the highest stage.
+std::optional<int64_t> ModelProfiler::next_micro_batch() const {
+  const cost::Setup here = cost::setup_from_config(merged(stage_, micro_batches_->smallest()), data_parallel_size_);
+  int64_t largest = 0;
+  std::optional<int64_t> too_big;
+  for (const cost::Observation& seen : observations_) {
+    if (seen.setup.stage != here.stage) continue;
+    const int64_t micro_batch = seen.setup.micro_batch;
+    if (seen.out_of_memory) too_big = std::min(too_big.value_or(micro_batch), micro_batch);
+    if (!seen.out_of_memory) largest = std::max(largest, micro_batch);
+  }
+  double wanted = kFirstMicroBatch;
+  const cost::Interval ceiling = cost::max_micro_batch(cost::fit_memory(inputs_, observations_), here);
+  if (too_big) {
+    wanted = static_cast<double>(*too_big - 1) / 2;
+  } else if (largest > 0) {
+    wanted = static_cast<double>(kLeastSecond);
+    if (inputs_.device_memory_bytes && std::isfinite(ceiling.value)) {
+      wanted = std::clamp(std::floor(ceiling.value / 4), wanted, static_cast<double>(kMostSecond));
+      wanted = std::min(wanted, ceiling.value);
+    }
+  } else if (inputs_.device_memory_bytes && ceiling.value < kFirstMicroBatch) {
+    wanted = 1;
+  }
+  const int64_t rank = std::max<int64_t>(0, micro_batches_->rank_at_or_below(wanted));
+  int64_t micro_batch = micro_batches_->at(rank);
+  // A space of divisors may have nothing between: one step up is a second point too.
+  if (micro_batch <= largest && !too_big && rank + 1 < micro_batches_->count() &&
+      static_cast<double>(micro_batches_->at(rank + 1)) <= std::max(ceiling.value, 2.0 * kLeastSecond)) {
+    micro_batch = micro_batches_->at(rank + 1);
+  }
+  const bool untried = micro_batch > largest && (!too_big || micro_batch < *too_big);
+  return untried ? std::optional<int64_t>(micro_batch) : std::nullopt;
+}
+
+void ModelProfiler::measure_next() {
+  if (may_spend()) {
+    if (const std::optional<int64_t> micro_batch = next_micro_batch()) {
+      micro_batch_ = *micro_batch;
+      const int stage = config::zero_stage(merged(stage_, micro_batch_));
+      if (ask(overrides(stage_, micro_batch_),
+              "memory at micro batch " + std::to_string(micro_batch_) + " of stage " + std::to_string(stage))) {
+        return;
+      }
+    }
+  }
+  hand_over();
+}
+
+void ModelProfiler::give_up(const std::string& what, const Exit& exit) {
+  finished_ = true;
+  const std::string reason(exit.reason());
+  finish(what + " failed" + (reason.empty() ? "" : ": " + reason));
+}
+
+Json ModelProfiler::profile() const {
+  const cost::MemoryFit fit = cost::fit_memory(inputs_, observations_);
+  Json profile{{"schema", 1},
+               {"num_params", inputs_.size.num_params},
+               {"trainable_num_params", inputs_.size.trainable_num_params},
+               {"device_memory_bytes", nullptr},
+               {"world_size", world_size_},
+               {"activation_bytes_per_sample", cost::to_json(cost::activation_bytes_per_sample(fit))},
+               {"fixed_bytes", cost::to_json(cost::fixed_bytes(fit))},
+               {"stages", Json::array()},
+               {"trials", trials_}};
+  if (inputs_.device_memory_bytes) profile["device_memory_bytes"] = *inputs_.device_memory_bytes;
+  for (const int stage : study_.zero_stages) {
+    const cost::Setup setup = cost::setup_from_config(merged(stage, micro_batches_->smallest()), data_parallel_size_);
+    // The formula is exact for the states; what it leaves out is in fixed_bytes.
+    const double states = cost::model_state_bytes(inputs_.size, setup);
+    profile["stages"].push_back({{"stage", stage},
+                                 {"model_state_bytes", cost::to_json({states, states, states})},
+                                 {"max_micro_batch", cost::to_json(cost::max_micro_batch(fit, setup))}});
+  }
+  for (const char* name : {"activation_mem_per_gpu", "largest_layer_params"}) {
+    if (const auto it = information_.find(name); it != information_.end()) profile[name] = it->second;
+  }
+  return profile;
+}
+
+void ModelProfiler::hand_over() {
+  set_profile(profile());
+  finished_ = true;
+  finish("the profile is made of " + std::to_string(trials_.size()) + " trials");
+}
+
+}  // namespace dsat

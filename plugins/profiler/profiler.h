@@ -1,0 +1,78 @@
+// profiler: how large the model is, how much memory a sample takes, and what therefore fits at each ZeRO stage.
+//
+// First the model-information trial: the user's own configuration with the smallest micro batch, one forward. Then, as
+// far as --profile-trials and the trial limit allow, measured trials at small micro batches, one after another, of the
+// user's configuration at a stage that the study may use: two micro batches tell the bytes per sample from the fixed
+// bytes. Out of memory at the user's stage, it goes on at the highest stage that the study may use. A trial that fails
+// otherwise ends the profile without one: what fails here fails in every trial.
+//
+// State: none is saved; a study has at most a handful of profile trials, and the host replays their events.
+// Threading: the host's control thread. The profile's schema: docs/profile.md.
+#ifndef DSAT_PLUGINS_PROFILER_H_
+#define DSAT_PLUGINS_PROFILER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/config/space.h"
+#include "dsat/cost/memory.h"
+#include "dsat/searcher.h"
+#include "micro_batches.h"
+
+namespace dsat {
+
+class ModelProfiler final : public Profiler<ModelProfiler> {
+ public:
+  static Descriptor descriptor();
+  ModelProfiler(Host host, const Options& options) : Profiler(host) { static_cast<void>(options); }
+
+  void start(const Study& study);
+  void on_result(const Result& result);
+  void on_trial_exited(const Exit& exit);
+
+ private:
+  // A stage to run at; the user's own ZeRO section as it is where none is named.
+  using StageOverride = std::optional<int>;
+
+  Json overrides(StageOverride stage, int64_t micro_batch) const;
+  Json merged(StageOverride stage, int64_t micro_batch) const;
+  int highest_stage() const { return study_.zero_stages.back(); }
+  StageOverride measuring_stage() const;
+
+  bool ask(const Json& overrides, const std::string& note);
+  void ask_model_information(StageOverride stage);
+  void model_information_ended(const Exit& exit);
+  void read_model_information();
+  void measured(const Exit& exit);
+  void measure_next();
+  std::optional<int64_t> next_micro_batch() const;
+  bool may_spend() const { return static_cast<int64_t>(trials_.size()) < study_.limits.profile_trials; }
+  void give_up(const std::string& what, const Exit& exit);
+  void hand_over();
+  Json profile() const;
+
+  Study study_;
+  config::Space space_;
+  std::unique_ptr<search::MicroBatches> micro_batches_;
+
+  std::vector<TrialId> trials_;
+  bool have_information_ = false;
+  bool finished_ = false;
+  StageOverride stage_;  // of the trial at work
+  int64_t micro_batch_ = 1;
+  std::map<std::string, double> metrics_;  // of the trial at work, then of the model-information trial
+  std::map<std::string, double> information_;
+
+  cost::Inputs inputs_;
+  int64_t world_size_ = 0;
+  int64_t data_parallel_size_ = 1;
+  std::vector<cost::Observation> observations_;
+};
+
+}  // namespace dsat
+
+#endif  // DSAT_PLUGINS_PROFILER_H_

@@ -1,0 +1,3 @@
+#include "random.h"
+
+DSAT_PLUGIN(dsat::RandomSearch);
