@@ -96,10 +96,7 @@ SlotPool::SlotPool(std::vector<Slot> slots, std::optional<int> max_in_use)
   for (Slot& slot : slots) entries_.push_back({std::move(slot), false});
 }
 
-bool SlotPool::can_take(int count) const {
-  const int free = static_cast<int>(entries_.size()) - in_use_;
-  return count <= free && in_use_ + count <= max_in_use_;
-}
+int SlotPool::free() const { return std::min(static_cast<int>(entries_.size()), max_in_use_) - in_use_; }
 
 std::vector<Slot> SlotPool::take(int count) {
   std::vector<Slot> taken;

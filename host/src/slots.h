@@ -56,8 +56,8 @@ Result<SlotPlan> plan_slots(const Devices& devices, const SlotRequest& request);
 class SlotPool {
  public:
   SlotPool(std::vector<Slot> slots, std::optional<int> max_in_use);
-  bool can_take(int count) const;
-  std::vector<Slot> take(int count);  // needs can_take; the first free ones
+  int free() const;
+  std::vector<Slot> take(int count);  // at most free(); the first ones
   void give_back(const std::vector<Slot>& slots);
 
  private:

@@ -117,6 +117,12 @@ void Subprocess::signal(int number) {
   if (running()) pidfd_send_signal(pidfd_, number, nullptr, 0);
 }
 
+bool Subprocess::has_ended() const {
+  if (!running()) return true;
+  pollfd asked{pidfd_, POLLIN, 0};
+  return poll(&asked, 1, 0) > 0;
+}
+
 bool Subprocess::wait_for(std::chrono::milliseconds timeout) {
   if (!running()) return true;
   pollfd waited{pidfd_, POLLIN, 0};

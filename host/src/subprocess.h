@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -51,6 +52,9 @@ class Subprocess {
 
   // To the child itself, through its pidfd: never to a stranger who got its number.
   void signal(int number);
+
+  // Has it ended, though on_exit may still be to come?
+  bool has_ended() const;
 
   // Waits at most `timeout` without the loop; true: it has ended (and on_exit will not come).
   bool wait_for(std::chrono::milliseconds timeout);

@@ -1,0 +1,74 @@
+// The user's training command: where its configuration stands in it, and a fresh argument list for every trial.
+//
+// Threading: immutable once parsed. Errors: Status::invalid, one line, before anything is run. docs/trial.md has the
+// rules.
+#ifndef DSAT_HOST_COMMAND_H_
+#define DSAT_HOST_COMMAND_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command_args.h"
+#include "dsat/error.h"
+#include "dsat/host/status.h"
+#include "environment.h"
+#include "slots.h"
+
+namespace dsat::host {
+
+struct CommandRequest {
+  Argv argv;
+  std::optional<std::filesystem::path> ds_config;                 // --ds-config
+  std::vector<std::pair<std::string, std::string>> arg_mappings;  // dotted config key -> flag of the command
+  std::filesystem::path cwd;                                      // absolute: where the command runs
+  Environment environment;                                        // for PATH
+};
+
+// What differs between trials.
+struct TrialContext {
+  std::filesystem::path config_file, trial_dir;  // absolute
+  std::vector<Slot> slots;
+  uint16_t port = 0;
+  Json config;  // the trial's; batch sizes are numbers
+};
+
+class CommandTemplate {
+ public:
+  // Checks that the program can be run and that there is exactly one configuration.
+  static Result<CommandTemplate> parse(CommandRequest request);
+
+  const Argv& argv() const { return request_.argv; }
+  // The user's configuration file; absolute. Whether it can be read is for its reader to say.
+  const std::filesystem::path& config_file() const { return config_file_; }
+  Launcher launcher() const { return launcher_.kind; }
+  // Processes that the command itself asks for; nullopt: it does not say.
+  std::optional<int> slots_per_trial() const { return command_slots(request_.argv); }
+  // Takes batch sizes on its command line as Hugging Face's Trainer does: "auto" values of the configuration are its.
+  bool is_hugging_face() const { return hugging_face_; }
+
+  Argv render(const TrialContext& trial) const;
+
+  // For training in earnest: the configuration and the flags of `config`, but no trial's port or slots.
+  Argv render_best(const Json& config, const std::filesystem::path& config_file) const;
+
+ private:
+  explicit CommandTemplate(CommandRequest request) : request_(std::move(request)) {}
+  Status find_config();
+  void apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,
+                    const std::filesystem::path& trial_dir) const;
+  void apply_launcher(Argv& argv, const TrialContext& trial) const;
+
+  CommandRequest request_;
+  std::filesystem::path config_file_;
+  std::optional<FlagUse> config_use_;
+  LauncherUse launcher_;
+  bool hugging_face_ = false;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_COMMAND_H_

@@ -1,0 +1,185 @@
+#include "trial_files.h"
+
+#include <sys/stat.h>
+
+#include "atomic_file.h"
+#include "dsat/config/json.h"
+#include "text.h"
+
+namespace dsat::host {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kAttemptsFolder = "attempts";
+
+Status file_error(const char* action, const fs::filesystem_error& error) {
+  const std::string where = error.path1().string();
+  return Status::internal(std::string("cannot ") + action + (where.empty() ? "" : " " + where) + ": " +
+                          error.code().message());
+}
+
+// Throws filesystem_error.
+void move_earlier_attempt(const fs::path& folder, uint32_t attempt) {
+  std::vector<fs::path> left;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename() != kAttemptsFolder) left.push_back(entry.path());
+  }
+  if (left.empty()) return;
+  uint32_t number = attempt - 1;
+  while (fs::exists(folder / kAttemptsFolder / std::to_string(number))) ++number;
+  const fs::path target = folder / kAttemptsFolder / std::to_string(number);
+  fs::create_directories(target);
+  for (const fs::path& path : left) fs::rename(path, target / path.filename());
+}
+
+// Throws filesystem_error.
+void copy_tree(const fs::path& source, const fs::path& target, const fs::path& without) {
+  fs::create_directories(target);
+  for (const auto& entry : fs::directory_iterator(source)) {
+    const fs::path to = target / entry.path().filename();
+    if (entry.is_symlink()) {
+      fs::copy_symlink(entry.path(), to);
+    } else if (entry.is_directory()) {
+      if (!fs::equivalent(entry.path(), without)) copy_tree(entry.path(), to, without);
+    } else if (entry.is_regular_file()) {
+      fs::copy_file(entry.path(), to, fs::copy_options::overwrite_existing);
+    }
+  }
+}
+
+void mix(uint64_t& mark, uint64_t value) { mark = (mark ^ value) * 0x100000001B3u; }
+
+}  // namespace
+
+fs::path trial_folder(const fs::path& run_dir, uint64_t id) { return run_dir / "trials" / std::to_string(id); }
+
+Status prepare_folder(const fs::path& run_dir, const TrialSpec& spec) {
+  const fs::path folder = trial_folder(run_dir, spec.id);
+  try {
+    fs::create_directories(folder);
+    move_earlier_attempt(folder, spec.attempt);
+  } catch (const fs::filesystem_error& error) {
+    return file_error("prepare the trial's folder", error);
+  }
+  return Status();
+}
+
+Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const ProfileWindow& window) {
+  Json config = spec.config;
+  Json& section = config["autotuning"];
+  if (!section.is_object()) section = Json::object();
+  section["enabled"] = true;
+  section["start_profile_step"] = window.start_step;
+  section["end_profile_step"] = window.end_step;
+  section["metric_path"] = (trial_dir / kMetricsFile).string();
+  if (spec.model_info) {
+    Json& info = section["model_info"];
+    if (!info.is_object()) info = Json::object();
+    info["profile"] = true;
+    section["model_info_path"] = (trial_dir / kModelInfoFile).string();
+  } else if (section.contains("model_info") && section["model_info"].is_object()) {
+    section["model_info"]["profile"] = false;  // or the engine would leave after one forward pass
+  }
+  return config;
+}
+
+Environment trial_variables(const TrialSpec& spec, const fs::path& trial_dir, uint16_t port, Backend backend,
+                            const std::vector<Slot>& slots) {
+  Environment variables;
+  set_variable(variables, "DSAT_TRIAL_ID", std::to_string(spec.id));
+  set_variable(variables, "DSAT_TRIAL_DIR", trial_dir.string());
+  set_variable(variables, "DSAT_DS_CONFIG", (trial_dir / kConfigFile).string());
+  set_variable(variables, "MASTER_PORT", std::to_string(port));
+  if (const char* name = visibility_variable(backend)) {
+    std::string ids;
+    for (const Slot& slot : slots) ids += (ids.empty() ? "" : ",") + slot.id;
+    set_variable(variables, name, ids);
+  }
+  return variables;
+}
+
+std::string command_line(const fs::path& cwd, const Environment& variables, const std::vector<std::string>& argv) {
+  std::string line = "cd " + shell_quote(cwd.string()) + " &&";
+  for (const std::string& variable : variables) {
+    const size_t equals = variable.find('=');
+    line += " " + variable.substr(0, equals + 1) + shell_quote(variable.substr(equals + 1));
+  }
+  return line + " " + shell_join(argv) + "\n";
+}
+
+Status write_exit(const Evidence& evidence, const TrialEnd& end) {
+  const auto number = [](int value, bool there) { return there ? Json(value) : Json(); };
+  const Json json{{"trial", evidence.id},
+                  {"attempt", evidence.attempt},
+                  {"outcome", to_string(end.outcome)},
+                  {"reason", end.reason},
+                  {"exit_code", number(evidence.exit.code, evidence.exit.code >= 0)},
+                  {"signal", number(evidence.exit.signal, evidence.exit.signal != 0)},
+                  {"timed_out", evidence.timed_out},
+                  {"stopped", evidence.stopped},
+                  {"kernel_oom_kills", evidence.kernel_oom_kills},
+                  {"started_at", evidence.started_at},
+                  {"ended_at", evidence.ended_at}};
+  return write_file_atomically(evidence.trial_dir / kExitFile,
+                               json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::optional<Evidence> read_exit(const fs::path& trial_dir, const TrialSpec& spec) {
+  const auto text = read_file(trial_dir / kExitFile);
+  if (!text) return std::nullopt;
+  try {
+    const Json json = config::parse(*text, kExitFile);
+    if (json.at("trial") != spec.id || json.at("attempt") != spec.attempt) return std::nullopt;
+    Evidence evidence;
+    evidence.exit.code = json.at("exit_code").is_null() ? -1 : json["exit_code"].get<int>();
+    evidence.exit.signal = json.at("signal").is_null() ? 0 : json["signal"].get<int>();
+    evidence.timed_out = json.at("timed_out").get<std::string>();
+    evidence.stopped = json.at("stopped").get<bool>();
+    evidence.kernel_oom_kills = json.at("kernel_oom_kills").get<bool>();
+    evidence.started_at = json.at("started_at").get<std::string>();
+    evidence.ended_at = json.at("ended_at").get<std::string>();
+    return evidence;
+  } catch (const std::exception&) {
+    return std::nullopt;  // not of this version, or damaged: the other files speak for themselves
+  }
+}
+
+uint64_t progress_mark(const fs::path& trial_dir) {
+  // A trial in a copied folder may hold a whole source tree: what moves is near the top of it.
+  constexpr int kMaxFiles = 10000;
+  uint64_t mark = 0xCBF29CE484222325u;
+  int files = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(trial_dir, fs::directory_options::skip_permission_denied, error), end;
+       !error && it != end && files < kMaxFiles; it.increment(error), ++files) {
+    struct stat status {};
+    if (lstat(it->path().c_str(), &status) != 0) continue;
+    mix(mark, static_cast<uint64_t>(status.st_size));
+    mix(mark, static_cast<uint64_t>(status.st_mtim.tv_sec));
+    mix(mark, static_cast<uint64_t>(status.st_mtim.tv_nsec));
+  }
+  mix(mark, static_cast<uint64_t>(files));
+  return mark;
+}
+
+Status copy_into(const fs::path& target, const fs::path& model, const std::vector<fs::path>& includes,
+                 const fs::path& run_dir) {
+  try {
+    copy_tree(model, target, run_dir);
+    for (const fs::path& include : includes) {
+      const fs::path to = target / (include.has_filename() ? include : include.parent_path()).filename();
+      if (fs::is_directory(include)) {
+        copy_tree(include, to, run_dir);
+      } else {
+        fs::copy_file(include, to, fs::copy_options::overwrite_existing);
+      }
+    }
+  } catch (const fs::filesystem_error& error) {
+    return file_error("copy the model folder for a trial", error);
+  }
+  return Status();
+}
+
+}  // namespace dsat::host

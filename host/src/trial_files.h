@@ -1,0 +1,65 @@
+// A trial's folder: DIR/trials/<id>/. Names, preparation, and what its configuration and environment hold.
+//
+// Threading: control thread.
+#ifndef DSAT_HOST_TRIAL_FILES_H_
+#define DSAT_HOST_TRIAL_FILES_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/host/status.h"
+#include "environment.h"
+#include "outcome.h"
+#include "runner.h"
+#include "slots.h"
+
+namespace dsat::host {
+
+inline constexpr const char* kConfigFile = "ds_config.json";
+inline constexpr const char* kCommandFile = "cmd.txt";
+inline constexpr const char* kStdoutFile = "stdout.log";
+inline constexpr const char* kStderrFile = "stderr.log";
+inline constexpr const char* kMetricsFile = "metrics.json";
+inline constexpr const char* kModelInfoFile = "model_info.json";
+inline constexpr const char* kExitFile = "exit.json";
+inline constexpr const char* kCwdFolder = "cwd";  // the copied folder, when trials run in one
+
+std::filesystem::path trial_folder(const std::filesystem::path& run_dir, uint64_t id);
+
+// Makes the folder, empty for this attempt. What an earlier attempt left moves to attempts/<number> in it, so that no
+// file of it can be taken for this one's.
+Status prepare_folder(const std::filesystem::path& run_dir, const TrialSpec& spec);
+
+// The user's configuration as the trial gets it: with the protocol's `autotuning` section, the user's own keys of it
+// kept.
+struct ProfileWindow {
+  int start_step = 3, end_step = 5;
+};
+Json trial_config(const TrialSpec& spec, const std::filesystem::path& trial_dir, const ProfileWindow& window);
+
+// DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT and the backend's visibility variable.
+Environment trial_variables(const TrialSpec& spec, const std::filesystem::path& trial_dir, uint16_t port,
+                            Backend backend, const std::vector<Slot>& slots);
+
+// The command as one line that a shell can run again: folder, added variables, arguments.
+std::string command_line(const std::filesystem::path& cwd, const Environment& variables,
+                         const std::vector<std::string>& argv);
+
+// exit.json: the facts that classify() needs and that no other file has. read_exit: nullopt when there is none, or it
+// is another attempt's.
+Status write_exit(const Evidence& evidence, const TrialEnd& end);
+std::optional<Evidence> read_exit(const std::filesystem::path& trial_dir, const TrialSpec& spec);
+
+// Something that changes whenever a file below the folder grows, appears or is written; cheap enough to ask often.
+uint64_t progress_mark(const std::filesystem::path& trial_dir);
+
+// The folder that a trial runs in when it does not run in the caller's: a copy of `model`, and of each of `includes`
+// beside its files, without the run directory.
+Status copy_into(const std::filesystem::path& target, const std::filesystem::path& model,
+                 const std::vector<std::filesystem::path>& includes, const std::filesystem::path& run_dir);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_TRIAL_FILES_H_
