@@ -90,13 +90,14 @@ TEST(BufferTest, OneRankHasNobodyToTalkTo) {
   EXPECT_EQ(buffer_bytes(all_trained(1000), setup_at(3, Precision::fp16, 1)), 0);
 }
 
-TEST(BufferTest, Stage3GathersALayerAndPrefetchesTheNext) {
+TEST(BufferTest, Stage3GathersTheLargestLayerOrFillsThePrefetchBucket) {
   cost::Setup setup = setup_at(3, Precision::fp16, 2);
   setup.reduce_bucket_elements = 100;
   setup.prefetch_bucket_elements = 50;
-  EXPECT_EQ(buffer_bytes({1000, 1000, 200}, setup), 100 * 2 + (200 + 50) * 2);
+  EXPECT_EQ(buffer_bytes({1000, 1000, 200}, setup), 100 * 2 + 200 * 2);
+  EXPECT_EQ(buffer_bytes({1000, 1000, 0}, setup), 100 * 2 + 50 * 2) << "the layers are unknown";
   setup.prefetch_bucket_elements = 5e7;
-  EXPECT_EQ(buffer_bytes({1000, 1000, 200}, setup), 100 * 2 + 1000 * 2) << "no more than the model";
+  EXPECT_EQ(buffer_bytes({1000, 1000, 0}, setup), 100 * 2 + 1000 * 2) << "no more than the model";
 }
 
 TEST(TransformerActivationTest, FollowsThePublishedFormula) {

@@ -87,9 +87,10 @@ double buffer_bytes(const ModelSize& size, const Setup& setup) {
   double bytes = bucket * element_bytes(setup.accumulation_dtype) * (setup.overlap_comm ? 2 : 1);
 
   if (setup.stage == 3) {
-    // The layer at work is whole, and the next ones are on their way.
-    const double live = std::min(share.largest_layer + setup.prefetch_bucket_elements, share.params);
-    bytes += live * element_bytes(setup.precision);
+    // Whole parameters at a time: an engine that tells gathers layer by layer; DeepSpeed fetches ahead of use until its
+    // prefetch bucket is full.
+    const double live = share.largest_layer > 0 ? share.largest_layer : setup.prefetch_bucket_elements;
+    bytes += std::min(live, share.params) * element_bytes(setup.precision);
   }
   return bytes;
 }

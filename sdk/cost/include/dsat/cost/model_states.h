@@ -13,7 +13,7 @@ namespace dsat::cost {
 struct ModelSize {
   double num_params = 0;            // of the whole model, all ranks
   double trainable_num_params = 0;  // frozen ones cost no gradient and no optimizer state
-  double largest_layer_params = 0;  // 0 = unknown: what stage 3 gathers at a time
+  double largest_layer_params = 0;  // what stage 3 gathers at a time; 0 = unknown
 };
 
 // Bytes per device that stay for the whole training.
