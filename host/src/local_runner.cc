@@ -58,11 +58,7 @@ LocalRunner::~LocalRunner() {
   for (auto& [id, trial] : running_) trial.process->wait_for(kLastWait);
 }
 
-int LocalRunner::room() const {
-  int trials = 0;
-  while (slots_.can_take((trials + 1) * options_.slots_per_trial)) ++trials;
-  return trials;
-}
+int LocalRunner::room() const { return slots_.free() / options_.slots_per_trial; }
 
 Evidence LocalRunner::new_evidence(const TrialSpec& spec) const {
   Evidence evidence;
@@ -76,7 +72,7 @@ Evidence LocalRunner::new_evidence(const TrialSpec& spec) const {
 }
 
 Status LocalRunner::start(const TrialSpec& spec) {
-  if (!has_room()) return Status::internal("trial " + std::to_string(spec.id) + " was started without a free slot");
+  if (room() < 1) return Status::internal("trial " + std::to_string(spec.id) + " was started without a free slot");
   if (running_.count(spec.id) != 0) return Status::internal("trial " + std::to_string(spec.id) + " is running already");
   const auto port = ports_.acquire();
   if (!port.ok()) return port.status();
