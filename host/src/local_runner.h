@@ -32,16 +32,16 @@ struct LocalRunnerOptions {
   CommandTemplate command;
   std::filesystem::path cwd;  // absolute
   TrialCwd trial_cwd = TrialCwd::keep;
-  std::vector<std::filesystem::path> includes;  // copied beside cwd's files when trial_cwd is copy
-  Environment environment;
+  std::vector<std::filesystem::path> includes{};  // copied beside cwd's files when trial_cwd is copy
+  Environment environment{};
 
   Backend backend = Backend::none;
-  std::vector<Slot> slots;
+  std::vector<Slot> slots{};
   int slots_per_trial = 1;
-  std::optional<int> max_slots;
+  std::optional<int> max_slots{};
 
-  std::filesystem::path launcher;  // dsat-launch; absolute
-  ProfileWindow window;
+  std::filesystem::path launcher{};  // dsat-launch; absolute
+  ProfileWindow window{};
   std::chrono::milliseconds trial_timeout{std::chrono::minutes(30)};
   std::chrono::milliseconds no_progress_timeout{std::chrono::minutes(10)};
   std::chrono::milliseconds term_grace{std::chrono::seconds(10)};  // between TERM and KILL
