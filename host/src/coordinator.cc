@@ -9,8 +9,15 @@
 
 namespace dsat::host {
 
-Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop, Results& results, Observer& observer)
-    : plan_(std::move(plan)), journal_(journal), runner_(runner), loop_(loop), results_(results), observer_(observer) {
+Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop, Results& results, Observer& observer,
+                         const std::atomic<int>& stop_level)
+    : plan_(std::move(plan)),
+      journal_(journal),
+      runner_(runner),
+      loop_(loop),
+      results_(results),
+      observer_(observer),
+      stop_level_(stop_level) {
   device_memory_bytes_ = plan_.device_memory_bytes;
   baseline_identity_ = admit(plan_, Json::object()).identity;
   runner_.on_started = [this](const TrialStart& start) { on_started(start); };

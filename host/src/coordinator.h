@@ -6,7 +6,8 @@
 // Order: a strategy hears of trials in the order of their ids as long as they end close together (kReorderWindow), so
 //   that the same seed gives the same search at any concurrency. Why a window and not a strict order:
 //   docs/decisions.md.
-// Threading: control thread, but for request_stop.
+// Threading: control thread. `stop_level` may be raised from anywhere (1: stop gently, 2: at once), then the loop
+// woken.
 #ifndef DSAT_HOST_COORDINATOR_H_
 #define DSAT_HOST_COORDINATOR_H_
 
@@ -43,15 +44,13 @@ inline constexpr int kSameFailures = 3;
 
 class Coordinator {
  public:
-  Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop, Results& results, Observer& observer);
+  Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop, Results& results, Observer& observer,
+              const std::atomic<int>& stop_level);
 
   // Takes up what the journal holds: trials, events, the strategy's state. Before run; a fresh study needs it not.
   Status resume();
 
   StudyResult run();
-
-  // 1: stop gently; 2 and more: at once. [any-thread, signal handler]
-  void stop_requested(int times) noexcept { stop_level_.store(times); }
 
  private:
   struct Ending {
@@ -140,7 +139,7 @@ class Coordinator {
   std::optional<BestRecord> best_;
   bool best_stale_ = false;
   std::optional<Ending> ending_;
-  std::atomic<int> stop_level_{0};
+  const std::atomic<int>& stop_level_;
   int stop_level_acted_ = 0;
   std::optional<Loop::Clock::time_point> deadline_;
   uint64_t reorder_timer_ = 0;

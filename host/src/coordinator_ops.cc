@@ -173,8 +173,8 @@ Json Coordinator::study_json() const {
   study.space = config::to_json(plan_.space);
   study.limits.max_trials = plan_.max_trials;
   study.limits.max_concurrent_trials = plan_.concurrency();
-  study.limits.slots = static_cast<int64_t>(plan_.slots.size());
-  study.limits.slots_per_trial = plan_.slots_per_trial;
+  study.limits.slots = static_cast<int64_t>(plan_.slots.slots.size());
+  study.limits.slots_per_trial = plan_.slots.slots_per_trial;
   study.limits.data_parallel_size = plan_.data_parallel_size;
   study.limits.profile_trials = plan_.profile_trials;
   study.device_memory_bytes = device_memory_bytes_;

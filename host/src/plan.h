@@ -15,6 +15,7 @@
 #include "dsat/config/space.h"
 #include "dsat/host/plugins.h"
 #include "dsat/host/study.h"
+#include "slots.h"
 
 namespace dsat::host {
 
@@ -29,9 +30,9 @@ struct Plan {
   std::string name;
   std::filesystem::path dir, cwd;
   std::vector<std::string> command;
-  std::string config_source;  // the file that user_config was read from
-  Json user_config;           // as the user wrote it
-  Json space_file;            // or null
+  std::filesystem::path config_file;  // that user_config was read from
+  Json user_config;                   // as the user wrote it
+  Json space_file;                    // or null
   std::vector<std::pair<std::string, std::string>> arg_mappings;
   bool hugging_face = false;
   TrialCwd trial_cwd = TrialCwd::keep;
@@ -45,9 +46,8 @@ struct Plan {
 
   int max_trials = 50;
   int max_concurrent_trials = 16;
-  std::vector<std::string> slots;
   std::optional<int> max_slots;
-  int slots_per_trial = 1;
+  SlotPlan slots;
   std::optional<uint64_t> device_memory_bytes;  // given, or the smallest of the slots
   std::optional<int64_t> global_batch, max_train_batch_size, max_micro_batch;
   int64_t min_micro_batch = 1;

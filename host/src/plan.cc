@@ -1,0 +1,236 @@
+#include "plan.h"
+
+#include <algorithm>
+#include <set>
+#include <system_error>
+
+#include "command.h"
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "metrics.h"
+#include "sha256.h"
+
+namespace dsat::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Every misspelt key is an error: DeepSpeed would ignore it, and the search would tune something else. A key that is
+// like no known one is the user's own business.
+void check_keys(const Plan& plan, std::vector<std::string>& notices) {
+  for (const config::UnknownKey& unknown : config::unknown_keys(plan.user_config)) {
+    if (unknown.stray_space) {
+      notices.push_back("the key '" + unknown.key + "' has stray white space around it: DeepSpeed ignores it");
+    } else if (!unknown.suggestion.empty()) {
+      throw Error(plan.config_file.string() + ": unknown key '" + unknown.key + "': did you mean '" +
+                  unknown.suggestion + "'?");
+    } else {
+      notices.push_back("the key '" + unknown.key + "' is none of DeepSpeed's: kept as it is");
+    }
+  }
+}
+
+void collect_auto(const Json& node, const std::string& prefix, std::vector<std::string>& found) {
+  for (const auto& item : node.items()) {
+    const std::string key = prefix + item.key();
+    if (item.value().is_object() && key != "autotuning") collect_auto(item.value(), key + ".", found);
+    if (item.value() == "auto") found.push_back(key);
+  }
+}
+
+// "auto" is Hugging Face's: it fills the value in before DeepSpeed sees it. Nobody else does.
+void leave_out_auto(Plan& plan) {
+  if (plan.hugging_face) return;
+  std::vector<std::string> keys;
+  collect_auto(plan.base_config, "", keys);
+  for (const std::string& key : keys) {
+    config::erase(plan.base_config, key);
+    plan.notices.push_back(
+        "'" + key + "' is \"auto\", which only Hugging Face's Trainer fills in: left out, DeepSpeed's default holds");
+  }
+}
+
+// "train.py" of `deepspeed --num_gpus 8 train.py`, else the program.
+std::string name_of(const std::vector<std::string>& command) {
+  for (const std::string& word : command) {
+    if (fs::path(word).extension() == ".py" && word.front() != '-') return fs::path(word).stem().string();
+  }
+  return fs::path(command.front()).filename().string();
+}
+
+fs::path default_output_dir(const fs::path& cwd, const std::string& name) {
+  const fs::path root = cwd / "dsat-results";
+  fs::path dir = root / name;
+  std::error_code error;
+  for (int i = 2; fs::exists(dir, error); ++i) dir = root / (name + "-" + std::to_string(i));
+  return dir;
+}
+
+Result<StrategyPlan> choose_strategy(const StrategyChoice& choice, PluginKind kind) {
+  StrategyPlan plan;
+  Result<PluginInfo> plugin = find_strategy(choice.plugin, kind);
+  if (!plugin.ok()) return plugin.status();
+  plan.plugin = std::move(plugin).value();
+  plan.plugin.file = fs::absolute(plan.plugin.file);
+  Result<Json> options = parse_plugin_options(plan.plugin, choice.options);
+  if (!options.ok()) return options.status();
+  plan.options = std::move(options).value();
+  plan.sha256 = sha256_of_file(plan.plugin.file);
+  return plan;
+}
+
+Status check_numbers(const StudyOptions& o) {
+  const auto bad = [](const std::string& what) { return Status::invalid(what); };
+  if (o.max_trials < 1) return bad("--max-trials " + std::to_string(o.max_trials) + ": at least 1 is needed");
+  if (o.max_concurrent_trials < 1) {
+    return bad("--max-concurrent-trials " + std::to_string(o.max_concurrent_trials) + ": at least 1 is needed");
+  }
+  if (o.start_profile_step < 0 || o.end_profile_step < o.start_profile_step) {
+    return bad("--start-profile-step " + std::to_string(o.start_profile_step) + " --end-profile-step " +
+               std::to_string(o.end_profile_step) + ": need 0 <= start <= end");
+  }
+  if (o.min_micro_batch < 1)
+    return bad("--min-micro-batch " + std::to_string(o.min_micro_batch) + ": at least 1 is needed");
+  if (o.max_micro_batch && *o.max_micro_batch < o.min_micro_batch) {
+    return bad("--max-micro-batch " + std::to_string(*o.max_micro_batch) + " is below --min-micro-batch " +
+               std::to_string(o.min_micro_batch));
+  }
+  if (o.global_batch && *o.global_batch < 1) return bad("--global-batch: at least 1 is needed");
+  if (o.max_train_batch_size && *o.max_train_batch_size < 1) return bad("--max-train-batch-size: at least 1 is needed");
+  if (o.profile_trials < 1)
+    return bad("--profile-trials " + std::to_string(o.profile_trials) + ": at least 1 is needed");
+  if (o.trial_timeout.count() <= 0) return bad("--trial-timeout: must be above 0");
+  if (o.no_progress_timeout.count() <= 0) return bad("--no-progress-timeout: must be above 0");
+  if (o.time_budget && o.time_budget->count() <= 0) return bad("--time-budget: must be above 0");
+  if (o.zero_stages.empty()) return bad("--zero-stages: name at least one stage, 0 to 3");
+  for (const int stage : o.zero_stages) {
+    if (stage < 0 || stage > 3) return bad("--zero-stages " + std::to_string(stage) + ": stages are 0, 1, 2, 3");
+  }
+  return {};
+}
+
+void copy_options(const StudyOptions& o, Plan& plan) {
+  plan.arg_mappings = o.arg_mappings;
+  plan.trial_cwd = o.trial_cwd;
+  plan.seed = o.seed;
+  plan.zero_stages = o.zero_stages;
+  std::sort(plan.zero_stages.begin(), plan.zero_stages.end());
+  plan.zero_stages.erase(std::unique(plan.zero_stages.begin(), plan.zero_stages.end()), plan.zero_stages.end());
+  plan.start_profile_step = o.start_profile_step;
+  plan.end_profile_step = o.end_profile_step;
+  plan.max_trials = o.max_trials;
+  plan.max_concurrent_trials = o.max_concurrent_trials;
+  plan.max_slots = o.max_slots;
+  plan.global_batch = o.global_batch;
+  plan.max_train_batch_size = o.max_train_batch_size;
+  plan.min_micro_batch = o.min_micro_batch;
+  plan.max_micro_batch = o.max_micro_batch;
+  plan.profile_trials = o.profile_trials;
+  plan.trial_timeout = o.trial_timeout;
+  plan.no_progress_timeout = o.no_progress_timeout;
+  plan.time_budget = o.time_budget;
+}
+
+Status choose_metric(const std::string& name, Plan& plan) {
+  const Result<MetricInfo> metric = metric_info(name);
+  if (!metric.ok()) return metric.status();
+  plan.metric = metric->name;
+  plan.maximise = metric->maximise;
+  if (!plan.maximise && !plan.global_batch) {
+    plan.notices.push_back("the metric " + plan.metric +
+                           " is smallest for small batches by construction; fix the batch with --global-batch");
+  }
+  return {};
+}
+
+Status choose_slots(const StudyOptions& options, const CommandTemplate& command, const Environment& environment,
+                    Plan& plan) {
+  const SlotRequest request{options.slots, options.slots_per_trial, options.max_slots, command.slots_per_trial()};
+  Result<SlotPlan> slots = plan_slots(discover_devices(environment), request);
+  if (!slots.ok()) return slots.status();
+  plan.slots = std::move(slots).value();
+  plan.device_memory_bytes = options.device_memory_bytes ? options.device_memory_bytes : plan.slots.device_memory_bytes;
+  plan.notices.insert(plan.notices.end(), plan.slots.notices.begin(), plan.slots.notices.end());
+  return {};
+}
+
+}  // namespace
+
+config::RuleOptions Plan::rules() const {
+  config::RuleOptions rules;
+  rules.min_micro_batch = min_micro_batch;
+  rules.max_micro_batch = max_micro_batch;
+  return rules;
+}
+
+int Plan::concurrency() const {
+  const int usable =
+      std::min(static_cast<int>(slots.slots.size()), max_slots.value_or(static_cast<int>(slots.slots.size())));
+  return std::max(1, std::min(max_concurrent_trials, usable / std::max(1, slots.slots_per_trial)));
+}
+
+void derive_space(Plan& plan, int64_t data_parallel_size) {
+  config::SpaceRequest request;
+  request.stages = plan.zero_stages;
+  request.user_config = plan.user_config;
+  request.space_file = plan.space_file;
+  request.rules = plan.rules();
+  request.global_batch = plan.global_batch;
+  request.dp_size = data_parallel_size;
+  config::SpaceResult result = config::build_space(request);
+  const bool first_time = plan.space.stages.empty();
+  std::vector<std::string> said = plan.notices;
+  plan.data_parallel_size = data_parallel_size;
+  plan.space = std::move(result.space);
+  plan.base_config = std::move(result.base_config);
+  const config::GivenBatchSizes given = config::read_batch_sizes(plan.base_config);
+  config::check_batch_sizes(given, data_parallel_size);
+  config::write_batch_sizes(plan.base_config, config::complete_batch_sizes(given, data_parallel_size));
+  leave_out_auto(plan);
+  if (first_time) {
+    plan.notices.insert(plan.notices.end(), result.notices.begin(), result.notices.end());
+  } else {
+    plan.notices = std::move(said);
+  }
+}
+
+Result<Plan> make_plan(const StudyOptions& options) {
+  Plan plan;
+  if (options.command.empty()) return Status::invalid("no training command is given; write it after --");
+  Status status = check_numbers(options);
+  if (!status.ok()) return status;
+  copy_options(options, plan);
+  status = choose_metric(options.metric, plan);
+  if (!status.ok()) return status;
+  Result<StrategyPlan> searcher = choose_strategy(options.searcher, PluginKind::searcher);
+  if (!searcher.ok()) return searcher.status();
+  plan.searcher = std::move(searcher).value();
+  Result<StrategyPlan> profiler = choose_strategy(options.profiler, PluginKind::profiler);
+  if (!profiler.ok()) return profiler.status();
+  plan.profiler = std::move(profiler).value();
+
+  std::error_code error;
+  plan.cwd = options.cwd.empty() ? fs::current_path(error) : fs::absolute(options.cwd);
+  const Environment environment = options.environment.empty() ? current_environment() : options.environment;
+  plan.command = options.command;
+  Result<CommandTemplate> command =
+      CommandTemplate::parse({options.command, options.ds_config, options.arg_mappings, plan.cwd, environment});
+  if (!command.ok()) return command.status();
+  plan.config_file = command->config_file();
+  plan.hugging_face = command->is_hugging_face();
+  try {
+    plan.user_config = config::load_file(plan.config_file);
+    if (options.space_file) plan.space_file = config::load_file(*options.space_file);
+    check_keys(plan, plan.notices);
+    status = choose_slots(options, command.value(), environment, plan);
+    if (!status.ok()) return status;
+    derive_space(plan, config::data_parallel_size(plan.slots.slots_per_trial, plan.user_config));
+  } catch (const Error& e) {
+    return Status::invalid(e.what());
+  }
+  plan.name = name_of(plan.command);
+  plan.dir = options.output_dir.empty() ? default_output_dir(plan.cwd, plan.name) : fs::absolute(options.output_dir);
+  return plan;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,227 @@
+#include "dsat/host/study.h"
+
+#include <atomic>
+#include <boost/dll/runtime_symbol_info.hpp>
+#include <exception>
+#include <system_error>
+#include <thread>
+
+#include "command.h"
+#include "coordinator.h"
+#include "journal.h"
+#include "local_runner.h"
+#include "plan.h"
+#include "run_lock.h"
+#include "text.h"
+
+#ifndef DSAT_LIBEXEC_DIR
+#define DSAT_LIBEXEC_DIR "/usr/local/libexec/dsat"
+#endif
+
+namespace dsat::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The given one, or the one beside this program, or the installed one.
+Result<fs::path> find_launcher(const fs::path& given) {
+  std::error_code error;
+  if (!given.empty()) {
+    if (fs::exists(given, error)) return fs::absolute(given);
+    return Status::invalid("trial launcher " + given.string() + ": no such file");
+  }
+  boost::dll::fs::error_code location_error;
+  const fs::path beside = fs::path(boost::dll::program_location(location_error).string()).parent_path() / "dsat-launch";
+  if (!location_error && fs::exists(beside, error)) return beside;
+  const fs::path installed = fs::path(DSAT_LIBEXEC_DIR) / "dsat-launch";
+  if (fs::exists(installed, error)) return installed;
+  return Status::invalid("no trial launcher: dsat-launch is neither at " + beside.string() + " nor at " +
+                         installed.string() + "; install dsat or name it in the options");
+}
+
+Status make_run_dir(const fs::path& dir) {
+  std::error_code error;
+  fs::create_directories(dir / "trials", error);
+  if (!error) return {};
+  return Status::invalid("output directory " + dir.string() + ": " + error.message() + "; give another --output-dir");
+}
+
+LocalRunnerOptions runner_options(const Plan& plan, CommandTemplate command, const Environment& environment,
+                                  const fs::path& launcher) {
+  return {plan.dir,
+          std::move(command),
+          plan.cwd,
+          plan.trial_cwd,
+          {},
+          environment,
+          plan.slots.backend,
+          plan.slots.slots,
+          plan.slots.slots_per_trial,
+          plan.max_slots,
+          launcher,
+          {plan.start_profile_step, plan.end_profile_step},
+          plan.trial_timeout,
+          plan.no_progress_timeout};
+}
+
+}  // namespace
+
+class Study::Impl {
+ public:
+  Impl(Plan given, RunLock held, std::unique_ptr<Journal> opened)
+      : plan(std::move(given)), lock(std::move(held)), journal(std::move(opened)) {
+    settings = settings_of(plan);
+  }
+
+  StudyResult run(Observer& observer);
+
+  Plan plan;
+  RunLock lock;
+  std::unique_ptr<Journal> journal;
+  Json settings;
+  Environment environment;
+  fs::path launcher;
+  bool resumed = false;
+  bool has_run = false;
+  std::optional<StudyResult> already;  // of a study that has ended and is not to go on
+  std::atomic<int> stop_level{0};
+  Loop loop;
+};
+
+StudyResult Study::Impl::run(Observer& observer) {
+  const auto failed = [&](const std::string& why) {
+    StudyResult result;
+    result.reason = why;
+    result.dir = plan.dir;
+    return result;
+  };
+  for (const std::string& notice : plan.notices) observer.on_log(Observer::Severity::warning, notice);
+  Result<CommandTemplate> command =
+      CommandTemplate::parse({plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment});
+  if (!command.ok()) return failed(command.status().message());
+  const CommandTemplate for_best = command.value();
+  const fs::path best_config = plan.dir / "best_ds_config.json";
+  Results results([&](const Json& config) { return shell_join(for_best.render_best(config, best_config)); });
+  LocalRunner runner(loop, runner_options(plan, std::move(command).value(), environment, launcher));
+  Coordinator coordinator(plan, *journal, runner, loop, results, observer, stop_level);
+  if (resumed) {
+    const Status status = coordinator.resume();
+    if (!status.ok()) return failed(status.message());
+  }
+  return coordinator.run();
+}
+
+Study::Study(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Study::~Study() = default;
+
+Result<std::unique_ptr<Study>> Study::create(StudyOptions options) {
+  try {
+    if (options.environment.empty()) options.environment = current_environment();
+    Result<fs::path> launcher = find_launcher(options.launcher);
+    if (!launcher.ok()) return launcher.status();
+    Result<Plan> plan = make_plan(options);
+    if (!plan.ok()) return plan.status();
+    Status status = make_run_dir(plan->dir);
+    if (!status.ok()) return status;
+    Result<RunLock> lock = RunLock::take(plan->dir);
+    if (!lock.ok()) return lock.status();
+    Result<std::unique_ptr<Journal>> journal = Journal::open(plan->dir, Journal::Mode::create);
+    if (!journal.ok()) return journal.status();
+    auto impl = std::make_unique<Impl>(std::move(plan).value(), std::move(lock).value(), std::move(journal).value());
+    impl->environment = std::move(options.environment);
+    impl->launcher = launcher.value();
+    impl->journal->begin();
+    impl->journal->put_meta("plan", to_json(impl->plan));
+    impl->journal->put_meta("settings", impl->settings);
+    impl->journal->put_meta("max_trials", impl->plan.max_trials);
+    status = impl->journal->commit();
+    if (!status.ok()) return status;
+    return std::unique_ptr<Study>(new Study(std::move(impl)));
+  } catch (const std::exception& e) {
+    return Status::internal(e.what());
+  }
+}
+
+namespace {
+
+// The result of a study that has ended and that nothing asks to go on.
+std::optional<StudyResult> ended_result(const fs::path& dir, const ResumeOptions& options, const Plan& plan) {
+  const Result<StudyRecord> record = read_study(dir);
+  if (!record.ok()) return std::nullopt;
+  const bool done = record->status == StudyStatus::completed || record->status == StudyStatus::no_best;
+  const bool raised = (options.max_trials && *options.max_trials > plan.max_trials) || options.time_budget;
+  if (!done || raised) return std::nullopt;
+  StudyResult result;
+  result.status = record->status;
+  result.reason = record->reason;
+  result.best = record->best;
+  result.counts = record->counts();
+  result.dir = dir;
+  return result;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Study>> Study::resume(const fs::path& given, ResumeOptions options) {
+  try {
+    const fs::path dir = fs::absolute(given).lexically_normal();
+    std::error_code error;
+    if (!fs::exists(dir / "dsat.db", error)) {
+      return Status::invalid(given.string() +
+                             ": holds no study (no dsat.db); give the folder that a study was written to");
+    }
+    Result<fs::path> launcher = find_launcher(options.launcher);
+    if (!launcher.ok()) return launcher.status();
+    Result<RunLock> lock = RunLock::take(dir);
+    if (!lock.ok()) return lock.status();
+    Result<std::unique_ptr<Journal>> journal = Journal::open(dir, Journal::Mode::open);
+    if (!journal.ok()) return journal.status();
+    const std::optional<Json> stored = journal.value()->meta("plan");
+    if (!stored) return Status::invalid(dir.string() + ": its journal holds no plan; start a new study");
+    Result<Plan> plan = plan_from_json(*stored);
+    if (!plan.ok()) return plan.status();
+    plan->dir = dir;
+    std::optional<StudyResult> already = ended_result(dir, options, plan.value());
+    if (options.max_trials) plan->max_trials = *options.max_trials;
+    if (options.max_concurrent_trials) plan->max_concurrent_trials = *options.max_concurrent_trials;
+    plan->time_budget = options.time_budget ? options.time_budget : plan->time_budget;
+    auto impl = std::make_unique<Impl>(std::move(plan).value(), std::move(lock).value(), std::move(journal).value());
+    impl->environment = options.environment.empty() ? current_environment() : options.environment;
+    impl->launcher = launcher.value();
+    impl->resumed = true;
+    impl->already = std::move(already);
+    return std::unique_ptr<Study>(new Study(std::move(impl)));
+  } catch (const std::exception& e) {
+    return Status::internal(e.what());
+  }
+}
+
+StudyResult Study::run(Observer& observer) {
+  StudyResult result;
+  result.dir = impl_->plan.dir;
+  if (impl_->already) return *impl_->already;
+  if (std::exchange(impl_->has_run, true)) {
+    result.reason = "a study runs once; resume it as a new one";
+    return result;
+  }
+  std::thread control([&] {
+    try {
+      result = impl_->run(observer);
+    } catch (const std::exception& e) {
+      result.status = StudyStatus::failed;
+      result.reason = e.what();
+    }
+  });
+  control.join();
+  return result;
+}
+
+void Study::request_stop() noexcept {
+  impl_->stop_level.fetch_add(1);
+  impl_->loop.wake();
+}
+
+const fs::path& Study::dir() const { return impl_->plan.dir; }
+const Json& Study::settings() const { return impl_->settings; }
+
+}  // namespace dsat::host
