@@ -139,13 +139,19 @@ Ceiling Knowledge::ceiling(const cost::Setup& setup) const {
     ceiling.likely = std::max(0.0, finite_or(model.value, kUnbounded));
     ceiling.possible = std::max(0.0, finite_or(model.high, kUnbounded));
   } else {
-    // Without the device's memory, what ran in the stage is the guess, and nothing but an OOM is a bound.
+    // Without the device's memory, what ran in the stage is the guess, and only an OOM is a bound: one of another
+    // configuration of the stage says that little more can be possible.
     for (const cost::Observation& seen : observations_) {
       if (!seen.out_of_memory && seen.setup.stage == setup.stage) {
         ceiling.likely = std::max(ceiling.likely, static_cast<double>(seen.setup.micro_batch));
       }
     }
     ceiling.possible = kUnbounded;
+    for (const cost::Observation& seen : observations_) {
+      const double micro_batch = static_cast<double>(seen.setup.micro_batch);
+      if (!seen.out_of_memory || seen.setup.stage != setup.stage || micro_batch <= ceiling.likely) continue;
+      ceiling.possible = std::min(ceiling.possible, micro_batch);
+    }
   }
   bound(ceiling, setup);
   return ceiling;
