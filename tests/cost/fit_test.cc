@@ -134,6 +134,23 @@ TEST(FitTest, AStageThatNeedsMoreThanTheFormulaIsLearntFromItsOwnTrials) {
   EXPECT_LT(relative_error(predict_peak(fit, one).value, training.peak(one)), 0.02);
 }
 
+TEST(FitTest, BuffersThatOnlySomeEnginesTakeAreLearnt) {
+  const FakeTraining training;
+  std::vector<Observation> observations;
+  for (const double bucket : {1e6, 4e6}) {
+    for (const int64_t micro_batch : {4, 8, 16}) {
+      Observation observation = training.trial(1, micro_batch);
+      observation.setup.reduce_bucket_elements = bucket;
+      *observation.peak_bytes += 4 * bucket;
+      observations.push_back(observation);
+    }
+  }
+  const MemoryFit fit = fit_memory(training.inputs(), observations);
+  cost::Setup small = training.setup(1, 32), large = small;
+  large.reduce_bucket_elements = 4e6;
+  EXPECT_NEAR(predict_peak(fit, large).value - predict_peak(fit, small).value, 4 * 3e6, 0.1 * 4 * 3e6);
+}
+
 TEST(FitTest, ScatterWidensTheInterval) {
   const FakeTraining training;
   std::vector<Observation> exact, scattered;

@@ -86,15 +86,38 @@ TEST(BufferTest, ABucketIsNoLargerThanTheModelAndDoublesWithOverlap) {
   EXPECT_EQ(buffer_bytes(all_trained(1000), setup), 4'000);
 }
 
-TEST(BufferTest, OneRankHasNobodyToTalkTo) {
-  EXPECT_EQ(buffer_bytes(all_trained(1000), setup_at(3, Precision::fp16, 1)), 0);
+TEST(BufferTest, GradientsThatStayWhereTheyAreNeedNoBucket) {
+  EXPECT_EQ(buffer_bytes(all_trained(1000), setup_at(0, Precision::fp16, 2)), 0);
+  EXPECT_EQ(buffer_bytes(all_trained(1000), setup_at(1, Precision::fp16, 2)), 0);
+}
+
+TEST(BufferTest, ABucketHoldsAtLeastTheLargestLayer) {
+  cost::Setup setup = setup_at(2, Precision::fp16, 2);
+  setup.reduce_bucket_elements = 10;
+  EXPECT_EQ(buffer_bytes({1000, 1000, 200}, setup), 200 * 2);
+}
+
+TEST(BufferTest, OptionalBuffersAreTheReduceBucketAtStage1AndTheAllgatherBucket) {
+  cost::Setup setup = setup_at(1, Precision::fp16, 2);
+  setup.reduce_bucket_elements = 100;
+  setup.allgather_bucket_elements = 30;
+  EXPECT_EQ(optional_buffer_bytes(all_trained(1000), setup), 100 * 2 + 30 * 2);
+  setup.stage = 2;
+  EXPECT_EQ(optional_buffer_bytes(all_trained(1000), setup), 30 * 2);
+  for (const int stage : {0, 3}) {
+    setup.stage = stage;
+    EXPECT_EQ(optional_buffer_bytes(all_trained(1000), setup), 0);
+  }
+  setup.stage = 1;
+  setup.data_parallel_size = 1;
+  EXPECT_EQ(optional_buffer_bytes(all_trained(1000), setup), 0) << "nothing to exchange";
 }
 
 TEST(BufferTest, Stage3GathersTheLargestLayerOrFillsThePrefetchBucket) {
   cost::Setup setup = setup_at(3, Precision::fp16, 2);
   setup.reduce_bucket_elements = 100;
   setup.prefetch_bucket_elements = 50;
-  EXPECT_EQ(buffer_bytes({1000, 1000, 200}, setup), 100 * 2 + 200 * 2);
+  EXPECT_EQ(buffer_bytes({1000, 1000, 200}, setup), 200 * 2 + 200 * 2);
   EXPECT_EQ(buffer_bytes({1000, 1000, 0}, setup), 100 * 2 + 50 * 2) << "the layers are unknown";
   setup.prefetch_bucket_elements = 5e7;
   EXPECT_EQ(buffer_bytes({1000, 1000, 0}, setup), 100 * 2 + 1000 * 2) << "no more than the model";

@@ -83,6 +83,7 @@ Prior prior_of(const Inputs& inputs, double scale) {
   }
   prior.mean[kBufferScale] = 1;
   prior.deviation[kBufferScale] = 0.25;
+  prior.deviation[kOptionalBufferScale] = 0.15;
   prior.mean[kUsableShare] = 1;
   prior.deviation[kUsableShare] = 0.02;
   for (int stage = 0; stage < 4; ++stage) prior.deviation[kStageOffset + stage] = 0.015 * scale;
@@ -254,6 +255,7 @@ MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& obser
   fit.fixed_bytes = value[kFixed];
   fit.activation_bytes_per_sample = value[kActivation];
   fit.buffer_scale = value[kBufferScale];
+  fit.optional_buffer_scale = value[kOptionalBufferScale];
   for (size_t stage = 0; stage < 4; ++stage) fit.stage_offset_bytes[stage] = value[kStageOffset + int(stage)];
   Eigen::Map<TermsMatrix>(fit.covariance.data()) =
       deviation.asDiagonal() * covariance_at(problem, noise, unknowns) * deviation.asDiagonal();

@@ -58,6 +58,13 @@ Share share_of(const ModelSize& size, const Setup& setup) {
   return {size.num_params / model, size.trainable_num_params / model, size.largest_layer_params / tensor};
 }
 
+// Gradients are copied into one flat bucket and reduced from there; with overlap a second one fills meanwhile.
+double reduce_bucket_bytes(const Share& share, const Setup& setup) {
+  // A layer's gradients arrive together, so an engine that goes by layers makes room for the largest.
+  const double wanted = std::max(setup.reduce_bucket_elements, share.largest_layer);
+  return std::min(wanted, share.trainable) * element_bytes(setup.accumulation_dtype) * (setup.overlap_comm ? 2 : 1);
+}
+
 }  // namespace
 
 double model_state_bytes(const ModelSize& size, const Setup& setup) {
@@ -80,12 +87,8 @@ double model_state_bytes(const ModelSize& size, const Setup& setup) {
 
 double buffer_bytes(const ModelSize& size, const Setup& setup) {
   const Share share = share_of(size, setup);
-  if (setup.data_parallel_size == 1) return 0;  // nothing to reduce, nothing to gather
-
-  // Gradients are copied into one flat bucket and reduced from there; with overlap a second bucket fills meanwhile.
-  const double bucket = std::min(setup.reduce_bucket_elements, share.trainable);
-  double bytes = bucket * element_bytes(setup.accumulation_dtype) * (setup.overlap_comm ? 2 : 1);
-
+  if (setup.stage < 2) return 0;  // gradients stay where they are; what reducing them takes comes after the peak
+  double bytes = reduce_bucket_bytes(share, setup);
   if (setup.stage == 3) {
     // Whole parameters at a time: an engine that tells gathers layer by layer; DeepSpeed fetches ahead of use until its
     // prefetch bucket is full.
@@ -93,6 +96,13 @@ double buffer_bytes(const ModelSize& size, const Setup& setup) {
     bytes += std::min(live, share.params) * element_bytes(setup.precision);
   }
   return bytes;
+}
+
+double optional_buffer_bytes(const ModelSize& size, const Setup& setup) {
+  const Share share = share_of(size, setup);
+  if (setup.stage == 0 || setup.stage == 3 || setup.data_parallel_size == 1) return 0;
+  const double gathered = std::min(setup.allgather_bucket_elements, share.params) * element_bytes(setup.precision);
+  return gathered + (setup.stage == 1 ? reduce_bucket_bytes(share, setup) : 0);
 }
 
 double transformer_activation_bytes_per_sample(const TransformerShape& shape, Precision precision) {

@@ -10,7 +10,14 @@
 namespace dsat::cost {
 
 inline constexpr int kTerms = MemoryFit::kTerms;
-enum Term { kFixed = 0, kActivation = 1, kBufferScale = 2, kStageOffset = 3, kUsableShare = 7 };
+enum Term {
+  kFixed = 0,
+  kActivation = 1,
+  kBufferScale = 2,
+  kOptionalBufferScale = 3,
+  kStageOffset = 4,  // and the three after it
+  kUsableShare = 8
+};
 using Terms = Eigen::Matrix<double, kTerms, 1>;
 using TermsMatrix = Eigen::Matrix<double, kTerms, kTerms, Eigen::RowMajor>;
 
@@ -29,6 +36,7 @@ inline PeakForm peak_form(const ModelSize& size, const Setup& setup) {
   form.coefficients[kFixed] = 1;
   form.coefficients[kActivation] = static_cast<double>(setup.micro_batch);
   form.coefficients[kBufferScale] = buffer_bytes(size, setup);
+  form.coefficients[kOptionalBufferScale] = optional_buffer_bytes(size, setup);
   form.coefficients[kStageOffset + setup.stage] = 1;
   return form;
 }
@@ -41,8 +49,9 @@ inline PeakForm shortage_form(PeakForm peak, double device_memory_bytes) {
 
 inline Terms unknowns(const MemoryFit& fit) {
   Terms terms;
-  terms << fit.fixed_bytes, fit.activation_bytes_per_sample, fit.buffer_scale, fit.stage_offset_bytes[0],
-      fit.stage_offset_bytes[1], fit.stage_offset_bytes[2], fit.stage_offset_bytes[3], fit.usable_share;
+  terms << fit.fixed_bytes, fit.activation_bytes_per_sample, fit.buffer_scale, fit.optional_buffer_scale,
+      fit.stage_offset_bytes[0], fit.stage_offset_bytes[1], fit.stage_offset_bytes[2], fit.stage_offset_bytes[3],
+      fit.usable_share;
   return terms;
 }
 

@@ -3,11 +3,13 @@
 // A pure function: the same profile inputs and observations give the same answer; nobody passes a model around, only
 // observations. The host's printed estimate, the profiler and the searchers all call it.
 //
-//   peak(setup, m) = model states(setup) + scale x buffers(setup) + fixed + offset(stage) + activation x m
+//   peak(setup, m) = model states(setup) + scale x buffers(setup) + extra x optional buffers(setup)
+//                  + fixed + offset(stage) + activation x m
 //
 // in bytes per device. `fixed` (framework overhead, fragmentation, workspace) and `activation` (bytes per sample of the
-// micro batch) are fitted by weighted least squares, and so are two small corrections whose priors are narrow: `scale`
-// (1 when buffers are as documented) and one offset a stage (0 when model states are). An out-of-memory trial is a
+// micro batch) are fitted by weighted least squares, and so are small corrections whose priors are narrow: `scale` (1
+// when buffers are as documented), `extra` (0 when an engine does without) and one offset a stage (0 when model states
+// are as the formula has them). An out-of-memory trial is a
 // one-sided observation: the peak was above `usable` x device memory, a share near 1 that is learnt too, since caches
 // and other processes take theirs. With too little known a prior takes over, and the interval says so. Method and
 // figures: docs/cost-model.md.
@@ -51,14 +53,15 @@ struct Observation {
 // The fit: what is believed of the unknowns, as a normal distribution. Cheap to make (microseconds for tens of
 // observations), cheap to copy.
 struct MemoryFit {
-  // fixed, activation, buffer scale, offsets of the stages 0 to 3, usable share; bytes but for scale and share.
-  static constexpr int kTerms = 8;
+  // fixed, activation, buffer scales, offsets of the stages 0 to 3, usable share; bytes but for scales and share.
+  static constexpr int kTerms = 9;
 
   Inputs inputs;
   std::vector<Observation> observations;
   double fixed_bytes = 0;
   double activation_bytes_per_sample = 0;
   double buffer_scale = 1;
+  double optional_buffer_scale = 0;
   std::array<double, 4> stage_offset_bytes{};
   double usable_share = 1;                           // of the device memory
   std::array<double, kTerms * kTerms> covariance{};  // of the above, in their order; row-major

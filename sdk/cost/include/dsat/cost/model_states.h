@@ -19,8 +19,13 @@ struct ModelSize {
 // Bytes per device that stay for the whole training.
 double model_state_bytes(const ModelSize& size, const Setup& setup);
 
-// Bytes per device of reduce, allgather and prefetch buffers at their largest.
+// Bytes per device of what a step takes beyond the states while activations are at their peak: at stages 2 and 3 the
+// bucket through which gradients leave (two with overlap_comm), at stage 3 also the parameters gathered at a time.
 double buffer_bytes(const ModelSize& size, const Setup& setup);
+
+// Bytes per device that some engines take and others do not: the reduce bucket at stage 1, where gradients can also be
+// reduced in place, and a copy of the allgather bucket at stages 1 and 2.
+double optional_buffer_bytes(const ModelSize& size, const Setup& setup);
 
 // Transformer activations per sample in 16 bit: layers x s h (34 + 5 a s / h) bytes; without the second term with
 // FlashAttention; selective checkpointing also drops it; 2 s h per layer with full checkpointing. Doubled in fp32.
