@@ -1,0 +1,274 @@
+// build_space(): the default space, the user's lists and the space file laid out by stage, with what the validity rules
+// forbid taken out.
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/space.h"
+#include "space_entries.h"
+#include "values.h"
+
+namespace dsat::config {
+namespace {
+
+constexpr std::array<int64_t, 8> kBucketSizes = {1'000'000,   5'000'000,   10'000'000,    50'000'000,
+                                                 100'000'000, 500'000'000, 1'000'000'000, 5'000'000'000};
+
+// Cumulative: a stage has its own axes and those of every lower one.
+std::vector<Axis> default_axes(int stage) {
+  const std::vector<Json> buckets(kBucketSizes.begin(), kBucketSizes.end());
+  const std::vector<Json> flags = {true, false};
+  std::vector<Axis> axes;
+  if (stage >= 1) {
+    axes.push_back({"zero_optimization.reduce_bucket_size", buckets});
+    axes.push_back({"zero_optimization.allgather_bucket_size", buckets});
+  }
+  if (stage >= 2) {
+    axes.push_back({"zero_optimization.overlap_comm", flags});
+    axes.push_back({"zero_optimization.reduce_scatter", flags});
+    axes.push_back({"zero_optimization.contiguous_gradients", flags});
+  }
+  if (stage >= 3) axes.push_back({"zero_optimization.allgather_partitions", flags});
+  return axes;
+}
+
+bool starts_with(const std::string& text, std::string_view prefix) {
+  return text.compare(0, prefix.size(), prefix) == 0;
+}
+
+bool ends_with(const std::string& text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
+}
+
+// The keys that the offload rules look at. They are offered at every stage: where a rule forbids a value the other one
+// must be written over the base configuration's.
+bool switches_offload(const std::string& key) {
+  return ends_with(key, "offload_param.device") || ends_with(key, "offload_optimizer.device") ||
+         starts_with(key, "zero_optimization.cpu_offload");
+}
+
+// The lowest stage at which DeepSpeed reads a key: tuning it below would measure noise.
+int lowest_stage(const std::string& key) {
+  if (!starts_with(key, "zero_optimization.") || switches_offload(key)) return 0;
+  const bool stage_3_only = starts_with(key, "zero_optimization.stage3_") ||
+                            starts_with(key, "zero_optimization.offload_param.") ||
+                            key == "zero_optimization.sub_group_size";
+  return stage_3_only ? 3 : 1;
+}
+
+bool applies(const SpaceEntry& entry, int stage) {
+  if (!entry.stages) return stage >= lowest_stage(entry.key);
+  return std::find(entry.stages->begin(), entry.stages->end(), stage) != entry.stages->end();
+}
+
+void put(std::vector<Axis>& axes, const SpaceEntry& entry) {
+  for (Axis& axis : axes) {
+    if (axis.key == entry.key) {
+      axis.values = entry.values;
+      return;
+    }
+  }
+  axes.push_back({entry.key, entry.values});
+}
+
+// A key that is not given means "none" to an offload device and false to the older switch.
+bool equals_base(const Json& base, const Axis& axis) {
+  const Json& value = axis.values.front();
+  const Json* given = find(base, axis.key);
+  if (given != nullptr && !given->is_null()) return same_value(*given, value);
+  return switches_offload(axis.key) && (value == "none" || value == false);
+}
+
+struct StageOutcome {
+  std::optional<StageSpace> space;  // nullopt: forbidden
+  std::string why_not;
+  std::vector<std::string> notices;
+};
+
+// Each axis alone is held against the rules, with the others out of the way: two axes that only clash together stay,
+// and the trial that combines them is refused when it is asked for.
+StageOutcome lay_out(int stage, std::vector<Axis> axes, const Json& base, const RuleOptions& rules) {
+  StageOutcome out;
+  Json neutral = base;
+  for (const Axis& axis : axes) erase(neutral, axis.key);
+  if (const auto broken = forbids_stage(neutral, stage, rules)) {
+    out.why_not = *broken;
+    return out;
+  }
+  out.space = StageSpace{stage, {}};
+  for (Axis& axis : axes) {
+    std::vector<Json> legal;
+    for (const Json& value : axis.values) {
+      Json probe = neutral;
+      set(probe, axis.key, value);
+      const auto broken = forbids_stage(probe, stage, rules);
+      if (!broken) {
+        legal.push_back(value);
+        continue;
+      }
+      out.why_not = *broken;
+      out.notices.push_back("stage " + std::to_string(stage) + " leaves out " + axis.key + " " + shown(value) + ": " +
+                            *broken);
+    }
+    if (legal.empty()) {
+      out.space.reset();
+      out.notices.clear();
+      return out;
+    }
+    axis.values = std::move(legal);
+    if (axis.values.size() > 1 || !equals_base(base, axis)) out.space->axes.push_back(std::move(axis));
+  }
+  return out;
+}
+
+std::vector<int> wanted_stages(const std::vector<int>& requested) {
+  std::vector<int> stages = requested;
+  std::sort(stages.begin(), stages.end());
+  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  if (stages.empty()) throw Error("no ZeRO stage is wanted; name some of 0 1 2 3 with --zero-stages");
+  if (stages.front() < 0 || stages.back() > 3) throw Error("--zero-stages takes 0, 1, 2 and 3 only");
+  return stages;
+}
+
+// Splits off the two keys that are no axes: stages restrict `stages`, micro batches bound `space`.
+class Builder {
+ public:
+  explicit Builder(const SpaceRequest& request)
+      : request_(request), base_(request.user_config), stages_(wanted_stages(request.stages)) {
+    space().min_micro_batch = request.rules.min_micro_batch;
+    space().max_micro_batch = request.rules.max_micro_batch;
+    if (request.rules.min_micro_batch < 1) throw Error("--min-micro-batch must be at least 1");
+  }
+
+  SpaceResult build() {
+    const Json* stage = find(base_, kStageKey);
+    const bool every_stage = stage != nullptr && *stage == "all";
+    std::vector<SpaceEntry> user = take_user_entries(base_);
+    std::vector<SpaceEntry> file = read_space_file(request_.space_file);
+    for (const auto* entries : {&user, &file}) {
+      for (const SpaceEntry& entry : *entries) take(entry);
+    }
+    bound_micro_batch();
+    add_stages();
+    const bool stage_listed = std::any_of(user.begin(), user.end(), [](const auto& e) { return e.key == kStageKey; });
+    if (every_stage || (stage_listed && space().stage(zero_stage(base_)) == nullptr)) {
+      set(base_, kStageKey, space().stages.front().stage);
+    }
+    result_.base_config = std::move(base_);
+    return std::move(result_);
+  }
+
+ private:
+  Space& space() { return result_.space; }
+
+  void take(const SpaceEntry& entry) {
+    if (entry.key == kStageKey) {
+      restrict_stages(entry);
+    } else if (entry.key == kMicroBatchKey) {
+      restrict_micro_batch(entry);
+    } else if (entry.key == kAccumulationKey && request_.global_batch) {
+      throw Error(entry.origin + ": " + entry.key + " follows from --global-batch and cannot be tuned; keep one");
+    } else {
+      entries_.push_back(entry);
+    }
+  }
+
+  void restrict_stages(const SpaceEntry& entry) {
+    std::vector<int> kept;
+    for (const int stage : stages_) {
+      const auto same = [stage](const Json& value) { return value == stage; };
+      if (std::any_of(entry.values.begin(), entry.values.end(), same)) kept.push_back(stage);
+    }
+    if (kept.empty()) {
+      throw Error("no ZeRO stage is left: " + entry.origin + " lists " + kStageKey + " " + shown(Json(entry.values)) +
+                  " and --zero-stages has " + shown(Json(stages_)) + "; let them share one");
+    }
+    if (kept.size() < entry.values.size()) {
+      result_.notices.push_back(entry.origin + " lists " + kStageKey + " " + shown(Json(entry.values)) +
+                                ", --zero-stages leaves " + shown(Json(kept)));
+    }
+    stages_ = std::move(kept);
+  }
+
+  // A list of micro batches gives the range; sizes between its values are as good to a search as those in it.
+  void restrict_micro_batch(const SpaceEntry& entry) {
+    int64_t low = std::numeric_limits<int64_t>::max();
+    int64_t high = 1;
+    for (const Json& value : entry.values) {
+      low = std::min(low, value.get<int64_t>());
+      high = std::max(high, value.get<int64_t>());
+    }
+    space().min_micro_batch = std::max(space().min_micro_batch, low);
+    space().max_micro_batch = std::min(space().max_micro_batch.value_or(high), high);
+    result_.notices.push_back(entry.origin + " lists micro batches: they are searched from " + std::to_string(low) +
+                              " to " + std::to_string(high));
+  }
+
+  void bound_micro_batch() {
+    const int64_t low = space().min_micro_batch;
+    if (space().max_micro_batch && *space().max_micro_batch < low) {
+      throw Error("no micro batch is left: the smallest allowed is " + std::to_string(low) + " and the largest " +
+                  std::to_string(*space().max_micro_batch) + "; check --min-micro-batch, --max-micro-batch and " +
+                  kMicroBatchKey);
+    }
+    if (!request_.global_batch) return;
+    // Far beyond any training, and small enough to look for divisors in.
+    constexpr int64_t kMaxGlobalBatch = int64_t{1} << 40;
+    const int64_t global = *request_.global_batch;
+    if (global < 1 || global > kMaxGlobalBatch) {
+      throw Error("--global-batch is " + std::to_string(global) + "; it must be from 1 to " +
+                  std::to_string(kMaxGlobalBatch));
+    }
+    if (request_.dp_size < 1) throw Error("the data-parallel size must be at least 1");
+    if (global % request_.dp_size != 0) {
+      throw Error("--global-batch " + std::to_string(global) + " is not a multiple of the data-parallel size " +
+                  std::to_string(request_.dp_size));
+    }
+    space().micro_batch_divides = global / request_.dp_size;
+    require_divisor();
+  }
+
+  void require_divisor() {
+    const int64_t number = *space().micro_batch_divides;
+    for (int64_t divisor = 1; divisor <= number / divisor; ++divisor) {
+      if (number % divisor != 0) continue;
+      if (space().allows_micro_batch(divisor) || space().allows_micro_batch(number / divisor)) return;
+    }
+    throw Error("no micro batch is left: none within the bounds divides --global-batch / data-parallel size = " +
+                std::to_string(number) + "; check --global-batch, --min-micro-batch, --max-micro-batch and " +
+                kMicroBatchKey);
+  }
+
+  void add_stages() {
+    std::string reasons;
+    for (const int stage : stages_) {
+      std::vector<Axis> axes = default_axes(stage);
+      for (const SpaceEntry& entry : entries_) {
+        if (applies(entry, stage)) put(axes, entry);
+      }
+      StageOutcome outcome = lay_out(stage, std::move(axes), base_, request_.rules);
+      if (outcome.space) {
+        space().stages.push_back(std::move(*outcome.space));
+      } else {
+        reasons += "; stage " + std::to_string(stage) + ": " + outcome.why_not;
+        result_.notices.push_back("ZeRO stage " + std::to_string(stage) + " is left out: " + outcome.why_not);
+      }
+      result_.notices.insert(result_.notices.end(), outcome.notices.begin(), outcome.notices.end());
+    }
+    if (space().stages.empty()) throw Error("no ZeRO stage is left to tune" + reasons);
+  }
+
+  const SpaceRequest& request_;
+  Json base_;
+  std::vector<int> stages_;
+  std::vector<SpaceEntry> entries_;  // in the order of precedence: a later one replaces an earlier
+  SpaceResult result_;
+};
+
+}  // namespace
+
+SpaceResult build_space(const SpaceRequest& request) { return Builder(request).build(); }
+
+}  // namespace dsat::config

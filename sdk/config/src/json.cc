@@ -1,0 +1,116 @@
+#include "dsat/config/json.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace dsat::config {
+namespace {
+
+// The first segment of a dotted key; `rest` becomes what follows its dot, or empty with `last` set.
+std::string take_segment(std::string_view& rest, bool& last) {
+  const size_t dot = rest.find('.');
+  last = dot == std::string_view::npos;
+  std::string segment(rest.substr(0, dot));
+  rest = last ? std::string_view() : rest.substr(dot + 1);
+  return segment;
+}
+
+// nlohmann::json keeps object keys sorted, which is what makes two spellings of one configuration equal.
+nlohmann::json normalised(const Json& value) {
+  if (value.is_object()) {
+    nlohmann::json out = nlohmann::json::object();
+    for (const auto& [key, member] : value.items()) out[key] = normalised(member);
+    return out;
+  }
+  if (value.is_array()) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const Json& element : value) out.push_back(normalised(element));
+    return out;
+  }
+  if (value.is_number_float()) {
+    const double number = value.get<double>();
+    // The bounds are exact powers of two, so the casts below are defined.
+    if (number == std::floor(number) && number >= -0x1p63 && number < 0x1p64) {
+      if (number < 0x1p63) return static_cast<int64_t>(number);
+      return static_cast<uint64_t>(number);
+    }
+    return number;
+  }
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number_unsigned()) return value.get<uint64_t>();
+  if (value.is_number_integer()) return value.get<int64_t>();
+  return nullptr;
+}
+
+}  // namespace
+
+const Json* find(const Json& config, std::string_view key) {
+  const Json* at = &config;
+  for (bool last = false; !last;) {
+    const std::string segment = take_segment(key, last);
+    if (!at->is_object()) return nullptr;
+    const auto member = at->find(segment);
+    if (member == at->end()) return nullptr;
+    at = &*member;
+  }
+  return at;
+}
+
+void set(Json& config, std::string_view key, Json value) {
+  const std::string whole(key);
+  std::string walked;
+  Json* at = &config;
+  for (bool last = false; !last;) {
+    // DeepSpeed reads null as "not given", so it makes way as an absent section does.
+    if (at->is_null()) *at = Json::object();
+    if (!at->is_object()) {
+      throw Error("cannot set " + whole + ": " + (walked.empty() ? "the configuration" : walked) + " is " + at->dump() +
+                  ", not a section in braces");
+    }
+    const std::string segment = take_segment(key, last);
+    walked += (walked.empty() ? "" : ".") + segment;
+    at = &(*at)[segment];
+  }
+  *at = std::move(value);
+}
+
+void erase(Json& config, std::string_view key) {
+  Json* at = &config;
+  for (bool last = false; !last;) {
+    const std::string segment = take_segment(key, last);
+    if (!at->is_object()) return;
+    const auto member = at->find(segment);
+    if (member == at->end()) return;
+    if (last) {
+      at->erase(segment);
+      return;
+    }
+    at = &*member;
+  }
+}
+
+void overwrite(Json& base, const Json& source) {
+  if (!source.is_object() || !base.is_object()) {
+    base = source;
+    return;
+  }
+  for (const auto& [key, value] : source.items()) {
+    const auto member = base.find(key);
+    if (member == base.end()) {
+      base[key] = value;
+    } else {
+      overwrite(*member, value);
+    }
+  }
+}
+
+std::string identity(const Json& config) {
+  nlohmann::json sorted = normalised(config);
+  if (sorted.is_object()) sorted.erase("autotuning");
+  // A string that is not UTF-8 cannot come from parse(); replacing keeps a hand-made one from throwing.
+  return sorted.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace dsat::config

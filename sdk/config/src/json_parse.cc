@@ -1,0 +1,293 @@
+// parse() and load_file(): the library's parser driven through a SAX handler, because its own tree builder keeps the
+// last of two equal keys silently, calls NaN a syntax error and has no limit of depth.
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "dsat/config/json.h"
+#include "text_position.h"
+
+namespace dsat::config {
+namespace {
+
+constexpr size_t kMaxDepth = 100;
+
+// Reads a text and leaves where it stands in `*consumed`: SAX events carry no position of their own.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, size_t* consumed) : at_(at), consumed_(consumed) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    ++at_;
+    ++*consumed_;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator before = *this;
+    ++*this;
+    return before;
+  }
+  friend bool operator==(const CountingIterator& a, const CountingIterator& b) { return a.at_ == b.at_; }
+  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return a.at_ != b.at_; }
+
+ private:
+  const char* at_;
+  size_t* consumed_;
+};
+
+std::string fold(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-'; }
+
+// The bare word (or single character) that surrounds `at`, and where it begins.
+std::string_view word_at(std::string_view text, size_t& at) {
+  at = std::min(at, text.size() - 1);
+  if (!is_word(text[at])) return text.substr(at, 1);
+  while (at > 0 && is_word(text[at - 1])) --at;
+  size_t end = at;
+  while (end < text.size() && is_word(text[end])) ++end;
+  return text.substr(at, end - at);
+}
+
+// What people who come from Python write where JSON wants something else.
+std::string explain_word(std::string_view word) {
+  const std::string folded = fold(word);
+  const std::string bare = !folded.empty() && folded[0] == '-' ? folded.substr(1) : folded;
+  if (bare == "nan" || bare == "infinity" || bare == "inf") {
+    return std::string(word) + " is no JSON value; give a finite number or leave the key out";
+  }
+  if (word != folded && (folded == "true" || folded == "false" || folded == "null")) {
+    return std::string(word) + " is no JSON value; write " + folded;
+  }
+  if (folded == "none") return std::string(word) + " is no JSON value; write null";
+  if (folded == "'") return "a single quote; JSON wants double quotes";
+  return {};
+}
+
+class TreeBuilder final : public nlohmann::json_sax<Json> {
+ public:
+  TreeBuilder(std::string_view text, const std::string& source, const size_t* consumed)
+      : text_(text), source_(source), consumed_(consumed) {}
+
+  Json take() { return std::move(root_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // no such thing in JSON text
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t& name) override {
+    Json& object = *open_.back();
+    keys_.back() = name;
+    if (object.find(name) != object.end()) {
+      // The handler is called right behind the closing quote.
+      size_t begin = *consumed_ - 1;
+      while (begin > 0 && (text_[begin - 1] != '"' || (begin > 1 && text_[begin - 2] == '\\'))) --begin;
+      fail(begin - 1, "duplicate key " + path() + "; keep one of the two");
+    }
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
+    explain(position, error.what());
+    return false;
+  }
+
+  [[noreturn]] void fail(size_t offset, const std::string& what) const {
+    throw Error(source_ + ":" + line_and_column(text_, offset) + ": " + what);
+  }
+
+ private:
+  template <typename Value>
+  bool add(Value&& value) {
+    place(Json(std::forward<Value>(value)));
+    return true;
+  }
+
+  // The tree only grows in its innermost open container, so pointers to the outer ones stay good.
+  Json* place(Json value) {
+    if (open_.empty()) {
+      root_begun_ = true;
+      root_ = std::move(value);
+      return &root_;
+    }
+    Json& parent = *open_.back();
+    if (parent.is_array()) {
+      parent.push_back(std::move(value));
+      return &parent.back();
+    }
+    return &(parent[keys_.back()] = std::move(value));
+  }
+
+  bool open(Json container) {
+    if (open_.size() >= kMaxDepth) {
+      fail(*consumed_ - 1, "nested deeper than " + std::to_string(kMaxDepth) + " levels; flatten the configuration");
+    }
+    open_.push_back(place(std::move(container)));
+    keys_.emplace_back();
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    keys_.pop_back();
+    return true;
+  }
+
+  // The dotted key of what is being read; a list's element is [index].
+  std::string path() const {
+    std::string out;
+    for (size_t i = 0; i < open_.size(); ++i) {
+      if (open_[i]->is_array()) {
+        const size_t size = open_[i]->size();
+        const bool inside = i + 1 < open_.size();  // its last element is the open container itself
+        out += "[" + std::to_string(inside ? size - 1 : size) + "]";
+      } else if (!keys_[i].empty()) {
+        out += (out.empty() ? "" : ".") + keys_[i];
+      }
+    }
+    return out;
+  }
+
+  // Turns the library's report into one that says what to do. `position` counts the bytes read, the offending token's
+  // included.
+  [[noreturn]] void explain(size_t position, const std::string& report) const {
+    const size_t last = position == 0 ? 0 : position - 1;
+    if (report.find("out_of_range") != std::string::npos) {
+      size_t begin = last;
+      const std::string_view number = word_at(text_, begin);
+      fail(begin, "the number " + std::string(number) + " is too large for a double");
+    }
+    if (report.find("invalid comment") != std::string::npos) fail(last, "a comment that is not closed");
+    if (report.find("unexpected end of input") != std::string::npos) explain_end(last);
+    if (report.find("invalid string") != std::string::npos) {
+      fail(last, "in a string: " + after(report, "invalid string: "));
+    }
+    // A word that breaks off is reported at the character behind it.
+    const bool broken_word =
+        report.find("invalid literal") != std::string::npos || report.find("invalid number") != std::string::npos;
+    size_t begin = std::min(last, text_.size() - 1);
+    if (broken_word && begin > 0 && !is_word(text_[begin]) && is_word(text_[begin - 1])) --begin;
+    const std::string_view word = word_at(text_, begin);
+    if (const std::string words = explain_word(word); !words.empty()) fail(begin, words);
+    explain_token(begin, word, report);
+  }
+
+  [[noreturn]] void explain_end(size_t last) const {
+    if (!root_begun_) throw Error(source_ + ": holds no JSON value, only comments or blanks");
+    std::string what = "the text ends too early";
+    if (!open_.empty()) what += std::string("; a ") + (open_.back()->is_array() ? "']'" : "'}'") + " is missing";
+    fail(last, what);
+  }
+
+  [[noreturn]] void explain_token(size_t begin, std::string_view word, const std::string& report) const {
+    std::string found = word == "\"" ? "a string" : "'" + std::string(word) + "'";
+    if (word == "\"") {
+      while (begin > 0 && text_[begin - 1] != '"' && text_[begin - 1] != '\n') --begin;
+      if (begin > 0) --begin;
+    }
+    if (open_.empty() && root_begun_) fail(begin, found + " behind the end of the value; remove it");
+    if (report.find("parsing object separator") != std::string::npos) {
+      fail(begin, found + " where ':' is wanted after the key " + path());
+    }
+    if (report.find("parsing object key") != std::string::npos) {
+      fail(begin, found + " where a key in double quotes is wanted" + (word == "}" ? "; is a comma too many?" : ""));
+    }
+    if (report.find("parsing value") != std::string::npos) {
+      fail(begin, found + " where a value is wanted" + (word == "]" ? "; is a comma too many?" : ""));
+    }
+    const bool list = !open_.empty() && open_.back()->is_array();
+    const std::string behind = list ? " in a list" : " after the value of " + path();
+    fail(begin, found + behind + " where ',' or " + (list ? "']'" : "'}'") + " is wanted; is a comma missing?");
+  }
+
+  // The part of the library's report between `mark` and its "; last read".
+  static std::string after(const std::string& report, const std::string& mark) {
+    const size_t begin = report.find(mark);
+    if (begin == std::string::npos) return report;
+    const size_t from = begin + mark.size();
+    return report.substr(from, report.find("; last read", from) - from);
+  }
+
+  std::string_view text_;
+  const std::string& source_;
+  const size_t* consumed_;
+  Json root_;
+  bool root_begun_ = false;
+  std::vector<Json*> open_;        // innermost last
+  std::vector<std::string> keys_;  // beside each open container, the member that is being read
+};
+
+// Refuses what the library would misread: other encodings, and NUL bytes, which it takes for the end.
+void check_bytes(std::string_view text, const std::string& source) {
+  if (text.substr(0, 2) == "\xFF\xFE" || text.substr(0, 2) == "\xFE\xFF") {
+    throw Error(source + ": is UTF-16; save it as UTF-8");
+  }
+  const size_t invalid = first_invalid_utf8(text);
+  if (invalid != std::string_view::npos) {
+    throw Error(source + ":" + line_and_column(text, invalid) + ": a byte that is not UTF-8; save the file as UTF-8");
+  }
+  const size_t nul = text.find('\0');
+  if (nul != std::string_view::npos) throw Error(source + ":" + line_and_column(text, nul) + ": a NUL byte; remove it");
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    throw Error(source + ": is empty; a JSON object is wanted");
+  }
+}
+
+}  // namespace
+
+Json parse(std::string_view text, const std::string& source) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
+  check_bytes(text, source);
+  size_t consumed = 0;
+  TreeBuilder builder(text, source, &consumed);
+  const CountingIterator begin(text.data(), &consumed);
+  const CountingIterator end(text.data() + text.size(), &consumed);
+  constexpr bool kStrict = true;  // nothing but blanks and comments behind the value
+  constexpr bool kIgnoreComments = true;
+  Json::sax_parse(begin, end, &builder, nlohmann::json::input_format_t::json, kStrict, kIgnoreComments);
+  return builder.take();
+}
+
+Json load_file(const std::filesystem::path& file) {
+  const std::string name = file.string();
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error)) {
+    throw Error(name + ": is a directory; name the configuration file in it");
+  }
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw Error(name + ": cannot be opened: " + std::strerror(errno));
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (in.bad()) throw Error(name + ": cannot be read: " + std::strerror(errno));
+  Json json = parse(text, name);
+  if (!json.is_object()) throw Error(name + ": holds " + json.type_name() + "; an object in braces is wanted");
+  return json;
+}
+
+}  // namespace dsat::config

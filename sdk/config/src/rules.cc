@@ -1,0 +1,139 @@
+#include "dsat/config/rules.h"
+
+#include <algorithm>
+#include <array>
+
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "values.h"
+
+namespace dsat::config {
+namespace {
+
+constexpr const char* kZero = "zero_optimization";
+constexpr const char* kStageKey = "zero_optimization.stage";
+constexpr const char* kOptimizerDeviceKey = "zero_optimization.offload_optimizer.device";
+constexpr const char* kParamDeviceKey = "zero_optimization.offload_param.device";
+
+// A section that must be an object where it is given at all.
+void require_section(const Json& config, const char* key) {
+  const Json* section = find(config, key);
+  if (section == nullptr || section->is_null() || section->is_object() || *section == "auto") return;
+  refuse_value(key, *section, "a section in braces");
+}
+
+std::string but_stage(int stage) { return ", but " + std::string(kStageKey) + " is " + std::to_string(stage); }
+
+// "key DEVICE" when it moves something off the device, else empty.
+std::string offloads(const Json& config, const char* device_key, std::initializer_list<const char*> older_keys) {
+  if (const std::optional<std::string> device = read_string(config, device_key)) {
+    constexpr std::array<const char*, 3> kDevices = {"none", "cpu", "nvme"};
+    if (std::find(kDevices.begin(), kDevices.end(), *device) == kDevices.end()) {
+      refuse_value(device_key, Json(*device), "\"none\", \"cpu\" or \"nvme\"");
+    }
+    if (*device != "none") return std::string(device_key) + " " + *device;
+  }
+  for (const char* older : older_keys) {
+    if (read_bool(config, older).value_or(false)) return std::string(older) + " true";
+  }
+  return {};
+}
+
+std::optional<std::string> broken_pipeline_rule(const Json& config, int stage) {
+  require_section(config, "pipeline");
+  const int64_t stages = read_positive(config, "pipeline.stages").value_or(1);
+  if (stages <= 1 || stage <= 1) return std::nullopt;
+  return "pipeline parallelism works only with ZeRO 0 or 1: pipeline.stages is " + std::to_string(stages) +
+         but_stage(stage);
+}
+
+std::optional<std::string> broken_offload_rule(const Json& config, int stage, const RuleOptions& options) {
+  require_section(config, "zero_optimization.offload_param");
+  require_section(config, "zero_optimization.offload_optimizer");
+  const std::string params = offloads(config, kParamDeviceKey,
+                                      {"zero_optimization.cpu_offload_param", "zero_optimization.cpu_offload_params"});
+  if (!params.empty() && stage != 3) {
+    return "parameter offload works only with ZeRO 3: " + params + but_stage(stage);
+  }
+  const std::string optimizer = offloads(config, kOptimizerDeviceKey, {"zero_optimization.cpu_offload"});
+  const int lowest = options.offload_optimizer_at_stage_1 ? 1 : 2;
+  if (!optimizer.empty() && stage < lowest) {
+    return std::string("optimizer offload works only with ZeRO ") + (lowest == 1 ? "1, 2 or 3: " : "2 or 3: ") +
+           optimizer + but_stage(stage);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> broken_micro_batch_rule(const Json& config, const RuleOptions& options) {
+  const std::optional<int64_t> micro_batch = read_positive(config, kMicroBatchKey);
+  if (!micro_batch) return std::nullopt;
+  const std::string has = std::string(kMicroBatchKey) + " is " + std::to_string(*micro_batch);
+  if (*micro_batch < options.min_micro_batch) {
+    return has + ", below the smallest allowed, " + std::to_string(options.min_micro_batch) + " (--min-micro-batch)";
+  }
+  if (options.max_micro_batch && *micro_batch > *options.max_micro_batch) {
+    return has + ", above the largest allowed, " + std::to_string(*options.max_micro_batch) + " (--max-micro-batch)";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> broken_bucket_rule(const Json& config) {
+  for (const char* key : {"zero_optimization.reduce_bucket_size", "zero_optimization.allgather_bucket_size"}) {
+    const std::optional<int64_t> size = read_integer(config, key);
+    if (size && *size < 1) return "bucket sizes are positive: " + std::string(key) + " is " + std::to_string(*size);
+  }
+  // DeepSpeed reads a prefetch bucket of 0 as "do not prefetch".
+  constexpr const char* kPrefetch = "zero_optimization.stage3_prefetch_bucket_size";
+  const std::optional<int64_t> prefetch = read_integer(config, kPrefetch);
+  if (prefetch && *prefetch < 0) {
+    return "bucket sizes are not negative: " + std::string(kPrefetch) + " is " + std::to_string(*prefetch);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> broken_precision_rule(const Json& config) {
+  for (const char* section : {"fp16", "bf16", "bfloat16"}) require_section(config, section);
+  const bool fp16 = read_bool(config, "fp16.enabled").value_or(false);
+  for (const char* key : {"bf16.enabled", "bfloat16.enabled"}) {
+    const bool bf16 = read_bool(config, key).value_or(false);
+    if (fp16 && bf16) {
+      return "one precision at a time: fp16.enabled and " + std::string(key) + " are both true";
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+int zero_stage(const Json& config) {
+  const Json* zero = find(config, kZero);
+  // The oldest form of all: true is stage 1.
+  if (zero != nullptr && zero->is_boolean()) return zero->get<bool>() ? 1 : 0;
+  require_section(config, kZero);
+  const Json* value = find(config, kStageKey);
+  if (value == nullptr || value->is_null() || *value == "auto") return 0;
+  const std::optional<int64_t> stage = as_integer(*value);
+  if (!stage || *stage < 0 || *stage > 3) refuse_value(kStageKey, *value, "0, 1, 2 or 3");
+  return static_cast<int>(*stage);
+}
+
+std::optional<std::string> broken_rule(const Json& config, const RuleOptions& options) {
+  const int stage = zero_stage(config);
+  if (auto broken = broken_pipeline_rule(config, stage)) return broken;
+  if (auto broken = broken_offload_rule(config, stage, options)) return broken;
+  if (auto broken = broken_micro_batch_rule(config, options)) return broken;
+  if (auto broken = broken_bucket_rule(config)) return broken;
+  return broken_precision_rule(config);
+}
+
+std::optional<std::string> forbids_stage(const Json& config, int stage, const RuleOptions& options) {
+  Json at_stage = config;
+  const Json* zero = find(at_stage, kZero);
+  if (zero != nullptr && zero->is_boolean()) erase(at_stage, kZero);
+  set(at_stage, kStageKey, stage);
+  // Every trial brings its own micro batch; the user's is only a starting point.
+  erase(at_stage, kMicroBatchKey);
+  return broken_rule(at_stage, options);
+}
+
+}  // namespace dsat::config

@@ -1,0 +1,170 @@
+#include "space_entries.h"
+
+#include <algorithm>
+
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "known_keys.h"
+#include "unknown_key.h"
+#include "values.h"
+
+namespace dsat::config {
+namespace {
+
+constexpr const char* kConfiguration = "the configuration";
+constexpr const char* kSpaceFile = "the space file";
+
+[[noreturn]] void refuse(const std::string& origin, const std::string& what) { throw Error(origin + ": " + what); }
+
+// Keys whose values follow from others, or that belong to the host.
+void require_tunable(const std::string& key, const std::string& origin) {
+  if (key == kTrainBatchKey) {
+    refuse(origin, key + " follows from the micro batch and cannot be tuned; fix it with --global-batch, or tune " +
+                       kMicroBatchKey);
+  }
+  // They decide how many devices share a batch, which is settled before the study begins.
+  for (const char* parallel : {"pipeline.stages", "mp_size", "tensor_parallel.autotp_size", "tensor_parallel.tp_size",
+                               "tensor_parallel.tp.tp_size", "sequence_parallel_size"}) {
+    if (key == parallel) refuse(origin, key + " changes the data-parallel size and cannot be tuned; give one value");
+  }
+  if (key == "autotuning" || key.rfind("autotuning.", 0) == 0) {
+    refuse(origin, key + " is not a training option and cannot be tuned; remove it");
+  }
+}
+
+Json checked_value(const std::string& key, const Json& value, const std::string& origin) {
+  if (value.is_structured()) {
+    refuse(origin, key + " may take single values only, not " + shown(value));
+  }
+  if (value == "auto") refuse(origin, key + ": \"auto\" is no value to try; name values");
+  if (key == kMicroBatchKey || key == kAccumulationKey) {
+    const std::optional<int64_t> number = as_integer(value);
+    if (!number || *number < 1) refuse(origin, key + " lists " + shown(value) + "; it must be a positive integer");
+  }
+  if (key == kStageKey) {
+    const std::optional<int64_t> stage = as_integer(value);
+    if (!stage || *stage < 0 || *stage > 3) {
+      refuse(origin, key + " lists " + shown(value) + "; it must be 0, 1, 2 or 3");
+    }
+  }
+  // 5e8 reads as a float; DeepSpeed's sizes are integers.
+  if (const std::optional<int64_t> number = as_integer(value)) return *number;
+  return value;
+}
+
+std::vector<Json> checked_values(const std::string& key, const Json& list, const std::string& origin) {
+  if (!list.is_array()) refuse(origin, key + " is " + shown(list) + "; a list of values is wanted");
+  std::vector<Json> values;
+  for (const Json& element : list) {
+    Json value = checked_value(key, element, origin);
+    const auto alike = [&](const Json& other) { return same_value(other, value); };
+    if (std::none_of(values.begin(), values.end(), alike)) values.push_back(std::move(value));
+  }
+  if (values.empty()) refuse(origin, key + " is an empty list; name at least one value");
+  return values;
+}
+
+void take_lists(Json& section, const std::string& prefix, std::vector<SpaceEntry>* out) {
+  for (auto& [name, value] : section.items()) {
+    const std::string key = prefix.empty() ? name : prefix + "." + name;
+    const KeyKind kind = key_kind(key);
+    if (kind == KeyKind::kSection && value.is_object() && key != "autotuning") {
+      take_lists(value, key, out);
+    } else if (kind == KeyKind::kScalar && value.is_array()) {
+      require_tunable(key, kConfiguration);
+      out->push_back({key, checked_values(key, value, kConfiguration), std::nullopt, kConfiguration});
+      value = out->back().values.front();
+    }
+  }
+}
+
+// Refuses a key that no value can be set at, and one that looks like a slip of the keyboard.
+void require_settable(const std::string& key) {
+  if (key.empty()) refuse(kSpaceFile, "a key is empty; name a dotted key such as " + std::string(kStageKey));
+  std::string section;
+  for (size_t begin = 0; begin <= key.size();) {
+    const size_t dot = std::min(key.find('.', begin), key.size());
+    const std::string name = key.substr(begin, dot - begin);
+    const KeyKind kind = key_kind(key.substr(0, dot));
+    const bool last = dot == key.size();
+    if (kind == KeyKind::kFree && !last) return;
+    if (kind == KeyKind::kUnknown) {
+      const UnknownKey unknown = describe_unknown(section, name);
+      if (unknown.suggestion.empty()) return;  // a key of the user's own
+      refuse(kSpaceFile,
+             "unknown key '" + key + "'; did you mean '" + unknown.suggestion + std::string(key, dot) + "'?");
+    }
+    if (last && kind != KeyKind::kScalar) {
+      refuse(kSpaceFile, kind == KeyKind::kList
+                             ? key + " is a list to DeepSpeed and cannot be tuned; remove it"
+                             : key + " is a section; name a key in it, dotted, such as " + kStageKey);
+    }
+    if (!last && kind != KeyKind::kSection) {
+      refuse(kSpaceFile, key + " names nothing: " + key.substr(0, dot) + " is no section");
+    }
+    section = key.substr(0, dot);
+    begin = dot + 1;
+  }
+}
+
+std::vector<int> checked_stages(const std::string& key, const Json& list) {
+  const char* const kWanted = "a list of ZeRO stages, 0 to 3";
+  if (!list.is_array() || list.empty()) {
+    refuse(kSpaceFile, key + ": \"stages\" is " + shown(list) + "; it must be " + kWanted);
+  }
+  std::vector<int> stages;
+  for (const Json& element : list) {
+    const std::optional<int64_t> stage = as_integer(element);
+    if (!stage || *stage < 0 || *stage > 3) {
+      refuse(kSpaceFile, key + ": \"stages\" lists " + shown(element) + "; it must be " + kWanted);
+    }
+    stages.push_back(static_cast<int>(*stage));
+  }
+  return stages;
+}
+
+SpaceEntry read_file_entry(const std::string& key, const Json& body) {
+  require_settable(key);
+  require_tunable(key, kSpaceFile);
+  if (!body.is_object()) return {key, checked_values(key, body, kSpaceFile), std::nullopt, kSpaceFile};
+  SpaceEntry entry;
+  entry.key = key;
+  entry.origin = kSpaceFile;
+  for (const auto& [name, value] : body.items()) {
+    if (name == "values") {
+      entry.values = checked_values(key, value, kSpaceFile);
+    } else if (name == "stages") {
+      entry.stages = checked_stages(key, value);
+    } else {
+      refuse(kSpaceFile, key + " has a member '" + name + "'; only \"values\" and \"stages\" are known");
+    }
+  }
+  if (entry.values.empty()) refuse(kSpaceFile, key + " has no \"values\"; list them");
+  if (entry.stages && (key == kStageKey || key == kMicroBatchKey)) {
+    refuse(kSpaceFile, key + " holds for the whole study; remove \"stages\"");
+  }
+  return entry;
+}
+
+}  // namespace
+
+bool same_value(const Json& a, const Json& b) { return identity(a) == identity(b); }
+
+std::vector<SpaceEntry> take_user_entries(Json& config) {
+  std::vector<SpaceEntry> entries;
+  if (!config.is_object()) throw Error(std::string(kConfiguration) + " is " + shown(config) + ", not an object");
+  const Json* stage = find(config, kStageKey);
+  if (stage != nullptr && *stage == "all") erase(config, kStageKey);
+  take_lists(config, "", &entries);
+  return entries;
+}
+
+std::vector<SpaceEntry> read_space_file(const Json& file) {
+  std::vector<SpaceEntry> entries;
+  if (file.is_null()) return entries;
+  if (!file.is_object()) refuse(kSpaceFile, "holds " + shown(file) + "; an object of dotted keys is wanted");
+  for (const auto& [key, body] : file.items()) entries.push_back(read_file_entry(key, body));
+  return entries;
+}
+
+}  // namespace dsat::config

@@ -1,0 +1,118 @@
+// unknown_keys(): what DeepSpeed would ignore without a word, and what was probably meant.
+#include <algorithm>
+#include <cctype>
+
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
+#include "known_keys.h"
+#include "unknown_key.h"
+
+namespace dsat::config {
+namespace {
+
+// Shorter names repeat by chance ("stage", "type"), so a match at another depth or of a beginning means little.
+constexpr size_t kTellingLength = 8;
+
+std::string fold(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+std::string trim(std::string_view text) {
+  const char* const kBlanks = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return std::string(text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1));
+}
+
+std::string join(const std::string& section, const std::string& name) {
+  return section.empty() ? name : section + "." + name;
+}
+
+// How many slips of the keyboard still count as the same word: one in four letters, so that a short key of the user's
+// own ("comment") is not taken for one of DeepSpeed's ("comet").
+size_t tolerance(size_t length) { return std::min<size_t>(length / 4, 4); }
+
+std::string nearest_member(const std::string& section, const std::string& folded) {
+  std::string best;
+  size_t best_distance = tolerance(folded.size()) + 1;
+  for (const std::string& known : section_members(section)) {
+    const size_t distance = edit_distance(folded, known);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = known;
+    }
+  }
+  if (!best.empty() || folded.size() < kTellingLength) return best;
+  // A name that was left off in the middle: train_micro_batch_size.
+  for (const std::string& known : section_members(section)) {
+    if (known.compare(0, folded.size(), folded) == 0) return known;
+  }
+  return {};
+}
+
+// The right name at the wrong depth: between the top level and zero_optimization, where people mix them up.
+std::string other_depth(const std::string& section, const std::string& folded) {
+  if (folded.size() < kTellingLength) return {};
+  const std::string other = section.empty() ? "zero_optimization" : "";
+  const std::string key = join(other, folded);
+  return key_kind(key) == KeyKind::kUnknown ? std::string() : key;
+}
+
+void walk(const Json& object, const std::string& section, std::vector<UnknownKey>* out) {
+  for (const auto& [name, value] : object.items()) {
+    const std::string key = join(section, name);
+    const KeyKind kind = key_kind(key);
+    if (kind == KeyKind::kUnknown) {
+      out->push_back(describe_unknown(section, name));
+    } else if (kind == KeyKind::kSection && value.is_object()) {
+      walk(value, key, out);
+    }
+  }
+}
+
+}  // namespace
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before(b.size() + 1);  // the row of two letters ago, for swapped neighbours
+  std::vector<size_t> previous(b.size() + 1);
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substitution = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({previous[j] + 1, row[j - 1] + 1, substitution});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(previous);
+    previous.swap(row);
+  }
+  return previous[b.size()];
+}
+
+UnknownKey describe_unknown(const std::string& section, const std::string& name) {
+  UnknownKey unknown;
+  unknown.key = join(section, name);
+  const std::string trimmed = trim(name);
+  if (trimmed != name && key_kind(join(section, trimmed)) != KeyKind::kUnknown) {
+    unknown.suggestion = join(section, trimmed);
+    unknown.stray_space = true;
+    return unknown;
+  }
+  const std::string folded = fold(trimmed);
+  unknown.suggestion = other_depth(section, folded);
+  if (!unknown.suggestion.empty()) return unknown;
+  const std::string near = nearest_member(section, folded);
+  if (!near.empty()) unknown.suggestion = join(section, near);
+  return unknown;
+}
+
+std::vector<UnknownKey> unknown_keys(const Json& config) {
+  std::vector<UnknownKey> out;
+  if (config.is_object()) walk(config, "", &out);
+  return out;
+}
+
+}  // namespace dsat::config

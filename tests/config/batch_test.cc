@@ -1,0 +1,130 @@
+#include "dsat/config/batch.h"
+
+#include <limits>
+
+#include "dsat/config/json.h"
+#include "expect_error.h"
+
+namespace dsat::config {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+constexpr auto kNone = std::nullopt;
+
+Json config(const char* text) { return parse(text, "test"); }
+
+void expect_sizes(const BatchSizes& sizes, int64_t micro_batch, int64_t accumulation, int64_t train_batch) {
+  EXPECT_EQ(sizes.micro_batch, micro_batch);
+  EXPECT_EQ(sizes.accumulation, accumulation);
+  EXPECT_EQ(sizes.train_batch, train_batch);
+}
+
+TEST(ReadBatchSizes, ReadsWhatIsGiven) {
+  const GivenBatchSizes given = read_batch_sizes(config(
+      R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4.0, "gradient_accumulation_steps": "auto"})"));
+  EXPECT_EQ(given.train_batch, 64);
+  EXPECT_EQ(given.micro_batch, 4);
+  EXPECT_EQ(given.accumulation, kNone);
+  EXPECT_EQ(read_batch_sizes(config(R"({"train_batch_size": null})")).train_batch, kNone);
+}
+
+TEST(ReadBatchSizes, RefusesAnythingButAPositiveInteger) {
+  for (const char* value : {"0", "-1", "1.5", "true", "\"8\"", "[8]", "{}", "1e30"}) {
+    const Json json = config((std::string("{\"train_micro_batch_size_per_gpu\": ") + value + "}").c_str());
+    EXPECT_THAT(message_of([&] { read_batch_sizes(json); }),
+                AllOf(HasSubstr("train_micro_batch_size_per_gpu is "), HasSubstr("must be a positive integer")))
+        << value;
+  }
+}
+
+TEST(CheckBatchSizes, AcceptsConsistentSizes) {
+  EXPECT_NO_THROW(check_batch_sizes({4, 2, 64}, 8));
+  EXPECT_NO_THROW(check_batch_sizes({4, kNone, 64}, 8));
+  EXPECT_NO_THROW(check_batch_sizes({kNone, 2, 64}, 8));
+  EXPECT_NO_THROW(check_batch_sizes({kNone, kNone, 64}, 8));
+  EXPECT_NO_THROW(check_batch_sizes({4, 2, kNone}, 8));
+  EXPECT_NO_THROW(check_batch_sizes({}, 8));
+}
+
+TEST(CheckBatchSizes, NamesKeysAndNumbersOfAContradiction) {
+  EXPECT_EQ(message_of([] {
+              check_batch_sizes({4, 2, 65}, 8);
+            }),
+            "contradictory batch sizes: train_batch_size 65 is not train_micro_batch_size_per_gpu 4 x "
+            "gradient_accumulation_steps 2 x data-parallel size 8 = 64; change one of them or set it to \"auto\"");
+  EXPECT_THAT(message_of([] { check_batch_sizes({4, 2, 128}, 8); }), HasSubstr("contradictory"));
+  EXPECT_THAT(message_of([] {
+                check_batch_sizes({3, kNone, 64}, 8);
+              }),
+              HasSubstr("64 is not a multiple of train_micro_batch_size_per_gpu 3 x data-parallel size 8 = 24"));
+  EXPECT_THAT(message_of([] { check_batch_sizes({kNone, 3, 64}, 8); }), HasSubstr("gradient_accumulation_steps 3"));
+  EXPECT_THAT(message_of([] {
+                check_batch_sizes({kNone, kNone, 63}, 8);
+              }),
+              HasSubstr("63 is not a multiple of the data-parallel size 8"));
+  EXPECT_THAT(message_of([] { check_batch_sizes({}, 0); }), HasSubstr("data-parallel size is 0"));
+}
+
+TEST(CheckBatchSizes, RefusesProductsBeyond64Bits) {
+  EXPECT_THAT(message_of([] { check_batch_sizes({kHuge, 2, 64}, 8); }), HasSubstr("too large"));
+}
+
+TEST(CompleteBatchSizes, DerivesWhatIsMissing) {
+  expect_sizes(complete_batch_sizes({}, 8), 1, 1, 8);
+  expect_sizes(complete_batch_sizes({4, kNone, kNone}, 8), 4, 1, 32);
+  expect_sizes(complete_batch_sizes({kNone, 3, kNone}, 8), 1, 3, 24);
+  expect_sizes(complete_batch_sizes({kNone, kNone, 64}, 8), 8, 1, 64);
+  expect_sizes(complete_batch_sizes({4, 2, kNone}, 8), 4, 2, 64);
+  expect_sizes(complete_batch_sizes({4, kNone, 64}, 8), 4, 2, 64);
+  expect_sizes(complete_batch_sizes({kNone, 2, 64}, 8), 4, 2, 64);
+  expect_sizes(complete_batch_sizes({4, 2, 64}, 8), 4, 2, 64);
+}
+
+TEST(TrialBatchSizes, TrainBatchFollowsTheMicroBatch) {
+  expect_sizes(trial_batch_sizes(6, 2, 8, kNone), 6, 2, 96);
+  EXPECT_THAT(message_of([] { trial_batch_sizes(0, 1, 8, kNone); }), HasSubstr("train_micro_batch_size_per_gpu is 0"));
+  EXPECT_THAT(message_of([] { trial_batch_sizes(1, 0, 8, kNone); }), HasSubstr("gradient_accumulation_steps is 0"));
+  EXPECT_THAT(message_of([] { trial_batch_sizes(kHuge, 1, 8, kNone); }), HasSubstr("too large"));
+}
+
+TEST(TrialBatchSizes, AccumulationFollowsAFixedGlobalBatch) {
+  expect_sizes(trial_batch_sizes(4, 7, 8, 64), 4, 2, 64);
+  EXPECT_EQ(message_of([] { trial_batch_sizes(3, 1, 8, 64); }),
+            "--global-batch 64 is not a multiple of train_micro_batch_size_per_gpu 3 x data-parallel size 8 = 24");
+}
+
+TEST(WriteBatchSizes, WritesAllThreeKeysOverAuto) {
+  Json json = config(R"({"train_batch_size": "auto", "seed": 1})");
+  write_batch_sizes(json, {4, 2, 64});
+  EXPECT_EQ(json, config(R"({"train_batch_size": 64, "seed": 1, "train_micro_batch_size_per_gpu": 4,
+                             "gradient_accumulation_steps": 2})"));
+}
+
+TEST(DataParallelSize, DividesByTensorAndPipelineParallelism) {
+  EXPECT_EQ(data_parallel_size(8, config("{}")), 8);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"pipeline": {"stages": 2}})")), 4);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"pipeline": {"stages": "auto"}})")), 8);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"tensor_parallel": {"autotp_size": 4}})")), 2);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"tensor_parallel": {"tp": {"tp_size": 4}}})")), 2);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"tensor_parallel": {"autotp_size": 0}})")), 8);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"autotuning": {"mp_size": 2}, "pipeline": {"stages": 2}})")), 2);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"mp_size": 2, "tensor_parallel": {"autotp_size": 2}})")), 4);
+}
+
+TEST(DataParallelSize, RefusesWhatDoesNotDivide) {
+  EXPECT_THAT(message_of([] { data_parallel_size(6, config(R"({"mp_size": 2, "pipeline": {"stages": 2}})")); }),
+              HasSubstr("6 slots per trial is not a multiple of tensor-parallel size 2 x pipeline.stages 2 = 4"));
+  EXPECT_THAT(message_of([] { data_parallel_size(2, config(R"({"mp_size": 4})")); }), HasSubstr("not a multiple"));
+  EXPECT_THAT(message_of([] { data_parallel_size(0, config("{}")); }), HasSubstr("slots per trial is 0"));
+  EXPECT_THAT(message_of([] { data_parallel_size(8, config(R"({"mp_size": 2, "tensor_parallel": {"tp_size": 4}})")); }),
+              HasSubstr("contradictory tensor-parallel sizes: tensor_parallel.tp_size 4 and mp_size 2"));
+  EXPECT_THAT(message_of([] { data_parallel_size(8, config(R"({"mp_size": -2})")); }), HasSubstr("mp_size is -2"));
+  EXPECT_THAT(message_of([] { data_parallel_size(8, config(R"({"pipeline": {"stages": 0}})")); }),
+              HasSubstr("pipeline.stages is 0"));
+}
+
+}  // namespace
+}  // namespace dsat::config

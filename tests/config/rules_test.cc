@@ -1,0 +1,156 @@
+#include "dsat/config/rules.h"
+
+#include "dsat/config/json.h"
+#include "expect_error.h"
+
+namespace dsat::config {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
+Json config(const std::string& text) { return parse(text, "test"); }
+Json zero(const std::string& members) { return config("{\"zero_optimization\": {" + members + "}}"); }
+
+// The broken rule, or "" for a valid configuration.
+std::string rule(const Json& json, const RuleOptions& options = {}) { return broken_rule(json, options).value_or(""); }
+
+TEST(ZeroStage, ReadsTheStage) {
+  EXPECT_EQ(zero_stage(config("{}")), 0);
+  EXPECT_EQ(zero_stage(zero("")), 0);
+  EXPECT_EQ(zero_stage(zero(R"("stage": "auto")")), 0);
+  EXPECT_EQ(zero_stage(zero(R"("stage": 3)")), 3);
+  EXPECT_EQ(zero_stage(zero(R"("stage": 2.0)")), 2);
+  EXPECT_EQ(zero_stage(config(R"({"zero_optimization": null})")), 0);
+  EXPECT_EQ(zero_stage(config(R"({"zero_optimization": true})")), 1) << "the oldest form";
+}
+
+TEST(ZeroStage, RefusesAnythingElse) {
+  for (const char* value : {"4", "-1", "1.5", "\"two\"", "true", "[1]", "{}"}) {
+    EXPECT_THAT(message_of([&] { zero_stage(zero(std::string("\"stage\": ") + value)); }),
+                AllOf(HasSubstr("zero_optimization.stage is "), HasSubstr("must be 0, 1, 2 or 3")))
+        << value;
+  }
+  EXPECT_THAT(message_of([] { zero_stage(config(R"({"zero_optimization": 3})")); }),
+              HasSubstr("zero_optimization is 3; it must be a section"));
+}
+
+TEST(BrokenRule, AnEmptyConfigurationIsValid) { EXPECT_EQ(rule(config("{}")), ""); }
+
+TEST(BrokenRule, PipelineOnlyWithZero0Or1) {
+  for (int stage = 0; stage <= 3; ++stage) {
+    Json json = config(R"({"pipeline": {"stages": 4}})");
+    set(json, "zero_optimization.stage", stage);
+    EXPECT_EQ(rule(json).empty(), stage <= 1) << stage;
+  }
+  EXPECT_EQ(rule(config(R"({"pipeline": {"stages": 4}, "zero_optimization": {"stage": 2}})")),
+            "pipeline parallelism works only with ZeRO 0 or 1: pipeline.stages is 4, but zero_optimization.stage is 2");
+  EXPECT_EQ(rule(config(R"({"pipeline": {"stages": 1}, "zero_optimization": {"stage": 3}})")), "");
+  EXPECT_EQ(rule(config(R"({"pipeline": {"stages": "auto"}, "zero_optimization": {"stage": 3}})")), "");
+}
+
+TEST(BrokenRule, ParameterOffloadOnlyWithZero3) {
+  EXPECT_EQ(rule(zero(R"("stage": 3, "offload_param": {"device": "cpu"})")), "");
+  EXPECT_EQ(rule(zero(R"("stage": 2, "offload_param": {"device": "none"})")), "");
+  EXPECT_EQ(rule(zero(R"("stage": 2, "offload_param": {"device": "auto"})")), "");
+  EXPECT_EQ(rule(zero(R"("stage": 2, "offload_param": null)")), "");
+  EXPECT_EQ(rule(zero(R"("stage": 2, "offload_param": {"device": "nvme"})")),
+            "parameter offload works only with ZeRO 3: zero_optimization.offload_param.device nvme, but "
+            "zero_optimization.stage is 2");
+  EXPECT_THAT(rule(zero(R"("stage": 2, "cpu_offload_param": true)")), HasSubstr("cpu_offload_param true"));
+}
+
+TEST(BrokenRule, OptimizerOffloadOnlyWithZero2Or3) {
+  for (int stage = 0; stage <= 3; ++stage) {
+    Json json = zero(R"("offload_optimizer": {"device": "cpu"})");
+    set(json, "zero_optimization.stage", stage);
+    EXPECT_EQ(rule(json).empty(), stage >= 2) << stage;
+  }
+  EXPECT_THAT(rule(zero(R"("stage": 1, "cpu_offload": true)")),
+              AllOf(HasSubstr("optimizer offload works only with ZeRO 2 or 3"), HasSubstr("cpu_offload true")));
+  EXPECT_EQ(rule(zero(R"("stage": 1, "cpu_offload": false)")), "");
+}
+
+TEST(BrokenRule, OptimizerOffloadAtStage1IsAnOptIn) {
+  RuleOptions newer;
+  newer.offload_optimizer_at_stage_1 = true;
+  EXPECT_EQ(rule(zero(R"("stage": 1, "offload_optimizer": {"device": "cpu"})"), newer), "");
+  EXPECT_THAT(rule(zero(R"("stage": 0, "offload_optimizer": {"device": "cpu"})"), newer),
+              HasSubstr("only with ZeRO 1, 2 or 3"));
+}
+
+TEST(BrokenRule, MicroBatchWithinBounds) {
+  RuleOptions bounds;
+  bounds.min_micro_batch = 4;
+  bounds.max_micro_batch = 16;
+  EXPECT_EQ(rule(config(R"({"train_micro_batch_size_per_gpu": 4})"), bounds), "");
+  EXPECT_EQ(rule(config(R"({"train_micro_batch_size_per_gpu": 16})"), bounds), "");
+  EXPECT_EQ(rule(config(R"({"train_micro_batch_size_per_gpu": "auto"})"), bounds), "");
+  EXPECT_EQ(rule(config(R"({"train_micro_batch_size_per_gpu": 17})"), bounds),
+            "train_micro_batch_size_per_gpu is 17, above the largest allowed, 16 (--max-micro-batch)");
+  EXPECT_THAT(rule(config(R"({"train_micro_batch_size_per_gpu": 3})"), bounds), HasSubstr("--min-micro-batch"));
+}
+
+TEST(BrokenRule, BucketSizesPositive) {
+  EXPECT_EQ(rule(zero(R"("reduce_bucket_size": 5e8, "allgather_bucket_size": "auto")")), "");
+  EXPECT_EQ(rule(zero(R"("reduce_bucket_size": 0)")),
+            "bucket sizes are positive: zero_optimization.reduce_bucket_size is 0");
+  EXPECT_THAT(rule(zero(R"("allgather_bucket_size": -5e8)")), HasSubstr("allgather_bucket_size is -500000000"));
+  EXPECT_EQ(rule(zero(R"("stage3_prefetch_bucket_size": 0)")), "") << "0 switches prefetching off";
+  EXPECT_THAT(rule(zero(R"("stage3_prefetch_bucket_size": -1)")), HasSubstr("stage3_prefetch_bucket_size is -1"));
+}
+
+TEST(BrokenRule, OnePrecisionAtATime) {
+  EXPECT_EQ(rule(config(R"({"fp16": {"enabled": true}, "bf16": {"enabled": false}})")), "");
+  EXPECT_EQ(rule(config(R"({"fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"}})")), "");
+  EXPECT_EQ(rule(config(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})")),
+            "one precision at a time: fp16.enabled and bf16.enabled are both true");
+  EXPECT_THAT(rule(config(R"({"fp16": {"enabled": true}, "bfloat16": {"enabled": true}})")),
+              HasSubstr("bfloat16.enabled"));
+}
+
+TEST(BrokenRule, NamesWrongTypes) {
+  const std::pair<const char*, const char*> kWrong[] = {
+      {R"({"zero_optimization": {"reduce_bucket_size": "big"}})",
+       "reduce_bucket_size is \"big\"; it must be an integer"},
+      {R"({"zero_optimization": {"reduce_bucket_size": 1.5}})", "reduce_bucket_size is 1.5; it must be an integer"},
+      {R"({"zero_optimization": {"cpu_offload": 1}})", "cpu_offload is 1; it must be true or false"},
+      {R"({"zero_optimization": {"offload_param": {"device": true}}})", "device is true; it must be a string"},
+      {R"({"zero_optimization": {"offload_param": {"device": "gpu"}}})", "must be \"none\", \"cpu\" or \"nvme\""},
+      {R"({"zero_optimization": {"offload_optimizer": true}})", "offload_optimizer is true; it must be a section"},
+      {R"({"fp16": true})", "fp16 is true; it must be a section"},
+      {R"({"bf16": {"enabled": "yes"}})", "bf16.enabled is \"yes\"; it must be true or false"},
+      {R"({"pipeline": {"stages": "many"}})", "pipeline.stages is \"many\"; it must be a positive integer"},
+      {R"({"train_micro_batch_size_per_gpu": -4})", "train_micro_batch_size_per_gpu is -4"},
+  };
+  for (const auto& [text, message] : kWrong) {
+    const Json json = config(text);
+    EXPECT_THAT(message_of([&] { rule(json); }), HasSubstr(message)) << text;
+  }
+}
+
+TEST(BrokenRule, CutsLongValuesShort) {
+  const Json json = zero("\"stage\": \"" + std::string(500, 'x') + "\"");
+  EXPECT_LT(message_of([&] { rule(json); }).size(), 150u);
+}
+
+TEST(ForbidsStage, AsksAsIfTheStageWereSet) {
+  const Json pipeline = config(R"({"pipeline": {"stages": 2}, "zero_optimization": {"stage": 1}})");
+  EXPECT_EQ(forbids_stage(pipeline, 1), std::nullopt);
+  EXPECT_THAT(forbids_stage(pipeline, 2),
+              Optional(HasSubstr("pipeline.stages is 2, but zero_optimization.stage is 2")));
+  const Json offload = zero(R"("stage": 3, "offload_param": {"device": "cpu"})");
+  EXPECT_THAT(forbids_stage(offload, 1), Optional(HasSubstr("only with ZeRO 3")));
+  EXPECT_EQ(forbids_stage(offload, 3), std::nullopt);
+  EXPECT_EQ(forbids_stage(config(R"({"zero_optimization": true})"), 3), std::nullopt);
+}
+
+TEST(ForbidsStage, TheUsersMicroBatchIsOnlyAStartingPoint) {
+  RuleOptions bounds;
+  bounds.max_micro_batch = 8;
+  EXPECT_EQ(forbids_stage(config(R"({"train_micro_batch_size_per_gpu": 64})"), 1, bounds), std::nullopt);
+}
+
+}  // namespace
+}  // namespace dsat::config

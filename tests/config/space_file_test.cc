@@ -1,0 +1,122 @@
+#include "dsat/config/json.h"
+#include "dsat/config/space.h"
+#include "expect_error.h"
+
+namespace dsat::config {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+SpaceRequest request(const char* space_file, const char* user_config = "{}") {
+  SpaceRequest out;
+  out.stages = {1, 2, 3};
+  out.user_config = parse(user_config, "test");
+  out.space_file = parse(space_file, "test");
+  return out;
+}
+
+SpaceResult build(const char* space_file, const char* user_config = "{}") {
+  return build_space(request(space_file, user_config));
+}
+
+std::string refusal(const char* space_file) {
+  return message_of([&] { build(space_file); });
+}
+
+std::string values_of(const SpaceResult& result, int stage, const std::string& key) {
+  for (const Axis& axis : result.space.stage(stage)->axes) {
+    if (axis.key == key) return Json(axis.values).dump();
+  }
+  return "none";
+}
+
+TEST(SpaceFile, AddsAxesAndLeavesTheBaseAlone) {
+  const SpaceResult result = build(R"({"zero_optimization.stage3_prefetch_bucket_size": [1e7, 5e7]})");
+  EXPECT_EQ(values_of(result, 3, "zero_optimization.stage3_prefetch_bucket_size"), "[10000000,50000000]");
+  EXPECT_EQ(values_of(result, 2, "zero_optimization.stage3_prefetch_bucket_size"), "none");
+  EXPECT_EQ(result.base_config, Json::object());
+}
+
+TEST(SpaceFile, TunesOptimizerOffload) {
+  const SpaceResult result = build(R"({"zero_optimization.offload_optimizer.device": ["none", "cpu"]})");
+  const char* const kKey = "zero_optimization.offload_optimizer.device";
+  EXPECT_EQ(values_of(result, 3, kKey), R"(["none","cpu"])");
+  EXPECT_EQ(values_of(result, 2, kKey), R"(["none","cpu"])");
+  EXPECT_EQ(values_of(result, 1, kKey), "none") << "cpu is forbidden there, and no key means none";
+  EXPECT_EQ(result.space.stages.size(), 3u);
+}
+
+TEST(SpaceFile, OverridesAnOffloadThatForbidsAStage) {
+  const SpaceResult result = build(R"({"zero_optimization.offload_optimizer.device": ["none", "cpu"]})",
+                                   R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})");
+  EXPECT_EQ(values_of(result, 1, "zero_optimization.offload_optimizer.device"), R"(["none"])");
+  EXPECT_EQ(*find(result.base_config, "zero_optimization.offload_optimizer.device"), "cpu");
+}
+
+TEST(SpaceFile, ReplacesDefaultsAndTheUsersLists) {
+  const SpaceResult result =
+      build(R"({"zero_optimization.reduce_bucket_size": [7], "zero_optimization.overlap_comm": [true]})",
+            R"({"zero_optimization": {"reduce_bucket_size": [1, 2]}})");
+  EXPECT_EQ(values_of(result, 1, "zero_optimization.reduce_bucket_size"), "[7]");
+  EXPECT_EQ(values_of(result, 2, "zero_optimization.overlap_comm"), "[true]");
+}
+
+TEST(SpaceFile, StagesLimitAnEntry) {
+  const SpaceResult result = build(R"({"zero_optimization.overlap_comm": {"stages": [1, 3], "values": [false, true]},
+                "gradient_clipping": {"values": [0.5, 1.0]}})");
+  EXPECT_EQ(values_of(result, 1, "zero_optimization.overlap_comm"), "[false,true]");
+  EXPECT_EQ(values_of(result, 2, "zero_optimization.overlap_comm"), "[true,false]") << "the default stays";
+  EXPECT_EQ(values_of(result, 3, "zero_optimization.overlap_comm"), "[false,true]");
+  EXPECT_EQ(values_of(result, 2, "gradient_clipping"), "[0.5,1]");
+}
+
+TEST(SpaceFile, RestrictsStagesAndMicroBatches) {
+  const SpaceResult result = build(R"({"zero_optimization.stage": [1, 3], "train_micro_batch_size_per_gpu": [2, 32]})");
+  ASSERT_EQ(result.space.stages.size(), 2u);
+  EXPECT_EQ(result.space.stages[1].stage, 3);
+  EXPECT_EQ(result.space.min_micro_batch, 2);
+  EXPECT_EQ(result.space.max_micro_batch, 32);
+}
+
+TEST(SpaceFile, AcceptsKeysOfTheUsersOwnAndBelowFreeSections) {
+  const SpaceResult result = build(R"({"my.knob": ["a", "b"], "optimizer.params.lr": [0.1, 0.2]})");
+  EXPECT_EQ(values_of(result, 1, "my.knob"), R"(["a","b"])");
+  EXPECT_EQ(values_of(result, 1, "optimizer.params.lr"), "[0.1,0.2]");
+  EXPECT_EQ(overrides({1, {{"my.knob", {"a"}}}}, {0}, 1)["my"]["knob"], "a");
+}
+
+TEST(SpaceFile, RefusesMisspeltKeysWithASuggestion) {
+  EXPECT_EQ(refusal(R"({"zero_optimization.stage3_prefetch_bucket_sise": [1]})"),
+            "the space file: unknown key 'zero_optimization.stage3_prefetch_bucket_sise'; did you mean "
+            "'zero_optimization.stage3_prefetch_bucket_size'?");
+  EXPECT_THAT(refusal(R"({"zero_optimisation.offload_param.device": ["cpu"]})"),
+              HasSubstr("did you mean 'zero_optimization.offload_param.device'?"));
+}
+
+TEST(SpaceFile, RefusesKeysThatCannotBeTuned) {
+  EXPECT_THAT(refusal(R"({"": [1]})"), HasSubstr("a key is empty"));
+  EXPECT_THAT(refusal(R"({"zero_optimization": {"overlap_comm": [true]}})"), HasSubstr("is a section"));
+  EXPECT_THAT(refusal(R"({"zero_optimization.stage.x": [1]})"), HasSubstr("zero_optimization.stage is no section"));
+  EXPECT_THAT(refusal(R"({"elasticity.micro_batch_sizes": [1]})"), HasSubstr("is a list to DeepSpeed"));
+  EXPECT_THAT(refusal(R"({"autotuning.fast": [true]})"), HasSubstr("not a training option"));
+  EXPECT_THAT(refusal(R"({"train_batch_size": [8]})"), HasSubstr("train_batch_size follows from"));
+}
+
+TEST(SpaceFile, RefusesMalformedEntries) {
+  EXPECT_THAT(refusal("[1]"), HasSubstr("an object of dotted keys is wanted"));
+  EXPECT_THAT(refusal(R"({"gradient_clipping": 1})"), HasSubstr("gradient_clipping is 1; a list of values is wanted"));
+  EXPECT_THAT(refusal(R"({"gradient_clipping": []})"), HasSubstr("empty list"));
+  EXPECT_THAT(refusal(R"({"gradient_clipping": [[1]]})"), HasSubstr("single values only"));
+  EXPECT_THAT(refusal(R"({"gradient_clipping": ["auto"]})"), HasSubstr("no value to try"));
+  EXPECT_THAT(refusal(R"({"gradient_clipping": {"stages": [1]}})"), HasSubstr("has no \"values\""));
+  EXPECT_THAT(refusal(R"({"gradient_clipping": {"value": [1]}})"), HasSubstr("has a member 'value'"));
+  EXPECT_THAT(refusal(R"({"gradient_clipping": {"values": [1], "stages": 3}})"), HasSubstr("\"stages\" is 3"));
+  EXPECT_THAT(refusal(R"({"gradient_clipping": {"values": [1], "stages": [7]}})"), HasSubstr("\"stages\" lists 7"));
+  EXPECT_THAT(refusal(R"({"gradient_clipping": {"values": [1], "stages": []}})"), HasSubstr("\"stages\" is []"));
+  EXPECT_THAT(refusal(R"({"train_micro_batch_size_per_gpu": {"values": [1], "stages": [1]}})"),
+              HasSubstr("holds for the whole study"));
+}
+
+}  // namespace
+}  // namespace dsat::config
