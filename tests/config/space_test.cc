@@ -149,6 +149,7 @@ TEST(Stages, RefuseWhatIsNoStage) {
   EXPECT_THAT(refusal(request("{}", {1, 4})), HasSubstr("--zero-stages takes 0, 1, 2 and 3 only"));
   EXPECT_THAT(refusal(request("{}", {-1})), HasSubstr("--zero-stages takes"));
   EXPECT_THAT(refusal(request(R"({"zero_optimization": {"stage": [4]}})")), HasSubstr("must be 0, 1, 2 or 3"));
+  EXPECT_THAT(refusal(request(R"({"zero_optimization": {"stage": 7}})")), HasSubstr("zero_optimization.stage is 7"));
   EXPECT_THAT(refusal(request(R"({"zero_optimization": {"stage": [0]}})")), HasSubstr("no ZeRO stage is left"));
 }
 

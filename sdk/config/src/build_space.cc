@@ -146,6 +146,7 @@ class Builder {
     const Json* stage = find(base_, kStageKey);
     const bool every_stage = stage != nullptr && *stage == "all";
     std::vector<SpaceEntry> user = take_user_entries(base_);
+    zero_stage(base_);  // every trial sets its own stage, which would hide that the user's is none
     std::vector<SpaceEntry> file = read_space_file(request_.space_file);
     for (const auto* entries : {&user, &file}) {
       for (const SpaceEntry& entry : *entries) take(entry);
