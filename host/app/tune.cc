@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "commands.h"
 #include "dsat/abi.h"
 #include "dsat/host/plugins.h"
@@ -24,14 +26,16 @@ constexpr const char* kUsageText =
     "Options end at -- or at the first word that no option takes. Name a searcher to see its own options here.\n"
     "\n";
 
+constexpr int kHelpColumns = 100;
+
 void print_version(Console& console) {
   console.line("dsat-host " DSAT_VERSION " (plugin ABI " + std::to_string(DSAT_ABI_MAJOR) + "." +
                std::to_string(DSAT_ABI_MINOR) + ")");
 }
 
 void print_help(const OptionSet& set, Console& console) {
-  const auto columns = static_cast<unsigned>(std::min(std::max(console.text().columns(), 80), 120));
-  console.text().write(kUsageText + help_text(set, columns));
+  const int columns = console.text().terminal() ? console.text().columns() : kHelpColumns;
+  console.text().write(kUsageText + help_text(set, static_cast<unsigned>(std::clamp(columns, 80, kHelpColumns))));
 }
 
 }  // namespace

@@ -47,6 +47,17 @@ po::options_description describe(const std::string& caption, const OptionSet& se
   return options;
 }
 
+// Boost leaves a blank where it breaks a line.
+std::string without_trailing_blanks(const std::string& text) {
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    line.erase(line.find_last_not_of(' ') + 1);
+    result += line + "\n";
+  }
+  return result;
+}
+
 }  // namespace
 
 Values::Values(const OptionSet& set, const Tokens& options) {
@@ -157,7 +168,7 @@ std::string help_text(const OptionSet& set, unsigned columns) {
   }
   std::ostringstream out;
   for (const std::string& group : groups) out << describe(group, set, columns, &group) << "\n";
-  return out.str();
+  return without_trailing_blanks(out.str());
 }
 
 }  // namespace dsat::cli

@@ -12,7 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-host::PluginInfo plugin(host::PluginKind kind, const std::string& name, const Json& options) {
+host::PluginInfo plugin(host::PluginKind kind, const std::string& name, const std::vector<Json>& options) {
   host::PluginInfo info;
   info.kind = kind;
   info.name = name;
@@ -26,7 +26,7 @@ Json integer(const std::string& name) {
 
 // A command line read with the options of two plugins.
 struct Reading {
-  Reading(const Json& searcher_options, const Json& profiler_options)
+  Reading(const std::vector<Json>& searcher_options, const std::vector<Json>& profiler_options)
       : searcher(plugin(host::PluginKind::searcher, "ladder", searcher_options)),
         profiler(plugin(host::PluginKind::profiler, "probe", profiler_options)),
         set(tune_options()) {

@@ -87,14 +87,15 @@ TEST(Values, AnOptionGivenTwiceIsRefusedUnlessItMayBeRepeated) {
 }
 
 TEST(HelpText, ShowsEveryOptionWithItsDefaultAndShortName) {
-  const std::string help = help_text(tune_options(), 100);
-  for (const Option& option : tune_options().options()) {
-    if (option.refusal.empty()) EXPECT_THAT(help, HasSubstr("--" + option.name)) << option.name;
+  const OptionSet set = tune_options();
+  const std::string help = help_text(set, 100);
+  for (const Option& option : set.options()) {
+    const bool shown = help.find("--" + option.name) != std::string::npos;
+    EXPECT_EQ(shown, option.refusal.empty()) << option.name;
   }
   EXPECT_THAT(help, HasSubstr("--max-trials N (=50)"));
   EXPECT_THAT(help, HasSubstr("-mt: "));
   EXPECT_THAT(help, HasSubstr("--searcher PLUGIN (=asha)"));
-  EXPECT_THAT(help, ::testing::Not(HasSubstr("autotuning")));
 }
 
 TEST(HelpText, FitsTheTerminal) {
