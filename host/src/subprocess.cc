@@ -1,10 +1,13 @@
 #include "subprocess.h"
 
+extern "C" {  // glibc 2.36 forgot to say so in this header
+#include <sys/pidfd.h>
+}
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -142,7 +142,11 @@ Setup setup_from_config(const Json& config, int64_t data_parallel_size) {
       number(config, "zero_optimization.stage3_prefetch_bucket_size", defaults.prefetch_bucket_elements);
   // DeepSpeed overlaps by default at stage 3 only.
   setup.overlap_comm = flag(config, "zero_optimization.overlap_comm", setup.stage == 3);
-  setup.micro_batch = config::complete_batch_sizes(config::read_batch_sizes(config), data_parallel_size).micro_batch;
+  // A strategy merges its micro batch over a base whose train batch it does not know how to follow: the micro batch
+  // alone decides memory, so only where it is absent are the others asked.
+  const config::GivenBatchSizes given = config::read_batch_sizes(config);
+  setup.micro_batch =
+      given.micro_batch ? *given.micro_batch : config::complete_batch_sizes(given, data_parallel_size).micro_batch;
   return setup;
 }
 
