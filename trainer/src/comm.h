@@ -1,0 +1,65 @@
+// Collectives between the ranks, behind an interface of our own: the transport's API changes between LibTorch versions.
+//
+// Errors: PeerLost when another rank is gone (a consequence, never the cause), dsat::Error otherwise.
+// Threading: one thread per rank calls; operations are matched between ranks by the order of the calls.
+#ifndef DSAT_TRAINER_COMM_H_
+#define DSAT_TRAINER_COMM_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace dsat::trainer {
+
+class PeerLost : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A collective under way. The tensor's memory must stay until wait() has returned.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  virtual void wait() = 0;
+};
+
+class Comm {
+ public:
+  virtual ~Comm() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // In place, contiguous tensors; nullptr: nothing to wait for. Sums are of fp32 or fp64; broadcasts of any type.
+  virtual std::unique_ptr<Pending> all_reduce_sum(const at::Tensor& tensor) = 0;
+  // Afterwards only the root's tensor is meaningful.
+  virtual std::unique_ptr<Pending> reduce_sum(const at::Tensor& tensor, int root) = 0;
+  virtual std::unique_ptr<Pending> broadcast(const at::Tensor& tensor, int root) = 0;
+  virtual void barrier() = 0;
+};
+
+struct Rendezvous {
+  int rank = 0;
+  int world_size = 1;
+  std::string address = "127.0.0.1";
+  uint16_t port = 0;
+};
+
+// Joins the group; blocks until all ranks have. One rank alone needs no transport.
+std::unique_ptr<Comm> join(const Rendezvous& rendezvous);
+std::unique_ptr<Comm> join_gloo(const Rendezvous& rendezvous);
+
+// Waits for all and forgets them; the first failure is thrown after the rest has ended.
+void wait_all(std::vector<std::unique_ptr<Pending>>& pending);
+
+// Element-wise over ranks; every rank gets the result.
+std::vector<double> sum_over_ranks(Comm& comm, const std::vector<double>& values);
+// Of a small count of numbers below 2^53.
+std::vector<double> max_over_ranks(Comm& comm, const std::vector<double>& values);
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_COMM_H_

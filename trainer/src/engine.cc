@@ -1,0 +1,104 @@
+#include "engine.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+
+#include "initial.h"
+#include "optimizer.h"
+
+namespace dsat::trainer {
+namespace {
+
+Layout layout_of(const Model& model, int world_size) {
+  std::vector<std::vector<ParameterSpec>> layers;
+  for (const auto& layer : model.layers()) layers.push_back(layer->parameters());
+  return Layout(layers, world_size);
+}
+
+Partition partition_of(const Layout& layout, int stage, int rank) {
+  if (stage == 0) return Partition::replicated(layout, rank);
+  return stage == 3 ? Partition::by_layer(layout) : Partition::contiguous(layout);
+}
+
+at::Tensor float_zeros(int64_t size) { return at::zeros({size}, at::TensorOptions().dtype(at::kFloat)); }
+
+}  // namespace
+
+Engine::Engine(const Model& model, const Settings& settings, Comm& comm, uint64_t seed)
+    : model_(model),
+      settings_(settings),
+      comm_(comm),
+      layout_(layout_of(model, comm.size())),
+      partition_(partition_of(layout_, settings.stage, comm.rank())),
+      context_{settings_, layout_, partition_, comm_, settings.bf16 ? at::kBFloat16 : at::kFloat, seed},
+      parameters_(make_parameters(context_)),
+      gradients_(make_gradients(context_, *parameters_, [this](size_t layer) { parameters_->release(layer); })) {
+  if (settings.bf16) {
+    master_ = float_zeros(partition_.shard_size());
+    fill_initial(layout_, partition_, comm.rank(), seed, master_.data_ptr<float>());
+  } else {
+    master_ = parameters_->shard();
+  }
+  for (int i = 0; i < settings.optimizer.num_states(); ++i) states_.push_back(float_zeros(partition_.shard_size()));
+}
+
+void Engine::begin_step() {
+  parameters_->begin_step();
+  gradients_->begin_step();
+}
+
+at::Tensor Engine::forward(const Batch& batch) {
+  at::Tensor x = batch.input;
+  for (size_t i = 0; i < model_.layers().size(); ++i) {
+    parameters_->gather(i);
+    x = model_.layers()[i]->forward(x, parameters_->layers()[i]);
+    parameters_->release(i);
+    // Backward enters a layer with the gradient of its output; gradients_ tells when it has left it.
+    if (parameters_->partitioned()) x.register_hook([this, i](const at::Tensor&) { parameters_->gather(i); });
+  }
+  return model_.loss(x, batch.target);
+}
+
+void Engine::backward(const at::Tensor& loss, bool is_last) {
+  const double share = 1.0 / static_cast<double>(settings_.batch.accumulation);
+  loss.backward(at::full({}, share, loss.options()));
+  gradients_->after_micro_step(is_last);
+}
+
+void Engine::step() {
+  update();
+  parameters_->publish();
+  abandon_step();
+}
+
+void Engine::abandon_step() {
+  gradients_->end_step();
+  parameters_->end_step();
+}
+
+void Engine::update() {
+  const at::Tensor gradient = gradients_->shard();
+  double scale = 1.0 / comm_.size();
+  if (settings_.gradient_clipping > 0) {
+    double squares = 0;
+    with_data(gradient, [&](auto* data) { squares = sum_of_squares(data, gradient.numel()); });
+    if (settings_.stage > 0) squares = sum_over_ranks(comm_, {squares})[0];
+    scale *= clip_factor(scale * std::sqrt(squares), settings_.gradient_clipping);
+  }
+  ++steps_;
+  const auto state = [&](size_t i) { return i < states_.size() ? states_[i].data_ptr<float>() : nullptr; };
+  const auto apply = [&](const auto* data) {
+    using Element = std::decay_t<decltype(*data)>;
+    const ShardView<Element> view{master_.data_ptr<float>(), data, state(0), state(1), master_.numel()};
+    trainer::update(settings_.optimizer, steps_, static_cast<float>(scale), view);
+  };
+  with_data(gradient, apply);
+  if (!settings_.bf16) return;
+  auto* const rounded = static_cast<BFloat16*>(parameters_->shard().data_ptr());
+  const float* const master = master_.data_ptr<float>();
+  for (int64_t i = 0; i < master_.numel(); ++i) assign(rounded[i], master[i]);
+}
+
+}  // namespace dsat::trainer

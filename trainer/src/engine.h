@@ -1,0 +1,55 @@
+// Trains a model with ZeRO stage 0, 1, 2 or 3 as the settings say.
+//
+// One optimizer step: begin_step(), then for each micro step forward() and backward(), then step(). Between steps the
+// rank holds model states only: parameters, gradients and optimizer states, each whole or its shard, all allocated in
+// the constructor; what a stage needs beyond them is taken in begin_step() and given back in step().
+// Threading: one rank, one thread. All calls are collective. Errors: PeerLost; whatever LibTorch throws (out of
+// memory).
+#ifndef DSAT_TRAINER_ENGINE_H_
+#define DSAT_TRAINER_ENGINE_H_
+
+#include <memory>
+
+#include "gradients.h"
+#include "layout.h"
+#include "model.h"
+#include "parameters.h"
+#include "zero_context.h"
+
+namespace dsat::trainer {
+
+class Engine {
+ public:
+  // Borrows all three.
+  Engine(const Model& model, const Settings& settings, Comm& comm, uint64_t seed);
+
+  void begin_step();
+  // The loss of one micro batch on this rank.
+  at::Tensor forward(const Batch& batch);
+  // `is_last`: of the optimizer step; gradients are then summed over the ranks.
+  void backward(const at::Tensor& loss, bool is_last);
+  void step();
+  // Ends the step without an update: gradients are dropped.
+  void abandon_step();
+
+  const Layout& layout() const { return layout_; }
+
+ private:
+  void update();
+
+  const Model& model_;
+  const Settings& settings_;
+  Comm& comm_;
+  Layout layout_;
+  Partition partition_;
+  ZeroContext context_;
+  std::unique_ptr<Parameters> parameters_;
+  std::unique_ptr<Gradients> gradients_;
+  at::Tensor master_;  // fp32 copy of the shard; without bf16 the shard itself
+  Tensors states_;     // of the optimizer, fp32, shard-sized
+  int64_t steps_ = 0;
+};
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_ENGINE_H_

@@ -1,0 +1,25 @@
+// Where this process stands in a group of ranks, by --ranks and the environment of torchrun and its kin.
+//
+// Errors: dsat::Error that names the variable.
+#ifndef DSAT_TRAINER_ENVIRONMENT_H_
+#define DSAT_TRAINER_ENVIRONMENT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace dsat::trainer {
+
+struct Group {
+  int world_size = 1;
+  std::optional<int> rank;  // given: a launcher elsewhere has started this one rank
+  std::string address = "127.0.0.1";
+  uint16_t port = 0;  // 0: any free one
+};
+
+// `ranks`: of --ranks, 0 = not given. A RANK in the environment decides; then --ranks must agree with WORLD_SIZE.
+Group find_group(int64_t ranks);
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_ENVIRONMENT_H_

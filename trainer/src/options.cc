@@ -1,0 +1,188 @@
+#include "options.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "dsat/config/units.h"
+#include "dsat/error.h"
+
+namespace dsat::trainer {
+namespace {
+
+int64_t parse_integer(const std::string& name, const std::string& text, int64_t low, int64_t high) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, code] = std::from_chars(text.data(), end, value);
+  if (code != std::errc() || at != end || value < low || value > high) {
+    throw Error(name + " " + text + ": expected an integer from " + std::to_string(low) + " to " +
+                std::to_string(high));
+  }
+  return value;
+}
+
+uint64_t parse_memory(const std::string& name, const std::string& text) {
+  try {
+    const uint64_t bytes = config::parse_size(text);
+    if (bytes > 0) return bytes;
+  } catch (const Error& error) {
+    throw Error(name + ": " + error.what());
+  }
+  throw Error(name + " " + text + ": expected a size above 0, like 512MiB");
+}
+
+ModelKind parse_model(const std::string& text) {
+  if (text == "gpt") return ModelKind::gpt;
+  if (text == "resnet") return ModelKind::resnet;
+  if (text == "mlp") return ModelKind::mlp;
+  throw Error("--model " + text + ": unknown model; choose gpt, resnet or mlp");
+}
+
+const char* name_of(ModelKind kind) {
+  return kind == ModelKind::gpt ? "gpt" : kind == ModelKind::resnet ? "resnet" : "mlp";
+}
+
+const std::set<std::string>& shape_options(ModelKind kind) {
+  static const std::set<std::string> gpt = {"--layers", "--hidden", "--heads", "--seq", "--vocab"};
+  static const std::set<std::string> resnet = {"--depth", "--image"};
+  static const std::set<std::string> mlp = {"--layers", "--hidden"};
+  return kind == ModelKind::gpt ? gpt : kind == ModelKind::resnet ? resnet : mlp;
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+class Parser {
+ public:
+  explicit Parser(const std::vector<std::string>& args) : args_(args) {
+    integer("--layers", &ModelOptions::layers, 1, 10000);
+    integer("--hidden", &ModelOptions::hidden, 1, 1 << 20);
+    integer("--heads", &ModelOptions::heads, 1, 1 << 20);
+    integer("--seq", &ModelOptions::seq, 2, 1 << 20);
+    integer("--vocab", &ModelOptions::vocab, 2, 1 << 26);
+    integer("--depth", &ModelOptions::depth, 8, 200);
+    integer("--image", &ModelOptions::image, 8, 4096);
+    on_["--model"] = [this](const std::string& v) { options_.model.kind = parse_model(v); };
+    on_["--ranks"] = [this](const std::string& v) { options_.ranks = parse_integer("--ranks", v, 1, 1024); };
+    on_["--seed"] = [this](const std::string& v) {
+      options_.seed = static_cast<uint64_t>(parse_integer("--seed", v, 0, INT64_MAX));
+    };
+    on_["--steps"] = [this](const std::string& v) { options_.steps = parse_integer("--steps", v, 1, INT64_MAX); };
+    on_["--device-memory"] = [this](const std::string& v) {
+      options_.device_memory = parse_memory("--device-memory", v);
+    };
+    on_["--deepspeed_config"] = on_["--deepspeed-config"] = [this](const std::string& v) { set_config(v); };
+    // DeepSpeed's launcher adds it; the environment's RANK says the same.
+    on_["--local_rank"] =
+        on_["--local-rank"] = [](const std::string& v) { parse_integer("--local_rank", v, -1, 1024); };
+  }
+
+  Options run() {
+    for (at_ = 0; at_ < args_.size(); ++at_) take(args_[at_]);
+    if (!options_.help) check();
+    return options_;
+  }
+
+ private:
+  void integer(const std::string& name, int64_t ModelOptions::*field, int64_t low, int64_t high) {
+    on_[name] = [=](const std::string& v) {
+      options_.model.*field = parse_integer(name, v, low, high);
+      shapes_given_.insert(name);
+    };
+  }
+
+  void set_config(const std::string& text) {
+    if (!options_.deepspeed_config.empty()) throw Error("--deepspeed_config is given twice; give one configuration");
+    if (text.empty()) throw Error("--deepspeed_config is empty; name a file");
+    options_.deepspeed_config = text;
+  }
+
+  void take(const std::string& arg) {
+    if (arg == "--help" || arg == "-h") {
+      options_.help = true;
+      return;
+    }
+    const size_t equals = arg.find('=');
+    const std::string name = arg.substr(0, equals);
+    const std::string next = at_ + 1 < args_.size() ? args_[at_ + 1] : "";
+    if (name == "--deepspeed") {
+      // Bare it is DeepSpeed's switch; with a file it is the configuration, as Hugging Face writes it.
+      if (equals != std::string::npos) return set_config(arg.substr(equals + 1));
+      if (!ends_with(next, ".json")) return;
+      ++at_;
+      return set_config(next);
+    }
+    const auto found = on_.find(name);
+    if (found == on_.end()) throw Error("unknown argument '" + arg + "'; dsat-trial --help lists them");
+    if (equals != std::string::npos) return found->second(arg.substr(equals + 1));
+    if (at_ + 1 >= args_.size()) throw Error(name + " needs a value");
+    ++at_;
+    found->second(next);
+  }
+
+  void check() const {
+    const ModelOptions& m = options_.model;
+    for (const std::string& name : shapes_given_) {
+      if (shape_options(m.kind).count(name) == 0) {
+        throw Error(name + " has no meaning for --model " + name_of(m.kind) + "; leave it out");
+      }
+    }
+    if (m.kind == ModelKind::gpt && m.hidden % m.heads != 0) {
+      throw Error("--hidden " + std::to_string(m.hidden) + " is no multiple of --heads " + std::to_string(m.heads));
+    }
+    if (m.kind == ModelKind::resnet && !is_resnet_depth(m.depth)) {
+      throw Error("--depth " + std::to_string(m.depth) + ": choose 18, 34, 50, 101, 152 or 6n + 2 (8, 14, 20, ...)");
+    }
+    if (options_.deepspeed_config.empty()) {
+      throw Error("no configuration: add --deepspeed_config FILE");
+    }
+  }
+
+  const std::vector<std::string>& args_;
+  size_t at_ = 0;
+  Options options_;
+  std::map<std::string, std::function<void(const std::string&)>> on_;
+  std::set<std::string> shapes_given_;
+};
+
+}  // namespace
+
+bool is_resnet_depth(int64_t depth) {
+  static const std::set<int64_t> image_net = {18, 34, 50, 101, 152};
+  return image_net.count(depth) > 0 || (depth >= 8 && depth <= 200 && depth % 6 == 2);
+}
+
+Options parse_options(const std::vector<std::string>& args) {
+  Options options = Parser(args).run();
+  const char* memory = std::getenv("DSAT_DEVICE_MEMORY");
+  if (!options.device_memory && memory != nullptr && *memory != '\0') {
+    options.device_memory = parse_memory("DSAT_DEVICE_MEMORY", memory);
+  }
+  return options;
+}
+
+const char* const kHelp =
+    R"(usage: dsat-trial [options] --deepspeed_config FILE
+
+Trains a model on random data as a DeepSpeed configuration says: real ZeRO stages over CPU processes.
+
+  --model gpt|resnet|mlp      what to train (default gpt)
+    gpt: --layers 4 --hidden 128 --heads 4 --seq 64 --vocab 512
+    resnet: --depth 18 --image 32
+    mlp: --layers 4 --hidden 128
+  --deepspeed_config FILE     the configuration (or its URL-safe base64); --deepspeed alone is accepted and ignored
+  --ranks N                   start N processes here (default 1). Without it RANK, WORLD_SIZE, MASTER_ADDR and
+                              MASTER_PORT from the environment place this process in a group started elsewhere
+  --device-memory SIZE        memory of each rank's device, like 512MiB; more than that is an out-of-memory failure
+                              (default: DSAT_DEVICE_MEMORY, else unlimited)
+  --seed N                    of parameters and data (default 42)
+  --steps N                   optimizer steps (default 20; in a tuning trial, what the trial needs)
+  -h, --help                  this text
+
+Exit status: 0 done; 1 out of memory or failed; 2 wrong usage or configuration. docs/trainer.md has the rest.
+)";
+
+}  // namespace dsat::trainer

@@ -1,0 +1,47 @@
+// The command line of dsat-trial.
+//
+// Errors: dsat::Error, one line that names the option and its text. Threading: pure functions.
+#ifndef DSAT_TRAINER_OPTIONS_H_
+#define DSAT_TRAINER_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dsat::trainer {
+
+enum class ModelKind { gpt, resnet, mlp };
+
+struct ModelOptions {
+  ModelKind kind = ModelKind::gpt;
+  int64_t layers = 4;
+  int64_t hidden = 128;
+  int64_t heads = 4;
+  int64_t seq = 64;
+  int64_t vocab = 512;
+  int64_t depth = 18;
+  int64_t image = 32;  // pixels a side
+};
+
+struct Options {
+  ModelOptions model;
+  std::string deepspeed_config;  // a path, or DeepSpeed's URL-safe base64 of the JSON
+  int64_t ranks = 0;             // 0: not given; then one rank, or what the environment says
+  uint64_t seed = 42;
+  std::optional<int64_t> steps;
+  std::optional<uint64_t> device_memory;  // bytes per rank
+  bool help = false;
+};
+
+// `args` without the program's name. The environment variable DSAT_DEVICE_MEMORY stands in for --device-memory.
+Options parse_options(const std::vector<std::string>& args);
+
+// Depths that --model resnet knows: 18, 34, 50, 101, 152, and 6n + 2 from 8 to 200.
+bool is_resnet_depth(int64_t depth);
+
+extern const char* const kHelp;
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_OPTIONS_H_

@@ -1,0 +1,60 @@
+#include "rank_process.h"
+
+#include <ATen/Parallel.h>
+#include <dlfcn.h>
+#include <malloc.h>
+
+#include <exception>
+
+#include "budget_allocator.h"
+
+namespace dsat::trainer {
+namespace {
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// glibc gives large blocks back to the system at once and then pays for fresh pages: every step would begin with page
+// faults, as no GPU's allocator does. Keep what was taken.
+void keep_freed_memory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+}
+
+RankResult failure_of(const Rendezvous& rendezvous, FailureKind kind, const std::string& message) {
+  if (const auto refused = out_of_memory()) {
+    return {FailureKind::out_of_memory,
+            "OutOfMemoryError: " + describe(*refused) + " (rank " + std::to_string(rendezvous.rank) + ")"};
+  }
+  return {kind, first_line(message) + " (rank " + std::to_string(rendezvous.rank) + ")"};
+}
+
+}  // namespace
+
+void use_one_thread() {
+  // OpenBLAS reads its environment when it is loaded, long before main; its own call works at any time.
+  if (void* const set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads")) {
+    reinterpret_cast<void (*)(int)>(set)(1);
+  }
+  at::set_num_threads(1);
+}
+
+RankResult run_rank(const Plan& plan, const Rendezvous& rendezvous) {
+  keep_freed_memory();
+  try {
+    install_budget(plan.device_memory);
+    const std::unique_ptr<Comm> comm = join(rendezvous);
+    train(plan, *comm);
+    return {};
+  } catch (const PeerLost& error) {
+    return failure_of(rendezvous, FailureKind::peer_lost, error.what());
+  } catch (const Error& error) {
+    return failure_of(rendezvous, FailureKind::error, error.what());
+  } catch (const c10::Error& error) {
+    // Without the C++ backtrace that LibTorch appends.
+    return failure_of(rendezvous, FailureKind::error, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return failure_of(rendezvous, FailureKind::error, error.what());
+  }
+}
+
+}  // namespace dsat::trainer

@@ -1,0 +1,96 @@
+#include "result_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+namespace dsat::trainer {
+namespace {
+
+Json or_null(const std::optional<uint64_t>& value) { return value ? Json(*value) : Json(nullptr); }
+
+[[noreturn]] void fail(const std::string& path, const char* what) {
+  throw Error(DSAT_INTERNAL, "cannot write " + path + ": " + what + ": " + std::strerror(errno));
+}
+
+// Closes the descriptor on every way out.
+class File {
+ public:
+  explicit File(const std::string& path) : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {}
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  bool is_open() const { return fd_ >= 0; }
+  bool write(const std::string& text) const {
+    for (size_t done = 0; done < text.size();) {
+      const ssize_t n = ::write(fd_, text.data() + done, text.size() - done);
+      if (n < 0 && errno != EINTR) return false;
+      if (n > 0) done += static_cast<size_t>(n);
+    }
+    return true;
+  }
+  bool sync() const { return ::fsync(fd_) == 0; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+Json to_json(const ModelInfo& info) {
+  Json json;
+  json["num_params"] = info.num_params;
+  json["trainable_num_params"] = info.num_params;
+  json["activation_mem_per_gpu"] = info.activation_bytes;
+  json["rank"] = 0;
+  json["peak_memory"] = info.peak_bytes;
+  json["device_memory"] = or_null(info.device_memory_bytes);
+  json["world_size"] = info.world_size;
+  json["largest_layer_params"] = info.largest_layer_params;
+  return json;
+}
+
+Json to_json(const Metrics& m) {
+  const double latency_us = m.latency_us();
+  Json json;
+  json["fwd"] = m.forward_us;
+  json["bwd"] = m.backward_us;
+  json["step"] = m.step_us;
+  json["latency"] = latency_us;
+  json["FLOPS_per_gpu"] = m.flops_per_micro_step * static_cast<double>(m.accumulation) * 1e6 / latency_us;
+  json["throughput"] = static_cast<double>(m.train_batch) * 1e6 / latency_us;
+  json["rank"] = 0;
+  json["peak_memory"] = m.peak_bytes;
+  json["device_memory"] = or_null(m.device_memory_bytes);
+  json["world_size"] = m.world_size;
+  json["samples"] = m.train_batch * m.measured_steps;
+  json["wall_latency"] = m.wall_latency_us;
+  json["model_state_bytes"] = m.model_state_bytes;
+  json["losses"] = m.losses;
+  return json;
+}
+
+void write_atomically(const std::string& path, const Json& json) {
+  const std::string temporary = path + ".tmp." + std::to_string(::getpid());
+  {
+    const File file(temporary);
+    if (!file.is_open()) fail(path, "open");
+    if (!file.write(json.dump(2) + "\n")) fail(path, "write");
+    if (!file.sync()) fail(path, "fsync");
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int cause = errno;
+    ::unlink(temporary.c_str());
+    errno = cause;
+    fail(path, "rename");
+  }
+}
+
+}  // namespace dsat::trainer

@@ -1,0 +1,53 @@
+// What a DeepSpeed configuration asks of this trainer.
+//
+// Every key is obeyed, known to change nothing here, named in one warning, or refused: never passed over in silence.
+// Errors: dsat::Error, one line. Threading: pure functions.
+#ifndef DSAT_TRAINER_SETTINGS_H_
+#define DSAT_TRAINER_SETTINGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dsat/config/batch.h"
+#include "dsat/error.h"
+#include "optimizer.h"
+
+namespace dsat::trainer {
+
+// The `autotuning` section: what a tuning trial is to measure and where to write it.
+struct TuningSettings {
+  bool enabled = false;
+  bool model_info = false;  // stop after one forward and describe the model
+  std::string model_info_path = "autotuning_model_info.json";
+  std::string metric_path = "autotuning_metric.json";
+  int64_t start_profile_step = 3;  // optimizer steps, counted from 0, both included
+  int64_t end_profile_step = 5;
+};
+
+struct Settings {
+  int stage = 0;
+  config::BatchSizes batch;
+  int64_t reduce_bucket = 500000000;     // elements
+  int64_t allgather_bucket = 500000000;  // elements
+  bool overlap_comm = false;
+  bool reduce_scatter = true;  // false: all-reduce, every rank sees the whole sum
+  bool bf16 = false;
+  double gradient_clipping = 0;  // 0: none
+  OptimizerSettings optimizer;
+  TuningSettings tuning;
+};
+
+struct SettingsResult {
+  Settings settings;
+  std::vector<std::string> warnings;  // one line each
+};
+
+SettingsResult read_settings(const Json& config, int64_t world_size);
+
+// Reads the configuration that --deepspeed_config names: a file, else URL-safe base64 of the JSON.
+Json load_configuration(const std::string& argument);
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_SETTINGS_H_
