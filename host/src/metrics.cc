@@ -198,9 +198,7 @@ Result<TrialReport> read_model_info(std::string_view text, const std::string& fi
   out.metrics = Json::object();
   for (const auto& [name, value] : report.value().items()) {
     if (!value.is_number() || !std::isfinite(value.get<double>())) continue;
-    if (name != "rank" && name != "peak_memory" && name != "device_memory" && name != "world_size") {
-      out.metrics[name] = value;
-    }
+    if (name != "rank") out.metrics[name] = value;  // device_memory and world_size too: a profiler reckons with them
   }
   read_extras(report.value(), file_name, out);
   return out;
