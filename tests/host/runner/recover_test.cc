@@ -1,0 +1,77 @@
+// What the runner makes of the folders that a host which died has left behind.
+#include <gmock/gmock.h>
+
+#include "runner_fixture.h"
+#include "trial_files.h"
+
+namespace dsat::host {
+namespace {
+
+using Recover = RunnerTest;
+
+TEST_F(Recover, NothingThereIsRunAgain) {
+  make_runner({});
+  EXPECT_EQ(runner_->recover(spec(0)), std::nullopt);
+}
+
+TEST_F(Recover, ACompleteResultIsTakenThoughNobodySawTheEnd) {
+  make_runner({});
+  const TrialEnd seen = run(spec(0));
+  std::filesystem::remove(trial_dir(0) / kExitFile);
+  const auto end = runner_->recover(spec(0));
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(end->outcome, Outcome::completed);
+  EXPECT_EQ(end->metrics, seen.metrics);
+  EXPECT_EQ(end->peak_bytes, seen.peak_bytes);
+  EXPECT_FALSE(end->ended_at.empty());
+}
+
+TEST_F(Recover, ATornResultOfATrialThatDiedWithTheHostIsRunAgain) {
+  make_runner({"--misbehave", "torn"});
+  run(spec(0));
+  std::filesystem::remove(trial_dir(0) / kExitFile);
+  EXPECT_EQ(runner_->recover(spec(0)), std::nullopt);
+}
+
+TEST_F(Recover, AFailureWhoseEndWasSeenIsNotRunAgain) {
+  make_runner({"--device-memory", "1"});
+  const TrialEnd seen = run(spec(0));
+  const auto end = runner_->recover(spec(0));
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(end->outcome, Outcome::out_of_memory);
+  EXPECT_EQ(end->exit_code, 1);
+  EXPECT_EQ(end->ended_at, seen.ended_at);
+  EXPECT_EQ(end->last_line, seen.last_line);
+}
+
+TEST_F(Recover, AStoppedOrDisturbedTrialIsRunAgain) {
+  make_runner({"--misbehave", "port_taken"});
+  run(spec(0));
+  EXPECT_EQ(runner_->recover(spec(0)), std::nullopt);
+  make_runner({"--misbehave", "hang"});
+  ASSERT_TRUE(runner_->start(spec(1)).ok());
+  wait_for_file(trial_dir(1) / kStdoutFile);
+  runner_->stop(1, true);
+  EXPECT_EQ(wait(1).outcome, Outcome::stopped);
+  EXPECT_EQ(runner_->recover(spec(1)), std::nullopt);
+}
+
+TEST_F(Recover, AFolderOfAnotherConfigurationIsNotTaken) {
+  make_runner({});
+  run(spec(0, 4));
+  EXPECT_TRUE(runner_->recover(spec(0, 4)).has_value());
+  EXPECT_EQ(runner_->recover(spec(0, 5)), std::nullopt);
+  write_text(trial_dir(0) / kConfigFile, "{torn");
+  EXPECT_EQ(runner_->recover(spec(0, 4)), std::nullopt);
+}
+
+TEST_F(Recover, AnExitOfAnEarlierAttemptSaysNothing) {
+  make_runner({"--misbehave", "typo"});
+  run(spec(0));
+  TrialSpec second = spec(0);
+  second.attempt = 2;
+  EXPECT_EQ(runner_->recover(second), std::nullopt);
+}
+
+}  // namespace
+}  // namespace dsat::host

@@ -1,0 +1,87 @@
+// A local runner over protocol_trial.py, and what it reported.
+#ifndef DSAT_TESTS_HOST_RUNNER_RUNNER_FIXTURE_H_
+#define DSAT_TESTS_HOST_RUNNER_RUNNER_FIXTURE_H_
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "local_runner.h"
+#include "support.h"
+
+namespace dsat::host {
+
+class RunnerTest : public TempDirTest {
+ protected:
+  RunnerTest() {
+    write_text(dir() / "user.json", "{}");
+    environment_ = current_environment();
+    set_variable(environment_, "DSAT_TRIAL_DIR", "/the/callers/own");
+  }
+
+  // A runner for the fixture with these further arguments.
+  void make_runner(const std::vector<std::string>& arguments, int slots = 1, int slots_per_trial = 1) {
+    std::vector<std::string> argv{
+        "python3", "-S", "-E", std::string(DSAT_FIXTURES) + "/protocol_trial.py", "--deepspeed_config", "user.json"};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    make_runner_for(argv, slots, slots_per_trial);
+  }
+  void make_runner_for(const std::vector<std::string>& argv, int slots = 1, int slots_per_trial = 1) {
+    auto command = CommandTemplate::parse({argv, {}, {}, dir(), environment_});
+    if (!command.ok()) throw std::runtime_error(command.status().message());
+    LocalRunnerOptions options{dir() / "run", std::move(command).value(), dir()};
+    options.environment = environment_;
+    for (int i = 0; i < slots; ++i) options.slots.push_back({std::to_string(i), i, {}});
+    options.slots_per_trial = slots_per_trial;
+    options.launcher = DSAT_LAUNCH;
+    options.term_grace = std::chrono::milliseconds(50);
+    adjust(options);
+    runner_ = std::make_unique<LocalRunner>(loop_, std::move(options));
+    runner_->on_started = [this](const TrialStart& start) { starts_.push_back(start); };
+    runner_->on_ended = [this](const TrialEnd& end) { ends_[end.id] = end; };
+  }
+  std::function<void(LocalRunnerOptions&)> adjust = [](LocalRunnerOptions&) {};
+
+  static TrialSpec spec(uint64_t id, int micro_batch = 4, int accumulation = 2) {
+    TrialSpec trial;
+    trial.id = id;
+    trial.config = {{"train_micro_batch_size_per_gpu", micro_batch},
+                    {"gradient_accumulation_steps", accumulation},
+                    {"train_batch_size", micro_batch * accumulation}};
+    return trial;
+  }
+  TrialEnd wait(uint64_t id) {
+    run_until(loop_, [&] { return ends_.count(id) != 0; });
+    return ends_[id];
+  }
+  TrialEnd run(const TrialSpec& trial) {
+    const Status status = runner_->start(trial);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return wait(trial.id);
+  }
+  TrialEnd run_misbehaving(const std::string& how) {
+    make_runner({"--misbehave", how});
+    return run(spec(0));
+  }
+  std::filesystem::path trial_dir(uint64_t id) const { return dir() / "run" / "trials" / std::to_string(id); }
+  // Until the trial has written `name` (a file makes no event, so the loop looks again and again).
+  void wait_for_file(const std::filesystem::path& file) {
+    run_until(loop_, [&] {
+      loop_.at(Loop::Clock::now() + std::chrono::milliseconds(2), [] {});
+      return !read_text(file).empty();
+    });
+  }
+
+  Loop loop_;
+  Environment environment_;
+  std::vector<TrialStart> starts_;
+  std::map<uint64_t, TrialEnd> ends_;
+  std::unique_ptr<LocalRunner> runner_;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_TESTS_HOST_RUNNER_RUNNER_FIXTURE_H_

@@ -1,0 +1,142 @@
+#include "trial_files.h"
+
+#include <gmock/gmock.h>
+
+#include "dsat/config/json.h"
+#include "support.h"
+
+namespace dsat::host {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using TrialFiles = TempDirTest;
+
+TrialSpec spec(Json config = Json::object()) {
+  TrialSpec result;
+  result.id = 3;
+  result.config = std::move(config);
+  return result;
+}
+
+TEST(TrialConfig, AddsTheProtocolsSectionAndKeepsTheUsersKeys) {
+  const Json config = Json::parse(R"({"fp16": {"enabled": true}, "autotuning": {"fast": false, "metric": "latency"}})");
+  const Json result = trial_config(spec(config), "/t/3", {3, 5});
+  EXPECT_EQ(result["fp16"], config["fp16"]);
+  EXPECT_EQ(result["autotuning"],
+            Json::parse(R"({"fast": false, "metric": "latency", "enabled": true, "start_profile_step": 3,
+                            "end_profile_step": 5, "metric_path": "/t/3/metrics.json"})"));
+}
+
+TEST(TrialConfig, AsksForModelInformationOnlyInThatRun) {
+  TrialSpec wanted = spec(Json::parse(R"({"autotuning": {"model_info": {"profile": true, "x": 1}}})"));
+  EXPECT_EQ(trial_config(wanted, "/t/3", {})["autotuning"]["model_info"], Json::parse(R"({"profile": false, "x": 1})"));
+  wanted.model_info = true;
+  const Json section = trial_config(wanted, "/t/3", {})["autotuning"];
+  EXPECT_EQ(section["model_info"], Json::parse(R"({"profile": true, "x": 1})"));
+  EXPECT_EQ(section["model_info_path"], "/t/3/model_info.json");
+  wanted.config = Json::parse(R"({"autotuning": null})");
+  EXPECT_EQ(trial_config(wanted, "/t/3", {})["autotuning"]["enabled"], true);
+}
+
+TEST(TrialVariables, NameTheTrialItsPortAndItsDevices) {
+  const std::vector<Slot> slots{{"GPU-a", 0, {}}, {"GPU-b", 1, {}}};
+  EXPECT_THAT(trial_variables(spec(), "/t/3", 29500, Backend::hip, slots),
+              ElementsAre("DSAT_TRIAL_ID=3", "DSAT_TRIAL_DIR=/t/3", "DSAT_DS_CONFIG=/t/3/ds_config.json",
+                          "MASTER_PORT=29500", "HIP_VISIBLE_DEVICES=GPU-a,GPU-b"));
+  EXPECT_EQ(trial_variables(spec(), "/t/3", 29500, Backend::none, slots).size(), 4u);
+}
+
+TEST(CommandLine, IsWhatAShellRunsAgain) {
+  EXPECT_EQ(command_line("/my code", {"A=b c"}, {"python3", "t.py", "x y"}),
+            "cd '/my code' && A='b c' python3 t.py 'x y'\n");
+}
+
+TEST_F(TrialFiles, ANewAttemptFindsNothingOfTheLast) {
+  TrialSpec trial = spec();
+  ASSERT_TRUE(prepare_folder(dir(), trial).ok());
+  const fs::path folder = trial_folder(dir(), 3);
+  write_text(folder / kMetricsFile, "stale");
+  trial.attempt = 2;
+  ASSERT_TRUE(prepare_folder(dir(), trial).ok());
+  EXPECT_FALSE(fs::exists(folder / kMetricsFile));
+  EXPECT_EQ(read_text(folder / "attempts" / "1" / kMetricsFile), "stale");
+  write_text(folder / kMetricsFile, "second");
+  trial.attempt = 3;
+  ASSERT_TRUE(prepare_folder(dir(), trial).ok());
+  EXPECT_EQ(read_text(folder / "attempts" / "2" / kMetricsFile), "second");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
+}
+
+TEST_F(TrialFiles, AFileInTheWayIsAnError) {
+  write_text(dir() / "trials", "");
+  const Status status = prepare_folder(dir(), spec());
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("trials"), std::string::npos);
+}
+
+TEST_F(TrialFiles, ExitFactsComeBack) {
+  Evidence evidence;
+  evidence.id = 3;
+  evidence.attempt = 2;
+  evidence.trial_dir = dir();
+  evidence.exit = {-1, 9};
+  evidence.timed_out = "late";
+  evidence.kernel_oom_kills = true;
+  evidence.ended_at = "2026-01-01T00:00:00.000000Z";
+  TrialEnd end;
+  end.outcome = Outcome::timed_out;
+  ASSERT_TRUE(write_exit(evidence, end).ok());
+  TrialSpec trial = spec();
+  EXPECT_EQ(read_exit(dir(), trial), std::nullopt);  // another attempt's
+  trial.attempt = 2;
+  const auto back = read_exit(dir(), trial);
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->exit.code, -1);
+  EXPECT_EQ(back->exit.signal, 9);
+  EXPECT_EQ(back->timed_out, "late");
+  EXPECT_TRUE(back->kernel_oom_kills);
+  EXPECT_FALSE(back->stopped);
+  EXPECT_EQ(back->ended_at, evidence.ended_at);
+  EXPECT_EQ(config::load_file(dir() / kExitFile)["outcome"], "timed_out");
+  for (const char* damaged : {"", "{", "[]", "{\"trial\": 3, \"attempt\": 2}"}) {
+    write_text(dir() / kExitFile, damaged);
+    EXPECT_EQ(read_exit(dir(), trial), std::nullopt) << damaged;
+  }
+}
+
+TEST_F(TrialFiles, ProgressIsAnyFileThatGrowsOrAppears) {
+  write_text(dir() / "out", "a");
+  uint64_t mark = progress_mark(dir());
+  EXPECT_EQ(progress_mark(dir()), mark);
+  write_text(dir() / "out", "ab");
+  EXPECT_NE(progress_mark(dir()), mark);
+  mark = progress_mark(dir());
+  fs::create_directories(dir() / "deep" / "er");
+  write_text(dir() / "deep" / "er" / "x", "");
+  EXPECT_NE(progress_mark(dir()), mark);
+  EXPECT_EQ(progress_mark(dir() / "missing"), progress_mark(dir() / "missing"));
+}
+
+TEST_F(TrialFiles, CopiesTheModelAndItsIncludesButNotTheRuns) {
+  const fs::path model = dir() / "model", run = model / "dsat-results" / "x";
+  fs::create_directories(model / "pkg");
+  fs::create_directories(run / "trials" / "0");
+  fs::create_directories(dir() / "shared");
+  write_text(model / "train.py", "train");
+  write_text(model / "pkg" / "a.py", "a");
+  write_text(dir() / "shared" / "b.py", "b");
+  write_text(dir() / "c.py", "c");
+  fs::create_symlink("train.py", model / "link");
+  const fs::path target = run / "trials" / "0" / kCwdFolder;
+  ASSERT_TRUE(copy_into(target, model, {dir() / "shared", dir() / "c.py"}, run).ok());
+  EXPECT_EQ(read_text(target / "pkg" / "a.py"), "a");
+  EXPECT_EQ(read_text(target / "shared" / "b.py"), "b");
+  EXPECT_EQ(read_text(target / "c.py"), "c");
+  EXPECT_TRUE(fs::is_symlink(target / "link"));
+  EXPECT_FALSE(fs::exists(target / "dsat-results" / "x"));
+  EXPECT_FALSE(copy_into(target, dir() / "missing", {}, run).ok());
+}
+
+}  // namespace
+}  // namespace dsat::host
