@@ -1,0 +1,65 @@
+"""The main job: real LibTorch training on two ranks, tuned by each searcher under a real memory budget."""
+import json
+import pathlib
+import shutil
+import unittest
+
+from support import BUILD, HostTest
+
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/gpt/ds_config.json"
+TRAINING = ["./dsat-trial", "--model", "gpt", "--layers", "4", "--hidden", "128", "--heads", "4", "--seq", "64", "--vocab", "512",
+            "--ranks", "2", "--device-memory", "96MiB", "--deepspeed_config", "ds_config.json"]
+
+
+class MainJob(HostTest):
+    def setUp(self):
+        super().setUp()
+        shutil.copy(EXAMPLE, self.dir / "ds_config.json")
+        (self.dir / "dsat-trial").symlink_to(BUILD / "dsat-trial")
+
+    def tune(self, searcher):
+        result = self.run_host(["--searcher", BUILD / f"plugins/lib{searcher}.so", "--max-trials", 16, "--output-dir", "out"],
+                               TRAINING, timeout=1200)
+        self.assert_ok(result)
+        study = self.show(self.dir / "out")
+        best = json.loads((self.dir / "out/best_ds_config.json").read_text())
+        self.assertIn(best["zero_optimization"]["stage"], (1, 2, 3))
+        self.assertEqual(best["train_batch_size"],
+                         2 * best["train_micro_batch_size_per_gpu"] * best["gradient_accumulation_steps"])
+        self.assertLessEqual(sum(t["attempt"] > 0 for t in study["trials"]), 16)
+        for trial in study["trials"]:
+            self.assertIn(trial["outcome"], ("completed", "out_of_memory"), trial["reason"])
+            if trial["outcome"] == "completed" and trial["peak_bytes"]:
+                self.assertLessEqual(trial["peak_bytes"], 96 * 2**20)
+        self.assertTrue(self.stages_with_a_ceiling(study), "no stage's largest micro batch was found")
+        values = [t["metrics"]["FLOPS_per_gpu"] for t in study["trials"] if t["metrics"] and "FLOPS_per_gpu" in t["metrics"]]
+        metrics = json.loads((self.dir / "out/best_ds_metrics.json").read_text())
+        self.assertEqual(metrics["FLOPS_per_gpu"], max(values))
+
+    @staticmethod
+    def stages_with_a_ceiling(study):
+        """Stages of which a micro batch m ran, and m + 1 is known not to: out of memory, or beyond the estimate's upper end."""
+        upper = {s["stage"]: s["max_micro_batch"]["high"] for s in study["profile"]["stages"]}
+        found = set()
+        for stage in upper:
+            fitted, failed = [0], [upper[stage] + 1 if upper[stage] else float("inf")]
+            for trial in study["trials"]:
+                if trial["config"]["zero_optimization"]["stage"] == stage:
+                    micro_batch = trial["config"]["train_micro_batch_size_per_gpu"]
+                    (fitted if trial["outcome"] == "completed" else failed).append(micro_batch)
+            if max(fitted) > 1 and min(failed) - max(fitted) <= 1:
+                found.add(stage)
+        return found
+
+    def test_asha(self):
+        self.tune("asha")
+
+    def test_binary(self):
+        self.tune("binary")
+
+    def test_random(self):
+        self.tune("random")
+
+
+if __name__ == "__main__":
+    unittest.main()

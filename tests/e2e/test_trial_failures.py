@@ -1,0 +1,107 @@
+"""Trials that go wrong: each gets its outcome and its reason, and none takes the study with it unless it must."""
+import json
+import time
+import unittest
+
+from support import HostTest, processes_with
+
+
+class TrialFailures(HostTest):
+    def run_misbehaving(self, *how, options=()):
+        flags = [word for h in how for word in ("--misbehave", h)]
+        result = self.run_host(["--output-dir", "out", "--max-trials", 8, *options], self.command(*flags))
+        return result, self.show(self.dir / "out")
+
+    def test_a_typo_ends_the_study_after_the_profile_trial_with_the_scripts_last_lines(self):
+        result, study = self.run_misbehaving("typo")
+        self.assert_ok(result, 1)
+        self.assertEqual(len(study["trials"]), 1)
+        self.assertIn("NameError: name 'modle' is not defined", result.stderr)
+        self.assertIn("modle.train()", result.stderr)
+
+    def test_a_script_that_ends_before_the_window_says_so(self):
+        result, study = self.run_misbehaving("early_exit")
+        self.assert_ok(result, 1)
+        trial = study["trials"][-1]  # the first that was to measure
+        self.assertEqual((trial["id"], trial["outcome"]), (1, "failed"))
+        self.assertIn("before", trial["reason"])
+        self.assertIn("--end-profile-step", trial["reason"])
+
+    def failed_measured_trial(self, how, *words):
+        result, study = self.run_misbehaving(how)
+        self.assert_ok(result, 1)
+        trial = next(t for t in study["trials"] if t["outcome"] != "completed")
+        self.assertEqual(trial["outcome"], "failed")
+        for word in words:
+            self.assertIn(word, trial["reason"])
+
+    def test_a_torn_result(self):
+        self.failed_measured_trial("torn", "ends too early", "torn")
+
+    def test_a_result_that_is_no_json(self):
+        self.failed_measured_trial("not_json", "not JSON")
+
+    def test_an_empty_result(self):
+        self.failed_measured_trial("empty", "empty")
+
+    def test_a_result_with_nan(self):
+        self.failed_measured_trial("nan", "NaN")
+
+    def test_a_negative_latency(self):
+        self.failed_measured_trial("negative", "latency", "negative")
+
+    def test_a_trial_that_hangs_is_timed_out_and_leaves_nothing(self):
+        result, study = self.run_misbehaving("hang", "leave_child", options=["--trial-timeout", "1s"])
+        self.assert_ok(result, 1)
+        self.assertEqual(study["trials"][0]["outcome"], "timed_out")
+        self.assertEqual(processes_with(str(self.dir / "out")), [])
+
+    def test_a_trial_without_progress_is_timed_out(self):
+        result, study = self.run_misbehaving("hang", options=["--no-progress-timeout", "1s"])
+        self.assert_ok(result, 1)
+        self.assertEqual(study["trials"][0]["outcome"], "timed_out")
+        self.assertIn("progress", study["trials"][0]["reason"])
+
+    def test_a_good_result_counts_whatever_the_exit_status(self):
+        result, study = self.run_misbehaving("fail_after_result")
+        self.assert_ok(result)
+        self.assertEqual({t["outcome"] for t in study["trials"]}, {"completed"})
+        self.assertIn("exit", result.stderr + result.stdout)
+
+    def test_children_that_are_left_behind_are_ended_with_their_trial(self):
+        result, _ = self.run_misbehaving("leave_child")
+        self.assert_ok(result)
+        self.assertEqual(processes_with(str(self.dir / "out")), [])
+
+    def test_a_port_that_is_taken_costs_no_trial_and_is_not_shown(self):
+        result, study = self.run_misbehaving("port_taken_once")
+        self.assert_ok(result)
+        self.assertEqual(len(study["trials"]), 8)
+        self.assertEqual({t["outcome"] for t in study["trials"]}, {"completed"})
+        self.assertEqual(max(t["attempt"] for t in study["trials"]), 2)
+
+    def test_out_of_memory_everywhere_ends_without_a_best_and_says_why(self):
+        result = self.run_host(["--output-dir", "out", "--max-trials", 8], self.command("--device-memory", 1000000))
+        self.assert_ok(result, 1)
+        self.assertIn("ran out of memory", result.stderr)
+        self.assertIn("CUDA out of memory", result.stderr)
+
+    def test_milliseconds_and_old_names_are_read(self):
+        result, study = self.run_misbehaving("milliseconds", "old_names")
+        self.assert_ok(result)
+        plain = self.run_host(["--output-dir", "plain", "--max-trials", 8])
+        self.assert_ok(plain)
+        for got, wanted in zip(study["trials"], self.show(self.dir / "plain")["trials"]):
+            if wanted["kind"] != "profile":
+                self.assertAlmostEqual(got["metrics"]["latency"], wanted["metrics"]["latency"], delta=1e-6 * wanted["metrics"]["latency"])
+
+    def test_the_time_budget_ends_the_study_with_the_best_so_far(self):
+        start = time.monotonic()
+        result = self.run_host(["--output-dir", "out", "--max-trials", 100000, "--time-budget", "4s", "--json", "--searcher", "random"])
+        self.assert_ok(result)
+        self.assertEqual(json.loads(result.stdout)["status"], "completed")
+        self.assertGreaterEqual(time.monotonic() - start, 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
