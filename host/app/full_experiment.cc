@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
 namespace dsat::cli {
 namespace {
@@ -55,16 +54,17 @@ std::string how_it_ended(int status) {
 
 ExitStatus run_full_experiment(const std::filesystem::path& dir, Console& console) {
   const std::filesystem::path file = dir / "best_cmd.txt";
-  std::ostringstream command;
-  command << std::ifstream(file).rdbuf();
-  if (command.str().empty()) {
+  std::string command;
+  std::getline(std::ifstream(file), command, '\0');
+  command.erase(command.find_last_not_of('\n') + 1);
+  if (command.empty()) {
     console.error("the full training was not run: cannot read its command from " + file.string());
     return kFailed;
   }
-  console.line("running the full training: " + one_line(command.str()));
+  console.line("running the full training: " + one_line(command));
   const IgnoreInterrupts ignore;
   pid_t pid = 0;
-  if (const int error = spawn_shell(command.str(), console.json(), pid)) {
+  if (const int error = spawn_shell(command, console.json(), pid)) {
     console.error(std::string("the full training was not run: /bin/sh: ") + std::strerror(error));
     return kFailed;
   }

@@ -1,7 +1,8 @@
 #include "option_set.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "dsat/config/edit_distance.h"
 
 namespace dsat::cli {
 namespace {
@@ -35,7 +36,7 @@ std::string OptionSet::nearest(std::string_view spelling) const {
     // One dash too few or too many, or an abbreviation, is a likely slip of its own.
     const std::string name = "--" + option.name;
     const bool shortened = wanted.size() > 4 && name.rfind(wanted, 0) == 0;
-    const size_t distance = shortened || "-" + wanted == name ? 0 : edit_distance(wanted, name);
+    const size_t distance = shortened || "-" + wanted == name ? 0 : config::edit_distance(wanted, name);
     if (distance < best_distance) {
       best_distance = distance;
       best = name;
@@ -57,23 +58,6 @@ std::string display(const Option& option) {
     if (other.rfind("--", 0) != 0) text += " (" + other + ")";
   }
   return text;
-}
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
-  std::iota(last.begin(), last.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t change = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, change});
-      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
-    }
-    before_last.swap(last);
-    last.swap(row);
-  }
-  return last[b.size()];
 }
 
 }  // namespace dsat::cli

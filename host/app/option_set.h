@@ -58,9 +58,6 @@ class OptionSet {
 // "--max-trials (-mt)": an option as messages name it.
 std::string display(const Option& option);
 
-// Levenshtein distance, a swap of neighbours counting one.
-size_t edit_distance(std::string_view a, std::string_view b);
-
 }  // namespace dsat::cli
 
 #endif  // DSAT_APP_OPTION_SET_H_

@@ -31,12 +31,17 @@ std::string bytes_at(const Json& object, const char* key) {
   return bytes ? config::format_size(*bytes) : "unknown";
 }
 
-std::string stage_line(const Json& stage) {
+// Without a device memory the ceiling is only what has fitted so far.
+std::string ceiling_text(const Json& stage, bool memory_known) {
   const auto ceiling = number_at(stage, "max_micro_batch");
-  const std::string limit = ceiling ? fmt::format("approximate maximum micro batch {:.0f}", *ceiling)
-                                    : std::string("maximum micro batch unknown");
+  if (!ceiling || (!memory_known && *ceiling < 1)) return "maximum micro batch unknown";
+  return fmt::format(memory_known ? "approximate maximum micro batch {:.0f}" : "maximum micro batch at least {:.0f}",
+                     *ceiling);
+}
+
+std::string stage_line(const Json& stage, bool memory_known) {
   return fmt::format("stage {}: model states {}, {}", stage.value("stage", 0), bytes_at(stage, "model_state_bytes"),
-                     limit);
+                     ceiling_text(stage, memory_known));
 }
 
 }  // namespace
@@ -55,7 +60,8 @@ std::vector<std::string> profile_lines(const Json& profile) {
                   interval_text(profile, "activation_bytes_per_sample"));
   const auto stages = profile.find("stages");
   if (stages != profile.end() && stages->is_array()) {
-    for (const Json& stage : *stages) lines.push_back(stage_line(stage));
+    const bool memory_known = number_at(profile, "device_memory_bytes").has_value();
+    for (const Json& stage : *stages) lines.push_back(stage_line(stage, memory_known));
   }
   return lines;
 }
@@ -88,9 +94,9 @@ void Progress::redraw() {
 }
 
 void Progress::on_log(Severity severity, std::string_view message) {
+  if (severity == Severity::error) return errors_.push_back(one_line(message));
   if (severity == Severity::debug || (settings_.quiet && severity == Severity::info)) return;
-  const char* prefix = severity == Severity::info ? "" : severity == Severity::warning ? "warning: " : "error: ";
-  print(prefix + std::string(message));
+  print((severity == Severity::warning ? "warning: " : "") + std::string(message));
   redraw();
 }
 

@@ -37,6 +37,8 @@ class Progress : public host::Observer {
   void count_earlier(const host::StudyRecord& record);
   // Leaves the terminal's line empty for what comes next.
   void clear();
+  // Logged errors, kept for the report: standard error begins with what ended the study.
+  const std::vector<std::string>& errors() const { return errors_; }
 
   void on_log(Severity severity, std::string_view message) override;
   void on_trial_started(const host::TrialRecord& trial) override;
@@ -59,6 +61,7 @@ class Progress : public host::Observer {
   int earlier_ = 0, ended_ = 0;
   std::set<uint64_t> running_;  // by id: a trial may start more than once
   std::string best_;
+  std::vector<std::string> errors_;
   bool drawn_ = false;
 };
 

@@ -1,10 +1,7 @@
 #include "report.h"
 
-#include <algorithm>
 #include <fstream>
 #include <sstream>
-
-#include "dsat/host/record.h"
 
 namespace dsat::cli {
 namespace {
@@ -14,7 +11,6 @@ namespace fs = std::filesystem;
 
 constexpr Outcome kOutcomes[] = {Outcome::completed,      Outcome::out_of_memory, Outcome::failed, Outcome::timed_out,
                                  Outcome::invalid_config, Outcome::stopped,       Outcome::lost};
-constexpr size_t kTailLines = 12;
 
 std::string file_text(const fs::path& file) {
   std::ostringstream text;
@@ -22,33 +18,13 @@ std::string file_text(const fs::path& file) {
   return text.str();
 }
 
-// The last lines of a script's standard error, which alone can say why every trial fails.
-std::vector<std::string> tail_of(const fs::path& file) {
-  std::vector<std::string> lines;
-  std::ifstream stream(file);
-  for (std::string line; std::getline(stream, line);) {
-    line = one_line(line);
-    if (line.find_first_not_of(' ') == std::string::npos) continue;
-    if (lines.size() == kTailLines) lines.erase(lines.begin());
-    lines.push_back(line);
-  }
-  return lines;
-}
-
-void print_last_failure(const fs::path& dir, Console& console) {
-  const auto record = host::read_study(dir);
-  if (!record.ok()) return;
-  const auto& trials = record->trials;
-  const auto failed = std::find_if(trials.rbegin(), trials.rend(), [](const host::TrialRecord& trial) {
-    return trial.started() && trial.outcome && *trial.outcome != Outcome::completed &&
-           *trial.outcome != Outcome::stopped && *trial.outcome != Outcome::lost;
-  });
-  if (failed == trials.rend()) return;
-  const fs::path file = dir / "trials" / std::to_string(failed->id) / "stderr.log";
-  const std::vector<std::string> lines = tail_of(file);
-  if (lines.empty()) return;
-  console.error_detail("last lines of trial " + std::to_string(failed->id) + " (" + file.string() + "):");
-  for (const std::string& line : lines) console.error_detail("  " + line);
+// As a shell takes it back.
+std::string shell_word(const std::string& text) {
+  constexpr const char* kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+,:@%=";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 void print_summary(const fs::path& dir, Console& console) {
@@ -72,7 +48,7 @@ void print_places(const host::StudyResult& result, Console& console) {
     console.line("its metrics    " + (result.dir / "best_ds_metrics.json").string());
     console.line("train with     " + (result.dir / "best_cmd.txt").string());
   }
-  console.line("all trials     dsat-host show " + result.dir.string());
+  console.line("all trials     dsat-host show " + shell_word(result.dir.string()));
 }
 
 }  // namespace
@@ -93,7 +69,7 @@ Json result_json(const host::StudyResult& result) {
               {"trials", std::move(trials)}};
 }
 
-void report(const host::StudyResult& result, Console& console) {
+void report(const host::StudyResult& result, const std::vector<std::string>& errors, Console& console) {
   print_summary(result.dir, console);
   print_best(result, console);
   print_places(result, console);
@@ -103,17 +79,17 @@ void report(const host::StudyResult& result, Console& console) {
       break;
     case host::StudyStatus::interrupted:
       console.error("interrupted: " + reason);
-      console.line("dsat-host resume " + result.dir.string());
+      console.line("dsat-host resume " + shell_word(result.dir.string()));
       break;
     case host::StudyStatus::no_best:
       console.error("no best configuration: " + reason);
-      print_last_failure(result.dir, console);
       break;
     case host::StudyStatus::running:
     case host::StudyStatus::failed:
       console.error("the study failed: " + reason);
       break;
   }
+  for (const std::string& error : errors) console.error_detail(error);
 }
 
 }  // namespace dsat::cli

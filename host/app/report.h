@@ -2,6 +2,9 @@
 #ifndef DSAT_APP_REPORT_H_
 #define DSAT_APP_REPORT_H_
 
+#include <string>
+#include <vector>
+
 #include "console.h"
 #include "dsat/host/study.h"
 
@@ -10,8 +13,9 @@ namespace dsat::cli {
 // The object of --json: {status, reason, best, trials}.
 Json result_json(const host::StudyResult& result);
 
-// For people: the summary, the best configuration, where things lie; why there is none; how to go on.
-void report(const host::StudyResult& result, Console& console);
+// For people: the summary, the best configuration, where things lie; why there is none; how to go on. `errors` are what
+// the study logged as such, a failing script's last lines above all: they follow the one line that says what is wrong.
+void report(const host::StudyResult& result, const std::vector<std::string>& errors, Console& console);
 
 }  // namespace dsat::cli
 

@@ -25,6 +25,7 @@ ProgressSettings progress_settings(const host::Study& study, const RunSettings& 
 
 ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& console) {
   host::StudyResult result;
+  std::vector<std::string> errors;
   {
     const StopOnSignal stop(study);
     Progress progress(console, progress_settings(study, settings));
@@ -32,8 +33,9 @@ ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& c
       if (const auto record = host::read_study(study.dir()); record.ok()) progress.count_earlier(record.value());
     }
     result = study.run(progress);
+    errors = progress.errors();
   }
-  report(result, console);
+  report(result, errors, console);
   ExitStatus status = exit_status(result.status);
   if (status == kBestFound && settings.run_full_experiment) status = run_full_experiment(result.dir, console);
   if (console.json()) console.print_json(result_json(result));

@@ -2,16 +2,12 @@
 #ifndef DSAT_CONFIG_SRC_UNKNOWN_KEY_H_
 #define DSAT_CONFIG_SRC_UNKNOWN_KEY_H_
 
-#include <cstddef>
 #include <string>
-#include <string_view>
 
+#include "dsat/config/edit_distance.h"
 #include "dsat/config/rules.h"
 
 namespace dsat::config {
-
-// Damerau-Levenshtein distance (neighbouring letters swapped count one; no letter is edited twice).
-size_t edit_distance(std::string_view a, std::string_view b);
 
 // For a `name` that key_kind() does not know in `section` ("" is the top level).
 UnknownKey describe_unknown(const std::string& section, const std::string& name);

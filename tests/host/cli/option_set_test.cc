@@ -49,13 +49,5 @@ TEST(Display, NamesTheShortSpellings) {
   EXPECT_EQ(display(*two_options().find("--metric")), "--metric");
 }
 
-TEST(EditDistance, CountsChangesAndSwaps) {
-  EXPECT_EQ(edit_distance("", ""), 0u);
-  EXPECT_EQ(edit_distance("abc", ""), 3u);
-  EXPECT_EQ(edit_distance("stage", "stages"), 1u);
-  EXPECT_EQ(edit_distance("trails", "trials"), 1u);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
-}
-
 }  // namespace
 }  // namespace dsat::cli

@@ -73,15 +73,23 @@ TEST(Progress, ALineStaysALineWhateverTheScriptSays) {
   EXPECT_THAT(captured.out(), HasSubstr("first second [2J\n"));
 }
 
-TEST(Progress, QuietLeavesWarningsAndErrors) {
+TEST(Progress, QuietLeavesWarnings) {
   Captured captured;
   Progress progress(captured.console, settings(true));
   progress.on_log(Severity::info, "hello");
   progress.on_log(Severity::warning, "careful");
-  progress.on_log(Severity::error, "broken");
   progress.on_profile(Json{{"num_params", 1e6}});
   progress.on_trial_ended(trial(0, host::Outcome::completed));
-  EXPECT_EQ(captured.out(), "warning: careful\nerror: broken\n");
+  EXPECT_EQ(captured.out(), "warning: careful\n");
+}
+
+TEST(Progress, KeepsErrorsForTheReport) {
+  Captured captured;
+  Progress progress(captured.console, settings());
+  progress.on_log(Severity::error, "  line one");
+  progress.on_log(Severity::error, "  line\ttwo");
+  EXPECT_EQ(captured.out() + captured.err(), "");
+  EXPECT_THAT(progress.errors(), ElementsAre("  line one", "  line two"));
 }
 
 TEST(Progress, DebugMessagesAreNotShown) {
@@ -163,6 +171,15 @@ TEST(ProfileLines, SayWhatIsUnknown) {
   EXPECT_THAT(profile_lines(Json()), IsEmpty());
   EXPECT_THAT(profile_lines(Json{{"num_params", 5}, {"device_memory_bytes", nullptr}}),
               ElementsAre("model: 5 parameters", "device memory: unknown", "activation memory per example: unknown"));
+}
+
+TEST(ProfileLines, WithoutADeviceMemoryACeilingIsOnlyALowerBound) {
+  const auto stage = [](int number, double fitted) {
+    return Json{{"stage", number}, {"model_state_bytes", 1e9}, {"max_micro_batch", {{"value", fitted}}}};
+  };
+  EXPECT_THAT(profile_lines(Json{{"device_memory_bytes", nullptr}, {"stages", {stage(1, 4), stage(2, 0)}}}),
+              ::testing::IsSupersetOf({std::string("stage 1: model states 1.00 GB, maximum micro batch at least 4"),
+                                       std::string("stage 2: model states 1.00 GB, maximum micro batch unknown")}));
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ class Report : public ::testing::Test {
   }
 
   host::StudyResult result_;
+  std::vector<std::string> errors_;
   Captured captured_;
 };
 
@@ -66,7 +67,7 @@ TEST_F(Report, JsonHasNullWithoutABest) {
 
 TEST_F(Report, EndsWithSummaryBestConfigurationAndPlaces) {
   complete();
-  report(result_, captured_.console);
+  report(result_, errors_, captured_.console);
   EXPECT_THAT(captured_.out(), HasSubstr("stage  trials\n    1       4\n"));
   EXPECT_THAT(captured_.out(), HasSubstr("best configuration (trial 3):\n{\n  \"train_batch_size\": 16\n}\n"));
   EXPECT_THAT(captured_.out(), HasSubstr((result_.dir / "best_ds_config.json").string()));
@@ -76,22 +77,33 @@ TEST_F(Report, EndsWithSummaryBestConfigurationAndPlaces) {
 TEST_F(Report, SaysWhyTheBestIsNotTheLuckiest) {
   complete();
   result_.best->why = "trial 7 was faster once, but slower on average";
-  report(result_, captured_.console);
+  report(result_, errors_, captured_.console);
   EXPECT_THAT(captured_.out(), HasSubstr("trial 7 was faster once"));
 }
 
 TEST_F(Report, AnInterruptedStudySaysHowToGoOn) {
   result_.status = host::StudyStatus::interrupted;
-  report(result_, captured_.console);
+  report(result_, errors_, captured_.console);
   EXPECT_THAT(captured_.out(), HasSubstr("\ndsat-host resume " + result_.dir.string() + "\n"));
   EXPECT_THAT(captured_.err(), StartsWith("dsat-host: interrupted"));
 }
 
+TEST_F(Report, TheResumeLineCanBePastedWhateverTheFolderIsCalled) {
+  result_.status = host::StudyStatus::interrupted;
+  result_.dir = "/tmp/my study's";
+  report(result_, errors_, captured_.console);
+  EXPECT_THAT(captured_.out(), HasSubstr("\ndsat-host resume '/tmp/my study'\\''s'\n"));
+}
+
 TEST_F(Report, AStudyWithoutABestSaysWhyFirst) {
   result_.status = host::StudyStatus::no_best;
-  result_.reason = "the profile trial failed: NameError: name 'lodaer' is not defined";
-  report(result_, captured_.console);
-  EXPECT_THAT(captured_.err(), StartsWith("dsat-host: no best configuration: the profile trial failed: NameError"));
+  result_.reason = "the profile trial failed";
+  errors_ = {"  Traceback (most recent call last):", "  NameError: name 'lodaer' is not defined"};
+  report(result_, errors_, captured_.console);
+  EXPECT_EQ(captured_.err(),
+            "dsat-host: no best configuration: the profile trial failed\n"
+            "  Traceback (most recent call last):\n"
+            "  NameError: name 'lodaer' is not defined\n");
   EXPECT_THAT(captured_.out(), Not(HasSubstr("best_ds_config.json")));
 }
 
@@ -99,7 +111,7 @@ TEST_F(Report, AMissingSummaryIsNotMissed) {
   fs::remove(result_.dir / "summary.txt");
   result_.status = host::StudyStatus::failed;
   result_.reason = "the disk is full";
-  report(result_, captured_.console);
+  report(result_, errors_, captured_.console);
   EXPECT_EQ(captured_.err(), "dsat-host: the study failed: the disk is full\n");
 }
 
