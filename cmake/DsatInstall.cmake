@@ -3,6 +3,7 @@
 include(CMakePackageConfigHelpers)
 set(DSAT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/dsat)
 set(DSAT_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR}/dsat/plugins)
+set(DSAT_LAUNCHER ${CMAKE_INSTALL_LIBEXECDIR}/dsat/dsat-launch)
 
 # The libraries, exported as dsat::abi, dsat::sdk, dsat::config, dsat::cost and dsat::host.
 foreach(part abi sdk config cost host)
@@ -41,7 +42,7 @@ set(DSAT_HOST_DEPENDENCIES "")
 if(TARGET dsat::host)
   get_target_property(host_libraries dsat::host LINK_LIBRARIES)
   foreach(pair "Threads::Threads|Threads" "SQLite::SQLite3|SQLite3" "spdlog::spdlog|spdlog" "fmt::fmt|fmt"
-               "Boost::|Boost COMPONENTS filesystem" "yaml-cpp|yaml-cpp")
+               "Boost::|Boost COMPONENTS filesystem" "yaml-cpp|yaml-cpp" "OpenSSL::|OpenSSL COMPONENTS Crypto")
     string(REPLACE "|" ";" pair ${pair})
     list(GET pair 0 library)
     list(GET pair 1 package)
@@ -53,7 +54,7 @@ endif()
 
 configure_package_config_file(
   ${CMAKE_CURRENT_LIST_DIR}/dsatConfig.cmake.in ${PROJECT_BINARY_DIR}/package/dsatConfig.cmake
-  INSTALL_DESTINATION ${DSAT_PACKAGE_DIR} PATH_VARS DSAT_PLUGIN_DIR)
+  INSTALL_DESTINATION ${DSAT_PACKAGE_DIR} PATH_VARS DSAT_PLUGIN_DIR DSAT_LAUNCHER)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/dsatConfigVersion.cmake
   COMPATIBILITY SameMajorVersion)
 install(FILES
