@@ -2,6 +2,8 @@
 //
 // Gloo cannot move 16-bit brain floats; broadcasts send the bytes. Every operation is asynchronous and in place, so
 // it takes no tensor memory.
+#include <ATen/ops/from_blob.h>
+
 #include <cstring>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -24,6 +26,15 @@ auto as_peer_lost(Call call) {
   }
 }
 
+// The same bytes without their ownership: Gloo's threads let go of a tensor a little after its work has ended, and
+// memory that is freed by another thread's clock would make the peak of a step differ from run to run.
+at::Tensor borrow(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kBFloat16) {
+    return at::from_blob(tensor.data_ptr(), {tensor.numel() * 2}, at::TensorOptions().dtype(at::kByte));
+  }
+  return at::from_blob(tensor.data_ptr(), {tensor.numel()}, tensor.options());
+}
+
 class GlooPending : public Pending {
  public:
   explicit GlooPending(Work work) : work_(std::move(work)) {}
@@ -44,17 +55,17 @@ class GlooComm : public Comm {
   int size() const override { return size_; }
 
   std::unique_ptr<Pending> all_reduce_sum(const at::Tensor& tensor) override {
-    std::vector<at::Tensor> tensors = {tensor};
+    std::vector<at::Tensor> tensors = {borrow(tensor)};
     return start([&] { return group_->allreduce(tensors); });
   }
   std::unique_ptr<Pending> reduce_sum(const at::Tensor& tensor, int root) override {
-    std::vector<at::Tensor> tensors = {tensor};
+    std::vector<at::Tensor> tensors = {borrow(tensor)};
     c10d::ReduceOptions options;
     options.rootRank = root;
     return start([&] { return group_->reduce(tensors, options); });
   }
   std::unique_ptr<Pending> broadcast(const at::Tensor& tensor, int root) override {
-    std::vector<at::Tensor> tensors = {tensor.scalar_type() == at::kBFloat16 ? tensor.view(at::kByte) : tensor};
+    std::vector<at::Tensor> tensors = {borrow(tensor)};
     c10d::BroadcastOptions options;
     options.rootRank = root;
     return start([&] { return group_->broadcast(tensors, options); });
@@ -81,6 +92,8 @@ c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& r) {
   try {
     return c10::make_intrusive<c10d::TCPStore>(r.address, options);
   } catch (const std::exception& error) {
+    // Only the rank that serves can be the cause; the others wait for it in vain.
+    if (r.rank != 0) throw PeerLost(std::string("cannot meet rank 0: ") + error.what());
     const std::string where = r.address + ":" + std::to_string(r.port);
     // c10d's own text names every address family that it tried, over several lines.
     if (std::strstr(error.what(), "already in use") != nullptr || std::strstr(error.what(), "EADDRINUSE") != nullptr) {

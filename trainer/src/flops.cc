@@ -3,8 +3,10 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <vector>
 
 namespace dsat::trainer {
 namespace {
@@ -26,11 +28,14 @@ int64_t convolution_forward(c10::ArrayRef<const c10::IValue> inputs) {
   const at::Tensor& x = inputs[0].toTensor();
   const at::Tensor& weight = inputs[1].toTensor();
   const auto stride = inputs[3].toIntVector(), padding = inputs[4].toIntVector(), dilation = inputs[5].toIntVector();
+  // A list of one number stands for all dimensions.
+  const auto along = [](const std::vector<int64_t>& list, int64_t i) {
+    return list[std::min(static_cast<size_t>(i - 2), list.size() - 1)];
+  };
   int64_t elements = x.size(0) * weight.size(0);
   for (int64_t i = 2; i < x.dim(); ++i) {
-    const auto k = static_cast<size_t>(i - 2);
-    const int64_t reach = dilation[k] * (weight.size(i) - 1) + 1;
-    elements *= (x.size(i) + 2 * padding[k] - reach) / stride[k] + 1;
+    const int64_t reach = along(dilation, i) * (weight.size(i) - 1) + 1;
+    elements *= (x.size(i) + 2 * along(padding, i) - reach) / along(stride, i) + 1;
   }
   return convolution(elements, weight);
 }

@@ -3,6 +3,7 @@
 //
 // Group normalisation instead of batch normalisation: its result does not depend on how a batch is cut into micro
 // batches, so runs of the same samples compare.
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/conv2d.h>
@@ -143,6 +144,9 @@ Plan plan_of(int64_t depth) {
 class ResNet : public Model {
  public:
   ResNet(const ModelOptions& options, at::ScalarType dtype) : image_(options.image), dtype_(dtype) {
+    // LibTorch would choose oneDNN for some micro batches and not for others, and oneDNN takes a second copy of each
+    // weight's gradient: the peak would jump where the choice changes. bf16 is oneDNN's alone.
+    if (dtype == at::kFloat) at::globalContext().setUserEnabledMkldnn(false);
     const Plan plan = plan_of(options.depth);
     int64_t channels = plan.width, middle = plan.width;
     layers_.push_back(std::make_unique<Stem>(channels));
