@@ -13,8 +13,8 @@
 namespace dsat::cost {
 namespace {
 
-// Peaks are repeatable to the byte on many stacks; caching and fragmentation move them by a few tenths of a per cent.
-constexpr double kPriorNoise = 0.003;
+// Peaks are repeatable to the byte on many stacks; caching and fragmentation move them a little.
+constexpr double kPriorNoise = 0.001;
 constexpr double kPriorNoiseWeight = 4;  // observations that the guess above is worth
 // From trial to trial a device runs out a little earlier or later; the part that stays is the usable share.
 constexpr double kCensoredNoise = 0.005;
@@ -261,6 +261,10 @@ MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& obser
       deviation.asDiagonal() * covariance_at(problem, noise, unknowns) * deviation.asDiagonal();
   fit.usable_share = value[kUsableShare];
   fit.relative_noise = noise;
+  for (const Observation& observation : observations) {
+    if (observation.out_of_memory || !observation.peak_bytes) continue;
+    fit.largest_measured_micro_batch = std::max(fit.largest_measured_micro_batch, observation.setup.micro_batch);
+  }
   return fit;
 }
 

@@ -25,24 +25,31 @@ Normal term(const MemoryFit& fit, Term index, double value) {
   return {value, std::sqrt(std::max(0.0, fit.covariance[size_t(index) * (kTerms + 1)]))};
 }
 
-// What is believed of a linear form, whose own scatter is `noise_bytes`.
-Normal believed(const MemoryFit& fit, const PeakForm& form, double noise_bytes) {
+// A peak is the highest of several straight lines, one for each moment of a step: beyond what was measured a steeper
+// one may take over. As a share of the activations that are extrapolated.
+constexpr double kExtrapolationNoise = 0.015;
+
+// What is believed of a linear form of a setup's peak; `scatter_bytes` of the peak itself.
+Normal believed(const MemoryFit& fit, const PeakForm& form, const Setup& setup, double scatter_bytes) {
   const Eigen::Map<const TermsMatrix> covariance(fit.covariance.data());
-  const double mean = form.known_bytes + form.coefficients.dot(unknowns(fit));
-  const double variance = form.coefficients.dot(covariance * form.coefficients) + noise_bytes * noise_bytes;
-  return {mean, std::sqrt(std::max(variance, 1.0))};
+  const auto beyond = static_cast<double>(std::max<int64_t>(0, setup.micro_batch - fit.largest_measured_micro_batch));
+  const double extrapolation = kExtrapolationNoise * fit.activation_bytes_per_sample * beyond;
+  const double variance = form.coefficients.dot(covariance * form.coefficients) + scatter_bytes * scatter_bytes +
+                          extrapolation * extrapolation;
+  return {form.known_bytes + form.coefficients.dot(unknowns(fit)), std::sqrt(std::max(variance, 1.0))};
 }
 
 Normal peak_of(const MemoryFit& fit, const Setup& setup) {
   const PeakForm form = peak_form(fit.inputs.size, setup);
   const double mean = form.known_bytes + form.coefficients.dot(unknowns(fit));
-  return believed(fit, form, fit.relative_noise * noise_factor(setup) * mean);
+  return believed(fit, form, setup, fit.relative_noise * noise_factor(setup) * mean);
 }
 
 // The device's memory is known.
 Normal shortage_of(const MemoryFit& fit, const Setup& setup) {
   const double device = *fit.inputs.device_memory_bytes;
-  return believed(fit, shortage_form(peak_form(fit.inputs.size, setup), device), fit.relative_noise * device);
+  const PeakForm form = shortage_form(peak_form(fit.inputs.size, setup), device);
+  return believed(fit, form, setup, fit.relative_noise * device);
 }
 
 // What trials of the same setup, at any micro batch, have shown. What fitted outweighs an out-of-memory trial below it.

@@ -65,6 +65,7 @@ struct MemoryFit {
   std::array<double, 4> stage_offset_bytes{};
   double usable_share = 1;                           // of the device memory
   std::array<double, kTerms * kTerms> covariance{};  // of the above, in their order; row-major
+  int64_t largest_measured_micro_batch = 0;          // predictions beyond it are less sure
   double relative_noise = 0;                         // standard deviation of a peak about the line, as a share of it
 };
 MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& observations);
