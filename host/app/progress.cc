@@ -119,8 +119,8 @@ void Progress::on_profile(const Json& profile) {
 }
 
 void Progress::on_best(const host::BestRecord& best) {
-  best_ = fmt::format("{} (trial {}, stage {}, micro batch {})", format_metric(settings_.metric, best.metric),
-                      best.trial, or_dash(zero_stage_of(best.config)), or_dash(micro_batch_of(best.config)));
+  best_ = fmt::format("{}: stage {}, micro batch {}, trial {}", format_metric(settings_.metric, best.metric),
+                      or_dash(zero_stage_of(best.config)), or_dash(micro_batch_of(best.config)), best.trial);
   redraw();
 }
 
@@ -142,8 +142,9 @@ std::string Progress::status_line() const {
   std::string line = fmt::format("trials {}", earlier_ + ended_);
   if (settings_.max_trials > 0) line += fmt::format("/{}", settings_.max_trials);
   line += fmt::format(", {} running", running_.size());
-  if (!best_.empty()) line += ", best " + best_;
   if (const auto left = time_left()) line += fmt::format(", about {} left", config::format_duration(*left));
+  // Last: a narrow terminal cuts it off.
+  if (!best_.empty()) line += ", best " + best_;
   return line;
 }
 

@@ -132,7 +132,7 @@ TEST(StatusLine, NamesTheBestSoFar) {
   best.metric = 12.3e9;
   best.config = trial(3, host::Outcome::completed).config;
   progress.on_best(best);
-  EXPECT_THAT(progress.status_line(), HasSubstr("best 12.3 GFLOP/s (trial 3, stage 2, micro batch 8)"));
+  EXPECT_THAT(progress.status_line(), HasSubstr("best 12.3 GFLOP/s: stage 2, micro batch 8, trial 3"));
 }
 
 TEST(StatusLine, TheTimeBudgetBoundsTheTimeLeft) {
