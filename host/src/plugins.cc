@@ -12,6 +12,7 @@
 
 #ifndef DSAT_PLUGIN_DIR
 #define DSAT_PLUGIN_DIR "/usr/local/lib/dsat/plugins"
+#define DSAT_PLUGIN_DIR_FROM_BIN "../lib/dsat/plugins"
 #endif
 
 namespace dsat::host {
@@ -93,8 +94,15 @@ std::vector<fs::path> plugin_search_path() {
   }
   boost::dll::fs::error_code error;
   const auto program = boost::dll::program_location(error);
-  if (!error) path.push_back(fs::path(program.string()).parent_path() / "plugins");
-  path.emplace_back(DSAT_PLUGIN_DIR);
+  const fs::path installed = DSAT_PLUGIN_DIR;
+  if (!error) {
+    const fs::path folder = fs::path(program.string()).parent_path();
+    path.push_back(folder / "plugins");
+    // <libdir>/dsat/plugins of a tree that was moved since it was installed.
+    const fs::path moved = (folder / DSAT_PLUGIN_DIR_FROM_BIN).lexically_normal();
+    if (moved != installed) path.push_back(moved);
+  }
+  path.push_back(installed);
   return path;
 }
 

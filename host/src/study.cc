@@ -16,6 +16,7 @@
 
 #ifndef DSAT_LIBEXEC_DIR
 #define DSAT_LIBEXEC_DIR "/usr/local/libexec/dsat"
+#define DSAT_LIBEXEC_DIR_FROM_BIN "../libexec/dsat"
 #endif
 
 namespace dsat::host {
@@ -31,8 +32,11 @@ Result<fs::path> find_launcher(const fs::path& given) {
     return Status::invalid("trial launcher " + given.string() + ": no such file");
   }
   boost::dll::fs::error_code location_error;
-  const fs::path beside = fs::path(boost::dll::program_location(location_error).string()).parent_path() / "dsat-launch";
+  const fs::path folder = fs::path(boost::dll::program_location(location_error).string()).parent_path();
+  const fs::path beside = folder / "dsat-launch";
   if (!location_error && fs::exists(beside, error)) return beside;
+  const fs::path moved = (folder / DSAT_LIBEXEC_DIR_FROM_BIN / "dsat-launch").lexically_normal();
+  if (!location_error && fs::exists(moved, error)) return moved;
   const fs::path installed = fs::path(DSAT_LIBEXEC_DIR) / "dsat-launch";
   if (fs::exists(installed, error)) return installed;
   return Status::invalid("no trial launcher: dsat-launch is neither at " + beside.string() + " nor at " +

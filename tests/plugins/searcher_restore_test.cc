@@ -17,7 +17,7 @@ TEST_P(SearcherRestore, GoesOnAsIfNothingHadHappened) {
     study.limits.max_trials = 40;
     auto whole = this->bench(surface, study);
     ASSERT_TRUE(whole.run()) << whole.error();
-    for (const int steps : {0, 1, 7, 20, 33}) {
+    for (const int steps : {0, 1, 7, 20, 25}) {
       auto before = this->bench(surface, study);
       before.start();
       for (int i = 0; i < steps; ++i) ASSERT_TRUE(before.step());
