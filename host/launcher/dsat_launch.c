@@ -6,6 +6,7 @@
  *   - SIGUSR1, and the death of the host (kill -9 included), kill everything at once;
  *   - when the command has ended, every process that it left behind, in whatever session, is killed and reaped;
  *   - then this ends as the command did: with its exit status, or by its signal.
+ * Descriptor 3, if there is one, is kept until then and from the command: the host's lock on the trial's folder.
  * Exit status of its own: 126 the command cannot be executed, 127 there is no such command (said on stderr), 125 this
  * program itself failed. It needs no library but libc and starts in about a millisecond.
  */
@@ -23,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kOwnFailure = 125, kCannotExecute = 126, kNotFound = 127 };
+enum { kLockDescriptor = 3, kOwnFailure = 125, kCannotExecute = 126, kNotFound = 127 };
 
 static pid_t command_pid;
 static int command_status;
@@ -138,6 +139,7 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: dsat-launch HOST_PID COMMAND [ARGUMENT...]\n");
     return kOwnFailure;
   }
+  fcntl(kLockDescriptor, F_SETFD, FD_CLOEXEC);
   sigset_t watched, original;
   sigemptyset(&watched);
   const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD};

@@ -107,8 +107,10 @@ Status LocalRunner::launch(const TrialSpec& spec, Running& trial) {
   const TrialContext context{folder / kConfigFile, folder, trial.slots, trial.port, spec.config};
   const Argv argv = options_.command.render(context);
   const Environment added = trial_variables(spec, folder, trial.port, options_.backend, trial.slots);
-  status = write_file_atomically(folder / kConfigFile, pretty(trial_config(spec, folder, options_.window)));
-  if (status.ok()) status = write_file_atomically(folder / kCommandFile, command_line(cwd, added, argv));
+  status = write_file_atomically(folder / kConfigFile, pretty(trial_config(spec, folder, options_.window)),
+                                 Durability::renamed);
+  if (status.ok())
+    status = write_file_atomically(folder / kCommandFile, command_line(cwd, added, argv), Durability::renamed);
   if (!status.ok()) return status;
 
   SpawnOptions spawn;
@@ -122,10 +124,13 @@ Status LocalRunner::launch(const TrialSpec& spec, Running& trial) {
   spawn.cwd = cwd;
   spawn.stdout_file = folder / kStdoutFile;
   spawn.stderr_file = folder / kStderrFile;
+  const std::optional<int> lock = lock_folder(folder);
+  spawn.keep_fd = lock.value_or(-1);
   trial.oom_kills_before = count_oom_kills();
   trial.evidence.started_at = utc_now();
   auto process =
       Subprocess::spawn(loop_, spawn, [this, id = spec.id](const ExitStatus& exit) { handle_exit(id, exit); });
+  if (lock) close(*lock);  // the launcher has it now
   if (!process.ok()) return process.status();
   trial.process = std::move(process).value();
   return Status();
@@ -215,7 +220,7 @@ void LocalRunner::handle_exit(uint64_t id, const ExitStatus& exit) {
 
 std::optional<TrialEnd> LocalRunner::recover(const TrialSpec& spec) {
   const fs::path folder = trial_folder(options_.run_dir, spec.id);
-  if (!is_run_of(folder, spec)) return std::nullopt;
+  if (!is_run_of(folder, spec) || !wait_until_unlocked(folder).ok()) return std::nullopt;
   Evidence evidence = new_evidence(spec);
   const auto known = read_exit(folder, spec);
   if (known) {

@@ -41,8 +41,8 @@ class SpawnPlan {
     check(posix_spawnattr_setsigmask(&attributes_, &none));
     check(posix_spawnattr_setsigdefault(&attributes_, &all));
     check(posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
-    check(posix_spawn_file_actions_addclosefrom_np(&actions_, 3));
   }
+  void close_from(int fd) { check(posix_spawn_file_actions_addclosefrom_np(&actions_, fd)); }
   void read_nothing() { check(posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0)); }
   void write_to(int fd, const std::filesystem::path& file) {
     const char* name = file.empty() ? "/dev/null" : file.c_str();
@@ -85,6 +85,8 @@ Result<std::unique_ptr<Subprocess>> Subprocess::spawn(Loop& loop, const SpawnOpt
   }
   plan.write_to(STDERR_FILENO, options.stderr_file);
   plan.isolate();
+  if (options.keep_fd >= 0) plan.duplicate(options.keep_fd, STDERR_FILENO + 1);
+  plan.close_from(options.keep_fd >= 0 ? STDERR_FILENO + 2 : STDERR_FILENO + 1);
   plan.change_folder(options.cwd);
 
   const std::vector<char*> argv = pointers(options.argv);

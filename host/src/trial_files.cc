@@ -1,6 +1,13 @@
 #include "trial_files.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "atomic_file.h"
 #include "dsat/config/json.h"
@@ -49,6 +56,20 @@ void copy_tree(const fs::path& source, const fs::path& target, const fs::path& w
   }
 }
 
+struct Lock {
+  int fd = -1;
+  bool held_by_other = false;  // otherwise: nothing was ever started here, or this file system knows no locks
+};
+
+Lock try_lock(const fs::path& trial_dir) {
+  const int fd = open((trial_dir / kCommandFile).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return {fd, false};
+  const bool held = errno == EWOULDBLOCK;
+  close(fd);
+  return {-1, held};
+}
+
 void mix(uint64_t& mark, uint64_t value) { mark = (mark ^ value) * 0x100000001B3u; }
 
 }  // namespace
@@ -57,6 +78,8 @@ fs::path trial_folder(const fs::path& run_dir, uint64_t id) { return run_dir / "
 
 Status prepare_folder(const fs::path& run_dir, const TrialSpec& spec) {
   const fs::path folder = trial_folder(run_dir, spec.id);
+  const Status status = wait_until_unlocked(folder);
+  if (!status.ok()) return status;
   try {
     fs::create_directories(folder);
     move_earlier_attempt(folder, spec.attempt);
@@ -109,6 +132,24 @@ std::string command_line(const fs::path& cwd, const Environment& variables, cons
   return line + " " + shell_join(argv) + "\n";
 }
 
+std::optional<int> lock_folder(const fs::path& trial_dir) {
+  const Lock lock = try_lock(trial_dir);
+  return lock.fd >= 0 ? std::optional<int>(lock.fd) : std::nullopt;
+}
+
+Status wait_until_unlocked(const fs::path& trial_dir) {
+  constexpr std::chrono::milliseconds kPause{5};
+  constexpr int kTries = 2000;  // ten seconds: a killed process goes as soon as its device driver lets it
+  for (int i = 0; i < kTries; ++i) {
+    const Lock lock = try_lock(trial_dir);
+    if (lock.fd >= 0) close(lock.fd);
+    if (!lock.held_by_other) return Status();
+    std::this_thread::sleep_for(kPause);
+  }
+  return Status::internal("processes of an earlier run of trial " + trial_dir.filename().string() +
+                          " are still alive: end them, then go on");
+}
+
 Status write_exit(const Evidence& evidence, const TrialEnd& end) {
   const auto number = [](int value, bool there) { return there ? Json(value) : Json(); };
   const Json json{{"trial", evidence.id},
@@ -123,7 +164,7 @@ Status write_exit(const Evidence& evidence, const TrialEnd& end) {
                   {"started_at", evidence.started_at},
                   {"ended_at", evidence.ended_at}};
   return write_file_atomically(evidence.trial_dir / kExitFile,
-                               json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+                               json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", Durability::renamed);
 }
 
 std::optional<Evidence> read_exit(const fs::path& trial_dir, const TrialSpec& spec) {

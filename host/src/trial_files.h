@@ -28,8 +28,8 @@ inline constexpr const char* kCwdFolder = "cwd";  // the copied folder, when tri
 
 std::filesystem::path trial_folder(const std::filesystem::path& run_dir, uint64_t id);
 
-// Makes the folder, empty for this attempt. What an earlier attempt left moves to attempts/<number> in it, so that no
-// file of it can be taken for this one's.
+// Makes the folder, empty for this attempt; waits for processes of an earlier one. What an earlier attempt left moves
+// to attempts/<number> in it, so that no file of it can be taken for this one's.
 Status prepare_folder(const std::filesystem::path& run_dir, const TrialSpec& spec);
 
 // The user's configuration as the trial gets it: with the protocol's `autotuning` section, the user's own keys of it
@@ -46,6 +46,13 @@ Environment trial_variables(const TrialSpec& spec, const std::filesystem::path& 
 // The command as one line that a shell can run again: folder, added variables, arguments.
 std::string command_line(const std::filesystem::path& cwd, const Environment& variables,
                          const std::vector<std::string>& argv);
+
+// Held by a trial's launcher for as long as a process of the trial is alive, by whichever host it was started: a file
+// lock on cmd.txt. Returns the descriptor to hand to the launcher; nullopt where files cannot be locked.
+std::optional<int> lock_folder(const std::filesystem::path& trial_dir);
+
+// Waits until no launcher holds it: after a host was killed its trials take a moment to follow. Internal: they do not.
+Status wait_until_unlocked(const std::filesystem::path& trial_dir);
 
 // exit.json: the facts that classify() needs and that no other file has. read_exit: nullopt when there is none, or it
 // is another attempt's.

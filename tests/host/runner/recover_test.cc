@@ -1,5 +1,7 @@
 // What the runner makes of the folders that a host which died has left behind.
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "runner_fixture.h"
 #include "trial_files.h"
@@ -63,6 +65,25 @@ TEST_F(Recover, AFolderOfAnotherConfigurationIsNotTaken) {
   EXPECT_EQ(runner_->recover(spec(0, 5)), std::nullopt);
   write_text(trial_dir(0) / kConfigFile, "{torn");
   EXPECT_EQ(runner_->recover(spec(0, 4)), std::nullopt);
+}
+
+TEST_F(Recover, WaitsForTheLastProcessOfATrialWhoseHostDied) {
+  // A host that is killed in the middle of a trial that will not go by itself.
+  make_runner({"--misbehave", "hang"});
+  const pid_t host = fork();
+  if (host == 0) {
+    const bool started = runner_->start(spec(0)).ok();
+    while (started) pause();
+    _exit(1);
+  }
+  wait_for_file(trial_dir(0) / kStdoutFile);
+  EXPECT_EQ(lock_folder(trial_dir(0)), std::nullopt);
+  kill(host, SIGKILL);
+  waitpid(host, nullptr, 0);
+  EXPECT_EQ(runner_->recover(spec(0)), std::nullopt);
+  const auto lock = lock_folder(trial_dir(0));
+  ASSERT_TRUE(lock.has_value());
+  close(*lock);
 }
 
 TEST_F(Recover, AnExitOfAnEarlierAttemptSaysNothing) {
