@@ -129,7 +129,7 @@ SettingsResult read_settings(const Json& config, int64_t world_size) {
   s.reduce_bucket = read_integer(config, "zero_optimization.reduce_bucket_size", s.reduce_bucket, 1, kMaxElements);
   s.allgather_bucket =
       read_integer(config, "zero_optimization.allgather_bucket_size", s.allgather_bucket, 1, kMaxElements);
-  s.overlap_comm = read_bool(config, "zero_optimization.overlap_comm", false);
+  s.overlap_comm = read_bool(config, "zero_optimization.overlap_comm", s.stage == 3);  // as DeepSpeed
   s.reduce_scatter = read_bool(config, "zero_optimization.reduce_scatter", true);
   s.bf16 = is_enabled(config, "bf16") || is_enabled(config, "bfloat16");
   s.gradient_clipping = read_number(config, "gradient_clipping", 0, 0, 1e9);
