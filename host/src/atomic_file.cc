@@ -23,7 +23,7 @@ int write_all(int fd, std::string_view bytes) {
     if (written < 0) return errno;
     bytes.remove_prefix(static_cast<size_t>(written));
   }
-  return fsync(fd) == 0 ? 0 : errno;
+  return 0;
 }
 
 // Makes the rename last. File systems that cannot sync a folder say EINVAL: theirs is the best there is.
@@ -37,18 +37,20 @@ int sync_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-Status write_file_atomically(const std::filesystem::path& file, std::string_view bytes) {
+Status write_file_atomically(const std::filesystem::path& file, std::string_view bytes, Durability durability) {
   const std::filesystem::path temporary =
       file.parent_path() / ("." + file.filename().string() + "." + std::to_string(getpid()) + ".tmp");
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return failed(file, "write", errno);
   int error = write_all(fd, bytes);
+  if (error == 0 && durability == Durability::synced && fsync(fd) != 0) error = errno;
   if (close(fd) != 0 && error == 0) error = errno;
   if (error == 0 && rename(temporary.c_str(), file.c_str()) != 0) error = errno;
   if (error != 0) {
     unlink(temporary.c_str());
     return failed(file, "write", error);
   }
+  if (durability == Durability::renamed) return {};
   error = sync_folder(file.parent_path());
   return error == 0 ? Status() : failed(file, "sync the folder of", error);
 }
