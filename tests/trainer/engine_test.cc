@@ -1,0 +1,82 @@
+// The engine on one rank; what ranks do together is tested with the program.
+#include "engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "budget_allocator.h"
+
+namespace dsat::trainer {
+namespace {
+
+struct Rig {
+  explicit Rig(int stage) {
+    options.kind = ModelKind::mlp;
+    options.layers = 2;
+    options.hidden = 16;
+    settings.stage = stage;
+    settings.batch = {4, 1, 4};
+    settings.optimizer.lr = 0.01;
+    model = make_model(options, at::kFloat);
+    comm = join({});
+    engine = std::make_unique<Engine>(*model, settings, *comm, 1);
+  }
+  float step(bool update = true) {
+    engine->begin_step();
+    const at::Tensor loss = engine->forward(model->batch(RandomStream(1, ~uint64_t{0}), 4));
+    engine->backward(loss, true);
+    update ? engine->step() : engine->abandon_step();
+    return loss.item<float>();
+  }
+
+  ModelOptions options;
+  Settings settings;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Comm> comm;
+  std::unique_ptr<Engine> engine;
+};
+
+class EngineTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(EngineTest, LearnsABatchByHeart) {
+  Rig rig(GetParam());
+  const float first = rig.step();
+  float last = first;
+  for (int i = 0; i < 60; ++i) last = rig.step();
+  EXPECT_LT(last, 0.5f * first);
+}
+
+TEST_P(EngineTest, AnAbandonedStepChangesNothing) {
+  Rig rig(GetParam());
+  const float first = rig.step(false);
+  EXPECT_EQ(rig.step(false), first);
+  rig.step();
+  EXPECT_NE(rig.step(false), first);
+}
+
+TEST_P(EngineTest, BetweenStepsItHoldsModelStatesOnly) {
+  install_budget(std::nullopt);
+  Rig rig(GetParam());
+  const uint64_t before = memory_in_use();
+  rig.step();
+  const uint64_t after_one = memory_in_use();
+  EXPECT_EQ(after_one, before);
+  rig.step();
+  EXPECT_EQ(memory_in_use(), after_one);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stages, EngineTest, ::testing::Values(0, 1, 2, 3));
+
+TEST(EngineStagesTest, EveryStageTrainsTheSameModel) {
+  Rig expected(0);
+  std::vector<float> losses;
+  for (int i = 0; i < 5; ++i) losses.push_back(expected.step());
+  for (int stage : {1, 2, 3}) {
+    Rig rig(stage);
+    for (float loss : losses) EXPECT_NEAR(rig.step(), loss, 1e-6 * loss) << "stage " << stage;
+  }
+}
+
+}  // namespace
+}  // namespace dsat::trainer

@@ -1,0 +1,133 @@
+#include "settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace dsat::trainer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+SettingsResult read(const char* text, int64_t world_size = 2) { return read_settings(Json::parse(text), world_size); }
+
+std::string error_of(const char* text, int64_t world_size = 2) {
+  try {
+    read(text, world_size);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(SettingsTest, AnEmptyConfigurationHasDeepSpeedsDefaults) {
+  const SettingsResult result = read("{}");
+  const Settings& s = result.settings;
+  EXPECT_EQ(s.stage, 0);
+  EXPECT_EQ(s.batch.micro_batch, 1);
+  EXPECT_EQ(s.batch.train_batch, 2);
+  EXPECT_EQ(s.reduce_bucket, 500000000);
+  EXPECT_FALSE(s.tuning.enabled);
+  EXPECT_EQ(s.optimizer.kind, OptimizerSettings::Kind::adam);
+  EXPECT_THAT(result.warnings, IsEmpty());
+}
+
+TEST(SettingsTest, ReadsWhatItObeys) {
+  const Settings s = read(R"({
+    "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 4, "gradient_clipping": 0.5,
+    "bf16": {"enabled": true},
+    "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e6, "allgather_bucket_size": 1000,
+                          "overlap_comm": true, "reduce_scatter": false},
+    "optimizer": {"type": "AdamW", "params": {"lr": 0.1, "betas": [0.8, 0.9], "eps": 1e-6, "weight_decay": 0.2}},
+    "autotuning": {"enabled": true, "metric_path": "m", "start_profile_step": 1, "end_profile_step": 2}})")
+                         .settings;
+  EXPECT_EQ(s.batch.train_batch, 24);
+  EXPECT_EQ(s.gradient_clipping, 0.5);
+  EXPECT_TRUE(s.bf16);
+  EXPECT_EQ(s.stage, 2);
+  EXPECT_EQ(s.reduce_bucket, 5000000);
+  EXPECT_EQ(s.allgather_bucket, 1000);
+  EXPECT_TRUE(s.overlap_comm);
+  EXPECT_FALSE(s.reduce_scatter);
+  EXPECT_EQ(s.optimizer.lr, 0.1);
+  EXPECT_EQ(s.optimizer.beta1, 0.8);
+  EXPECT_EQ(s.optimizer.beta2, 0.9);
+  EXPECT_EQ(s.optimizer.weight_decay, 0.2);
+  EXPECT_TRUE(s.tuning.enabled);
+  EXPECT_EQ(s.tuning.metric_path, "m");
+  EXPECT_EQ(s.tuning.end_profile_step, 2);
+}
+
+TEST(SettingsTest, CommunicationOverlapsByDefaultAtStageThreeOnly) {
+  EXPECT_FALSE(read(R"({"zero_optimization": {"stage": 2}})").settings.overlap_comm);
+  EXPECT_TRUE(read(R"({"zero_optimization": {"stage": 3}})").settings.overlap_comm);
+  EXPECT_FALSE(read(R"({"zero_optimization": {"stage": 3, "overlap_comm": false}})").settings.overlap_comm);
+}
+
+TEST(SettingsTest, AdamIsAdamWUnlessToldOtherwise) {
+  EXPECT_TRUE(read(R"({"optimizer": {"type": "Adam"}})").settings.optimizer.decoupled_weight_decay);
+  EXPECT_FALSE(read(R"({"optimizer": {"type": "Adam", "params": {"adam_w_mode": false}}})")
+                   .settings.optimizer.decoupled_weight_decay);
+}
+
+TEST(SettingsTest, AutoIsAsIfAbsent) {
+  const Settings s = read(R"({"train_micro_batch_size_per_gpu": "auto", "gradient_clipping": "auto",
+    "optimizer": {"type": "Adam", "params": {"lr": "auto"}}, "zero_optimization": {"reduce_bucket_size": "auto"}})")
+                         .settings;
+  EXPECT_EQ(s.optimizer.lr, 1e-3);
+  EXPECT_EQ(s.reduce_bucket, 500000000);
+}
+
+TEST(SettingsTest, RefusesAnotherTraining) {
+  EXPECT_THAT(error_of(R"({"fp16": {"enabled": true}})"), HasSubstr("use bf16.enabled instead"));
+  EXPECT_THAT(error_of(R"({"amp": {"enabled": true}})"), HasSubstr("amp.enabled"));
+  EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}})"),
+              HasSubstr("zero_optimization.offload_optimizer.device is \"cpu\": dsat-trial cannot offload"));
+  EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 2, "cpu_offload": true}})"), HasSubstr("cannot offload"));
+  EXPECT_THAT(error_of(R"({"pipeline": {"stages": 2}})"), HasSubstr("no pipeline parallelism"));
+  EXPECT_THAT(error_of(R"({"tensor_parallel": {"autotp_size": 2}})"), HasSubstr("no tensor parallelism"));
+  EXPECT_THAT(error_of(R"({"data_types": {"grad_accum_dtype": "fp32"}, "bf16": {"enabled": true}})"),
+              HasSubstr("grad_accum_dtype"));
+  EXPECT_THAT(error_of(R"({"optimizer": {"type": "Lamb"}})"), HasSubstr("dsat-trial has Adam, AdamW and SGD"));
+  EXPECT_EQ(error_of(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "none"}},
+                         "fp16": {"enabled": false}, "pipeline": {"stages": 1}})"),
+            "accepted");
+}
+
+TEST(SettingsTest, RefusesBadValues) {
+  EXPECT_THAT(error_of("[]"), HasSubstr("no JSON object"));
+  EXPECT_THAT(error_of(R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 4,
+                           "gradient_accumulation_steps": 2})"),
+              HasSubstr("train_batch_size"));
+  EXPECT_THAT(error_of(R"({"optimizer": {"type": "Adam", "params": {"lr": "fast"}}})"),
+              HasSubstr("optimizer.params.lr is \"fast\"; expected a number"));
+  EXPECT_THAT(error_of(R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9]}}})"), HasSubstr("betas"));
+  EXPECT_THAT(error_of(R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9, 1.0]}}})"), HasSubstr("betas"));
+  EXPECT_THAT(error_of(R"({"optimizer": {"type": "SGD", "params": {"nesterov": true}}})"), HasSubstr("momentum"));
+  EXPECT_THAT(error_of(R"({"gradient_clipping": -1})"), HasSubstr("gradient_clipping is -1"));
+  EXPECT_THAT(error_of(R"({"zero_optimization": {"overlap_comm": "yes"}})"), HasSubstr("expected true or false"));
+  EXPECT_THAT(error_of(R"({"zero_optimization": {"reduce_bucket_size": 1.5}})"), HasSubstr("reduce_bucket_size"));
+  EXPECT_THAT(error_of(R"({"autotuning": {"enabled": true, "start_profile_step": 5, "end_profile_step": 2}})"),
+              HasSubstr("end_profile_step 2 is before"));
+}
+
+TEST(SettingsTest, WarnsOfWhatHasNoEffect) {
+  EXPECT_THAT(read(R"({"scheduler": {"type": "WarmupLR"}, "steps_per_print": 5, "my_key": 1,
+                       "zero_optimization": {"stage": 1, "magic": true, "contiguous_gradients": true},
+                       "optimizer": {"type": "Adam", "params": {"lr": 1, "amsgrad": true}},
+                       "activation_checkpointing": {"partition_activations": true, "profile": true}})")
+                  .warnings,
+              ElementsAre(HasSubstr("constant learning rate"), HasSubstr("partition_activations"), HasSubstr("my_key"),
+                          HasSubstr("zero_optimization.magic"), HasSubstr("optimizer.params.amsgrad")));
+}
+
+TEST(SettingsTest, AConfigurationMayBeBase64) {
+  // {"train_batch_size": 4}
+  EXPECT_EQ(load_configuration("eyJ0cmFpbl9iYXRjaF9zaXplIjogNH0=").at("train_batch_size"), 4);
+  EXPECT_THROW(load_configuration("no_such_file.json"), Error);
+  EXPECT_THROW(load_configuration("abcd"), Error);
+}
+
+}  // namespace
+}  // namespace dsat::trainer

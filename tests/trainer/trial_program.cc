@@ -1,0 +1,154 @@
+#include "trial_program.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+extern char** environ;
+
+namespace dsat::trainer::testing {
+namespace {
+
+std::string read_text(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (std::string& s : strings) result.push_back(s.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+// What a shell around the tests may have set for a training of its own.
+bool is_about_ranks(const std::string& variable) {
+  for (const char* name : {"RANK=", "WORLD_SIZE=", "MASTER_ADDR=", "MASTER_PORT=", "DSAT_"}) {
+    if (variable.rfind(name, 0) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string Ended::last_error_line() const {
+  std::istringstream lines(err);
+  std::string line, last;
+  while (std::getline(lines, line)) last = line;
+  return last;
+}
+
+TrialProgram::TrialProgram() {
+  std::string name = (std::filesystem::temp_directory_path() / "dsat-trial-XXXXXX").string();
+  folder_ = ::mkdtemp(name.data());
+}
+
+TrialProgram::~TrialProgram() {
+  for (const pid_t pid : running_) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+void TrialProgram::write_config(Json config, int64_t start_step, int64_t end_step, bool model_info) {
+  Json& tuning = config["autotuning"];
+  tuning["enabled"] = true;
+  tuning["start_profile_step"] = start_step;
+  tuning["end_profile_step"] = end_step;
+  tuning["metric_path"] = (folder_ / "metrics.json").string();
+  if (model_info) tuning["model_info"]["profile"] = true;
+  if (model_info) tuning["model_info_path"] = (folder_ / "metrics.json").string();
+  write_raw_config(config.dump());
+}
+
+void TrialProgram::write_raw_config(const std::string& text) { std::ofstream(folder_ / "ds_config.json") << text; }
+
+Ended TrialProgram::run(const std::string& options, const std::vector<std::string>& environment) {
+  return wait(start(options, environment));
+}
+
+pid_t TrialProgram::start(const std::string& options, const std::vector<std::string>& environment) {
+  std::istringstream words(options);
+  std::vector<std::string> args = {DSAT_TRIAL};
+  args.insert(args.end(), std::istream_iterator<std::string>(words), {});
+  args.insert(args.end(), {"--deepspeed_config", (folder_ / "ds_config.json").string()});
+  std::vector<std::string> variables = environment;
+  for (char** v = environ; *v != nullptr; ++v) {
+    if (!is_about_ranks(*v)) variables.push_back(*v);
+  }
+  // The files are found again by the process id.
+  const std::string out = (folder_ / "out.new").string(), err = (folder_ / "err.new").string();
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  pid_t pid = -1;
+  const int failed =
+      ::posix_spawn(&pid, DSAT_TRIAL, &actions, nullptr, pointers(args).data(), pointers(variables).data());
+  posix_spawn_file_actions_destroy(&actions);
+  EXPECT_EQ(failed, 0) << DSAT_TRIAL;
+  std::filesystem::rename(out, folder_ / ("out." + std::to_string(pid)));
+  std::filesystem::rename(err, folder_ / ("err." + std::to_string(pid)));
+  running_.push_back(pid);
+  return pid;
+}
+
+Ended TrialProgram::wait(pid_t pid) {
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  running_.erase(std::remove(running_.begin(), running_.end(), pid), running_.end());
+  Ended ended;
+  ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  ended.out = read_text(folder_ / ("out." + std::to_string(pid)));
+  ended.err = read_text(folder_ / ("err." + std::to_string(pid)));
+  return ended;
+}
+
+std::optional<Json> TrialProgram::result() const {
+  if (!std::filesystem::exists(folder_ / "metrics.json")) return std::nullopt;
+  return Json::parse(read_text(folder_ / "metrics.json"));
+}
+
+Json measure(const std::string& options, const Json& config, int64_t start_step, int64_t end_step) {
+  TrialProgram program;
+  program.write_config(config, start_step, end_step);
+  const Ended ended = program.run(options);
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  const std::optional<Json> result = program.result();
+  EXPECT_TRUE(result.has_value()) << options << " " << config.dump();
+  return result.value_or(nullptr);
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+  return {std::istream_iterator<pid_t>(in), std::istream_iterator<pid_t>()};
+}
+
+bool is_running(pid_t pid) {
+  const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
+  const size_t name_end = stat.rfind(')');
+  return name_end != std::string::npos && stat.compare(name_end + 2, 1, "Z") != 0;
+}
+
+bool eventually(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    ::poll(nullptr, 0, 5);  // nothing tells of another process's children
+  }
+  return true;
+}
+
+}  // namespace dsat::trainer::testing
