@@ -82,9 +82,9 @@ TEST(ProtocolTest, RanksFromTheEnvironmentTrainTogether) {
   TrialProgram program;
   program.write_config({{"train_micro_batch_size_per_gpu", 2}, {"zero_optimization", {{"stage", 2}}}}, 1, 2);
   const std::string options = "--model mlp --layers 2 --hidden 32";
-  const auto environment = [](int rank) {
-    return std::vector<std::string>{"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
-                                    "MASTER_PORT=24731"};
+  const std::string port = "MASTER_PORT=" + std::to_string(free_port());
+  const auto environment = [&](int rank) {
+    return std::vector<std::string>{"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", port};
   };
   const pid_t first = program.start(options, environment(0)), second = program.start(options, environment(1));
   const Ended ended = program.wait(first);
