@@ -1,8 +1,6 @@
 #include "atomic_file.h"
 
-#include <gtest/gtest.h>
-
-#include <regex>
+#include <gmock/gmock.h>
 
 #include "clock.h"
 #include "support.h"
@@ -51,7 +49,7 @@ TEST(Clock, WritesSixFractionalDigitsInUtc) {
   EXPECT_EQ(format_rfc3339(system_clock::time_point{} + seconds(951827696) + microseconds(125)),
             "2000-02-29T12:34:56.000125Z");
   EXPECT_EQ(format_rfc3339(system_clock::time_point{} - microseconds(1)), "1969-12-31T23:59:59.999999Z");
-  EXPECT_TRUE(std::regex_match(utc_now(), std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)")));
+  EXPECT_THAT(utc_now(), ::testing::MatchesRegex("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6}Z"));
 }
 
 }  // namespace
