@@ -151,6 +151,17 @@ TEST(FitTest, BuffersThatOnlySomeEnginesTakeAreLearnt) {
   EXPECT_NEAR(predict_peak(fit, large).value - predict_peak(fit, small).value, 4 * 3e6, 0.1 * 4 * 3e6);
 }
 
+TEST(FitTest, PredictionsFarBeyondWhatWasMeasuredAreLessSure) {
+  const FakeTraining training;
+  const MemoryFit fit = fit_memory(training.inputs(), {training.trial(1, 4), training.trial(1, 16)});
+  const auto relative_width = [&](int64_t micro_batch) {
+    const Interval peak = predict_peak(fit, training.setup(1, micro_batch));
+    return (peak.high - peak.low) / peak.value;
+  };
+  EXPECT_LT(relative_width(16), relative_width(32));
+  EXPECT_LT(relative_width(32), relative_width(64));
+}
+
 TEST(FitTest, ScatterWidensTheInterval) {
   const FakeTraining training;
   std::vector<Observation> exact, scattered;

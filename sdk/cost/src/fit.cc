@@ -24,16 +24,36 @@ struct Prior {
   Terms deviation = Terms::Ones();
 };
 
-struct Row {
-  PeakForm form;
-  enum Kind { measured, above, below } kind = measured;
-  double bytes = 0;         // the peak; one-sided: the device memory, and the form is the shortage
-  double noise_factor = 1;  // times the relative noise
+// The sum of squares of all measured peaks, each relative to its peak: u A u - 2 b u + c. Summed once, so that an
+// iteration costs the same however many trials there are.
+struct MeasuredPeaks {
+  TermsMatrix a = TermsMatrix::Zero();
+  Terms b = Terms::Zero();
+  double c = 0;
+  int count = 0;
+
+  void add(const Terms& x, double residual_at_zero) {
+    a += x * x.transpose();
+    b -= x * residual_at_zero;
+    c += residual_at_zero * residual_at_zero;
+    ++count;
+  }
+  double squares(const Terms& u) const { return std::max(0.0, u.dot(a * u) - 2 * b.dot(u) + c); }
 };
 
+// known + x u is above 0 (did not fit) or below (fitted); as shares of the device memory.
+struct Bound {
+  Terms x;
+  double known = 0;
+  double sign = 1;  // 1 above, -1 below
+};
+
+// Unknowns are in units of their prior's deviation, which keeps the matrix well conditioned whether they are bytes or a
+// plain factor.
 struct Problem {
   Prior prior;
-  std::vector<Row> rows;
+  MeasuredPeaks measured;
+  std::vector<Bound> bounds;
 };
 
 void check_bytes(const std::optional<double>& bytes, const char* what) {
@@ -98,25 +118,25 @@ bool contradicted(const Observation& out_of_memory, const std::vector<Observatio
   });
 }
 
-// A peak near the device's memory also shows that so much of it can be used.
-std::optional<Row> room_row(double peak, const std::optional<double>& device_memory_bytes) {
-  if (!device_memory_bytes || peak < 0.9 * *device_memory_bytes) return std::nullopt;
-  PeakForm form;
-  form.known_bytes = peak;
-  return Row{shortage_form(form, *device_memory_bytes), Row::below, *device_memory_bytes};
-}
-
 Problem problem_of(const Inputs& inputs, const std::vector<Observation>& observations) {
-  Problem problem{prior_of(inputs, scale_of(inputs, observations)), {}};
+  Problem problem{prior_of(inputs, scale_of(inputs, observations)), {}, {}};
+  const Terms& deviation = problem.prior.deviation;
+  const double device = inputs.device_memory_bytes.value_or(0);
+  const auto add_bound = [&](const PeakForm& peak, bool out_of_memory) {
+    const PeakForm form = shortage_form(peak, device);
+    problem.bounds.push_back(
+        {form.coefficients.cwiseProduct(deviation) / device, form.known_bytes / device, out_of_memory ? 1.0 : -1.0});
+  };
   for (const Observation& observation : observations) {
     const PeakForm peak = peak_form(inputs.size, observation.setup);
     if (!observation.out_of_memory && observation.peak_bytes) {
-      problem.rows.push_back({peak, Row::measured, *observation.peak_bytes, noise_factor(observation.setup)});
-      const std::optional<Row> room = room_row(*observation.peak_bytes, inputs.device_memory_bytes);
-      if (room) problem.rows.push_back(*room);
-    } else if (inputs.device_memory_bytes && !(observation.out_of_memory && contradicted(observation, observations))) {
-      problem.rows.push_back({shortage_form(peak, *inputs.device_memory_bytes),
-                              observation.out_of_memory ? Row::above : Row::below, *inputs.device_memory_bytes});
+      const double bytes = *observation.peak_bytes;
+      const double unit = std::max(bytes, 1.0) * noise_factor(observation.setup);
+      problem.measured.add(peak.coefficients.cwiseProduct(deviation) / unit, (peak.known_bytes - bytes) / unit);
+      // A peak near the device's memory also shows that so much of it can be used.
+      if (device > 0 && bytes > 0.9 * device) add_bound({bytes, Terms::Zero()}, false);
+    } else if (device > 0 && !(observation.out_of_memory && contradicted(observation, observations))) {
+      add_bound(peak, observation.out_of_memory);
     }
   }
   return problem;
@@ -138,30 +158,20 @@ struct Point {
   TermsMatrix curvature = TermsMatrix::Zero();
 };
 
-// Unknowns are in units of their prior's deviation from here on, which keeps the matrix well conditioned whether they
-// are bytes or a plain factor.
 Point evaluate(const Problem& problem, double noise, const Terms& unknowns) {
-  const Prior& prior = problem.prior;
-  const Terms from_mean = unknowns - prior.mean.cwiseQuotient(prior.deviation);
-  Point point{0.5 * from_mean.squaredNorm(), from_mean, TermsMatrix::Identity()};
-  for (const Row& row : problem.rows) {
-    const Terms x = row.form.coefficients.cwiseProduct(prior.deviation);
-    const double relative = row.kind == Row::measured ? noise * row.noise_factor : std::max(noise, kCensoredNoise);
-    const double sigma = std::max(relative * row.bytes, 1.0);
-    const double offset = row.kind == Row::measured ? row.bytes : 0;
-    double z = (row.form.known_bytes + x.dot(unknowns) - offset) / sigma;
-    if (row.kind == Row::measured) {
-      point.loss += 0.5 * z * z;
-      point.gradient += x * (z / sigma);
-      point.curvature += x * x.transpose() / (sigma * sigma);
-      continue;
-    }
-    const double sign = row.kind == Row::above ? 1 : -1;
-    z *= sign;
+  const Terms from_mean = unknowns - problem.prior.mean.cwiseQuotient(problem.prior.deviation);
+  const MeasuredPeaks& measured = problem.measured;
+  const double weight = 1 / (noise * noise);
+  Point point{0.5 * (from_mean.squaredNorm() + weight * measured.squares(unknowns)),
+              from_mean + weight * (measured.a * unknowns - measured.b), TermsMatrix::Identity() + weight * measured.a};
+  const double sigma = std::max(noise, kCensoredNoise);
+  for (const Bound& bound : problem.bounds) {
+    const double z = bound.sign * (bound.known + bound.x.dot(unknowns)) / sigma;
+    if (z > 9) continue;  // as expected: it adds less than rounding does
     const double mills = inverse_mills(z);
     point.loss -= log_normal_cdf(z);
-    point.gradient -= x * (sign * mills / sigma);
-    point.curvature += x * x.transpose() * (std::max(0.0, mills * (mills + z)) / (sigma * sigma));
+    point.gradient -= bound.x * (bound.sign * mills / sigma);
+    point.curvature += bound.x * bound.x.transpose() * (std::max(0.0, mills * (mills + z)) / (sigma * sigma));
   }
   return point;
 }
@@ -218,19 +228,11 @@ TermsMatrix covariance_at(const Problem& problem, double noise, const Terms& unk
 
 // The residuals' relative deviation, with the guess as a few observations more.
 double noise_of(const Problem& problem, double noise, const Terms& unknowns) {
-  const TermsMatrix covariance = covariance_at(problem, noise, unknowns);
-  double squares = kPriorNoiseWeight * kPriorNoise * kPriorNoise;
-  double freedom = kPriorNoiseWeight;
-  for (const Row& row : problem.rows) {
-    if (row.kind != Row::measured) continue;
-    const Terms x = row.form.coefficients.cwiseProduct(problem.prior.deviation);
-    const double unit = std::max(row.bytes, 1.0) * row.noise_factor;
-    const double residual = (row.form.known_bytes + x.dot(unknowns) - row.bytes) / unit;
-    const double leverage = x.dot(covariance * x) / (noise * noise * unit * unit);
-    squares += residual * residual;
-    freedom += std::max(0.0, 1 - leverage);
-  }
-  return std::sqrt(squares / freedom);
+  const MeasuredPeaks& measured = problem.measured;
+  // What the fit has used up of the observations' freedom: the trace of its hat matrix.
+  const double used = (covariance_at(problem, noise, unknowns) * measured.a).trace() / (noise * noise);
+  const double squares = kPriorNoiseWeight * kPriorNoise * kPriorNoise + measured.squares(unknowns);
+  return std::sqrt(squares / (kPriorNoiseWeight + std::max(0.0, measured.count - used)));
 }
 
 }  // namespace
