@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <ostream>
+
 #include "trial_program.h"
 
 namespace dsat::trainer::testing {
@@ -112,6 +114,9 @@ struct BadInput {
   const char* config;
   const char* says;
 };
+
+// The name of the test, which must not hold an address.
+void PrintTo(const BadInput& input, std::ostream* out) { *out << input.says; }
 
 class UsageTest : public ::testing::TestWithParam<BadInput> {};
 

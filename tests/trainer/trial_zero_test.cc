@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ostream>
 
 #include "trial_program.h"
 
@@ -30,6 +31,8 @@ struct Case {
   const char* options;
   const char* optimizer;  // JSON
 };
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 class SameLosses : public ::testing::TestWithParam<Case> {};
 

@@ -1,0 +1,113 @@
+// Collectives between real processes. A rank says what it found wrong through its result.
+#include "comm.h"
+
+#include <ATen/ops/full.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "launcher.h"
+#include "reducer.h"
+
+namespace dsat::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+
+at::Tensor filled(int64_t size, double value, at::ScalarType dtype = at::kFloat) {
+  return at::full({size}, value, at::TensorOptions().dtype(dtype));
+}
+
+bool is_all(const at::Tensor& tensor, double value) {
+  return tensor.equal(filled(tensor.numel(), value, tensor.scalar_type()));
+}
+
+// `body` returns what is wrong, or nothing.
+RankResult on_ranks(int ranks, const std::function<std::string(Comm&)>& body) {
+  const uint16_t port = free_port();
+  return launch(ranks, [&](int rank) -> RankResult {
+    try {
+      use_one_thread();
+      const auto comm = join({rank, ranks, "127.0.0.1", port});
+      const std::string wrong = body(*comm);
+      comm->barrier();
+      return wrong.empty() ? RankResult{} : RankResult{FailureKind::error, wrong};
+    } catch (const PeerLost& error) {
+      return {FailureKind::peer_lost, error.what()};
+    } catch (const std::exception& error) {
+      return {FailureKind::error, error.what()};
+    }
+  });
+}
+
+TEST(CommTest, SumsAndBroadcastsReachTheirRanks) {
+  const RankResult result = on_ranks(3, [](Comm& comm) -> std::string {
+    const double mine = comm.rank() + 1;
+    const at::Tensor all = filled(5, mine), one = filled(1000, mine), sent = filled(7, mine, at::kBFloat16);
+    std::vector<std::unique_ptr<Pending>> pending;
+    pending.push_back(comm.all_reduce_sum(all));
+    pending.push_back(comm.reduce_sum(one, 2));
+    pending.push_back(comm.broadcast(sent, 1));
+    wait_all(pending);
+    if (!is_all(all, 6)) return "all_reduce_sum";
+    if (comm.rank() == 2 && !is_all(one, 6)) return "reduce_sum";
+    if (!is_all(sent, 2)) return "broadcast of bf16";
+    return pending.empty() ? "" : "wait_all keeps what has ended";
+  });
+  EXPECT_EQ(result.kind, FailureKind::none) << result.message;
+}
+
+TEST(CommTest, NumbersCombineOverRanks) {
+  const RankResult result = on_ranks(3, [](Comm& comm) -> std::string {
+    const double mine = comm.rank();
+    if (sum_over_ranks(comm, {mine, 10}) != std::vector<double>{3, 30}) return "sum";
+    if (max_over_ranks(comm, {mine, -mine}) != std::vector<double>{2, 0}) return "max";
+    return sum_over_ranks(comm, {}).empty() ? "" : "nothing is not nothing";
+  });
+  EXPECT_EQ(result.kind, FailureKind::none) << result.message;
+}
+
+TEST(CommTest, ARankThatLeavesIsAPeerLostToTheOthers) {
+  const RankResult result = on_ranks(2, [](Comm& comm) -> std::string {
+    if (comm.rank() == 1) ::_exit(0);  // without a word
+    const at::Tensor tensor = filled(10, 1);
+    comm.all_reduce_sum(tensor)->wait();
+    return "the sum ended without rank 1";
+  });
+  EXPECT_EQ(result.kind, FailureKind::peer_lost);
+  EXPECT_THAT(result.message, HasSubstr("lost another rank"));
+}
+
+TEST(CommTest, OneRankAloneNeedsNoTransport) {
+  const auto comm = join({0, 1, "nowhere", 0});
+  EXPECT_EQ(comm->size(), 1);
+  EXPECT_EQ(comm->all_reduce_sum(filled(1, 1)), nullptr);
+  EXPECT_EQ(max_over_ranks(*comm, {1, 2}), (std::vector<double>{1, 2}));
+}
+
+// More elements than the staging buffer holds, so that the sum goes chunk by chunk.
+TEST(ReducerTest, SumsOfBf16AreRoundedOnce) {
+  const RankResult result = on_ranks(3, [](Comm& comm) -> std::string {
+    Settings settings;
+    settings.reduce_bucket = 64;
+    const Layout layout({{zeros("p", {300})}}, comm.size());
+    const Partition partition = Partition::contiguous(layout);
+    Reducer reducer({settings, layout, partition, comm, at::kBFloat16, 1});
+    reducer.begin_step();
+    // 256 + 1 + 1: rounded after each addition it would stay 256.
+    const at::Tensor to_one = filled(300, comm.rank() == 0 ? 256 : 1, at::kBFloat16), to_all = to_one.clone();
+    std::vector<std::unique_ptr<Pending>> pending;
+    reducer.start(to_one, 1, pending);
+    reducer.start(to_all, Reducer::kAllRanks, pending);
+    wait_all(pending);
+    if (!is_all(to_all, 258)) return "to all";
+    if (comm.rank() == 1 && !is_all(to_one, 258)) return "to its owner";
+    return comm.rank() == 1 || is_all(to_one, comm.rank() == 0 ? 256 : 1) ? "" : "another rank's copy has changed";
+  });
+  EXPECT_EQ(result.kind, FailureKind::none) << result.message;
+}
+
+}  // namespace
+}  // namespace dsat::trainer
