@@ -57,6 +57,19 @@ bool on_local_file_system(const fs::path& dir) {
   return std::find(std::begin(kLocal), std::end(kLocal), type) != std::end(kLocal);
 }
 
+std::string uri_escaped(const std::string& path) {
+  std::string text;
+  for (const char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      constexpr char kDigits[] = "0123456789ABCDEF";
+      text += {'%', kDigits[static_cast<unsigned char>(c) >> 4], kDigits[static_cast<unsigned char>(c) & 15]};
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 // A prepared statement with its values bound, in order.
@@ -86,10 +99,18 @@ class Journal::Statement {
     sqlite3_bind_null(raw_, ++bound_);
     return *this;
   }
+  // After a failure SQLite may have rolled back on its own: what follows would be committed each by itself.
   void run(const char* doing) {
+    if (!journal_.error_.ok()) return;
     if (raw_ != nullptr && sqlite3_step(raw_) != SQLITE_DONE) journal_.fail(doing);
   }
-  bool row() { return raw_ != nullptr && sqlite3_step(raw_) == SQLITE_ROW; }
+  // False at the end, and when reading fails: the journal's error says which.
+  bool row() {
+    if (raw_ == nullptr) return false;
+    const int status = sqlite3_step(raw_);
+    if (status != SQLITE_ROW && status != SQLITE_DONE) journal_.fail("read");
+    return status == SQLITE_ROW;
+  }
 
   std::string get_text(int column) const {
     const auto* data = static_cast<const char*>(sqlite3_column_blob(raw_, column));
@@ -127,7 +148,7 @@ Result<std::unique_ptr<Journal>> Journal::open(const fs::path& dir, Mode mode) {
   if (!ready.ok() && mode == Mode::read_only) {
     // Read-only media can hold no lock or log file: the file as it is, promised not to change.
     sqlite3_close(journal->db_);
-    const std::string uri = "file:" + journal->file_.string() + "?immutable=1";
+    const std::string uri = "file:" + uri_escaped(journal->file_.string()) + "?immutable=1";
     status = sqlite3_open_v2(uri.c_str(), &journal->db_, flags | SQLITE_OPEN_URI, nullptr);
     journal->error_ = Status();
     if (status == SQLITE_OK) ready = journal->prepare_schema(mode);
@@ -150,6 +171,11 @@ Status Journal::prepare_schema(Mode mode) {
     put_meta("schema", kJournalSchema);
     return commit();
   }
+  Statement tables(*this, "SELECT 1 FROM sqlite_master WHERE name = 'meta'");
+  const bool ours = tables.row();
+  if (!ours && (error_.ok() || sqlite3_errcode(db_) == SQLITE_NOTADB)) {
+    return Status::invalid(file_.string() + ": is no journal of a study");
+  }
   const std::optional<Json> schema = meta("schema");
   if (!error_.ok()) return error_;
   if (!schema) return Status::invalid(file_.string() + ": is no journal of a study");
@@ -164,14 +190,18 @@ Status Journal::prepare_schema(Mode mode) {
 
 void Journal::fail(const std::string& doing) {
   if (!error_.ok()) return;
-  error_ = Status::internal("journal " + file_.string() + ": " + doing + ": " + sqlite3_errmsg(db_) +
-                            "; free space or mend the file system, then `dsat-host resume`");
+  const int code = sqlite3_errcode(db_) & 0xff;
+  const char* remedy = code == SQLITE_CORRUPT || code == SQLITE_NOTADB
+                           ? "; the file is damaged: put a copy of it back"
+                           : "; free space or mend the file system, then `dsat-host resume`";
+  error_ = Status::internal("journal " + file_.string() + ": " + doing + ": " + sqlite3_errmsg(db_) + remedy);
 }
 
 // Programs print what they like, and dump() would throw at what is no UTF-8.
 std::string Journal::text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 void Journal::execute(const std::string& sql) {
+  if (!error_.ok()) return;
   if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail("write");
 }
 
@@ -179,15 +209,23 @@ void Journal::begin() {
   if (in_turn_) return;
   error_ = Status();
   execute("BEGIN IMMEDIATE");
+  seq_before_turn_ = next_seq_;
   in_turn_ = true;
 }
 
 Status Journal::commit() {
   if (!in_turn_) return {};
-  in_turn_ = false;
   if (error_.ok()) execute("COMMIT");
-  if (!error_.ok()) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
+  if (!error_.ok()) rollback();
+  in_turn_ = false;
   return error_;
+}
+
+void Journal::rollback() {
+  if (!in_turn_) return;
+  in_turn_ = false;
+  sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
+  next_seq_ = seq_before_turn_;
 }
 
 void Journal::put_meta(const std::string& key, const Json& value) {
@@ -250,6 +288,10 @@ void Journal::put_state(Phase phase, uint64_t seq, const std::string& state) {
       .run("write a state");
 }
 
+void Journal::remove_states(Phase phase) {
+  Statement(*this, "DELETE FROM states WHERE phase = ?").text(name_of(phase)).run("remove states");
+}
+
 std::optional<Json> Journal::meta(const std::string& key) {
   Statement query(*this, "SELECT value FROM meta WHERE key = ?");
   query.text(key);
@@ -261,12 +303,14 @@ std::optional<Json> Journal::meta(const std::string& key) {
 
 Result<std::vector<Trial>> Journal::trials() {
   std::vector<Trial> trials;
+  if (!in_turn_) error_ = Status();
   try {
     Statement query(*this, "SELECT * FROM trials ORDER BY id");
     while (query.row()) {
       Trial trial;
       TrialRecord& r = trial.record;
       r.id = query.get_integer(0);
+      if (r.id != trials.size()) throw Error(DSAT_DATA_LOSS, "is missing");
       trial.phase = enum_from<Phase>(kPhases, query.get_text(1));
       trial.state = enum_from<TrialState>(kStates, query.get_text(2));
       r.kind = kind_from(query.get_text(3));
@@ -298,6 +342,7 @@ Result<std::vector<Trial>> Journal::trials() {
 
 Result<std::vector<JournalEvent>> Journal::events() {
   std::vector<JournalEvent> events;
+  if (!in_turn_) error_ = Status();
   try {
     Statement query(*this, "SELECT seq, phase, event, ops FROM events ORDER BY seq");
     while (query.row()) {
@@ -325,6 +370,7 @@ std::optional<SavedState> Journal::state(Phase phase, uint64_t last_seq) {
 
 Status Journal::checkpoint() {
   error_ = Status();
+  sqlite3_busy_timeout(db_, 200);  // a reader may stay for long, and the journal is whole without this
   execute("PRAGMA wal_checkpoint(TRUNCATE)");
   // A database left in WAL mode cannot be opened where its -shm file cannot be made.
   execute("PRAGMA journal_mode=DELETE");

@@ -1,11 +1,9 @@
 // The study's journal: DIR/dsat.db, SQLite. Its schema is documented in docs/journal.md.
 //
 // Purpose: everything that must survive the plug being pulled. A turn of the study is one transaction: begin, any
-// number
-//   of put_ and append_ calls, commit; only then does the study act on it.
-// Threading: control thread. Errors: put_ and append_ remember the first failure and commit returns it, so that a turn
-// is
-//   written whole or not at all.
+//   number of put_ and append_ calls, commit; only then does the study act on it.
+// Threading: control thread. Errors: put_ and append_ remember the first failure, write nothing after it, and commit
+//   returns it: a turn is written whole or not at all.
 #ifndef DSAT_HOST_JOURNAL_H_
 #define DSAT_HOST_JOURNAL_H_
 
@@ -50,6 +48,7 @@ class Journal {
 
   void begin();
   Status commit();
+  void rollback();  // as if the turn had not begun
 
   void put_meta(const std::string& key, const Json& value);
   void put_trial(const Trial& trial);
@@ -57,6 +56,7 @@ class Journal {
   uint64_t append_event(Phase phase, const StrategyEvent& event, const std::vector<Op>& ops);
   void remove_events_from(uint64_t seq);
   void put_state(Phase phase, uint64_t seq, const std::string& state);
+  void remove_states(Phase phase);
 
   std::optional<Json> meta(const std::string& key);
   Result<std::vector<Trial>> trials();
@@ -81,6 +81,7 @@ class Journal {
   sqlite3* db_ = nullptr;
   Status error_;  // the first since begin
   uint64_t next_seq_ = 0;
+  uint64_t seq_before_turn_ = 0;
   bool in_turn_ = false;
 };
 

@@ -134,9 +134,13 @@ Result<StudyRecord> read_study(const std::filesystem::path& dir) {
     record.reason = ended.value("reason", "");
   }
   const Json best = db.meta("best").value_or(Json());
-  if (best.is_object()) {
-    record.best = BestRecord{best.at("trial").get<uint64_t>(), best.at("config"), best.at("metrics"),
-                             best.at("metric").get<double>(), best.at("why").get<std::string>()};
+  try {
+    if (best.is_object()) {
+      record.best = BestRecord{best.at("trial").get<uint64_t>(), best.at("config"), best.at("metrics"),
+                               best.at("metric").get<double>(), best.at("why").get<std::string>()};
+    }
+  } catch (const std::exception& e) {
+    return Status::internal("journal " + (dir / "dsat.db").string() + ": its best configuration: " + e.what());
   }
   Result<std::vector<Trial>> trials = db.trials();
   if (!trials.ok()) return trials.status();
