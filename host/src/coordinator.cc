@@ -63,8 +63,11 @@ void Coordinator::turn() {
   dirty_.clear();
   const Status committed = journal_.commit();
   if (!committed.ok()) {
-    fail(committed);
+    // None of this turn has happened; what ran before it is stopped all the same.
     for (const uint64_t id : starts) running_.erase(id);
+    strategy_.reset();
+    fail(committed);
+    act({});
   } else {
     act(starts);
   }
@@ -84,7 +87,7 @@ bool Coordinator::deliver_next() {
 
 void Coordinator::tell(Trial& trial) {
   const uint64_t id = trial.id();
-  if (!strategy_finished_ && trial.record.outcome == Outcome::completed) {
+  if (!strategy_finished_ && trial.record.outcome == Outcome::completed && result_told_ != id) {
     StrategyEvent result;
     result.kind = StrategyEvent::Kind::result;
     result.trial = id;
@@ -98,6 +101,7 @@ void Coordinator::tell(Trial& trial) {
   told.state = TrialState::delivered;
   dirty_.insert(id);
   release_duplicates(told);
+  count_failure(told);
   watch_failures(told);
 }
 
@@ -172,6 +176,10 @@ std::vector<uint64_t> Coordinator::choose_starts() {
 
 void Coordinator::act(const std::vector<uint64_t>& starts) {
   for (const uint64_t id : starts) {
+    if (ending_) {
+      running_.erase(id);  // an earlier one could not be started
+      continue;
+    }
     const Trial& trial = trials_[id];
     const TrialSpec spec{id, trial.record.attempt, config_to_run(plan_, trial.record.config), trial.model_info};
     const Status started = runner_.start(spec);
@@ -181,7 +189,9 @@ void Coordinator::act(const std::vector<uint64_t>& starts) {
     }
   }
   for (const uint64_t id : to_stop_) {
-    if (running_.count(id) != 0) runner_.stop(id, stop_level_acted_ > 1);
+    if (running_.count(id) == 0) continue;
+    stopping_.insert(id);
+    runner_.stop(id, stop_level_acted_ > 1);
   }
   to_stop_.clear();
 }
@@ -191,7 +201,8 @@ void Coordinator::check_stop_requests() {
   if (level <= stop_level_acted_) return;
   stop_level_acted_ = level;
   end_study(StudyStatus::interrupted, "interrupted", true);
-  for (const uint64_t id : running_) runner_.stop(id, level > 1);
+  to_stop_.insert(running_.begin(), running_.end());  // again, if they are being stopped gently
+  loop_.wake();
 }
 
 // The first reason holds. What runs is stopped; run() returns when the last process is gone.
@@ -222,13 +233,13 @@ std::string Coordinator::why_no_best() const {
 }
 
 StudyResult Coordinator::close() {
+  journal_.begin();
   refresh_best();
   if (ending_->status == StudyStatus::completed && !best_) {
     ending_->status = StudyStatus::no_best;
     ending_->reason = why_no_best();
   }
-  journal_.begin();
-  if (ending_->status == StudyStatus::interrupted || ending_->resumable) save_state();
+  if (ending_->resumable) save_state();
   for (const uint64_t id : dirty_) journal_.put_trial(trials_[id]);
   dirty_.clear();
   journal_.put_meta("ended", {{"status", to_string(ending_->status)}, {"reason", ending_->reason}});
@@ -237,7 +248,9 @@ StudyResult Coordinator::close() {
   forward_plugin_logs();
   if (closed.ok())
     closed = results_.write({plan_, trials_, profile_, best_, device_memory_bytes_, ending_->reason}, true);
-  if (closed.ok()) closed = journal_.checkpoint();
+  // Somebody who reads the journal at this moment keeps it from being folded: it is whole all the same.
+  const Status folded = closed.ok() ? journal_.checkpoint() : Status();
+  if (!folded.ok()) log(Observer::Severity::warning, folded.message());
   if (!closed.ok() && ending_->status != StudyStatus::failed) {
     ending_->status = StudyStatus::failed;
     ending_->reason = closed.message();

@@ -37,6 +37,8 @@ namespace dsat::host {
 inline constexpr std::chrono::seconds kReorderWindow{5};
 // This many duplicate or invalid requests in a row say that the space is exhausted.
 inline constexpr int kFruitlessRequests = 1000;
+// When the journal shows where a trial that still runs was started.
+inline constexpr std::chrono::milliseconds kStartNoteDelay{250};
 // A strategy's state is saved at least every so many events.
 inline constexpr uint64_t kEventsPerState = 64;
 // So many consecutive failures with one last line, over at least two micro batches, are the script's own.
@@ -85,18 +87,25 @@ class Coordinator {
   void on_ended(const TrialEnd& end);
   void end_trial(Trial& trial, TrialEnd end);
   void learn_from(const TrialEnd& end, const Trial& trial);
+  void count_failure(const Trial& trial);
   void watch_failures(const Trial& trial);
   void release_duplicates(const Trial& original);
   std::optional<uint64_t> ready_trial();
 
   // coordinator_resume.cc
+  Status take_up(std::vector<JournalEvent>& events);
   Status rewind_if_limit_raised(std::vector<JournalEvent>& events);
+  void disown(Trial& trial);
+  void untell(Trial& trial);
+  void recall(const std::vector<JournalEvent>& events);
   Status replay(const std::vector<JournalEvent>& events);
   Status replay_phase(Phase phase, const std::vector<const JournalEvent*>& events);
+  Result<size_t> restore_state(const std::vector<const JournalEvent*>& events, const Strategy::Callbacks& callbacks);
   void requeue_trials();
 
   void end_study(StudyStatus status, std::string reason, bool resumable = false);
-  void fail(const Status& status) { end_study(StudyStatus::failed, status.message()); }
+  // What runs is stopped and runs again when the study is resumed: no fault of the trials'.
+  void fail(const Status& status) { end_study(StudyStatus::failed, status.message(), true); }
   void log(Observer::Severity severity, const std::string& message) { observer_.on_log(severity, message); }
   void forward_plugin_logs();
   void refresh_best();
@@ -120,6 +129,7 @@ class Coordinator {
   std::map<uint64_t, Loop::Clock::time_point> ended_when_;
   std::multimap<uint64_t, uint64_t> duplicates_;  // original -> waiting duplicate
   std::set<uint64_t> to_stop_;
+  std::set<uint64_t> stopping_;  // asked to stop, still running
   std::set<uint64_t> infrastructure_reruns_;
   std::set<uint64_t> dirty_;  // changed since the last commit
 
@@ -135,6 +145,7 @@ class Coordinator {
   int counted_trials_ = 0;
   int fruitless_ = 0;
   std::vector<uint64_t> same_failures_;
+  std::optional<uint64_t> result_told_;  // before the host was resumed; only the exit is to follow
 
   std::optional<BestRecord> best_;
   bool best_stale_ = false;

@@ -1,4 +1,6 @@
 // What strategies ask for: requests considered while an event runs, ops applied once it is accepted.
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "admission.h"
@@ -50,6 +52,7 @@ bool Coordinator::handle(const StrategyEvent& event) {
   Result<std::vector<Op>> ops = strategy_->handle(event);
   if (!ops.ok()) {
     drafts_.clear();
+    strategy_.reset();  // nothing may follow but its end
     fail(ops.status());
     return false;
   }
@@ -93,6 +96,11 @@ std::optional<uint64_t> Coordinator::consider(const Op& request) {
     if (counted_trials_ >= plan_.max_trials) return std::nullopt;
     ++counted_trials_;
     if (!known) by_identity_[draft.identity] = record.id;
+  } else {
+    // A strategy may ask for ever in one event.
+    const auto fruitful =
+        std::find_if(drafts_.rbegin(), drafts_.rend(), [](const Trial& t) { return t.costs_a_run(); });
+    if (fruitful - drafts_.rbegin() >= kFruitlessRequests) return std::nullopt;
   }
   drafts_.push_back(std::move(draft));
   return drafts_.back().id();
@@ -146,21 +154,25 @@ void Coordinator::stop_open_trials() {
     for (const uint64_t id : waiting_) to_stop_.insert(id);
     for (const uint64_t id : running_) to_stop_.insert(id);
   }
-  for (auto it = waiting_.begin(); it != waiting_.end();) {
-    const uint64_t id = *it;
-    if (to_stop_.count(id) == 0) {
-      ++it;
-      continue;
-    }
-    it = waiting_.erase(it);
+  std::vector<uint64_t> stopped;
+  const auto wanted = [&](uint64_t id) { return to_stop_.count(id) != 0; };
+  std::copy_if(waiting_.begin(), waiting_.end(), std::back_inserter(stopped), wanted);
+  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), wanted), waiting_.end());
+  for (auto it = duplicates_.begin(); it != duplicates_.end();) {
+    const bool stop = wanted(it->second);
+    if (stop) stopped.push_back(it->second);
+    it = stop ? duplicates_.erase(it) : std::next(it);
+  }
+  for (const uint64_t id : stopped) {
     to_stop_.erase(id);
-    --counted_trials_;  // it never ran
+    Trial& trial = trials_[id];
+    if (trial.costs_a_run() && !trial.record.started()) --counted_trials_;
     TrialEnd end;
     end.id = id;
     end.outcome = Outcome::stopped;
-    end.reason = "stopped before it ran";
+    end.reason = trial.record.started() ? "stopped" : "stopped before it ran";
     end.ended_at = utc_now();
-    end_trial(trials_[id], std::move(end));
+    end_trial(trial, std::move(end));
   }
 }
 

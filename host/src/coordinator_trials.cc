@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "admission.h"
 #include "clock.h"
 #include "coordinator.h"
 #include "dsat/config/batch.h"
@@ -12,7 +13,8 @@ void Coordinator::on_started(const TrialStart& start) {
   Trial& trial = trials_[start.id];
   trial.record.slots = start.slots;
   trial.record.started_at = start.started_at;
-  dirty_.insert(start.id);
+  // Where and when it started may wait for the trial's end: a short trial costs the journal one commit.
+  loop_.at(Loop::Clock::now() + kStartNoteDelay, [this, id = start.id] { dirty_.insert(id); });
   observer_.on_trial_started(trial.record);
 }
 
@@ -20,12 +22,13 @@ void Coordinator::on_ended(const TrialEnd& end) {
   Trial& trial = trials_[end.id];
   running_.erase(end.id);
   to_stop_.erase(end.id);
+  const bool was_to_end = stopping_.erase(end.id) != 0;
   dirty_.insert(end.id);
   for (const std::string& warning : end.warnings) {
     log(Observer::Severity::warning, "trial " + std::to_string(end.id) + ": " + warning);
   }
   const bool interrupted = ending_ && ending_->resumable && end.outcome == Outcome::stopped;
-  const bool rerun = end.infrastructure && infrastructure_reruns_.insert(end.id).second;
+  const bool rerun = end.infrastructure && !was_to_end && infrastructure_reruns_.insert(end.id).second;
   if (interrupted || rerun) {
     // Its strategy hears nothing of it: it runs again, under the same id.
     trial.state = TrialState::waiting;
@@ -33,7 +36,6 @@ void Coordinator::on_ended(const TrialEnd& end) {
     if (rerun) log(Observer::Severity::warning, "trial " + std::to_string(end.id) + ": " + end.reason + "; run again");
     return;
   }
-  ended_when_[end.id] = Loop::Clock::now();
   end_trial(trial, end);
 }
 
@@ -47,10 +49,17 @@ void Coordinator::end_trial(Trial& trial, TrialEnd end) {
   trial.state = TrialState::ended;
   learn_from(end, trial);
   trial.end = std::move(end);
-  ended_.insert(trial.id());
+  (record.duplicate_of ? immediate_ : ended_).insert(trial.id());
+  ended_when_[trial.id()] = Loop::Clock::now();
   dirty_.insert(trial.id());
-  // A stopped or lost trial measured nothing: a later request for its configuration is a trial of its own.
-  if (record.outcome == Outcome::stopped || record.outcome == Outcome::lost) by_identity_.erase(trial.identity);
+  const auto answering = by_identity_.find(trial.identity);
+  if (answering != by_identity_.end() && answering->second == trial.id() && !trial.can_answer()) {
+    by_identity_.erase(answering);
+    const auto next = std::find_if(trials_.begin(), trials_.end(), [&trial](const Trial& other) {
+      return other.can_answer() && other.identity == trial.identity;
+    });
+    if (next != trials_.end()) by_identity_[trial.identity] = next->id();
+  }
   best_stale_ = true;
   observer_.on_trial_ended(record);
 }
@@ -66,33 +75,39 @@ void Coordinator::learn_from(const TrialEnd& end, const Trial& trial) {
                                          ", not " + std::to_string(plan_.data_parallel_size) +
                                          ": batch sizes follow it");
     derive_space(plan_, size);
+    baseline_identity_ = admit(plan_, Json::object()).identity;
   } catch (const std::exception& e) {
     end_study(StudyStatus::no_best,
               std::string("the profile trial's world size does not fit the configuration: ") + e.what());
   }
 }
 
+// Keeps the trials that failed in a row and with the same last line.
+void Coordinator::count_failure(const Trial& trial) {
+  if (!trial.costs_a_run()) return;
+  if (trial.record.outcome != Outcome::failed || !trial.end || trial.end->last_line.empty()) {
+    return same_failures_.clear();
+  }
+  const bool alike = same_failures_.empty() || trials_[same_failures_.back()].end->last_line == trial.end->last_line;
+  if (!alike) same_failures_.clear();
+  same_failures_.push_back(trial.id());
+}
+
 // A script that fails in the same way whatever it is given is not the search's business.
 void Coordinator::watch_failures(const Trial& trial) {
-  if (ending_ || !trial.costs_a_run()) return;
+  if (ending_ || !trial.costs_a_run() || !trial.end) return;
   const Outcome outcome = *trial.record.outcome;
   const bool failed = outcome == Outcome::failed || outcome == Outcome::timed_out;
-  if (!failed || !trial.end) {
-    same_failures_.clear();
-    return;
-  }
-  if (trial.record.kind == TrialKind::profile) {
+  if (failed && trial.record.kind == TrialKind::profile) {
     for (const std::string& line : trial.end->tail) log(Observer::Severity::error, "  " + line);
     return end_study(StudyStatus::no_best, "the profile trial failed: " + trial.record.reason);
   }
-  if (outcome != Outcome::failed || trial.end->last_line.empty()) return same_failures_.clear();
-  if (!same_failures_.empty() && trials_[same_failures_.back()].end->last_line != trial.end->last_line)
-    same_failures_.clear();
-  same_failures_.push_back(trial.id());
+  if (same_failures_.size() < kSameFailures || same_failures_.back() != trial.id()) return;
   std::set<int64_t> micro_batches;
-  for (const uint64_t id : same_failures_)
+  for (const uint64_t id : same_failures_) {
     micro_batches.insert(trials_[id].record.config.value(config::kMicroBatchKey, int64_t{0}));
-  if (same_failures_.size() < kSameFailures || micro_batches.size() < 2) return;
+  }
+  if (micro_batches.size() < 2) return;
   for (const std::string& line : trial.end->tail) log(Observer::Severity::error, "  " + line);
   end_study(StudyStatus::no_best,
             std::to_string(same_failures_.size()) + " trials in a row failed in the same way: " + trial.end->last_line);
@@ -123,7 +138,9 @@ std::optional<uint64_t> Coordinator::ready_trial() {
   if (!immediate_.empty()) return *immediate_.begin();
   if (ended_.empty()) return std::nullopt;
   const uint64_t id = *ended_.begin();
-  const bool elder_runs = !running_.empty() && *running_.begin() < id;
+  // One that waits to run again (the machine's fault, or the host's own end) counts as running.
+  const bool elder_runs = (!running_.empty() && *running_.begin() < id) ||
+                          std::any_of(waiting_.begin(), waiting_.end(), [id](uint64_t other) { return other < id; });
   if (!elder_runs) return id;
   const auto patience = ended_when_[id] + kReorderWindow;
   if (Loop::Clock::now() >= patience) return id;

@@ -1,6 +1,7 @@
 #include "strategy.h"
 
 #include <cmath>
+#include <mutex>
 
 namespace dsat::host {
 
@@ -8,6 +9,7 @@ namespace dsat::host {
 struct Strategy::HostSide {
   dsat_host abi{};
   Callbacks callbacks;
+  std::mutex log_mutex;  // guards callbacks.log, which a plugin's own threads call
   bool profiler = false;
   bool in_event = false;
   bool finished = false;
@@ -22,7 +24,9 @@ struct Strategy::HostSide {
       self(host).error = one_line(dsat::detail::view(message));
     };
     abi.log = [](const dsat_host* host, int32_t severity, dsat_str message) noexcept {
-      self(host).callbacks.log(severity, dsat::detail::view(message));
+      HostSide& side = self(host);
+      const std::lock_guard<std::mutex> lock(side.log_mutex);
+      side.callbacks.log(severity, one_line(dsat::detail::view(message)));
     };
     abi.create_trial = [](const dsat_host* host, const dsat_trial_request* request, dsat_trial_id* id) noexcept {
       return self(host).guarded([&](HostSide& side) { return side.create_trial(*request, id); });
@@ -147,7 +151,10 @@ Strategy::~Strategy() {
   if (vtable_ != nullptr) vtable_->destroy(vtable_);
 }
 
-void Strategy::redirect(Callbacks callbacks) { host_->callbacks = std::move(callbacks); }
+void Strategy::redirect(Callbacks callbacks) {
+  const std::lock_guard<std::mutex> lock(host_->log_mutex);
+  host_->callbacks = std::move(callbacks);
+}
 
 Status Strategy::called(const char* function, dsat_status status) {
   std::string message;

@@ -32,6 +32,10 @@ struct Trial {
   uint64_t id() const { return record.id; }
   // Takes a place in the queue and counts against the trial limit; duplicates and refused configurations do not.
   bool costs_a_run() const { return !record.duplicate_of && record.outcome != Outcome::invalid_config; }
+  // Its result holds for later requests of the same configuration; a stopped or lost trial measured nothing.
+  bool can_answer() const {
+    return costs_a_run() && record.outcome != Outcome::stopped && record.outcome != Outcome::lost;
+  }
 };
 
 Json to_json(const TrialEnd& end);
