@@ -14,11 +14,15 @@ void add(Measured& to, const TrialRecord& trial, double metric) {
     to.metrics = trial.metrics;
     return;
   }
-  for (const auto& item : trial.metrics.items()) {
-    if (!item.value().is_number()) continue;
-    Json& sum = to.metrics[item.key()];
-    sum = (sum.is_number() ? sum.get<double>() : 0.0) + item.value().get<double>();
+  // Only what every one of them measured has a mean.
+  Json sums = Json::object();
+  for (const auto& item : to.metrics.items()) {
+    const auto other = trial.metrics.find(item.key());
+    if (other == trial.metrics.end()) continue;
+    const bool numbers = item.value().is_number() && other->is_number();
+    sums[item.key()] = numbers ? Json(item.value().get<double>() + other->get<double>()) : item.value();
   }
+  to.metrics = std::move(sums);
 }
 
 void sums_to_means(Measured& measured) {

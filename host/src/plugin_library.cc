@@ -1,6 +1,8 @@
 #include "plugin_library.h"
 
+#include <algorithm>
 #include <boost/dll/shared_library.hpp>
+#include <set>
 #include <string>
 #include <system_error>
 
@@ -61,9 +63,26 @@ bool kebab_case(const std::string& name) {
   return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
 }
 
+bool of_type(const Json& value, const std::string& type) {
+  if (type == "int") return value.is_number_integer();
+  if (type == "number") return value.is_number();
+  if (type == "bool") return value.is_boolean();
+  return value.is_string();
+}
+
+std::string check_choices(const Json& option, const std::string& name) {
+  const Json choices = option.value("choices", Json());
+  if (!choices.is_array() || choices.empty()) return "option '" + name + "' has no choices";
+  const bool texts = std::all_of(choices.begin(), choices.end(), [](const Json& c) { return c.is_string(); });
+  if (!texts) return "option '" + name + "' has a choice that is no string";
+  if (std::find(choices.begin(), choices.end(), option["default"]) != choices.end()) return "";
+  return "option '" + name + "' has a default that is none of its choices";
+}
+
 // "" when the declared options are as the ABI wants them, else what is wrong.
 std::string check_options(const Json& options) {
   if (!options.is_array()) return "options_json is not an array";
+  std::set<std::string> names;
   for (const Json& option : options) {
     if (!option.is_object() || !option.contains("name") || !option["name"].is_string()) return "an option has no name";
     const std::string name = option["name"];
@@ -72,10 +91,16 @@ std::string check_options(const Json& options) {
         option.contains("type") && option["type"].is_string() ? option["type"].get<std::string>() : "";
     const bool known = type == "int" || type == "number" || type == "bool" || type == "string" || type == "choice";
     if (!known) return "option '" + name + "' has no known type";
+    if (!names.insert(name).second) return "option '" + name + "' is declared twice";
     if (!option.contains("default")) return "option '" + name + "' has no default";
-    if (type == "choice" && (!option.contains("choices") || !option["choices"].is_array())) {
-      return "option '" + name + "' has no choices";
+    if (!of_type(option["default"], type)) return "option '" + name + "' has a default that is no " + type;
+    for (const char* bound : {"min", "max"}) {
+      if (option.contains(bound) && !option[bound].is_number()) {
+        return "option '" + name + "' has a " + bound + " that is no number";
+      }
     }
+    const std::string problem = type == "choice" ? check_choices(option, name) : "";
+    if (!problem.empty()) return problem;
   }
   return "";
 }
