@@ -1,0 +1,89 @@
+// Which configuration wins.
+#include "best.h"
+
+#include "study_fixture.h"
+
+namespace dsat::host {
+namespace {
+
+Trial measured(uint64_t id, const std::string& identity, double throughput) {
+  Trial trial;
+  trial.record.id = id;
+  trial.record.outcome = Outcome::completed;
+  trial.record.config = {{"name", identity}};
+  trial.record.metrics = {{"throughput", throughput}};
+  trial.identity = identity;
+  return trial;
+}
+
+TEST(BestTest, NothingMeasuredMeansNoBest) {
+  EXPECT_FALSE(choose_best({}, "throughput", true, std::nullopt));
+  Trial failed = measured(0, "a", 5);
+  failed.record.outcome = Outcome::failed;
+  Trial without = measured(1, "b", 5);
+  without.record.metrics = Json();
+  Trial odd = measured(2, "c", 5);
+  odd.record.metrics = {{"throughput", "fast"}};
+  EXPECT_FALSE(choose_best({failed, without, odd}, "throughput", true, 0));
+}
+
+TEST(BestTest, TheLargestOrTheSmallestWins) {
+  const std::vector<Trial> trials{measured(0, "a", 5), measured(1, "b", 9), measured(2, "c", 2)};
+  EXPECT_EQ(choose_best(trials, "throughput", true, std::nullopt)->trial, 1u);
+  EXPECT_EQ(choose_best(trials, "throughput", false, std::nullopt)->trial, 2u);
+  EXPECT_FALSE(choose_best(trials, "latency", true, std::nullopt));
+}
+
+TEST(BestTest, ATieGoesToTheLowerId) {
+  const std::vector<Trial> trials{measured(0, "a", 5), measured(1, "b", 9), measured(2, "c", 9)};
+  EXPECT_EQ(choose_best(trials, "throughput", true, std::nullopt)->trial, 1u);
+  EXPECT_EQ(choose_best({measured(0, "a", 5), measured(1, "b", 5)}, "throughput", false, std::nullopt)->trial, 0u);
+}
+
+TEST(BestTest, RepeatsAreOneConfigurationWithTheMeansOfTheirMetrics) {
+  std::vector<Trial> trials{measured(0, "a", 10), measured(1, "b", 19), measured(2, "a", 30)};
+  trials[0].record.peak_bytes = 100;
+  trials[2].record.peak_bytes = 300;
+  const std::optional<BestRecord> best = choose_best(trials, "throughput", true, std::nullopt);
+  EXPECT_EQ(best->trial, 0u);
+  EXPECT_DOUBLE_EQ(best->metric, 20);
+  EXPECT_DOUBLE_EQ(best->metrics["throughput"].get<double>(), 20);
+  EXPECT_EQ(best->why, "");
+  EXPECT_EQ(measured_configurations(trials, "throughput")[0].peak_bytes, 300u);
+}
+
+TEST(BestTest, WhatOnlySomeRepeatsMeasuredHasNoMean) {
+  std::vector<Trial> trials{measured(0, "a", 10), measured(1, "a", 30)};
+  trials[0].record.metrics["step"] = 8;
+  const Json metrics = choose_best(trials, "throughput", true, std::nullopt)->metrics;
+  EXPECT_FALSE(metrics.contains("step")) << metrics;
+}
+
+TEST(BestTest, DuplicatesAreNoMeasurements) {
+  Trial twin = measured(1, "a", 1000);
+  twin.record.duplicate_of = 0;
+  EXPECT_DOUBLE_EQ(choose_best({measured(0, "a", 10), twin}, "throughput", true, std::nullopt)->metric, 10);
+}
+
+TEST(BestTest, TheBelievedOneWinsOverTheLuckiestAndSaysWhy) {
+  const std::vector<Trial> trials{measured(0, "a", 5), measured(1, "b", 9)};
+  const std::optional<BestRecord> best = choose_best(trials, "throughput", true, 0);
+  EXPECT_EQ(best->trial, 0u);
+  EXPECT_THAT(best->why, HasSubstr("trial 0 (5.0) over trial 1"));
+  EXPECT_EQ(choose_best(trials, "throughput", true, 1)->why, "");
+}
+
+TEST(BestTest, ABelievedTrialThatWasNotMeasuredOrIsUnknownIsPassedOver) {
+  std::vector<Trial> trials{measured(0, "a", 5), measured(1, "b", 9)};
+  trials[0].record.outcome = Outcome::failed;
+  EXPECT_EQ(choose_best(trials, "throughput", true, 0)->trial, 1u);
+  EXPECT_EQ(choose_best(trials, "throughput", true, 77)->trial, 1u);
+}
+
+TEST(BestTest, ABelievedRepeatStandsForItsConfiguration) {
+  const std::vector<Trial> trials{measured(0, "a", 5), measured(1, "b", 9), measured(2, "a", 5)};
+  EXPECT_EQ(choose_best(trials, "throughput", true, 2)->trial, 0u);
+}
+
+}  // namespace
+}  // namespace dsat::host

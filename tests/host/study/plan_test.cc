@@ -1,0 +1,190 @@
+// Options into a plan: what is refused before anything runs, and what is resolved.
+#include "plan.h"
+
+#include "sha256.h"
+#include "study_fixture.h"
+
+namespace dsat::host {
+namespace {
+
+class PlanTest : public StudyTest {
+ protected:
+  using Change = std::function<void(StudyOptions&)>;
+
+  std::string why_not(const Change& change) {
+    StudyOptions given = options();
+    change(given);
+    const Result<Plan> plan = make_plan(given);
+    EXPECT_FALSE(plan.ok());
+    if (plan.ok()) return "";
+    EXPECT_EQ(plan.status().code(), Status::Code::invalid);
+    EXPECT_EQ(plan.status().message().find('\n'), std::string::npos) << plan.status().message();
+    return plan.status().message();
+  }
+  Plan plan_with(
+      const std::string& config, const Change& change = [](StudyOptions&) {}) {
+    write_text(dir() / "ds_config.json", config);
+    StudyOptions given = options();
+    change(given);
+    return plan_of(given);
+  }
+  static bool noticed(const Plan& plan, const std::string& part) {
+    return std::any_of(plan.notices.begin(), plan.notices.end(),
+                       [&](const std::string& notice) { return notice.find(part) != std::string::npos; });
+  }
+};
+
+TEST_F(PlanTest, RefusesNumbersThatMakeNoSense) {
+  const std::vector<std::pair<Change, std::string>> bad = {
+      {[](StudyOptions& o) { o.max_trials = 0; }, "--max-trials 0"},
+      {[](StudyOptions& o) { o.max_trials = -1; }, "--max-trials -1"},
+      {[](StudyOptions& o) { o.max_concurrent_trials = 0; }, "--max-concurrent-trials 0"},
+      {[](StudyOptions& o) { o.start_profile_step = -1; }, "--start-profile-step -1"},
+      {[](StudyOptions& o) { o.end_profile_step = 2; }, "--end-profile-step 2"},
+      {[](StudyOptions& o) { o.min_micro_batch = 0; }, "--min-micro-batch 0"},
+      {[](StudyOptions& o) {
+         o.min_micro_batch = 8;
+         o.max_micro_batch = 4;
+       },
+       "--max-micro-batch 4 is below"},
+      {[](StudyOptions& o) { o.global_batch = 0; }, "--global-batch"},
+      {[](StudyOptions& o) { o.max_train_batch_size = 0; }, "--max-train-batch-size"},
+      {[](StudyOptions& o) { o.profile_trials = 0; }, "--profile-trials 0"},
+      {[](StudyOptions& o) { o.trial_timeout = {}; }, "--trial-timeout"},
+      {[](StudyOptions& o) { o.no_progress_timeout = {}; }, "--no-progress-timeout"},
+      {[](StudyOptions& o) { o.time_budget = std::chrono::milliseconds(0); }, "--time-budget"},
+      {[](StudyOptions& o) { o.zero_stages = {}; }, "--zero-stages"},
+      {[](StudyOptions& o) {
+         o.zero_stages = {1, 4};
+       },
+       "--zero-stages 4"},
+      {[](StudyOptions& o) { o.slots = 0; }, "slots"},
+      {[](StudyOptions& o) { o.slots_per_trial = 99; }, "slots"},
+      {[](StudyOptions& o) { o.max_slots = 0; }, "slots"},
+      {[](StudyOptions& o) { o.metric = "beauty"; }, "throughput"},
+      {[](StudyOptions& o) { o.command = {}; }, "no training command"},
+      {[](StudyOptions& o) { o.command[0] = "/no/such/program"; }, "/no/such/program"},
+  };
+  for (const auto& [change, part] : bad) EXPECT_THAT(why_not(change), HasSubstr(part));
+}
+
+TEST_F(PlanTest, RefusesConfigurationsThatCannotBeTuned) {
+  const auto with = [this](const std::string& text) {
+    write_text(dir() / "ds_config.json", text);
+    return why_not([](StudyOptions&) {});
+  };
+  EXPECT_THAT(with("{\"a\": 1,\n \"b\" 2}"), HasSubstr("ds_config.json:2:"));
+  EXPECT_THAT(with(R"({"zero_optimization": {"stage": 1, "stage": 2}})"), HasSubstr("stage"));
+  EXPECT_THAT(with(R"({"zero_optimisation": {"stage": 1}})"), HasSubstr("did you mean 'zero_optimization'"));
+  EXPECT_THAT(with(R"({"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2})"),
+              HasSubstr("train_batch_size"));
+  EXPECT_THAT(with(R"({"pipeline": {"stages": 2}})"), ::testing::Not(::testing::IsEmpty()));
+  fs::remove(dir() / "ds_config.json");
+  EXPECT_THAT(why_not([](StudyOptions&) {}), HasSubstr("ds_config.json"));
+}
+
+TEST_F(PlanTest, RefusesPluginsAndTheirOptionsByName) {
+  EXPECT_THAT(why_not([](StudyOptions& o) { o.searcher.plugin = "nonesuch"; }), HasSubstr("no plugin 'nonesuch'"));
+  EXPECT_THAT(why_not([](StudyOptions& o) { o.searcher.options["depth"] = 3; }), HasSubstr("--depth"));
+  EXPECT_THAT(why_not([](StudyOptions& o) { o.profiler.plugin = fixture_plugin("walker").string(); }),
+              HasSubstr("offers no profiler"));
+}
+
+TEST_F(PlanTest, AnUnknownKeyThatIsLikeNoKnownOneIsKeptWithANotice) {
+  const Plan plan = plan_with(R"({"my_company_secret": {"x": 1}})");
+  EXPECT_TRUE(noticed(plan, "my_company_secret"));
+  EXPECT_EQ(plan.base_config["my_company_secret"]["x"], 1);
+}
+
+TEST_F(PlanTest, AutoIsLeftOutWithANoticeWhereNobodyFillsItIn) {
+  const Plan plan = plan_with(R"({"optimizer": {"params": {"lr": "auto", "eps": 1e-8}}, "gradient_clipping": "auto"})");
+  EXPECT_TRUE(noticed(plan, "'optimizer.params.lr' is \"auto\""));
+  EXPECT_TRUE(noticed(plan, "'gradient_clipping' is \"auto\""));
+  EXPECT_FALSE(plan.base_config.contains("gradient_clipping"));
+  EXPECT_EQ(plan.base_config["optimizer"]["params"], Json({{"eps", 1e-8}}));
+}
+
+TEST_F(PlanTest, AutoStaysForHuggingFaceButTunedKeysAreNumbers) {
+  const Plan plan = plan_with(
+      R"({"gradient_clipping": "auto", "train_micro_batch_size_per_gpu": "auto", "train_batch_size": "auto"})",
+      [](StudyOptions& o) {
+        o.command = {"/bin/true", "train.py", "--deepspeed", "ds_config.json", "--per_device_train_batch_size", "4"};
+      });
+  EXPECT_TRUE(plan.hugging_face);
+  EXPECT_EQ(plan.base_config["gradient_clipping"], "auto");
+  EXPECT_TRUE(plan.base_config["train_micro_batch_size_per_gpu"].is_number());
+  EXPECT_TRUE(plan.base_config["train_batch_size"].is_number());
+}
+
+TEST_F(PlanTest, SmallestIsBestMetricsWarnUnlessTheBatchIsFixed) {
+  EXPECT_TRUE(noticed(plan_with("{}", [](StudyOptions& o) { o.metric = "latency"; }), "--global-batch"));
+  EXPECT_FALSE(noticed(plan_with("{}",
+                                 [](StudyOptions& o) {
+                                   o.metric = "latency";
+                                   o.global_batch = 8;
+                                 }),
+                       "--global-batch"));
+  EXPECT_EQ(plan_with("{}", [](StudyOptions& o) { o.metric = "fwd"; }).metric, "forward");
+}
+
+TEST_F(PlanTest, TheDefaultOutputDirectoryIsNamedAfterTheScriptAndNeverShared) {
+  const Change script = [this](StudyOptions& o) {
+    o.output_dir.clear();
+    o.command = {"/bin/true", "train_gpt.py", "--deepspeed_config", "ds_config.json"};
+    write_text(dir() / "train_gpt.py", "");
+  };
+  EXPECT_EQ(plan_with("{}", script).dir, dir() / "dsat-results" / "train_gpt");
+  fs::create_directories(dir() / "dsat-results" / "train_gpt");
+  EXPECT_EQ(plan_with("{}", script).dir, dir() / "dsat-results" / "train_gpt-2");
+  fs::create_directories(dir() / "dsat-results" / "train_gpt-2");
+  EXPECT_EQ(plan_with("{}", script).dir, dir() / "dsat-results" / "train_gpt-3");
+}
+
+TEST_F(PlanTest, ConcurrencyIsWhatSlotsAllow) {
+  EXPECT_EQ(plan_with("{}", [](StudyOptions& o) { o.slots_per_trial = 5; }).concurrency(), 3);
+  EXPECT_EQ(plan_with("{}", [](StudyOptions& o) { o.max_slots = 4; }).concurrency(), 4);
+  EXPECT_EQ(plan_with("{}", [](StudyOptions& o) { o.max_concurrent_trials = 2; }).concurrency(), 2);
+}
+
+TEST_F(PlanTest, TheDataParallelSizeLeavesOutPipelineStages) {
+  const Plan plan = plan_with(R"({"pipeline": {"stages": 2}})", [](StudyOptions& o) {
+    o.slots_per_trial = 8;
+    o.zero_stages = {0, 1};
+  });
+  EXPECT_EQ(plan.data_parallel_size, 4);
+  EXPECT_EQ(plan.base_config["train_batch_size"], 4);
+}
+
+TEST_F(PlanTest, SurvivesTheJournal) {
+  StudyOptions given = options("walker", {{"ahead", "3"}});
+  given.global_batch = 48;
+  given.max_micro_batch = 12;
+  given.time_budget = std::chrono::minutes(5);
+  given.device_memory_bytes = uint64_t{80} << 30;
+  given.zero_stages = {3, 1, 1};
+  given.arg_mappings = {{"train_micro_batch_size_per_gpu", "--batch"}};
+  const Plan plan = plan_of(given);
+  const Result<Plan> back = plan_from_json(Json::parse(to_json(plan).dump()));
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(to_json(back.value()), to_json(plan));
+  EXPECT_EQ(back->base_config, plan.base_config);
+  EXPECT_EQ(config::to_json(back->space), config::to_json(plan.space));
+  EXPECT_EQ(back->searcher.options["ahead"], 3);
+  EXPECT_EQ(plan.zero_stages, (std::vector<int>{1, 3}));
+}
+
+TEST_F(PlanTest, ADamagedPlanIsAnError) {
+  Json json = to_json(plan_of(options()));
+  json.erase("seed");
+  EXPECT_THAT(plan_from_json(json).status().message(), HasSubstr("seed"));
+  EXPECT_FALSE(plan_from_json(Json()).ok());
+}
+
+TEST_F(PlanTest, AFilesHashIsSha256) {
+  write_text(dir() / "abc", "abc");
+  EXPECT_EQ(sha256_of_file(dir() / "abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256_of_file(dir() / "none"), "");
+}
+
+}  // namespace
+}  // namespace dsat::host

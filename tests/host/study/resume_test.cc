@@ -1,0 +1,369 @@
+// Crash and resume: whatever the moment, the search goes on as if nothing had happened.
+#include "study_fixture.h"
+
+namespace dsat::host {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// The run directory as a crash at one moment leaves it.
+struct Snapshot {
+  fs::path dir;
+  std::vector<Trial> trials;
+};
+
+void copy_db(const fs::path& from, const fs::path& to) {
+  fs::create_directories(to);
+  for (const char* name : {"dsat.db", "dsat.db-wal"}) {
+    if (fs::exists(from / name)) fs::copy_file(from / name, to / name, fs::copy_options::overwrite_existing);
+  }
+}
+
+std::vector<std::string> lines_of(const std::vector<Trial>& trials) {
+  std::vector<std::string> lines;
+  for (const Trial& trial : trials) {
+    const TrialRecord& r = trial.record;
+    lines.push_back(std::to_string(r.id) + " " + to_string(r.kind) + " " + r.config.dump() + " " + r.note + " " +
+                    (r.outcome ? to_string(*r.outcome) : "open") + " " + r.metrics.dump() + " " +
+                    std::to_string(r.parent.value_or(999)) + " " + std::to_string(r.duplicate_of.value_or(999)));
+  }
+  return lines;
+}
+
+TrialEnd walk_answer(const TrialSpec& spec) {
+  const int64_t mbs = micro_batch(spec.config);
+  if (mbs > 20) return failed(Outcome::out_of_memory, "OOM");
+  if (mbs == 13) return failed(Outcome::failed, "unlucky");
+  return completed(static_cast<double>(mbs * 10) / (1 + static_cast<double>(mbs % 5)));
+}
+
+class ResumeTest : public StudyTest {
+ protected:
+  StudyOptions walk(const std::string& plugin) {
+    StudyOptions walk = options(plugin, {{"ahead", 4}, {"count", 14}});
+    walk.max_concurrent_trials = 3;
+    walk.profiler.options["script"] = Json{{"start", {try_micro_batch(30)}},
+                                           {"exit 0", {try_micro_batch(31)}},
+                                           {"exit 1", {{{"profile", {{"schema", 1}}}}, {{"finish", "profiled"}}}}}
+                                          .dump();
+    return walk;
+  }
+
+  // Runs to the end and keeps what a crash would have left at each step.
+  std::vector<Snapshot> run_with_snapshots(Session& session) {
+    std::vector<Snapshot> snapshots;
+    session.runner.answer = walk_answer;
+    session.runner.before_each_step = [&] {
+      const fs::path to = dir() / ("crash-" + std::to_string(snapshots.size()));
+      copy_db(session.plan.dir, to);
+      snapshots.push_back({to, session.journal->trials().value()});
+    };
+    const StudyResult result = session.run_new();
+    EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
+    return snapshots;
+  }
+
+  // Resumes each and compares. `left_behind`: which running trials have a complete result file all the same.
+  void resume_each(const std::string& plugin, const std::function<bool(uint64_t)>& left_behind) {
+    Session whole(plan_of(walk(plugin)));
+    const std::vector<Snapshot> snapshots = run_with_snapshots(whole);
+    ASSERT_GT(snapshots.size(), 15u);
+    const std::vector<std::string> expected = lines_of(whole.trials());
+    const std::vector<std::string> expected_events = whole.heard();
+    for (const Snapshot& snapshot : snapshots) {
+      SCOPED_TRACE(snapshot.dir.filename().string());
+      Session session(resumed_plan(snapshot.dir));
+      session.runner.answer = walk_answer;
+      session.runner.left = [&](const TrialSpec& spec) -> std::optional<TrialEnd> {
+        if (left_behind(spec.id)) return walk_answer(spec);
+        return std::nullopt;
+      };
+      const StudyResult result = session.resume();
+      EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
+      EXPECT_EQ(lines_of(session.trials()), expected);
+      EXPECT_EQ(session.heard(), expected_events);
+      for (const TrialSpec& spec : session.runner.started) {
+        if (spec.id >= snapshot.trials.size()) continue;
+        const Trial& then = snapshot.trials[spec.id];
+        EXPECT_FALSE(then.record.outcome) << "trial " << spec.id << " had ended and was run again";
+        EXPECT_EQ(spec.attempt, then.record.attempt + 1);
+        EXPECT_FALSE(then.state == TrialState::running && left_behind(spec.id)) << "its result was there";
+      }
+      if (HasFailure()) break;
+    }
+  }
+};
+
+TEST_F(ResumeTest, AfterACrashAtAnyStepTheSearchIsTheSameByReplay) {
+  resume_each("walker", [](uint64_t) { return false; });
+}
+
+TEST_F(ResumeTest, AfterACrashAtAnyStepTheSearchIsTheSameFromSavedStates) {
+  resume_each("walker_saving", [](uint64_t) { return false; });
+}
+
+TEST_F(ResumeTest, ResultsThatRunningTrialsLeftBehindAreTaken) {
+  resume_each("walker", [](uint64_t id) { return id % 2 == 0; });
+}
+
+// Runs until the n-th round of the loop, then interrupts.
+StudyResult run_and_interrupt(Session& session, int steps) {
+  session.runner.answer = walk_answer;
+  session.runner.before_each_step = [&session, steps, count = 0]() mutable {
+    if (++count == steps) session.request_stop();
+  };
+  return session.run_new();
+}
+
+TEST_F(ResumeTest, AnInterruptedStudyGoesOnFromItsSavedState) {
+  Session whole(plan_of(walk("walker_saving")));
+  whole.runner.answer = walk_answer;
+  whole.run_new();
+  StudyOptions again = walk("walker_saving");
+  again.output_dir = dir() / "interrupted";
+  Session first(plan_of(again));
+  ASSERT_EQ(run_and_interrupt(first, 14).status, StudyStatus::interrupted);
+  ASSERT_TRUE(first.journal->state(Phase::searcher, 1000)) << "a clean stop saves the state";
+  first.coordinator.reset();
+  first.journal.reset();
+  Session second(resumed_plan(first.plan.dir));
+  second.runner.answer = walk_answer;
+  EXPECT_EQ(second.resume().status, StudyStatus::completed);
+  EXPECT_EQ(lines_of(second.trials()), lines_of(whole.trials()));
+}
+
+TEST_F(ResumeTest, AStateThatCannotBeRestoredIsReplacedByReplay) {
+  const Json script{{"start", {try_micro_batch(1), try_micro_batch(2)}}, {"exit 0", {try_micro_batch(3)}}};
+  StudyOptions unsound = options("scripted_unsound", {{"script", script.dump()}});
+  unsound.max_concurrent_trials = 1;
+  Session first(plan_of(unsound));
+  ASSERT_EQ(run_and_interrupt(first, 3).status, StudyStatus::interrupted);
+  ASSERT_TRUE(first.journal->state(Phase::searcher, 1000));
+  first.coordinator.reset();
+  first.journal.reset();
+  Session second(resumed_plan(first.plan.dir));
+  EXPECT_EQ(second.resume().status, StudyStatus::completed);
+  EXPECT_TRUE(second.observer.logged("this state makes no sense"));
+  EXPECT_EQ(second.trials().size(), 3u);
+}
+
+TEST_F(ResumeTest, ASearcherThatAnswersDifferentlyIsAReplayMismatchAndEverythingIsKept) {
+  Session first(plan_of(walk("walker_clock")));
+  ASSERT_EQ(run_and_interrupt(first, 12).status, StudyStatus::interrupted);
+  const std::vector<std::string> before = lines_of(first.trials());
+  const std::vector<std::string> heard = first.heard();
+  first.coordinator.reset();
+  first.journal.reset();
+  Plan plan = resumed_plan(first.plan.dir);
+  plan.max_trials = 500;
+  Session second(plan);
+  const StudyResult result = second.resume();
+  EXPECT_EQ(result.status, StudyStatus::failed);
+  EXPECT_THAT(result.reason, HasSubstr("replay_mismatch"));
+  EXPECT_THAT(second.runner.started, IsEmpty());
+  EXPECT_EQ(lines_of(second.trials()), before);
+  EXPECT_EQ(second.heard(), heard);
+}
+
+TEST_F(ResumeTest, ARaisedLimitTakesAFinishedStudyFurther) {
+  StudyOptions limited = options("walker", {{"ahead", 3}, {"count", 12}});
+  limited.max_trials = 5;
+  Session first(plan_of(limited));
+  first.runner.answer = walk_answer;
+  EXPECT_EQ(first.run_new().status, StudyStatus::completed);
+  const size_t ran = first.runner.started.size();
+  ASSERT_EQ(ran, 5u);
+  const std::vector<std::string> before = lines_of(first.trials());
+  first.coordinator.reset();
+  first.journal.reset();
+
+  Plan raised = resumed_plan(first.plan.dir);
+  raised.max_trials = 8;
+  Session second(raised);
+  second.runner.answer = walk_answer;
+  EXPECT_EQ(second.resume().status, StudyStatus::completed);
+  EXPECT_EQ(second.runner.started.size(), 3u) << "what was measured is not measured again";
+  const std::vector<std::string> after = lines_of(second.trials());
+  ASSERT_GE(after.size(), before.size());
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), after.begin()));
+  EXPECT_EQ(resumed_plan(first.plan.dir).max_trials, 8) << "the raised limit stays";
+}
+
+TEST_F(ResumeTest, ARefusalAmongRequestsThatRanIsTakenBackAndTheRestIsAnsweredForNothing) {
+  Json requests = Json::array();
+  for (int i = 1; i <= 6; ++i) requests.push_back(try_micro_batch(i));
+  StudyOptions limited = scripted({{"start", requests}});
+  limited.max_trials = 3;
+  Session first(plan_of(limited));
+  first.run_new();
+  ASSERT_EQ(first.trials().size(), 3u);
+  first.coordinator.reset();
+  first.journal.reset();
+  Plan raised = resumed_plan(first.plan.dir);
+  raised.max_trials = 5;
+  Session second(raised);
+  EXPECT_EQ(second.resume().status, StudyStatus::completed);
+  const std::vector<Trial> trials = second.trials();
+  ASSERT_EQ(trials.size(), 8u);
+  for (uint64_t id = 3; id < 6; ++id) EXPECT_EQ(trials[id].record.duplicate_of, id - 3);
+  EXPECT_THAT(second.runner.started_ids(), ElementsAre(6, 7));
+}
+
+TEST_F(ResumeTest, TrialsThatOnlyTheFinishHadStoppedRunAfterAll) {
+  StudyOptions limited =
+      scripted({{"start", {try_micro_batch(1), try_micro_batch(2)}}, {"exit 0", {{{"finish", "enough"}}}}});
+  limited.max_trials = 2;
+  Session first(plan_of(limited));
+  first.runner.held = {1};
+  first.run_new();
+  ASSERT_EQ(first.trials()[1].record.outcome, Outcome::stopped);
+  first.coordinator.reset();
+  first.journal.reset();
+  Plan raised = resumed_plan(first.plan.dir);
+  raised.max_trials = 9;
+  Session second(raised);
+  second.resume();
+  // The finish comes again, in answer to the same exit: trial 1 is stopped as before, by a decision made now.
+  EXPECT_EQ(second.heard().back(), "exit 1 stopped");
+}
+
+TEST_F(ResumeTest, AResultThatWasToldBeforeItsExitFailedIsNotToldTwice) {
+  Session first(plan_of(scripted({{"start", {try_micro_batch(2)}}, {"exit 0", {{{"throw", "lost"}}}}})));
+  ASSERT_EQ(first.run_new().status, StudyStatus::failed);
+  first.coordinator.reset();
+  first.journal.reset();
+  Session second(resumed_plan(first.plan.dir));
+  EXPECT_EQ(second.resume().status, StudyStatus::failed) << "it fails in the same way";
+  EXPECT_THAT(second.heard(), ElementsAre("start", "result 0"));
+}
+
+TEST_F(ResumeTest, ATrialThatWasToBeStoppedDoesNotRunAgain) {
+  Session first(plan_of(scripted(
+      {{"start", {try_micro_batch(1), try_micro_batch(2)}}, {"exit 0", {{{"stop", 1}}, try_micro_batch(3)}}})));
+  first.runner.held = {1};
+  fs::path crash = dir() / "crash";
+  first.runner.before_each_step = [&] {
+    if (first.runner.started.size() == 2 && first.journal->trials()->size() == 3) copy_db(first.plan.dir, crash);
+  };
+  first.run_new();
+  ASSERT_TRUE(fs::exists(crash));
+  Session second(resumed_plan(crash));
+  second.resume();
+  EXPECT_EQ(second.trials()[1].record.outcome, Outcome::stopped);
+  for (const TrialSpec& spec : second.runner.started) EXPECT_NE(spec.id, 1u);
+}
+
+TEST_F(ResumeTest, FailuresInARowAreCountedAcrossACrash) {
+  StudyOptions narrow =
+      scripted({{"start", {try_micro_batch(1), try_micro_batch(2), try_micro_batch(3), try_micro_batch(4)}}});
+  narrow.max_concurrent_trials = 1;
+  Session first(plan_of(narrow));
+  first.runner.answer = [](const TrialSpec&) { return failed(Outcome::failed, "NameError: modle"); };
+  fs::path crash = dir() / "crash";
+  first.runner.before_each_step = [&] {
+    if (first.runner.started.size() == 2) copy_db(first.plan.dir, crash);
+  };
+  EXPECT_EQ(first.run_new().status, StudyStatus::no_best);
+  Session second(resumed_plan(crash));
+  second.runner.answer = first.runner.answer;
+  EXPECT_THAT(second.resume().reason, HasSubstr("3 trials in a row failed in the same way"));
+  EXPECT_THAT(second.trials().back().record.attempt, 0u) << "the fourth is not run";
+}
+
+// The whole library, with its lock and its files.
+class StudyResumeTest : public StudyTest {
+ protected:
+  static ResumeOptions resume_options() {
+    ResumeOptions options;
+    options.launcher = DSAT_LAUNCH;
+    options.environment = {"PATH=/bin"};
+    return options;
+  }
+  std::string why_not(const fs::path& dir) {
+    const auto study = Study::resume(dir, resume_options());
+    EXPECT_FALSE(study.ok());
+    if (study.ok()) return "";
+    EXPECT_EQ(study.status().code(), Status::Code::invalid);
+    return study.status().message();
+  }
+};
+
+TEST_F(StudyResumeTest, ANamedFolderWithoutAStudyIsRefused) {
+  EXPECT_THAT(why_not(dir() / "nowhere"), HasSubstr("holds no study"));
+  fs::create_directories(dir() / "empty");
+  EXPECT_THAT(why_not(dir() / "empty"), HasSubstr("holds no study"));
+}
+
+TEST_F(StudyResumeTest, ALiveStudyIsRefused) {
+  const auto live = Study::create(scripted(Json::object()));
+  ASSERT_TRUE(live.ok()) << live.status().message();
+  EXPECT_THAT(why_not(dir() / "run"), HasSubstr("its study is live"));
+  EXPECT_THAT(why_not(dir() / "run"), HasSubstr("pid " + std::to_string(getpid())));
+}
+
+TEST_F(StudyResumeTest, AnOutputDirectoryWithAStudyIsRefused) {
+  { ASSERT_TRUE(Study::create(scripted(Json::object())).ok()); }
+  const auto second = Study::create(scripted(Json::object()));
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.status().code(), Status::Code::invalid);
+  EXPECT_THAT(second.status().message(), HasSubstr("holds another study"));
+}
+
+TEST_F(StudyResumeTest, AnOutputDirectoryBelowAFileIsRefused) {
+  write_text(dir() / "file", "");
+  StudyOptions below = scripted(Json::object());
+  below.output_dir = dir() / "file" / "run";
+  const auto study = Study::create(below);
+  ASSERT_FALSE(study.ok());
+  EXPECT_EQ(study.status().code(), Status::Code::invalid);
+  EXPECT_THAT(study.status().message(), HasSubstr("give another --output-dir"));
+}
+
+TEST_F(StudyResumeTest, AFinishedStudyGivesItsResultAgainAndRunsNothing) {
+  Recorder first, second;
+  StudyResult result;
+  {
+    auto study = Study::create(scripted(Json::object()));
+    ASSERT_TRUE(study.ok());
+    result = study.value()->run(first);
+    ASSERT_EQ(result.status, StudyStatus::no_best) << result.reason;
+    EXPECT_EQ(study.value()->run(first).status, StudyStatus::failed) << "a study runs once";
+  }
+  auto again = Study::resume(dir() / "run", resume_options());
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  const StudyResult stored = again.value()->run(second);
+  EXPECT_EQ(stored.status, result.status);
+  EXPECT_EQ(stored.reason, result.reason);
+  EXPECT_THAT(second.logs, IsEmpty());
+}
+
+TEST_F(StudyResumeTest, APluginFileThatHasChangedIsSaid) {
+  const fs::path copy = dir() / "libscripted.so";
+  fs::copy_file(fixture_plugin("scripted"), copy);
+  StudyOptions with_copy = scripted(Json::object());
+  with_copy.searcher.plugin = copy.string();
+  { ASSERT_TRUE(Study::create(with_copy).ok()); }
+  std::ofstream(copy, std::ios::app | std::ios::binary) << "a trailing byte harms no ELF file";
+  auto study = Study::resume(dir() / "run", resume_options());
+  ASSERT_TRUE(study.ok()) << study.status().message();
+  Recorder recorder;
+  study.value()->run(recorder);
+  EXPECT_TRUE(recorder.logged("has changed since the study was started"));
+}
+
+TEST_F(StudyResumeTest, AnotherPluginUnderTheSameNameIsRefused) {
+  const fs::path copy = dir() / "libsearcher.so";
+  fs::copy_file(fixture_plugin("scripted"), copy);
+  StudyOptions with_copy = scripted(Json::object());
+  with_copy.searcher.plugin = copy.string();
+  { ASSERT_TRUE(Study::create(with_copy).ok()); }
+  fs::remove(copy);
+  fs::copy_file(fixture_plugin("walker"), copy);
+  EXPECT_THAT(why_not(dir() / "run"), HasSubstr("is now test.walker"));
+  fs::remove(copy);
+  EXPECT_THAT(why_not(dir() / "run"), HasSubstr("no such file"));
+}
+
+}  // namespace
+}  // namespace dsat::host

@@ -1,0 +1,299 @@
+// What the tests of a study share: a folder, plans made of scripts, a runner without processes, one session of a host.
+#ifndef DSAT_TESTS_HOST_STUDY_STUDY_FIXTURE_H_
+#define DSAT_TESTS_HOST_STUDY_STUDY_FIXTURE_H_
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "clock.h"
+#include "coordinator.h"
+#include "dsat/config/batch.h"
+#include "journal.h"
+#include "loop.h"
+#include "plan.h"
+
+namespace dsat::host {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+inline fs::path fixture_plugin(const std::string& name) {
+  return fs::path(DSAT_FIXTURE_PLUGINS) / ("lib" + name + ".so");
+}
+
+inline void write_text(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
+
+inline std::string read_text(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+inline int64_t micro_batch(const Json& config) { return config.value(config::kMicroBatchKey, int64_t{0}); }
+
+// {"train_micro_batch_size_per_gpu": n}, as an op of the scripted plugins.
+inline Json try_micro_batch(int64_t n) { return {{"try", {{config::kMicroBatchKey, n}}}}; }
+
+inline TrialEnd completed(double throughput) {
+  TrialEnd end;
+  end.outcome = Outcome::completed;
+  end.exit_code = 0;
+  end.step = 5;
+  end.metrics = {{"throughput", throughput}, {"latency", 1e6 / throughput}};
+  return end;
+}
+
+inline TrialEnd failed(Outcome outcome, const std::string& last_line) {
+  TrialEnd end;
+  end.outcome = outcome;
+  end.exit_code = 1;
+  end.reason = last_line;
+  end.last_line = last_line;
+  end.tail = {"Traceback:", last_line};
+  return end;
+}
+
+// Ends one running trial in every round of the loop.
+class FakeRunner : public Runner {
+ public:
+  explicit FakeRunner(Loop& loop) : loop_(loop) {}
+
+  std::function<TrialEnd(const TrialSpec&)> answer = [](const TrialSpec& spec) {
+    return completed(static_cast<double>(100 + micro_batch(spec.config)));
+  };
+  std::function<size_t(size_t running)> pick = [](size_t) { return size_t{0}; };  // which one ends next
+  std::function<std::optional<TrialEnd>(const TrialSpec&)> left = [](const TrialSpec&) { return std::nullopt; };
+  std::function<void()> before_each_step = [] {};  // everything so far is in the journal
+  std::function<void()> when_all_held = [] {};     // nothing can end by itself
+  std::function<Status(const TrialSpec&)> refuse = [](const TrialSpec&) { return Status(); };
+  std::set<uint64_t> held;  // ids that end only when stopped
+  int capacity = 64;
+
+  std::vector<TrialSpec> started;
+  std::vector<std::pair<uint64_t, bool>> stopped;  // id, at once
+  size_t most_at_once = 0;
+
+  int room() const override { return capacity - static_cast<int>(running_.size()); }
+  Status start(const TrialSpec& spec) override {
+    before_each_step();
+    const Status status = refuse(spec);
+    if (!status.ok()) return status;
+    started.push_back(spec);
+    running_.push_back(spec);
+    most_at_once = std::max(most_at_once, running_.size());
+    schedule();
+    return {};
+  }
+  void stop(uint64_t id, bool at_once) override {
+    stopped.emplace_back(id, at_once);
+    stopping_.insert(id);
+    schedule();
+  }
+  std::optional<TrialEnd> recover(const TrialSpec& spec) override {
+    std::optional<TrialEnd> end = left(spec);
+    if (end) complete(*end, spec);
+    return end;
+  }
+  void release() {
+    held.clear();
+    schedule();
+  }
+  std::vector<uint64_t> started_ids() const {
+    std::vector<uint64_t> ids;
+    for (const TrialSpec& spec : started) ids.push_back(spec.id);
+    return ids;
+  }
+
+ private:
+  void schedule() {
+    if (scheduled_) return;
+    scheduled_ = true;
+    loop_.at(Loop::Clock::now(), [this] { step(); });
+  }
+  void complete(TrialEnd& end, const TrialSpec& spec) const {
+    end.id = spec.id;
+    end.attempt = spec.attempt;
+    end.ended_at = utc_now();
+  }
+  void step() {
+    scheduled_ = false;
+    before_each_step();
+    for (const TrialSpec& spec : running_) {
+      if (told_start_.insert({spec.id, spec.attempt}).second) on_started({spec.id, spec.attempt, {"0"}, utc_now()});
+    }
+    std::vector<size_t> ready;
+    for (size_t i = 0; i < running_.size(); ++i) {
+      const uint64_t id = running_[i].id;
+      if (stopping_.count(id) != 0) {
+        ready = {i};
+        break;
+      }
+      if (held.count(id) == 0) ready.push_back(i);
+    }
+    if (ready.empty()) return when_all_held();
+    const size_t index = ready.size() == 1 ? ready[0] : ready[pick(ready.size()) % ready.size()];
+    const TrialSpec spec = running_[index];
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
+    const bool stopped_now = stopping_.erase(spec.id) != 0;
+    TrialEnd end = stopped_now && !answers_when_stopped ? failed(Outcome::stopped, "") : answer(spec);
+    complete(end, spec);
+    if (!running_.empty()) schedule();
+    on_ended(end);
+  }
+
+ public:
+  bool answers_when_stopped = false;  // ends in its own way although it was asked to stop
+
+ private:
+  Loop& loop_;
+  bool scheduled_ = false;
+  std::vector<TrialSpec> running_;
+  std::set<uint64_t> stopping_;
+  std::set<std::pair<uint64_t, uint32_t>> told_start_;
+};
+
+class Recorder : public Observer {
+ public:
+  void on_log(Severity severity, std::string_view message) override { logs.emplace_back(severity, message); }
+  void on_trial_ended(const TrialRecord& trial) override { ended.push_back(trial.id); }
+  bool logged(const std::string& part) const {
+    return std::any_of(logs.begin(), logs.end(),
+                       [&](const auto& line) { return line.second.find(part) != std::string::npos; });
+  }
+  std::vector<std::pair<Severity, std::string>> logs;
+  std::vector<uint64_t> ended;
+};
+
+// One life of a host over a run directory.
+struct Session {
+  explicit Session(const Plan& given)
+      : plan(given), results([](const Json&) { return std::string("train"); }), runner(loop) {}
+
+  StudyResult run_new() {
+    fs::create_directories(plan.dir);
+    Result<std::unique_ptr<Journal>> made = Journal::open(plan.dir, Journal::Mode::create);
+    if (!made.ok()) return failed_to(made.status());
+    journal = std::move(made).value();
+    journal->begin();
+    journal->put_meta("plan", to_json(plan));
+    journal->put_meta("settings", settings_of(plan));
+    journal->put_meta("max_trials", plan.max_trials);
+    const Status written = journal->commit();
+    if (!written.ok()) return failed_to(written);
+    coordinator = std::make_unique<Coordinator>(plan, *journal, runner, loop, results, observer, stop_level);
+    return coordinator->run();
+  }
+
+  StudyResult resume() {
+    Result<std::unique_ptr<Journal>> opened = Journal::open(plan.dir, Journal::Mode::open);
+    if (!opened.ok()) return failed_to(opened.status());
+    journal = std::move(opened).value();
+    coordinator = std::make_unique<Coordinator>(plan, *journal, runner, loop, results, observer, stop_level);
+    const Status status = coordinator->resume();
+    if (!status.ok()) return failed_to(status);
+    return coordinator->run();
+  }
+
+  void request_stop() {
+    ++stop_level;
+    loop.wake();
+  }
+
+  static StudyResult failed_to(const Status& status) {
+    StudyResult result;
+    result.reason = status.message();
+    return result;
+  }
+
+  std::vector<Trial> trials() const {
+    return Journal::open(plan.dir, Journal::Mode::read_only).value()->trials().value();
+  }
+
+  // What the strategies heard, in order: "start", "result 3", "exit 3 completed".
+  std::vector<std::string> heard(Phase phase = Phase::searcher) const {
+    std::vector<std::string> lines;
+    const auto db = Journal::open(plan.dir, Journal::Mode::read_only);
+    const std::vector<JournalEvent> events = db.value()->events().value();
+    for (const JournalEvent& entry : events) {
+      if (entry.phase != phase) continue;
+      const StrategyEvent& event = entry.event;
+      lines.push_back(event.kind == StrategyEvent::Kind::start    ? "start"
+                      : event.kind == StrategyEvent::Kind::result ? "result " + std::to_string(event.trial)
+                                                                  : "exit " + std::to_string(event.trial) + " " +
+                                                                        to_string(static_cast<Outcome>(event.outcome)));
+    }
+    return lines;
+  }
+
+  Plan plan;
+  Loop loop;
+  Results results;
+  FakeRunner runner;
+  Recorder observer;
+  std::atomic<int> stop_level{0};
+  std::unique_ptr<Journal> journal;
+  std::unique_ptr<Coordinator> coordinator;
+};
+
+class StudyTest : public ::testing::Test {
+ protected:
+  StudyTest() {
+    std::string name = (fs::temp_directory_path() / "dsat-study-XXXXXX").string();
+    dir_ = fs::canonical(mkdtemp(name.data()));
+    write_text(dir_ / "ds_config.json", R"({"train_micro_batch_size_per_gpu": 1})");
+  }
+  ~StudyTest() override {
+    std::error_code error;
+    fs::remove_all(dir_, error);
+  }
+  const fs::path& dir() const { return dir_; }
+
+  StudyOptions options(const std::string& searcher = "scripted", const Json& searcher_options = Json::object()) const {
+    StudyOptions options;
+    options.command = {"/bin/true", "--deepspeed_config", (dir_ / "ds_config.json").string()};
+    options.cwd = dir_;
+    options.environment = {"PATH=/bin"};
+    options.searcher = {fixture_plugin(searcher).string(), searcher_options};
+    options.profiler = {fixture_plugin("scripted").string(), Json::object()};
+    options.metric = "throughput";
+    options.slots = 16;
+    options.slots_per_trial = 1;
+    options.output_dir = dir_ / "run";
+    options.launcher = DSAT_LAUNCH;
+    return options;
+  }
+
+  StudyOptions scripted(const Json& script) const { return options("scripted", {{"script", script.dump()}}); }
+
+  static Plan plan_of(const StudyOptions& options) {
+    Result<Plan> plan = make_plan(options);
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    return plan.ok() ? plan.value() : Plan();
+  }
+  static Plan resumed_plan(const fs::path& run_dir) {
+    const auto db = Journal::open(run_dir, Journal::Mode::read_only);
+    Result<Plan> plan = plan_from_json(*db.value()->meta("plan"));
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    plan->dir = run_dir;
+    return plan.value();
+  }
+
+ private:
+  fs::path dir_;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_TESTS_HOST_STUDY_STUDY_FIXTURE_H_
