@@ -46,6 +46,7 @@ class Knowledge {
 
   std::optional<Known> find(const Json& merged) const;
   Ceiling ceiling(const cost::Setup& setup) const;
+  bool device_memory_known() const { return inputs_.device_memory_bytes.has_value(); }
 
   // Has this stage run out of memory, and does the model give `setup` less than one chance in twenty?
   bool hopeless(const cost::Setup& setup) const;

@@ -186,15 +186,22 @@ int64_t LineageSearch::last_allowed(const Lineage& lineage, const Ceiling& ceili
   return last;
 }
 
-// Determined's binary search, between what is settled and the expected ceiling, which every trial may move. Where the
-// top of the range held and was the best so far, the search goes on above it, up to three times as far (the midpoint
-// then doubles) but not beyond what the model thinks possible: a ceiling that was guessed too low is found
-// nevertheless, and one that nobody could guess, the device's memory being unknown.
+// With a model of the memory, what it thinks possible, but not much more than it expects. Without one, what has run.
+double LineageSearch::upper_end(const Ceiling& ceiling) const {
+  constexpr double kFarthest = 1.5;
+  if (!knowledge_->device_memory_known()) return ceiling.likely;
+  return std::min(ceiling.possible, kFarthest * ceiling.likely);
+}
+
+// Determined's binary search, between what is settled and the ceiling, which every trial may move. When the top of the
+// range held, the search goes on above it, up to three times as far (the midpoint then doubles) but not beyond what the
+// model thinks possible: a ceiling that was guessed too low is found nevertheless, and one that nobody could guess, the
+// device's memory being unknown. Without that bound it goes on only while larger batches are better.
 std::optional<LineageSearch::Step> LineageSearch::binary_step(const Lineage& lineage) const {
   const Ceiling known = ceiling(lineage);
   const int64_t last = last_allowed(lineage, known);
-  int64_t high = std::min(last, micro_batches_->rank_at_or_below(range_factor_ * known.likely));
-  if (high < lineage.low && lineage.best_at_top()) {
+  int64_t high = std::min(last, micro_batches_->rank_at_or_below(range_factor_ * upper_end(known)));
+  if (high < lineage.low && lineage.top && (knowledge_->device_memory_known() || lineage.best_at_top())) {
     const int64_t farthest =
         micro_batches_->rank_at_or_below(3.0 * static_cast<double>(micro_batches_->at(*lineage.top)));
     const int64_t possible = micro_batches_->rank_at_or_below(range_factor_ * known.possible);

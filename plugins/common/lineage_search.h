@@ -60,6 +60,8 @@ class LineageSearch : public Searcher<LineageSearch> {
 
   std::optional<Step> binary_step(const Lineage& lineage) const;
   Ceiling ceiling(const Lineage& lineage) const;
+  // Up to which micro batch a search looks, before the range factor.
+  double upper_end(const Ceiling& ceiling) const;
   // The largest rank that no out-of-memory trial rules out.
   int64_t last_allowed(const Lineage& lineage, const Ceiling& ceiling) const;
   Json overrides(const Configuration& configuration, int64_t rank) const;

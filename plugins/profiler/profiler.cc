@@ -206,16 +206,17 @@ void ModelProfiler::give_up(const std::string& what, const Exit& exit) {
 
 Json ModelProfiler::profile() const {
   const cost::MemoryFit fit = cost::fit_memory(inputs_, observations_);
+  const auto whole = [](double count) { return static_cast<int64_t>(count); };
   Json profile{{"schema", 1},
-               {"num_params", inputs_.size.num_params},
-               {"trainable_num_params", inputs_.size.trainable_num_params},
+               {"num_params", whole(inputs_.size.num_params)},
+               {"trainable_num_params", whole(inputs_.size.trainable_num_params)},
                {"device_memory_bytes", nullptr},
                {"world_size", world_size_},
                {"activation_bytes_per_sample", cost::to_json(cost::activation_bytes_per_sample(fit))},
                {"fixed_bytes", cost::to_json(cost::fixed_bytes(fit))},
                {"stages", Json::array()},
                {"trials", trials_}};
-  if (inputs_.device_memory_bytes) profile["device_memory_bytes"] = *inputs_.device_memory_bytes;
+  if (inputs_.device_memory_bytes) profile["device_memory_bytes"] = whole(*inputs_.device_memory_bytes);
   for (const int stage : study_.zero_stages) {
     const cost::Setup setup = cost::setup_from_config(merged(stage, micro_batches_->smallest()), data_parallel_size_);
     // The formula is exact for the states; what it leaves out is in fixed_bytes.
@@ -225,7 +226,7 @@ Json ModelProfiler::profile() const {
                                  {"max_micro_batch", cost::to_json(cost::max_micro_batch(fit, setup))}});
   }
   for (const char* name : {"activation_mem_per_gpu", "largest_layer_params"}) {
-    if (const auto it = information_.find(name); it != information_.end()) profile[name] = it->second;
+    if (const auto it = information_.find(name); it != information_.end()) profile[name] = whole(it->second);
   }
   return profile;
 }

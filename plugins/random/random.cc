@@ -42,17 +42,17 @@ bool RandomSearch::outrun(size_t index) const {
 std::optional<RandomSearch::Range> RandomSearch::range_of(const Lineage& lineage) const {
   const Ceiling known = ceiling(lineage);
   const int64_t last = last_allowed(lineage, known);
-  const int64_t likely = std::min(last, micro_batches().rank_at_or_below(known.likely));
+  const bool modelled = knowledge().device_memory_known();
+  int64_t high = std::min(last, micro_batches().rank_at_or_below(upper_end(known)));
   int64_t low = lineage.low;
   if (lineage.trials == 0) {
     if (const auto best = knowledge().best_of(lineage.configuration.stage)) {
       // Above the best of the stage if there is room; with the ceiling reached, at the ceiling.
       low = micro_batches().rank_at_or_below(static_cast<double>(best->micro_batch)) + 1;
-      const int64_t possible = micro_batches().rank_at_or_below(known.possible);
-      low = std::max<int64_t>(0, std::min({low, last, std::max(likely, possible)}));
+      low = std::min({low, last, micro_batches().rank_at_or_below(modelled ? known.likely : known.possible)});
+      low = std::max<int64_t>(low, 0);
     }
   }
-  int64_t high = likely;
   if (high < low && (lineage.trials == 0 || lineage.best_at_top())) {
     const double twice = 2.0 * static_cast<double>(micro_batches().at(low));
     high = std::min(last, micro_batches().rank_at_or_below(std::min(twice, known.possible)));

@@ -7,8 +7,8 @@
 //
 // Two things differ, both because the original spent most of its trials on running out of memory:
 // - A draw never lies above what the study has learned: an out-of-memory trial of the same or a smaller configuration,
-//   and, until a lower range is used up, the expected ceiling. Where the best of a stage is at the ceiling already, the
-//   new configuration is measured there.
+//   and the upper end of the cost model's interval. Where the best of a stage is at the ceiling already, the new
+//   configuration is measured there.
 // - Stage 3 is not given up once stage 1 or 2 has run. The rule assumed that stage 3 is always slower; where its
 // smaller
 //   memory allows larger batches it is not, and its trials cost what all others cost.

@@ -193,7 +193,7 @@ TEST(Profiler, OnlyTheUsersDeviceMemoryCountsWhenItIsGiven) {
   study.device_memory_bytes = 12000000000;
   auto run = bench(surface, study);
   ASSERT_TRUE(run.run()) << run.error();
-  EXPECT_EQ(run.profile()["device_memory_bytes"], 12e9);
+  EXPECT_EQ(run.profile()["device_memory_bytes"], 12000000000);
 }
 
 TEST(Profiler, ZeroActivationMemoryGivesAProfile) {

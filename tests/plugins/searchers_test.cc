@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -21,6 +22,21 @@ TEST_P(Searchers, FindsTheBestWithinTheBudget) {
   ASSERT_TRUE(bench.run()) << bench.error();
   EXPECT_TRUE(bench.finished());
   EXPECT_GE(metric_of(bench, bench.best(), "throughput"), 0.99 * surface.best_throughput(study));
+}
+
+TEST_P(Searchers, FindsTheCeilingOfAStageInSixteenTrials) {
+  Surface surface;
+  surface.device_memory = 8e9;
+  Study study = make_study(surface, small_space({1, 2, 3}));
+  study.limits.max_trials = 13;  // the profile spent three
+  auto bench = this->bench(surface, study);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  const bool found = std::any_of(bench.ended().begin(), bench.ended().end(), [&](const testing::Ended& ended) {
+    Json larger = ended.trial.config;
+    larger["train_micro_batch_size_per_gpu"] = ended.trial.micro_batch() + 1;
+    return ended.answer.outcome == Outcome::completed && !surface.fits(larger);
+  });
+  EXPECT_TRUE(found);
 }
 
 TEST_P(Searchers, FindsTheCeilingWithoutKnowingTheDevice) {
