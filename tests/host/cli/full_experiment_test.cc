@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -28,7 +29,7 @@ class FullExperiment : public ::testing::Test {
     return text;
   }
 
-  const fs::path dir_ = fs::path(::testing::TempDir()) / "full_experiment_test";
+  const fs::path dir_ = fs::path(::testing::TempDir()) / ("full_experiment_test." + std::to_string(getpid()));
   Captured captured_;
 };
 

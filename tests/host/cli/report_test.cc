@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 class Report : public ::testing::Test {
  protected:
   Report() {
-    result_.dir = fs::path(::testing::TempDir()) / "report_test";
+    result_.dir = fs::path(::testing::TempDir()) / ("report_test." + std::to_string(getpid()));
     fs::create_directories(result_.dir);
     std::ofstream(result_.dir / "summary.txt") << "stage  trials\n    1       4";
   }
