@@ -30,8 +30,8 @@ struct Settings {
   config::BatchSizes batch;
   int64_t reduce_bucket = 500000000;     // elements
   int64_t allgather_bucket = 500000000;  // elements
-  bool overlap_comm = false;  // absent: true at stage 3, as in DeepSpeed
-  bool reduce_scatter = true;  // false: all-reduce, every rank sees the whole sum
+  bool overlap_comm = false;             // absent: true at stage 3, as in DeepSpeed
+  bool reduce_scatter = true;            // false: all-reduce, every rank sees the whole sum
   bool bf16 = false;
   double gradient_clipping = 0;  // 0: none
   OptimizerSettings optimizer;
