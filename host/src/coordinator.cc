@@ -232,6 +232,19 @@ std::string Coordinator::why_no_best() const {
          last_words;
 }
 
+// What the last trial that went wrong printed, and where all of it is.
+void Coordinator::log_last_words() {
+  const auto failing = std::find_if(trials_.rbegin(), trials_.rend(), [](const Trial& trial) {
+    const bool failed = trial.record.outcome && *trial.record.outcome != Outcome::completed;
+    return failed && trial.end && !trial.end->tail.empty();
+  });
+  if (failing == trials_.rend()) return;
+  const std::string id = std::to_string(failing->id());
+  log(Observer::Severity::error,
+      "last lines of trial " + id + " (" + (plan_.dir / "trials" / id / "stderr.log").string() + "):");
+  for (const std::string& line : failing->end->tail) log(Observer::Severity::error, "  " + line);
+}
+
 StudyResult Coordinator::close() {
   journal_.begin();
   refresh_best();
@@ -255,6 +268,7 @@ StudyResult Coordinator::close() {
     ending_->status = StudyStatus::failed;
     ending_->reason = closed.message();
   }
+  if (ending_->status == StudyStatus::no_best) log_last_words();
   StudyResult result;
   result.status = ending_->status;
   result.reason = ending_->reason;

@@ -71,6 +71,7 @@ class Coordinator {
   void act(const std::vector<uint64_t>& starts);
   StudyResult close();
   std::string why_no_best() const;
+  void log_last_words();
 
   // coordinator_ops.cc: what strategies ask for
   Status open_strategy(Phase phase);

@@ -99,7 +99,6 @@ void Coordinator::watch_failures(const Trial& trial) {
   const Outcome outcome = *trial.record.outcome;
   const bool failed = outcome == Outcome::failed || outcome == Outcome::timed_out;
   if (failed && trial.record.kind == TrialKind::profile) {
-    for (const std::string& line : trial.end->tail) log(Observer::Severity::error, "  " + line);
     return end_study(StudyStatus::no_best, "the profile trial failed: " + trial.record.reason);
   }
   if (same_failures_.size() < kSameFailures || same_failures_.back() != trial.id()) return;
@@ -108,7 +107,6 @@ void Coordinator::watch_failures(const Trial& trial) {
     micro_batches.insert(trials_[id].record.config.value(config::kMicroBatchKey, int64_t{0}));
   }
   if (micro_batches.size() < 2) return;
-  for (const std::string& line : trial.end->tail) log(Observer::Severity::error, "  " + line);
   end_study(StudyStatus::no_best,
             std::to_string(same_failures_.size()) + " trials in a row failed in the same way: " + trial.end->last_line);
 }

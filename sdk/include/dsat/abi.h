@@ -184,7 +184,7 @@ struct dsat_sink {
 /* One searcher or profiler at work; made by create, owned by the plugin, ended by destroy. All [control].
  *
  * Life: create, then exactly one of start and restore, then any number of events, then destroy. save may come between
- * two events. After a call that failed nothing follows but destroy. */
+ * two events. After a call that failed nothing follows but destroy; a failed save alone changes nothing. */
 typedef struct dsat_strategy dsat_strategy;
 struct dsat_strategy {
   uint32_t struct_size;
