@@ -68,6 +68,15 @@ std::string too_short(const Evidence& evidence) {
          std::to_string(evidence.end_profile_step + 1) + " optimizer steps (train longer, or lower --end-profile-step)";
 }
 
+// The line that says how much was wanted and how much there was.
+std::string out_of_memory_line(std::string_view stderr_text) {
+  constexpr size_t kLongestReason = 300;
+  for (const std::string& line : printable_lines(stderr_text)) {
+    if (says_out_of_memory("\n" + line)) return line.substr(0, kLongestReason);
+  }
+  return "out of memory";
+}
+
 // Why there is no valid result. `invalid` says what is wrong with the file; empty: there is none.
 void explain(const Evidence& evidence, const std::string& invalid, std::string_view stderr_text, TrialEnd& end) {
   if (evidence.stopped) {
@@ -75,7 +84,7 @@ void explain(const Evidence& evidence, const std::string& invalid, std::string_v
   } else if (says_out_of_memory(stderr_text)) {
     // Before the time limit: when one rank runs out of memory the others often wait for it until they are killed.
     end.outcome = Outcome::out_of_memory;
-    end.reason = "out of memory";
+    end.reason = out_of_memory_line(stderr_text);
   } else if (!evidence.timed_out.empty()) {
     end.outcome = Outcome::timed_out;
     end.reason = evidence.timed_out;

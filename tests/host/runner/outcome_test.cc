@@ -67,6 +67,7 @@ TEST_F(Classify, KnowsTheTextsOfMemoryThatRanOut) {
         "terminate called after throwing an instance of 'std::bad_alloc'", "MemoryError"}) {
     stderr_is(std::string("Traceback\n") + text + "\nConnection closed by peer\n");
     EXPECT_EQ(end().outcome, Outcome::out_of_memory) << text;
+    EXPECT_EQ(end().reason, text);  // how much was wanted, and how much there was
   }
 }
 
