@@ -38,11 +38,12 @@ int main(int argc, char** argv) {
   if (model_info) {
     fprintf(out, "{\"num_params\": 1000000, \"trainable_num_params\": 1000000, \"activation_mem_per_gpu\": 1000}\n");
   } else {
-    fprintf(out,
-            "{\"fwd\": %g, \"bwd\": %g, \"step\": 10, \"latency\": %.17g, \"throughput\": %.17g, \"FLOPS_per_gpu\": %.17g, "
-            "\"peak_memory\": %.0f}\n",
-            latency_us / 3, latency_us * 2 / 3, latency_us, micro_batch * 1e6 / latency_us, micro_batch * 1e9 / latency_us,
-            2e7 + 1000 * micro_batch);
+    fprintf(
+        out,
+        "{\"fwd\": %g, \"bwd\": %g, \"step\": 10, \"latency\": %.17g, \"throughput\": %.17g, \"FLOPS_per_gpu\": %.17g, "
+        "\"peak_memory\": %.0f}\n",
+        latency_us / 3, latency_us * 2 / 3, latency_us, micro_batch * 1e6 / latency_us, micro_batch * 1e9 / latency_us,
+        2e7 + 1000 * micro_batch);
   }
   return fclose(out);
 }
