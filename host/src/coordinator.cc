@@ -71,7 +71,7 @@ void Coordinator::turn() {
   } else {
     act(starts);
   }
-  const Status written = results_.write({plan_, trials_, profile_, best_, device_memory_bytes_, ""}, false);
+  const Status written = results_.write({plan_, trials_, profile_, best_, device_memory(), ""}, false);
   if (!written.ok()) fail(written);
 }
 
@@ -93,6 +93,10 @@ void Coordinator::tell(Trial& trial) {
     result.trial = id;
     result.step = trial.end ? trial.end->step : 0;
     result.metrics = trial.record.metrics.is_object() ? trial.record.metrics : Json::object();
+    // What the trial knows of its device outweighs the vendor's tool, whose word is for want of a better one.
+    if (trial.model_info && !device_memory_bytes_ && plan_.slots.device_memory_bytes) {
+      result.metrics["device_memory"] = *plan_.slots.device_memory_bytes;
+    }
     if (!handle(result)) return;
   }
   if (!handle(exit_event(trials_[id]))) return;
@@ -259,8 +263,7 @@ StudyResult Coordinator::close() {
   Status closed = journal_.commit();
   strategy_.reset();
   forward_plugin_logs();
-  if (closed.ok())
-    closed = results_.write({plan_, trials_, profile_, best_, device_memory_bytes_, ending_->reason}, true);
+  if (closed.ok()) closed = results_.write({plan_, trials_, profile_, best_, device_memory(), ending_->reason}, true);
   // Somebody who reads the journal at this moment keeps it from being folded: it is whole all the same.
   const Status folded = closed.ok() ? journal_.checkpoint() : Status();
   if (!folded.ok()) log(Observer::Severity::warning, folded.message());

@@ -81,6 +81,9 @@ class Coordinator {
   void apply(const std::vector<Op>& ops);
   void stop_open_trials();
   Json study_json() const;
+  std::optional<uint64_t> device_memory() const {
+    return device_memory_bytes_ ? device_memory_bytes_ : plan_.slots.device_memory_bytes;
+  }
   void save_state();
 
   // coordinator_trials.cc: how trials end
@@ -141,7 +144,7 @@ class Coordinator {
   std::string finish_reason_;
   std::optional<uint64_t> believed_best_;
   Json profile_;
-  std::optional<uint64_t> device_memory_bytes_;
+  std::optional<uint64_t> device_memory_bytes_;  // given, else as a trial told
   uint64_t last_seq_ = 0, last_state_seq_ = 0;
   int counted_trials_ = 0;
   int fruitless_ = 0;

@@ -189,7 +189,8 @@ Json Coordinator::study_json() const {
   study.limits.slots_per_trial = plan_.slots.slots_per_trial;
   study.limits.data_parallel_size = plan_.data_parallel_size;
   study.limits.profile_trials = plan_.profile_trials;
-  study.device_memory_bytes = device_memory_bytes_;
+  // A profiler asks its own trial first; with nothing told, the model information has what the vendor's tool says.
+  study.device_memory_bytes = phase_ == Phase::searcher ? device_memory() : device_memory_bytes_;
   if (phase_ == Phase::searcher) study.profile = profile_;
   study.observations = Json::array();
   for (const Trial& trial : trials_) {

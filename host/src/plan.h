@@ -48,7 +48,7 @@ struct Plan {
   int max_concurrent_trials = 16;
   std::optional<int> max_slots;
   SlotPlan slots;
-  std::optional<uint64_t> device_memory_bytes;  // given, or the smallest of the slots
+  std::optional<uint64_t> device_memory_bytes;  // given by the user
   std::optional<int64_t> global_batch, max_train_batch_size, max_micro_batch;
   int64_t min_micro_batch = 1;
   int profile_trials = 3;

@@ -34,7 +34,10 @@ Json to_json(const SlotPlan& slots) {
   for (const Slot& slot : slots.slots) {
     list.push_back({{"id", slot.id}, {"ordinal", or_null(slot.ordinal)}, {"memory_bytes", or_null(slot.memory_bytes)}});
   }
-  return {{"backend", static_cast<int>(slots.backend)}, {"slots_per_trial", slots.slots_per_trial}, {"slots", list}};
+  return {{"backend", static_cast<int>(slots.backend)},
+          {"slots_per_trial", slots.slots_per_trial},
+          {"slots", list},
+          {"device_memory_bytes", or_null(slots.device_memory_bytes)}};
 }
 
 SlotPlan slots_from_json(const Json& json) {
@@ -45,6 +48,7 @@ SlotPlan slots_from_json(const Json& json) {
     plan.slots.push_back({slot.at("id").get<std::string>(), optional_at<int>(slot, "ordinal"),
                           optional_at<uint64_t>(slot, "memory_bytes")});
   }
+  plan.device_memory_bytes = optional_at<uint64_t>(json, "device_memory_bytes");
   return plan;
 }
 

@@ -277,6 +277,35 @@ TEST_F(CoordinatorTest, TheProfileTrialsWorldSizeCorrectsTheBatchOfMeasuredTrial
   EXPECT_EQ(result.best->config[config::kTrainBatchKey], 12);
 }
 
+TEST_F(CoordinatorTest, TheTrialsWordOnItsDeviceOutweighsTheVendorsTool) {
+  const Json model_info{{"try", {{"autotuning", {{"model_info", {{"profile", true}}}}}}}};
+  StudyOptions with_profile = scripted({{"start", {try_micro_batch(3)}}});
+  with_profile.profiler.options["script"] =
+      Json{{"start", {model_info}}, {"exit 0", {{{"profile", {{"schema", 1}}}}, {{"finish", "profiled"}}}}}.dump();
+  const auto memory_told = [&](std::optional<uint64_t> given, std::optional<uint64_t> by_the_trial) {
+    Plan plan = plan_of(with_profile);
+    plan.dir =
+        dir() / ("given " + std::to_string(given.value_or(0)) + " told " + std::to_string(by_the_trial.value_or(0)));
+    plan.device_memory_bytes = given;
+    plan.slots.device_memory_bytes = 2000;
+    Session session(std::move(plan));
+    session.runner.answer = [&](const TrialSpec& spec) {
+      TrialEnd end = completed(9);
+      if (spec.model_info) end.metrics = {{"num_params", 1000}};
+      end.device_memory_bytes = by_the_trial;
+      return end;
+    };
+    session.run_new();
+    for (const uint64_t bytes : {500, 1000, 2000}) {
+      if (session.observer.logged("device memory " + std::to_string(bytes))) return bytes;
+    }
+    return uint64_t{0};
+  };
+  EXPECT_EQ(memory_told(std::nullopt, 1000), 1000u);
+  EXPECT_EQ(memory_told(std::nullopt, std::nullopt), 2000u);
+  EXPECT_EQ(memory_told(500, 1000), 500u);
+}
+
 TEST_F(CoordinatorTest, ARequestForTheUsersOwnConfigurationIsTheBaseline) {
   Session session(plan_of(scripted({{"start", {{{"try", Json::object()}}, try_micro_batch(2)}}})));
   session.run_new();
