@@ -149,9 +149,39 @@ Status choose_slots(const StudyOptions& options, const CommandTemplate& command,
   Result<SlotPlan> slots = plan_slots(discover_devices(environment), request);
   if (!slots.ok()) return slots.status();
   plan.slots = std::move(slots).value();
-  plan.device_memory_bytes = options.device_memory_bytes ? options.device_memory_bytes : plan.slots.device_memory_bytes;
+  plan.device_memory_bytes = options.device_memory_bytes;
   plan.notices.insert(plan.notices.end(), plan.slots.notices.begin(), plan.slots.notices.end());
   return {};
+}
+
+// The profile starts from the base configuration. Where the user's own stage and keys do not go together it moves to
+// the lowest stage of the space that they do go with; keys that are wrong at every stage are refused here, not in a
+// trial.
+std::optional<std::string> settle_base_stage(Plan& plan) {
+  const std::optional<std::string> broken = config::broken_rule(plan.base_config);
+  if (!broken) return std::nullopt;
+  for (const config::StageSpace& stage : plan.space.stages) {
+    Json candidate = plan.base_config;
+    config::overwrite(candidate, Json{{"zero_optimization", {{"stage", stage.stage}}}});
+    if (config::broken_rule(candidate)) continue;
+    plan.base_config = std::move(candidate);
+    return "the configuration's own ZeRO stage is not tried (" + *broken + "): the profile starts at stage " +
+           std::to_string(stage.stage);
+  }
+  throw Error(plan.config_file.string() + ": " + *broken);
+}
+
+// A mapping of a key that no configuration has would be passed over without a word.
+void check_arg_mappings(const Plan& plan) {
+  for (const auto& [key, flag] : plan.arg_mappings) {
+    Json wanted = Json::object();
+    config::set(wanted, key, nullptr);
+    for (const config::UnknownKey& unknown : config::unknown_keys(wanted)) {
+      if (unknown.suggestion.empty() || config::find(plan.user_config, key) != nullptr) continue;
+      throw Error("--arg-mapping " + key + "=" + flag + ": unknown key '" + key + "': did you mean '" +
+                  unknown.suggestion + "'?");
+    }
+  }
 }
 
 }  // namespace
@@ -187,7 +217,9 @@ void derive_space(Plan& plan, int64_t data_parallel_size) {
   config::check_batch_sizes(given, data_parallel_size);
   config::write_batch_sizes(plan.base_config, config::complete_batch_sizes(given, data_parallel_size));
   leave_out_auto(plan);
+  const std::optional<std::string> moved = settle_base_stage(plan);
   if (first_time) {
+    if (moved) plan.notices.push_back(*moved);
     plan.notices.insert(plan.notices.end(), result.notices.begin(), result.notices.end());
   } else {
     plan.notices = std::move(said);
@@ -222,6 +254,7 @@ Result<Plan> make_plan(const StudyOptions& options) {
     plan.user_config = config::load_file(plan.config_file);
     if (options.space_file) plan.space_file = config::load_file(*options.space_file);
     check_keys(plan, plan.notices);
+    check_arg_mappings(plan);
     status = choose_slots(options, command.value(), environment, plan);
     if (!status.ok()) return status;
     derive_space(plan, config::data_parallel_size(plan.slots.slots_per_trial, plan.user_config));

@@ -83,6 +83,29 @@ TEST_F(PlanTest, RefusesConfigurationsThatCannotBeTuned) {
   EXPECT_THAT(why_not([](StudyOptions&) {}), HasSubstr("ds_config.json"));
 }
 
+TEST_F(PlanTest, AStageThatTheUsersOwnKeysForbidIsNotWhereTheProfileStarts) {
+  const Plan plan = plan_with(R"({"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})");
+  EXPECT_EQ(plan.base_config["zero_optimization"]["stage"], 3);
+  EXPECT_EQ(plan.base_config["zero_optimization"]["offload_param"]["device"], "cpu");
+  EXPECT_TRUE(noticed(plan, "offload_param")) << "and this is said";
+  const Plan fine = plan_with(R"({"zero_optimization": {"stage": 1}})");
+  EXPECT_EQ(fine.base_config["zero_optimization"]["stage"], 1);
+}
+
+TEST_F(PlanTest, KeysThatAreWrongAtEveryStageAreRefused) {
+  write_text(dir() / "ds_config.json", R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": -5}})");
+  EXPECT_THAT(why_not([](StudyOptions&) {}), HasSubstr("zero_optimization.reduce_bucket_size is -5"));
+}
+
+TEST_F(PlanTest, AMisspeltKeyOfAnArgumentMappingIsRefusedAndOnesOwnIsNot) {
+  const auto mapping = [](const std::string& key) {
+    return [key](StudyOptions& o) { o.arg_mappings = {{key, "--batch"}}; };
+  };
+  EXPECT_THAT(why_not(mapping("train_micro_batch_size")), HasSubstr("did you mean 'train_micro_batch_size_per_gpu'"));
+  plan_with("{}", mapping("train_micro_batch_size_per_gpu"));
+  plan_with("{}", mapping("my_company.batch"));
+}
+
 TEST_F(PlanTest, RefusesPluginsAndTheirOptionsByName) {
   EXPECT_THAT(why_not([](StudyOptions& o) { o.searcher.plugin = "nonesuch"; }), HasSubstr("no plugin 'nonesuch'"));
   EXPECT_THAT(why_not([](StudyOptions& o) { o.searcher.options["depth"] = 3; }), HasSubstr("--depth"));
