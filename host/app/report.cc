@@ -78,7 +78,8 @@ void report(const host::StudyResult& result, const std::vector<std::string>& err
     case host::StudyStatus::completed:
       break;
     case host::StudyStatus::interrupted:
-      console.error("interrupted: " + reason);
+      console.error(reason == "interrupted" ? "interrupted; everything is saved, go on with"
+                                            : "interrupted: " + reason);
       console.line("dsat-host resume " + shell_word(result.dir.string()));
       break;
     case host::StudyStatus::no_best:

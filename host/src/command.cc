@@ -185,6 +185,8 @@ Argv CommandTemplate::render(const TrialContext& trial) const {
 
 Argv CommandTemplate::render_best(const Json& config, const std::filesystem::path& config_file) const {
   Argv argv = request_.argv;
+  // In a trial's folder the configuration has another name than here.
+  for (std::string& token : argv) replace_all(token, "{trial_dir}/ds_config.json", config_file.string());
   apply_config(argv, config, config_file, config_file.parent_path());
   return argv;
 }

@@ -25,6 +25,7 @@ std::string loader_message(const std::exception& error, const fs::path& file) {
   if (at != std::string::npos) text = text.substr(at + prefix.size());
   const size_t suffix = text.find(": Bad file descriptor");  // Boost's own name for every failure
   if (suffix != std::string::npos) text.erase(suffix);
+  while (!text.empty() && text.back() == ')' && text.find('(') == std::string::npos) text.pop_back();
   return text;
 }
 

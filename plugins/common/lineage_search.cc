@@ -87,7 +87,7 @@ void LineageSearch::advance() {
   }
   if (stop) return end(*stop);
   if (open_ > 0) return;
-  if (limit_reached_) return end("all " + std::to_string(study_.limits.max_trials) + " trials are spent");
+  if (limit_reached_) return end("all trials that --max-trials allows are spent");
   end("nothing is left to try: " + std::to_string(lineages_.size()) + " configurations were searched to their end");
 }
 

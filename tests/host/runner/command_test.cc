@@ -174,6 +174,13 @@ TEST_F(Command, TheBestCommandHasTheFlagsButNoPortOrSlots) {
                           "--per_device_train_batch_size", "12"));
 }
 
+TEST_F(Command, TheBestCommandNamesTheBestConfigurationWhateverItIsCalledInATrial) {
+  request_.ds_config = "base.json";
+  const CommandTemplate command = parse({"python3", "{trial_dir}/ds_config.json", "--out={trial_dir}/out"});
+  EXPECT_THAT(command.render_best(Json::object(), "/run/best_ds_config.json"),
+              ElementsAre("python3", "/run/best_ds_config.json", "--out=/run/out"));
+}
+
 TEST_F(Command, EveryTrialGetsAFreshArgumentList) {
   const CommandTemplate command = parse({"torchrun", "t.py", "--deepspeed_config", "a.json"});
   const Argv first = command.render({"/1/ds.json", "/1", {}, 1001, Json::object()});
