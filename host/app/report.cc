@@ -78,7 +78,7 @@ void report(const host::StudyResult& result, const std::vector<std::string>& err
     case host::StudyStatus::completed:
       break;
     case host::StudyStatus::interrupted:
-      console.error(reason == "interrupted" ? "interrupted; everything is saved, go on with"
+      console.error(reason == "interrupted" ? "interrupted; everything is saved, `dsat-host resume` goes on"
                                             : "interrupted: " + reason);
       console.line("dsat-host resume " + shell_word(result.dir.string()));
       break;
