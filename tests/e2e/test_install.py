@@ -35,7 +35,7 @@ class InstallTest(HostTest):
         """Builds an example in a folder of its own; returns that folder."""
         build = self.root / name
         if not build.exists():
-            run(["cmake", "-S", EXAMPLES / name, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            run(["cmake", "-G", "Ninja", "-S", EXAMPLES / name, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
                  "-DCMAKE_BUILD_TYPE=Debug"])
             run(["cmake", "--build", build])
         return build
