@@ -69,13 +69,13 @@ void Loop::wait_and_dispatch_fds() {
   const int timeout = timers_.empty() ? -1 : poll_timeout(timers_.begin()->first);
   if (poll(fds.data(), fds.size(), timeout) <= 0) return;  // EINTR: whoever interrupted us also wakes us
 
+  unwatched_.clear();
   if (fds[0].revents != 0) {
     uint64_t count = 0;
     const ssize_t got = read(wake_fd_, &count, sizeof count);
     (void)got;
     if (on_wake_) on_wake_();
   }
-  unwatched_.clear();
   for (size_t i = 1; i < fds.size(); ++i) {
     if (fds[i].revents == 0) continue;
     // A number that an earlier callback unwatched may by now belong to another file: not its event.

@@ -109,6 +109,21 @@ TEST(Loop, AnEventIsNotGivenToANewFileWithAnOldNumber) {
   EXPECT_FALSE(misled);
 }
 
+TEST(Loop, DoesNotMistakeADescriptorThatAWakeReplacedForTheOldOne) {
+  Loop loop;
+  Pipe pipe;
+  pipe.put();
+  bool misled = false;
+  loop.watch(pipe.ends[0], [] {});
+  loop.on_wake([&] {
+    loop.unwatch(pipe.ends[0]);
+    loop.watch(pipe.ends[0], [&] { misled = true; });
+  });
+  loop.wake();
+  loop.run_once();
+  EXPECT_FALSE(misled);
+}
+
 TEST(Loop, WakesFromAnotherThreadOnceForManyCalls) {
   Loop loop;
   int wakes = 0;
