@@ -16,28 +16,33 @@ class Climb : public dsat::Searcher<Climb> {
   void start(const dsat::Study& study) {
     study_ = study;
     space_ = dsat::config::space_from_json(study.space);
+    for (const dsat::Json& seen : study.observations)  // the profiler's trials compete for the best, too
+      if (seen["metrics"].contains(study.metric)) consider(seen["trial"], seen["metrics"][study.metric]);
     next_stage();
   }
 
   void on_result(const dsat::Result& result) {
     const auto metric = result.metric(study_.metric);
     if (!metric) return;
-    const auto better = [&](double than) { return study_.maximise ? *metric > than : *metric < than; };
-    improved_ = !best_of_stage_ || better(*best_of_stage_);
+    improved_ = !best_of_stage_ || better(*metric, *best_of_stage_);
     if (improved_) best_of_stage_ = metric;
-    if (!best_metric_ || better(*best_metric_)) {
-      best_metric_ = metric;
-      best_ = result.trial();
-    }
+    consider(result.trial(), *metric);
   }
 
   void on_trial_exited(const dsat::Exit& exit) {
     if (finished_ || exit.outcome() == dsat::Outcome::stopped) return;
     const int64_t larger = micro_batch_ + std::max<int64_t>(1, (factor_ - 1) * micro_batch_);
-    exit.outcome() == dsat::Outcome::completed&& improved_ ? ask(larger) : next_stage();
+    if (exit.outcome() != dsat::Outcome::completed || !improved_) return next_stage();
+    ask(larger);
   }
 
  private:
+  bool better(double metric, double than) const { return study_.maximise ? metric > than : metric < than; }
+  void consider(dsat::TrialId trial, double metric) {
+    if (best_metric_ && !better(metric, *best_metric_)) return;
+    best_metric_ = metric, best_ = trial;
+  }
+
   void next_stage() {
     if (stage_ == space_.stages.size()) return end("every stage was climbed");
     ++stage_;
@@ -62,7 +67,6 @@ class Climb : public dsat::Searcher<Climb> {
     finished_ = true;
     finish(reason, best_);
   }
-
   double factor_;
   dsat::Study study_;
   dsat::config::Space space_;
@@ -72,5 +76,4 @@ class Climb : public dsat::Searcher<Climb> {
   std::optional<double> best_of_stage_, best_metric_;
   dsat::TrialId best_ = dsat::kNoTrial;
 };
-
 DSAT_PLUGIN(Climb);

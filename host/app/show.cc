@@ -27,10 +27,13 @@ std::string trials_table(const host::StudyRecord& record, const std::string& met
   std::vector<std::vector<std::string>> rows{
       {"trial", "kind", "stage", "micro batch", "outcome", metric, "peak", "slots", "note"}};
   for (const host::TrialRecord& trial : record.trials) {
-    std::string slots, note = trial.reason.empty() ? trial.note : trial.reason;
+    std::string slots, note = trial.note;
+    if (!trial.reason.empty()) note += (note.empty() ? "" : ": ") + trial.reason;
     for (const std::string& slot : trial.slots) slots += (slots.empty() ? "" : ",") + slot;
     if (trial.duplicate_of) note = fmt::format("as trial {}", *trial.duplicate_of);
-    const char* open = trial.started() ? "running" : "waiting";
+    // Of a study that has ended nothing runs: what was open then goes on when it is resumed.
+    const bool runs = trial.started() && record.status == host::StudyStatus::running;
+    const char* open = runs ? "running" : "waiting";
     rows.push_back({std::to_string(trial.id), to_string(trial.kind), or_dash(zero_stage_of(trial.config)),
                     or_dash(micro_batch_of(trial.config)), trial.outcome ? to_string(*trial.outcome) : open,
                     format_metric(metric, trial.metrics), bytes_or_dash(trial.peak_bytes), slots.empty() ? "-" : slots,

@@ -1,6 +1,7 @@
 #include "best.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace dsat::host {
 namespace {
@@ -31,6 +32,12 @@ void sums_to_means(Measured& measured) {
   for (auto& item : measured.metrics.items()) {
     if (item.value().is_number()) item.value() = item.value().get<double>() / measured.count;
   }
+}
+
+std::string rounded(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
 }
 
 }  // namespace
@@ -72,9 +79,9 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
   }
   BestRecord record{best->trial, trials[best->trial].record.config, best->metrics, best->metric, ""};
   if (best != fastest) {
-    record.why = "the searcher believes in trial " + std::to_string(best->trial) + " (" + Json(best->metric).dump() +
-                 ") over trial " + std::to_string(fastest->trial) + ", the best single measurement (" +
-                 Json(fastest->metric).dump() + "): the difference is within the noise that it expects";
+    record.why = "the searcher names trial " + std::to_string(best->trial) + " (" + rounded(best->metric) +
+                 ") as the best; the best measured is trial " + std::to_string(fastest->trial) + " (" +
+                 rounded(fastest->metric) + ")";
   }
   return record;
 }

@@ -18,7 +18,7 @@ namespace {
 // One line of the table.
 struct StageRow {
   int stage = 0;
-  int trials = 0, out_of_memory = 0, other = 0;
+  int trials = 0, out_of_memory = 0, failed = 0;
   const Measured* best = nullptr;
 };
 
@@ -90,8 +90,9 @@ std::vector<StageRow> rows_of(const ResultsView& view, const std::vector<Measure
     ++row.trials;
     if (trial.record.outcome == Outcome::out_of_memory)
       ++row.out_of_memory;
-    else if (trial.record.outcome && trial.record.outcome != Outcome::completed)
-      ++row.other;
+    else if (trial.record.outcome && trial.record.outcome != Outcome::completed &&
+             trial.record.outcome != Outcome::stopped)
+      ++row.failed;
   }
   for (const Measured& m : measured) {
     StageRow& row = row_for(stage_of(view.trials[m.trial].record.config));
@@ -105,7 +106,7 @@ std::vector<StageRow> rows_of(const ResultsView& view, const std::vector<Measure
 
 std::vector<std::string> cells(const ResultsView& view, const StageRow& row) {
   std::vector<std::string> line{std::to_string(row.stage), std::to_string(row.trials),
-                                std::to_string(row.out_of_memory), std::to_string(row.other)};
+                                std::to_string(row.out_of_memory), std::to_string(row.failed)};
   if (row.best == nullptr) {
     line.insert(line.end(), {"-", "-", "-", "-", "-", "-"});
     return line;

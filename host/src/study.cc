@@ -87,6 +87,7 @@ class Study::Impl {
   fs::path launcher;
   bool resumed = false;
   bool has_run = false;
+  int journalled_max_trials = 0;
   std::optional<StudyResult> already;  // of a study that has ended and is not to go on
   std::atomic<int> stop_level{0};
   Loop loop;
@@ -186,6 +187,7 @@ Result<std::unique_ptr<Study>> Study::resume(const fs::path& given, ResumeOption
     if (!plan.ok()) return plan.status();
     plan->dir = dir;
     std::optional<StudyResult> already = ended_result(dir, options, plan.value());
+    const int journalled_max_trials = plan->max_trials;
     if (options.max_trials) plan->max_trials = *options.max_trials;
     if (options.max_concurrent_trials) plan->max_concurrent_trials = *options.max_concurrent_trials;
     plan->time_budget = options.time_budget ? options.time_budget : plan->time_budget;
@@ -193,6 +195,7 @@ Result<std::unique_ptr<Study>> Study::resume(const fs::path& given, ResumeOption
     impl->environment = options.environment.empty() ? current_environment() : options.environment;
     impl->launcher = launcher.value();
     impl->resumed = true;
+    impl->journalled_max_trials = journalled_max_trials;
     impl->already = std::move(already);
     return std::unique_ptr<Study>(new Study(std::move(impl)));
   } catch (const std::exception& e) {
@@ -203,7 +206,12 @@ Result<std::unique_ptr<Study>> Study::resume(const fs::path& given, ResumeOption
 StudyResult Study::run(Observer& observer) {
   StudyResult result;
   result.dir = impl_->plan.dir;
-  if (impl_->already) return *impl_->already;
+  if (impl_->already) {
+    observer.on_log(Observer::Severity::info, "this study has ended; --max-trials above " +
+                                                  std::to_string(impl_->journalled_max_trials) +
+                                                  " or a --time-budget takes it up again");
+    return *impl_->already;
+  }
   if (std::exchange(impl_->has_run, true)) {
     result.reason = "a study runs once; resume it as a new one";
     return result;

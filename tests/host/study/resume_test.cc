@@ -335,7 +335,8 @@ TEST_F(StudyResumeTest, AFinishedStudyGivesItsResultAgainAndRunsNothing) {
   const StudyResult stored = again.value()->run(second);
   EXPECT_EQ(stored.status, result.status);
   EXPECT_EQ(stored.reason, result.reason);
-  EXPECT_THAT(second.logs, IsEmpty());
+  ASSERT_EQ(second.logs.size(), 1u);  // how to take it up again, and nothing else
+  EXPECT_THAT(second.logs.front().second, HasSubstr("--max-trials above"));
 }
 
 TEST_F(StudyResumeTest, APluginFileThatHasChangedIsSaid) {
