@@ -165,7 +165,7 @@ TEST_P(Searchers, EndsAtTheTrialLimitAndSaysSo) {
   ASSERT_TRUE(bench.run()) << bench.error();
   EXPECT_EQ(bench.ended().size(), 7u);
   EXPECT_TRUE(bench.finished());
-  EXPECT_THAT(bench.finish_reason(), HasSubstr("7 trials"));
+  EXPECT_THAT(bench.finish_reason(), HasSubstr("--max-trials"));
   EXPECT_NE(bench.best(), kNoTrial);
 }
 
