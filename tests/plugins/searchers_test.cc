@@ -48,7 +48,9 @@ TEST_P(Searchers, FindsTheCeilingWithoutKnowingTheDevice) {
   study.limits.max_trials = 40;
   auto bench = this->bench(surface, study);
   ASSERT_TRUE(bench.run()) << bench.error();
-  EXPECT_GE(metric_of(bench, bench.best(), "throughput"), 0.85 * surface.best_throughput(study));
+  // Those that search reach it; one that throws dice comes near.
+  const double share = std::string(GetParam()) == "random" ? 0.9 : 0.97;
+  EXPECT_GE(metric_of(bench, bench.best(), "throughput"), share * surface.best_throughput(study));
   EXPECT_GT(count_outcome(bench, Outcome::out_of_memory), 0);
 }
 
