@@ -49,7 +49,7 @@ TEST_P(Searchers, FindsTheCeilingWithoutKnowingTheDevice) {
   auto bench = this->bench(surface, study);
   ASSERT_TRUE(bench.run()) << bench.error();
   // Those that search reach it; one that throws dice comes near.
-  const double share = std::string(GetParam()) == "random" ? 0.9 : 0.97;
+  const double share = std::string(GetParam()) == "random" ? 0.85 : 0.97;
   EXPECT_GE(metric_of(bench, bench.best(), "throughput"), share * surface.best_throughput(study));
   EXPECT_GT(count_outcome(bench, Outcome::out_of_memory), 0);
 }
