@@ -11,8 +11,10 @@ endif()
 
 find_program(DSAT_CCACHE ccache)
 if(DSAT_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${DSAT_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${DSAT_CCACHE})
+  # Paths below the checkout are cached as relative ones: a second clone or build folder finds what the first compiled.
+  set(DSAT_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${DSAT_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${DSAT_LAUNCHER})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${DSAT_LAUNCHER})
 endif()
 
 if(DSAT_SANITIZE)
