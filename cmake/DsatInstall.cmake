@@ -37,6 +37,10 @@ if(TARGET dsat-launch)
   install(TARGETS dsat-launch RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat)
 endif()
 
+# For training scripts: PYTHONPATH=<prefix>/share/dsat/python; the scripts that use it lie beside.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/python/dsat DESTINATION ${CMAKE_INSTALL_DATADIR}/dsat/python
+        PATTERN __pycache__ EXCLUDE)
+
 # A static library's private dependencies are its user's to link: the package looks up those that dsat::host has.
 set(DSAT_HOST_DEPENDENCIES "")
 if(TARGET dsat::host)

@@ -2,6 +2,7 @@
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -51,6 +52,12 @@ class InstallTest(HostTest):
         self.installed("libexec/dsat/dsat-launch")
         for name in ("asha", "binary", "random", "profiler"):
             self.installed(f"lib*/**/dsat/plugins/lib{name}.so")
+
+    def test_the_python_package_is_there_whole(self):
+        package = self.installed("share/dsat/python/dsat/py.typed").parent
+        names = run([sys.executable, "-S", "-E", "-c", "import sys; sys.path.insert(0, sys.argv[1]); import dsat; print(*dsat.__all__)",
+                     package.parent])
+        self.assertIn("StepTimer", names)
 
     def test_the_host_and_the_plugins_link_no_libtorch(self):
         files = [self.installed("bin/dsat-host"), *self.prefix.glob("lib*/**/dsat/plugins/*.so")]

@@ -1,0 +1,31 @@
+"""What a training script needs to be tuned by dsat-host; outside a tuning run it does nothing.
+
+A DeepSpeed script needs none of it: the engine follows the protocol by itself. Use it for a loop without that engine
+(`StepTimer`, `report`), to add memory and end-to-end time to what the engine reports (`dsat_reporting_context`), and
+where a script comes from Determined (`get_ds_config_from_hparams`, `get_hf_args_with_overwrites`,
+`overwrite_deepspeed_config`). torch is used if the script has imported it, and never imported from here.
+"""
+from ._config import get_ds_config_from_hparams, overwrite_deepspeed_config
+from ._context import dsat_reporting_context
+from ._device import DeviceMemory
+from ._errors import Error
+from ._huggingface import get_hf_args_with_overwrites
+from ._report import report, report_model_info
+from ._timer import StepTimer
+from ._trial import Trial, current_trial
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DeviceMemory",
+    "Error",
+    "StepTimer",
+    "Trial",
+    "current_trial",
+    "dsat_reporting_context",
+    "get_ds_config_from_hparams",
+    "get_hf_args_with_overwrites",
+    "overwrite_deepspeed_config",
+    "report",
+    "report_model_info",
+]

@@ -1,0 +1,67 @@
+"""DeepSpeed configurations made of a file and what overwrites it."""
+import copy
+import os
+from typing import Any, Mapping, Union
+
+from ._errors import Error
+from ._files import Json, read_json
+from ._trial import current_trial
+
+CONFIG_KEY = "deepspeed_config"
+OVERWRITE_KEY = "overwrite_deepspeed_args"
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def merge(base: Mapping[str, Any], source: Mapping[str, Any]) -> Json:
+    """`base` with the leaves of `source` written over it: objects merge, anything else, lists too, is replaced whole."""
+    result = copy.deepcopy(dict(base))
+    for key, value in source.items():
+        below = result.get(key)
+        if isinstance(below, dict) and isinstance(value, Mapping):
+            result[key] = merge(below, value)
+        else:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
+def overwrite_deepspeed_config(base_ds_config: Union[PathLike, Mapping[str, Any]],
+                               source_ds_dict: Mapping[str, Any]) -> Json:
+    """A configuration (a file's path or a dictionary) with the leaves of `source_ds_dict` written over it.
+
+    Neither argument is changed. Raises dsat.Error where the file cannot be read.
+    """
+    if not isinstance(source_ds_dict, Mapping):
+        raise Error(f"what overwrites a DeepSpeed configuration is a dictionary, not {source_ds_dict!r}")
+    if isinstance(base_ds_config, Mapping):
+        return merge(base_ds_config, source_ds_dict)
+    return merge(read_json(os.fspath(base_ds_config)), source_ds_dict)
+
+
+def overwrites_of(hparams: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`hparams.overwrite_deepspeed_args`, empty where there are none."""
+    if not isinstance(hparams, Mapping):
+        raise Error(f"hparams is a dictionary of hyperparameters, not {hparams!r}")
+    overwrites = hparams.get(OVERWRITE_KEY)
+    if overwrites is None:
+        return {}
+    if not isinstance(overwrites, Mapping):
+        raise Error(f"hparams['{OVERWRITE_KEY}'] is a dictionary of DeepSpeed keys, not {overwrites!r}")
+    return overwrites
+
+
+def get_ds_config_from_hparams(hparams: Mapping[str, Any], base_dir: PathLike = ".") -> Json:
+    """The DeepSpeed configuration to train with, for `deepspeed.initialize(config=...)`.
+
+    It is the file `hparams["deepspeed_config"]`, relative to `base_dir`, with `hparams["overwrite_deepspeed_args"]`
+    written over it. In a trial it is the trial's configuration, which dsat-host made of that file; overwrites that it
+    does not know of stay, its own values win. Raises dsat.Error where the key or the file is missing.
+    """
+    overwrites = overwrites_of(hparams)
+    trial = current_trial()
+    if trial is not None:
+        return merge(overwrites, trial.config)
+    name = hparams.get(CONFIG_KEY)
+    if not isinstance(name, (str, os.PathLike)):
+        raise Error(f"hparams has no '{CONFIG_KEY}': set it to the path of the DeepSpeed configuration")
+    return overwrite_deepspeed_config(os.path.join(os.fspath(base_dir), os.fspath(name)), overwrites)

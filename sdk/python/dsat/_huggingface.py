@@ -1,0 +1,81 @@
+"""Hugging Face's Trainer reads batch sizes from its command line and refuses a configuration that differs."""
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
+
+from ._config import OVERWRITE_KEY, merge, overwrites_of
+from ._errors import Error
+from ._files import Json, locked, read_json, write_json
+from ._trial import current_trial
+
+_BATCH_FLAGS = {
+    "--per_device_train_batch_size": "train_micro_batch_size_per_gpu",
+    "--gradient_accumulation_steps": "gradient_accumulation_steps",
+}
+
+
+def _canonical(flag: str) -> str:
+    """The Trainer takes a flag with dashes for the same one."""
+    return "--" + flag[2:].replace("-", "_") if flag.startswith("--") else flag
+
+
+def _config_at(args: Sequence[str]) -> Optional[Tuple[int, str]]:
+    """Where the configuration's path stands, and what stands before it in that argument; None: there is none."""
+    for i, argument in enumerate(args):
+        if argument.startswith("--deepspeed="):
+            return i, "--deepspeed="
+        if argument == "--deepspeed" and i + 1 < len(args) and not args[i + 1].startswith("-"):
+            return i + 1, ""
+    return None
+
+
+def _with_batch_sizes(args: Sequence[str], config: Json) -> List[str]:
+    """`args` with the batch sizes that `config` gives as numbers; an "auto" leaves the flag as it is."""
+    result = list(args)
+    for flag, key in _BATCH_FLAGS.items():
+        size = config.get(key)
+        if isinstance(size, bool) or not isinstance(size, int):
+            continue
+        found = False
+        for i, argument in enumerate(result):
+            name, equals, _ = argument.partition("=")
+            if _canonical(name) != flag:
+                continue
+            found = True
+            if equals:
+                result[i] = f"{name}={size}"
+            elif i + 1 < len(result):
+                result[i + 1] = str(size)
+            else:
+                raise Error(f"{argument} is the last argument: it wants a number")
+        if not found:  # the Trainer's own default would differ
+            result += [flag, str(size)]
+    return result
+
+
+def get_hf_args_with_overwrites(args: Sequence[str], hparams: Mapping[str, Any]) -> List[str]:
+    """The command line `args` of a Hugging Face script, in step with its DeepSpeed configuration.
+
+    `hparams["overwrite_deepspeed_args"]` is written into the file that `--deepspeed` names, under a lock, because every
+    rank does this and the Trainer reads that file; then --per_device_train_batch_size and
+    --gradient_accumulation_steps get its numbers ("auto" never does). In a trial the values of the trial win. Without
+    overwrites and outside a trial `args` are returned as they are. Raises dsat.Error without `--deepspeed FILE`.
+    """
+    overwrites = overwrites_of(hparams)
+    trial = current_trial()
+    if not overwrites and trial is None:
+        return list(args)
+    where = _config_at(args)
+    if where is None:
+        if not overwrites:
+            return list(args)  # trains without DeepSpeed: dsat-host has rewritten the command line
+        raise Error(f"'{OVERWRITE_KEY}' needs a configuration to write to: add --deepspeed FILE to the arguments")
+    result = list(args)
+    position, prefix = where
+    if trial is not None:
+        result[position] = prefix + trial.config_path  # a script that makes its arguments itself names its own file
+    path = result[position][len(prefix):]
+    with locked(path):
+        before = read_json(path)
+        after = merge(before, overwrites) if trial is None else merge(merge(before, overwrites), trial.config)
+        if after != before:
+            write_json(path, after)
+    return _with_batch_sizes(result, after)

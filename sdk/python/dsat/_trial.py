@@ -1,0 +1,55 @@
+"""The trial that this process is part of, as dsat-host described it in the environment."""
+import functools
+import os
+from typing import NamedTuple, Optional
+
+from ._errors import Error
+from ._files import Json, read_json
+
+
+class Trial(NamedTuple):
+    """One run of the script by dsat-host."""
+
+    id: str
+    directory: str  # holds the trial's files; for the script to write to as well
+    config_path: str  # of `config`
+    config: Json  # its DeepSpeed configuration, `autotuning` section included; not to be changed
+    model_info: bool  # asks for the model's size (one forward pass), not for a measurement
+    start_step: int  # optimizer steps before this one warm up
+    end_step: int  # the last one that is measured; steps count from 0
+    result_path: str  # where rank 0 writes what was found
+
+
+def _step(section: Json, name: str, path: str) -> int:
+    value = section.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise Error(f"{path}: autotuning.{name} is {value!r}: it counts optimizer steps from 0")
+    return value
+
+
+@functools.lru_cache(maxsize=1)  # asked for at every batch
+def _read_trial(config_path: str, trial_id: str, directory: str) -> Optional[Trial]:
+    config = read_json(config_path)
+    section = config.get("autotuning")
+    if not isinstance(section, dict) or section.get("enabled") is not True:
+        return None
+    info = section.get("model_info")
+    model_info = isinstance(info, dict) and info.get("profile") is True
+    key = "model_info_path" if model_info else "metric_path"
+    path = section.get(key)
+    if not isinstance(path, str) or not path:
+        raise Error(f"{config_path}: autotuning.{key} names no file: is this a configuration that dsat-host wrote?")
+    start = _step(section, "start_profile_step", config_path)
+    end = _step(section, "end_profile_step", config_path)
+    if end < start:
+        raise Error(f"{config_path}: autotuning.end_profile_step {end} is before start_profile_step {start}")
+    return Trial(trial_id, directory or os.path.dirname(os.path.abspath(path)), config_path, config, model_info, start,
+                 end, path)
+
+
+def current_trial() -> Optional[Trial]:
+    """The trial that dsat-host started this process for; None outside a tuning run."""
+    path = os.environ.get("DSAT_DS_CONFIG")
+    if not path:
+        return None
+    return _read_trial(path, os.environ.get("DSAT_TRIAL_ID", ""), os.environ.get("DSAT_TRIAL_DIR", ""))
