@@ -46,7 +46,9 @@ void print_places(const host::StudyResult& result, Console& console) {
   if (result.best) {
     console.line("configuration  " + (result.dir / "best_ds_config.json").string());
     console.line("its metrics    " + (result.dir / "best_ds_metrics.json").string());
-    console.line("train with     " + (result.dir / "best_cmd.txt").string());
+    if (std::error_code error; fs::exists(result.dir / "best_cmd.txt", error)) {
+      console.line("train with     " + (result.dir / "best_cmd.txt").string());
+    }
   }
   console.line("all trials     dsat-host show " + shell_word(result.dir.string()));
 }

@@ -5,7 +5,6 @@
 
 #include "admission.h"
 #include "best.h"
-#include "clock.h"
 
 namespace dsat::host {
 
@@ -30,7 +29,7 @@ Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop
 
 StudyResult Coordinator::run() {
   if (plan_.time_budget) {
-    deadline_ = Loop::Clock::now() + *plan_.time_budget;
+    deadline_ = loop_.now() + *plan_.time_budget;
     loop_.at(*deadline_, [this] { end_study(StudyStatus::completed, "the time budget is spent", true); });
   }
   check_stop_requests();
@@ -59,9 +58,7 @@ void Coordinator::turn() {
   if (!ending_) advance_phase();
   const std::vector<uint64_t> starts = choose_starts();
   refresh_best();
-  for (const uint64_t id : dirty_) journal_.put_trial(trials_[id]);
-  dirty_.clear();
-  const Status committed = journal_.commit();
+  const Status committed = commit_turn();
   if (!committed.ok()) {
     // None of this turn has happened; what ran before it is stopped all the same.
     for (const uint64_t id : starts) running_.erase(id);
@@ -73,6 +70,19 @@ void Coordinator::turn() {
   }
   const Status written = results_.write({plan_, trials_, profile_, best_, device_memory(), ""}, false);
   if (!written.ok()) fail(written);
+}
+
+// Turns whose trials only exist in the study itself (a simulation) are written in groups: a crash loses the last group.
+Status Coordinator::commit_turn() {
+  const std::chrono::milliseconds delay = runner_.commit_delay();
+  const auto now = std::chrono::steady_clock::now();
+  if (delay.count() > 0 && now - group_began_ < delay && !ending_) return {};
+  group_began_ = now;
+  for (const uint64_t id : dirty_) journal_.put_trial(trials_[id]);
+  dirty_.clear();
+  Status committed = journal_.commit();
+  group_lost_ = !committed.ok() && delay.count() > 0;
+  return committed;
 }
 
 // Tells the strategy of one more trial, if one may be told now.
@@ -178,6 +188,11 @@ std::vector<uint64_t> Coordinator::choose_starts() {
   return starts;
 }
 
+TrialSpec Coordinator::spec_of(const Trial& trial) const {
+  return {trial.id(),       trial.record.attempt, config_to_run(plan_, trial.record.config),
+          trial.model_info, trial.identity,       trial.earlier_runs};
+}
+
 void Coordinator::act(const std::vector<uint64_t>& starts) {
   for (const uint64_t id : starts) {
     if (ending_) {
@@ -185,8 +200,7 @@ void Coordinator::act(const std::vector<uint64_t>& starts) {
       continue;
     }
     const Trial& trial = trials_[id];
-    const TrialSpec spec{id, trial.record.attempt, config_to_run(plan_, trial.record.config), trial.model_info};
-    const Status started = runner_.start(spec);
+    const Status started = runner_.start(spec_of(trial));
     if (!started.ok()) {
       running_.erase(id);
       fail(started);
@@ -256,7 +270,8 @@ StudyResult Coordinator::close() {
     ending_->status = StudyStatus::no_best;
     ending_->reason = why_no_best();
   }
-  if (ending_->resumable) save_state();
+  if (group_lost_) dirty_.clear();
+  if (ending_->resumable && !group_lost_) save_state();
   for (const uint64_t id : dirty_) journal_.put_trial(trials_[id]);
   dirty_.clear();
   journal_.put_meta("ended", {{"status", to_string(ending_->status)}, {"reason", ending_->reason}});

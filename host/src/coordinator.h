@@ -55,6 +55,11 @@ class Coordinator {
   StudyResult run();
 
  private:
+  // The trials of one configuration.
+  struct Twins {
+    std::optional<uint64_t> answering;  // the first that can answer for it
+    uint32_t runs = 0;
+  };
   struct Ending {
     StudyStatus status;
     std::string reason;
@@ -68,6 +73,8 @@ class Coordinator {
   void advance_phase();
   void check_stop_requests();
   std::vector<uint64_t> choose_starts();
+  Status commit_turn();
+  TrialSpec spec_of(const Trial& trial) const;
   void act(const std::vector<uint64_t>& starts);
   StudyResult close();
   std::string why_no_best() const;
@@ -122,9 +129,9 @@ class Coordinator {
   Results& results_;
   Observer& observer_;
 
-  std::vector<Trial> trials_;                              // by id
-  std::vector<Trial> drafts_;                              // asked for in the current event, not yet accepted
-  std::unordered_map<std::string, uint64_t> by_identity_;  // the first trial of a configuration that can answer for it
+  std::vector<Trial> trials_;  // by id
+  std::vector<Trial> drafts_;  // asked for in the current event, not yet accepted
+  std::unordered_map<std::string, Twins> by_identity_;
   std::string baseline_identity_;
   std::deque<uint64_t> waiting_;
   std::set<uint64_t> running_;
@@ -153,11 +160,13 @@ class Coordinator {
 
   std::optional<BestRecord> best_;
   bool best_stale_ = false;
+  bool group_lost_ = false;  // several turns could not be written: the journal stays as it was before them
   std::optional<Ending> ending_;
   const std::atomic<int>& stop_level_;
   int stop_level_acted_ = 0;
   std::optional<Loop::Clock::time_point> deadline_;
   uint64_t reorder_timer_ = 0;
+  std::chrono::steady_clock::time_point group_began_ = std::chrono::steady_clock::now();
 
   std::mutex log_mutex_;
   std::vector<std::pair<int, std::string>> plugin_logs_;

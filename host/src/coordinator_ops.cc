@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "admission.h"
-#include "clock.h"
 #include "coordinator.h"
 #include "dsat/study.h"
 
@@ -75,17 +74,17 @@ std::optional<uint64_t> Coordinator::consider(const Op& request) {
   record.config = std::move(admission.config);
   record.overrides = request.overrides;
   record.note = request.note;
-  record.submitted_at = utc_now();
+  record.submitted_at = loop_.utc_now();
 
-  const auto twin = by_identity_.find(draft.identity);
-  const bool known = twin != by_identity_.end();
+  const auto twins = by_identity_.find(draft.identity);
+  const bool known = twins != by_identity_.end() && twins->second.answering;
   if (!admission.invalid.empty()) {
     record.outcome = Outcome::invalid_config;
     record.reason = admission.invalid;
     record.ended_at = record.submitted_at;
     draft.state = TrialState::ended;
   } else if (known && !request.repeat) {
-    record.duplicate_of = twin->second;
+    record.duplicate_of = twins->second.answering;
   }
   record.kind = phase_ == Phase::profiler              ? TrialKind::profile
                 : record.duplicate_of                  ? TrialKind::duplicate
@@ -95,7 +94,9 @@ std::optional<uint64_t> Coordinator::consider(const Op& request) {
   if (draft.costs_a_run()) {
     if (counted_trials_ >= plan_.max_trials) return std::nullopt;
     ++counted_trials_;
-    if (!known) by_identity_[draft.identity] = record.id;
+    Twins& own = by_identity_[draft.identity];
+    if (!own.answering) own.answering = record.id;
+    draft.earlier_runs = own.runs++;
   } else {
     // A strategy may ask for ever in one event.
     const auto fruitful =
@@ -171,7 +172,7 @@ void Coordinator::stop_open_trials() {
     end.id = id;
     end.outcome = Outcome::stopped;
     end.reason = trial.record.started() ? "stopped" : "stopped before it ran";
-    end.ended_at = utc_now();
+    end.ended_at = loop_.utc_now();
     end_trial(trial, std::move(end));
   }
 }
@@ -206,7 +207,7 @@ Json Coordinator::study_json() const {
 
 void Coordinator::save_state() {
   last_state_seq_ = last_seq_;
-  if (!strategy_ || !strategy_started_ || strategy_finished_ || !strategy_->can_save()) return;
+  if (!journal_.keeps() || !strategy_ || !strategy_started_ || strategy_finished_ || !strategy_->can_save()) return;
   const Result<std::string> state = strategy_->save();
   if (!state.ok()) {
     // Nothing is lost: the events are in the journal and are replayed instead.

@@ -44,9 +44,11 @@ Status Coordinator::take_up(std::vector<JournalEvent>& events) {
   profile_ = journal_.meta("profile").value_or(Json());
   Status status = rewind_if_limit_raised(events);
   if (!status.ok()) return status;
-  for (const Trial& trial : trials_) {
+  for (Trial& trial : trials_) {
     if (trial.end) learn_from(*trial.end, trial);
-    if (trial.can_answer()) by_identity_.emplace(trial.identity, trial.id());
+    Twins& twins = by_identity_[trial.identity];
+    if (trial.can_answer() && !twins.answering) twins.answering = trial.id();
+    if (trial.costs_a_run()) trial.earlier_runs = twins.runs++;
     if (trial.costs_a_run() && (trial.record.started() || !trial.record.outcome)) ++counted_trials_;
     fruitless_ = trial.costs_a_run() ? 0 : fruitless_ + 1;
   }
@@ -228,8 +230,7 @@ void Coordinator::requeue_trials() {
   for (Trial& trial : trials_) {
     const uint64_t id = trial.id();
     if (trial.state == TrialState::running) {
-      const TrialSpec spec{id, trial.record.attempt, config_to_run(plan_, trial.record.config), trial.model_info};
-      std::optional<TrialEnd> left = runner_.recover(spec);
+      std::optional<TrialEnd> left = runner_.recover(spec_of(trial));
       if (left) {
         end_trial(trial, std::move(*left));
         continue;
@@ -244,7 +245,7 @@ void Coordinator::requeue_trials() {
     } else if (trial.state == TrialState::ended) {
       const bool at_once = trial.record.duplicate_of || trial.record.outcome == Outcome::invalid_config;
       (at_once ? immediate_ : ended_).insert(id);
-      ended_when_[id] = Loop::Clock::now();
+      ended_when_[id] = loop_.now();
     }
   }
   stop_open_trials();

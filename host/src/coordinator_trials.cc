@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "admission.h"
-#include "clock.h"
 #include "coordinator.h"
 #include "dsat/config/batch.h"
 
@@ -14,7 +13,11 @@ void Coordinator::on_started(const TrialStart& start) {
   trial.record.slots = start.slots;
   trial.record.started_at = start.started_at;
   // Where and when it started may wait for the trial's end: a short trial costs the journal one commit.
-  loop_.at(Loop::Clock::now() + kStartNoteDelay, [this, id = start.id] { dirty_.insert(id); });
+  if (runner_.commit_delay().count() > 0) {
+    dirty_.insert(start.id);
+  } else {
+    loop_.at(loop_.now() + kStartNoteDelay, [this, id = start.id] { dirty_.insert(id); });
+  }
   observer_.on_trial_started(trial.record);
 }
 
@@ -50,15 +53,14 @@ void Coordinator::end_trial(Trial& trial, TrialEnd end) {
   learn_from(end, trial);
   trial.end = std::move(end);
   (record.duplicate_of ? immediate_ : ended_).insert(trial.id());
-  ended_when_[trial.id()] = Loop::Clock::now();
+  ended_when_[trial.id()] = loop_.now();
   dirty_.insert(trial.id());
-  const auto answering = by_identity_.find(trial.identity);
-  if (answering != by_identity_.end() && answering->second == trial.id() && !trial.can_answer()) {
-    by_identity_.erase(answering);
+  const auto twins = by_identity_.find(trial.identity);
+  if (twins != by_identity_.end() && twins->second.answering == trial.id() && !trial.can_answer()) {
     const auto next = std::find_if(trials_.begin(), trials_.end(), [&trial](const Trial& other) {
       return other.can_answer() && other.identity == trial.identity;
     });
-    if (next != trials_.end()) by_identity_[trial.identity] = next->id();
+    twins->second.answering = next == trials_.end() ? std::nullopt : std::optional<uint64_t>(next->id());
   }
   best_stale_ = true;
   observer_.on_trial_ended(record);
@@ -120,7 +122,7 @@ void Coordinator::release_duplicates(const Trial& original) {
     twin.record.reason = original.record.reason;
     twin.record.metrics = original.record.metrics;
     twin.record.peak_bytes = original.record.peak_bytes;
-    twin.record.ended_at = utc_now();
+    twin.record.ended_at = loop_.utc_now();
     twin.end = original.end;
     twin.state = TrialState::ended;
     immediate_.insert(twin.id());
@@ -141,7 +143,7 @@ std::optional<uint64_t> Coordinator::ready_trial() {
                           std::any_of(waiting_.begin(), waiting_.end(), [id](uint64_t other) { return other < id; });
   if (!elder_runs) return id;
   const auto patience = ended_when_[id] + kReorderWindow;
-  if (Loop::Clock::now() >= patience) return id;
+  if (loop_.now() >= patience) return id;
   loop_.cancel(reorder_timer_);
   reorder_timer_ = loop_.at(patience, [] {});
   return std::nullopt;

@@ -206,6 +206,7 @@ void Journal::execute(const std::string& sql) {
 }
 
 void Journal::begin() {
+  if (!keeps()) return;
   if (in_turn_) return;
   error_ = Status();
   execute("BEGIN IMMEDIATE");
@@ -229,10 +230,12 @@ void Journal::rollback() {
 }
 
 void Journal::put_meta(const std::string& key, const Json& value) {
+  if (!keeps()) return;
   Statement(*this, "INSERT OR REPLACE INTO meta VALUES(?, ?)").text(key).text(text_of(value)).run("write");
 }
 
 void Journal::put_trial(const Trial& trial) {
+  if (!keeps()) return;
   const TrialRecord& r = trial.record;
   Statement(*this, "INSERT OR REPLACE INTO trials VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
       .integer(r.id)
@@ -260,11 +263,13 @@ void Journal::put_trial(const Trial& trial) {
 }
 
 void Journal::remove_trials_from(uint64_t id) {
+  if (!keeps()) return;
   Statement(*this, "DELETE FROM trials WHERE id >= ?").integer(id).run("remove trials");
 }
 
 uint64_t Journal::append_event(Phase phase, const StrategyEvent& event, const std::vector<Op>& ops) {
   const uint64_t seq = next_seq_++;
+  if (!keeps()) return seq;
   Statement(*this, "INSERT INTO events VALUES(?,?,?,?)")
       .integer(seq)
       .text(name_of(phase))
@@ -275,12 +280,14 @@ uint64_t Journal::append_event(Phase phase, const StrategyEvent& event, const st
 }
 
 void Journal::remove_events_from(uint64_t seq) {
+  if (!keeps()) return;
   Statement(*this, "DELETE FROM events WHERE seq >= ?").integer(seq).run("remove events");
   Statement(*this, "DELETE FROM states WHERE seq >= ?").integer(seq).run("remove states");
   next_seq_ = seq;
 }
 
 void Journal::put_state(Phase phase, uint64_t seq, const std::string& state) {
+  if (!keeps()) return;
   Statement(*this, "INSERT OR REPLACE INTO states VALUES(?,?,?)")
       .text(name_of(phase))
       .integer(seq)
@@ -289,10 +296,12 @@ void Journal::put_state(Phase phase, uint64_t seq, const std::string& state) {
 }
 
 void Journal::remove_states(Phase phase) {
+  if (!keeps()) return;
   Statement(*this, "DELETE FROM states WHERE phase = ?").text(name_of(phase)).run("remove states");
 }
 
 std::optional<Json> Journal::meta(const std::string& key) {
+  if (!keeps()) return std::nullopt;
   Statement query(*this, "SELECT value FROM meta WHERE key = ?");
   query.text(key);
   if (!query.row()) return std::nullopt;
@@ -303,6 +312,7 @@ std::optional<Json> Journal::meta(const std::string& key) {
 
 Result<std::vector<Trial>> Journal::trials() {
   std::vector<Trial> trials;
+  if (!keeps()) return trials;
   if (!in_turn_) error_ = Status();
   try {
     Statement query(*this, "SELECT * FROM trials ORDER BY id");
@@ -342,6 +352,7 @@ Result<std::vector<Trial>> Journal::trials() {
 
 Result<std::vector<JournalEvent>> Journal::events() {
   std::vector<JournalEvent> events;
+  if (!keeps()) return events;
   if (!in_turn_) error_ = Status();
   try {
     Statement query(*this, "SELECT seq, phase, event, ops FROM events ORDER BY seq");
@@ -362,6 +373,7 @@ Result<std::vector<JournalEvent>> Journal::events() {
 }
 
 std::optional<SavedState> Journal::state(Phase phase, uint64_t last_seq) {
+  if (!keeps()) return std::nullopt;
   Statement query(*this, "SELECT seq, state FROM states WHERE phase = ? AND seq <= ? ORDER BY seq DESC LIMIT 1");
   query.text(name_of(phase)).integer(last_seq);
   if (!query.row()) return std::nullopt;
@@ -369,6 +381,7 @@ std::optional<SavedState> Journal::state(Phase phase, uint64_t last_seq) {
 }
 
 Status Journal::checkpoint() {
+  if (!keeps()) return {};
   error_ = Status();
   sqlite3_busy_timeout(db_, 200);  // a reader may stay for long, and the journal is whole without this
   execute("PRAGMA wal_checkpoint(TRUNCATE)");

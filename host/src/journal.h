@@ -42,9 +42,13 @@ class Journal {
  public:
   enum class Mode { create, open, read_only };
   static Result<std::unique_ptr<Journal>> open(const std::filesystem::path& dir, Mode mode);
+  // Keeps nothing: every write succeeds, every read is empty.
+  static std::unique_ptr<Journal> none() { return std::unique_ptr<Journal>(new Journal); }
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
+
+  bool keeps() const { return db_ != nullptr; }
 
   void begin();
   Status commit();
@@ -78,8 +82,8 @@ class Journal {
   void fail(const std::string& doing);
 
   std::filesystem::path file_;
-  sqlite3* db_ = nullptr;
-  Status error_;  // the first since begin
+  sqlite3* db_ = nullptr;  // nullptr: keeps nothing
+  Status error_;           // the first since begin
   uint64_t next_seq_ = 0;
   uint64_t seq_before_turn_ = 0;
   bool in_turn_ = false;

@@ -89,7 +89,7 @@ Status LocalRunner::start(const TrialSpec& spec) {
     return status;
   }
   const uint64_t id = spec.id;
-  trial.timers.push_back(loop_.at(Loop::Clock::now(), [this, id] { report_start(running_.at(id)); }));
+  trial.timers.push_back(loop_.at(loop_.now(), [this, id] { report_start(running_.at(id)); }));
   watch_limits(id, trial);
   return Status();
 }
@@ -148,7 +148,7 @@ void LocalRunner::report_start(Running& trial) {
 }
 
 void LocalRunner::watch_limits(uint64_t id, Running& trial) {
-  const auto now = Loop::Clock::now();
+  const auto now = loop_.now();
   trial.last_progress = now;
   trial.progress = progress_mark(trial.evidence.trial_dir);
   trial.timers.push_back(loop_.at(now + options_.trial_timeout, [this, id] {
@@ -160,7 +160,7 @@ void LocalRunner::watch_limits(uint64_t id, Running& trial) {
 void LocalRunner::look_for_progress(uint64_t id) {
   Running& trial = running_.at(id);
   if (trial.ending) return;
-  const auto now = Loop::Clock::now();
+  const auto now = loop_.now();
   const uint64_t progress = progress_mark(trial.evidence.trial_dir);
   if (progress != trial.progress) {
     trial.progress = progress;
@@ -196,7 +196,7 @@ void LocalRunner::end_tree(uint64_t id, Running& trial, bool at_once) {
   trial.process->signal(at_once ? kKillTree : SIGTERM);
   if (at_once) return;
   trial.timers.push_back(
-      loop_.at(Loop::Clock::now() + options_.term_grace, [this, id] { running_.at(id).process->signal(kKillTree); }));
+      loop_.at(loop_.now() + options_.term_grace, [this, id] { running_.at(id).process->signal(kKillTree); }));
 }
 
 void LocalRunner::handle_exit(uint64_t id, const ExitStatus& exit) {

@@ -10,20 +10,25 @@
 #include <system_error>
 #include <utility>
 
+#include "clock.h"
+
 namespace dsat::host {
 
 namespace {
 
-// Milliseconds for poll: rounded up, so that a timer is never polled for in a busy loop just before it is due.
-int poll_timeout(Loop::Clock::time_point next) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Loop::Clock::now()).count();
-  return static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX));
-}
+// 2000-01-01T00:00:00Z
+constexpr std::chrono::seconds kSimulatedEpoch{946684800};
 
 }  // namespace
 
-Loop::Loop() : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Loop::Loop(Time time) : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), simulated_(time == Time::simulated) {
   if (wake_fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+}
+
+std::string Loop::utc_now() const {
+  if (!simulated_) return host::utc_now();
+  const auto since = std::chrono::duration_cast<std::chrono::system_clock::duration>(now_.time_since_epoch());
+  return format_rfc3339(std::chrono::system_clock::time_point(kSimulatedEpoch + since));
 }
 
 Loop::~Loop() { close(wake_fd_); }
@@ -37,14 +42,15 @@ void Loop::unwatch(int fd) {
 
 uint64_t Loop::at(Clock::time_point when, Callback callback) {
   const uint64_t id = next_timer_++;
-  timers_.emplace(when, Timer{id, std::move(callback)});
+  timers_by_id_.emplace(id, timers_.emplace(when, Timer{id, std::move(callback)}));
   return id;
 }
 
 void Loop::cancel(uint64_t timer) {
-  const auto it =
-      std::find_if(timers_.begin(), timers_.end(), [timer](const auto& entry) { return entry.second.id == timer; });
-  if (it != timers_.end()) timers_.erase(it);
+  const auto it = timers_by_id_.find(timer);
+  if (it == timers_by_id_.end()) return;
+  timers_.erase(it->second);
+  timers_by_id_.erase(it);
 }
 
 void Loop::wake() noexcept {
@@ -59,15 +65,23 @@ void Loop::wake() noexcept {
 void Loop::on_wake(Callback callback) { on_wake_ = std::move(callback); }
 
 void Loop::run_once() {
-  wait_and_dispatch_fds();
+  const bool ready = wait_and_dispatch_fds();
+  if (simulated_ && !ready && !timers_.empty()) now_ = std::max(now_, timers_.begin()->first);
   dispatch_due_timers();
 }
 
-void Loop::wait_and_dispatch_fds() {
+// Milliseconds for poll: rounded up, so that a timer is never polled for in a busy loop just before it is due.
+int Loop::poll_timeout() const {
+  if (timers_.empty()) return -1;
+  if (simulated_) return 0;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(timers_.begin()->first - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX));
+}
+
+bool Loop::wait_and_dispatch_fds() {
   std::vector<pollfd> fds{{wake_fd_, POLLIN, 0}};
   for (const auto& [fd, callback] : watches_) fds.push_back({fd, POLLIN, 0});
-  const int timeout = timers_.empty() ? -1 : poll_timeout(timers_.begin()->first);
-  if (poll(fds.data(), fds.size(), timeout) <= 0) return;  // EINTR: whoever interrupted us also wakes us
+  if (poll(fds.data(), fds.size(), poll_timeout()) <= 0) return false;  // EINTR: whoever interrupted us also wakes us
 
   unwatched_.clear();
   if (fds[0].revents != 0) {
@@ -85,19 +99,20 @@ void Loop::wait_and_dispatch_fds() {
     const Callback callback = it->second;  // a copy: it may unwatch itself
     callback();
   }
+  return true;
 }
 
 void Loop::dispatch_due_timers() {
   // Only those due now: a callback that sets a timer for "now" must not keep the descriptors waiting for ever.
   std::vector<uint64_t> due;
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = this->now();
   for (auto it = timers_.begin(); it != timers_.end() && it->first <= now; ++it) due.push_back(it->second.id);
   for (const uint64_t id : due) {
-    const auto it =
-        std::find_if(timers_.begin(), timers_.end(), [id](const auto& entry) { return entry.second.id == id; });
-    if (it == timers_.end()) continue;  // cancelled by a callback before it
-    const Callback callback = std::move(it->second.callback);
-    timers_.erase(it);
+    const auto it = timers_by_id_.find(id);
+    if (it == timers_by_id_.end()) continue;  // cancelled by a callback before it
+    const Callback callback = std::move(it->second->second.callback);
+    timers_.erase(it->second);
+    timers_by_id_.erase(it);
     callback();
   }
 }

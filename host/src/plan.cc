@@ -66,7 +66,7 @@ fs::path default_output_dir(const fs::path& cwd, const std::string& name) {
   return dir;
 }
 
-Result<StrategyPlan> choose_strategy(const StrategyChoice& choice, PluginKind kind) {
+Result<StrategyPlan> choose_strategy(const StrategyChoice& choice, PluginKind kind, bool hashed) {
   StrategyPlan plan;
   Result<PluginInfo> plugin = find_strategy(choice.plugin, kind);
   if (!plugin.ok()) return plugin.status();
@@ -75,7 +75,7 @@ Result<StrategyPlan> choose_strategy(const StrategyChoice& choice, PluginKind ki
   Result<Json> options = parse_plugin_options(plan.plugin, choice.options);
   if (!options.ok()) return options.status();
   plan.options = std::move(options).value();
-  plan.sha256 = sha256_of_file(plan.plugin.file);
+  if (hashed) plan.sha256 = sha256_of_file(plan.plugin.file);
   return plan;
 }
 
@@ -110,6 +110,7 @@ Status check_numbers(const StudyOptions& o) {
 }
 
 void copy_options(const StudyOptions& o, Plan& plan) {
+  plan.simulation = o.simulation;
   plan.arg_mappings = o.arg_mappings;
   plan.trial_cwd = o.trial_cwd;
   plan.seed = o.seed;
@@ -134,6 +135,14 @@ void copy_options(const StudyOptions& o, Plan& plan) {
 Status choose_metric(const std::string& name, Plan& plan) {
   const Result<MetricInfo> metric = metric_info(name);
   if (!metric.ok()) return metric.status();
+  if (plan.simulation && !plan.simulation->metrics.empty()) {
+    std::string all;
+    for (const std::string& given : plan.simulation->metrics) all += (all.empty() ? "" : ", ") + given;
+    const auto& list = plan.simulation->metrics;
+    if (std::find(list.begin(), list.end(), metric->name) == list.end()) {
+      return Status::invalid("--metric " + name + ": this simulation gives only " + all);
+    }
+  }
   plan.metric = metric->name;
   plan.maximise = metric->maximise;
   if (!plan.maximise && !plan.global_batch) {
@@ -143,14 +152,44 @@ Status choose_metric(const std::string& name, Plan& plan) {
   return {};
 }
 
-Status choose_slots(const StudyOptions& options, const CommandTemplate& command, const Environment& environment,
+Status choose_slots(const StudyOptions& options, std::optional<int> command_slots, const Environment& environment,
                     Plan& plan) {
-  const SlotRequest request{options.slots, options.slots_per_trial, options.max_slots, command.slots_per_trial()};
-  Result<SlotPlan> slots = plan_slots(discover_devices(environment), request);
+  SlotRequest request{options.slots, options.slots_per_trial, options.max_slots, command_slots};
+  if (plan.simulation) {
+    if (options.slots && *options.slots > plan.simulation->slots) {
+      return Status::invalid("--slots " + std::to_string(*options.slots) + ", but the simulation has only " +
+                             std::to_string(plan.simulation->slots) + " devices");
+    }
+    request.slots = options.slots.value_or(plan.simulation->slots);
+    if (!command_slots) request.command_slots = plan.simulation->slots_per_trial;
+  }
+  const Devices devices = plan.simulation ? Devices() : discover_devices(environment);
+  Result<SlotPlan> slots = plan_slots(devices, request);
   if (!slots.ok()) return slots.status();
   plan.slots = std::move(slots).value();
   plan.device_memory_bytes = options.device_memory_bytes;
   plan.notices.insert(plan.notices.end(), plan.slots.notices.begin(), plan.slots.notices.end());
+  return {};
+}
+
+// The user's configuration: the command's, or where a simulation needs no command, that of ds_config or its own.
+Status read_configuration(const StudyOptions& options, const Environment& environment, Plan& plan,
+                          std::optional<int>& command_slots) {
+  if (!plan.command.empty()) {
+    Result<CommandTemplate> command =
+        CommandTemplate::parse({options.command, options.ds_config, options.arg_mappings, plan.cwd, environment});
+    if (!command.ok()) return command.status();
+    plan.config_file = command->config_file();
+    plan.hugging_face = command->is_hugging_face();
+    command_slots = command->slots_per_trial();
+  } else if (options.ds_config) {
+    plan.config_file = plan.cwd / *options.ds_config;
+  } else {
+    plan.config_file = plan.simulation->name;
+    plan.user_config = plan.simulation->base_config;
+    return {};
+  }
+  plan.user_config = config::load_file(plan.config_file);
   return {};
 }
 
@@ -228,16 +267,19 @@ void derive_space(Plan& plan, int64_t data_parallel_size) {
 
 Result<Plan> make_plan(const StudyOptions& options) {
   Plan plan;
-  if (options.command.empty()) return Status::invalid("no training command is given; write it after --");
+  if (options.command.empty() && !options.simulation) {
+    return Status::invalid("no training command is given; write it after --");
+  }
   Status status = check_numbers(options);
   if (!status.ok()) return status;
   copy_options(options, plan);
+  const bool kept = !plan.simulation || plan.simulation->keep;
   status = choose_metric(options.metric, plan);
   if (!status.ok()) return status;
-  Result<StrategyPlan> searcher = choose_strategy(options.searcher, PluginKind::searcher);
+  Result<StrategyPlan> searcher = choose_strategy(options.searcher, PluginKind::searcher, kept);
   if (!searcher.ok()) return searcher.status();
   plan.searcher = std::move(searcher).value();
-  Result<StrategyPlan> profiler = choose_strategy(options.profiler, PluginKind::profiler);
+  Result<StrategyPlan> profiler = choose_strategy(options.profiler, PluginKind::profiler, kept);
   if (!profiler.ok()) return profiler.status();
   plan.profiler = std::move(profiler).value();
 
@@ -245,23 +287,21 @@ Result<Plan> make_plan(const StudyOptions& options) {
   plan.cwd = options.cwd.empty() ? fs::current_path(error) : fs::absolute(options.cwd);
   const Environment environment = options.environment.empty() ? current_environment() : options.environment;
   plan.command = options.command;
-  Result<CommandTemplate> command =
-      CommandTemplate::parse({options.command, options.ds_config, options.arg_mappings, plan.cwd, environment});
-  if (!command.ok()) return command.status();
-  plan.config_file = command->config_file();
-  plan.hugging_face = command->is_hugging_face();
   try {
-    plan.user_config = config::load_file(plan.config_file);
+    std::optional<int> command_slots;
+    status = read_configuration(options, environment, plan, command_slots);
+    if (!status.ok()) return status;
     if (options.space_file) plan.space_file = config::load_file(*options.space_file);
     check_keys(plan, plan.notices);
     check_arg_mappings(plan);
-    status = choose_slots(options, command.value(), environment, plan);
+    status = choose_slots(options, command_slots, environment, plan);
     if (!status.ok()) return status;
     derive_space(plan, config::data_parallel_size(plan.slots.slots_per_trial, plan.user_config));
   } catch (const Error& e) {
     return Status::invalid(e.what());
   }
-  plan.name = name_of(plan.command);
+  plan.name = plan.command.empty() ? plan.simulation->name : name_of(plan.command);
+  if (!kept) return plan;
   plan.dir = options.output_dir.empty() ? default_output_dir(plan.cwd, plan.name) : fs::absolute(options.output_dir);
   return plan;
 }

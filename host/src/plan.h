@@ -28,8 +28,9 @@ struct StrategyPlan {
 
 struct Plan {
   std::string name;
-  std::filesystem::path dir, cwd;
-  std::vector<std::string> command;
+  std::filesystem::path dir;  // empty: nothing is written
+  std::filesystem::path cwd;
+  std::vector<std::string> command;   // empty: a simulation without one
   std::filesystem::path config_file;  // that user_config was read from
   Json user_config;                   // as the user wrote it
   Json space_file;                    // or null
@@ -48,6 +49,7 @@ struct Plan {
   int max_concurrent_trials = 16;
   std::optional<int> max_slots;
   SlotPlan slots;
+  std::optional<Simulation> simulation;
   std::optional<uint64_t> device_memory_bytes;  // given by the user
   std::optional<int64_t> global_batch, max_train_batch_size, max_micro_batch;
   int64_t min_micro_batch = 1;

@@ -75,6 +75,9 @@ Result<Plan> read(const Json& json) {
   plan.name = json.at("name").get<std::string>();
   plan.cwd = json.at("cwd").get<std::string>();
   plan.command = json.at("command").get<std::vector<std::string>>();
+  if (json.value("runner", "local") != "local") {
+    return Status::invalid("this study was simulated by a program of its own and cannot be resumed");
+  }
   plan.config_file = json.at("config_file").get<std::string>();
   plan.user_config = json.at("user_config");
   plan.space_file = json.at("space_file");
@@ -116,6 +119,8 @@ Result<Plan> read(const Json& json) {
 
 Json to_json(const Plan& plan) {
   return {{"name", plan.name},
+          {"runner", plan.simulation ? "sim" : "local"},
+          {"simulation", plan.simulation ? plan.simulation->source : Json()},
           {"cwd", plan.cwd.string()},
           {"command", plan.command},
           {"config_file", plan.config_file.string()},
@@ -167,7 +172,8 @@ Json settings_of(const Plan& plan) {
   for (const config::StageSpace& stage : plan.space.stages) stages.push_back(stage.stage);
   settings["zero_stages"] = std::move(stages);
   settings["base_config"] = plan.base_config;
-  for (const char* inner : {"user_config", "maximise", "space_file", "hugging_face"}) settings.erase(inner);
+  for (const char* inner : {"user_config", "maximise", "space_file", "hugging_face", "simulation"})
+    settings.erase(inner);
   return settings;
 }
 

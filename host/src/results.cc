@@ -160,6 +160,7 @@ std::string summary_text(const ResultsView& view) {
 }
 
 Status Results::write(const ResultsView& view, bool now) {
+  if (view.plan.dir.empty()) return {};
   const auto time = std::chrono::steady_clock::now();
   if (!now && time - last_ < std::chrono::seconds(1)) return {};
   last_ = time;
@@ -169,7 +170,8 @@ Status Results::write(const ResultsView& view, bool now) {
   if (view.best) {
     files.emplace_back("best_ds_config.json", text_of(view.best->config));
     files.emplace_back("best_ds_metrics.json", text_of(view.best->metrics));
-    files.emplace_back("best_cmd.txt", command_line_(view.best->config) + "\n");
+    const std::string command = command_line_(view.best->config);
+    if (!command.empty()) files.emplace_back("best_cmd.txt", command + "\n");
   }
   for (auto& [name, text] : files) {
     std::string& written = written_[name];

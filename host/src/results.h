@@ -31,11 +31,12 @@ std::string summary_text(const ResultsView& view);
 
 class Results {
  public:
-  // `command_line` gives the text of best_cmd.txt for a configuration.
+  // `command_line` gives the text of best_cmd.txt for a configuration; empty: there is no such file.
   using CommandLine = std::function<std::string(const Json& config)>;
   explicit Results(CommandLine command_line) : command_line_(std::move(command_line)) {}
 
-  // Writes what has changed; skipped when the last time is under a second ago, unless `now`.
+  // Writes what has changed, nothing for a study without a folder; skipped when the last time is under a second ago,
+  // unless `now`.
   Status write(const ResultsView& view, bool now);
 
  private:

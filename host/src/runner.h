@@ -1,9 +1,10 @@
-// What the study asks of whatever runs trials: local processes now, a cluster or a simulation later.
+// What the study asks of whatever runs trials: local processes or a simulation now, a cluster later.
 //
 // Threading: control thread only. on_started and on_ended are called from the loop, never from inside start or stop.
 #ifndef DSAT_HOST_RUNNER_H_
 #define DSAT_HOST_RUNNER_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -19,8 +20,10 @@ namespace dsat::host {
 struct TrialSpec {
   uint64_t id = 0;
   uint32_t attempt = 1;
-  Json config;              // merged and complete; `autotuning` holds the user's own keys only
-  bool model_info = false;  // the protocol's model-information run instead of a measured one
+  Json config;                // merged and complete; `autotuning` holds the user's own keys only
+  bool model_info = false;    // the protocol's model-information run instead of a measured one
+  std::string identity{};     // of the configuration and the kind of run
+  uint32_t earlier_runs = 0;  // trials of this identity before this one
 };
 
 struct TrialStart {
@@ -63,6 +66,9 @@ class Runner {
 
   // After a crash: what a trial that ran then has left behind. nullopt: nothing usable, run it again.
   virtual std::optional<TrialEnd> recover(const TrialSpec& spec) = 0;
+
+  // How long what the study decided may stay unwritten. Zero: a start changes the world, and the journal comes first.
+  virtual std::chrono::milliseconds commit_delay() const { return {}; }
 
   std::function<void(const TrialStart&)> on_started;
   std::function<void(const TrialEnd&)> on_ended;

@@ -12,6 +12,7 @@
 #include "local_runner.h"
 #include "plan.h"
 #include "run_lock.h"
+#include "sim_runner.h"
 #include "text.h"
 
 #ifndef DSAT_LIBEXEC_DIR
@@ -43,9 +44,10 @@ Result<fs::path> find_launcher(const fs::path& given) {
                          installed.string() + "; install dsat or name it in the options");
 }
 
-Status make_run_dir(const fs::path& dir) {
+// A simulation has no trial folders.
+Status make_run_dir(const fs::path& dir, bool with_trials) {
   std::error_code error;
-  fs::create_directories(dir / "trials", error);
+  fs::create_directories(with_trials ? dir / "trials" : dir, error);
   if (!error) return {};
   return Status::invalid("output directory " + dir.string() + ": " + error.message() + "; give another --output-dir");
 }
@@ -68,19 +70,32 @@ LocalRunnerOptions runner_options(const Plan& plan, CommandTemplate command, con
           plan.no_progress_timeout};
 }
 
+std::unique_ptr<Runner> make_runner(Loop& loop, const Plan& plan, std::optional<CommandTemplate> command,
+                                    const Environment& environment, const fs::path& launcher) {
+  if (!plan.simulation) {
+    return std::make_unique<LocalRunner>(loop, runner_options(plan, std::move(*command), environment, launcher));
+  }
+  return std::make_unique<SimRunner>(
+      loop, SimRunnerOptions{plan.simulation->surface, plan.seed, plan.slots.slots, plan.slots.slots_per_trial,
+                             plan.max_slots, plan.trial_timeout, static_cast<uint64_t>(plan.end_profile_step)});
+}
+
 }  // namespace
 
 class Study::Impl {
  public:
-  Impl(Plan given, RunLock held, std::unique_ptr<Journal> opened)
-      : plan(std::move(given)), lock(std::move(held)), journal(std::move(opened)) {
+  Impl(Plan given, std::optional<RunLock> held, std::unique_ptr<Journal> opened)
+      : plan(std::move(given)),
+        lock(std::move(held)),
+        journal(std::move(opened)),
+        loop(plan.simulation ? Loop::Time::simulated : Loop::Time::real) {
     settings = settings_of(plan);
   }
 
   StudyResult run(Observer& observer);
 
   Plan plan;
-  RunLock lock;
+  std::optional<RunLock> lock;  // of the folder, if there is one
   std::unique_ptr<Journal> journal;
   Json settings;
   Environment environment;
@@ -101,14 +116,19 @@ StudyResult Study::Impl::run(Observer& observer) {
     return result;
   };
   for (const std::string& notice : plan.notices) observer.on_log(Observer::Severity::warning, notice);
-  Result<CommandTemplate> command =
-      CommandTemplate::parse({plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment});
-  if (!command.ok()) return failed(command.status().message());
-  const CommandTemplate for_best = command.value();
+  std::optional<CommandTemplate> command;
+  if (!plan.command.empty()) {
+    Result<CommandTemplate> parsed =
+        CommandTemplate::parse({plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment});
+    if (!parsed.ok()) return failed(parsed.status().message());
+    command = std::move(parsed).value();
+  }
   const fs::path best_config = plan.dir / "best_ds_config.json";
-  Results results([&](const Json& config) { return shell_join(for_best.render_best(config, best_config)); });
-  LocalRunner runner(loop, runner_options(plan, std::move(command).value(), environment, launcher));
-  Coordinator coordinator(plan, *journal, runner, loop, results, observer, stop_level);
+  Results results([for_best = command, best_config](const Json& config) {
+    return for_best ? shell_join(for_best->render_best(config, best_config)) : std::string();
+  });
+  const std::unique_ptr<Runner> runner = make_runner(loop, plan, std::move(command), environment, launcher);
+  Coordinator coordinator(plan, *journal, *runner, loop, results, observer, stop_level);
   if (resumed) {
     const Status status = coordinator.resume();
     if (!status.ok()) return failed(status.message());
@@ -122,11 +142,16 @@ Study::~Study() = default;
 Result<std::unique_ptr<Study>> Study::create(StudyOptions options) {
   try {
     if (options.environment.empty()) options.environment = current_environment();
-    Result<fs::path> launcher = find_launcher(options.launcher);
+    Result<fs::path> launcher = options.simulation ? fs::path() : find_launcher(options.launcher);
     if (!launcher.ok()) return launcher.status();
     Result<Plan> plan = make_plan(options);
     if (!plan.ok()) return plan.status();
-    Status status = make_run_dir(plan->dir);
+    if (plan->dir.empty()) {
+      auto impl = std::make_unique<Impl>(std::move(plan).value(), std::nullopt, Journal::none());
+      impl->environment = std::move(options.environment);
+      return std::unique_ptr<Study>(new Study(std::move(impl)));
+    }
+    Status status = make_run_dir(plan->dir, !plan->simulation);
     if (!status.ok()) return status;
     Result<RunLock> lock = RunLock::take(plan->dir);
     if (!lock.ok()) return lock.status();

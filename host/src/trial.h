@@ -25,8 +25,9 @@ struct Trial {
   TrialRecord record;
   Phase phase = Phase::searcher;
   TrialState state = TrialState::waiting;
-  bool model_info = false;  // the protocol's model-information run
-  std::string identity;     // of the merged configuration, and of the kind of run
+  bool model_info = false;    // the protocol's model-information run
+  std::string identity;       // of the merged configuration, and of the kind of run
+  uint32_t earlier_runs = 0;  // trials of the same identity before it that cost a run
   std::optional<TrialEnd> end;
 
   uint64_t id() const { return record.id; }

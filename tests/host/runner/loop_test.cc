@@ -136,5 +136,25 @@ TEST(Loop, WakesFromAnotherThreadOnceForManyCalls) {
   EXPECT_EQ(wakes, 1);
 }
 
+TEST(Loop, SimulatedTimeJumpsToTheNextTimerAndWaitsForNothing) {
+  Loop loop(Loop::Time::simulated);
+  EXPECT_EQ(loop.utc_now(), "2000-01-01T00:00:00.000000Z");
+  std::vector<std::string> calls;
+  loop.at(loop.now() + std::chrono::hours(48), [&] { calls.push_back(loop.utc_now()); });
+  loop.at(loop.now() + milliseconds(1), [&] { loop.at(loop.now(), [&] { calls.push_back(loop.utc_now()); }); });
+  while (calls.size() < 2) loop.run_once();
+  EXPECT_EQ(calls, (std::vector<std::string>{"2000-01-01T00:00:00.001000Z", "2000-01-03T00:00:00.000000Z"}));
+}
+
+TEST(Loop, AWakeComesBeforeSimulatedTimeGoesOn) {
+  Loop loop(Loop::Time::simulated);
+  std::vector<std::string> calls;
+  loop.on_wake([&] { calls.push_back("wake"); });
+  loop.at(loop.now() + milliseconds(1), [&] { calls.push_back("timer"); });
+  loop.wake();
+  while (calls.size() < 2) loop.run_once();
+  EXPECT_EQ(calls, (std::vector<std::string>{"wake", "timer"}));
+}
+
 }  // namespace
 }  // namespace dsat::host

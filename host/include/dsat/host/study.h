@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "dsat/host/record.h"
+#include "dsat/host/simulation.h"
 #include "dsat/host/status.h"
 
 namespace dsat::host {
@@ -62,6 +63,9 @@ struct StudyOptions {
   TrialCwd trial_cwd = TrialCwd::keep;
 
   std::filesystem::path launcher;  // dsat-launch; empty: beside this program, else <libexecdir>/dsat
+
+  // Trials are simulated: no command is needed, none is run, and times are virtual.
+  std::optional<Simulation> simulation;
 };
 
 // What may change when a study is taken up again.

@@ -1,0 +1,73 @@
+// Simulated trials: a study whose trials are answered by a function, in virtual time.
+//
+// Purpose: planning without a cluster, tests and benchmarks. A Surface says how a configuration would have done and how
+//   long the trial would have taken; the study's clock jumps from one event to the next, so that a search of weeks
+//   takes seconds. Everything else (profiler, searcher, limits, reorder window, timeouts, journal) is the same as with
+//   real trials.
+// Threading: a study calls its surface on its own control thread, one trial at a time. A surface that several studies
+//   share must be safe to call from all of them at once.
+// Units: seconds, bytes, and the canonical metrics (forward, backward, step and latency in microseconds, throughput in
+//   samples a second over all devices, FLOPS_per_gpu in FLOP/s).
+#ifndef DSAT_HOST_SIMULATION_H_
+#define DSAT_HOST_SIMULATION_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/error.h"
+#include "dsat/host/record.h"
+#include "dsat/host/status.h"
+
+namespace dsat::host {
+
+// A trial as its surface sees it.
+struct SimulatedTrial {
+  const Json& config;       // merged, batch sizes complete, without `autotuning`; valid during the call
+  bool model_info = false;  // the protocol's model-information run instead of a measured one
+  int slots = 1;            // devices of the trial
+  // For this measurement's noise: made of the study's seed, the configuration's identity and how often it was run
+  // before. The same study gives the same noise; a REPEAT measures anew.
+  uint64_t seed = 0;
+};
+
+// What came of it.
+struct SimulatedRun {
+  Outcome outcome = Outcome::completed;
+  std::string reason;  // one line; empty when there is nothing to say
+  // completed: canonical metrics. Of a model-information run: num_params, trainable_num_params,
+  // activation_mem_per_gpu, perhaps largest_layer_params.
+  Json metrics = Json::object();
+  std::optional<uint64_t> peak_bytes;           // of a device
+  std::optional<uint64_t> device_memory_bytes;  // of a device, as the trial would tell it
+  double seconds = 0;                           // from start to end; not negative
+};
+
+class Surface {
+ public:
+  virtual ~Surface() = default;
+  // Must depend on nothing but `trial`. What it throws fails the study.
+  virtual SimulatedRun run(const SimulatedTrial& trial) const = 0;
+};
+
+// All that a study needs in the place of a command and devices. StudyOptions::simulation.
+struct Simulation {
+  std::shared_ptr<const Surface> surface;
+  std::string name = "simulation";     // names the study where no command does
+  Json base_config;                    // used where neither the command nor ds_config gives one
+  int slots = 1;                       // devices there are; StudyOptions::slots outweighs it
+  std::optional<int> slots_per_trial;  // default: all; StudyOptions::slots_per_trial outweighs it
+  std::vector<std::string> metrics;    // canonical names that the surface gives; empty: all
+  // What load_simulation made it of: a resumed study makes it again. null: the study cannot be resumed.
+  Json source;
+  // false: nothing is written anywhere, there is no journal, and StudyResult::dir is empty. For thousands of studies in
+  // one process; an Observer sees the trials.
+  bool keep = true;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_SIMULATION_H_
