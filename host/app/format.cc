@@ -1,9 +1,6 @@
 #include "format.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
@@ -18,11 +15,6 @@ std::optional<int64_t> integer_at(const Json& config, const char* key) {
   return value->get<int64_t>();
 }
 
-std::string milliseconds(double microseconds) {
-  return microseconds < 1e6 ? fmt::format("{:.3g} ms", microseconds / 1e3)
-                            : fmt::format("{:.4g} s", microseconds / 1e6);
-}
-
 // Columns that a terminal needs for UTF-8 text: a continuation byte needs none.
 size_t width(const std::string& text) {
   return static_cast<size_t>(
@@ -30,26 +22,6 @@ size_t width(const std::string& text) {
 }
 
 }  // namespace
-
-std::string format_count(double value) {
-  static constexpr const char* kPrefixes[] = {"", " k", " M", " G", " T", " P", " E"};
-  size_t index = 0;
-  // 999.5 of one prefix would round to 1000: it belongs to the next.
-  while (std::abs(value) >= 999.5 && index + 1 < std::size(kPrefixes)) {
-    value /= 1e3;
-    ++index;
-  }
-  return fmt::format("{:.3g}{}", value, kPrefixes[index]);
-}
-
-std::string format_metric(const std::string& metric, double value) {
-  if (metric == "FLOPS_per_gpu") {
-    const std::string count = format_count(value);
-    return count + (count.find(' ') == std::string::npos ? " FLOP/s" : "FLOP/s");
-  }
-  if (metric == "throughput") return fmt::format("{:.4g} samples/s", value);
-  return milliseconds(value);
-}
 
 std::string format_metric(const std::string& metric, const Json& metrics) {
   if (!metrics.is_object()) return "-";

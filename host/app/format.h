@@ -6,17 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "dsat/host/format.h"
 #include "dsat/host/record.h"
 
 namespace dsat::cli {
 
-// "12.3 TFLOP/s", "456 samples/s", "7.89 ms": a canonical metric by its name.
-std::string format_metric(const std::string& metric, double value);
-// The same from a metrics object; "-" where it is not there.
+using host::format_count;
+using host::format_metric;
+// A metric of a metrics object; "-" where it is not there.
 std::string format_metric(const std::string& metric, const Json& metrics);
-
-// Three significant digits with a prefix: "7.5 G", "124 M"; for counts and rates.
-std::string format_count(double value);
 
 // Of a trial's configuration; nullopt: not told.
 std::optional<int64_t> zero_stage_of(const Json& config);

@@ -1,7 +1,7 @@
 #include "results.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "atomic_file.h"
@@ -11,6 +11,7 @@
 #include "dsat/config/rules.h"
 #include "dsat/config/units.h"
 #include "dsat/cost/memory.h"
+#include "dsat/host/format.h"
 
 namespace dsat::host {
 namespace {
@@ -28,12 +29,6 @@ int stage_of(const Json& config) {
   } catch (const std::exception&) {
     return 0;
   }
-}
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, std::abs(value) >= 1e6 ? "%.4g" : "%.6g", value);
-  return text;
 }
 
 // The cost model's answer for one configuration; "-" when there is no profile to answer from.
@@ -59,6 +54,8 @@ std::string estimated_memory(const ResultsView& view, const Json& config) {
   }
 }
 
+constexpr const char* kZero = "zero_optimization.";
+
 // What the configuration sets apart from stage and batch sizes: the overrides of the trial, key by key.
 void list_overrides(const Json& overrides, const std::string& prefix, std::string& text) {
   for (const auto& item : overrides.items()) {
@@ -68,9 +65,9 @@ void list_overrides(const Json& overrides, const std::string& prefix, std::strin
       list_overrides(item.value(), key + ".", text);
       continue;
     }
-    const size_t dot = key.rfind('.');
-    text +=
-        (text.empty() ? "" : " ") + (dot == std::string::npos ? key : key.substr(dot + 1)) + "=" + item.value().dump();
+    // Everyone knows where the keys of ZeRO live; others are told in full: two sections may have one key.
+    const std::string shown = key.rfind(kZero, 0) == 0 ? key.substr(std::strlen(kZero)) : key;
+    text += (text.empty() ? "" : " ") + shown + "=" + item.value().dump();
   }
 }
 
@@ -114,7 +111,7 @@ std::vector<std::string> cells(const ResultsView& view, const StageRow& row) {
   const TrialRecord& record = view.trials[row.best->trial].record;
   std::string overrides;
   list_overrides(record.overrides, "", overrides);
-  line.push_back(number(row.best->metric));
+  line.push_back(format_metric(view.plan.metric, row.best->metric));
   line.push_back(record.config.value(config::kMicroBatchKey, Json()).dump());
   line.push_back(record.config.value(config::kAccumulationKey, Json()).dump());
   line.push_back(estimated_memory(view, record.config));
@@ -152,7 +149,7 @@ std::string summary_text(const ResultsView& view) {
     const Json& best = view.best->config;
     text += "\nbest: trial " + std::to_string(view.best->trial) + ", ZeRO stage " + std::to_string(stage_of(best)) +
             ", micro batch " + best.value(config::kMicroBatchKey, Json()).dump() + ", " + view.plan.metric + " " +
-            number(view.best->metric) + "\n";
+            format_metric(view.plan.metric, view.best->metric) + "\n";
     if (!view.best->why.empty()) text += "note: " + view.best->why + "\n";
   }
   if (!view.reason.empty()) text += "ended: " + view.reason + "\n";

@@ -105,8 +105,13 @@ TEST_F(ResultsTest, TheTableHasALineForEachStageWithItsTrialsAndItsBest) {
   const std::vector<std::string> third = words(stage3);
   ASSERT_GE(third.size(), 4u);
   EXPECT_EQ(third[1] + third[2] + third[3], "211") << "two trials, one out of memory, one failed";
-  EXPECT_THAT(text, HasSubstr("best: trial 0, ZeRO stage 2, micro batch 4"));
+  EXPECT_THAT(text, HasSubstr("best: trial 0, ZeRO stage 2, micro batch 4, throughput 200 samples/s"));
   EXPECT_THAT(text, HasSubstr("ended: done"));
+}
+
+TEST_F(ResultsTest, TheTableNamesKeysOutsideOfZeroInFull) {
+  trials_[0].record.overrides["optimizer"] = {{"params", {{"lr", 0.5}}}};
+  EXPECT_THAT(summary_text(view()), HasSubstr("optimizer.params.lr=0.5"));
 }
 
 TEST_F(ResultsTest, ABelievedBestSaysWhyInTheSummary) {

@@ -1,0 +1,17 @@
+// Measured values as text for people, with the units of docs/trial.md. Threading: pure functions.
+#ifndef DSAT_HOST_FORMAT_H_
+#define DSAT_HOST_FORMAT_H_
+
+#include <string>
+
+namespace dsat::host {
+
+// Three significant digits with a prefix: "7.5 G", "124 M"; for counts and rates.
+std::string format_count(double value);
+
+// "12.3 TFLOP/s", "456 samples/s", "7.89 ms": a canonical metric by its name.
+std::string format_metric(const std::string& metric, double value);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_FORMAT_H_
