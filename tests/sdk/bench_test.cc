@@ -166,6 +166,24 @@ TEST_F(BenchTest, NoMoreThanTheConcurrencyLimitRunsAtOnce) {
   EXPECT_EQ(run.ended()[0].trial.id, 1u);
 }
 
+TEST_F(BenchTest, TheProfilesTrialsComeFirstAndCount) {
+  study_.limits.max_trials = 4;
+  study_.profile = {{"trials", {0, 1}}};
+  Json measured = study_.base_config;
+  testing::merge(measured, {{"train_micro_batch_size_per_gpu", 1}});
+  study_.observations = Json::array({{{"trial", 1}, {"config", measured}, {"outcome", "completed"}}});
+  Scripted::on_start = [](Scripted& s) {
+    for (int i = 1; i <= 4; ++i) s.ask(i);
+  };
+  auto run = bench();
+  ASSERT_TRUE(run.run());
+  ASSERT_EQ(run.asked().size(), 3u);  // a duplicate of the profile's, and two more
+  EXPECT_EQ(run.asked()[0].id, 2u);
+  EXPECT_TRUE(run.asked()[0].duplicate);
+  EXPECT_FALSE(run.asked()[1].duplicate);
+  EXPECT_EQ(run.counted(), 4);
+}
+
 TEST_F(BenchTest, AnOpOutsideAnEventIsRefused) {
   auto run = bench();
   const dsat_host& host = run.host();

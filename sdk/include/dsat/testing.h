@@ -80,6 +80,7 @@ class Bench {
         const Json& options = Json::object())
       : study_(std::move(study)), answer_(std::move(answer)) {
     make_host();
+    go_on_after_the_profile();
     const dsat_descriptor* descriptor = find(factory, strategy_id);
     const std::string values = with_defaults(Json::parse(descriptor->options_json), options).dump();
     if (factory.create(descriptor->id, &host_, detail::str(values), &strategy_) != DSAT_OK) fail("create");
@@ -179,6 +180,21 @@ class Bench {
     TrialId best = kNoTrial;
     std::optional<Json> profile;
   };
+
+  // The profile's trials have the first ids, count against the limit, and are not run again.
+  void go_on_after_the_profile() {
+    const auto take = [this](TrialId id) { next_id_ = std::max<TrialId>(next_id_, id + 1); };
+    if (study_.profile.is_object()) {
+      const Json trials = study_.profile.value("trials", Json::array());
+      for (const Json& id : trials) take(id.get<TrialId>());
+      counted_ = static_cast<int64_t>(trials.size());
+    }
+    if (!study_.observations.is_array()) return;
+    for (const Json& seen : study_.observations) {
+      take(seen.at("trial").get<TrialId>());
+      first_of_.emplace(seen.at("config").dump(), seen.at("trial").get<TrialId>());
+    }
+  }
 
   static Bench& self(const dsat_host* host) { return *static_cast<Bench*>(host->host_data); }
 

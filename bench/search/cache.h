@@ -1,0 +1,34 @@
+// Scores of earlier runs. A score depends on the searcher's file, the profiler's, the surface, the seed and the
+// budgets: what has not changed is not run again. A damaged or foreign file is as good as none.
+#ifndef DSAT_BENCH_SEARCH_CACHE_H_
+#define DSAT_BENCH_SEARCH_CACHE_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "score.h"
+
+namespace dsat::bench {
+
+class Cache {
+ public:
+  explicit Cache(std::filesystem::path folder) : folder_(std::move(folder)) {}  // empty: keeps nothing
+
+  std::optional<std::vector<SeedScore>> find(const std::string& key) const;
+  void put(const std::string& key, const std::vector<SeedScore>& seeds) const;
+
+ private:
+  std::filesystem::path file(const std::string& key) const;
+  std::filesystem::path folder_;
+};
+
+// Hashes a file's content; a missing one is an Error.
+std::string file_hash(const std::filesystem::path& file);
+
+// What a surface answers at some hundred points of its space: two that agree there are one.
+std::string fingerprint(const Surface& surface, const config::Space& space);
+
+}  // namespace dsat::bench
+
+#endif  // DSAT_BENCH_SEARCH_CACHE_H_

@@ -1,0 +1,187 @@
+#include "contest.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "cache.h"
+#include "optimum.h"
+#include "optuna.h"
+
+namespace dsat::bench {
+namespace {
+
+// Raised whenever the rules of a study change here: no kept score outlives that.
+constexpr const char* kRules = "rules 1";
+
+bool is_optuna(const std::string& searcher) { return searcher.rfind("optuna-", 0) == 0; }
+
+// A plugin's library, loaded for the life of the program.
+class Library {
+ public:
+  Library(const std::filesystem::path& folder, const std::string& name) : file_(folder / ("lib" + name + ".so")) {
+    void* handle = dlopen(file_.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) throw Error(std::string("cannot load a plugin: ") + dlerror());
+    entry_ = static_cast<const dsat_plugin_entry*>(dlsym(handle, "dsat_plugin_entry_v1"));
+    if (entry_ == nullptr) throw Error(file_.string() + " is no dsat plugin");
+    hash_ = file_hash(file_);
+  }
+  const dsat_factory& factory(const char* id) const {
+    const void* found = entry_->get_factory(id);
+    if (found == nullptr) throw Error(file_.string() + " has no " + id);
+    return *static_cast<const dsat_factory*>(found);
+  }
+  const std::string& hash() const { return hash_; }
+
+ private:
+  std::filesystem::path file_;
+  const dsat_plugin_entry* entry_ = nullptr;
+  std::string hash_;
+};
+
+struct Scenario {
+  const Surface* surface;
+  config::Space space;
+  Optimum optimum;
+  std::string fingerprint;
+};
+
+class Contest {
+ public:
+  explicit Contest(const ContestOptions& options)
+      : options_(options), cache_(options.cache), profiler_(options.plugins, "profiler") {
+    for (const std::string& name : options.searchers) {
+      libraries_.push_back(is_optuna(name) ? nullptr : std::make_unique<Library>(options.plugins, name));
+    }
+    if (std::any_of(options.searchers.begin(), options.searchers.end(), is_optuna)) {
+      script_hash_ = file_hash(DSAT_OPTUNA_PEER);
+      optuna_version_ = OptunaProcess(options.python, DSAT_OPTUNA_PEER).version();
+    }
+  }
+
+  std::vector<ScenarioResult> run() {
+    results_.resize(options_.surfaces.size());
+    scenarios_.resize(options_.surfaces.size());
+    const auto for_each = [this](size_t count, const std::function<void(size_t)>& work) { spread(count, work); };
+    for_each(scenarios_.size(), [this](size_t i) { prepare(i); });
+    for_each(scenarios_.size() * options_.searchers.size(),
+             [this](size_t i) { play(i / options_.searchers.size(), i % options_.searchers.size()); });
+    return std::move(results_);
+  }
+
+ private:
+  // Runs work(0..count) on as many threads as jobs; the first failure is thrown when all have ended.
+  void spread(size_t count, const std::function<void(size_t)>& work) {
+    std::atomic<size_t> next{0};
+    std::exception_ptr failure;
+    std::mutex mutex;
+    const auto loop = [&] {
+      try {
+        for (size_t i = next++; i < count; i = next++) work(i);
+      } catch (...) {
+        next = count;
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    };
+    std::vector<std::thread> threads;
+    for (int i = 1; i < options_.jobs; ++i) threads.emplace_back(loop);
+    loop();
+    for (std::thread& thread : threads) thread.join();
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  void prepare(size_t index) {
+    const Surface& surface = options_.surfaces[index];
+    Scenario& scenario = scenarios_[index];
+    scenario.surface = &surface;
+    scenario.space = surface.space();
+    scenario.optimum = find_optimum(surface, scenario.space);
+    if (scenario.optimum.throughput <= 0) throw Error("nothing fits in scenario " + surface.name);
+    scenario.fingerprint = fingerprint(surface, scenario.space);
+    results_[index] = {
+        surface.name, surface.family, surface.about, scenario.optimum.throughput, scenario.optimum.overrides, {}};
+    for (const std::string& name : options_.searchers) results_[index].entries.push_back({name, {}});
+  }
+
+  void play(size_t index, size_t searcher) {
+    const Scenario& scenario = scenarios_[index];
+    const std::string key = key_of(scenario, searcher);
+    std::optional<std::vector<SeedScore>> seeds = cache_.find(key);
+    if (!seeds) {
+      seeds.emplace();
+      std::unique_ptr<OptunaProcess> optuna;
+      if (libraries_[searcher] == nullptr) {
+        optuna = std::make_unique<OptunaProcess>(options_.python, DSAT_OPTUNA_PEER);
+      }
+      for (int seed = 0; seed < options_.seeds; ++seed) {
+        seeds->push_back(score(scenario, searcher, static_cast<uint64_t>(options_.first_seed + seed), optuna.get()));
+      }
+      cache_.put(key, *seeds);
+    }
+    results_[index].entries[searcher].summary = summarise(*seeds, options_.concurrency);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::fprintf(stderr, "%zu of %zu: %s on %s\n", ++done_, scenarios_.size() * options_.searchers.size(),
+                 options_.searchers[searcher].c_str(), scenario.surface->name.c_str());
+  }
+
+  SeedScore score(const Scenario& scenario, size_t searcher, uint64_t seed, OptunaProcess* optuna) const {
+    const std::string& name = options_.searchers[searcher];
+    StudySetting setting{scenario.surface, &scenario.space, seed, options_.budgets.back(), options_.concurrency};
+    const ProfileRun profile = run_profile(profiler_.factory(DSAT_PROFILER_FACTORY), setting);
+    SeedScore score;
+    if (optuna != nullptr) {
+      // It does not know its budget: the shorter studies are the beginnings of the longest.
+      OptunaStudy study(*optuna, name.substr(7), options_.optuna_oom, setting, profile);
+      const StudyRun run = run_asked(study, setting, profile);
+      add_study(score, *scenario.surface, scenario.optimum.throughput, run, setting.max_trials, setting.concurrency);
+      for (const int budget : options_.budgets) score.handed[budget] = score.so_far.at(static_cast<size_t>(budget - 1));
+      return score;
+    }
+    const dsat_factory& factory = libraries_[searcher]->factory(DSAT_SEARCHER_FACTORY);
+    for (const int budget : options_.budgets) {
+      setting.max_trials = budget;
+      const Json options = options_.searcher_options.value(name, Json::object());
+      const StudyRun run = run_searcher(factory, options, setting, profile);
+      if (!run.error.empty()) throw Error(name + " failed on " + scenario.surface->name + ": " + run.error);
+      add_study(score, *scenario.surface, scenario.optimum.throughput, run, budget, setting.concurrency);
+    }
+    return score;
+  }
+
+  std::string key_of(const Scenario& scenario, size_t searcher) const {
+    const std::string& name = options_.searchers[searcher];
+    const std::string version =
+        libraries_[searcher] == nullptr
+            ? script_hash_ + " " + optuna_version_ + " " + options_.optuna_oom
+            : libraries_[searcher]->hash() + options_.searcher_options.value(name, Json()).dump();
+    std::string budgets;
+    for (const int budget : options_.budgets) budgets += " " + std::to_string(budget);
+    return std::string(kRules) + ", " + name + " " + version + ", profiler " + profiler_.hash() + ", " +
+           scenario.surface->name + " " + scenario.fingerprint + ", seeds " + std::to_string(options_.first_seed) +
+           "+" + std::to_string(options_.seeds) + ", budgets" + budgets + ", " + std::to_string(options_.concurrency) +
+           " at a time";
+  }
+
+  const ContestOptions& options_;
+  Cache cache_;
+  Library profiler_;
+  std::vector<std::unique_ptr<Library>> libraries_;  // null: Optuna
+  std::string script_hash_, optuna_version_;
+  std::vector<Scenario> scenarios_;
+  std::vector<ScenarioResult> results_;
+  std::mutex mutex_;
+  size_t done_ = 0;
+};
+
+}  // namespace
+
+std::vector<ScenarioResult> run_contest(const ContestOptions& options) { return Contest(options).run(); }
+
+}  // namespace dsat::bench

@@ -1,0 +1,44 @@
+// Runs every searcher on every scenario, seed and budget, and keeps the scores.
+#ifndef DSAT_BENCH_SEARCH_CONTEST_H_
+#define DSAT_BENCH_SEARCH_CONTEST_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "score.h"
+
+namespace dsat::bench {
+
+struct ContestOptions {
+  std::vector<std::string> searchers;  // plugins by name, optuna-tpe, optuna-random
+  std::vector<Surface> surfaces;
+  int seeds = 20;
+  int first_seed = 1;
+  int concurrency = 1;
+  std::vector<int> budgets{8, 16, 20, 32, 64};
+  std::filesystem::path plugins;  // the folder
+  std::filesystem::path cache;    // empty: none
+  std::string python = "/usr/bin/python3";
+  std::string optuna_oom = "pruned";  // how Optuna is told of an out-of-memory trial: pruned, failed or zero
+  int jobs = 1;
+  Json searcher_options = Json::object();  // name -> options
+};
+
+struct Entry {
+  std::string searcher;
+  Summary summary;
+};
+struct ScenarioResult {
+  std::string name, family, about;
+  double optimum = 0;  // samples a second
+  Json best_overrides;
+  std::vector<Entry> entries;  // in the order of the searchers
+};
+
+// Says on stderr how far it is. Throws dsat::Error when a plugin is missing or fails.
+std::vector<ScenarioResult> run_contest(const ContestOptions& options);
+
+}  // namespace dsat::bench
+
+#endif  // DSAT_BENCH_SEARCH_CONTEST_H_

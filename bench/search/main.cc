@@ -1,0 +1,183 @@
+// bench_search: all searchers side by side on simulated jobs. docs/bench-search.md says how to read it.
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <csignal>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "contest.h"
+#include "optuna.h"
+#include "report.h"
+#include "surfaces.h"
+
+namespace {
+
+namespace po = boost::program_options;
+using dsat::Error;
+using namespace dsat::bench;  // NOLINT: a program of one file
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> parts;
+  std::istringstream in(list);
+  for (std::string part; std::getline(in, part, ',');) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+po::options_description described() {
+  po::options_description options("bench_search [options]");
+  auto add = options.add_options();
+  add("help", "this text");
+  add("searchers", po::value<std::string>(), "names, separated by commas; plugins, optuna-tpe and optuna-random");
+  add("scenarios", po::value<std::string>(), "those whose name or family begins with one of these, by commas");
+  add("held-back", "the scenarios that are kept back, instead of the others; for before a release");
+  add("seeds", po::value<int>()->default_value(20), "seeds of each study");
+  add("first-seed", po::value<int>()->default_value(1), "the first of them");
+  add("budgets", po::value<std::string>(), "trials of the studies, ascending; default 8,16,20,32,64");
+  add("concurrency", po::value<int>()->default_value(1), "trials at a time");
+  add("quick", "3 seeds, budgets 8,16,32, every third scenario, no Optuna unless named");
+  add("options", po::value<std::string>(), "JSON: {searcher: {option: value}}");
+  add("optuna-oom", po::value<std::string>()->default_value("pruned"), "pruned, failed or zero: what Optuna is told");
+  add("python", po::value<std::string>()->default_value("/usr/bin/python3"), "the Python that has Optuna");
+  add("plugins", po::value<std::string>(), "folder of the plugins; default: plugins beside this program");
+  add("no-cache", "run all again, keep nothing");
+  add("jobs", po::value<int>()->default_value(1), "threads");
+  add("json", po::value<std::string>(), "write the figures to this file");
+  add("list", "name the scenarios and their mechanisms, and end");
+  return options;
+}
+
+bool begins_with_one_of(const std::string& text, const std::vector<std::string>& beginnings) {
+  return std::any_of(beginnings.begin(), beginnings.end(),
+                     [&](const std::string& beginning) { return text.rfind(beginning, 0) == 0; });
+}
+
+std::vector<Surface> chosen_surfaces(const po::variables_map& given) {
+  std::vector<Surface> all;
+  if (given.count("held-back") != 0) {
+    all = held_back_surfaces();
+  } else {
+    for (const auto& some : {classic_surfaces(), zero_surfaces(30'000, 14), other_surfaces()}) {
+      all.insert(all.end(), some.begin(), some.end());
+    }
+  }
+  std::vector<Surface> chosen;
+  const bool quick = given.count("quick") != 0 && given.count("scenarios") == 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (quick && i % 3 != 0) continue;
+    if (given.count("scenarios") != 0) {
+      const std::vector<std::string> wanted = split(given["scenarios"].as<std::string>());
+      if (!begins_with_one_of(all[i].name, wanted) && !begins_with_one_of(all[i].family, wanted)) continue;
+    }
+    chosen.push_back(all[i]);
+  }
+  if (chosen.empty()) throw Error("no scenario of that name; see --list");
+  return chosen;
+}
+
+// All plugins that are built, and Optuna if it is there.
+std::vector<std::string> default_searchers(const ContestOptions& options, bool quick) {
+  std::vector<std::string> searchers;
+  for (const char* name : {"guided", "asha", "binary", "random", "grid"}) {
+    if (exists(options.plugins / (std::string("lib") + name + ".so"))) searchers.push_back(name);
+  }
+  if (!quick) searchers.insert(searchers.end(), {"optuna-tpe", "optuna-random"});
+  return searchers;
+}
+
+void drop_optuna_if_missing(ContestOptions& options) {
+  const auto is_optuna = [](const std::string& name) { return name.rfind("optuna-", 0) == 0; };
+  auto& searchers = options.searchers;
+  if (std::none_of(searchers.begin(), searchers.end(), is_optuna)) return;
+  if (!OptunaProcess(options.python, DSAT_OPTUNA_PEER).version().empty()) return;
+  std::cerr << "Optuna is left out: " << options.python << " does not have it; install python3-optuna\n";
+  searchers.erase(std::remove_if(searchers.begin(), searchers.end(), is_optuna), searchers.end());
+}
+
+std::vector<int> budgets_of(const po::variables_map& given) {
+  if (given.count("budgets") == 0) {
+    return given.count("quick") != 0 ? std::vector<int>{8, 16, 32} : std::vector<int>{8, 16, 20, 32, 64};
+  }
+  std::vector<int> budgets;
+  for (const std::string& part : split(given["budgets"].as<std::string>())) {
+    char* end = nullptr;
+    const long budget = std::strtol(part.c_str(), &end, 10);
+    if (*end != '\0' || budget < 4 || budget > 100000) throw Error("--budgets takes numbers from 4: " + part);
+    if (!budgets.empty() && budget <= budgets.back()) throw Error("--budgets must ascend");
+    budgets.push_back(static_cast<int>(budget));
+  }
+  if (budgets.empty()) throw Error("--budgets is empty");
+  return budgets;
+}
+
+int at_least_one(const po::variables_map& given, const char* name) {
+  const int value = given[name].as<int>();
+  if (value < 1) throw Error(std::string("--") + name + " must be at least 1");
+  return value;
+}
+
+ContestOptions options_of(const po::variables_map& given) {
+  ContestOptions options;
+  const bool quick = given.count("quick") != 0;
+  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  options.plugins = given.count("plugins") != 0 ? given["plugins"].as<std::string>() : (here / "plugins").string();
+  options.seeds = quick && given["seeds"].defaulted() ? 3 : at_least_one(given, "seeds");
+  options.first_seed = at_least_one(given, "first-seed");
+  options.concurrency = at_least_one(given, "concurrency");
+  options.jobs = at_least_one(given, "jobs");
+  options.budgets = budgets_of(given);
+  options.python = given["python"].as<std::string>();
+  options.optuna_oom = given["optuna-oom"].as<std::string>();
+  if (options.optuna_oom != "pruned" && options.optuna_oom != "failed" && options.optuna_oom != "zero") {
+    throw Error("--optuna-oom takes pruned, failed or zero");
+  }
+  if (given.count("options") != 0) {
+    options.searcher_options = dsat::Json::parse(given["options"].as<std::string>(), nullptr, false);
+    if (!options.searcher_options.is_object()) throw Error("--options takes a JSON object of objects");
+  }
+  if (given.count("no-cache") == 0) options.cache = here / "bench" / "search-cache";
+  options.surfaces = chosen_surfaces(given);
+  options.searchers =
+      given.count("searchers") != 0 ? split(given["searchers"].as<std::string>()) : default_searchers(options, quick);
+  drop_optuna_if_missing(options);
+  if (options.searchers.empty()) throw Error("no searcher is left to run");
+  return options;
+}
+
+int run(const po::variables_map& given) {
+  if (given.count("list") != 0) {
+    for (const Surface& surface : chosen_surfaces(given)) {
+      std::cout << surface.family << "\t" << surface.name << "\t" << surface.about << "\n";
+    }
+    return 0;
+  }
+  const ContestOptions options = options_of(given);
+  const std::vector<ScenarioResult> results = run_contest(options);
+  std::cout << table(results, options);
+  if (given.count("json") != 0) {
+    std::ofstream out(given["json"].as<std::string>());
+    out << report_json(results, options).dump(1) << "\n";
+    if (!out) throw Error("cannot write " + given["json"].as<std::string>());
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  po::variables_map given;
+  try {
+    po::store(po::command_line_parser(argc, argv).options(described()).positional({}).run(), given);
+    if (given.count("help") != 0) {
+      std::cout << described();
+      return 0;
+    }
+    return run(given);
+  } catch (const std::exception& error) {
+    std::cerr << "bench_search: " << error.what() << "\n";
+    return 2;
+  }
+}

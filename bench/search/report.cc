@@ -1,0 +1,169 @@
+#include "report.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace dsat::bench {
+namespace {
+
+template <class... Args>
+std::string format(const char* pattern, Args... args) {
+  char text[256];
+  std::snprintf(text, sizeof text, pattern, args...);
+  return text;
+}
+
+// A searcher's summaries over the scenarios of a family.
+struct Column {
+  std::string searcher;
+  std::vector<const Summary*> summaries;
+
+  template <class Get>
+  double mean(Get get) const {
+    double sum = 0;
+    for (const Summary* summary : summaries) sum += get(*summary);
+    return sum / static_cast<double>(summaries.size());
+  }
+  double mean_regret(int budget) const {
+    return mean([&](const Summary& s) { return s.regret.at(budget); });
+  }
+  double worst_regret(int budget) const {
+    double worst = 0;
+    for (const Summary* summary : summaries) worst = std::max(worst, summary->regret.at(budget));
+    return worst;
+  }
+  // The median scenario's; 0: never.
+  double trials_to(double limit) const {
+    std::vector<double> trials;
+    for (const Summary* summary : summaries) {
+      const double count = summary->trials_to.at(limit);
+      trials.push_back(count > 0 ? count : 1e9);
+    }
+    const double middle = median(trials);
+    return middle < 1e6 ? middle : 0;
+  }
+};
+
+std::vector<std::string> families_of(const std::vector<ScenarioResult>& results) {
+  std::vector<std::string> families;
+  for (const ScenarioResult& result : results) {
+    if (std::find(families.begin(), families.end(), result.family) == families.end()) families.push_back(result.family);
+  }
+  return families;
+}
+
+std::vector<Column> columns_of(const std::vector<ScenarioResult>& results, const std::string& family) {
+  std::vector<Column> columns;
+  for (const ScenarioResult& result : results) {
+    if (result.family != family) continue;
+    columns.resize(result.entries.size());
+    for (size_t i = 0; i < result.entries.size(); ++i) {
+      columns[i].searcher = result.entries[i].searcher;
+      columns[i].summaries.push_back(&result.entries[i].summary);
+    }
+  }
+  return columns;
+}
+
+// The budgets that are shown; that of 20 trials is there for the share of seeds within 1 %.
+std::vector<int> shown_budgets(const ContestOptions& options) {
+  std::vector<int> budgets;
+  for (const int budget : options.budgets) {
+    if (budget != 20) budgets.push_back(budget);
+  }
+  return budgets;
+}
+
+std::string count_or_never(double trials, int most) {
+  return trials > 0 ? format("%7.0f", trials) : format("%7s", (">" + std::to_string(most)).c_str());
+}
+
+std::string family_table(const std::vector<Column>& columns, const ContestOptions& options) {
+  const std::vector<int> budgets = shown_budgets(options);
+  std::string text = format("%-14s", "regret, %");
+  for (const int budget : budgets) text += format("%8d", budget);
+  for (const int budget : budgets) text += format("%8s", ("max " + std::to_string(budget)).c_str());
+  text += "   OOM %  to 5 %  to 1 %  1 % at 20  wall/full  slots %  wall h  ms a trial\n";
+  for (const Column& column : columns) {
+    text += format("%-14s", column.searcher.c_str());
+    for (const int budget : budgets) text += format("%8.2f", column.mean_regret(budget));
+    for (const int budget : budgets) text += format("%8.2f", column.worst_regret(budget));
+    text += format("%8.1f", column.mean([](const Summary& s) { return s.out_of_memory; }));
+    text += " " + count_or_never(column.trials_to(5), options.budgets.back());
+    text += " " + count_or_never(column.trials_to(1), options.budgets.back());
+    text += format("%11.0f", column.mean([](const Summary& s) { return s.within_1_at_20; }));
+    text += format("%11.2f", column.mean([](const Summary& s) { return s.wall_ratio; }));
+    text += format("%9.1f", column.mean([](const Summary& s) { return s.slot_use; }));
+    text += format("%8.2f", column.mean([](const Summary& s) { return s.wall_h; }));
+    text += format("%12.2f\n", column.mean([](const Summary& s) { return s.decision_ms; }));
+  }
+  return text;
+}
+
+// Each scenario's median regrets; `*`: no other searcher is better.
+std::string scenario_table(const std::vector<ScenarioResult>& results, const std::string& family, int budget) {
+  std::string text;
+  for (const ScenarioResult& result : results) {
+    if (result.family != family) continue;
+    if (text.empty()) {
+      text = format("%-18s", ("after " + std::to_string(budget)).c_str());
+      for (const Entry& entry : result.entries) text += format("%15s", entry.searcher.c_str());
+      text += "\n";
+    }
+    double least = 1e9;
+    for (const Entry& entry : result.entries) least = std::min(least, entry.summary.regret.at(budget));
+    text += format("%-18s", result.name.c_str());
+    for (const Entry& entry : result.entries) {
+      const double regret = entry.summary.regret.at(budget);
+      text += format("%14.2f%s", regret, regret <= least + 1e-9 ? "*" : " ");
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string table(const std::vector<ScenarioResult>& results, const ContestOptions& options) {
+  std::string text;
+  for (const std::string& family : families_of(results)) {
+    const std::vector<Column> columns = columns_of(results, family);
+    text += format("\n%s: %zu scenarios, %d seeds, %d at a time; mean over scenarios of the median over seeds\n",
+                   family.c_str(), columns.front().summaries.size(), options.seeds, options.concurrency);
+    text += family_table(columns, options);
+    for (const int budget : {16, 32}) {
+      if (std::find(options.budgets.begin(), options.budgets.end(), budget) == options.budgets.end()) continue;
+      text += "\n" + scenario_table(results, family, budget);
+    }
+  }
+  return text;
+}
+
+Json report_json(const std::vector<ScenarioResult>& results, const ContestOptions& options) {
+  Json scenarios = Json::array();
+  for (const ScenarioResult& result : results) {
+    Json entries = Json::object();
+    for (const Entry& entry : result.entries) {
+      const Summary& summary = entry.summary;
+      Json regrets = Json::object();
+      for (const auto& [budget, regret] : summary.regret) regrets[std::to_string(budget)] = regret;
+      entries[entry.searcher] = {{"median_regret_percent", regrets},
+                                 {"out_of_memory_percent", summary.out_of_memory},
+                                 {"trials_to_5_percent", summary.trials_to.at(5)},
+                                 {"trials_to_1_percent", summary.trials_to.at(1)},
+                                 {"seeds_within_1_percent_at_20_percent", summary.within_1_at_20},
+                                 {"wall_against_full_slots", summary.wall_ratio},
+                                 {"slot_use_percent", summary.slot_use},
+                                 {"wall_hours", summary.wall_h},
+                                 {"real_ms_a_trial", summary.decision_ms}};
+    }
+    scenarios.push_back({{"name", result.name}, {"family", result.family}, {"searchers", entries}});
+  }
+  return {{"seeds", options.seeds},
+          {"first_seed", options.first_seed},
+          {"concurrency", options.concurrency},
+          {"budgets", options.budgets},
+          {"scenarios", scenarios}};
+}
+
+}  // namespace dsat::bench

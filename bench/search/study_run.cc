@@ -1,0 +1,275 @@
+#include "study_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+
+namespace dsat::bench {
+namespace {
+
+constexpr double kReorderWindow_s = 5;  // of the host: an ended trial waits so long for older ones
+
+// Open trials, in the order of their ids; the first `slots` are at work, the others wait. Each is told when it has
+// ended and no older one is still at work, or when it has waited for the window.
+class Clock {
+ public:
+  Clock(double now_s, int slots) : now_s_(now_s), slots_(static_cast<size_t>(std::max(1, slots))) {}
+
+  double now_s() const { return now_s_; }
+
+  void start(double duration_s) { open_.push_back({now_s_, now_s_ + duration_s}); }
+
+  // Which trial is told next; the clock moves there.
+  size_t next() {
+    size_t chosen = 0;
+    double soonest = 0, older_end = 0;
+    for (size_t i = 0; i < std::min(slots_, open_.size()); ++i) {
+      const double end = open_[i].end_s;
+      older_end = std::max(older_end, end);
+      const double told = std::min(end + kReorderWindow_s, older_end);
+      if (i == 0 || told < soonest) {
+        chosen = i;
+        soonest = told;
+      }
+    }
+    now_s_ = std::max(now_s_, soonest);
+    return chosen;
+  }
+
+  struct Times {
+    double start_s, end_s;
+  };
+  Times take(size_t index) {
+    const Times times = open_[index];
+    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(index));
+    if (open_.size() >= slots_) {
+      Times& begins = open_[slots_ - 1];
+      begins = {now_s_, now_s_ + begins.end_s - begins.start_s};
+    }
+    return times;
+  }
+
+ private:
+  double now_s_;
+  size_t slots_;
+  std::vector<Times> open_;
+};
+
+Study study_of(const StudySetting& setting) {
+  const Surface& surface = *setting.surface;
+  Study study;
+  study.seed = setting.seed;
+  study.metric = "throughput";
+  study.maximise = true;
+  for (const config::StageSpace& stage : setting.space->stages) study.zero_stages.push_back(stage.stage);
+  study.base_config = surface.base_config();
+  study.space = config::to_json(*setting.space);
+  study.limits.max_trials = setting.max_trials;
+  study.limits.max_concurrent_trials = setting.concurrency;
+  study.limits.slots = surface.job.gpus * setting.concurrency;
+  study.limits.slots_per_trial = surface.job.gpus;
+  study.limits.data_parallel_size = surface.job.gpus;
+  study.observations = Json::array();
+  return study;
+}
+
+// Answers a plugin's trials and keeps the clock beside the bench, whose open trials are the clock's in the same order.
+class Simulation {
+ public:
+  Simulation(const StudySetting& setting, double start_s) : setting_(setting), clock_(start_s, setting.concurrency) {}
+
+  void run(testing::Bench& bench) {
+    bench.end_in_order([this, &bench](size_t) { return pick(bench); });
+    bench.start();
+    while (bench.step()) record(bench);
+    record(bench);
+  }
+
+  testing::Answer answer(const testing::Trial& trial) { return measured_.at(trial.id).answer; }
+  std::vector<TrialLog> take_trials() { return std::move(trials_); }
+  double now_s() const { return clock_.now_s(); }
+
+ private:
+  size_t pick(const testing::Bench& bench) {
+    for (; started_ < bench.asked().size(); ++started_) {
+      const testing::Trial& trial = bench.asked()[started_];
+      const std::string same = identity(trial.config);
+      const uint64_t repetition = trial.duplicate ? 0 : seen_[same]++;
+      Measurement measurement = measure(*setting_.surface, trial.config, setting_.seed, repetition);
+      clock_.start(trial.duplicate ? 0 : measurement.duration_s);
+      measured_.emplace(trial.id, std::move(measurement));
+    }
+    const size_t index = clock_.next();
+    times_ = clock_.take(index);
+    return index;
+  }
+
+  void record(const testing::Bench& bench) {
+    for (; recorded_ < bench.ended().size(); ++recorded_) {
+      const testing::Ended& ended = bench.ended()[recorded_];
+      if (ended.trial.duplicate || ended.answer.outcome == Outcome::stopped) continue;
+      TrialLog log{ended.trial.id, ended.trial.config, ended.answer.outcome, 0, times_.start_s, times_.end_s};
+      log.config.erase("autotuning");
+      const auto metric = ended.answer.metrics.find("throughput");
+      if (metric != ended.answer.metrics.end()) log.throughput = metric->second;
+      trials_.push_back(std::move(log));
+    }
+  }
+
+  const StudySetting& setting_;
+  Clock clock_;
+  Clock::Times times_{0, 0};
+  size_t started_ = 0, recorded_ = 0;
+  std::map<std::string, uint64_t> seen_;
+  std::map<TrialId, Measurement> measured_;
+  std::vector<TrialLog> trials_;
+};
+
+StudyRun after(const ProfileRun& profile) {
+  StudyRun run;
+  run.trials = profile.trials;
+  run.profile_s = run.wall_s = profile.wall_s;
+  return run;
+}
+
+void append(StudyRun& run, std::vector<TrialLog> trials) {
+  for (TrialLog& trial : trials) {
+    run.wall_s = std::max(run.wall_s, trial.end_s);
+    run.trials.push_back(std::move(trial));
+  }
+}
+
+}  // namespace
+
+ProfileRun run_profile(const dsat_factory& profiler, const StudySetting& setting) {
+  StudySetting alone = setting;
+  alone.concurrency = 1;
+  Simulation simulation(alone, 0);
+  testing::Bench bench(profiler, profiler.descriptor(0)->id, study_of(alone),
+                       [&](const testing::Trial& trial) { return simulation.answer(trial); });
+  simulation.run(bench);
+  if (!bench.error().empty() || bench.profile().is_null()) {
+    throw Error("the profile of " + setting.surface->name + " failed: " + bench.error() + bench.finish_reason());
+  }
+  ProfileRun run;
+  run.profile = bench.profile();
+  run.observations = Json::array();
+  for (const testing::Ended& ended : bench.ended()) {
+    if (ended.trial.config.contains("autotuning")) continue;
+    Json metrics, peak;
+    if (!ended.answer.metrics.empty()) metrics = ended.answer.metrics;
+    if (ended.answer.peak_bytes) peak = *ended.answer.peak_bytes;
+    const bool fits = ended.answer.outcome == Outcome::completed;
+    run.observations.push_back({{"trial", ended.trial.id},
+                                {"config", ended.trial.config},
+                                {"outcome", fits ? "completed" : "out_of_memory"},
+                                {"metrics", metrics},
+                                {"peak_bytes", peak}});
+  }
+  run.trials = simulation.take_trials();
+  run.wall_s = simulation.now_s();
+  return run;
+}
+
+StudyRun run_searcher(const dsat_factory& searcher, const Json& options, const StudySetting& setting,
+                      const ProfileRun& profile) {
+  StudyRun run = after(profile);
+  Study study = study_of(setting);
+  study.profile = profile.profile;
+  study.observations = profile.observations;
+  if (setting.surface->tells_device_memory) {
+    study.device_memory_bytes = static_cast<uint64_t>(setting.surface->job.device_memory);
+  }
+  const auto began = std::chrono::steady_clock::now();
+  Simulation simulation(setting, profile.wall_s);
+  testing::Bench bench(
+      searcher, searcher.descriptor(0)->id, study,
+      [&](const testing::Trial& trial) { return simulation.answer(trial); }, options);
+  simulation.run(bench);
+  run.decision_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  run.error = bench.error();
+  append(run, simulation.take_trials());
+  run.best = best_measured(run.trials, run.trials.size());
+  for (const TrialLog& trial : run.trials) {
+    if (trial.id == bench.best() && trial.outcome == Outcome::completed && trial.throughput > 0)
+      run.best = trial.config;
+  }
+  return run;
+}
+
+StudyRun run_asked(Asked& asked, const StudySetting& setting, const ProfileRun& profile) {
+  StudyRun run = after(profile);
+  Clock clock(profile.wall_s, setting.concurrency);
+  struct Open {
+    TrialLog log;
+    Json overrides;
+    testing::Answer answer;
+  };
+  std::vector<Open> open;
+  std::map<std::string, uint64_t> seen;
+  size_t asked_for = run.trials.size();
+  for (;;) {
+    while (asked_for < static_cast<size_t>(setting.max_trials) &&
+           open.size() < static_cast<size_t>(setting.concurrency)) {
+      Open next;
+      next.overrides = asked.next();
+      next.log.id = asked_for++;
+      next.log.config = setting.surface->base_config();
+      testing::merge(next.log.config, next.overrides);
+      const uint64_t repetition = seen[identity(next.log.config)]++;
+      Measurement measurement = measure(*setting.surface, next.log.config, setting.seed, repetition);
+      clock.start(measurement.duration_s);
+      next.answer = std::move(measurement.answer);
+      open.push_back(std::move(next));
+    }
+    if (open.empty()) break;
+    const size_t index = clock.next();
+    Open ended = std::move(open[index]);
+    open.erase(open.begin() + static_cast<std::ptrdiff_t>(index));
+    const Clock::Times times = clock.take(index);
+    asked.told(ended.overrides, ended.answer);
+    ended.log.outcome = ended.answer.outcome;
+    ended.log.start_s = times.start_s;
+    ended.log.end_s = times.end_s;
+    if (ended.answer.outcome == Outcome::completed) ended.log.throughput = ended.answer.metrics.at("throughput");
+    append(run, {std::move(ended.log)});
+  }
+  run.best = best_measured(run.trials, run.trials.size());
+  return run;
+}
+
+Json best_measured(const std::vector<TrialLog>& trials, size_t count) {
+  struct Mean {
+    double sum = 0;
+    int count = 0;
+    const TrialLog* first = nullptr;
+    double value() const { return sum / count; }
+  };
+  std::map<std::string, Mean> means;
+  const Mean* best = nullptr;
+  for (size_t i = 0; i < std::min(count, trials.size()); ++i) {
+    if (trials[i].outcome != Outcome::completed || trials[i].throughput <= 0) continue;
+    Mean& mean = means[identity(trials[i].config)];
+    if (mean.first == nullptr) mean.first = &trials[i];
+    mean.sum += trials[i].throughput;
+    ++mean.count;
+  }
+  for (const auto& [key, mean] : means) {
+    const bool wins = best == nullptr || mean.value() > best->value() ||
+                      (mean.value() == best->value() && mean.first->id < best->first->id);
+    if (wins) best = &mean;
+  }
+  return best == nullptr ? Json() : best->first->config;
+}
+
+double full_slots_s(const std::vector<TrialLog>& trials, size_t first, int concurrency) {
+  std::vector<double> free_s(static_cast<size_t>(std::max(1, concurrency)), 0.0);
+  for (size_t i = first; i < trials.size(); ++i) {
+    double& slot = *std::min_element(free_s.begin(), free_s.end());
+    slot += trials[i].end_s - trials[i].start_s;
+  }
+  return *std::max_element(free_s.begin(), free_s.end());
+}
+
+}  // namespace dsat::bench

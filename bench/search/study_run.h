@@ -1,0 +1,77 @@
+// A study of a surface in virtual time: the host's rules without processes, files or a journal.
+//
+// Purpose: thousands of studies in minutes. The plugins are the built libraries and the rules are those of the SDK's
+//   test bench (limits, duplicates, all or nothing); on top come the profile, the clock, and the host's way of telling
+//   ended trials in the order of their ids within a window (docs/decisions.md).
+// Threading: one thread a study. Times are virtual seconds.
+#ifndef DSAT_BENCH_SEARCH_STUDY_RUN_H_
+#define DSAT_BENCH_SEARCH_STUDY_RUN_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "measure.h"
+#include "surface.h"
+
+namespace dsat::bench {
+
+struct TrialLog {
+  TrialId id = kNoTrial;
+  Json config;
+  Outcome outcome = Outcome::completed;
+  double throughput = 0;  // as measured; 0: none
+  double start_s = 0, end_s = 0;
+};
+
+struct ProfileRun {
+  Json profile;
+  Json observations;
+  std::vector<TrialLog> trials;
+  double wall_s = 0;
+};
+
+// A configuration that a study hands back, and what led there.
+struct StudyRun {
+  std::vector<TrialLog> trials;  // in the order in which the searcher heard of them, the profile's first
+  Json best;                     // the configuration that is handed back; null: none
+  double profile_s = 0;          // wall time of the profile
+  double wall_s = 0;             // of all
+  double decision_s = 0;         // real time that the searcher took, the simulation included
+  std::string error;             // empty: none
+};
+
+struct StudySetting {
+  const Surface* surface = nullptr;
+  const config::Space* space = nullptr;
+  uint64_t seed = 0;
+  int max_trials = 64;
+  int concurrency = 1;
+};
+
+// The trials of a profiler plugin, one after another.
+ProfileRun run_profile(const dsat_factory& profiler, const StudySetting& setting);
+
+// A searcher plugin after that profile.
+StudyRun run_searcher(const dsat_factory& searcher, const Json& options, const StudySetting& setting,
+                      const ProfileRun& profile);
+
+// Someone who is asked for one trial after another: next() gives overrides, told() the trial's end.
+class Asked {
+ public:
+  virtual ~Asked() = default;
+  virtual Json next() = 0;
+  virtual void told(const Json& overrides, const testing::Answer& answer) = 0;
+};
+StudyRun run_asked(Asked& asked, const StudySetting& setting, const ProfileRun& profile);
+
+// The configuration with the best mean of its measurements among the first `count` trials, as the host chooses where
+// the searcher names none; null: nothing completed.
+Json best_measured(const std::vector<TrialLog>& trials, size_t count);
+
+// What the trials would take with every slot always busy: each, in turn, on the slot that is free first.
+double full_slots_s(const std::vector<TrialLog>& trials, size_t first, int concurrency);
+
+}  // namespace dsat::bench
+
+#endif  // DSAT_BENCH_SEARCH_STUDY_RUN_H_
