@@ -5,6 +5,7 @@
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "dsat/host/study.h"
 
 namespace dsat::host {
 
@@ -45,6 +46,15 @@ std::vector<FlagUse> deepspeed_flags_with_value(const Argv& argv, const std::fil
   return uses;
 }
 
+// DeepSpeed's tuner in a trial would start trials of its own.
+Status refuse_autotuning(const Argv& argv, const LauncherUse& launcher) {
+  if (launcher.kind != Launcher::deepspeed || launcher_tokens(argv, launcher, {"--autotuning"}).empty())
+    return Status();
+  return Status::invalid(
+      "the command has deepspeed's own --autotuning, which would tune inside every trial: type dsat-host --autotuning "
+      "tune SCRIPT ARGS..., or leave it out of the command");
+}
+
 // A configuration value as a command-line argument; nullopt: there is nothing to pass on, "auto" least of all.
 std::optional<std::string> as_argument(const Json* value) {
   if (value == nullptr || value->is_null() || (value->is_string() && *value == "auto")) return std::nullopt;
@@ -72,10 +82,11 @@ Result<CommandTemplate> CommandTemplate::parse(CommandRequest request) {
   const auto program = find_program(request.argv[0], request.cwd, request.environment);
   if (!program.ok()) return program.status();
   CommandTemplate command(std::move(request));
-  const Status status = command.find_config();
+  command.launcher_ = find_launcher(command.request_.argv);
+  Status status = refuse_autotuning(command.request_.argv, command.launcher_);
+  if (status.ok()) status = command.find_config();
   if (!status.ok()) return status;
   const Argv& argv = command.request_.argv;
-  command.launcher_ = find_launcher(argv);
   command.hugging_face_ =
       !micro_batch_flags(argv).empty() || !accumulation_flags(argv).empty() || !command.request_.arg_mappings.empty();
   for (const auto& uses : {micro_batch_flags(argv), accumulation_flags(argv)}) {
@@ -189,6 +200,16 @@ Argv CommandTemplate::render_best(const Json& config, const std::filesystem::pat
   for (std::string& token : argv) replace_all(token, "{trial_dir}/ds_config.json", config_file.string());
   apply_config(argv, config, config_file, config_file.parent_path());
   return argv;
+}
+
+std::optional<std::filesystem::path> config_file_of(const std::vector<std::string>& command,
+                                                    const std::filesystem::path& cwd) {
+  std::vector<FlagUse> uses = find_flag(command, {"--deepspeed_config", "--deepspeed-config"});
+  if (uses.empty()) uses = deepspeed_flags_with_value(command, cwd);
+  if (uses.size() != 1 || uses[0].value >= command.size() || has_placeholder(uses[0].read(command))) {
+    return std::nullopt;
+  }
+  return cwd / uses[0].read(command);
 }
 
 }  // namespace dsat::host

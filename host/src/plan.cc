@@ -125,6 +125,7 @@ void copy_options(const StudyOptions& o, Plan& plan) {
   plan.global_batch = o.global_batch;
   plan.max_train_batch_size = o.max_train_batch_size;
   plan.min_micro_batch = o.min_micro_batch;
+  plan.default_axes = o.default_axes;
   plan.max_micro_batch = o.max_micro_batch;
   plan.profile_trials = o.profile_trials;
   plan.trial_timeout = o.trial_timeout;
@@ -246,6 +247,7 @@ void derive_space(Plan& plan, int64_t data_parallel_size) {
   request.rules = plan.rules();
   request.global_batch = plan.global_batch;
   request.dp_size = data_parallel_size;
+  request.default_axes = plan.default_axes;
   config::SpaceResult result = config::build_space(request);
   const bool first_time = plan.space.stages.empty();
   std::vector<std::string> said = plan.notices;

@@ -53,6 +53,7 @@ struct Plan {
   std::optional<uint64_t> device_memory_bytes;  // given by the user
   std::optional<int64_t> global_batch, max_train_batch_size, max_micro_batch;
   int64_t min_micro_batch = 1;
+  bool default_axes = true;
   int profile_trials = 3;
   std::chrono::milliseconds trial_timeout{0}, no_progress_timeout{0};
   std::optional<std::chrono::milliseconds> time_budget;

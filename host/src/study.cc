@@ -52,6 +52,17 @@ Status make_run_dir(const fs::path& dir, bool with_trials) {
   return Status::invalid("output directory " + dir.string() + ": " + error.message() + "; give another --output-dir");
 }
 
+// What an earlier study left in its directory, which is locked; files that are none of a study's stay.
+Status delete_study(const fs::path& dir, bool with_trials) {
+  std::error_code error;
+  for (const char* name : {"dsat.db", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json",
+                           "best_ds_metrics.json", "best_cmd.txt", "summary.txt", "report.html", "trials"}) {
+    fs::remove_all(dir / name, error);
+    if (error) return Status::invalid(dir.string() + ": cannot delete the earlier study: " + error.message());
+  }
+  return make_run_dir(dir, with_trials);
+}
+
 LocalRunnerOptions runner_options(const Plan& plan, CommandTemplate command, const Environment& environment,
                                   const fs::path& launcher) {
   return {plan.dir,
@@ -155,6 +166,8 @@ Result<std::unique_ptr<Study>> Study::create(StudyOptions options) {
     if (!status.ok()) return status;
     Result<RunLock> lock = RunLock::take(plan->dir);
     if (!lock.ok()) return lock.status();
+    if (options.replace_study) status = delete_study(plan->dir, !plan->simulation);
+    if (!status.ok()) return status;
     Result<std::unique_ptr<Journal>> journal = Journal::open(plan->dir, Journal::Mode::create);
     if (!journal.ok()) return journal.status();
     auto impl = std::make_unique<Impl>(std::move(plan).value(), std::move(lock).value(), std::move(journal).value());

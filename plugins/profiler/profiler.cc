@@ -29,6 +29,7 @@ void ModelProfiler::start(const Study& study) {
   if (micro_batches_->empty() || study_.zero_stages.empty()) throw Error("the space is empty: no micro batch or stage");
   data_parallel_size_ = std::max<int64_t>(1, study_.limits.data_parallel_size);
   world_size_ = study_.limits.slots_per_trial;
+  if (take_given_information()) return measure_next();
   ask_model_information(std::nullopt);
 }
 
@@ -99,6 +100,20 @@ void ModelProfiler::model_information_ended(const Exit& exit) {
                   std::to_string(own) + " with micro batch " + std::to_string(micro_batch_));
   }
   ask_model_information(highest_stage());
+}
+
+// The user's own numbers, in DeepSpeed's autotuning.model_info, stand in for the trial that would find them.
+bool ModelProfiler::take_given_information() {
+  const Json* given = config::find(study_.base_config, "autotuning.model_info");
+  if (given == nullptr || !given->is_object() || given->value("profile", Json()) == true) return false;
+  for (const char* name : {"num_params", "trainable_num_params", "activation_mem_per_gpu"}) {
+    const auto it = given->find(name);
+    if (it != given->end() && it->is_number() && *it > 0) metrics_[name] = it->get<double>();
+  }
+  if (metrics_.count("num_params") == 0) return false;
+  micro_batch_ = 1;
+  read_model_information();
+  return true;
 }
 
 void ModelProfiler::read_model_information() {

@@ -46,6 +46,7 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   bool ask(const Json& overrides, const std::string& note);
   void ask_model_information(StageOverride stage);
   void model_information_ended(const Exit& exit);
+  bool take_given_information();
   void read_model_information();
   void measured(const Exit& exit);
   void measure_next();

@@ -181,8 +181,21 @@ TEST(Rules, TakeForbiddenValuesOutOfAnAxisAtThatStageOnly) {
   EXPECT_THAT(result.notices, Contains(HasSubstr("stage 2 leaves out zero_optimization.offload_param.device \"cpu\"")));
 }
 
+TEST(Rules, AListGivesTheBaseItsFirstValueThatIsAllowedAtTheBasesStage) {
+  SpaceResult result = build(R"({"zero_optimization": {"offload_param": {"device": ["cpu", "none"]}}})", {1, 2});
+  EXPECT_EQ(*find(result.base_config, kParamDevice), "none");
+  EXPECT_THAT(stages_of(result), ElementsAre(1, 2));
+  result = build(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": ["cpu", "none"]}}})");
+  EXPECT_EQ(*find(result.base_config, kParamDevice), "cpu");
+  result = build(R"({"zero_optimization": {"stage": 1, "offload_optimizer": {"device": ["cpu", "nvme", "none"]}}})");
+  EXPECT_EQ(*find(result.base_config, "zero_optimization.offload_optimizer.device"), "none");
+  result = build(R"({"zero_optimization": {"offload_param": {"device": ["cpu"]}}})");
+  EXPECT_EQ(*find(result.base_config, kParamDevice), "cpu") << "allowed at the only stage that is left";
+}
+
 TEST(Rules, KeepAValueThatMustBeWrittenOverTheBase) {
-  const SpaceResult result = build(R"({"zero_optimization": {"offload_param": {"device": ["cpu", "none"]}}})");
+  const SpaceResult result =
+      build(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": ["cpu", "none"]}}})");
   EXPECT_EQ(*find(result.base_config, kParamDevice), "cpu");
   EXPECT_EQ(values_of(result, 2, kParamDevice), R"(["none"])");
   EXPECT_THAT(stages_of(result), ElementsAre(1, 2, 3));
@@ -198,6 +211,20 @@ TEST(Rules, ABadBucketSizeIsLeftOutWithANotice) {
   const SpaceResult result = build(R"({"zero_optimization": {"reduce_bucket_size": [1e6, -1, 2e6]}})", {1});
   EXPECT_EQ(values_of(result, 1, kReduce), "[1000000,2000000]");
   EXPECT_THAT(result.notices, ElementsAre(HasSubstr("bucket sizes are positive")));
+}
+
+TEST(DefaultSpace, CanBeLeftOutSoThatOnlyListsAreTuned) {
+  SpaceRequest only_lists = request(R"({"zero_optimization": {"reduce_bucket_size": [1e6, 2e6]}})");
+  only_lists.default_axes = false;
+  const SpaceResult result = build_space(only_lists);
+  EXPECT_THAT(keys_of(result, 1), ElementsAre(kReduce));
+  EXPECT_THAT(keys_of(result, 3), ElementsAre(kReduce));
+}
+
+TEST(Stages, AllOfThemMayBeSaidOfTheWholeSection) {
+  const SpaceResult result = build(R"({"zero_optimization": "all"})", {0, 1, 2, 3});
+  EXPECT_THAT(stages_of(result), ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(*find(result.base_config, "zero_optimization.stage"), 0);
 }
 
 TEST(MicroBatch, BoundsComeFromOptionsAndFromAList) {

@@ -103,6 +103,21 @@ TEST(Profiler, SpendsNoMoreThanItMay) {
   EXPECT_TRUE(run.profile().is_object());
 }
 
+TEST(Profiler, NumbersThatTheUserGivesSpareTheModelInformationTrial) {
+  const Surface surface;
+  Study study = profile_study(surface);
+  study.base_config["autotuning"]["model_info"] = {{"num_params", surface.num_params}, {"num_layers", 12}};
+  auto run = bench(surface, study);
+  ASSERT_TRUE(run.run()) << run.error();
+  for (const auto& trial : run.asked()) EXPECT_FALSE(is_model_information(trial));
+  EXPECT_EQ(run.profile().at("num_params"), surface.num_params);
+
+  study.base_config["autotuning"]["model_info"]["profile"] = true;
+  auto profiled = bench(surface, study);
+  ASSERT_TRUE(profiled.run()) << profiled.error();
+  EXPECT_TRUE(is_model_information(profiled.asked()[0]));
+}
+
 TEST(Profiler, NoTrialAtAllIsNoProfile) {
   const Surface surface;
   Study study = profile_study(surface);

@@ -144,7 +144,8 @@ class Builder {
 
   SpaceResult build() {
     const Json* stage = find(base_, kStageKey);
-    const bool every_stage = stage != nullptr && *stage == "all";
+    const Json* section = find(base_, "zero_optimization");
+    const bool every_stage = (stage != nullptr && *stage == "all") || (section != nullptr && *section == "all");
     std::vector<SpaceEntry> user = take_user_entries(base_);
     zero_stage(base_);  // every trial sets its own stage, which would hide that the user's is none
     std::vector<SpaceEntry> file = read_space_file(request_.space_file);
@@ -152,6 +153,7 @@ class Builder {
       for (const SpaceEntry& entry : *entries) take(entry);
     }
     bound_micro_batch();
+    settle_lists(user);
     add_stages();
     const bool stage_listed = std::any_of(user.begin(), user.end(), [](const auto& e) { return e.key == kStageKey; });
     if (every_stage || (stage_listed && space().stage(zero_stage(base_)) == nullptr)) {
@@ -242,10 +244,41 @@ class Builder {
                 kMicroBatchKey);
   }
 
+  // take_user_entries() left each list's first value. Every list gives instead its first one that is allowed at the
+  // base's own stage, or else at the first wanted stage where each has one.
+  void settle_lists(const std::vector<SpaceEntry>& user) {
+    std::vector<int> stages{zero_stage(base_)};
+    stages.insert(stages.end(), stages_.begin(), stages_.end());
+    Json neutral = base_;
+    for (const SpaceEntry& entry : user) {
+      if (entry.key != kStageKey) erase(neutral, entry.key);
+    }
+    for (const int stage : stages) {
+      Json settled = base_;
+      const bool all = std::all_of(user.begin(), user.end(), [&](const SpaceEntry& entry) {
+        return entry.key == kStageKey || set_first_allowed(settled, neutral, entry, stage);
+      });
+      if (!all) continue;
+      base_ = std::move(settled);
+      return;
+    }
+  }
+
+  bool set_first_allowed(Json& base, const Json& neutral, const SpaceEntry& entry, int stage) const {
+    for (const Json& value : entry.values) {
+      Json probe = neutral;
+      set(probe, entry.key, value);
+      if (forbids_stage(probe, stage, request_.rules)) continue;
+      set(base, entry.key, value);
+      return true;
+    }
+    return false;
+  }
+
   void add_stages() {
     std::string reasons;
     for (const int stage : stages_) {
-      std::vector<Axis> axes = default_axes(stage);
+      std::vector<Axis> axes = request_.default_axes ? default_axes(stage) : std::vector<Axis>();
       for (const SpaceEntry& entry : entries_) {
         if (applies(entry, stage)) put(axes, entry);
       }

@@ -74,7 +74,7 @@ constexpr Row kRows[] = {
      "enabled fast results_dir exps_dir overwrite start_profile_step end_profile_step start_step end_step metric "
      "metric_path model_info_path tuner_type tuner_early_stopping tuner_num_trials max_train_batch_size "
      "min_train_batch_size max_train_micro_batch_size_per_gpu min_train_micro_batch_size_per_gpu "
-     "num_tuning_micro_batch_sizes mp_size"},
+     "num_tuning_micro_batch_sizes mp_size num_gpus num_nodes"},
     {"autotuning", KeyKind::kFree, "arg_mappings model_info"},
     {"tensorboard", KeyKind::kScalar, "enabled output_path job_name"},
     {"csv_monitor", KeyKind::kScalar, "enabled output_path job_name"},

@@ -153,6 +153,8 @@ bool same_value(const Json& a, const Json& b) { return identity(a) == identity(b
 std::vector<SpaceEntry> take_user_entries(Json& config) {
   std::vector<SpaceEntry> entries;
   if (!config.is_object()) throw Error(std::string(kConfiguration) + " is " + shown(config) + ", not an object");
+  const Json* section = find(config, "zero_optimization");
+  if (section != nullptr && *section == "all") erase(config, "zero_optimization");
   const Json* stage = find(config, kStageKey);
   if (stage != nullptr && *stage == "all") erase(config, kStageKey);
   take_lists(config, "", &entries);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "dsat/host/study.h"
 #include "support.h"
 
 namespace dsat::host {
@@ -179,6 +180,22 @@ TEST_F(Command, TheBestCommandNamesTheBestConfigurationWhateverItIsCalledInATria
   const CommandTemplate command = parse({"python3", "{trial_dir}/ds_config.json", "--out={trial_dir}/out"});
   EXPECT_THAT(command.render_best(Json::object(), "/run/best_ds_config.json"),
               ElementsAre("python3", "/run/best_ds_config.json", "--out=/run/out"));
+}
+
+TEST_F(Command, RefusesDeepspeedsOwnTunerInATrial) {
+  EXPECT_THAT(error_of({"deepspeed", "--num_gpus", "2", "--autotuning", "tune", "t.py", "--deepspeed", "a.json"}),
+              HasSubstr("type dsat-host --autotuning tune"));
+  EXPECT_THAT(error_of({"env", "X=1", "deepspeed", "--autotuning=run", "t.py", "--deepspeed", "a.json"}),
+              HasSubstr("type dsat-host --autotuning tune"));
+  EXPECT_NO_THROW(parse({"deepspeed", "t.py", "--autotuning", "mine", "--deepspeed", "a.json"}));
+}
+
+TEST_F(Command, FindsTheConfigurationThatACommandNames) {
+  EXPECT_EQ(config_file_of({"deepspeed", "t.py", "--deepspeed", "a.json"}, dir()), dir() / "a.json");
+  EXPECT_EQ(config_file_of({"t.py", "--deepspeed", "--deepspeed_config=b"}, dir()), dir() / "b");
+  EXPECT_EQ(config_file_of({"t.py", "--deepspeed_config", "{ds_config}"}, dir()), std::nullopt);
+  EXPECT_EQ(config_file_of({"t.py", "--deepspeed_config", "a", "--deepspeed_config", "b"}, dir()), std::nullopt);
+  EXPECT_EQ(config_file_of({"t.py", "--deepspeed_config"}, dir()), std::nullopt);
 }
 
 TEST_F(Command, EveryTrialGetsAFreshArgumentList) {

@@ -53,10 +53,12 @@ struct StudyOptions {
   std::optional<std::filesystem::path> space_file;
   std::optional<int64_t> global_batch, max_train_batch_size, max_micro_batch;
   int64_t min_micro_batch = 1;
+  bool default_axes = true;  // false: tune stage, micro batch and what configuration and space file list, nothing else
   int profile_trials = 3;
   std::vector<std::pair<std::string, std::string>> arg_mappings;  // config key -> flag of the command
 
   std::filesystem::path output_dir;  // empty: dsat-results/<name>
+  bool replace_study = false;        // one that lies in output_dir is deleted first, unless another host works on it
   std::chrono::milliseconds trial_timeout{std::chrono::minutes(30)};
   std::chrono::milliseconds no_progress_timeout{std::chrono::minutes(10)};
   std::optional<std::chrono::milliseconds> time_budget;
@@ -75,6 +77,10 @@ struct ResumeOptions {
   std::vector<std::string> environment;  // empty: this process's own
   std::filesystem::path launcher;
 };
+
+// The configuration file that a command names, as a study would find it, relative to `cwd`; nullopt: none, or several.
+std::optional<std::filesystem::path> config_file_of(const std::vector<std::string>& command,
+                                                    const std::filesystem::path& cwd);
 
 // Receives what happens, in order. Every method may be left alone.
 class Observer {

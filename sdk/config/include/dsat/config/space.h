@@ -43,11 +43,12 @@ struct SpaceRequest {
   RuleOptions rules;
   std::optional<int64_t> global_batch;
   int64_t dp_size = 1;
+  bool default_axes = true;  // false: stage, micro batch and what the user lists, nothing else
 };
 
 struct SpaceResult {
   Space space;
-  Json base_config;                  // user_config with each axis replaced by its first value
+  Json base_config;                  // user_config with each list replaced by its first value that its stage allows
   std::vector<std::string> notices;  // stages that the user's keys forbid, and why
 };
 
