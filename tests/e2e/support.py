@@ -11,7 +11,8 @@ import unittest
 
 BUILD = pathlib.Path(os.environ["DSAT_BUILD_DIR"])
 HOST = str(BUILD / "dsat-host")
-FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "fixtures"
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+FIXTURES = PROJECT / "tests/fixtures"
 SCRIPT = [sys.executable, "-S", "-E", str(FIXTURES / "protocol_trial.py")]
 
 CONFIG = {
