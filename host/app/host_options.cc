@@ -101,7 +101,8 @@ void add_trial_options(OptionSet& set) {
        valued("start-profile-step", "N", to_string(defaults.start_profile_step), "first step that is measured"),
        valued("end-profile-step", "N", to_string(defaults.end_profile_step), "last step that is measured"),
        std::move(mapping), valued("trial-cwd", "keep|copy", "keep", "run trials in this folder or in a copy of it"),
-       valued("runner", "local|slurm|sim", "local", "where trials run; this version has local only"),
+       valued("runner", "local|slurm|sim", "local", "where trials run: on this machine, or in a model of a cluster"),
+       valued("sim", "FILE", "", "for --runner sim: a cluster (JSON) or recorded trials (CSV); no COMMAND is needed"),
        toggle("run-full-experiment", "run COMMAND with the best configuration at the end")});
 }
 

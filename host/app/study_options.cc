@@ -68,10 +68,24 @@ void read_trials(const Values& values, host::StudyOptions& options) {
   }
   for (const std::string& text : values.texts("arg-mapping")) options.arg_mappings.push_back(arg_mapping(text));
   if (values.choice("trial-cwd", {"keep", "copy"}).value_or("keep") == "copy") options.trial_cwd = host::TrialCwd::copy;
+}
+
+// Where trials run: on this machine, or only in a model of a cluster.
+void read_runner(const Values& values, host::StudyOptions& options) {
   const std::string runner = values.choice("runner", {"local", "slurm", "sim"}).value_or("local");
-  if (runner != "local") {
-    throw Error("--runner " + runner + " is not in this version: leave it out, and trials run on this machine");
+  const std::optional<std::string> file = values.text("sim");
+  if (runner == "slurm") {
+    throw Error("--runner slurm is not in this version: leave it out, and trials run on this machine");
   }
+  if (runner == "local") {
+    if (file) throw Error("--sim " + *file + " needs --runner sim: without it trials run on this machine");
+    return;
+  }
+  if (!file) throw Error("--runner sim needs --sim FILE: a cluster (JSON) or recorded trials (CSV)");
+  if (values.given("run-full-experiment")) throw Error("--run-full-experiment: a simulation has nothing to train");
+  auto simulation = host::load_simulation(*file);
+  if (!simulation.ok()) throw Error(simulation.status().message());
+  options.simulation = std::move(simulation).value();
 }
 
 }  // namespace
@@ -81,6 +95,7 @@ host::StudyOptions study_options(const Values& values) {
   read_search(values, options);
   read_limits(values, options);
   read_trials(values, options);
+  read_runner(values, options);
   assign(options.output_dir, values.text("output-dir"));
   return options;
 }

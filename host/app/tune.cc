@@ -17,6 +17,7 @@ namespace {
 
 constexpr const char* kUsageText =
     "Usage: dsat-host [options] [--] COMMAND...\n"
+    "       dsat-host --runner sim --sim FILE [options]\n"
     "       dsat-host resume DIR | show DIR | estimate | plugins    (each with --help)\n"
     "\n"
     "Finds the fastest ZeRO configuration of a training command by running short trials of it.\n"
@@ -57,8 +58,8 @@ int tune(const Tokens& arguments, Console& console) {
 
   Split parts = split(set, arguments, FreeTokens::end_options);
   const Values values(set, parts.options);
-  check_command(parts);
   host::StudyOptions options = study_options(values);
+  if (!options.simulation || !parts.rest.empty()) check_command(parts);
   options.command = std::move(parts.rest);
   options.searcher = {searcher_name, given_plugin_options(set, values, searcher.value())};
   options.profiler = {profiler_name, given_plugin_options(set, values, profiler.value())};

@@ -211,6 +211,26 @@ std::optional<std::string> settle_base_stage(Plan& plan) {
   throw Error(plan.config_file.string() + ": " + *broken);
 }
 
+// Where one configuration is all there is, a search would only cost time.
+void check_choice(const Plan& plan) {
+  const config::Space& space = plan.space;
+  if (space.stages.size() > 1) return;
+  for (const config::Axis& axis : space.stages.front().axes) {
+    if (axis.values.size() > 1) return;
+  }
+  int64_t found = 0, legal = 0;
+  const int64_t last = space.micro_batch_divides.value_or(space.max_micro_batch.value_or(space.min_micro_batch + 1));
+  for (int64_t samples = space.min_micro_batch; samples <= last && found < 2; ++samples) {
+    if (!space.allows_micro_batch(samples)) continue;
+    ++found;
+    legal = samples;
+  }
+  if (found > 1) return;
+  throw Error("the tuning space is a single configuration (ZeRO stage " + std::to_string(space.stages.front().stage) +
+              ", micro batch " + std::to_string(legal) +
+              "): nothing is left to choose; allow more with --zero-stages, --max-micro-batch or --space");
+}
+
 // A mapping of a key that no configuration has would be passed over without a word.
 void check_arg_mappings(const Plan& plan) {
   for (const auto& [key, flag] : plan.arg_mappings) {
@@ -299,6 +319,7 @@ Result<Plan> make_plan(const StudyOptions& options) {
     status = choose_slots(options, command_slots, environment, plan);
     if (!status.ok()) return status;
     derive_space(plan, config::data_parallel_size(plan.slots.slots_per_trial, plan.user_config));
+    check_choice(plan);
   } catch (const Error& e) {
     return Status::invalid(e.what());
   }

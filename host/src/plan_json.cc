@@ -1,5 +1,6 @@
 // A plan as the journal keeps it. Only what was decided is written; what follows from it is derived again.
 #include "dsat/config/json.h"
+#include "load.h"
 #include "plan.h"
 #include "sha256.h"
 
@@ -75,8 +76,10 @@ Result<Plan> read(const Json& json) {
   plan.name = json.at("name").get<std::string>();
   plan.cwd = json.at("cwd").get<std::string>();
   plan.command = json.at("command").get<std::vector<std::string>>();
-  if (json.value("runner", "local") != "local") {
-    return Status::invalid("this study was simulated by a program of its own and cannot be resumed");
+  if (json.value("runner", "local") == "sim") {
+    Result<Simulation> simulation = sim::simulation_from_source(json.at("simulation"));
+    if (!simulation.ok()) return simulation.status();
+    plan.simulation = std::move(simulation).value();
   }
   plan.config_file = json.at("config_file").get<std::string>();
   plan.user_config = json.at("user_config");

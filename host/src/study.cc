@@ -213,8 +213,6 @@ Result<std::unique_ptr<Study>> Study::resume(const fs::path& given, ResumeOption
       return Status::invalid(given.string() +
                              ": holds no study (no dsat.db); give the folder that a study was written to");
     }
-    Result<fs::path> launcher = find_launcher(options.launcher);
-    if (!launcher.ok()) return launcher.status();
     Result<RunLock> lock = RunLock::take(dir);
     if (!lock.ok()) return lock.status();
     Result<std::unique_ptr<Journal>> journal = Journal::open(dir, Journal::Mode::open);
@@ -224,6 +222,8 @@ Result<std::unique_ptr<Study>> Study::resume(const fs::path& given, ResumeOption
     Result<Plan> plan = plan_from_json(*stored);
     if (!plan.ok()) return plan.status();
     plan->dir = dir;
+    Result<fs::path> launcher = plan->simulation ? fs::path() : find_launcher(options.launcher);
+    if (!launcher.ok()) return launcher.status();
     std::optional<StudyResult> already = ended_result(dir, options, plan.value());
     const int journalled_max_trials = plan->max_trials;
     if (options.max_trials) plan->max_trials = *options.max_trials;

@@ -130,9 +130,15 @@ TEST(StudyOptions, ContradictionsNameBothOptions) {
 }
 
 TEST(StudyOptions, RunnersOfLaterVersionsAreRefused) {
-  for (const char* runner : {"slurm", "sim"}) {
-    EXPECT_THAT(refusal({"--runner", runner}), HasSubstr("is not in this version")) << runner;
-  }
+  EXPECT_THAT(refusal({"--runner", "slurm"}), HasSubstr("is not in this version"));
+}
+
+TEST(StudyOptions, ASimulationNeedsItsFileAndHasNothingToTrain) {
+  EXPECT_THAT(refusal({"--runner", "sim"}), HasSubstr("--runner sim needs --sim FILE"));
+  EXPECT_THAT(refusal({"--sim", "cluster.json"}), HasSubstr("--sim cluster.json needs --runner sim"));
+  EXPECT_THAT(refusal({"--runner", "sim", "--sim", "/nowhere.json"}), HasSubstr("/nowhere.json"));
+  EXPECT_THAT(refusal({"--runner", "sim", "--sim", "cluster.json", "--run-full-experiment"}),
+              HasSubstr("--run-full-experiment: a simulation has nothing to train"));
 }
 
 TEST(ResumeOptions, AreTheThreeLimits) {

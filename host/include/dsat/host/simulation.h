@@ -68,6 +68,13 @@ struct Simulation {
   bool keep = true;
 };
 
+// The analytic model of a cluster, from a scenario (docs/simulator.md). `file` stands in messages. Invalid, in one
+// line: what is missing, unknown, out of bounds or contradictory.
+Result<Simulation> simulate_cluster(const Json& scenario, const std::string& file);
+
+// Of a file: a scenario.
+Result<Simulation> load_simulation(const std::filesystem::path& file);
+
 }  // namespace dsat::host
 
 #endif  // DSAT_HOST_SIMULATION_H_

@@ -1,0 +1,66 @@
+// A scenario: the model and the cluster that a simulation stands for. Read from JSON, checked to the last key.
+//
+// Format, units and defaults: docs/simulator.md. Threading: plain values. Errors: dsat::Error that names file and key.
+#ifndef DSAT_HOST_SIM_SCENARIO_H_
+#define DSAT_HOST_SIM_SCENARIO_H_
+
+#include <cstdint>
+#include <string>
+
+#include "dsat/cost/model_states.h"
+
+namespace dsat::host::sim {
+
+struct Model {
+  cost::TransformerShape shape;
+  double vocab = 0;
+  double num_params = 0;
+
+  double layer_params() const { return 12 * shape.hidden * shape.hidden; }
+};
+
+struct Cluster {
+  int64_t nodes = 1, gpus_per_node = 1, gpus_per_trial = 1;
+  double device_memory = 0;     // bytes
+  double flops = 0;             // peak FLOP/s of a device at 16 bits
+  double memory_bandwidth = 0;  // bytes/s of a device's own memory
+  // One direction. Of a device inside a node; of all of a node's network cards together.
+  double intra_node_bandwidth = 0, inter_node_bandwidth = 0;
+  double intra_node_latency_us = 0, inter_node_latency_us = 0;  // of one hop
+  double pcie_bandwidth = 0;                                    // bytes/s between a device and its host
+  double cpu_memory_bandwidth = 0;  // bytes/s of a node's host memory, shared by its devices
+};
+
+struct Engine {
+  double efficiency = 0;              // of the peak, for a batch without end
+  double half_tokens = 0;             // tokens of a micro batch at which half of it is reached
+  double kernel_latency_us = 0;       // launching a layer's kernels, one pass
+  double collective_overhead_us = 0;  // launching a collective
+  double overlap_slowdown = 0;        // of computation while collectives run beside it
+  double fixed_memory = 0;            // context and libraries, bytes
+  double fragmentation = 0;           // reserved but not allocated, as a share of what is allocated
+};
+
+struct Noise {
+  double relative = 0;               // standard deviation of a phase's time from one trial to the next
+  double imbalance = 0;              // standard deviation of a device's speed: a step waits for the slowest one
+  double straggler_probability = 0;  // of a trial that is disturbed
+  double straggler_slowdown = 0;     // of such a trial
+};
+
+struct Scenario {
+  std::string name;
+  Model model;
+  Cluster cluster;
+  Engine engine;
+  Noise noise;
+  double startup_seconds = 0, steps = 0;  // of a trial
+  Json ds_config;
+};
+
+// `source` stands in messages.
+Scenario scenario_from_json(const Json& json, const std::string& source);
+
+}  // namespace dsat::host::sim
+
+#endif  // DSAT_HOST_SIM_SCENARIO_H_
