@@ -78,6 +78,12 @@ TEST(OptionsTest, BadNumbersAreNamedWithTheirRange) {
   EXPECT_THAT(error_of({"--device-memory", "0"}), HasSubstr("above 0"));
 }
 
+TEST(OptionsTest, CheckpointingIsASwitch) {
+  EXPECT_FALSE(parse_options({"--deepspeed_config", "a"}).activation_checkpointing);
+  EXPECT_TRUE(parse_options({"--activation-checkpointing", "--deepspeed_config", "a"}).activation_checkpointing);
+  EXPECT_THAT(error_of({"--activation-checkpointing=yes"}), HasSubstr("unknown argument"));
+}
+
 TEST(OptionsTest, ShapesMustSuitTheModel) {
   EXPECT_THAT(error_of({"--model", "mlp", "--heads", "2"}), HasSubstr("--heads has no meaning for --model mlp"));
   EXPECT_THAT(error_of({"--model", "resnet", "--layers", "2"}), HasSubstr("no meaning for --model resnet"));

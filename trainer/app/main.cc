@@ -39,7 +39,8 @@ int run(const std::vector<std::string>& args) {
   if (group.rank.value_or(0) == 0) {
     for (const std::string& warning : read.warnings) std::fprintf(stderr, "dsat-trial: warning: %s\n", warning.c_str());
   }
-  const trainer::Plan plan{options.model, read.settings, options.seed, options.steps, options.device_memory};
+  const trainer::Plan plan{options.model, read.settings,         options.seed,
+                           options.steps, options.device_memory, options.activation_checkpointing};
   trainer::Rendezvous rendezvous{group.rank.value_or(0), group.world_size, group.address, group.port};
   trainer::use_one_thread();
   if (group.rank || group.world_size == 1) return report(trainer::run_rank(plan, rendezvous));

@@ -19,6 +19,7 @@ const std::set<std::string>& obeyed() {
                                              "bfloat16",
                                              "fp16",
                                              "autotuning",
+                                             "activation_checkpointing",
                                              "data_types",
                                              "amp",
                                              "pipeline",
@@ -64,7 +65,6 @@ const std::set<std::string>& harmless() {
                                              "hybrid_engine",
                                              "nebula",
                                              "compile",
-                                             "activation_checkpointing",
                                              "communication_data_type"};
   return keys;
 }

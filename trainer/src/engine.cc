@@ -2,8 +2,10 @@
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
 
 #include <cmath>
+#include <utility>
 
 #include "initial.h"
 #include "optimizer.h"
@@ -26,7 +28,7 @@ at::Tensor float_zeros(int64_t size) { return at::zeros({size}, at::TensorOption
 
 }  // namespace
 
-Engine::Engine(const Model& model, const Settings& settings, Comm& comm, uint64_t seed)
+Engine::Engine(const Model& model, const Settings& settings, Comm& comm, uint64_t seed, Segments segments)
     : model_(model),
       settings_(settings),
       comm_(comm),
@@ -34,7 +36,8 @@ Engine::Engine(const Model& model, const Settings& settings, Comm& comm, uint64_
       partition_(partition_of(layout_, settings.stage, comm.rank())),
       context_{settings_, layout_, partition_, comm_, settings.bf16 ? at::kBFloat16 : at::kFloat, seed},
       parameters_(make_parameters(context_)),
-      gradients_(make_gradients(context_, *parameters_, [this](size_t layer) { parameters_->release(layer); })) {
+      gradients_(make_gradients(context_, *parameters_, [this](size_t layer) { parameters_->release(layer); })),
+      segments_(std::move(segments)) {
   if (settings.bf16) {
     master_ = float_zeros(partition_.shard_size());
     fill_initial(layout_, partition_, comm.rank(), seed, master_.data_ptr<float>());
@@ -49,22 +52,61 @@ void Engine::begin_step() {
   gradients_->begin_step();
 }
 
-at::Tensor Engine::forward(const Batch& batch) {
-  at::Tensor x = batch.input;
-  for (size_t i = 0; i < model_.layers().size(); ++i) {
+at::Tensor Engine::run(const Segment& segment, at::Tensor x) {
+  for (size_t i = segment.begin; i < segment.end; ++i) {
     parameters_->gather(i);
     x = model_.layers()[i]->forward(x, parameters_->layers()[i]);
     parameters_->release(i);
     // Backward enters a layer with the gradient of its output; gradients_ tells when it has left it.
-    if (parameters_->partitioned()) x.register_hook([this, i](const at::Tensor&) { parameters_->gather(i); });
+    if (parameters_->partitioned() && x.requires_grad()) {
+      x.register_hook([this, i](const at::Tensor&) { parameters_->gather(i); });
+    }
   }
-  return model_.loss(x, batch.target);
+  return x;
+}
+
+at::Tensor Engine::forward(const Batch& batch) {
+  const bool recomputes = !segments_.empty();
+  const at::Tensor output =
+      recomputes ? forward_keeping_inputs(batch.input) : run({0, model_.layers().size()}, batch.input);
+  return model_.loss(output, batch.target);
+}
+
+// Without a graph nothing but the segments' inputs outlives the layer that made it.
+at::Tensor Engine::forward_keeping_inputs(at::Tensor x) {
+  inputs_.clear();
+  {
+    const c10::AutoGradMode no_graph(false);
+    for (const Segment& segment : segments_) {
+      inputs_.push_back(x);
+      x = run(segment, std::move(x));
+    }
+  }
+  output_ = x.detach().set_requires_grad(true);
+  return output_;
 }
 
 void Engine::backward(const at::Tensor& loss, bool is_last) {
   const double share = 1.0 / static_cast<double>(settings_.batch.accumulation);
   loss.backward(at::full({}, share, loss.options()));
+  if (!segments_.empty()) backward_recomputing();
   gradients_->after_micro_step(is_last);
+}
+
+// From the last segment to the first: forward once more, now with a graph, and through it with the gradient of its
+// output. Parameters are gathered and released as in any forward and backward. No layer draws random numbers, so the
+// second forward is the first one to the last bit.
+void Engine::backward_recomputing() {
+  at::Tensor gradient = output_.grad();
+  output_.reset();
+  for (size_t i = segments_.size(); i-- > 0;) {
+    at::Tensor input = std::move(inputs_[i]);
+    inputs_.pop_back();
+    // The model's own input, token numbers or images, needs no gradient.
+    if (i > 0) input = input.detach().set_requires_grad(true);
+    run(segments_[i], input).backward(gradient);
+    gradient = input.grad();
+  }
 }
 
 void Engine::step() {

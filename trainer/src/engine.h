@@ -14,14 +14,16 @@
 #include "layout.h"
 #include "model.h"
 #include "parameters.h"
+#include "segments.h"
 #include "zero_context.h"
 
 namespace dsat::trainer {
 
 class Engine {
  public:
-  // Borrows all three.
-  Engine(const Model& model, const Settings& settings, Comm& comm, uint64_t seed);
+  // Borrows the first three. `segments`: of the model's layers that are recomputed in backward; none: every activation
+  // is kept.
+  Engine(const Model& model, const Settings& settings, Comm& comm, uint64_t seed, Segments segments = {});
 
   void begin_step();
   // The loss of one micro batch on this rank.
@@ -35,6 +37,9 @@ class Engine {
   const Layout& layout() const { return layout_; }
 
  private:
+  at::Tensor run(const Segment& segment, at::Tensor x);
+  at::Tensor forward_keeping_inputs(at::Tensor x);
+  void backward_recomputing();
   void update();
 
   const Model& model_;
@@ -48,6 +53,11 @@ class Engine {
   at::Tensor master_;  // fp32 copy of the shard; without bf16 the shard itself
   Tensors states_;     // of the optimizer, fp32, shard-sized
   int64_t steps_ = 0;
+
+  // Activation checkpointing, between forward and backward of one micro batch.
+  Segments segments_;
+  Tensors inputs_;     // of each segment
+  at::Tensor output_;  // of the last one, cut off from what computed it
 };
 
 }  // namespace dsat::trainer

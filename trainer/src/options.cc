@@ -115,6 +115,10 @@ class Parser {
       ++at_;
       return set_config(next);
     }
+    if (arg == "--activation-checkpointing") {
+      options_.activation_checkpointing = true;
+      return;
+    }
     const auto found = on_.find(name);
     if (found == on_.end()) throw Error("unknown argument '" + arg + "'; dsat-trial --help lists them");
     if (equals != std::string::npos) return found->second(arg.substr(equals + 1));
@@ -178,6 +182,8 @@ Trains a model on random data as a DeepSpeed configuration says: real ZeRO stage
                               MASTER_PORT from the environment place this process in a group started elsewhere
   --device-memory SIZE        memory of each rank's device, like 512MiB; more than that is an out-of-memory failure
                               (default: DSAT_DEVICE_MEMORY, else unlimited)
+  --activation-checkpointing  keep a few activations only and recompute the others in backward; how many:
+                              activation_checkpointing.number_checkpoints, else the square root of the layers
   --seed N                    of parameters and data (default 42)
   --steps N                   optimizer steps (default 20; in a tuning trial, what the trial needs)
   -h, --help                  this text

@@ -31,6 +31,7 @@ struct Options {
   uint64_t seed = 42;
   std::optional<int64_t> steps;
   std::optional<uint64_t> device_memory;  // bytes per rank
+  bool activation_checkpointing = false;  // recompute activations in backward
   bool help = false;
 };
 

@@ -54,6 +54,7 @@ Json to_json(const ModelInfo& info) {
   json["device_memory"] = or_null(info.device_memory_bytes);
   json["world_size"] = info.world_size;
   json["largest_layer_params"] = info.largest_layer_params;
+  json["activation_checkpoints"] = info.activation_checkpoints;
   return json;
 }
 

@@ -4,6 +4,7 @@
 #ifndef DSAT_TRAINER_RESULT_FILES_H_
 #define DSAT_TRAINER_RESULT_FILES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@ struct ModelInfo {
   int64_t peak_bytes = 0;            // so far: model states and one forward, worst rank
   std::optional<uint64_t> device_memory_bytes;
   int world_size = 1;
+  size_t activation_checkpoints = 0;  // segments that are recomputed in backward; 0: none is
 };
 
 struct Metrics {

@@ -133,6 +133,7 @@ SettingsResult read_settings(const Json& config, int64_t world_size) {
   s.reduce_scatter = read_bool(config, "zero_optimization.reduce_scatter", true);
   s.bf16 = is_enabled(config, "bf16") || is_enabled(config, "bfloat16");
   s.gradient_clipping = read_number(config, "gradient_clipping", 0, 0, 1e9);
+  s.number_checkpoints = read_integer(config, "activation_checkpointing.number_checkpoints", 0, 1, INT32_MAX);
   s.optimizer = read_optimizer(config);
   s.tuning = read_tuning(config);
   result.warnings = warn_of_ignored(config);

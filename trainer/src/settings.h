@@ -34,6 +34,8 @@ struct Settings {
   bool reduce_scatter = true;            // false: all-reduce, every rank sees the whole sum
   bool bf16 = false;
   double gradient_clipping = 0;  // 0: none
+  // Where the script switches checkpointing on: segments of layers to keep the input of. 0: decided by the model.
+  int64_t number_checkpoints = 0;
   OptimizerSettings optimizer;
   TuningSettings tuning;
 };

@@ -41,7 +41,9 @@ class Run {
       : plan_(plan),
         comm_(comm),
         model_(make_model(plan.model, plan.settings.bf16 ? at::kBFloat16 : at::kFloat)),
-        engine_(*model_, plan.settings, comm, plan.seed) {}
+        segments_(plan.activation_checkpointing ? segments_of(model_->layers().size(), plan.settings.number_checkpoints)
+                                                : Segments()),
+        engine_(*model_, plan.settings, comm, plan.seed, segments_) {}
 
   void describe_model();
   void train();
@@ -58,6 +60,7 @@ class Run {
   const Plan& plan_;
   Comm& comm_;
   std::unique_ptr<Model> model_;
+  Segments segments_;  // of the model that are recomputed in backward
   Engine engine_;
   std::vector<double> losses_;  // this rank's, of each optimizer step
 };
@@ -177,6 +180,7 @@ void Run::describe_model() {
   info.largest_layer_params = engine_.layout().largest_layer();
   info.device_memory_bytes = plan_.device_memory;
   info.world_size = comm_.size();
+  info.activation_checkpoints = segments_.size();
   if (comm_.rank() == 0) write_atomically(plan_.settings.tuning.model_info_path, to_json(info));
 }
 

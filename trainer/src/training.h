@@ -20,6 +20,7 @@ struct Plan {
   uint64_t seed = 42;
   std::optional<int64_t> steps;
   std::optional<uint64_t> device_memory;  // bytes, only to be reported
+  bool activation_checkpointing = false;
 };
 
 inline constexpr int64_t kDefaultSteps = 20;

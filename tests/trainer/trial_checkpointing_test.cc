@@ -1,0 +1,85 @@
+// Activation checkpointing: the same training in less memory, in every stage.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <ostream>
+
+#include "trial_program.h"
+
+namespace dsat::trainer::testing {
+namespace {
+
+constexpr const char* kSwitch = " --activation-checkpointing";
+
+struct Case {
+  const char* name;
+  const char* options;
+  int stage;
+  bool bf16;
+  double most_of_activations;  // share of the activations of a sample that may be left
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+// Two micro steps, so that gradients accumulate; small buckets, so that they travel in many pieces.
+Json config(const Case& c, int64_t micro_batch) {
+  Json json{{"train_micro_batch_size_per_gpu", micro_batch},
+            {"gradient_accumulation_steps", 2},
+            {"optimizer", {{"type", "Adam"}, {"params", {{"lr", 1e-3}}}}},
+            {"zero_optimization", {{"stage", c.stage}, {"reduce_bucket_size", 7000}, {"allgather_bucket_size", 3000}}}};
+  if (c.bf16) json["bf16"]["enabled"] = true;
+  return json;
+}
+
+double peak_of(const Json& result) { return result.at("peak_memory").get<double>(); }
+
+class Checkpointing : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Checkpointing, TrainsTheSameInLessMemory) {
+  const Case& c = GetParam();
+  const std::string options = c.options;
+  const Json plain_small = measure(options, config(c, 2)), plain = measure(options, config(c, 6));
+  const Json small = measure(options + kSwitch, config(c, 2)), recomputed = measure(options + kSwitch, config(c, 6));
+  const auto losses = [](const Json& result) { return result.at("losses").get<std::vector<double>>(); };
+  ASSERT_EQ(losses(recomputed).size(), losses(plain).size());
+  EXPECT_NE(losses(plain).front(), losses(plain).back());
+  for (size_t i = 0; i < losses(plain).size(); ++i) {
+    const double expected = losses(plain)[i];
+    EXPECT_NEAR(losses(recomputed)[i], expected, (c.bf16 ? 1e-3 : 1e-5) * std::abs(expected)) << "step " << i;
+  }
+  EXPECT_LT(peak_of(recomputed), peak_of(plain));
+  EXPECT_LT(peak_of(recomputed) - peak_of(small), c.most_of_activations * (peak_of(plain) - peak_of(plain_small)));
+  EXPECT_EQ(recomputed.at("model_state_bytes"), plain.at("model_state_bytes"));
+}
+
+constexpr const char* kGpt1 = "--model gpt --layers 7 --hidden 32 --heads 2 --seq 32 --vocab 64 --ranks 1";
+constexpr const char* kGpt2 = "--model gpt --layers 7 --hidden 32 --heads 2 --seq 32 --vocab 64 --ranks 2";
+constexpr const char* kGpt4 = "--model gpt --layers 7 --hidden 32 --heads 2 --seq 32 --vocab 64 --ranks 4";
+INSTANTIATE_TEST_SUITE_P(
+    Stages, Checkpointing,
+    ::testing::Values(Case{"gpt_stage_0_one_rank", kGpt1, 0, false, 0.7}, Case{"gpt_stage_2", kGpt2, 2, false, 0.7},
+                      Case{"gpt_stage_3_four_ranks", kGpt4, 3, false, 0.7},
+                      Case{"gpt_stage_3_bf16", kGpt2, 3, true, 0.7},
+                      Case{"resnet_stage_1", "--model resnet --depth 32 --image 8 --ranks 2", 1, false, 0.85},
+                      Case{"mlp_stage_3_bf16", "--model mlp --layers 25 --hidden 32 --ranks 2", 3, true, 0.7}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(CheckpointingTest, TheModelInformationTellsHowManySegmentsAreRecomputed) {
+  const auto checkpoints = [](const std::string& options, const Json& settings) {
+    TrialProgram program;
+    Json json = settings;
+    json["train_micro_batch_size_per_gpu"] = 1;
+    program.write_config(json, 3, 5, /*model_info=*/true);
+    const Ended ended = program.run("--model mlp --layers 9 --hidden 8" + options);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    return program.result().value().at("activation_checkpoints").get<int>();
+  };
+  const Json five = {{"activation_checkpointing", {{"number_checkpoints", 5}}}};
+  EXPECT_EQ(checkpoints("", Json::object()), 0);
+  EXPECT_EQ(checkpoints("", five), 0);  // the section configures; the script decides
+  EXPECT_EQ(checkpoints(kSwitch, Json::object()), 3);
+  EXPECT_EQ(checkpoints(kSwitch, five), 5);
+}
+
+}  // namespace
+}  // namespace dsat::trainer::testing
