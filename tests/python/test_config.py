@@ -62,6 +62,24 @@ class FromHparams(PackageTest):
                 dsat.get_ds_config_from_hparams(hparams, self.dir)
 
 
+class Hyperparameters(PackageTest):
+    def test_without_an_experiment_file_they_are_the_scripts_own(self):
+        own = {"width": 8}
+        self.assertEqual(dsat.get_hparams(own), own)
+        self.assertIsNot(dsat.get_hparams(own), own)
+        self.assertEqual(dsat.get_hparams(), {})
+
+    def test_those_of_the_experiment_file_win(self):
+        os.environ["DSAT_HPARAMS"] = self.write("hparams.json", {"width": 16, "deepspeed_config": "/t/ds_config.json"})
+        self.assertEqual(dsat.get_hparams({"width": 8, "layers": 2}),
+                         {"width": 16, "layers": 2, "deepspeed_config": "/t/ds_config.json"})
+
+    def test_a_file_that_is_not_there(self):
+        os.environ["DSAT_HPARAMS"] = str(self.dir / "none.json")
+        with self.assertRaisesRegex(dsat.Error, "none.json"):
+            dsat.get_hparams()
+
+
 class Trials(PackageTest):
     def test_there_is_none_outside_a_tuning_run(self):
         self.assertIsNone(dsat.current_trial())

@@ -5,7 +5,7 @@ A DeepSpeed script needs none of it: the engine follows the protocol by itself. 
 where a script comes from Determined (`get_ds_config_from_hparams`, `get_hf_args_with_overwrites`,
 `overwrite_deepspeed_config`). torch is used if the script has imported it, and never imported from here.
 """
-from ._config import get_ds_config_from_hparams, overwrite_deepspeed_config
+from ._config import get_ds_config_from_hparams, get_hparams, overwrite_deepspeed_config
 from ._context import dsat_reporting_context
 from ._device import DeviceMemory
 from ._errors import Error
@@ -25,6 +25,7 @@ __all__ = [
     "dsat_reporting_context",
     "get_ds_config_from_hparams",
     "get_hf_args_with_overwrites",
+    "get_hparams",
     "overwrite_deepspeed_config",
     "report",
     "report_model_info",

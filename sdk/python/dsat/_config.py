@@ -1,7 +1,7 @@
 """DeepSpeed configurations made of a file and what overwrites it."""
 import copy
 import os
-from typing import Any, Mapping, Union
+from typing import Any, Mapping, Optional, Union
 
 from ._errors import Error
 from ._files import Json, read_json
@@ -48,6 +48,15 @@ def overwrites_of(hparams: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(overwrites, Mapping):
         raise Error(f"hparams['{OVERWRITE_KEY}'] is a dictionary of DeepSpeed keys, not {overwrites!r}")
     return overwrites
+
+
+def get_hparams(default: Optional[Mapping[str, Any]] = None) -> Json:
+    """The hyperparameters of the experiment file that dsat-host was given; without one, a copy of `default`.
+
+    Within a tuning run and in the full experiment after it. Raises dsat.Error where their file cannot be read.
+    """
+    path = os.environ.get("DSAT_HPARAMS")
+    return merge(default or {}, read_json(path) if path else {})
 
 
 def get_ds_config_from_hparams(hparams: Mapping[str, Any], base_dir: PathLike = ".") -> Json:
