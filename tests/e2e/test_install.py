@@ -54,6 +54,7 @@ class InstallTest(HostTest):
             self.installed(f"lib*/**/dsat/plugins/lib{name}.so")
 
     def test_the_python_package_is_there_whole(self):
+        self.installed("share/dsat/examples/pytorch_ddp/train.py")
         package = self.installed("share/dsat/python/dsat/py.typed").parent
         names = run([sys.executable, "-S", "-E", "-c", "import sys; sys.path.insert(0, sys.argv[1]); import dsat; print(*dsat.__all__)",
                      package.parent])
