@@ -114,6 +114,7 @@ Status CommandTemplate::find_config() {
   if (!uses.empty()) {
     config_use_ = uses[0];
     const std::string value = uses[0].read(argv);
+    if (request_.config_by_environment) return take_given_config();
     if (value.empty()) return Status::invalid(argv[uses[0].flag] + " is empty: give it the configuration file");
     config_file_ = cwd / value;
     if (request_.ds_config && !same_file(cwd / *request_.ds_config, config_file_)) {
@@ -122,6 +123,7 @@ Status CommandTemplate::find_config() {
     }
     return Status();
   }
+  if (request_.config_by_environment) return take_given_config();
   if (!request_.ds_config) {
     return Status::invalid(
         "the command names no DeepSpeed configuration: add --deepspeed_config FILE to it, or give --ds-config FILE and "
@@ -132,6 +134,11 @@ Status CommandTemplate::find_config() {
                            ": the command does not say where it goes: put {ds_config} (or {trial_dir}) into it");
   }
   config_file_ = cwd / *request_.ds_config;
+  return Status();
+}
+
+Status CommandTemplate::take_given_config() {
+  if (request_.ds_config && !request_.ds_config->empty()) config_file_ = request_.cwd / *request_.ds_config;
   return Status();
 }
 

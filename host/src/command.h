@@ -26,6 +26,9 @@ struct CommandRequest {
   std::vector<std::pair<std::string, std::string>> arg_mappings;  // dotted config key -> flag of the command
   std::filesystem::path cwd;                                      // absolute: where the command runs
   Environment environment;                                        // for PATH
+  // ds_config is the configuration (if there is a file at all), whatever the command says of one: the script may take
+  // it from its environment.
+  bool config_by_environment = false;
 };
 
 // What differs between trials.
@@ -42,7 +45,7 @@ class CommandTemplate {
   static Result<CommandTemplate> parse(CommandRequest request);
 
   const Argv& argv() const { return request_.argv; }
-  // The user's configuration file; absolute. Whether it can be read is for its reader to say.
+  // The user's configuration file; absolute, or empty: there is none. Whether it can be read is for its reader to say.
   const std::filesystem::path& config_file() const { return config_file_; }
   Launcher launcher() const { return launcher_.kind; }
   // Processes that the command itself asks for; nullopt: it does not say.
@@ -58,6 +61,7 @@ class CommandTemplate {
  private:
   explicit CommandTemplate(CommandRequest request) : request_(std::move(request)) {}
   Status find_config();
+  Status take_given_config();
   void apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,
                     const std::filesystem::path& trial_dir) const;
   void apply_launcher(Argv& argv, const TrialContext& trial) const;

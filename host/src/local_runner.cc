@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "dsat/config/json.h"
 #include "dsat/config/units.h"
+#include "hyperparameters.h"
 #include "oom_kills.h"
 
 namespace dsat::host {
@@ -37,9 +38,10 @@ std::string modified_at(const fs::path& file) {
 }
 
 // Does the folder hold a run of this very configuration? A journal that lost its last entries gives an id out again.
-bool is_run_of(const fs::path& trial_dir, const TrialSpec& spec) {
+bool is_run_of(const fs::path& trial_dir, const TrialSpec& spec, const ProfileWindow& window) {
   try {
-    return config::identity(config::load_file(trial_dir / kConfigFile)) == config::identity(spec.config);
+    return config::identity(config::load_file(trial_dir / kConfigFile)) ==
+           config::identity(trial_config(spec, trial_dir, window));
   } catch (const std::exception&) {
     return false;
   }
@@ -106,9 +108,18 @@ Status LocalRunner::launch(const TrialSpec& spec, Running& trial) {
 
   const TrialContext context{folder / kConfigFile, folder, trial.slots, trial.port, spec.config};
   const Argv argv = options_.command.render(context);
-  const Environment added = trial_variables(spec, folder, trial.port, options_.backend, trial.slots);
-  status = write_file_atomically(folder / kConfigFile, pretty(trial_config(spec, folder, options_.window)),
-                                 Durability::renamed);
+  const Json config = trial_config(spec, folder, options_.window);
+  Environment added = options_.variables;
+  for (const std::string& own : trial_variables(spec, folder, trial.port, options_.backend, trial.slots)) {
+    const size_t equals = own.find('=');
+    set_variable(added, own.substr(0, equals), own.substr(equals + 1));
+  }
+  status = write_file_atomically(folder / kConfigFile, pretty(config), Durability::renamed);
+  if (status.ok() && options_.hyperparameters.is_object()) {
+    set_variable(added, kHyperparametersVariable, (folder / kHyperparametersFile).string());
+    const Json own = trial_hyperparameters(options_.hyperparameters, config, folder / kConfigFile);
+    status = write_file_atomically(folder / kHyperparametersFile, pretty(own), Durability::renamed);
+  }
   if (status.ok())
     status = write_file_atomically(folder / kCommandFile, command_line(cwd, added, argv), Durability::renamed);
   if (!status.ok()) return status;
@@ -220,7 +231,7 @@ void LocalRunner::handle_exit(uint64_t id, const ExitStatus& exit) {
 
 std::optional<TrialEnd> LocalRunner::recover(const TrialSpec& spec) {
   const fs::path folder = trial_folder(options_.run_dir, spec.id);
-  if (!is_run_of(folder, spec) || !wait_until_unlocked(folder).ok()) return std::nullopt;
+  if (!is_run_of(folder, spec, options_.window) || !wait_until_unlocked(folder).ok()) return std::nullopt;
   Evidence evidence = new_evidence(spec);
   const auto known = read_exit(folder, spec);
   if (known) {

@@ -34,6 +34,8 @@ struct LocalRunnerOptions {
   TrialCwd trial_cwd = TrialCwd::keep;
   std::vector<std::filesystem::path> includes{};  // copied beside cwd's files when trial_cwd is copy
   Environment environment{};
+  std::vector<std::string> variables{};  // the study's own, "NAME=value"
+  Json hyperparameters{};                // an object: every trial gets its own, see hyperparameters.h
 
   Backend backend = Backend::none;
   std::vector<Slot> slots{};

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "flops_report.h"
 #include "metrics.h"
 #include "text.h"
 #include "trial_files.h"
@@ -103,6 +104,21 @@ void explain(const Evidence& evidence, const std::string& invalid, std::string_v
   }
 }
 
+// What the trial wrote of itself; nullopt: nothing. The flops profiler's report counts where the protocol's file is
+// not there.
+std::optional<Result<TrialReport>> read_result(const Evidence& evidence) {
+  const char* file_name = evidence.model_info ? kModelInfoFile : kMetricsFile;
+  if (const auto text = read_file(evidence.trial_dir / file_name)) {
+    if (evidence.model_info) return read_model_info(*text, file_name);
+    return read_metrics(*text, file_name, evidence.config);
+  }
+  if (!asks_for_flops_report(evidence.config)) return std::nullopt;
+  const auto report = read_file(evidence.trial_dir / kFlopsReportFile);
+  if (!report) return std::nullopt;
+  if (evidence.model_info) return read_flops_model_info(*report, kFlopsReportFile);
+  return read_flops_report(*report, kFlopsReportFile, evidence.config);
+}
+
 void take_report(const Evidence& evidence, TrialReport report, TrialEnd& end) {
   end.outcome = Outcome::completed;
   end.metrics = std::move(report.metrics);
@@ -147,17 +163,13 @@ TrialEnd classify(const Evidence& evidence) {
   const std::string stderr_text = read_tail(evidence.trial_dir / kStderrFile, kSearchedBytes);
   keep_last_lines(printable_lines(stderr_text), end);
 
-  const char* file_name = evidence.model_info ? kModelInfoFile : kMetricsFile;
-  const auto text = read_file(evidence.trial_dir / file_name);
   std::string invalid;
-  if (text) {
-    auto report =
-        evidence.model_info ? read_model_info(*text, file_name) : read_metrics(*text, file_name, evidence.config);
-    if (report.ok()) {
-      take_report(evidence, std::move(report).value(), end);
+  if (auto report = read_result(evidence)) {
+    if (report->ok()) {
+      take_report(evidence, std::move(*report).value(), end);
       return end;
     }
-    invalid = report.status().message();
+    invalid = report->status().message();
   }
   explain(evidence, invalid, "\n" + stderr_text, end);
   return end;

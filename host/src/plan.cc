@@ -1,6 +1,8 @@
 #include "plan.h"
 
 #include <algorithm>
+#include <cctype>
+#include <iterator>
 #include <set>
 #include <system_error>
 
@@ -22,8 +24,8 @@ void check_keys(const Plan& plan, std::vector<std::string>& notices) {
     if (unknown.stray_space) {
       notices.push_back("the key '" + unknown.key + "' has stray white space around it: DeepSpeed ignores it");
     } else if (!unknown.suggestion.empty()) {
-      throw Error(plan.config_file.string() + ": unknown key '" + unknown.key + "': did you mean '" +
-                  unknown.suggestion + "'?");
+      throw Error(plan.config_name() + ": unknown key '" + unknown.key + "': did you mean '" + unknown.suggestion +
+                  "'?");
     } else {
       notices.push_back("the key '" + unknown.key + "' is none of DeepSpeed's: kept as it is");
     }
@@ -50,6 +52,14 @@ void leave_out_auto(Plan& plan) {
   }
 }
 
+// Is `path` this folder, or in it, whatever links lead there?
+bool is_within(const fs::path& path, const fs::path& folder) {
+  std::error_code error;
+  const fs::path inner = fs::weakly_canonical(path, error), outer = fs::weakly_canonical(folder, error);
+  const auto [end, rest] = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
+  return end == outer.end() || (std::next(end) == outer.end() && end->empty());
+}
+
 // "train.py" of `deepspeed --num_gpus 8 train.py`, else the program.
 std::string name_of(const std::vector<std::string>& command) {
   for (const std::string& word : command) {
@@ -58,10 +68,19 @@ std::string name_of(const std::vector<std::string>& command) {
   return fs::path(command.front()).filename().string();
 }
 
-fs::path default_output_dir(const fs::path& cwd, const std::string& name) {
-  const fs::path root = cwd / "dsat-results";
-  fs::path dir = root / name;
+// One word for a folder: "torchvision dsat core_api" becomes "torchvision-dsat-core_api".
+std::string folder_name(std::string name) {
+  for (char& c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '+';
+    if (!plain) c = '-';
+  }
+  return name.empty() || name[0] == '.' ? "study" + name : name;
+}
+
+fs::path default_output_dir(const std::string& name) {
   std::error_code error;
+  const fs::path root = fs::current_path(error) / "dsat-results";
+  fs::path dir = root / name;
   for (int i = 2; fs::exists(dir, error); ++i) dir = root / (name + "-" + std::to_string(i));
   return dir;
 }
@@ -113,6 +132,11 @@ void copy_options(const StudyOptions& o, Plan& plan) {
   plan.simulation = o.simulation;
   plan.arg_mappings = o.arg_mappings;
   plan.trial_cwd = o.trial_cwd;
+  for (const fs::path& include : o.includes) plan.includes.push_back(fs::absolute(include).lexically_normal());
+  plan.config_by_environment = o.config_by_environment;
+  plan.variables = o.variables;
+  plan.hyperparameters = o.hyperparameters;
+  plan.experiment = o.experiment;
   plan.seed = o.seed;
   plan.zero_stages = o.zero_stages;
   std::sort(plan.zero_stages.begin(), plan.zero_stages.end());
@@ -177,8 +201,8 @@ Status choose_slots(const StudyOptions& options, std::optional<int> command_slot
 Status read_configuration(const StudyOptions& options, const Environment& environment, Plan& plan,
                           std::optional<int>& command_slots) {
   if (!plan.command.empty()) {
-    Result<CommandTemplate> command =
-        CommandTemplate::parse({options.command, options.ds_config, options.arg_mappings, plan.cwd, environment});
+    Result<CommandTemplate> command = CommandTemplate::parse({options.command, options.ds_config, options.arg_mappings,
+                                                              plan.cwd, environment, options.config_by_environment});
     if (!command.ok()) return command.status();
     plan.config_file = command->config_file();
     plan.hugging_face = command->is_hugging_face();
@@ -190,7 +214,7 @@ Status read_configuration(const StudyOptions& options, const Environment& enviro
     plan.user_config = plan.simulation->base_config;
     return {};
   }
-  plan.user_config = config::load_file(plan.config_file);
+  plan.user_config = plan.config_file.empty() ? Json::object() : config::load_file(plan.config_file);
   return {};
 }
 
@@ -208,7 +232,35 @@ std::optional<std::string> settle_base_stage(Plan& plan) {
     return "the configuration's own ZeRO stage is not tried (" + *broken + "): the profile starts at stage " +
            std::to_string(stage.stage);
   }
-  throw Error(plan.config_file.string() + ": " + *broken);
+  throw Error(plan.config_name() + ": " + *broken);
+}
+
+// What a copied folder needs before anything is copied: itself, outside of the results, and includes that are there and
+// that nothing else there is called.
+Status check_copied_folder(const Plan& plan) {
+  if (plan.trial_cwd != TrialCwd::copy) return {};
+  std::error_code error;
+  if (is_within(plan.cwd, plan.dir)) {
+    return Status::invalid("the model directory " + plan.cwd.string() + " lies inside the results " +
+                           plan.dir.string() + ": give another --output-dir");
+  }
+  std::set<std::string> names;
+  for (const fs::path& include : plan.includes) {
+    const std::string name = (include.has_filename() ? include : include.parent_path()).filename().string();
+    if (!fs::exists(include, error)) {
+      return Status::invalid("include " + include.string() + ": no such file or directory");
+    }
+    if (!names.insert(name).second) return Status::invalid("two includes are called " + name + ": rename one");
+    if (is_within(plan.dir, include)) {
+      return Status::invalid("include " + include.string() + " holds the results " + plan.dir.string() +
+                             ": give another --output-dir");
+    }
+    if (fs::exists(fs::symlink_status(plan.cwd / name, error)) && !fs::equivalent(plan.cwd / name, include, error)) {
+      return Status::invalid("include " + include.string() + ": the model directory " + plan.cwd.string() + " has a " +
+                             name + " of its own; rename one");
+    }
+  }
+  return {};
 }
 
 // Where one configuration is all there is, a search would only cost time.
@@ -252,6 +304,8 @@ config::RuleOptions Plan::rules() const {
   rules.max_micro_batch = max_micro_batch;
   return rules;
 }
+
+std::string Plan::config_name() const { return config_file.empty() ? "the configuration" : config_file.string(); }
 
 int Plan::concurrency() const {
   const int usable =
@@ -313,6 +367,7 @@ Result<Plan> make_plan(const StudyOptions& options) {
     std::optional<int> command_slots;
     status = read_configuration(options, environment, plan, command_slots);
     if (!status.ok()) return status;
+    if (options.config_overwrites.is_object()) config::overwrite(plan.user_config, options.config_overwrites);
     if (options.space_file) plan.space_file = config::load_file(*options.space_file);
     check_keys(plan, plan.notices);
     check_arg_mappings(plan);
@@ -323,9 +378,13 @@ Result<Plan> make_plan(const StudyOptions& options) {
   } catch (const Error& e) {
     return Status::invalid(e.what());
   }
-  plan.name = plan.command.empty() ? plan.simulation->name : name_of(plan.command);
+  plan.name = !options.name.empty()   ? options.name
+              : !plan.command.empty() ? name_of(plan.command)
+                                      : plan.simulation->name;
   if (!kept) return plan;
-  plan.dir = options.output_dir.empty() ? default_output_dir(plan.cwd, plan.name) : fs::absolute(options.output_dir);
+  plan.dir = options.output_dir.empty() ? default_output_dir(folder_name(plan.name)) : fs::absolute(options.output_dir);
+  status = check_copied_folder(plan);
+  if (!status.ok()) return status;
   return plan;
 }
 

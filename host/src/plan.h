@@ -31,12 +31,16 @@ struct Plan {
   std::filesystem::path dir;  // empty: nothing is written
   std::filesystem::path cwd;
   std::vector<std::string> command;   // empty: a simulation without one
-  std::filesystem::path config_file;  // that user_config was read from
-  Json user_config;                   // as the user wrote it
+  std::filesystem::path config_file;  // that user_config was read from; empty: the experiment file holds it
+  Json user_config;                   // as the user wrote it, config_overwrites merged in
   Json space_file;                    // or null
   std::vector<std::pair<std::string, std::string>> arg_mappings;
   bool hugging_face = false;
   TrialCwd trial_cwd = TrialCwd::keep;
+  std::vector<std::filesystem::path> includes;  // absolute
+  bool config_by_environment = false;
+  std::vector<std::string> variables;
+  Json hyperparameters, experiment;  // or null
 
   StrategyPlan profiler, searcher;
   uint64_t seed = 42;
@@ -65,7 +69,8 @@ struct Plan {
   std::vector<std::string> notices;
 
   config::RuleOptions rules() const;
-  int concurrency() const;  // trials that can really run at once
+  int concurrency() const;          // trials that can really run at once
+  std::string config_name() const;  // for messages
 };
 
 // Resolves options; nothing is run and nothing written.

@@ -71,6 +71,22 @@ Result<StrategyPlan> strategy_from_json(const Json& json, PluginKind kind, std::
   return plan;
 }
 
+// Absent in the journals of versions that knew no experiment files.
+void read_experiment(const Json& json, Plan& plan) {
+  for (const Json& include : json.value("includes", Json::array()))
+    plan.includes.emplace_back(include.get<std::string>());
+  plan.config_by_environment = json.value("config_by_environment", false);
+  plan.variables = json.value("variables", std::vector<std::string>());
+  plan.hyperparameters = json.value("hyperparameters", Json());
+  plan.experiment = json.value("experiment", Json());
+}
+
+Json paths_as_json(const std::vector<std::filesystem::path>& paths) {
+  Json list = Json::array();
+  for (const std::filesystem::path& path : paths) list.push_back(path.string());
+  return list;
+}
+
 Result<Plan> read(const Json& json) {
   Plan plan;
   plan.name = json.at("name").get<std::string>();
@@ -87,6 +103,7 @@ Result<Plan> read(const Json& json) {
   plan.arg_mappings = json.at("arg_mappings").get<std::vector<std::pair<std::string, std::string>>>();
   plan.hugging_face = json.at("hugging_face").get<bool>();
   plan.trial_cwd = json.at("trial_cwd") == "copy" ? TrialCwd::copy : TrialCwd::keep;
+  read_experiment(json, plan);
   plan.seed = json.at("seed").get<uint64_t>();
   plan.metric = json.at("metric").get<std::string>();
   plan.maximise = json.at("maximise").get<bool>();
@@ -133,6 +150,11 @@ Json to_json(const Plan& plan) {
           {"arg_mappings", plan.arg_mappings},
           {"hugging_face", plan.hugging_face},
           {"trial_cwd", plan.trial_cwd == TrialCwd::copy ? "copy" : "keep"},
+          {"includes", paths_as_json(plan.includes)},
+          {"config_by_environment", plan.config_by_environment},
+          {"variables", plan.variables},
+          {"hyperparameters", plan.hyperparameters},
+          {"experiment", plan.experiment},
           {"seed", plan.seed},
           {"metric", plan.metric},
           {"maximise", plan.maximise},
@@ -177,7 +199,8 @@ Json settings_of(const Plan& plan) {
   for (const config::StageSpace& stage : plan.space.stages) stages.push_back(stage.stage);
   settings["zero_stages"] = std::move(stages);
   settings["base_config"] = plan.base_config;
-  for (const char* inner : {"user_config", "maximise", "space_file", "hugging_face", "simulation"})
+  for (const char* inner :
+       {"user_config", "maximise", "space_file", "hugging_face", "simulation", "config_by_environment"})
     settings.erase(inner);
   return settings;
 }

@@ -12,6 +12,7 @@
 #include "dsat/config/units.h"
 #include "dsat/cost/memory.h"
 #include "dsat/host/format.h"
+#include "hyperparameters.h"
 
 namespace dsat::host {
 namespace {
@@ -169,6 +170,11 @@ Status Results::write(const ResultsView& view, bool now) {
     files.emplace_back("best_ds_metrics.json", text_of(view.best->metrics));
     const std::string command = command_line_(view.best->config);
     if (!command.empty()) files.emplace_back("best_cmd.txt", command + "\n");
+    if (view.plan.hyperparameters.is_object()) {
+      files.emplace_back(
+          kBestHyperparametersFile,
+          text_of(trial_hyperparameters(view.plan.hyperparameters, view.best->config, dir / "best_ds_config.json")));
+    }
   }
   for (auto& [name, text] : files) {
     std::string& written = written_[name];

@@ -8,12 +8,14 @@
 
 #include "command.h"
 #include "coordinator.h"
+#include "hyperparameters.h"
 #include "journal.h"
 #include "local_runner.h"
 #include "plan.h"
 #include "run_lock.h"
 #include "sim_runner.h"
 #include "text.h"
+#include "trial_files.h"
 
 #ifndef DSAT_LIBEXEC_DIR
 #define DSAT_LIBEXEC_DIR "/usr/local/libexec/dsat"
@@ -56,11 +58,34 @@ Status make_run_dir(const fs::path& dir, bool with_trials) {
 Status delete_study(const fs::path& dir, bool with_trials) {
   std::error_code error;
   for (const char* name : {"dsat.db", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json",
-                           "best_ds_metrics.json", "best_cmd.txt", "summary.txt", "report.html", "trials"}) {
+                           "best_ds_metrics.json", "best_hparams.json", "best_cmd.txt", "summary.txt", "report.html",
+                           "trials", "full_experiment"}) {
     fs::remove_all(dir / name, error);
     if (error) return Status::invalid(dir.string() + ": cannot delete the earlier study: " + error.message());
   }
   return make_run_dir(dir, with_trials);
+}
+
+// Where the training in earnest runs: includes are beside the model's files only in a copy.
+fs::path best_folder(const Plan& plan) {
+  if (plan.trial_cwd != TrialCwd::copy || plan.includes.empty()) return plan.cwd;
+  const fs::path folder = plan.dir / "full_experiment";
+  std::error_code error;
+  if (fs::exists(folder, error) || copy_into(folder, plan.cwd, plan.includes, plan.dir).ok()) return folder;
+  return plan.cwd;
+}
+
+// The command with the best configuration, one that a shell runs. What an experiment file set goes along with it.
+std::string best_command(const Plan& plan, const CommandTemplate& command, const Json& config) {
+  const fs::path config_file = plan.dir / "best_ds_config.json";
+  const Argv argv = command.render_best(config, config_file);
+  if (!plan.hyperparameters.is_object()) return shell_join(argv);
+  Environment variables = plan.variables;
+  set_variable(variables, "DSAT_DS_CONFIG", config_file.string());
+  set_variable(variables, kHyperparametersVariable, (plan.dir / kBestHyperparametersFile).string());
+  std::string line = command_line(best_folder(plan), variables, argv);
+  line.pop_back();  // its newline
+  return line;
 }
 
 LocalRunnerOptions runner_options(const Plan& plan, CommandTemplate command, const Environment& environment,
@@ -69,8 +94,10 @@ LocalRunnerOptions runner_options(const Plan& plan, CommandTemplate command, con
           std::move(command),
           plan.cwd,
           plan.trial_cwd,
-          {},
+          plan.includes,
           environment,
+          plan.variables,
+          plan.hyperparameters,
           plan.slots.backend,
           plan.slots.slots,
           plan.slots.slots_per_trial,
@@ -129,14 +156,13 @@ StudyResult Study::Impl::run(Observer& observer) {
   for (const std::string& notice : plan.notices) observer.on_log(Observer::Severity::warning, notice);
   std::optional<CommandTemplate> command;
   if (!plan.command.empty()) {
-    Result<CommandTemplate> parsed =
-        CommandTemplate::parse({plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment});
+    Result<CommandTemplate> parsed = CommandTemplate::parse(
+        {plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment, plan.config_by_environment});
     if (!parsed.ok()) return failed(parsed.status().message());
     command = std::move(parsed).value();
   }
-  const fs::path best_config = plan.dir / "best_ds_config.json";
-  Results results([for_best = command, best_config](const Json& config) {
-    return for_best ? shell_join(for_best->render_best(config, best_config)) : std::string();
+  Results results([this, for_best = command](const Json& config) {
+    return for_best ? best_command(plan, *for_best, config) : std::string();
   });
   const std::unique_ptr<Runner> runner = make_runner(loop, plan, std::move(command), environment, launcher);
   Coordinator coordinator(plan, *journal, *runner, loop, results, observer, stop_level);

@@ -11,6 +11,7 @@
 
 #include "atomic_file.h"
 #include "dsat/config/json.h"
+#include "flops_report.h"
 #include "text.h"
 
 namespace dsat::host {
@@ -41,20 +42,45 @@ void move_earlier_attempt(const fs::path& folder, uint32_t attempt) {
   for (const fs::path& path : left) fs::rename(path, target / path.filename());
 }
 
-// Throws filesystem_error.
-void copy_tree(const fs::path& source, const fs::path& target, const fs::path& without) {
-  fs::create_directories(target);
-  for (const auto& entry : fs::directory_iterator(source)) {
-    const fs::path to = target / entry.path().filename();
-    if (entry.is_symlink()) {
-      fs::copy_symlink(entry.path(), to);
-    } else if (entry.is_directory()) {
-      if (!fs::equivalent(entry.path(), without)) copy_tree(entry.path(), to, without);
-    } else if (entry.is_regular_file()) {
-      fs::copy_file(entry.path(), to, fs::copy_options::overwrite_existing);
+// A folder tree copied without the results of this and of other studies.
+class TreeCopy {
+ public:
+  TreeCopy(fs::path root, const fs::path& run_dir) : root_(fs::absolute(root).lexically_normal()), run_dir_(run_dir) {}
+
+  // Throws filesystem_error.
+  void to(const fs::path& target) const { copy(root_, target); }
+
+ private:
+  void copy(const fs::path& source, const fs::path& target) const {
+    fs::create_directories(target);
+    for (const auto& entry : fs::directory_iterator(source)) {
+      const fs::path to = target / entry.path().filename();
+      if (entry.is_symlink()) {
+        copy_link(entry.path(), to);
+      } else if (entry.is_directory()) {
+        if (!holds_results(entry.path())) copy(entry.path(), to);
+      } else if (entry.is_regular_file()) {
+        fs::copy_file(entry.path(), to, fs::copy_options::overwrite_existing);
+      }
     }
   }
-}
+
+  bool holds_results(const fs::path& folder) const {
+    return fs::exists(folder / "dsat.db") || (fs::exists(run_dir_) && fs::equivalent(folder, run_dir_));
+  }
+
+  // A link that leads out of the tree by a relative path ("../data") would lead elsewhere from the copy.
+  void copy_link(const fs::path& link, const fs::path& to) const {
+    fs::path leads_to = fs::read_symlink(link);
+    const fs::path meant = (link.parent_path() / leads_to).lexically_normal();
+    const bool leaves = *meant.lexically_relative(root_).begin() == "..";
+    if (leads_to.is_relative() && leaves) leads_to = meant;
+    fs::create_symlink(leads_to, to);
+  }
+
+  fs::path root_;
+  const fs::path& run_dir_;
+};
 
 struct Lock {
   int fd = -1;
@@ -91,6 +117,7 @@ Status prepare_folder(const fs::path& run_dir, const TrialSpec& spec) {
 
 Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const ProfileWindow& window) {
   Json config = spec.config;
+  if (asks_for_flops_report(config)) config["flops_profiler"]["output_file"] = (trial_dir / kFlopsReportFile).string();
   Json& section = config["autotuning"];
   if (!section.is_object()) section = Json::object();
   section["enabled"] = true;
@@ -208,11 +235,12 @@ uint64_t progress_mark(const fs::path& trial_dir) {
 Status copy_into(const fs::path& target, const fs::path& model, const std::vector<fs::path>& includes,
                  const fs::path& run_dir) {
   try {
-    copy_tree(model, target, run_dir);
+    TreeCopy(model, run_dir).to(target);
     for (const fs::path& include : includes) {
       const fs::path to = target / (include.has_filename() ? include : include.parent_path()).filename();
+      if (fs::exists(to)) continue;  // it is one of the model's own files
       if (fs::is_directory(include)) {
-        copy_tree(include, to, run_dir);
+        TreeCopy(include, run_dir).to(to);
       } else {
         fs::copy_file(include, to, fs::copy_options::overwrite_existing);
       }

@@ -24,7 +24,9 @@ inline constexpr const char* kStderrFile = "stderr.log";
 inline constexpr const char* kMetricsFile = "metrics.json";
 inline constexpr const char* kModelInfoFile = "model_info.json";
 inline constexpr const char* kExitFile = "exit.json";
-inline constexpr const char* kCwdFolder = "cwd";  // the copied folder, when trials run in one
+inline constexpr const char* kHyperparametersFile = "hparams.json";    // of a study with an experiment file
+inline constexpr const char* kFlopsReportFile = "flops_profiler.txt";  // where the configuration asks for one
+inline constexpr const char* kCwdFolder = "cwd";                       // the copied folder, when trials run in one
 
 std::filesystem::path trial_folder(const std::filesystem::path& run_dir, uint64_t id);
 
@@ -63,7 +65,7 @@ std::optional<Evidence> read_exit(const std::filesystem::path& trial_dir, const 
 uint64_t progress_mark(const std::filesystem::path& trial_dir);
 
 // The folder that a trial runs in when it does not run in the caller's: a copy of `model`, and of each of `includes`
-// beside its files, without the run directory.
+// beside its files, without this or any other study's run directory.
 Status copy_into(const std::filesystem::path& target, const std::filesystem::path& model,
                  const std::vector<std::filesystem::path>& includes, const std::filesystem::path& run_dir);
 

@@ -207,5 +207,18 @@ TEST_F(Command, EveryTrialGetsAFreshArgumentList) {
   EXPECT_EQ(first.size(), second.size());
 }
 
+TEST_F(Command, AScriptThatReadsItsEnvironmentNeedNotNameTheConfiguration) {
+  request_.config_by_environment = true;
+  request_.ds_config = "given.json";
+  EXPECT_EQ(parse({"python3", "t.py"}).config_file(), dir() / "given.json");
+  EXPECT_THAT(render({"python3", "t.py"}), ElementsAre("python3", "t.py"));
+  // What the command says is replaced all the same.
+  EXPECT_EQ(parse({"python3", "t.py", "--deepspeed", "a.json"}).config_file(), dir() / "given.json");
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed", "a.json"}),
+              ElementsAre("python3", "t.py", "--deepspeed", "/t/ds_config.json"));
+  request_.ds_config.reset();
+  EXPECT_EQ(parse({"python3", "t.py"}).config_file(), "");
+}
+
 }  // namespace
 }  // namespace dsat::host

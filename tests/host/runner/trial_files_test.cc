@@ -138,5 +138,28 @@ TEST_F(TrialFiles, CopiesTheModelAndItsIncludesButNotTheRuns) {
   EXPECT_FALSE(copy_into(target, dir() / "missing", {}, run).ok());
 }
 
+TEST_F(TrialFiles, ACopyHoldsNoStudyAndItsLinksLeadWhereTheyLed) {
+  const fs::path model = dir() / "model", copy = dir() / "run" / "cwd";
+  fs::create_directories(model / "data");
+  fs::create_directories(model / "results" / "older" / "trials");
+  write_text(model / "results" / "older" / "dsat.db", "");
+  write_text(dir() / "outside", "outside");
+  fs::create_symlink("../../outside", model / "data" / "out");
+  fs::create_symlink("../results", model / "data" / "in");
+  write_text(dir() / "extra.py", "extra");
+  const Status status = copy_into(copy, model, {dir() / "extra.py"}, dir() / "run");
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_FALSE(fs::exists(copy / "results" / "older"));
+  EXPECT_EQ(read_text(copy / "data" / "out"), "outside");
+  EXPECT_EQ(fs::read_symlink(copy / "data" / "in"), "../results");
+  EXPECT_EQ(read_text(copy / "extra.py"), "extra");
+}
+
+TEST(TrialConfig, GivesEveryTrialAFlopsReportOfItsOwn) {
+  const Json config = Json::parse(R"({"flops_profiler": {"enabled": true, "output_file": "f.txt", "top_modules": 1}})");
+  EXPECT_EQ(trial_config(spec(config), "/t/3", {})["flops_profiler"],
+            Json::parse(R"({"enabled": true, "output_file": "/t/3/flops_profiler.txt", "top_modules": 1})"));
+}
+
 }  // namespace
 }  // namespace dsat::host

@@ -35,6 +35,7 @@ struct StudyOptions {
   std::vector<std::string> command;      // the user's training command
   std::filesystem::path cwd;             // where it runs; empty: the current folder
   std::vector<std::string> environment;  // "NAME=value"; empty: this process's own
+  std::string name;                      // of the study; empty: the script's or the program's
 
   StrategyChoice searcher;
   StrategyChoice profiler{"profiler", Json::object()};
@@ -63,6 +64,15 @@ struct StudyOptions {
   std::chrono::milliseconds no_progress_timeout{std::chrono::minutes(10)};
   std::optional<std::chrono::milliseconds> time_budget;
   TrialCwd trial_cwd = TrialCwd::keep;
+  std::vector<std::filesystem::path> includes;  // with TrialCwd::copy: files and folders copied beside those of cwd
+
+  // For a study that an experiment file describes (docs/trial.md).
+  Json config_overwrites;              // merged over the configuration, leaf by leaf; null: nothing
+  bool config_by_environment = false;  // ds_config (none: config_overwrites alone) is the configuration, and the
+                                       // command need not name it: the script reads DSAT_DS_CONFIG or DSAT_HPARAMS
+  std::vector<std::string> variables;  // "NAME=value" for every trial; kept in the journal, as `environment` is not
+  Json hyperparameters;                // an object: every trial finds its own in the file DSAT_HPARAMS; null: none
+  Json experiment;                     // kept with the study for whoever reads it; null: nothing
 
   std::filesystem::path launcher;  // dsat-launch; empty: beside this program, else <libexecdir>/dsat
 
