@@ -10,6 +10,8 @@
 namespace dsat::cli {
 
 int tune(const Tokens& arguments, Console& console);
+// Also takes the search method before its operands.
+int tune_experiment(const Tokens& arguments, Console& console);
 int resume(const Tokens& arguments, Console& console);
 int show(const Tokens& arguments, Console& console);
 int estimate(const Tokens& arguments, Console& console);

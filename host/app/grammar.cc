@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "dsat/error.h"
+#include "environment.h"
 
 namespace dsat::cli {
 namespace {
@@ -45,23 +46,40 @@ void refuse_reserved(const Tokens& tokens) {
                   "; a program of that name goes after --");
     }
   }
-  const bool method = std::find(std::begin(kSearchMethods), std::end(kSearchMethods), word) != std::end(kSearchMethods);
+}
+
+bool is_yaml(const std::string& word) {
+  const std::string extension = std::filesystem::path(word).extension().string();
+  return extension == ".yaml" || extension == ".yml";
+}
+
+// EXPERIMENT.yaml MODEL_DIR
+bool is_experiment(const Tokens& tokens, size_t at) {
   std::error_code ignored;
-  const bool experiment = std::filesystem::path(word).extension() == ".yaml" && tokens.size() > 1 &&
-                          std::filesystem::is_directory(tokens[1], ignored);
-  if (method || experiment) {
-    const std::string searcher = method && word != "_test" ? word : "asha";
-    throw Error("the experiment form ('" + word + " ...') is not in this version: type dsat-host --searcher " +
-                searcher + " -- COMMAND; a program of that name goes after --");
-  }
+  return tokens.size() > at + 1 && is_yaml(tokens[at]) && std::filesystem::is_directory(tokens[at + 1], ignored);
+}
+
+// `ahsa deepspeed.yaml .` would be run as a program.
+void refuse_unknown_method(const Tokens& tokens) {
+  const std::string& word = tokens.front();
+  if (!is_experiment(tokens, 1) || word.empty() || word[0] == '-' || word.find('/') != std::string::npos) return;
+  if (host::find_program(word, "/", host::current_environment()).ok()) return;
+  throw Error("unknown search method '" + word +
+              "': asha, binary, random or _test, or --searcher NAME behind MODEL_DIR for any other");
 }
 
 }  // namespace
 
+bool is_search_method(const std::string& word) {
+  return std::find(std::begin(kSearchMethods), std::end(kSearchMethods), word) != std::end(kSearchMethods);
+}
+
 Action action_of(const Tokens& arguments) {
   if (arguments.empty()) return Action::tune;
   if (const SubCommand* sub_command = find_sub_command(arguments.front())) return sub_command->action;
+  if (is_search_method(arguments.front()) || is_experiment(arguments, 0)) return Action::tune_experiment;
   refuse_reserved(arguments);
+  refuse_unknown_method(arguments);
   return Action::tune;
 }
 
@@ -74,6 +92,10 @@ void check_command(const Split& split) {
   if (find_sub_command(word) != nullptr) {
     throw Error("'" + word + "' is a sub-command and comes first: type dsat-host " + word +
                 " ...; a program of that name goes after --");
+  }
+  if (is_search_method(word) || is_experiment(split.rest, 0)) {
+    throw Error("'" + word + "' begins the experiment form and comes first: type dsat-host " + word +
+                " ... with the options behind; a program of that name goes after --");
   }
   refuse_reserved(split.rest);
 }

@@ -8,10 +8,15 @@
 
 namespace dsat::cli {
 
-enum class Action { tune, resume, show, estimate, plugins };
+enum class Action { tune, tune_experiment, resume, show, estimate, plugins };
 
-// By the first argument. Words that later versions know, and the experiment form (asha deepspeed.yaml .), are refused.
+// By the first argument: a sub-command; a search method, or a *.yaml file before a directory, which begin the
+// experiment form. Words that later versions know are refused, and what looks like an experiment form with a misspelt
+// method.
 Action action_of(const Tokens& arguments);
+
+// asha, binary, random, _test.
+bool is_search_method(const std::string& word);
 
 // The command of a tuning run: refuses none at all and, unless it was set off by "--", a reserved word.
 void check_command(const Split& split);

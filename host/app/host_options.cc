@@ -2,6 +2,7 @@
 
 #include "dsat/config/units.h"
 #include "dsat/host/study.h"
+#include "search_runner.h"
 
 namespace dsat::cli {
 namespace {
@@ -120,6 +121,19 @@ OptionSet tune_options() {
   set.add(refused("autotuning",
                   "--autotuning is not in this version: type dsat-host --searcher asha -- deepspeed [options] SCRIPT "
                   "--deepspeed_config FILE"));
+  return set;
+}
+
+OptionSet experiment_options() {
+  OptionSet set = tune_options();
+  Option include = spelt(valued("include", "FILE...", "", "files and folders to copy beside those of MODEL_DIR"), "-i");
+  include.takes = Takes::several;
+  include.repeatable = true;
+  add_group(set, "The experiment form",
+            {std::move(include),
+             valued("search-runner-config", "FILE", "", "Determined's; its name and max_restarts are taken"),
+             valued("max-search-runner-restarts", "N", to_string(kDefaultSearchRunnerRestarts),
+                    "take the search up again so often if dsat-host or a plugin dies; 0: never")});
   return set;
 }
 

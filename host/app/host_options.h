@@ -10,6 +10,7 @@ namespace dsat::cli {
 inline constexpr const char* kDefaultSearcher = "asha";
 
 OptionSet tune_options();
+OptionSet experiment_options();
 OptionSet resume_options();
 OptionSet show_options();
 OptionSet plugins_options();

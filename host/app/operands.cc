@@ -6,12 +6,18 @@
 
 namespace dsat::cli {
 
+void print_help(const std::string& usage, const OptionSet& set, Console& console) {
+  constexpr int kColumns = 100;
+  const int columns = console.text().terminal() ? console.text().columns() : kColumns;
+  console.text().write(usage + help_text(set, static_cast<unsigned>(std::clamp(columns, 80, kColumns))));
+}
+
 std::optional<Request> read_request(const OptionSet& set, const Tokens& arguments, const std::string& usage,
                                     Console& console) {
   const bool help = std::any_of(arguments.begin(), arguments.end(),
                                 [](const std::string& token) { return token == "--help" || token == "-h"; });
   if (help) {
-    console.text().write(usage + help_text(set, 100));
+    print_help(usage, set, console);
     return std::nullopt;
   }
   Split parts = split(set, arguments, FreeTokens::interleave);

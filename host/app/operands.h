@@ -9,6 +9,9 @@
 
 namespace dsat::cli {
 
+// As wide as the terminal, within reason.
+void print_help(const std::string& usage, const OptionSet& set, Console& console);
+
 // A sub-command's arguments, read.
 struct Request {
   Values values;

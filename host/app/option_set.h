@@ -15,6 +15,7 @@ enum class Takes {
   value,     // the next token, or what follows "="
   optional,  // what follows "="; alone it means "true"
   stages,    // one or more tokens 0 to 3
+  several,   // one or more tokens, up to the next option
 };
 
 struct Option {

@@ -9,6 +9,7 @@ namespace {
 int dispatch(const Tokens& arguments, Console& console) {
   const Action action = action_of(arguments);
   if (action == Action::tune) return tune(arguments, console);
+  if (action == Action::tune_experiment) return tune_experiment(arguments, console);
   const Tokens rest(arguments.begin() + 1, arguments.end());
   switch (action) {
     case Action::resume:
@@ -20,6 +21,7 @@ int dispatch(const Tokens& arguments, Console& console) {
     case Action::plugins:
       return plugins(rest, console);
     case Action::tune:
+    case Action::tune_experiment:
       break;
   }
   return kUsage;

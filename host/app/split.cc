@@ -46,6 +46,8 @@ class Walker {
         return {spelling.attached.value_or("true")};
       case Takes::stages:
         return take_stages(option, spelling);
+      case Takes::several:
+        return take_several(option, spelling);
       case Takes::value:
         break;
     }
@@ -59,6 +61,16 @@ class Walker {
   // "-1" is a value, if a wrong one; "--" and options of ours are not.
   bool value_follows() const {
     return !done() && !token().empty() && token().rfind("--", 0) != 0 && set_.find(Spelling(token()).name) == nullptr;
+  }
+
+  Tokens take_several(const Option& option, const Spelling& spelling) {
+    Tokens values;
+    if (spelling.attached) values.push_back(*spelling.attached);
+    while (!spelling.attached && !done() && !looks_like_option(token())) values.push_back(arguments_[at_++]);
+    if (values.empty() || values.front().empty()) {
+      throw Error(display(option) + " needs a value: " + spelling.name + " " + option.value_name);
+    }
+    return values;
   }
 
   Tokens take_stages(const Option& option, const Spelling& spelling) {
@@ -129,10 +141,15 @@ Split split(const OptionSet& set, const Tokens& arguments, FreeTokens free_token
   return result;
 }
 
-Preview preview(const OptionSet& set, const Tokens& arguments) {
+Preview preview(const OptionSet& set, const Tokens& arguments, FreeTokens free_tokens) {
   Preview found;
   Walker walker(set, arguments);
-  while (!walker.done() && walker.token() != "--" && looks_like_option(walker.token())) {
+  while (!walker.done() && walker.token() != "--") {
+    if (!looks_like_option(walker.token())) {
+      if (free_tokens == FreeTokens::end_options) break;
+      walker.skip();
+      continue;
+    }
     const Spelling spelling(walker.token());
     const Option* option = set.find(spelling.name);
     if (option == nullptr) {

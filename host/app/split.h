@@ -35,7 +35,7 @@ struct Preview {
   std::optional<std::string> searcher, profiler;
   bool help = false, version = false;
 };
-Preview preview(const OptionSet& set, const Tokens& arguments);
+Preview preview(const OptionSet& set, const Tokens& arguments, FreeTokens free_tokens = FreeTokens::end_options);
 
 }  // namespace dsat::cli
 

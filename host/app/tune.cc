@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "commands.h"
 #include "dsat/abi.h"
 #include "dsat/host/plugins.h"
@@ -7,6 +5,7 @@
 #include "exit_status.h"
 #include "grammar.h"
 #include "host_options.h"
+#include "operands.h"
 #include "plugin_options.h"
 #include "run_study.h"
 #include "study_options.h"
@@ -18,6 +17,7 @@ namespace {
 constexpr const char* kUsageText =
     "Usage: dsat-host [options] [--] COMMAND...\n"
     "       dsat-host --runner sim --sim FILE [options]\n"
+    "       dsat-host [asha|binary|random|_test] EXPERIMENT.yaml MODEL_DIR [options]    (with --help)\n"
     "       dsat-host resume DIR | show DIR | estimate | plugins    (each with --help)\n"
     "\n"
     "Finds the fastest ZeRO configuration of a training command by running short trials of it.\n"
@@ -27,16 +27,9 @@ constexpr const char* kUsageText =
     "Options end at -- or at the first word that no option takes. Name a searcher to see its own options here.\n"
     "\n";
 
-constexpr int kHelpColumns = 100;
-
 void print_version(Console& console) {
   console.line("dsat-host " DSAT_VERSION " (plugin ABI " + std::to_string(DSAT_ABI_MAJOR) + "." +
                std::to_string(DSAT_ABI_MINOR) + ")");
-}
-
-void print_help(const OptionSet& set, Console& console) {
-  const int columns = console.text().terminal() ? console.text().columns() : kHelpColumns;
-  console.text().write(kUsageText + help_text(set, static_cast<unsigned>(std::clamp(columns, 80, kHelpColumns))));
 }
 
 }  // namespace
@@ -45,7 +38,7 @@ int tune(const Tokens& arguments, Console& console) {
   OptionSet set = tune_options();
   const Preview wanted = preview(set, arguments);
   if (wanted.version) return print_version(console), kBestFound;
-  if (wanted.help && !wanted.searcher && !wanted.profiler) return print_help(set, console), kBestFound;
+  if (wanted.help && !wanted.searcher && !wanted.profiler) return print_help(kUsageText, set, console), kBestFound;
 
   const std::string searcher_name = wanted.searcher.value_or(kDefaultSearcher);
   const std::string profiler_name = wanted.profiler.value_or(host::StudyOptions().profiler.plugin);
@@ -54,7 +47,7 @@ int tune(const Tokens& arguments, Console& console) {
   const auto profiler = host::find_strategy(profiler_name, host::PluginKind::profiler);
   if (!profiler.ok()) return console.error(profiler.status().message()), exit_status(profiler.status());
   add_plugin_options(set, searcher.value(), profiler.value());
-  if (wanted.help) return print_help(set, console), kBestFound;
+  if (wanted.help) return print_help(kUsageText, set, console), kBestFound;
 
   Split parts = split(set, arguments, FreeTokens::end_options);
   const Values values(set, parts.options);

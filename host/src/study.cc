@@ -57,9 +57,9 @@ Status make_run_dir(const fs::path& dir, bool with_trials) {
 // What an earlier study left in its directory, which is locked; files that are none of a study's stay.
 Status delete_study(const fs::path& dir, bool with_trials) {
   std::error_code error;
-  for (const char* name : {"dsat.db", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json",
-                           "best_ds_metrics.json", "best_hparams.json", "best_cmd.txt", "summary.txt", "report.html",
-                           "trials", "full_experiment"}) {
+  for (const char* name :
+       {"dsat.db", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json", "best_ds_metrics.json",
+        "best_hparams.json", "best_cmd.txt", "summary.txt", "report.html", "trials", "full_experiment"}) {
     fs::remove_all(dir / name, error);
     if (error) return Status::invalid(dir.string() + ": cannot delete the earlier study: " + error.message());
   }

@@ -33,13 +33,19 @@ TEST(ActionOf, RefusesWordsOfLaterVersionsWithWhatToTypeInstead) {
   }
 }
 
-TEST(ActionOf, RefusesTheExperimentForm) {
-  for (const char* method : {"asha", "binary", "random"}) {
-    EXPECT_THAT(refusal({method, "deepspeed.yaml", "."}),
-                HasSubstr("--searcher " + std::string(method) + " -- COMMAND"));
+TEST(ActionOf, AMethodOrAYamlFileBeforeADirectoryBeginsTheExperimentForm) {
+  for (const char* method : {"asha", "binary", "random", "_test"}) {
+    EXPECT_EQ(action_of({method, "deepspeed.yaml", "."}), Action::tune_experiment);
+    EXPECT_EQ(action_of({method, "--help"}), Action::tune_experiment);
   }
-  EXPECT_THAT(refusal({"_test", "deepspeed.yaml", "."}), HasSubstr("--searcher asha -- COMMAND"));
-  EXPECT_THAT(refusal({"deepspeed.yaml", "."}), HasSubstr("the experiment form"));
+  EXPECT_EQ(action_of({"deepspeed.yaml", "."}), Action::tune_experiment);
+  EXPECT_EQ(action_of({"deepspeed.yml", "/", "--quiet"}), Action::tune_experiment);
+}
+
+TEST(ActionOf, AMisspeltMethodIsNoProgram) {
+  EXPECT_THAT(refusal({"ahsa", "deepspeed.yaml", "."}), HasSubstr("unknown search method 'ahsa'"));
+  EXPECT_EQ(action_of({"sh", "deepspeed.yaml", "."}), Action::tune);  // a program there is
+  EXPECT_EQ(action_of({"./ahsa", "deepspeed.yaml", "."}), Action::tune);
 }
 
 TEST(ActionOf, AYamlFileWithoutADirectoryIsACommand) {

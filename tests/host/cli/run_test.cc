@@ -44,7 +44,8 @@ TEST(Run, EverySubCommandHasHelp) {
 
 TEST(Run, WrongUsageIsStatusTwoWithOneLine) {
   const std::vector<Tokens> cases{{"validate"},
-                                  {"asha", "deepspeed.yaml", "."},
+                                  {"asha", "no-such-file.yaml", "."},
+                                  {"asha"},
                                   {"resume"},
                                   {"resume", "a", "b"},
                                   {"show"},

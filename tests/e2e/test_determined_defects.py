@@ -1,0 +1,138 @@
+"""What went wrong for the users of Determined's dsat, and does not here. docs/migrate-from-determined.md lists it."""
+import json
+import os
+import sqlite3
+import subprocess
+import unittest
+
+from support import HOST
+from test_experiment_form import INCLUDE, ExperimentTest
+
+SCRIPT = """import json
+import os
+import sys
+sys.path.insert(0, ".")
+import protocol_trial
+config = json.load(open(os.environ["DSAT_DS_CONFIG"]))
+profile = config["autotuning"].get("model_info", {}).get("profile", False)
+micro_batch = config["train_micro_batch_size_per_gpu"]
+%s
+sys.argv = ["protocol_trial.py", "--deepspeed_config", os.environ["DSAT_DS_CONFIG"]]
+sys.exit(protocol_trial.main())
+"""
+
+
+class DefectTest(ExperimentTest):
+    def search(self, *options, body="", hyperparameters="", status=0):
+        """One search over a script of its own; its trials."""
+        (self.dir / "script.py").write_text(SCRIPT % body)
+        self.write_experiment(
+            ("entrypoint: python3 -m determined.launch.deepspeed python3 script.py", "entrypoint: python3 -S -E script.py"),
+            ("slots_per_trial: 2", "slots_per_trial: 1"), ("  model_name: resnet152", hyperparameters))
+        method, *rest = options
+        self.result = self.run_form(method, "deepspeed.yaml", ".", *INCLUDE, *rest, "--output-dir", "out")
+        self.assert_ok(self.result, status)
+        return self.show(self.dir / "out")["trials"]
+
+
+class AshasFlags(DefectTest):
+    def test_integers_are_integers(self):
+        self.search("asha", "-mt", 6, "--max-rungs", 3, "--min-binary-search-trials", 2, "--divisor", 3,
+                    "--asha-early-stopping", 1)
+        options = self.show(self.dir / "out")["study"]["searcher"]["options"]
+        self.assertEqual([options[name] for name in ("max-rungs", "min-binary-search-trials", "divisor", "asha-early-stopping")],
+                         [3, 2, 3, 1])
+
+
+class Duplicates(DefectTest):
+    def test_a_configuration_runs_once(self):
+        one_configuration = """  overwrite_deepspeed_args:
+    zero_optimization:
+      reduce_bucket_size: {type: categorical, vals: [5.0e+7]}
+      allgather_bucket_size: {type: categorical, vals: [5.0e+7]}"""
+        trials = self.search("asha", "-mt", 12, "-z", 1, hyperparameters=one_configuration)
+        for trial in [t for t in trials if t["kind"] == "duplicate"]:
+            first = trials[trial["duplicate_of"]]
+            self.assertEqual((trial["attempt"], trial["metrics"], trial["outcome"]), (0, first["metrics"], first["outcome"]))
+        measured = [json.dumps(t["config"], sort_keys=True) for t in trials if t["attempt"] and t["kind"] == "search"]
+        self.assertGreater(len(measured), 3)
+        self.assertEqual(len(measured), len(set(measured)))
+
+
+class Failures(DefectTest):
+    def test_a_bug_in_the_script_is_not_searched_for_its_batch_size(self):
+        trials = self.search("binary", "-mt", 12, body="if micro_batch > 40: raise ValueError('loss is not what it was')")
+        failed = [t["id"] for t in trials if t["outcome"] == "failed"]
+        self.assertTrue(failed)
+        self.assertNotIn("out_of_memory", [t["outcome"] for t in trials])
+        self.assertFalse([t for t in trials if t["parent"] in failed], "a smaller batch was tried after a bug")
+
+    def test_a_bug_at_every_batch_size_ends_the_search_with_its_own_words(self):
+        trials = self.search("binary", body="if micro_batch > 8: raise ValueError('loss is not what it was')", status=1)
+        self.assertEqual([t["outcome"] for t in trials].count("failed"), 3)
+        self.assertIn("ValueError: loss is not what it was", self.result.stderr)
+
+
+class ActivationMemory(DefectTest):
+    def test_none_at_all_is_no_division_by_zero(self):
+        trials = self.search("asha", "-mt", 10, body="if profile: protocol_trial.ACTIVATION_BYTES = 0")
+        self.assertEqual(trials[0]["metrics"]["activation_mem_per_gpu"], 0)
+        self.assertTrue([t for t in trials if t["kind"] == "search" and t["outcome"] == "completed"])
+
+
+class OptimizerAndPrecision(DefectTest):
+    def bytes_of(self, optimizer, precision):
+        result = subprocess.run([HOST, "estimate", "--num-params", "1e9", "--world-size", "1", "--optimizer", optimizer,
+                                 "--precision", precision, "--json"], capture_output=True, text=True, timeout=60)
+        return json.loads(result.stdout)["stages"][0]["model_state_bytes"]
+
+    def test_they_are_what_the_configuration_says(self):
+        self.assertEqual(self.bytes_of("adam", "fp16"), 16e9)
+        self.assertEqual(self.bytes_of("adam", "bf16"), 16e9)
+        self.assertLess(self.bytes_of("sgd", "bf16"), self.bytes_of("sgd-momentum", "bf16"))
+        self.assertLess(self.bytes_of("sgd-momentum", "bf16"), self.bytes_of("adam", "bf16"))
+        overwrites = """  overwrite_deepspeed_args:
+    fp16: {enabled: false}
+    bf16: {enabled: true}
+    optimizer: {type: SGD, params: {lr: 0.1}}"""
+        for trial in self.search("random", "-mt", 4, hyperparameters=overwrites):
+            self.assertEqual(trial["config"]["optimizer"]["type"], "SGD")
+            self.assertTrue(trial["config"]["bf16"]["enabled"])
+
+
+class NoCluster(DefectTest):
+    def test_one_command_and_a_journal_are_all_there_is(self):
+        for name in list(self.environment):
+            if name.startswith("DET_"):
+                del self.environment[name]
+        self.search("random", "-mt", 3)
+        self.assertFalse([f for f in (self.dir / "out").rglob("*") if f.suffix in (".pkl", ".pickle")])
+        with sqlite3.connect("file:%s?mode=ro" % (self.dir / "out" / "dsat.db"), uri=True) as journal:
+            self.assertEqual(journal.execute("pragma integrity_check").fetchone(), ("ok",))
+
+
+class StageThree(DefectTest):
+    def test_it_stays_in_the_search_once_another_stage_has_run(self):
+        trials = [t for t in self.search("random", "-mt", 20) if t["kind"] == "search" and t["attempt"]]
+        stages = [t["config"]["zero_optimization"]["stage"] for t in trials]
+        first = next(i for i, t in enumerate(trials) if stages[i] < 3 and t["outcome"] == "completed")
+        self.assertIn(3, stages[first + 1:])
+
+    def test_its_own_keys_a_global_batch_and_throughput_are_tuned(self):
+        keys = {"zero_optimization.stage3_prefetch_bucket_size": [1e7, 5e7],
+                "zero_optimization.stage3_param_persistence_threshold": [1e4, 1e5],
+                "zero_optimization.stage3_max_live_parameters": [1e8, 1e9]}
+        (self.dir / "space.json").write_text(json.dumps(keys))
+        self.write_config({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3}})
+        trials = self.search("random", "-mt", 8, "-z", 3, "-m", "throughput", "--global-batch", 64, "--space",
+                             self.dir / "space.json")
+        searched = [t["config"] for t in trials if t["kind"] == "search"]
+        self.assertTrue(searched)
+        for config in searched:
+            self.assertEqual(config["train_batch_size"], 64)
+            for key, values in keys.items():
+                self.assertIn(config["zero_optimization"][key.partition(".")[2]], values)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,303 @@
+"""Determined's command lines, word for word but for the first: an experiment file, a model directory, includes."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+from support import FIXTURES, HOST, HostTest
+
+EXPERIMENT = (FIXTURES / "experiment" / "deepspeed.yaml").read_text()
+INCLUDE = ["-i", FIXTURES / "protocol_trial.py"]
+FEW = ["--max-trials", 6]
+
+
+class ExperimentTest(HostTest):
+    """A model directory, `self.dir`, with the fixture experiment; a stand-in `deepspeed` in PATH."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ("deepspeed.yaml", "ds_config.json", "script.py"):
+            shutil.copy(FIXTURES / "experiment" / name, self.dir)
+        self.environment = dict(os.environ, PATH="%s:%s" % (FIXTURES / "bin", os.environ["PATH"]))
+
+    def run_form(self, *words, cwd=None):
+        return subprocess.run([HOST, *map(str, words)], cwd=cwd or self.dir, capture_output=True, text=True, timeout=240,
+                              env=self.environment)
+
+    def write_experiment(self, *changes, name="deepspeed.yaml"):
+        """The fixture with some of its lines replaced."""
+        text = EXPERIMENT
+        for old, new in changes:
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        (self.dir / name).write_text(text)
+
+    def read_json(self, *parts):
+        return json.loads(self.dir.joinpath(*map(str, parts)).read_text())
+
+    def only_run_dir(self):
+        (run_dir,) = (self.dir / "dsat-results").iterdir()
+        return run_dir
+
+
+class TheCommandLineOfTheDocuments(ExperimentTest):
+    def test_asha_deepspeed_yaml_in_this_folder(self):
+        result = self.run_form("asha", "deepspeed.yaml", ".", *INCLUDE, *FEW)
+        self.assert_ok(result)
+        run_dir = self.only_run_dir()
+        self.assertEqual(run_dir.name, "torchvision-dsat-core_api")
+        shown = self.show(run_dir)
+        self.assertEqual(shown["study"]["name"], "torchvision dsat core_api")
+        self.assertEqual(shown["study"]["experiment"]["description"], "tuned as it is")
+        self.assertEqual(shown["study"]["searcher"]["name"], "asha")
+        self.assertEqual(shown["study"]["slots_per_trial"], 2)
+
+        # No key is dropped without a word.
+        for key in ("max_restarts", "environment.image", "resources.shm_size", "searcher.max_length", "searcher.metric"):
+            self.assertIn(key, result.stdout)
+
+        # The script ran in a copy, with its include, its variables, its ranks and its hyperparameters.
+        trial = next(t for t in shown["trials"] if t["outcome"] == "completed" and t["kind"] == "search")
+        seen = self.read_json(run_dir, "trials", trial["id"], "cwd", "seen.json")
+        self.assertIn("protocol_trial.py", seen["files"])
+        self.assertFalse((self.dir / "seen.json").exists())
+        self.assertEqual((seen["NCCL_DEBUG"], seen["world_size"]), ("INFO", "2"))
+        hparams = seen["hparams"]
+        self.assertEqual((hparams["model_name"], hparams["metric_reporting_rate"]), ("resnet152", 10))
+        self.assertEqual(hparams["deepspeed_config"], str(run_dir / "trials" / str(trial["id"]) / "ds_config.json"))
+        overwrites = dict(hparams["overwrite_deepspeed_args"])
+        self.assertTrue(overwrites.pop("autotuning")["enabled"])
+        self.assertEqual(overwrites, trial["config"])
+        self.assertEqual(self.read_json(run_dir, "best_hparams.json")["overwrite_deepspeed_args"],
+                         self.read_json(run_dir, "best_ds_config.json"))
+
+    def test_the_training_in_earnest_gets_the_best_configuration(self):
+        result = self.run_form("binary", "deepspeed.yaml", ".", *INCLUDE, *FEW, "--run-full-experiment", "--json")
+        self.assert_ok(result)
+        self.assertEqual(json.loads(result.stdout)["status"], "completed")
+        run_dir = self.only_run_dir()
+        # Includes are beside the model's files only in a copy; without any the model directory itself is trained in.
+        self.assertEqual(self.read_json(run_dir, "full_experiment", "trained.json"),
+                         self.read_json(run_dir, "best_ds_config.json"))
+        shutil.copy(FIXTURES / "protocol_trial.py", self.dir)
+        self.assert_ok(self.run_form("binary", "deepspeed.yaml", ".", *FEW, "--run-full-experiment", "--output-dir", "out"))
+        self.assertEqual(self.read_json("trained.json"), self.read_json("out", "best_ds_config.json"))
+
+    def test_the_copy_holds_no_results_and_links_lead_where_they_led(self):
+        (self.dir / "model" / "data").mkdir(parents=True)
+        for name in ("deepspeed.yaml", "ds_config.json", "script.py"):
+            (self.dir / name).rename(self.dir / "model" / name)
+        (self.dir / "outside.txt").write_text("outside")
+        (self.dir / "model" / "data" / "link").symlink_to("../../outside.txt")
+        model = self.dir / "model"
+        for _ in range(2):
+            self.assert_ok(self.run_form("random", "deepspeed.yaml", ".", *INCLUDE, "-mt", 2, cwd=model))
+        for database in model.rglob("dsat.db"):
+            self.assertEqual(database.parent.parent, model / "dsat-results")
+        copy = model / "dsat-results" / "torchvision-dsat-core_api-2" / "trials" / "0" / "cwd"
+        self.assertEqual((copy / "data" / "link").read_text(), "outside")
+
+    def test_an_interrupted_experiment_goes_on_as_it_was(self):
+        # The limit is raised afterwards: includes, variables and hyperparameters come from the journal.
+        self.assert_ok(self.run_form("random", "deepspeed.yaml", ".", *INCLUDE, "-mt", 2, "--output-dir", "out"))
+        self.assert_ok(self.run_form("resume", "out", "--max-trials", 4))
+        last = self.show(self.dir / "out")["trials"][-1]
+        seen = self.read_json("out", "trials", last["id"], "cwd", "seen.json")
+        self.assertEqual(seen["NCCL_DEBUG"], "INFO")
+        self.assertEqual(seen["hparams"]["model_name"], "resnet152")
+
+
+class EntrypointsAndConfigurations(ExperimentTest):
+    def test_a_list_that_names_the_configuration_and_batch_sizes(self):
+        self.write_experiment(
+            ("entrypoint: python3 -m determined.launch.deepspeed python3 script.py",
+             "entrypoint: [python3, script.py, --deepspeed, ds_config.json, --per_device_train_batch_size, '8']"),
+            ("slots_per_trial: 2", "slots_per_trial: 1"))
+        self.assert_ok(self.run_form("random", "deepspeed.yaml", ".", *INCLUDE, "-mt", 4, "--output-dir", "out"))
+        trial = self.show(self.dir / "out")["trials"][-1]
+        seen = self.read_json("out", "trials", trial["id"], "cwd", "seen.json")
+        self.assertEqual(seen["arguments"][1], str(self.dir / "out" / "trials" / str(trial["id"]) / "ds_config.json"))
+        self.assertEqual(seen["arguments"][3], str(trial["config"]["train_micro_batch_size_per_gpu"]))
+        self.assertIn("cd %s/out/full_experiment &&" % self.dir, (self.dir / "out" / "best_cmd.txt").read_text())
+
+    def test_overwrites_are_merged_and_choices_are_axes(self):
+        self.write_experiment(("  model_name: resnet152", """
+  overwrite_deepspeed_args:
+    bf16: {enabled: true}
+    fp16: {enabled: false}
+    optimizer: {type: SGD, params: {lr: 1e-5}}
+    zero_optimization:
+      overlap_comm: {type: categorical, vals: [false]}
+      stage3_prefetch_bucket_size: {type: categorical, vals: [1.0e+7, 5.0e+7]}
+      stage3_param_persistence_threshold: {type: categorical, vals: [1.0e+5, 1.0e+6]}
+  global_batch_size: 256
+  data_parallel_world_size: 2
+  model_name: resnet152"""))
+        self.assert_ok(self.run_form("random", "deepspeed.yaml", ".", *INCLUDE, "-mt", 8, "-z", 3, "--output-dir", "out"))
+        shown = self.show(self.dir / "out")
+        searched = [t["config"] for t in shown["trials"] if t["kind"] == "search"]
+        self.assertTrue(searched)
+        for config in searched:
+            self.assertEqual(config["optimizer"], {"type": "SGD", "params": {"lr": 1e-5, "betas": [0.8, 0.999]}})
+            self.assertFalse(config["zero_optimization"]["overlap_comm"])
+            self.assertIn(config["zero_optimization"]["stage3_prefetch_bucket_size"], (1e7, 5e7))
+            self.assertIn(config["zero_optimization"]["stage3_param_persistence_threshold"], (1e5, 1e6))
+        hparams = self.read_json("out", "trials", shown["trials"][-1]["id"], "hparams.json")
+        self.assertEqual(hparams["global_batch_size"], shown["trials"][-1]["config"]["train_batch_size"])
+
+    def test_torchrun_stands_in_for_a_launcher_that_is_not_there(self):
+        tools = self.dir / "tools"
+        tools.mkdir()
+        (tools / "torchrun").write_text('#!/bin/sh\nwhile [ "$1" != python3 ]; do shift; done\nWORLD_SIZE=2 RANK=0 exec "$@"\n')
+        (tools / "torchrun").chmod(0o755)
+        for program in ("python3", "sh", "env"):
+            (tools / program).symlink_to(shutil.which(program))
+        self.environment["PATH"] = str(tools)
+        result = self.run_form("random", "deepspeed.yaml", ".", *INCLUDE, "-mt", 2, "--output-dir", "out")
+        self.assert_ok(result)
+        self.assertIn("deepspeed is not in PATH: torchrun starts", result.stdout)
+        command = (self.dir / "out" / "best_cmd.txt").read_text()
+        self.assertIn("torchrun --no_python --nproc_per_node 2 python3 script.py", command)
+
+    def test_a_script_with_the_flops_profilers_report_alone(self):
+        self.write_experiment(
+            ("entrypoint: python3 -m determined.launch.deepspeed python3 script.py", "entrypoint: python3 flops.py"),
+            ("slots_per_trial: 2", "slots_per_trial: 1"))
+        shutil.copy(FIXTURES / "experiment" / "flops.py", self.dir)
+        config = self.read_json("ds_config.json")
+        config["flops_profiler"] = {"enabled": True, "profile_step": 3, "output_file": "flops.txt"}
+        self.write_config(config)
+        # Two operands and no method: the form of the prototype, with the default searcher.
+        self.assert_ok(self.run_form("deepspeed.yaml", ".", *INCLUDE, "-mt", 8, "--output-dir", "out"))
+        trials = self.show(self.dir / "out")["trials"]
+        measured = [t for t in trials if t["kind"] == "search" and t["outcome"] == "completed"]
+        self.assertTrue(measured)
+        for trial in measured:
+            self.assertTrue((self.dir / "out" / "trials" / str(trial["id"]) / "flops_profiler.txt").exists())
+            self.assertGreater(trial["metrics"]["FLOPS_per_gpu"], 0)
+        self.assertEqual(self.read_json("out", "best_ds_config.json")["flops_profiler"], config["flops_profiler"])
+
+    def test_the_test_method_runs_a_handful_of_trials(self):
+        self.assert_ok(self.run_form("_test", "deepspeed.yaml", ".", *INCLUDE, "--output-dir", "out"))
+        trials = self.show(self.dir / "out")["trials"]
+        self.assertEqual([t["kind"] for t in trials].count("profile"), 1)
+        self.assertLessEqual(len([t for t in trials if t["attempt"]]), 6)
+
+
+class Options(ExperimentTest):
+    def test_options_stand_anywhere_and_have_determineds_spellings(self):
+        result = self.run_form("asha", "-mt", 5, "--start_profile-step", 2, "deepspeed.yaml", "-z", 1, 2, ".", "-r", 7,
+                               "-m", "throughput", "--max-rungs", 3, "--divisor", 2, *INCLUDE, "--output-dir", "out")
+        self.assert_ok(result)
+        study = self.show(self.dir / "out")["study"]
+        self.assertEqual((study["max_trials"], study["start_profile_step"], study["zero_stages"], study["seed"],
+                          study["metric"]), (5, 2, [1, 2], 7, "throughput"))
+        self.assertEqual(study["searcher"]["options"]["max-rungs"], 3)
+
+    def test_a_search_runner_that_dies_is_taken_up_again(self):
+        (self.dir / "runner.yaml").write_text("name: (DSAT) mine\nmax_restarts: 2\nresources: {slots_per_trial: 0}\n")
+        process = subprocess.Popen(
+            [HOST, "random", "deepspeed.yaml", ".", "-i", str(FIXTURES / "protocol_trial.py"), "-mt", "12",
+             "--search-runner-config", "runner.yaml", "--output-dir", "out"],
+            cwd=self.dir, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end_process, process)
+        for line in process.stdout:
+            if line.startswith("trial 2 "):
+                break
+        (child,) = pathlib.Path("/proc/%d/task/%d/children" % (process.pid, process.pid)).read_text().split()
+        os.kill(int(child), 9)
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.assertIn("the search was killed by signal Killed: it is taken up again (restart 1 of 2", err)
+        shown = self.show(self.dir / "out")
+        self.assertEqual(shown["study"]["name"], "(DSAT) mine")
+        self.assertTrue(all(trial["outcome"] for trial in shown["trials"]))
+
+
+BAD_FILES = [
+    ("a tab", ("  slots_per_trial: 2", "\tslots_per_trial: 2"), ":11:1: a tab indents this line"),
+    ("a loop of anchors", ("resources:\n", "resources: &r\n  loop: *r\n"), ":10:12: an alias that holds itself"),
+    ("a key twice", ("max_restarts: 0", "name: again"), ":4:1: the key 'name' is there twice"),
+    ("no yaml", ("name: torchvision", "name: [torchvision"), "deepspeed.yaml:"),
+    ("a misspelt key", ("entrypoint:", "entrypont:"), "did you mean entrypoint?"),
+    ("no entrypoint", ("entrypoint: python3 -m determined.launch.deepspeed python3 script.py", ""), "has no entrypoint"),
+    ("entrypoint of a wrong type", ("entrypoint: python3 -m determined.launch.deepspeed python3 script.py", "entrypoint: 3"),
+     ":21:1: entrypoint must be a command or a list of words, it has 3"),
+    ("shell syntax", ("python3 script.py", "python3 script.py && true"), "holds shell syntax ('&')"),
+    ("a Trial class", ("python3 script.py", "--trial model_def:Trial"), "names a Trial class"),
+    ("slots of a wrong type", ("slots_per_trial: 2", "slots_per_trial: two"),
+     ":11:3: resources.slots_per_trial must be an integer of at least 0, it has \"two\""),
+    ("a section of a wrong type", ("searcher:\n  name: single\n  metric: loss\n  max_length: 100\n", "searcher: asha\n"),
+     "searcher must hold keys and values"),
+    ("no configuration", ("  deepspeed_config: ds_config.json\n", ""), "hyperparameters.deepspeed_config is missing"),
+    ("a configuration that is not there", ("ds_config.json", "nowhere.json"), "names nowhere.json, which is neither in"),
+    ("two configurations", ("python3 script.py", "python3 script.py --deepspeed_config other.json"),
+     "is ds_config.json, the entrypoint has other.json: name one and the same file"),
+    ("a range", ("model_name: resnet152", "lr: {type: log, minval: -5, maxval: -1, base: 10}"), "is a range (log)"),
+    ("a batch size that differs", ("model_name: resnet152", "global_batch_size: 128"),
+     "global_batch_size is 128, the DeepSpeed configuration's train_batch_size is 256"),
+    ("ranks that differ", ("model_name: resnet152", "data_parallel_world_size: 4"),
+     "data_parallel_world_size is 4, 2 slots per trial and the DeepSpeed configuration make it 2"),
+    ("a metric's direction", ("metric: loss", "metric: latency\n  smaller_is_better: false"), "leave the key out"),
+    ("variables of a wrong form", ("- NCCL_DEBUG=INFO", "- NCCL_DEBUG"), "must be a list of NAME=value"),
+]
+
+
+class BadInput(ExperimentTest):
+    def assert_refused(self, result, message):
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertIn(message, result.stderr)
+        self.assertFalse(list(self.dir.rglob("dsat.db")), "something was run")
+
+    def test_a_bad_experiment_file_is_one_line_with_its_place(self):
+        for what, change, message in BAD_FILES:
+            with self.subTest(what):
+                self.write_experiment(change)
+                result = self.run_form("asha", "deepspeed.yaml", ".")
+                self.assert_refused(result, message)
+                self.assertIn("deepspeed.yaml", result.stderr)
+
+    def test_a_bad_command_line_is_one_line(self):
+        (self.dir / "model" / "results").mkdir(parents=True)
+        (self.dir / "model" / "script.py").touch()
+        for words, message in [
+                (["ahsa", "deepspeed.yaml", "."], "unknown search method 'ahsa'"),
+                (["asha"], "takes EXPERIMENT.yaml and MODEL_DIR"),
+                (["asha", "deepspeed.yaml"], "takes EXPERIMENT.yaml and MODEL_DIR"),
+                (["asha", "deepspeed.yaml", ".", "more"], "not also more"),
+                (["asha", "nowhere.yaml", "."], "nowhere.yaml: no such file"),
+                (["asha", ".", "."], "is a folder"),
+                (["asha", "deepspeed.yaml", "nowhere"], "model directory nowhere: no such directory"),
+                (["asha", "deepspeed.yaml", "script.py"], "model directory script.py: is a file"),
+                (["asha", "deepspeed.yaml", ".", "--output-dir", "."], "lies inside the results"),
+                (["asha", "deepspeed.yaml", ".", "--output-dir", ".."], "lies inside the results"),
+                (["asha", "deepspeed.yaml", ".", "-i", "nowhere.py"], "nowhere.py: no such file or directory"),
+                (["asha", "deepspeed.yaml", ".", "-i", "model/script.py"], "has a script.py of its own"),
+                (["asha", "deepspeed.yaml", ".", "-i", "model/results", "model/../model/results"], "two includes are called results"),
+                (["asha", "deepspeed.yaml", ".", "-i"], "--include (-i) needs a value"),
+                (["asha", "deepspeed.yaml", ".", "--max-rungs", "many"], "max-rungs"),
+                (["asha", "deepspeed.yaml", ".", "--divisor", "1.5"], "divisor"),
+                (["asha", "deepspeed.yaml", ".", "--searcher", "binary"], "say two things"),
+                (["asha", "deepspeed.yaml", ".", "--ds-config", "x.json"], "takes hyperparameters.deepspeed_config"),
+                (["asha", "deepspeed.yaml", ".", "--max-search-runner-restarts", "-1"], "max-search-runner-restarts"),
+                (["asha", "deepspeed.yaml", ".", "--search-runner-config", "nowhere.yaml"], "nowhere.yaml: no such file"),
+                (["asha", "deepspeed.yaml", ".", "--trial-cwd", "keep", *INCLUDE], "leave --trial-cwd keep out"),
+                (["--quiet", "asha", "deepspeed.yaml", "."], "begins the experiment form and comes first")]:
+            with self.subTest(" ".join(map(str, words))):
+                self.assert_refused(self.run_form(*words), message)
+
+    def test_more_slots_than_there_are(self):
+        result = self.run_form("asha", "deepspeed.yaml", ".", "--slots", 1)
+        self.assert_refused(result, "deepspeed.yaml: resources.slots_per_trial is 2, but there is only 1 slot")
+
+    def test_a_model_directory_that_becomes_unreadable_names_no_result(self):
+        result = self.run_form("asha", "deepspeed.yaml", ".")  # without its include the script fails
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("protocol_trial", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
