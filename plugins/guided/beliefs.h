@@ -1,0 +1,83 @@
+// All that a study has taught, and the models that were learned from it.
+//
+// Purpose: takes in trials as they end, fits the models again when asked for them, and answers what the planner asks:
+//   what was measured, what is believed, what fits, what is likely to fail for other reasons.
+// Threading: one thread. Determinism: the models follow from the trials in the order in which they ended.
+#ifndef DSAT_PLUGINS_GUIDED_BELIEFS_H_
+#define DSAT_PLUGINS_GUIDED_BELIEFS_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "memory_model.h"
+#include "speed_model.h"
+
+namespace dsat::guided {
+
+// One trial that has ended.
+struct Ended {
+  TrialId trial = kNoTrial;
+  Point point;
+  Outcome outcome = Outcome::completed;
+  std::optional<double> metric, forward, backward, step, peak_bytes;
+};
+
+class Beliefs {
+ public:
+  Beliefs(const Study& study, Lattice& lattice);
+
+  void learn(const Ended& ended);
+  // Fits what has not been fitted yet and counts `pending` in.
+  void update(const std::vector<Point>& pending);
+
+  bool any_measured() const { return !measurements_.empty(); }
+  size_t ended() const { return ended_.size(); }
+  int64_t out_of_memory() const { return out_of_memory_; }
+  const MemoryModel& memory() const { return memory_; }
+  const SpeedModel& speed() const { return speed_; }
+
+  struct Measured {
+    TrialId first = kNoTrial;
+    int count = 0;     // of completed trials with the metric
+    int failures = 0;  // of any other end but lost and stopped
+    double sum_goodness = 0;
+    bool out_of_memory = false;
+  };
+  const std::map<Point, Measured>& points() const { return points_; }
+  const Measured* find(const Point& point) const;
+
+  double probability_of_fitting(const Point& point) const;
+  // That a trial of this arm ends well, memory apart.
+  double probability_of_running(const Arm& arm) const;
+
+  // The measured point believed best; nullptr: nothing was measured.
+  struct Best {
+    Point point;
+    TrialId trial = kNoTrial;
+    Belief belief;
+  };
+  std::optional<Best> best() const;
+
+ private:
+  std::vector<Measurement> window() const;
+  std::vector<MemoryModel::Sample> memory_window() const;
+  bool due() const;
+
+  Lattice& lattice_;
+  MemoryModel memory_;
+  SpeedModel speed_;
+  std::vector<Ended> ended_;
+  std::vector<Measurement> measurements_;
+  std::vector<MemoryModel::Sample> memory_samples_;
+  std::map<Point, Measured> points_;
+  std::map<int, std::pair<int, int>> stage_runs_;                 // good ends and bad ends
+  std::vector<std::map<double, std::pair<int, int>>> knob_runs_;  // of each knob's coordinates
+  int64_t out_of_memory_ = 0;
+  size_t fitted_ = 0;  // ended trials that the models know
+};
+
+}  // namespace dsat::guided
+
+#endif  // DSAT_PLUGINS_GUIDED_BELIEFS_H_

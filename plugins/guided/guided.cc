@@ -1,0 +1,206 @@
+#include "guided.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace dsat {
+namespace {
+
+using guided::Ended;
+using guided::Point;
+using guided::Proposal;
+
+constexpr int64_t kMostFailures = 64;
+
+bool teaches(Outcome outcome) { return outcome == Outcome::completed || outcome == Outcome::out_of_memory; }
+
+std::string percent(double share, int digits) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f %%", digits, 100 * share);
+  return text;
+}
+
+std::optional<double> number(const Json& object, const std::string& name) {
+  const Json value = object.is_object() ? object.value(name, Json()) : Json();
+  return value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
+}
+
+std::optional<double> positive(std::optional<double> value) {
+  return value && *value > 0 && std::isfinite(*value) ? value : std::nullopt;
+}
+
+}  // namespace
+
+Descriptor Guided::descriptor() {
+  return {
+      "dsat.guided",
+      "guided",
+      "1.0.0",
+      "a model of ZeRO training, corrected by each trial, proposes the next one",
+      {OptionSpec::number("tolerance", 0.5, "end when further trials are expected to gain less than so many percent")
+           .min(0),
+       OptionSpec::number("max-oom-probability", 0.04,
+                          "highest probability of running out of memory of a trial, and share of such trials")
+           .min(0.001)
+           .max(0.5)}};
+}
+
+Guided::Guided(Host host, const Options& options)
+    : Searcher(host),
+      tolerance_(options.get<double>("tolerance") / 100),
+      most_risk_(options.get<double>("max-oom-probability")) {}
+
+void Guided::prepare(const Study& study) {
+  study_ = study;
+  lattice_ = std::make_unique<guided::Lattice>(study);
+  if (lattice_->micro_batches().empty() || lattice_->space().stages.empty()) {
+    throw Error("the space is empty: no stage or no micro batch; widen the bounds or the global batch");
+  }
+  beliefs_ = std::make_unique<guided::Beliefs>(study, *lattice_);
+  planner_ = std::make_unique<guided::Planner>(*lattice_, *beliefs_, study.seed);
+  for (const Json& observation : study.observations) learn_observation(observation);
+}
+
+void Guided::learn_observation(const Json& observation) {
+  const Json metrics = observation.value("metrics", Json());
+  // One forward pass says nothing of a training step's memory or speed.
+  if (metrics.is_object() && metrics.contains("num_params")) return;
+  const std::string outcome = observation.at("outcome").get<std::string>();
+  const Json& config = observation.at("config");
+  Ended ended;
+  ended.trial = observation.at("trial").get<TrialId>();
+  ended.point = {lattice_->arm(config), config.value("train_micro_batch_size_per_gpu", int64_t{1})};
+  if (outcome == "completed") {
+    ended.outcome = Outcome::completed;
+  } else if (outcome == "out_of_memory") {
+    ended.outcome = Outcome::out_of_memory;
+  } else {
+    return;
+  }
+  ended.metric = positive(number(metrics, study_.metric));
+  ended.forward = positive(number(metrics, "forward"));
+  ended.backward = positive(number(metrics, "backward"));
+  ended.step = positive(number(metrics, "step"));
+  ended.peak_bytes = positive(number(observation, "peak_bytes"));
+  beliefs_->learn(ended);
+}
+
+void Guided::start(const Study& study) {
+  prepare(study);
+  advance();
+}
+
+void Guided::on_result(const Result& result) {
+  for (Open& open : open_) {
+    if (open.trial != result.trial()) continue;
+    open.metric = positive(result.metric(study_.metric));
+    open.forward = positive(result.metric("forward"));
+    open.backward = positive(result.metric("backward"));
+    open.step = positive(result.metric("step"));
+  }
+}
+
+void Guided::on_trial_exited(const Exit& exit) {
+  if (finished_) return;
+  limit_reached_ = false;
+  const auto at =
+      std::find_if(open_.begin(), open_.end(), [&](const Open& open) { return open.trial == exit.trial(); });
+  if (at != open_.end()) {
+    const Open open = *at;
+    open_.erase(at);
+    Ended ended{exit.trial(), open.point, exit.outcome(), open.metric, open.forward, open.backward, open.step, {}};
+    if (const auto peak = exit.peak_bytes()) ended.peak_bytes = static_cast<double>(*peak);
+    beliefs_->learn(ended);
+    failures_ = teaches(ended.outcome) ? 0 : failures_ + 1;
+    if (!teaches(ended.outcome)) last_failure_ = exit.reason();
+    // Not the configuration's doing: once more, and then no more.
+    if (ended.outcome == Outcome::lost && !open.again) {
+      Proposal proposal;
+      proposal.point = open.point;
+      proposal.repeat = true;
+      limit_reached_ = !ask(proposal, true);
+    }
+  }
+  advance();
+}
+
+std::vector<Point> Guided::pending() const {
+  std::vector<Point> points;
+  for (const Open& open : open_) points.push_back(open.point);
+  return points;
+}
+
+// The usual risk is small. What is left of a share of all trials, and a little more so that a small budget can dare
+// too, may be risked at once on a trial that promises much.
+guided::Risk Guided::risk(const std::vector<Point>& running) const {
+  constexpr double kMostDaring = 0.7, kHeadStart = 0.7;
+  // Without the device's memory only running out of it tells where the ceiling is.
+  if (!beliefs_->memory().device_known() && beliefs_->out_of_memory() == 0) return {kMostDaring, kMostDaring};
+  double left = kHeadStart + most_risk_ * static_cast<double>(study_.limits.max_trials);
+  left -= static_cast<double>(beliefs_->out_of_memory());
+  for (const Point& point : running) left -= 1 - beliefs_->probability_of_fitting(point);
+  return {most_risk_, std::clamp(left, most_risk_, kMostDaring)};
+}
+
+// What the trials that are left may gain together: no more than eight times what the best of them does, since each
+// takes from the others.
+bool Guided::worth_it(const Proposal& proposal) const {
+  constexpr double kTrialsAhead = 8;
+  return kTrialsAhead * proposal.gain >= tolerance_;
+}
+
+void Guided::advance() {
+  std::optional<std::string> stop;
+  while (!stop && !limit_reached_ &&
+         static_cast<int64_t>(open_.size()) < std::max<int64_t>(1, study_.limits.max_concurrent_trials)) {
+    if (failures_ >= kMostFailures) {
+      stop = std::to_string(failures_) + " trials in a row failed, the last with: " + last_failure_;
+      break;
+    }
+    const std::vector<Point> running = pending();
+    beliefs_->update(running);
+    const std::optional<Proposal> proposal = planner_->next(running, risk(running), asked_);
+    if (!proposal) {
+      if (open_.empty()) stop = "nothing is left to try that is likely to fit";
+      break;
+    }
+    if (!worth_it(*proposal)) {
+      if (open_.empty()) stop = "all further trials together are expected to gain less than the tolerance";
+      break;
+    }
+    limit_reached_ = !ask(*proposal, false);
+  }
+  if (stop) return end(*stop);
+  if (limit_reached_ && open_.empty()) end("all trials that --max-trials allows are spent");
+}
+
+bool Guided::ask(const Proposal& proposal, bool again) {
+  TrialRequest request;
+  request.overrides = lattice_->overrides(proposal.point);
+  request.repeat = proposal.repeat;
+  request.note = again ? "once more: the last trial was lost" : note(proposal);
+  const std::optional<TrialId> trial = create_trial(request);
+  if (!trial) return false;
+  ++asked_;
+  open_.push_back({*trial, proposal.point, again, {}, {}, {}, {}});
+  return true;
+}
+
+std::string Guided::note(const Proposal& proposal) const {
+  const std::string where = lattice_->text(proposal.point);
+  if (proposal.repeat) return "measured again (" + where + "): noise may hide which one is the best";
+  if (!beliefs_->any_measured()) return where + ": fits with " + percent(proposal.fits, 0) + ", nothing measured yet";
+  return where + ": " + (proposal.improvement >= 0 ? "+" : "") + percent(proposal.improvement, 1) + " +- " +
+         percent(proposal.deviation, 1) + " against the best, fits with " + percent(proposal.fits, 0) +
+         ", expected gain " + percent(proposal.gain, 2);
+}
+
+void Guided::end(const std::string& reason) {
+  beliefs_->update({});
+  const std::optional<guided::Beliefs::Best> best = beliefs_->best();
+  finished_ = true;
+  finish(reason, best ? best->trial : kNoTrial);
+}
+
+}  // namespace dsat

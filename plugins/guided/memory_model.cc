@@ -1,0 +1,252 @@
+#include "memory_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "normal.h"
+
+namespace dsat::guided {
+namespace {
+
+// Priors, as shares of the device memory.
+constexpr double kFixed = 0.03, kFixedDeviation = 0.1;
+constexpr double kStageDeviation = 0.02;       // of an offset
+constexpr double kStageSlopeDeviation = 0.03;  // of the activations
+constexpr double kBufferDeviation = 0.3;       // of the scale 1
+constexpr double kOptionalDeviation = 0.3;     // of the scale 0
+constexpr double kUsableDeviation = 0.015;     // of the usable share 1
+constexpr double kFirstSample = 0.004;         // what the first sample allocates, later ones partly reuse
+constexpr double kThresholdWidth = 0.002;      // runs differ: fragmentation
+constexpr double kOtherCause = 1e-4;           // of an out-of-memory trial, or of one that fitted
+
+constexpr std::array<double, 4> kScales{0.4, 1, 3, 10};
+// The prior on the residual's scale is wide: a surprise is explained by a rough memory sooner than by chance.
+constexpr std::array<double, 3> kNoises{0.0005, 0.002, 0.008};
+
+double square(double x) { return x * x; }
+
+// Does the formula for memory read this key?
+bool known_to_formula(const std::string& key) {
+  return key.find("bucket_size") != std::string::npos || key == "zero_optimization.overlap_comm" ||
+         key.find("offload") != std::string::npos;
+}
+
+Amplitudes of_activations(const std::vector<Knob>& knobs) {
+  Amplitudes amplitudes;
+  for (const Knob& knob : knobs) {
+    const bool of_default_space = knob.key.rfind("zero_optimization.", 0) == 0;
+    amplitudes.knobs.push_back(of_default_space || known_to_formula(knob.key) ? 0.002 : 0.15);
+  }
+  amplitudes.curve = 0.015;
+  amplitudes.rough = 0.003;
+  amplitudes.divisibility = 0.002;
+  return amplitudes;
+}
+
+Amplitudes of_offsets(const std::vector<Knob>& knobs) {
+  Amplitudes amplitudes;
+  for (const Knob& knob : knobs) amplitudes.knobs.push_back(known_to_formula(knob.key) ? 0.006 : 0.008);
+  amplitudes.arm = 0.002;
+  return amplitudes;
+}
+
+double largest_known_peak(const Study& study) {
+  double largest = 0;
+  for (const Json& observation : study.observations) {
+    const Json peak = observation.value("peak_bytes", Json());
+    if (peak.is_number()) largest = std::max(largest, peak.get<double>());
+  }
+  return largest;
+}
+
+}  // namespace
+
+MemoryPrior memory_prior(const Study& study) {
+  MemoryPrior prior;
+  if (study.device_memory_bytes) prior.device_bytes = static_cast<double>(*study.device_memory_bytes);
+  if (study.profile.is_object()) {
+    const cost::Inputs inputs = cost::inputs_from_profile(study.profile);
+    if (!prior.device_bytes) prior.device_bytes = inputs.device_memory_bytes;
+    if (inputs.activation_bytes_per_sample) prior.activation_bytes = inputs.activation_bytes_per_sample->value;
+  }
+  if (prior.activation_bytes <= 0) {
+    const double around = prior.device_bytes.value_or(std::max(largest_known_peak(study), 16e9));
+    prior.activation_bytes = around / 64;
+    prior.activation_deviation = around / 64;
+  } else {
+    prior.activation_deviation = 0.4 * prior.activation_bytes;
+  }
+  return prior;
+}
+
+MemoryModel::MemoryModel(const Lattice& lattice, const MemoryPrior& prior)
+    : lattice_(lattice),
+      prior_(prior),
+      activations_(lattice.knobs(), of_activations(lattice.knobs())),
+      offsets_(lattice.knobs(), of_offsets(lattice.knobs())),
+      activations_variance_(activations_.variances().sum()),
+      offsets_variance_(offsets_.variances().sum()) {
+  // An unknown device is taken for one that holds the partitioned states and 32 samples, give or take as much again.
+  const double states = 16 * lattice.parameters() / lattice.data_parallel_size();
+  unit_ = prior.device_bytes.value_or(states + 32 * prior.activation_bytes);
+  device_deviation_ = prior.device_bytes ? kUsableDeviation : 1;
+}
+
+MemoryModel::Row MemoryModel::row_of(const Point& point, bool threshold) const {
+  Row row;
+  row.site = site_of(point);
+  row.micro_batch = static_cast<double>(point.micro_batch);
+  row.activation = prior_.activation_bytes * row.micro_batch / unit_;
+  row.known = kFixed + (point.arm->state_bytes + point.arm->buffer_bytes) / unit_ + row.activation;
+  row.threshold = threshold;
+  if (threshold) row.known -= 1;
+  return row;
+}
+
+// Of what the formula leaves open.
+double MemoryModel::covariance(const Row& a, const Row& b) const {
+  const Arm& left = *a.site.arm;
+  const Arm& right = *b.site.arm;
+  double sum = square(kFixedDeviation);
+  sum += square(prior_.activation_deviation / unit_) * a.micro_batch * b.micro_batch;
+  sum += square(kBufferDeviation / unit_) * left.buffer_bytes * right.buffer_bytes;
+  sum += square(kOptionalDeviation / unit_) * left.optional_buffer_bytes * right.optional_buffer_bytes;
+  if (left.stage == right.stage) {
+    sum += square(kStageDeviation) + square(kStageSlopeDeviation) * a.activation * b.activation;
+  }
+  if (a.micro_batch == 1 && b.micro_batch == 1) sum += square(kFirstSample);
+  if (a.threshold && b.threshold) sum += square(device_deviation_);
+  return sum;
+}
+
+double MemoryModel::residual(const Row& a, const Row& b) const {
+  Eigen::VectorXd parts(activations_.parts());
+  activations_.covariances(a.site, b.site, parts);
+  double sum = a.activation * b.activation * parts.sum();
+  offsets_.covariances(a.site, b.site, parts);
+  return sum + parts.sum();
+}
+
+void MemoryModel::fit(const std::vector<Sample>& samples) {
+  samples_ = samples;
+  rows_.clear();
+  const Eigen::Index n = static_cast<Eigen::Index>(samples.size());
+  parametric_.resize(n, n);
+  residual_.resize(n, n);
+  prior_mean_.resize(n);
+  for (Eigen::Index i = 0; i < n; ++i) {
+    const Sample& sample = samples[static_cast<size_t>(i)];
+    rows_.push_back(row_of(sample.point, !sample.peak_bytes));
+    const Row& row = rows_.back();
+    prior_mean_[i] = row.known;
+    for (Eigen::Index j = 0; j <= i; ++j) {
+      const Row& other = rows_[static_cast<size_t>(j)];
+      parametric_(i, j) = parametric_(j, i) = covariance(row, other);
+      residual_(i, j) = residual_(j, i) = residual(row, other);
+    }
+  }
+  if (n > 0) choose_scale();
+}
+
+void MemoryModel::choose_scale() {
+  double best = -std::numeric_limits<double>::infinity(), best_scale = 1, best_noise = 0.002;
+  for (const double scale : kScales) {
+    for (const double noise : kNoises) {
+      const double evidence =
+          solve(scale, noise) - 0.5 * (square(std::log(scale)) + square(std::log(noise / 0.002) / 1.5));
+      if (evidence > best) best = evidence, best_scale = scale, best_noise = noise;
+    }
+  }
+  solve(best_scale, best_noise);
+}
+
+// The mode of the latent shortages, the factor that predictions need, and the evidence.
+double MemoryModel::solve(double scale, double noise) {
+  scale_ = scale;
+  noise_ = noise;
+  return newton(parametric_ + square(scale) * residual_);
+}
+
+double MemoryModel::newton(const Eigen::MatrixXd& k) {
+  constexpr int kMost = 25;
+  const Eigen::Index n = k.rows();
+  latent_ = prior_mean_;
+  // From where every observation is already explained: the likelihood is flat far out on the wrong side.
+  for (Eigen::Index i = 0; i < n; ++i) {
+    const Sample& sample = samples_[static_cast<size_t>(i)];
+    if (sample.peak_bytes) latent_[i] = *sample.peak_bytes / unit_;
+    if (!sample.peak_bytes) latent_[i] = sample.fits ? std::min(latent_[i], 0.0) : std::max(latent_[i], 0.0);
+  }
+  weights_ = Eigen::VectorXd::Zero(n);
+  double likelihood = 0;
+  for (int iteration = 0; iteration < kMost; ++iteration) {
+    Eigen::VectorXd slope(n), curvature(n);
+    likelihood = 0;
+    for (Eigen::Index i = 0; i < n; ++i) {
+      const Sample& sample = samples_[static_cast<size_t>(i)];
+      if (sample.peak_bytes) {
+        const double z = (*sample.peak_bytes / unit_ - latent_[i]) / noise_;
+        slope[i] = z / noise_;
+        curvature[i] = 1 / square(noise_);
+        likelihood -= 0.5 * square(z) + std::log(noise_);
+        continue;
+      }
+      const double sign = sample.fits ? -1 : 1;
+      const Tail tail = censored(sign * latent_[i] / kThresholdWidth, kOtherCause);
+      slope[i] = sign * tail.slope / kThresholdWidth;
+      curvature[i] = std::max(1e-6, tail.curvature / square(kThresholdWidth));
+      likelihood += tail.log_likelihood;
+    }
+    root_curvature_ = curvature.cwiseSqrt();
+    Eigen::MatrixXd b = root_curvature_.asDiagonal() * k * root_curvature_.asDiagonal();
+    b.diagonal().array() += 1;
+    factor_ = b.llt().matrixL();
+    const Eigen::VectorXd pull = curvature.cwiseProduct(latent_ - prior_mean_) + slope;
+    Eigen::VectorXd t = root_curvature_.cwiseProduct(k * pull);
+    factor_.triangularView<Eigen::Lower>().solveInPlace(t);
+    factor_.transpose().triangularView<Eigen::Upper>().solveInPlace(t);
+    const Eigen::VectorXd aim = pull - root_curvature_.cwiseProduct(t);
+    const Eigen::VectorXd next = prior_mean_ + k * aim;
+    const double moved = (next - latent_).cwiseAbs().maxCoeff();
+    // A censored observation far out bends the way: half steps settle it.
+    const double share = iteration > 8 ? 0.5 : 1;
+    weights_ += share * (aim - weights_);
+    latent_ += share * (next - latent_);
+    if (moved < 1e-7) break;
+  }
+  return likelihood - 0.5 * weights_.dot(latent_ - prior_mean_) - factor_.diagonal().array().log().sum();
+}
+
+double MemoryModel::probability_of_fitting(const Point& point) const {
+  const Row row = row_of(point, true);
+  const double unexplained = square(row.activation) * activations_variance_ + offsets_variance_;
+  double mean = row.known, variance = covariance(row, row) + square(scale_) * unexplained;
+  const Eigen::Index n = static_cast<Eigen::Index>(rows_.size());
+  if (n > 0) {
+    Eigen::VectorXd cross(n);
+    for (Eigen::Index i = 0; i < n; ++i) {
+      const Row& other = rows_[static_cast<size_t>(i)];
+      cross[i] = covariance(row, other) + square(scale_) * residual(row, other);
+    }
+    mean += cross.dot(weights_);
+    Eigen::VectorXd t = root_curvature_.cwiseProduct(cross);
+    factor_.triangularView<Eigen::Lower>().solveInPlace(t);
+    variance -= t.squaredNorm();
+  }
+  const double deviation = std::sqrt(std::max(variance, 0.0) + square(kThresholdWidth));
+  return normal_cdf(-mean / deviation);
+}
+
+double MemoryModel::peak_bytes(const Point& point) const {
+  const Row row = row_of(point, false);
+  double mean = row.known;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const Row& other = rows_[i];
+    mean += weights_[static_cast<Eigen::Index>(i)] * (covariance(row, other) + square(scale_) * residual(row, other));
+  }
+  return std::max(0.0, mean * unit_);
+}
+
+}  // namespace dsat::guided

@@ -1,0 +1,74 @@
+// What fits: a posterior over the memory ceiling.
+//
+// A point's shortage is its peak less what the device gives. Its prior is the formula for model states and buffers
+// (dsat::cost) with unknown constants - fixed bytes, bytes a sample, scales of the buffers, an offset and a slope of
+// each stage, the usable share of the device - plus a residual that knows no formula (kernel.h). A measured peak is an
+// equation; a trial that ran out of memory, or fitted without telling its peak, is a one-sided observation with a
+// probit likelihood in which one trial in a hundred has another cause, so that memory may jump. The posterior is
+// Laplace's (Rasmussen and Williams, 2006, algorithm 3.1).
+// Threading: one thread. Units: bytes, inside as shares of the device memory.
+#ifndef DSAT_PLUGINS_GUIDED_MEMORY_MODEL_H_
+#define DSAT_PLUGINS_GUIDED_MEMORY_MODEL_H_
+
+#include <Eigen/Dense>
+#include <optional>
+#include <vector>
+
+#include "kernel.h"
+
+namespace dsat::guided {
+
+struct MemoryPrior {
+  std::optional<double> device_bytes;
+  double activation_bytes = 0;  // a sample
+  double activation_deviation = 0;
+};
+MemoryPrior memory_prior(const Study& study);
+
+class MemoryModel {
+ public:
+  MemoryModel(const Lattice& lattice, const MemoryPrior& prior);
+
+  struct Sample {
+    Point point;
+    bool fits = true;
+    std::optional<double> peak_bytes;  // of one that fitted
+  };
+  void fit(const std::vector<Sample>& samples);
+
+  bool device_known() const { return prior_.device_bytes.has_value(); }
+  double probability_of_fitting(const Point& point) const;
+  // The expected peak; bytes.
+  double peak_bytes(const Point& point) const;
+
+ private:
+  struct Row {  // one observation, or a point that is asked about
+    Site site;
+    double micro_batch = 1;
+    double known = 0;       // the formula's peak at the prior's means, as a share
+    double activation = 0;  // the activations' part of it
+    bool threshold = true;  // compared with the device's memory; a measured peak is not
+  };
+  Row row_of(const Point& point, bool threshold) const;
+  double covariance(const Row& a, const Row& b) const;
+  double residual(const Row& a, const Row& b) const;
+  void choose_scale();
+  double solve(double scale, double noise);
+  double newton(const Eigen::MatrixXd& k);
+
+  const Lattice& lattice_;
+  MemoryPrior prior_;
+  double unit_;  // bytes
+  double device_deviation_;
+  Kernel activations_, offsets_;
+  double activations_variance_, offsets_variance_;
+  double scale_ = 1, noise_ = 0.002;
+  std::vector<Row> rows_;
+  std::vector<Sample> samples_;
+  Eigen::MatrixXd parametric_, residual_, factor_;
+  Eigen::VectorXd latent_, weights_, root_curvature_, prior_mean_;
+};
+
+}  // namespace dsat::guided
+
+#endif  // DSAT_PLUGINS_GUIDED_MEMORY_MODEL_H_

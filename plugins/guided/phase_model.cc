@@ -1,0 +1,228 @@
+#include "phase_model.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace dsat::guided {
+namespace {
+
+// Multiples of the residual's amplitudes and noises of a time that the evidence chooses from.
+constexpr std::array<double, 4> kScales{0.3, 0.7, 1.5, 3.5};
+constexpr std::array<double, 5> kNoises{0.002, 0.005, 0.012, 0.03, 0.08};
+constexpr double kTypicalNoise = 0.01;
+// Widths of the priors on their logarithms.
+constexpr double kScaleWidth = 1.0;
+constexpr double kPartWidth = 1.2;
+constexpr double kNoiseWidth = 1.0;
+
+double square(double x) { return x * x; }
+
+}  // namespace
+
+PhaseModel::PhaseModel(const Lattice& lattice, Phase phase, Amplitudes amplitudes)
+    : lattice_(lattice), phase_(phase), kernel_(lattice.knobs(), std::move(amplitudes)) {}
+
+void PhaseModel::fit(const std::vector<Sample>& samples) {
+  sites_.clear();
+  loads_.clear();
+  measured_ = static_cast<Eigen::Index>(samples.size());
+  log_times_.resize(measured_);
+  widened_ = Eigen::VectorXd::Ones(measured_);
+  for (const Sample& sample : samples) {
+    log_times_[static_cast<Eigen::Index>(sites_.size())] = std::log(sample.time_us);
+    sites_.push_back(site_of(sample.point));
+    loads_.push_back(load_of(lattice_, sample.point));
+  }
+  fill_residual(0);
+  prior_ = prior_of(phase_, loads_.front(), samples.front().time_us);
+  theta_ = prior_.mean;
+  scales_ = Eigen::VectorXd::Ones(kernel_.parts());
+  noise_ = kTypicalNoise;
+  gauss_newton(6);
+  choose_scales();
+  gauss_newton(3);
+  widen_outliers();
+  solve();
+}
+
+// Rows and columns from `from` on.
+void PhaseModel::fill_residual(Eigen::Index from) {
+  const Eigen::Index n = static_cast<Eigen::Index>(sites_.size());
+  residual_.resize(static_cast<size_t>(kernel_.parts()));
+  for (Eigen::MatrixXd& part : residual_) part.conservativeResize(n, n);
+  Eigen::VectorXd parts(kernel_.parts());
+  for (Eigen::Index i = from; i < n; ++i) {
+    for (Eigen::Index j = 0; j <= i; ++j) {
+      kernel_.covariances(sites_[static_cast<size_t>(i)], sites_[static_cast<size_t>(j)], parts);
+      for (size_t p = 0; p < residual_.size(); ++p) {
+        residual_[p](i, j) = residual_[p](j, i) = parts[static_cast<Eigen::Index>(p)];
+      }
+    }
+  }
+}
+
+void PhaseModel::linearise() {
+  const Eigen::Index n = static_cast<Eigen::Index>(loads_.size());
+  values_.resize(n);
+  gradients_.resize(n, theta_.size());
+  for (Eigen::Index i = 0; i < n; ++i) {
+    const Load& load = loads_[static_cast<size_t>(i)];
+    values_[i] = log_time(phase_, load, theta_);
+    gradients_.row(i) = log_time_gradient(phase_, load, theta_, values_[i]);
+  }
+}
+
+// What was measured less what the physics expects before any trial, to first order.
+Eigen::VectorXd PhaseModel::departure() const {
+  return log_times_ - values_.head(measured_) - gradients_.topRows(measured_) * (prior_.mean - theta_);
+}
+
+Eigen::MatrixXd PhaseModel::covariance(const Eigen::VectorXd& scales, double noise) const {
+  const Eigen::MatrixXd scaled = gradients_ * prior_.deviation.asDiagonal();
+  Eigen::MatrixXd k = scaled * scaled.transpose();
+  for (size_t p = 0; p < residual_.size(); ++p) k += square(scales[static_cast<Eigen::Index>(p)]) * residual_[p];
+  k.diagonal().head(measured_) += square(noise) * widened_;
+  k.diagonal().tail(k.rows() - measured_).array() += square(noise);
+  return k;
+}
+
+void PhaseModel::gauss_newton(int iterations) {
+  constexpr double kLongestStep = 1.0;  // in prior deviations: the linearisation holds no farther
+  for (int i = 0; i < iterations; ++i) {
+    linearise();
+    const Eigen::LLT<Eigen::MatrixXd> llt(covariance(scales_, noise_));
+    const Eigen::VectorXd variance = prior_.deviation.array().square();
+    const Eigen::VectorXd aim = prior_.mean + variance.cwiseProduct(gradients_.transpose() * llt.solve(departure()));
+    Eigen::VectorXd step = aim - theta_;
+    const double longest = step.cwiseQuotient(prior_.deviation).cwiseAbs().maxCoeff();
+    if (longest > kLongestStep) step *= kLongestStep / longest;
+    theta_ += step;
+    if (longest < 1e-3) break;
+  }
+  linearise();
+}
+
+double PhaseModel::evidence(const Eigen::VectorXd& scales, double noise) const {
+  const Eigen::LLT<Eigen::MatrixXd> llt(covariance(scales, noise));
+  if (llt.info() != Eigen::Success) return -std::numeric_limits<double>::infinity();
+  const Eigen::VectorXd gap = departure();
+  const double fit = gap.dot(llt.solve(gap));
+  const double volume = 2 * llt.matrixLLT().diagonal().array().log().sum();
+  // One common scale and, about it, each part's own.
+  const double common = scales.array().log().mean();
+  const double own = (scales.array().log() - common).square().sum();
+  const double prior =
+      square(common / kScaleWidth) + own / square(kPartWidth) + square(std::log(noise / kTypicalNoise) / kNoiseWidth);
+  return -0.5 * (fit + volume + prior);
+}
+
+// First one scale for all parts, and the noise.
+void PhaseModel::choose_scales() {
+  double best = -std::numeric_limits<double>::infinity();
+  double best_scale = 1, best_noise = noise_;
+  for (const double scale : kScales) {
+    for (const double noise : kNoises) {
+      const double now = evidence(Eigen::VectorXd::Constant(kernel_.parts(), scale), noise);
+      if (now > best) best = now, best_scale = scale, best_noise = noise;
+    }
+  }
+  scales_.setConstant(best_scale);
+  noise_ = best_noise;
+  choose_parts();
+}
+
+// Then each part by itself: which knobs matter (automatic relevance determination).
+void PhaseModel::choose_parts() {
+  constexpr Eigen::Index kEnough = 6;
+  if (measured_ < kEnough) return;
+  double best = evidence(scales_, noise_);
+  for (int pass = 0; pass < 2; ++pass) {
+    bool changed = false;
+    for (Eigen::Index p = 0; p < scales_.size(); ++p) {
+      const double before = scales_[p];
+      for (const double factor : {0.33, 3.0}) {
+        Eigen::VectorXd other = scales_;
+        other[p] = before * factor;
+        const double now = evidence(other, noise_);
+        if (now > best) best = now, scales_ = other, changed = true;
+      }
+    }
+    if (!changed) break;
+  }
+}
+
+// Standardised leave-one-out residuals: the diagonal of the inverse tells them without fitting again.
+void PhaseModel::widen_outliers() {
+  constexpr double kSuspicious = 3.5;
+  if (measured_ < 4) return;
+  const Eigen::LLT<Eigen::MatrixXd> llt(covariance(scales_, noise_));
+  const Eigen::MatrixXd inverse = llt.solve(Eigen::MatrixXd::Identity(measured_, measured_));
+  const Eigen::VectorXd gap = inverse * departure();
+  bool any = false;
+  for (Eigen::Index i = 0; i < measured_; ++i) {
+    const double z = std::abs(gap[i]) / std::sqrt(inverse(i, i));
+    if (z < kSuspicious) continue;
+    widened_[i] = square(z);
+    any = true;
+  }
+  if (any) gauss_newton(2);
+}
+
+void PhaseModel::factorise() { factor_ = covariance(scales_, noise_).llt().matrixL(); }
+
+void PhaseModel::solve() {
+  factorise();
+  Eigen::VectorXd gap = departure();
+  factor_.triangularView<Eigen::Lower>().solveInPlace(gap);
+  factor_.transpose().triangularView<Eigen::Upper>().solveInPlace(gap);
+  weights_ = gap;
+  const Eigen::VectorXd variance = prior_.deviation.array().square();
+  theta_posterior_ = prior_.mean + variance.cwiseProduct(gradients_.transpose() * weights_);
+}
+
+void PhaseModel::expect(const std::vector<Point>& pending) {
+  const size_t first = static_cast<size_t>(measured_);
+  sites_.resize(first);
+  loads_.resize(first);
+  for (const Point& point : pending) {
+    sites_.push_back(site_of(point));
+    loads_.push_back(load_of(lattice_, point));
+  }
+  fill_residual(measured_);
+  linearise();
+  factorise();
+}
+
+std::vector<Belief> PhaseModel::predict(const std::vector<Point>& points) const {
+  const Eigen::Index count = static_cast<Eigen::Index>(points.size());
+  const Eigen::Index n = static_cast<Eigen::Index>(sites_.size());
+  Eigen::MatrixXd cross(n, count), gradients(count, theta_.size());
+  Eigen::VectorXd values(count), parts(kernel_.parts());
+  const Eigen::VectorXd weights = scales_.array().square();
+  const double residual_variance = weights.dot(kernel_.variances());
+  for (Eigen::Index c = 0; c < count; ++c) {
+    const Point& point = points[static_cast<size_t>(c)];
+    const Load load = load_of(lattice_, point);
+    values[c] = log_time(phase_, load, theta_);
+    gradients.row(c) = log_time_gradient(phase_, load, theta_, values[c]);
+    const Site site = site_of(point);
+    for (Eigen::Index i = 0; i < n; ++i) {
+      kernel_.covariances(sites_[static_cast<size_t>(i)], site, parts);
+      cross(i, c) = parts.dot(weights);
+    }
+  }
+  Eigen::VectorXd means = values + gradients * (theta_posterior_ - theta_);
+  means += cross.topRows(measured_).transpose() * weights_;
+  const Eigen::MatrixXd scaled = gradients * prior_.deviation.asDiagonal();
+  cross += (gradients_ * prior_.deviation.asDiagonal()) * scaled.transpose();
+  factor_.triangularView<Eigen::Lower>().solveInPlace(cross);
+  std::vector<Belief> beliefs(points.size());
+  for (Eigen::Index c = 0; c < count; ++c) {
+    const double before = scaled.row(c).squaredNorm() + residual_variance;
+    beliefs[static_cast<size_t>(c)] = {means[c], std::max(1e-12, before - cross.col(c).squaredNorm())};
+  }
+  return beliefs;
+}
+
+}  // namespace dsat::guided

@@ -1,0 +1,70 @@
+// One phase's time, learned: physics with unknown constants plus a residual that overrules it.
+//
+// log time = log physics(point; theta) + residual(point) + noise. The physics is linearised about the most probable
+// theta (Gauss-Newton), which makes the whole a Gaussian process with covariance J S J' + residual kernel (Rasmussen
+// and Williams, "Gaussian Processes for Machine Learning", 2006, section 2.7). How large residual and noise are is
+// chosen from a small grid by the evidence; a measurement that nothing explains (a straggler) gets a larger noise.
+// Threading: one thread. Cost: O(n^3) to fit, O(n^2) a prediction.
+#ifndef DSAT_PLUGINS_GUIDED_PHASE_MODEL_H_
+#define DSAT_PLUGINS_GUIDED_PHASE_MODEL_H_
+
+#include <Eigen/Dense>
+#include <vector>
+
+#include "kernel.h"
+#include "physics.h"
+
+namespace dsat::guided {
+
+// Of log time.
+struct Belief {
+  double mean = 0, variance = 0;
+};
+
+class PhaseModel {
+ public:
+  PhaseModel(const Lattice& lattice, Phase phase, Amplitudes amplitudes);
+
+  struct Sample {
+    Point point;
+    double time_us = 1;
+  };
+  void fit(const std::vector<Sample>& samples);  // at least one
+  // Counts points that will be measured soon: they narrow beliefs, and do not move them.
+  void expect(const std::vector<Point>& pending);
+
+  std::vector<Belief> predict(const std::vector<Point>& points) const;
+  double noise_variance() const { return noise_ * noise_; }
+  const Eigen::VectorXd& theta() const { return theta_; }
+
+ private:
+  void linearise();
+  void gauss_newton(int iterations);
+  void choose_scales();
+  void widen_outliers();
+  Eigen::MatrixXd covariance(const Eigen::VectorXd& scales, double noise) const;
+  double evidence(const Eigen::VectorXd& scales, double noise) const;
+  void fill_residual(Eigen::Index from);
+  void choose_parts();
+  Eigen::VectorXd departure() const;
+  void factorise();
+  void solve();
+
+  const Lattice& lattice_;
+  Phase phase_;
+  Kernel kernel_;
+  Prior prior_;
+  Eigen::VectorXd scales_;  // of the kernel's parts
+  double noise_ = 0.01;
+
+  std::vector<Site> sites_;
+  std::vector<Load> loads_;
+  Eigen::Index measured_ = 0;  // the first of the sites; the rest is pending
+  Eigen::VectorXd log_times_, widened_, values_, theta_, theta_posterior_, weights_;
+  std::vector<Eigen::MatrixXd> residual_;  // each part's covariance
+  Eigen::MatrixXd gradients_, factor_;
+};
+
+}  // namespace dsat::guided
+
+#endif  // DSAT_PLUGINS_GUIDED_PHASE_MODEL_H_

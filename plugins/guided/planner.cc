@@ -1,0 +1,315 @@
+#include "planner.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "normal.h"
+
+namespace dsat::guided {
+namespace {
+
+constexpr int kSweeps = 4;
+constexpr int kRandomStarts = 2;
+constexpr size_t kThorough = 8;  // arms whose micro batches are all looked at
+
+void add_unique(std::vector<const Arm*>& arms, const Arm* arm) {
+  if (arm != nullptr && std::find(arms.begin(), arms.end(), arm) == arms.end()) arms.push_back(arm);
+}
+
+bool better(const Proposal& a, const Proposal& b) {
+  if (a.gain != b.gain) return a.gain > b.gain;
+  return a.point < b.point;
+}
+
+}  // namespace
+
+bool Planner::taken(const Point& point) const {
+  return beliefs_.find(point) != nullptr || std::find(pending_.begin(), pending_.end(), point) != pending_.end();
+}
+
+// The arm of a stage that has the same values where both have the knob.
+const Arm* Planner::project(const Arm& from, const config::StageSpace& onto) {
+  Configuration to{onto.stage, {}};
+  const config::StageSpace* of = from.in_space ? lattice_.space().stage(from.stage) : nullptr;
+  for (const config::Axis& axis : onto.axes) {
+    size_t index = axis.values.size() / 2;
+    for (size_t i = 0; of != nullptr && i < of->axes.size(); ++i) {
+      if (of->axes[i].key != axis.key) continue;
+      const auto at = std::find(axis.values.begin(), axis.values.end(), of->axes[i].values[from.choice[i]]);
+      if (at != axis.values.end()) index = static_cast<size_t>(at - axis.values.begin());
+    }
+    to.choice.push_back(index);
+  }
+  return lattice_.arm(to);
+}
+
+std::vector<const Arm*> Planner::starts(uint64_t draw) {
+  std::vector<const Arm*> arms;
+  std::map<int, std::pair<double, const Arm*>> best_of_stage;
+  for (const auto& [point, measured] : beliefs_.points()) {
+    if (measured.count == 0 || !point.arm->in_space) continue;
+    const double mean = measured.sum_goodness / measured.count;
+    const auto it = best_of_stage.find(point.arm->stage);
+    if (it == best_of_stage.end() || mean > it->second.first) best_of_stage[point.arm->stage] = {mean, point.arm};
+  }
+  for (const auto& [stage, best] : best_of_stage) add_unique(arms, best.second);
+  Random random(seed_, 11, draw);
+  for (const config::StageSpace& stage : lattice_.space().stages) {
+    if (incumbent_) add_unique(arms, project(*incumbent_->point.arm, stage));
+    for (int i = 0; i < kRandomStarts; ++i) {
+      Configuration any{stage.stage, {}};
+      for (const config::Axis& axis : stage.axes) any.choice.push_back(random.uniform_below(axis.values.size()));
+      add_unique(arms, lattice_.arm(any));
+    }
+  }
+  return arms;
+}
+
+std::vector<const Arm*> Planner::neighbours(const Arm& arm) {
+  std::vector<const Arm*> arms;
+  const config::StageSpace& stage = *lattice_.space().stage(arm.stage);
+  for (size_t i = 0; i < stage.axes.size(); ++i) {
+    Configuration next{arm.stage, arm.choice};
+    for (size_t value = 0; value < stage.axes[i].values.size(); ++value) {
+      next.choice[i] = value;
+      if (value != arm.choice[i]) arms.push_back(lattice_.arm(next));
+    }
+  }
+  return arms;
+}
+
+// Gallops from `hint`, then bisects: memory need not be monotone, but its ceiling nearly is.
+int64_t Planner::top_rank(const Arm& arm, int64_t hint, double risk) const {
+  const search::MicroBatches& batches = lattice_.micro_batches();
+  const int64_t last = batches.count() - 1;
+  const auto fits = [&](int64_t rank) {
+    return beliefs_.memory().probability_of_fitting({&arm, batches.at(rank)}) >= 1 - risk;
+  };
+  int64_t low = -1, high = last + 1;
+  int64_t at = std::clamp<int64_t>(hint, 0, last);
+  int64_t stride = 1;
+  while (low + 1 < high) {
+    if (fits(at)) {
+      low = at;
+      if (high <= last) break;
+      if (low == last) break;
+      at = std::min(last, low + stride);
+    } else {
+      high = at;
+      if (low >= 0) break;
+      if (high == 0) break;
+      at = std::max<int64_t>(0, high - stride);
+    }
+    stride *= 2;
+  }
+  while (low + 1 < high && high <= last) {
+    const int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+std::vector<int64_t> Planner::micro_batches(const Arm& arm, const Visit& visit, bool thorough) const {
+  const search::MicroBatches& batches = lattice_.micro_batches();
+  const int64_t most = batches.at(visit.top);
+  std::vector<int64_t> chosen{most};
+  if (visit.safe >= 0) chosen.push_back(batches.at(visit.safe));
+  const auto add = [&](int64_t wanted) {
+    if (wanted < 1 || wanted > most) return;
+    const int64_t rank = batches.rank_at_or_below(static_cast<double>(wanted));
+    if (rank >= 0) chosen.push_back(batches.at(rank));
+  };
+  const int64_t best = incumbent_ ? incumbent_->point.micro_batch : most;
+  add(best);
+  for (const int64_t step : {2, 4, 8, 16, 32}) {
+    if (thorough || step == 8) add(most / step * step);
+  }
+  if (thorough) {
+    for (const double share : {0.95, 0.9, 0.85, 0.8, 0.75, 0.65, 0.5, 0.35, 0.25, 0.12}) {
+      const int64_t at = static_cast<int64_t>(share * static_cast<double>(most));
+      add(at);
+      for (const int64_t step : {2, 4, 8, 16}) add(at / step * step);
+    }
+    for (const int64_t base : {best, most}) {
+      for (int64_t by = -4; by <= 4; ++by) add(base + by);
+    }
+    for (const int64_t step : {8, 16}) add((best / step + 1) * step);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  chosen.erase(std::remove_if(chosen.begin(), chosen.end(), [&](int64_t m) { return taken({&arm, m}); }), chosen.end());
+  return chosen;
+}
+
+std::vector<Proposal> Planner::score(const std::vector<Point>& points) const {
+  std::vector<Proposal> proposals(points.size());
+  if (points.empty()) return proposals;
+  const std::vector<Belief> beliefs = beliefs_.speed().goodness(points);
+  const double noise = beliefs_.speed().noise_variance();
+  for (size_t i = 0; i < points.size(); ++i) {
+    Proposal& proposal = proposals[i];
+    proposal.point = points[i];
+    proposal.fits = beliefs_.memory().probability_of_fitting(points[i]);
+    proposal.improvement = beliefs[i].mean - incumbent_->belief.mean;
+    proposal.deviation = std::sqrt(beliefs[i].variance);
+    const double learns = beliefs[i].variance / std::sqrt(beliefs[i].variance + noise);
+    double gain = expected_positive(proposal.improvement, learns);
+    if (pending_fits_ > 0 && pending_best_ > incumbent_->belief.mean) {
+      const double beyond = expected_positive(beliefs[i].mean - pending_best_, learns);
+      gain = pending_fits_ * beyond + (1 - pending_fits_) * gain;
+    }
+    proposal.gain = gain * proposal.fits * beliefs_.probability_of_running(*points[i].arm);
+  }
+  return proposals;
+}
+
+void Planner::find_tops(const Arm& arm, int64_t hint, Visit& visit) const {
+  visit.top = top_rank(arm, hint, risk_.daring);
+  visit.safe = risk_.usual < risk_.daring ? top_rank(arm, visit.top, risk_.usual) : visit.top;
+}
+
+// The best of those that surely fit, unless a daring one promises twice as much.
+std::optional<Proposal> Planner::choose() const {
+  constexpr double kWorthDaring = 2, kLeastGain = 0.003;
+  std::optional<Proposal> best, safe;
+  for (const auto& [arm, visit] : visits_) {
+    if (visit.any && (!best || better(visit.best, *best))) best = visit.best;
+    if (visit.best_safe && (!safe || better(*visit.best_safe, *safe))) safe = visit.best_safe;
+  }
+  if (safe && best && best->gain < std::max(kLeastGain, kWorthDaring * safe->gain)) return safe;
+  return best;
+}
+
+void Planner::visit(const std::vector<const Arm*>& arms, bool thorough, int64_t hint) {
+  std::vector<Point> points;
+  for (const Arm* arm : arms) {
+    Visit& visit = visits_[arm];
+    if (!thorough) find_tops(*arm, hint, visit);
+    if (visit.top < 0) continue;
+    for (const int64_t m : micro_batches(*arm, visit, thorough)) points.push_back({arm, m});
+  }
+  for (const Proposal& proposal : score(points)) {
+    if (proposal.fits < 1 - risk_.daring) continue;
+    Visit& visit = visits_[proposal.point.arm];
+    if (!visit.any || better(proposal, visit.best)) visit.best = proposal;
+    if (proposal.fits >= 1 - risk_.usual && (!visit.best_safe || better(proposal, *visit.best_safe))) {
+      visit.best_safe = proposal;
+    }
+    visit.any = true;
+  }
+}
+
+// Measuring a point again pays where that may change which one is believed best.
+void Planner::consider_repeats(std::optional<Proposal>& best) const {
+  std::vector<Point> points;
+  for (const auto& [point, measured] : beliefs_.points()) {
+    const bool running = std::find(pending_.begin(), pending_.end(), point) != pending_.end();
+    if (measured.count > 0 && !running) points.push_back(point);
+  }
+  if (points.size() < 2) return;
+  const std::vector<Belief> beliefs = beliefs_.speed().goodness(points);
+  const double noise = beliefs_.speed().noise_variance();
+  size_t first = 0, second = points.size();
+  for (size_t i = 1; i < points.size(); ++i) {
+    if (beliefs[i].mean > beliefs[first].mean) {
+      second = first;
+      first = i;
+    } else if (second == points.size() || beliefs[i].mean > beliefs[second].mean) {
+      second = i;
+    }
+  }
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (!points[i].arm->in_space) continue;
+    const double rival = beliefs[i == first ? second : first].mean;
+    const double learns = beliefs[i].variance / std::sqrt(beliefs[i].variance + noise);
+    Proposal again{points[i],
+                   true,
+                   expected_positive(-std::abs(beliefs[i].mean - rival), learns),
+                   1,
+                   beliefs[i].mean - beliefs[first].mean,
+                   std::sqrt(beliefs[i].variance)};
+    if (!best || better(again, *best)) best = again;
+  }
+}
+
+// Before anything was measured: the most that surely fits, of what has not failed, each stage in its turn.
+std::optional<Proposal> Planner::safest(uint64_t draw) {
+  const auto& stages = lattice_.space().stages;
+  std::optional<Proposal> best;
+  double most = -1;
+  Random random(seed_, 12, draw);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const config::StageSpace& stage = stages[(stages.size() - 1 + draw + i) % stages.size()];
+    for (int attempt = 0; attempt < 4; ++attempt) {
+      Configuration any{stage.stage, {}};
+      for (const config::Axis& axis : stage.axes) any.choice.push_back(random.uniform_below(axis.values.size()));
+      const Arm* arm = lattice_.arm(any);
+      int64_t rank = std::max<int64_t>(0, top_rank(*arm, 8, risk_.usual));
+      while (rank >= 0 && taken({arm, lattice_.micro_batches().at(rank)})) --rank;
+      if (rank < 0) continue;
+      const Point point{arm, lattice_.micro_batches().at(rank)};
+      const double fits = beliefs_.memory().probability_of_fitting(point);
+      const double ends_well = fits * beliefs_.probability_of_running(*arm);
+      // A later stage must be clearly more likely to end well.
+      if (ends_well <= most + 0.05) continue;
+      most = ends_well;
+      best = Proposal{point, false, 1, fits, 0, 1};
+    }
+  }
+  return best;
+}
+
+std::optional<Proposal> Planner::next(const std::vector<Point>& pending, const Risk& risk, uint64_t draw) {
+  pending_ = pending;
+  risk_ = risk;
+  visits_.clear();
+  incumbent_ = beliefs_.best();
+  if (!incumbent_) return safest(draw);
+  pending_fits_ = 0;
+  if (!pending.empty()) {
+    const std::vector<Belief> running = beliefs_.speed().goodness(pending);
+    for (size_t i = 0; i < pending.size(); ++i) {
+      if (pending_fits_ > 0 && running[i].mean <= pending_best_) continue;
+      pending_best_ = running[i].mean;
+      pending_fits_ = beliefs_.probability_of_fitting(pending[i]);
+    }
+  }
+  std::vector<const Arm*> front = starts(draw);
+  const int64_t hint = lattice_.micro_batches().rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch));
+  visit(front, false, hint);
+  for (int sweep = 0; sweep < kSweeps && !front.empty(); ++sweep) {
+    std::vector<const Arm*> fresh, moved;
+    for (const Arm* arm : front) {
+      for (const Arm* next : neighbours(*arm)) {
+        if (visits_.count(next) == 0) add_unique(fresh, next);
+      }
+    }
+    visit(fresh, false, hint);
+    for (const Arm* arm : front) {
+      const Arm* to = arm;
+      for (const Arm* next : neighbours(*arm)) {
+        const Visit& visit = visits_[next];
+        if (visit.any && (!visits_[to].any || better(visit.best, visits_[to].best))) to = next;
+      }
+      if (to != arm) add_unique(moved, to);
+    }
+    front = moved;
+  }
+  std::vector<Proposal> ranked;
+  for (const auto& [arm, visit] : visits_) {
+    if (visit.any) ranked.push_back(visit.best);
+  }
+  std::sort(ranked.begin(), ranked.end(), better);
+  std::vector<const Arm*> finalists;
+  for (size_t i = 0; i < std::min(kThorough, ranked.size()); ++i) finalists.push_back(ranked[i].point.arm);
+  if (incumbent_->point.arm->in_space) {
+    find_tops(*incumbent_->point.arm, hint, visits_[incumbent_->point.arm]);
+    add_unique(finalists, incumbent_->point.arm);
+  }
+  visit(finalists, true, hint);
+  std::optional<Proposal> best = choose();
+  consider_repeats(best);
+  return best;
+}
+
+}  // namespace dsat::guided

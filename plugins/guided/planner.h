@@ -1,0 +1,79 @@
+// What to try next: expected improvement times the probability of fitting, searched over the lattice.
+//
+// The gain of a trial is how much the best posterior mean is expected to rise by it (the knowledge gradient of one
+// point: expected improvement, Jones et al. 1998, with the noise of a measurement counted: Frazier, Powell and Dayanik
+// 2009). Measured points are candidates too: measuring one again is worth something where noise hides the order of
+// the best. Arms are searched by coordinate ascent from the best of each stage; of each arm the micro batches at the
+// ceiling, round ones below it and the neighbours of the best are looked at.
+// Threading: one thread. Draws: by (seed, trials so far).
+#ifndef DSAT_PLUGINS_GUIDED_PLANNER_H_
+#define DSAT_PLUGINS_GUIDED_PLANNER_H_
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "beliefs.h"
+#include "dsat/random.h"
+
+namespace dsat::guided {
+
+struct Proposal {
+  Point point;
+  bool repeat = false;
+  double gain = 0;         // expected, of the logarithm of the metric
+  double fits = 1;         // probability
+  double improvement = 0;  // of the point's mean over the best
+  double deviation = 0;    // of the point's goodness
+};
+
+// Highest probabilities of running out of memory: of any proposal, and of one that promises far more than all others.
+struct Risk {
+  double usual = 0.05;
+  double daring = 0.05;  // at least the usual
+};
+
+class Planner {
+ public:
+  Planner(Lattice& lattice, const Beliefs& beliefs, uint64_t seed)
+      : lattice_(lattice), beliefs_(beliefs), seed_(seed) {}
+
+  // nullopt: nothing is left to try.
+  std::optional<Proposal> next(const std::vector<Point>& pending, const Risk& risk, uint64_t draw);
+
+ private:
+  struct Visit {
+    int64_t top = -1;   // the largest rank that fits at the daring risk; -1: none
+    int64_t safe = -1;  // and at the usual one
+    Proposal best;      // of all
+    std::optional<Proposal> best_safe;
+    bool any = false;
+  };
+
+  std::vector<const Arm*> starts(uint64_t draw);
+  const Arm* project(const Arm& from, const config::StageSpace& onto);
+  std::vector<const Arm*> neighbours(const Arm& arm);
+  void visit(const std::vector<const Arm*>& arms, bool thorough, int64_t hint);
+  int64_t top_rank(const Arm& arm, int64_t hint, double risk) const;
+  std::vector<int64_t> micro_batches(const Arm& arm, const Visit& visit, bool thorough) const;
+  void find_tops(const Arm& arm, int64_t hint, Visit& visit) const;
+  std::optional<Proposal> choose() const;
+  std::vector<Proposal> score(const std::vector<Point>& points) const;
+  void consider_repeats(std::optional<Proposal>& best) const;
+  bool taken(const Point& point) const;
+  std::optional<Proposal> safest(uint64_t draw);
+
+  Lattice& lattice_;
+  const Beliefs& beliefs_;
+  uint64_t seed_;
+  Risk risk_;
+  std::vector<Point> pending_;
+  std::optional<Beliefs::Best> incumbent_;
+  double pending_best_ = 0;  // goodness of the best that is running
+  double pending_fits_ = 0;  // and its probability of fitting
+  std::map<const Arm*, Visit> visits_;
+};
+
+}  // namespace dsat::guided
+
+#endif  // DSAT_PLUGINS_GUIDED_PLANNER_H_

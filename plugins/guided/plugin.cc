@@ -1,0 +1,3 @@
+#include "guided.h"
+
+DSAT_PLUGIN(dsat::Guided);
