@@ -22,7 +22,7 @@ foreach(part sdk sdk/config sdk/cost host)
   endif()
 endforeach()
 
-foreach(plugin asha binary guided random profiler)
+foreach(plugin asha binary grid guided random profiler)
   if(TARGET ${plugin})
     install(TARGETS ${plugin} LIBRARY DESTINATION ${DSAT_PLUGIN_DIR})
   endif()

@@ -122,10 +122,12 @@ void Knowledge::bound(Ceiling& ceiling, const cost::Setup& setup) const {
   // A device shared with others can run out of memory at a size that fitted before: the size that fitted stands.
   if (ceiling.too_big && *ceiling.too_big <= ceiling.fits) ceiling.too_big = ceiling.fits + 1;
   const double fits = static_cast<double>(ceiling.fits);
+  ceiling.certain = std::max(ceiling.certain, fits);
   ceiling.likely = std::max(ceiling.likely, fits);
   ceiling.possible = std::max({ceiling.possible, ceiling.likely, fits});
   if (ceiling.too_big) {
     const double most = static_cast<double>(*ceiling.too_big - 1);
+    ceiling.certain = std::min(ceiling.certain, most);
     ceiling.likely = std::min(ceiling.likely, most);
     ceiling.possible = std::min(ceiling.possible, most);
   }
@@ -136,6 +138,7 @@ Ceiling Knowledge::ceiling(const cost::Setup& setup) const {
   Ceiling ceiling;
   if (inputs_.device_memory_bytes) {
     const cost::Interval model = cost::max_micro_batch(fit(), setup);
+    ceiling.certain = std::max(0.0, finite_or(model.low, 0));
     ceiling.likely = std::max(0.0, finite_or(model.value, kUnbounded));
     ceiling.possible = std::max(0.0, finite_or(model.high, kUnbounded));
   } else {

@@ -19,6 +19,7 @@ namespace dsat::search {
 
 // Micro batches of one configuration, in samples.
 struct Ceiling {
+  double certain = 0;              // the largest that fits almost surely: the lower end of the 90 % interval
   double likely = 0;               // the largest that fits, as far as is known
   double possible = 0;             // the largest that may still fit: the upper end of the 90 % interval
   int64_t fits = 0;                // the largest that is known to fit; 0 = none

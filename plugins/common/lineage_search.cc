@@ -153,9 +153,13 @@ std::optional<size_t> LineageSearch::idle_or_new() {
   return open_lineage();
 }
 
+std::optional<Configuration> LineageSearch::draw(uint64_t index, const Usable& usable) {
+  return configurations_->draw(index, usable);
+}
+
 std::optional<size_t> LineageSearch::open_lineage() {
-  std::optional<Configuration> drawn = configurations_->draw(lineages_.size(), [&](const Configuration& configuration) {
-    return taken_.count(configuration) == 0 &&
+  std::optional<Configuration> drawn = draw(lineages_.size(), [&](const Configuration& configuration) {
+    return !is_taken(configuration) &&
            !knowledge_->hopeless(knowledge_->setup(knowledge_->merged(overrides(configuration, 0))));
   });
   if (!drawn) return std::nullopt;
@@ -193,6 +197,35 @@ double LineageSearch::upper_end(const Ceiling& ceiling) const {
   return std::min(ceiling.possible, kFarthest * ceiling.likely);
 }
 
+// What almost surely fits is settled by one trial at its upper end, which is a measurement worth having; below it
+// nothing is worth a trial, and every such trial moves the end.
+std::optional<LineageSearch::Step> LineageSearch::certain_step(const Lineage& lineage, const Ceiling& known,
+                                                               int64_t high) const {
+  const int64_t certain = std::min(high, micro_batches_->rank_at_or_below(range_factor_ * known.certain));
+  if (certain < lineage.low + (high - lineage.low) / 4 || too_fine(lineage, certain)) return std::nullopt;
+  return Step{certain, lineage.low, "the largest that almost surely fits"};
+}
+
+// Is what lies between the largest that ran and `high` too little to be worth a trial? The best configuration of the
+// study is searched more closely than the others.
+bool LineageSearch::too_fine(const Lineage& lineage, int64_t high) const {
+  constexpr int64_t kCloseShare = 50, kCoarseShare = 16;  // 2 and 6 % of the micro batch
+  if (!lineage.top || !knowledge_->device_memory_known()) return false;
+  const std::optional<Knowledge::Best> best = knowledge_->best();
+  const bool leads = best && lineage.best_metric && !knowledge_->better(best->metric, *lineage.best_metric);
+  const int64_t top = micro_batches_->at(*lineage.top);
+  return (micro_batches_->at(high) - top) * (leads ? kCloseShare : kCoarseShare) <= top;
+}
+
+// Is there a reason to search above the end of the range? Where the model knows the memory, only if it thinks a good
+// deal more possible than ran; where nothing is known, as long as larger batches are better.
+bool LineageSearch::goes_beyond(const Lineage& lineage, const Ceiling& known) const {
+  constexpr double kWorthwhile = 1.1;
+  if (!lineage.top) return false;
+  if (!knowledge_->device_memory_known()) return lineage.best_at_top();
+  return known.possible >= kWorthwhile * static_cast<double>(micro_batches_->at(*lineage.top));
+}
+
 // Determined's binary search, between what is settled and the ceiling, which every trial may move. When the top of the
 // range held, the search goes on above it, up to three times as far (the midpoint then doubles) but not beyond what the
 // model thinks possible: a ceiling that was guessed too low is found nevertheless, and one that nobody could guess, the
@@ -200,8 +233,10 @@ double LineageSearch::upper_end(const Ceiling& ceiling) const {
 std::optional<LineageSearch::Step> LineageSearch::binary_step(const Lineage& lineage) const {
   const Ceiling known = ceiling(lineage);
   const int64_t last = last_allowed(lineage, known);
-  int64_t high = std::min(last, micro_batches_->rank_at_or_below(range_factor_ * upper_end(known)));
-  if (high < lineage.low && lineage.top && (knowledge_->device_memory_known() || lineage.best_at_top())) {
+  // Once a large one ran, what is merely possible is mostly out of memory: the search looks up to what is expected.
+  const double end = lineage.top && knowledge_->device_memory_known() ? known.likely : upper_end(known);
+  int64_t high = std::min(last, micro_batches_->rank_at_or_below(range_factor_ * end));
+  if (high < lineage.low && goes_beyond(lineage, known)) {
     const int64_t farthest =
         micro_batches_->rank_at_or_below(3.0 * static_cast<double>(micro_batches_->at(*lineage.top)));
     const int64_t possible = micro_batches_->rank_at_or_below(range_factor_ * known.possible);
@@ -211,6 +246,8 @@ std::optional<LineageSearch::Step> LineageSearch::binary_step(const Lineage& lin
   // The smallest micro batch is tried even where the model doubts it: a model may err, an out-of-memory trial not.
   if (lineage.trials == 0) high = std::min(last, std::max(high, lineage.low));
   if (high < lineage.low) return std::nullopt;
+  if (const auto sure = certain_step(lineage, known, high)) return sure;
+  if (too_fine(lineage, high)) return std::nullopt;
   return Step{lineage.low + (high - lineage.low) / 2, lineage.low, "binary search in " + range(lineage.low, high)};
 }
 

@@ -12,6 +12,7 @@
 #define DSAT_PLUGINS_COMMON_LINEAGE_SEARCH_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -46,6 +47,10 @@ class LineageSearch : public Searcher<LineageSearch> {
     std::string why;
   };
 
+  using Usable = std::function<bool(const Configuration&)>;
+
+  // The configuration of lineage `index`: one that is usable; nullopt: none is left. A random one here.
+  virtual std::optional<Configuration> draw(uint64_t index, const Usable& usable);
   // The lineage that goes on (an idle one); nullopt: none, for now.
   virtual std::optional<size_t> choose() = 0;
   // The next micro batch of a lineage; nullopt: it is searched to its end.
@@ -59,6 +64,9 @@ class LineageSearch : public Searcher<LineageSearch> {
   std::optional<size_t> open_lineage();
 
   std::optional<Step> binary_step(const Lineage& lineage) const;
+  std::optional<Step> certain_step(const Lineage& lineage, const Ceiling& known, int64_t high) const;
+  bool goes_beyond(const Lineage& lineage, const Ceiling& known) const;
+  bool too_fine(const Lineage& lineage, int64_t high) const;
   Ceiling ceiling(const Lineage& lineage) const;
   // Up to which micro batch a search looks, before the range factor.
   double upper_end(const Ceiling& ceiling) const;
@@ -67,6 +75,8 @@ class LineageSearch : public Searcher<LineageSearch> {
   Json overrides(const Configuration& configuration, int64_t rank) const;
   std::string range(int64_t low, int64_t high) const;
 
+  bool is_taken(const Configuration& configuration) const { return taken_.count(configuration) != 0; }
+  const config::Space& space() const { return space_; }
   const Study& study() const { return study_; }
   const Knowledge& knowledge() const { return *knowledge_; }
   const MicroBatches& micro_batches() const { return *micro_batches_; }

@@ -29,10 +29,23 @@ config::Space wide_space() {
   return space;
 }
 
+// With nothing known of the memory a search doubles from the smallest micro batch on and takes a dozen trials.
+Surface silent_surface() {
+  Surface surface;
+  surface.tells_peak = false;
+  return surface;
+}
+Study long_searches(const Surface& surface, const config::Space& space, int64_t max_trials) {
+  Study study = make_study(surface, space);
+  study.device_memory_bytes.reset();
+  study.profile["device_memory_bytes"] = nullptr;
+  study.limits.max_trials = max_trials;
+  return study;
+}
+
 TEST(Asha, TheFirstConfigurationsGetTheLowestRungsTrials) {
-  const Surface surface;
-  Study study = make_study(surface, wide_space());
-  study.limits.max_trials = 6;
+  const Surface surface = silent_surface();
+  const Study study = long_searches(surface, wide_space(), 6);
   auto run = bench(surface, study);
   ASSERT_TRUE(run.run()) << run.error();
   ASSERT_EQ(run.asked().size(), 6u);
@@ -41,9 +54,8 @@ TEST(Asha, TheFirstConfigurationsGetTheLowestRungsTrials) {
 }
 
 TEST(Asha, TheBetterOfTwoIsPromoted) {
-  const Surface surface;
-  Study study = make_study(surface, wide_space());
-  study.limits.max_trials = 9;
+  const Surface surface = silent_surface();
+  const Study study = long_searches(surface, wide_space(), 9);
   auto run = bench(surface, study);
   ASSERT_TRUE(run.run()) << run.error();
   ASSERT_EQ(run.asked().size(), 9u);
@@ -56,30 +68,25 @@ TEST(Asha, TheBetterOfTwoIsPromoted) {
 }
 
 TEST(Asha, NoConfigurationGetsMoreThanTheTopRungAllows) {
-  Surface surface;
-  surface.activation_bytes = 1e6;  // a long search
-  Study study = make_study(surface, wide_space());
-  study.limits.max_trials = 60;
+  const Surface surface = silent_surface();
+  const Study study = long_searches(surface, wide_space(), 60);
   auto run = bench(surface, study, {{"max-rungs", 2}, {"min-binary-search-trials", 2}});
   ASSERT_TRUE(run.run()) << run.error();
   for (const auto& [configuration, count] : trials_of(run)) EXPECT_LE(count, 4) << configuration;
 }
 
 TEST(Asha, EarlyStoppingDoublesTheTrialsOfARung) {
-  Surface surface;
-  surface.activation_bytes = 1e6;
-  Study study = make_study(surface, wide_space());
-  study.limits.max_trials = 6;
+  const Surface surface = silent_surface();
+  const Study study = long_searches(surface, wide_space(), 6);
   auto run = bench(surface, study, {{"asha-early-stopping", 1}});
   ASSERT_TRUE(run.run()) << run.error();
   EXPECT_EQ(trials_of(run).size(), 1u);
 }
 
 TEST(Asha, ALargerDivisorPromotesFewer) {
-  Surface surface;
-  surface.activation_bytes = 1e6;
-  Study study = make_study(surface, wide_space());
-  study.limits.max_trials = 60;
+  Surface surface = silent_surface();
+  surface.activation_bytes = 1e5;  // ceilings far away
+  const Study study = long_searches(surface, wide_space(), 60);
   auto few = bench(surface, study, {{"divisor", 8}});
   auto many = bench(surface, study, {{"divisor", 2}});
   ASSERT_TRUE(few.run() && many.run());
@@ -87,12 +94,10 @@ TEST(Asha, ALargerDivisorPromotesFewer) {
 }
 
 TEST(Asha, WithNothingNewToDrawTheWaitingSearchesGoOn) {
-  Surface surface;
-  surface.activation_bytes = 1e6;
+  const Surface surface = silent_surface();
   config::Space space = small_space({1});
   space.stages[0].axes.clear();
-  Study study = make_study(surface, space);
-  study.limits.max_trials = 8;
+  const Study study = long_searches(surface, space, 8);
   auto run = bench(surface, study, {{"max-rungs", 1}});
   ASSERT_TRUE(run.run()) << run.error();
   EXPECT_EQ(run.asked().size(), 8u);

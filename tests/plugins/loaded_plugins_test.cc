@@ -26,7 +26,7 @@ struct Loaded {
 };
 
 class LoadedSearcher : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Each, LoadedSearcher, ::testing::Values("asha", "binary", "random"));
+INSTANTIATE_TEST_SUITE_P(Each, LoadedSearcher, ::testing::Values("asha", "binary", "random", "grid"));
 
 TEST_P(LoadedSearcher, RunsAStudy) {
   const Loaded library(GetParam());
@@ -68,6 +68,7 @@ TEST(LoadedPlugins, TheirOptionsAreDeterminedsWithItsDefaults) {
                                    {"asha-early-stopping", 0},
                                    {"search-range-factor", 1.0}}));
   EXPECT_EQ(options("binary"), (Json{{"search-range-factor", 1.0}}));
+  EXPECT_EQ(options("grid"), (Json{{"num-tuning-micro-batch-sizes", 3}, {"early-stopping", 0}}));
   EXPECT_EQ(options("random"), (Json{{"trials-per-random-config", 5}, {"early-stopping", 0}}));
 }
 

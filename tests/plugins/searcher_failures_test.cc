@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 
 class SearcherFailures : public Searchers {};
-DSAT_FOR_EACH_SEARCHER(SearcherFailures);
+DSAT_FOR_EACH_SEARCHER_AND_GRID(SearcherFailures);
 
 TEST_P(SearcherFailures, NothingIsAskedForAboveAKnownOutOfMemory) {
   const Surface surface;

@@ -7,12 +7,16 @@ namespace dsat::tests {
 namespace {
 
 class SearcherRestore : public Searchers {};
-DSAT_FOR_EACH_SEARCHER(SearcherRestore);
+DSAT_FOR_EACH_SEARCHER_AND_GRID(SearcherRestore);
 
 TEST_P(SearcherRestore, GoesOnAsIfNothingHadHappened) {
   const Surface surface;
   for (const int64_t concurrency : {1, 8}) {
-    Study study = make_study(surface, small_space({1, 2, 3}));
+    config::Space space = small_space({1, 2, 3});
+    for (config::StageSpace& stage : space.stages) {
+      for (int i = 0; i < 12; ++i) stage.axes[0].values.push_back(1000000 + i);
+    }
+    Study study = make_study(surface, space);
     study.limits.max_concurrent_trials = concurrency;
     study.limits.max_trials = 40;
     auto whole = this->bench(surface, study);

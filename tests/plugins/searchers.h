@@ -1,4 +1,4 @@
-// The three searchers under one roof, for tests of what holds for each of them.
+// The searchers under one roof, for tests of what holds for each of them.
 #ifndef DSAT_TESTS_PLUGINS_SEARCHERS_H_
 #define DSAT_TESTS_PLUGINS_SEARCHERS_H_
 
@@ -9,6 +9,7 @@
 
 #include "asha.h"
 #include "binary.h"
+#include "grid.h"
 #include "random.h"
 #include "surface.h"
 
@@ -16,6 +17,7 @@ namespace dsat::tests {
 
 inline const dsat_factory& factory_of(const std::string& name) {
   if (name == "asha") return testing::factory<Asha>();
+  if (name == "grid") return testing::factory<Grid>();
   return name == "binary" ? testing::factory<Binary>() : testing::factory<RandomSearch>();
 }
 
@@ -30,6 +32,9 @@ class Searchers : public ::testing::TestWithParam<const char*> {
 };
 
 inline std::string searcher_name(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
+// Grid among them where it is about what any searcher must do, and not about how well it searches.
+#define DSAT_FOR_EACH_SEARCHER_AND_GRID(suite) \
+  INSTANTIATE_TEST_SUITE_P(Each, suite, ::testing::Values("asha", "binary", "random", "grid"), searcher_name)
 #define DSAT_FOR_EACH_SEARCHER(suite) \
   INSTANTIATE_TEST_SUITE_P(Each, suite, ::testing::Values("asha", "binary", "random"), searcher_name)
 

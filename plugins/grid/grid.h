@@ -1,0 +1,47 @@
+// grid: DeepSpeed's grid search in an order that does not depend on the run.
+//
+// The stages take turns, the lowest first. A stage begins with the user's own values at num-tuning-micro-batch-sizes
+// micro batches: the powers of two below the expected ceiling and the ceiling itself, ascending. Each further choice of
+// values (grid_order.h) is one trial, at the best micro batch of the stage so far, or at its own ceiling where larger
+// was better. What runs out of memory is measured once more below the ceiling that this taught. A stage is left after
+// early-stopping trials in it without a better one (DeepSpeed's tuner_early_stopping).
+#ifndef DSAT_PLUGINS_GRID_H_
+#define DSAT_PLUGINS_GRID_H_
+
+#include <cstdint>
+#include <map>
+
+#include "grid_order.h"
+#include "lineage_search.h"
+
+namespace dsat {
+
+class Grid final : public search::LineageSearch {
+ public:
+  static Descriptor descriptor();
+  Grid(Host host, const Options& options);
+
+ protected:
+  std::optional<size_t> choose() override { return idle_or_new(); }
+  std::optional<search::Configuration> draw(uint64_t index, const Usable& usable) override;
+  std::optional<Step> next_step(size_t index) const override;
+
+ private:
+  struct Stage {
+    search::GridOrder order;
+    size_t taken = 0;  // every choice before it is taken
+  };
+  Stage& stage_of(const config::StageSpace& space);
+  bool left(int stage) const;
+  bool first_of_stage(size_t index) const;
+  std::optional<Step> first_choice_step(const search::Lineage& lineage) const;
+  int64_t expected_top(const search::Lineage& lineage) const;
+
+  int64_t micro_batch_sizes_;
+  int64_t early_stopping_;  // 0: never
+  std::map<int, Stage> stages_;
+};
+
+}  // namespace dsat
+
+#endif  // DSAT_PLUGINS_GRID_H_

@@ -1,0 +1,67 @@
+#include "grid_order.h"
+
+#include <algorithm>
+#include <map>
+
+#include "dsat/config/json.h"
+
+namespace dsat::search {
+namespace {
+
+// What DeepSpeed takes where the user says nothing; null: the first value listed.
+Json deepspeed_default(const std::string& key, int stage) {
+  static const std::map<std::string, Json> kDefaults{{"zero_optimization.reduce_bucket_size", 500000000},
+                                                     {"zero_optimization.allgather_bucket_size", 500000000},
+                                                     {"zero_optimization.stage3_prefetch_bucket_size", 50000000},
+                                                     {"zero_optimization.stage3_param_persistence_threshold", 100000},
+                                                     {"zero_optimization.stage3_max_live_parameters", 1000000000},
+                                                     {"zero_optimization.reduce_scatter", true},
+                                                     {"zero_optimization.contiguous_gradients", true},
+                                                     {"zero_optimization.allgather_partitions", true},
+                                                     {"zero_optimization.offload_optimizer.device", "none"},
+                                                     {"zero_optimization.offload_param.device", "none"}};
+  if (key == "zero_optimization.overlap_comm") return stage == 3;
+  const auto it = kDefaults.find(key);
+  return it == kDefaults.end() ? Json() : it->second;
+}
+
+}  // namespace
+
+std::vector<size_t> usual_choice(const config::StageSpace& stage, const Json& base_config) {
+  std::vector<size_t> choice;
+  for (const config::Axis& axis : stage.axes) {
+    const Json* given = config::find(base_config, axis.key);
+    const Json wanted = given != nullptr && !given->is_null() ? *given : deepspeed_default(axis.key, stage.stage);
+    const auto it = std::find(axis.values.begin(), axis.values.end(), wanted);
+    choice.push_back(it == axis.values.end() ? 0 : static_cast<size_t>(it - axis.values.begin()));
+  }
+  return choice;
+}
+
+const std::vector<size_t>* GridOrder::at(size_t position) {
+  while (position >= choices_.size() && next_distance_ <= usual_.size()) add_distance(next_distance_++);
+  return position < choices_.size() ? &choices_[position] : nullptr;
+}
+
+void GridOrder::add_distance(size_t distance) {
+  std::vector<size_t> choice = usual_;
+  vary(0, distance, choice);
+}
+
+// Every way of changing `left` of the axes from `axis` on.
+void GridOrder::vary(size_t axis, size_t left, std::vector<size_t>& choice) {
+  if (left == 0) {
+    choices_.push_back(choice);
+    return;
+  }
+  if (choice.size() - axis < left) return;
+  for (size_t value = 0; value < stage_->axes[axis].values.size(); ++value) {
+    if (value == usual_[axis]) continue;
+    choice[axis] = value;
+    vary(axis + 1, left - 1, choice);
+  }
+  choice[axis] = usual_[axis];
+  vary(axis + 1, left, choice);
+}
+
+}  // namespace dsat::search

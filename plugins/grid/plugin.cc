@@ -1,0 +1,3 @@
+#include "grid.h"
+
+DSAT_PLUGIN(dsat::Grid);
