@@ -1,5 +1,6 @@
 #include "host_options.h"
 
+#include "deepspeed_form.h"
 #include "dsat/config/units.h"
 #include "dsat/host/study.h"
 #include "search_runner.h"
@@ -26,12 +27,6 @@ Option toggle(const char* name, const char* help) {
 
 Option spelt(Option option, const char* other) {
   option.others.emplace_back(other);
-  return option;
-}
-
-Option refused(const char* name, const char* refusal) {
-  Option option = toggle(name, "");
-  option.refusal = refusal;
   return option;
 }
 
@@ -118,9 +113,7 @@ OptionSet tune_options() {
             {valued("output-dir", "DIR", "dsat-results/<name>", "the run directory"), quiet_option(),
              json_option("the result as one JSON object on standard output; all else on standard error"),
              toggle("version", "print the version and end"), help_option()});
-  set.add(refused("autotuning",
-                  "--autotuning is not in this version: type dsat-host --searcher asha -- deepspeed [options] SCRIPT "
-                  "--deepspeed_config FILE"));
+  add_deepspeed_options(set);
   return set;
 }
 

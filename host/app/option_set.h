@@ -27,6 +27,7 @@ struct Option {
   std::string help;
   std::string group;  // heading in --help
   bool repeatable = false;
+  bool hidden = false;  // not in --help
   std::string refusal;  // not empty: the option is known and refused with this line
 };
 

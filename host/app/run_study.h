@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "console.h"
 #include "dsat/host/study.h"
@@ -17,6 +19,7 @@ struct RunSettings {
   bool run_full_experiment = false;
   int max_trials = 0;  // as given; 0: as the study's settings say
   std::optional<std::chrono::milliseconds> time_budget;
+  std::vector<std::string> notices;  // said first, unless quiet
 };
 
 ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& console);

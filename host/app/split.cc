@@ -166,6 +166,8 @@ Preview preview(const OptionSet& set, const Tokens& arguments, FreeTokens free_t
     }
     if (option->name == "searcher" && !values.empty()) found.searcher = values.front();
     if (option->name == "profiler" && !values.empty()) found.profiler = values.front();
+    if (option->name == "ds-config" && !values.empty()) found.ds_config = values.front();
+    found.autotuning |= option->name == "autotuning";
     found.help |= option->name == "help";
     found.version |= option->name == "version";
   }

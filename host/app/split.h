@@ -32,7 +32,8 @@ Split split(const OptionSet& set, const Tokens& arguments, FreeTokens free_token
 
 // What has to be known before a plugin's options can be: read leniently, since those options are unknown as yet.
 struct Preview {
-  std::optional<std::string> searcher, profiler;
+  std::optional<std::string> searcher, profiler, ds_config;
+  bool autotuning = false;  // DeepSpeed's form
   bool help = false, version = false;
 };
 Preview preview(const OptionSet& set, const Tokens& arguments, FreeTokens free_tokens = FreeTokens::end_options);

@@ -1,4 +1,10 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "autotuning_options.h"
 #include "commands.h"
+#include "deepspeed_form.h"
+#include "deepspeed_run.h"
 #include "dsat/abi.h"
 #include "dsat/host/plugins.h"
 #include "dsat/host/study.h"
@@ -16,6 +22,7 @@ namespace {
 
 constexpr const char* kUsageText =
     "Usage: dsat-host [options] [--] COMMAND...\n"
+    "       dsat-host --autotuning tune|run [options] SCRIPT ARGS...    (in place of deepspeed --autotuning)\n"
     "       dsat-host --runner sim --sim FILE [options]\n"
     "       dsat-host [asha|binary|random|_test] EXPERIMENT.yaml MODEL_DIR [options]    (with --help)\n"
     "       dsat-host resume DIR | show DIR | estimate | plugins    (each with --help)\n"
@@ -40,7 +47,9 @@ int tune(const Tokens& arguments, Console& console) {
   if (wanted.version) return print_version(console), kBestFound;
   if (wanted.help && !wanted.searcher && !wanted.profiler) return print_help(kUsageText, set, console), kBestFound;
 
-  const std::string searcher_name = wanted.searcher.value_or(kDefaultSearcher);
+  const AutotuningChoice autotuning = read_autotuning(arguments, wanted.ds_config, wanted.autotuning);
+  const std::optional<TunerChoice> tuner = wanted.searcher ? std::nullopt : searcher_of(autotuning);
+  const std::string searcher_name = wanted.searcher.value_or(tuner ? tuner->searcher : kDefaultSearcher);
   const std::string profiler_name = wanted.profiler.value_or(host::StudyOptions().profiler.plugin);
   const auto searcher = host::find_strategy(searcher_name, host::PluginKind::searcher);
   if (!searcher.ok()) return console.error(searcher.status().message()), exit_status(searcher.status());
@@ -51,11 +60,15 @@ int tune(const Tokens& arguments, Console& console) {
 
   Split parts = split(set, arguments, FreeTokens::end_options);
   const Values values(set, parts.options);
+  const std::optional<Autotuning> mode = autotuning_of(values);
+  if (mode) parts.rest = deepspeed_command(values, parts.rest, std::filesystem::current_path());
   host::StudyOptions options = study_options(values);
-  if (!options.simulation || !parts.rest.empty()) check_command(parts);
+  if (!mode && (!options.simulation || !parts.rest.empty())) check_command(parts);
   options.command = std::move(parts.rest);
   options.searcher = {searcher_name, given_plugin_options(set, values, searcher.value())};
   options.profiler = {profiler_name, given_plugin_options(set, values, profiler.value())};
+  std::vector<std::string> notices = apply_autotuning(autotuning, values, searcher.value(), options);
+  if (tuner) notices.insert(notices.begin(), tuner->notice);
   if (values.given("json")) console.reserve_stdout_for_json();
 
   RunSettings settings;
@@ -63,6 +76,11 @@ int tune(const Tokens& arguments, Console& console) {
   settings.run_full_experiment = values.given("run-full-experiment");
   settings.max_trials = options.max_trials;
   settings.time_budget = options.time_budget;
+  settings.notices = std::move(notices);
+  if (mode) {
+    return tune_as_deepspeed(*mode, autotuning, values, parts.options, std::move(options), std::move(settings),
+                             console);
+  }
   auto study = host::Study::create(std::move(options));
   if (!study.ok()) return console.error(study.status().message()), exit_status(study.status());
   return run_study(*study.value(), settings, console);

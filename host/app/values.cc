@@ -40,7 +40,7 @@ po::options_description describe(const std::string& caption, const OptionSet& se
                                  const std::string* group) {
   po::options_description options(caption, columns, columns / 2);
   for (const Option& option : set.options()) {
-    if (group == nullptr || option.group == *group) {
+    if (group == nullptr || (option.group == *group && !option.hidden)) {
       options.add_options()(option.name.c_str(), semantic(option), description(option).c_str());
     }
   }

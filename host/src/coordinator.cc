@@ -5,6 +5,7 @@
 
 #include "admission.h"
 #include "best.h"
+#include "early_stop.h"
 
 namespace dsat::host {
 
@@ -117,6 +118,14 @@ void Coordinator::tell(Trial& trial) {
   release_duplicates(told);
   count_failure(told);
   watch_failures(told);
+  watch_improvement();
+}
+
+void Coordinator::watch_improvement() {
+  if (!plan_.early_stopping || phase_ != Phase::searcher) return;
+  if (trials_since_best(trials_, plan_.metric, plan_.maximise) < *plan_.early_stopping) return;
+  end_study(StudyStatus::completed,
+            "early stopping: " + std::to_string(*plan_.early_stopping) + " trials without a better one", true);
 }
 
 StrategyEvent Coordinator::exit_event(const Trial& trial) const {

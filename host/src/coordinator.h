@@ -100,6 +100,7 @@ class Coordinator {
   void learn_from(const TrialEnd& end, const Trial& trial);
   void count_failure(const Trial& trial);
   void watch_failures(const Trial& trial);
+  void watch_improvement();
   void release_duplicates(const Trial& original);
   std::optional<uint64_t> ready_trial();
 

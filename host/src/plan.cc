@@ -144,6 +144,7 @@ void copy_options(const StudyOptions& o, Plan& plan) {
   plan.start_profile_step = o.start_profile_step;
   plan.end_profile_step = o.end_profile_step;
   plan.max_trials = o.max_trials;
+  plan.early_stopping = o.early_stopping;
   plan.max_concurrent_trials = o.max_concurrent_trials;
   plan.max_slots = o.max_slots;
   plan.global_batch = o.global_batch;

@@ -50,6 +50,7 @@ struct Plan {
   int start_profile_step = 3, end_profile_step = 5;
 
   int max_trials = 50;
+  std::optional<int> early_stopping;
   int max_concurrent_trials = 16;
   std::optional<int> max_slots;
   SlotPlan slots;

@@ -120,6 +120,7 @@ Result<Plan> read(const Json& json) {
   plan.max_micro_batch = optional_at<int64_t>(json, "max_micro_batch");
   plan.min_micro_batch = json.at("min_micro_batch").get<int64_t>();
   plan.default_axes = json.value("default_axes", true);
+  if (json.contains("early_stopping")) plan.early_stopping = optional_at<int>(json, "early_stopping");
   plan.profile_trials = json.at("profile_trials").get<int>();
   plan.trial_timeout = milliseconds(json.at("trial_timeout_ms").get<int64_t>());
   plan.no_progress_timeout = milliseconds(json.at("no_progress_timeout_ms").get<int64_t>());
@@ -172,6 +173,7 @@ Json to_json(const Plan& plan) {
           {"max_micro_batch", or_null(plan.max_micro_batch)},
           {"min_micro_batch", plan.min_micro_batch},
           {"default_axes", plan.default_axes},
+          {"early_stopping", or_null(plan.early_stopping)},
           {"profile_trials", plan.profile_trials},
           {"trial_timeout_ms", plan.trial_timeout.count()},
           {"no_progress_timeout_ms", plan.no_progress_timeout.count()},

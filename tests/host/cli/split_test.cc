@@ -93,10 +93,6 @@ TEST(Split, NamesAreNotGuessedAndShortOnesNotSticky) {
   EXPECT_THAT(refusal({"-r42"}), HasSubstr("unknown option -r42"));
 }
 
-TEST(Split, AutotuningIsRefusedWithWhatToTypeInstead) {
-  EXPECT_THAT(refusal({"--autotuning", "tune", "train.py"}), HasSubstr("type dsat-host --searcher asha --"));
-}
-
 TEST(Split, SubCommandsTakeOptionsAnywhere) {
   const Split parts = split(show_options(), {"dir", "--json", "other"}, FreeTokens::interleave);
   EXPECT_THAT(parts.options, ElementsAre("--json"));

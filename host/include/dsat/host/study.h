@@ -45,6 +45,7 @@ struct StudyOptions {
   int start_profile_step = 3, end_profile_step = 5;
 
   int max_trials = 50;
+  std::optional<int> early_stopping;  // end after so many trials of the searcher without a better one
   int max_concurrent_trials = 16;
   std::optional<int> max_slots;        // of all running trials together
   std::optional<int> slots;            // nullopt: found, see docs/trial.md

@@ -1,0 +1,142 @@
+#include "deepspeed_form.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "dsat/error.h"
+
+namespace dsat::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kGroup = "DeepSpeed's form: --autotuning tune [options] SCRIPT ARGS...";
+
+struct LauncherOption {
+  const char* name;        // as the launcher spells it, without dashes
+  const char* value_name;  // empty: a switch
+  const char* letter;      // one-letter spelling, or empty
+  const char* help;        // empty: not in --help
+};
+constexpr LauncherOption kLauncherOptions[] = {
+    {"num_gpus", "N", "", "devices of one trial, on each node"},
+    {"num_nodes", "N", "", "nodes of one trial"},
+    {"hostfile", "FILE", "-H", "hosts and their slots"},
+    {"include", "HOSTS", "-i", "hosts and slots to use: host-1@host-2:0,2"},
+    {"exclude", "HOSTS", "-e", "hosts and slots to leave out"},
+    {"master_port", "PORT", "", "port of the training with the best configuration; trials get their own"},
+    {"master_addr", "ADDRESS", "", ""},
+    {"launcher", "NAME", "", "what starts processes on other hosts: pdsh, openmpi, mpich, impi, slurm, mvapich"},
+    {"launcher_args", "ARGS", "", ""},
+    {"module", "", "", "SCRIPT is a Python module"},
+    {"no_python", "", "", "SCRIPT is a program of its own"},
+    {"no_local_rank", "", "", ""},
+    {"min_elastic_nodes", "N", "", ""},
+    {"max_elastic_nodes", "N", "", ""},
+    {"elastic_training", "", "", ""},
+    {"node_rank", "N", "", ""},
+    {"force_multi", "", "", ""},
+    {"save_pid", "", "", ""},
+    {"enable_each_rank_log", "DIR", "", ""},
+    {"bind_cores_to_rank", "", "", ""},
+    {"bind_core_list", "LIST", "", ""},
+    {"ssh_port", "PORT", "", ""},
+    {"no_ssh", "", "", ""},
+    {"no_ssh_check", "", "", ""},
+    {"venv_script", "FILE", "", ""},
+};
+
+std::string hyphenated(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+bool given(const Values& values, const char* name) { return values.given(hyphenated(name)); }
+
+bool on_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (access((fs::path(folder.empty() ? "." : folder) / program).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+// Does the command line itself say that there is more than one host?
+bool several_hosts(const Values& values, const fs::path& cwd) {
+  if (values.integer("num-nodes", -1).value_or(1) > 1) return true;
+  std::ifstream hostfile(cwd / values.text("hostfile").value_or("no hostfile"));
+  int hosts = 0;
+  for (std::string line; std::getline(hostfile, line);) hosts += line.find("slots=") != std::string::npos ? 1 : 0;
+  return hosts > 1;
+}
+
+// The launcher itself is looked for with the command; this is the one that it calls for other hosts.
+void require_remote_launcher(const Values& values, const fs::path& cwd) {
+  const std::optional<std::string> name =
+      values.choice("launcher", {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"});
+  if (!name || !several_hosts(values, cwd)) return;
+  const std::string program = *name == "slurm" ? "srun" : *name == "pdsh" ? "pdsh" : "mpirun";
+  if (!on_path(program)) {
+    throw Error("--launcher " + *name + ": no program '" + program +
+                "' in PATH: install it, or leave --launcher out where one host is enough");
+  }
+}
+
+}  // namespace
+
+void add_deepspeed_options(OptionSet& set) {
+  Option mode;
+  mode.name = "autotuning";
+  mode.value_name = "tune|run";
+  mode.help = "find the best configuration; run: then train with it";
+  mode.group = kGroup;
+  set.add(mode);
+  for (const LauncherOption& known : kLauncherOptions) {
+    Option option;
+    option.name = hyphenated(known.name);
+    option.takes = *known.value_name == '\0' ? Takes::nothing : Takes::value;
+    option.value_name = known.value_name;
+    if (*known.letter != '\0') option.others.emplace_back(known.letter);
+    option.help = known.help;
+    option.group = kGroup;
+    option.hidden = *known.help == '\0';
+    set.add(std::move(option));
+  }
+}
+
+std::optional<Autotuning> autotuning_of(const Values& values) {
+  const auto mode = values.choice("autotuning", {"tune", "run"});
+  if (mode) return *mode == "run" ? Autotuning::run : Autotuning::tune;
+  for (const LauncherOption& known : kLauncherOptions) {
+    if (!given(values, known.name)) continue;
+    const std::string flag = "--" + std::string(known.name);
+    throw Error(flag + " is the deepspeed launcher's: type dsat-host --autotuning tune " + flag +
+                " ... SCRIPT, or dsat-host -- deepspeed " + flag + " ... SCRIPT");
+  }
+  return std::nullopt;
+}
+
+Tokens deepspeed_command(const Values& values, const Tokens& rest, const fs::path& cwd) {
+  if (rest.empty()) throw Error("no SCRIPT to tune: type dsat-host --autotuning tune [options] SCRIPT ARGS...");
+  std::error_code ignored;
+  if (!given(values, "module") && !given(values, "no_python") && !fs::exists(cwd / rest.front(), ignored)) {
+    throw Error("no script '" + rest.front() +
+                "': after --autotuning the first free word is the script, without 'deepspeed' before it");
+  }
+  require_remote_launcher(values, cwd);
+  Tokens command{"deepspeed"};
+  for (const LauncherOption& known : kLauncherOptions) {
+    if (!given(values, known.name)) continue;
+    command.push_back("--" + std::string(known.name));
+    if (*known.value_name != '\0') command.push_back(values.text(hyphenated(known.name)).value());
+  }
+  command.insert(command.end(), rest.begin(), rest.end());
+  return command;
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,34 @@
+// DeepSpeed's own command line: `--autotuning tune|run [launcher's options] SCRIPT ARGS...` in place of
+// `deepspeed --autotuning ...`. It becomes the command `deepspeed [launcher's options] SCRIPT ARGS...`, which is tuned
+// as any other.
+//
+// Threading: pure functions but for looking whether files exist. Errors: dsat::Error that says what to type.
+#ifndef DSAT_APP_DEEPSPEED_FORM_H_
+#define DSAT_APP_DEEPSPEED_FORM_H_
+
+#include <filesystem>
+#include <optional>
+
+#include "split.h"
+#include "values.h"
+
+namespace dsat::cli {
+
+enum class Autotuning {
+  tune,  // hand back the best configuration
+  run,   // and train with it
+};
+
+// Adds --autotuning and the options of the deepspeed launcher.
+void add_deepspeed_options(OptionSet& set);
+
+// nullopt: the command line is not of this form. The launcher's options without --autotuning are refused.
+std::optional<Autotuning> autotuning_of(const Values& values);
+
+// The launcher's command for `rest` = SCRIPT ARGS... Refuses none at all, a script that is not there, and a launcher of
+// several hosts (--launcher) that is not installed.
+Tokens deepspeed_command(const Values& values, const Tokens& rest, const std::filesystem::path& cwd);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_APP_DEEPSPEED_FORM_H_
