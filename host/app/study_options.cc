@@ -1,6 +1,7 @@
 #include "study_options.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "dsat/error.h"
 
@@ -54,10 +55,36 @@ void read_limits(const Values& values, host::StudyOptions& options) {
   assign(options.no_progress_timeout, values.duration("no-progress-timeout"));
 }
 
-void read_trials(const Values& values, host::StudyOptions& options) {
-  assign(options.ds_config, values.text("ds-config"));
+// "4", or "2,4": sizes to choose from.
+std::vector<int> sizes(const Values& values, const std::string& name) {
+  std::vector<int> numbers;
+  const std::string text = values.text(name).value_or("");
+  for (size_t start = 0; values.given(name) && start <= text.size();) {
+    const size_t end = std::min(text.find(',', start), text.size());
+    int number = 0;
+    const auto [stop, error] = std::from_chars(text.data() + start, text.data() + end, number);
+    constexpr int kMost = 1 << 20;
+    if (start == end || stop != text.data() + end || error != std::errc() || number < 1 || number > kMost) {
+      throw Error("--" + name + ": '" + text + "' is no number of at least 1, nor several with commas, such as 2,4");
+    }
+    numbers.push_back(number);
+    start = end + 1;
+  }
+  return numbers;
+}
+
+void read_resources(const Values& values, host::StudyOptions& options) {
   if (values.text("slots").value_or("auto") != "auto") options.slots = values.small_integer("slots", 1);
   assign(options.slots_per_trial, values.small_integer("slots-per-trial", 1));
+  assign(options.hostfile, values.text("hostfile"));
+  assign(options.include, values.text("include"));
+  assign(options.exclude, values.text("exclude"));
+  options.num_gpus = sizes(values, "num-gpus");
+  options.num_nodes = sizes(values, "num-nodes");
+}
+
+void read_trials(const Values& values, host::StudyOptions& options) {
+  assign(options.ds_config, values.text("ds-config"));
   assign(options.device_memory_bytes, values.size("device-memory"));
   assign(options.start_profile_step, values.small_integer("start-profile-step", 0));
   assign(options.end_profile_step, values.small_integer("end-profile-step", 0));
@@ -94,6 +121,7 @@ host::StudyOptions study_options(const Values& values) {
   host::StudyOptions options;
   read_search(values, options);
   read_limits(values, options);
+  read_resources(values, options);
   read_trials(values, options);
   read_runner(values, options);
   assign(options.output_dir, values.text("output-dir"));

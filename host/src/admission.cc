@@ -2,18 +2,29 @@
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "dsat/config/world.h"
 
 namespace dsat::host {
 namespace {
 
 constexpr const char* kAutotuning = "autotuning";
 
+// Sizes that each fit somewhere need not go together.
+std::string misfit(const Plan& plan, const Json& merged) {
+  if (!plan.slots.sizes_are_tuned()) return "";
+  const TrialShape shape = plan.shape_of(merged);
+  if (SlotPool(plan.slots.slots, plan.max_slots).take(shape)) return "";
+  return "num_gpus " + std::to_string(shape.node_slots[0]) + " on num_nodes " + std::to_string(shape.nodes()) +
+         ": the slots have no room for it";
+}
+
 // Completes the batch sizes of a merged configuration. The train batch of the base no longer holds: it follows.
 void complete_batch(const Plan& plan, Json& merged) {
   const config::GivenBatchSizes given = config::read_batch_sizes(merged);
-  config::write_batch_sizes(merged,
-                            config::trial_batch_sizes(given.micro_batch.value_or(1), given.accumulation.value_or(1),
-                                                      plan.data_parallel_size, plan.global_batch));
+  config::write_batch_sizes(
+      merged,
+      config::trial_batch_sizes(given.micro_batch.value_or(1), given.accumulation.value_or(1),
+                                config::data_parallel_size_of(merged, plan.data_parallel_size), plan.global_batch));
 }
 
 std::string broken(const Plan& plan, const Json& merged) {
@@ -35,9 +46,10 @@ Admission admit(const Plan& plan, const Json& overrides) {
     config::overwrite(merged, overrides);
     const Json* profile = config::find(overrides, "autotuning.model_info.profile");
     admission.model_info = profile != nullptr && profile->is_boolean() && profile->get<bool>();
-    config::erase(merged, kAutotuning);
+    config::keep_only_world(merged);
+    admission.invalid = misfit(plan, merged);
     complete_batch(plan, merged);
-    admission.invalid = broken(plan, merged);
+    if (admission.invalid.empty()) admission.invalid = broken(plan, merged);
   } catch (const std::exception& e) {
     admission.invalid = e.what();
   }
@@ -50,7 +62,10 @@ Admission admit(const Plan& plan, const Json& overrides) {
 Json config_to_run(const Plan& plan, const Json& config) {
   Json complete = config;
   const Json* own = config::find(plan.user_config, kAutotuning);
-  if (own != nullptr) complete[kAutotuning] = *own;
+  if (own == nullptr) return complete;
+  Json section = *own;
+  if (const Json* world = config::find(config, kAutotuning)) config::overwrite(section, *world);
+  complete[kAutotuning] = std::move(section);
   return complete;
 }
 

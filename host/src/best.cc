@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "dsat/config/json.h"
+
 namespace dsat::host {
 namespace {
 
@@ -78,6 +80,7 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
     }
   }
   BestRecord record{best->trial, trials[best->trial].record.config, best->metrics, best->metric, ""};
+  config::erase(record.config, "autotuning");  // how many devices it runs on is the command's to say
   if (best != fastest) {
     record.why = "the searcher names trial " + std::to_string(best->trial) + " (" + rounded(best->metric) +
                  ") as the best; the best measured is trial " + std::to_string(fastest->trial) + " (" +

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/host/study.h"
+#include "hugging_face.h"
 
 namespace dsat::host {
 
@@ -22,13 +22,6 @@ void replace_all(std::string& text, std::string_view what, const std::string& wi
   for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
     text.replace(at, what.size(), with);
   }
-}
-
-std::vector<FlagUse> micro_batch_flags(const Argv& argv) {
-  return find_flag(argv, {"--per_device_train_batch_size", "--per-device-train-batch-size"});
-}
-std::vector<FlagUse> accumulation_flags(const Argv& argv) {
-  return find_flag(argv, {"--gradient_accumulation_steps", "--gradient-accumulation-steps"});
 }
 
 bool ends_in_json(const std::string& text) { return text.size() > 5 && text.compare(text.size() - 5, 5, ".json") == 0; }
@@ -55,24 +48,13 @@ Status refuse_autotuning(const Argv& argv, const LauncherUse& launcher) {
       "tune SCRIPT ARGS..., or leave it out of the command");
 }
 
-// A configuration value as a command-line argument; nullopt: there is nothing to pass on, "auto" least of all.
-std::optional<std::string> as_argument(const Json* value) {
-  if (value == nullptr || value->is_null() || (value->is_string() && *value == "auto")) return std::nullopt;
-  return value->is_string() ? value->get<std::string>() : value->dump();
+Status ends_without_value(const Argv& argv) {
+  return Status::invalid("the command ends at " + argv.back() + ", which takes a value");
 }
 
 bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
   std::error_code error;
   return a.lexically_normal() == b.lexically_normal() || std::filesystem::equivalent(a, b, error);
-}
-
-std::string include_argument(const std::vector<Slot>& slots) {
-  // The deepspeed launcher counts this machine's devices from 0, whatever the visibility variable calls them.
-  const bool ordinals = std::all_of(slots.begin(), slots.end(), [](const Slot& s) { return s.ordinal.has_value(); });
-  std::string list;
-  for (const Slot& slot : slots)
-    list += (list.empty() ? "" : ",") + (ordinals ? std::to_string(*slot.ordinal) : slot.id);
-  return "localhost:" + list;
 }
 
 }  // namespace
@@ -82,19 +64,41 @@ Result<CommandTemplate> CommandTemplate::parse(CommandRequest request) {
   const auto program = find_program(request.argv[0], request.cwd, request.environment);
   if (!program.ok()) return program.status();
   CommandTemplate command(std::move(request));
-  command.launcher_ = find_launcher(command.request_.argv);
-  Status status = refuse_autotuning(command.request_.argv, command.launcher_);
+  const Argv& argv = command.request_.argv;
+  command.launcher_ = find_launcher(argv);
+  Status status = refuse_autotuning(argv, command.launcher_);
   if (status.ok()) status = command.find_config();
   if (!status.ok()) return status;
-  const Argv& argv = command.request_.argv;
-  command.hugging_face_ =
-      !micro_batch_flags(argv).empty() || !accumulation_flags(argv).empty() || !command.request_.arg_mappings.empty();
-  for (const auto& uses : {micro_batch_flags(argv), accumulation_flags(argv)}) {
-    if (!uses.empty() && uses.back().value >= argv.size()) {
-      return Status::invalid("the command ends at " + argv.back() + ", which takes a value");
-    }
+  command.trainer_ = find_trainer(argv, command.launcher_.end, command.deepspeed_takes_file());
+  for (const FlagUse& use : batch_flags(argv)) {
+    if (use.value >= argv.size()) return ends_without_value(argv);
   }
+  status = command.map_arguments(std::move(command.request_.arg_mappings));
+  if (!status.ok()) return status;
   return command;
+}
+
+// Hugging Face's form of the flag; elsewhere --deepspeed is a switch.
+bool CommandTemplate::deepspeed_takes_file() const {
+  const Argv& argv = request_.argv;
+  for (const FlagUse& use : find_flag(argv, {"--deepspeed"})) {
+    if (config_use_ && config_use_->flag == use.flag) return true;
+    if (use.value < argv.size() && has_placeholder(use.read(argv))) return true;
+  }
+  return false;
+}
+
+Status CommandTemplate::map_arguments(std::vector<std::pair<std::string, std::string>> mappings) {
+  const Argv& argv = request_.argv;
+  for (const auto& [key, flag] : mappings) {
+    const std::vector<FlagUse> uses = find_flag_in_any_spelling(argv, flag);
+    if (!uses.empty() && uses.back().value >= argv.size()) return ends_without_value(argv);
+    if (!uses.empty() || (trainer_ != Trainer::other && is_batch_flag(flag))) continue;
+    return Status::invalid("the argument mapping of " + key + " names " + flag +
+                           ", which the command does not have: add it there with a value, or remove the mapping");
+  }
+  request_.arg_mappings = std::move(mappings);
+  return Status();
 }
 
 Status CommandTemplate::find_config() {
@@ -103,6 +107,11 @@ Status CommandTemplate::find_config() {
   std::vector<FlagUse> uses = find_flag(argv, {"--deepspeed_config", "--deepspeed-config"});
   if (!uses.empty() && uses.back().value >= argv.size()) {
     return Status::invalid("the command ends at " + argv.back() + ": give it the configuration file");
+  }
+  if (launcher_.kind == Launcher::accelerate) {
+    for (const FlagUse& use : launcher_flags(argv, launcher_, {"--deepspeed_config_file", "--deepspeed-config-file"})) {
+      uses.push_back(use);
+    }
   }
   if (uses.empty()) uses = deepspeed_flags_with_value(argv, cwd);
   uses.erase(std::remove_if(uses.begin(), uses.end(), [&](const FlagUse& u) { return has_placeholder(u.read(argv)); }),
@@ -150,48 +159,12 @@ void CommandTemplate::apply_config(Argv& argv, const Json& config, const std::fi
   }
   if (config_use_) config_use_->write(argv, config_file.string());
 
-  const auto micro_batch = as_argument(config::find(config, config::kMicroBatchKey));
-  const auto accumulation = as_argument(config::find(config, config::kAccumulationKey));
-  const auto micro_flags = micro_batch_flags(argv), accumulation_uses = accumulation_flags(argv);
-  for (const FlagUse& use : micro_flags) {
-    if (micro_batch) use.write(argv, *micro_batch);
-  }
-  for (const FlagUse& use : accumulation_uses) {
-    if (accumulation) use.write(argv, *accumulation);
-  }
-  // The Trainer takes a missing flag for 1 and refuses a configuration that says otherwise.
-  if (!micro_flags.empty() && accumulation_uses.empty() && accumulation && *accumulation != "1") {
-    argv.insert(argv.end(), {"--gradient_accumulation_steps", *accumulation});
-  }
+  follow_configuration(argv, launcher_.end, trainer_, config);
   for (const auto& [key, flag] : request_.arg_mappings) {
     const auto value = as_argument(config::find(config, key));
     if (!value) continue;
-    const auto uses = find_flag(argv, flag);
-    if (uses.empty()) argv.insert(argv.end(), {flag, *value});
-    for (const FlagUse& use : uses) {
-      if (use.value < argv.size()) use.write(argv, *value);
-    }
+    for (const FlagUse& use : find_flag_in_any_spelling(argv, flag)) use.write(argv, *value);
   }
-}
-
-void CommandTemplate::apply_launcher(Argv& argv, const TrialContext& trial) const {
-  if (launcher_.kind == Launcher::none) return;
-  std::vector<size_t> dropped;
-  Argv inserted{"--master_port", std::to_string(trial.port)};
-  if (launcher_.kind == Launcher::deepspeed) {
-    // It ignores MASTER_PORT, and CUDA_VISIBLE_DEVICES as soon as it is told a number of devices.
-    dropped = launcher_tokens(argv, launcher_,
-                              {"--num_gpus", "--num_nodes", "--include", "-i", "--exclude", "-e", "--master_port"});
-    inserted.insert(inserted.end(), {"--include", include_argument(trial.slots)});
-  } else {
-    dropped = launcher_tokens(argv, launcher_, {"--master_port", "--master-port"});
-  }
-  Argv result(argv.begin(), argv.begin() + static_cast<std::ptrdiff_t>(launcher_.begin));
-  result.insert(result.end(), inserted.begin(), inserted.end());
-  for (size_t i = launcher_.begin; i < argv.size(); ++i) {
-    if (std::find(dropped.begin(), dropped.end(), i) == dropped.end()) result.push_back(argv[i]);
-  }
-  argv = std::move(result);
 }
 
 Argv CommandTemplate::render(const TrialContext& trial) const {
@@ -201,11 +174,13 @@ Argv CommandTemplate::render(const TrialContext& trial) const {
   return argv;
 }
 
-Argv CommandTemplate::render_best(const Json& config, const std::filesystem::path& config_file) const {
+Argv CommandTemplate::render_best(const Json& config, const std::filesystem::path& config_file,
+                                  const std::optional<Size>& size) const {
   Argv argv = request_.argv;
   // In a trial's folder the configuration has another name than here.
   for (std::string& token : argv) replace_all(token, "{trial_dir}/ds_config.json", config_file.string());
   apply_config(argv, config, config_file, config_file.parent_path());
+  if (size) apply_size(argv, *size);
   return argv;
 }
 

@@ -1,4 +1,4 @@
-// Reading a training command's arguments: flags and their values, and which launcher starts it.
+// Reading a training command's arguments: flags and their values.
 //
 // Threading: pure functions.
 #ifndef DSAT_HOST_COMMAND_ARGS_H_
@@ -28,23 +28,10 @@ struct FlagUse {
 std::vector<FlagUse> find_flag(const Argv& argv, std::initializer_list<std::string_view> names);
 std::vector<FlagUse> find_flag(const Argv& argv, const std::string& name);
 
-enum class Launcher { none, deepspeed, torchrun };
-
-// The launcher of distributed processes at the head of a command, and its own arguments: those before the script.
-struct LauncherUse {
-  Launcher kind = Launcher::none;
-  size_t begin = 0;  // first token after the launcher
-  size_t end = 0;    // the script, the module, or argv.size()
-};
-LauncherUse find_launcher(const Argv& argv);
-
-// Tokens of the launcher's own arguments that belong to one of `names`, their values included.
-std::vector<size_t> launcher_tokens(const Argv& argv, const LauncherUse& launcher,
-                                    std::initializer_list<std::string_view> names);
-
-// How many processes (slots) the command itself asks for: --num_gpus, --nproc_per_node, --nproc-per-node, --ranks, -n
-// of srun and mpirun. nullopt: it does not say, or not as a number.
-std::optional<int> command_slots(const Argv& argv);
+// A flag as Python's argument parsers know it: "--batch-size" is "--batch_size".
+std::string with_underscores(std::string flag);
+// Uses of a flag, written with dashes or with underscores.
+std::vector<FlagUse> find_flag_in_any_spelling(const Argv& argv, const std::string& name);
 
 }  // namespace dsat::host
 

@@ -183,11 +183,13 @@ std::vector<uint64_t> Coordinator::choose_starts() {
   std::vector<uint64_t> starts;
   if (ending_) return starts;
   const auto limit = static_cast<size_t>(plan_.concurrency());
-  const auto room = static_cast<size_t>(std::max(runner_.room(), 0));
-  while (!waiting_.empty() && running_.size() < limit && starts.size() < room) {
+  std::vector<const Json*> configs;  // in order: a large trial is not passed by smaller ones for ever
+  while (!waiting_.empty() && running_.size() < limit) {
     const uint64_t id = waiting_.front();
-    waiting_.pop_front();
     Trial& trial = trials_[id];
+    configs.push_back(&trial.record.config);
+    if (!runner_.has_room_for(configs)) break;
+    waiting_.pop_front();
     trial.state = TrialState::running;
     ++trial.record.attempt;
     running_.insert(id);

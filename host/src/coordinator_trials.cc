@@ -5,6 +5,7 @@
 #include "admission.h"
 #include "coordinator.h"
 #include "dsat/config/batch.h"
+#include "dsat/config/world.h"
 
 namespace dsat::host {
 
@@ -72,7 +73,14 @@ void Coordinator::learn_from(const TrialEnd& end, const Trial& trial) {
   if (!trial.model_info || !end.world_size || *end.world_size < 1) return;
   try {
     const int64_t size = config::data_parallel_size(*end.world_size, plan_.base_config);
-    if (size == plan_.data_parallel_size) return;
+    const auto world = config::tuned_world(trial.record.config);
+    if (world && *end.world_size != world->size()) {
+      return end_study(StudyStatus::no_best, "the profile trial ran with " + std::to_string(*end.world_size) +
+                                                 " processes where num_gpus and num_nodes ask for " +
+                                                 std::to_string(world->size()) +
+                                                 ": the command does not follow them, so they cannot be tuned");
+    }
+    if (world || size == plan_.data_parallel_size) return;
     log(Observer::Severity::warning, "the profile trial ran with a data-parallel size of " + std::to_string(size) +
                                          ", not " + std::to_string(plan_.data_parallel_size) +
                                          ": batch sizes follow it");

@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "dsat/config/json.h"
 #include "dsat/config/units.h"
+#include "dsat/config/world.h"
 #include "hyperparameters.h"
 #include "oom_kills.h"
 
@@ -60,7 +61,24 @@ LocalRunner::~LocalRunner() {
   for (auto& [id, trial] : running_) trial.process->wait_for(kLastWait);
 }
 
-int LocalRunner::room() const { return slots_.free() / options_.slots_per_trial; }
+TrialShape LocalRunner::shape_of(const Json& config) const {
+  const auto world = config::tuned_world(config);
+  if (!world || !options_.sizes_are_tuned) return options_.shape;
+  return TrialShape::even(static_cast<int>(world->num_nodes), static_cast<int>(world->num_gpus));
+}
+
+int LocalRunner::room() const {
+  SlotPool left = slots_;
+  int count = 0;
+  while (left.take(options_.shape)) ++count;
+  return count;
+}
+
+bool LocalRunner::has_room_for(const std::vector<const Json*>& configs) const {
+  SlotPool left = slots_;
+  return std::all_of(configs.begin(), configs.end(),
+                     [&](const Json* config) { return left.take(shape_of(*config)).has_value(); });
+}
 
 Evidence LocalRunner::new_evidence(const TrialSpec& spec) const {
   Evidence evidence;
@@ -74,14 +92,18 @@ Evidence LocalRunner::new_evidence(const TrialSpec& spec) const {
 }
 
 Status LocalRunner::start(const TrialSpec& spec) {
-  if (room() < 1) return Status::internal("trial " + std::to_string(spec.id) + " was started without a free slot");
   if (running_.count(spec.id) != 0) return Status::internal("trial " + std::to_string(spec.id) + " is running already");
+  auto slots = slots_.take(shape_of(spec.config));
+  if (!slots) return Status::internal("trial " + std::to_string(spec.id) + " was started without a free slot");
   const auto port = ports_.acquire();
-  if (!port.ok()) return port.status();
+  if (!port.ok()) {
+    slots_.give_back(*slots);
+    return port.status();
+  }
 
   Running& trial = running_[spec.id];
   trial.evidence = new_evidence(spec);
-  trial.slots = slots_.take(options_.slots_per_trial);
+  trial.slots = std::move(*slots);
   trial.port = port.value();
   const Status status = launch(spec, trial);
   if (!status.ok()) {
@@ -106,7 +128,9 @@ Status LocalRunner::launch(const TrialSpec& spec, Running& trial) {
   }
   if (!status.ok()) return status;
 
-  const TrialContext context{folder / kConfigFile, folder, trial.slots, trial.port, spec.config};
+  TrialContext context{folder / kConfigFile, folder, trial.slots, trial.port, spec.config};
+  context.hostfile = options_.hostfile;
+  context.backend = options_.backend;
   const Argv argv = options_.command.render(context);
   const Json config = trial_config(spec, folder, options_.window);
   Environment added = options_.variables;
@@ -153,7 +177,7 @@ void LocalRunner::report_start(Running& trial) {
   TrialStart start;
   start.id = trial.evidence.id;
   start.attempt = trial.evidence.attempt;
-  for (const Slot& slot : trial.slots) start.slots.push_back(slot.id);
+  for (const Slot& slot : trial.slots) start.slots.push_back(slot.name());
   start.started_at = trial.evidence.started_at;
   if (on_started) on_started(start);
 }

@@ -39,8 +39,10 @@ struct LocalRunnerOptions {
 
   Backend backend = Backend::none;
   std::vector<Slot> slots{};
-  int slots_per_trial = 1;
+  TrialShape shape{};            // of a trial whose configuration does not say otherwise
+  bool sizes_are_tuned = false;  // it may
   std::optional<int> max_slots{};
+  std::filesystem::path hostfile{};  // empty: all slots are this machine's
 
   std::filesystem::path launcher{};  // dsat-launch; absolute
   ProfileWindow window{};
@@ -55,6 +57,7 @@ class LocalRunner : public Runner {
   ~LocalRunner() override;
 
   int room() const override;
+  bool has_room_for(const std::vector<const Json*>& configs) const override;
   Status start(const TrialSpec& spec) override;
   void stop(uint64_t id, bool at_once) override;
   std::optional<TrialEnd> recover(const TrialSpec& spec) override;
@@ -80,6 +83,7 @@ class LocalRunner : public Runner {
   void time_out(uint64_t id, std::string reason);
   void end_tree(uint64_t id, Running& trial, bool at_once);
   void handle_exit(uint64_t id, const ExitStatus& exit);
+  TrialShape shape_of(const Json& config) const;
   Evidence new_evidence(const TrialSpec& spec) const;
 
   Loop& loop_;

@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <numeric>
 #include <set>
 #include <system_error>
 
+#include "arg_mappings.h"
 #include "command.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "dsat/config/world.h"
 #include "metrics.h"
 #include "sha256.h"
+#include "slot_request.h"
 
 namespace dsat::host {
 namespace {
@@ -130,7 +134,6 @@ Status check_numbers(const StudyOptions& o) {
 
 void copy_options(const StudyOptions& o, Plan& plan) {
   plan.simulation = o.simulation;
-  plan.arg_mappings = o.arg_mappings;
   plan.trial_cwd = o.trial_cwd;
   for (const fs::path& include : o.includes) plan.includes.push_back(fs::absolute(include).lexically_normal());
   plan.config_by_environment = o.config_by_environment;
@@ -178,19 +181,10 @@ Status choose_metric(const std::string& name, Plan& plan) {
   return {};
 }
 
-Status choose_slots(const StudyOptions& options, std::optional<int> command_slots, const Environment& environment,
-                    Plan& plan) {
-  SlotRequest request{options.slots, options.slots_per_trial, options.max_slots, command_slots};
-  if (plan.simulation) {
-    if (options.slots && *options.slots > plan.simulation->slots) {
-      return Status::invalid("--slots " + std::to_string(*options.slots) + ", but the simulation has only " +
-                             std::to_string(plan.simulation->slots) + " devices");
-    }
-    request.slots = options.slots.value_or(plan.simulation->slots);
-    if (!command_slots) request.command_slots = plan.simulation->slots_per_trial;
-  }
+Status choose_slots(const StudyOptions& options, const std::optional<CommandTemplate>& command,
+                    const Environment& environment, Plan& plan) {
   const Devices devices = plan.simulation ? Devices() : discover_devices(environment);
-  Result<SlotPlan> slots = plan_slots(devices, request);
+  Result<SlotPlan> slots = plan_study_slots(devices, options, command, plan.cwd, plan.user_config);
   if (!slots.ok()) return slots.status();
   plan.slots = std::move(slots).value();
   plan.device_memory_bytes = options.device_memory_bytes;
@@ -200,14 +194,13 @@ Status choose_slots(const StudyOptions& options, std::optional<int> command_slot
 
 // The user's configuration: the command's, or where a simulation needs no command, that of ds_config or its own.
 Status read_configuration(const StudyOptions& options, const Environment& environment, Plan& plan,
-                          std::optional<int>& command_slots) {
+                          std::optional<CommandTemplate>& command) {
   if (!plan.command.empty()) {
-    Result<CommandTemplate> command = CommandTemplate::parse({options.command, options.ds_config, options.arg_mappings,
-                                                              plan.cwd, environment, options.config_by_environment});
-    if (!command.ok()) return command.status();
+    Result<CommandTemplate> parsed = CommandTemplate::parse({options.command, options.ds_config, options.arg_mappings,
+                                                             plan.cwd, environment, options.config_by_environment});
+    if (!parsed.ok()) return parsed.status();
+    command = std::move(parsed).value();
     plan.config_file = command->config_file();
-    plan.hugging_face = command->is_hugging_face();
-    command_slots = command->slots_per_trial();
   } else if (options.ds_config) {
     plan.config_file = plan.cwd / *options.ds_config;
   } else {
@@ -284,17 +277,29 @@ void check_choice(const Plan& plan) {
               "): nothing is left to choose; allow more with --zero-stages, --max-micro-batch or --space");
 }
 
-// A mapping of a key that no configuration has would be passed over without a word.
-void check_arg_mappings(const Plan& plan) {
-  for (const auto& [key, flag] : plan.arg_mappings) {
-    Json wanted = Json::object();
-    config::set(wanted, key, nullptr);
-    for (const config::UnknownKey& unknown : config::unknown_keys(wanted)) {
-      if (unknown.suggestion.empty() || config::find(plan.user_config, key) != nullptr) continue;
-      throw Error("--arg-mapping " + key + "=" + flag + ": unknown key '" + key + "': did you mean '" +
-                  unknown.suggestion + "'?");
+// The data-parallel sizes of trials that are not alike: a micro batch that divides the global batch at their least
+// common multiple does so in each of them.
+int64_t common_multiple(const Plan& plan, int64_t otherwise) {
+  int64_t multiple = 1;
+  for (const int gpus : plan.slots.num_gpus) {
+    for (const int nodes : plan.slots.num_nodes) {
+      try {
+        multiple = std::lcm(multiple, config::data_parallel_size(int64_t{gpus} * nodes, plan.user_config));
+      } catch (const Error&) {
+        // Such a trial is refused when it is asked for.
+      }
     }
   }
+  return plan.slots.sizes_are_tuned() ? multiple : otherwise;
+}
+
+// The user's batch sizes are where the study starts. Where trials differ in size the train batch follows each of them,
+// so one that does not hold for the first says nothing against the others.
+void complete_base_batch(Plan& plan) {
+  config::GivenBatchSizes given = config::read_batch_sizes(plan.base_config);
+  if (plan.slots.sizes_are_tuned() && (given.micro_batch || given.accumulation)) given.train_batch.reset();
+  config::check_batch_sizes(given, plan.data_parallel_size);
+  config::write_batch_sizes(plan.base_config, config::complete_batch_sizes(given, plan.data_parallel_size));
 }
 
 }  // namespace
@@ -308,10 +313,12 @@ config::RuleOptions Plan::rules() const {
 
 std::string Plan::config_name() const { return config_file.empty() ? "the configuration" : config_file.string(); }
 
-int Plan::concurrency() const {
-  const int usable =
-      std::min(static_cast<int>(slots.slots.size()), max_slots.value_or(static_cast<int>(slots.slots.size())));
-  return std::max(1, std::min(max_concurrent_trials, usable / std::max(1, slots.slots_per_trial)));
+int Plan::concurrency() const { return std::max(1, std::min(max_concurrent_trials, slots.at_once)); }
+
+TrialShape Plan::shape_of(const Json& config) const {
+  const std::optional<config::World> world = config::tuned_world(config);
+  if (!world) return slots.shape;
+  return TrialShape::even(static_cast<int>(world->num_nodes), static_cast<int>(world->num_gpus));
 }
 
 void derive_space(Plan& plan, int64_t data_parallel_size) {
@@ -321,17 +328,17 @@ void derive_space(Plan& plan, int64_t data_parallel_size) {
   request.space_file = plan.space_file;
   request.rules = plan.rules();
   request.global_batch = plan.global_batch;
-  request.dp_size = data_parallel_size;
   request.default_axes = plan.default_axes;
+  request.num_gpus = plan.slots.num_gpus;
+  request.num_nodes = plan.slots.num_nodes;
+  request.dp_size = common_multiple(plan, data_parallel_size);
   config::SpaceResult result = config::build_space(request);
   const bool first_time = plan.space.stages.empty();
   std::vector<std::string> said = plan.notices;
-  plan.data_parallel_size = data_parallel_size;
   plan.space = std::move(result.space);
   plan.base_config = std::move(result.base_config);
-  const config::GivenBatchSizes given = config::read_batch_sizes(plan.base_config);
-  config::check_batch_sizes(given, data_parallel_size);
-  config::write_batch_sizes(plan.base_config, config::complete_batch_sizes(given, data_parallel_size));
+  plan.data_parallel_size = config::data_parallel_size_of(plan.base_config, data_parallel_size);
+  complete_base_batch(plan);
   leave_out_auto(plan);
   const std::optional<std::string> moved = settle_base_stage(plan);
   if (first_time) {
@@ -365,14 +372,18 @@ Result<Plan> make_plan(const StudyOptions& options) {
   const Environment environment = options.environment.empty() ? current_environment() : options.environment;
   plan.command = options.command;
   try {
-    std::optional<int> command_slots;
-    status = read_configuration(options, environment, plan, command_slots);
+    std::optional<CommandTemplate> command;
+    status = read_configuration(options, environment, plan, command);
     if (!status.ok()) return status;
     if (options.config_overwrites.is_object()) config::overwrite(plan.user_config, options.config_overwrites);
     if (options.space_file) plan.space_file = config::load_file(*options.space_file);
     check_keys(plan, plan.notices);
-    check_arg_mappings(plan);
-    status = choose_slots(options, command_slots, environment, plan);
+    plan.arg_mappings = merge_arg_mappings(plan.user_config, plan.config_file, options.arg_mappings, plan.notices);
+    if (command) {
+      status = command->map_arguments(plan.arg_mappings);
+      plan.hugging_face = command->is_hugging_face();
+    }
+    if (status.ok()) status = choose_slots(options, command, environment, plan);
     if (!status.ok()) return status;
     derive_space(plan, config::data_parallel_size(plan.slots.slots_per_trial, plan.user_config));
     check_choice(plan);

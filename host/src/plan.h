@@ -70,8 +70,9 @@ struct Plan {
   std::vector<std::string> notices;
 
   config::RuleOptions rules() const;
-  int concurrency() const;          // trials that can really run at once
-  std::string config_name() const;  // for messages
+  int concurrency() const;                        // trials that can really run at once
+  TrialShape shape_of(const Json& config) const;  // what a trial of this configuration takes
+  std::string config_name() const;                // for messages
 };
 
 // Resolves options; nothing is run and nothing written.

@@ -1,4 +1,6 @@
 // A plan as the journal keeps it. Only what was decided is written; what follows from it is derived again.
+#include <algorithm>
+
 #include "dsat/config/json.h"
 #include "load.h"
 #include "plan.h"
@@ -33,12 +35,23 @@ Json to_json(const StrategyPlan& plan) {
 Json to_json(const SlotPlan& slots) {
   Json list = Json::array();
   for (const Slot& slot : slots.slots) {
-    list.push_back({{"id", slot.id}, {"ordinal", or_null(slot.ordinal)}, {"memory_bytes", or_null(slot.memory_bytes)}});
+    list.push_back({{"id", slot.id},
+                    {"ordinal", or_null(slot.ordinal)},
+                    {"memory_bytes", or_null(slot.memory_bytes)},
+                    {"host", slot.host}});
   }
   return {{"backend", static_cast<int>(slots.backend)},
           {"slots_per_trial", slots.slots_per_trial},
           {"slots", list},
-          {"device_memory_bytes", or_null(slots.device_memory_bytes)}};
+          {"device_memory_bytes", or_null(slots.device_memory_bytes)},
+          {"hostfile", slots.hostfile.string()},
+          {"shape", slots.shape.node_slots},
+          {"num_gpus", slots.num_gpus},
+          {"num_nodes", slots.num_nodes},
+          {"size_is_ours", slots.size_is_ours},
+          {"filtered", slots.filtered},
+          {"at_once", slots.at_once},
+          {"placements", slots.placements}};
 }
 
 SlotPlan slots_from_json(const Json& json) {
@@ -47,9 +60,18 @@ SlotPlan slots_from_json(const Json& json) {
   plan.slots_per_trial = json.at("slots_per_trial").get<int>();
   for (const Json& slot : json.at("slots")) {
     plan.slots.push_back({slot.at("id").get<std::string>(), optional_at<int>(slot, "ordinal"),
-                          optional_at<uint64_t>(slot, "memory_bytes")});
+                          optional_at<uint64_t>(slot, "memory_bytes"), slot.value("host", "")});
   }
   plan.device_memory_bytes = optional_at<uint64_t>(json, "device_memory_bytes");
+  // Older journals know one machine and trials that are all alike.
+  plan.hostfile = json.value("hostfile", "");
+  plan.shape.node_slots = json.value("shape", std::vector<int>{plan.slots_per_trial});
+  plan.num_gpus = json.value("num_gpus", std::vector<int>());
+  plan.num_nodes = json.value("num_nodes", std::vector<int>());
+  plan.size_is_ours = json.value("size_is_ours", false);
+  plan.filtered = json.value("filtered", false);
+  plan.at_once = json.value("at_once", static_cast<int>(plan.slots.size()) / std::max(1, plan.slots_per_trial));
+  plan.placements = json.value("placements", std::vector<std::string>());
   return plan;
 }
 
@@ -195,7 +217,7 @@ Json settings_of(const Plan& plan) {
   settings["direction"] = plan.maximise ? "maximize" : "minimize";
   settings["slots_per_trial"] = plan.slots.slots_per_trial;
   Json slots = Json::array();
-  for (const Slot& slot : plan.slots.slots) slots.push_back(slot.id);
+  for (const Slot& slot : plan.slots.slots) slots.push_back(slot.name());
   settings["slots"] = std::move(slots);
   Json stages = Json::array();
   for (const config::StageSpace& stage : plan.space.stages) stages.push_back(stage.stage);

@@ -168,7 +168,7 @@ Status Results::write(const ResultsView& view, bool now) {
   if (view.best) {
     files.emplace_back("best_ds_config.json", text_of(view.best->config));
     files.emplace_back("best_ds_metrics.json", text_of(view.best->metrics));
-    const std::string command = command_line_(view.best->config);
+    const std::string command = command_line_(view.trials[view.best->trial].record.config);
     if (!command.empty()) files.emplace_back("best_cmd.txt", command + "\n");
     if (view.plan.hyperparameters.is_object()) {
       files.emplace_back(

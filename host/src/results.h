@@ -31,7 +31,7 @@ std::string summary_text(const ResultsView& view);
 
 class Results {
  public:
-  // `command_line` gives the text of best_cmd.txt for a configuration; empty: there is no such file.
+  // `command_line` gives the text of best_cmd.txt for a trial's configuration; empty: there is no such file.
   using CommandLine = std::function<std::string(const Json& config)>;
   explicit Results(CommandLine command_line) : command_line_(std::move(command_line)) {}
 

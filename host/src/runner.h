@@ -57,6 +57,12 @@ class Runner {
   // How many more trials could be started now.
   virtual int room() const = 0;
 
+  // Is there room for all of these trials together, by their configurations? Where trials differ in size a number alone
+  // does not tell.
+  virtual bool has_room_for(const std::vector<const Json*>& configs) const {
+    return static_cast<int>(configs.size()) <= room();
+  }
+
   // Starts a trial; needs room. A failure to start is reported through on_ended, an error of the machine by Status.
   virtual Status start(const TrialSpec& spec) = 0;
 

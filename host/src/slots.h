@@ -1,16 +1,18 @@
-// Slots: the devices that trials run on. Finding them, planning how many a trial takes, handing them out.
+// The devices of a study: finding them, and planning which of them a trial takes.
 //
 // Threading: control thread; discover_devices may run a vendor's tool and wait for it.
 #ifndef DSAT_HOST_SLOTS_H_
 #define DSAT_HOST_SLOTS_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "dsat/host/status.h"
 #include "environment.h"
+#include "slot_pool.h"
 
 namespace dsat::host {
 
@@ -18,12 +20,6 @@ enum class Backend { none, cuda, hip, rocr, level_zero };
 
 // The variable that limits what a process sees of this backend: CUDA_VISIBLE_DEVICES, ... nullptr for none.
 const char* visibility_variable(Backend backend);
-
-struct Slot {
-  std::string id;              // as the visibility variable takes it: an index, or a UUID where the caller named UUIDs
-  std::optional<int> ordinal;  // its index on this machine: what `deepspeed --include` takes
-  std::optional<uint64_t> memory_bytes;
-};
 
 struct Devices {
   Backend backend = Backend::none;
@@ -38,37 +34,35 @@ struct SlotRequest {
   std::optional<int> slots;            // --slots; nullopt: auto
   std::optional<int> slots_per_trial;  // --slots-per-trial
   std::optional<int> max_slots;        // --max-slots
-  std::optional<int> command_slots;    // what the command's own launcher flag says
+  std::optional<int> command_slots;    // processes that the command itself asks for, in all
+  std::filesystem::path hostfile{};    // absolute; empty: this machine alone
+  std::string include{}, exclude{};    // nodes and slots, in DeepSpeed's syntax
+  // GPUs of each node and nodes of a trial, as the command line says; several: a trial may take any of them.
+  std::vector<int> num_gpus{}, num_nodes{};
+  // The same as the autotuning section says. They go first: the command line's numbers then limit what there is.
+  std::vector<int> section_gpus{}, section_nodes{};
 };
 
 struct SlotPlan {
   Backend backend = Backend::none;
-  std::vector<Slot> slots;
-  int slots_per_trial = 1;
+  std::vector<Slot> slots;                      // all of them, of all hosts
+  int slots_per_trial = 1;                      // of `shape`
   std::optional<uint64_t> device_memory_bytes;  // the smallest of the slots; nullopt: unknown
-  std::vector<std::string> notices;             // to be said once
+  std::vector<std::string> notices{};           // to be said once
+  std::filesystem::path hostfile{};             // empty: every slot is this machine's
+  TrialShape shape{};                           // of a trial that does not say otherwise
+  // The sizes that are searched, GPUs of a node and nodes; empty, both of them, where all trials are alike.
+  std::vector<int> num_gpus{}, num_nodes{};
+  // For the best command: was the size, or which slots may be used, said elsewhere than in the command?
+  bool size_is_ours = false, filtered = false;
+  int at_once = 1;                        // trials, of the smallest size, that the slots hold
+  std::vector<std::string> placements{};  // for people: what there is and what a trial takes of it
+
+  bool sizes_are_tuned() const { return !num_gpus.empty(); }
 };
 
-// Invalid: numbers below 1, more slots per trial than slots (or than --max-slots), more slots than devices.
+// Invalid: numbers below 1, a bad hostfile or filter, sizes that no placement has, more slots than devices.
 Result<SlotPlan> plan_slots(const Devices& devices, const SlotRequest& request);
-
-// Who has which slot now.
-class SlotPool {
- public:
-  SlotPool(std::vector<Slot> slots, std::optional<int> max_in_use);
-  int free() const;
-  std::vector<Slot> take(int count);  // at most free(); the first ones
-  void give_back(const std::vector<Slot>& slots);
-
- private:
-  struct Entry {
-    Slot slot;
-    bool taken = false;
-  };
-  std::vector<Entry> entries_;
-  int max_in_use_;
-  int in_use_ = 0;
-};
 
 }  // namespace dsat::host
 

@@ -12,6 +12,7 @@
 #include "journal.h"
 #include "local_runner.h"
 #include "plan.h"
+#include "preflight.h"
 #include "run_lock.h"
 #include "sim_runner.h"
 #include "text.h"
@@ -75,37 +76,17 @@ fs::path best_folder(const Plan& plan) {
   return plan.cwd;
 }
 
-// The command with the best configuration, one that a shell runs. What an experiment file set goes along with it.
-std::string best_command(const Plan& plan, const CommandTemplate& command, const Json& config) {
-  const fs::path config_file = plan.dir / "best_ds_config.json";
-  const Argv argv = command.render_best(config, config_file);
-  if (!plan.hyperparameters.is_object()) return shell_join(argv);
-  Environment variables = plan.variables;
-  set_variable(variables, "DSAT_DS_CONFIG", config_file.string());
-  set_variable(variables, kHyperparametersVariable, (plan.dir / kBestHyperparametersFile).string());
-  std::string line = command_line(best_folder(plan), variables, argv);
-  line.pop_back();  // its newline
-  return line;
-}
-
 LocalRunnerOptions runner_options(const Plan& plan, CommandTemplate command, const Environment& environment,
                                   const fs::path& launcher) {
-  return {plan.dir,
-          std::move(command),
-          plan.cwd,
-          plan.trial_cwd,
-          plan.includes,
-          environment,
-          plan.variables,
-          plan.hyperparameters,
-          plan.slots.backend,
-          plan.slots.slots,
-          plan.slots.slots_per_trial,
-          plan.max_slots,
-          launcher,
-          {plan.start_profile_step, plan.end_profile_step},
-          plan.trial_timeout,
-          plan.no_progress_timeout};
+  return {plan.dir,           std::move(command),
+          plan.cwd,           plan.trial_cwd,
+          plan.includes,      environment,
+          plan.variables,     plan.hyperparameters,
+          plan.slots.backend, plan.slots.slots,
+          plan.slots.shape,   plan.slots.sizes_are_tuned(),
+          plan.max_slots,     plan.slots.hostfile,
+          launcher,           {plan.start_profile_step, plan.end_profile_step},
+          plan.trial_timeout, plan.no_progress_timeout};
 }
 
 std::unique_ptr<Runner> make_runner(Loop& loop, const Plan& plan, std::optional<CommandTemplate> command,
@@ -116,6 +97,40 @@ std::unique_ptr<Runner> make_runner(Loop& loop, const Plan& plan, std::optional<
   return std::make_unique<SimRunner>(
       loop, SimRunnerOptions{plan.simulation->surface, plan.seed, plan.slots.slots, plan.slots.slots_per_trial,
                              plan.max_slots, plan.trial_timeout, static_cast<uint64_t>(plan.end_profile_step)});
+}
+
+Result<CommandTemplate> parse_command(const Plan& plan, const Environment& environment) {
+  return CommandTemplate::parse(
+      {plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment, plan.config_by_environment});
+}
+
+// Can every host of the plan be reached, by what the command starts?
+Status check_reach(const Plan& plan, const Environment& environment) {
+  if (plan.slots.hostfile.empty()) return {};
+  const Result<CommandTemplate> command = parse_command(plan, environment);
+  if (!command.ok()) return command.status();
+  return check_hosts({plan.slots, command.value(), environment, plan.cwd, plan.dir});
+}
+
+// What the best command must say of slots beyond what the user's command does.
+std::optional<CommandTemplate::Size> size_to_say(const Plan& plan, const Json& config) {
+  if (!plan.slots.size_is_ours && !plan.slots.sizes_are_tuned()) return std::nullopt;
+  CommandTemplate::Size size{plan.shape_of(config), plan.slots.hostfile};
+  if (plan.slots.filtered) size.slots = SlotPool(plan.slots.slots, std::nullopt).take(size.shape).value_or(size.slots);
+  return size;
+}
+
+// The command with the best configuration, one that a shell runs. What an experiment file set goes along with it.
+std::string best_command(const Plan& plan, const CommandTemplate& command, const Json& config) {
+  const fs::path config_file = plan.dir / "best_ds_config.json";
+  const Argv argv = command.render_best(config, config_file, size_to_say(plan, config));
+  if (!plan.hyperparameters.is_object()) return shell_join(argv);
+  Environment variables = plan.variables;
+  set_variable(variables, "DSAT_DS_CONFIG", config_file.string());
+  set_variable(variables, kHyperparametersVariable, (plan.dir / kBestHyperparametersFile).string());
+  std::string line = command_line(best_folder(plan), variables, argv);
+  line.pop_back();  // its newline
+  return line;
 }
 
 }  // namespace
@@ -154,10 +169,10 @@ StudyResult Study::Impl::run(Observer& observer) {
     return result;
   };
   for (const std::string& notice : plan.notices) observer.on_log(Observer::Severity::warning, notice);
+  for (const std::string& line : plan.slots.placements) observer.on_log(Observer::Severity::info, line);
   std::optional<CommandTemplate> command;
   if (!plan.command.empty()) {
-    Result<CommandTemplate> parsed = CommandTemplate::parse(
-        {plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment, plan.config_by_environment});
+    Result<CommandTemplate> parsed = parse_command(plan, environment);
     if (!parsed.ok()) return failed(parsed.status().message());
     command = std::move(parsed).value();
   }
@@ -188,7 +203,9 @@ Result<std::unique_ptr<Study>> Study::create(StudyOptions options) {
       impl->environment = std::move(options.environment);
       return std::unique_ptr<Study>(new Study(std::move(impl)));
     }
-    Status status = make_run_dir(plan->dir, !plan->simulation);
+    Status status = check_reach(plan.value(), options.environment);
+    if (!status.ok()) return status;
+    status = make_run_dir(plan->dir, !plan->simulation);
     if (!status.ok()) return status;
     Result<RunLock> lock = RunLock::take(plan->dir);
     if (!lock.ok()) return lock.status();
@@ -250,13 +267,18 @@ Result<std::unique_ptr<Study>> Study::resume(const fs::path& given, ResumeOption
     plan->dir = dir;
     Result<fs::path> launcher = plan->simulation ? fs::path() : find_launcher(options.launcher);
     if (!launcher.ok()) return launcher.status();
+    if (options.environment.empty()) options.environment = current_environment();
     std::optional<StudyResult> already = ended_result(dir, options, plan.value());
+    if (!already) {
+      const Status reach = check_reach(plan.value(), options.environment);
+      if (!reach.ok()) return reach;
+    }
     const int journalled_max_trials = plan->max_trials;
     if (options.max_trials) plan->max_trials = *options.max_trials;
     if (options.max_concurrent_trials) plan->max_concurrent_trials = *options.max_concurrent_trials;
     plan->time_budget = options.time_budget ? options.time_budget : plan->time_budget;
     auto impl = std::make_unique<Impl>(std::move(plan).value(), std::move(lock).value(), std::move(journal).value());
-    impl->environment = options.environment.empty() ? current_environment() : options.environment;
+    impl->environment = std::move(options.environment);
     impl->launcher = launcher.value();
     impl->resumed = true;
     impl->journalled_max_trials = journalled_max_trials;

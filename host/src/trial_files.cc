@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <thread>
@@ -142,7 +143,9 @@ Environment trial_variables(const TrialSpec& spec, const fs::path& trial_dir, ui
   set_variable(variables, "DSAT_TRIAL_DIR", trial_dir.string());
   set_variable(variables, "DSAT_DS_CONFIG", (trial_dir / kConfigFile).string());
   set_variable(variables, "MASTER_PORT", std::to_string(port));
-  if (const char* name = visibility_variable(backend)) {
+  // On several hosts the launcher tells each of them its own.
+  const bool elsewhere = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return !slot.host.empty(); });
+  if (const char* name = visibility_variable(backend); name != nullptr && !elsewhere) {
     std::string ids;
     for (const Slot& slot : slots) ids += (ids.empty() ? "" : ",") + slot.id;
     set_variable(variables, name, ids);

@@ -7,6 +7,7 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/space.h"
+#include "dsat/config/world.h"
 #include "space_entries.h"
 #include "values.h"
 
@@ -154,6 +155,7 @@ class Builder {
     }
     bound_micro_batch();
     settle_lists(user);
+    take_world();
     add_stages();
     const bool stage_listed = std::any_of(user.begin(), user.end(), [](const auto& e) { return e.key == kStageKey; });
     if (every_stage || (stage_listed && space().stage(zero_stage(base_)) == nullptr)) {
@@ -176,6 +178,19 @@ class Builder {
     } else {
       entries_.push_back(entry);
     }
+  }
+
+  // How many devices a trial takes is an axis like any other, of every stage.
+  void take_world() {
+    erase(base_, kNumGpusKey);
+    erase(base_, kNumNodesKey);
+    if (request_.num_gpus.empty() || request_.num_nodes.empty()) return;
+    const auto add = [&](const char* key, const std::vector<int>& sizes) {
+      set(base_, key, sizes.front());
+      entries_.push_back({key, {sizes.begin(), sizes.end()}, std::nullopt, "the number of devices"});
+    };
+    add(kNumGpusKey, request_.num_gpus);
+    add(kNumNodesKey, request_.num_nodes);
   }
 
   void restrict_stages(const SpaceEntry& entry) {

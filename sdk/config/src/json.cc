@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "dsat/config/world.h"
+
 namespace dsat::config {
 namespace {
 
@@ -109,6 +111,9 @@ void overwrite(Json& base, const Json& source) {
 std::string identity(const Json& config) {
   nlohmann::json sorted = normalised(config);
   if (sorted.is_object()) sorted.erase("autotuning");
+  if (const std::optional<World> world = tuned_world(config)) {
+    sorted["autotuning"] = {{"num_gpus", world->num_gpus}, {"num_nodes", world->num_nodes}};
+  }
   // A string that is not UTF-8 cannot come from parse(); replacing keeps a hand-made one from throwing.
   return sorted.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -9,6 +9,7 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
+#include "dsat/config/world.h"
 
 namespace dsat::cost {
 namespace {
@@ -122,6 +123,7 @@ Setup setup_from_config(const Json& config, int64_t data_parallel_size) {
   if (data_parallel_size < 1) {
     throw Error("data-parallel size is " + std::to_string(data_parallel_size) + "; it must be at least 1");
   }
+  data_parallel_size = config::data_parallel_size_of(config, data_parallel_size);
   Setup setup;
   setup.stage = config::zero_stage(config);
   setup.precision = precision_of(config);

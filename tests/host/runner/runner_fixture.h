@@ -35,7 +35,7 @@ class RunnerTest : public TempDirTest {
     LocalRunnerOptions options{dir() / "run", std::move(command).value(), dir()};
     options.environment = environment_;
     for (int i = 0; i < slots; ++i) options.slots.push_back({std::to_string(i), i, {}});
-    options.slots_per_trial = slots_per_trial;
+    options.shape = {{slots_per_trial}};
     options.launcher = DSAT_LAUNCH;
     options.term_grace = std::chrono::milliseconds(50);
     adjust(options);

@@ -50,6 +50,10 @@ struct StudyOptions {
   std::optional<int> max_slots;        // of all running trials together
   std::optional<int> slots;            // nullopt: found, see docs/trial.md
   std::optional<int> slots_per_trial;  // nullopt: the command's own flag, else all
+  // Several hosts, as DeepSpeed's users name them (docs/resources.md). Empty: the launcher's own flags in the command.
+  std::filesystem::path hostfile;
+  std::string include, exclude;          // "worker-0@worker-1:0,2"; at most one of the two
+  std::vector<int> num_gpus, num_nodes;  // GPUs of each node, and nodes, of a trial; several values are searched
   std::optional<uint64_t> device_memory_bytes;
   std::optional<std::filesystem::path> ds_config;
   std::optional<std::filesystem::path> space_file;

@@ -42,8 +42,10 @@ struct SpaceRequest {
                             // or {"stages": [3], "values": [..]} for some stages only
   RuleOptions rules;
   std::optional<int64_t> global_batch;
-  int64_t dp_size = 1;
+  int64_t dp_size = 1;       // of every trial; where they differ, what all of theirs divide
   bool default_axes = true;  // false: stage, micro batch and what the user lists, nothing else
+  // GPUs of a node and nodes to choose from: axes of every stage. Both or neither; neither: all trials are alike.
+  std::vector<int> num_gpus{}, num_nodes{};
 };
 
 struct SpaceResult {

@@ -30,7 +30,8 @@ struct Setup {
   int64_t micro_batch = 1;
 };
 
-// Reads a merged configuration; absent keys take DeepSpeed's defaults. Throws dsat::Error on a wrong type.
+// Reads a merged configuration; absent keys take DeepSpeed's defaults. Where the study tunes the world size
+// (dsat/config/world.h) the configuration's own decides, not `data_parallel_size`. Throws dsat::Error on a wrong type.
 Setup setup_from_config(const Json& config, int64_t data_parallel_size);
 
 }  // namespace dsat::cost

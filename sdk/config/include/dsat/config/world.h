@@ -1,0 +1,37 @@
+// The size of a trial where a study tunes it: DeepSpeed's own keys autotuning.num_gpus (GPUs of a node) and
+// autotuning.num_nodes.
+//
+// Everywhere else the autotuning section says nothing of a trial; these two, when a configuration has both, are part of
+// what identifies it, and its data-parallel size follows them. A searcher sees two axes like any other.
+// Threading: pure functions.
+#ifndef DSAT_CONFIG_WORLD_H_
+#define DSAT_CONFIG_WORLD_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "dsat/error.h"
+
+namespace dsat::config {
+
+inline constexpr const char* kNumGpusKey = "autotuning.num_gpus";
+inline constexpr const char* kNumNodesKey = "autotuning.num_nodes";
+
+struct World {
+  int64_t num_gpus = 1;  // of each node
+  int64_t num_nodes = 1;
+  int64_t size() const { return num_gpus * num_nodes; }
+};
+
+// nullopt: the configuration does not say, and all trials of its study are alike.
+std::optional<World> tuned_world(const Json& config);
+
+// Leaves nothing of the autotuning section but the world of tuned_world().
+void keep_only_world(Json& config);
+
+// By the configuration's own world if it names one, else `otherwise`. Throws dsat::Error when that is not whole.
+int64_t data_parallel_size_of(const Json& config, int64_t otherwise);
+
+}  // namespace dsat::config
+
+#endif  // DSAT_CONFIG_WORLD_H_
