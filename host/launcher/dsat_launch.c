@@ -2,7 +2,8 @@
  *
  * Stands between dsat's host and a trial's command, so that the end of this one process means the end of the whole
  * tree, whoever dies first:
- *   - the command runs in a process group of its own; SIGTERM, SIGINT and SIGHUP are passed on to it as SIGTERM;
+ *   - the command runs in a process group of its own; SIGTERM, SIGINT and SIGHUP are passed on to it as SIGTERM,
+ *     and one that is stopped is woken for it;
  *   - SIGUSR1, and the death of the host (kill -9 included), kill everything at once;
  *   - when the command has ended, every process that it left behind, in whatever session, is killed and reaped;
  *   - then this ends as the command did: with its exit status, or by its signal.
@@ -160,6 +161,7 @@ int main(int argc, char** argv) {
       reap();
     } else if (got > 0) {
       kill(-command_pid, SIGTERM);
+      kill(-command_pid, SIGCONT); /* one that is stopped would not hear it */
     }
   }
   kill_and_reap_all(&watched);

@@ -2,6 +2,7 @@
 #include "coordinator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "admission.h"
 #include "best.h"
@@ -81,6 +82,7 @@ Status Coordinator::commit_turn() {
   group_began_ = now;
   for (const uint64_t id : dirty_) journal_.put_trial(trials_[id]);
   dirty_.clear();
+  if (std::exchange(reruns_changed_, false)) journal_.put_meta("infrastructure_reruns", infrastructure_reruns_);
   Status committed = journal_.commit();
   group_lost_ = !committed.ok() && delay.count() > 0;
   return committed;

@@ -141,8 +141,9 @@ class Coordinator {
   std::map<uint64_t, Loop::Clock::time_point> ended_when_;
   std::multimap<uint64_t, uint64_t> duplicates_;  // original -> waiting duplicate
   std::set<uint64_t> to_stop_;
-  std::set<uint64_t> stopping_;  // asked to stop, still running
-  std::set<uint64_t> infrastructure_reruns_;
+  std::set<uint64_t> stopping_;               // asked to stop, still running
+  std::set<uint64_t> infrastructure_reruns_;  // run again once; the journal remembers them
+  bool reruns_changed_ = false;
   std::set<uint64_t> dirty_;  // changed since the last commit
 
   Phase phase_ = Phase::profiler;

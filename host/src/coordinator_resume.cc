@@ -42,6 +42,7 @@ Status Coordinator::resume() {
 Status Coordinator::take_up(std::vector<JournalEvent>& events) {
   const bool had_ended = journal_.meta("ended").value_or(Json()).is_object();
   profile_ = journal_.meta("profile").value_or(Json());
+  infrastructure_reruns_ = journal_.meta("infrastructure_reruns").value_or(Json::array()).get<std::set<uint64_t>>();
   Status status = rewind_if_limit_raised(events);
   if (!status.ok()) return status;
   for (Trial& trial : trials_) {

@@ -37,6 +37,7 @@ void Coordinator::on_ended(const TrialEnd& end) {
     // Its strategy hears nothing of it: it runs again, under the same id.
     trial.state = TrialState::waiting;
     waiting_.push_front(end.id);
+    reruns_changed_ |= rerun;
     if (rerun) log(Observer::Severity::warning, "trial " + std::to_string(end.id) + ": " + end.reason + "; run again");
     return;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <system_error>
 #include <utility>
 
 #include "flops_report.h"
@@ -119,6 +120,17 @@ std::optional<Result<TrialReport>> read_result(const Evidence& evidence) {
   return read_flops_report(*report, kFlopsReportFile, evidence.config);
 }
 
+// Something is there that is no file: a folder that the script makes for its results, a pipe.
+std::string odd_file(const std::filesystem::path& path, const char* name) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) return "";
+  const std::string what = std::filesystem::is_directory(status)      ? " is a folder"
+                           : std::filesystem::is_regular_file(status) ? " cannot be read"
+                                                                      : " is no regular file";
+  return name + what + ": the script must write its result to the path that its configuration names";
+}
+
 void take_report(const Evidence& evidence, TrialReport report, TrialEnd& end) {
   end.outcome = Outcome::completed;
   end.metrics = std::move(report.metrics);
@@ -170,6 +182,9 @@ TrialEnd classify(const Evidence& evidence) {
       return end;
     }
     invalid = report->status().message();
+  } else {
+    const char* file_name = evidence.model_info ? kModelInfoFile : kMetricsFile;
+    invalid = odd_file(evidence.trial_dir / file_name, file_name);
   }
   explain(evidence, invalid, "\n" + stderr_text, end);
   return end;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "journal.h"
+#include "run_lock.h"
 
 namespace dsat::host {
 namespace {
@@ -132,6 +133,9 @@ Result<StudyRecord> read_study(const std::filesystem::path& dir) {
       if (ended.value("status", "") == to_string(status)) record.status = status;
     }
     record.reason = ended.value("reason", "");
+  } else if (!RunLock::is_held(dir)) {
+    record.status = StudyStatus::interrupted;
+    record.reason = "its host was killed; `dsat-host resume` goes on";
   }
   const Json best = db.meta("best").value_or(Json());
   try {

@@ -51,6 +51,17 @@ Result<RunLock> RunLock::take(const std::filesystem::path& dir) {
   return lock;
 }
 
+bool RunLock::is_held(const std::filesystem::path& dir) {
+  const int fd = open((dir / "dsat.lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  const bool held = fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
+  close(fd);
+  return held;
+}
+
 RunLock& RunLock::operator=(RunLock&& other) noexcept {
   std::swap(file_, other.file_);
   std::swap(fd_, other.fd_);

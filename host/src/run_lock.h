@@ -19,6 +19,9 @@ class RunLock {
   RunLock& operator=(RunLock&& other) noexcept;
   ~RunLock();  // removes the file and drops the lock
 
+  // Does a host hold it now? Changes nothing, and needs no right to write.
+  static bool is_held(const std::filesystem::path& dir);
+
  private:
   RunLock(std::filesystem::path file, int fd) : file_(std::move(file)), fd_(fd) {}
   std::filesystem::path file_;

@@ -28,7 +28,8 @@ Status check_request(const SlotRequest& request) {
       if (!status.ok()) return status;
     }
   }
-  const bool sized = !request.num_gpus.empty() || !request.section_gpus.empty() || !request.section_nodes.empty();
+  const bool sized = !request.num_gpus.empty() || !request.num_nodes.empty() || !request.section_gpus.empty() ||
+                     !request.section_nodes.empty();
   if (request.slots_per_trial && sized) {
     return Status::invalid("--slots-per-trial and num_gpus or num_nodes both say what a trial takes: keep one");
   }

@@ -13,10 +13,10 @@
 
 namespace dsat::host {
 
-// The last `max_bytes` of a file; empty when it cannot be read.
+// The last `max_bytes` of a file; empty when it cannot be read, or is no regular file: a pipe would be waited for.
 std::string read_tail(const std::filesystem::path& file, size_t max_bytes);
 
-// The whole of a file; nullopt when it cannot be read.
+// The whole of a file; nullopt when it cannot be read, or is no regular file.
 std::optional<std::string> read_file(const std::filesystem::path& file);
 
 // Non-empty lines, at \n and at \r (progress bars), without colours, control characters or bytes that are not UTF-8:

@@ -51,6 +51,18 @@ class Launcher : public TempDirTest {
   std::optional<ExitStatus> ended_;
 };
 
+TEST_F(Launcher, WakesAStoppedCommandSoThatItHearsTheTerm) {
+  shell("trap 'echo heard >> heard; exit 7' TERM; echo $$; kill -STOP $$; while :; do sleep 0.01; done");
+  const pid_t command = wait_for_pids(1).at(0);
+  run_until(loop_, [&] {
+    loop_.at(Loop::Clock::now() + std::chrono::milliseconds(2), [] {});
+    return read_text("/proc/" + std::to_string(command) + "/stat").find(") T") != std::string::npos;
+  });
+  child_->signal(SIGTERM);
+  EXPECT_EQ(wait().code, 7);
+  EXPECT_EQ(read_text(dir() / "heard"), "heard\n");
+}
+
 TEST_F(Launcher, EndsAsItsCommandDoes) {
   shell("exit 42");
   EXPECT_EQ(wait().code, 42);

@@ -1,6 +1,7 @@
 #include "outcome.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "support.h"
 #include "trial_files.h"
@@ -27,6 +28,16 @@ class Classify : public TempDirTest {
   const std::string good_ = R"({"latency": 1000, "throughput": 8000, "peak_memory": 5})";
   Evidence evidence_;
 };
+
+TEST_F(Classify, WhatIsNoFileInTheResultsPlaceIsNamed) {
+  evidence_.exit = {0, 0};
+  std::filesystem::create_directory(dir() / kMetricsFile);
+  EXPECT_EQ(end().outcome, Outcome::failed);
+  EXPECT_THAT(end().reason, HasSubstr("metrics.json is a folder"));
+  std::filesystem::remove(dir() / kMetricsFile);
+  ASSERT_EQ(mkfifo((dir() / kMetricsFile).c_str(), 0600), 0);
+  EXPECT_THAT(end().reason, HasSubstr("metrics.json is no regular file"));
+}
 
 TEST_F(Classify, AValidResultCompletesWhateverTheExit) {
   metrics_are(good_);

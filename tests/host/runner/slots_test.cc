@@ -102,7 +102,7 @@ Devices four_gpus() {
 }
 
 SlotRequest request(std::optional<int> slots, std::optional<int> per_trial, std::optional<int> command = {}) {
-  SlotRequest request;
+  SlotRequest request{};
   request.slots = slots;
   request.slots_per_trial = per_trial;
   request.command_slots = command;
@@ -145,19 +145,6 @@ TEST(PlanSlots, RefusesWhatCannotRun) {
   SlotRequest limited = request({}, 2);
   limited.max_slots = 1;
   EXPECT_THAT(message(limited), HasSubstr("only 1 slot"));
-}
-
-TEST(SlotPool, HandsOutEachSlotOnceAndKeepsToItsLimit) {
-  SlotPool pool(four_gpus().slots, 3);
-  EXPECT_EQ(pool.free(), 3);
-  const auto first = pool.take(2);
-  EXPECT_THAT(ids(first), ElementsAre("0", "1"));
-  EXPECT_EQ(pool.free(), 1);
-  EXPECT_THAT(ids(pool.take(1)), ElementsAre("2"));
-  pool.give_back(first);
-  EXPECT_EQ(pool.free(), 2);
-  pool.give_back(first);  // twice is once
-  EXPECT_EQ(pool.free(), 2);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The journal by itself, and what others read of it.
 #include <sqlite3.h>
 
+#include "run_lock.h"
 #include "study_fixture.h"
 
 namespace dsat::host {
@@ -220,6 +221,9 @@ TEST_F(ReadStudyTest, AJournalInWalModeIsReadWhereNothingCanBeWritten) {
 
 TEST_F(ReadStudyTest, ALiveStudyIsReadAsRunningWithWhatItHas) {
   Session session(plan_of(scripted({{"start", {try_micro_batch(1), try_micro_batch(2)}}})));
+  fs::create_directories(session.plan.dir);
+  const Result<RunLock> lock = RunLock::take(session.plan.dir);
+  ASSERT_TRUE(lock.ok()) << lock.status().message();
   std::vector<size_t> seen;
   session.runner.before_each_step = [&] {
     const Result<StudyRecord> record = read_study(session.plan.dir);
@@ -229,6 +233,15 @@ TEST_F(ReadStudyTest, ALiveStudyIsReadAsRunningWithWhatItHas) {
   };
   EXPECT_EQ(session.run_new().status, StudyStatus::completed);
   EXPECT_THAT(seen, ::testing::Each(2u));
+}
+
+TEST_F(ReadStudyTest, AStudyWhoseHostWasKilledIsInterrupted) {
+  Session session(plan_of(scripted({{"start", {try_micro_batch(1)}}})));
+  std::vector<StudyStatus> seen;
+  session.runner.before_each_step = [&] { seen.push_back(read_study(session.plan.dir)->status); };  // nobody locks it
+  session.run_new();
+  EXPECT_THAT(seen, ::testing::Each(StudyStatus::interrupted));
+  EXPECT_FALSE(seen.empty());
 }
 
 TEST_F(ReadStudyTest, AFolderWithoutAJournalAndADamagedBestAreErrors) {

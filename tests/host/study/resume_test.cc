@@ -133,6 +133,28 @@ TEST_F(ResumeTest, AnInterruptedStudyGoesOnFromItsSavedState) {
   EXPECT_EQ(lines_of(second.trials()), lines_of(whole.trials()));
 }
 
+TEST_F(ResumeTest, ATrialThatHadItsSecondChanceBeforeTheCrashHasNoThird) {
+  const Json script{{"start", {try_micro_batch(1)}}};
+  Session first(plan_of(options("scripted", {{"script", script.dump()}})));
+  const auto port_taken = [](const TrialSpec&) {
+    TrialEnd end = failed(Outcome::failed, "EADDRINUSE");
+    end.infrastructure = true;
+    return end;
+  };
+  const fs::path crashed = dir() / "crashed";
+  first.runner.answer = port_taken;
+  first.runner.before_each_step = [&] {
+    // While it runs for the second time.
+    if (first.runner.started.size() == 2 && !fs::exists(crashed)) copy_db(first.plan.dir, crashed);
+  };
+  first.run_new();
+  ASSERT_EQ(first.runner.started.size(), 2u);
+  Session second(resumed_plan(crashed));
+  second.runner.answer = port_taken;
+  second.resume();
+  EXPECT_EQ(second.runner.started.size(), 1u) << "the attempt that the crash ended, and no further one";
+}
+
 TEST_F(ResumeTest, AStateThatCannotBeRestoredIsReplacedByReplay) {
   const Json script{{"start", {try_micro_batch(1), try_micro_batch(2)}}, {"exit 0", {try_micro_batch(3)}}};
   StudyOptions unsound = options("scripted_unsound", {{"script", script.dump()}});

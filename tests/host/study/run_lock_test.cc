@@ -16,6 +16,7 @@ TEST_F(RunLockTest, ASecondHolderIsRefusedAndToldWhoHasIt) {
   ASSERT_TRUE(first.ok());
   const Result<RunLock> second = RunLock::take(dir());
   ASSERT_FALSE(second.ok());
+  EXPECT_TRUE(RunLock::is_held(dir()));
   EXPECT_EQ(second.status().code(), Status::Code::invalid);
   EXPECT_THAT(second.status().message(), HasSubstr("pid " + std::to_string(getpid())));
   EXPECT_THAT(second.status().message(), HasSubstr("boot "));
@@ -44,6 +45,7 @@ TEST_F(RunLockTest, AKilledHolderLeavesAFileButNoLock) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(fs::exists(dir() / "dsat.lock"));
+  EXPECT_FALSE(RunLock::is_held(dir()));
   EXPECT_TRUE(RunLock::take(dir()).ok());
 }
 
