@@ -64,7 +64,7 @@ TEST_F(Preflight, AHostThatDoesNotSeeTheFoldersIsNamed) {
 }
 
 TEST_F(Preflight, AHostThatDoesNotAnswerIsWaitedForOnlySoLong) {
-  ssh("sleep 600");
+  ssh("exec sleep 600");
   EXPECT_THAT(check({}, std::chrono::milliseconds(50)).message(), HasSubstr("ssh had no answer for 50 ms"));
 }
 

@@ -1,0 +1,94 @@
+"""COMMANDs of every kind: each trial has a port of its own, told in the way that its launcher hears."""
+import os
+import subprocess
+import sys
+import unittest
+
+from support import FIXTURES, HOST, HostTest
+
+PYTHON = [sys.executable, "-S"]
+SCRIPT = str(FIXTURES / "protocol_trial.py")
+
+# Stands for torchrun and accelerate: takes their options, refuses a port in use by another trial, runs the script once.
+LAUNCHER = """#!%s -SE
+import os, sys
+arguments, told = sys.argv[1:], {}
+if os.path.basename(sys.argv[0]) == "accelerate":
+    assert arguments.pop(0) == "launch"
+while arguments[0].startswith("-"):
+    flag, equals, value = arguments.pop(0).partition("=")
+    if flag in ("--use_deepspeed", "--standalone"):
+        continue
+    told[flag] = value if equals else arguments.pop(0)
+port = told.get("--master_port") or told["--main_process_port"]
+with open(os.environ["DSAT_TRIAL_DIR"] + "/../../../ports", "a") as file:
+    file.write(port + "\\n")
+assert port == os.environ["MASTER_PORT"]
+count = told.get("--nproc_per_node") or told.get("--num_processes") or "1"
+variables = dict(os.environ, WORLD_SIZE=count, RANK="0")
+os.execve(sys.executable, [sys.executable, "-S", "-E"] + arguments, variables)
+""" % sys.executable
+
+# Stands for srun and mpirun: passes its options over and becomes the program.
+WRAPPER = """#!/bin/sh
+while :; do case $1 in -n|-N|-np|-J) shift 2;; -*) shift;; *) break;; esac; done
+exec "$@"
+"""
+
+
+class Launchers(HostTest):
+    def setUp(self):
+        super().setUp()
+        self.bin = self.dir / "bin"
+        (self.bin / "torch" / "distributed").mkdir(parents=True)
+        for name, text in (("torchrun", LAUNCHER), ("accelerate", LAUNCHER), ("torch/distributed/run.py", LAUNCHER),
+                           ("srun", WRAPPER), ("mpirun", WRAPPER)):
+            (self.bin / name).write_text(text)
+            (self.bin / name).chmod(0o755)
+
+    def tune(self, *command, options=()):
+        environment = {**os.environ, "PATH": "%s:%s" % (self.bin, os.environ["PATH"]),
+                       "PYTHONPATH": "%s:%s" % (self.bin, FIXTURES)}
+        arguments = [HOST, "--output-dir", "out", "--max-trials", 5, *options, "--", *command,
+                     "--deepspeed_config", "ds_config.json"]
+        result = subprocess.run(list(map(str, arguments)), cwd=self.dir, capture_output=True, text=True, timeout=240,
+                                env=environment)
+        self.assert_ok(result)
+        return [(self.dir / "out/trials" / str(t["id"]) / "cmd.txt").read_text() for t in self.show("out")["trials"]
+                if t["attempt"] > 0]
+
+    def assert_ports(self, commands, flag):
+        ports = (self.dir / "ports").read_text().split()
+        self.assertEqual(len(set(ports)), len(ports), "a port was used twice")
+        for command in commands:
+            self.assertEqual(command.count(flag + " "), 1)
+        self.assertNotIn(flag, (self.dir / "out/best_cmd.txt").read_text())
+
+    def test_torchrun(self):
+        commands = self.tune("torchrun", "--standalone", "--nproc_per_node", 2, SCRIPT, options=["--slots", 4])
+        self.assert_ports(commands, "--master_port")
+
+    def test_torchrun_as_a_module_below_srun(self):
+        commands = self.tune("srun", "-N", 1, "--label", *PYTHON, "-m", "torch.distributed.run", "--nproc_per_node=2", SCRIPT)
+        self.assert_ports(commands, "--master_port")
+        self.assertTrue(all("srun -N 1 --label" in command for command in commands))
+
+    def test_accelerate(self):
+        commands = self.tune("accelerate", "launch", "--use_deepspeed", "--num_processes", 2, SCRIPT)
+        self.assert_ports(commands, "--main_process_port")
+
+    def test_a_tuned_size_reaches_torchrun(self):
+        commands = self.tune("torchrun", SCRIPT, options=["--num-gpus", "1,2", "--slots", 2, "-z", 1])
+        told = {word for command in commands for word in ("--nproc_per_node 1 ", "--nproc_per_node 2 ") if word in command}
+        self.assertEqual(len(told), 2)
+
+    def test_a_plain_script_below_mpirun(self):
+        commands = self.tune("mpirun", "-np", 2, *PYTHON, SCRIPT, "--world-size", 2)
+        self.assertTrue(all("MASTER_PORT=" in command and "--master_port" not in command for command in commands))
+
+    def test_a_module(self):
+        self.tune(*PYTHON, "-m", "protocol_trial")
+
+
+if __name__ == "__main__":
+    unittest.main()
