@@ -6,7 +6,7 @@ import subprocess
 import unittest
 from unittest import mock
 
-from support import FIXTURES, HostTest, PROJECT
+from support import FIXTURES, HOST, HostTest, PROJECT
 
 PYTHON = "/usr/bin/python3"  # the one that Debian's python3-torch belongs to
 SMALL = {"width": 16, "layers": 1, "steps": 8}
@@ -66,6 +66,19 @@ class Examples(HostTest):
         self.assertIn(f"--per_device_train_batch_size {best['train_micro_batch_size_per_gpu']} ", command)
         self.assertNotIn("_size auto", command)
         self.assertEqual(best["gradient_clipping"], "auto")
+
+    def test_their_experiment_files_lead_to_the_trial(self):
+        os.environ["PATH"] = f"{FIXTURES / 'bin'}:{os.environ['PATH']}"  # a launcher whose ranks have no torch
+        for name in ("core_api", "deepspeed_trial", "huggingface"):
+            with self.subTest(name):
+                self.use(name)
+                out = self.dir.parent / (self.dir.name + "-" + name)
+                self.addCleanup(shutil.rmtree, out, ignore_errors=True)
+                result = subprocess.run([HOST, "asha", "deepspeed.yaml", ".", "--slots", "2", "--max-trials", "3", "--output-dir", out],
+                                        cwd=self.dir, capture_output=True, text=True, timeout=120)
+                self.assert_ok(result, 1)
+                self.assertIn("ModuleNotFoundError", result.stderr)
+                self.assertRegex((out / "trials/0/cmd.txt").read_text(), r"deepspeed .*localhost:0,1 .*(train|script)\.py")
 
 
 if __name__ == "__main__":
