@@ -66,7 +66,8 @@ class Defects(HostTest):
         self.assertEqual(self.decisions(self.dir / "1"), self.decisions(self.dir / "2"))
 
     def test_a_trial_is_any_command(self):
-        self.add_program("accelerate", '[ "$1" = launch ] || exit 9\nshift\nexec ' + " ".join(SCRIPT[:-1]) + ' "$@"\n')
+        self.add_program("accelerate", '[ "$1" = launch ] || exit 9\nshift\n'
+                         '[ "$1" = --main_process_port ] && shift 2\nexec ' + " ".join(SCRIPT[:-1]) + ' "$@"\n')
         train = SCRIPT[-1]
         for i, command in enumerate((["accelerate", "launch", train, "--deepspeed_config", "ds_config.json"],
                                      ["sh", "-c", " ".join(SCRIPT) + " --deepspeed_config $DSAT_DS_CONFIG # {ds_config}"],
