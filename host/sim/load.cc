@@ -1,9 +1,12 @@
 #include "load.h"
 
+#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "cluster.h"
 #include "dsat/config/json.h"
+#include "trace.h"
 
 namespace dsat::host {
 namespace sim {
@@ -12,7 +15,9 @@ Result<Simulation> simulation_from_source(const Json& source) {
   if (!source.is_object()) {
     return Status::invalid("this study was simulated by a program of its own: dsat-host cannot resume it");
   }
-  return simulate_cluster(source.at("scenario"), source.at("file").get<std::string>());
+  const std::string file = source.at("file").get<std::string>();
+  if (source.contains("trace")) return simulate_trace(source.at("trace").get<std::string>(), file);
+  return simulate_cluster(source.at("scenario"), file);
 }
 
 }  // namespace sim
@@ -33,8 +38,30 @@ Result<Simulation> simulate_cluster(const Json& scenario, const std::string& fil
   }
 }
 
+Result<Simulation> simulate_trace(const std::string& csv, const std::string& file) {
+  try {
+    auto surface = std::make_shared<sim::TraceSurface>(csv, file);
+    Simulation simulation;
+    simulation.name = std::filesystem::path(file).stem().string();
+    simulation.base_config = surface->base_config();
+    simulation.metrics = surface->metrics();
+    simulation.surface = std::move(surface);
+    simulation.source = {{"file", file}, {"trace", csv}};
+    return simulation;
+  } catch (const std::exception& e) {
+    return Status::invalid(e.what());
+  }
+}
+
 Result<Simulation> load_simulation(const std::filesystem::path& file) {
   try {
+    if (file.extension() == ".csv") {
+      std::ifstream in(file, std::ios::binary);
+      std::ostringstream text;
+      text << in.rdbuf();
+      if (!in) return Status::invalid(file.string() + ": cannot be read");
+      return simulate_trace(text.str(), file.string());
+    }
     return simulate_cluster(config::load_file(file), file.string());
   } catch (const std::exception& e) {
     return Status::invalid(e.what());

@@ -94,6 +94,7 @@ bool Coordinator::deliver_next() {
   if (!id) return false;
   immediate_.erase(*id);
   ended_.erase(*id);
+  ended_when_.erase(*id);
   tell(trials_[*id]);
   return true;
 }
@@ -116,6 +117,7 @@ void Coordinator::tell(Trial& trial) {
   // handle may have added trials: `trial` is looked up again.
   Trial& told = trials_[id];
   told.state = TrialState::delivered;
+  --open_trials_;
   dirty_.insert(id);
   release_duplicates(told);
   count_failure(told);
@@ -147,10 +149,7 @@ StrategyEvent Coordinator::exit_event(const Trial& trial) const {
 
 // A strategy is done when it has finished, or has nothing open left, and every trial of its has been told.
 void Coordinator::advance_phase() {
-  const bool open = std::any_of(trials_.begin(), trials_.end(), [this](const Trial& trial) {
-    return trial.phase == phase_ && trial.state != TrialState::delivered;
-  });
-  if (open) return;
+  if (open_trials_ > 0) return;
   if (phase_ == Phase::profiler) {
     if (!profile_.is_object()) {
       const std::string why = strategy_finished_ ? finish_reason_ : "it asked for nothing more";
@@ -187,11 +186,11 @@ std::vector<uint64_t> Coordinator::choose_starts() {
   const auto limit = static_cast<size_t>(plan_.concurrency());
   std::vector<const Json*> configs;  // in order: a large trial is not passed by smaller ones for ever
   while (!waiting_.empty() && running_.size() < limit) {
-    const uint64_t id = waiting_.front();
+    const uint64_t id = *waiting_.begin();
     Trial& trial = trials_[id];
     configs.push_back(&trial.record.config);
     if (!runner_.has_room_for(configs)) break;
-    waiting_.pop_front();
+    waiting_.erase(waiting_.begin());
     trial.state = TrialState::running;
     ++trial.record.attempt;
     running_.insert(id);
@@ -311,20 +310,40 @@ StudyResult Coordinator::close() {
   return result;
 }
 
+// One more measured configuration leaves the means of the others as they are: it is the best, or nothing changes. A
+// further measurement of one, or the searcher's own word, puts them all in question.
+void Coordinator::compare_with_best(const Trial& trial) {
+  const TrialRecord& record = trial.record;
+  if (record.outcome != Outcome::completed || record.duplicate_of || !record.metrics.is_object()) return;
+  const auto metric = record.metrics.find(plan_.metric);
+  if (metric == record.metrics.end() || !metric->is_number()) return;
+  best_stale_ = best_stale_ || trial.earlier_runs > 0 || believed_best_;
+  const double value = metric->get<double>();
+  const BestRecord* rival = best_ ? &*best_ : nullptr;
+  if (rival == nullptr || (plan_.maximise ? value > rival->metric : value < rival->metric)) {
+    const std::optional<BestRecord> before = better_;
+    const bool beats = !before || (plan_.maximise ? value > before->metric : value < before->metric);
+    if (beats) better_ = BestRecord{trial.id(), record.config, record.metrics, value, ""};
+    best_stale_ = best_stale_ || (before && value == before->metric);
+  } else if (value == rival->metric && trial.id() < rival->trial) {
+    best_stale_ = true;
+  }
+}
+
 void Coordinator::refresh_best() {
-  if (!best_stale_) return;
+  std::optional<BestRecord> best = std::exchange(better_, std::nullopt);
+  if (best_stale_) best = choose_best(trials_, plan_.metric, plan_.maximise, believed_best_);
   best_stale_ = false;
-  const std::optional<BestRecord> best = choose_best(trials_, plan_.metric, plan_.maximise, believed_best_);
   if (!best) return;
   const bool changed =
       !best_ || best_->trial != best->trial || best_->metric != best->metric || best_->why != best->why;
   if (!changed) return;
-  best_ = best;
-  journal_.put_meta("best", {{"trial", best->trial},
-                             {"config", best->config},
-                             {"metrics", best->metrics},
-                             {"metric", best->metric},
-                             {"why", best->why}});
+  best_ = std::move(best);
+  journal_.put_meta("best", {{"trial", best_->trial},
+                             {"config", best_->config},
+                             {"metrics", best_->metrics},
+                             {"metric", best_->metric},
+                             {"why", best_->why}});
   observer_.on_best(*best_);
 }
 

@@ -12,7 +12,6 @@
 #define DSAT_HOST_COORDINATOR_H_
 
 #include <atomic>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,12 +34,17 @@ namespace dsat::host {
 
 // How long an ended trial waits for older ones that still run before its strategy is told.
 inline constexpr std::chrono::seconds kReorderWindow{5};
+// Strategies are asked to keep one trial more open than can run for every so many that can: it takes the slot of one
+// that has ended and waits for elders to be told.
+inline constexpr int kSlotsPerSpareTrial = 5;
 // This many duplicate or invalid requests in a row say that the space is exhausted.
 inline constexpr int kFruitlessRequests = 1000;
 // When the journal shows where a trial that still runs was started.
 inline constexpr std::chrono::milliseconds kStartNoteDelay{250};
-// A strategy's state is saved at least every so many events.
+// A strategy's state is saved at least every so many events, and in a long study after every eighth of the events so
+// far: a state grows with the study.
 inline constexpr uint64_t kEventsPerState = 64;
+inline constexpr uint64_t kStateShare = 8;
 // So many consecutive failures with one last line, over at least two micro batches, are the script's own.
 inline constexpr int kSameFailures = 3;
 
@@ -121,6 +125,7 @@ class Coordinator {
   void log(Observer::Severity severity, const std::string& message) { observer_.on_log(severity, message); }
   void forward_plugin_logs();
   void refresh_best();
+  void compare_with_best(const Trial& trial);
   StrategyEvent exit_event(const Trial& trial) const;
 
   Plan plan_;
@@ -134,7 +139,7 @@ class Coordinator {
   std::vector<Trial> drafts_;  // asked for in the current event, not yet accepted
   std::unordered_map<std::string, Twins> by_identity_;
   std::string baseline_identity_;
-  std::deque<uint64_t> waiting_;
+  std::set<uint64_t> waiting_;  // for room, in the order of their ids
   std::set<uint64_t> running_;
   std::set<uint64_t> ended_;      // by a run of their own, not yet delivered
   std::set<uint64_t> immediate_;  // refused, or a duplicate of a delivered trial: delivered before anything else
@@ -157,10 +162,12 @@ class Coordinator {
   uint64_t last_seq_ = 0, last_state_seq_ = 0;
   int counted_trials_ = 0;
   int fruitless_ = 0;
+  int open_trials_ = 0;  // of this phase: its strategy has not been told of their end
   std::vector<uint64_t> same_failures_;
   std::optional<uint64_t> result_told_;  // before the host was resumed; only the exit is to follow
 
   std::optional<BestRecord> best_;
+  std::optional<BestRecord> better_;  // than best_, not yet told
   bool best_stale_ = false;
   bool group_lost_ = false;  // several turns could not be written: the journal stays as it was before them
   std::optional<Ending> ending_;

@@ -57,7 +57,7 @@ bool Coordinator::handle(const StrategyEvent& event) {
   }
   last_seq_ = journal_.append_event(phase_, event, ops.value());
   apply(ops.value());
-  if (last_seq_ - last_state_seq_ >= kEventsPerState) save_state();
+  if (last_seq_ - last_state_seq_ >= std::max(kEventsPerState, last_seq_ / kStateShare)) save_state();
   return true;
 }
 
@@ -112,6 +112,7 @@ void Coordinator::apply(const std::vector<Op>& ops) {
     const uint64_t id = draft.id();
     fruitless_ = draft.costs_a_run() ? 0 : fruitless_ + 1;
     trials_.push_back(std::move(draft));
+    ++open_trials_;
     Trial& trial = trials_.back();
     dirty_.insert(id);
     if (trial.record.outcome) {
@@ -122,7 +123,7 @@ void Coordinator::apply(const std::vector<Op>& ops) {
       const Trial& original = trials_[*trial.record.duplicate_of];
       if (original.state == TrialState::delivered) release_duplicates(original);
     } else {
-      waiting_.push_back(id);
+      waiting_.insert(id);
       observer_.on_trial_submitted(trial.record);
     }
   }
@@ -151,6 +152,7 @@ void Coordinator::apply(const std::vector<Op>& ops) {
 // Ends what waits and is to be stopped; what runs is stopped after the commit. A strategy that has finished has no use
 // for any open trial.
 void Coordinator::stop_open_trials() {
+  if (!strategy_finished_ && to_stop_.empty()) return;
   if (strategy_finished_) {
     for (const uint64_t id : waiting_) to_stop_.insert(id);
     for (const uint64_t id : running_) to_stop_.insert(id);
@@ -158,7 +160,7 @@ void Coordinator::stop_open_trials() {
   std::vector<uint64_t> stopped;
   const auto wanted = [&](uint64_t id) { return to_stop_.count(id) != 0; };
   std::copy_if(waiting_.begin(), waiting_.end(), std::back_inserter(stopped), wanted);
-  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), wanted), waiting_.end());
+  for (const uint64_t id : stopped) waiting_.erase(id);
   for (auto it = duplicates_.begin(); it != duplicates_.end();) {
     const bool stop = wanted(it->second);
     if (stop) stopped.push_back(it->second);
@@ -186,6 +188,7 @@ Json Coordinator::study_json() const {
   study.space = config::to_json(plan_.space);
   study.limits.max_trials = plan_.max_trials;
   study.limits.max_concurrent_trials = plan_.concurrency();
+  study.limits.open_trials = plan_.concurrency() + plan_.concurrency() / kSlotsPerSpareTrial;
   study.limits.slots = static_cast<int64_t>(plan_.slots.slots.size());
   study.limits.slots_per_trial = plan_.slots.slots_per_trial;
   study.limits.data_parallel_size = plan_.data_parallel_size;

@@ -1,5 +1,6 @@
 // Taking up a study: read the journal, restore the strategy, put open trials back in the queue.
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "admission.h"
@@ -60,6 +61,9 @@ Status Coordinator::take_up(std::vector<JournalEvent>& events) {
     if (!status.ok()) return status;
   }
   recall(events);
+  open_trials_ = static_cast<int>(std::count_if(trials_.begin(), trials_.end(), [this](const Trial& trial) {
+    return trial.phase == phase_ && trial.state != TrialState::delivered;
+  }));
   requeue_trials();
   // A crash may have come between a trial's end and the end of the study that it means.
   if (!had_ended && !events.empty() && events.back().event.kind == StrategyEvent::Kind::exited) {
@@ -242,7 +246,7 @@ void Coordinator::requeue_trials() {
     if (trial.state == TrialState::waiting && trial.record.duplicate_of) {
       duplicates_.emplace(*trial.record.duplicate_of, id);
     } else if (trial.state == TrialState::waiting) {
-      waiting_.push_back(id);
+      waiting_.insert(id);
     } else if (trial.state == TrialState::ended) {
       const bool at_once = trial.record.duplicate_of || trial.record.outcome == Outcome::invalid_config;
       (at_once ? immediate_ : ended_).insert(id);

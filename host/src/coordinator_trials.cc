@@ -36,7 +36,7 @@ void Coordinator::on_ended(const TrialEnd& end) {
   if (interrupted || rerun) {
     // Its strategy hears nothing of it: it runs again, under the same id.
     trial.state = TrialState::waiting;
-    waiting_.push_front(end.id);
+    waiting_.insert(end.id);
     reruns_changed_ |= rerun;
     if (rerun) log(Observer::Severity::warning, "trial " + std::to_string(end.id) + ": " + end.reason + "; run again");
     return;
@@ -48,7 +48,8 @@ void Coordinator::end_trial(Trial& trial, TrialEnd end) {
   TrialRecord& record = trial.record;
   record.outcome = end.outcome;
   record.reason = end.reason;
-  record.metrics = end.outcome == Outcome::completed ? end.metrics : Json();
+  record.metrics = end.outcome == Outcome::completed ? std::move(end.metrics) : Json();
+  end.metrics = Json();  // the record has them
   record.peak_bytes = end.peak_bytes;
   record.ended_at = end.ended_at;
   trial.state = TrialState::ended;
@@ -64,7 +65,7 @@ void Coordinator::end_trial(Trial& trial, TrialEnd end) {
     });
     twins->second.answering = next == trials_.end() ? std::nullopt : std::optional<uint64_t>(next->id());
   }
-  best_stale_ = true;
+  compare_with_best(trial);
   observer_.on_trial_ended(record);
 }
 
@@ -148,8 +149,8 @@ std::optional<uint64_t> Coordinator::ready_trial() {
   if (ended_.empty()) return std::nullopt;
   const uint64_t id = *ended_.begin();
   // One that waits to run again (the machine's fault, or the host's own end) counts as running.
-  const bool elder_runs = (!running_.empty() && *running_.begin() < id) ||
-                          std::any_of(waiting_.begin(), waiting_.end(), [id](uint64_t other) { return other < id; });
+  const bool elder_runs =
+      (!running_.empty() && *running_.begin() < id) || (!waiting_.empty() && *waiting_.begin() < id);
   if (!elder_runs) return id;
   const auto patience = ended_when_[id] + kReorderWindow;
   if (loop_.now() >= patience) return id;

@@ -32,24 +32,32 @@ int stage_of(const Json& config) {
   }
 }
 
-// The cost model's answer for one configuration; "-" when there is no profile to answer from.
-std::string estimated_memory(const ResultsView& view, const Json& config) {
-  if (!view.profile.is_object()) return "-";
+// The cost model as all trials together teach it; nullopt when there is no profile to learn from.
+std::optional<cost::MemoryFit> fit_of(const ResultsView& view) {
+  if (!view.profile.is_object()) return std::nullopt;
   try {
     cost::Inputs inputs = cost::inputs_from_profile(view.profile);
     if (view.device_memory_bytes) inputs.device_memory_bytes = static_cast<double>(*view.device_memory_bytes);
-    Json observations = Json::array();
+    std::vector<cost::Observation> observations;
     for (const Trial& trial : view.trials) {
-      if (!trial.record.outcome || trial.model_info || trial.record.duplicate_of) continue;
-      observations.push_back({{"trial", trial.id()},
-                              {"config", trial.record.config},
-                              {"outcome", to_string(*trial.record.outcome)},
-                              {"metrics", trial.record.metrics},
-                              {"peak_bytes", trial.record.peak_bytes ? Json(*trial.record.peak_bytes) : Json()}});
+      const TrialRecord& record = trial.record;
+      const bool fitted = record.outcome == Outcome::completed;
+      if ((!fitted && record.outcome != Outcome::out_of_memory) || trial.model_info || record.duplicate_of) continue;
+      cost::Observation seen{cost::setup_from_config(record.config, view.plan.data_parallel_size), !fitted, {}};
+      if (fitted && record.peak_bytes) seen.peak_bytes = static_cast<double>(*record.peak_bytes);
+      observations.push_back(seen);
     }
-    const int64_t dp_size = view.plan.data_parallel_size;
-    const cost::MemoryFit fit = cost::fit_memory(inputs, cost::observations_from_json(observations, dp_size));
-    return config::format_size(cost::predict_peak(fit, cost::setup_from_config(config, dp_size)).value);
+    return cost::fit_memory(inputs, observations);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+// Its answer for one configuration.
+std::string estimated_memory(const std::optional<cost::MemoryFit>& fit, const Json& config, int64_t dp_size) {
+  if (!fit) return "-";
+  try {
+    return config::format_size(cost::predict_peak(*fit, cost::setup_from_config(config, dp_size)).value);
   } catch (const std::exception&) {
     return "-";
   }
@@ -102,7 +110,8 @@ std::vector<StageRow> rows_of(const ResultsView& view, const std::vector<Measure
   return rows;
 }
 
-std::vector<std::string> cells(const ResultsView& view, const StageRow& row) {
+std::vector<std::string> cells(const ResultsView& view, const StageRow& row,
+                               const std::optional<cost::MemoryFit>& fit) {
   std::vector<std::string> line{std::to_string(row.stage), std::to_string(row.trials),
                                 std::to_string(row.out_of_memory), std::to_string(row.failed)};
   if (row.best == nullptr) {
@@ -115,7 +124,7 @@ std::vector<std::string> cells(const ResultsView& view, const StageRow& row) {
   line.push_back(format_metric(view.plan.metric, row.best->metric));
   line.push_back(record.config.value(config::kMicroBatchKey, Json()).dump());
   line.push_back(record.config.value(config::kAccumulationKey, Json()).dump());
-  line.push_back(estimated_memory(view, record.config));
+  line.push_back(estimated_memory(fit, record.config, view.plan.data_parallel_size));
   line.push_back(row.best->peak_bytes ? config::format_size(static_cast<double>(*row.best->peak_bytes)) : "-");
   line.push_back("trial " + std::to_string(record.id) + (overrides.empty() ? "" : ": " + overrides));
   return line;
@@ -144,7 +153,8 @@ std::string summary_text(const ResultsView& view) {
   const std::vector<Measured> measured = measured_configurations(view.trials, view.plan.metric);
   std::vector<std::vector<std::string>> lines{{"stage", "trials", "oom", "failed", view.plan.metric, "micro batch",
                                                "accumulation", "memory estimated", "measured", "best of the stage"}};
-  for (const StageRow& row : rows_of(view, measured)) lines.push_back(cells(view, row));
+  const std::optional<cost::MemoryFit> fit = fit_of(view);
+  for (const StageRow& row : rows_of(view, measured)) lines.push_back(cells(view, row, fit));
   std::string text = table(lines);
   if (view.best) {
     const Json& best = view.best->config;
@@ -160,8 +170,7 @@ std::string summary_text(const ResultsView& view) {
 Status Results::write(const ResultsView& view, bool now) {
   if (view.plan.dir.empty()) return {};
   const auto time = std::chrono::steady_clock::now();
-  if (!now && time - last_ < std::chrono::seconds(1)) return {};
-  last_ = time;
+  if (!now && time < next_) return {};
   const std::filesystem::path& dir = view.plan.dir;
   const auto text_of = [](const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; };
   std::vector<std::pair<const char*, std::string>> files{{"summary.txt", summary_text(view)}};
@@ -183,6 +192,9 @@ Status Results::write(const ResultsView& view, bool now) {
     if (!status.ok()) return status;
     written = std::move(text);
   }
+  // The files of a study of many thousand trials take a while: never more than a twentieth of its time.
+  const auto end = std::chrono::steady_clock::now();
+  next_ = end + std::max<std::chrono::steady_clock::duration>(std::chrono::seconds(1), 20 * (end - time));
   return {};
 }
 

@@ -41,7 +41,7 @@ class Results {
 
  private:
   CommandLine command_line_;
-  std::chrono::steady_clock::time_point last_{};
+  std::chrono::steady_clock::time_point next_{};
   std::map<std::string, std::string> written_;  // what each file holds: an unchanged one is left alone
 };
 

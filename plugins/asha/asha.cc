@@ -1,6 +1,8 @@
 #include "asha.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace dsat {
 
@@ -37,59 +39,100 @@ bool Asha::completed_its_rung(const Lineage& lineage) const {
   return lineage.open == kNoTrial && (lineage.ended || lineage.trials >= trials_of_rung(lineage.rung));
 }
 
-// The better metric first; a search without one comes last, and of equals the older.
-bool Asha::ranks_before(size_t a, size_t b) const {
-  const auto& left = lineages()[a].best_metric;
-  const auto& right = lineages()[b].best_metric;
-  if (left && right && *left != *right) return knowledge().better(*left, *right);
-  if (left.has_value() != right.has_value()) return left.has_value();
-  return a < b;
+bool Asha::Place::operator<(const Place& other) const {
+  if (unmeasured != other.unmeasured) return other.unmeasured;
+  if (!unmeasured && cost != other.cost) return cost < other.cost;
+  return index < other.index;
 }
 
-// Those of the best 1/divisor that have completed `rung`; some may be further up by now.
-std::vector<size_t> Asha::best_of_rung(int64_t rung) const {
-  std::vector<size_t> completed;
-  for (size_t i = 0; i < lineages().size(); ++i) {
-    const Lineage& lineage = lineages()[i];
-    if (lineage.rung > rung || (lineage.rung == rung && completed_its_rung(lineage))) completed.push_back(i);
+Asha::Entry Asha::entry_of(size_t index) const {
+  const Lineage& lineage = lineages()[index];
+  Entry entry;
+  entry.place = {!lineage.best_metric, lineage.best_metric.value_or(0), index};
+  if (knowledge().better(1, 0)) entry.place.cost = -entry.place.cost;
+  const bool completed = completed_its_rung(lineage);
+  entry.rung = lineage.rung;
+  entry.rungs = lineage.rung + (completed ? 1 : 0);
+  entry.idle = lineage.idle();
+  entry.unfinished = entry.idle && !completed;
+  return entry;
+}
+
+bool Asha::waits_in(const Place& place, int64_t rung) const { return entries_[place.index].rung == rung; }
+
+// Moves what the split's ends have become.
+void Asha::balance(int64_t number) {
+  Rung& rung = rungs_[static_cast<size_t>(number)];
+  const size_t wanted = (rung.best.size() + rung.rest.size()) / static_cast<size_t>(divisor_);
+  const auto demote = [&] {
+    const auto last = std::prev(rung.best.end());
+    rung.promotable.erase(*last);
+    rung.rest.insert(rung.best.extract(last));
+  };
+  const auto lift = [&] {
+    const Place first = *rung.rest.begin();
+    rung.best.insert(rung.rest.extract(rung.rest.begin()));
+    if (waits_in(first, number)) rung.promotable.insert(first);
+  };
+  while (rung.best.size() > wanted) demote();
+  while (rung.best.size() < wanted) lift();
+  while (!rung.best.empty() && !rung.rest.empty() && *rung.rest.begin() < *std::prev(rung.best.end())) {
+    demote();
+    lift();
   }
-  std::sort(completed.begin(), completed.end(), [this](size_t a, size_t b) { return ranks_before(a, b); });
-  completed.resize(completed.size() / static_cast<size_t>(divisor_));
-  return completed;
+}
+
+void Asha::leave(const Entry& entry) {
+  unfinished_.erase(entry.place.index);
+  idle_.erase(entry.place);
+  for (int64_t number = 0; number < std::min(entry.rungs, max_rungs_); ++number) {
+    Rung& rung = rungs_[static_cast<size_t>(number)];
+    rung.promotable.erase(entry.place);
+    if (rung.best.erase(entry.place) == 0) rung.rest.erase(entry.place);
+  }
+}
+
+void Asha::enter(const Entry& entry) {
+  if (entry.unfinished) unfinished_.insert(entry.place.index);
+  if (entry.idle) idle_.insert(entry.place);
+  for (int64_t number = 0; number < std::min(entry.rungs, max_rungs_); ++number) {
+    rungs_[static_cast<size_t>(number)].rest.insert(entry.place);
+  }
+}
+
+void Asha::changed(size_t index) {
+  rungs_.resize(static_cast<size_t>(max_rungs_));
+  const Entry entry = entry_of(index);
+  if (index == entries_.size()) entries_.push_back(entry);
+  const Entry before = std::exchange(entries_[index], entry);
+  leave(before);
+  enter(entry);
+  for (int64_t number = 0; number < std::min(std::max(before.rungs, entry.rungs), max_rungs_); ++number)
+    balance(number);
 }
 
 // Lifts one search to its next rung and returns it; an ended one is lifted without a trial, as far as it goes.
 std::optional<size_t> Asha::promote() {
   for (int64_t rung = max_rungs_ - 2; rung >= 0; --rung) {
     std::optional<size_t> longest;
-    for (const size_t i : best_of_rung(rung)) {
-      const Lineage& candidate = lineages()[i];
-      if (candidate.rung != rung) continue;
-      if (!longest || candidate.trials > lineages()[*longest].trials) longest = i;
+    for (const Place& place : rungs_[static_cast<size_t>(rung)].promotable) {
+      if (!longest || lineages()[place.index].trials > lineages()[*longest].trials) longest = place.index;
     }
     if (!longest) continue;
     ++lineage(*longest).rung;
+    changed(*longest);
     if (!lineages()[*longest].ended) return longest;
     rung = max_rungs_ - 1;  // an ended search counts in the rung above: look again from the top
   }
   return std::nullopt;
 }
 
-std::optional<size_t> Asha::best_waiting() const {
-  std::optional<size_t> best;
-  for (size_t i = 0; i < lineages().size(); ++i) {
-    if (lineages()[i].idle() && (!best || ranks_before(i, *best))) best = i;
-  }
-  return best;
-}
-
 std::optional<size_t> Asha::choose() {
-  for (size_t i = 0; i < lineages().size(); ++i) {
-    if (lineages()[i].idle() && !completed_its_rung(lineages()[i])) return i;
-  }
+  rungs_.resize(static_cast<size_t>(max_rungs_));
+  if (!unfinished_.empty()) return *unfinished_.begin();
   if (const std::optional<size_t> promoted = promote()) return promoted;
   if (const std::optional<size_t> fresh = open_lineage()) return fresh;
-  return best_waiting();
+  return idle_.empty() ? std::nullopt : std::optional<size_t>(idle_.begin()->index);
 }
 
 }  // namespace dsat

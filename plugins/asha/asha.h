@@ -6,10 +6,13 @@
 // have completed a rung, the best 1/divisor are promoted, from the highest rung first and among those the one with the
 // most trials. A search that ends early has completed its rung. When no new configuration is left to draw, the
 // searches that wait for a promotion go on, best first: a trial that may be spent is spent.
+//
+// Cost: a decision takes logarithmic time; rungs are kept sorted and split as lineages change.
 #ifndef DSAT_PLUGINS_ASHA_H_
 #define DSAT_PLUGINS_ASHA_H_
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "lineage_search.h"
@@ -23,19 +26,46 @@ class Asha final : public search::LineageSearch {
 
  protected:
   std::optional<size_t> choose() override;
+  void changed(size_t index) override;
 
  private:
+  // Where a lineage stands among others: the better metric first; without one last; of equals the older.
+  struct Place {
+    bool unmeasured = false;
+    double cost = 0;
+    size_t index = 0;
+    bool operator<(const Place& other) const;
+  };
+  // Those that have completed a rung, split into the best 1/divisor and the rest; some may be further up by now.
+  struct Rung {
+    std::set<Place> best, rest;
+    std::set<Place> promotable;  // of the best, those that have not been promoted
+  };
+  // How a lineage is entered in the rungs and lists below.
+  struct Entry {
+    Place place;
+    int64_t rungs = 0;  // it has completed the rungs below this one
+    int64_t rung = 0;   // that it is in
+    bool unfinished = false, idle = false;
+  };
+
   int64_t trials_of_rung(int64_t rung) const;
   bool completed_its_rung(const search::Lineage& lineage) const;
-  std::vector<size_t> best_of_rung(int64_t rung) const;
+  Entry entry_of(size_t index) const;
+  void enter(const Entry& entry);
+  void leave(const Entry& entry);
+  void balance(int64_t rung);
+  bool waits_in(const Place& place, int64_t rung) const;
   std::optional<size_t> promote();
-  std::optional<size_t> best_waiting() const;
-  bool ranks_before(size_t a, size_t b) const;
 
   int64_t max_rungs_;
   int64_t min_trials_;
   int64_t divisor_;
   int64_t early_stopping_;
+  std::vector<Entry> entries_;  // by lineage
+  std::vector<Rung> rungs_;
+  std::set<size_t> unfinished_;  // idle, and their rung allows more trials
+  std::set<Place> idle_;
 };
 
 }  // namespace dsat

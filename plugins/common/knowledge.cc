@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
@@ -12,6 +13,7 @@ namespace dsat::search {
 namespace {
 
 constexpr double kHopeless = 0.05;
+constexpr size_t kSample = 256;
 
 // Do the two differ in nothing but buckets, overlap and micro batch?
 bool comparable(const cost::Setup& a, const cost::Setup& b) {
@@ -83,9 +85,17 @@ void Knowledge::learn(TrialId trial, const Json& merged, Outcome outcome, std::o
                       std::optional<double> peak_bytes) {
   if (outcome != Outcome::completed && outcome != Outcome::out_of_memory) return;
   const cost::Setup of = setup(merged);
-  observations_.push_back({of, outcome == Outcome::out_of_memory, peak_bytes});
-  fit_.reset();
+  const bool ran_out = outcome == Outcome::out_of_memory;
+  OfStage& stage = stages_[of.stage];
+  if (ran_out) {
+    stage.too_big.insert(of.micro_batch);
+  } else {
+    stage.fits = std::max(stage.fits, of.micro_batch);
+  }
+  (ran_out ? ran_out_ : fitted_).add(of);
+  sample({of, ran_out, peak_bytes});
   Measured& entry = measured_[key(merged)];
+  const TrialId before = entry.first;
   if (entry.first == kNoTrial || trial < entry.first) entry.first = trial;
   entry.stage = of.stage;
   entry.micro_batch = of.micro_batch;
@@ -93,7 +103,63 @@ void Knowledge::learn(TrialId trial, const Json& merged, Outcome outcome, std::o
   if (metric) {
     entry.sum += *metric;
     ++entry.count;
+    compare(entry, before);
   }
+}
+
+// A fit wants no more than some hundreds of observations, and gains little by one more of many: the older half is
+// thinned out, and the fit made anew whenever the observations have grown by a thirty-second. When depends on their
+// number alone, so that a restored searcher decides as the interrupted one would have.
+void Knowledge::sample(const cost::Observation& observation) {
+  sample_.push_back(observation);
+  if (sample_.size() > kSample) {
+    std::vector<cost::Observation> kept;
+    for (size_t i = 0; i < sample_.size(); ++i) {
+      if (i % 2 == 0 || i >= sample_.size() / 2) kept.push_back(sample_[i]);
+    }
+    sample_ = std::move(kept);
+  }
+  int64_t interval = 1;
+  while (interval * 64 <= learned_) interval *= 2;
+  if (++learned_ % interval != 0) return;
+  fitting_ = sample_;
+  fit_.reset();
+}
+
+// Takes up an entry that has changed among the best of its stage; `before` was its first trial.
+void Knowledge::compare(const Measured& entry, TrialId before) {
+  std::optional<Best>& best = stages_[entry.stage].best;
+  const Best candidate{entry.first, entry.sum / entry.count, entry.micro_batch};
+  const auto wins = [this](const Best& a, const Best& b) {
+    return better(a.metric, b.metric) || (a.metric == b.metric && a.trial < b.trial);
+  };
+  const bool was_best = best && best->trial == before;
+  if (!best || wins(candidate, *best)) {
+    best = candidate;
+  } else if (was_best) {
+    // Measured again and found worse than it seemed: another one may be the best.
+    best = candidate;
+    for (const auto& [key, other] : measured_) {
+      if (other.count == 0 || other.stage != entry.stage) continue;
+      const Best rival{other.first, other.sum / other.count, other.micro_batch};
+      if (wins(rival, *best)) best = rival;
+    }
+  }
+}
+
+// Does what `a` has shown make what `b` has shown plain?
+bool Knowledge::Front::implies(const cost::Setup& a, const cost::Setup& b) const {
+  return fits_ ? needs_no_more(b, a) && b.micro_batch <= a.micro_batch
+               : needs_no_more(a, b) && a.micro_batch <= b.micro_batch;
+}
+
+void Knowledge::Front::add(const cost::Setup& seen) {
+  for (const cost::Setup& known : setups_) {
+    if (implies(known, seen)) return;
+  }
+  setups_.erase(std::remove_if(setups_.begin(), setups_.end(), [&](const auto& known) { return implies(seen, known); }),
+                setups_.end());
+  setups_.push_back(seen);
 }
 
 std::optional<Known> Knowledge::find(const Json& merged) const {
@@ -106,17 +172,18 @@ std::optional<Known> Knowledge::find(const Json& merged) const {
 }
 
 const cost::MemoryFit& Knowledge::fit() const {
-  if (!fit_) fit_ = cost::fit_memory(inputs_, observations_);
+  if (!fit_) fit_ = cost::fit_memory(inputs_, fitting_);
   return *fit_;
 }
 
 // What was seen outweighs any model.
 void Knowledge::bound(Ceiling& ceiling, const cost::Setup& setup) const {
-  for (const cost::Observation& seen : observations_) {
-    const int64_t micro_batch = seen.setup.micro_batch;
-    if (!seen.out_of_memory && needs_no_more(setup, seen.setup)) ceiling.fits = std::max(ceiling.fits, micro_batch);
-    if (seen.out_of_memory && needs_no_more(seen.setup, setup)) {
-      ceiling.too_big = std::min(ceiling.too_big.value_or(micro_batch), micro_batch);
+  for (const cost::Setup& seen : fitted_.setups()) {
+    if (needs_no_more(setup, seen)) ceiling.fits = std::max(ceiling.fits, seen.micro_batch);
+  }
+  for (const cost::Setup& seen : ran_out_.setups()) {
+    if (needs_no_more(seen, setup)) {
+      ceiling.too_big = std::min(ceiling.too_big.value_or(seen.micro_batch), seen.micro_batch);
     }
   }
   // A device shared with others can run out of memory at a size that fitted before: the size that fitted stands.
@@ -144,16 +211,11 @@ Ceiling Knowledge::ceiling(const cost::Setup& setup) const {
   } else {
     // Without the device's memory, what ran in the stage is the guess, and only an OOM is a bound: one of another
     // configuration of the stage says that little more can be possible.
-    for (const cost::Observation& seen : observations_) {
-      if (!seen.out_of_memory && seen.setup.stage == setup.stage) {
-        ceiling.likely = std::max(ceiling.likely, static_cast<double>(seen.setup.micro_batch));
-      }
-    }
     ceiling.possible = kUnbounded;
-    for (const cost::Observation& seen : observations_) {
-      const double micro_batch = static_cast<double>(seen.setup.micro_batch);
-      if (!seen.out_of_memory || seen.setup.stage != setup.stage || micro_batch <= ceiling.likely) continue;
-      ceiling.possible = std::min(ceiling.possible, micro_batch);
+    if (const auto stage = stages_.find(setup.stage); stage != stages_.end()) {
+      ceiling.likely = static_cast<double>(stage->second.fits);
+      const auto above = stage->second.too_big.upper_bound(stage->second.fits);
+      if (above != stage->second.too_big.end()) ceiling.possible = static_cast<double>(*above);
     }
   }
   bound(ceiling, setup);
@@ -163,19 +225,19 @@ Ceiling Knowledge::ceiling(const cost::Setup& setup) const {
 bool Knowledge::hopeless(const cost::Setup& setup) const {
   const Ceiling known = ceiling(setup);
   if (known.too_big && *known.too_big <= setup.micro_batch) return true;
-  const bool stage_ran_out = std::any_of(observations_.begin(), observations_.end(), [&](const auto& seen) {
-    return seen.out_of_memory && seen.setup.stage == setup.stage;
-  });
+  const auto stage = stages_.find(setup.stage);
+  const bool stage_ran_out = stage != stages_.end() && !stage->second.too_big.empty();
   return stage_ran_out && cost::probability_of_fitting(fit(), setup) < kHopeless;
 }
 
 std::optional<Knowledge::Best> Knowledge::best_of(std::optional<int> stage) const {
   std::optional<Best> best;
-  for (const auto& [key, entry] : measured_) {
-    if (entry.count == 0 || (stage && entry.stage != *stage)) continue;
-    const double mean = entry.sum / entry.count;
-    const bool wins = !best || better(mean, best->metric) || (mean == best->metric && entry.first < best->trial);
-    if (wins) best = Best{entry.first, mean, entry.micro_batch};
+  for (const auto& [number, of_stage] : stages_) {
+    const std::optional<Best>& here = of_stage.best;
+    if (!here || (stage && number != *stage)) continue;
+    const bool wins =
+        !best || better(here->metric, best->metric) || (here->metric == best->metric && here->trial < best->trial);
+    if (wins) best = here;
   }
   return best;
 }

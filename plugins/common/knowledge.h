@@ -2,6 +2,8 @@
 //
 // Everything is learned from every trial of the study, whoever asked for it: those in study.observations and the
 // searcher's own. Only out_of_memory teaches "too big"; a trial that failed or timed out teaches nothing about memory.
+// What a decision costs does not grow with the study: bounds are kept as fronts, bests as they change, and the memory
+// model is fitted to a sample of kSample observations, anew at ever rarer intervals.
 // Threading: one thread. Ownership: copies what it needs.
 #ifndef DSAT_PLUGINS_COMMON_KNOWLEDGE_H_
 #define DSAT_PLUGINS_COMMON_KNOWLEDGE_H_
@@ -9,7 +11,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "dsat/cost/memory.h"
@@ -73,8 +77,28 @@ class Knowledge {
     int64_t micro_batch = 0;
   };
 
+  // Bounds that trials have shown, each stronger than none of the others.
+  class Front {
+   public:
+    explicit Front(bool fits) : fits_(fits) {}
+    void add(const cost::Setup& seen);
+    const std::vector<cost::Setup>& setups() const { return setups_; }
+
+   private:
+    bool implies(const cost::Setup& a, const cost::Setup& b) const;
+    bool fits_;
+    std::vector<cost::Setup> setups_;
+  };
+  struct OfStage {
+    int64_t fits = 0;           // the largest micro batch that completed, of any configuration
+    std::set<int64_t> too_big;  // micro batches that ran out of memory
+    std::optional<Best> best;
+  };
+
   std::string key(Json merged) const;
   void learn_observation(const Json& observation);
+  void sample(const cost::Observation& observation);
+  void compare(const Measured& entry, TrialId before);
   const cost::MemoryFit& fit() const;
   void bound(Ceiling& ceiling, const cost::Setup& setup) const;
 
@@ -84,9 +108,13 @@ class Knowledge {
   int64_t data_parallel_size_;
   Json base_config_;
   cost::Inputs inputs_;
-  std::vector<cost::Observation> observations_;
-  std::map<std::string, Measured> measured_;
-  mutable std::optional<cost::MemoryFit> fit_;  // of observations_, made when first asked for
+  Front fitted_{true}, ran_out_{false};
+  std::map<int, OfStage> stages_;
+  std::vector<cost::Observation> sample_;  // what the next fit is made of
+  std::vector<cost::Observation> fitting_;
+  int64_t learned_ = 0;
+  std::unordered_map<std::string, Measured> measured_;
+  mutable std::optional<cost::MemoryFit> fit_;  // of fitting_, made when first asked for
 };
 
 }  // namespace dsat::search

@@ -33,22 +33,22 @@ void LineageSearch::start(const Study& study) {
 }
 
 void LineageSearch::on_result(const Result& result) {
-  for (Lineage& lineage : lineages_) {
-    if (lineage.open == result.trial()) lineage.open_metric = result.metric(study_.metric);
-  }
+  const auto owner = by_open_trial_.find(result.trial());
+  if (owner != by_open_trial_.end()) lineages_[owner->second].open_metric = result.metric(study_.metric);
 }
 
 void LineageSearch::on_trial_exited(const Exit& exit) {
   if (finished_) return;
-  const auto owner = std::find_if(lineages_.begin(), lineages_.end(),
-                                  [&](const Lineage& lineage) { return lineage.open == exit.trial(); });
+  const auto open = by_open_trial_.find(exit.trial());
   // The exit of a trial that has ended before changes nothing, but there may be room again: a raised limit, say.
-  if (owner != lineages_.end()) {
-    const size_t index = static_cast<size_t>(owner - lineages_.begin());
-    Record record{exit.trial(), index, owner->open_rank, exit.outcome(), owner->open_metric, std::nullopt};
+  if (open != by_open_trial_.end()) {
+    const size_t index = open->second;
+    by_open_trial_.erase(open);
+    Lineage& owner = lineages_[index];
+    Record record{exit.trial(), index, owner.open_rank, exit.outcome(), owner.open_metric, std::nullopt};
     if (const auto peak = exit.peak_bytes()) record.peak_bytes = static_cast<double>(*peak);
-    owner->open = kNoTrial;
-    owner->open_metric.reset();
+    owner.open = kNoTrial;
+    owner.open_metric.reset();
     --open_;
     if (!teaches(record.outcome)) last_failure_ = exit.reason();
     const std::optional<Knowledge::Best> before = knowledge_->best();
@@ -73,12 +73,26 @@ void LineageSearch::settle(size_t index, TrialId trial, int64_t rank, Outcome ou
   Lineage& lineage = lineages_[index];
   lineage.last = trial;
   lineage.settle(rank, outcome, metric, [&](double a, double b) { return knowledge_->better(a, b); });
+  note_top(lineage);
+  changed(index);
+}
+
+void LineageSearch::note_top(const Lineage& lineage) {
+  if (!lineage.top) return;
+  int64_t& top = top_of_stage_.emplace(lineage.configuration.stage, *lineage.top).first->second;
+  top = std::max(top, *lineage.top);
+}
+
+std::optional<int64_t> LineageSearch::top_of_stage(int stage) const {
+  const auto it = top_of_stage_.find(stage);
+  return it == top_of_stage_.end() ? std::nullopt : std::optional<int64_t>(it->second);
 }
 
 // Fills what may run; finishes when nothing runs and nothing comes.
 void LineageSearch::advance() {
   std::optional<std::string> stop;
-  while (!stop && !limit_reached_ && open_ < std::max<int64_t>(1, study_.limits.max_concurrent_trials)) {
+  const int64_t most_open = std::max({int64_t{1}, study_.limits.max_concurrent_trials, study_.limits.open_trials});
+  while (!stop && !limit_reached_ && open_ < most_open) {
     stop = reason_to_stop();
     if (stop) break;
     const std::optional<size_t> index = choose();
@@ -112,6 +126,7 @@ bool LineageSearch::take_step(size_t index) {
   if (!step) {
     lineage.ended = true;
     if (lineage.trials == 0) ++barren_;
+    changed(index);
     return true;
   }
   lineage.low = std::max(lineage.low, step->low);
@@ -136,7 +151,9 @@ bool LineageSearch::ask(size_t index, const Step& step, const Json& overrides) {
   lineage.open = *trial;
   lineage.open_rank = step.rank;
   ++open_;
+  by_open_trial_[*trial] = index;
   barren_ = 0;
+  changed(index);
   return true;
 }
 
@@ -148,7 +165,9 @@ std::optional<LineageSearch::Step> LineageSearch::plan(size_t index) const {
 }
 
 std::optional<size_t> LineageSearch::idle_or_new() {
-  const auto idle = std::find_if(lineages_.begin(), lineages_.end(), [](const Lineage& l) { return l.idle(); });
+  while (first_alive_ < lineages_.size() && lineages_[first_alive_].ended) ++first_alive_;
+  const auto alive = lineages_.begin() + static_cast<std::ptrdiff_t>(first_alive_);
+  const auto idle = std::find_if(alive, lineages_.end(), [](const Lineage& l) { return l.idle(); });
   if (idle != lineages_.end()) return static_cast<size_t>(idle - lineages_.begin());
   return open_lineage();
 }
@@ -167,6 +186,7 @@ std::optional<size_t> LineageSearch::open_lineage() {
   Lineage lineage;
   lineage.configuration = std::move(*drawn);
   lineages_.push_back(std::move(lineage));
+  changed(lineages_.size() - 1);
   return lineages_.size() - 1;
 }
 
@@ -276,7 +296,12 @@ void LineageSearch::restore(const Study& study, std::string_view text) {
   for (const Json& json : state.at("lineages")) {
     lineages_.push_back(lineage_from_json(json));
     taken_.insert(lineages_.back().configuration);
-    if (lineages_.back().open != kNoTrial) ++open_;
+    if (lineages_.back().open != kNoTrial) {
+      ++open_;
+      by_open_trial_[lineages_.back().open] = lineages_.size() - 1;
+    }
+    note_top(lineages_.back());
+    changed(lineages_.size() - 1);
   }
   const auto maybe = [](const Json& json) {
     return json.is_null() ? std::nullopt : std::optional<double>(json.get<double>());

@@ -13,11 +13,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "configurations.h"
@@ -55,6 +57,8 @@ class LineageSearch : public Searcher<LineageSearch> {
   virtual std::optional<size_t> choose() = 0;
   // The next micro batch of a lineage; nullopt: it is searched to its end.
   virtual std::optional<Step> next_step(size_t index) const { return binary_step(lineages_[index]); }
+  // A lineage has changed in any way; a new one too.
+  virtual void changed(size_t /*index*/) {}
   // Why to stop although trials are left; nullopt: go on.
   virtual std::optional<std::string> enough() const { return std::nullopt; }
 
@@ -83,6 +87,8 @@ class LineageSearch : public Searcher<LineageSearch> {
   const std::vector<Lineage>& lineages() const { return lineages_; }
   Lineage& lineage(size_t index) { return lineages_[index]; }
   int64_t trials_since_best() const { return since_best_; }
+  // The largest rank that completed in a stage.
+  std::optional<int64_t> top_of_stage(int stage) const;
 
  private:
   // A trial of this searcher that has ended: what the state is rebuilt from.
@@ -99,6 +105,7 @@ class LineageSearch : public Searcher<LineageSearch> {
   bool take_step(size_t index);
   bool ask(size_t index, const Step& step, const Json& overrides);
   void settle(size_t index, TrialId trial, int64_t rank, Outcome outcome, std::optional<double> metric);
+  void note_top(const Lineage& lineage);
   void learn(const Record& record);
   std::optional<Step> plan(size_t index) const;
   std::optional<std::string> reason_to_stop() const;
@@ -113,6 +120,9 @@ class LineageSearch : public Searcher<LineageSearch> {
   bool small_wins_ = false;
 
   std::vector<Lineage> lineages_;
+  size_t first_alive_ = 0;  // all lineages before it have ended
+  std::unordered_map<TrialId, size_t> by_open_trial_;
+  std::map<int, int64_t> top_of_stage_;
   std::vector<Record> records_;
   std::set<Configuration> taken_;
   int64_t open_ = 0;

@@ -31,12 +31,8 @@ std::optional<std::string> RandomSearch::enough() const {
 // Has another configuration of the stage completed a larger micro batch?
 bool RandomSearch::outrun(size_t index) const {
   const Lineage& self = lineages()[index];
-  for (size_t i = 0; i < lineages().size(); ++i) {
-    const Lineage& other = lineages()[i];
-    if (i == index || other.configuration.stage != self.configuration.stage || !other.top) continue;
-    if (!self.top || *other.top > *self.top) return true;
-  }
-  return false;
+  const std::optional<int64_t> top = top_of_stage(self.configuration.stage);
+  return top && (!self.top || *top > *self.top);
 }
 
 std::optional<RandomSearch::Range> RandomSearch::range_of(const Lineage& lineage) const {

@@ -14,6 +14,7 @@ namespace dsat {
 struct Limits {
   int64_t max_trials = 0;
   int64_t max_concurrent_trials = 0;  // that can really run at once: slots are counted in
+  int64_t open_trials = 0;            // that a strategy should keep open, so that no slot waits for its answer
   int64_t slots = 0;
   int64_t slots_per_trial = 0;
   int64_t data_parallel_size = 0;
@@ -50,6 +51,7 @@ struct Study {
     const Json& limits = json.at("limits");
     study.limits.max_trials = limits.at("max_trials").get<int64_t>();
     study.limits.max_concurrent_trials = limits.at("max_concurrent_trials").get<int64_t>();
+    study.limits.open_trials = limits.value("open_trials", study.limits.max_concurrent_trials);
     study.limits.slots = limits.at("slots").get<int64_t>();
     study.limits.slots_per_trial = limits.at("slots_per_trial").get<int64_t>();
     study.limits.data_parallel_size = limits.at("data_parallel_size").get<int64_t>();
@@ -72,6 +74,7 @@ struct Study {
               {"limits",
                {{"max_trials", limits.max_trials},
                 {"max_concurrent_trials", limits.max_concurrent_trials},
+                {"open_trials", limits.open_trials},
                 {"slots", limits.slots},
                 {"slots_per_trial", limits.slots_per_trial},
                 {"data_parallel_size", limits.data_parallel_size},

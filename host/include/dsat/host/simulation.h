@@ -72,7 +72,10 @@ struct Simulation {
 // line: what is missing, unknown, out of bounds or contradictory.
 Result<Simulation> simulate_cluster(const Json& scenario, const std::string& file);
 
-// Of a file: a scenario.
+// A replay of recorded trials, from the text of a CSV file (docs/simulator.md). Invalid as above.
+Result<Simulation> simulate_trace(const std::string& csv, const std::string& file);
+
+// Of a file: recorded trials if it ends in .csv, else a scenario.
 Result<Simulation> load_simulation(const std::filesystem::path& file);
 
 }  // namespace dsat::host

@@ -1,0 +1,55 @@
+// A surface over recorded trials: a CSV file. Columns and what is answered between them: docs/simulator.md.
+//
+// Threading: a TraceSurface never changes once it is read. Errors: dsat::Error that names file, line and column.
+#ifndef DSAT_HOST_SIM_TRACE_H_
+#define DSAT_HOST_SIM_TRACE_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dsat/host/simulation.h"
+
+namespace dsat::host::sim {
+
+struct TraceRow {
+  std::vector<std::string> config;  // as the identity of a value; empty: the row does not tell
+  int stage = 0;
+  int64_t micro_batch = 1;
+  bool model_info = false;
+  Outcome outcome = Outcome::completed;
+  std::string reason;
+  Json metrics = Json::object();
+  std::optional<double> peak_bytes, device_memory, seconds;
+};
+
+class TraceSurface : public Surface {
+ public:
+  TraceSurface(std::string_view text, const std::string& file);
+  TraceSurface(const TraceSurface&) = delete;
+  TraceSurface& operator=(const TraceSurface&) = delete;
+  SimulatedRun run(const SimulatedTrial& trial) const override;
+
+  std::vector<std::string> metrics() const;  // that at least one completed trial has
+  // The values of each recorded key as an axis; the lowest recorded stage.
+  Json base_config() const;
+
+ private:
+  using Group = std::vector<const TraceRow*>;  // of one configuration, by micro batch
+  void read_row(const std::vector<std::string>& header, const std::vector<std::string>& cells,
+                const std::string& where);
+  void check(const std::string& file) const;
+  const Group* nearest(const SimulatedTrial& trial, int stage, std::string& differs) const;
+  SimulatedRun between(const Group& group, const SimulatedTrial& trial) const;
+  SimulatedRun answer_of(const TraceRow& row) const;
+
+  std::vector<std::string> keys_;  // configuration columns but for stage and micro batch
+  std::vector<TraceRow> rows_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace dsat::host::sim
+
+#endif  // DSAT_HOST_SIM_TRACE_H_

@@ -1,0 +1,111 @@
+// Replaying recorded trials: what is answered at, between and beyond them, and what is refused.
+#include "trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "csv.h"
+#include "dsat/config/json.h"
+
+namespace dsat::host::sim {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kTrace =
+    "zero_optimization.stage,zero_optimization.overlap_comm,train_micro_batch_size_per_gpu,outcome,model_info,"
+    "throughput,peak_bytes,seconds,num_params\n"
+    ",,1,,1,,,5,1000\n"
+    "2,true,2,,,100,10,30,\n"
+    "2,true,4,completed,,160,20,30,\n"
+    "2,true,4,completed,,164,20,30,\n"
+    "2,true,8,out_of_memory,,,,7,\n"
+    "2,false,2,completed,,90,10,30,\n";
+
+SimulatedRun ask(int stage, bool overlap, int64_t samples, uint64_t seed = 0, const std::string& csv = kTrace) {
+  const Json config{{"train_micro_batch_size_per_gpu", samples},
+                    {"train_batch_size", samples},
+                    {"zero_optimization", {{"stage", stage}, {"overlap_comm", overlap}}}};
+  return TraceSurface(csv, "trace.csv").run({config, false, 1, seed});
+}
+double throughput(const SimulatedRun& run) { return run.metrics.at("throughput").get<double>(); }
+
+TEST(Csv, ReadsQuotedFieldsBack) {
+  const std::string text = csv_field("a,\"b\"") + "," + csv_field("plain") + "\r\n";
+  EXPECT_EQ(parse_csv(text, "f"), (std::vector<std::vector<std::string>>{{"a,\"b\"", "plain"}}));
+}
+
+TEST(TraceSurface, AnswersRecordedTrialsAsTheyWere) {
+  const SimulatedRun run = ask(2, true, 2);
+  EXPECT_EQ(throughput(run), 100);
+  EXPECT_EQ(run.peak_bytes, 10u);
+  EXPECT_EQ(run.seconds, 30);
+  EXPECT_EQ(run.reason, "");
+  EXPECT_EQ(ask(2, true, 8).outcome, Outcome::out_of_memory);
+}
+
+TEST(TraceSurface, OneOfSeveralMeasurementsByTheSeed) {
+  EXPECT_EQ(throughput(ask(2, true, 4, 0)), 160);
+  EXPECT_EQ(throughput(ask(2, true, 4, 1)), 164);
+}
+
+TEST(TraceSurface, DrawsALineBetweenMicroBatches) {
+  const SimulatedRun run = ask(2, true, 3);
+  EXPECT_NEAR(throughput(run), 132, 2.1);
+  EXPECT_EQ(run.peak_bytes, 15u);
+  EXPECT_NEAR(run.metrics.at("latency").get<double>() * throughput(run), 3e6, 1);
+}
+
+TEST(TraceSurface, BeyondTheRecordedEndsTheNearestOneAnswers) {
+  EXPECT_EQ(throughput(ask(2, true, 1)), 100);
+  EXPECT_EQ(ask(2, true, 6).outcome, Outcome::out_of_memory);
+  EXPECT_EQ(throughput(ask(2, false, 6)), 90);  // no out-of-memory was recorded
+}
+
+TEST(TraceSurface, AnUnrecordedConfigurationIsAnsweredByTheNearestAndSaysSo) {
+  const std::string only =
+      "zero_optimization.overlap_comm,zero_optimization.stage,model_info,num_params,throughput\n"
+      ",,1,1000,\ntrue,2,,,100\n";
+  EXPECT_THAT(ask(2, false, 1, 0, only).reason, HasSubstr("differs in zero_optimization.overlap_comm"));
+  const SimulatedRun none = ask(3, true, 1);
+  EXPECT_EQ(none.outcome, Outcome::failed);
+  EXPECT_THAT(none.reason, HasSubstr("no trial of ZeRO stage 3"));
+}
+
+TEST(TraceSurface, RecordedValuesAreTheAxes) {
+  const TraceSurface surface(kTrace, "trace.csv");
+  EXPECT_EQ(config::find(surface.base_config(), "zero_optimization.overlap_comm")->size(), 2u);
+  EXPECT_EQ(surface.metrics(), std::vector<std::string>{"throughput"});
+}
+
+struct Wrong {
+  const char* text;
+  const char* message;
+};
+
+TEST(TraceSurface, SaysInOneLineWhatIsWrong) {
+  const Wrong cases[] = {
+      {"", "trace.csv: it has no trials"},
+      {"throughput\n", "trace.csv: it has no trials"},
+      {"througput\n1\n", "trace.csv: unknown column 'througput': did you mean 'throughput'?"},
+      {"weather\n1\n", "trace.csv: unknown column 'weather'"},
+      {"zero_optimization.overlap_com\n1\n", "did you mean 'zero_optimization.overlap_comm'?"},
+      {"throughput,throughput\n1,2\n", "trace.csv: the column 'throughput' is there twice"},
+      {"throughput,outcome\n1\n", "trace.csv: trial 1 has 1 fields, the first line names 2"},
+      {"throughput\nfast\n", "trace.csv: trial 1, throughput: 'fast' is no number"},
+      {"throughput\n-1\n", "trace.csv: trial 1, throughput: '-1' is no number that is not negative"},
+      {"throughput,outcome\n1,good\n", "trace.csv: trial 1, outcome: outcome 'good'"},
+      {"throughput\n1\n", "trace.csv: no trial tells the model's size"},
+      {"model_info,num_params\n1,5\n", "trace.csv: no completed trial has a metric"},
+      {"throughput\n\"1\n", "trace.csv: a quoted field is not closed"},
+  };
+  for (const Wrong& wrong : cases) {
+    const Result<Simulation> simulation = simulate_trace(wrong.text, "trace.csv");
+    ASSERT_FALSE(simulation.ok()) << wrong.text;
+    EXPECT_EQ(simulation.status().code(), Status::Code::invalid);
+    EXPECT_THAT(simulation.status().message(), HasSubstr(wrong.message)) << wrong.text;
+  }
+}
+
+}  // namespace
+}  // namespace dsat::host::sim
