@@ -108,8 +108,8 @@ void Coordinator::tell(Trial& trial) {
     result.step = trial.end ? trial.end->step : 0;
     result.metrics = trial.record.metrics.is_object() ? trial.record.metrics : Json::object();
     // What the trial knows of its device outweighs the vendor's tool, whose word is for want of a better one.
-    if (trial.model_info && !device_memory_bytes_ && plan_.slots.device_memory_bytes) {
-      result.metrics["device_memory"] = *plan_.slots.device_memory_bytes;
+    if (phase_ == Phase::profiler && device_memory() && !result.metrics.contains("device_memory")) {
+      result.metrics["device_memory"] = *device_memory();
     }
     if (!handle(result)) return;
   }

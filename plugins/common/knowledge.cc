@@ -13,7 +13,6 @@ namespace dsat::search {
 namespace {
 
 constexpr double kHopeless = 0.05;
-constexpr size_t kSample = 256;
 
 // Do the two differ in nothing but buckets, overlap and micro batch?
 bool comparable(const cost::Setup& a, const cost::Setup& b) {
@@ -93,7 +92,7 @@ void Knowledge::learn(TrialId trial, const Json& merged, Outcome outcome, std::o
     stage.fits = std::max(stage.fits, of.micro_batch);
   }
   (ran_out ? ran_out_ : fitted_).add(of);
-  sample({of, ran_out, peak_bytes});
+  observe({of, ran_out, peak_bytes});
   Measured& entry = measured_[key(merged)];
   const TrialId before = entry.first;
   if (entry.first == kNoTrial || trial < entry.first) entry.first = trial;
@@ -107,22 +106,15 @@ void Knowledge::learn(TrialId trial, const Json& merged, Outcome outcome, std::o
   }
 }
 
-// A fit wants no more than some hundreds of observations, and gains little by one more of many: the older half is
-// thinned out, and the fit made anew whenever the observations have grown by a thirty-second. When depends on their
-// number alone, so that a restored searcher decides as the interrupted one would have.
-void Knowledge::sample(const cost::Observation& observation) {
-  sample_.push_back(observation);
-  if (sample_.size() > kSample) {
-    std::vector<cost::Observation> kept;
-    for (size_t i = 0; i < sample_.size(); ++i) {
-      if (i % 2 == 0 || i >= sample_.size() / 2) kept.push_back(sample_[i]);
-    }
-    sample_ = std::move(kept);
-  }
+// A fit gains little by one more observation of many: it is made anew whenever their number has grown by a
+// thirty-second. When depends on their number alone, so that a restored searcher decides as the interrupted one would
+// have.
+void Knowledge::observe(const cost::Observation& observation) {
+  window_.add(observation);
   int64_t interval = 1;
   while (interval * 64 <= learned_) interval *= 2;
   if (++learned_ % interval != 0) return;
-  fitting_ = sample_;
+  observations_ = window_.observations();
   fit_.reset();
 }
 
@@ -172,7 +164,7 @@ std::optional<Known> Knowledge::find(const Json& merged) const {
 }
 
 const cost::MemoryFit& Knowledge::fit() const {
-  if (!fit_) fit_ = cost::fit_memory(inputs_, fitting_);
+  if (!fit_) fit_ = cost::fit_memory(inputs_, observations_);
   return *fit_;
 }
 

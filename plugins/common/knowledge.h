@@ -3,7 +3,7 @@
 // Everything is learned from every trial of the study, whoever asked for it: those in study.observations and the
 // searcher's own. Only out_of_memory teaches "too big"; a trial that failed or timed out teaches nothing about memory.
 // What a decision costs does not grow with the study: bounds are kept as fronts, bests as they change, and the memory
-// model is fitted to a sample of kSample observations, anew at ever rarer intervals.
+// model is fitted to a window of the observations, anew at ever rarer intervals.
 // Threading: one thread. Ownership: copies what it needs.
 #ifndef DSAT_PLUGINS_COMMON_KNOWLEDGE_H_
 #define DSAT_PLUGINS_COMMON_KNOWLEDGE_H_
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "dsat/cost/memory.h"
+#include "dsat/cost/window.h"
 #include "dsat/searcher.h"
 
 namespace dsat::search {
@@ -97,7 +98,7 @@ class Knowledge {
 
   std::string key(Json merged) const;
   void learn_observation(const Json& observation);
-  void sample(const cost::Observation& observation);
+  void observe(const cost::Observation& observation);
   void compare(const Measured& entry, TrialId before);
   const cost::MemoryFit& fit() const;
   void bound(Ceiling& ceiling, const cost::Setup& setup) const;
@@ -110,11 +111,11 @@ class Knowledge {
   cost::Inputs inputs_;
   Front fitted_{true}, ran_out_{false};
   std::map<int, OfStage> stages_;
-  std::vector<cost::Observation> sample_;  // what the next fit is made of
-  std::vector<cost::Observation> fitting_;
+  cost::ObservationWindow window_;
+  std::vector<cost::Observation> observations_;  // what the last fit was made of
   int64_t learned_ = 0;
   std::unordered_map<std::string, Measured> measured_;
-  mutable std::optional<cost::MemoryFit> fit_;  // of fitting_, made when first asked for
+  mutable std::optional<cost::MemoryFit> fit_;  // of observations_, made when first asked for
 };
 
 }  // namespace dsat::search

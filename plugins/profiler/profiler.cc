@@ -10,11 +10,10 @@
 namespace dsat {
 namespace {
 
-// Memory grows in a straight line from the second sample on: what one sample needs, later ones partly reuse.
-constexpr int64_t kFirstMicroBatch = 2;
-// The second point: a quarter of what is expected to fit, so that it is safe, and no farther than a slope needs.
+// A second point at least so far out that a slope can be told from it; and no farther than this, since a slope needs no
+// more and a trial's duration grows with its micro batch.
 constexpr int64_t kLeastSecond = 4;
-constexpr int64_t kMostSecond = 32;
+constexpr int64_t kMost = 256;
 
 }  // namespace
 
@@ -132,24 +131,38 @@ void ModelProfiler::read_model_information() {
   inputs_.size.num_params = *num_params;
   inputs_.size.trainable_num_params = told("trainable_num_params").value_or(*num_params);
   inputs_.size.largest_layer_params = told("largest_layer_params").value_or(0);
+  inputs_.recomputes_activations = told("activation_checkpoints").value_or(0) > 0;
   // The one forward ran with the smallest legal micro batch.
   if (const auto activation = told("activation_mem_per_gpu")) {
     inputs_.activation_bytes_at_micro_batch_1 = *activation / static_cast<double>(micro_batch_);
   }
-  if (study_.device_memory_bytes) {
-    inputs_.device_memory_bytes = static_cast<double>(*study_.device_memory_bytes);
-  } else {
-    inputs_.device_memory_bytes = told("device_memory");
-  }
+  learn_device_memory();
   if (const auto world_size = told("world_size"); world_size && *world_size >= 1) {
     world_size_ = static_cast<int64_t>(*world_size);
     data_parallel_size_ = config::data_parallel_size(world_size_, study_.base_config);
   }
   for (cost::Observation& seen : observations_) seen.setup.data_parallel_size = data_parallel_size_;
+  if (const auto peak = told("peak_memory"); peak && told("activation_mem_per_gpu")) {
+    inputs_.fixed_bytes = cost::fixed_bytes_by_forward(
+        inputs_.size, cost::setup_from_config(merged(stage_, micro_batch_), data_parallel_size_), *peak,
+        *told("activation_mem_per_gpu"));
+  }
   stage_ = measuring_stage();
 }
 
+// The user's word, else the first trial's that tells it: a script may know its device only once it trains.
+void ModelProfiler::learn_device_memory() {
+  if (inputs_.device_memory_bytes) return;
+  const std::map<std::string, double>& told = metrics_.empty() ? information_ : metrics_;
+  if (study_.device_memory_bytes) {
+    inputs_.device_memory_bytes = static_cast<double>(*study_.device_memory_bytes);
+  } else if (const auto it = told.find("device_memory"); it != told.end() && it->second > 0) {
+    inputs_.device_memory_bytes = it->second;
+  }
+}
+
 void ModelProfiler::measured(const Exit& exit) {
+  learn_device_memory();
   const Outcome outcome = exit.outcome();
   const bool fits = outcome == Outcome::completed;
   if (fits || outcome == Outcome::out_of_memory) {
@@ -163,8 +176,8 @@ void ModelProfiler::measured(const Exit& exit) {
   measure_next();
 }
 
-// The next point of the line at this stage: the first micro batch that is on it, then one farther out. After running
-// out of memory the smallest untried one at the highest stage.
+// The next point of the line at this stage, among the legal micro batches: where the cost model learns most. After
+// running out of memory the smallest untried one at the highest stage.
 std::optional<int64_t> ModelProfiler::next_micro_batch() const {
   const cost::Setup here = cost::setup_from_config(merged(stage_, micro_batches_->smallest()), data_parallel_size_);
   int64_t largest = 0;
@@ -175,25 +188,14 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
     if (seen.out_of_memory) too_big = std::min(too_big.value_or(micro_batch), micro_batch);
     if (!seen.out_of_memory) largest = std::max(largest, micro_batch);
   }
-  double wanted = kFirstMicroBatch;
-  const cost::Interval ceiling = cost::max_micro_batch(cost::fit_memory(inputs_, observations_), here);
-  if (too_big) {
-    wanted = static_cast<double>(*too_big - 1) / 2;
-  } else if (largest > 0) {
-    wanted = static_cast<double>(kLeastSecond);
-    if (inputs_.device_memory_bytes && std::isfinite(ceiling.value)) {
-      wanted = std::clamp(std::floor(ceiling.value / 4), wanted, static_cast<double>(kMostSecond));
-      wanted = std::min(wanted, ceiling.value);
-    }
-  } else if (inputs_.device_memory_bytes && ceiling.value < kFirstMicroBatch) {
-    wanted = 1;
-  }
+  const cost::MemoryFit fit = cost::fit_memory(inputs_, observations_);
+  const auto wanted = static_cast<double>(std::min(cost::next_to_measure(fit, here), kMost));
   const int64_t rank = std::max<int64_t>(0, micro_batches_->rank_at_or_below(wanted));
   int64_t micro_batch = micro_batches_->at(rank);
   // A space of divisors may have nothing between: one step up is a second point too.
-  if (micro_batch <= largest && !too_big && rank + 1 < micro_batches_->count() &&
-      static_cast<double>(micro_batches_->at(rank + 1)) <= std::max(ceiling.value, 2.0 * kLeastSecond)) {
-    micro_batch = micro_batches_->at(rank + 1);
+  if (micro_batch <= largest && !too_big && rank + 1 < micro_batches_->count()) {
+    const double most = std::max(cost::max_micro_batch(fit, here).value, 2.0 * kLeastSecond);
+    if (static_cast<double>(micro_batches_->at(rank + 1)) <= most) micro_batch = micro_batches_->at(rank + 1);
   }
   const bool untried = micro_batch > largest && (!too_big || micro_batch < *too_big);
   return untried ? std::optional<int64_t>(micro_batch) : std::nullopt;

@@ -48,6 +48,7 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   void model_information_ended(const Exit& exit);
   bool take_given_information();
   void read_model_information();
+  void learn_device_memory();
   void measured(const Exit& exit);
   void measure_next();
   std::optional<int64_t> next_micro_batch() const;

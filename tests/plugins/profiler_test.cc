@@ -202,6 +202,49 @@ TEST(Profiler, UnknownDeviceMemoryIsNull) {
   EXPECT_EQ(run.profile()["world_size"], surface.world_size);
 }
 
+TEST(Profiler, DeviceMemoryIsLearntFromAMeasuredTrialToo) {
+  const Surface surface;
+  auto run = bench(profile_study(surface), [&](const testing::Trial& trial) {
+    testing::Answer told = answer(surface, trial);
+    told.metrics.erase("device_memory");
+    if (!is_model_information(trial)) told.metrics["device_memory"] = surface.device_memory;
+    return told;
+  });
+  ASSERT_TRUE(run.run()) << run.error();
+  EXPECT_EQ(run.profile()["device_memory_bytes"], surface.device_memory);
+  EXPECT_GT(run.asked()[2].micro_batch(), 4);  // halfway to a ceiling, not the next step in the dark
+}
+
+TEST(Profiler, AThirdMeasuredTrialLiesCloseBelowTheCeiling) {
+  const Surface surface;
+  Study study = profile_study(surface, {1});
+  study.limits.profile_trials = 4;
+  auto run = bench(surface, study);
+  ASSERT_TRUE(run.run()) << run.error();
+  ASSERT_EQ(run.asked().size(), 4u);
+  Json config = run.asked()[3].config;
+  EXPECT_TRUE(surface.fits(config));
+  config["train_micro_batch_size_per_gpu"] = 2 * run.asked()[3].micro_batch();
+  EXPECT_FALSE(surface.fits(config));
+}
+
+TEST(Profiler, TheForwardsOwnPeakTellsTheFixedBytes) {
+  Surface surface;
+  surface.fixed_bytes = 4e9;
+  const auto error_with = [&](bool tells_peak) {
+    Study study = profile_study(surface);
+    study.limits.profile_trials = 1;
+    auto run = bench(study, [&](const testing::Trial& trial) {
+      testing::Answer told = answer(surface, trial);
+      if (tells_peak) told.metrics["peak_memory"] = surface.peak(trial.config) - 0.2 * surface.activation_bytes;
+      return told;
+    });
+    EXPECT_TRUE(run.run()) << run.error();
+    return std::abs(run.profile()["fixed_bytes"]["value"].get<double>() - surface.fixed_bytes);
+  };
+  EXPECT_LT(error_with(true), 0.1 * error_with(false));
+}
+
 TEST(Profiler, OnlyTheUsersDeviceMemoryCountsWhenItIsGiven) {
   const Surface surface;
   Study study = profile_study(surface);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "terms.h"
@@ -18,6 +19,10 @@ constexpr double kPriorNoise = 0.001;
 constexpr double kPriorNoiseWeight = 4;  // observations that the guess above is worth
 // From trial to trial a device runs out a little earlier or later; the part that stays is the usable share.
 constexpr double kCensoredNoise = 0.005;
+
+// A peak is the highest of several straight lines, one for each moment of a step, and towards the ceiling the steepest
+// holds. So a trial counts less the farther it lies below the largest of its setup, down to this much.
+constexpr double kFarBelowNoise = 8;
 
 struct Prior {
   Terms mean = Terms::Zero();
@@ -66,11 +71,14 @@ void check(const Inputs& inputs, const std::vector<Observation>& observations) {
   model_state_bytes(inputs.size, Setup());  // refuses a size that cannot be
   check_bytes(inputs.activation_bytes_at_micro_batch_1, "activation bytes at micro batch 1");
   check_bytes(inputs.device_memory_bytes, "device memory");
-  if (inputs.activation_bytes_per_sample) {
-    check_bytes(inputs.activation_bytes_per_sample->value, "activation bytes per sample");
-    check_bytes(inputs.activation_bytes_per_sample->low, "activation bytes per sample, low");
-    check_bytes(inputs.activation_bytes_per_sample->high, "activation bytes per sample, high");
-  }
+  const auto check_interval = [](const std::optional<Interval>& interval, const std::string& what) {
+    if (!interval) return;
+    check_bytes(interval->value, what.c_str());
+    check_bytes(interval->low, (what + ", low").c_str());
+    check_bytes(interval->high, (what + ", high").c_str());
+  };
+  check_interval(inputs.activation_bytes_per_sample, "activation bytes per sample");
+  check_interval(inputs.fixed_bytes, "fixed bytes");
   for (const Observation& observation : observations) check_bytes(observation.peak_bytes, "an observed peak");
 }
 
@@ -88,6 +96,11 @@ Prior prior_of(const Inputs& inputs, double scale) {
   Prior prior;
   prior.mean[kFixed] = 0.03 * scale;
   prior.deviation[kFixed] = 0.1 * scale;
+  if (inputs.fixed_bytes) {
+    const Interval& known = *inputs.fixed_bytes;
+    prior.mean[kFixed] = known.value;
+    prior.deviation[kFixed] = std::max({known.high - known.low, 0.5 * known.value, 0.003 * scale});
+  }
   // Nothing measured: some twenty samples may fit, or two, or two hundred.
   prior.mean[kActivation] = 0.05 * scale;
   prior.deviation[kActivation] = 0.25 * scale;
@@ -100,6 +113,11 @@ Prior prior_of(const Inputs& inputs, double scale) {
     // One forward holds what backward needs; the peak lies in backward, which adds gradients of activations.
     prior.mean[kActivation] = 1.25 * *inputs.activation_bytes_at_micro_batch_1;
     prior.deviation[kActivation] = 0.5 * *inputs.activation_bytes_at_micro_batch_1;
+    if (inputs.recomputes_activations) {
+      // What forward leaves behind is what recomputation starts from; what it makes of it may be many times that.
+      prior.mean[kActivation] = 6 * *inputs.activation_bytes_at_micro_batch_1;
+      prior.deviation[kActivation] = 10 * *inputs.activation_bytes_at_micro_batch_1;
+    }
   }
   prior.mean[kBufferScale] = 1;
   prior.deviation[kBufferScale] = 0.25;
@@ -110,32 +128,57 @@ Prior prior_of(const Inputs& inputs, double scale) {
   return prior;
 }
 
-// Did the same setup fit at this micro batch or a larger one? Then running out of memory here had another cause.
-bool contradicted(const Observation& out_of_memory, const std::vector<Observation>& observations) {
-  return std::any_of(observations.begin(), observations.end(), [&](const Observation& other) {
-    return !other.out_of_memory && other.setup.micro_batch >= out_of_memory.setup.micro_batch &&
-           differ_in_micro_batch_only(other.setup, out_of_memory.setup);
-  });
+// The largest micro batch of each setup that fitted.
+class LargestFitted {
+ public:
+  explicit LargestFitted(const std::vector<Observation>& observations) {
+    for (const Observation& observation : observations) {
+      if (observation.out_of_memory) continue;
+      int64_t& largest = largest_[key_of(observation.setup)];
+      largest = std::max(largest, observation.setup.micro_batch);
+    }
+  }
+  int64_t of(const Setup& setup) const {
+    const auto it = largest_.find(key_of(setup));
+    return it == largest_.end() ? 0 : it->second;
+  }
+
+ private:
+  std::map<decltype(key_of(Setup())), int64_t> largest_;
+};
+
+std::optional<Setup> reference_of(const std::vector<Observation>& observations) {
+  for (const Observation& observation : observations) {
+    if (!observation.out_of_memory && observation.peak_bytes) return observation.setup;
+  }
+  return std::nullopt;
 }
 
-Problem problem_of(const Inputs& inputs, const std::vector<Observation>& observations) {
+Problem problem_of(const Inputs& inputs, const std::vector<Observation>& observations,
+                   const std::optional<Setup>& reference) {
   Problem problem{prior_of(inputs, scale_of(inputs, observations)), {}, {}};
   const Terms& deviation = problem.prior.deviation;
   const double device = inputs.device_memory_bytes.value_or(0);
+  const LargestFitted largest(observations);
   const auto add_bound = [&](const PeakForm& peak, bool out_of_memory) {
     const PeakForm form = shortage_form(peak, device);
     problem.bounds.push_back(
         {form.coefficients.cwiseProduct(deviation) / device, form.known_bytes / device, out_of_memory ? 1.0 : -1.0});
   };
   for (const Observation& observation : observations) {
-    const PeakForm peak = peak_form(inputs.size, observation.setup);
+    const PeakForm peak = peak_form(inputs.size, observation.setup, reference);
     if (!observation.out_of_memory && observation.peak_bytes) {
       const double bytes = *observation.peak_bytes;
-      const double unit = std::max(bytes, 1.0) * noise_factor(observation.setup);
+      const auto micro_batch = static_cast<double>(observation.setup.micro_batch);
+      const double below = static_cast<double>(largest.of(observation.setup)) / (2 * micro_batch);
+      const double factor = std::max(noise_factor(observation.setup), std::min(below, kFarBelowNoise));
+      const double unit = std::max(bytes, 1.0) * factor;
       problem.measured.add(peak.coefficients.cwiseProduct(deviation) / unit, (peak.known_bytes - bytes) / unit);
       // A peak near the device's memory also shows that so much of it can be used.
       if (device > 0 && bytes > 0.9 * device) add_bound({bytes, Terms::Zero()}, false);
-    } else if (device > 0 && !(observation.out_of_memory && contradicted(observation, observations))) {
+    } else if (device > 0 &&
+               !(observation.out_of_memory && largest.of(observation.setup) >= observation.setup.micro_batch)) {
+      // Out of memory where the same setup fitted, or below it, had another cause and is left out.
       add_bound(peak, observation.out_of_memory);
     }
   }
@@ -237,9 +280,19 @@ double noise_of(const Problem& problem, double noise, const Terms& unknowns) {
 
 }  // namespace
 
+Interval fixed_bytes_by_forward(const ModelSize& size, const Setup& setup, double peak_bytes, double activation_bytes) {
+  check_bytes(peak_bytes, "the model-information trial's peak");
+  check_bytes(activation_bytes, "the model-information trial's activations");
+  const double left =
+      std::max(0.0, peak_bytes - model_state_bytes(size, setup) - buffer_bytes(size, setup) - activation_bytes);
+  const double layer = size.largest_layer_params * (setup.accumulation_dtype == Precision::fp32 ? 4 : 2);
+  return {left + 0.1 * layer, 0.5 * left, left + layer + 0.5 * activation_bytes};
+}
+
 MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& observations) {
   check(inputs, observations);
-  const Problem problem = problem_of(inputs, observations);
+  const std::optional<Setup> reference = reference_of(observations);
+  const Problem problem = problem_of(inputs, observations, reference);
   const Terms& deviation = problem.prior.deviation;
   double noise = kPriorNoise;
   Terms unknowns = minimise_within_bounds(problem, noise, problem.prior.mean.cwiseQuotient(deviation));
@@ -254,6 +307,7 @@ MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& obser
   MemoryFit fit;
   fit.inputs = inputs;
   fit.observations = observations;
+  fit.reference = reference;
   fit.fixed_bytes = value[kFixed];
   fit.activation_bytes_per_sample = value[kActivation];
   fit.buffer_scale = value[kBufferScale];
@@ -261,12 +315,16 @@ MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& obser
   for (size_t stage = 0; stage < 4; ++stage) fit.stage_offset_bytes[stage] = value[kStageOffset + int(stage)];
   Eigen::Map<TermsMatrix>(fit.covariance.data()) =
       deviation.asDiagonal() * covariance_at(problem, noise, unknowns) * deviation.asDiagonal();
-  fit.usable_share = value[kUsableShare];
+  // A device does not have more than it has, unless a peak has shown it: a trial that fits closely is no such sign.
+  double most_usable = 1;
   fit.relative_noise = noise;
   for (const Observation& observation : observations) {
     if (observation.out_of_memory || !observation.peak_bytes) continue;
     fit.largest_measured_micro_batch = std::max(fit.largest_measured_micro_batch, observation.setup.micro_batch);
+    if (inputs.device_memory_bytes.value_or(0) <= 0) continue;
+    most_usable = std::max(most_usable, *observation.peak_bytes / *inputs.device_memory_bytes);
   }
+  fit.usable_share = std::min(value[kUsableShare], most_usable);
   return fit;
 }
 

@@ -12,35 +12,45 @@ namespace {
 constexpr double kZ90 = 1.6449;  // 5 % of a normal distribution lies above it
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// Two halves of a normal distribution: a peak is farther above its line than below it.
 struct Normal {
-  double mean = 0, deviation = 0;
+  double mean = 0, below = 0, above = 0;  // the latter two are standard deviations
 };
 
 Interval interval_of(const Normal& normal) {
-  return {std::max(0.0, normal.mean), std::max(0.0, normal.mean - kZ90 * normal.deviation),
-          std::max(0.0, normal.mean + kZ90 * normal.deviation)};
+  return {std::max(0.0, normal.mean), std::max(0.0, normal.mean - kZ90 * normal.below),
+          std::max(0.0, normal.mean + kZ90 * normal.above)};
 }
 
 Normal term(const MemoryFit& fit, Term index, double value) {
-  return {value, std::sqrt(std::max(0.0, fit.covariance[size_t(index) * (kTerms + 1)]))};
+  const double deviation = std::sqrt(std::max(0.0, fit.covariance[size_t(index) * (kTerms + 1)]));
+  return {value, deviation, deviation};
 }
 
 // A peak is the highest of several straight lines, one for each moment of a step: beyond what was measured a steeper
 // one may take over. As a share of the activations that are extrapolated.
 constexpr double kExtrapolationNoise = 0.015;
+// How much steeper it can be: a moment at which nothing fixed is held has a line through zero, and that line lies below
+// the largest measured peak. So the slope rises at most by fixed / largest measured micro batch; the deviation, as a
+// share of that.
+constexpr double kSteeperLine = 0.25;
 
 // What is believed of a linear form of a setup's peak; `scatter_bytes` of the peak itself.
 Normal believed(const MemoryFit& fit, const PeakForm& form, const Setup& setup, double scatter_bytes) {
   const Eigen::Map<const TermsMatrix> covariance(fit.covariance.data());
   const auto beyond = static_cast<double>(std::max<int64_t>(0, setup.micro_batch - fit.largest_measured_micro_batch));
-  const double extrapolation = kExtrapolationNoise * fit.activation_bytes_per_sample * beyond;
-  const double variance = form.coefficients.dot(covariance * form.coefficients) + scatter_bytes * scatter_bytes +
-                          extrapolation * extrapolation;
-  return {form.known_bytes + form.coefficients.dot(unknowns(fit)), std::sqrt(std::max(variance, 1.0))};
+  const auto measured = static_cast<double>(std::max<int64_t>(1, fit.largest_measured_micro_batch));
+  const double steeper = fit.largest_measured_micro_batch > 0 ? kSteeperLine * fit.fixed_bytes / measured : 0;
+  const double straight = kExtrapolationNoise * fit.activation_bytes_per_sample;
+  const double variance =
+      std::max(1.0, form.coefficients.dot(covariance * form.coefficients) + scatter_bytes * scatter_bytes);
+  return {form.known_bytes + form.coefficients.dot(unknowns(fit)),
+          std::sqrt(variance + straight * straight * beyond * beyond),
+          std::sqrt(variance + (straight + steeper) * (straight + steeper) * beyond * beyond)};
 }
 
 Normal peak_of(const MemoryFit& fit, const Setup& setup) {
-  const PeakForm form = peak_form(fit.inputs.size, setup);
+  const PeakForm form = peak_form(fit.inputs.size, setup, fit.reference);
   const double mean = form.known_bytes + form.coefficients.dot(unknowns(fit));
   return believed(fit, form, setup, fit.relative_noise * noise_factor(setup) * mean);
 }
@@ -48,7 +58,7 @@ Normal peak_of(const MemoryFit& fit, const Setup& setup) {
 // The device's memory is known.
 Normal shortage_of(const MemoryFit& fit, const Setup& setup) {
   const double device = *fit.inputs.device_memory_bytes;
-  const PeakForm form = shortage_form(peak_form(fit.inputs.size, setup), device);
+  const PeakForm form = shortage_form(peak_form(fit.inputs.size, setup, fit.reference), device);
   return believed(fit, form, setup, fit.relative_noise * device);
 }
 
@@ -106,6 +116,20 @@ int64_t largest(const Fits& fits) {
   return good;
 }
 
+// The micro batch that surely fits if peaks never fall below a line through zero: the measured one beyond states and
+// buffers, taken as proportional to the micro batch. Infinite where nothing of this setup told its peak.
+double surely_fits(const MemoryFit& fit, const Setup& setup) {
+  const double known = model_state_bytes(fit.inputs.size, setup) + buffer_bytes(fit.inputs.size, setup);
+  const double left = *fit.inputs.device_memory_bytes - known;
+  double per_sample = kInfinity;
+  for (const Observation& seen : fit.observations) {
+    if (seen.out_of_memory || !seen.peak_bytes || !differ_in_micro_batch_only(seen.setup, setup)) continue;
+    per_sample = std::min(per_sample, (*seen.peak_bytes - known) / static_cast<double>(seen.setup.micro_batch));
+  }
+  if (per_sample == kInfinity) return kInfinity;
+  return left / std::max(1.0, per_sample);
+}
+
 }  // namespace
 
 Interval fixed_bytes(const MemoryFit& fit) { return interval_of(term(fit, kFixed, fit.fixed_bytes)); }
@@ -122,7 +146,8 @@ double probability_of_fitting(const MemoryFit& fit, const Setup& setup) {
   if (seen.smallest_out_of_memory && setup.micro_batch >= *seen.smallest_out_of_memory) return 0;
   if (!fit.inputs.device_memory_bytes) return probability_by_peers(fit, setup);
   const Normal shortage = shortage_of(fit, setup);
-  return 0.5 * std::erfc(shortage.mean / (shortage.deviation * std::sqrt(2.0)));
+  const double deviation = shortage.mean < 0 ? shortage.above : shortage.below;
+  return 0.5 * std::erfc(shortage.mean / (deviation * std::sqrt(2.0)));
 }
 
 Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
@@ -134,7 +159,7 @@ Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
         Setup larger = setup;
         larger.micro_batch = micro_batch;
         const Normal shortage = shortage_of(fit, larger);
-        return shortage.mean + deviations * shortage.deviation <= 0;
+        return shortage.mean + deviations * (deviations > 0 ? shortage.above : shortage.below) <= 0;
       }));
     };
     result = {at_most(0), at_most(kZ90), at_most(-kZ90)};
@@ -144,6 +169,27 @@ Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
       seen.smallest_out_of_memory ? static_cast<double>(*seen.smallest_out_of_memory - 1) : kInfinity;
   for (double* bound : {&result.value, &result.low, &result.high}) *bound = std::clamp(*bound, floor, ceiling);
   return result;
+}
+
+int64_t next_to_measure(const MemoryFit& fit, const Setup& setup) {
+  constexpr double kLineBegins = 2, kLeastSecond = 4, kHalfway = 0.5, kClose = 0.9;
+  const Seen seen = seen_of(fit, setup);
+  const auto fitted = static_cast<double>(seen.fitted);
+  const Interval ceiling = max_micro_batch(fit, setup);
+  double wanted = kLineBegins;
+  if (fitted == 0 && seen.smallest_out_of_memory) {
+    wanted = static_cast<double>(*seen.smallest_out_of_memory - 1) / 2;
+  } else if (fitted == 0) {
+    wanted = std::min(kLineBegins, std::max(1.0, ceiling.high));
+  } else if (!fit.inputs.device_memory_bytes) {
+    wanted = std::min(std::max(2 * fitted, kLeastSecond), ceiling.high);
+  } else {
+    const double share = fitted <= kLineBegins ? kHalfway : kClose;
+    const double safe = surely_fits(fit, setup);
+    wanted = std::min(share * ceiling.value, safe < kInfinity ? safe : ceiling.low);
+    wanted = std::max(wanted, std::min(kLeastSecond, ceiling.value));
+  }
+  return static_cast<int64_t>(std::clamp(wanted, 1.0, static_cast<double>(kMicroBatchLimit)));
 }
 
 }  // namespace dsat::cost

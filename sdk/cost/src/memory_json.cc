@@ -51,6 +51,7 @@ Inputs inputs_from_profile(const Json& profile) {
   inputs.size.largest_layer_params = number(profile, "largest_layer_params", what).value_or(0);
   inputs.device_memory_bytes = number(profile, "device_memory_bytes", what);
   inputs.activation_bytes_per_sample = interval(profile, "activation_bytes_per_sample", what);
+  inputs.fixed_bytes = interval(profile, "fixed_bytes", what);
   return inputs;
 }
 

@@ -27,17 +27,20 @@ struct PeakForm {
   Terms coefficients = Terms::Zero();
 };
 
-inline PeakForm peak_form(const ModelSize& size, const Setup& setup) {
+// Buffers count by their difference from those of the reference; see memory.h.
+inline PeakForm peak_form(const ModelSize& size, const Setup& setup, const std::optional<Setup>& reference) {
   if (setup.micro_batch < 1) {
     throw Error("micro batch is " + std::to_string(setup.micro_batch) + "; it must be at least 1");
   }
   PeakForm form;
-  form.known_bytes = model_state_bytes(size, setup);
+  const double same_buffers = reference ? buffer_bytes(size, *reference) : 0;
+  form.known_bytes = model_state_bytes(size, setup) + same_buffers;
   form.coefficients[kFixed] = 1;
   form.coefficients[kActivation] = static_cast<double>(setup.micro_batch);
-  form.coefficients[kBufferScale] = buffer_bytes(size, setup);
-  form.coefficients[kOptionalBufferScale] = optional_buffer_bytes(size, setup);
-  form.coefficients[kStageOffset + setup.stage] = 1;
+  form.coefficients[kBufferScale] = buffer_bytes(size, setup) - same_buffers;
+  form.coefficients[kOptionalBufferScale] =
+      optional_buffer_bytes(size, setup) - (reference ? optional_buffer_bytes(size, *reference) : 0);
+  form.coefficients[kStageOffset + setup.stage] = reference && reference->stage == setup.stage ? 0 : 1;
   return form;
 }
 
@@ -58,16 +61,14 @@ inline Terms unknowns(const MemoryFit& fit) {
 // The first micro batch allocates what later ones reuse, so the line begins at two: one counts, but less.
 inline double noise_factor(const Setup& setup) { return setup.micro_batch == 1 ? 4 : 1; }
 
-// Alike in all that decides memory, the micro batch apart.
-inline bool differ_in_micro_batch_only(const Setup& a, const Setup& b) {
-  const auto key = [](const Setup& s) {
-    return std::make_tuple(s.stage, s.precision, s.accumulation_dtype, s.optimizer, s.optimizer_device,
-                           s.parameter_device, s.data_parallel_size, s.tensor_parallel_size, s.pipeline_stages,
-                           s.activation_checkpointing, s.reduce_bucket_elements, s.allgather_bucket_elements,
-                           s.prefetch_bucket_elements, s.overlap_comm);
-  };
-  return key(a) == key(b);
+// All that decides memory, the micro batch apart.
+inline auto key_of(const Setup& s) {
+  return std::make_tuple(s.stage, s.precision, s.accumulation_dtype, s.optimizer, s.optimizer_device,
+                         s.parameter_device, s.data_parallel_size, s.tensor_parallel_size, s.pipeline_stages,
+                         s.activation_checkpointing, s.reduce_bucket_elements, s.allgather_bucket_elements,
+                         s.prefetch_bucket_elements, s.overlap_comm);
 }
+inline bool differ_in_micro_batch_only(const Setup& a, const Setup& b) { return key_of(a) == key_of(b); }
 
 }  // namespace dsat::cost
 

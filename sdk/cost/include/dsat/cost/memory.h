@@ -3,16 +3,18 @@
 // A pure function: the same profile inputs and observations give the same answer; nobody passes a model around, only
 // observations. The host's printed estimate, the profiler and the searchers all call it.
 //
-//   peak(setup, m) = model states(setup) + scale x buffers(setup) + extra x optional buffers(setup)
-//                  + fixed + offset(stage) + activation x m
+//   peak(setup, m) = model states(setup) + buffers(setup) + fixed + activation x m
+//                  + (scale - 1) x (buffers(setup) - buffers(reference))
+//                  + extra x (optional buffers(setup) - optional buffers(reference)) + offset(stage)
 //
-// in bytes per device. `fixed` (framework overhead, fragmentation, workspace) and `activation` (bytes per sample of the
-// micro batch) are fitted by weighted least squares, and so are small corrections whose priors are narrow: `scale` (1
-// when buffers are as documented), `extra` (0 when an engine does without) and one offset a stage (0 when model states
-// are as the formula has them). An out-of-memory trial is a
-// one-sided observation: the peak was above `usable` x device memory, a share near 1 that is learnt too, since caches
-// and other processes take theirs. With too little known a prior takes over, and the interval says so. Method and
-// figures: docs/cost-model.md.
+// in bytes per device. The reference is the setup that was measured first: `fixed` is what that one takes beyond the
+// formula, so a single measured stage is carried over to the others by the formula alone. `fixed` (framework overhead,
+// fragmentation, workspace) and `activation` (bytes per sample of the micro batch) are fitted by weighted least
+// squares, and so are small corrections whose priors are narrow: `scale` (1 when buffers are as documented), `extra` (0
+// when an engine does without) and one offset a stage (0 when model states are as the formula has them). An
+// out-of-memory trial is a one-sided observation: the peak was above `usable` x device memory, a share near 1 that is
+// learnt too, since caches and other processes take theirs. With too little known a prior takes over, and the interval
+// says so. Method and figures: docs/cost-model.md.
 //
 // Threading: pure functions. Errors: dsat::Error on numbers that cannot be (NaN, negative, more trained parameters than
 // there are).
@@ -39,8 +41,12 @@ struct Inputs {
   ModelSize size;
   std::optional<double> activation_bytes_at_micro_batch_1;  // after minus before one forward, as DeepSpeed measures
   std::optional<double> device_memory_bytes;
+  // The script recomputes activations in backward: one forward then tells little of what a sample takes.
+  bool recomputes_activations = false;
   // What an earlier fit (a profile) already found; takes the place of the measured forward.
   std::optional<Interval> activation_bytes_per_sample;
+  // The same for what is taken whatever the micro batch: of a profile, or from fixed_bytes_by_forward.
+  std::optional<Interval> fixed_bytes;
 };
 
 // One ended trial: it fitted (with its peak, if the trial told it) or ran out of memory.
@@ -58,6 +64,7 @@ struct MemoryFit {
 
   Inputs inputs;
   std::vector<Observation> observations;
+  std::optional<Setup> reference;  // of the first measured peak; none: nothing was measured
   double fixed_bytes = 0;
   double activation_bytes_per_sample = 0;
   double buffer_scale = 1;
@@ -69,6 +76,11 @@ struct MemoryFit {
   double relative_noise = 0;                         // standard deviation of a peak about the line, as a share of it
 };
 MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& observations);
+
+// What a model-information trial's own peak says of `fixed` before anything is trained: what is left of it after model
+// states, buffers and the activations that its one forward left behind. Backward may add the gradient of one parameter
+// before it is accumulated, at most a layer's; the interval has room for it.
+Interval fixed_bytes_by_forward(const ModelSize& size, const Setup& setup, double peak_bytes, double activation_bytes);
 
 Interval fixed_bytes(const MemoryFit& fit);
 Interval activation_bytes_per_sample(const MemoryFit& fit);
@@ -87,6 +99,11 @@ double probability_of_fitting(const MemoryFit& fit, const Setup& setup);
 // largest that fitted, or 0, and high is infinity when nothing ran out of memory.
 inline constexpr int64_t kMicroBatchLimit = 1'000'000'000;
 Interval max_micro_batch(const MemoryFit& fit, const Setup& setup);
+
+// Where one more measured trial of this setup, at any micro batch, teaches most about the line: first where it begins,
+// then halfway to the ceiling, then close below it; and no farther than where it fits even if all that the last trial
+// took beyond states and buffers grows with the micro batch.
+int64_t next_to_measure(const MemoryFit& fit, const Setup& setup);
 
 // From and to the JSON of a profile (docs/profile.md) and of the observations in a study (docs/study.md). An infinite
 // bound is null in JSON. Of the observations only those that tell of memory are kept: completed training trials and
