@@ -68,7 +68,10 @@ Strategies choose(const Form& form, const Preview& wanted) {
 
 ExperimentRequest request_of(const Split& parts, const Values& values) {
   if (parts.rest.size() != 2) {
-    const std::string have = parts.rest.size() < 2 ? "" : ", not also " + parts.rest[2];
+    const bool swallowed = parts.rest.size() < 2 && values.given("include");
+    const std::string have = swallowed               ? " before -i, which takes every word up to the next option"
+                             : parts.rest.size() < 2 ? ""
+                                                     : ", not also " + parts.rest[2];
     throw Error("the experiment form takes EXPERIMENT.yaml and MODEL_DIR" + have +
                 ": dsat-host asha deepspeed.yaml . [-i FILE...]");
   }

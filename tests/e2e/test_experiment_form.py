@@ -266,6 +266,7 @@ class BadInput(ExperimentTest):
         for words, message in [
                 (["ahsa", "deepspeed.yaml", "."], "unknown search method 'ahsa'"),
                 (["asha"], "takes EXPERIMENT.yaml and MODEL_DIR"),
+                (["asha", "-i", "script.py", "deepspeed.yaml", "."], "before -i, which takes every word"),
                 (["asha", "deepspeed.yaml"], "takes EXPERIMENT.yaml and MODEL_DIR"),
                 (["asha", "deepspeed.yaml", ".", "more"], "not also more"),
                 (["asha", "nowhere.yaml", "."], "nowhere.yaml: no such file"),
