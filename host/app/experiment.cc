@@ -8,6 +8,7 @@
 #include "dsat/config/json.h"
 #include "entrypoint.h"
 #include "environment.h"
+#include "launchers.h"
 #include "metrics.h"
 
 namespace dsat::cli {
@@ -20,6 +21,19 @@ constexpr const char* kOverwriteKey = "hyperparameters.overwrite_deepspeed_args"
 
 bool one_of(const std::string& text, std::initializer_list<const char*> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+// What the command itself says that it takes, in all.
+std::optional<int> slots_of(const host::Argv& command) {
+  const host::LauncherUse launcher = host::find_launcher(command);
+  if (launcher.kind != host::Launcher::deepspeed) return host::command_slots(command, launcher);
+  const auto count = [&](const char* flag) {
+    const auto text = host::launcher_value(command, launcher, {flag});
+    const std::optional<int> value = text ? host::parse_count(*text) : std::nullopt;
+    return value && *value > 0 ? value : std::nullopt;
+  };
+  const std::optional<int> gpus = count("--num_gpus");
+  return gpus ? std::optional<int>(*gpus * count("--num_nodes").value_or(1)) : std::nullopt;
 }
 
 class Reader {
@@ -162,7 +176,7 @@ class Reader {
   }
 
   void settle_slots() {
-    const std::optional<int> asked = host::command_slots(result_.command);
+    const std::optional<int> asked = slots_of(result_.command);
     if (asked && result_.slots_per_trial && *asked != *result_.slots_per_trial) {
       throw Error("takes " + std::to_string(*asked) + " slots, resources.slots_per_trial is " +
                   std::to_string(*result_.slots_per_trial) + ": make them the same");
@@ -231,7 +245,7 @@ class Reader {
     if (!global && !ranks) return;
     Json config = result_.ds_config ? config::load_file(*result_.ds_config) : Json::object();
     config::overwrite(config, result_.config_overwrites);
-    const int slots = result_.slots_per_trial.value_or(host::command_slots(result_.command).value_or(1));
+    const int slots = result_.slots_per_trial.value_or(slots_of(result_.command).value_or(1));
     const int64_t expected_ranks = config::data_parallel_size(slots, config);
     if (ranks && *ranks != expected_ranks) {
       file_.refuse("hyperparameters.data_parallel_world_size",
@@ -316,7 +330,8 @@ void apply_experiment(const Experiment& experiment, const ExperimentRequest& req
   options.hyperparameters = experiment.hyperparameters;
   options.variables = experiment.variables;
   options.experiment = experiment.document;
-  if (!options.slots_per_trial) options.slots_per_trial = experiment.slots_per_trial;
+  const bool sized = !options.num_gpus.empty() || !options.num_nodes.empty();
+  if (!options.slots_per_trial && !sized) options.slots_per_trial = experiment.slots_per_trial;
   if (!options.max_slots) options.max_slots = experiment.max_slots;
 }
 
