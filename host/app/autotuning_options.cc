@@ -12,8 +12,13 @@ namespace {
 constexpr const char* kDefaultMetric = "throughput";
 constexpr const char* kDefaultTuner = "model_based";
 constexpr int64_t kDefaultMaxMicroBatch = 1024;
+constexpr int64_t kDefaultEarlyStopping = 5;  // of a search that goes stage by stage
 
-constexpr const char* kMicroBatchesOption = "micro-batches";
+constexpr const char* kGridSearcher = "grid";
+
+// Options of the searchers that have them.
+constexpr const char* kMicroBatchesOption = "num-tuning-micro-batch-sizes";
+constexpr const char* kEarlyStoppingOption = "early-stopping";
 
 bool declares(const host::PluginInfo& plugin, const std::string& name) {
   return std::any_of(plugin.options.begin(), plugin.options.end(),
@@ -36,7 +41,6 @@ class Applier {
     }
     if (section_.tuner_num_trials && !values_.given("max-trials"))
       options_.max_trials = small(*section_.tuner_num_trials);
-    if (section_.tuner_early_stopping) options_.early_stopping = small(*section_.tuner_early_stopping);
   }
 
   void apply_batches() {
@@ -74,15 +78,16 @@ class Applier {
     }
   }
 
+  // The searcher's own early stopping knows stages; for a searcher without one the study ends.
   void apply_tuner(const host::PluginInfo& searcher) {
-    if (section_.num_tuning_micro_batch_sizes) {
-      if (declares(searcher, kMicroBatchesOption)) {
-        Json& given = options_.searcher.options;
-        if (!given.contains(kMicroBatchesOption)) given[kMicroBatchesOption] = *section_.num_tuning_micro_batch_sizes;
-      } else {
-        say("num_tuning_micro_batch_sizes: " + searcher.name +
-            " chooses micro batches one by one, the number is not used");
-      }
+    const bool grid = searcher.name == kGridSearcher;
+    const auto early_stopping = or_default(section_.tuner_early_stopping, grid, kDefaultEarlyStopping);
+    if (early_stopping && !give(searcher, kEarlyStoppingOption, *early_stopping)) {
+      options_.early_stopping = small(*early_stopping);
+    }
+    if (section_.num_tuning_micro_batch_sizes &&
+        !give(searcher, kMicroBatchesOption, *section_.num_tuning_micro_batch_sizes)) {
+      say("num_tuning_micro_batch_sizes: " + searcher.name + " chooses micro batches one by one, it is not used");
     }
     if (section_.gives_model_size) say("model_info gives the size of the model: no trial is spent on it");
   }
@@ -90,6 +95,16 @@ class Applier {
   std::vector<std::string> take_notices() { return std::move(notices_); }
 
  private:
+  std::optional<int64_t> or_default(std::optional<int64_t> given, bool has_default, int64_t value) const {
+    return !given && deepspeed_form_ && has_default ? value : given;
+  }
+  // False: the searcher has no such option. One that was typed stays.
+  bool give(const host::PluginInfo& searcher, const char* name, int64_t value) {
+    if (!declares(searcher, name)) return false;
+    Json& given = options_.searcher.options;
+    if (!given.contains(name)) given[name] = value;
+    return true;
+  }
   void say(const std::string& what) { notices_.push_back("autotuning." + what); }
 
   const AutotuningSection& section_;
@@ -124,7 +139,7 @@ std::optional<TunerChoice> searcher_of(const AutotuningChoice& choice) {
   if (!choice.holds()) return std::nullopt;
   if (!choice.section.tuner_type && !choice.deepspeed_form) return std::nullopt;
   const std::string tuner = choice.section.tuner_type.value_or(kDefaultTuner);
-  const std::string searcher = tuner == "gridsearch" ? "binary" : tuner == "random" ? "random" : "asha";
+  const std::string searcher = tuner == "gridsearch" ? kGridSearcher : tuner == "random" ? "random" : "guided";
   return TunerChoice{searcher, "autotuning.tuner_type " + tuner + ": the searcher is " + searcher};
 }
 

@@ -16,38 +16,33 @@ namespace fs = std::filesystem;
 
 constexpr const char* kGroup = "DeepSpeed's form: --autotuning tune [options] SCRIPT ARGS...";
 
+// Those that only this form takes; --num_gpus, --hostfile, --include and the like are dsat-host's in every form.
 struct LauncherOption {
   const char* name;        // as the launcher spells it, without dashes
   const char* value_name;  // empty: a switch
-  const char* letter;      // one-letter spelling, or empty
   const char* help;        // empty: not in --help
 };
 constexpr LauncherOption kLauncherOptions[] = {
-    {"num_gpus", "N", "", "devices of one trial, on each node"},
-    {"num_nodes", "N", "", "nodes of one trial"},
-    {"hostfile", "FILE", "-H", "hosts and their slots"},
-    {"include", "HOSTS", "-i", "hosts and slots to use: host-1@host-2:0,2"},
-    {"exclude", "HOSTS", "-e", "hosts and slots to leave out"},
-    {"master_port", "PORT", "", "port of the training with the best configuration; trials get their own"},
-    {"master_addr", "ADDRESS", "", ""},
-    {"launcher", "NAME", "", "what starts processes on other hosts: pdsh, openmpi, mpich, impi, slurm, mvapich"},
-    {"launcher_args", "ARGS", "", ""},
-    {"module", "", "", "SCRIPT is a Python module"},
-    {"no_python", "", "", "SCRIPT is a program of its own"},
-    {"no_local_rank", "", "", ""},
-    {"min_elastic_nodes", "N", "", ""},
-    {"max_elastic_nodes", "N", "", ""},
-    {"elastic_training", "", "", ""},
-    {"node_rank", "N", "", ""},
-    {"force_multi", "", "", ""},
-    {"save_pid", "", "", ""},
-    {"enable_each_rank_log", "DIR", "", ""},
-    {"bind_cores_to_rank", "", "", ""},
-    {"bind_core_list", "LIST", "", ""},
-    {"ssh_port", "PORT", "", ""},
-    {"no_ssh", "", "", ""},
-    {"no_ssh_check", "", "", ""},
-    {"venv_script", "FILE", "", ""},
+    {"master_port", "PORT", "port of the training with the best configuration; trials get their own"},
+    {"master_addr", "ADDRESS", ""},
+    {"launcher", "NAME", "what starts processes on other hosts: pdsh, openmpi, mpich, impi, slurm, mvapich"},
+    {"launcher_args", "ARGS", ""},
+    {"module", "", "SCRIPT is a Python module"},
+    {"no_python", "", "SCRIPT is a program of its own"},
+    {"no_local_rank", "", ""},
+    {"min_elastic_nodes", "N", ""},
+    {"max_elastic_nodes", "N", ""},
+    {"elastic_training", "", ""},
+    {"node_rank", "N", ""},
+    {"force_multi", "", ""},
+    {"save_pid", "", ""},
+    {"enable_each_rank_log", "DIR", ""},
+    {"bind_cores_to_rank", "", ""},
+    {"bind_core_list", "LIST", ""},
+    {"ssh_port", "PORT", ""},
+    {"no_ssh", "", ""},
+    {"no_ssh_check", "", ""},
+    {"venv_script", "FILE", ""},
 };
 
 std::string hyphenated(std::string name) {
@@ -56,6 +51,14 @@ std::string hyphenated(std::string name) {
 }
 
 bool given(const Values& values, const char* name) { return values.given(hyphenated(name)); }
+
+std::vector<const LauncherOption*> given_options(const Values& values) {
+  std::vector<const LauncherOption*> options;
+  for (const LauncherOption& known : kLauncherOptions) {
+    if (given(values, known.name)) options.push_back(&known);
+  }
+  return options;
+}
 
 bool on_path(const std::string& program) {
   const char* path = std::getenv("PATH");
@@ -68,7 +71,7 @@ bool on_path(const std::string& program) {
 
 // Does the command line itself say that there is more than one host?
 bool several_hosts(const Values& values, const fs::path& cwd) {
-  if (values.integer("num-nodes", -1).value_or(1) > 1) return true;
+  if (values.text("num-nodes").value_or("1") != "1") return true;
   std::ifstream hostfile(cwd / values.text("hostfile").value_or("no hostfile"));
   int hosts = 0;
   for (std::string line; std::getline(hostfile, line);) hosts += line.find("slots=") != std::string::npos ? 1 : 0;
@@ -101,7 +104,6 @@ void add_deepspeed_options(OptionSet& set) {
     option.name = hyphenated(known.name);
     option.takes = *known.value_name == '\0' ? Takes::nothing : Takes::value;
     option.value_name = known.value_name;
-    if (*known.letter != '\0') option.others.emplace_back(known.letter);
     option.help = known.help;
     option.group = kGroup;
     option.hidden = *known.help == '\0';
@@ -112,9 +114,8 @@ void add_deepspeed_options(OptionSet& set) {
 std::optional<Autotuning> autotuning_of(const Values& values) {
   const auto mode = values.choice("autotuning", {"tune", "run"});
   if (mode) return *mode == "run" ? Autotuning::run : Autotuning::tune;
-  for (const LauncherOption& known : kLauncherOptions) {
-    if (!given(values, known.name)) continue;
-    const std::string flag = "--" + std::string(known.name);
+  for (const LauncherOption* known : given_options(values)) {
+    const std::string flag = "--" + std::string(known->name);
     throw Error(flag + " is the deepspeed launcher's: type dsat-host --autotuning tune " + flag +
                 " ... SCRIPT, or dsat-host -- deepspeed " + flag + " ... SCRIPT");
   }
@@ -130,10 +131,9 @@ Tokens deepspeed_command(const Values& values, const Tokens& rest, const fs::pat
   }
   require_remote_launcher(values, cwd);
   Tokens command{"deepspeed"};
-  for (const LauncherOption& known : kLauncherOptions) {
-    if (!given(values, known.name)) continue;
-    command.push_back("--" + std::string(known.name));
-    if (*known.value_name != '\0') command.push_back(values.text(hyphenated(known.name)).value());
+  for (const LauncherOption* known : given_options(values)) {
+    command.push_back("--" + std::string(known->name));
+    if (*known->value_name != '\0') command.push_back(values.text(hyphenated(known->name)).value());
   }
   command.insert(command.end(), rest.begin(), rest.end());
   return command;

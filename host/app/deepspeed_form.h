@@ -19,7 +19,8 @@ enum class Autotuning {
   run,   // and train with it
 };
 
-// Adds --autotuning and the options of the deepspeed launcher.
+// Adds --autotuning and those options of the deepspeed launcher that dsat-host does not have for all its forms; what it
+// has says how trials are placed, and the command need not.
 void add_deepspeed_options(OptionSet& set);
 
 // nullopt: the command line is not of this form. The launcher's options without --autotuning are refused.

@@ -97,9 +97,9 @@ void add_trial_options(OptionSet& set) {
              "--num_gpus"),
        spelt(valued("num-nodes", "N[,N...]", "", "nodes that a trial takes, default all; several are searched"),
              "--num_nodes"),
-       valued("hostfile", "FILE", "", "hosts and their slots, one a line: worker-1 slots=4"),
-       valued("include", "NODES", "", "nodes and slots to use: worker-0@worker-1:0,2"),
-       valued("exclude", "NODES", "", "nodes and slots to leave alone"),
+       spelt(valued("hostfile", "FILE", "", "hosts and their slots, one a line: worker-1 slots=4"), "-H"),
+       spelt(valued("include", "NODES", "", "nodes and slots to use: worker-0@worker-1:0,2"), "-i"),
+       spelt(valued("exclude", "NODES", "", "nodes and slots to leave alone"), "-e"),
        valued("device-memory", "SIZE", "", "memory of one device: 80GB, 512MiB; default: as the trial tells"),
        valued("start-profile-step", "N", to_string(defaults.start_profile_step), "first step that is measured"),
        valued("end-profile-step", "N", to_string(defaults.end_profile_step), "last step that is measured"),
@@ -109,9 +109,7 @@ void add_trial_options(OptionSet& set) {
        toggle("run-full-experiment", "run COMMAND with the best configuration at the end")});
 }
 
-}  // namespace
-
-OptionSet tune_options() {
+OptionSet study_option_set() {
   OptionSet set;
   add_search_options(set);
   add_limit_options(set);
@@ -120,12 +118,20 @@ OptionSet tune_options() {
             {valued("output-dir", "DIR", "dsat-results/<name>", "the run directory"), quiet_option(),
              json_option("the result as one JSON object on standard output; all else on standard error"),
              toggle("version", "print the version and end"), help_option()});
+  return set;
+}
+
+}  // namespace
+
+OptionSet tune_options() {
+  OptionSet set = study_option_set();
   add_deepspeed_options(set);
   return set;
 }
 
 OptionSet experiment_options() {
-  OptionSet set = tune_options();
+  OptionSet set = study_option_set();
+  set.remove("include");  // here it names files, as in Determined's form
   Option include = spelt(valued("include", "FILE...", "", "files and folders to copy beside those of MODEL_DIR"), "-i");
   include.takes = Takes::several;
   include.repeatable = true;

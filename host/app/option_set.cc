@@ -27,6 +27,11 @@ const Option* OptionSet::find(std::string_view spelling) const {
   return it == options_.end() ? nullptr : &*it;
 }
 
+void OptionSet::remove(std::string_view name) {
+  const auto bears = [&](const Option& option) { return option.name == name; };
+  options_.erase(std::remove_if(options_.begin(), options_.end(), bears), options_.end());
+}
+
 std::string OptionSet::nearest(std::string_view spelling) const {
   const std::string wanted = hyphenated(spelling);
   std::string best;

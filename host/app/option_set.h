@@ -34,6 +34,7 @@ struct Option {
 class OptionSet {
  public:
   void add(Option option) { options_.push_back(std::move(option)); }
+  void remove(std::string_view name);  // without dashes
   const std::vector<Option>& options() const { return options_; }
 
   // By any spelling, dashes included: "--max_trials", "-mt". nullptr: unknown.

@@ -91,6 +91,7 @@ ExperimentRequest request_of(const Split& parts, const Values& values) {
 host::StudyOptions options_of(const Form& form, const Values& values, const ExperimentRequest& request,
                               Console& console) {
   host::StudyOptions options = study_options(values);
+  options.include.clear();  // --include names files in this form
   if (options.simulation) throw Error("--runner sim runs no experiment: leave one of the two out");
   if (options.ds_config) {
     throw Error("--ds-config: the experiment form takes hyperparameters.deepspeed_config of " + request.file.string());

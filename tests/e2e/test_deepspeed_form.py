@@ -142,9 +142,10 @@ class Section(DeepspeedForm):
         self.assertEqual(config["autotuning"]["max_train_batch_size"], 8, "the user's own keys are kept")
 
     def test_every_tuner_type_names_its_searcher(self):
-        for tuner in ("gridsearch", "random", "model_based"):
+        for tuner, searcher in (("gridsearch", "grid"), ("random", "random"), ("model_based", "guided")):
             self.write_section({"tuner_type": tuner, "tuner_num_trials": 4, "overwrite": True})
-            self.assertRegex(self.autotuning("--num_gpus", 1).stdout, "tuner_type %s: the searcher is \\w+" % tuner)
+            self.assertIn("tuner_type %s: the searcher is %s" % (tuner, searcher), self.autotuning("--num_gpus", 1).stdout)
+            self.assertEqual(self.study()["study"]["searcher"]["name"], searcher)
 
     def test_a_known_model_size_spares_its_trial(self):
         self.write_section({"model_info": {"num_params": 25000000}})
@@ -153,8 +154,8 @@ class Section(DeepspeedForm):
         self.assertEqual(self.study()["profile"]["num_params"], 25000000)
 
     def test_early_stopping_ends_a_search_that_finds_nothing_better(self):
-        self.write_section({"tuner_early_stopping": 2, "tuner_num_trials": 40})
-        result = self.autotuning("--num_gpus", 1)
+        self.write_section({"tuner_early_stopping": 1, "tuner_num_trials": 40})
+        result = self.autotuning("--num_gpus", 1, "--searcher", "binary")
         study = self.study()
         self.assertLess(len(study["trials"]), 40)
         self.assertIn("early stopping", (self.results / "dsat/summary.txt").read_text(), result.stdout)
@@ -221,7 +222,9 @@ class PublishedExamples(DeepspeedForm):
             "train.py", "--deepspeed", "ds_config.json", "--model_name_or_path", "microsoft/deberta-v2-xxlarge",
             "--per_device_train_batch_size", 1, "--gradient_accumulation_steps", 1))
         best = self.load("ds_config_optimal.json")
-        self.assertIn(best["train_batch_size"] // best["train_micro_batch_size_per_gpu"], (1, 2, 4))
+        self.assertIn(best["train_batch_size"] // best["train_micro_batch_size_per_gpu"], (2, 4))
+        sizes = {self.load(p.name, "exp.json")["num_gpus"] for p in self.results.iterdir() if p.name.startswith("z")}
+        self.assertLessEqual(sizes, {2, 4})
         self.assertIn(best["zero_optimization"]["stage"], (1, 2))
 
 
@@ -250,11 +253,12 @@ class ExistingResults(DeepspeedForm):
         self.write_section()
         self.autotuning("--num_gpus", 1)
         before = (self.results / "summary.txt").read_text()
+        script = (self.dir / "train.py").read_text()
         for change, words, options in (
                 (lambda: None, "another command", ["--num_gpus", 1, "--master_port", 4000]),
                 (lambda: None, "other options", ["--num_gpus", 1, "--max-micro-batch", 4]),
                 (lambda: self.write_section(gradient_clipping=0.5), "another configuration", ["--num_gpus", 1]),
-                (lambda: (self.write_section(), (self.dir / "train.py").open("a").write("\n# edited\n")),
+                (lambda: (self.write_section(), (self.dir / "train.py").write_text("# edited\n" + script)),
                  "another version of the script", ["--num_gpus", 1])):
             change()
             result = self.autotuning(*options, status=2)
@@ -341,8 +345,7 @@ class Robustness(DeepspeedForm):
 
     def test_trials_without_a_metric_cost_no_result(self):
         self.write_section()
-        self.autotuning("--num_gpus", 1, script=("train.py", "--deepspeed_config", "ds_config.json", "--device-memory",
-                                                 900_000_000))
+        self.autotuning("--num_gpus", 1, "--searcher", "binary", "--max-trials", 8)
         outcomes = {t["outcome"] for t in self.study()["trials"]}
         self.assertLessEqual({"completed", "out_of_memory"}, outcomes)
         self.assertTrue((self.results / "ds_config_optimal.json").is_file())
@@ -361,45 +364,6 @@ class Robustness(DeepspeedForm):
         self.assertIn("NameError", result.stderr)
         self.assertTrue((self.results / "summary.txt").is_file())
         self.assertFalse((self.results / "ds_config_optimal.json").exists())
-
-    def test_no_ssh_program_is_needed_on_one_machine(self):
-        self.write_section()
-        bare = self.dir / "bin"
-        bare.mkdir()
-        (bare / "deepspeed").symlink_to(FIXTURES / "bin" / "deepspeed")
-        self.environment["PATH"] = str(bare)
-        self.autotuning("--num_gpus", 1)
-
-    def test_the_smallest_latency_is_the_best(self):
-        self.write_section({"metric": "latency"})
-        self.autotuning("--num_gpus", 1)
-        study = self.study()
-        values = [t["metrics"]["latency"] for t in study["trials"] if t["outcome"] == "completed" and "latency" in t["metrics"]]
-        best = self.load("dsat", "best_ds_metrics.json")
-        self.assertEqual(best["latency"], min(values))
-
-    def test_the_documented_name_flops_is_a_metric(self):
-        self.write_section({"metric": "FLOPS"})
-        self.autotuning("--num_gpus", 1)
-        self.assertEqual(self.study()["study"]["metric"], "FLOPS_per_gpu")
-
-    def test_every_trial_has_a_port_and_a_result_of_its_own(self):
-        self.write_section({"tuner_num_trials": 10, "fast": False})
-        self.autotuning("--num_gpus", 1, "--slots", 4)
-        trials = self.study()["trials"]
-        ports = {}
-        for trial in trials:
-            folder = self.results / "dsat/trials" / str(trial["id"])
-            if trial["outcome"] == "completed" and trial["attempt"] > 0:
-                match = re.search(r"--master_port (\d+) --include localhost:(\d)", (folder / "cmd.txt").read_text())
-                ports[trial["id"]] = match[1]
-        self.assertEqual(len(set(ports.values())), len(ports), "live trials never share one, ended ones wait")
-
-    def test_the_word_error_is_no_failure(self):
-        (self.dir / "train.py").write_text("import sys\nsys.stderr.write('error: this is fine\\n')\n" +
-                                           (FIXTURES / "protocol_trial.py").read_text())
-        self.write_section()
-        self.autotuning("--num_gpus", 1)
 
     def test_the_same_seed_gives_the_same_search(self):
         def decisions(results_dir, hash_seed):

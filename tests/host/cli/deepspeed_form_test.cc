@@ -53,18 +53,17 @@ TEST(AutotuningOf, IsAskedForByName) {
 
 TEST(AutotuningOf, TheLaunchersOptionsAreNotOnesOfAPlainCommand) {
   EXPECT_THAT(error_of([] {
-                mode({"--num_gpus", "2", "x"});
+                mode({"--master_port", "2000", "x"});
               }),
-              AllOf(HasSubstr("dsat-host --autotuning tune --num_gpus"), HasSubstr("-- deepspeed --num_gpus")));
-  EXPECT_THAT(error_of([] { mode({"-H", "hosts", "x"}); }), HasSubstr("--hostfile is the deepspeed launcher's"));
+              AllOf(HasSubstr("dsat-host --autotuning tune --master_port"), HasSubstr("-- deepspeed --master_port")));
 }
 
 TEST_F(DeepspeedForm, BecomesTheLaunchersCommand) {
   EXPECT_THAT(command({"--autotuning", "tune", "train.py", "--deepspeed", "c.json", "--num_gpus", "x"}),
               ElementsAre("deepspeed", "train.py", "--deepspeed", "c.json", "--num_gpus", "x"));
-  EXPECT_THAT(command({"--autotuning", "run", "--num-gpus=8", "-i", "localhost:0,1", "--max-trials", "3",
+  EXPECT_THAT(command({"--autotuning", "run", "--master-port=2000", "--ssh_port", "23", "--max-trials", "3",
                        "--no_local_rank", "train.py"}),
-              ElementsAre("deepspeed", "--num_gpus", "8", "--include", "localhost:0,1", "--no_local_rank", "train.py"));
+              ElementsAre("deepspeed", "--master_port", "2000", "--no_local_rank", "--ssh_port", "23", "train.py"));
   EXPECT_THAT(command({"--autotuning", "tune", "--module", "pkg.train", "-x"}),
               ElementsAre("deepspeed", "--module", "pkg.train", "-x"));
 }
