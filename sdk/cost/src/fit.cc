@@ -3,6 +3,9 @@
 // Measured peaks give squares; a trial of which only "fitted" or "did not fit" is known gives the logarithm of a
 // normal probability (Tobit). The sum is convex, so Newton's method finds its one minimum; the curvature there is the
 // inverse of the covariance.
+//
+// Sources: Tobin, "Estimation of Relationships for Limited Dependent Variables" (1958), for the one-sided terms;
+// Nocedal and Wright, "Numerical Optimization", chapter 3, for the search along Newton's step.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -119,9 +122,12 @@ Prior prior_of(const Inputs& inputs, double scale) {
       prior.deviation[kActivation] = 10 * *inputs.activation_bytes_at_micro_batch_1;
     }
   }
+  // Engines round, align and double their buffers, but they are there; of those that only some take nothing is
+  // expected.
   prior.mean[kBufferScale] = 1;
   prior.deviation[kBufferScale] = 0.25;
   prior.deviation[kOptionalBufferScale] = 0.15;
+  // A driver's context and other processes take some percent at most.
   prior.mean[kUsableShare] = 1;
   prior.deviation[kUsableShare] = 0.02;
   for (int stage = 0; stage < 4; ++stage) prior.deviation[kStageOffset + stage] = 0.015 * scale;
@@ -147,6 +153,7 @@ class LargestFitted {
   std::map<decltype(key_of(Setup())), int64_t> largest_;
 };
 
+// The setup that all others are compared to: the first that told its peak, so that it stays while a study grows.
 std::optional<Setup> reference_of(const std::vector<Observation>& observations) {
   for (const Observation& observation : observations) {
     if (!observation.out_of_memory && observation.peak_bytes) return observation.setup;
@@ -230,6 +237,8 @@ Terms minimise(const Problem& problem, double noise, const std::vector<int>& pin
       point.curvature.col(term).setZero();
       point.curvature(term, term) = 1;
     }
+    // The loss is convex, so the curvature is positive definite and the step goes downhill; far from the minimum it can
+    // still be too long, and is halved until the loss falls by a share of what the slope promises (Armijo).
     const Terms step = -point.curvature.ldlt().solve(point.gradient);
     const double slope = point.gradient.dot(step);
     if (!(slope < -1e-12)) break;

@@ -1,3 +1,4 @@
+// Predictions from a fit: peaks, probabilities and ceilings, and where to measure next. All in bytes per device.
 #include "dsat/cost/memory.h"
 
 #include <algorithm>
@@ -100,6 +101,7 @@ double probability_by_peers(const MemoryFit& fit, const Setup& setup) {
 }
 
 // The largest micro batch up to the limit for which `fits` holds, or 0; it holds for all below one for which it does.
+// Doubling, then halving: some twenty predictions for a ceiling of a thousand.
 template <class Fits>
 int64_t largest(const Fits& fits) {
   if (!fits(int64_t{1})) return 0;
@@ -164,6 +166,7 @@ Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
     };
     result = {at_most(0), at_most(kZ90), at_most(-kZ90)};
   }
+  // What was seen outweighs what is predicted.
   const double floor = static_cast<double>(seen.fitted);
   const double ceiling =
       seen.smallest_out_of_memory ? static_cast<double>(*seen.smallest_out_of_memory - 1) : kInfinity;

@@ -1,3 +1,5 @@
+// Why these and no others: the fit needs the ends of each line and the bounds next to the ceiling; trials between two
+// kept ones of the same setup lie on the line that those already fix.
 #include "dsat/cost/window.h"
 
 #include <algorithm>
@@ -34,6 +36,7 @@ struct SetupTrials {
 
 }  // namespace
 
+// A search comes back to the setups that do well, so what was not seen for long will hardly be asked about again.
 struct ObservationWindow::State {
   size_t most_setups;
   uint64_t count = 0;
