@@ -75,10 +75,10 @@ TEST_F(AdmissionTest, AModelInformationRunIsAnotherTrialThanAMeasuredOne) {
 }
 
 TEST_F(AdmissionTest, TheUsersAutotuningKeysGoToTheTrialAndNowhereElse) {
-  const Plan p = plan(R"({"autotuning": {"arg_mappings": {"a": "--a"}}})");
+  const Plan p = plan(R"({"autotuning": {"fast": false, "tuner_type": "random"}})");
   const Admission a = admit(p, Json::object());
   EXPECT_FALSE(a.config.contains("autotuning"));
-  EXPECT_EQ(config_to_run(p, a.config)["autotuning"]["arg_mappings"]["a"], "--a");
+  EXPECT_EQ(config_to_run(p, a.config)["autotuning"]["tuner_type"], "random");
 }
 
 }  // namespace
