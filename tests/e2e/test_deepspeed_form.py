@@ -154,7 +154,7 @@ class Section(DeepspeedForm):
         self.assertEqual(self.study()["profile"]["num_params"], 25000000)
 
     def test_early_stopping_ends_a_search_that_finds_nothing_better(self):
-        self.write_section({"tuner_early_stopping": 1, "tuner_num_trials": 40})
+        self.write_section({"fast": False, "tuner_early_stopping": 1, "tuner_num_trials": 40})
         result = self.autotuning("--num_gpus", 1, "--searcher", "binary")
         study = self.study()
         self.assertLess(len(study["trials"]), 40)
@@ -343,11 +343,14 @@ class Refused(DeepspeedForm):
 class Robustness(DeepspeedForm):
     """What ends, hangs or misleads DeepSpeed's own tuner."""
 
-    def test_trials_without_a_metric_cost_no_result(self):
+    def test_a_trial_without_a_metric_costs_no_result(self):
+        (self.dir / "train.py").write_text((FIXTURES / "protocol_trial.py").read_text().replace(
+            "def main():\n", "def main():\n    if os.environ['DSAT_TRIAL_ID'] == '3':\n        return 1\n"))
         self.write_section()
-        self.autotuning("--num_gpus", 1, "--searcher", "binary", "--max-trials", 8)
-        outcomes = {t["outcome"] for t in self.study()["trials"]}
-        self.assertLessEqual({"completed", "out_of_memory"}, outcomes)
+        self.autotuning("--num_gpus", 1)
+        outcomes = [t["outcome"] for t in self.study()["trials"]]
+        self.assertEqual(outcomes[3], "failed")
+        self.assertIn("completed", outcomes)
         self.assertTrue((self.results / "ds_config_optimal.json").is_file())
 
     def test_a_trial_that_hangs_is_ended_and_the_reason_kept(self):
