@@ -196,8 +196,8 @@ Status choose_slots(const StudyOptions& options, const std::optional<CommandTemp
 Status read_configuration(const StudyOptions& options, const Environment& environment, Plan& plan,
                           std::optional<CommandTemplate>& command) {
   if (!plan.command.empty()) {
-    Result<CommandTemplate> parsed = CommandTemplate::parse({options.command, options.ds_config, options.arg_mappings,
-                                                             plan.cwd, environment, options.config_by_environment});
+    Result<CommandTemplate> parsed = CommandTemplate::parse(
+        {options.command, options.ds_config, {}, plan.cwd, environment, options.config_by_environment});
     if (!parsed.ok()) return parsed.status();
     command = std::move(parsed).value();
     plan.config_file = command->config_file();

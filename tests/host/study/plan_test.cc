@@ -99,7 +99,10 @@ TEST_F(PlanTest, KeysThatAreWrongAtEveryStageAreRefused) {
 
 TEST_F(PlanTest, AMisspeltKeyOfAnArgumentMappingIsRefusedAndOnesOwnIsNot) {
   const auto mapping = [](const std::string& key) {
-    return [key](StudyOptions& o) { o.arg_mappings = {{key, "--batch"}}; };
+    return [key](StudyOptions& o) {
+      o.command.insert(o.command.end(), {"--batch", "1"});
+      o.arg_mappings = {{key, "--batch"}};
+    };
   };
   EXPECT_THAT(why_not(mapping("train_micro_batch_size")), HasSubstr("did you mean 'train_micro_batch_size_per_gpu'"));
   plan_with("{}", mapping("train_micro_batch_size_per_gpu"));
@@ -185,6 +188,7 @@ TEST_F(PlanTest, SurvivesTheJournal) {
   given.time_budget = std::chrono::minutes(5);
   given.device_memory_bytes = uint64_t{80} << 30;
   given.zero_stages = {3, 1, 1};
+  given.command.insert(given.command.end(), {"--batch", "1"});
   given.arg_mappings = {{"train_micro_batch_size_per_gpu", "--batch"}};
   const Plan plan = plan_of(given);
   const Result<Plan> back = plan_from_json(Json::parse(to_json(plan).dump()));
