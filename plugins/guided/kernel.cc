@@ -29,7 +29,32 @@ Site site_of(const Point& point) {
   return site;
 }
 
-void Kernel::covariances(const Site& a, const Site& b, Eigen::Ref<Eigen::VectorXd> out) const {
+double Kernel::of_knob(size_t knob, const Arm& a, const Arm& b, double shared) const {
+  const double at = a.coordinates[knob], other = b.coordinates[knob];
+  if (at == other) return square(amplitudes_.knobs[knob]) * (at == kAbsent ? 1 : shared);
+  if (at == kAbsent || other == kAbsent || !(*knobs_)[knob].numeric) return 0;
+  return square(amplitudes_.knobs[knob]) * shared * smooth(at - other, kKnobReach);
+}
+
+double Kernel::of_knobs(const Arm& a, const Arm& b) const {
+  const double shared = a.stage == b.stage ? 1 : kSharedByStages;
+  double sum = 0;
+  for (size_t i = 0; i < knobs_->size(); ++i) sum += of_knob(i, a, b, shared);
+  return sum;
+}
+
+double Kernel::of_rest(const Site& a, const Site& b) const {
+  double parts[kFirstKnob];
+  rest_covariances(a, b, parts);
+  return parts[0] + parts[1] + parts[2] + parts[3] + parts[4];
+}
+
+void Kernel::knob_covariances(const Arm& a, const Arm& b, double* out) const {
+  const double shared = a.stage == b.stage ? 1 : kSharedByStages;
+  for (size_t i = 0; i < knobs_->size(); ++i) out[i] = of_knob(i, a, b, shared);
+}
+
+void Kernel::rest_covariances(const Site& a, const Site& b, double* out) const {
   const bool same_stage = a.arm->stage == b.arm->stage;
   const double shared = same_stage ? 1 : kSharedByStages;
   const double distance = a.log_micro_batch - b.log_micro_batch;
@@ -38,16 +63,11 @@ void Kernel::covariances(const Site& a, const Site& b, Eigen::Ref<Eigen::VectorX
   out[2] = square(amplitudes_.rough) * shared * ragged(distance, kRoughReach);
   out[3] = a.twos == b.twos ? square(amplitudes_.divisibility) : 0;
   out[4] = a.arm == b.arm ? square(amplitudes_.arm) * ragged(distance, kArmReach) : 0;
-  for (size_t i = 0; i < knobs_->size(); ++i) {
-    const double at = a.arm->coordinates[i], other = b.arm->coordinates[i];
-    double alike = 0;
-    if (at == other) {
-      alike = at == kAbsent ? 1 : shared;
-    } else if (at != kAbsent && other != kAbsent && (*knobs_)[i].numeric) {
-      alike = shared * smooth(at - other, kKnobReach);
-    }
-    out[kFirstKnob + static_cast<Eigen::Index>(i)] = square(amplitudes_.knobs[i]) * alike;
-  }
+}
+
+void Kernel::covariances(const Site& a, const Site& b, double* out) const {
+  rest_covariances(a, b, out);
+  knob_covariances(*a.arm, *b.arm, out + kFirstKnob);
 }
 
 Eigen::VectorXd Kernel::variances() const {

@@ -38,12 +38,19 @@ class Kernel {
   // The parts, in this order: stage, curve, rough, divisibility, arm, then each knob.
   Eigen::Index parts() const { return kFirstKnob + static_cast<Eigen::Index>(knobs_->size()); }
   // The covariance of each part, to be weighed by the squares of the parts' scales.
-  void covariances(const Site& a, const Site& b, Eigen::Ref<Eigen::VectorXd> out) const;
+  void covariances(const Site& a, const Site& b, double* out) const;
+  void knob_covariances(const Arm& a, const Arm& b, double* out) const;    // the knobs' only
+  void rest_covariances(const Site& a, const Site& b, double* out) const;  // the first five
+  // Their sum, in two: what the arms' knobs give, and the rest.
+  double of_knobs(const Arm& a, const Arm& b) const;
+  double of_rest(const Site& a, const Site& b) const;
   // Of any one point with itself.
   Eigen::VectorXd variances() const;
 
- private:
   static constexpr Eigen::Index kFirstKnob = 5;
+
+ private:
+  double of_knob(size_t knob, const Arm& a, const Arm& b, double shared) const;
 
   const std::vector<Knob>* knobs_;
   Amplitudes amplitudes_;

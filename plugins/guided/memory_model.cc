@@ -122,16 +122,39 @@ double MemoryModel::covariance(const Row& a, const Row& b) const {
 }
 
 double MemoryModel::residual(const Row& a, const Row& b) const {
-  Eigen::VectorXd parts(activations_.parts());
-  activations_.covariances(a.site, b.site, parts);
-  double sum = a.activation * b.activation * parts.sum();
-  offsets_.covariances(a.site, b.site, parts);
-  return sum + parts.sum();
+  const double share = activations_.of_knobs(*a.site.arm, *b.site.arm) + activations_.of_rest(a.site, b.site);
+  return a.activation * b.activation * share + offsets_.of_knobs(*a.site.arm, *b.site.arm) +
+         offsets_.of_rest(a.site, b.site);
+}
+
+// Covariances of a point with the observations. Points of one arm are asked about in a row: its knobs' part is kept.
+Eigen::VectorXd MemoryModel::cross(const Row& row) const {
+  const Eigen::Index n = static_cast<Eigen::Index>(rows_.size());
+  if (cached_arm_ != row.site.arm) {
+    cached_arm_ = row.site.arm;
+    cached_activations_.resize(n);
+    cached_offsets_.resize(n);
+    for (Eigen::Index i = 0; i < n; ++i) {
+      const Arm& other = *rows_[static_cast<size_t>(i)].site.arm;
+      cached_activations_[i] = activations_.of_knobs(*row.site.arm, other);
+      cached_offsets_[i] = offsets_.of_knobs(*row.site.arm, other);
+    }
+  }
+  Eigen::VectorXd covariances(n);
+  for (Eigen::Index i = 0; i < n; ++i) {
+    const Row& other = rows_[static_cast<size_t>(i)];
+    const double share = cached_activations_[i] + activations_.of_rest(row.site, other.site);
+    const double offset =
+        cached_offsets_[i] + (row.site.arm == other.site.arm ? offsets_.of_rest(row.site, other.site) : 0);
+    covariances[i] = covariance(row, other) + square(scale_) * (row.activation * other.activation * share + offset);
+  }
+  return covariances;
 }
 
 void MemoryModel::fit(const std::vector<Sample>& samples) {
   samples_ = samples;
   rows_.clear();
+  cached_arm_ = nullptr;
   const Eigen::Index n = static_cast<Eigen::Index>(samples.size());
   parametric_.resize(n, n);
   residual_.resize(n, n);
@@ -225,13 +248,9 @@ double MemoryModel::probability_of_fitting(const Point& point) const {
   double mean = row.known, variance = covariance(row, row) + square(scale_) * unexplained;
   const Eigen::Index n = static_cast<Eigen::Index>(rows_.size());
   if (n > 0) {
-    Eigen::VectorXd cross(n);
-    for (Eigen::Index i = 0; i < n; ++i) {
-      const Row& other = rows_[static_cast<size_t>(i)];
-      cross[i] = covariance(row, other) + square(scale_) * residual(row, other);
-    }
-    mean += cross.dot(weights_);
-    Eigen::VectorXd t = root_curvature_.cwiseProduct(cross);
+    const Eigen::VectorXd with = cross(row);
+    mean += with.dot(weights_);
+    Eigen::VectorXd t = root_curvature_.cwiseProduct(with);
     factor_.triangularView<Eigen::Lower>().solveInPlace(t);
     variance -= t.squaredNorm();
   }
@@ -241,11 +260,7 @@ double MemoryModel::probability_of_fitting(const Point& point) const {
 
 double MemoryModel::peak_bytes(const Point& point) const {
   const Row row = row_of(point, false);
-  double mean = row.known;
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    const Row& other = rows_[i];
-    mean += weights_[static_cast<Eigen::Index>(i)] * (covariance(row, other) + square(scale_) * residual(row, other));
-  }
+  const double mean = row.known + (rows_.empty() ? 0 : cross(row).dot(weights_));
   return std::max(0.0, mean * unit_);
 }
 

@@ -52,6 +52,7 @@ class MemoryModel {
   Row row_of(const Point& point, bool threshold) const;
   double covariance(const Row& a, const Row& b) const;
   double residual(const Row& a, const Row& b) const;
+  Eigen::VectorXd cross(const Row& row) const;
   void choose_scale();
   double solve(double scale, double noise);
   double newton(const Eigen::MatrixXd& k);
@@ -65,6 +66,8 @@ class MemoryModel {
   double scale_ = 1, noise_ = 0.002;
   std::vector<Row> rows_;
   std::vector<Sample> samples_;
+  mutable const Arm* cached_arm_ = nullptr;
+  mutable Eigen::VectorXd cached_activations_, cached_offsets_;
   Eigen::MatrixXd parametric_, residual_, factor_;
   Eigen::VectorXd latent_, weights_, root_curvature_, prior_mean_;
 };

@@ -54,7 +54,7 @@ void PhaseModel::fill_residual(Eigen::Index from) {
   Eigen::VectorXd parts(kernel_.parts());
   for (Eigen::Index i = from; i < n; ++i) {
     for (Eigen::Index j = 0; j <= i; ++j) {
-      kernel_.covariances(sites_[static_cast<size_t>(i)], sites_[static_cast<size_t>(j)], parts);
+      kernel_.covariances(sites_[static_cast<size_t>(i)], sites_[static_cast<size_t>(j)], parts.data());
       for (size_t p = 0; p < residual_.size(); ++p) {
         residual_[p](i, j) = residual_[p](j, i) = parts[static_cast<Eigen::Index>(p)];
       }
@@ -194,23 +194,39 @@ void PhaseModel::expect(const std::vector<Point>& pending) {
   factorise();
 }
 
-std::vector<Belief> PhaseModel::predict(const std::vector<Point>& points) const {
+PhaseModel::Cross PhaseModel::cross(const std::vector<Point>& points) const {
   const Eigen::Index count = static_cast<Eigen::Index>(points.size());
   const Eigen::Index n = static_cast<Eigen::Index>(sites_.size());
-  Eigen::MatrixXd cross(n, count), gradients(count, theta_.size());
-  Eigen::VectorXd values(count), parts(kernel_.parts());
+  Cross cross(static_cast<size_t>(kernel_.parts()), Eigen::MatrixXd(n, count));
+  std::vector<double> parts(cross.size());
+  for (Eigen::Index c = 0; c < count; ++c) {
+    const Site site = site_of(points[static_cast<size_t>(c)]);
+    const bool same_arm = c > 0 && points[static_cast<size_t>(c) - 1].arm == site.arm;
+    for (Eigen::Index i = 0; i < n; ++i) {
+      const Site& other = sites_[static_cast<size_t>(i)];
+      kernel_.rest_covariances(other, site, parts.data());
+      if (!same_arm) kernel_.knob_covariances(*other.arm, *site.arm, parts.data() + Kernel::kFirstKnob);
+      for (size_t p = 0; p < cross.size(); ++p) {
+        const bool known = same_arm && p >= static_cast<size_t>(Kernel::kFirstKnob);
+        cross[p](i, c) = known ? cross[p](i, c - 1) : parts[p];
+      }
+    }
+  }
+  return cross;
+}
+
+std::vector<Belief> PhaseModel::predict(const std::vector<Point>& points, const Cross& parts) const {
+  const Eigen::Index count = static_cast<Eigen::Index>(points.size());
+  const Eigen::Index n = static_cast<Eigen::Index>(sites_.size());
   const Eigen::VectorXd weights = scales_.array().square();
   const double residual_variance = weights.dot(kernel_.variances());
+  Eigen::MatrixXd cross = Eigen::MatrixXd::Zero(n, count), gradients(count, theta_.size());
+  for (size_t p = 0; p < parts.size(); ++p) cross += weights[static_cast<Eigen::Index>(p)] * parts[p];
+  Eigen::VectorXd values(count);
   for (Eigen::Index c = 0; c < count; ++c) {
-    const Point& point = points[static_cast<size_t>(c)];
-    const Load load = load_of(lattice_, point);
+    const Load load = load_of(lattice_, points[static_cast<size_t>(c)]);
     values[c] = log_time(phase_, load, theta_);
     gradients.row(c) = log_time_gradient(phase_, load, theta_, values[c]);
-    const Site site = site_of(point);
-    for (Eigen::Index i = 0; i < n; ++i) {
-      kernel_.covariances(sites_[static_cast<size_t>(i)], site, parts);
-      cross(i, c) = parts.dot(weights);
-    }
   }
   Eigen::VectorXd means = values + gradients * (theta_posterior_ - theta_);
   means += cross.topRows(measured_).transpose() * weights_;

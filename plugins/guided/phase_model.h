@@ -33,7 +33,10 @@ class PhaseModel {
   // Counts points that will be measured soon: they narrow beliefs, and do not move them.
   void expect(const std::vector<Point>& pending);
 
-  std::vector<Belief> predict(const std::vector<Point>& points) const;
+  // What the kernel says of points against the sites: the same for all phases of a study.
+  using Cross = std::vector<Eigen::MatrixXd>;  // of each part: sites x points
+  Cross cross(const std::vector<Point>& points) const;
+  std::vector<Belief> predict(const std::vector<Point>& points, const Cross& parts) const;
   double noise_variance() const { return noise_ * noise_; }
   const Eigen::VectorXd& theta() const { return theta_; }
 

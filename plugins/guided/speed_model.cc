@@ -113,7 +113,9 @@ void SpeedModel::expect(const std::vector<Point>& pending) {
 
 std::vector<Belief> SpeedModel::goodness(const std::vector<Point>& points) const {
   std::vector<std::vector<Belief>> parts;
-  for (const PhaseModel& part : parts_) parts.push_back(part.predict(points));
+  // All parts have the same sites.
+  const PhaseModel::Cross cross = parts_.front().cross(points);
+  for (const PhaseModel& part : parts_) parts.push_back(part.predict(points, cross));
   std::vector<Belief> beliefs(points.size());
   for (size_t i = 0; i < points.size(); ++i) {
     const double accumulation = lattice_.accumulation(points[i]);
