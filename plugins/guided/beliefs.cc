@@ -52,10 +52,11 @@ void Beliefs::learn(const Ended& ended) {
   for (size_t i = 0; i < knob_runs_.size(); ++i) count(knob_runs_[i][ended.point.arm->coordinates[i]]);
 }
 
-// Always while a study is young, later each time that a twentieth more is known: the cost of a trial stays flat.
+bool Beliefs::young() const { return ended_.size() <= kWindow; }
+
 bool Beliefs::due() const {
   const size_t fresh = ended_.size() - fitted_;
-  return fresh > 0 && (ended_.size() <= kWindow || fresh * 20 >= ended_.size());
+  return fresh > 0 && (young() || fresh * 20 >= ended_.size());
 }
 
 // The best by measurement and the newest.
@@ -94,6 +95,7 @@ void Beliefs::update(const std::vector<Point>& pending) {
   if (due()) {
     memory_.fit(memory_window());
     if (any_measured()) speed_.fit(window());
+    find_leaders();
     fitted_ = ended_.size();
   }
   if (any_measured()) speed_.expect(pending);
@@ -117,28 +119,29 @@ double Beliefs::probability_of_running(const Arm& arm) const {
   return least;
 }
 
-std::optional<Beliefs::Best> Beliefs::best() const {
-  std::vector<Point> candidates;
+void Beliefs::find_leaders() {
+  leaders_.clear();
   for (const auto& [point, measured] : points_) {
-    if (measured.count > 0) candidates.push_back(point);
+    if (measured.count > 0) leaders_.push_back(point);
   }
-  if (candidates.empty()) return std::nullopt;
-  // Of very many only the best by measurement are asked about.
-  if (candidates.size() > kWindow) {
-    const auto mean = [&](const Point& p) { return points_.at(p).sum_goodness / points_.at(p).count; };
-    std::partial_sort(candidates.begin(), candidates.begin() + kWindow, candidates.end(),
-                      [&](const Point& a, const Point& b) {
-                        const double left = mean(a), right = mean(b);
-                        return left != right ? left > right : a < b;
-                      });
-    candidates.resize(kWindow);
-  }
-  const std::vector<Belief> beliefs = speed_.goodness(candidates);
+  if (leaders_.size() <= kWindow) return;
+  const auto mean = [&](const Point& p) { return points_.at(p).sum_goodness / points_.at(p).count; };
+  const auto last = leaders_.begin() + static_cast<std::ptrdiff_t>(kWindow);
+  std::partial_sort(leaders_.begin(), last, leaders_.end(), [&](const Point& a, const Point& b) {
+    const double left = mean(a), right = mean(b);
+    return left != right ? left > right : a < b;
+  });
+  leaders_.erase(last, leaders_.end());
+}
+
+std::optional<Beliefs::Best> Beliefs::best() const {
+  if (leaders_.empty()) return std::nullopt;
+  const std::vector<Belief> beliefs = speed_.goodness(leaders_);
   size_t best = 0;
-  for (size_t i = 1; i < candidates.size(); ++i) {
+  for (size_t i = 1; i < leaders_.size(); ++i) {
     if (beliefs[i].mean > beliefs[best].mean) best = i;
   }
-  return Best{candidates[best], points_.at(candidates[best]).first, beliefs[best]};
+  return Best{leaders_[best], points_.at(leaders_[best]).first, beliefs[best]};
 }
 
 }  // namespace dsat::guided

@@ -29,8 +29,15 @@ class Beliefs {
   Beliefs(const Study& study, Lattice& lattice);
 
   void learn(const Ended& ended);
-  // Fits what has not been fitted yet and counts `pending` in.
+  // Is there enough news to fit again? Always while a study is young, later each time that a twentieth more is known:
+  // the cost of a trial stays flat.
+  bool due() const;
+  // Beyond this many trials a fit serves many decisions.
+  bool young() const;
+  // Fits what has not been fitted yet, if it is due, and counts `pending` in.
   void update(const std::vector<Point>& pending);
+  // The measured points worth comparing: all while there are few, else the best by measurement at the last fit.
+  const std::vector<Point>& leaders() const { return leaders_; }
 
   bool any_measured() const { return !measurements_.empty(); }
   size_t ended() const { return ended_.size(); }
@@ -63,7 +70,7 @@ class Beliefs {
  private:
   std::vector<Measurement> window() const;
   std::vector<MemoryModel::Sample> memory_window() const;
-  bool due() const;
+  void find_leaders();
 
   Lattice& lattice_;
   MemoryModel memory_;
@@ -75,6 +82,7 @@ class Beliefs {
   std::map<int, std::pair<int, int>> stage_runs_;                 // good ends and bad ends
   std::vector<std::map<double, std::pair<int, int>>> knob_runs_;  // of each knob's coordinates
   int64_t out_of_memory_ = 0;
+  std::vector<Point> leaders_;
   size_t fitted_ = 0;  // ended trials that the models know
 };
 

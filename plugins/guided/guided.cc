@@ -150,6 +150,25 @@ bool Guided::worth_it(const Proposal& proposal) const {
   return kTrialsAhead * proposal.gain >= tolerance_;
 }
 
+// A young study searches for each trial; an old one lets a search serve until there is enough news for another.
+std::optional<Proposal> Guided::propose() {
+  const std::vector<Point> running = pending();
+  if (beliefs_->due()) queue_.clear();
+  while (!queue_.empty()) {
+    const Proposal next = queue_.back();
+    queue_.pop_back();
+    const bool runs = std::find(running.begin(), running.end(), next.point) != running.end();
+    if (!runs && beliefs_->find(next.point) == nullptr) return next;
+  }
+  beliefs_->update(running);
+  const std::optional<Proposal> best = planner_->next(running, risk(running), asked_);
+  if (!beliefs_->young()) {
+    queue_ = planner_->ranked();
+    std::reverse(queue_.begin(), queue_.end());
+  }
+  return best;
+}
+
 void Guided::advance() {
   std::optional<std::string> stop;
   while (!stop && !limit_reached_ &&
@@ -158,9 +177,7 @@ void Guided::advance() {
       stop = std::to_string(failures_) + " trials in a row failed, the last with: " + last_failure_;
       break;
     }
-    const std::vector<Point> running = pending();
-    beliefs_->update(running);
-    const std::optional<Proposal> proposal = planner_->next(running, risk(running), asked_);
+    const std::optional<Proposal> proposal = propose();
     if (!proposal) {
       if (open_.empty()) stop = "nothing is left to try that is likely to fit";
       break;

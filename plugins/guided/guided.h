@@ -41,6 +41,7 @@ class Guided final : public Searcher<Guided> {
   void prepare(const Study& study);
   void learn_observation(const Json& observation);
   void advance();
+  std::optional<guided::Proposal> propose();
   bool ask(const guided::Proposal& proposal, bool again);
   guided::Risk risk(const std::vector<guided::Point>& running) const;
   bool worth_it(const guided::Proposal& proposal) const;
@@ -53,6 +54,7 @@ class Guided final : public Searcher<Guided> {
   std::unique_ptr<guided::Lattice> lattice_;
   std::unique_ptr<guided::Beliefs> beliefs_;
   std::unique_ptr<guided::Planner> planner_;
+  std::vector<guided::Proposal> queue_;  // of an old study: what the last search found, best last
   std::vector<Open> open_;
   int64_t failures_ = 0;  // in a row, that taught nothing
   uint64_t asked_ = 0;

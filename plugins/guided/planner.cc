@@ -46,8 +46,9 @@ const Arm* Planner::project(const Arm& from, const config::StageSpace& onto) {
 std::vector<const Arm*> Planner::starts(uint64_t draw) {
   std::vector<const Arm*> arms;
   std::map<int, std::pair<double, const Arm*>> best_of_stage;
-  for (const auto& [point, measured] : beliefs_.points()) {
-    if (measured.count == 0 || !point.arm->in_space) continue;
+  for (const Point& point : beliefs_.leaders()) {
+    const Beliefs::Measured& measured = *beliefs_.find(point);
+    if (!point.arm->in_space) continue;
     const double mean = measured.sum_goodness / measured.count;
     const auto it = best_of_stage.find(point.arm->stage);
     if (it == best_of_stage.end() || mean > it->second.first) best_of_stage[point.arm->stage] = {mean, point.arm};
@@ -190,6 +191,7 @@ void Planner::visit(const std::vector<const Arm*>& arms, bool thorough, int64_t 
   }
   for (const Proposal& proposal : score(points)) {
     if (proposal.fits < 1 - risk_.daring) continue;
+    if (proposal.fits >= 1 - risk_.usual) scored_.push_back(proposal);
     Visit& visit = visits_[proposal.point.arm];
     if (!visit.any || better(proposal, visit.best)) visit.best = proposal;
     if (proposal.fits >= 1 - risk_.usual && (!visit.best_safe || better(proposal, *visit.best_safe))) {
@@ -202,9 +204,9 @@ void Planner::visit(const std::vector<const Arm*>& arms, bool thorough, int64_t 
 // Measuring a point again pays where that may change which one is believed best.
 void Planner::consider_repeats(std::optional<Proposal>& best) const {
   std::vector<Point> points;
-  for (const auto& [point, measured] : beliefs_.points()) {
+  for (const Point& point : beliefs_.leaders()) {
     const bool running = std::find(pending_.begin(), pending_.end(), point) != pending_.end();
-    if (measured.count > 0 && !running) points.push_back(point);
+    if (!running) points.push_back(point);
   }
   if (points.size() < 2) return;
   const std::vector<Belief> beliefs = beliefs_.speed().goodness(points);
@@ -230,6 +232,12 @@ void Planner::consider_repeats(std::optional<Proposal>& best) const {
                    std::sqrt(beliefs[i].variance)};
     if (!best || better(again, *best)) best = again;
   }
+}
+
+std::vector<Proposal> Planner::ranked() const {
+  std::vector<Proposal> all = scored_;
+  std::sort(all.begin(), all.end(), better);
+  return all;
 }
 
 // Before anything was measured: the most that surely fits, of what has not failed, each stage in its turn.
@@ -263,6 +271,7 @@ std::optional<Proposal> Planner::next(const std::vector<Point>& pending, const R
   pending_ = pending;
   risk_ = risk;
   visits_.clear();
+  scored_.clear();
   incumbent_ = beliefs_.best();
   if (!incumbent_) return safest(draw);
   pending_fits_ = 0;

@@ -38,6 +38,9 @@ class Planner {
   Planner(Lattice& lattice, const Beliefs& beliefs, uint64_t seed)
       : lattice_(lattice), beliefs_(beliefs), seed_(seed) {}
 
+  // Of the last search, best first: what serves further decisions where each cannot have a search of its own.
+  std::vector<Proposal> ranked() const;
+
   // nullopt: nothing is left to try.
   std::optional<Proposal> next(const std::vector<Point>& pending, const Risk& risk, uint64_t draw);
 
@@ -72,6 +75,7 @@ class Planner {
   double pending_best_ = 0;  // goodness of the best that is running
   double pending_fits_ = 0;  // and its probability of fitting
   std::map<const Arm*, Visit> visits_;
+  std::vector<Proposal> scored_;
 };
 
 }  // namespace dsat::guided
