@@ -64,6 +64,11 @@ std::vector<Measured> measured_configurations(const std::vector<Trial>& trials, 
   return found;
 }
 
+Json best_config(Json trial_config) {
+  config::erase(trial_config, "autotuning");  // how many devices it runs on is the command's to say
+  return trial_config;
+}
+
 std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                       std::optional<uint64_t> believed) {
   const std::vector<Measured> all = measured_configurations(trials, metric);
@@ -79,8 +84,7 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
       if (trials[measured.trial].identity == trials[*believed].identity) best = &measured;
     }
   }
-  BestRecord record{best->trial, trials[best->trial].record.config, best->metrics, best->metric, ""};
-  config::erase(record.config, "autotuning");  // how many devices it runs on is the command's to say
+  BestRecord record{best->trial, best_config(trials[best->trial].record.config), best->metrics, best->metric, ""};
   if (best != fastest) {
     record.why = "the searcher names trial " + std::to_string(best->trial) + " (" + rounded(best->metric) +
                  ") as the best; the best measured is trial " + std::to_string(fastest->trial) + " (" +

@@ -23,6 +23,9 @@ struct Measured {
 // Every completed trial that has the metric competes, whatever its kind; in the order of first trials.
 std::vector<Measured> measured_configurations(const std::vector<Trial>& trials, const std::string& metric);
 
+// A trial's configuration as best_ds_config.json has it.
+Json best_config(Json trial_config);
+
 // The configuration of the trial that the strategy believes best, if it was measured, else the best mean; a tie goes to
 // the lower id.
 std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise,

@@ -323,7 +323,7 @@ void Coordinator::compare_with_best(const Trial& trial) {
   if (rival == nullptr || (plan_.maximise ? value > rival->metric : value < rival->metric)) {
     const std::optional<BestRecord> before = better_;
     const bool beats = !before || (plan_.maximise ? value > before->metric : value < before->metric);
-    if (beats) better_ = BestRecord{trial.id(), record.config, record.metrics, value, ""};
+    if (beats) better_ = BestRecord{trial.id(), best_config(record.config), record.metrics, value, ""};
     best_stale_ = best_stale_ || (before && value == before->metric);
   } else if (value == rival->metric && trial.id() < rival->trial) {
     best_stale_ = true;

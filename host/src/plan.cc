@@ -81,9 +81,11 @@ std::string folder_name(std::string name) {
   return name.empty() || name[0] == '.' ? "study" + name : name;
 }
 
-fs::path default_output_dir(const std::string& name) {
+// Beside the command's files; with copies of those files not among what is copied, but where the program was started.
+fs::path default_output_dir(const Plan& plan) {
   std::error_code error;
-  const fs::path root = fs::current_path(error) / "dsat-results";
+  const std::string name = folder_name(plan.name);
+  const fs::path root = (plan.trial_cwd == TrialCwd::copy ? fs::current_path(error) : plan.cwd) / "dsat-results";
   fs::path dir = root / name;
   for (int i = 2; fs::exists(dir, error); ++i) dir = root / (name + "-" + std::to_string(i));
   return dir;
@@ -394,7 +396,7 @@ Result<Plan> make_plan(const StudyOptions& options) {
               : !plan.command.empty() ? name_of(plan.command)
                                       : plan.simulation->name;
   if (!kept) return plan;
-  plan.dir = options.output_dir.empty() ? default_output_dir(folder_name(plan.name)) : fs::absolute(options.output_dir);
+  plan.dir = options.output_dir.empty() ? default_output_dir(plan) : fs::absolute(options.output_dir);
   status = check_copied_folder(plan);
   if (!status.ok()) return status;
   return plan;

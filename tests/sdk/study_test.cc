@@ -12,7 +12,7 @@ Study full() {
   study.zero_stages = {0, 3};
   study.base_config = {{"a", 1}};
   study.space = {{"stages", Json::array()}};
-  study.limits = {50, 4, 8, 2, 2, 1};
+  study.limits = {50, 4, 5, 8, 2, 2, 1};
   study.device_memory_bytes = 80000000000;
   study.profile = {{"schema", 1}};
   study.observations = Json::array({{{"trial", 0}}});

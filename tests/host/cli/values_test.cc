@@ -91,7 +91,7 @@ TEST(HelpText, ShowsEveryOptionWithItsDefaultAndShortName) {
   const std::string help = help_text(set, 100);
   for (const Option& option : set.options()) {
     const bool shown = help.find("--" + option.name) != std::string::npos;
-    EXPECT_EQ(shown, option.refusal.empty()) << option.name;
+    EXPECT_EQ(shown, option.refusal.empty() && !option.hidden) << option.name;
   }
   EXPECT_THAT(help, HasSubstr("--max-trials N (=50)"));
   EXPECT_THAT(help, HasSubstr("-mt: "));
