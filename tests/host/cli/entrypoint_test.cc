@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -46,7 +47,7 @@ TEST(EntrypointWords, ThereIsSomethingToRun) {
 
 class LaunchModule : public ::testing::Test {
  protected:
-  LaunchModule() : tools_(fs::path(::testing::TempDir()) / "dsat_launch_module_test") {
+  LaunchModule() : tools_(fs::path(::testing::TempDir()) / ("dsat_launch_module_test." + std::to_string(getpid()))) {
     fs::create_directories(tools_);
   }
   ~LaunchModule() override { fs::remove_all(tools_); }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -15,7 +16,9 @@ using ::testing::StartsWith;
 
 class YamlFileTest : public ::testing::Test {
  protected:
-  YamlFileTest() : file_(std::filesystem::path(::testing::TempDir()) / "dsat_yaml_file_test.yaml") {}
+  YamlFileTest()
+      : file_(std::filesystem::path(::testing::TempDir()) /
+              ("dsat_yaml_file_test." + std::to_string(getpid()) + ".yaml")) {}
   ~YamlFileTest() override { std::filesystem::remove(file_); }
 
   YamlFile load(const std::string& text) {
