@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "dsat/config/json.h"
+#include "dsat/host/record.h"
 
 namespace dsat::cli {
 namespace {
@@ -67,6 +68,10 @@ Existing existing_results(const DeepspeedStudy& study) {
   }
   const auto earlier = read_deepspeed_study(study.dir);
   if (!earlier) refuse(study, "a study that was not started with --autotuning");
+  // Ended or interrupted before anything was measured: what was in the way (a script's error, a missing package) has
+  // perhaps been mended since, and there is nothing to lose.
+  const host::Result<host::StudyRecord> record = host::read_study(study.dir);
+  if (record.ok() && record->status != host::StudyStatus::running && !record->best) return Existing::nothing;
   constexpr std::array<std::pair<const char*, const char*>, 4> kParts{
       {{"command", "results of another command"},
        {"configuration", "results of another configuration"},

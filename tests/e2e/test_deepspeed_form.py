@@ -267,6 +267,18 @@ class ExistingResults(DeepspeedForm):
             self.assertEqual(len(result.stderr.splitlines()), 1)
         self.assertEqual((self.results / "summary.txt").read_text(), before)
 
+    def test_a_mended_script_begins_anew_where_nothing_was_measured(self):
+        script = (self.dir / "train.py").read_text()
+        (self.dir / "train.py").write_text("import no_such_package\n" + script)
+        self.write_section()
+        command = ["--autotuning", "tune", "--max-trials", 3, "train.py", "--deepspeed", "ds_config.json"]
+        result = self.host(*command)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        (self.dir / "train.py").write_text(script)
+        result = self.host(*command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("no_such_package", (self.results / "summary.txt").read_text())
+
     def test_overwrite_begins_anew(self):
         self.write_section()
         self.autotuning("--num_gpus", 1)
