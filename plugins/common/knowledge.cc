@@ -222,6 +222,11 @@ bool Knowledge::hopeless(const cost::Setup& setup) const {
   return stage_ran_out && cost::probability_of_fitting(fit(), setup) < kHopeless;
 }
 
+int64_t Knowledge::largest_fit(int stage) const {
+  const auto it = stages_.find(stage);
+  return it == stages_.end() ? 0 : it->second.fits;
+}
+
 std::optional<Knowledge::Best> Knowledge::best_of(std::optional<int> stage) const {
   std::optional<Best> best;
   for (const auto& [number, of_stage] : stages_) {

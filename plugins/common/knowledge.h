@@ -57,6 +57,9 @@ class Knowledge {
   // Has this stage run out of memory, and does the model give `setup` less than one chance in twenty?
   bool hopeless(const cost::Setup& setup) const;
 
+  // The largest micro batch that completed in a stage, of any configuration; 0: none.
+  int64_t largest_fit(int stage) const;
+
   // Is metric a better than metric b?
   bool better(double a, double b) const { return maximise_ ? a > b : a < b; }
   // The configuration with the best mean, among all or in one stage; a tie goes to the lower id.

@@ -226,15 +226,17 @@ std::optional<LineageSearch::Step> LineageSearch::certain_step(const Lineage& li
   return Step{certain, lineage.low, "the largest that almost surely fits"};
 }
 
-// Is what lies between the largest that ran and `high` too little to be worth a trial? The best configuration of the
-// study is searched more closely than the others.
+// Is what lies between the largest that ran and `high` too little to be worth a trial? Searched more closely than the
+// others are the best configuration of the study, and in each stage the one with the largest micro batch: the ceiling
+// of a stage is its to find, whatever noise says of speeds.
 bool LineageSearch::too_fine(const Lineage& lineage, int64_t high) const {
   constexpr int64_t kCloseShare = 50, kCoarseShare = 16;  // 2 and 6 % of the micro batch
   if (!lineage.top || !knowledge_->device_memory_known()) return false;
   const std::optional<Knowledge::Best> best = knowledge_->best();
   const bool leads = best && lineage.best_metric && !knowledge_->better(best->metric, *lineage.best_metric);
   const int64_t top = micro_batches_->at(*lineage.top);
-  return (micro_batches_->at(high) - top) * (leads ? kCloseShare : kCoarseShare) <= top;
+  const bool highest = top >= knowledge_->largest_fit(lineage.configuration.stage);
+  return (micro_batches_->at(high) - top) * (leads || highest ? kCloseShare : kCoarseShare) <= top;
 }
 
 // Is there a reason to search above the end of the range? Where the model knows the memory, only if it thinks a good

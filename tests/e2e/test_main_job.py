@@ -38,8 +38,8 @@ class MainJob(HostTest):
 
     @staticmethod
     def stages_with_a_ceiling(study):
-        """Stages whose largest micro batch m is known as closely as a search looks, to 6 %: what is larger by more ran out of
-        memory, or the measured peak of m and the least that as many more examples take are more than the budget."""
+        """Stages of which a micro batch m ran, and m + 1 is known not to fit: it ran out of memory, or the measured peak of m
+        and the least that one more example takes are more than the budget."""
         one_more = study["profile"]["activation_bytes_per_sample"]["low"]
         found = set()
         for stage in (1, 2, 3):
@@ -49,9 +49,8 @@ class MainJob(HostTest):
             if not fitted or max(fitted) < 2:
                 continue
             largest = max(fitted)
-            more = largest // 16 + 1
-            ran_out = min((of(t) for t in trials if t["outcome"] == "out_of_memory"), default=float("inf"))
-            if ran_out <= largest + more or fitted[largest] + more * one_more > 96 * 2**20:
+            ran_out = min((of(t) for t in trials if t["outcome"] == "out_of_memory"), default=None)
+            if ran_out == largest + 1 or fitted[largest] + one_more > 96 * 2**20:
                 found.add(stage)
         return found
 
