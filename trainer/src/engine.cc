@@ -1,14 +1,11 @@
 #include "engine.h"
 
 #include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
-#include <cmath>
 #include <utility>
 
 #include "initial.h"
-#include "optimizer.h"
 
 namespace dsat::trainer {
 namespace {
@@ -24,8 +21,6 @@ Partition partition_of(const Layout& layout, int stage, int rank) {
   return stage == 3 ? Partition::by_layer(layout) : Partition::contiguous(layout);
 }
 
-at::Tensor float_zeros(int64_t size) { return at::zeros({size}, at::TensorOptions().dtype(at::kFloat)); }
-
 }  // namespace
 
 Engine::Engine(const Model& model, const Settings& settings, Comm& comm, uint64_t seed, Segments segments)
@@ -37,15 +32,9 @@ Engine::Engine(const Model& model, const Settings& settings, Comm& comm, uint64_
       context_{settings_, layout_, partition_, comm_, settings.bf16 ? at::kBFloat16 : at::kFloat, seed},
       parameters_(make_parameters(context_)),
       gradients_(make_gradients(context_, *parameters_, [this](size_t layer) { parameters_->release(layer); })),
-      segments_(std::move(segments)) {
-  if (settings.bf16) {
-    master_ = float_zeros(partition_.shard_size());
-    fill_initial(layout_, partition_, comm.rank(), seed, master_.data_ptr<float>());
-  } else {
-    master_ = parameters_->shard();
-  }
-  for (int i = 0; i < settings.optimizer.num_states(); ++i) states_.push_back(float_zeros(partition_.shard_size()));
-}
+      optimizer_(context_, parameters_->shard(),
+                 [this](float* master) { fill_initial(layout_, partition_, comm_.rank(), context_.seed, master); }),
+      segments_(std::move(segments)) {}
 
 void Engine::begin_step() {
   parameters_->begin_step();
@@ -110,7 +99,7 @@ void Engine::backward_recomputing() {
 }
 
 void Engine::step() {
-  update();
+  optimizer_.step(gradients_->shard());
   parameters_->publish();
   abandon_step();
 }
@@ -118,29 +107,6 @@ void Engine::step() {
 void Engine::abandon_step() {
   gradients_->end_step();
   parameters_->end_step();
-}
-
-void Engine::update() {
-  const at::Tensor gradient = gradients_->shard();
-  double scale = 1.0 / comm_.size();
-  if (settings_.gradient_clipping > 0) {
-    double squares = 0;
-    with_data(gradient, [&](auto* data) { squares = sum_of_squares(data, gradient.numel()); });
-    if (settings_.stage > 0) squares = sum_over_ranks(comm_, {squares})[0];
-    scale *= clip_factor(scale * std::sqrt(squares), settings_.gradient_clipping);
-  }
-  ++steps_;
-  const auto state = [&](size_t i) { return i < states_.size() ? states_[i].data_ptr<float>() : nullptr; };
-  const auto apply = [&](const auto* data) {
-    using Element = std::decay_t<decltype(*data)>;
-    const ShardView<Element> view{master_.data_ptr<float>(), data, state(0), state(1), master_.numel()};
-    trainer::update(settings_.optimizer, steps_, static_cast<float>(scale), view);
-  };
-  with_data(gradient, apply);
-  if (!settings_.bf16) return;
-  auto* const rounded = static_cast<BFloat16*>(parameters_->shard().data_ptr());
-  const float* const master = master_.data_ptr<float>();
-  for (int64_t i = 0; i < master_.numel(); ++i) assign(rounded[i], master[i]);
 }
 
 }  // namespace dsat::trainer

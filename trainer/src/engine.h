@@ -15,6 +15,7 @@
 #include "model.h"
 #include "parameters.h"
 #include "segments.h"
+#include "sharded_optimizer.h"
 #include "zero_context.h"
 
 namespace dsat::trainer {
@@ -40,7 +41,6 @@ class Engine {
   at::Tensor run(const Segment& segment, at::Tensor x);
   at::Tensor forward_keeping_inputs(at::Tensor x);
   void backward_recomputing();
-  void update();
 
   const Model& model_;
   const Settings& settings_;
@@ -50,9 +50,7 @@ class Engine {
   ZeroContext context_;
   std::unique_ptr<Parameters> parameters_;
   std::unique_ptr<Gradients> gradients_;
-  at::Tensor master_;  // fp32 copy of the shard; without bf16 the shard itself
-  Tensors states_;     // of the optimizer, fp32, shard-sized
-  int64_t steps_ = 0;
+  ShardedOptimizer optimizer_;
 
   // Activation checkpointing, between forward and backward of one micro batch.
   Segments segments_;
