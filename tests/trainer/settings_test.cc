@@ -71,6 +71,45 @@ TEST(SettingsTest, AdamIsAdamWUnlessToldOtherwise) {
                    .settings.optimizer.decoupled_weight_decay);
 }
 
+TEST(SettingsTest, ReadsASchedule) {
+  const ScheduleSettings s = read(R"({"scheduler": {"type": "WarmupDecayLR", "params": {"warmup_min_lr": 0.1,
+    "warmup_max_lr": 0.2, "warmup_num_steps": 7, "warmup_type": "linear", "total_num_steps": 70}}})")
+                                 .settings.schedule;
+  EXPECT_EQ(s.kind, ScheduleSettings::Kind::warmup_decay);
+  EXPECT_EQ(s.min_lr, 0.1);
+  EXPECT_EQ(s.max_lr, 0.2);
+  EXPECT_EQ(s.warmup_steps, 7);
+  EXPECT_FALSE(s.logarithmic);
+  EXPECT_EQ(s.total_steps, 70);
+  // "auto" is the optimizer's rate, an absent key DeepSpeed's default.
+  const char* const text = R"({"optimizer": {"type": "Adam", "params": {"lr": 0.5}},
+    "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": "auto"}}})";
+  EXPECT_EQ(read(text).settings.schedule.max_lr, 0.5);
+  EXPECT_EQ(read(R"({"scheduler": {"type": "WarmupLR"}})").settings.schedule.max_lr, 0.001);
+}
+
+TEST(SettingsTest, HalfPrecisionMayRunInBf16) {
+  const Json config = Json::parse(R"({"fp16": {"enabled": true, "initial_scale_power": 8, "loss_scale_window": 5,
+    "hysteresis": 3, "min_loss_scale": 0.5}})");
+  const Settings s = read_settings(config, 1, /*fp16_as_bf16=*/true).settings;
+  EXPECT_TRUE(s.bf16);
+  EXPECT_EQ(s.precision(), "bf16 in place of fp16");
+  EXPECT_TRUE(s.loss_scale.enabled);
+  EXPECT_EQ(s.loss_scale.initial_power, 8);
+  EXPECT_EQ(s.loss_scale.window, 5);
+  EXPECT_EQ(s.loss_scale.hysteresis, 3);
+  EXPECT_EQ(s.loss_scale.min_scale, 0.5);
+  EXPECT_EQ(read(R"({"bf16": {"enabled": true}})").settings.precision(), "bf16");
+  EXPECT_EQ(read("{}").settings.precision(), "fp32");
+}
+
+TEST(SettingsTest, OffloadsTheOptimizerInEitherForm) {
+  EXPECT_TRUE(read(R"({"zero_optimization": {"stage": 2, "cpu_offload": true}})").settings.offload_optimizer);
+  EXPECT_TRUE(read(R"({"zero_optimization": {"stage": 1, "offload_optimizer": {"device": "cpu", "pin_memory": true}}})")
+                  .settings.offload_optimizer);
+  EXPECT_FALSE(read(R"({"zero_optimization": {"stage": 2}})").settings.offload_optimizer);
+}
+
 TEST(SettingsTest, AutoIsAsIfAbsent) {
   const Settings s = read(R"({"train_micro_batch_size_per_gpu": "auto", "gradient_clipping": "auto",
     "optimizer": {"type": "Adam", "params": {"lr": "auto"}}, "zero_optimization": {"reduce_bucket_size": "auto"}})")
@@ -80,16 +119,21 @@ TEST(SettingsTest, AutoIsAsIfAbsent) {
 }
 
 TEST(SettingsTest, RefusesAnotherTraining) {
-  EXPECT_THAT(error_of(R"({"fp16": {"enabled": true}})"), HasSubstr("use bf16.enabled instead"));
+  EXPECT_THAT(error_of(R"({"fp16": {"enabled": true}})"), HasSubstr("use bf16.enabled instead, or add --fp16-as-bf16"));
   EXPECT_THAT(error_of(R"({"amp": {"enabled": true}})"), HasSubstr("amp.enabled"));
-  EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}})"),
-              HasSubstr("zero_optimization.offload_optimizer.device is \"cpu\": dsat-trial cannot offload"));
-  EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 2, "cpu_offload": true}})"), HasSubstr("cannot offload"));
+  EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "nvme"}}})"),
+              HasSubstr("zero_optimization.offload_optimizer.device is \"nvme\": dsat-trial offloads to \"cpu\" only"));
+  EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.5}}})"),
+              HasSubstr("all or nothing"));
+  EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}}})"),
+              HasSubstr("optimizer offload works only with ZeRO 1, 2 or 3"));
+  EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}})"),
+              HasSubstr("zero_optimization.offload_param.device is \"cpu\": dsat-trial cannot offload"));
   EXPECT_THAT(error_of(R"({"pipeline": {"stages": 2}})"), HasSubstr("no pipeline parallelism"));
   EXPECT_THAT(error_of(R"({"tensor_parallel": {"autotp_size": 2}})"), HasSubstr("no tensor parallelism"));
   EXPECT_THAT(error_of(R"({"data_types": {"grad_accum_dtype": "fp32"}, "bf16": {"enabled": true}})"),
               HasSubstr("grad_accum_dtype"));
-  EXPECT_THAT(error_of(R"({"optimizer": {"type": "Lamb"}})"), HasSubstr("dsat-trial has Adam, AdamW and SGD"));
+  EXPECT_THAT(error_of(R"({"optimizer": {"type": "Lion"}})"), HasSubstr("dsat-trial has Adam, AdamW, SGD and Lamb"));
   EXPECT_EQ(error_of(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "none"}},
                          "fp16": {"enabled": false}, "pipeline": {"stages": 1}})"),
             "accepted");
@@ -105,6 +149,11 @@ TEST(SettingsTest, RefusesBadValues) {
   EXPECT_THAT(error_of(R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9]}}})"), HasSubstr("betas"));
   EXPECT_THAT(error_of(R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9, 1.0]}}})"), HasSubstr("betas"));
   EXPECT_THAT(error_of(R"({"optimizer": {"type": "SGD", "params": {"nesterov": true}}})"), HasSubstr("momentum"));
+  EXPECT_THAT(error_of(R"({"optimizer": {"type": "Lamb", "params": {"min_coeff": 2, "max_coeff": 1}}})"),
+              HasSubstr("min_coeff is above"));
+  EXPECT_THAT(error_of(R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cubic"}}})"),
+              HasSubstr("warmup_type is \"cubic\"; expected"));
+  EXPECT_THAT(error_of(R"({"scheduler": {"type": "WarmupDecayLR", "params": {}}})"), HasSubstr("total_num_steps"));
   EXPECT_THAT(error_of(R"({"gradient_clipping": -1})"), HasSubstr("gradient_clipping is -1"));
   EXPECT_THAT(error_of(R"({"zero_optimization": {"overlap_comm": "yes"}})"), HasSubstr("expected true or false"));
   EXPECT_THAT(error_of(R"({"zero_optimization": {"reduce_bucket_size": 1.5}})"), HasSubstr("reduce_bucket_size"));
@@ -114,13 +163,13 @@ TEST(SettingsTest, RefusesBadValues) {
 }
 
 TEST(SettingsTest, WarnsOfWhatHasNoEffect) {
-  EXPECT_THAT(read(R"({"scheduler": {"type": "WarmupLR"}, "steps_per_print": 5, "my_key": 1,
+  EXPECT_THAT(read(R"({"scheduler": {"type": "OneCycle"}, "steps_per_print": 5, "my_key": 1,
                        "zero_optimization": {"stage": 1, "magic": true, "contiguous_gradients": true},
                        "optimizer": {"type": "Adam", "params": {"lr": 1, "amsgrad": true}},
                        "activation_checkpointing": {"partition_activations": true, "profile": true}})")
                   .warnings,
-              ElementsAre(HasSubstr("constant learning rate"), HasSubstr("partition_activations"), HasSubstr("my_key"),
-                          HasSubstr("zero_optimization.magic"), HasSubstr("optimizer.params.amsgrad")));
+              ElementsAre(HasSubstr("partition_activations"), HasSubstr("my_key"), HasSubstr("zero_optimization.magic"),
+                          HasSubstr("constant learning rate"), HasSubstr("optimizer.params.amsgrad")));
 }
 
 TEST(SettingsTest, AConfigurationMayBeBase64) {

@@ -35,7 +35,8 @@ int run(const std::vector<std::string>& args) {
     return kOk;
   }
   const trainer::Group group = trainer::find_group(options.ranks);
-  const auto read = trainer::read_settings(trainer::load_configuration(options.deepspeed_config), group.world_size);
+  const auto read = trainer::read_settings(trainer::load_configuration(options.deepspeed_config), group.world_size,
+                                           options.fp16_as_bf16);
   if (group.rank.value_or(0) == 0) {
     for (const std::string& warning : read.warnings) std::fprintf(stderr, "dsat-trial: warning: %s\n", warning.c_str());
   }

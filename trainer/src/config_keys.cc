@@ -14,6 +14,7 @@ const std::set<std::string>& obeyed() {
                                              "gradient_accumulation_steps",
                                              "zero_optimization",
                                              "optimizer",
+                                             "scheduler",
                                              "gradient_clipping",
                                              "bf16",
                                              "bfloat16",
@@ -131,12 +132,10 @@ const char* const kFeatures[] = {"compression_training",
                                  "activation_checkpointing.cpu_checkpointing"};
 
 void refuse_offload(const Json& config) {
-  for (const char* key : {"offload_optimizer", "offload_param"}) {
-    const std::string device = std::string("zero_optimization.") + key + ".device";
-    const std::string where = read_string(config, device, "none");
-    if (where != "none") throw Error(device + " is \"" + where + "\": dsat-trial cannot offload; set it to \"none\"");
-  }
-  for (const char* key : {"zero_optimization.cpu_offload", "zero_optimization.cpu_offload_params"}) {
+  const std::string device = "zero_optimization.offload_param.device";
+  const std::string where = read_string(config, device, "none");
+  if (where != "none") throw Error(device + " is \"" + where + "\": dsat-trial cannot offload; set it to \"none\"");
+  for (const char* key : {"zero_optimization.cpu_offload_param", "zero_optimization.cpu_offload_params"}) {
     if (is_enabled(config, key)) throw Error(std::string(key) + ": dsat-trial cannot offload; set it to false");
   }
 }
@@ -149,9 +148,6 @@ void refuse_above_one(const Json& config, const std::string& key, const std::str
 }  // namespace
 
 void refuse_unsupported(const Json& config) {
-  if (is_enabled(config, "fp16")) {
-    throw Error("fp16.enabled: half precision cannot be computed on a CPU; use bf16.enabled instead");
-  }
   if (is_enabled(config, "amp")) throw Error("amp.enabled: dsat-trial has no Apex; use bf16.enabled instead");
   refuse_offload(config);
   refuse_above_one(config, "pipeline.stages", "pipeline parallelism");
@@ -161,7 +157,7 @@ void refuse_unsupported(const Json& config) {
   refuse_above_one(config, "zero_optimization.zero_hpz_partition_size", "hierarchical partitioning");
   refuse_above_one(config, "zero_optimization.mics_shard_size", "hierarchical partitioning");
   const bool bf16 = is_enabled(config, "bf16") || is_enabled(config, "bfloat16");
-  const std::string own = bf16 ? "bf16" : "fp32";
+  const std::string own = is_enabled(config, "fp16") ? "fp16" : bf16 ? "bf16" : "fp32";
   const std::string dtype = read_string(config, "data_types.grad_accum_dtype", own);
   if (dtype != own) {
     throw Error("data_types.grad_accum_dtype is \"" + dtype + "\": gradients accumulate in the parameters' own type, " +
@@ -171,15 +167,12 @@ void refuse_unsupported(const Json& config) {
 
 std::vector<std::string> warn_of_ignored(const Json& config) {
   std::vector<std::string> warnings;
-  if (given(config, "scheduler") != nullptr) {
-    warnings.push_back("scheduler: dsat-trial trains at a constant learning rate");
-  }
   if (config.contains("sparse_attention")) warnings.push_back("sparse_attention: dsat-trial computes it densely");
   for (const char* feature : kFeatures) {
     if (is_enabled(config, feature)) warnings.push_back(std::string(feature) + ": dsat-trial does not have it");
   }
   for (const auto& [key, value] : config.items()) {
-    if (key == "scheduler" || obeyed().count(key) > 0 || harmless().count(key) > 0) continue;
+    if (obeyed().count(key) > 0 || harmless().count(key) > 0) continue;
     warnings.push_back(key + ": unknown to dsat-trial, without effect");
   }
   const Json* zero = given(config, "zero_optimization");

@@ -76,7 +76,7 @@ at::Tensor Engine::forward_keeping_inputs(at::Tensor x) {
 }
 
 void Engine::backward(const at::Tensor& loss, bool is_last) {
-  const double share = 1.0 / static_cast<double>(settings_.batch.accumulation);
+  const double share = optimizer_.loss_scale() / static_cast<double>(settings_.batch.accumulation);
   loss.backward(at::full({}, share, loss.options()));
   if (!segments_.empty()) backward_recomputing();
   gradients_->after_micro_step(is_last);
@@ -99,8 +99,7 @@ void Engine::backward_recomputing() {
 }
 
 void Engine::step() {
-  optimizer_.step(gradients_->shard());
-  parameters_->publish();
+  if (optimizer_.step(gradients_->shard())) parameters_->publish();
   abandon_step();
 }
 

@@ -35,6 +35,7 @@ class Engine {
   // Ends the step without an update: gradients are dropped.
   void abandon_step();
 
+  int64_t skipped_steps() const { return optimizer_.skipped_steps(); }
   const Layout& layout() const { return layout_; }
 
  private:

@@ -1,5 +1,5 @@
-// Adam, AdamW and SGD on one rank's shard, as plain loops: an optimizer step takes no memory of its own, so the peak
-// of a step is decided by forward and backward alone.
+// Adam, AdamW and SGD on one rank's shard (Lamb: lamb.h), as plain loops: an optimizer step takes no memory of its own,
+// so the peak of a step is decided by forward and backward alone.
 //
 // The caller owns every array. Threading: none of its own.
 #ifndef DSAT_TRAINER_OPTIMIZER_H_
@@ -12,7 +12,7 @@
 namespace dsat::trainer {
 
 struct OptimizerSettings {
-  enum class Kind { adam, sgd };
+  enum class Kind { adam, sgd, lamb };
   Kind kind = Kind::adam;
   bool decoupled_weight_decay = true;  // AdamW; false: L2 added to the gradient (adam_w_mode: false)
   bool bias_correction = true;
@@ -24,9 +24,12 @@ struct OptimizerSettings {
   double momentum = 0;
   double dampening = 0;
   bool nesterov = false;
+  bool eps_inside_sqrt = false;  // Lamb
+  double min_coeff = 0.01;       // Lamb: bounds of the trust ratio
+  double max_coeff = 10;
 
-  // Arrays of float per parameter that it keeps: Adam two moments, SGD its momentum buffer if it has momentum.
-  int num_states() const { return kind == Kind::adam ? 2 : (momentum != 0 ? 1 : 0); }
+  // Arrays of float per parameter that it keeps: Adam and Lamb two moments, SGD its momentum buffer if it has momentum.
+  int num_states() const { return kind == Kind::sgd ? (momentum != 0 ? 1 : 0) : 2; }
 };
 
 // One shard. `param` is the fp32 (master) copy; state1, state2 may be null as num_states() says.
@@ -39,7 +42,8 @@ struct ShardView {
   int64_t size;
 };
 
-// The update number `step` (from 1). The gradient is multiplied by `gradient_scale` first: averaging and clipping.
+// The update number `step` (from 1) of Adam or SGD. The gradient is multiplied by `gradient_scale` first: averaging and
+// clipping.
 void update(const OptimizerSettings& settings, int64_t step, float gradient_scale, const ShardView<float>& shard);
 void update(const OptimizerSettings& settings, int64_t step, float gradient_scale, const ShardView<BFloat16>& shard);
 

@@ -119,6 +119,10 @@ class Parser {
       options_.activation_checkpointing = true;
       return;
     }
+    if (arg == "--fp16-as-bf16") {
+      options_.fp16_as_bf16 = true;
+      return;
+    }
     const auto found = on_.find(name);
     if (found == on_.end()) throw Error("unknown argument '" + arg + "'; dsat-trial --help lists them");
     if (equals != std::string::npos) return found->second(arg.substr(equals + 1));
@@ -184,6 +188,7 @@ Trains a model on random data as a DeepSpeed configuration says: real ZeRO stage
                               (default: DSAT_DEVICE_MEMORY, else unlimited)
   --activation-checkpointing  keep a few activations only and recompute the others in backward; how many:
                               activation_checkpointing.number_checkpoints, else the square root of the layers
+  --fp16-as-bf16              train in bf16 where the configuration says fp16, which a CPU cannot compute
   --seed N                    of parameters and data (default 42)
   --steps N                   optimizer steps (default 20; in a tuning trial, what the trial needs)
   -h, --help                  this text

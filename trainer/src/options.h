@@ -32,6 +32,7 @@ struct Options {
   std::optional<int64_t> steps;
   std::optional<uint64_t> device_memory;  // bytes per rank
   bool activation_checkpointing = false;  // recompute activations in backward
+  bool fp16_as_bf16 = false;              // run a configuration in fp16 in bf16
   bool help = false;
 };
 

@@ -1,13 +1,14 @@
 #include "partitioned_gradients.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "sharded_optimizer.h"
 
 namespace dsat::trainer {
 
@@ -18,7 +19,7 @@ PartitionedGradients::PartitionedGradients(const ZeroContext& context, Parameter
     : c_(context),
       reducer_(context),
       layer_done_(std::move(layer_done)),
-      shard_(at::zeros({context.partition.shard_size()}, at::TensorOptions().dtype(context.dtype))) {
+      shard_(optimizer_zeros(context.settings, context.partition.shard_size(), context.dtype)) {
   for (size_t layer = 0; layer < c_.layout.layers().size(); ++layer) {
     const std::vector<ParameterSlot>& slots = c_.layout.layers()[layer].parameters;
     missing_.push_back(slots.size());

@@ -74,6 +74,9 @@ Json to_json(const Metrics& m) {
   json["samples"] = m.train_batch * m.measured_steps;
   json["wall_latency"] = m.wall_latency_us;
   json["model_state_bytes"] = m.model_state_bytes;
+  json["host_memory_bytes"] = m.host_memory_bytes;
+  json["skipped_steps"] = m.skipped_steps;
+  json["precision"] = m.precision;
   json["losses"] = m.losses;
   return json;
 }

@@ -35,6 +35,9 @@ struct Metrics {
   double flops_per_micro_step = 0;  // on one rank
   int64_t peak_bytes = 0;           // worst rank
   int64_t model_state_bytes = 0;    // held between steps, worst rank
+  int64_t host_memory_bytes = 0;    // of offloaded states, worst rank
+  int64_t skipped_steps = 0;        // for an overflow, of all steps
+  std::string precision = "fp32";
   std::optional<uint64_t> device_memory_bytes;
   int world_size = 1;
   std::vector<double> losses;  // of each optimizer step: mean over ranks and micro steps

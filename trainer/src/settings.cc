@@ -7,70 +7,12 @@
 #include "config_reader.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
+#include "update_settings.h"
 
 namespace dsat::trainer {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 50;
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return text;
-}
-
-void read_betas(const Json& config, OptimizerSettings& s) {
-  const Json* betas = given(config, "optimizer.params.betas");
-  if (betas == nullptr) return;
-  const bool pair = betas->is_array() && betas->size() == 2 && (*betas)[0].is_number() && (*betas)[1].is_number();
-  if (pair) {
-    s.beta1 = (*betas)[0].get<double>();
-    s.beta2 = (*betas)[1].get<double>();
-  }
-  const auto valid = [](double beta) { return beta >= 0 && beta < 1; };
-  if (!pair || !valid(s.beta1) || !valid(s.beta2)) {
-    throw Error("optimizer.params.betas is " + betas->dump() + "; expected two numbers from 0 to below 1");
-  }
-}
-
-OptimizerSettings read_optimizer(const Json& config) {
-  OptimizerSettings s;
-  const std::string type = read_string(config, "optimizer.type", "Adam");
-  const std::string name = lower(type);
-  if (name == "sgd") {
-    s.kind = OptimizerSettings::Kind::sgd;
-  } else if (name != "adam" && name != "adamw") {
-    throw Error("optimizer.type is \"" + type + "\"; dsat-trial has Adam, AdamW and SGD");
-  }
-  s.lr = read_number(config, "optimizer.params.lr", s.lr, 0, 1e6);
-  s.eps = read_number(config, "optimizer.params.eps", s.eps, 0, 1);
-  s.weight_decay = read_number(config, "optimizer.params.weight_decay", s.weight_decay, 0, 1e6);
-  s.bias_correction = read_bool(config, "optimizer.params.bias_correction", true);
-  // DeepSpeed's Adam is AdamW unless it is told otherwise.
-  s.decoupled_weight_decay = name == "adamw" || read_bool(config, "optimizer.params.adam_w_mode", true);
-  read_betas(config, s);
-  if (s.kind == OptimizerSettings::Kind::sgd) {
-    s.momentum = read_number(config, "optimizer.params.momentum", 0, 0, 1);
-    s.dampening = read_number(config, "optimizer.params.dampening", 0, 0, 1);
-    s.nesterov = read_bool(config, "optimizer.params.nesterov", false);
-    if (s.nesterov && s.momentum == 0) throw Error("optimizer.params.nesterov needs a momentum above 0");
-  }
-  return s;
-}
-
-// Parameters of optimizers that change nothing here (which kernel runs), or that read_optimizer reads.
-void warn_of_optimizer_params(const Json& config, std::vector<std::string>& warnings) {
-  const Json* params = given(config, "optimizer.params");
-  if (params == nullptr || !params->is_object()) return;
-  for (const auto& [key, value] : params->items()) {
-    static const char* const known[] = {"lr",       "eps",      "betas",     "weight_decay", "bias_correction",
-                                        "momentum", "nesterov", "dampening", "adam_w_mode",  "torch_adam",
-                                        "fused",    "foreach"};
-    bool is_known = false;
-    for (const char* name : known) is_known = is_known || key == name;
-    const bool is_off = value.is_null() || value == Json(false);
-    if (!is_known && !is_off) warnings.push_back("optimizer.params." + key + ": dsat-trial does not have it");
-  }
-}
 
 TuningSettings read_tuning(const Json& config) {
   TuningSettings t;
@@ -116,10 +58,18 @@ std::optional<std::string> decode_base64(const std::string& text) {
 
 }  // namespace
 
-SettingsResult read_settings(const Json& config, int64_t world_size) {
+std::string Settings::precision() const {
+  if (loss_scale.enabled) return "bf16 in place of fp16";
+  return bf16 ? "bf16" : "fp32";
+}
+
+SettingsResult read_settings(const Json& config, int64_t world_size, bool fp16_as_bf16) {
   if (!config.is_object()) throw Error("the configuration is no JSON object; expected {...}");
   refuse_unsupported(config);
-  if (const auto broken = config::broken_rule(config)) throw Error(*broken);
+  refuse_fp16(config, fp16_as_bf16);
+  config::RuleOptions rules;
+  rules.offload_optimizer_at_stage_1 = true;
+  if (const auto broken = config::broken_rule(config, rules)) throw Error(*broken);
   SettingsResult result;
   Settings& s = result.settings;
   const config::GivenBatchSizes sizes = config::read_batch_sizes(config);
@@ -131,13 +81,16 @@ SettingsResult read_settings(const Json& config, int64_t world_size) {
       read_integer(config, "zero_optimization.allgather_bucket_size", s.allgather_bucket, 1, kMaxElements);
   s.overlap_comm = read_bool(config, "zero_optimization.overlap_comm", s.stage == 3);  // as DeepSpeed
   s.reduce_scatter = read_bool(config, "zero_optimization.reduce_scatter", true);
-  s.bf16 = is_enabled(config, "bf16") || is_enabled(config, "bfloat16");
+  s.loss_scale = read_loss_scale(config);
+  s.bf16 = s.loss_scale.enabled || is_enabled(config, "bf16") || is_enabled(config, "bfloat16");
+  s.offload_optimizer = offloads_optimizer(config);
   s.gradient_clipping = read_number(config, "gradient_clipping", 0, 0, 1e9);
   s.number_checkpoints = read_integer(config, "activation_checkpointing.number_checkpoints", 0, 1, INT32_MAX);
   s.optimizer = read_optimizer(config);
+  s.schedule = read_schedule(config, s.optimizer.lr);
   s.tuning = read_tuning(config);
   result.warnings = warn_of_ignored(config);
-  warn_of_optimizer_params(config, result.warnings);
+  warn_of_update_settings(config, result.warnings);
   return result;
 }
 

@@ -11,6 +11,8 @@
 
 #include "dsat/config/batch.h"
 #include "dsat/error.h"
+#include "learning_rate.h"
+#include "loss_scaler.h"
 #include "optimizer.h"
 
 namespace dsat::trainer {
@@ -32,12 +34,18 @@ struct Settings {
   int64_t allgather_bucket = 500000000;  // elements
   bool overlap_comm = false;             // absent: true at stage 3, as in DeepSpeed
   bool reduce_scatter = true;            // false: all-reduce, every rank sees the whole sum
-  bool bf16 = false;
-  double gradient_clipping = 0;  // 0: none
+  bool bf16 = false;                     // what is computed in; see precision()
+  LossScaleSettings loss_scale;          // enabled: bf16 runs in place of fp16
+  bool offload_optimizer = false;        // master copy, optimizer states and gradient shard in host memory
+  double gradient_clipping = 0;          // 0: none
   // Where the script switches checkpointing on: segments of layers to keep the input of. 0: decided by the model.
   int64_t number_checkpoints = 0;
   OptimizerSettings optimizer;
+  ScheduleSettings schedule;
   TuningSettings tuning;
+
+  // "fp32", "bf16" or "bf16 in place of fp16".
+  std::string precision() const;
 };
 
 struct SettingsResult {
@@ -45,7 +53,8 @@ struct SettingsResult {
   std::vector<std::string> warnings;  // one line each
 };
 
-SettingsResult read_settings(const Json& config, int64_t world_size);
+// `fp16_as_bf16`: a configuration in fp16, which a CPU cannot compute, runs in bf16 instead of being refused.
+SettingsResult read_settings(const Json& config, int64_t world_size, bool fp16_as_bf16 = false);
 
 // Reads the configuration that --deepspeed_config names: a file, else URL-safe base64 of the JSON.
 Json load_configuration(const std::string& argument);

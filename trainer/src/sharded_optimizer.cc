@@ -3,53 +3,148 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
+#include <cstring>
 #include <utility>
 
+#include "host_memory.h"
+#include "lamb.h"
+#include "learning_rate.h"
 #include "optimizer.h"
 
 namespace dsat::trainer {
 namespace {
 
-at::Tensor float_zeros(int64_t size) { return at::zeros({size}, at::TensorOptions().dtype(at::kFloat)); }
+void copy_bytes(const at::Tensor& to, const at::Tensor& from) {
+  std::memcpy(to.data_ptr(), from.data_ptr(), from.nbytes());
+}
+
+// Elements `begin` to `begin + size` of a shard.
+template <typename Gradient>
+ShardView<Gradient> view_of(const at::Tensor& master, const std::vector<at::Tensor>& states, const Gradient* gradient,
+                            int64_t begin, int64_t size) {
+  const auto state = [&](size_t i) { return i < states.size() ? states[i].data_ptr<float>() + begin : nullptr; };
+  return {master.data_ptr<float>() + begin, gradient + begin, state(0), state(1), size};
+}
 
 }  // namespace
 
+at::Tensor optimizer_zeros(const Settings& settings, int64_t size, at::ScalarType dtype) {
+  return settings.offload_optimizer ? host_zeros(size, dtype) : at::zeros({size}, at::TensorOptions().dtype(dtype));
+}
+
 ShardedOptimizer::ShardedOptimizer(const ZeroContext& context, at::Tensor parameters,
                                    const std::function<void(float*)>& fill_master)
-    : c_(context), parameters_(std::move(parameters)), master_(parameters_) {
-  if (c_.settings.bf16) {
-    master_ = float_zeros(parameters_.numel());
+    : c_(context),
+      ranges_(owned_ranges(context.layout, context.partition, context.comm.rank())),
+      parameters_(std::move(parameters)),
+      master_(parameters_),
+      scaler_(context.settings.loss_scale) {
+  const Settings& s = c_.settings;
+  const int64_t size = parameters_.numel();
+  if (s.bf16 || s.offload_optimizer) {
+    master_ = optimizer_zeros(s, size, at::kFloat);
     fill_master(master_.data_ptr<float>());
   }
-  for (int i = 0; i < c_.settings.optimizer.num_states(); ++i) states_.push_back(float_zeros(parameters_.numel()));
+  for (int i = 0; i < s.optimizer.num_states(); ++i) states_.push_back(optimizer_zeros(s, size, at::kFloat));
+  if (s.offload_optimizer && s.stage == 1) host_gradient_ = host_zeros(size, c_.dtype);
 }
 
-void ShardedOptimizer::step(const at::Tensor& gradient) {
-  const double scale = clipped_scale(gradient);
-  ++steps_;
-  const auto state = [&](size_t i) { return i < states_.size() ? states_[i].data_ptr<float>() : nullptr; };
-  with_data(gradient, [&](const auto* data) {
-    using Element = std::decay_t<decltype(*data)>;
-    const ShardView<Element> view{master_.data_ptr<float>(), data, state(0), state(1), master_.numel()};
-    update(c_.settings.optimizer, steps_, static_cast<float>(scale), view);
-  });
-  if (c_.settings.bf16) round_parameters();
+bool ShardedOptimizer::step(const at::Tensor& summed) {
+  at::Tensor gradient = summed;
+  if (host_gradient_.defined()) {
+    copy_bytes(host_gradient_, summed);
+    gradient = host_gradient_;
+  }
+  const Settings& s = c_.settings;
+  double scale = 1 / (c_.comm.size() * scaler_.scale());
+  if (s.gradient_clipping > 0 || s.loss_scale.enabled) {
+    const double norm = scale * std::sqrt(squares_of(gradient));
+    gradient_norm_ = norm;
+    const bool overflow = s.loss_scale.enabled && !std::isfinite(norm);
+    scaler_.update(overflow);
+    if (overflow) {
+      ++skipped_steps_;
+      return false;
+    }
+    scale *= clip_factor(norm, s.gradient_clipping);
+  }
+  if (s.optimizer.kind == OptimizerSettings::Kind::lamb) {
+    update_with_lamb(gradient, static_cast<float>(scale));
+  } else {
+    with_data(gradient, [&](const auto* data) {
+      const auto whole = view_of(master_, states_, data, 0, master_.numel());
+      update(settings_now(), updates_ + 1, static_cast<float>(scale), whole);
+    });
+  }
+  ++updates_;
+  publish_master();
+  return true;
 }
 
-// What a summed gradient is multiplied by: the mean over the ranks, with the norm over all of them held in bounds.
-double ShardedOptimizer::clipped_scale(const at::Tensor& gradient) {
-  const double mean = 1.0 / c_.comm.size();
-  if (c_.settings.gradient_clipping <= 0) return mean;
+double ShardedOptimizer::learning_rate() const {
+  return trainer::learning_rate(c_.settings.schedule, c_.settings.optimizer.lr, updates_);
+}
+
+OptimizerSettings ShardedOptimizer::settings_now() const {
+  OptimizerSettings settings = c_.settings.optimizer;
+  settings.lr = learning_rate();
+  return settings;
+}
+
+// Of the sum's norm over all ranks. An element that is not finite shows in the squares of every rank.
+double ShardedOptimizer::squares_of(const at::Tensor& gradient) {
   double squares = 0;
   with_data(gradient, [&](auto* data) { squares = sum_of_squares(data, gradient.numel()); });
-  if (c_.settings.stage > 0) squares = sum_over_ranks(c_.comm, {squares})[0];
-  return mean * clip_factor(mean * std::sqrt(squares), c_.settings.gradient_clipping);
+  return c_.settings.stage > 0 ? sum_over_ranks(c_.comm, {squares})[0] : squares;
 }
 
-void ShardedOptimizer::round_parameters() {
+void ShardedOptimizer::update_with_lamb(const at::Tensor& gradient, float scale) {
+  const OptimizerSettings settings = settings_now();
+  // Two sums for each parameter of the model: other ranks may hold parts that this one does not know of.
+  size_t parameters = 0;
+  for (const LayerSlot& layer : c_.layout.layers()) parameters += layer.parameters.size();
+  std::vector<double> squares(2 * parameters);
+  for (const OwnedRange& range : ranges_) {
+    const auto at = 2 * static_cast<size_t>(range.parameter);
+    with_data(gradient, [&](const auto* data) {
+      const LambSquares part =
+          lamb_moments(settings, scale, view_of(master_, states_, data, range.shard_begin, range.size));
+      squares[at] += part.param;
+      squares[at + 1] += part.direction;
+    });
+  }
+  if (c_.settings.stage > 0) squares = sum_over_ranks(c_.comm, squares);
+  for (const OwnedRange& range : ranges_) {
+    const auto at = 2 * static_cast<size_t>(range.parameter);
+    const auto run = view_of<float>(master_, states_, nullptr, range.shard_begin, range.size);
+    const double ratio = lamb_trust_ratio(settings, {squares[at], squares[at + 1]});
+    lamb_apply(settings, updates_ + 1, ratio, run.param, run.state1, run.state2, run.size);
+  }
+}
+
+void ShardedOptimizer::publish_master() {
+  if (master_.is_same(parameters_)) return;
+  if (!c_.settings.bf16) return copy_bytes(parameters_, master_);
   auto* const rounded = static_cast<BFloat16*>(parameters_.data_ptr());
   const float* const master = master_.data_ptr<float>();
   for (int64_t i = 0; i < master_.numel(); ++i) assign(rounded[i], master[i]);
+}
+
+std::vector<NamedShard> ShardedOptimizer::arrays() const {
+  std::vector<NamedShard> arrays = {{"master", master_}};
+  for (size_t i = 0; i < states_.size(); ++i) arrays.push_back({"state" + std::to_string(i + 1), states_[i]});
+  return arrays;
+}
+
+Json ShardedOptimizer::state() const {
+  return {{"updates", updates_}, {"skipped_steps", skipped_steps_}, {"loss_scaler", scaler_.state()}};
+}
+
+void ShardedOptimizer::restore(const Json& state) {
+  updates_ = state.at("updates").get<int64_t>();
+  skipped_steps_ = state.at("skipped_steps").get<int64_t>();
+  scaler_.restore(state.at("loss_scaler"));
+  publish_master();
 }
 
 }  // namespace dsat::trainer

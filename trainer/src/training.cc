@@ -9,6 +9,7 @@
 #include "dsat/config/units.h"
 #include "engine.h"
 #include "flops.h"
+#include "host_memory.h"
 #include "result_files.h"
 
 namespace dsat::trainer {
@@ -160,6 +161,9 @@ void Run::write_metrics(const StepTimes& total) {
   m.wall_latency_us = total.wall_us / static_cast<double>(m.measured_steps);
   m.model_state_bytes = worst_rank(comm_, memory_in_use());
   m.peak_bytes = worst_rank(comm_, memory_peak());
+  m.host_memory_bytes = worst_rank(comm_, host_memory_peak());
+  m.skipped_steps = engine_.skipped_steps();
+  m.precision = settings.precision();
   m.flops_per_micro_step = flops_of_a_micro_step();
   m.device_memory_bytes = plan_.device_memory;
   m.world_size = comm_.size();
