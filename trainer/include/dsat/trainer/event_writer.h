@@ -1,0 +1,39 @@
+// Writes event files that TensorBoard reads: scalars and images.
+//
+// A file is a sequence of TFRecords (length, masked CRC-32C, bytes) of tensorflow.Event messages. It is made with the
+// first value, and each value is in the file when the call returns. Threading: one thread. Errors: dsat::Error.
+#ifndef DSAT_TRAINER_EVENT_WRITER_H_
+#define DSAT_TRAINER_EVENT_WRITER_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace dsat::trainer {
+
+class EventWriter {
+ public:
+  // `suffix`: ends the file's name, so that ranks write files of their own.
+  explicit EventWriter(std::filesystem::path folder, std::string suffix = "");
+
+  void add_scalar(const std::string& tag, double value, int64_t step);
+  // `image`: [3 or 1, height, width] or [height, width]; uint8, or floating point of which 0 is black and 1 is full.
+  void add_image(const std::string& tag, const at::Tensor& image, int64_t step);
+
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  void write(const std::string& event);
+
+  std::filesystem::path folder_;
+  std::string suffix_;
+  std::string file_;
+  std::ofstream out_;
+};
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_EVENT_WRITER_H_

@@ -1,0 +1,68 @@
+// What train_batch() and evaluate_batch() return: named values that can be written as JSON.
+//
+// Threading: values. Errors: dsat::Error, one line that names the metric.
+#ifndef DSAT_TRAINER_METRICS_H_
+#define DSAT_TRAINER_METRICS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "dsat/error.h"
+
+namespace dsat::trainer {
+
+// A number, a text, any other JSON, or a tensor of one element (shape [] or [1]), which is a number.
+class MetricValue {
+ public:
+  MetricValue(at::Tensor value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  template <typename T,
+            std::enable_if_t<!std::is_same_v<std::decay_t<T>, MetricValue> &&
+                                 !std::is_same_v<std::decay_t<T>, at::Tensor> && std::is_constructible_v<Json, T>,
+                             int> = 0>
+  MetricValue(T&& value) : value_(Json(std::forward<T>(value))) {}  // NOLINT(google-explicit-constructor)
+
+  const std::variant<Json, at::Tensor>& get() const { return value_; }
+
+ private:
+  std::variant<Json, at::Tensor> value_;
+};
+
+using Metrics = std::map<std::string, MetricValue>;
+
+// As an object, keys in order. `where` stands in errors ("train_batch"). Refused, with the key's path: tensors of more
+// elements, NaN and infinity, text that is not UTF-8, binary values.
+Json to_json(const Metrics& metrics, const std::string& where);
+// The same check of what is JSON already.
+void check_serialisable(const Json& metrics, const std::string& where);
+
+// Metrics of several batches, then of several ranks: numbers are averaged, each batch counting once; anything else must
+// be the same in all of them.
+class MetricMean {
+ public:
+  void add(const Json& metrics);
+  bool empty() const { return sums_.empty() && same_.empty(); }
+  // For other ranks; exact.
+  Json partial() const;
+  void add_partial(const Json& partial);
+  Json mean() const;
+
+ private:
+  struct Sum {
+    double sum = 0;
+    int64_t count = 0;
+  };
+  void add_same(const std::string& key, const Json& value);
+
+  std::map<std::string, Sum> sums_;
+  std::map<std::string, Json> same_;
+};
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_METRICS_H_

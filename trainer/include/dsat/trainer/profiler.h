@@ -1,0 +1,46 @@
+// Records LibTorch's operations of some steps and writes them as Chrome traces (chrome://tracing, Perfetto).
+//
+// The schedule is that of torch.profiler: `wait` steps pass by, `warmup` steps run under the recorder but are dropped,
+// `active` steps are written, and so on from the start, `repeat` times (0: until the training ends).
+// Threading: step() by one thread; operations of all threads are recorded. Errors: dsat::Error.
+#ifndef DSAT_TRAINER_PROFILER_H_
+#define DSAT_TRAINER_PROFILER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace dsat::trainer {
+
+struct ProfilerSchedule {
+  int64_t wait = 0, warmup = 0, active = 1, repeat = 0;
+};
+
+class Profiler {
+ public:
+  // Files: FOLDER/NAME.step<last recorded>.trace.json.
+  Profiler(std::filesystem::path folder, std::string name, ProfilerSchedule schedule);
+  ~Profiler();
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
+
+  // After each training step.
+  void step();
+
+ private:
+  enum class State { waiting, warming_up, recording };
+  State state_at(int64_t step) const;
+  void enter(State state);
+  void write(int64_t step) const;
+
+  std::filesystem::path folder_;
+  std::string name_;
+  ProfilerSchedule schedule_;
+  int64_t steps_ = 0;
+  State state_ = State::waiting;
+  uint64_t handle_ = 0;  // of the recorder
+};
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_PROFILER_H_
