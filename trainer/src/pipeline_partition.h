@@ -1,0 +1,24 @@
+// How a chain of layers is cut into the stages of a pipeline.
+//
+// Threading: pure functions. Errors: dsat::Error when there are more stages than layers.
+#ifndef DSAT_TRAINER_PIPELINE_PARTITION_H_
+#define DSAT_TRAINER_PIPELINE_PARTITION_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "segments.h"
+
+namespace dsat::trainer {
+
+enum class PartitionMethod {
+  parameters,  // DeepSpeed's default: the largest stage has as few parameters as any cut allows
+  uniform      // stages of as many layers, by one at most
+};
+
+// `parameters`: of each layer, elements. One segment per stage, each with one layer at least.
+Segments pipeline_stages(const std::vector<int64_t>& parameters, int num_stages, PartitionMethod method);
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_PIPELINE_PARTITION_H_
