@@ -1,5 +1,5 @@
 // Collectives between real processes. A rank says what it found wrong through its result.
-#include "comm.h"
+#include "dsat/trainer/comm.h"
 
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
@@ -8,8 +8,11 @@
 
 #include <functional>
 
+#include "dsat/error.h"
+#include "lane.h"
 #include "launcher.h"
 #include "reducer.h"
+#include "rendezvous.h"
 
 namespace dsat::trainer {
 namespace {
@@ -80,6 +83,63 @@ TEST(CommTest, ARankThatLeavesIsAPeerLostToTheOthers) {
   EXPECT_THAT(result.message, HasSubstr("lost another rank"));
 }
 
+TEST(CommTest, TensorsGoFromOneRankToAnotherInTheirOrder) {
+  const RankResult result = on_ranks(3, [](Comm& comm) -> std::string {
+    const int next = (comm.rank() + 1) % 3, previous = (comm.rank() + 2) % 3;
+    const at::Tensor first = filled(1000, comm.rank()), second = filled(9, comm.rank() + 10, at::kBFloat16);
+    const at::Tensor got_first = filled(1000, -1), got_second = filled(9, -1, at::kBFloat16);
+    std::vector<std::unique_ptr<Pending>> pending;
+    pending.push_back(comm.send(first, next));
+    pending.push_back(comm.send(second, next));
+    pending.push_back(comm.recv(got_first, previous));
+    pending.push_back(comm.recv(got_second, previous));
+    wait_all(pending);
+    if (!is_all(got_first, previous)) return "first";
+    return is_all(got_second, previous + 10) ? "" : "second";
+  });
+  EXPECT_EQ(result.kind, FailureKind::none) << result.message;
+}
+
+// Two pipelines of two stages: ranks 0, 2 and 1, 3 sum, then send within a group in reversed order.
+TEST(CommTest, GroupsThatAreSplitOffDoNotMix) {
+  const RankResult result = on_ranks(4, [](Comm& comm) -> std::string {
+    const int parity = comm.rank() % 2;
+    const auto pair = comm.split({parity + 2, parity});
+    if (pair->size() != 2 || pair->rank() != (comm.rank() < 2 ? 1 : 0)) return "rank in the pair";
+    const auto twin = comm.split({parity + 2, parity}), self = comm.split({comm.rank()});
+    const at::Tensor sum = filled(10, comm.rank()), other = filled(10, 1), sent = filled(10, comm.rank());
+    // Opposite orders in two groups of the same ranks.
+    std::vector<std::unique_ptr<Pending>> pending;
+    for (const bool main_first : {comm.rank() < 2, comm.rank() >= 2}) {
+      pending.push_back(main_first ? pair->all_reduce_sum(sum) : twin->all_reduce_sum(other));
+    }
+    wait_all(pending);
+    const auto moved = pair->rank() == 0 ? pair->send(sent, 1) : pair->recv(sent, 0);
+    moved->wait();
+    if (!is_all(sum, 2 * parity + 2)) return "sum in the pair";
+    if (!is_all(other, 2)) return "sum in its twin";
+    if (!is_all(sent, parity + 2)) return "sent in the pair";
+    return self->size() == 1 ? "" : "alone";
+  });
+  EXPECT_EQ(result.kind, FailureKind::none) << result.message;
+}
+
+TEST(CommTest, AGroupOfWrongRanksIsNamed) {
+  const auto error_of = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const auto comm = join({});
+  EXPECT_THAT(error_of([&] { comm->split({1}); }), HasSubstr("split(1): expected ranks below 1"));
+  EXPECT_THAT(error_of([&] { comm->split({}); }), HasSubstr("is called by rank 0"));
+  EXPECT_THAT(error_of([&] { comm->split({0, 0}); }), HasSubstr("named twice"));
+  EXPECT_THAT(error_of([&] { comm->send(filled(1, 1), 1); }), HasSubstr("no rank 1"));
+}
+
 TEST(CommTest, OneRankAloneNeedsNoTransport) {
   const auto comm = join({0, 1, "nowhere", 0});
   EXPECT_EQ(comm->size(), 1);
@@ -94,14 +154,12 @@ TEST(ReducerTest, SumsOfBf16AreRoundedOnce) {
     settings.reduce_bucket = 64;
     const Layout layout({{zeros("p", {300})}}, comm.size());
     const Partition partition = Partition::contiguous(layout);
-    Reducer reducer({settings, layout, partition, comm, at::kBFloat16, 1});
+    Lane lane(comm.split({0, 1, 2}));
+    Reducer reducer({settings, layout, partition, lane.comm(), lane, at::kBFloat16, 1});
     reducer.begin_step();
     // 256 + 1 + 1: rounded after each addition it would stay 256.
     const at::Tensor to_one = filled(300, comm.rank() == 0 ? 256 : 1, at::kBFloat16), to_all = to_one.clone();
-    std::vector<std::unique_ptr<Pending>> pending;
-    reducer.start(to_one, 1, pending);
-    reducer.start(to_all, Reducer::kAllRanks, pending);
-    wait_all(pending);
+    reducer.start("sums", {{to_one, 1}, {to_all}})->wait();
     if (!is_all(to_all, 258)) return "to all";
     if (comm.rank() == 1 && !is_all(to_one, 258)) return "to its owner";
     return comm.rank() == 1 || is_all(to_one, comm.rank() == 0 ? 256 : 1) ? "" : "another rank's copy has changed";

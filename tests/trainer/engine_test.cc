@@ -1,40 +1,48 @@
 // The engine on one rank; what ranks do together is tested with the program.
-#include "engine.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "budget_allocator.h"
+#include "chain.h"
+#include "rendezvous.h"
+#include "zero_engine.h"
 
 namespace dsat::trainer {
 namespace {
 
+Settings settings_of(int stage) {
+  Settings settings;
+  settings.stage = stage;
+  settings.batch = {4, 1, 4};
+  settings.optimizer.lr = 0.01;
+  return settings;
+}
+
+std::unique_ptr<Model> small_mlp() {
+  ModelOptions options;
+  options.kind = ModelKind::mlp;
+  options.layers = 2;
+  options.hidden = 16;
+  return make_model(options, at::kFloat);
+}
+
 struct Rig {
-  explicit Rig(int stage) {
-    options.kind = ModelKind::mlp;
-    options.layers = 2;
-    options.hidden = 16;
-    settings.stage = stage;
-    settings.batch = {4, 1, 4};
-    settings.optimizer.lr = 0.01;
-    model = make_model(options, at::kFloat);
-    comm = join({});
-    engine = std::make_unique<Engine>(*model, settings, *comm, 1);
-  }
+  explicit Rig(int stage)
+      : chain(small_mlp()), comm(join({})), engine(*parts_of(chain), settings_of(stage), *comm, 1) {}
   float step(bool update = true) {
-    engine->begin_step();
-    const at::Tensor loss = engine->forward(model->batch(RandomStream(1, ~uint64_t{0}), 4));
-    engine->backward(loss, true);
-    update ? engine->step() : engine->abandon_step();
+    engine.begin_step();
+    engine.begin_micro_step();
+    const at::Tensor loss = chain.forward(chain.model().batch(RandomStream(1, ~uint64_t{0}), 4));
+    engine.end_forward();
+    engine.backward(loss, 1, true);
+    update ? engine.step() : engine.abandon_step();
     return loss.item<float>();
   }
 
-  ModelOptions options;
-  Settings settings;
-  std::unique_ptr<Model> model;
+  Chain chain;
   std::unique_ptr<Comm> comm;
-  std::unique_ptr<Engine> engine;
+  ZeroEngine engine;
 };
 
 class EngineTest : public ::testing::TestWithParam<int> {};

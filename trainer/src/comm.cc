@@ -1,9 +1,13 @@
-#include "comm.h"
+#include "dsat/trainer/comm.h"
 
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <exception>
+#include <set>
+
+#include "dsat/error.h"
+#include "rendezvous.h"
 
 namespace dsat::trainer {
 namespace {
@@ -16,6 +20,17 @@ class SingleRank : public Comm {
   std::unique_ptr<Pending> reduce_sum(const at::Tensor&, int) override { return nullptr; }
   std::unique_ptr<Pending> broadcast(const at::Tensor&, int) override { return nullptr; }
   void barrier() override {}
+  std::unique_ptr<Pending> send(const at::Tensor&, int peer) override { return nobody(peer); }
+  std::unique_ptr<Pending> recv(const at::Tensor&, int peer) override { return nobody(peer); }
+  std::unique_ptr<Comm> split(const std::vector<int>& ranks) override {
+    position_in(ranks, 0, 1);
+    return std::make_unique<SingleRank>();
+  }
+
+ private:
+  [[noreturn]] static std::unique_ptr<Pending> nobody(int peer) {
+    throw Error("there is no rank " + std::to_string(peer) + " to exchange tensors with: this group has one rank");
+  }
 };
 
 // Row r holds rank r's values on every rank.
@@ -46,6 +61,20 @@ std::vector<double> combine_rows(Comm& comm, const std::vector<double>& values, 
 std::unique_ptr<Comm> join(const Rendezvous& rendezvous) {
   if (rendezvous.world_size == 1) return std::make_unique<SingleRank>();
   return join_gloo(rendezvous);
+}
+
+int position_in(const std::vector<int>& ranks, int rank, int size) {
+  std::string text;
+  for (const int r : ranks) text += (text.empty() ? "" : ", ") + std::to_string(r);
+  for (const int r : ranks) {
+    if (r < 0 || r >= size) throw Error("split(" + text + "): expected ranks below " + std::to_string(size));
+  }
+  if (std::set<int>(ranks.begin(), ranks.end()).size() != ranks.size()) {
+    throw Error("split(" + text + "): a rank is named twice");
+  }
+  const auto found = std::find(ranks.begin(), ranks.end(), rank);
+  if (found == ranks.end()) throw Error("split(" + text + ") is called by rank " + std::to_string(rank));
+  return static_cast<int>(found - ranks.begin());
 }
 
 void wait_all(std::vector<std::unique_ptr<Pending>>& pending) {

@@ -5,11 +5,13 @@
 #include <ATen/ops/from_blob.h>
 
 #include <cstring>
+#include <map>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "comm.h"
 #include "dsat/error.h"
+#include "rendezvous.h"
 
 namespace dsat::trainer {
 namespace {
@@ -46,10 +48,24 @@ class GlooPending : public Pending {
   Work work_;
 };
 
+using GlooGroup = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
+using Store = c10::intrusive_ptr<c10d::Store>;
+
+GlooGroup make_group(const Store& store, int rank, int size, bool loopback) {
+  auto options = c10d::ProcessGroupGloo::Options::create();
+  options->devices = {loopback ? c10d::ProcessGroupGloo::createDeviceForInterface("lo")
+                               : c10d::ProcessGroupGloo::createDefaultDevice()};
+  return as_peer_lost([&] { return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options); });
+}
+
 class GlooComm : public Comm {
  public:
-  GlooComm(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, int rank, int size)
-      : group_(std::move(group)), rank_(rank), size_(size) {}
+  GlooComm(Store store, int rank, int size, bool loopback)
+      : store_(std::move(store)),
+        group_(make_group(store_, rank, size, loopback)),
+        rank_(rank),
+        size_(size),
+        loopback_(loopback) {}
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -73,18 +89,48 @@ class GlooComm : public Comm {
   void barrier() override {
     as_peer_lost([&] { return group_->barrier()->wait(); });
   }
+  std::unique_ptr<Pending> send(const at::Tensor& tensor, int peer) override {
+    check_peer(peer);
+    std::vector<at::Tensor> tensors = {borrow(tensor)};
+    return start([&] { return group_->send(tensors, peer, /*tag=*/0); });
+  }
+  std::unique_ptr<Pending> recv(const at::Tensor& tensor, int peer) override {
+    check_peer(peer);
+    std::vector<at::Tensor> tensors = {borrow(tensor)};
+    return start([&] { return group_->recv(tensors, peer, /*tag=*/0); });
+  }
+
+  std::unique_ptr<Comm> split(const std::vector<int>& ranks) override {
+    const int position = position_in(ranks, rank_, size_);
+    // Members of a list have split it equally often, which no other list needs to know.
+    const int times = splits_[ranks]++;
+    if (ranks.size() == 1) return join({});
+    std::string name = "split" + std::to_string(times);
+    for (const int r : ranks) name += "." + std::to_string(r);
+    return std::make_unique<GlooComm>(c10::make_intrusive<c10d::PrefixStore>(name, store_), position,
+                                      static_cast<int>(ranks.size()), loopback_);
+  }
 
  private:
+  void check_peer(int peer) const {
+    if (peer >= 0 && peer < size_ && peer != rank_) return;
+    throw Error("rank " + std::to_string(rank_) + " cannot exchange a tensor with rank " + std::to_string(peer) +
+                " in a group of " + std::to_string(size_));
+  }
+
   template <typename Call>
   std::unique_ptr<Pending> start(Call call) {
     return std::make_unique<GlooPending>(as_peer_lost(call));
   }
 
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  Store store_;
+  GlooGroup group_;
   int rank_, size_;
+  bool loopback_;
+  std::map<std::vector<int>, int> splits_;  // how often each list was split off
 };
 
-c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& r) {
+Store open_store(const Rendezvous& r) {
   c10d::TCPStoreOptions options;
   options.port = r.port;
   options.isServer = r.rank == 0;
@@ -112,13 +158,7 @@ bool is_loopback(const std::string& address) {
 }  // namespace
 
 std::unique_ptr<Comm> join_gloo(const Rendezvous& r) {
-  const auto store = open_store(r);
-  auto options = c10d::ProcessGroupGloo::Options::create();
-  options->devices = {is_loopback(r.address) ? c10d::ProcessGroupGloo::createDeviceForInterface("lo")
-                                             : c10d::ProcessGroupGloo::createDefaultDevice()};
-  auto group =
-      as_peer_lost([&] { return c10::make_intrusive<c10d::ProcessGroupGloo>(store, r.rank, r.world_size, options); });
-  return std::make_unique<GlooComm>(std::move(group), r.rank, r.world_size);
+  return std::make_unique<GlooComm>(open_store(r), r.rank, r.world_size, is_loopback(r.address));
 }
 
 }  // namespace dsat::trainer

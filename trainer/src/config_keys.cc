@@ -131,13 +131,19 @@ const char* const kFeatures[] = {"compression_training",
                                  "activation_checkpointing.partition_activations",
                                  "activation_checkpointing.cpu_checkpointing"};
 
-void refuse_offload(const Json& config) {
+// Of parameters; update_settings.cc has the optimizer's.
+void check_param_offload(const Json& config) {
+  for (const char* key : {"zero_optimization.cpu_offload_param", "zero_optimization.cpu_offload_params"}) {
+    if (!is_enabled(config, key)) continue;
+    throw Error(std::string(key) + R"(: set zero_optimization.offload_param to {"device": "cpu"} instead)");
+  }
   const std::string device = "zero_optimization.offload_param.device";
   const std::string where = read_string(config, device, "none");
-  if (where != "none") throw Error(device + " is \"" + where + "\": dsat-trial cannot offload; set it to \"none\"");
-  for (const char* key : {"zero_optimization.cpu_offload_param", "zero_optimization.cpu_offload_params"}) {
-    if (is_enabled(config, key)) throw Error(std::string(key) + ": dsat-trial cannot offload; set it to false");
-  }
+  if (where == "none") return;
+  if (where != "cpu") throw Error(device + " is \"" + where + "\": dsat-trial offloads to \"cpu\" only");
+  const int64_t stage = read_integer(config, "zero_optimization.stage", 0, 0, 3);
+  if (stage != 3)
+    throw Error(device + " is \"cpu\" at stage " + std::to_string(stage) + ": only stage 3 offloads parameters");
 }
 
 void refuse_above_one(const Json& config, const std::string& key, const std::string& what) {
@@ -149,7 +155,7 @@ void refuse_above_one(const Json& config, const std::string& key, const std::str
 
 void refuse_unsupported(const Json& config) {
   if (is_enabled(config, "amp")) throw Error("amp.enabled: dsat-trial has no Apex; use bf16.enabled instead");
-  refuse_offload(config);
+  check_param_offload(config);
   refuse_above_one(config, "pipeline.stages", "pipeline parallelism");
   refuse_above_one(config, "tensor_parallel.autotp_size", "tensor parallelism");
   refuse_above_one(config, "tensor_parallel.tp_size", "tensor parallelism");

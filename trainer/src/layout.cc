@@ -9,11 +9,14 @@ int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1
 
 }  // namespace
 
-Layout::Layout(const std::vector<std::vector<ParameterSpec>>& layers, int world_size) : world_size_(world_size) {
+Layout::Layout(const std::vector<std::vector<ParameterSpec>>& layers, int world_size,
+               const std::set<size_t>& persistent)
+    : world_size_(world_size) {
   int64_t id = 0;
   for (const std::vector<ParameterSpec>& specs : layers) {
     LayerSlot layer;
     layer.begin = size_;
+    layer.is_persistent = persistent.count(layers_.size()) > 0;
     int64_t at = size_;
     for (const ParameterSpec& spec : specs) {
       layer.parameters.push_back({spec, id++, at, spec.numel()});

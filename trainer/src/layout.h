@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "parameter.h"
@@ -23,13 +24,16 @@ struct ParameterSlot {
 
 struct LayerSlot {
   int64_t begin = 0;
-  int64_t size = 0;  // padded
+  int64_t size = 0;            // padded
+  bool is_persistent = false;  // whole on every rank at stage 3 too
   std::vector<ParameterSlot> parameters;
 };
 
 class Layout {
  public:
-  Layout(const std::vector<std::vector<ParameterSpec>>& layers, int world_size);
+  // `persistent`: the numbers of the layers that are.
+  Layout(const std::vector<std::vector<ParameterSpec>>& layers, int world_size,
+         const std::set<size_t>& persistent = {});
 
   const std::vector<LayerSlot>& layers() const { return layers_; }
   int world_size() const { return world_size_; }

@@ -1,37 +1,15 @@
 #include "options.h"
 
-#include <charconv>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
-#include "dsat/config/units.h"
 #include "dsat/error.h"
+#include "option_values.h"
 
 namespace dsat::trainer {
 namespace {
-
-int64_t parse_integer(const std::string& name, const std::string& text, int64_t low, int64_t high) {
-  int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, code] = std::from_chars(text.data(), end, value);
-  if (code != std::errc() || at != end || value < low || value > high) {
-    throw Error(name + " " + text + ": expected an integer from " + std::to_string(low) + " to " +
-                std::to_string(high));
-  }
-  return value;
-}
-
-uint64_t parse_memory(const std::string& name, const std::string& text) {
-  try {
-    const uint64_t bytes = config::parse_size(text);
-    if (bytes > 0) return bytes;
-  } catch (const Error& error) {
-    throw Error(name + ": " + error.what());
-  }
-  throw Error(name + " " + text + ": expected a size above 0, like 512MiB");
-}
 
 ModelKind parse_model(const std::string& text) {
   if (text == "gpt") return ModelKind::gpt;
@@ -51,10 +29,6 @@ const std::set<std::string>& shape_options(ModelKind kind) {
   return kind == ModelKind::gpt ? gpt : kind == ModelKind::resnet ? resnet : mlp;
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 class Parser {
  public:
   explicit Parser(const std::vector<std::string>& args) : args_(args) {
@@ -66,21 +40,12 @@ class Parser {
     integer("--depth", &ModelOptions::depth, 8, 200);
     integer("--image", &ModelOptions::image, 8, 4096);
     on_["--model"] = [this](const std::string& v) { options_.model.kind = parse_model(v); };
-    on_["--ranks"] = [this](const std::string& v) { options_.ranks = parse_integer("--ranks", v, 1, 1024); };
-    on_["--seed"] = [this](const std::string& v) {
-      options_.seed = static_cast<uint64_t>(parse_integer("--seed", v, 0, INT64_MAX));
-    };
     on_["--steps"] = [this](const std::string& v) { options_.steps = parse_integer("--steps", v, 1, INT64_MAX); };
-    on_["--device-memory"] = [this](const std::string& v) {
-      options_.device_memory = parse_memory("--device-memory", v);
-    };
-    on_["--deepspeed_config"] = on_["--deepspeed-config"] = [this](const std::string& v) { set_config(v); };
-    // DeepSpeed's launcher adds it; the environment's RANK says the same.
-    on_["--local_rank"] =
-        on_["--local-rank"] = [](const std::string& v) { parse_integer("--local_rank", v, -1, 1024); };
   }
 
   Options run() {
+    static_cast<WorldOptions&>(options_) = parse_world_options(args_);
+    args_ = std::move(options_.arguments);
     for (at_ = 0; at_ < args_.size(); ++at_) take(args_[at_]);
     if (!options_.help) check();
     return options_;
@@ -94,12 +59,6 @@ class Parser {
     };
   }
 
-  void set_config(const std::string& text) {
-    if (!options_.deepspeed_config.empty()) throw Error("--deepspeed_config is given twice; give one configuration");
-    if (text.empty()) throw Error("--deepspeed_config is empty; name a file");
-    options_.deepspeed_config = text;
-  }
-
   void take(const std::string& arg) {
     if (arg == "--help" || arg == "-h") {
       options_.help = true;
@@ -108,19 +67,8 @@ class Parser {
     const size_t equals = arg.find('=');
     const std::string name = arg.substr(0, equals);
     const std::string next = at_ + 1 < args_.size() ? args_[at_ + 1] : "";
-    if (name == "--deepspeed") {
-      // Bare it is DeepSpeed's switch; with a file it is the configuration, as Hugging Face writes it.
-      if (equals != std::string::npos) return set_config(arg.substr(equals + 1));
-      if (!ends_with(next, ".json")) return;
-      ++at_;
-      return set_config(next);
-    }
     if (arg == "--activation-checkpointing") {
       options_.activation_checkpointing = true;
-      return;
-    }
-    if (arg == "--fp16-as-bf16") {
-      options_.fp16_as_bf16 = true;
       return;
     }
     const auto found = on_.find(name);
@@ -149,7 +97,7 @@ class Parser {
     }
   }
 
-  const std::vector<std::string>& args_;
+  std::vector<std::string> args_;
   size_t at_ = 0;
   Options options_;
   std::map<std::string, std::function<void(const std::string&)>> on_;
@@ -163,14 +111,7 @@ bool is_resnet_depth(int64_t depth) {
   return image_net.count(depth) > 0 || (depth >= 8 && depth <= 200 && depth % 6 == 2);
 }
 
-Options parse_options(const std::vector<std::string>& args) {
-  Options options = Parser(args).run();
-  const char* memory = std::getenv("DSAT_DEVICE_MEMORY");
-  if (!options.device_memory && memory != nullptr && *memory != '\0') {
-    options.device_memory = parse_memory("DSAT_DEVICE_MEMORY", memory);
-  }
-  return options;
-}
+Options parse_options(const std::vector<std::string>& args) { return Parser(args).run(); }
 
 const char* const kHelp =
     R"(usage: dsat-trial [options] --deepspeed_config FILE

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "dsat/trainer/world_options.h"
+
 namespace dsat::trainer {
 
 enum class ModelKind { gpt, resnet, mlp };
@@ -24,19 +26,14 @@ struct ModelOptions {
   int64_t image = 32;  // pixels a side
 };
 
-struct Options {
+struct Options : WorldOptions {
   ModelOptions model;
-  std::string deepspeed_config;  // a path, or DeepSpeed's URL-safe base64 of the JSON
-  int64_t ranks = 0;             // 0: not given; then one rank, or what the environment says
-  uint64_t seed = 42;
   std::optional<int64_t> steps;
-  std::optional<uint64_t> device_memory;  // bytes per rank
   bool activation_checkpointing = false;  // recompute activations in backward
-  bool fp16_as_bf16 = false;              // run a configuration in fp16 in bf16
   bool help = false;
 };
 
-// `args` without the program's name. The environment variable DSAT_DEVICE_MEMORY stands in for --device-memory.
+// `args` without the program's name.
 Options parse_options(const std::vector<std::string>& args);
 
 // Depths that --model resnet knows: 18, 34, 50, 101, 152, and 6n + 2 from 8 to 200.

@@ -1,9 +1,6 @@
 #include "partitioned_gradients.h"
 
 #include <ATen/ops/empty.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/utils/lambda_post_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <utility>
@@ -12,108 +9,129 @@
 
 namespace dsat::trainer {
 
-using torch::autograd::variable_list;
-
 PartitionedGradients::PartitionedGradients(const ZeroContext& context, Parameters& parameters,
-                                           std::function<void(size_t)> layer_done)
+                                           std::function<void(size_t)> group_done)
     : c_(context),
       reducer_(context),
-      layer_done_(std::move(layer_done)),
-      shard_(optimizer_zeros(context.settings, context.partition.shard_size(), context.dtype)) {
-  for (size_t layer = 0; layer < c_.layout.layers().size(); ++layer) {
-    const std::vector<ParameterSlot>& slots = c_.layout.layers()[layer].parameters;
-    missing_.push_back(slots.size());
-    for (size_t k = 0; k < slots.size(); ++k) {
-      const at::Tensor& leaf = parameters.layers()[layer][k];
-      entries_.push_back({layer, &slots[k], leaf, torch::autograd::impl::grad_accumulator(leaf)});
-      watch(entries_.size() - 1);
-    }
-  }
-  buckets_.resize(c_.settings.overlap_comm ? 2 : 1);
+      group_done_(std::move(group_done)),
+      shard_(optimizer_zeros(context.settings, context.partition.shard_size(), context.dtype)),
+      hooks_(
+          context.layout, parameters.layers(), [this](GradientEntry& entry) { place(entry); },
+          [this](GradientEntry& entry) { arrived(entry); }),
+      bucket_size_(
+          std::min(context.layout.size(), std::max(context.settings.reduce_bucket, context.layout.largest_layer()))) {
+  cut_into_buckets();
 }
 
-void PartitionedGradients::watch(size_t entry) {
-  entries_[entry].leaf.register_hook([this, entry](const at::Tensor&) { place(entry); });
-  entries_[entry].accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
-      [this, entry](const variable_list& outputs, const variable_list&) {
-        arrived(entry);
-        return outputs;
-      }));
+void PartitionedGradients::cut_into_buckets() {
+  const std::vector<LayerSlot>& groups = c_.layout.layers();
+  bucket_of_group_.resize(groups.size());
+  for (size_t group = groups.size(); group-- > 0;) {
+    if (buckets_.empty() || buckets_.back().size + groups[group].size > bucket_size_) buckets_.emplace_back();
+    Bucket& bucket = buckets_.back();
+    bucket.begin = groups[group].begin;
+    bucket.size += groups[group].size;
+    bucket.parameters += static_cast<int>(groups[group].parameters.size());
+    bucket_of_group_[group] = buckets_.size() - 1;
+  }
 }
 
 void PartitionedGradients::begin_step() {
   reducer_.begin_step();
-  const int64_t size = std::min(c_.layout.size(), std::max(c_.settings.reduce_bucket, c_.layout.largest_layer()));
-  for (Bucket& bucket : buckets_) {
-    bucket.memory = at::empty({size}, at::TensorOptions().dtype(c_.dtype));
-    bucket.free = size;
+  if (!c_.settings.contiguous_gradients) return;
+  for (int i = 0; i < (c_.settings.overlap_comm ? 2 : 1); ++i) {
+    free_.push_back(at::empty({bucket_size_}, at::TensorOptions().dtype(c_.dtype)));
   }
 }
 
 void PartitionedGradients::end_step() {
   shard_.zero_();
-  for (Bucket& bucket : buckets_) bucket.memory.reset();
+  free_.clear();
   reducer_.end_step();
 }
 
-void PartitionedGradients::place(size_t entry) {
-  const ParameterSlot& slot = *entries_[entry].slot;
-  if (buckets_[filling_].free < slot.size) flush();
-  Bucket& bucket = buckets_[filling_];
-  bucket.free -= slot.size;
-  // The new run lies just before the last one; they are one if they are neighbours in the flat array too.
-  if (!bucket.runs.empty() && slot.begin + slot.size == bucket.runs.back().begin) {
-    bucket.runs.back() = {bucket.free, slot.begin, bucket.runs.back().size + slot.size};
+void PartitionedGradients::begin_backward(bool) {
+  hooks_.begin_backward();
+  missing_in_group_.clear();
+  for (const LayerSlot& group : c_.layout.layers()) {
+    missing_in_group_.push_back(static_cast<int>(group.parameters.size()));
+  }
+  for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
+  next_ = 0;
+}
+
+at::Tensor PartitionedGradients::take(int64_t size) {
+  while (free_.empty() && !under_way_.empty()) finish_oldest();
+  if (free_.empty()) return at::empty({size}, at::TensorOptions().dtype(c_.dtype));
+  at::Tensor memory = std::move(free_.back());
+  free_.pop_back();
+  return memory;
+}
+
+void PartitionedGradients::fill(Bucket& bucket) {
+  bucket.memory = take(bucket.size);
+  bucket.memory.narrow(0, 0, bucket.size).zero_();
+}
+
+void PartitionedGradients::place(GradientEntry& entry) {
+  Bucket& bucket = buckets_[bucket_of_group_[entry.group]];
+  // A piece of a gradient that comes after its bucket has left travels once more when backward ends.
+  while (bucket.pending != nullptr) finish_oldest();
+  if (!bucket.memory.defined()) fill(bucket);
+  const ParameterSlot& slot = *entry.slot;
+  entry.leaf.mutable_grad() = bucket.memory.narrow(0, slot.begin - bucket.begin, slot.size).view(slot.spec.shape);
+}
+
+void PartitionedGradients::arrived(GradientEntry& entry) {
+  entry.leaf.mutable_grad().reset();
+  if (entry.arrived != entry.expected) return;
+  if (--missing_in_group_[entry.group] == 0) group_done_(entry.group);
+  --buckets_[bucket_of_group_[entry.group]].missing;
+  while (next_ < buckets_.size() && buckets_[next_].missing == 0) flush(buckets_[next_++]);
+}
+
+void PartitionedGradients::flush(Bucket& bucket) {
+  if (!bucket.memory.defined()) fill(bucket);
+  std::vector<Summand> summands;
+  if (!c_.settings.reduce_scatter) {
+    summands.push_back({bucket.memory.narrow(0, 0, bucket.size)});
   } else {
-    bucket.runs.push_back({bucket.free, slot.begin, slot.size});
-  }
-  entries_[entry].leaf.mutable_grad() = bucket.memory.narrow(0, bucket.free, slot.size).zero_().view(slot.spec.shape);
-}
-
-void PartitionedGradients::arrived(size_t entry) {
-  entries_[entry].leaf.mutable_grad().reset();
-  const size_t layer = entries_[entry].layer;
-  if (--missing_[layer] > 0) return;
-  missing_[layer] = c_.layout.layers()[layer].parameters.size();
-  layer_done_(layer);
-}
-
-void PartitionedGradients::flush() {
-  Bucket& bucket = buckets_[filling_];
-  for (const Run& run : bucket.runs) {
-    if (!c_.settings.reduce_scatter) {
-      reducer_.start(bucket.memory.narrow(0, run.at, run.size), Reducer::kAllRanks, bucket.pending);
-      continue;
-    }
-    for (const Piece& piece : c_.partition.pieces(run.begin, run.size)) {
-      const int64_t at = run.at + piece.begin - run.begin;
-      reducer_.start(bucket.memory.narrow(0, at, piece.size), piece.owner, bucket.pending);
+    for (const Piece& piece : c_.partition.pieces(bucket.begin, bucket.size)) {
+      summands.push_back({bucket.memory.narrow(0, piece.begin - bucket.begin, piece.size), piece.owner});
     }
   }
-  filling_ = (filling_ + 1) % buckets_.size();
-  finish(buckets_[filling_]);
+  const std::string number = std::to_string(&bucket - buckets_.data());
+  bucket.pending = reducer_.start("the sum of gradient bucket " + number, std::move(summands));
+  under_way_.push_back(&bucket);
+  if (!c_.settings.overlap_comm) finish_oldest();
 }
 
-// Waits for the bucket's sums, keeps this rank's part and empties it.
-void PartitionedGradients::finish(Bucket& bucket) {
-  wait_all(bucket.pending);
-  for (const Run& run : bucket.runs) {
-    for (const Piece& piece : c_.partition.pieces(run.begin, run.size)) {
-      if (piece.owner != c_.comm.rank()) continue;
-      const int64_t at = run.at + piece.begin - run.begin;
-      with_data(bucket.memory, [&](auto* from) {
-        auto* const to = static_cast<decltype(from)>(shard_.data_ptr()) + piece.shard_begin;
-        for (int64_t i = 0; i < piece.size; ++i) assign(to[i], to_float(to[i]) + to_float(from[at + i]));
-      });
-    }
+// Waits for the bucket's sums, keeps this rank's part and gives its memory back.
+void PartitionedGradients::finish_oldest() {
+  Bucket& bucket = *under_way_.front();
+  under_way_.pop_front();
+  if (bucket.pending) bucket.pending->wait();
+  bucket.pending.reset();
+  for (const Piece& piece : c_.partition.pieces(bucket.begin, bucket.size)) {
+    if (piece.owner != c_.comm.rank()) continue;
+    with_data(bucket.memory, [&](auto* from) {
+      from += piece.begin - bucket.begin;
+      auto* const to = static_cast<decltype(from)>(shard_.data_ptr()) + piece.shard_begin;
+      for (int64_t i = 0; i < piece.size; ++i) assign(to[i], to_float(to[i]) + to_float(from[i]));
+    });
   }
-  bucket.runs.clear();
-  bucket.free = bucket.memory.numel();
+  const bool is_held = c_.settings.contiguous_gradients && free_.size() < (c_.settings.overlap_comm ? 2u : 1u);
+  if (is_held && bucket.memory.numel() == bucket_size_) free_.push_back(std::move(bucket.memory));
+  bucket.memory.reset();
 }
 
-void PartitionedGradients::after_micro_step(bool) {
-  flush();
-  for (Bucket& bucket : buckets_) finish(bucket);
+void PartitionedGradients::end_backward() {
+  while (next_ < buckets_.size()) flush(buckets_[next_++]);
+  while (!under_way_.empty()) finish_oldest();
+  for (Bucket& bucket : buckets_) {
+    if (bucket.memory.defined()) flush(bucket);
+  }
+  while (!under_way_.empty()) finish_oldest();
 }
 
 }  // namespace dsat::trainer

@@ -1,66 +1,63 @@
-// Stages 2 and 3: gradients pass through a bucket, and each rank keeps the sum of its own shard only.
+// Stages 2 and 3: gradients pass through buckets, and each rank keeps the sum of its own shard only.
 //
-// A bucket is filled from its end: backward delivers the gradients of a layer from the last to the first, so gradients
-// that are neighbours in the flat array become neighbours in the bucket and travel as one run. A full bucket is reduced
-// to the owners. With overlap_comm there are two, and one is reduced while the other is filled.
-// Bucket size in elements: min(padded P, max(reduce_bucket_size, the largest layer)).
+// A bucket is a run of whole groups of the flat array, of at most B = min(padded P, max(reduce_bucket_size, the largest
+// group)) elements. A step holds memory for one, with overlap_comm for two: one is reduced while the other is filled.
+// More is taken, for as long as it is needed, where gradients arrive in another order than the flat array's, or where
+// an unused parameter holds back its bucket. Without contiguous_gradients nothing is held: a bucket's memory, of its
+// own size, is taken when its first gradient arrives and given back when it has been reduced.
 #ifndef DSAT_TRAINER_PARTITIONED_GRADIENTS_H_
 #define DSAT_TRAINER_PARTITIONED_GRADIENTS_H_
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "gradient_hooks.h"
 #include "gradients.h"
 #include "reducer.h"
-
-namespace torch::autograd {
-struct Node;
-}
 
 namespace dsat::trainer {
 
 class PartitionedGradients : public Gradients {
  public:
-  PartitionedGradients(const ZeroContext& context, Parameters& parameters, std::function<void(size_t)> layer_done);
+  PartitionedGradients(const ZeroContext& context, Parameters& parameters, std::function<void(size_t)> group_done);
 
   void begin_step() override;
-  void after_micro_step(bool is_last) override;
+  void begin_backward(bool is_last) override;
+  void end_backward() override;
   at::Tensor shard() const override { return shard_; }
   void end_step() override;
 
  private:
-  struct Entry {
-    size_t layer;
-    const ParameterSlot* slot;
-    at::Tensor leaf;
-    std::shared_ptr<torch::autograd::Node> accumulator;  // autograd itself holds it only weakly
-  };
-  // A run of gradients that lies at `at` in the bucket and from `begin` on in the flat array.
-  struct Run {
-    int64_t at, begin, size;
-  };
   struct Bucket {
-    at::Tensor memory;
-    int64_t free = 0;  // elements, at the front
-    std::vector<Run> runs;
-    std::vector<std::unique_ptr<Pending>> pending;
+    int64_t begin = 0, size = 0;  // of the flat array
+    int parameters = 0;
+    int missing = 0;    // parameters whose gradient has not arrived
+    at::Tensor memory;  // while there is something in it
+    std::unique_ptr<Pending> pending;
   };
 
-  void watch(size_t entry);
-  void place(size_t entry);    // before autograd accumulates it
-  void arrived(size_t entry);  // after
-  void flush();
-  void finish(Bucket& bucket);
+  void cut_into_buckets();
+  at::Tensor take(int64_t size);
+  void fill(Bucket& bucket);           // gives it memory, zero
+  void place(GradientEntry& entry);    // before autograd accumulates it
+  void arrived(GradientEntry& entry);  // after
+  void flush(Bucket& bucket);
+  void finish_oldest();
 
   ZeroContext c_;
   Reducer reducer_;
-  std::function<void(size_t)> layer_done_;
+  std::function<void(size_t)> group_done_;
   at::Tensor shard_;
-  std::vector<Entry> entries_;
-  std::vector<size_t> missing_;  // per layer: gradients that have not arrived in this backward
-  std::vector<Bucket> buckets_;
-  size_t filling_ = 0;
+  GradientHooks hooks_;
+  std::vector<size_t> bucket_of_group_;
+  std::vector<int> missing_in_group_;
+  std::vector<Bucket> buckets_;    // in the order of backward
+  std::deque<Bucket*> under_way_;  // being reduced, in that order
+  std::vector<at::Tensor> free_;   // memory of bucket_size_ elements that the step holds
+  int64_t bucket_size_ = 0;
+  size_t next_ = 0;  // bucket to be reduced
 };
 
 }  // namespace dsat::trainer

@@ -28,6 +28,15 @@ RankResult failure_of(const Rendezvous& rendezvous, FailureKind kind, const std:
   return {kind, first_line(message) + " (rank " + std::to_string(rendezvous.rank) + ")"};
 }
 
+void run_to_its_end(World& world, const std::function<void(World&)>& body) {
+  try {
+    body(world);
+  } catch (const TuningDone&) {
+  }
+  // Nobody leaves while another still needs it.
+  world.comm().barrier();
+}
+
 }  // namespace
 
 void use_one_thread() {
@@ -38,22 +47,26 @@ void use_one_thread() {
   at::set_num_threads(1);
 }
 
-RankResult run_rank(const Plan& plan, const Rendezvous& rendezvous) {
+RankResult run_rank(const WorldOptions& options, const Json& config, const Rendezvous& rendezvous,
+                    const std::function<void(World&)>& body) {
   keep_freed_memory();
   try {
-    install_budget(plan.device_memory);
-    const std::unique_ptr<Comm> comm = join(rendezvous);
-    train(plan, *comm);
+    install_budget(options.device_memory);
+    World world(join(rendezvous), options, config);
+    run_to_its_end(world, body);
     return {};
   } catch (const PeerLost& error) {
     return failure_of(rendezvous, FailureKind::peer_lost, error.what());
   } catch (const Error& error) {
-    return failure_of(rendezvous, FailureKind::error, error.what());
+    const bool is_usage = error.code() != DSAT_INTERNAL;
+    return failure_of(rendezvous, is_usage ? FailureKind::usage : FailureKind::error, error.what());
   } catch (const c10::Error& error) {
     // Without the C++ backtrace that LibTorch appends.
     return failure_of(rendezvous, FailureKind::error, error.what_without_backtrace());
   } catch (const std::exception& error) {
     return failure_of(rendezvous, FailureKind::error, error.what());
+  } catch (...) {
+    return failure_of(rendezvous, FailureKind::error, "an exception that is no std::exception");
   }
 }
 

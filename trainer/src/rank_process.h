@@ -2,15 +2,17 @@
 #ifndef DSAT_TRAINER_RANK_PROCESS_H_
 #define DSAT_TRAINER_RANK_PROCESS_H_
 
+#include <functional>
 #include <string>
 
-#include "comm.h"
-#include "training.h"
+#include "dsat/trainer/world.h"
+#include "rendezvous.h"
 
 namespace dsat::trainer {
 
 enum class FailureKind : char {
   none = '-',
+  usage = 'u',          // wrong usage or configuration
   error = 'e',          // this rank's own
   out_of_memory = 'm',  // this rank's own
   peer_lost = 'p'       // another rank's failure, seen from here
@@ -21,8 +23,9 @@ struct RankResult {
   std::string message;  // one line; empty: no failure
 };
 
-// Trains as this rank; returns instead of throwing.
-RankResult run_rank(const Plan& plan, const Rendezvous& rendezvous);
+// Runs the body as this rank; returns instead of throwing.
+RankResult run_rank(const WorldOptions& options, const Json& config, const Rendezvous& rendezvous,
+                    const std::function<void(World&)>& body);
 
 // Every library on one thread: ranks share the machine's cores. Before the first tensor, in each process.
 void use_one_thread();

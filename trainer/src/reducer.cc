@@ -3,8 +3,30 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "lane.h"
 
 namespace dsat::trainer {
+namespace {
+
+std::unique_ptr<Pending> sum(Comm& comm, const at::Tensor& tensor, int root) {
+  return root == Summand::kAllRanks ? comm.all_reduce_sum(tensor) : comm.reduce_sum(tensor, root);
+}
+
+void sum_through(const at::Tensor& staging, Comm& comm, const Summand& summand) {
+  auto* const data = static_cast<BFloat16*>(summand.tensor.data_ptr());
+  auto* const wide = staging.data_ptr<float>();
+  for (int64_t at = 0; at < summand.tensor.numel(); at += staging.numel()) {
+    const int64_t length = std::min(staging.numel(), summand.tensor.numel() - at);
+    for (int64_t i = 0; i < length; ++i) wide[i] = to_float(data[at + i]);
+    sum(comm, staging.narrow(0, 0, length), summand.root)->wait();
+    if (summand.root != Summand::kAllRanks && summand.root != comm.rank()) continue;
+    for (int64_t i = 0; i < length; ++i) assign(data[at + i], wide[i]);
+  }
+}
+
+}  // namespace
 
 void Reducer::begin_step() {
   if (c_.dtype != at::kBFloat16 || c_.comm.size() == 1) return;
@@ -12,24 +34,19 @@ void Reducer::begin_step() {
   staging_ = at::empty({size}, at::TensorOptions().dtype(at::kFloat));
 }
 
-void Reducer::start(const at::Tensor& tensor, int root, std::vector<std::unique_ptr<Pending>>& pending) {
-  if (c_.comm.size() == 1) return;
-  if (tensor.scalar_type() == at::kBFloat16) return staged(tensor, root);
-  pending.push_back(root == kAllRanks ? c_.comm.all_reduce_sum(tensor) : c_.comm.reduce_sum(tensor, root));
-}
-
-void Reducer::staged(const at::Tensor& tensor, int root) {
-  auto* const data = static_cast<BFloat16*>(tensor.data_ptr());
-  auto* const wide = staging_.data_ptr<float>();
-  for (int64_t at = 0; at < tensor.numel(); at += staging_.numel()) {
-    const int64_t length = std::min(staging_.numel(), tensor.numel() - at);
-    for (int64_t i = 0; i < length; ++i) wide[i] = to_float(data[at + i]);
-    const at::Tensor chunk = staging_.narrow(0, 0, length);
-    const auto pending = root == kAllRanks ? c_.comm.all_reduce_sum(chunk) : c_.comm.reduce_sum(chunk, root);
-    pending->wait();
-    if (root != kAllRanks && root != c_.comm.rank()) continue;
-    for (int64_t i = 0; i < length; ++i) assign(data[at + i], wide[i]);
-  }
+std::unique_ptr<Pending> Reducer::start(std::string name, std::vector<Summand> summands) {
+  if (c_.comm.size() == 1 || summands.empty()) return nullptr;
+  return c_.lane.start(std::move(name), [summands = std::move(summands), staging = staging_](Comm& comm) {
+    std::vector<std::unique_ptr<Pending>> pending;
+    for (const Summand& summand : summands) {
+      if (summand.tensor.scalar_type() == at::kBFloat16) {
+        sum_through(staging, comm, summand);
+      } else {
+        pending.push_back(sum(comm, summand.tensor, summand.root));
+      }
+    }
+    wait_all(pending);
+  });
 }
 
 }  // namespace dsat::trainer

@@ -1,20 +1,27 @@
-// Sums of gradients over the ranks, whatever their type.
+// Sums of gradients over the ranks, whatever their type, on the communication thread.
 //
-// fp32 is summed in place and asynchronously. Gloo cannot sum 16-bit brain floats: they pass through a small fp32
-// staging buffer, chunk by chunk, so the sum is rounded once.
+// fp32 is summed in place. Gloo cannot sum 16-bit brain floats: they pass through a small fp32 staging buffer, chunk by
+// chunk, so the sum is rounded once.
 #ifndef DSAT_TRAINER_REDUCER_H_
 #define DSAT_TRAINER_REDUCER_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "zero_context.h"
 
 namespace dsat::trainer {
 
+// A contiguous tensor whose sum rank `root` gets, or all do.
+struct Summand {
+  static constexpr int kAllRanks = -1;
+  at::Tensor tensor;
+  int root = kAllRanks;
+};
+
 class Reducer {
  public:
-  static constexpr int kAllRanks = -1;
   static constexpr int64_t kStagingElements = int64_t{1} << 18;
 
   explicit Reducer(const ZeroContext& context) : c_(context) {}
@@ -23,12 +30,10 @@ class Reducer {
   void begin_step();
   void end_step() { staging_.reset(); }
 
-  // Starts to sum `tensor` into the copy of rank `root`, or of all. What is under way is added to `pending`.
-  void start(const at::Tensor& tensor, int root, std::vector<std::unique_ptr<Pending>>& pending);
+  // Starts to sum all of them; nullptr: there is nothing to wait for.
+  std::unique_ptr<Pending> start(std::string name, std::vector<Summand> summands);
 
  private:
-  void staged(const at::Tensor& tensor, int root);
-
   ZeroContext c_;
   at::Tensor staging_;
 };

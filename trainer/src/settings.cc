@@ -56,6 +56,33 @@ std::optional<std::string> decode_base64(const std::string& text) {
   return bytes;
 }
 
+// Stage 3's keys have an older spelling without the prefix.
+int64_t read_elements(const Json& config, const std::string& key, int64_t otherwise) {
+  const std::string section = "zero_optimization.";
+  const bool is_old = given(config, section + "stage3_" + key) == nullptr;
+  return read_integer(config, section + (is_old ? "" : "stage3_") + key, otherwise, 0, kMaxElements);
+}
+
+void read_communication(const Json& config, Settings& s) {
+  s.reduce_bucket = read_integer(config, "zero_optimization.reduce_bucket_size", s.reduce_bucket, 1, kMaxElements);
+  s.allgather_bucket =
+      read_integer(config, "zero_optimization.allgather_bucket_size", s.allgather_bucket, 1, kMaxElements);
+  s.overlap_comm = read_bool(config, "zero_optimization.overlap_comm", s.stage == 3);  // as DeepSpeed
+  s.reduce_scatter = read_bool(config, "zero_optimization.reduce_scatter", true);
+  s.allgather_partitions = read_bool(config, "zero_optimization.allgather_partitions", true);
+  s.contiguous_gradients = read_bool(config, "zero_optimization.contiguous_gradients", true);
+}
+
+void read_stage3(const Json& config, Settings& s) {
+  if (s.stage != 3) return;
+  s.prefetch_bucket = read_elements(config, "prefetch_bucket_size", 0);
+  s.persistence_threshold = read_elements(config, "param_persistence_threshold", 0);
+  s.model_persistence_threshold = read_elements(config, "model_persistence_threshold", kMaxElements);
+  s.max_live_parameters = read_elements(config, "max_live_parameters", 0);
+  s.max_reuse_distance = read_elements(config, "max_reuse_distance", -1);
+  s.offload_param = read_string(config, "zero_optimization.offload_param.device", "none") == "cpu";
+}
+
 }  // namespace
 
 std::string Settings::precision() const {
@@ -76,11 +103,8 @@ SettingsResult read_settings(const Json& config, int64_t world_size, bool fp16_a
   config::check_batch_sizes(sizes, world_size);
   s.batch = config::complete_batch_sizes(sizes, world_size);
   s.stage = config::zero_stage(config);
-  s.reduce_bucket = read_integer(config, "zero_optimization.reduce_bucket_size", s.reduce_bucket, 1, kMaxElements);
-  s.allgather_bucket =
-      read_integer(config, "zero_optimization.allgather_bucket_size", s.allgather_bucket, 1, kMaxElements);
-  s.overlap_comm = read_bool(config, "zero_optimization.overlap_comm", s.stage == 3);  // as DeepSpeed
-  s.reduce_scatter = read_bool(config, "zero_optimization.reduce_scatter", true);
+  read_communication(config, s);
+  read_stage3(config, s);
   s.loss_scale = read_loss_scale(config);
   s.bf16 = s.loss_scale.enabled || is_enabled(config, "bf16") || is_enabled(config, "bfloat16");
   s.offload_optimizer = offloads_optimizer(config);

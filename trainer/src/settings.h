@@ -34,10 +34,19 @@ struct Settings {
   int64_t allgather_bucket = 500000000;  // elements
   bool overlap_comm = false;             // absent: true at stage 3, as in DeepSpeed
   bool reduce_scatter = true;            // false: all-reduce, every rank sees the whole sum
-  bool bf16 = false;                     // what is computed in; see precision()
-  LossScaleSettings loss_scale;          // enabled: bf16 runs in place of fp16
-  bool offload_optimizer = false;        // master copy, optimizer states and gradient shard in host memory
-  double gradient_clipping = 0;          // 0: none
+  bool allgather_partitions = true;      // false: updated parameters are sent round one rank after the other
+  bool contiguous_gradients = true;      // false: no memory for gradient buckets is held between them
+  // Stage 3, elements. Absent: nothing is gathered ahead, persistent, or kept for its next use.
+  int64_t prefetch_bucket = 0;
+  int64_t persistence_threshold = 0;
+  int64_t model_persistence_threshold = INT64_MAX;
+  int64_t max_live_parameters = 0;  // 0: absent
+  int64_t max_reuse_distance = -1;  // -1: absent
+  bool offload_param = false;       // the shard of the parameters in host memory
+  bool bf16 = false;                // what is computed in; see precision()
+  LossScaleSettings loss_scale;     // enabled: bf16 runs in place of fp16
+  bool offload_optimizer = false;   // master copy, optimizer states and gradient shard in host memory
+  double gradient_clipping = 0;     // 0: none
   // Where the script switches checkpointing on: segments of layers to keep the input of. 0: decided by the model.
   int64_t number_checkpoints = 0;
   OptimizerSettings optimizer;

@@ -4,19 +4,22 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "comm.h"
+#include "dsat/trainer/comm.h"
 #include "layout.h"
 #include "settings.h"
 
 namespace dsat::trainer {
+
+class Lane;
 
 // Borrowed: outlives the engine's parts.
 struct ZeroContext {
   const Settings& settings;
   const Layout& layout;
   const Partition& partition;  // of what this stage shards
-  Comm& comm;
-  at::ScalarType dtype;  // of parameters and gradients: at::kFloat or at::kBFloat16
+  Comm& comm;                  // the engine's own group
+  Lane& lane;                  // of that group: what may run beside the computation
+  at::ScalarType dtype;        // of parameters and gradients: at::kFloat or at::kBFloat16
   uint64_t seed;
 };
 

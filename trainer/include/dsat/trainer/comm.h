@@ -1,7 +1,9 @@
 // Collectives between the ranks, behind an interface of our own: the transport's API changes between LibTorch versions.
 //
 // Errors: PeerLost when another rank is gone (a consequence, never the cause), dsat::Error otherwise.
-// Threading: one thread per rank calls; operations are matched between ranks by the order of the calls.
+// Threading: one thread at a time calls a group's operations. Those of the whole group are matched between ranks by the
+// order of the calls, a send and its recv by their order between the two ranks. Groups that split() makes have an order
+// of their own.
 #ifndef DSAT_TRAINER_COMM_H_
 #define DSAT_TRAINER_COMM_H_
 
@@ -39,18 +41,15 @@ class Comm {
   virtual std::unique_ptr<Pending> reduce_sum(const at::Tensor& tensor, int root) = 0;
   virtual std::unique_ptr<Pending> broadcast(const at::Tensor& tensor, int root) = 0;
   virtual void barrier() = 0;
-};
 
-struct Rendezvous {
-  int rank = 0;
-  int world_size = 1;
-  std::string address = "127.0.0.1";
-  uint16_t port = 0;
-};
+  // From one rank to another of this group: contiguous, of the same size and type on both sides.
+  virtual std::unique_ptr<Pending> send(const at::Tensor& tensor, int peer) = 0;
+  virtual std::unique_ptr<Pending> recv(const at::Tensor& tensor, int peer) = 0;
 
-// Joins the group; blocks until all ranks have. One rank alone needs no transport.
-std::unique_ptr<Comm> join(const Rendezvous& rendezvous);
-std::unique_ptr<Comm> join_gloo(const Rendezvous& rendezvous);
+  // A group of some of this group's ranks, in that order; only they call it, and this rank must be among them. Its
+  // operations mix with no other group's, not even with those of a group of the same ranks.
+  virtual std::unique_ptr<Comm> split(const std::vector<int>& ranks) = 0;
+};
 
 // Waits for all and forgets them; the first failure is thrown after the rest has ended.
 void wait_all(std::vector<std::unique_ptr<Pending>>& pending);

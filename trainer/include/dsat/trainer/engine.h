@@ -1,0 +1,122 @@
+// Trains a module with ZeRO stage 0, 1, 2 or 3 as a DeepSpeed configuration says.
+//
+//   auto engine = initialize(std::make_shared<Net>(), world, world.config());
+//   for (...) {
+//     at::Tensor loss = torch::nll_loss(engine->forward(input), target);  // one micro batch
+//     engine->backward(loss);
+//     engine->step();                                                     // updates at the accumulation boundary
+//   }
+//
+// The module keeps its own forward. Its trainable parameters become views of the engine's flat arrays, with the values
+// that rank 0's had; with bf16 parameters and buffers are of that type, and so must be what the module is given. At
+// stage 3 a parameter has data only while an operation reads it. Parameters that need no gradient stay whole.
+//
+// Threading: one rank, one thread. Construction, forward, backward and step are collective: every rank makes the same
+// calls in the same order. Ownership: an engine shares its module and borrows the World. Errors: dsat::Error in one
+// line (configuration, order of the calls), PeerLost, whatever LibTorch throws (out of memory); TuningDone to end a
+// trial.
+#ifndef DSAT_TRAINER_ENGINE_H_
+#define DSAT_TRAINER_ENGINE_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "dsat/trainer/world.h"
+
+namespace torch::nn {
+class Module;
+}
+namespace torch::jit {
+struct Module;
+}
+
+namespace dsat::trainer {
+
+// What the engine needs of a model, taken from a torch::nn::Module (each submodule's own parameters are gathered
+// together at stage 3) or a torch::jit::Module.
+struct ModelParts;
+std::shared_ptr<ModelParts> parts_of(torch::nn::Module& module);
+std::shared_ptr<ModelParts> parts_of(torch::jit::Module& module);
+
+// What does not depend on the type of the model.
+class ModelEngine {
+ public:
+  virtual ~ModelEngine();
+  ModelEngine(const ModelEngine&) = delete;
+  ModelEngine& operator=(const ModelEngine&) = delete;
+
+  // Of one micro batch: a scalar, its mean. Scaled by 1 / gradient_accumulation_steps. At the boundary gradients are
+  // summed over the ranks.
+  void backward(const at::Tensor& loss);
+  // Ends a micro step; at the boundary updates the parameters and forgets the gradients.
+  void step();
+
+  // Whether the micro step under way ends an optimizer step: every gradient_accumulation_steps-th does, until
+  // the boundary is set by hand.
+  bool is_gradient_accumulation_boundary() const;
+  void set_gradient_accumulation_boundary(bool is_boundary);
+
+  // The module's mode, as torch::nn::Module::train; a forward in evaluation starts no micro step.
+  void train(bool on = true);
+  void eval() { train(false); }
+
+  int64_t train_batch_size() const;                // samples per optimizer step of all ranks
+  int64_t train_micro_batch_size_per_gpu() const;  // samples per micro step of a rank
+  int64_t gradient_accumulation_steps() const;     // micro steps per optimizer step
+  int64_t global_steps() const;                    // optimizer steps done
+  int64_t micro_steps() const;                     // micro steps done
+  int64_t skipped_steps() const;                   // of them, for an overflow of the gradients
+  double get_lr() const;                           // of the next update
+  double loss_scale() const;                       // 1 without fp16
+  // Of the mean gradient at the last step, before clipping; where clipping or a loss scale needed it.
+  std::optional<double> get_global_grad_norm() const;
+  int64_t num_params() const;  // trainable, without padding
+  int zero_optimization_stage() const;
+  at::ScalarType dtype() const;  // of parameters and activations: at::kFloat or at::kBFloat16
+  const Json& config() const;
+  World& world();
+
+ protected:
+  ModelEngine(World& world, const Json& config, std::shared_ptr<ModelParts> parts);
+  void begin_forward();
+  void end_forward();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+template <class M>
+class Engine : public ModelEngine {
+ public:
+  Engine(std::shared_ptr<M> module, World& world, const Json& config)
+      : ModelEngine(world, config, parts_of(*module)), module_(std::move(module)) {}
+
+  M& module() { return *module_; }
+
+  // The module's own forward on one micro batch; a TorchScript module takes a std::vector<c10::IValue>.
+  template <class... A>
+  auto forward(A&&... arguments) {
+    begin_forward();
+    auto output = module_->forward(std::forward<A>(arguments)...);
+    end_forward();
+    return output;
+  }
+
+ private:
+  std::shared_ptr<M> module_;
+};
+
+// Collective. `config`: a DeepSpeed configuration. Errors: dsat::Error that names the key.
+template <class M>
+std::unique_ptr<Engine<M>> initialize(std::shared_ptr<M> model, World& world, const Json& config) {
+  return std::make_unique<Engine<M>>(std::move(model), world, config);
+}
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_ENGINE_H_

@@ -1,0 +1,29 @@
+// What dsat itself takes from the command line of a training program.
+//
+// Errors: dsat::Error, one line. Threading: a pure function.
+#ifndef DSAT_TRAINER_WORLD_OPTIONS_H_
+#define DSAT_TRAINER_WORLD_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dsat::trainer {
+
+struct WorldOptions {
+  std::string program = "dsat-trial";  // names itself so in messages
+  std::string deepspeed_config;        // a path, or URL-safe base64 of the JSON; empty: not given
+  int64_t ranks = 0;                   // 0: not given; then one rank, or what the environment says
+  uint64_t seed = 42;
+  bool fp16_as_bf16 = false;              // run a configuration in fp16, which a CPU cannot compute, in bf16
+  std::optional<uint64_t> device_memory;  // bytes per rank; absent: no limit
+  std::vector<std::string> arguments;     // the others, in their order
+};
+
+// `args` without the program's name. DSAT_DEVICE_MEMORY stands in for --device-memory.
+WorldOptions parse_world_options(const std::vector<std::string>& args);
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_WORLD_OPTIONS_H_

@@ -1,0 +1,49 @@
+#include "chain.h"
+
+#include <ATen/ops/empty.h>
+
+#include <utility>
+
+#include "dsat/trainer/checkpoint.h"
+#include "model_parts.h"
+
+namespace dsat::trainer {
+
+Chain::Chain(std::unique_ptr<Model> model, Segments segments)
+    : model_(std::move(model)), segments_(std::move(segments)) {
+  for (const auto& layer : model_->layers()) {
+    parameters_.emplace_back();
+    for (size_t i = 0; i < layer->parameters().size(); ++i) {
+      parameters_.back().push_back(at::empty({0}, at::TensorOptions().dtype(at::kFloat)).set_requires_grad(true));
+    }
+  }
+}
+
+at::Tensor Chain::run(const Segment& segment, at::Tensor x) const {
+  for (size_t i = segment.begin; i < segment.end; ++i) x = model_->layers()[i]->forward(x, parameters_[i]);
+  return x;
+}
+
+at::Tensor Chain::forward(const Batch& batch) const {
+  at::Tensor x = batch.input;
+  if (segments_.empty()) x = run({0, parameters_.size()}, std::move(x));
+  for (const Segment& segment : segments_) {
+    x = checkpoint([this, segment](const std::vector<at::Tensor>& in) { return run(segment, in.front()); }, {x});
+  }
+  return model_->loss(x, batch.target);
+}
+
+std::shared_ptr<ModelParts> parts_of(Chain& chain) {
+  auto parts = std::make_shared<ModelParts>();
+  for (size_t i = 0; i < chain.parameters().size(); ++i) {
+    const std::vector<ParameterSpec> specs = chain.model().layers()[i]->parameters();
+    parts->groups.emplace_back();
+    for (size_t k = 0; k < specs.size(); ++k) {
+      parts->groups.back().push_back({specs[k], chain.parameters()[i][k], /*has_values=*/false});
+    }
+  }
+  parts->activation_checkpoints = chain.segments().size();
+  return parts;
+}
+
+}  // namespace dsat::trainer

@@ -1,0 +1,42 @@
+// A built-in model as a module for the engine: a chain of layers and its loss.
+//
+// With segments, forward keeps their inputs only and backward computes each once more.
+// Threading: one rank, one thread.
+#ifndef DSAT_TRAINER_CHAIN_H_
+#define DSAT_TRAINER_CHAIN_H_
+
+#include <memory>
+#include <vector>
+
+#include "dsat/trainer/engine.h"
+#include "model.h"
+#include "segments.h"
+
+namespace dsat::trainer {
+
+class Chain {
+ public:
+  // `segments` none: every activation is kept.
+  explicit Chain(std::unique_ptr<Model> model, Segments segments = {});
+
+  // The mean loss of a micro batch, a scalar.
+  at::Tensor forward(const Batch& batch) const;
+
+  const Model& model() const { return *model_; }
+  const Segments& segments() const { return segments_; }
+  // Trainable leaves per layer, without memory until an engine gives them some.
+  const std::vector<Tensors>& parameters() const { return parameters_; }
+
+ private:
+  at::Tensor run(const Segment& segment, at::Tensor x) const;
+
+  std::unique_ptr<Model> model_;
+  Segments segments_;
+  std::vector<Tensors> parameters_;
+};
+
+std::shared_ptr<ModelParts> parts_of(Chain& chain);
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_CHAIN_H_

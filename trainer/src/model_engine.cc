@@ -1,0 +1,147 @@
+#include <ATen/ops/full.h>
+#include <c10/core/GradMode.h>
+
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "dsat/trainer/engine.h"
+#include "model_parts.h"
+#include "settings.h"
+#include "tuning_run.h"
+#include "zero_engine.h"
+
+namespace dsat::trainer {
+namespace {
+
+Settings settings_for(World& world, const Json& config) {
+  SettingsResult read = read_settings(config, world.size(), world.fp16_as_bf16());
+  // run() has told those of the program's own configuration.
+  if (world.rank() == 0 && config != world.config()) {
+    for (const std::string& warning : read.warnings) {
+      std::fprintf(stderr, "%s: warning: %s\n", world.program().c_str(), warning.c_str());
+    }
+  }
+  return std::move(read.settings);
+}
+
+ModelParts& prepared(ModelParts& parts, const Settings& settings) {
+  if (settings.stage == 3 && settings.persistence_threshold > 0) {
+    make_small_ones_persistent(parts, settings.persistence_threshold, settings.model_persistence_threshold);
+  }
+  return parts;
+}
+
+ModelInfo info_of(const ModelParts& parts, const Layout& layout) {
+  ModelInfo info;
+  info.num_params = layout.num_params();
+  info.largest_layer_params = layout.largest_layer();
+  info.activation_checkpoints = parts.activation_checkpoints;
+  return info;
+}
+
+}  // namespace
+
+class ModelEngine::Impl {
+ public:
+  Impl(World& own_world, const Json& own_config, const std::shared_ptr<ModelParts>& parts)
+      : world(own_world),
+        config(own_config),
+        settings(settings_for(world, config)),
+        zero(prepared(*parts, settings), settings, world.comm(), world.seed()),
+        tuning(world, settings, info_of(*parts, zero.layout())),
+        set_mode(parts->train) {}
+
+  bool is_boundary() const { return forced_boundary.value_or((micro_steps + 1) % settings.batch.accumulation == 0); }
+
+  World& world;
+  Json config;
+  Settings settings;
+  ZeroEngine zero;
+  TuningRun tuning;
+  std::function<void(bool)> set_mode;
+
+  int64_t micro_steps = 0, global_steps = 0;
+  std::optional<bool> forced_boundary;
+  bool is_training = true;
+  bool in_step = false;        // an optimizer step has begun
+  bool in_evaluation = false;  // a forward that no step follows is under way
+  bool is_reduced = false;     // the step's gradients are summed
+};
+
+ModelEngine::ModelEngine(World& world, const Json& config, std::shared_ptr<ModelParts> parts)
+    : impl_(std::make_unique<Impl>(world, config, parts)) {}
+ModelEngine::~ModelEngine() = default;
+
+void ModelEngine::begin_forward() {
+  Impl& i = *impl_;
+  i.in_evaluation = !i.is_training || !c10::GradMode::is_enabled();
+  if (i.in_evaluation) {
+    if (!i.in_step) i.zero.begin_evaluation();
+    return;
+  }
+  if (!i.in_step) i.zero.begin_step();
+  i.in_step = true;
+  i.zero.begin_micro_step();
+  i.tuning.forward_begins();
+}
+
+void ModelEngine::end_forward() {
+  Impl& i = *impl_;
+  i.zero.end_forward();
+  if (!i.in_evaluation) return i.tuning.forward_ended();
+  if (!i.in_step) i.zero.end_evaluation();
+}
+
+void ModelEngine::backward(const at::Tensor& loss) {
+  Impl& i = *impl_;
+  if (!i.in_step) throw Error("backward() without a forward() in training mode before it");
+  if (i.is_reduced) throw Error("backward() twice at a gradient accumulation boundary; call step() between them");
+  if (loss.numel() != 1)
+    throw Error("backward() needs a scalar loss; this one has " + std::to_string(loss.numel()) + " elements");
+  const bool is_last = i.is_boundary();
+  i.tuning.backward_begins();
+  i.zero.backward(loss, 1.0 / static_cast<double>(i.settings.batch.accumulation), is_last);
+  i.is_reduced = is_last;
+  i.tuning.backward_ended(loss.item<double>());
+}
+
+void ModelEngine::step() {
+  Impl& i = *impl_;
+  const bool is_update = i.is_boundary();
+  if (is_update && !i.is_reduced)
+    throw Error("step() at a gradient accumulation boundary without a backward() before it");
+  i.tuning.step_begins();
+  ++i.micro_steps;
+  if (is_update) {
+    i.zero.step();
+    ++i.global_steps;
+    i.in_step = i.is_reduced = false;
+  }
+  i.tuning.step_ended(is_update, i.zero.optimizer().skipped_steps());
+}
+
+bool ModelEngine::is_gradient_accumulation_boundary() const { return impl_->is_boundary(); }
+void ModelEngine::set_gradient_accumulation_boundary(bool is_boundary) { impl_->forced_boundary = is_boundary; }
+
+void ModelEngine::train(bool on) {
+  impl_->is_training = on;
+  impl_->set_mode(on);
+}
+
+int64_t ModelEngine::train_batch_size() const { return impl_->settings.batch.train_batch; }
+int64_t ModelEngine::train_micro_batch_size_per_gpu() const { return impl_->settings.batch.micro_batch; }
+int64_t ModelEngine::gradient_accumulation_steps() const { return impl_->settings.batch.accumulation; }
+int64_t ModelEngine::global_steps() const { return impl_->global_steps; }
+int64_t ModelEngine::micro_steps() const { return impl_->micro_steps; }
+int64_t ModelEngine::num_params() const { return impl_->zero.layout().num_params(); }
+int64_t ModelEngine::skipped_steps() const { return impl_->zero.optimizer().skipped_steps(); }
+double ModelEngine::get_lr() const { return impl_->zero.optimizer().learning_rate(); }
+double ModelEngine::loss_scale() const { return impl_->zero.optimizer().loss_scale(); }
+std::optional<double> ModelEngine::get_global_grad_norm() const { return impl_->zero.optimizer().gradient_norm(); }
+int ModelEngine::zero_optimization_stage() const { return impl_->settings.stage; }
+at::ScalarType ModelEngine::dtype() const { return impl_->settings.bf16 ? at::kBFloat16 : at::kFloat; }
+const Json& ModelEngine::config() const { return impl_->config; }
+World& ModelEngine::world() { return impl_->world; }
+
+}  // namespace dsat::trainer

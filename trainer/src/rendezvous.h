@@ -1,0 +1,31 @@
+// Where the ranks of a training meet.
+//
+// Threading: join() once in a process. Errors: PeerLost, dsat::Error.
+#ifndef DSAT_TRAINER_RENDEZVOUS_H_
+#define DSAT_TRAINER_RENDEZVOUS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "dsat/trainer/comm.h"
+
+namespace dsat::trainer {
+
+struct Rendezvous {
+  int rank = 0;
+  int world_size = 1;
+  std::string address = "127.0.0.1";
+  uint16_t port = 0;
+};
+
+// Joins the group; blocks until all ranks have. One rank alone needs no transport.
+std::unique_ptr<Comm> join(const Rendezvous& rendezvous);
+std::unique_ptr<Comm> join_gloo(const Rendezvous& rendezvous);
+
+// The position of `rank` in `ranks`, a list of different ranks below `size`; dsat::Error otherwise.
+int position_in(const std::vector<int>& ranks, int rank, int size);
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_RENDEZVOUS_H_

@@ -1,0 +1,69 @@
+// What a tuning trial measures while a training runs, and the files that it leaves.
+//
+// Threading: one rank, one thread; step_ended() and forward_ended() are collective. Errors: TuningDone when all is
+// measured and written; dsat::Error.
+#ifndef DSAT_TRAINER_TUNING_RUN_H_
+#define DSAT_TRAINER_TUNING_RUN_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dsat/trainer/world.h"
+#include "flops.h"
+#include "result_files.h"
+#include "settings.h"
+
+namespace dsat::trainer {
+
+// Microseconds, added up over the micro steps of an optimizer step.
+struct StepTimes {
+  double forward_us = 0, backward_us = 0, step_us = 0;
+};
+
+class TuningRun {
+ public:
+  // Borrows both. `info`: what is known of the model beforehand.
+  TuningRun(World& world, const Settings& settings, ModelInfo info);
+  // Says so when the training has ended too early for a measurement.
+  ~TuningRun();
+
+  void forward_begins();
+  void forward_ended();
+  void backward_begins();
+  // `loss`: of the micro step.
+  void backward_ended(double loss);
+  void step_begins();
+  // Of a micro step. `is_update`: it has ended an optimizer step.
+  void step_ended(bool is_update, int64_t skipped_steps);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool is_measured() const;
+  bool counts_flops() const;
+  double lap();
+  void write_model_info();
+  void write_metrics(int64_t skipped_steps);
+
+  World& world_;
+  const Settings& settings_;
+  ModelInfo info_;
+  Clock::time_point lap_start_, window_start_;
+  StepTimes total_;          // of the measured steps
+  double wall_us_ = 0;       // from the first measured step's begin to the last one's end
+  int64_t steps_ = 0;        // optimizer steps done
+  int64_t micro_steps_ = 0;  // in this optimizer step
+  uint64_t before_forward_ = 0;
+  int64_t peak_bytes_ = 0, state_bytes_ = 0, host_bytes_ = 0;
+  double loss_sum_ = 0;
+  std::vector<double> losses_;  // this rank's, of each optimizer step
+  std::unique_ptr<FlopsCounter> counter_;
+  double flops_ = -1;  // of a micro step; -1: not counted yet
+  bool is_done_ = false;
+};
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_TUNING_RUN_H_

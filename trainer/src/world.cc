@@ -1,0 +1,98 @@
+#include "dsat/trainer/world.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "environment.h"
+#include "launcher.h"
+#include "rank_process.h"
+#include "settings.h"
+
+namespace dsat::trainer {
+namespace {
+
+enum ExitStatus { kOk = 0, kFailed = 1, kUsage = 2 };
+
+int report(const std::string& program, const RankResult& result) {
+  std::fflush(stdout);
+  if (result.kind == FailureKind::none) return kOk;
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), result.message.c_str());
+  return result.kind == FailureKind::usage ? kUsage : kFailed;
+}
+
+// Before any rank is started: a wrong configuration runs nothing.
+Json checked_configuration(const WorldOptions& options, const Group& group) {
+  if (options.deepspeed_config.empty()) return nullptr;
+  Json config = load_configuration(options.deepspeed_config);
+  const SettingsResult read = read_settings(config, group.world_size, options.fp16_as_bf16);
+  if (group.rank.value_or(0) == 0) {
+    for (const std::string& warning : read.warnings) {
+      std::fprintf(stderr, "%s: warning: %s\n", options.program.c_str(), warning.c_str());
+    }
+  }
+  return config;
+}
+
+int run_all(const WorldOptions& options, const std::function<void(World&)>& body) {
+  const Group group = find_group(options.ranks);
+  const Json config = checked_configuration(options, group);
+  Rendezvous rendezvous{group.rank.value_or(0), group.world_size, group.address, group.port};
+  use_one_thread();
+  if (group.rank || group.world_size == 1) return report(options.program, run_rank(options, config, rendezvous, body));
+  if (rendezvous.port == 0) rendezvous.port = free_port();
+  return report(options.program, launch(group.world_size, [&](int rank) {
+                  rendezvous.rank = rank;
+                  return run_rank(options, config, rendezvous, body);
+                }));
+}
+
+// Tells errors and gives the status.
+int guarded(const std::string& program, const std::function<int()>& call) {
+  try {
+    return call();
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s: %s\n", program.c_str(), error.what());
+    return error.code() == DSAT_INTERNAL ? kFailed : kUsage;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", program.c_str(), error.what());
+    return kFailed;
+  }
+}
+
+int local_rank_of(int rank) {
+  const char* const local = std::getenv("LOCAL_RANK");
+  return local != nullptr && *local != '\0' ? std::atoi(local) : rank;
+}
+
+}  // namespace
+
+World::World(std::unique_ptr<Comm> comm, WorldOptions options, Json config)
+    : comm_(std::move(comm)),
+      options_(std::move(options)),
+      config_(std::move(config)),
+      local_rank_(local_rank_of(comm_->rank())) {}
+
+void run(const WorldOptions& options, const std::function<void(World&)>& body) {
+  const int status = guarded(options.program, [&] { return run_all(options, body); });
+  // LibTorch's own teardown waits for peers that may be gone, and nothing is left to save.
+  std::fflush(nullptr);
+  ::_exit(status);
+}
+
+int run(int argc, char** argv, const std::function<void(World&)>& body) {
+  std::string program = argc > 0 ? argv[0] : "trial";
+  program = program.substr(program.rfind('/') + 1);
+  WorldOptions options;
+  const int failed = guarded(program, [&] {
+    options = parse_world_options(std::vector<std::string>(argv + 1, argv + argc));
+    return 0;
+  });
+  if (failed != 0) return failed;
+  options.program = program;
+  run(options, body);
+}
+
+}  // namespace dsat::trainer

@@ -1,0 +1,118 @@
+#include "zero_engine.h"
+
+#include <ATen/ops/full.h>
+
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "initial.h"
+
+namespace dsat::trainer {
+namespace {
+
+Layout layout_of(const ModelParts& parts, int world_size) {
+  std::vector<std::vector<ParameterSpec>> groups;
+  for (const auto& group : parts.groups) {
+    groups.emplace_back();
+    for (const ModelParameter& parameter : group) groups.back().push_back(parameter.spec);
+  }
+  return Layout(groups, world_size, parts.persistent);
+}
+
+Partition partition_of(const Layout& layout, int stage, int rank) {
+  if (stage == 0) return Partition::replicated(layout, rank);
+  return stage == 3 ? Partition::by_layer(layout) : Partition::contiguous(layout);
+}
+
+std::shared_ptr<Comm> group_of_its_own(Comm& world) {
+  std::vector<int> ranks(static_cast<size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return world.split(ranks);
+}
+
+std::vector<Tensors> leaves_of(const ModelParts& parts) {
+  std::vector<Tensors> leaves;
+  for (const auto& group : parts.groups) {
+    leaves.emplace_back();
+    for (const ModelParameter& parameter : group) leaves.back().push_back(parameter.tensor);
+  }
+  return leaves;
+}
+
+// The values of rank 0 for all: the model's own random numbers differ between ranks.
+void take_from_first(Comm& comm, const at::Tensor& tensor) {
+  if (comm.size() == 1) return;
+  const at::Tensor values = tensor.detach().contiguous();
+  comm.broadcast(values.scalar_type() == at::kBool ? values.view(at::kByte) : values, 0)->wait();
+  if (!tensor.is_contiguous()) tensor.detach().copy_(values);
+}
+
+// What the model's own tensors hold, or what the specification says; padding stays zero.
+template <typename T>
+void fill_shard(const ModelParts& parts, const ZeroContext& c, T* shard) {
+  fill_initial(c.layout, c.partition, c.comm.rank(), c.seed, shard);
+  for (size_t i = 0; i < parts.groups.size(); ++i) {
+    for (size_t k = 0; k < parts.groups[i].size(); ++k) {
+      if (!parts.groups[i][k].has_values) continue;
+      const ParameterSlot& slot = c.layout.layers()[i].parameters[k];
+      const at::Tensor values = parts.groups[i][k].tensor.detach().to(at::kFloat).contiguous();
+      for (const Piece& piece : c.partition.pieces(slot.begin, slot.size)) {
+        if (piece.owner != c.comm.rank()) continue;
+        const float* const from = values.data_ptr<float>() + (piece.begin - slot.begin);
+        for (int64_t j = 0; j < piece.size; ++j) assign(shard[piece.shard_begin + j], from[j]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, uint64_t seed)
+    : settings_(settings),
+      comm_(group_of_its_own(world)),
+      layout_(layout_of(parts, comm_->size())),
+      partition_(partition_of(layout_, settings.stage, comm_->rank())),
+      lane_(comm_),
+      context_{settings_, layout_, partition_, *comm_, lane_, settings.bf16 ? at::kBFloat16 : at::kFloat, seed},
+      parameters_(make_parameters(context_, leaves_of(parts))) {
+  for (const auto& group : parts.groups) {
+    for (const ModelParameter& parameter : group) {
+      if (parameter.has_values) take_from_first(*comm_, parameter.tensor);
+    }
+  }
+  for (const at::Tensor& other : parts.others) {
+    take_from_first(*comm_, other);
+    if (other.is_floating_point()) other.set_data(other.detach().to(context_.dtype));
+  }
+  with_data(parameters_->shard(), [&](auto* shard) { fill_shard(parts, context_, shard); });
+  optimizer_ = std::make_unique<ShardedOptimizer>(context_, parameters_->shard(),
+                                                  [&](float* master) { fill_shard(parts, context_, master); });
+  parameters_->bind();
+  parameters_->publish();
+  gradients_ = make_gradients(context_, *parameters_, [this](size_t group) { parameters_->group_done(group); });
+}
+
+void ZeroEngine::begin_step() {
+  parameters_->begin_step();
+  gradients_->begin_step();
+}
+
+void ZeroEngine::backward(const at::Tensor& loss, double gradient, bool is_last) {
+  gradients_->begin_backward(is_last);
+  loss.backward(at::full({}, gradient * optimizer_->loss_scale(), loss.options()));
+  parameters_->check();
+  gradients_->end_backward();
+}
+
+void ZeroEngine::step() {
+  if (optimizer_->step(gradients_->shard())) parameters_->publish();
+  abandon_step();
+}
+
+void ZeroEngine::abandon_step() {
+  gradients_->end_step();
+  parameters_->end_step();
+}
+
+}  // namespace dsat::trainer

@@ -1,0 +1,61 @@
+// ZeRO stage 0, 1, 2 or 3 under a model that knows nothing of it.
+//
+// One optimizer step: begin_step(), then for each micro step begin_micro_step(), the model's forward, backward(), then
+// step(). Between steps the rank holds model states only: parameters, gradients and optimizer states, each whole or its
+// shard, all allocated in the constructor; what a stage needs beyond them is taken in begin_step() and given back at
+// the end. Threading: one rank, one thread, besides its communication thread. All calls are collective. Errors:
+// dsat::Error, PeerLost; whatever LibTorch throws (out of memory).
+#ifndef DSAT_TRAINER_ZERO_ENGINE_H_
+#define DSAT_TRAINER_ZERO_ENGINE_H_
+
+#include <memory>
+
+#include "gradients.h"
+#include "lane.h"
+#include "layout.h"
+#include "model_parts.h"
+#include "parameters.h"
+#include "sharded_optimizer.h"
+#include "zero_context.h"
+
+namespace dsat::trainer {
+
+class ZeroEngine {
+ public:
+  // `world`: of the ranks that share this model; the engine makes a group of its own out of it.
+  ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, uint64_t seed);
+
+  void begin_step();
+  void begin_micro_step() { parameters_->begin_micro_step(); }
+  // Throws if the parameters that forward has used were not all there.
+  void end_forward() { parameters_->check(); }
+  // `gradient`: of the loss itself, apart from the loss scale. `is_last`: of the optimizer step; gradients are then
+  // summed over the ranks.
+  void backward(const at::Tensor& loss, double gradient, bool is_last);
+  void step();
+  // Ends the step without an update: gradients are dropped.
+  void abandon_step();
+  // Around a forward that no step follows.
+  void begin_evaluation() { parameters_->begin_step(); }
+  void end_evaluation() { parameters_->end_step(); }
+
+  const Layout& layout() const { return layout_; }
+  ShardedOptimizer& optimizer() { return *optimizer_; }
+  // After the optimizer's shard has been changed from outside: every rank gets the parameters.
+  void publish() { parameters_->publish(); }
+
+ private:
+  Settings settings_;
+  std::shared_ptr<Comm> comm_;
+  Layout layout_;
+  Partition partition_;
+  Lane lane_;
+  ZeroContext context_;
+  std::unique_ptr<Parameters> parameters_;
+  std::unique_ptr<Gradients> gradients_;
+  std::unique_ptr<ShardedOptimizer> optimizer_;
+};
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_ZERO_ENGINE_H_
