@@ -93,8 +93,12 @@ std::vector<MemoryModel::Sample> Beliefs::memory_window() const {
 
 void Beliefs::update(const std::vector<Point>& pending) {
   if (due()) {
-    memory_.fit(memory_window());
-    if (any_measured()) speed_.fit(window());
+    // How rough the residuals are is chosen at every fit while each trial counts, later as the study grows by an eighth.
+    constexpr size_t kFew = 32;
+    const bool tune = ended_.size() <= kFew || 8 * (ended_.size() - tuned_) >= ended_.size();
+    if (tune) tuned_ = ended_.size();
+    memory_.fit(memory_window(), tune);
+    if (any_measured()) speed_.fit(window(), tune);
     find_leaders();
     fitted_ = ended_.size();
   }

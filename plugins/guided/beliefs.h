@@ -84,6 +84,7 @@ class Beliefs {
   int64_t out_of_memory_ = 0;
   std::vector<Point> leaders_;
   size_t fitted_ = 0;  // ended trials that the models know
+  size_t tuned_ = 0;   // and those at the last choice of their residuals' scales
 };
 
 }  // namespace dsat::guided

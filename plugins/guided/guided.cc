@@ -170,9 +170,9 @@ std::optional<Proposal> Guided::propose() {
 }
 
 void Guided::advance() {
+  const int64_t most_open = std::max({int64_t{1}, study_.limits.max_concurrent_trials, study_.limits.open_trials});
   std::optional<std::string> stop;
-  while (!stop && !limit_reached_ &&
-         static_cast<int64_t>(open_.size()) < std::max<int64_t>(1, study_.limits.max_concurrent_trials)) {
+  while (!stop && !limit_reached_ && static_cast<int64_t>(open_.size()) < most_open) {
     if (failures_ >= kMostFailures) {
       stop = std::to_string(failures_) + " trials in a row failed, the last with: " + last_failure_;
       break;

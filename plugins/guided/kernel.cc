@@ -58,11 +58,12 @@ void Kernel::rest_covariances(const Site& a, const Site& b, double* out) const {
   const bool same_stage = a.arm->stage == b.arm->stage;
   const double shared = same_stage ? 1 : kSharedByStages;
   const double distance = a.log_micro_batch - b.log_micro_batch;
+  const bool near = std::abs(distance) < 20 * kRoughReach;  // beyond that the rough part is nothing
   out[0] = same_stage ? square(amplitudes_.stage) : 0;
-  out[1] = square(amplitudes_.curve) * shared * smooth(distance, kCurveReach);
-  out[2] = square(amplitudes_.rough) * shared * ragged(distance, kRoughReach);
+  out[1] = amplitudes_.curve > 0 ? square(amplitudes_.curve) * shared * smooth(distance, kCurveReach) : 0;
+  out[2] = amplitudes_.rough > 0 && near ? square(amplitudes_.rough) * shared * ragged(distance, kRoughReach) : 0;
   out[3] = a.twos == b.twos ? square(amplitudes_.divisibility) : 0;
-  out[4] = a.arm == b.arm ? square(amplitudes_.arm) * ragged(distance, kArmReach) : 0;
+  out[4] = a.arm == b.arm && amplitudes_.arm > 0 ? square(amplitudes_.arm) * ragged(distance, kArmReach) : 0;
 }
 
 void Kernel::covariances(const Site& a, const Site& b, double* out) const {

@@ -151,7 +151,7 @@ Eigen::VectorXd MemoryModel::cross(const Row& row) const {
   return covariances;
 }
 
-void MemoryModel::fit(const std::vector<Sample>& samples) {
+void MemoryModel::fit(const std::vector<Sample>& samples, bool tune) {
   samples_ = samples;
   rows_.clear();
   cached_arm_ = nullptr;
@@ -170,7 +170,13 @@ void MemoryModel::fit(const std::vector<Sample>& samples) {
       residual_(i, j) = residual_(j, i) = residual(row, other);
     }
   }
-  if (n > 0) choose_scale();
+  if (n == 0) return;
+  if (tune || !tuned_) {
+    choose_scale();
+  } else {
+    solve(scale_, noise_);
+  }
+  tuned_ = true;
 }
 
 void MemoryModel::choose_scale() {

@@ -34,7 +34,8 @@ class MemoryModel {
     bool fits = true;
     std::optional<double> peak_bytes;  // of one that fitted
   };
-  void fit(const std::vector<Sample>& samples);
+  // `tune`: choose the residual's scale and the noise anew, which is most of the work; the first fit does.
+  void fit(const std::vector<Sample>& samples, bool tune);
 
   bool device_known() const { return prior_.device_bytes.has_value(); }
   double probability_of_fitting(const Point& point) const;
@@ -64,6 +65,7 @@ class MemoryModel {
   Kernel activations_, offsets_;
   double activations_variance_, offsets_variance_;
   double scale_ = 1, noise_ = 0.002;
+  bool tuned_ = false;
   std::vector<Row> rows_;
   std::vector<Sample> samples_;
   mutable const Arm* cached_arm_ = nullptr;

@@ -23,7 +23,7 @@ double square(double x) { return x * x; }
 PhaseModel::PhaseModel(const Lattice& lattice, Phase phase, Amplitudes amplitudes)
     : lattice_(lattice), phase_(phase), kernel_(lattice.knobs(), std::move(amplitudes)) {}
 
-void PhaseModel::fit(const std::vector<Sample>& samples) {
+void PhaseModel::fit(const std::vector<Sample>& samples, bool tune) {
   sites_.clear();
   loads_.clear();
   measured_ = static_cast<Eigen::Index>(samples.size());
@@ -37,11 +37,15 @@ void PhaseModel::fit(const std::vector<Sample>& samples) {
   fill_residual(0);
   prior_ = prior_of(phase_, loads_.front(), samples.front().time_us);
   theta_ = prior_.mean;
-  scales_ = Eigen::VectorXd::Ones(kernel_.parts());
-  noise_ = kTypicalNoise;
-  gauss_newton(6);
-  choose_scales();
-  gauss_newton(3);
+  if (tune || scales_.size() == 0) {
+    scales_ = Eigen::VectorXd::Ones(kernel_.parts());
+    noise_ = kTypicalNoise;
+    gauss_newton(6);
+    choose_scales();
+    gauss_newton(3);
+  } else {
+    gauss_newton(8);
+  }
   widen_outliers();
   solve();
 }

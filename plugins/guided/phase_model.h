@@ -29,7 +29,8 @@ class PhaseModel {
     Point point;
     double time_us = 1;
   };
-  void fit(const std::vector<Sample>& samples);  // at least one
+  // At least one sample. `tune`: choose the scales and the noise anew, which is most of the work; the first fit does.
+  void fit(const std::vector<Sample>& samples, bool tune);
   // Counts points that will be measured soon: they narrow beliefs, and do not move them.
   void expect(const std::vector<Point>& pending);
 

@@ -8,12 +8,24 @@
 namespace dsat::guided {
 namespace {
 
-constexpr int kSweeps = 4;
+constexpr int kSweeps = 3;
+constexpr size_t kFront = 5;  // arms from which a sweep looks around
 constexpr int kRandomStarts = 2;
 constexpr size_t kThorough = 8;  // arms whose micro batches are all looked at
 
 void add_unique(std::vector<const Arm*>& arms, const Arm* arm) {
   if (arm != nullptr && std::find(arms.begin(), arms.end(), arm) == arms.end()) arms.push_back(arm);
+}
+
+// The values to look at beside one of them: all of a short axis; of a long one, ever farther steps either way.
+std::vector<size_t> others(size_t value, size_t count) {
+  constexpr size_t kShort = 10;
+  std::vector<size_t> chosen;
+  for (size_t step = 1; step < count; step = count > kShort ? 2 * step : step + 1) {
+    if (step <= value) chosen.push_back(value - step);
+    if (value + step < count) chosen.push_back(value + step);
+  }
+  return chosen;
 }
 
 bool better(const Proposal& a, const Proposal& b) {
@@ -66,14 +78,15 @@ std::vector<const Arm*> Planner::starts(uint64_t draw) {
   return arms;
 }
 
-std::vector<const Arm*> Planner::neighbours(const Arm& arm) {
-  std::vector<const Arm*> arms;
+const std::vector<const Arm*>& Planner::neighbours(const Arm& arm) {
+  std::vector<const Arm*>& arms = neighbours_[&arm];
+  if (!arms.empty()) return arms;
   const config::StageSpace& stage = *lattice_.space().stage(arm.stage);
   for (size_t i = 0; i < stage.axes.size(); ++i) {
     Configuration next{arm.stage, arm.choice};
-    for (size_t value = 0; value < stage.axes[i].values.size(); ++value) {
+    for (const size_t value : others(arm.choice[i], stage.axes[i].values.size())) {
       next.choice[i] = value;
-      if (value != arm.choice[i]) arms.push_back(lattice_.arm(next));
+      arms.push_back(lattice_.arm(next));
     }
   }
   return arms;
@@ -267,6 +280,34 @@ std::optional<Proposal> Planner::safest(uint64_t draw) {
   return best;
 }
 
+// Coordinate ascent: from the most promising arms to the best of their neighbours, as long as that is another.
+void Planner::climb(std::vector<const Arm*> front, int64_t hint) {
+  visit(front, false, hint);
+  const auto promises = [this](const Arm* a, const Arm* b) {
+    const Visit &left = visits_[a], &right = visits_[b];
+    return left.any != right.any ? left.any : left.any && better(left.best, right.best);
+  };
+  for (int sweep = 0; sweep < kSweeps && !front.empty(); ++sweep) {
+    std::stable_sort(front.begin(), front.end(), promises);
+    front.resize(std::min(front.size(), kFront));
+    std::vector<const Arm*> moved;
+    for (const Arm* arm : front) {
+      std::vector<const Arm*> fresh;
+      for (const Arm* next : neighbours(*arm)) {
+        if (visits_.count(next) == 0) fresh.push_back(next);
+      }
+      visit(fresh, false, visits_[arm].top >= 0 ? visits_[arm].top : hint);
+      const Arm* to = arm;
+      for (const Arm* next : neighbours(*arm)) {
+        const Visit& visit = visits_[next];
+        if (visit.any && (!visits_[to].any || better(visit.best, visits_[to].best))) to = next;
+      }
+      if (to != arm) add_unique(moved, to);
+    }
+    front = moved;
+  }
+}
+
 std::optional<Proposal> Planner::next(const std::vector<Point>& pending, const Risk& risk, uint64_t draw) {
   pending_ = pending;
   risk_ = risk;
@@ -283,27 +324,8 @@ std::optional<Proposal> Planner::next(const std::vector<Point>& pending, const R
       pending_fits_ = beliefs_.probability_of_fitting(pending[i]);
     }
   }
-  std::vector<const Arm*> front = starts(draw);
   const int64_t hint = lattice_.micro_batches().rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch));
-  visit(front, false, hint);
-  for (int sweep = 0; sweep < kSweeps && !front.empty(); ++sweep) {
-    std::vector<const Arm*> fresh, moved;
-    for (const Arm* arm : front) {
-      for (const Arm* next : neighbours(*arm)) {
-        if (visits_.count(next) == 0) add_unique(fresh, next);
-      }
-    }
-    visit(fresh, false, hint);
-    for (const Arm* arm : front) {
-      const Arm* to = arm;
-      for (const Arm* next : neighbours(*arm)) {
-        const Visit& visit = visits_[next];
-        if (visit.any && (!visits_[to].any || better(visit.best, visits_[to].best))) to = next;
-      }
-      if (to != arm) add_unique(moved, to);
-    }
-    front = moved;
-  }
+  climb(starts(draw), hint);
   std::vector<Proposal> ranked;
   for (const auto& [arm, visit] : visits_) {
     if (visit.any) ranked.push_back(visit.best);

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "beliefs.h"
@@ -55,7 +56,8 @@ class Planner {
 
   std::vector<const Arm*> starts(uint64_t draw);
   const Arm* project(const Arm& from, const config::StageSpace& onto);
-  std::vector<const Arm*> neighbours(const Arm& arm);
+  const std::vector<const Arm*>& neighbours(const Arm& arm);
+  void climb(std::vector<const Arm*> front, int64_t hint);
   void visit(const std::vector<const Arm*>& arms, bool thorough, int64_t hint);
   int64_t top_rank(const Arm& arm, int64_t hint, double risk) const;
   std::vector<int64_t> micro_batches(const Arm& arm, const Visit& visit, bool thorough) const;
@@ -75,6 +77,7 @@ class Planner {
   double pending_best_ = 0;  // goodness of the best that is running
   double pending_fits_ = 0;  // and its probability of fitting
   std::map<const Arm*, Visit> visits_;
+  std::unordered_map<const Arm*, std::vector<const Arm*>> neighbours_;  // known ones
   std::vector<Proposal> scored_;
 };
 

@@ -72,27 +72,29 @@ double SpeedModel::time_of(const Measurement& measurement) const {
          accumulation;
 }
 
-void SpeedModel::fit(const std::vector<Measurement>& measurements) {
-  const Amplitudes amplitudes = speed_amplitudes(lattice_.knobs());
-  parts_.clear();
-  std::vector<PhaseModel::Sample> samples(measurements.size());
-  const auto add = [&](Phase phase, const auto& time_us) {
-    for (size_t i = 0; i < samples.size(); ++i) samples[i] = {measurements[i].point, time_us(measurements[i])};
-    parts_.emplace_back(lattice_, phase, amplitudes);
-    parts_.back().fit(samples);
-  };
-  if (!is_phase(metric_) && phases_explain(measurements)) {
-    add(Phase::forward, [](const Measurement& m) { return *m.forward; });
-    add(Phase::backward, [](const Measurement& m) { return *m.backward; });
-    add(Phase::step, [](const Measurement& m) { return *m.step; });
-  } else {
-    single_ = phase_of(metric_);
-    // Throughput counts samples a second; FLOPS_per_gpu has no known scale: the first trial takes a fifth of a second.
+void SpeedModel::fit(const std::vector<Measurement>& measurements, bool tune) {
+  const bool phases = !is_phase(metric_) && phases_explain(measurements);
+  single_ = phase_of(metric_);
+  const std::vector<Phase> wanted =
+      phases ? std::vector<Phase>{Phase::forward, Phase::backward, Phase::step} : std::vector<Phase>{single_};
+  if (parts_.size() != wanted.size()) {
+    parts_.clear();
+    for (const Phase phase : wanted) parts_.emplace_back(lattice_, phase, speed_amplitudes(lattice_.knobs()));
+  }
+  // Throughput counts samples a second; FLOPS_per_gpu has no known scale: the first trial takes a fifth of a second.
+  if (!phases) {
     offset_ = 0;
     if (maximise_) {
       offset_ = metric_ == "throughput" ? std::log(1e6) : std::log(2e5) - std::log(time_of(measurements.front()));
     }
-    add(single_, [this](const Measurement& m) { return time_of(m); });
+  }
+  std::vector<PhaseModel::Sample> samples(measurements.size());
+  for (size_t p = 0; p < wanted.size(); ++p) {
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const Measurement& m = measurements[i];
+      samples[i] = {m.point, !phases ? time_of(m) : *(p == 0 ? m.forward : p == 1 ? m.backward : m.step)};
+    }
+    parts_[p].fit(samples, tune);
   }
   // A point that a trial measured: what the parts make of its noise.
   noise_variance_ = parts_.front().noise_variance();

@@ -27,7 +27,7 @@ class SpeedModel {
  public:
   SpeedModel(const Lattice& lattice, std::string metric, bool maximise);
 
-  void fit(const std::vector<Measurement>& measurements);  // at least one
+  void fit(const std::vector<Measurement>& measurements, bool tune);  // at least one; tune: see PhaseModel
   void expect(const std::vector<Point>& pending);
   std::vector<Belief> goodness(const std::vector<Point>& points) const;
   double noise_variance() const { return noise_variance_; }  // of one trial's goodness
