@@ -49,7 +49,8 @@ static dsat_status on_trial_exited(dsat_strategy* strategy, const dsat_exit* exi
 static void destroy(dsat_strategy* strategy) { free(strategy->plugin_data); }
 
 static const dsat_descriptor descriptor = {
-    sizeof(dsat_descriptor), 1, "example.ladder", "ladder", "1.0.0", "doubles the micro batch until it fails", "[]"};
+    sizeof(dsat_descriptor), 1,   "example.ladder", "ladder", "1.0.0", "doubles the micro batch until it fails",
+    "[]" /* no options */,   NULL /* no wishes */};
 static const dsat_descriptor* describe(uint32_t index) { return index == 0 ? &descriptor : NULL; }
 
 static dsat_status create(const char* id, const dsat_host* host, dsat_str options, dsat_strategy** out) {

@@ -56,7 +56,8 @@ Option time_budget_option() {
 
 void add_search_options(OptionSet& set) {
   const host::StudyOptions defaults;
-  Option stages = spelt(valued("zero-stages", "STAGE...", "1 2 3", "ZeRO stages to search, of 0 1 2 3"), "-z");
+  Option stages =
+      spelt(valued("zero-stages", "STAGE...", "the searcher's, else 1 2 3", "ZeRO stages to search, of 0 1 2 3"), "-z");
   stages.takes = Takes::stages;
   add_group(set, "What to search, and how",
             {valued("searcher", "PLUGIN", kDefaultSearcher, "a path, or a name such as asha, binary or random"),
@@ -73,14 +74,13 @@ void add_search_options(OptionSet& set) {
 }
 
 void add_limit_options(OptionSet& set) {
-  const host::StudyOptions defaults;
-  add_group(set, "Limits",
-            {max_trials_option(), max_concurrent_option(),
-             spelt(valued("max-slots", "N", "", "slots (devices) that all running trials may use together"), "-ms"),
-             time_budget_option(),
-             valued("profile-trials", "N", to_string(defaults.profile_trials), "trials of the profiler at most"),
-             valued("trial-timeout", "TIME", "30m", "end a trial that runs longer"),
-             valued("no-progress-timeout", "TIME", "10m", "end a trial that has written nothing for this long")});
+  add_group(
+      set, "Limits",
+      {max_trials_option(), max_concurrent_option(),
+       spelt(valued("max-slots", "N", "", "slots (devices) that all running trials may use together"), "-ms"),
+       time_budget_option(), valued("profile-trials", "N", "the searcher's, else 3", "trials of the profiler at most"),
+       valued("trial-timeout", "TIME", "30m", "end a trial that runs longer"),
+       valued("no-progress-timeout", "TIME", "10m", "end a trial that has written nothing for this long")});
 }
 
 void add_trial_options(OptionSet& set) {

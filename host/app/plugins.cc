@@ -44,7 +44,8 @@ Json as_json(const host::PluginInfo& plugin) {
               {"summary", plugin.summary},
               {"abi", fmt::format("{}.{}", plugin.abi_major, plugin.abi_minor)},
               {"state_version", plugin.state_version},
-              {"options", plugin.options}};
+              {"options", plugin.options},
+              {"study", plugin.study}};
 }
 
 void print_plugin(const host::PluginInfo& plugin, Console& console) {
@@ -55,6 +56,11 @@ void print_plugin(const host::PluginInfo& plugin, Console& console) {
     console.line(
         one_line(fmt::format("    --{} (={})  {}", option.value("name", ""),
                              option.contains("default") ? option["default"].dump() : "", option.value("help", ""))));
+  }
+  for (const auto& wish : plugin.study.items()) {
+    std::string name = wish.key();
+    std::replace(name.begin(), name.end(), '_', '-');
+    console.line(one_line(fmt::format("    --{} (={})  where it is not given", name, wish.value().dump())));
   }
 }
 

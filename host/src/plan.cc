@@ -21,6 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+const std::vector<int> kDefaultZeroStages{1, 2, 3};
+constexpr int kDefaultProfileTrials = 3;
+
 // Every misspelt key is an error: DeepSpeed would ignore it, and the search would tune something else. A key that is
 // like no known one is the user's own business.
 void check_keys(const Plan& plan, std::vector<std::string>& notices) {
@@ -122,12 +125,11 @@ Status check_numbers(const StudyOptions& o) {
   }
   if (o.global_batch && *o.global_batch < 1) return bad("--global-batch: at least 1 is needed");
   if (o.max_train_batch_size && *o.max_train_batch_size < 1) return bad("--max-train-batch-size: at least 1 is needed");
-  if (o.profile_trials < 1)
-    return bad("--profile-trials " + std::to_string(o.profile_trials) + ": at least 1 is needed");
+  if (o.profile_trials && *o.profile_trials < 1)
+    return bad("--profile-trials " + std::to_string(*o.profile_trials) + ": at least 1 is needed");
   if (o.trial_timeout.count() <= 0) return bad("--trial-timeout: must be above 0");
   if (o.no_progress_timeout.count() <= 0) return bad("--no-progress-timeout: must be above 0");
   if (o.time_budget && o.time_budget->count() <= 0) return bad("--time-budget: must be above 0");
-  if (o.zero_stages.empty()) return bad("--zero-stages: name at least one stage, 0 to 3");
   for (const int stage : o.zero_stages) {
     if (stage < 0 || stage > 3) return bad("--zero-stages " + std::to_string(stage) + ": stages are 0, 1, 2, 3");
   }
@@ -143,9 +145,6 @@ void copy_options(const StudyOptions& o, Plan& plan) {
   plan.hyperparameters = o.hyperparameters;
   plan.experiment = o.experiment;
   plan.seed = o.seed;
-  plan.zero_stages = o.zero_stages;
-  std::sort(plan.zero_stages.begin(), plan.zero_stages.end());
-  plan.zero_stages.erase(std::unique(plan.zero_stages.begin(), plan.zero_stages.end()), plan.zero_stages.end());
   plan.start_profile_step = o.start_profile_step;
   plan.end_profile_step = o.end_profile_step;
   plan.max_trials = o.max_trials;
@@ -157,10 +156,19 @@ void copy_options(const StudyOptions& o, Plan& plan) {
   plan.min_micro_batch = o.min_micro_batch;
   plan.default_axes = o.default_axes;
   plan.max_micro_batch = o.max_micro_batch;
-  plan.profile_trials = o.profile_trials;
   plan.trial_timeout = o.trial_timeout;
   plan.no_progress_timeout = o.no_progress_timeout;
   plan.time_budget = o.time_budget;
+}
+
+// What the user left open is the searcher's to say.
+void settle_defaults(const StudyOptions& o, Plan& plan) {
+  const Json& wanted = plan.searcher.plugin.study;
+  plan.zero_stages = o.zero_stages;
+  if (plan.zero_stages.empty()) plan.zero_stages = wanted.value("zero_stages", kDefaultZeroStages);
+  std::sort(plan.zero_stages.begin(), plan.zero_stages.end());
+  plan.zero_stages.erase(std::unique(plan.zero_stages.begin(), plan.zero_stages.end()), plan.zero_stages.end());
+  plan.profile_trials = o.profile_trials.value_or(wanted.value("profile_trials", kDefaultProfileTrials));
 }
 
 Status choose_metric(const std::string& name, Plan& plan) {
@@ -365,6 +373,7 @@ Result<Plan> make_plan(const StudyOptions& options) {
   Result<StrategyPlan> searcher = choose_strategy(options.searcher, PluginKind::searcher, kept);
   if (!searcher.ok()) return searcher.status();
   plan.searcher = std::move(searcher).value();
+  settle_defaults(options, plan);
   Result<StrategyPlan> profiler = choose_strategy(options.profiler, PluginKind::profiler, kept);
   if (!profiler.ok()) return profiler.status();
   plan.profiler = std::move(profiler).value();

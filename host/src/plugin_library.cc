@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/dll/shared_library.hpp>
+#include <limits>
 #include <set>
 #include <string>
 #include <system_error>
@@ -106,6 +107,27 @@ std::string check_options(const Json& options) {
   return "";
 }
 
+bool is_stage(const Json& value) { return value.is_number_integer() && value >= 0 && value <= 3; }
+
+// "" when what the plugin wants of its study is as the ABI has it, else what is wrong.
+std::string check_study(const Json& study, PluginKind kind) {
+  if (!study.is_object()) return "study_json is no JSON object";
+  if (kind == PluginKind::profiler) return "study_json is for searchers, this is a profiler";
+  for (const auto& item : study.items()) {
+    const Json& value = item.value();
+    if (item.key() == "zero_stages") {
+      const bool stages = value.is_array() && !value.empty() && std::all_of(value.begin(), value.end(), is_stage);
+      if (!stages) return "study_json: zero_stages is no list of ZeRO stages, 0 to 3";
+    } else if (item.key() == "profile_trials") {
+      const bool count = value.is_number_integer() && value >= 1 && value <= std::numeric_limits<int>::max();
+      if (!count) return "study_json: profile_trials is no number of at least 1";
+    } else {
+      return "study_json: '" + item.key() + "' is neither zero_stages nor profile_trials";
+    }
+  }
+  return "";
+}
+
 Result<PluginInfo> describe_one(const fs::path& file, PluginKind kind, const dsat_plugin_entry& entry,
                                 const dsat_descriptor* raw) {
   if (raw == nullptr || !DSAT_HAS(raw, dsat_descriptor, options_json) || raw->id == nullptr || raw->name == nullptr ||
@@ -123,7 +145,12 @@ Result<PluginInfo> describe_one(const fs::path& file, PluginKind kind, const dsa
   info.abi_minor = entry.abi_minor;
   info.state_version = raw->state_version;
   info.options = Json::parse(raw->options_json, nullptr, /*allow_exceptions=*/false);
-  const std::string problem = check_options(info.options);
+  std::string problem = check_options(info.options);
+  info.study = Json::object();
+  if (problem.empty() && DSAT_HAS(raw, dsat_descriptor, study_json) && raw->study_json != nullptr) {
+    info.study = Json::parse(raw->study_json, nullptr, /*allow_exceptions=*/false);
+    problem = check_study(info.study, kind);
+  }
   if (!problem.empty()) return bad_plugin(file, info.id + ": " + problem + " (plugin defect)");
   return info;
 }

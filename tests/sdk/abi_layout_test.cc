@@ -83,7 +83,8 @@ FOLLOWS(dsat_descriptor, id, name);
 FOLLOWS(dsat_descriptor, name, version);
 FOLLOWS(dsat_descriptor, version, summary);
 FOLLOWS(dsat_descriptor, summary, options_json);
-ENDS(dsat_descriptor, options_json, 48);
+FOLLOWS(dsat_descriptor, options_json, study_json);  // since 1.1
+ENDS(dsat_descriptor, study_json, 56);
 
 FOLLOWS(dsat_factory, struct_size, count);
 FOLLOWS(dsat_factory, count, descriptor);

@@ -68,6 +68,15 @@ class Measurer : public Profiler<Measurer> {
   }
 };
 
+class Wisher : public Thrower {
+ public:
+  static Descriptor descriptor() {
+    Descriptor own = Thrower::descriptor();
+    own.study["zero_stages"] = {0};
+    return own;
+  }
+};
+
 Study study() {
   Study study;
   study.metric = "throughput";
@@ -149,6 +158,8 @@ TEST(PluginLayer, TheDescriptorIsWhatTheClassSays) {
   const Json options = Json::parse(descriptor->options_json);
   EXPECT_EQ(options.size(), 2u);
   EXPECT_EQ(options[0]["type"], "choice");
+  EXPECT_EQ(descriptor->study_json, nullptr);
+  EXPECT_STREQ(detail::descriptor<Wisher>()->study_json, R"({"zero_stages":[0]})");
 }
 
 TEST(PluginLayer, OneLibraryMayOfferBothKinds) {

@@ -41,7 +41,7 @@ extern "C" {
 
 /* A plugin loads when its major equals the host's. A minor adds members and extensions and breaks nothing. */
 #define DSAT_ABI_MAJOR 1u
-#define DSAT_ABI_MINOR 0u
+#define DSAT_ABI_MINOR 1u
 
 #define DSAT_EXPORT __attribute__((visibility("default")))
 
@@ -210,7 +210,9 @@ struct dsat_strategy {
 
 /* What a plugin tells about a strategy. Static data; strings NUL-terminated.
  * options_json: an array of {name, type: int|number|bool|string|choice, default, min, max, choices, help}; names in
- * kebab-case. The host makes command-line options of them and checks what is given. */
+ * kebab-case. The host makes command-line options of them and checks what is given.
+ * study_json: an object, what a searcher wants of its study where the user gives no option, or NULL: nothing. Members
+ * zero_stages (an array of 0 to 3) and profile_trials (at least 1); others are refused. Of a profiler it is NULL. */
 typedef struct dsat_descriptor {
   uint32_t struct_size;
   uint32_t state_version; /* raised when the bytes that save writes change their meaning */
@@ -219,6 +221,7 @@ typedef struct dsat_descriptor {
   const char* version;    /* "1.0.0" */
   const char* summary;    /* one line */
   const char* options_json;
+  const char* study_json; /* since 1.1 */
 } dsat_descriptor;
 
 #define DSAT_SEARCHER_FACTORY "dsat.searcher-factory/1"

@@ -93,14 +93,17 @@ template <class T>
 const dsat_descriptor* descriptor() noexcept {
   struct Storage {
     Descriptor text = T::descriptor();
-    std::string options_json;
+    std::string options_json, study_json;
     dsat_descriptor raw{};
     Storage() {
       Json options = Json::array();
       for (const OptionSpec& option : text.options) options.push_back(option.json());
       options_json = options.dump();
-      raw = {sizeof(dsat_descriptor), text.state_version,   text.id.c_str(),     text.name.c_str(),
-             text.version.c_str(),    text.summary.c_str(), options_json.c_str()};
+      study_json = text.study.dump();
+      raw = {sizeof(dsat_descriptor), text.state_version,
+             text.id.c_str(),         text.name.c_str(),
+             text.version.c_str(),    text.summary.c_str(),
+             options_json.c_str(),    text.study.is_null() ? nullptr : study_json.c_str()};
     }
   };
   static const Storage storage;

@@ -33,6 +33,20 @@ TEST_F(BadPluginsTest, WhatIsNoPluginOfThisAbiIsRefusedBeforeAnythingOfItRuns) {
   EXPECT_THAT(why_not(fixture_plugin("bad_options")), HasSubstr("option 'Camel' is not in kebab-case"));
 }
 
+TEST_F(BadPluginsTest, WhatAPluginWantsOfItsStudyIsCheckedWhenItIsLoaded) {
+  EXPECT_THAT(why_not(fixture_plugin("bad_study_text")), HasSubstr("test.bad: study_json is no JSON object"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_study_key")), HasSubstr("'max_trials' is neither"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_study_stage")), HasSubstr("zero_stages is no list of ZeRO stages"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_study_count")), HasSubstr("profile_trials is no number of at least 1"));
+}
+
+TEST_F(BadPluginsTest, APluginOfAnOlderMinorIsReadNoFartherThanItReaches) {
+  const auto described = describe_plugin(fixture_plugin("old_minor"));
+  ASSERT_TRUE(described.ok()) << described.status().message();
+  EXPECT_EQ(described->at(0).abi_minor, 0u);
+  EXPECT_EQ(described->at(0).study, Json::object());
+}
+
 TEST_F(BadPluginsTest, AnUndefinedSymbolIsNamed) {
   const std::string text = why_not(fixture_plugin("bad_undefined"));
   EXPECT_THAT(text, HasSubstr("undefined symbol: dsat_nobody_has_this"));

@@ -53,7 +53,6 @@ TEST_F(PlanTest, RefusesNumbersThatMakeNoSense) {
       {[](StudyOptions& o) { o.trial_timeout = {}; }, "--trial-timeout"},
       {[](StudyOptions& o) { o.no_progress_timeout = {}; }, "--no-progress-timeout"},
       {[](StudyOptions& o) { o.time_budget = std::chrono::milliseconds(0); }, "--time-budget"},
-      {[](StudyOptions& o) { o.zero_stages = {}; }, "--zero-stages"},
       {[](StudyOptions& o) {
          o.zero_stages = {1, 4};
        },
@@ -179,6 +178,20 @@ TEST_F(PlanTest, TheDataParallelSizeLeavesOutPipelineStages) {
   });
   EXPECT_EQ(plan.data_parallel_size, 4);
   EXPECT_EQ(plan.base_config["train_batch_size"], 4);
+}
+
+TEST_F(PlanTest, WhatTheUserLeavesOpenIsTheSearchersToSay) {
+  const Plan plain = plan_of(options("walker")), wishing = plan_of(options("walker_wishing"));
+  EXPECT_EQ(plain.zero_stages, (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(plain.profile_trials, 3);
+  EXPECT_EQ(wishing.zero_stages, (std::vector<int>{0, 3}));
+  EXPECT_EQ(wishing.profile_trials, 2);
+  StudyOptions given = options("walker_wishing");
+  given.zero_stages = {2};
+  given.profile_trials = 4;
+  const Plan asked = plan_of(given);
+  EXPECT_EQ(asked.zero_stages, std::vector<int>{2});
+  EXPECT_EQ(asked.profile_trials, 4);
 }
 
 TEST_F(PlanTest, SurvivesTheJournal) {

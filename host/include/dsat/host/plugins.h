@@ -20,6 +20,7 @@ struct PluginInfo {
   unsigned abi_major = 0, abi_minor = 0;
   unsigned state_version = 0;
   Json options;  // as in dsat_descriptor.options_json, checked
+  Json study;    // as in dsat_descriptor.study_json, checked: an object, empty where the plugin wants nothing
 };
 
 // Where bare names are looked up: $DSAT_PLUGIN_PATH, <folder of this program>/plugins, <libdir>/dsat/plugins.

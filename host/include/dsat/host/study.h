@@ -40,7 +40,7 @@ struct StudyOptions {
   StrategyChoice searcher;
   StrategyChoice profiler{"profiler", Json::object()};
   std::string metric = "FLOPS_per_gpu";  // or an alias
-  std::vector<int> zero_stages{1, 2, 3};
+  std::vector<int> zero_stages;          // empty: those that the searcher wants, else 1, 2 and 3
   uint64_t seed = 42;
   int start_profile_step = 3, end_profile_step = 5;
 
@@ -60,7 +60,7 @@ struct StudyOptions {
   std::optional<int64_t> global_batch, max_train_batch_size, max_micro_batch;
   int64_t min_micro_batch = 1;
   bool default_axes = true;  // false: tune stage, micro batch and what configuration and space file list, nothing else
-  int profile_trials = 3;
+  std::optional<int> profile_trials;                              // nullopt: as the searcher wants, else 3
   std::vector<std::pair<std::string, std::string>> arg_mappings;  // config key -> flag of the command
 
   std::filesystem::path output_dir;  // empty: dsat-results/<name>
