@@ -59,18 +59,19 @@ void add_search_options(OptionSet& set) {
   Option stages =
       spelt(valued("zero-stages", "STAGE...", "the searcher's, else 1 2 3", "ZeRO stages to search, of 0 1 2 3"), "-z");
   stages.takes = Takes::stages;
-  add_group(set, "What to search, and how",
-            {valued("searcher", "PLUGIN", kDefaultSearcher, "a path, or a name such as asha, binary or random"),
-             valued("profiler", "PLUGIN", defaults.profiler.plugin, "what measures the model first: a path or a name"),
-             spelt(valued("metric", "NAME", defaults.metric,
-                          "FLOPS_per_gpu or throughput (largest), latency, forward, backward or step (smallest)"),
-                   "-m"),
-             std::move(stages), valued("space", "FILE", "", "further keys to tune and their values, as JSON"),
-             valued("global-batch", "N", "", "fixed train_batch_size: the accumulation follows the micro batch"),
-             valued("max-train-batch-size", "N", "", "largest train_batch_size to try"),
-             valued("min-micro-batch", "N", to_string(defaults.min_micro_batch), "smallest micro batch to try"),
-             valued("max-micro-batch", "N", "", "largest micro batch to try"),
-             spelt(valued("random-seed", "N", to_string(defaults.seed), "the same seed gives the same search"), "-r")});
+  add_group(
+      set, "What to search, and how",
+      {valued("searcher", "PLUGIN", kDefaultSearcher, "guided, asha, binary, random, grid, or the path of a plugin"),
+       valued("profiler", "PLUGIN", defaults.profiler.plugin, "what measures the model first: a path or a name"),
+       spelt(valued("metric", "NAME", defaults.metric,
+                    "FLOPS_per_gpu or throughput (largest), latency, forward, backward or step (smallest)"),
+             "-m"),
+       std::move(stages), valued("space", "FILE", "", "further keys to tune and their values, as JSON"),
+       valued("global-batch", "N", "", "fixed train_batch_size: the accumulation follows the micro batch"),
+       valued("max-train-batch-size", "N", "", "largest train_batch_size to try"),
+       valued("min-micro-batch", "N", to_string(defaults.min_micro_batch), "smallest micro batch to try"),
+       valued("max-micro-batch", "N", "", "largest micro batch to try"),
+       spelt(valued("random-seed", "N", to_string(defaults.seed), "the same seed gives the same search"), "-r")});
 }
 
 void add_limit_options(OptionSet& set) {

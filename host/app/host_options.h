@@ -7,7 +7,7 @@
 
 namespace dsat::cli {
 
-inline constexpr const char* kDefaultSearcher = "asha";
+inline constexpr const char* kDefaultSearcher = "guided";
 
 OptionSet tune_options();
 OptionSet experiment_options();

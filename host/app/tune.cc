@@ -29,7 +29,7 @@ constexpr const char* kUsageText =
     "\n"
     "Finds the fastest ZeRO configuration of a training command by running short trials of it.\n"
     "\n"
-    "  dsat-host --searcher asha -- deepspeed train.py --deepspeed_config ds_config.json\n"
+    "  dsat-host -- deepspeed train.py --deepspeed_config ds_config.json\n"
     "\n"
     "Options end at -- or at the first word that no option takes. Name a searcher to see its own options here.\n"
     "\n";

@@ -108,7 +108,7 @@ std::vector<fs::path> plugin_search_path() {
 
 Result<fs::path> find_plugin(const std::string& name_or_path) {
   if (name_or_path.empty())
-    return Status::invalid("no plugin is named; give a name such as asha or the path of a lib*.so");
+    return Status::invalid("no plugin is named; give a name such as guided or the path of a lib*.so");
   if (name_or_path.find('/') != std::string::npos) return fs::path(name_or_path);
   const bool is_file_name = name_or_path.size() > 3 && name_or_path.compare(name_or_path.size() - 3, 3, ".so") == 0;
   const std::string file = is_file_name ? name_or_path : "lib" + name_or_path + ".so";

@@ -43,7 +43,9 @@ Descriptor Guided::descriptor() {
        OptionSpec::number("max-oom-probability", 0.04,
                           "highest probability of running out of memory of a trial, and share of such trials")
            .min(0.001)
-           .max(0.5)}};
+           .max(0.5)},
+      /*state_version=*/1,
+      /*study=*/Json{{"zero_stages", {0, 1, 2, 3}}}};
 }
 
 Guided::Guided(Host host, const Options& options)

@@ -95,7 +95,7 @@ TEST(HelpText, ShowsEveryOptionWithItsDefaultAndShortName) {
   }
   EXPECT_THAT(help, HasSubstr("--max-trials N (=50)"));
   EXPECT_THAT(help, HasSubstr("-mt: "));
-  EXPECT_THAT(help, HasSubstr("--searcher PLUGIN (=asha)"));
+  EXPECT_THAT(help, HasSubstr("--searcher PLUGIN (=guided)"));
 }
 
 TEST(HelpText, FitsTheTerminal) {
