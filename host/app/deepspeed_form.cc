@@ -1,11 +1,6 @@
 #include "deepspeed_form.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "dsat/error.h"
 
@@ -60,36 +55,6 @@ std::vector<const LauncherOption*> given_options(const Values& values) {
   return options;
 }
 
-bool on_path(const std::string& program) {
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (access((fs::path(folder.empty() ? "." : folder) / program).c_str(), X_OK) == 0) return true;
-  }
-  return false;
-}
-
-// Does the command line itself say that there is more than one host?
-bool several_hosts(const Values& values, const fs::path& cwd) {
-  if (values.text("num-nodes").value_or("1") != "1") return true;
-  std::ifstream hostfile(cwd / values.text("hostfile").value_or("no hostfile"));
-  int hosts = 0;
-  for (std::string line; std::getline(hostfile, line);) hosts += line.find("slots=") != std::string::npos ? 1 : 0;
-  return hosts > 1;
-}
-
-// The launcher itself is looked for with the command; this is the one that it calls for other hosts.
-void require_remote_launcher(const Values& values, const fs::path& cwd) {
-  const std::optional<std::string> name =
-      values.choice("launcher", {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"});
-  if (!name || !several_hosts(values, cwd)) return;
-  const std::string program = *name == "slurm" ? "srun" : *name == "pdsh" ? "pdsh" : "mpirun";
-  if (!on_path(program)) {
-    throw Error("--launcher " + *name + ": no program '" + program +
-                "' in PATH: install it, or leave --launcher out where one host is enough");
-  }
-}
-
 }  // namespace
 
 void add_deepspeed_options(OptionSet& set) {
@@ -129,7 +94,8 @@ Tokens deepspeed_command(const Values& values, const Tokens& rest, const fs::pat
     throw Error("no script '" + rest.front() +
                 "': after --autotuning the first free word is the script, without 'deepspeed' before it");
   }
-  require_remote_launcher(values, cwd);
+  // Whether it is there is asked when the hosts are known.
+  values.choice("launcher", {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"});
   Tokens command{"deepspeed"};
   for (const LauncherOption* known : given_options(values)) {
     command.push_back("--" + std::string(known->name));

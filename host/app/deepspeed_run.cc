@@ -13,7 +13,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kResultsDir = "autotuning_results";
 constexpr const char* kExpsDir = "autotuning_exps";
-constexpr const char* kRunDir = "dsat";  // in results_dir
 
 // A search goes on, or its result is shown, whatever these say.
 constexpr const char* kPassingOptions[] = {
@@ -55,7 +54,7 @@ DeepspeedStudy places_of(const AutotuningSection& section, const fs::path& outpu
   for (fs::path* dir : {&study.results_dir, &study.exps_dir}) {
     if (!dir->has_filename()) *dir = dir->parent_path();  // "results/"
   }
-  study.dir = output_dir.empty() ? study.results_dir / kRunDir : (cwd / output_dir).lexically_normal();
+  study.dir = output_dir.empty() ? study.results_dir / kDeepspeedRunDir : (cwd / output_dir).lexically_normal();
   return study;
 }
 

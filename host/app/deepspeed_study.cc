@@ -1,5 +1,6 @@
 #include "deepspeed_study.h"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <system_error>
@@ -17,6 +18,20 @@ constexpr const char* kMarker = "deepspeed.json";
 [[noreturn]] void refuse(const DeepspeedStudy& study, const std::string& what) {
   throw Error(study.results_dir.string() + " holds " + what +
               ": set \"overwrite\": true in the autotuning section, or give another results_dir");
+}
+
+// "'ds_confg.json', then it was 'ds_config.json'": the first word in which two commands differ.
+std::string difference(const Json& now, const Json& then) {
+  if (!now.is_array() || !then.is_array()) return "";
+  const auto word = [](const Json& words, size_t i) {
+    return i < words.size() ? "'" + words[i].get<std::string>() + "'" : std::string("nothing");
+  };
+  for (size_t i = 0; i < std::max(now.size(), then.size()); ++i) {
+    if (i >= now.size() || i >= then.size() || now[i] != then[i]) {
+      return " (" + word(now, i) + " here, " + word(then, i) + " there)";
+    }
+  }
+  return "";
 }
 
 bool holds_foreign_results(const fs::path& results_dir) {
@@ -78,7 +93,8 @@ Existing existing_results(const DeepspeedStudy& study) {
        {"options", "results of a study with other options"},
        {"script", "results of another version of the script"}}};
   for (const auto& [part, what] : kParts) {
-    if (earlier->request.value(part, Json()) != study.request.value(part, Json())) refuse(study, what);
+    const Json now = study.request.value(part, Json()), then = earlier->request.value(part, Json());
+    if (now != then) refuse(study, what + (part == std::string("command") ? difference(now, then) : ""));
   }
   return Existing::same_request;
 }

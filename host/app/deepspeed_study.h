@@ -12,6 +12,9 @@
 
 namespace dsat::cli {
 
+// Of the study itself, in results_dir.
+inline constexpr const char* kDeepspeedRunDir = "dsat";
+
 struct DeepspeedStudy {
   std::filesystem::path dir;                    // dsat's own run directory
   std::filesystem::path results_dir, exps_dir;  // absolute

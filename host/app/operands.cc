@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "deepspeed_study.h"
 #include "dsat/error.h"
 
 namespace dsat::cli {
@@ -26,14 +27,18 @@ std::optional<Request> read_request(const OptionSet& set, const Tokens& argument
   return request;
 }
 
-const std::string& only_directory(const Tokens& operands, const std::string& sub_command) {
+std::filesystem::path only_directory(const Tokens& operands, const std::string& sub_command) {
   if (operands.empty()) {
     throw Error(sub_command + " needs the run directory of a study: type dsat-host " + sub_command + " DIR");
   }
   if (operands.size() > 1) {
     throw Error(sub_command + " takes one run directory: '" + operands[1] + "' is one too many");
   }
-  return operands.front();
+  const std::filesystem::path dir = operands.front(), within = dir / kDeepspeedRunDir;
+  std::error_code ignored;
+  const bool results_of_form =
+      !std::filesystem::exists(dir / "dsat.db", ignored) && std::filesystem::exists(within / "dsat.db", ignored);
+  return results_of_form ? within : dir;
 }
 
 void refuse_operands(const Tokens& operands, const std::string& sub_command) {

@@ -2,6 +2,7 @@
 #ifndef DSAT_APP_OPERANDS_H_
 #define DSAT_APP_OPERANDS_H_
 
+#include <filesystem>
 #include <string>
 
 #include "console.h"
@@ -22,8 +23,8 @@ struct Request {
 std::optional<Request> read_request(const OptionSet& set, const Tokens& arguments, const std::string& usage,
                                     Console& console);
 
-// The one run directory that `resume` and `show` want.
-const std::string& only_directory(const Tokens& operands, const std::string& sub_command);
+// The one run directory that `resume` and `show` want; of DeepSpeed's results the study in them.
+std::filesystem::path only_directory(const Tokens& operands, const std::string& sub_command);
 
 void refuse_operands(const Tokens& operands, const std::string& sub_command);
 

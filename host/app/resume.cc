@@ -35,7 +35,7 @@ int resume(const Tokens& arguments, Console& console) {
   refuse_fixed_options(arguments, set);
   const auto request = read_request(set, arguments, kUsageText, console);
   if (!request) return kBestFound;
-  const std::string& dir = only_directory(request->operands, "resume");
+  const std::filesystem::path dir = only_directory(request->operands, "resume");
   const host::ResumeOptions options = resume_options(request->values);
 
   RunSettings settings;

@@ -255,7 +255,8 @@ class ExistingResults(DeepspeedForm):
         before = (self.results / "summary.txt").read_text()
         script = (self.dir / "train.py").read_text()
         for change, words, options in (
-                (lambda: None, "another command", ["--num_gpus", 1, "--master_port", 4000]),
+                (lambda: None, "another command ('--master_port' here, 'train.py' there)",
+                 ["--num_gpus", 1, "--master_port", 4000]),
                 (lambda: None, "other options", ["--num_gpus", 1, "--max-micro-batch", 4]),
                 (lambda: self.write_section(gradient_clipping=0.5), "another configuration", ["--num_gpus", 1]),
                 (lambda: (self.write_section(), (self.dir / "train.py").write_text("# edited\n" + script)),
@@ -266,6 +267,14 @@ class ExistingResults(DeepspeedForm):
             self.assertIn("overwrite", result.stderr)
             self.assertEqual(len(result.stderr.splitlines()), 1)
         self.assertEqual((self.results / "summary.txt").read_text(), before)
+
+    def test_show_and_resume_take_the_folder_of_the_results(self):
+        self.write_section()
+        self.autotuning("--num_gpus", 1)
+        self.assertEqual(self.show(self.results), self.show(self.results / "dsat"))
+        resumed = self.host("resume", self.results)
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+        self.assertIn("this study has ended; --max-trials above", resumed.stdout)
 
     def test_a_mended_script_begins_anew_where_nothing_was_measured(self):
         script = (self.dir / "train.py").read_text()
@@ -320,6 +329,15 @@ class Refused(DeepspeedForm):
         self.refused(["--master_port", 2000, "--", *self.SCRIPT], "--master_port", "dsat-host --autotuning tune")
         self.refused(["--autotuning", "tune", "train.py"], "--deepspeed_config")
         self.refused(["--autotuning", "tune", "--launcher", "carrier-pigeon", *self.SCRIPT], "carrier-pigeon", "pdsh")
+
+    def test_hosts_are_looked_at_before_what_reaches_them(self):
+        self.write_section()
+        (self.dir / "hosts").write_text("w1 slots=2\nw2 slots=0\n")
+        launch = ["--autotuning", "tune", "--launcher", "slurm"]
+        self.refused([*launch, "--hostfile", "hosts", *self.SCRIPT], "hosts:2: w2 has slots=0")
+        self.refused([*launch, "--num_nodes", 2, *self.SCRIPT], "num_nodes")
+        (self.dir / "hosts").write_text("w1 slots=2\nw2 slots=2\n")
+        self.refused([*launch, "--hostfile", "hosts", *self.SCRIPT], "by srun, which PATH does not have")
 
     def test_a_missing_launcher(self):
         self.write_section()
