@@ -70,10 +70,7 @@ class Reader {
   void read_resources() {
     if (file_.find_object("resources") == nullptr) return;
     if (const auto max = integer("resources.max_slots", 1)) result_.max_slots = static_cast<int>(*max);
-    // 0 is Determined's way to say: one process, no accelerator.
-    if (const auto slots = integer("resources.slots_per_trial", 0)) {
-      result_.slots_per_trial = std::max(1, static_cast<int>(*slots));
-    }
+    if (const auto slots = integer("resources.slots_per_trial", 1)) result_.slots_per_trial = static_cast<int>(*slots);
   }
 
   void read_variables() {

@@ -228,7 +228,7 @@ BAD_FILES = [
     ("shell syntax", ("python3 script.py", "python3 script.py && true"), "holds shell syntax ('&')"),
     ("a Trial class", ("python3 script.py", "--trial model_def:Trial"), "names a Trial class"),
     ("slots of a wrong type", ("slots_per_trial: 2", "slots_per_trial: two"),
-     ":11:3: resources.slots_per_trial must be an integer of at least 0, it has \"two\""),
+     ":11:3: resources.slots_per_trial must be an integer of at least 1, it has \"two\""),
     ("a section of a wrong type", ("searcher:\n  name: single\n  metric: loss\n  max_length: 100\n", "searcher: asha\n"),
      "searcher must hold keys and values"),
     ("no configuration", ("  deepspeed_config: ds_config.json\n", ""), "hyperparameters.deepspeed_config is missing"),

@@ -90,7 +90,8 @@ TEST_F(ExperimentFile, HyperparametersAreValues) {
 TEST_F(ExperimentFile, SlotsComeFromTheFileTheCommandOrTheCommandLine) {
   EXPECT_EQ(read("resources: {slots_per_trial: 4, max_slots: 8}\n").slots_per_trial, 4);
   EXPECT_EQ(read("resources: {slots_per_trial: 4, max_slots: 8}\n").max_slots, 8);
-  EXPECT_EQ(read("resources: {slots_per_trial: 0}\n").slots_per_trial, 1);  // a task without an accelerator
+  EXPECT_THAT(error_of([&] { read("resources: {slots_per_trial: 0}\n"); }),
+              HasSubstr("resources.slots_per_trial must be an integer of at least 1"));
   request_.slots_per_trial = 2;
   EXPECT_EQ(read("resources: {slots_per_trial: 4}\n").slots_per_trial, 2);
   request_.slots_per_trial.reset();
