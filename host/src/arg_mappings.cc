@@ -46,26 +46,32 @@ ArgMappings read_section(const Json& section, const std::string& where, std::vec
   return mappings;
 }
 
-// A mapping of a key that no configuration has would be passed over without a word.
-void check_key(const std::string& key, const std::string& flag, const Json& user_config) {
+// A mapping of a key that no trial's configuration has would be passed over without a word.
+void check_key(const std::string& key, const std::string& flag, const Json& user_config, const Json& space_file) {
+  const bool tuned = space_file.is_object() && space_file.contains(key);
+  if (tuned || config::find(user_config, key) != nullptr) return;
   Json wanted = Json::object();
   config::set(wanted, key, nullptr);
   for (const config::UnknownKey& unknown : config::unknown_keys(wanted)) {
-    if (unknown.suggestion.empty() || config::find(user_config, key) != nullptr) continue;
-    throw Error("--arg-mapping " + key + "=" + flag + ": unknown key '" + key + "': did you mean '" +
-                unknown.suggestion + "'?");
+    const std::string what = "--arg-mapping " + key + "=" + flag + ": ";
+    if (!unknown.suggestion.empty()) {
+      throw Error(what + "unknown key '" + key + "': did you mean '" + unknown.suggestion + "'?");
+    }
+    throw Error(what + "neither DeepSpeed nor the configuration has a key '" + key +
+                "': name one such as train_micro_batch_size_per_gpu, or add it to the configuration");
   }
 }
 
 }  // namespace
 
-ArgMappings merge_arg_mappings(const Json& user_config, const std::filesystem::path& config_file,
-                               const ArgMappings& options, std::vector<std::string>& notices) {
+ArgMappings merge_arg_mappings(const Json& user_config, const Json& space_file,
+                               const std::filesystem::path& config_file, const ArgMappings& options,
+                               std::vector<std::string>& notices) {
   const Json* section = config::find(user_config, kMappingsKey);
   ArgMappings mappings;
   if (section != nullptr) mappings = read_section(*section, config_file.string() + ": " + kMappingsKey, notices);
   for (const auto& [key, flag] : options) put(mappings, key, flag);
-  for (const auto& [key, flag] : mappings) check_key(key, flag, user_config);
+  for (const auto& [key, flag] : mappings) check_key(key, flag, user_config, space_file);
   return mappings;
 }
 

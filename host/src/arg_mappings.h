@@ -14,9 +14,11 @@ namespace dsat::host {
 using ArgMappings = std::vector<std::pair<std::string, std::string>>;  // dotted key -> flag
 
 // Those of the configuration, with those of the options in place of the same key's. White space around a key or flag is
-// dropped with a notice: DeepSpeed's own examples have it. Throws dsat::Error: no object of texts; a misspelt key.
-ArgMappings merge_arg_mappings(const Json& user_config, const std::filesystem::path& config_file,
-                               const ArgMappings& options, std::vector<std::string>& notices);
+// dropped with a notice: DeepSpeed's own examples have it. Throws dsat::Error: no object of texts; a key
+// that neither DeepSpeed nor the configuration nor the space file (or null) has.
+ArgMappings merge_arg_mappings(const Json& user_config, const Json& space_file,
+                               const std::filesystem::path& config_file, const ArgMappings& options,
+                               std::vector<std::string>& notices);
 
 }  // namespace dsat::host
 

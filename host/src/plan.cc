@@ -389,7 +389,8 @@ Result<Plan> make_plan(const StudyOptions& options) {
     if (options.config_overwrites.is_object()) config::overwrite(plan.user_config, options.config_overwrites);
     if (options.space_file) plan.space_file = config::load_file(*options.space_file);
     check_keys(plan, plan.notices);
-    plan.arg_mappings = merge_arg_mappings(plan.user_config, plan.config_file, options.arg_mappings, plan.notices);
+    plan.arg_mappings =
+        merge_arg_mappings(plan.user_config, plan.space_file, plan.config_file, options.arg_mappings, plan.notices);
     if (command) {
       status = command->map_arguments(plan.arg_mappings);
       plan.hugging_face = command->is_hugging_face();

@@ -71,6 +71,12 @@ TEST(UnknownKeys, CompletesANameThatBreaksOff) {
   EXPECT_EQ(suggestion(R"({"gradient_accumulation": 8})"), "gradient_accumulation_steps");
 }
 
+TEST(UnknownKeys, CompletesANameThatLacksAWord) {
+  EXPECT_EQ(suggestion(R"({"train_micro_batch_per_gpu": 8})"), "train_micro_batch_size_per_gpu");
+  EXPECT_EQ(suggestion(R"({"micro_batch_size_per_gpu": 8})"), "train_micro_batch_size_per_gpu");
+  EXPECT_EQ(suggestion(R"({"train_size": 8})"), "") << "two words are the user's own";
+}
+
 TEST(UnknownKeys, KnowsAKeyAtTheWrongDepth) {
   EXPECT_EQ(suggestion(R"({"offload_optimizer": {"device": "cpu"}})"), "zero_optimization.offload_optimizer");
   EXPECT_EQ(suggestion(R"({"reduce_bucket_size": 5e8})"), "zero_optimization.reduce_bucket_size");

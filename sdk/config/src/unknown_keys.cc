@@ -34,6 +34,25 @@ std::string join(const std::string& section, const std::string& name) {
 // own ("comment") is not taken for one of DeepSpeed's ("comet").
 size_t tolerance(size_t length) { return std::min<size_t>(length / 4, 4); }
 
+std::vector<std::string> words_of(const std::string& name) {
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    if (c == '_') words.emplace_back();
+    if (c != '_') words.back() += c;
+  }
+  return words;
+}
+
+// Is `typed` the name of `known` with one of its words left out: train_micro_batch_per_gpu? Of few words many names are
+// made, the user's own too.
+bool lacks_a_word(const std::string& typed, const std::string& known) {
+  constexpr size_t kTellingWords = 3;
+  const std::vector<std::string> some = words_of(typed), all = words_of(known);
+  if (some.size() < kTellingWords || all.size() != some.size() + 1) return false;
+  const auto [left_out, next] = std::mismatch(all.begin(), all.end(), some.begin(), some.end());
+  return std::equal(left_out + 1, all.end(), next, some.end());
+}
+
 std::string nearest_member(const std::string& section, const std::string& folded) {
   std::string best;
   size_t best_distance = tolerance(folded.size()) + 1;
@@ -45,9 +64,9 @@ std::string nearest_member(const std::string& section, const std::string& folded
     }
   }
   if (!best.empty() || folded.size() < kTellingLength) return best;
-  // A name that was left off in the middle: train_micro_batch_size.
+  // A name that breaks off (train_micro_batch_size) or lacks a word.
   for (const std::string& known : section_members(section)) {
-    if (known.compare(0, folded.size(), folded) == 0) return known;
+    if (known.compare(0, folded.size(), folded) == 0 || lacks_a_word(folded, known)) return known;
   }
   return {};
 }

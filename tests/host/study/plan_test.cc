@@ -104,8 +104,16 @@ TEST_F(PlanTest, AMisspeltKeyOfAnArgumentMappingIsRefusedAndOnesOwnIsNot) {
     };
   };
   EXPECT_THAT(why_not(mapping("train_micro_batch_size")), HasSubstr("did you mean 'train_micro_batch_size_per_gpu'"));
+  EXPECT_THAT(why_not(mapping("train_micro_batch_per_gpu")),
+              HasSubstr("did you mean 'train_micro_batch_size_per_gpu'"));
+  EXPECT_THAT(why_not(mapping("my_company.batch")), HasSubstr("has a key 'my_company.batch'"));
   plan_with("{}", mapping("train_micro_batch_size_per_gpu"));
-  plan_with("{}", mapping("my_company.batch"));
+  plan_with(R"({"my_company": {"batch": 1}})", mapping("my_company.batch"));
+  write_text(dir() / "space.json", R"({"my_company.batch": [1, 2]})");
+  plan_with("{}", [&](StudyOptions& o) {
+    mapping("my_company.batch")(o);
+    o.space_file = dir() / "space.json";
+  });
 }
 
 TEST_F(PlanTest, RefusesPluginsAndTheirOptionsByName) {
