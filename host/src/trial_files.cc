@@ -13,6 +13,7 @@
 #include "atomic_file.h"
 #include "dsat/config/json.h"
 #include "flops_report.h"
+#include "ignore_rules.h"
 #include "text.h"
 
 namespace dsat::host {
@@ -43,10 +44,13 @@ void move_earlier_attempt(const fs::path& folder, uint32_t attempt) {
   for (const fs::path& path : left) fs::rename(path, target / path.filename());
 }
 
-// A folder tree copied without the results of this and of other studies.
+// A folder tree copied without the results of this and of other studies, and without what its .detignore names.
 class TreeCopy {
  public:
-  TreeCopy(fs::path root, const fs::path& run_dir) : root_(fs::absolute(root).lexically_normal()), run_dir_(run_dir) {}
+  TreeCopy(fs::path root, const fs::path& run_dir)
+      : root_(fs::absolute(root).lexically_normal()),
+        run_dir_(run_dir),
+        ignored_(read_file(root_ / kIgnoreFile).value_or("")) {}
 
   // Throws filesystem_error.
   void to(const fs::path& target) const { copy(root_, target); }
@@ -54,16 +58,23 @@ class TreeCopy {
  private:
   void copy(const fs::path& source, const fs::path& target) const {
     fs::create_directories(target);
+    bool only_results = false;
     for (const auto& entry : fs::directory_iterator(source)) {
       const fs::path to = target / entry.path().filename();
+      const bool folder = entry.is_directory() && !entry.is_symlink();
+      if (ignored_.ignores(entry.path().lexically_relative(root_), folder)) continue;
       if (entry.is_symlink()) {
         copy_link(entry.path(), to);
-      } else if (entry.is_directory()) {
-        if (!holds_results(entry.path())) copy(entry.path(), to);
+      } else if (folder) {
+        const bool results = holds_results(entry.path());
+        if (!results) copy(entry.path(), to);
+        only_results |= results;
       } else if (entry.is_regular_file()) {
         fs::copy_file(entry.path(), to, fs::copy_options::overwrite_existing);
       }
     }
+    // dsat-results/ itself.
+    if (only_results && source != root_ && fs::is_empty(target)) fs::remove(target);
   }
 
   bool holds_results(const fs::path& folder) const {
@@ -81,6 +92,7 @@ class TreeCopy {
 
   fs::path root_;
   const fs::path& run_dir_;
+  const IgnoreRules ignored_;
 };
 
 struct Lock {

@@ -65,7 +65,8 @@ std::optional<Evidence> read_exit(const std::filesystem::path& trial_dir, const 
 uint64_t progress_mark(const std::filesystem::path& trial_dir);
 
 // The folder that a trial runs in when it does not run in the caller's: a copy of `model`, and of each of `includes`
-// beside its files, without this or any other study's run directory.
+// beside its files, without this or any other study's run directory and without what
+// the folder's .detignore names (ignore_rules.h).
 Status copy_into(const std::filesystem::path& target, const std::filesystem::path& model,
                  const std::vector<std::filesystem::path>& includes, const std::filesystem::path& run_dir);
 

@@ -134,7 +134,7 @@ TEST_F(TrialFiles, CopiesTheModelAndItsIncludesButNotTheRuns) {
   EXPECT_EQ(read_text(target / "shared" / "b.py"), "b");
   EXPECT_EQ(read_text(target / "c.py"), "c");
   EXPECT_TRUE(fs::is_symlink(target / "link"));
-  EXPECT_FALSE(fs::exists(target / "dsat-results" / "x"));
+  EXPECT_FALSE(fs::exists(target / "dsat-results")) << "nor the empty folder that held them";
   EXPECT_FALSE(copy_into(target, dir() / "missing", {}, run).ok());
 }
 
@@ -153,6 +153,18 @@ TEST_F(TrialFiles, ACopyHoldsNoStudyAndItsLinksLeadWhereTheyLed) {
   EXPECT_EQ(read_text(copy / "data" / "out"), "outside");
   EXPECT_EQ(fs::read_symlink(copy / "data" / "in"), "../results");
   EXPECT_EQ(read_text(copy / "extra.py"), "extra");
+}
+
+TEST_F(TrialFiles, ACopyLeavesOutWhatTheModelsDetignoreNames) {
+  const fs::path model = dir() / "model", copy = dir() / "run" / "cwd";
+  fs::create_directories(model / "data" / "raw");
+  fs::create_directories(model / "src" / "empty");
+  write_text(model / ".detignore", "/data\n*.pt\n!best.pt\n");
+  write_text(model / "data" / "raw" / "x", "");
+  for (const char* name : {"last.pt", "best.pt", "src/old.pt", "src/a.py"}) write_text(model / name, "");
+  ASSERT_TRUE(copy_into(copy, model, {}, dir() / "run").ok());
+  for (const char* name : {"best.pt", "src/a.py", "src/empty"}) EXPECT_TRUE(fs::exists(copy / name)) << name;
+  for (const char* name : {"data", "last.pt", "src/old.pt"}) EXPECT_FALSE(fs::exists(copy / name)) << name;
 }
 
 TEST(TrialConfig, GivesEveryTrialAFlopsReportOfItsOwn) {
