@@ -26,16 +26,22 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
                      [text](std::string_view needle) { return text.find(needle) != std::string_view::npos; });
 }
 
-// A launcher's own account of the ranks that died, with times and process ids in it: it comes after the script's last
-// words, and would make no two failures alike.
-bool is_launcher_epilogue(const std::string& line) {
-  return contains_any(line, {"[launch.py:", "launch.py:sigkill_handler", "torch.distributed.elastic",
-                             "torch/distributed/elastic", "ChildFailedError"});
+// Where a launcher begins its own account of the ranks that died, with times and process ids in it: it comes after the
+// script's last words, and would make no two failures alike.
+bool begins_epilogue(const std::string& line) {
+  return contains_any(line,
+                      {"launch.py:sigkill_handler", "exits with return code", "failed (exitcode", "ChildFailedError"});
+}
+
+// What else a launcher says, at any time.
+bool is_launchers(const std::string& line) {
+  return contains_any(line, {"[launch.py:", "torch.distributed.elastic", "torch/distributed/elastic"});
 }
 
 void keep_last_lines(std::vector<std::string> lines, TrialEnd& end) {
-  const auto epilogue = std::find_if(lines.begin(), lines.end(), is_launcher_epilogue);
-  if (epilogue != lines.begin()) lines.erase(epilogue, lines.end());
+  std::vector<std::string> own(lines.begin(), std::find_if(lines.begin(), lines.end(), begins_epilogue));
+  own.erase(std::remove_if(own.begin(), own.end(), is_launchers), own.end());
+  if (!own.empty()) lines = std::move(own);
   if (lines.empty()) return;
   end.last_line = lines.back();
   const size_t skipped = lines.size() > kShownLines ? lines.size() - kShownLines : 0;

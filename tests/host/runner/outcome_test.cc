@@ -167,6 +167,10 @@ TEST_F(Classify, AScriptsLastLineIsNotItsLaunchers) {
               pid + ")\n=====\ntrain.py FAILED\n");
     EXPECT_EQ(end().last_line, "NameError: name 'modle' is not defined");
   }
+  stderr_is(
+      "torch/distributed/elastic/multiprocessing/redirects.py:29: NOTE: Redirects are not supported here\n"
+      "Traceback\nValueError: no such dataset\n[launch.py:300:main] Killing subprocess 7\n");
+  EXPECT_EQ(end().last_line, "ValueError: no such dataset") << "a launcher may speak first";
   stderr_is("[2024-01-01 00:00:00] [ERROR] [launch.py:321:sigkill_handler] pid 7\n");
   EXPECT_THAT(end().last_line, HasSubstr("launch.py"));  // better than nothing
 }
