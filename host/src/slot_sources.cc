@@ -28,24 +28,13 @@ std::optional<int> parse_index(const std::string& text) {
   return whole && index >= 0 ? std::optional<int>(index) : std::nullopt;
 }
 
-// The highest slot that --include names, plus one; 0: it names none.
-int slots_named(const std::vector<NodeFilter>& filters) {
-  int count = 0;
-  for (const NodeFilter& filter : filters) {
-    for (const std::string& slot : filter.slots) count = std::max(count, parse_index(slot).value_or(-1) + 1);
-  }
-  return count;
-}
-
-// Without devices to count, as many slots as are asked for.
-std::vector<Slot> imagined_slots(const SlotRequest& request, const std::vector<NodeFilter>& include,
-                                 std::vector<std::string>& notices) {
+// Without devices to count, as many slots as are asked for. One that --include alone names is not there.
+std::vector<Slot> imagined_slots(const SlotRequest& request, std::vector<std::string>& notices) {
   if (request.slots) return numbered_slots(*request.slots);
-  int count = std::max({request.slots_per_trial.value_or(0), largest(request.num_gpus), largest(request.section_gpus),
-                        slots_named(include)});
+  int count = std::max({request.slots_per_trial.value_or(0), largest(request.num_gpus), largest(request.section_gpus)});
   if (count == 0) count = request.command_slots.value_or(1);
   const bool one_size = request.section_gpus.empty() && request.num_gpus.size() <= 1;
-  if (include.empty()) {
+  if (request.include.empty() && request.exclude.empty()) {
     notices.push_back("no accelerator found: " + count_of(static_cast<size_t>(count)) +
                       (one_size ? ", so one trial at a time" : ", as many as the largest trial takes") +
                       " (--slots N for more)");
@@ -54,8 +43,8 @@ std::vector<Slot> imagined_slots(const SlotRequest& request, const std::vector<N
 }
 
 Result<std::vector<Slot>> local_slots(const Devices& devices, const SlotRequest& request,
-                                      const std::vector<NodeFilter>& include, std::vector<std::string>& notices) {
-  if (devices.slots.empty()) return imagined_slots(request, include, notices);
+                                      std::vector<std::string>& notices) {
+  if (devices.slots.empty()) return imagined_slots(request, notices);
   std::vector<Slot> slots = devices.slots;
   if (request.slots && *request.slots > static_cast<int>(slots.size())) {
     return Status::invalid("--slots " + std::to_string(*request.slots) + ", but only " + std::to_string(slots.size()) +
@@ -137,10 +126,10 @@ Status check_filter(const NodeFilter& filter, const std::vector<Slot>& slots, co
 }
 
 Result<std::vector<Slot>> filtered(std::vector<Slot> slots, const std::vector<NodeFilter>& filters,
-                                   const std::string& option, bool keep) {
+                                   const std::string& option, bool keep, const std::string& hint) {
   for (const NodeFilter& filter : filters) {
     const Status status = check_filter(filter, slots, option);
-    if (!status.ok()) return status;
+    if (!status.ok()) return Status::invalid(status.message() + hint);
   }
   const auto dropped = [&](const Slot& slot) {
     const bool named = std::any_of(filters.begin(), filters.end(), [&](const auto& f) { return names(f, slot); });
@@ -188,12 +177,13 @@ Result<std::vector<Slot>> find_slots(const Devices& devices, const SlotRequest& 
   }
   const bool including = !request.include.empty();
   Result<std::vector<Slot>> found =
-      request.hostfile.empty() ? local_slots(devices, request, including ? filters : std::vector<NodeFilter>(), notices)
-                               : hostfile_slots(devices, request);
+      request.hostfile.empty() ? local_slots(devices, request, notices) : hostfile_slots(devices, request);
   if (!found.ok()) return found.status();
   std::vector<Slot> slots = std::move(found).value();
   if (!filters.empty()) {
-    Result<std::vector<Slot>> kept = filtered(std::move(slots), filters, option, including);
+    const bool imagined = request.hostfile.empty() && devices.slots.empty() && !request.slots;
+    const char* hint = imagined ? " (no accelerator was found, --slots N says how many slots there are)" : "";
+    Result<std::vector<Slot>> kept = filtered(std::move(slots), filters, option, including, hint);
     if (!kept.ok()) return kept.status();
     slots = std::move(kept).value();
   }

@@ -58,10 +58,13 @@ class Resources(HostTest):
             self.assertNotIn("--hostfile", command)
 
     def test_slots_that_the_command_includes_are_the_pool_and_the_trial(self):
-        self.assert_ok(self.tune([], "--include", "localhost:1,3"))
+        self.assert_ok(self.tune(["--slots", 4], "--include", "localhost:1,3"))
         self.assertEqual({tuple(t["slots"]) for t in self.trials()}, {("1", "3")})
         self.assertEqual({t["config"]["train_batch_size"] // t["config"]["train_micro_batch_size_per_gpu"]
                           for t in self.trials()}, {2})
+
+    def test_slots_that_nobody_found_cannot_be_included(self):
+        self.refused([], "--include", "localhost:7", words=["slot '7' of localhost", "no accelerator was found"])
 
     # Several hosts
 

@@ -169,8 +169,12 @@ TEST_F(Placement, OfThisMachineOnlyVisibleDevicesCount) {
 TEST_F(Placement, AnIncludeOfThisMachineIsItsPool) {
   request_.hostfile.clear();
   request_.include = "localhost:1,3";
+  EXPECT_THAT(error(), HasSubstr("slot '1' of localhost, which is unknown: there is localhost (1 slot)"));
+  EXPECT_THAT(error(), HasSubstr("no accelerator was found, --slots N says how many slots there are"));
+  request_.slots = 4;
   EXPECT_EQ(slot_list(plan().slots), "1,3");
   EXPECT_EQ(plan().slots_per_trial, 2);
+  request_.slots.reset();
   devices_.backend = Backend::cuda;
   devices_.slots = {{"GPU-a", 0, {}, ""}, {"GPU-b", 1, {}, ""}, {"GPU-c", 2, {}, ""}};
   EXPECT_THAT(error(), HasSubstr("slot '3' of localhost"));
