@@ -135,6 +135,16 @@ std::string best_command(const Plan& plan, const CommandTemplate& command, const
 
 }  // namespace
 
+namespace {
+
+// A study that has ended and that nothing asks to go on: its result, and what would make it go on.
+struct Ended {
+  StudyResult result;
+  std::string what_next;
+};
+
+}  // namespace
+
 class Study::Impl {
  public:
   Impl(Plan given, std::optional<RunLock> held, std::unique_ptr<Journal> opened)
@@ -155,8 +165,7 @@ class Study::Impl {
   fs::path launcher;
   bool resumed = false;
   bool has_run = false;
-  int journalled_max_trials = 0;
-  std::optional<StudyResult> already;  // of a study that has ended and is not to go on
+  std::optional<Ended> already;
   std::atomic<int> stop_level{0};
   Loop loop;
 };
@@ -230,20 +239,24 @@ Result<std::unique_ptr<Study>> Study::create(StudyOptions options) {
 
 namespace {
 
-// The result of a study that has ended and that nothing asks to go on.
-std::optional<StudyResult> ended_result(const fs::path& dir, const ResumeOptions& options, const Plan& plan) {
+std::optional<Ended> ended_result(const fs::path& dir, const ResumeOptions& options, const Plan& plan) {
   const Result<StudyRecord> record = read_study(dir);
   if (!record.ok()) return std::nullopt;
   const bool done = record->status == StudyStatus::completed || record->status == StudyStatus::no_best;
   const bool raised = (options.max_trials && *options.max_trials > plan.max_trials) || options.time_budget;
   if (!done || raised) return std::nullopt;
-  StudyResult result;
-  result.status = record->status;
-  result.reason = record->reason;
-  result.best = record->best;
-  result.counts = record->counts();
-  result.dir = dir;
-  return result;
+  Ended ended;
+  ended.result.status = record->status;
+  ended.result.reason = record->reason;
+  ended.result.best = record->best;
+  ended.result.counts = record->counts();
+  ended.result.dir = dir;
+  // Without a profile there was no search that more trials could lengthen.
+  ended.what_next = record->profile.is_object()
+                        ? "this study has ended; --max-trials above " + std::to_string(plan.max_trials) +
+                              " or a --time-budget takes it up again"
+                        : "this study ended before its search began: start a new one once the reason is mended";
+  return ended;
 }
 
 }  // namespace
@@ -268,12 +281,11 @@ Result<std::unique_ptr<Study>> Study::resume(const fs::path& given, ResumeOption
     Result<fs::path> launcher = plan->simulation ? fs::path() : find_launcher(options.launcher);
     if (!launcher.ok()) return launcher.status();
     if (options.environment.empty()) options.environment = current_environment();
-    std::optional<StudyResult> already = ended_result(dir, options, plan.value());
+    std::optional<Ended> already = ended_result(dir, options, plan.value());
     if (!already) {
       const Status reach = check_reach(plan.value(), options.environment);
       if (!reach.ok()) return reach;
     }
-    const int journalled_max_trials = plan->max_trials;
     if (options.max_trials) plan->max_trials = *options.max_trials;
     if (options.max_concurrent_trials) plan->max_concurrent_trials = *options.max_concurrent_trials;
     plan->time_budget = options.time_budget ? options.time_budget : plan->time_budget;
@@ -281,7 +293,6 @@ Result<std::unique_ptr<Study>> Study::resume(const fs::path& given, ResumeOption
     impl->environment = std::move(options.environment);
     impl->launcher = launcher.value();
     impl->resumed = true;
-    impl->journalled_max_trials = journalled_max_trials;
     impl->already = std::move(already);
     return std::unique_ptr<Study>(new Study(std::move(impl)));
   } catch (const std::exception& e) {
@@ -293,10 +304,8 @@ StudyResult Study::run(Observer& observer) {
   StudyResult result;
   result.dir = impl_->plan.dir;
   if (impl_->already) {
-    observer.on_log(Observer::Severity::info, "this study has ended; --max-trials above " +
-                                                  std::to_string(impl_->journalled_max_trials) +
-                                                  " or a --time-budget takes it up again");
-    return *impl_->already;
+    observer.on_log(Observer::Severity::info, impl_->already->what_next);
+    return impl_->already->result;
   }
   if (std::exchange(impl_->has_run, true)) {
     result.reason = "a study runs once; resume it as a new one";

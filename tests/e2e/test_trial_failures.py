@@ -1,9 +1,10 @@
 """Trials that go wrong: each gets its outcome and its reason, and none takes the study with it unless it must."""
 import json
+import subprocess
 import time
 import unittest
 
-from support import HostTest, processes_with
+from support import HOST, HostTest, processes_with
 
 
 class TrialFailures(HostTest):
@@ -18,6 +19,10 @@ class TrialFailures(HostTest):
         self.assertEqual(len(study["trials"]), 1)
         self.assertIn("NameError: name 'modle' is not defined", result.stderr)
         self.assertIn("modle.train()", result.stderr)
+        again = subprocess.run([HOST, "resume", "out"], cwd=self.dir, capture_output=True, text=True, timeout=60)
+        self.assert_ok(again, 1)
+        self.assertIn("this study ended before its search began: start a new one", again.stdout)
+        self.assertNotIn("--max-trials", again.stdout)
 
     def test_a_script_that_ends_before_the_window_says_so(self):
         result, study = self.run_misbehaving("early_exit")
