@@ -65,6 +65,7 @@ void Coordinator::turn() {
     // None of this turn has happened; what ran before it is stopped all the same.
     for (const uint64_t id : starts) running_.erase(id);
     strategy_.reset();
+    ending_.reset();  // what the study was to end with has not happened either
     fail(committed);
     act({});
   } else {
@@ -80,6 +81,7 @@ Status Coordinator::commit_turn() {
   const auto now = std::chrono::steady_clock::now();
   if (delay.count() > 0 && now - group_began_ < delay && !ending_) return {};
   group_began_ = now;
+  if (last_seq_ - last_state_seq_ >= kEventsPerState) save_state();
   for (const uint64_t id : dirty_) journal_.put_trial(trials_[id]);
   dirty_.clear();
   if (std::exchange(reruns_changed_, false)) journal_.put_meta("infrastructure_reruns", infrastructure_reruns_);
@@ -156,6 +158,7 @@ void Coordinator::advance_phase() {
       return end_study(StudyStatus::no_best, "no_profile: the profiler ended without a profile (" + why + ")");
     }
     strategy_.reset();
+    passing_state_seq_.reset();  // the profiler's
     phase_ = Phase::searcher;
     strategy_started_ = strategy_finished_ = false;
     const Status opened = open_strategy(phase_);

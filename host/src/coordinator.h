@@ -41,10 +41,10 @@ inline constexpr int kSlotsPerSpareTrial = 5;
 inline constexpr int kFruitlessRequests = 1000;
 // When the journal shows where a trial that still runs was started.
 inline constexpr std::chrono::milliseconds kStartNoteDelay{250};
-// A strategy's state is saved at least every so many events, and in a long study after every eighth of the events so
-// far: a state grows with the study.
+// A strategy's state is written whenever the journal is and so many events have come since. It grows with the study: of
+// the earlier ones those stay that lie an eighth of all events apart.
 inline constexpr uint64_t kEventsPerState = 64;
-inline constexpr uint64_t kStateShare = 8;
+inline constexpr uint64_t kKeptStateShare = 8;
 // So many consecutive failures with one last line, over at least two micro batches, are the script's own.
 inline constexpr int kSameFailures = 3;
 
@@ -160,6 +160,8 @@ class Coordinator {
   Json profile_;
   std::optional<uint64_t> device_memory_bytes_;  // given, else as a trial told
   uint64_t last_seq_ = 0, last_state_seq_ = 0;
+  uint64_t kept_state_seq_ = 0;                // the last one that stays
+  std::optional<uint64_t> passing_state_seq_;  // the last one, if the next takes its place
   int counted_trials_ = 0;
   int fruitless_ = 0;
   int open_trials_ = 0;  // of this phase: its strategy has not been told of their end

@@ -57,7 +57,6 @@ bool Coordinator::handle(const StrategyEvent& event) {
   }
   last_seq_ = journal_.append_event(phase_, event, ops.value());
   apply(ops.value());
-  if (last_seq_ - last_state_seq_ >= std::max(kEventsPerState, last_seq_ / kStateShare)) save_state();
   return true;
 }
 
@@ -217,7 +216,11 @@ void Coordinator::save_state() {
     log(Observer::Severity::warning, state.status().message() + "; a resume will replay the events instead");
     return;
   }
+  if (passing_state_seq_) journal_.remove_state(phase_, *passing_state_seq_);
   journal_.put_state(phase_, last_seq_, state.value());
+  const bool stays = last_seq_ - kept_state_seq_ >= last_seq_ / kKeptStateShare;
+  passing_state_seq_ = stays ? std::nullopt : std::optional<uint64_t>(last_seq_);
+  if (stays) kept_state_seq_ = last_seq_;
 }
 
 }  // namespace dsat::host

@@ -295,6 +295,14 @@ void Journal::put_state(Phase phase, uint64_t seq, const std::string& state) {
       .run("write a state");
 }
 
+void Journal::remove_state(Phase phase, uint64_t seq) {
+  if (!keeps()) return;
+  Statement(*this, "DELETE FROM states WHERE phase = ? AND seq = ?")
+      .text(name_of(phase))
+      .integer(seq)
+      .run("remove a state");
+}
+
 void Journal::remove_states(Phase phase) {
   if (!keeps()) return;
   Statement(*this, "DELETE FROM states WHERE phase = ?").text(name_of(phase)).run("remove states");

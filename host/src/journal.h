@@ -60,6 +60,7 @@ class Journal {
   uint64_t append_event(Phase phase, const StrategyEvent& event, const std::vector<Op>& ops);
   void remove_events_from(uint64_t seq);
   void put_state(Phase phase, uint64_t seq, const std::string& state);
+  void remove_state(Phase phase, uint64_t seq);
   void remove_states(Phase phase);
 
   std::optional<Json> meta(const std::string& key);

@@ -47,5 +47,36 @@ TEST_F(OrderTest, AYoungerTrialIsToldWhenTheWindowIsOver) {
   EXPECT_THAT(session.heard(), ::testing::ElementsAre("start", "result 1", "exit 1 completed", "exit 0 stopped"));
 }
 
+// What waits takes the slot of one that has ended and is not told yet.
+TEST_F(OrderTest, StrategiesAreAskedToKeepOneTrialMoreOpenForEveryFive) {
+  const std::map<int, int> open_by_concurrency{{1, 1}, {4, 4}, {5, 6}, {9, 10}, {16, 19}};
+  for (const auto& [concurrency, open] : open_by_concurrency) {
+    StudyOptions given = scripted({{"start", {try_micro_batch(1)}}});
+    given.max_concurrent_trials = concurrency;
+    given.output_dir = dir() / std::to_string(concurrency);
+    Session session(plan_of(given));
+    ASSERT_EQ(session.run_new().status, StudyStatus::completed);
+    const std::vector<JournalEvent> events = session.journal->events().value();
+    const Json limits = events.at(0).event.study.at("limits");
+    EXPECT_EQ(limits.at("max_concurrent_trials"), concurrency);
+    EXPECT_EQ(limits.at("open_trials"), open);
+  }
+}
+
+TEST_F(OrderTest, ASpareTrialRunsWhileAnEndedOneWaitsForItsElder) {
+  Json start = Json::array();
+  for (int64_t samples = 1; samples <= 6; ++samples) start.push_back(try_micro_batch(samples));
+  StudyOptions given = scripted({{"start", start}, {"exit 1", {{{"stop", 0}}}}});
+  given.max_concurrent_trials = 5;
+  Session session(plan_of(given));
+  session.runner.held = {0};
+  EXPECT_EQ(session.run_new().status, StudyStatus::completed);
+  EXPECT_EQ(session.runner.most_at_once, 5u);
+  const auto ids = session.runner.started_ids();
+  const auto spare = std::find(ids.begin(), ids.end(), 5u);
+  EXPECT_NE(spare, ids.end());
+  EXPECT_EQ(session.heard().at(1), "result 1") << "nothing was told before the spare one had its slot";
+}
+
 }  // namespace
 }  // namespace dsat::host

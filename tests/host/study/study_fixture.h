@@ -80,7 +80,9 @@ class FakeRunner : public Runner {
   std::function<Status(const TrialSpec&)> refuse = [](const TrialSpec&) { return Status(); };
   std::set<uint64_t> held;  // ids that end only when stopped
   int capacity = 64;
+  std::chrono::milliseconds group{0};  // turns of so long share a transaction
 
+  std::chrono::milliseconds commit_delay() const override { return group; }
   std::vector<TrialSpec> started;
   std::vector<std::pair<uint64_t, bool>> stopped;  // id, at once
   size_t most_at_once = 0;
