@@ -312,6 +312,32 @@ void complete_base_batch(Plan& plan) {
   config::write_batch_sizes(plan.base_config, config::complete_batch_sizes(given, plan.data_parallel_size));
 }
 
+// The bound of the train batch as one of the micro batch, where accumulation and data-parallel size are known.
+void bound_by_train_batch(Plan& plan) {
+  if (!plan.max_train_batch_size || plan.slots.sizes_are_tuned()) return;
+  const std::string most = "--max-train-batch-size " + std::to_string(*plan.max_train_batch_size);
+  if (plan.global_batch) {
+    if (*plan.global_batch <= *plan.max_train_batch_size) return;
+    throw Error(most + " is below --global-batch " + std::to_string(*plan.global_batch) + ": nothing is left to try");
+  }
+  int64_t accumulation = plan.base_config.at(config::kAccumulationKey).get<int64_t>();
+  for (const config::StageSpace& stage : plan.space.stages) {
+    for (const config::Axis& axis : stage.axes) {
+      if (axis.key != config::kAccumulationKey) continue;
+      for (const Json& value : axis.values) accumulation = std::min(accumulation, value.get<int64_t>());
+    }
+  }
+  const int64_t samples = accumulation * plan.data_parallel_size;
+  if (plan.space.min_micro_batch * samples > *plan.max_train_batch_size) {
+    throw Error(most + ": the smallest train_batch_size is " + std::to_string(plan.space.min_micro_batch * samples) +
+                " (micro batch " + std::to_string(plan.space.min_micro_batch) + " x accumulation " +
+                std::to_string(accumulation) + " x data-parallel size " + std::to_string(plan.data_parallel_size) +
+                "): allow more");
+  }
+  const int64_t largest = *plan.max_train_batch_size / samples;
+  plan.space.max_micro_batch = std::min(plan.space.max_micro_batch.value_or(largest), largest);
+}
+
 }  // namespace
 
 config::RuleOptions Plan::rules() const {
@@ -349,6 +375,7 @@ void derive_space(Plan& plan, int64_t data_parallel_size) {
   plan.base_config = std::move(result.base_config);
   plan.data_parallel_size = config::data_parallel_size_of(plan.base_config, data_parallel_size);
   complete_base_batch(plan);
+  bound_by_train_batch(plan);
   leave_out_auto(plan);
   const std::optional<std::string> moved = settle_base_stage(plan);
   if (first_time) {

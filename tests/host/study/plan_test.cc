@@ -179,6 +179,25 @@ TEST_F(PlanTest, ConcurrencyIsWhatSlotsAllow) {
   EXPECT_EQ(plan_with("{}", [](StudyOptions& o) { o.max_concurrent_trials = 2; }).concurrency(), 2);
 }
 
+TEST_F(PlanTest, ABoundOfTheTrainBatchIsOneOfTheMicroBatch) {
+  const auto at_most = [](int64_t samples) {
+    return [samples](StudyOptions& o) {
+      o.slots_per_trial = 4;
+      o.max_train_batch_size = samples;
+    };
+  };
+  const std::string accumulating = R"({"gradient_accumulation_steps": 2})";
+  EXPECT_EQ(plan_with(accumulating, at_most(100)).space.max_micro_batch, 12);
+  EXPECT_EQ(why_not(at_most(7)),
+            "--max-train-batch-size 7: the smallest train_batch_size is 8 (micro batch 1 x accumulation 2 x "
+            "data-parallel size 4): allow more");
+  EXPECT_THAT(why_not([&](StudyOptions& o) {
+                at_most(100)(o);
+                o.global_batch = 128;
+              }),
+              HasSubstr("--max-train-batch-size 100 is below --global-batch 128"));
+}
+
 TEST_F(PlanTest, TheDataParallelSizeLeavesOutPipelineStages) {
   const Plan plan = plan_with(R"({"pipeline": {"stages": 2}})", [](StudyOptions& o) {
     o.slots_per_trial = 8;
