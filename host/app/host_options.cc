@@ -157,7 +157,9 @@ OptionSet resume_options() {
 
 OptionSet show_options() {
   OptionSet set;
-  add_group(set, "Options", {json_option("the whole study as one JSON object"), help_option()});
+  add_group(set, "Options",
+            {json_option("the whole study as one JSON object"),
+             toggle("csv", "its trials as a table that --runner sim --sim FILE.csv replays"), help_option()});
   return set;
 }
 

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "dsat/error.h"
 #include "dsat/host/record.h"
+#include "dsat/host/simulation.h"
 #include "exit_status.h"
 #include "format.h"
 #include "host_options.h"
@@ -12,7 +14,7 @@ namespace dsat::cli {
 namespace {
 
 constexpr const char* kUsageText =
-    "Usage: dsat-host show DIR [--json]\n"
+    "Usage: dsat-host show DIR [--json|--csv]\n"
     "\n"
     "Shows a study, running or ended, from its run directory.\n"
     "\n";
@@ -65,7 +67,10 @@ int show(const Tokens& arguments, Console& console) {
   if (!request) return kBestFound;
   const auto record = host::read_study(only_directory(request->operands, "show"));
   if (!record.ok()) return console.error(record.status().message()), exit_status(record.status());
-  if (console.json()) {
+  if (request->values.given("csv")) {
+    if (console.json()) throw Error("--csv and --json are both given: keep one");
+    console.text().write(host::trace_of(record.value()));
+  } else if (console.json()) {
     console.print_json(host::to_json(record.value()));
   } else {
     print_study(record.value(), console);

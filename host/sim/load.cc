@@ -45,6 +45,9 @@ Result<Simulation> simulate_trace(const std::string& csv, const std::string& fil
     simulation.name = std::filesystem::path(file).stem().string();
     simulation.base_config = surface->base_config();
     simulation.metrics = surface->metrics();
+    simulation.slots = surface->slots();
+    simulation.slots_per_trial = surface->slots();
+    simulation.slots_are_all = false;
     simulation.surface = std::move(surface);
     simulation.source = {{"file", file}, {"trace", csv}};
     return simulation;

@@ -24,10 +24,11 @@ constexpr const char* kMeasured[] = {"forward",
                                      "num_params",
                                      "trainable_num_params",
                                      "activation_mem_per_gpu"};
-constexpr const char* kOther[] = {"outcome", "reason", "model_info", "peak_bytes", "device_memory", "seconds"};
+constexpr const char* kOther[] = {"outcome", "reason", "model_info", "peak_bytes", "device_memory", "seconds", "slots"};
 constexpr const char* kCanonical[] = {"forward", "backward", "step", "latency", "throughput", "FLOPS_per_gpu"};
 // A trial whose length was not recorded.
 constexpr double kUsualSeconds = 60;
+constexpr int64_t kMostSlots = 1 << 20, kMostSamples = int64_t{1} << 40;
 
 template <size_t N>
 bool is_one_of(const char* const (&names)[N], const std::string& name) {
@@ -70,6 +71,15 @@ double number_of(const std::string& cell, const std::string& where) {
     throw Error(where + ": '" + cell + "' is no number that is not negative");
   }
   return value;
+}
+
+int64_t whole_number_of(const std::string& cell, const std::string& where, int64_t least, int64_t most) {
+  const double value = number_of(cell, where);
+  if (value == std::floor(value) && value >= static_cast<double>(least) && value <= static_cast<double>(most)) {
+    return static_cast<int64_t>(value);
+  }
+  throw Error(where + ": '" + cell + "' is no whole number from " + std::to_string(least) + " to " +
+              std::to_string(most));
 }
 
 Outcome outcome_of(const std::string& cell, const std::string& where) {
@@ -135,14 +145,15 @@ void TraceSurface::read_row(const std::vector<std::string>& header, const std::v
       row.device_memory = number_of(cell, at);
     else if (name == "seconds")
       row.seconds = number_of(cell, at);
+    else if (name == "slots")
+      slots_ = std::max(slots_, static_cast<int>(whole_number_of(cell, at, 1, kMostSlots)));
     else if (name == kStageKey)
-      row.stage = static_cast<int>(number_of(cell, at));
+      row.stage = static_cast<int>(whole_number_of(cell, at, 0, 3));
     else if (name == config::kMicroBatchKey)
-      row.micro_batch = static_cast<int64_t>(number_of(cell, at));
+      row.micro_batch = whole_number_of(cell, at, 1, kMostSamples);
     else
       row.metrics[name] = number_of(cell, at);
   }
-  if (row.micro_batch < 1) throw Error(where + ": a micro batch is at least 1");
   rows_.push_back(std::move(row));
 }
 
@@ -188,7 +199,8 @@ Json TraceSurface::base_config() const {
   return config;
 }
 
-// The recorded configuration of the stage that differs in the fewest keys; of several the first.
+// The recorded configuration of the stage that differs in the fewest keys; of several the first. One that it does not
+// tell may differ.
 const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, int stage, std::string& differs) const {
   std::vector<std::string> wanted;
   for (const std::string& key : keys_) {
@@ -204,9 +216,9 @@ const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, in
     for (size_t k = 0; k < keys_.size(); ++k) {
       const std::string& recorded = group.front()->config[k];
       const bool follows = keys_[k] == config::kTrainBatchKey;  // from the micro batch
-      if (follows || recorded.empty() || recorded == wanted[k]) continue;
+      if (follows || recorded == wanted[k]) continue;
       ++count;
-      keys += (keys.empty() ? "" : ", ") + keys_[k];
+      if (!recorded.empty()) keys += (keys.empty() ? "" : ", ") + keys_[k];
     }
     if (count >= least) continue;
     least = count;

@@ -33,6 +33,7 @@ class TraceSurface : public Surface {
   SimulatedRun run(const SimulatedTrial& trial) const override;
 
   std::vector<std::string> metrics() const;  // that at least one completed trial has
+  int slots() const { return slots_; }       // that a trial took
   // The values of each recorded key as an axis; the lowest recorded stage.
   Json base_config() const;
 
@@ -48,6 +49,7 @@ class TraceSurface : public Surface {
   std::vector<std::string> keys_;  // configuration columns but for stage and micro batch
   std::vector<TraceRow> rows_;
   std::vector<Group> groups_;
+  int slots_ = 1;
 };
 
 }  // namespace dsat::host::sim

@@ -90,7 +90,8 @@ Status check_command(const SlotPlan& plan, const CommandTemplate& command) {
 
 // A simulation has devices of its own.
 Status use_simulated_slots(const StudyOptions& options, SlotRequest& request) {
-  if (options.slots && *options.slots > options.simulation->slots) {
+  const bool too_many = options.slots && *options.slots > options.simulation->slots;
+  if (too_many && options.simulation->slots_are_all) {
     return Status::invalid("--slots " + std::to_string(*options.slots) + ", but the simulation has only " +
                            std::to_string(options.simulation->slots) + " devices");
   }

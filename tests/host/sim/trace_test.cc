@@ -72,6 +72,18 @@ TEST(TraceSurface, AnUnrecordedConfigurationIsAnsweredByTheNearestAndSaysSo) {
   EXPECT_THAT(none.reason, HasSubstr("no trial of ZeRO stage 3"));
 }
 
+TEST(TraceSurface, ATrialThatTellsItsConfigurationOutweighsOneThatDoesNot) {
+  const std::string profiled =
+      "zero_optimization.overlap_comm,zero_optimization.stage,model_info,num_params,throughput\n"
+      ",,1,1000,\n,2,,,50\ntrue,2,,,100\n";
+  EXPECT_EQ(throughput(ask(2, true, 1, 0, profiled)), 100);
+}
+
+TEST(TraceSurface, KnowsTheDevicesOfATrial) {
+  EXPECT_EQ(TraceSurface(kTrace, "trace.csv").slots(), 1);
+  EXPECT_EQ(TraceSurface("slots,model_info,num_params,throughput\n2,1,9,\n4,,,3\n", "t").slots(), 4);
+}
+
 TEST(TraceSurface, RecordedValuesAreTheAxes) {
   const TraceSurface surface(kTrace, "trace.csv");
   EXPECT_EQ(config::find(surface.base_config(), "zero_optimization.overlap_comm")->size(), 2u);
@@ -94,6 +106,8 @@ TEST(TraceSurface, SaysInOneLineWhatIsWrong) {
       {"throughput,outcome\n1\n", "trace.csv: trial 1 has 1 fields, the first line names 2"},
       {"throughput\nfast\n", "trace.csv: trial 1, throughput: 'fast' is no number"},
       {"throughput\n-1\n", "trace.csv: trial 1, throughput: '-1' is no number that is not negative"},
+      {"slots\n0\n", "trace.csv: trial 1, slots: '0' is no whole number from 1 to"},
+      {"zero_optimization.stage\n7\n", "trial 1, zero_optimization.stage: '7' is no whole number from 0 to 3"},
       {"throughput,outcome\n1,good\n", "trace.csv: trial 1, outcome: outcome 'good'"},
       {"throughput\n1\n", "trace.csv: no trial tells the model's size"},
       {"model_info,num_params\n1,5\n", "trace.csv: no completed trial has a metric"},

@@ -59,6 +59,7 @@ struct Simulation {
   std::string name = "simulation";     // names the study where no command does
   Json base_config;                    // used where neither the command nor ds_config gives one
   int slots = 1;                       // devices there are; StudyOptions::slots outweighs it
+  bool slots_are_all = true;           // false: StudyOptions::slots may ask for more of them
   std::optional<int> slots_per_trial;  // default: all; StudyOptions::slots_per_trial outweighs it
   std::vector<std::string> metrics;    // canonical names that the surface gives; empty: all
   // What load_simulation made it of: a resumed study makes it again. null: the study cannot be resumed.
@@ -74,6 +75,10 @@ Result<Simulation> simulate_cluster(const Json& scenario, const std::string& fil
 
 // A replay of recorded trials, from the text of a CSV file (docs/simulator.md). Invalid as above.
 Result<Simulation> simulate_trace(const std::string& csv, const std::string& file);
+
+// The CSV text of a study's trials, which simulate_trace replays: `show --csv`.
+struct StudyRecord;
+std::string trace_of(const StudyRecord& study);
 
 // Of a file: recorded trials if it ends in .csv, else a scenario.
 Result<Simulation> load_simulation(const std::filesystem::path& file);
