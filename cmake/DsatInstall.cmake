@@ -5,8 +5,8 @@ set(DSAT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/dsat)
 set(DSAT_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR}/dsat/plugins)
 set(DSAT_LAUNCHER ${CMAKE_INSTALL_LIBEXECDIR}/dsat/dsat-launch)
 
-# The libraries, exported as dsat::abi, dsat::sdk, dsat::config, dsat::cost and dsat::host.
-foreach(part abi sdk config cost host)
+# The libraries, exported as dsat::abi, dsat::sdk, dsat::config, dsat::cost, dsat::host and dsat::trial.
+foreach(part abi sdk config cost host trial)
   if(TARGET dsat::${part})
     get_target_property(target dsat::${part} ALIASED_TARGET)
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${part})
@@ -15,7 +15,11 @@ foreach(part abi sdk config cost host)
 endforeach()
 install(EXPORT dsat NAMESPACE dsat:: FILE dsatTargets.cmake DESTINATION ${DSAT_PACKAGE_DIR})
 
-foreach(part sdk sdk/config sdk/cost host)
+set(header_parts sdk sdk/config sdk/cost host)
+if(TARGET dsat-trial)
+  list(APPEND header_parts trainer)
+endif()
+foreach(part IN LISTS header_parts)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${part}/include/dsat)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/${part}/include/dsat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
             FILES_MATCHING PATTERN "*.h")
@@ -69,5 +73,6 @@ install(FILES
   ${PROJECT_BINARY_DIR}/package/dsatConfig.cmake
   ${PROJECT_BINARY_DIR}/package/dsatConfigVersion.cmake
   ${CMAKE_CURRENT_LIST_DIR}/DsatAddPlugin.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/DsatAddTrial.cmake
   ${CMAKE_CURRENT_LIST_DIR}/dsat_plugin.map
   DESTINATION ${DSAT_PACKAGE_DIR})

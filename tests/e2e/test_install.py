@@ -91,6 +91,14 @@ class InstallTest(HostTest):
         self.tune("--searcher", "asha", "--profiler", profiler)
         self.assertEqual(self.show(self.dir / "run")["profile"]["schema"], 1)
 
+    def test_a_trial_in_cpp_trains(self):
+        if not (BUILD / "dsat-trial").exists():
+            self.skipTest("built without the trainer")
+        library = self.example("trial_api") / "libimage_trial.so"
+        output = run([self.installed("bin/dsat-trial"), "--trial", library, "--steps", "1", "--experiment", "experiment.json",
+                      "--deepspeed_config", "ds_config.json", "--tensorboard", self.dir], cwd=EXAMPLES / "trial_api")
+        self.assertIn("training 1 ", output)
+
     def test_an_embedding_program_runs_a_study_and_stops_it_from_another_thread(self):
         program = self.example("embed") / "embed"
         output = run([program, self.dir / "embedded", "4"], cwd=self.dir)

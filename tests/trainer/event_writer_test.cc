@@ -17,6 +17,13 @@ namespace dsat::trainer {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Of this test alone: tests run side by side.
+fs::path own_folder() {
+  const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+  return fs::path(::testing::TempDir()) / (std::string(test->test_suite_name()) + "." + test->name());
+}
+
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -81,7 +88,7 @@ std::map<int, std::string> fields_of(const std::string& message) {
 
 class EventWriterTest : public ::testing::Test {
  protected:
-  EventWriterTest() : folder_(fs::path(::testing::TempDir()) / "event_writer_test") { fs::remove_all(folder_); }
+  EventWriterTest() : folder_(own_folder()) { fs::remove_all(folder_); }
   ~EventWriterTest() override { fs::remove_all(folder_); }
 
   std::vector<std::string> records() const {

@@ -15,11 +15,18 @@ namespace dsat::trainer {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Of this test alone: tests run side by side.
+fs::path own_folder() {
+  const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+  return fs::path(::testing::TempDir()) / (std::string(test->test_suite_name()) + "." + test->name());
+}
+
 using ::testing::ElementsAre;
 
 class ProfilerTest : public ::testing::Test {
  protected:
-  ProfilerTest() : folder_(fs::path(::testing::TempDir()) / "profiler_test") { fs::remove_all(folder_); }
+  ProfilerTest() : folder_(own_folder()) { fs::remove_all(folder_); }
   ~ProfilerTest() override { fs::remove_all(folder_); }
 
   // Steps of one matrix product each.

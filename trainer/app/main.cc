@@ -1,24 +1,62 @@
-// dsat-trial: trains a built-in model in this process or in ranks that it starts.
+// dsat-trial: trains a built-in model, or a user's trial, in this process or in ranks that it starts.
+#include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "controller.h"
 #include "dsat/error.h"
 #include "options.h"
 #include "training.h"
+#include "trial_library.h"
+#include "trial_options.h"
+
+namespace {
+
+namespace trainer = dsat::trainer;
+
+struct Job {
+  trainer::WorldOptions world;
+  std::function<void(trainer::World&)> body;  // empty: there was only help to print
+};
+
+bool asks_for_help(const std::vector<std::string>& args) {
+  return std::any_of(args.begin(), args.end(), [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
+}
+
+// The library is loaded here, once, before any rank is started.
+Job trial_job(const std::vector<std::string>& args) {
+  if (asks_for_help(args)) {
+    std::fputs(trainer::kTrialHelp, stdout);
+    return {};
+  }
+  const trainer::WorldOptions world = trainer::parse_world_options(args);
+  const auto options = std::make_shared<trainer::TrialOptions>(trainer::parse_trial_options(world.arguments));
+  const auto library = std::make_shared<trainer::TrialLibrary>(options->library);
+  return {world, [options, library](trainer::World& world) { trainer::run_trial(world, *library, *options); }};
+}
+
+Job model_job(const std::vector<std::string>& args) {
+  const trainer::Options options = trainer::parse_options(args);
+  if (options.help) {
+    std::fputs(trainer::kHelp, stdout);
+    return {};
+  }
+  return {options, [options](trainer::World& world) { trainer::train(options, world); }};
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  namespace trainer = dsat::trainer;
-  trainer::Options options;
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  Job job;
   try {
-    options = trainer::parse_options(std::vector<std::string>(argv + 1, argv + argc));
+    job = trainer::names_trial(args) ? trial_job(args) : model_job(args);
   } catch (const dsat::Error& error) {
     std::fprintf(stderr, "dsat-trial: %s\n", error.what());
     return 2;
   }
-  if (options.help) {
-    std::fputs(trainer::kHelp, stdout);
-    return 0;
-  }
-  trainer::run(options, [&](trainer::World& world) { trainer::train(options, world); });
+  if (job.body) trainer::run(job.world, job.body);
 }

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -53,6 +54,33 @@ struct Child {
   ::_exit(1);
 }
 
+// Hands SIGTERM on to the ranks. A signal's handler may use no more than this.
+class Forwarding {
+ public:
+  static void begin(const std::vector<Child>& children) {
+    count_ = std::min(children.size(), kMost);
+    for (size_t i = 0; i < count_; ++i) ranks_[i] = children[i].pid;
+    struct sigaction action {};
+    action.sa_handler = [](int signal) {
+      signalled_ = 1;
+      for (size_t i = 0; i < count_; ++i) {
+        if (ranks_[i] > 0) ::kill(ranks_[i], signal);
+      }
+    };
+    action.sa_flags = SA_RESTART;
+    ::sigaction(SIGTERM, &action, nullptr);
+  }
+  // Its number may be another process's from now on.
+  static void forget(pid_t pid) { std::replace(ranks_, ranks_ + kMost, pid, pid_t{0}); }
+  static bool signalled() { return signalled_ != 0; }
+
+ private:
+  static constexpr size_t kMost = 1024;
+  static inline pid_t ranks_[kMost];
+  static inline size_t count_ = 0;
+  static inline volatile std::sig_atomic_t signalled_ = 0;
+};
+
 class Launch {
  public:
   ~Launch() {
@@ -77,6 +105,7 @@ class Launch {
       ::close(ends[1]);
       children_.push_back({rank, pid, ends[0], {}});
     }
+    Forwarding::begin(children_);
   }
 
   RankResult wait() {
@@ -123,6 +152,7 @@ class Launch {
   }
 
   int reap(Child& child) {
+    Forwarding::forget(child.pid);
     int status = 0;
     while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
     }
@@ -136,6 +166,8 @@ class Launch {
     const std::string who = "rank " + std::to_string(child.rank);
     if (!child.report.empty()) {
       note({static_cast<FailureKind>(child.report[0]), child.report.substr(1)});
+    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM && Forwarding::signalled()) {
+      end_as_asked();
     } else if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
       note({FailureKind::error, who + " was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) +
@@ -143,6 +175,13 @@ class Launch {
     } else if (WEXITSTATUS(status) != 0) {
       note({FailureKind::error, who + " ended with status " + std::to_string(WEXITSTATUS(status))});
     }
+  }
+
+  // The signal that was handed on is this process's own.
+  [[noreturn]] static void end_as_asked() {
+    std::signal(SIGTERM, SIG_DFL);
+    ::raise(SIGTERM);
+    std::abort();
   }
 
   // Keeps the first failure that is a rank's own; one that only lost a peer gives way to it.

@@ -3,7 +3,8 @@
 // Ranks are forked, not started anew: LibTorch takes a second to load, and it is loaded already. That is safe while
 // this process has one thread and has touched no tensor.
 // If a rank fails the others are ended; of all failures the first cause is told, not what follows from it. Ranks end
-// with this process, however it ends.
+// with this process, however it ends. SIGTERM is handed on to them: those that listen to it end in their own time, and this
+// process after them.
 #ifndef DSAT_TRAINER_LAUNCHER_H_
 #define DSAT_TRAINER_LAUNCHER_H_
 

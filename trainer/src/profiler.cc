@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "dsat/error.h"
-#include "result_files.h"
+#include "durable_file.h"
 
 namespace dsat::trainer {
 namespace {
@@ -115,7 +115,8 @@ void Profiler::write(int64_t step) const {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   const auto file = folder_ / (name_ + ".step" + std::to_string(step) + ".trace.json");
-  write_atomically(file.string(), {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}});
+  const Json trace{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
+  write_text_atomically(file.string(), trace.dump());
 }
 
 }  // namespace dsat::trainer

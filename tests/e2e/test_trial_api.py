@@ -1,0 +1,256 @@
+"""Trials of a user's own under dsat-trial: the loop, metrics, checkpoints, bad input, and tuning."""
+import json
+import os
+import re
+import shlex
+import struct
+import subprocess
+import unittest
+import zlib
+
+from support import BUILD, PROJECT, HostTest
+
+TRIALS = BUILD / "tests/trials"
+CONFIG = {
+    "train_batch_size": 8, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2,
+    "optimizer": {"type": "Adam", "params": {"lr": 0.01}}, "zero_optimization": {"stage": 1},
+}
+
+
+class TrialTest(HostTest):
+    def setUp(self):
+        super().setUp()
+        self.write_config(CONFIG)
+
+    def command_of(self, *options, ranks=2, library="points_trial", hparams=None, experiment=None):
+        content = {"hyperparameters": {"width": 8, **(hparams or {})}, **(experiment or {})}
+        (self.dir / "experiment.json").write_text(json.dumps(content))
+        path = TRIALS / f"lib{library}.so" if "/" not in library else library
+        return [BUILD / "dsat-trial", "--trial", path, "--ranks", ranks, "--deepspeed_config", "ds_config.json",
+                "--experiment", "experiment.json", *options]
+
+    def run_trial(self, *options, **how):
+        command = [str(word) for word in self.command_of(*options, **how)]
+        return subprocess.run(command, cwd=self.dir, capture_output=True, text=True, timeout=240)
+
+    def metrics(self, phase, name="metrics.jsonl"):
+        lines = [json.loads(line) for line in (self.dir / name).read_text().splitlines()]
+        return {line["batch"]: line["metrics"] for line in lines if line["phase"] == phase}
+
+    def diary(self, rank=0):
+        return (self.dir / f"diary{rank}").read_text().splitlines()
+
+
+class Training(TrialTest):
+    def test_two_ranks_train_validate_and_report(self):
+        result = self.run_trial("--epochs", 2, "--metrics", "metrics.jsonl",
+                                hparams={"diary": "diary"})
+        self.assert_ok(result)
+        training, validation = self.metrics("training"), self.metrics("validation")
+        self.assertEqual(sorted(training), list(range(16)))
+        self.assertEqual(sorted(validation), [7, 15])
+        self.assertLess(training[15]["loss"], training[0]["loss"])
+        self.assertEqual((training[3]["batch"], training[3]["dtype"]), (3, "fp32"))
+        # Of two micro batches on two ranks with two samples each; a validation in between leaves nothing behind.
+        for batch in (0, 8):
+            self.assertIn(training[batch]["accuracy"] * 8, range(9))
+        self.assertEqual(validation[15]["slots"], 2)
+        self.assertEqual(set(validation[15]), {"loss", "accuracy", "largest", "slots"})
+        for rank in (0, 1):
+            diary = [line for line in self.diary(rank) if not line.startswith(("step ", "stepped "))]
+            self.assertEqual([re.sub(r" \{.*", "", line) for line in diary],
+                             ["startup 0 steps 0", "training", "epoch 0", "epoch ended 0", "validation", "validated",
+                              "epoch 1", "epoch ended 1", "validation", "validated", "shutdown"])
+            self.assertIn("stepped 15 loss", self.diary(rank))
+
+    def test_one_rank_with_more_accumulation_sees_the_same_data(self):
+        quiet = {"quiet": True}
+        self.assert_ok(self.run_trial("--steps", 1, "--metrics", "two", hparams=quiet))
+        self.write_config({**CONFIG, "gradient_accumulation_steps": 4})
+        self.assert_ok(self.run_trial("--steps", 1, "--metrics", "one", ranks=1, hparams=quiet))
+        # Dropout differs between ranks; the share of the samples that are right before any update hardly does.
+        self.assertFalse((self.dir / "tensorboard").exists())
+        self.assertAlmostEqual(self.metrics("training", "two")[0]["loss"], self.metrics("training", "one")[0]["loss"], delta=0.2)
+
+    def test_a_trial_may_train_whole_steps_and_bring_its_own_loader(self):
+        for hparams in ({"own_loop": True}, {"own_loader": True}, {"two_engines": True}):
+            with self.subTest(hparams):
+                result = self.run_trial("--steps", 3, "--metrics", "metrics.jsonl", "--report-every", 2, ranks=2, hparams=hparams)
+                self.assert_ok(result)
+                self.assertEqual(sorted(self.metrics("training")), [1, 2])
+
+    def test_only_ranks_that_report_are_heard(self):
+        self.assert_ok(self.run_trial("--steps", 1, "--metrics", "metrics.jsonl", hparams={"report_on_rank_0": True}))
+        self.assertEqual(self.metrics("validation")[0]["slots"], 1)
+
+    def test_the_context_tells_what_the_trial_asks(self):
+        (self.dir / "tensorboard").mkdir()
+        hparams = {"width": {"type": "const", "val": 4}, "report": "report.json", "global_batch_size": 8,
+                   "overwrite_deepspeed_args": {"gradient_clipping": 1.0}}
+        experiment = {"name": "study", "data": {"path": "here"}, "resources": {"slots_per_trial": 2}}
+        self.assert_ok(self.run_trial("--steps", 1, hparams=hparams, experiment=experiment))
+        report = json.loads((self.dir / "report.json").read_text())
+        self.assertEqual(report["experiment"]["name"], "study")
+        self.assertEqual(report["config"], {**CONFIG, "gradient_clipping": 1.0})
+        expected = {"data": {"path": "here"}, "width": 4, "experiment_id": "study", "trial_id": "local", "stop": False,
+                    "tensorboard": "tensorboard", "logging": True, "tuning": False, "batch": 0, "epoch_end": False,
+                    "unit": [0, 2], "device": "cpu", "overwritten": {"a": 1, "b": 2}}
+        self.assertEqual({key: report[key] for key in expected}, expected)
+
+    def test_the_hyperparameter_may_name_the_configuration(self):
+        command = [str(word) for word in self.command_of("--steps", 1, hparams={"deepspeed_config": "ds_config.json"})]
+        at = command.index("--deepspeed_config")
+        result = subprocess.run(command[:at] + command[at + 2:], cwd=self.dir, capture_output=True, text=True, timeout=240)
+        self.assert_ok(result)
+
+
+def records(path):
+    """TFRecords of an event file, their checksums compared."""
+    def masked(data):
+        crc = 0xFFFFFFFF
+        for byte in data:
+            crc ^= byte
+            for _ in range(8):
+                crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        crc ^= 0xFFFFFFFF
+        return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+    data, at = path.read_bytes(), 0
+    while at < len(data):
+        size, check = struct.unpack_from("<QI", data, at)
+        body = data[at + 12:at + 12 + size]
+        assert check == masked(data[at:at + 8]) and struct.unpack_from("<I", data, at + 12 + size)[0] == masked(body)
+        yield body
+        at += 16 + size
+
+
+def fields(message):
+    """A protocol buffer's fields as (number, value); length-delimited ones as bytes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte, at = message[at], at + 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+            continue
+        size = {1: 8, 5: 4}.get(key & 7) or varint()
+        yield key >> 3, message[at:at + size]
+        at += size
+
+
+class TensorBoard(TrialTest):
+    def test_event_files_hold_scalars_and_images_and_traces_lie_beside_them(self):
+        self.write_config({**CONFIG, "train_batch_size": 4})
+        result = self.run_trial("--steps", 4, "--tensorboard", "board", ranks=1, hparams={"profile": True, "report": "report.json"})
+        self.assert_ok(result)
+        files = sorted((self.dir / "board").glob("events.out.tfevents.*"))
+        self.assertEqual(len(files), 1)
+        values = {}
+        for record in records(files[0]):
+            event = dict(fields(record))
+            for number, value in fields(event.get(5, b"")):
+                content = dict(fields(value))
+                values[content[1].decode(), event.get(2, 0)] = content
+        self.assertTrue({("training/loss", step) for step in (1, 2, 3, 4)} <= set(values))
+        self.assertIn(("validation/accuracy", 4), values)
+        loss = struct.unpack("<f", values["training/loss", 1][2])[0]
+        self.assertTrue(0 < loss < 5)
+        image = dict(fields(values["noise", 1][4]))
+        self.assertEqual((image[1], image[2], image[3]), (4, 5, 3))
+        size, = struct.unpack(">I", image[4][33:37])
+        self.assertEqual((image[4][37:41], len(zlib.decompress(image[4][41:41 + size]))), (b"IDAT", 4 * (1 + 3 * 5)))
+        trace = json.loads((self.dir / "board/rank0.step2.trace.json").read_text())
+        self.assertIn("aten::addmm", {event["name"] for event in trace["traceEvents"]})
+
+
+class BadInput(TrialTest):
+    def assert_refused(self, result, *texts, status=None):
+        self.assertNotEqual(result.returncode, 0, result.stdout)
+        if status is not None:
+            self.assertEqual(result.returncode, status, result.stderr)
+        self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
+        for text in texts:
+            self.assertIn(text, result.stderr)
+
+    def test_libraries_that_hold_no_trial(self):
+        (self.dir / "text.so").write_text("no library")
+        cases = {"no_entry": ["has no dsat_trial_entry", "DSAT_TRIAL"],
+                 "old_trial": ["was built with dsat 0.0.1 and LibTorch 1.12.0", "build it again"],
+                 "no/such.so": ["no/such.so: no such file"], "./text.so": ["text.so", "cannot be loaded"]}
+        for library, texts in cases.items():
+            with self.subTest(library):
+                self.assert_refused(self.run_trial(library=library), *texts, status=2)
+
+    def test_trials_that_go_wrong_are_named_in_one_line(self):
+        cases = {"constructor": ["constructor of PointsTrial", "the data set has moved"],
+                 "wrapped twice": ["wrapped already"], "no engine": ["wrap_model_engine"],
+                 "loader": ["PlainLoader", "disable_dataset_reproducibility_checks"],
+                 "no loader": ["build_training_data_loader gave no loader"],
+                 "batch size": ["micro batches of 3", "train_micro_batch_size_per_gpu is 2", "train_batch_size 4"],
+                 "mpu": ["data-parallel rank 0 of 99"], "nan": ["'loss' of train_batch", "NaN"],
+                 "tensor": ["'logits' of train_batch", "[2, 2]"], "twice": ["'accuracy' is reported twice"],
+                 "idle": ["trained nothing"], "throws": ["the disk is full"]}
+        self.write_config({**CONFIG, "train_batch_size": 4})
+        for fault, texts in cases.items():
+            with self.subTest(fault):
+                self.assert_refused(self.run_trial("--steps", 4, ranks=1, hparams={"fault": fault}), *texts)
+
+    def test_experiments_that_contradict_the_engine(self):
+        self.assert_refused(self.run_trial(hparams={"global_batch_size": 16}), "global_batch_size is 16", "train_batch_size is 8")
+        self.assert_refused(self.run_trial(experiment={"resources": {"slots_per_trial": 4}}), "slots_per_trial is 4", "world size is 2")
+
+    def test_wrong_options(self):
+        cases = {("--steps", 0): "--steps 0", ("--steps", 1, "--epochs", 1): "--epochs", ("--bogus",): "--bogus",
+                 ("--checkpoint-every", 3): "--checkpoints", ("--metrics",): "--metrics needs a value"}
+        for options, text in cases.items():
+            with self.subTest(options):
+                self.assert_refused(self.run_trial(*options), text, status=2)
+
+
+class Tuning(TrialTest):
+    def test_the_host_tunes_a_trial(self):
+        self.write_config({key: CONFIG[key] for key in ("optimizer", "zero_optimization")} | {"train_micro_batch_size_per_gpu": 1})
+        command = [str(word) for word in self.command_of(hparams={"report": "report.json"})]
+        result = self.run_host(["--searcher", BUILD / "plugins/libasha.so", "--max-trials", 4, "--slots", 2,
+                                "--slots-per-trial", 2, "--output-dir", "out", "-r", 1], command)
+        self.assert_ok(result)
+        study = self.show(self.dir / "out")
+        self.assertEqual({trial["outcome"] for trial in study["trials"] if trial["attempt"] > 0}, {"completed"})
+        self.assertTrue(json.loads((self.dir / "out/best_ds_metrics.json").read_text())["FLOPS_per_gpu"] > 0)
+        self.assertTrue(json.loads((self.dir / "report.json").read_text())["tuning"])
+        self.assertFalse(list(self.dir.rglob("events.out.tfevents.*.rank1")))
+
+
+class Readme(TrialTest):
+    """The trial in the README, built by the line there and run as it says."""
+
+    def test_the_example_compiles_and_trains_as_written(self):
+        readme = (PROJECT / "README.md").read_text()
+        source = re.search(r"`my_trial.cc`:\n\n```cpp\n(.*?)```", readme, re.S).group(1)
+        self.assertLessEqual(source.count("\n"), 60)
+        (self.dir / "my_trial.cc").write_text(source)
+        build, train = (re.search(rf"^    ({start} .*)$", readme, re.M).group(1) for start in (r"g\+\+", "dsat-trial"))
+        includes = f"-I {PROJECT}/trainer/include -I {PROJECT}/sdk/include"
+        build = build.replace("-I ~/.local/include", includes).replace("-O2", "-O0")
+        compiled = subprocess.run(shlex.split(build), cwd=self.dir, capture_output=True, text=True, timeout=600)
+        self.assert_ok(compiled)
+        environment = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"}
+        trained = subprocess.run(shlex.split(train), cwd=self.dir, capture_output=True, text=True, timeout=240, env=environment)
+        self.assert_ok(trained)
+        self.assertIn("training 100 ", trained.stdout)
+        accuracy = float(re.findall(r"^validation 100 .*accuracy (\S+)", trained.stdout, re.M)[0])
+        self.assertGreater(accuracy, 0.8)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,18 @@
+// What a trial has to know of a rank's place where a model is spread over several: whose data it reads, who reports.
+#ifndef DSAT_TRAINER_MPU_H_
+#define DSAT_TRAINER_MPU_H_
+
+#include <cstdint>
+
+namespace dsat::trainer {
+
+struct ModelParallelUnit {
+  int64_t data_parallel_rank = 0;
+  int64_t data_parallel_world_size = 1;
+  bool should_report_metrics = true;     // this rank knows the loss: in a pipeline, those of the last stage
+  bool should_build_data_loader = true;  // this rank needs batches: in a pipeline, the first stage's and the last's
+};
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_MPU_H_
