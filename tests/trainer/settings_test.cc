@@ -129,7 +129,8 @@ TEST(SettingsTest, RefusesAnotherTraining) {
               HasSubstr("optimizer offload works only with ZeRO 1, 2 or 3"));
   EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}})"),
               HasSubstr("zero_optimization.offload_param.device is \"cpu\": dsat-trial cannot offload"));
-  EXPECT_THAT(error_of(R"({"pipeline": {"stages": 2}})"), HasSubstr("no pipeline parallelism"));
+  EXPECT_THAT(error_of(R"({"pipeline": {"stages": 2}, "zero_optimization": {"stage": 2}})"),
+              HasSubstr("pipeline parallelism works only with ZeRO 0 or 1"));
   EXPECT_THAT(error_of(R"({"tensor_parallel": {"autotp_size": 2}})"), HasSubstr("no tensor parallelism"));
   EXPECT_THAT(error_of(R"({"data_types": {"grad_accum_dtype": "fp32"}, "bf16": {"enabled": true}})"),
               HasSubstr("grad_accum_dtype"));
@@ -137,6 +138,27 @@ TEST(SettingsTest, RefusesAnotherTraining) {
   EXPECT_EQ(error_of(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "none"}},
                          "fp16": {"enabled": false}, "pipeline": {"stages": 1}})"),
             "accepted");
+}
+
+TEST(SettingsTest, PipelinesShareTheRanksOut) {
+  const Settings s = read(R"({"train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 4,
+      "pipeline": {"stages": 2, "partition": "uniform", "activation_checkpoint_interval": 3}})")
+                         .settings;
+  EXPECT_EQ(s.batch.train_batch, 12);
+  EXPECT_EQ(s.pipeline.stages, 2);
+  EXPECT_EQ(s.pipeline.partition, PartitionMethod::uniform);
+  EXPECT_EQ(s.pipeline.checkpoint_interval, 3);
+  EXPECT_THAT(error_of(R"({"pipeline": {"stages": 3}})"), HasSubstr("it does not divide the 2 ranks"));
+  EXPECT_THAT(error_of(R"({"pipeline": {"partition": "type:Linear"}})"), HasSubstr("\"parameters\" and \"uniform\""));
+  EXPECT_EQ(error_of(R"({"pipeline": {"stages": "auto", "partition": "best"}})"), "accepted");
+}
+
+TEST(SettingsTest, TheCommandLineMayNameThePipelineStagesOnce) {
+  Json config = Json::parse(R"({"pipeline": {"stages": "auto"}})");
+  set_pipeline_stages(config, 2, "--pipeline-stages");
+  EXPECT_EQ(config["pipeline"]["stages"], 2);
+  EXPECT_NO_THROW(set_pipeline_stages(config, 2, "--pipeline-stages"));
+  EXPECT_THROW(set_pipeline_stages(config, 4, "--pipeline-stages"), Error);
 }
 
 TEST(SettingsTest, RefusesBadValues) {

@@ -156,7 +156,6 @@ void refuse_above_one(const Json& config, const std::string& key, const std::str
 void refuse_unsupported(const Json& config) {
   if (is_enabled(config, "amp")) throw Error("amp.enabled: dsat-trial has no Apex; use bf16.enabled instead");
   check_param_offload(config);
-  refuse_above_one(config, "pipeline.stages", "pipeline parallelism");
   refuse_above_one(config, "tensor_parallel.autotp_size", "tensor parallelism");
   refuse_above_one(config, "tensor_parallel.tp_size", "tensor parallelism");
   refuse_above_one(config, "autotp_size", "tensor parallelism");

@@ -31,9 +31,9 @@ struct LayerSlot {
 
 class Layout {
  public:
-  // `persistent`: the numbers of the layers that are.
-  Layout(const std::vector<std::vector<ParameterSpec>>& layers, int world_size,
-         const std::set<size_t>& persistent = {});
+  // `persistent`: the numbers of the layers that are. `first_id`: where these are not the first layers of their model.
+  Layout(const std::vector<std::vector<ParameterSpec>>& layers, int world_size, const std::set<size_t>& persistent = {},
+         int64_t first_id = 0);
 
   const std::vector<LayerSlot>& layers() const { return layers_; }
   int world_size() const { return world_size_; }

@@ -22,6 +22,10 @@ Settings settings_for(World& world, const Json& config) {
       std::fprintf(stderr, "%s: warning: %s\n", world.program().c_str(), warning.c_str());
     }
   }
+  if (read.settings.pipeline.stages > 1) {
+    throw Error("pipeline.stages is " + std::to_string(read.settings.pipeline.stages) +
+                ": this model is no chain of layers that could be cut; make it a PipelineModule, or set it to 1");
+  }
   return std::move(read.settings);
 }
 

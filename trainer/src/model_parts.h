@@ -26,6 +26,7 @@ struct ModelParameter {
 struct ModelParts {
   // What stage 3 gathers together; in the order of forward where that is known.
   std::vector<std::vector<ModelParameter>> groups;
+  int64_t first_id = 0;         // parameters of the model before these: it decides what a specification's values are
   std::set<size_t> persistent;  // groups that stage 3 does not partition
   // Buffers and parameters that need no gradient: whole on every rank, cast to the engine's type.
   std::vector<at::Tensor> others;

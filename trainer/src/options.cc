@@ -130,6 +130,8 @@ Trains a model on random data as a DeepSpeed configuration says: real ZeRO stage
   --activation-checkpointing  keep a few activations only and recompute the others in backward; how many:
                               activation_checkpointing.number_checkpoints, else the square root of the layers
   --fp16-as-bf16              train in bf16 where the configuration says fp16, which a CPU cannot compute
+  --pipeline-stages N         cut the model into N stages that different ranks compute (pipeline.stages of the
+                              configuration does the same); N groups of ranks then share the data
   --seed N                    of parameters and data (default 42)
   --steps N                   optimizer steps (default 20; in a tuning trial, what the trial needs)
   -h, --help                  this text

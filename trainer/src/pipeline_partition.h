@@ -7,14 +7,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "dsat/trainer/partition_method.h"
 #include "segments.h"
 
 namespace dsat::trainer {
-
-enum class PartitionMethod {
-  parameters,  // DeepSpeed's default: the largest stage has as few parameters as any cut allows
-  uniform      // stages of as many layers, by one at most
-};
 
 // `parameters`: of each layer, elements. One segment per stage, each with one layer at least.
 Segments pipeline_stages(const std::vector<int64_t>& parameters, int num_stages, PartitionMethod method);

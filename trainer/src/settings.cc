@@ -7,6 +7,7 @@
 #include "config_reader.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
+#include "pipeline_grid.h"
 #include "update_settings.h"
 
 namespace dsat::trainer {
@@ -100,8 +101,10 @@ SettingsResult read_settings(const Json& config, int64_t world_size, bool fp16_a
   SettingsResult result;
   Settings& s = result.settings;
   const config::GivenBatchSizes sizes = config::read_batch_sizes(config);
-  config::check_batch_sizes(sizes, world_size);
-  s.batch = config::complete_batch_sizes(sizes, world_size);
+  s.pipeline = read_pipeline(config);
+  const int replicas = PipelineGrid(static_cast<int>(world_size), s.pipeline.stages).data_parallel_size();
+  config::check_batch_sizes(sizes, replicas);
+  s.batch = config::complete_batch_sizes(sizes, replicas);
   s.stage = config::zero_stage(config);
   read_communication(config, s);
   read_stage3(config, s);

@@ -14,6 +14,7 @@
 #include "learning_rate.h"
 #include "loss_scaler.h"
 #include "optimizer.h"
+#include "pipeline_settings.h"
 
 namespace dsat::trainer {
 
@@ -49,6 +50,7 @@ struct Settings {
   double gradient_clipping = 0;     // 0: none
   // Where the script switches checkpointing on: segments of layers to keep the input of. 0: decided by the model.
   int64_t number_checkpoints = 0;
+  PipelineSettings pipeline;
   OptimizerSettings optimizer;
   ScheduleSettings schedule;
   TuningSettings tuning;
@@ -62,6 +64,7 @@ struct SettingsResult {
   std::vector<std::string> warnings;  // one line each
 };
 
+// `world_size`: ranks; with a pipeline the data-parallel size is a fraction of it.
 // `fp16_as_bf16`: a configuration in fp16, which a CPU cannot compute, runs in bf16 instead of being refused.
 SettingsResult read_settings(const Json& config, int64_t world_size, bool fp16_as_bf16 = false);
 

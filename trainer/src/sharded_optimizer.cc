@@ -33,8 +33,9 @@ at::Tensor optimizer_zeros(const Settings& settings, int64_t size, at::ScalarTyp
 }
 
 ShardedOptimizer::ShardedOptimizer(const ZeroContext& context, at::Tensor parameters,
-                                   const std::function<void(float*)>& fill_master)
+                                   const std::function<void(float*)>& fill_master, SquaredNorm squared_norm)
     : c_(context),
+      squared_norm_(std::move(squared_norm)),
       ranges_(owned_ranges(context.layout, context.partition, context.comm.rank())),
       parameters_(std::move(parameters)),
       master_(parameters_),
@@ -93,6 +94,7 @@ OptimizerSettings ShardedOptimizer::settings_now() const {
 
 // Of the sum's norm over all ranks. An element that is not finite shows in the squares of every rank.
 double ShardedOptimizer::squares_of(const at::Tensor& gradient) {
+  if (squared_norm_) return squared_norm_(gradient);
   double squares = 0;
   with_data(gradient, [&](auto* data) { squares = sum_of_squares(data, gradient.numel()); });
   return c_.settings.stage > 0 ? sum_over_ranks(c_.comm, {squares})[0] : squares;

@@ -24,11 +24,16 @@ struct NamedShard {
   at::Tensor values;
 };
 
+// The sum of squares of the whole model's summed gradient, from this rank's shard of it; collective.
+using SquaredNorm = std::function<double(const at::Tensor& gradient)>;
+
 class ShardedOptimizer {
  public:
   // `parameters`: this rank's shard, updated in place, context.partition.shard_size() elements of context.dtype.
   // `fill_master` writes the initial values in fp32 into a zeroed array of as many; called for a master copy only.
-  ShardedOptimizer(const ZeroContext& context, at::Tensor parameters, const std::function<void(float*)>& fill_master);
+  // `squared_norm`: where the model goes beyond this group, as in a pipeline; else the group's shards are all there is.
+  ShardedOptimizer(const ZeroContext& context, at::Tensor parameters, const std::function<void(float*)>& fill_master,
+                   SquaredNorm squared_norm = {});
 
   // `gradient`: of the shard, summed over ranks and micro steps and multiplied by loss_scale(); it is not changed.
   // Averages, unscales, clips and updates. False: it overflowed on some rank, and all ranks have skipped the update.
@@ -55,6 +60,7 @@ class ShardedOptimizer {
   OptimizerSettings settings_now() const;
 
   ZeroContext c_;
+  SquaredNorm squared_norm_;
   std::vector<OwnedRange> ranges_;
   at::Tensor parameters_;
   at::Tensor master_;               // fp32; may be the parameters themselves

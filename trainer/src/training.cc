@@ -8,6 +8,7 @@
 #include "budget_allocator.h"
 #include "chain.h"
 #include "dsat/config/units.h"
+#include "layer_chain.h"
 #include "settings.h"
 
 namespace dsat::trainer {
@@ -15,11 +16,91 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+std::unique_ptr<Model> model_of(const Options& options, const Settings& settings) {
+  return make_model(options.model, settings.bf16 ? at::kBFloat16 : at::kFloat);
+}
+
 std::shared_ptr<Chain> make_chain(const Options& options, const Settings& settings) {
-  auto model = make_model(options.model, settings.bf16 ? at::kBFloat16 : at::kFloat);
+  auto model = model_of(options, settings);
   Segments segments;
   if (options.activation_checkpointing) segments = segments_of(model->layers().size(), settings.number_checkpoints);
   return std::make_shared<Chain>(std::move(model), std::move(segments));
+}
+
+// Micro batches are numbered through the whole training, data-parallel ranks innermost: a single process with as many
+// more accumulation steps sees the same ones in the same order.
+Batch batch_of(const Model& model, int64_t number, const World& world, const Settings& settings) {
+  // Streams of data count from the far end, away from those of the parameters.
+  return model.batch(RandomStream(world.seed(), ~static_cast<uint64_t>(number)), settings.batch.micro_batch);
+}
+
+// A model under its engine.
+class Training {
+ public:
+  virtual ~Training() = default;
+  // The mean loss over its micro steps and the ranks, or over this rank's alone.
+  virtual double optimizer_step() = 0;
+  virtual int64_t num_params() const = 0;
+};
+
+class DataParallelTraining : public Training {
+ public:
+  DataParallelTraining(const Options& options, const Settings& settings, World& world)
+      : settings_(settings), world_(world), engine_(initialize(make_chain(options, settings), world, world.config())) {}
+
+  double optimizer_step() override {
+    double sum = 0;
+    for (int64_t i = 0; i < settings_.batch.accumulation; ++i) {
+      sum += forward_and_backward();
+      engine_->step();
+    }
+    return sum / static_cast<double>(settings_.batch.accumulation);
+  }
+  int64_t num_params() const override { return engine_->num_params(); }
+
+ private:
+  double forward_and_backward() {
+    const int64_t number = engine_->micro_steps() * world_.size() + world_.rank();
+    const Batch data = batch_of(engine_->module().model(), number, world_, settings_);
+    const at::Tensor loss = engine_->forward(data);
+    engine_->backward(loss);
+    return loss.item<float>();
+  }
+
+  const Settings& settings_;
+  World& world_;
+  std::unique_ptr<Engine<Chain>> engine_;
+};
+
+class PipelineTraining : public Training {
+ public:
+  PipelineTraining(const Options& options, const Settings& settings, World& world)
+      : settings_(settings),
+        world_(world),
+        model_(model_of(options, settings)),
+        engine_(chain_of(*model_), world, world.config(), options.activation_checkpointing) {}
+
+  double optimizer_step() override {
+    const ModelParallelUnit unit = engine_.unit();
+    int64_t micro_step = engine_.global_steps() * settings_.batch.accumulation;
+    return engine_.train_batch([&] {
+      const int64_t number = micro_step++ * unit.data_parallel_world_size + unit.data_parallel_rank;
+      const Batch batch = batch_of(*model_, number, world_, settings_);
+      return Tensors{batch.input, batch.target};
+    });
+  }
+  int64_t num_params() const override { return engine_.num_params(); }
+
+ private:
+  const Settings& settings_;
+  World& world_;
+  std::unique_ptr<Model> model_;
+  PipelineEngine engine_;
+};
+
+std::unique_ptr<Training> make_training(const Options& options, const Settings& settings, World& world) {
+  if (settings.pipeline.stages > 1) return std::make_unique<PipelineTraining>(options, settings, world);
+  return std::make_unique<DataParallelTraining>(options, settings, world);
 }
 
 class Run {
@@ -28,52 +109,26 @@ class Run {
       : options_(options),
         world_(world),
         settings_(read_settings(world.config(), world.size(), world.fp16_as_bf16()).settings),
-        engine_(initialize(make_chain(options, settings_), world, world.config())) {}
+        training_(make_training(options, settings_, world)) {}
 
   void train();
 
  private:
-  Batch batch() const;
-  // This rank's mean over the micro steps.
-  double optimizer_step();
-  void print_step(double loss, double time_us);
+  void print_step(int64_t step, double loss, double time_us);
   void print_end(double time_us);
   int64_t steps() const;
 
   const Options& options_;
   World& world_;
   Settings settings_;
-  std::unique_ptr<Engine<Chain>> engine_;
+  std::unique_ptr<Training> training_;
 };
 
-// Micro batches are numbered through the whole training, ranks innermost: a single process with as many more
-// accumulation steps sees the same ones in the same order.
-Batch Run::batch() const {
-  const int64_t number = engine_->micro_steps() * world_.size() + world_.rank();
-  // Streams of data count from the far end, away from those of the parameters.
-  const RandomStream stream(world_.seed(), ~static_cast<uint64_t>(number));
-  return engine_->module().model().batch(stream, settings_.batch.micro_batch);
-}
-
-double Run::optimizer_step() {
-  double sum = 0;
-  for (int64_t i = 0; i < settings_.batch.accumulation; ++i) {
-    {
-      const Batch data = batch();
-      const at::Tensor loss = engine_->forward(data);
-      engine_->backward(loss);
-      sum += loss.item<float>();
-    }
-    engine_->step();
-  }
-  return sum / static_cast<double>(settings_.batch.accumulation);
-}
-
-void Run::print_step(double loss, double time_us) {
+void Run::print_step(int64_t step, double loss, double time_us) {
   const double mean = sum_over_ranks(world_.comm(), {loss})[0] / world_.size();
   if (world_.rank() != 0) return;
-  std::printf("step %lld/%lld  loss %.6f  %.1f ms\n", static_cast<long long>(engine_->global_steps()),
-              static_cast<long long>(steps()), mean, time_us / 1000);
+  std::printf("step %lld/%lld  loss %.6f  %.1f ms\n", static_cast<long long>(step + 1), static_cast<long long>(steps()),
+              mean, time_us / 1000);
   std::fflush(stdout);
 }
 
@@ -81,8 +136,10 @@ void Run::print_end(double time_us) {
   const double peak = max_over_ranks(world_.comm(), {static_cast<double>(memory_peak())})[0];
   if (world_.rank() != 0) return;
   const double samples = static_cast<double>(steps() * settings_.batch.train_batch);
-  std::printf("%lld parameters, %.1f samples/s, peak memory %s per rank\n",
-              static_cast<long long>(engine_->num_params()), samples * 1e6 / time_us,
+  const int stages = settings_.pipeline.stages;
+  const std::string cut = stages > 1 ? " in " + std::to_string(stages) + " stages" : "";
+  std::printf("%lld parameters%s, %.1f samples/s, peak memory %s per rank\n",
+              static_cast<long long>(training_->num_params()), cut.c_str(), samples * 1e6 / time_us,
               config::format_size(peak).c_str());
 }
 
@@ -93,10 +150,10 @@ void Run::train() {
   double total_us = 0;
   for (int64_t step = 0; step < steps(); ++step) {
     const Clock::time_point start = Clock::now();
-    const double loss = optimizer_step();
+    const double loss = training_->optimizer_step();
     const double time_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
     total_us += time_us;
-    if (!settings_.tuning.enabled) print_step(loss, time_us);
+    if (!settings_.tuning.enabled) print_step(step, loss, time_us);
   }
   if (!settings_.tuning.enabled) print_end(total_us);
 }

@@ -97,6 +97,26 @@ void TuningRun::step_ended(bool is_update, int64_t skipped_steps) {
   if (steps_ > tuning.end_profile_step && flops_ >= 0) write_metrics(skipped_steps);
 }
 
+void TuningRun::whole_step_begins() {
+  if (counts_flops()) counter_ = std::make_unique<FlopsCounter>();
+  if (steps_ == 0) window_start_ = Clock::now();
+}
+
+void TuningRun::whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps) {
+  const int64_t micro_steps = settings_.batch.accumulation;
+  if (counter_) flops_ = counter_->flops() / static_cast<double>(micro_steps);
+  counter_.reset();
+  if (is_measured()) {
+    total_.forward_us += times.forward_us;
+    total_.backward_us += times.backward_us;
+    total_.step_us += times.step_us;
+  }
+  loss_sum_ = loss * static_cast<double>(micro_steps);
+  micro_steps_ = micro_steps - 1;
+  lap_start_ = Clock::now();
+  step_ended(/*is_update=*/true, skipped_steps);
+}
+
 void TuningRun::write_model_info() {
   info_.activation_bytes = worst_rank(world_.comm(), memory_in_use() - before_forward_);
   info_.peak_bytes = worst_rank(world_.comm(), memory_peak());
@@ -121,7 +141,8 @@ void TuningRun::write_metrics(int64_t skipped_steps) {
   m.host_memory_bytes = host_bytes_;
   m.skipped_steps = skipped_steps;
   m.precision = settings_.precision();
-  m.flops_per_micro_step = flops_;
+  // Ranks of a pipeline compute different layers.
+  m.flops_per_micro_step = sum_over_ranks(world_.comm(), {flops_})[0] / world_.size();
   m.device_memory_bytes = world_.device_memory();
   m.world_size = world_.size();
   m.losses = sum_over_ranks(world_.comm(), losses_);

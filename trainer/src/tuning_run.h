@@ -35,6 +35,10 @@ class TuningRun {
   // `loss`: of the micro step.
   void backward_ended(double loss);
   void step_begins();
+  // In place of all above and below, for a training whose micro steps overlap: around an optimizer step.
+  void whole_step_begins();
+  // `loss`: the mean over the micro steps.
+  void whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps);
   // Of a micro step. `is_update`: it has ended an optimizer step.
   void step_ended(bool is_update, int64_t skipped_steps);
 

@@ -27,6 +27,7 @@ int report(const std::string& program, const RankResult& result) {
 Json checked_configuration(const WorldOptions& options, const Group& group) {
   if (options.deepspeed_config.empty()) return nullptr;
   Json config = load_configuration(options.deepspeed_config);
+  if (options.pipeline_stages > 0) set_pipeline_stages(config, options.pipeline_stages, "--pipeline-stages");
   const SettingsResult read = read_settings(config, group.world_size, options.fp16_as_bf16);
   if (group.rank.value_or(0) == 0) {
     for (const std::string& warning : read.warnings) {

@@ -19,6 +19,9 @@ class Parser {
  public:
   explicit Parser(const std::vector<std::string>& args) : args_(args) {
     on_["--ranks"] = [this](const std::string& v) { options_.ranks = parse_integer("--ranks", v, 1, 1024); };
+    on_["--pipeline-stages"] = [this](const std::string& v) {
+      options_.pipeline_stages = parse_integer("--pipeline-stages", v, 1, 1024);
+    };
     on_["--seed"] = [this](const std::string& v) {
       options_.seed = static_cast<uint64_t>(parse_integer("--seed", v, 0, INT64_MAX));
     };

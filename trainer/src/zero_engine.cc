@@ -17,7 +17,7 @@ Layout layout_of(const ModelParts& parts, int world_size) {
     groups.emplace_back();
     for (const ModelParameter& parameter : group) groups.back().push_back(parameter.spec);
   }
-  return Layout(groups, world_size, parts.persistent);
+  return Layout(groups, world_size, parts.persistent, parts.first_id);
 }
 
 Partition partition_of(const Layout& layout, int stage, int rank) {
@@ -68,7 +68,8 @@ void fill_shard(const ModelParts& parts, const ZeroContext& c, T* shard) {
 
 }  // namespace
 
-ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, uint64_t seed)
+ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, uint64_t seed,
+                       SquaredNorm squared_norm)
     : settings_(settings),
       comm_(group_of_its_own(world)),
       layout_(layout_of(parts, comm_->size())),
@@ -86,8 +87,9 @@ ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& 
     if (other.is_floating_point()) other.set_data(other.detach().to(context_.dtype));
   }
   with_data(parameters_->shard(), [&](auto* shard) { fill_shard(parts, context_, shard); });
-  optimizer_ = std::make_unique<ShardedOptimizer>(context_, parameters_->shard(),
-                                                  [&](float* master) { fill_shard(parts, context_, master); });
+  optimizer_ = std::make_unique<ShardedOptimizer>(
+      context_, parameters_->shard(), [&](float* master) { fill_shard(parts, context_, master); },
+      std::move(squared_norm));
   parameters_->bind();
   parameters_->publish();
   gradients_ = make_gradients(context_, *parameters_, [this](size_t group) { parameters_->group_done(group); });
@@ -102,6 +104,17 @@ void ZeroEngine::backward(const at::Tensor& loss, double gradient, bool is_last)
   gradients_->begin_backward(is_last);
   loss.backward(at::full({}, gradient * optimizer_->loss_scale(), loss.options()));
   parameters_->check();
+  gradients_->end_backward();
+}
+
+void ZeroEngine::backward_from(const at::Tensor& output, const at::Tensor& gradient) {
+  gradients_->begin_backward(/*is_last=*/false);
+  output.backward(gradient);
+  gradients_->end_backward();
+}
+
+void ZeroEngine::sum_gradients() {
+  gradients_->begin_backward(/*is_last=*/true);
   gradients_->end_backward();
 }
 

@@ -23,7 +23,8 @@ namespace dsat::trainer {
 class ZeroEngine {
  public:
   // `world`: of the ranks that share this model; the engine makes a group of its own out of it.
-  ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, uint64_t seed);
+  ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, uint64_t seed,
+             SquaredNorm squared_norm = {});
 
   void begin_step();
   void begin_micro_step() { parameters_->begin_micro_step(); }
@@ -32,6 +33,10 @@ class ZeroEngine {
   // `gradient`: of the loss itself, apart from the loss scale. `is_last`: of the optimizer step; gradients are then
   // summed over the ranks.
   void backward(const at::Tensor& loss, double gradient, bool is_last);
+  // For a part of a model, at stages 0 and 1: backward passes from any output, and afterwards, once in an optimizer
+  // step, what the last of them would do.
+  void backward_from(const at::Tensor& output, const at::Tensor& gradient);
+  void sum_gradients();
   void step();
   // Ends the step without an update: gradients are dropped.
   void abandon_step();
@@ -40,6 +45,10 @@ class ZeroEngine {
   void end_evaluation() { parameters_->end_step(); }
 
   const Layout& layout() const { return layout_; }
+  const Partition& partition() const { return partition_; }
+  // The model's tensors by group, with their gradients in place at stages 0 and 1.
+  const std::vector<Tensors>& parameters() const { return parameters_->layers(); }
+  at::ScalarType dtype() const { return context_.dtype; }
   ShardedOptimizer& optimizer() { return *optimizer_; }
   // After the optimizer's shard has been changed from outside: every rank gets the parameters.
   void publish() { parameters_->publish(); }
