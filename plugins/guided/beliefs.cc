@@ -40,6 +40,10 @@ void Beliefs::learn(const Ended& ended) {
     ++out_of_memory_;
     point.out_of_memory = true;
   }
+  // A model that was too sure is believed less until it has been right again.
+  constexpr double kLoss = 0.5, kMostCaution = 3;
+  if (ran) surprise_ = std::max(0.0, surprise_ + (completed ? 0 : 1) - (1 - ended.fits));
+  caution_ = std::min(kMostCaution, 1 + kLoss * surprise_);
   if (completed && ended.metric && *ended.metric > 0) {
     measurements_.push_back({ended.point, *ended.metric, ended.forward, ended.backward, ended.step});
     ++point.count;
@@ -93,7 +97,8 @@ std::vector<MemoryModel::Sample> Beliefs::memory_window() const {
 
 void Beliefs::update(const std::vector<Point>& pending) {
   if (due()) {
-    // How rough the residuals are is chosen at every fit while each trial counts, later as the study grows by an eighth.
+    // How rough the residuals are is chosen at every fit while each trial counts, later as the study grows by an
+    // eighth.
     constexpr size_t kFew = 32;
     const bool tune = ended_.size() <= kFew || 8 * (ended_.size() - tuned_) >= ended_.size();
     if (tune) tuned_ = ended_.size();
@@ -110,7 +115,7 @@ double Beliefs::probability_of_fitting(const Point& point) const {
     if (known->count > 0) return 1;
     if (known->out_of_memory) return 0;
   }
-  return memory_.probability_of_fitting(point);
+  return expected_to_fit(point);
 }
 
 double Beliefs::probability_of_running(const Arm& arm) const {

@@ -12,6 +12,8 @@ using guided::Point;
 using guided::Proposal;
 
 constexpr int64_t kMostFailures = 64;
+// Below this expected gain it is time to look where nothing was measured.
+constexpr double kLittle = 0.003;
 
 bool teaches(Outcome outcome) { return outcome == Outcome::completed || outcome == Outcome::out_of_memory; }
 
@@ -111,7 +113,8 @@ void Guided::on_trial_exited(const Exit& exit) {
   if (at != open_.end()) {
     const Open open = *at;
     open_.erase(at);
-    Ended ended{exit.trial(), open.point, exit.outcome(), open.metric, open.forward, open.backward, open.step, {}};
+    Ended ended{exit.trial(), open.point, exit.outcome(), open.metric, open.forward, open.backward,
+                open.step,    {},         open.fits};
     if (const auto peak = exit.peak_bytes()) ended.peak_bytes = static_cast<double>(*peak);
     beliefs_->learn(ended);
     failures_ = teaches(ended.outcome) ? 0 : failures_ + 1;
@@ -133,13 +136,13 @@ std::vector<Point> Guided::pending() const {
   return points;
 }
 
-// The usual risk is small. What is left of a share of all trials, and a little more so that a small budget can dare
-// too, may be risked at once on a trial that promises much.
+// The usual risk is small. What is left of a share of the trials so far, counting a first few from the start so that a
+// small budget can dare too, may be risked at once on a trial that promises much.
 guided::Risk Guided::risk(const std::vector<Point>& running) const {
-  constexpr double kMostDaring = 0.7, kHeadStart = 0.7;
+  constexpr double kMostDaring = 0.7, kFirstFew = 15;
   // Without the device's memory only running out of it tells where the ceiling is.
   if (!beliefs_->memory().device_known() && beliefs_->out_of_memory() == 0) return {kMostDaring, kMostDaring};
-  double left = kHeadStart + most_risk_ * static_cast<double>(study_.limits.max_trials);
+  double left = most_risk_ * std::max(kFirstFew, static_cast<double>(beliefs_->ended() + running.size()));
   left -= static_cast<double>(beliefs_->out_of_memory());
   for (const Point& point : running) left -= 1 - beliefs_->probability_of_fitting(point);
   return {most_risk_, std::clamp(left, most_risk_, kMostDaring)};
@@ -149,7 +152,7 @@ guided::Risk Guided::risk(const std::vector<Point>& running) const {
 // takes from the others.
 bool Guided::worth_it(const Proposal& proposal) const {
   constexpr double kTrialsAhead = 8;
-  return kTrialsAhead * proposal.gain >= tolerance_;
+  return !proposal.look.empty() || kTrialsAhead * proposal.gain >= tolerance_;
 }
 
 // A young study searches for each trial; an old one lets a search serve until there is enough news for another.
@@ -163,7 +166,10 @@ std::optional<Proposal> Guided::propose() {
     if (!runs && beliefs_->find(next.point) == nullptr) return next;
   }
   beliefs_->update(running);
-  const std::optional<Proposal> best = planner_->next(running, risk(running), asked_);
+  std::optional<Proposal> best = planner_->next(running, risk(running), asked_);
+  if (best && beliefs_->any_measured() && best->gain < kLittle) {
+    if (std::optional<Proposal> look = planner_->look_around()) return look;
+  }
   if (!beliefs_->young()) {
     queue_ = planner_->ranked();
     std::reverse(queue_.begin(), queue_.end());
@@ -202,13 +208,14 @@ bool Guided::ask(const Proposal& proposal, bool again) {
   const std::optional<TrialId> trial = create_trial(request);
   if (!trial) return false;
   ++asked_;
-  open_.push_back({*trial, proposal.point, again, {}, {}, {}, {}});
+  open_.push_back({*trial, proposal.point, again, proposal.fits, {}, {}, {}, {}});
   return true;
 }
 
 std::string Guided::note(const Proposal& proposal) const {
   const std::string where = lattice_->text(proposal.point);
   if (proposal.repeat) return "measured again (" + where + "): noise may hide which one is the best";
+  if (!proposal.look.empty()) return where + ": " + proposal.look + "; fits with " + percent(proposal.fits, 0);
   if (!beliefs_->any_measured()) return where + ": fits with " + percent(proposal.fits, 0) + ", nothing measured yet";
   return where + ": " + (proposal.improvement >= 0 ? "+" : "") + percent(proposal.improvement, 1) + " +- " +
          percent(proposal.deviation, 1) + " against the best, fits with " + percent(proposal.fits, 0) +
@@ -219,6 +226,11 @@ void Guided::end(const std::string& reason) {
   beliefs_->update({});
   const std::optional<guided::Beliefs::Best> best = beliefs_->best();
   finished_ = true;
+  const std::vector<std::string> effects = planner_->effects();
+  if (!effects.empty()) {
+    log(Severity::info, "what mattered, all else as in the best trial (" + lattice_->text(best->point) + "):");
+  }
+  for (const std::string& line : effects) log(Severity::info, "  " + line);
   finish(reason, best ? best->trial : kNoTrial);
 }
 

@@ -16,14 +16,19 @@ constexpr double kStageDeviation = 0.02;       // of an offset
 constexpr double kStageSlopeDeviation = 0.03;  // of the activations
 constexpr double kBufferDeviation = 0.3;       // of the scale 1
 constexpr double kOptionalDeviation = 0.3;     // of the scale 0
-constexpr double kUsableDeviation = 0.015;     // of the usable share 1
-constexpr double kFirstSample = 0.004;         // what the first sample allocates, later ones partly reuse
-constexpr double kThresholdWidth = 0.002;      // runs differ: fragmentation
-constexpr double kOtherCause = 1e-4;           // of an out-of-memory trial, or of one that fitted
+constexpr double kUsable = 0.975;              // share of the device that trials get: contexts, fragmentation
+constexpr double kUsableDeviation = 0.018;
+constexpr double kFirstSample = 0.004;     // what the first sample allocates, later ones partly reuse
+constexpr double kThresholdWidth = 0.002;  // runs differ: fragmentation
+constexpr double kOtherCause = 1e-4;       // of an out-of-memory trial, or of one that fitted
 
-constexpr std::array<double, 4> kScales{0.4, 1, 3, 10};
+constexpr std::array<double, 5> kScales{0.4, 1, 3, 10, 30};
 // The prior on the residual's scale is wide: a surprise is explained by a rough memory sooner than by chance.
 constexpr std::array<double, 3> kNoises{0.0005, 0.002, 0.008};
+constexpr double kTypicalNoise = 0.002;
+// Multiples of the activations' deviation: a forward may tell next to nothing of what a step needs.
+constexpr std::array<double, 3> kDoubts{1, 8, 64};
+constexpr double kDoubtWidth = 1.5;
 
 double square(double x) { return x * x; }
 
@@ -37,7 +42,8 @@ Amplitudes of_activations(const std::vector<Knob>& knobs) {
   Amplitudes amplitudes;
   for (const Knob& knob : knobs) {
     const bool of_default_space = knob.key.rfind("zero_optimization.", 0) == 0;
-    amplitudes.knobs.push_back(of_default_space || known_to_formula(knob.key) ? 0.002 : 0.15);
+    const bool fragments = knob.key == "zero_optimization.contiguous_gradients";
+    amplitudes.knobs.push_back(fragments ? 0.03 : of_default_space || known_to_formula(knob.key) ? 0.002 : 0.15);
   }
   amplitudes.curve = 0.015;
   amplitudes.rough = 0.003;
@@ -48,6 +54,8 @@ Amplitudes of_activations(const std::vector<Knob>& knobs) {
 Amplitudes of_offsets(const std::vector<Knob>& knobs) {
   Amplitudes amplitudes;
   for (const Knob& knob : knobs) amplitudes.knobs.push_back(known_to_formula(knob.key) ? 0.006 : 0.008);
+  amplitudes.stage = 0.003;
+  amplitudes.curve = 0.01;  // memory that grows in no proportion to the micro batch
   amplitudes.arm = 0.002;
   return amplitudes;
 }
@@ -101,7 +109,7 @@ MemoryModel::Row MemoryModel::row_of(const Point& point, bool threshold) const {
   row.activation = prior_.activation_bytes * row.micro_batch / unit_;
   row.known = kFixed + (point.arm->state_bytes + point.arm->buffer_bytes) / unit_ + row.activation;
   row.threshold = threshold;
-  if (threshold) row.known -= 1;
+  if (threshold) row.known -= prior_.device_bytes ? kUsable : 1;
   return row;
 }
 
@@ -110,7 +118,7 @@ double MemoryModel::covariance(const Row& a, const Row& b) const {
   const Arm& left = *a.site.arm;
   const Arm& right = *b.site.arm;
   double sum = square(kFixedDeviation);
-  sum += square(prior_.activation_deviation / unit_) * a.micro_batch * b.micro_batch;
+  sum += square(doubt_ * prior_.activation_deviation / unit_) * a.micro_batch * b.micro_batch;
   sum += square(kBufferDeviation / unit_) * left.buffer_bytes * right.buffer_bytes;
   sum += square(kOptionalDeviation / unit_) * left.optional_buffer_bytes * right.optional_buffer_bytes;
   if (left.stage == right.stage) {
@@ -144,26 +152,44 @@ Eigen::VectorXd MemoryModel::cross(const Row& row) const {
   for (Eigen::Index i = 0; i < n; ++i) {
     const Row& other = rows_[static_cast<size_t>(i)];
     const double share = cached_activations_[i] + activations_.of_rest(row.site, other.site);
-    const double offset =
-        cached_offsets_[i] + (row.site.arm == other.site.arm ? offsets_.of_rest(row.site, other.site) : 0);
+    const double offset = cached_offsets_[i] + offsets_.of_rest(row.site, other.site);
     covariances[i] = covariance(row, other) + square(scale_) * (row.activation * other.activation * share + offset);
   }
   return covariances;
 }
 
-void MemoryModel::fit(const std::vector<Sample>& samples, bool tune) {
-  samples_ = samples;
+// The highest peaks also say that the device gave so much: each fitted.
+void MemoryModel::add_bounds() {
+  constexpr size_t kHighest = 3;
+  std::vector<Sample> measured;
+  for (const Sample& sample : samples_) {
+    if (sample.peak_bytes) measured.push_back(sample);
+  }
+  std::stable_sort(measured.begin(), measured.end(),
+                   [](const Sample& a, const Sample& b) { return *a.peak_bytes > *b.peak_bytes; });
+  for (size_t i = 0; i < std::min(kHighest, measured.size()); ++i) {
+    samples_.push_back({measured[i].point, true, std::nullopt});
+  }
+}
+
+void MemoryModel::fit(const std::vector<Sample>& observed, bool tune) {
+  const double doubt = doubt_;
+  samples_ = observed;
+  add_bounds();
   rows_.clear();
   cached_arm_ = nullptr;
-  const Eigen::Index n = static_cast<Eigen::Index>(samples.size());
+  const Eigen::Index n = static_cast<Eigen::Index>(samples_.size());
   parametric_.resize(n, n);
   residual_.resize(n, n);
   prior_mean_.resize(n);
+  micro_batches_.resize(n);
+  doubt_ = 1;
   for (Eigen::Index i = 0; i < n; ++i) {
-    const Sample& sample = samples[static_cast<size_t>(i)];
+    const Sample& sample = samples_[static_cast<size_t>(i)];
     rows_.push_back(row_of(sample.point, !sample.peak_bytes));
     const Row& row = rows_.back();
     prior_mean_[i] = row.known;
+    micro_batches_[i] = row.micro_batch;
     for (Eigen::Index j = 0; j <= i; ++j) {
       const Row& other = rows_[static_cast<size_t>(j)];
       parametric_(i, j) = parametric_(j, i) = covariance(row, other);
@@ -174,28 +200,37 @@ void MemoryModel::fit(const std::vector<Sample>& samples, bool tune) {
   if (tune || !tuned_) {
     choose_scale();
   } else {
-    solve(scale_, noise_);
+    solve(scale_, noise_, doubt);
   }
   tuned_ = true;
 }
 
 void MemoryModel::choose_scale() {
-  double best = -std::numeric_limits<double>::infinity(), best_scale = 1, best_noise = 0.002;
-  for (const double scale : kScales) {
-    for (const double noise : kNoises) {
-      const double evidence =
-          solve(scale, noise) - 0.5 * (square(std::log(scale)) + square(std::log(noise / 0.002) / 1.5));
-      if (evidence > best) best = evidence, best_scale = scale, best_noise = noise;
+  struct Choice {
+    double evidence, scale, noise, doubt;
+  };
+  Choice best{-std::numeric_limits<double>::infinity(), 1, kTypicalNoise, 1};
+  for (const double doubt : kDoubts) {
+    for (const double scale : kScales) {
+      for (const double noise : kNoises) {
+        if (doubt != 1 && noise != kTypicalNoise) continue;
+        const double prior = square(std::log(scale)) + square(std::log(noise / kTypicalNoise) / 1.5) +
+                             square(std::log(doubt) / kDoubtWidth);
+        const double evidence = solve(scale, noise, doubt) - 0.5 * prior;
+        if (evidence > best.evidence) best = {evidence, scale, noise, doubt};
+      }
     }
   }
-  solve(best_scale, best_noise);
+  solve(best.scale, best.noise, best.doubt);
 }
 
 // The mode of the latent shortages, the factor that predictions need, and the evidence.
-double MemoryModel::solve(double scale, double noise) {
+double MemoryModel::solve(double scale, double noise, double doubt) {
   scale_ = scale;
   noise_ = noise;
-  return newton(parametric_ + square(scale) * residual_);
+  doubt_ = doubt;
+  const Eigen::VectorXd line = prior_.activation_deviation / unit_ * micro_batches_;
+  return newton(parametric_ + (square(doubt) - 1) * line * line.transpose() + square(scale) * residual_);
 }
 
 double MemoryModel::newton(const Eigen::MatrixXd& k) {
@@ -248,7 +283,7 @@ double MemoryModel::newton(const Eigen::MatrixXd& k) {
   return likelihood - 0.5 * weights_.dot(latent_ - prior_mean_) - factor_.diagonal().array().log().sum();
 }
 
-double MemoryModel::probability_of_fitting(const Point& point) const {
+double MemoryModel::probability_of_fitting(const Point& point, double caution) const {
   const Row row = row_of(point, true);
   const double unexplained = square(row.activation) * activations_variance_ + offsets_variance_;
   double mean = row.known, variance = covariance(row, row) + square(scale_) * unexplained;
@@ -260,7 +295,7 @@ double MemoryModel::probability_of_fitting(const Point& point) const {
     factor_.triangularView<Eigen::Lower>().solveInPlace(t);
     variance -= t.squaredNorm();
   }
-  const double deviation = std::sqrt(std::max(variance, 0.0) + square(kThresholdWidth));
+  const double deviation = caution * std::sqrt(std::max(variance, 0.0) + square(kThresholdWidth));
   return normal_cdf(-mean / deviation);
 }
 

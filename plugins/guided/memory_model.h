@@ -35,10 +35,12 @@ class MemoryModel {
     std::optional<double> peak_bytes;  // of one that fitted
   };
   // `tune`: choose the residual's scale and the noise anew, which is most of the work; the first fit does.
-  void fit(const std::vector<Sample>& samples, bool tune);
+  void fit(const std::vector<Sample>& observed, bool tune);
 
+  size_t sites() const { return rows_.size(); }  // of the last fit
   bool device_known() const { return prior_.device_bytes.has_value(); }
-  double probability_of_fitting(const Point& point) const;
+  // `caution`: a multiple of the deviation.
+  double probability_of_fitting(const Point& point, double caution = 1) const;
   // The expected peak; bytes.
   double peak_bytes(const Point& point) const;
 
@@ -54,8 +56,9 @@ class MemoryModel {
   double covariance(const Row& a, const Row& b) const;
   double residual(const Row& a, const Row& b) const;
   Eigen::VectorXd cross(const Row& row) const;
+  void add_bounds();
   void choose_scale();
-  double solve(double scale, double noise);
+  double solve(double scale, double noise, double doubt);
   double newton(const Eigen::MatrixXd& k);
 
   const Lattice& lattice_;
@@ -64,14 +67,14 @@ class MemoryModel {
   double device_deviation_;
   Kernel activations_, offsets_;
   double activations_variance_, offsets_variance_;
-  double scale_ = 1, noise_ = 0.002;
+  double scale_ = 1, noise_ = 0.002, doubt_ = 1;
   bool tuned_ = false;
   std::vector<Row> rows_;
   std::vector<Sample> samples_;
   mutable const Arm* cached_arm_ = nullptr;
   mutable Eigen::VectorXd cached_activations_, cached_offsets_;
   Eigen::MatrixXd parametric_, residual_, factor_;
-  Eigen::VectorXd latent_, weights_, root_curvature_, prior_mean_;
+  Eigen::VectorXd latent_, weights_, root_curvature_, prior_mean_, micro_batches_;
 };
 
 }  // namespace dsat::guided

@@ -38,6 +38,7 @@ class PhaseModel {
   using Cross = std::vector<Eigen::MatrixXd>;  // of each part: sites x points
   Cross cross(const std::vector<Point>& points) const;
   std::vector<Belief> predict(const std::vector<Point>& points, const Cross& parts) const;
+  size_t sites() const { return sites_.size(); }  // of the last fit, pending ones included
   double noise_variance() const { return noise_ * noise_; }
   const Eigen::VectorXd& theta() const { return theta_; }
 

@@ -21,7 +21,7 @@ void add_unique(std::vector<const Arm*>& arms, const Arm* arm) {
 std::vector<size_t> others(size_t value, size_t count) {
   constexpr size_t kShort = 10;
   std::vector<size_t> chosen;
-  for (size_t step = 1; step < count; step = count > kShort ? 2 * step : step + 1) {
+  for (size_t step = 1; step<count; step = count> kShort ? 2 * step : step + 1) {
     if (step <= value) chosen.push_back(value - step);
     if (value + step < count) chosen.push_back(value + step);
   }
@@ -96,9 +96,7 @@ const std::vector<const Arm*>& Planner::neighbours(const Arm& arm) {
 int64_t Planner::top_rank(const Arm& arm, int64_t hint, double risk) const {
   const search::MicroBatches& batches = lattice_.micro_batches();
   const int64_t last = batches.count() - 1;
-  const auto fits = [&](int64_t rank) {
-    return beliefs_.memory().probability_of_fitting({&arm, batches.at(rank)}) >= 1 - risk;
-  };
+  const auto fits = [&](int64_t rank) { return beliefs_.expected_to_fit({&arm, batches.at(rank)}) >= 1 - risk; };
   int64_t low = -1, high = last + 1;
   int64_t at = std::clamp<int64_t>(hint, 0, last);
   int64_t stride = 1;
@@ -163,7 +161,7 @@ std::vector<Proposal> Planner::score(const std::vector<Point>& points) const {
   for (size_t i = 0; i < points.size(); ++i) {
     Proposal& proposal = proposals[i];
     proposal.point = points[i];
-    proposal.fits = beliefs_.memory().probability_of_fitting(points[i]);
+    proposal.fits = beliefs_.expected_to_fit(points[i]);
     proposal.improvement = beliefs[i].mean - incumbent_->belief.mean;
     proposal.deviation = std::sqrt(beliefs[i].variance);
     const double learns = beliefs[i].variance / std::sqrt(beliefs[i].variance + noise);
@@ -184,7 +182,7 @@ void Planner::find_tops(const Arm& arm, int64_t hint, Visit& visit) const {
 
 // The best of those that surely fit, unless a daring one promises twice as much.
 std::optional<Proposal> Planner::choose() const {
-  constexpr double kWorthDaring = 2, kLeastGain = 0.003;
+  constexpr double kWorthDaring = 2, kLeastGain = 0.001;
   std::optional<Proposal> best, safe;
   for (const auto& [arm, visit] : visits_) {
     if (visit.any && (!best || better(visit.best, *best))) best = visit.best;
@@ -269,7 +267,7 @@ std::optional<Proposal> Planner::safest(uint64_t draw) {
       while (rank >= 0 && taken({arm, lattice_.micro_batches().at(rank)})) --rank;
       if (rank < 0) continue;
       const Point point{arm, lattice_.micro_batches().at(rank)};
-      const double fits = beliefs_.memory().probability_of_fitting(point);
+      const double fits = beliefs_.expected_to_fit(point);
       const double ends_well = fits * beliefs_.probability_of_running(*arm);
       // A later stage must be clearly more likely to end well.
       if (ends_well <= most + 0.05) continue;

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Proposal {
   double fits = 1;         // probability
   double improvement = 0;  // of the point's mean over the best
   double deviation = 0;    // of the point's goodness
+  std::string look{};      // of a look around: what is not known there
 };
 
 // Highest probabilities of running out of memory: of any proposal, and of one that promises far more than all others.
@@ -41,6 +43,12 @@ class Planner {
 
   // Of the last search, best first: what serves further decisions where each cannot have a search of its own.
   std::vector<Proposal> ranked() const;
+
+  // After next(): where nothing was measured yet, whatever the models say. nullopt: no such place that fits.
+  std::optional<Proposal> look_around();
+
+  // What each choice of the best trial is worth: a line each, the one that matters most first.
+  std::vector<std::string> effects();
 
   // nullopt: nothing is left to try.
   std::optional<Proposal> next(const std::vector<Point>& pending, const Risk& risk, uint64_t draw);
@@ -66,6 +74,11 @@ class Planner {
   std::vector<Proposal> score(const std::vector<Point>& points) const;
   void consider_repeats(std::optional<Proposal>& best) const;
   bool taken(const Point& point) const;
+  struct Touched;
+  Touched touched(int stage) const;
+  std::optional<Proposal> look_at(const Arm* arm, int64_t micro_batch, const std::string& why) const;
+  std::optional<Proposal> look_along(const Touched& seen, const Arm& arm, int64_t top) const;
+  std::optional<Proposal> look_across(const Touched& seen, const config::StageSpace& stage, bool numeric);
   std::optional<Proposal> safest(uint64_t draw);
 
   Lattice& lattice_;

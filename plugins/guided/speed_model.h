@@ -33,6 +33,7 @@ class SpeedModel {
   double noise_variance() const { return noise_variance_; }  // of one trial's goodness
   double metric(double goodness) const;
   double goodness_of(double metric) const;
+  size_t sites() const { return parts_.empty() ? 0 : parts_.front().sites(); }
   bool by_phases() const { return parts_.size() == 3; }
 
  private:

@@ -1,0 +1,146 @@
+// Looks at what no trial has looked at: where the models are sure, and may be wrong for all that.
+//
+// The models extrapolate from where the trials are. Before a study ends, and once little is expected of the best
+// proposal, each region of the space that no trial has touched is looked at once: a stage near its ceiling, micro
+// batches well below the best one, round micro batches, values of the knobs in every stage that can still compete.
+#include <algorithm>
+#include <cmath>
+
+#include "planner.h"
+
+namespace dsat::guided {
+namespace {
+
+constexpr double kCanCompete = 0.3;  // of the metric's logarithm below the best
+constexpr size_t kFewValues = 3;
+constexpr size_t kLongestStudy = 192;  // trials; an old study has looked everywhere
+
+// A part of a numeric knob's range; of any other knob its value.
+int part_of(const Knob& knob, double coordinate) {
+  return static_cast<int>(std::floor(knob.numeric ? std::min(2.0, 3 * coordinate) : coordinate));
+}
+
+int twos_of(int64_t micro_batch) {
+  int twos = 0;
+  for (; micro_batch > 0 && micro_batch % 2 == 0; micro_batch /= 2) ++twos;
+  return twos;
+}
+
+}  // namespace
+
+// What trials have touched of a stage.
+struct Planner::Touched {
+  const Arm* best = nullptr;
+  double goodness = 0;
+  std::vector<Point> points;  // that completed or run
+};
+
+Planner::Touched Planner::touched(int stage) const {
+  Touched all;
+  for (const auto& [point, measured] : beliefs_.points()) {
+    if (point.arm->stage != stage || measured.count == 0) continue;
+    all.points.push_back(point);
+    const double mean = measured.sum_goodness / measured.count;
+    if (!point.arm->in_space || (all.best != nullptr && mean <= all.goodness)) continue;
+    all.best = point.arm;
+    all.goodness = mean;
+  }
+  for (const Point& point : pending_) {
+    if (point.arm->stage == stage) all.points.push_back(point);
+  }
+  return all;
+}
+
+std::optional<Proposal> Planner::look_at(const Arm* arm, int64_t micro_batch, const std::string& why) const {
+  const int64_t rank = lattice_.micro_batches().rank_at_or_below(static_cast<double>(micro_batch));
+  if (rank < 0) return std::nullopt;
+  Proposal proposal;
+  proposal.point = {arm, lattice_.micro_batches().at(rank)};
+  proposal.fits = beliefs_.probability_of_fitting(proposal.point);
+  if (taken(proposal.point) || proposal.fits < 1 - risk_.usual || beliefs_.probability_of_running(*arm) <= 0) {
+    return std::nullopt;
+  }
+  proposal.look = why;
+  return proposal;
+}
+
+// Micro batches of the best arm and its stage that nothing was measured near.
+std::optional<Proposal> Planner::look_along(const Touched& seen, const Arm& arm, int64_t top) const {
+  const auto untouched = [&](double low, double high) {
+    return std::none_of(seen.points.begin(), seen.points.end(), [&](const Point& point) {
+      const double at = static_cast<double>(point.micro_batch);
+      return at >= low && at <= high;
+    });
+  };
+  const double best = static_cast<double>(incumbent_->point.micro_batch);
+  for (const double share : {0.7, 0.45, 0.25}) {
+    if (share * best < 1 || !untouched(0.78 * share * best, 1.25 * share * best)) continue;
+    if (auto look = look_at(&arm, std::llround(share * best), "far below the best nothing was measured")) return look;
+  }
+  for (const int64_t step : {32, 16, 8}) {
+    const int64_t round = top / step * step;
+    if (round < 3 * step) continue;
+    const bool known = std::any_of(seen.points.begin(), seen.points.end(), [&](const Point& point) {
+      return twos_of(point.micro_batch) >= twos_of(step) && point.micro_batch >= 2 * step;
+    });
+    if (known) break;
+    if (auto look = look_at(&arm, round, "no multiple of " + std::to_string(step) + " was measured")) return look;
+  }
+  return std::nullopt;
+}
+
+// Values of the knobs that no trial of the stage had.
+std::optional<Proposal> Planner::look_across(const Touched& seen, const config::StageSpace& stage, bool numeric) {
+  for (size_t axis = 0; axis < stage.axes.size(); ++axis) {
+    const auto at = std::find_if(lattice_.knobs().begin(), lattice_.knobs().end(),
+                                 [&](const Knob& knob) { return knob.key == stage.axes[axis].key; });
+    const size_t knob = static_cast<size_t>(at - lattice_.knobs().begin());
+    if (at->numeric ? !numeric : stage.axes[axis].values.size() > kFewValues) continue;
+    for (size_t value = 0; value < stage.axes[axis].values.size(); ++value) {
+      Configuration flipped{stage.stage, seen.best->choice};
+      flipped.choice[axis] = value;
+      const Arm* arm = lattice_.arm(flipped);
+      const int part = part_of(*at, arm->coordinates[knob]);
+      const bool known = std::any_of(seen.points.begin(), seen.points.end(), [&](const Point& point) {
+        return part_of(*at, point.arm->coordinates[knob]) == part;
+      });
+      if (known) continue;
+      const int64_t top = top_rank(*arm, lattice_.micro_batches().count() / 2, risk_.usual);
+      if (top < 0) continue;
+      const std::string why = "no trial of this stage had " + at->key + " = " + stage.axes[axis].values[value].dump();
+      if (auto look = look_at(arm, lattice_.micro_batches().at(top), why)) return look;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Proposal> Planner::look_around() {
+  if (!incumbent_ || !incumbent_->point.arm->in_space || beliefs_.ended() > kLongestStudy) return std::nullopt;
+  const search::MicroBatches& batches = lattice_.micro_batches();
+  const Arm& best = *incumbent_->point.arm;
+  for (const config::StageSpace& stage : lattice_.space().stages) {
+    const Arm* arm = project(best, stage);
+    const int64_t top = top_rank(*arm, batches.count() / 2, risk_.usual);
+    if (top < 0) continue;
+    const double high = static_cast<double>(batches.at(top));
+    const Touched seen = touched(stage.stage);
+    const bool near = std::any_of(seen.points.begin(), seen.points.end(),
+                                  [&](const Point& p) { return static_cast<double>(p.micro_batch) >= 0.5 * high; });
+    if (near) continue;
+    if (auto look = look_at(arm, batches.at(top), "this stage was not measured near its ceiling")) return look;
+  }
+  const Touched own = touched(best.stage);
+  const int64_t top =
+      top_rank(best, batches.rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch)), risk_.usual);
+  if (top >= 0) {
+    if (auto look = look_along(own, best, batches.at(top))) return look;
+  }
+  for (const config::StageSpace& stage : lattice_.space().stages) {
+    const Touched seen = touched(stage.stage);
+    if (seen.best == nullptr || seen.goodness < incumbent_->belief.mean - kCanCompete) continue;
+    if (auto look = look_across(seen, stage, stage.stage == best.stage)) return look;
+  }
+  return std::nullopt;
+}
+
+}  // namespace dsat::guided
