@@ -35,6 +35,11 @@ std::string bytes_at(const Json& object, const char* key) {
 std::string ceiling_text(const Json& stage, bool memory_known) {
   const auto ceiling = number_at(stage, "max_micro_batch");
   if (!ceiling || (!memory_known && *ceiling < 1)) return "maximum micro batch unknown";
+  // Where two micro batches need the same memory there is no line that meets the device's: a number would be made up.
+  constexpr double kTooFar = 64;
+  const Json& interval = stage.at("max_micro_batch");
+  const double low = interval.is_object() ? std::max(1.0, number_at(interval, "low").value_or(*ceiling)) : *ceiling;
+  if (*ceiling > kTooFar * low) return fmt::format("maximum micro batch unknown, at least {:.0f}", low);
   return fmt::format(memory_known ? "approximate maximum micro batch {:.0f}" : "maximum micro batch at least {:.0f}",
                      *ceiling);
 }

@@ -13,6 +13,9 @@ namespace dsat::search {
 namespace {
 
 constexpr double kHopeless = 0.05;
+// Where memory hardly grows with the micro batch the model's line meets the device's anywhere: no farther than so many
+// times what is known to fit.
+constexpr double kFarthest = 64;
 
 // Do the two differ in nothing but buckets, overlap and micro batch?
 bool comparable(const cost::Setup& a, const cost::Setup& b) {
@@ -200,6 +203,9 @@ Ceiling Knowledge::ceiling(const cost::Setup& setup) const {
     ceiling.certain = std::max(0.0, finite_or(model.low, 0));
     ceiling.likely = std::max(0.0, finite_or(model.value, kUnbounded));
     ceiling.possible = std::max(0.0, finite_or(model.high, kUnbounded));
+    const double known = std::max({1.0, ceiling.certain, static_cast<double>(largest_fit(setup.stage))});
+    ceiling.likely = std::min(ceiling.likely, kFarthest * known);
+    ceiling.possible = std::min(ceiling.possible, kFarthest * known);
   } else {
     // Without the device's memory, what ran in the stage is the guess, and only an OOM is a bound: one of another
     // configuration of the stage says that little more can be possible.

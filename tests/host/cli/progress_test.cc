@@ -173,6 +173,17 @@ TEST(ProfileLines, SayWhatIsUnknown) {
               ElementsAre("model: 5 parameters", "device memory: unknown", "activation memory per example: unknown"));
 }
 
+TEST(ProfileLines, ACeilingThatIsAnybodysGuessIsUnknown) {
+  const auto line = [](double value, double low) {
+    const Json ceiling{{"value", value}, {"low", low}, {"high", 1e9}};
+    return profile_lines(Json{{"device_memory_bytes", 1e9}, {"stages", {{{"stage", 1}, {"max_micro_batch", ceiling}}}}})
+        .back();
+  };
+  EXPECT_THAT(line(2.8e7, 191), HasSubstr("maximum micro batch unknown, at least 191"));
+  EXPECT_THAT(line(300, 191), HasSubstr("approximate maximum micro batch 300"));
+  EXPECT_THAT(line(20, 0), HasSubstr("approximate maximum micro batch 20"));
+}
+
 TEST(ProfileLines, WithoutADeviceMemoryACeilingIsOnlyALowerBound) {
   const auto stage = [](int number, double fitted) {
     return Json{{"stage", number}, {"model_state_bytes", 1e9}, {"max_micro_batch", {{"value", fitted}}}};
