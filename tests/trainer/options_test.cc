@@ -21,6 +21,17 @@ std::string error_of(const std::vector<std::string>& args) {
   return "accepted";
 }
 
+TEST(OptionsTest, Checkpoints) {
+  const Options options =
+      parse_options({"--checkpoint-dir", "here", "--checkpoint-every=5", "--fp16-as-bf16", "--deepspeed_config", "c"});
+  EXPECT_EQ(options.checkpoint_dir, "here");
+  EXPECT_EQ(options.checkpoint_every, 5);
+  EXPECT_TRUE(options.fp16_as_bf16);
+  EXPECT_THROW(parse_options({"--checkpoint-every", "5", "--deepspeed_config", "c"}), Error);
+  EXPECT_THROW(parse_options({"--checkpoint-every", "0", "--checkpoint-dir", "d", "--deepspeed_config", "c"}), Error);
+  EXPECT_THROW(parse_options({"--checkpoint-dir", "", "--deepspeed_config", "c"}), Error);
+}
+
 TEST(OptionsTest, TheTypicalCommandLine) {
   const Options o = parse_options({"--model",
                                    "gpt",

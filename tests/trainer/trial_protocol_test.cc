@@ -96,10 +96,12 @@ TEST(ProtocolTest, RanksFromTheEnvironmentTrainTogether) {
 
 TEST(ProtocolTest, WhatIsNotObeyedIsSaidOnce) {
   TrialProgram program;
-  program.write_raw_config(R"({"train_micro_batch_size_per_gpu": 1, "scheduler": {"type": "WarmupLR"}})");
+  program.write_raw_config(R"({"train_micro_batch_size_per_gpu": 1, "scheduler": {"type": "OneCycle"}})");
   const Ended ended = program.run("--model mlp --layers 1 --hidden 8 --ranks 2 --steps 1");
   EXPECT_EQ(ended.status, 0);
-  EXPECT_EQ(ended.err, "dsat-trial: warning: scheduler: dsat-trial trains at a constant learning rate\n");
+  EXPECT_EQ(ended.err,
+            "dsat-trial: warning: scheduler.type is \"OneCycle\": dsat-trial has WarmupLR and WarmupDecayLR; "
+            "it trains at a constant learning rate\n");
 }
 
 }  // namespace

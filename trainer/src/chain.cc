@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include <string>
 #include <utility>
 
 #include "dsat/trainer/checkpoint.h"
@@ -40,6 +41,8 @@ std::shared_ptr<ModelParts> parts_of(Chain& chain) {
     parts->groups.emplace_back();
     for (size_t k = 0; k < specs.size(); ++k) {
       parts->groups.back().push_back({specs[k], chain.parameters()[i][k], /*has_values=*/false});
+      std::string& name = parts->groups.back().back().spec.name;
+      name = "layer" + std::to_string(i) + "." + name;
     }
   }
   parts->activation_checkpoints = chain.segments().size();

@@ -125,6 +125,29 @@ void ModelEngine::step() {
   i.tuning.step_ended(is_update, i.zero.optimizer().skipped_steps());
 }
 
+void ModelEngine::save_checkpoint(const std::string& dir, const std::string& tag, const Json& client_state) {
+  Impl& i = *impl_;
+  if (i.in_step) throw Error("save_checkpoint() within an optimizer step; call it after the step() that ends it");
+  const Json counts = {{"global_steps", i.global_steps},
+                       {"micro_steps", i.micro_steps},
+                       {"accumulation", i.settings.batch.accumulation}};
+  i.zero.save(dir, tag, {{"engine", counts}, {"client", client_state}});
+}
+
+Json ModelEngine::load_checkpoint(const std::string& dir, const std::string& tag) {
+  Impl& i = *impl_;
+  if (i.in_step) throw Error("load_checkpoint() within an optimizer step; call it after the step() that ends it");
+  const Json state = i.zero.load(dir, tag);
+  const Json& counts = state.at("engine");
+  i.global_steps = counts.at("global_steps").get<int64_t>();
+  // With another accumulation the same batches are cut into other micro steps.
+  const bool is_cut_alike = counts.at("accumulation") == i.settings.batch.accumulation;
+  i.micro_steps =
+      is_cut_alike ? counts.at("micro_steps").get<int64_t>() : i.global_steps * i.settings.batch.accumulation;
+  i.tuning.resume(i.global_steps);
+  return state.at("client");
+}
+
 bool ModelEngine::is_gradient_accumulation_boundary() const { return impl_->is_boundary(); }
 void ModelEngine::set_gradient_accumulation_boundary(bool is_boundary) { impl_->forced_boundary = is_boundary; }
 

@@ -40,6 +40,13 @@ class Parser {
     integer("--depth", &ModelOptions::depth, 8, 200);
     integer("--image", &ModelOptions::image, 8, 4096);
     on_["--model"] = [this](const std::string& v) { options_.model.kind = parse_model(v); };
+    on_["--checkpoint-dir"] = [this](const std::string& v) {
+      if (v.empty()) throw Error("--checkpoint-dir is empty; name a folder");
+      options_.checkpoint_dir = v;
+    };
+    on_["--checkpoint-every"] = [this](const std::string& v) {
+      options_.checkpoint_every = parse_integer("--checkpoint-every", v, 1, INT64_MAX);
+    };
     on_["--steps"] = [this](const std::string& v) { options_.steps = parse_integer("--steps", v, 1, INT64_MAX); };
   }
 
@@ -92,6 +99,9 @@ class Parser {
     if (m.kind == ModelKind::resnet && !is_resnet_depth(m.depth)) {
       throw Error("--depth " + std::to_string(m.depth) + ": choose 18, 34, 50, 101, 152 or 6n + 2 (8, 14, 20, ...)");
     }
+    if (options_.checkpoint_every > 0 && options_.checkpoint_dir.empty()) {
+      throw Error("--checkpoint-every needs --checkpoint-dir DIR");
+    }
     if (options_.deepspeed_config.empty()) {
       throw Error("no configuration: add --deepspeed_config FILE");
     }
@@ -129,6 +139,8 @@ Trains a model on random data as a DeepSpeed configuration says: real ZeRO stage
                               (default: DSAT_DEVICE_MEMORY, else unlimited)
   --activation-checkpointing  keep a few activations only and recompute the others in backward; how many:
                               activation_checkpointing.number_checkpoints, else the square root of the layers
+  --checkpoint-dir DIR        save checkpoints there, and go on from the latest one there
+  --checkpoint-every N        after every N optimizer steps (default: after the last step only)
   --fp16-as-bf16              train in bf16 where the configuration says fp16, which a CPU cannot compute
   --pipeline-stages N         cut the model into N stages that different ranks compute (pipeline.stages of the
                               configuration does the same); N groups of ranks then share the data

@@ -30,6 +30,8 @@ struct Options : WorldOptions {
   ModelOptions model;
   std::optional<int64_t> steps;
   bool activation_checkpointing = false;  // recompute activations in backward
+  std::string checkpoint_dir;             // empty: none are saved
+  int64_t checkpoint_every = 0;           // optimizer steps; 0: only after the last
   bool help = false;
 };
 

@@ -1,46 +1,11 @@
 #include "result_files.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
+#include "durable_file.h"
 
 namespace dsat::trainer {
 namespace {
 
 Json or_null(const std::optional<uint64_t>& value) { return value ? Json(*value) : Json(nullptr); }
-
-[[noreturn]] void fail(const std::string& path, const char* what) {
-  throw Error(DSAT_INTERNAL, "cannot write " + path + ": " + what + ": " + std::strerror(errno));
-}
-
-// Closes the descriptor on every way out.
-class File {
- public:
-  explicit File(const std::string& path) : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {}
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  bool is_open() const { return fd_ >= 0; }
-  bool write(const std::string& text) const {
-    for (size_t done = 0; done < text.size();) {
-      const ssize_t n = ::write(fd_, text.data() + done, text.size() - done);
-      if (n < 0 && errno != EINTR) return false;
-      if (n > 0) done += static_cast<size_t>(n);
-    }
-    return true;
-  }
-  bool sync() const { return ::fsync(fd_) == 0; }
-
- private:
-  int fd_;
-};
 
 }  // namespace
 
@@ -81,20 +46,6 @@ Json to_json(const Metrics& m) {
   return json;
 }
 
-void write_atomically(const std::string& path, const Json& json) {
-  const std::string temporary = path + ".tmp." + std::to_string(::getpid());
-  {
-    const File file(temporary);
-    if (!file.is_open()) fail(path, "open");
-    if (!file.write(json.dump(2) + "\n")) fail(path, "write");
-    if (!file.sync()) fail(path, "fsync");
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int cause = errno;
-    ::unlink(temporary.c_str());
-    errno = cause;
-    fail(path, "rename");
-  }
-}
+void write_atomically(const std::string& path, const Json& json) { write_text_atomically(path, json.dump(2) + "\n"); }
 
 }  // namespace dsat::trainer

@@ -7,6 +7,7 @@
 
 #include "budget_allocator.h"
 #include "chain.h"
+#include "checkpoint_files.h"
 #include "dsat/config/units.h"
 #include "layer_chain.h"
 #include "settings.h"
@@ -41,6 +42,9 @@ class Training {
   // The mean loss over its micro steps and the ranks, or over this rank's alone.
   virtual double optimizer_step() = 0;
   virtual int64_t num_params() const = 0;
+  virtual int64_t global_steps() const = 0;
+  virtual void save(const std::string& dir, const std::string& tag) = 0;
+  virtual void load(const std::string& dir) = 0;
 };
 
 class DataParallelTraining : public Training {
@@ -57,6 +61,9 @@ class DataParallelTraining : public Training {
     return sum / static_cast<double>(settings_.batch.accumulation);
   }
   int64_t num_params() const override { return engine_->num_params(); }
+  int64_t global_steps() const override { return engine_->global_steps(); }
+  void save(const std::string& dir, const std::string& tag) override { engine_->save_checkpoint(dir, tag); }
+  void load(const std::string& dir) override { engine_->load_checkpoint(dir); }
 
  private:
   double forward_and_backward() {
@@ -78,7 +85,9 @@ class PipelineTraining : public Training {
       : settings_(settings),
         world_(world),
         model_(model_of(options, settings)),
-        engine_(chain_of(*model_), world, world.config(), options.activation_checkpointing) {}
+        engine_(chain_of(*model_), world, world.config(), options.activation_checkpointing) {
+    if (!options.checkpoint_dir.empty()) refuse_checkpoints();
+  }
 
   double optimizer_step() override {
     const ModelParallelUnit unit = engine_.unit();
@@ -90,8 +99,15 @@ class PipelineTraining : public Training {
     });
   }
   int64_t num_params() const override { return engine_.num_params(); }
+  int64_t global_steps() const override { return engine_.global_steps(); }
+  void save(const std::string&, const std::string&) override { refuse_checkpoints(); }
+  void load(const std::string&) override { refuse_checkpoints(); }
 
  private:
+  [[noreturn]] static void refuse_checkpoints() {
+    throw Error("--checkpoint-dir: pipelines have no checkpoints; leave it out, or train without pipeline.stages");
+  }
+
   const Settings& settings_;
   World& world_;
   std::unique_ptr<Model> model_;
@@ -117,11 +133,14 @@ class Run {
   void print_step(int64_t step, double loss, double time_us);
   void print_end(double time_us);
   int64_t steps() const;
+  void resume();
+  void save_if_due();
 
   const Options& options_;
   World& world_;
   Settings settings_;
   std::unique_ptr<Training> training_;
+  int64_t first_step_ = 0;  // after those of a checkpoint
 };
 
 void Run::print_step(int64_t step, double loss, double time_us) {
@@ -135,25 +154,41 @@ void Run::print_step(int64_t step, double loss, double time_us) {
 void Run::print_end(double time_us) {
   const double peak = max_over_ranks(world_.comm(), {static_cast<double>(memory_peak())})[0];
   if (world_.rank() != 0) return;
-  const double samples = static_cast<double>(steps() * settings_.batch.train_batch);
+  const double samples = static_cast<double>((steps() - first_step_) * settings_.batch.train_batch);
   const int stages = settings_.pipeline.stages;
   const std::string cut = stages > 1 ? " in " + std::to_string(stages) + " stages" : "";
   std::printf("%lld parameters%s, %.1f samples/s, peak memory %s per rank\n",
-              static_cast<long long>(training_->num_params()), cut.c_str(), samples * 1e6 / time_us,
+              static_cast<long long>(training_->num_params()), cut.c_str(), time_us > 0 ? samples * 1e6 / time_us : 0,
               config::format_size(peak).c_str());
 }
 
 // A tuning trial is ended by the engine.
 int64_t Run::steps() const { return options_.steps.value_or(settings_.tuning.enabled ? INT64_MAX : kDefaultSteps); }
 
+// Batches are numbered, so the next one follows from the number of steps that were made.
+void Run::resume() {
+  if (options_.checkpoint_dir.empty() || !has_checkpoint(options_.checkpoint_dir)) return;
+  training_->load(options_.checkpoint_dir);
+  first_step_ = training_->global_steps();
+}
+
+void Run::save_if_due() {
+  if (options_.checkpoint_dir.empty()) return;
+  const int64_t done = training_->global_steps();
+  const bool due = done == steps() || (options_.checkpoint_every > 0 && done % options_.checkpoint_every == 0);
+  if (due) training_->save(options_.checkpoint_dir, "step" + std::to_string(done));
+}
+
 void Run::train() {
   double total_us = 0;
-  for (int64_t step = 0; step < steps(); ++step) {
+  resume();
+  for (int64_t step = first_step_; step < steps(); ++step) {
     const Clock::time_point start = Clock::now();
     const double loss = training_->optimizer_step();
     const double time_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
     total_us += time_us;
     if (!settings_.tuning.enabled) print_step(step, loss, time_us);
+    save_if_due();
   }
   if (!settings_.tuning.enabled) print_end(total_us);
 }

@@ -1,12 +1,22 @@
 #include "dsat/trainer/trial.h"
 
-namespace dsat::trainer {
+#include "trial_state.h"
 
-void Trial::save(const std::string&) {
-  throw Error(DSAT_UNIMPLEMENTED, "engines cannot be saved yet: leave --checkpoints out");
+namespace dsat::trainer {
+namespace {
+
+std::string tag_of(size_t engine) { return "engine" + std::to_string(engine); }
+
+}  // namespace
+
+void Trial::save(const std::string& path) {
+  const auto& engines = context_.state().engines;
+  for (size_t i = 0; i < engines.size(); ++i) engines[i]->save_checkpoint(path, tag_of(i));
 }
-void Trial::load(const std::string&) {
-  throw Error(DSAT_UNIMPLEMENTED, "engines cannot be loaded yet: leave --checkpoints out");
+
+void Trial::load(const std::string& path) {
+  const auto& engines = context_.state().engines;
+  for (size_t i = 0; i < engines.size(); ++i) engines[i]->load_checkpoint(path, tag_of(i));
 }
 
 }  // namespace dsat::trainer

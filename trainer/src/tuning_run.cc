@@ -42,8 +42,13 @@ bool TuningRun::is_measured() const {
 // In a micro step that is not timed: the very first, or if that is timed, one of a step more.
 bool TuningRun::counts_flops() const {
   const TuningSettings& tuning = settings_.tuning;
-  const int64_t step = tuning.start_profile_step > 0 ? 0 : tuning.end_profile_step + 1;
+  const int64_t step = tuning.start_profile_step > first_step_ ? first_step_ : tuning.end_profile_step + 1;
   return tuning.enabled && steps_ == step && micro_steps_ == 0 && flops_ < 0;
+}
+
+void TuningRun::resume(int64_t steps) {
+  first_step_ = steps_ = steps;
+  if (settings_.tuning.enabled && steps > settings_.tuning.end_profile_step) throw TuningDone();
 }
 
 double TuningRun::lap() {
@@ -57,7 +62,7 @@ void TuningRun::forward_begins() {
   before_forward_ = memory_in_use();
   if (counts_flops()) counter_ = std::make_unique<FlopsCounter>();
   lap_start_ = Clock::now();
-  if (steps_ == 0 && micro_steps_ == 0) window_start_ = lap_start_;
+  if (steps_ == first_step_ && micro_steps_ == 0) window_start_ = lap_start_;
 }
 
 void TuningRun::forward_ended() {
@@ -130,7 +135,7 @@ void TuningRun::write_metrics(int64_t skipped_steps) {
   Metrics m;
   m.accumulation = settings_.batch.accumulation;
   m.train_batch = settings_.batch.train_batch;
-  m.measured_steps = tuning.end_profile_step - tuning.start_profile_step + 1;
+  m.measured_steps = tuning.end_profile_step - std::max(first_step_, tuning.start_profile_step) + 1;
   const auto micro_steps = static_cast<double>(m.measured_steps * m.accumulation);
   m.forward_us = total_.forward_us / micro_steps;
   m.backward_us = total_.backward_us / micro_steps;

@@ -29,6 +29,8 @@ class TuningRun {
   // Says so when the training has ended too early for a measurement.
   ~TuningRun();
 
+  // After a checkpoint: `steps` optimizer steps have been made before. Ends a trial that is past its window.
+  void resume(int64_t steps);
   void forward_begins();
   void forward_ended();
   void backward_begins();
@@ -57,12 +59,13 @@ class TuningRun {
   Clock::time_point lap_start_, window_start_;
   StepTimes total_;          // of the measured steps
   double wall_us_ = 0;       // from the first measured step's begin to the last one's end
-  int64_t steps_ = 0;        // optimizer steps done
+  int64_t first_step_ = 0;   // after those of a checkpoint
+  int64_t steps_ = 0;        // optimizer steps done, with those of a checkpoint
   int64_t micro_steps_ = 0;  // in this optimizer step
   uint64_t before_forward_ = 0;
   int64_t peak_bytes_ = 0, state_bytes_ = 0, host_bytes_ = 0;
   double loss_sum_ = 0;
-  std::vector<double> losses_;  // this rank's, of each optimizer step
+  std::vector<double> losses_;  // this rank's, of each optimizer step of this run
   std::unique_ptr<FlopsCounter> counter_;
   double flops_ = -1;  // of a micro step; -1: not counted yet
   bool is_done_ = false;

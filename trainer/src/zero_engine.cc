@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "checkpoint_files.h"
 #include "initial.h"
 
 namespace dsat::trainer {
@@ -92,6 +93,7 @@ ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& 
       std::move(squared_norm));
   parameters_->bind();
   parameters_->publish();
+  others_ = parts.others;
   gradients_ = make_gradients(context_, *parameters_, [this](size_t group) { parameters_->group_done(group); });
 }
 
@@ -126,6 +128,41 @@ void ZeroEngine::step() {
 void ZeroEngine::abandon_step() {
   gradients_->end_step();
   parameters_->end_step();
+}
+
+namespace {
+
+// Untrained tensors as a checkpoint keeps them: in one piece and, where they are real numbers, in fp32.
+std::vector<at::Tensor> stored_forms(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> forms;
+  for (const at::Tensor& tensor : tensors) {
+    const at::Tensor values = tensor.detach();
+    forms.push_back((values.is_floating_point() ? values.to(at::kFloat) : values).contiguous());
+  }
+  return forms;
+}
+
+std::vector<Blob> blobs_of(const std::vector<at::Tensor>& forms) {
+  std::vector<Blob> blobs;
+  for (const at::Tensor& form : forms) {
+    blobs.push_back({"untrained tensor " + std::to_string(blobs.size()), form.data_ptr(), form.nbytes()});
+  }
+  return blobs;
+}
+
+}  // namespace
+
+void ZeroEngine::save(const std::string& dir, const std::string& tag, const Json& client_state) {
+  const std::vector<at::Tensor> forms = stored_forms(others_);
+  save_checkpoint({context_, *optimizer_, blobs_of(forms)}, dir, tag, client_state);
+}
+
+Json ZeroEngine::load(const std::string& dir, const std::string& tag) {
+  const std::vector<at::Tensor> forms = stored_forms(others_);
+  const Json client_state = load_checkpoint({context_, *optimizer_, blobs_of(forms)}, dir, tag);
+  for (size_t i = 0; i < forms.size(); ++i) others_[i].detach().copy_(forms[i]);
+  parameters_->publish();
+  return client_state;
 }
 
 }  // namespace dsat::trainer

@@ -9,6 +9,8 @@
 #define DSAT_TRAINER_ZERO_ENGINE_H_
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "gradients.h"
 #include "lane.h"
@@ -44,14 +46,16 @@ class ZeroEngine {
   void begin_evaluation() { parameters_->begin_step(); }
   void end_evaluation() { parameters_->end_step(); }
 
+  // Between steps; see checkpoint_files.h.
+  void save(const std::string& dir, const std::string& tag, const Json& client_state);
+  Json load(const std::string& dir, const std::string& tag);
+
   const Layout& layout() const { return layout_; }
   const Partition& partition() const { return partition_; }
   // The model's tensors by group, with their gradients in place at stages 0 and 1.
   const std::vector<Tensors>& parameters() const { return parameters_->layers(); }
   at::ScalarType dtype() const { return context_.dtype; }
   ShardedOptimizer& optimizer() { return *optimizer_; }
-  // After the optimizer's shard has been changed from outside: every rank gets the parameters.
-  void publish() { parameters_->publish(); }
 
  private:
   Settings settings_;
@@ -63,6 +67,7 @@ class ZeroEngine {
   std::unique_ptr<Parameters> parameters_;
   std::unique_ptr<Gradients> gradients_;
   std::unique_ptr<ShardedOptimizer> optimizer_;
+  std::vector<at::Tensor> others_;  // the model's, which are not trained
 };
 
 }  // namespace dsat::trainer

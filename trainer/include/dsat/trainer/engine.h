@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "dsat/trainer/world.h"
@@ -63,6 +64,13 @@ class ModelEngine {
   // The module's mode, as torch::nn::Module::train; a forward in evaluation starts no micro step.
   void train(bool on = true);
   void eval() { train(false); }
+
+  // Checkpoints, between optimizer steps; collective. Every rank saves its share in DIR/TAG, which appears whole or not
+  // at all, and DIR/latest names it. They load at any number of ranks and any stage. `client_state` is rank 0's.
+  // Errors: dsat::Error; nothing has changed then.
+  void save_checkpoint(const std::string& dir, const std::string& tag, const Json& client_state = {});
+  // `tag` empty: the latest. Returns the client state.
+  Json load_checkpoint(const std::string& dir, const std::string& tag = "");
 
   int64_t train_batch_size() const;                // samples per optimizer step of all ranks
   int64_t train_micro_batch_size_per_gpu() const;  // samples per micro step of a rank

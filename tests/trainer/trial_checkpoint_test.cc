@@ -1,0 +1,199 @@
+// Checkpoints: a training that was ended anywhere goes on as if it had not been, at any number of ranks and any stage.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <vector>
+
+#include "trial_program.h"
+
+namespace dsat::trainer::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+const std::string kGpt = "--model gpt --layers 2 --hidden 32 --heads 2 --seq 16 --vocab 64";
+
+// All that a step depends on has a state: moments, a schedule, clipping.
+Json config(int stage, int64_t accumulation, bool bf16 = false) {
+  return {{"train_micro_batch_size_per_gpu", 2},
+          {"gradient_accumulation_steps", accumulation},
+          {"gradient_clipping", 0.5},
+          {"bf16", {{"enabled", bf16}}},
+          {"optimizer", {{"type", "Adam"}, {"params", {{"lr", 1e-2}, {"weight_decay", 0.1}}}}},
+          {"scheduler", {{"type", "WarmupLR"}, {"params", {{"warmup_max_lr", 1e-2}, {"warmup_num_steps", 8}}}}},
+          {"zero_optimization", {{"stage", stage}}}};
+}
+
+struct Training {
+  Ended run(const Json& ds_config, const std::string& options) {
+    program.write_raw_config(ds_config.dump());
+    return program.run(options + " --checkpoint-dir " + dir().string());
+  }
+  // With a tuning section, whose metrics tell the losses of every step of this run.
+  std::vector<double> losses(const Json& ds_config, const std::string& options, int64_t steps) {
+    program.write_config(ds_config, steps - 1, steps - 1);
+    const Ended ended = program.run(options + " --checkpoint-dir " + dir().string());
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    const std::optional<Json> result = program.result();
+    return result ? result->at("losses").get<std::vector<double>>() : std::vector<double>();
+  }
+  fs::path dir() const { return program.folder() / "checkpoints"; }
+  std::string latest() const {
+    std::ifstream in(dir() / "latest");
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  TrialProgram program;
+};
+
+// Of the steps from `first` on.
+std::vector<double> uninterrupted(const Json& ds_config, const std::string& options, int64_t first, int64_t steps) {
+  const Json losses = measure(options, ds_config, steps - 1, steps - 1).at("losses");
+  return {losses.begin() + first, losses.end()};
+}
+
+void expect_near(const std::vector<double>& losses, const std::vector<double>& expected, double relative) {
+  ASSERT_EQ(losses.size(), expected.size());
+  for (size_t i = 0; i < losses.size(); ++i) {
+    EXPECT_NEAR(losses[i], expected[i], relative * std::abs(expected[i])) << "step " << i;
+  }
+}
+
+TEST(CheckpointTest, GoesOnWithTheSameLosses) {
+  for (int stage : {0, 3}) {
+    const Json c = config(stage, 2, /*bf16=*/stage == 3);
+    Training training;
+    ASSERT_EQ(training.run(c, kGpt + " --ranks 2 --steps 3").status, 0);
+    EXPECT_EQ(training.latest(), "step3\n");
+    EXPECT_EQ(training.losses(c, kGpt + " --ranks 2", 6), uninterrupted(c, kGpt + " --ranks 2", 3, 6)) << stage;
+  }
+}
+
+// One rank with four micro steps, then two with two at another stage, then four with one: the same batches.
+TEST(CheckpointTest, LoadsAtAnotherWorldSizeAndStage) {
+  Training training;
+  const std::vector<double> expected = uninterrupted(config(0, 4), kGpt + " --ranks 1", 6, 8);
+  ASSERT_EQ(training.run(config(1, 4), kGpt + " --ranks 1 --steps 2").status, 0);
+  ASSERT_EQ(training.run(config(3, 2), kGpt + " --ranks 2 --steps 4").status, 0);
+  ASSERT_EQ(training.run(config(2, 1), kGpt + " --ranks 4 --steps 6").status, 0);
+  expect_near(training.losses(config(0, 4), kGpt + " --ranks 1", 8), expected, 1e-5);
+}
+
+TEST(CheckpointTest, KilledBetweenTwoCheckpointsItLosesNothing) {
+  Training training;
+  const Json c = config(2, 1);
+  training.program.write_raw_config(c.dump());
+  const std::string options = kGpt + " --ranks 2";
+  const pid_t pid = training.program.start(options + " --steps 100000 --checkpoint-every 5 --checkpoint-dir " +
+                                           training.dir().string());
+  ASSERT_TRUE(eventually([&] { return fs::exists(training.dir() / "step10" / "checkpoint.json"); }));
+  const std::vector<pid_t> ranks = children_of(pid);
+  ::kill(pid, SIGKILL);
+  training.program.wait(pid);
+  ASSERT_TRUE(eventually(
+      [&] { return std::none_of(ranks.begin(), ranks.end(), [](pid_t rank) { return is_running(rank); }); }));
+  const int64_t saved = std::stoll(training.latest().substr(4));
+  ASSERT_GE(saved, 5);
+  EXPECT_EQ(training.losses(c, options, saved + 4), uninterrupted(c, options, saved, saved + 4));
+}
+
+// A fingerprint of all files, so that a change of any is seen.
+std::string everything_in(const fs::path& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    files.push_back(entry.path().string() + std::string(std::istreambuf_iterator<char>(in), {}));
+  }
+  std::sort(files.begin(), files.end());
+  std::string all;
+  for (const std::string& file : files) all += file;
+  return all;
+}
+
+struct Damage {
+  const char* name;
+  std::function<void(const fs::path& checkpoint)> inflict;
+  std::string options, message;
+};
+
+TEST(CheckpointTest, WhatCannotBeLoadedIsOneLineAndLeftAlone) {
+  const auto truncate = [](const char* file, std::uintmax_t bytes) {
+    return [=](const fs::path& folder) { fs::resize_file(folder / file, bytes); };
+  };
+  const auto nothing = [](const fs::path&) {};
+  const std::vector<Damage> damages = {
+      {"truncated shard", truncate("rank_00001.ckpt", 5000), kGpt, "rank_00001.ckpt is truncated: it has 5000 of "},
+      {"truncated description", truncate("checkpoint.json", 20), kGpt, "checkpoint.json is truncated"},
+      {"missing rank", [](const fs::path& f) { fs::remove(f / "rank_00000.ckpt"); }, kGpt,
+       "rank_00000.ckpt is missing"},
+      {"other version",
+       [](const fs::path& f) {
+         std::ifstream in(f / "checkpoint.json");
+         Json json = Json::parse(in);
+         json["version"] = 9;
+         std::ofstream(f / "checkpoint.json") << json.dump();
+       },
+       kGpt, "has version 9 of the checkpoint format; this program reads version 1"},
+      {"other model", nothing, "--model gpt --layers 2 --hidden 32 --heads 2 --seq 16 --vocab 65",
+       "is of another model: parameter layer0.tokens is [64,32] there and [65,32] here"},
+      {"longer model", nothing, "--model gpt --layers 3 --hidden 32 --heads 2 --seq 16 --vocab 64",
+       "is of another model: parameter layer3.attention_norm.bias is missing there and [32] here"},
+  };
+  Training training;
+  ASSERT_EQ(training.run(config(1, 1), kGpt + " --ranks 2 --steps 2").status, 0);
+  const fs::path healthy = training.program.folder() / "healthy";
+  fs::rename(training.dir(), healthy);
+  for (const Damage& damage : damages) {
+    fs::remove_all(training.dir());
+    fs::copy(healthy, training.dir(), fs::copy_options::recursive);
+    damage.inflict(training.dir() / "step2");
+    const std::string before = everything_in(training.dir());
+    const Ended ended = training.run(config(1, 1), damage.options + " --ranks 2 --steps 4");
+    EXPECT_EQ(ended.status, 2) << damage.name;
+    EXPECT_THAT(ended.last_error_line(), HasSubstr(damage.message)) << damage.name;
+    EXPECT_EQ(everything_in(training.dir()), before) << damage.name;
+  }
+}
+
+TEST(CheckpointTest, AnotherOptimizerIsRefused) {
+  Training training;
+  ASSERT_EQ(training.run(config(0, 1), kGpt + " --steps 2").status, 0);
+  Json sgd = config(0, 1);
+  sgd["optimizer"] = {{"type", "SGD"}, {"params", {{"lr", 0.1}}}};
+  EXPECT_THAT(training.run(sgd, kGpt + " --steps 4").last_error_line(),
+              HasSubstr("was trained with Adam; this run uses SGD"));
+}
+
+TEST(CheckpointTest, AFolderThatCannotBeWrittenEndsTheTraining) {
+  Training training;
+  std::ofstream(training.dir()) << "a file";
+  const Ended ended = training.run(config(0, 1), kGpt + " --ranks 2 --steps 1");
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.last_error_line(), HasSubstr("checkpoints"));
+}
+
+// What a save that was killed leaves is neither loaded nor in the way.
+TEST(CheckpointTest, AnUnfinishedSaveIsNoCheckpoint) {
+  Training training;
+  const Json c = config(1, 1);
+  ASSERT_EQ(training.run(c, kGpt + " --steps 2").status, 0);
+  fs::create_directory(training.dir() / ".step4.unfinished");
+  std::ofstream(training.dir() / ".step4.unfinished" / "rank_00000.ckpt") << "torn";
+  ASSERT_EQ(training.run(c, kGpt + " --steps 4").status, 0);
+  EXPECT_EQ(training.latest(), "step4\n");
+  EXPECT_FALSE(fs::exists(training.dir() / ".step4.unfinished"));
+  EXPECT_EQ(training.losses(c, kGpt, 6), uninterrupted(c, kGpt, 4, 6));
+}
+
+}  // namespace
+}  // namespace dsat::trainer::testing
