@@ -1,0 +1,85 @@
+"""Runs the programs that are compared: dsat-trial and the same model in Python."""
+import json
+import os
+import pathlib
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+PYTHON = "/usr/bin/python3"  # the one that Debian's python3-torch is for
+WARM_UP = 5  # steps: caches fill, memory is taken for the first time
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+
+
+class Failed(Exception):
+    pass
+
+
+def environment(**more):
+    return {**os.environ, **ONE_THREAD, **more}
+
+
+def output_of(command, env):
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
+    return done.stdout
+
+
+class DsatTrial:
+    def __init__(self, build):
+        self.program = str(pathlib.Path(build) / "dsat-trial")
+        if not os.access(self.program, os.X_OK):
+            sys.exit(f"{self.program} is not there: build it first (ninja -C {build} dsat-trial), or name --build")
+        self.folder = tempfile.TemporaryDirectory(prefix="dsat-bench-")
+        self.config = os.path.join(self.folder.name, "ds_config.json")
+        self.metrics = os.path.join(self.folder.name, "metrics.json")
+
+    def _run(self, options, config, prefix):
+        with open(self.config, "w") as file:
+            json.dump(config, file)
+        command = [*prefix, self.program, *options.split(), "--deepspeed_config", self.config]
+        return output_of(command, environment())
+
+    def step_ms(self, options, config, prefix=()):
+        """The median wall time of a step, from its batch to its update."""
+        text = self._run(options, config, prefix)
+        return statistics.median([float(ms) for ms in re.findall(r" (\S+) ms$", text, re.M)][WARM_UP:])
+
+    def measure(self, options, config, steps=3):
+        """The metrics of a tuning trial."""
+        tuning = {"enabled": True, "metric_path": self.metrics, "start_profile_step": 1, "end_profile_step": steps - 1}
+        self._run(options, {**config, "autotuning": tuning}, ())
+        with open(self.metrics) as file:
+            return json.load(file)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def python_step_ms(options, ranks=1):
+    """The median wall time of a step of gpt.py on rank 0."""
+    command = [PYTHON, str(HERE / "gpt.py"), *options.split()]
+    group = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    others = [
+        subprocess.Popen(command, env=environment(RANK=str(rank), **group), stdout=subprocess.DEVNULL)
+        for rank in range(1, ranks)
+    ]
+    try:
+        result = json.loads(output_of(command, environment(RANK="0", **group)))
+    finally:
+        for other in others:
+            other.wait()
+    return statistics.median(result["step_ms"][WARM_UP:])
+
+
+def zero(stage, **section):
+    return {"stage": stage, **section}
