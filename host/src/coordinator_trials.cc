@@ -77,10 +77,13 @@ void Coordinator::learn_from(const TrialEnd& end, const Trial& trial) {
     const int64_t size = config::data_parallel_size(*end.world_size, plan_.base_config);
     const auto world = config::tuned_world(trial.record.config);
     if (world && *end.world_size != world->size()) {
-      return end_study(StudyStatus::no_best, "the profile trial ran with " + std::to_string(*end.world_size) +
-                                                 " processes where num_gpus and num_nodes ask for " +
-                                                 std::to_string(world->size()) +
-                                                 ": the command does not follow them, so they cannot be tuned");
+      const std::string asked = plan_.slots.sizes_are_tuned()
+                                    ? "num_gpus and num_nodes ask for " + std::to_string(world->size()) +
+                                          ": the command does not follow them, so they cannot be tuned"
+                                    : "a trial has " + std::to_string(world->size()) +
+                                          " slots: give --slots-per-trial " + std::to_string(*end.world_size);
+      return end_study(StudyStatus::no_best,
+                       "the profile trial ran with " + std::to_string(*end.world_size) + " processes where " + asked);
     }
     if (world || size == plan_.data_parallel_size) return;
     log(Observer::Severity::warning, "the profile trial ran with a data-parallel size of " + std::to_string(size) +

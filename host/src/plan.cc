@@ -287,27 +287,70 @@ void check_choice(const Plan& plan) {
               "): nothing is left to choose; allow more with --zero-stages, --max-micro-batch or --space");
 }
 
+// The user's configuration for each number of pipeline stages that trials may have. What is no number is refused where
+// the space is built.
+std::vector<Json> by_pipeline_stages(const Plan& plan) {
+  const Json* list = config::find(plan.user_config, config::kPipelineStagesKey);
+  if (plan.space_file.is_object() && plan.space_file.contains(config::kPipelineStagesKey)) {
+    list = &plan.space_file[config::kPipelineStagesKey];
+    if (list->is_object() && list->contains("values")) list = &(*list)["values"];
+  }
+  if (list == nullptr || !list->is_array()) return {plan.user_config};
+  std::vector<Json> configs;
+  for (const Json& stages : *list) {
+    configs.push_back(plan.user_config);
+    config::set(configs.back(), config::kPipelineStagesKey, stages);
+  }
+  return configs;
+}
+
+// Devices of a node and nodes, of all trials where they are alike.
+config::World world_of(const SlotPlan& slots) {
+  const std::vector<int>& nodes = slots.shape.node_slots;
+  const bool even = std::all_of(nodes.begin(), nodes.end(), [&](int of_node) { return of_node == nodes.front(); });
+  return even && !nodes.empty() ? config::World{nodes.front(), slots.shape.nodes()}
+                                : config::World{slots.slots_per_trial, 1};
+}
+
+// Of the user's own configuration: of the first number of pipeline stages that it lists.
+int64_t first_data_parallel_size(const Plan& plan) {
+  Json config = plan.user_config;
+  const Json* listed = config::find(config, config::kPipelineStagesKey);
+  if (listed != nullptr && listed->is_array() && !listed->empty()) {
+    const Json first = listed->front();
+    config::set(config, config::kPipelineStagesKey, first);
+  }
+  return config::data_parallel_size(plan.slots.slots_per_trial, config);
+}
+
 // The data-parallel sizes of trials that are not alike: a micro batch that divides the global batch at their least
 // common multiple does so in each of them.
 int64_t common_multiple(const Plan& plan, int64_t otherwise) {
-  int64_t multiple = 1;
+  const std::vector<Json> configs = by_pipeline_stages(plan);
+  std::vector<int64_t> worlds;
   for (const int gpus : plan.slots.num_gpus) {
-    for (const int nodes : plan.slots.num_nodes) {
+    for (const int nodes : plan.slots.num_nodes) worlds.push_back(int64_t{gpus} * nodes);
+  }
+  if (worlds.empty() && configs.size() == 1) return otherwise;
+  if (worlds.empty()) worlds.push_back(plan.slots.slots_per_trial);
+  int64_t multiple = 1;
+  for (const int64_t world : worlds) {
+    for (const Json& config : configs) {
       try {
-        multiple = std::lcm(multiple, config::data_parallel_size(int64_t{gpus} * nodes, plan.user_config));
+        multiple = std::lcm(multiple, config::data_parallel_size(world, config));
       } catch (const Error&) {
         // Such a trial is refused when it is asked for.
       }
     }
   }
-  return plan.slots.sizes_are_tuned() ? multiple : otherwise;
+  return multiple;
 }
 
-// The user's batch sizes are where the study starts. Where trials differ in size the train batch follows each of them,
-// so one that does not hold for the first says nothing against the others.
+// The user's batch sizes are where the study starts. Where trials differ in their data-parallel size the train batch
+// follows each of them, so one that does not hold for the first says nothing against the others.
 void complete_base_batch(Plan& plan) {
   config::GivenBatchSizes given = config::read_batch_sizes(plan.base_config);
-  if (plan.slots.sizes_are_tuned() && (given.micro_batch || given.accumulation)) given.train_batch.reset();
+  if (config::tuned_world(plan.base_config) && (given.micro_batch || given.accumulation)) given.train_batch.reset();
   config::check_batch_sizes(given, plan.data_parallel_size);
   config::write_batch_sizes(plan.base_config, config::complete_batch_sizes(given, plan.data_parallel_size));
 }
@@ -353,7 +396,7 @@ int Plan::concurrency() const { return std::max(1, std::min(max_concurrent_trial
 
 TrialShape Plan::shape_of(const Json& config) const {
   const std::optional<config::World> world = config::tuned_world(config);
-  if (!world) return slots.shape;
+  if (!world || !slots.sizes_are_tuned()) return slots.shape;
   return TrialShape::even(static_cast<int>(world->num_nodes), static_cast<int>(world->num_gpus));
 }
 
@@ -367,6 +410,7 @@ void derive_space(Plan& plan, int64_t data_parallel_size) {
   request.default_axes = plan.default_axes;
   request.num_gpus = plan.slots.num_gpus;
   request.num_nodes = plan.slots.num_nodes;
+  request.world = world_of(plan.slots);
   request.dp_size = common_multiple(plan, data_parallel_size);
   config::SpaceResult result = config::build_space(request);
   const bool first_time = plan.space.stages.empty();
@@ -424,7 +468,7 @@ Result<Plan> make_plan(const StudyOptions& options) {
     }
     if (status.ok()) status = choose_slots(options, command, environment, plan);
     if (!status.ok()) return status;
-    derive_space(plan, config::data_parallel_size(plan.slots.slots_per_trial, plan.user_config));
+    derive_space(plan, first_data_parallel_size(plan));
     check_choice(plan);
   } catch (const Error& e) {
     return Status::invalid(e.what());

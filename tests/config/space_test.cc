@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "dsat/config/world.h"
 #include "expect_error.h"
 
 namespace dsat::config {
@@ -125,10 +127,47 @@ TEST(UserLists, RefuseWhatCannotBeTried) {
               HasSubstr("\"auto\" is no value to try"));
   EXPECT_THAT(refusal(request(R"({"train_batch_size": [8, 16]})")), HasSubstr("train_batch_size follows from"));
   EXPECT_THAT(refusal(request(R"({"gradient_accumulation_steps": [0]})")), HasSubstr("must be a positive integer"));
-  EXPECT_THAT(refusal(request(R"({"pipeline": {"stages": [1, 2]}})")), HasSubstr("changes the data-parallel size"));
+  EXPECT_THAT(refusal(request(R"({"tensor_parallel": {"autotp_size": [1, 2]}})")),
+              HasSubstr("changes the data-parallel size"));
   EXPECT_THAT(refusal(request(R"({"zero_optimization": {"reduce_bucket_size": ["big"]}})")),
               HasSubstr("reduce_bucket_size is \"big\"; it must be an integer"));
   EXPECT_THAT(refusal(request("[1]")), HasSubstr("not an object"));
+}
+
+TEST(PipelineStages, AreAnAxisAndTheBaseSaysWhatATrialTakes) {
+  SpaceRequest four = request(R"({"pipeline": {"stages": [2, 1, 4]}})", {1, 2});
+  four.world = {2, 2};
+  const SpaceResult result = build_space(four);
+  EXPECT_EQ(values_of(result, 1, kPipelineStagesKey), "[2,1,4]");
+  EXPECT_EQ(values_of(result, 2, kPipelineStagesKey), "[1]");  // pipelines go with ZeRO 0 and 1
+  EXPECT_EQ(tuned_world(result.base_config)->size(), 4);
+  EXPECT_EQ(data_parallel_size_of(result.base_config, 99), 2);
+  Json trial = result.base_config;
+  set(trial, kPipelineStagesKey, 4);
+  EXPECT_EQ(data_parallel_size_of(trial, 99), 1);
+}
+
+TEST(PipelineStages, OfTheSpaceFileLeaveTheBaseAsItIs) {
+  SpaceRequest two = request("{}", {0});
+  two.space_file = parse(R"({"pipeline.stages": {"values": [1, 2]}})", "test");
+  two.world = {2, 1};
+  const SpaceResult result = build_space(two);
+  EXPECT_EQ(values_of(result, 0, kPipelineStagesKey), "[1,2]");
+  EXPECT_EQ(data_parallel_size_of(result.base_config, 99), 2);
+}
+
+TEST(PipelineStages, FixedOnesLeaveTheWorldUnsaid) {
+  SpaceRequest two = request(R"({"pipeline": {"stages": 2}})", {0, 1});
+  two.world = {2, 1};
+  EXPECT_FALSE(tuned_world(build_space(two).base_config).has_value());
+}
+
+TEST(PipelineStages, MustBeNumbersThatDivideTheSlots) {
+  SpaceRequest four = request(R"({"pipeline": {"stages": [1, 3]}})");
+  four.world = {4, 1};
+  EXPECT_THAT(refusal(four), HasSubstr("pipeline.stages lists 3, which does not divide the 4 slots of a trial"));
+  EXPECT_THAT(refusal(request(R"({"pipeline": {"stages": [0]}})")), HasSubstr("it must be a positive integer"));
+  EXPECT_THAT(refusal(request(R"({"pipeline": {"stages": ["two"]}})")), HasSubstr("it must be a positive integer"));
 }
 
 TEST(Stages, AListOrAllInTheConfigurationRestrictsThem) {

@@ -184,13 +184,28 @@ class Builder {
   void take_world() {
     erase(base_, kNumGpusKey);
     erase(base_, kNumNodesKey);
-    if (request_.num_gpus.empty() || request_.num_nodes.empty()) return;
+    if (request_.num_gpus.empty() || request_.num_nodes.empty()) return share_out_world();
     const auto add = [&](const char* key, const std::vector<int>& sizes) {
       set(base_, key, sizes.front());
       entries_.push_back({key, {sizes.begin(), sizes.end()}, std::nullopt, "the number of devices"});
     };
     add(kNumGpusKey, request_.num_gpus);
     add(kNumNodesKey, request_.num_nodes);
+  }
+
+  // Trials of one size, but of different data-parallel sizes.
+  void share_out_world() {
+    const auto tunes = [](const SpaceEntry& entry) { return entry.key == kPipelineStagesKey; };
+    const auto entry = std::find_if(entries_.begin(), entries_.end(), tunes);
+    if (entry == entries_.end()) return;
+    const int64_t slots = request_.world.size();
+    for (const Json& value : entry->values) {
+      if (slots % value.get<int64_t>() == 0) continue;
+      throw Error(entry->origin + ": " + entry->key + " lists " + shown(value) + ", which does not divide the " +
+                  std::to_string(slots) + " slots of a trial; leave it out or change --slots-per-trial");
+    }
+    set(base_, kNumGpusKey, request_.world.num_gpus);
+    set(base_, kNumNodesKey, request_.world.num_nodes);
   }
 
   void restrict_stages(const SpaceEntry& entry) {

@@ -4,6 +4,7 @@
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "dsat/config/world.h"
 #include "known_keys.h"
 #include "unknown_key.h"
 #include "values.h"
@@ -23,7 +24,7 @@ void require_tunable(const std::string& key, const std::string& origin) {
                        kMicroBatchKey);
   }
   // They decide how many devices share a batch, which is settled before the study begins.
-  for (const char* parallel : {"pipeline.stages", "mp_size", "tensor_parallel.autotp_size", "tensor_parallel.tp_size",
+  for (const char* parallel : {"mp_size", "tensor_parallel.autotp_size", "tensor_parallel.tp_size",
                                "tensor_parallel.tp.tp_size", "sequence_parallel_size"}) {
     if (key == parallel) refuse(origin, key + " changes the data-parallel size and cannot be tuned; give one value");
   }
@@ -40,6 +41,9 @@ Json checked_value(const std::string& key, const Json& value, const std::string&
   if (key == kMicroBatchKey || key == kAccumulationKey) {
     const std::optional<int64_t> number = as_integer(value);
     if (!number || *number < 1) refuse(origin, key + " lists " + shown(value) + "; it must be a positive integer");
+  }
+  if (key == kPipelineStagesKey && as_integer(value).value_or(0) < 1) {
+    refuse(origin, key + " lists " + shown(value) + "; it must be a positive integer");
   }
   if (key == kStageKey) {
     const std::optional<int64_t> stage = as_integer(value);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dsat/config/rules.h"
+#include "dsat/config/world.h"
 #include "dsat/error.h"
 
 namespace dsat::config {
@@ -46,6 +47,9 @@ struct SpaceRequest {
   bool default_axes = true;  // false: stage, micro batch and what the user lists, nothing else
   // GPUs of a node and nodes to choose from: axes of every stage. Both or neither; neither: all trials are alike.
   std::vector<int> num_gpus{}, num_nodes{};
+  // What a trial takes where all take the same: a list of pipeline.stages shares these out to pipelines, and the base
+  // configuration then says so (dsat/config/world.h).
+  World world{};
 };
 
 struct SpaceResult {

@@ -2,7 +2,8 @@
 // autotuning.num_nodes.
 //
 // Everywhere else the autotuning section says nothing of a trial; these two, when a configuration has both, are part of
-// what identifies it, and its data-parallel size follows them. A searcher sees two axes like any other.
+// what identifies it, and its data-parallel size follows them. A searcher sees two axes like any other. Where
+// pipeline.stages is tuned, every configuration has them too, all the same.
 // Threading: pure functions.
 #ifndef DSAT_CONFIG_WORLD_H_
 #define DSAT_CONFIG_WORLD_H_
@@ -16,6 +17,7 @@ namespace dsat::config {
 
 inline constexpr const char* kNumGpusKey = "autotuning.num_gpus";
 inline constexpr const char* kNumNodesKey = "autotuning.num_nodes";
+inline constexpr const char* kPipelineStagesKey = "pipeline.stages";
 
 struct World {
   int64_t num_gpus = 1;  // of each node
