@@ -2,6 +2,7 @@
 #include "coordinator.h"
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include "admission.h"
@@ -9,6 +10,16 @@
 #include "early_stop.h"
 
 namespace dsat::host {
+namespace {
+
+// What this thread has worked so far.
+std::chrono::nanoseconds thread_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+}  // namespace
 
 Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop, Results& results, Observer& observer,
                          const std::atomic<int>& stop_level)
@@ -76,9 +87,10 @@ void Coordinator::turn() {
 }
 
 // Turns whose trials only exist in the study itself (a simulation) are written in groups: a crash loses the last group.
+// How long a group is goes by the work in it: on a busy machine writing must not outgrow everything else.
 Status Coordinator::commit_turn() {
   const std::chrono::milliseconds delay = runner_.commit_delay();
-  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::nanoseconds now = thread_time();
   if (delay.count() > 0 && now - group_began_ < delay && !ending_) return {};
   group_began_ = now;
   if (last_seq_ - last_state_seq_ >= kEventsPerState) save_state();

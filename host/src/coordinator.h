@@ -177,7 +177,7 @@ class Coordinator {
   int stop_level_acted_ = 0;
   std::optional<Loop::Clock::time_point> deadline_;
   uint64_t reorder_timer_ = 0;
-  std::chrono::steady_clock::time_point group_began_ = std::chrono::steady_clock::now();
+  std::chrono::nanoseconds group_began_{0};  // in this thread's own time
 
   std::mutex log_mutex_;
   std::vector<std::pair<int, std::string>> plugin_logs_;
