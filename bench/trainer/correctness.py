@@ -29,19 +29,34 @@ def worst(losses, expected):
     return max(abs(a - b) / abs(b) for a, b in zip(losses, expected))
 
 
+def combinations(bf16, accumulation):
+    """Data-parallel ranks, options, configuration: what each model is trained with."""
+    for ranks, stage, recomputed, overlap in itertools.product((1, 2, 4), range(4), (False, True), (False, True)):
+        yield ranks, "--activation-checkpointing" if recomputed else "", config(stage, accumulation, bf16, overlap)
+    for ranks, stage in itertools.product((1, 2, 4), (1, 2, 3)):
+        offloaded = config(stage, accumulation, bf16, False)
+        offloaded["zero_optimization"]["offload_optimizer"] = {"device": "cpu"}
+        if stage == 3:
+            offloaded["zero_optimization"]["offload_param"] = {"device": "cpu"}
+        yield ranks, "", offloaded
+    for stage, ranks in itertools.product((0, 1), (2, 4)):
+        yield ranks // 2, f"--pipeline-stages 2 --ranks {ranks}", config(stage, accumulation, bf16, False)
+
+
 def run(trial, o):
     print("\nCorrectness: largest relative difference of a loss from one fp32 process\n\n"
           "| model | precision | accumulation | combinations | worst | bound | |\n|---|---|---|---|---|---|---|")
     all_held = True
     for name, bf16, accumulation in itertools.product(MODELS, (False, True), (1, 3)):
-        model, errors = MODELS[name], []
-        for ranks in (1, 2, 4):
-            plain = config(0, accumulation * ranks, False, False)
-            expected = trial.measure(f"{model} --ranks 1", plain, STEPS)["losses"]
-            for stage, recomputed, overlap in itertools.product(range(4), (False, True), (False, True)):
-                options = f"{model} --ranks {ranks}" + (" --activation-checkpointing" if recomputed else "")
-                result = trial.measure(options, config(stage, accumulation, bf16, overlap), STEPS)
-                errors.append(worst(result["losses"], expected))
+        model, errors, expected = MODELS[name], [], {}
+        # `shares`: data-parallel ranks, which one process stands in for with as many more micro steps.
+        for shares, options, settings in combinations(bf16, accumulation):
+            if shares not in expected:
+                plain = config(0, accumulation * shares, False, False)
+                expected[shares] = trial.measure(f"{model} --ranks 1", plain, STEPS)["losses"]
+            ranks = "" if "--ranks" in options else f"--ranks {shares}"
+            result = trial.measure(f"{model} {ranks} {options}", settings, STEPS)
+            errors.append(worst(result["losses"], expected[shares]))
         bound = BF16 if bf16 else FP32
         held = max(errors) <= bound
         all_held = all_held and held
