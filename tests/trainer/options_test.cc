@@ -95,6 +95,22 @@ TEST(OptionsTest, CheckpointingIsASwitch) {
   EXPECT_THAT(error_of({"--activation-checkpointing=yes"}), HasSubstr("unknown argument"));
 }
 
+TEST(OptionsTest, ATorchScriptModuleStandsInForAModel) {
+  const Options o =
+      parse_options({"--torchscript", "m.pt", "--input-spec=float:3", "--loss", "mean", "--deepspeed_config", "a"});
+  EXPECT_EQ(o.torchscript, "m.pt");
+  EXPECT_EQ(o.input_spec, "float:3");
+  EXPECT_EQ(o.loss, "mean");
+  EXPECT_THAT(error_of({"--torchscript", "m.pt", "--deepspeed_config", "a"}), HasSubstr("needs --input-spec"));
+  EXPECT_THAT(error_of({"--input-spec", "float:3", "--deepspeed_config", "a"}), HasSubstr("only with --torchscript"));
+  EXPECT_THAT(error_of({"--torchscript", "m.pt", "--input-spec", "float:3", "--model", "gpt"}),
+              HasSubstr("choose one model"));
+  EXPECT_THAT(error_of({"--torchscript", "m.pt", "--input-spec", "float:3", "--layers", "2"}),
+              HasSubstr("choose one model"));
+  EXPECT_THAT(error_of({"--torchscript", "m.pt", "--input-spec", "what"}), HasSubstr("--input-spec what"));
+  EXPECT_THAT(error_of({"--loss", "hinge"}), HasSubstr("choose mean or cross-entropy"));
+}
+
 TEST(OptionsTest, ShapesMustSuitTheModel) {
   EXPECT_THAT(error_of({"--model", "mlp", "--heads", "2"}), HasSubstr("--heads has no meaning for --model mlp"));
   EXPECT_THAT(error_of({"--model", "resnet", "--layers", "2"}), HasSubstr("no meaning for --model resnet"));

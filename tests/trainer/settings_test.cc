@@ -21,6 +21,26 @@ std::string error_of(const char* text, int64_t world_size = 2) {
   return "accepted";
 }
 
+TEST(SettingsTest, StageThreesLimitsAreReadInBothSpellings) {
+  const Settings none = read(R"({"zero_optimization": {"stage": 3}})").settings;
+  EXPECT_EQ(none.prefetch_bucket, 0);
+  EXPECT_EQ(none.persistence_threshold, 0);
+  EXPECT_EQ(none.max_live_parameters, 0);
+  EXPECT_EQ(none.max_reuse_distance, -1);
+  const Settings given = read(R"({"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 5e3,
+      "param_persistence_threshold": 7, "stage3_max_live_parameters": 1e9, "max_reuse_distance": 0,
+      "offload_param": {"device": "cpu"}}})")
+                             .settings;
+  EXPECT_EQ(given.prefetch_bucket, 5000);
+  EXPECT_EQ(given.persistence_threshold, 7);
+  EXPECT_EQ(given.max_live_parameters, 1000000000);
+  EXPECT_EQ(given.max_reuse_distance, 0);
+  EXPECT_TRUE(given.offload_param);
+  // Without effect at other stages, as in DeepSpeed.
+  EXPECT_EQ(read(R"({"zero_optimization": {"stage": 2, "stage3_prefetch_bucket_size": 5}})").settings.prefetch_bucket,
+            0);
+}
+
 TEST(SettingsTest, AnEmptyConfigurationHasDeepSpeedsDefaults) {
   const SettingsResult result = read("{}");
   const Settings& s = result.settings;
@@ -127,8 +147,10 @@ TEST(SettingsTest, RefusesAnotherTraining) {
               HasSubstr("all or nothing"));
   EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}}})"),
               HasSubstr("optimizer offload works only with ZeRO 1, 2 or 3"));
-  EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}})"),
-              HasSubstr("zero_optimization.offload_param.device is \"cpu\": dsat-trial cannot offload"));
+  EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}})"),
+              HasSubstr("zero_optimization.offload_param.device is \"nvme\": dsat-trial offloads to \"cpu\" only"));
+  EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})"),
+              HasSubstr("stage"));
   EXPECT_THAT(error_of(R"({"pipeline": {"stages": 2}, "zero_optimization": {"stage": 2}})"),
               HasSubstr("pipeline parallelism works only with ZeRO 0 or 1"));
   EXPECT_THAT(error_of(R"({"tensor_parallel": {"autotp_size": 2}})"), HasSubstr("no tensor parallelism"));

@@ -75,6 +75,34 @@ TEST(FailureTest, ARankThatIsKilledEndsTheOthers) {
   for (const pid_t rank : trial.ranks()) EXPECT_FALSE(is_running(rank));
 }
 
+TEST(FailureTest, ARankThatIsStoppedEndsTheOthers) {
+  Endless trial;
+  ::kill(trial.ranks()[1], SIGSTOP);
+  const Ended ended = trial.wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.last_error_line(), HasSubstr("rank 1 has given no sign of life"));
+  for (const pid_t rank : trial.ranks()) EXPECT_FALSE(is_running(rank));
+}
+
+// Each has a log of its own.
+TEST(FailureTest, RanksOfAnotherLauncherAllNameTheFirstCause) {
+  TrialProgram program;
+  program.write_raw_config(R"({"train_micro_batch_size_per_gpu": 1})");
+  const std::string options = "--model mlp --layers 2 --hidden 64 --steps 1000000000";
+  const std::string port = "MASTER_PORT=" + std::to_string(free_port());
+  std::vector<pid_t> pids;
+  for (int rank = 0; rank < 3; ++rank) {
+    const bool is_small = rank == 1;
+    pids.push_back(program.start(options, {"RANK=" + std::to_string(rank), "WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1",
+                                           port, std::string("DSAT_DEVICE_MEMORY=") + (is_small ? "100KB" : "1GB")}));
+  }
+  for (const pid_t pid : pids) {
+    const Ended ended = program.wait(pid);
+    EXPECT_EQ(ended.status, 1);
+    EXPECT_THAT(ended.last_error_line(), ContainsRegex("OutOfMemoryError: .*\\(rank 1\\)"));
+  }
+}
+
 TEST(FailureTest, RanksEndWithTheProgramHoweverItEnds) {
   for (const int signal : {SIGTERM, SIGKILL}) {
     Endless trial;

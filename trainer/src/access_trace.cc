@@ -15,6 +15,7 @@ void AccessTrace::use(size_t group) {
   const size_t at = recorded_.size();
   is_as_predicted_ = is_as_predicted_ && at < predicted_.size() && predicted_[at] == group;
   recorded_.push_back(group);
+  fingerprint_ = (fingerprint_ ^ group) * 1099511628211u;
 }
 
 AccessTrace::Range AccessTrace::upcoming() const {

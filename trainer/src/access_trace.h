@@ -33,10 +33,14 @@ class AccessTrace {
   // Elements of the groups that are used before `group` is used again; nullopt: it is not, as far as is known.
   std::optional<int64_t> distance_to(size_t group) const;
 
+  // Of all uses so far, in their order: equal on ranks that have used the same. Below 2^52.
+  uint64_t fingerprint() const { return fingerprint_ >> 12; }
+
  private:
   std::vector<int64_t> sizes_;
   std::vector<size_t> predicted_, recorded_;
   bool is_as_predicted_ = true;
+  uint64_t fingerprint_ = 14695981039346656037u;  // FNV-1a
 };
 
 }  // namespace dsat::trainer

@@ -4,6 +4,7 @@
 // it takes no tensor memory.
 #include <ATen/ops/from_blob.h>
 
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -151,6 +152,29 @@ Store open_store(const Rendezvous& r) {
   }
 }
 
+constexpr std::chrono::milliseconds kHearing{3000};
+
+// Where this process has joined the others.
+struct Meeting {
+  Store store;
+  int rank = 0, size = 1;
+};
+
+Meeting& meeting() {
+  static Meeting* const instance = new Meeting;
+  return *instance;
+}
+
+// Says that this rank knows the cause. Rank 0, whose process the store is in, waits for the others to say so.
+void part(const Meeting& m) {
+  const auto key = [](int rank) { return "heard." + std::to_string(rank); };
+  m.store->set(key(m.rank), {1});
+  if (m.rank != 0) return;
+  std::vector<std::string> all;
+  for (int rank = 0; rank < m.size; ++rank) all.push_back(key(rank));
+  m.store->wait(all, kHearing);
+}
+
 bool is_loopback(const std::string& address) {
   return address == "localhost" || address == "::1" || address.compare(0, 4, "127.") == 0;
 }
@@ -158,7 +182,31 @@ bool is_loopback(const std::string& address) {
 }  // namespace
 
 std::unique_ptr<Comm> join_gloo(const Rendezvous& r) {
-  return std::make_unique<GlooComm>(open_store(r), r.rank, r.world_size, is_loopback(r.address));
+  meeting() = {open_store(r), r.rank, r.world_size};
+  return std::make_unique<GlooComm>(meeting().store, r.rank, r.world_size, is_loopback(r.address));
+}
+
+void tell_cause(const std::string& cause) {
+  const Meeting& m = meeting();
+  if (!m.store) return;
+  try {
+    if (m.store->add("causes", 1) == 1) m.store->set("cause", {cause.begin(), cause.end()});
+    part(m);
+  } catch (const std::exception&) {  // the store has gone with rank 0
+  }
+}
+
+std::string cause_of_others() {
+  const Meeting& m = meeting();
+  if (!m.store) return "";
+  std::vector<uint8_t> cause;
+  try {
+    m.store->wait({"cause"}, kHearing);
+    cause = m.store->get("cause");
+    part(m);
+  } catch (const std::exception&) {  // nobody was able to say, or the store has gone with rank 0
+  }
+  return {cause.begin(), cause.end()};
 }
 
 }  // namespace dsat::trainer

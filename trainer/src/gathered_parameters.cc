@@ -80,6 +80,18 @@ void GatheredParameters::end_step() {
   arena_.reset();
 }
 
+void GatheredParameters::compare_uses() {
+  if (c_.comm.size() == 1) return;
+  const auto own = static_cast<double>(trace_.fingerprint());
+  std::vector<double> bounds;
+  c_.lane.run("the comparison of what was used", [&](Comm& comm) { bounds = max_over_ranks(comm, {own, -own}); });
+  if (bounds[0] == -bounds[1]) return;
+  throw Error(
+      DSAT_INTERNAL,
+      "ranks have used different parameters in this step, or in different orders; at stage 3 all must use the same, "
+      "at stages 0 to 2 they need not");
+}
+
 void GatheredParameters::check() {
   if (failure_) std::rethrow_exception(failure_);
 }

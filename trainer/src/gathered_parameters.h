@@ -37,6 +37,7 @@ class GatheredParameters : public Parameters, public StorageUser {
   void begin_micro_step() override { trace_.begin(); }
   void group_done(size_t group) override;
   void end_step() override;
+  void compare_uses() override;
   void check() override;
 
   void before_use(size_t id) noexcept override;

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "heartbeat.h"
+
 namespace dsat::trainer {
 namespace {
 
@@ -17,7 +19,10 @@ class Job {
   void run(Comm& comm) {
     std::exception_ptr failure;
     try {
+      const WaitingIn waiting(name_);
       operation_(comm);
+    } catch (const PeerLost& error) {
+      failure = std::make_exception_ptr(PeerLost(name_ + ": " + error.what()));
     } catch (...) {
       failure = std::current_exception();
     }
@@ -117,6 +122,7 @@ std::unique_ptr<Pending> Lane::start(std::string name, Operation operation) {
 
 void Lane::run(std::string name, const Operation& operation) {
   if (thread_.joinable() && !queue_->is_idle()) return start(std::move(name), operation)->wait();
+  const WaitingIn waiting(std::move(name));
   operation(*comm_);
 }
 

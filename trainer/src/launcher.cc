@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "dsat/error.h"
+#include "heartbeat.h"
+#include "rank_watch.h"
 
 namespace dsat::trainer {
 namespace {
@@ -37,6 +39,7 @@ struct Child {
   int rank = 0;
   pid_t pid = -1;
   int pipe = -1;       // its report; ends when it does
+  std::string unread;  // of a line that has not ended
   std::string report;  // kind, then message
   bool running() const { return pid > 0; }
 };
@@ -45,12 +48,15 @@ struct Child {
 [[noreturn]] void be_rank(int rank, int report_fd, pid_t parent, const std::function<RankResult(int)>& body) {
   // The parent may have gone before this took effect.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(1);
-  const RankResult result = body(rank);
+  const RankResult result = [&] {
+    const Heartbeat heartbeat(report_fd);
+    return body(rank);
+  }();
   std::fflush(nullptr);
   if (result.kind == FailureKind::none) ::_exit(0);
-  const std::string report = static_cast<char>(result.kind) + result.message;
   // Short enough for one atomic write; a parent that is gone needs no report.
-  if (::write(report_fd, report.data(), std::min<size_t>(report.size(), 4096)) < 0) ::_exit(1);
+  const std::string report = (static_cast<char>(result.kind) + result.message).substr(0, 4000) + "\n";
+  if (::write(report_fd, report.data(), report.size()) < 0) ::_exit(1);
   ::_exit(1);
 }
 
@@ -103,13 +109,17 @@ class Launch {
         be_rank(rank, ends[1], parent, body);
       }
       ::close(ends[1]);
-      children_.push_back({rank, pid, ends[0], {}});
+      children_.push_back({rank, pid, ends[0], {}, {}});
+      watch_.started(rank, Clock::now());
     }
     Forwarding::begin(children_);
   }
 
   RankResult wait() {
     while (wait_for_reports()) {
+      if (!killed_) {
+        if (const auto wrong = watch_.verdict(Clock::now())) note({FailureKind::error, *wrong});
+      }
       if (cause_.kind == FailureKind::none) continue;
       // The cause is known, or does not come: the rest only waits for something that is gone.
       if (cause_.kind != FailureKind::peer_lost || Clock::now() >= deadline_) kill_all();
@@ -136,8 +146,11 @@ class Launch {
   }
 
   int timeout_ms() const {
-    if (cause_.kind != FailureKind::peer_lost || killed_) return -1;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now());
+    if (killed_) return -1;
+    std::chrono::milliseconds left = kBeatInterval;
+    if (cause_.kind == FailureKind::peer_lost) {
+      left = std::min(left, std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()));
+    }
     return static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count() + 1, 0));
   }
 
@@ -145,9 +158,21 @@ class Launch {
     char buffer[4096];
     const ssize_t n = ::read(child.pipe, buffer, sizeof buffer);
     if (n > 0) {
-      child.report.append(buffer, static_cast<size_t>(n));
+      child.unread.append(buffer, static_cast<size_t>(n));
+      read_lines(child);
     } else if (n == 0 || errno != EINTR) {
       conclude(child, reap(child));
+    }
+  }
+
+  void read_lines(Child& child) {
+    for (size_t end; (end = child.unread.find('\n')) != std::string::npos; child.unread.erase(0, end + 1)) {
+      const std::string line = child.unread.substr(0, end);
+      if (const auto beat = parse_beat(line)) {
+        watch_.heard(child.rank, *beat, Clock::now());
+      } else {
+        child.report = line;
+      }
     }
   }
 
@@ -158,6 +183,7 @@ class Launch {
     }
     ::close(child.pipe);
     child.pid = -1;
+    watch_.ended(child.rank);
     return status;
   }
 
@@ -200,6 +226,7 @@ class Launch {
   }
 
   std::vector<Child> children_;
+  RankWatch watch_;
   RankResult cause_;
   Clock::time_point deadline_;
   bool killed_ = false;

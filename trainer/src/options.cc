@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dsat/error.h"
+#include "input_spec.h"
 #include "option_values.h"
 
 namespace dsat::trainer {
@@ -39,13 +40,25 @@ class Parser {
     integer("--vocab", &ModelOptions::vocab, 2, 1 << 26);
     integer("--depth", &ModelOptions::depth, 8, 200);
     integer("--image", &ModelOptions::image, 8, 4096);
-    on_["--model"] = [this](const std::string& v) { options_.model.kind = parse_model(v); };
     on_["--checkpoint-dir"] = [this](const std::string& v) {
       if (v.empty()) throw Error("--checkpoint-dir is empty; name a folder");
       options_.checkpoint_dir = v;
     };
     on_["--checkpoint-every"] = [this](const std::string& v) {
       options_.checkpoint_every = parse_integer("--checkpoint-every", v, 1, INT64_MAX);
+    };
+    on_["--model"] = [this](const std::string& v) {
+      options_.model.kind = parse_model(v);
+      is_model_given_ = true;
+    };
+    on_["--torchscript"] = [this](const std::string& v) { options_.torchscript = v; };
+    on_["--input-spec"] = [this](const std::string& v) {
+      parse_input_spec(v);
+      options_.input_spec = v;
+    };
+    on_["--loss"] = [this](const std::string& v) {
+      if (v != "mean" && v != "cross-entropy") throw Error("--loss " + v + ": choose mean or cross-entropy");
+      options_.loss = v;
     };
     on_["--steps"] = [this](const std::string& v) { options_.steps = parse_integer("--steps", v, 1, INT64_MAX); };
   }
@@ -86,7 +99,25 @@ class Parser {
     found->second(next);
   }
 
+  void check_torchscript() const {
+    const Options& o = options_;
+    if (o.torchscript.empty()) {
+      const char* const alone = !o.input_spec.empty() ? "--input-spec" : !o.loss.empty() ? "--loss" : nullptr;
+      if (alone != nullptr) throw Error(std::string(alone) + " has a meaning only with --torchscript; leave it out");
+      return;
+    }
+    if (is_model_given_ || !shapes_given_.empty()) {
+      throw Error("--torchscript and " + (is_model_given_ ? "--model" : *shapes_given_.begin()) + ": choose one model");
+    }
+    if (o.input_spec.empty()) throw Error("--torchscript needs --input-spec, like float:3x32x32,int<512>:64");
+    if (o.activation_checkpointing) {
+      throw Error(
+          "--activation-checkpointing works on the built-in models only; a TorchScript module keeps its activations");
+    }
+  }
+
   void check() const {
+    check_torchscript();
     const ModelOptions& m = options_.model;
     for (const std::string& name : shapes_given_) {
       if (shape_options(m.kind).count(name) == 0) {
@@ -112,6 +143,7 @@ class Parser {
   Options options_;
   std::map<std::string, std::function<void(const std::string&)>> on_;
   std::set<std::string> shapes_given_;
+  bool is_model_given_ = false;
 };
 
 }  // namespace
@@ -132,6 +164,10 @@ Trains a model on random data as a DeepSpeed configuration says: real ZeRO stage
     gpt: --layers 4 --hidden 128 --heads 4 --seq 64 --vocab 512
     resnet: --depth 18 --image 32
     mlp: --layers 4 --hidden 128
+  --torchscript FILE          train this TorchScript module instead, on random inputs of
+  --input-spec LIST           one entry an input, of one sample: float:3x32x32 or int<512>:64, separated by commas
+  --loss mean|cross-entropy   of its output: the mean, or against random classes in the last dimension (default: the
+                              output itself where it is one number, else cross-entropy)
   --deepspeed_config FILE     the configuration (or its URL-safe base64); --deepspeed alone is accepted and ignored
   --ranks N                   start N processes here (default 1). Without it RANK, WORLD_SIZE, MASTER_ADDR and
                               MASTER_PORT from the environment place this process in a group started elsewhere

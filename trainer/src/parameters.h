@@ -34,6 +34,8 @@ class Parameters {
   // In backward: the group's last gradient has arrived.
   virtual void group_done(size_t /*group*/) {}
   virtual void end_step() {}
+  // Before the update, collective: throws if ranks have gathered different groups, or in different orders.
+  virtual void compare_uses() {}
   // Throws what went wrong while an operation's parameters were gathered.
   virtual void check() {}
 

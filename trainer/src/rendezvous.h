@@ -23,6 +23,11 @@ struct Rendezvous {
 std::unique_ptr<Comm> join(const Rendezvous& rendezvous);
 std::unique_ptr<Comm> join_gloo(const Rendezvous& rendezvous);
 
+// For ranks that no common launcher answers for: what a rank says before it ends in failure, and what the first one to
+// do so has said; empty: none has, within a short while. Rank 0 stays until the others have heard.
+void tell_cause(const std::string& cause);
+std::string cause_of_others();
+
 // The position of `rank` in `ranks`, a list of different ranks below `size`; dsat::Error otherwise.
 int position_in(const std::vector<int>& ranks, int rank, int size);
 

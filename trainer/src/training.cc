@@ -11,6 +11,7 @@
 #include "dsat/config/units.h"
 #include "layer_chain.h"
 #include "settings.h"
+#include "torchscript.h"
 
 namespace dsat::trainer {
 namespace {
@@ -34,18 +35,6 @@ Batch batch_of(const Model& model, int64_t number, const World& world, const Set
   // Streams of data count from the far end, away from those of the parameters.
   return model.batch(RandomStream(world.seed(), ~static_cast<uint64_t>(number)), settings.batch.micro_batch);
 }
-
-// A model under its engine.
-class Training {
- public:
-  virtual ~Training() = default;
-  // The mean loss over its micro steps and the ranks, or over this rank's alone.
-  virtual double optimizer_step() = 0;
-  virtual int64_t num_params() const = 0;
-  virtual int64_t global_steps() const = 0;
-  virtual void save(const std::string& dir, const std::string& tag) = 0;
-  virtual void load(const std::string& dir) = 0;
-};
 
 class DataParallelTraining : public Training {
  public:
@@ -115,6 +104,7 @@ class PipelineTraining : public Training {
 };
 
 std::unique_ptr<Training> make_training(const Options& options, const Settings& settings, World& world) {
+  if (!options.torchscript.empty()) return make_torchscript_training(options, world);
   if (settings.pipeline.stages > 1) return std::make_unique<PipelineTraining>(options, settings, world);
   return std::make_unique<DataParallelTraining>(options, settings, world);
 }

@@ -37,12 +37,25 @@ Json checked_configuration(const WorldOptions& options, const Group& group) {
   return config;
 }
 
+// Ranks of another launcher have a log each: every one names the first cause.
+RankResult with_cause(RankResult result) {
+  if (result.kind == FailureKind::peer_lost) {
+    const std::string cause = cause_of_others();
+    if (!cause.empty()) result.message = cause;
+  } else if (result.kind != FailureKind::none) {
+    tell_cause(result.message);
+  }
+  return result;
+}
+
 int run_all(const WorldOptions& options, const std::function<void(World&)>& body) {
   const Group group = find_group(options.ranks);
   const Json config = checked_configuration(options, group);
   Rendezvous rendezvous{group.rank.value_or(0), group.world_size, group.address, group.port};
   use_one_thread();
-  if (group.rank || group.world_size == 1) return report(options.program, run_rank(options, config, rendezvous, body));
+  if (group.rank || group.world_size == 1) {
+    return report(options.program, with_cause(run_rank(options, config, rendezvous, body)));
+  }
   if (rendezvous.port == 0) rendezvous.port = free_port();
   return report(options.program, launch(group.world_size, [&](int rank) {
                   rendezvous.rank = rank;

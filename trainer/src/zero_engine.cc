@@ -121,6 +121,7 @@ void ZeroEngine::sum_gradients() {
 }
 
 void ZeroEngine::step() {
+  parameters_->compare_uses();
   if (optimizer_->step(gradients_->shard())) parameters_->publish();
   abandon_step();
 }

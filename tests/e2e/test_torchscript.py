@@ -1,0 +1,79 @@
+"""A model exported from Python by Debian's python3-torch: dsat-trial trains it at every stage, and it is tuned."""
+import json
+import os
+import subprocess
+import unittest
+
+from support import BUILD, HostTest, PROJECT
+
+PYTHON = "/usr/bin/python3"  # the one that Debian's python3-torch belongs to
+EXAMPLE = PROJECT / "examples/torchscript"
+TRIAL = str(BUILD / "dsat-trial")
+
+
+class TorchScript(HostTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        import tempfile
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.model = cls.folder.name + "/model.pt"
+        subprocess.run([PYTHON, EXAMPLE / "export.py", cls.model, "--width", "8"], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+        super().tearDownClass()
+
+    def command(self, *extra):
+        return [TRIAL, "--torchscript", self.model, "--input-spec", "float:3x16x16", *map(str, extra)]
+
+    def train(self, config, *extra):
+        config = {**config, "autotuning": {"enabled": True, "start_profile_step": 1, "end_profile_step": 3,
+                                           "metric_path": str(self.dir / "metrics.json")}}
+        (self.dir / "ds.json").write_text(json.dumps(config))
+        result = subprocess.run(self.command("--deepspeed_config", "ds.json", *extra), cwd=self.dir, capture_output=True,
+                                text=True, timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads((self.dir / "metrics.json").read_text())
+
+    def test_every_stage_follows_one_process_in_fp32(self):
+        expected = self.train({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2})["losses"]
+        self.assertNotAlmostEqual(expected[0], expected[-1], places=4)
+        for stage in range(4):
+            zero = {"stage": stage, "overlap_comm": stage % 2 == 1, "reduce_bucket_size": 500}
+            losses = self.train({"train_micro_batch_size_per_gpu": 2, "zero_optimization": zero}, "--ranks", 2)["losses"]
+            for one, other in zip(losses, expected):
+                self.assertAlmostEqual(one, other, delta=1e-5 * other, msg=f"stage {stage}")
+
+    def test_bf16_and_out_of_memory(self):
+        bf16 = self.train({"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": True},
+                           "zero_optimization": {"stage": 3}})
+        self.assertEqual(bf16["precision"], "bf16")
+        (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 512}')
+        result = subprocess.run(self.command("--deepspeed_config", "ds.json", "--device-memory", "4MiB"), cwd=self.dir,
+                                capture_output=True, text=True, timeout=120)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr.splitlines()[-1], r"^dsat-trial: OutOfMemoryError: .* \(rank 0\)$")
+
+    def test_it_is_tuned(self):
+        (self.dir / "ds_config.json").write_text((EXAMPLE / "ds_config.json").read_text())
+        result = self.run_host(["--max-trials", 4, "--output-dir", "out"],
+                               self.command("--ranks", 2, "--device-memory", "64MiB", "--deepspeed_config", "ds_config.json"))
+        self.assert_ok(result)
+        study = self.show(self.dir / "out")
+        self.assertEqual(study["profile"]["world_size"], 2)
+        self.assertIn("completed", {trial["outcome"] for trial in study["trials"]})
+
+    def test_what_is_no_module_is_named(self):
+        (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
+        for file, says in (("nowhere.pt", "nowhere.pt"), ("ds.json", "ds.json")):
+            result = subprocess.run([TRIAL, "--torchscript", file, "--input-spec", "float:3", "--deepspeed_config", "ds.json"],
+                                    cwd=self.dir, capture_output=True, text=True, timeout=60)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+            self.assertIn("--torchscript " + says, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,43 @@
+// Judges from the ranks' signs of life whether a training still lives.
+//
+// A rank that does not even beat has been stopped. When all beat but none computes, reads or writes anything any more,
+// they wait for each other or for what never comes. A training that is slow, but moves, is left alone.
+// Threading: none of its own. Times are given, so that it can be tested without waiting.
+#ifndef DSAT_TRAINER_RANK_WATCH_H_
+#define DSAT_TRAINER_RANK_WATCH_H_
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "heartbeat.h"
+
+namespace dsat::trainer {
+
+class RankWatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kSilence{6};    // without a beat
+  static constexpr std::chrono::seconds kStillness{8};  // beats, but no rank moves
+
+  void started(int rank, Clock::time_point now);
+  void heard(int rank, const Beat& beat, Clock::time_point now);
+  void ended(int rank);
+
+  // What is wrong, in one line. To be called every second or more often; if it was not, this process itself has been
+  // stopped meanwhile, and all clocks begin anew.
+  std::optional<std::string> verdict(Clock::time_point now);
+
+ private:
+  struct Rank {
+    Clock::time_point heard;
+    std::optional<Beat> beat;
+  };
+  std::map<int, Rank> ranks_;  // that run
+  Clock::time_point moved_, looked_;
+};
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_RANK_WATCH_H_
