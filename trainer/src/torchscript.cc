@@ -19,7 +19,7 @@ namespace {
 
 using ScriptEngine = Engine<torch::jit::Module>;
 
-std::shared_ptr<torch::jit::Module> load(const std::string& path) {
+std::shared_ptr<torch::jit::Module> load_module(const std::string& path) {
   // It would specialise the graph in the first steps, which are then several times slower.
   torch::jit::getProfilingMode() = false;
   try {
@@ -46,7 +46,7 @@ class ScriptTraining : public Training {
   ScriptTraining(const Options& options, World& world)
       : specs_(parse_input_spec(options.input_spec)),
         loss_(options.loss),
-        engine_(initialize(load(options.torchscript), world, world.config())) {}
+        engine_(initialize(load_module(options.torchscript), world, world.config())) {}
 
   double optimizer_step() override {
     const int64_t micro_steps = engine_->gradient_accumulation_steps();

@@ -51,7 +51,7 @@ class LayerSpec {
   template <class M, class = std::enable_if_t<std::is_base_of_v<torch::nn::Module, M>>>
   LayerSpec(std::shared_ptr<M> module)
       : make_([module] { return module; }),
-        forward_([](torch::nn::Module& m, const at::Tensor& x) { return static_cast<M&>(m).forward(x); }) {}
+        forward_([](torch::nn::Module& m, const at::Tensor& x) { return m.as<M>()->forward(x); }) {}
   template <class M>
   LayerSpec(const torch::nn::ModuleHolder<M>& module) : LayerSpec(module.ptr()) {}
   LayerSpec(torch::nn::AnyModule module)
@@ -93,7 +93,7 @@ template <class M, class F, class... Arguments>
 LayerSpec tied_layer(std::string key, F forward, Arguments... arguments) {
   using Module = typename detail::ModuleOf<M>::Type;
   return LayerSpec([=] { return std::make_shared<Module>(arguments...); },
-                   [forward](torch::nn::Module& m, const at::Tensor& x) { return forward(static_cast<Module&>(m), x); },
+                   [forward](torch::nn::Module& m, const at::Tensor& x) { return forward(*m.as<Module>(), x); },
                    std::move(key));
 }
 
