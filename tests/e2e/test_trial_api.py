@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import struct
 import subprocess
 import unittest
@@ -43,7 +44,7 @@ class TrialTest(HostTest):
 
 class Training(TrialTest):
     def test_two_ranks_train_validate_and_report(self):
-        result = self.run_trial("--epochs", 2, "--metrics", "metrics.jsonl",
+        result = self.run_trial("--epochs", 2, "--metrics", "metrics.jsonl", "--checkpoints", "ckpt",
                                 hparams={"diary": "diary"})
         self.assert_ok(result)
         training, validation = self.metrics("training"), self.metrics("validation")
@@ -60,7 +61,7 @@ class Training(TrialTest):
             diary = [line for line in self.diary(rank) if not line.startswith(("step ", "stepped "))]
             self.assertEqual([re.sub(r" \{.*", "", line) for line in diary],
                              ["startup 0 steps 0", "training", "epoch 0", "epoch ended 0", "validation", "validated",
-                              "epoch 1", "epoch ended 1", "validation", "validated", "shutdown"])
+                              "epoch 1", "epoch ended 1", "validation", "validated", "saving", "saved", "shutdown"])
             self.assertIn("stepped 15 loss", self.diary(rank))
 
     def test_one_rank_with_more_accumulation_sees_the_same_data(self):
@@ -173,6 +174,75 @@ class TensorBoard(TrialTest):
         self.assertIn("aten::addmm", {event["name"] for event in trace["traceEvents"]})
 
 
+class Checkpoints(TrialTest):
+    def losses(self, name):
+        return {batch: metrics["loss"] for batch, metrics in self.metrics("training", name).items()}
+
+    def latest(self):
+        return int(json.loads((self.dir / "ckpt/latest.json").read_text())["checkpoint"].removeprefix("step-"))
+
+    def test_a_killed_run_goes_on_at_the_right_batch_with_the_same_losses(self):
+        self.assert_ok(self.run_trial("--steps", 12, "--metrics", "whole"))
+        # No end in sight: it is killed between two checkpoints.
+        options = ["--checkpoints", "ckpt", "--checkpoint-every", 3, "--metrics", "parts"]
+        command = [str(word) for word in self.command_of("--steps", 1000000, *options, hparams={"diary": "diary"})]
+        process = subprocess.Popen(command, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for line in process.stdout:
+            if line.startswith("training 5 "):
+                break
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        done = self.latest()
+        steps = max(12, done + 2)
+        self.assert_ok(self.run_trial("--steps", steps, *options, hparams={"diary": "diary"}))
+        self.assertIn(f"startup {done} steps {done}", self.diary())
+        parts, whole = self.losses("parts"), self.losses("whole")
+        self.assertEqual(sorted(parts), list(range(steps)))
+        self.assertEqual({batch: parts[batch] for batch in whole}, whole)
+
+    def test_training_goes_on_at_another_size_and_stage(self):
+        self.assert_ok(self.run_trial("--steps", 3, "--checkpoints", "ckpt", hparams={"diary": "diary"}))
+        self.write_config({**CONFIG, "gradient_accumulation_steps": 4, "zero_optimization": {"stage": 2}})
+        self.assert_ok(self.run_trial("--steps", 5, "--checkpoints", "ckpt", "--metrics", "more", ranks=1, hparams={"diary": "diary"}))
+        self.assertEqual(sorted(self.losses("more")), [3, 4])
+
+    def test_bad_checkpoints_are_named_and_kept(self):
+        self.write_config({**CONFIG, "train_batch_size": 4})
+        self.assert_ok(self.run_trial("--steps", 2, "--checkpoints", "ckpt", ranks=1))
+        trial = self.dir / "ckpt/step-2/trial.json"
+        whole = trial.read_text()
+        cases = {"truncated": whole[:40], "format 7": whole.replace('"format": 1', '"format": 7'),
+                 '"OtherTrial"': whole.replace("PointsTrial", "OtherTrial"), "'batch'": whole.replace('"batch"', '"bitch"')}
+        for what, text in cases.items():
+            with self.subTest(what):
+                trial.write_text(text)
+                result = self.run_trial("--steps", 4, "--checkpoints", "ckpt", ranks=1)
+                self.assertNotEqual(result.returncode, 0)
+                last = result.stderr.splitlines()[-1]
+                self.assertIn("trial.json", last)
+                self.assertIn("" if what == "truncated" else what, last)
+                self.assertEqual(trial.read_text(), text)
+                self.assertNotIn("training 3", result.stdout)
+
+    def test_a_request_to_stop_finishes_the_step_and_saves(self):
+        self.assert_ok(self.run_trial("--steps", 100, "--checkpoints", "ckpt", hparams={"fault": "stop"}))
+        self.assertEqual(self.latest(), 4)
+
+    def test_sigterm_asks_for_the_same(self):
+        command = [str(word) for word in self.command_of("--steps", 1000000, "--checkpoints", "ckpt", hparams={"diary": "diary"})]
+        process = subprocess.Popen(command, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for line in process.stdout:
+            if line.startswith("training 2 "):
+                break
+        process.terminate()
+        _, stderr = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, stderr)
+        done = self.latest()
+        for rank in (0, 1):
+            self.assertEqual(self.diary(rank)[-1], "shutdown")
+            self.assertIn(f"stepped {done - 1} loss", self.diary(rank))
+
+
 class BadInput(TrialTest):
     def assert_refused(self, result, *texts, status=None):
         self.assertNotEqual(result.returncode, 0, result.stdout)
@@ -229,6 +299,49 @@ class Tuning(TrialTest):
         self.assertTrue(json.loads((self.dir / "out/best_ds_metrics.json").read_text())["FLOPS_per_gpu"] > 0)
         self.assertTrue(json.loads((self.dir / "report.json").read_text())["tuning"])
         self.assertFalse(list(self.dir.rglob("events.out.tfevents.*.rank1")))
+
+
+class Examples(TrialTest):
+    """The image model on the Trial API and as a bare loop: one training, written twice."""
+
+    def setUp(self):
+        super().setUp()
+        self.example = PROJECT / "examples/trial_api"
+        experiment = json.loads((self.example / "experiment.json").read_text())
+        experiment["data"].update(training_images=32, validation_images=8, image=16)
+        (self.dir / "experiment.json").write_text(json.dumps(experiment))
+        self.write_config((self.example / "ds_config.json").read_text())
+        self.trial = [BUILD / "dsat-trial", "--trial", TRIALS / "libimage_trial.so", "--experiment", "experiment.json"]
+        self.loop = [TRIALS / "image_loop", "experiment.json", "3"]
+        self.common = ["--ranks", "2", "--deepspeed_config", "ds_config.json"]
+
+    def losses(self, command):
+        result = subprocess.run([str(word) for word in command + self.common], cwd=self.dir, capture_output=True, text=True, timeout=240)
+        self.assert_ok(result)
+        return re.findall(r"^training (\d+)  loss (\S+)", result.stdout, re.M)
+
+    def test_both_train_alike_from_configurations_alike(self):
+        for name in ("ds_config.json", "experiment.json"):
+            there, here = ((folder / name).read_text() for folder in (PROJECT / "examples/bare_loop", self.example))
+            self.assertEqual(there.replace("bare_loop", "trial_api"), here)
+        of_trial, of_loop = self.losses([*self.trial, "--steps", 3]), self.losses(self.loop)
+        self.assertEqual(len(of_loop), 3)
+        for (_, one), (_, other) in zip(of_trial, of_loop):
+            self.assertAlmostEqual(float(one), float(other), delta=1e-5)
+
+    def test_the_bare_loop_goes_on_from_its_checkpoint(self):
+        whole = self.losses(self.loop)
+        self.losses([*self.loop[:2], "2", "checkpoints"])
+        self.assertEqual(self.losses([*self.loop, "checkpoints"]), whole[2:])
+
+    def test_the_host_tunes_the_example(self):
+        for command in (self.trial, [*self.loop[:2], "100"]):
+            with self.subTest(command[0].name):
+                output = self.dir / command[0].name
+                result = self.run_host(["--searcher", BUILD / "plugins/libasha.so", "--max-trials", 3, "--slots", 2,
+                                        "--slots-per-trial", 2, "--output-dir", output], [str(word) for word in command + self.common])
+                self.assert_ok(result)
+                self.assertTrue((output / "best_ds_config.json").exists())
 
 
 class Readme(TrialTest):

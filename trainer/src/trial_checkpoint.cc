@@ -46,7 +46,8 @@ std::string latest_of(const fs::path& folder) {
   const fs::path file = folder / kLatest;
   if (!fs::exists(file)) return "";
   const Json json = config::load_file(file);
-  const std::string name = json.is_string() ? json.get<std::string>() : "";
+  const Json checkpoint = json.value("checkpoint", Json());
+  const std::string name = checkpoint.is_string() ? checkpoint.get<std::string>() : "";
   if (name.empty() || name.find('/') != std::string::npos || !fs::is_directory(folder / name)) {
     throw Error(file.string() + ": names no checkpoint of this folder, but " + json.dump() + ": take another folder");
   }
@@ -98,7 +99,7 @@ void TrialCheckpoints::save(const TrialProgress& progress) {
                                      {"batch", progress.batch},
                                      {"samples", progress.samples},
                                      {"world_size", world.size()}});
-    write_json(folder_ / kLatest, name);
+    write_json(folder_ / kLatest, {{"checkpoint", name}});
     if (!before.empty()) fs::remove_all(folder_ / before);
   }
   world.comm().barrier();
