@@ -48,10 +48,20 @@ TEST_F(RankWatchTest, ARankThatIsSilentIsNamed) {
 TEST_F(RankWatchTest, RanksOfWhichNoneMovesAreNamedWithWhatTheyAreIn) {
   pass(seconds(20), 900000, 900000);
   beats_[0].waiting_in = "the gathering of a";
+  beats_[1].waiting_in = "the sum of b";
   const auto begin = now_;
   const std::string wrong = pass(seconds(30), 200, 200).value_or("");
-  EXPECT_THAT(wrong, HasSubstr("rank 0 is in the gathering of a, rank 1 is in nothing that the engine knows of"));
+  EXPECT_THAT(wrong, HasSubstr("rank 0 is in the gathering of a, rank 1 is in the sum of b"));
   EXPECT_LT(now_ - begin, seconds(10));
+}
+
+// It may wait for its data.
+TEST_F(RankWatchTest, ARankOutsideTheEngineIsGivenLonger) {
+  pass(seconds(20), 900000, 900000);
+  beats_[0].waiting_in = "the gathering of a";
+  EXPECT_EQ(pass(seconds(50), 200, 200), std::nullopt);
+  EXPECT_THAT(pass(seconds(20), 200, 200).value_or(""),
+              HasSubstr("rank 0 is in the gathering of a, rank 1 is in nothing that the engine knows of"));
 }
 
 TEST_F(RankWatchTest, ASlowNetworkIsMotion) {

@@ -4,6 +4,7 @@ namespace dsat::trainer {
 
 constexpr std::chrono::seconds RankWatch::kSilence;
 constexpr std::chrono::seconds RankWatch::kStillness;
+constexpr std::chrono::seconds RankWatch::kOwnStillness;
 
 void RankWatch::started(int rank, Clock::time_point now) {
   ranks_[rank] = {now, std::nullopt};
@@ -23,6 +24,13 @@ void RankWatch::ended(int rank) {
   moved_ = looked_;
 }
 
+std::chrono::seconds RankWatch::patience() const {
+  for (const auto& [rank, r] : ranks_) {
+    if (!r.beat || r.beat->waiting_in.empty()) return kOwnStillness;
+  }
+  return kStillness;
+}
+
 std::optional<std::string> RankWatch::verdict(Clock::time_point now) {
   if (now - looked_ > 4 * kBeatInterval) {
     moved_ = now;
@@ -34,8 +42,8 @@ std::optional<std::string> RankWatch::verdict(Clock::time_point now) {
     return "rank " + std::to_string(rank) + " has given no sign of life for " + std::to_string(kSilence.count()) +
            " s: it has been stopped, or its machine is stuck";
   }
-  if (ranks_.empty() || now - moved_ <= kStillness) return std::nullopt;
-  std::string text = "no rank has done anything for " + std::to_string(kStillness.count()) + " s:";
+  if (ranks_.empty() || now - moved_ <= patience()) return std::nullopt;
+  std::string text = "no rank has done anything for " + std::to_string(patience().count()) + " s:";
   for (const auto& [rank, r] : ranks_) {
     const bool waits = r.beat && !r.beat->waiting_in.empty();
     text += (text.back() == ':' ? " rank " : ", rank ") + std::to_string(rank) + " is in " +
