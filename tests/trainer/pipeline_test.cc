@@ -259,8 +259,8 @@ TEST(Pipeline, ModulesThatWereThereBeforeGetTheFirstRanksValues) {
     const auto chain = chain_of(PipelineModule(layers, cross_entropy, 1), kSeed);
     const Settings settings = settings_of(1, 0, 1);
     PipelineRunner runner(*chain, settings, comm, kSeed, false);
-    const std::vector<double> losses = train(runner, settings, 8);
-    if (losses.back() >= losses.front()) return "it does not learn";
+    const double before = runner.train_batch(batches(0, 1, runner.unit()));
+    if (runner.train_batch(batches(0, 1, runner.unit())) >= before) return "it does not learn";
     const double norm = made->weight.norm().item<double>();
     return sum_over_ranks(comm, {norm})[0] == 2 * norm ? "" : "the ranks' parameters differ";
   });
@@ -303,20 +303,30 @@ TEST(Pipeline, TheEngineTrainsAndEvaluatesFromAnIterator) {
     if (engine->num_params() != kWords * kWidth + 2 * (kWidth * kWidth + kWidth)) return "num_params";
     std::vector<double> losses;
     for (int64_t step = 0; step < kSteps; ++step) {
-      Iterator iterator{batches(step, 2, engine->unit())};
+      Iterator iterator{batches(step, 2, engine->mpu())};
       losses.push_back(engine->train_batch(iterator));
     }
     if (engine->global_steps() != kSteps) return "global_steps";
-    Iterator iterator{batches(0, 2, engine->unit())};
-    if (engine->eval_batch(iterator) >= losses.front()) return "evaluation";
-    try {
-      engine->train_batch([] { return Tensors{batch_of(0).input}; });
-      return "one tensor is taken for a micro batch";
-    } catch (const Error&) {
-    }
-    return difference(losses, Reference(tied_layers()).train(kSteps, 2, 0.5, 0), 1e-5);
+    Iterator iterator{batches(0, 2, engine->mpu())};
+    const double evaluated = engine->eval_batch(iterator);
+    Reference reference(tied_layers());
+    const std::string wrong = difference(losses, reference.train(kSteps, 2, 0.5, 0), 1e-5);
+    if (!wrong.empty()) return wrong;
+    const double mean = (reference.loss(batch_of(0)) + reference.loss(batch_of(1))).item<double>() / 2;
+    return difference({evaluated}, {mean}, 1e-5);
   });
   EXPECT_EQ(result.kind, FailureKind::none) << result.message;
+}
+
+TEST(Pipeline, RefusesAMicroBatchWithoutATarget) {
+  const RankResult result = on_ranks(1, [&](Comm& comm) -> std::string {
+    World world(comm.split({0}), WorldOptions(), Json::object());
+    const auto engine = initialize(PipelineModule(tied_layers(), cross_entropy, 1), world, Json::object());
+    engine->train_batch([] { return Tensors{batch_of(0).input}; });
+    return "it was trained";
+  });
+  EXPECT_THAT(result.message,
+              HasSubstr("a micro batch of a pipeline is an input and a target; this one has 1 tensors"));
 }
 
 TEST(Pipeline, RefusesStagesThatTheConfigurationContradicts) {

@@ -22,11 +22,16 @@ Settings settings_for(World& world, const Json& config) {
       std::fprintf(stderr, "%s: warning: %s\n", world.program().c_str(), warning.c_str());
     }
   }
-  if (read.settings.pipeline.stages > 1) {
-    throw Error("pipeline.stages is " + std::to_string(read.settings.pipeline.stages) +
+  return std::move(read.settings);
+}
+
+Settings settings_of_a_whole(World& world, const Json& config) {
+  Settings settings = settings_for(world, config);
+  if (settings.pipeline.stages > 1) {
+    throw Error("pipeline.stages is " + std::to_string(settings.pipeline.stages) +
                 ": this model is no chain of layers that could be cut; make it a PipelineModule, or set it to 1");
   }
-  return std::move(read.settings);
+  return settings;
 }
 
 ModelParts& prepared(ModelParts& parts, const Settings& settings) {
@@ -51,17 +56,30 @@ class ModelEngine::Impl {
   Impl(World& own_world, const Json& own_config, const std::shared_ptr<ModelParts>& parts)
       : world(own_world),
         config(own_config),
-        settings(settings_for(world, config)),
-        zero(prepared(*parts, settings), settings, world.comm(), world.seed()),
-        tuning(world, settings, info_of(*parts, zero.layout())),
+        settings(settings_of_a_whole(world, config)),
+        own_zero(std::make_unique<ZeroEngine>(prepared(*parts, settings), settings, world.comm(), world.seed())),
+        zero(*own_zero),
+        info(info_of(*parts, zero.layout())),
+        tuning(world, settings, info),
         set_mode(parts->train) {}
+  Impl(World& own_world, const Json& own_config, ZeroEngine& part, const ModelInfo& of_whole,
+       std::function<void(bool)> mode)
+      : world(own_world),
+        config(own_config),
+        settings(settings_for(world, config)),
+        zero(part),
+        info(of_whole),
+        tuning(world, settings, info),
+        set_mode(std::move(mode)) {}
 
   bool is_boundary() const { return forced_boundary.value_or((micro_steps + 1) % settings.batch.accumulation == 0); }
 
   World& world;
   Json config;
   Settings settings;
-  ZeroEngine zero;
+  std::unique_ptr<ZeroEngine> own_zero;  // none for a part
+  ZeroEngine& zero;
+  ModelInfo info;
   TuningRun tuning;
   std::function<void(bool)> set_mode;
 
@@ -75,7 +93,17 @@ class ModelEngine::Impl {
 
 ModelEngine::ModelEngine(World& world, const Json& config, std::shared_ptr<ModelParts> parts)
     : impl_(std::make_unique<Impl>(world, config, parts)) {}
+ModelEngine::ModelEngine(World& world, const Json& config, ZeroEngine& zero, const ModelInfo& info,
+                         std::function<void(bool)> set_mode)
+    : impl_(std::make_unique<Impl>(world, config, zero, info, std::move(set_mode))) {}
 ModelEngine::~ModelEngine() = default;
+
+TuningRun& ModelEngine::tuning() { return impl_->tuning; }
+
+void ModelEngine::count_whole_step() {
+  impl_->micro_steps += impl_->settings.batch.accumulation;
+  ++impl_->global_steps;
+}
 
 void ModelEngine::begin_forward() {
   Impl& i = *impl_;
@@ -161,7 +189,7 @@ int64_t ModelEngine::train_micro_batch_size_per_gpu() const { return impl_->sett
 int64_t ModelEngine::gradient_accumulation_steps() const { return impl_->settings.batch.accumulation; }
 int64_t ModelEngine::global_steps() const { return impl_->global_steps; }
 int64_t ModelEngine::micro_steps() const { return impl_->micro_steps; }
-int64_t ModelEngine::num_params() const { return impl_->zero.layout().num_params(); }
+int64_t ModelEngine::num_params() const { return impl_->info.num_params; }
 int64_t ModelEngine::skipped_steps() const { return impl_->zero.optimizer().skipped_steps(); }
 double ModelEngine::get_lr() const { return impl_->zero.optimizer().learning_rate(); }
 double ModelEngine::loss_scale() const { return impl_->zero.optimizer().loss_scale(); }

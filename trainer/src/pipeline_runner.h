@@ -46,6 +46,7 @@ class PipelineRunner {
   ModelParallelUnit unit() const;
   size_t recomputed_segments() const { return recomputed_; }  // of this stage
   ZeroEngine& engine() { return stage_->engine(); }
+  void set_training(bool on) { stage_->set_training(on); }
 
  private:
   struct Links {

@@ -79,7 +79,7 @@ class PipelineTraining : public Training {
   }
 
   double optimizer_step() override {
-    const ModelParallelUnit unit = engine_.unit();
+    const ModelParallelUnit unit = engine_.mpu();
     int64_t micro_step = engine_.global_steps() * settings_.batch.accumulation;
     return engine_.train_batch([&] {
       const int64_t number = micro_step++ * unit.data_parallel_world_size + unit.data_parallel_rank;

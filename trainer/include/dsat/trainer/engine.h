@@ -21,6 +21,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +41,9 @@ namespace dsat::trainer {
 // What the engine needs of a model, taken from a torch::nn::Module (each submodule's own parameters are gathered
 // together at stage 3) or a torch::jit::Module.
 struct ModelParts;
+struct ModelInfo;
+class TuningRun;
+class ZeroEngine;
 std::shared_ptr<ModelParts> parts_of(torch::nn::Module& module);
 std::shared_ptr<ModelParts> parts_of(torch::jit::Module& module);
 
@@ -90,6 +94,12 @@ class ModelEngine {
 
  protected:
   ModelEngine(World& world, const Json& config, std::shared_ptr<ModelParts> parts);
+  // Of a part of a model, which whoever derives from this trains himself on `zero`, borrowed; `info` is of the whole.
+  ModelEngine(World& world, const Json& config, ZeroEngine& zero, const ModelInfo& info,
+              std::function<void(bool)> set_mode);
+  TuningRun& tuning();
+  // An optimizer step is done, all its micro steps with it.
+  void count_whole_step();
   void begin_forward();
   void end_forward();
 

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "dsat/trainer/engine.h"
 #include "dsat/trainer/mpu.h"
 #include "dsat/trainer/partition_method.h"
 #include "dsat/trainer/world.h"
@@ -123,18 +124,18 @@ struct PipelineModule {
 
 class LayerChain;
 
-// Trains a PipelineModule. All ranks make the same calls.
-class PipelineEngine {
+// Trains a PipelineModule. All ranks make the same calls: train_batch() in place of forward(), backward() and step().
+class PipelineEngine : public ModelEngine {
  public:
   // `activation_checkpointing`: recompute activations in backward, in activation_checkpointing.number_checkpoints
   // segments; pipeline.activation_checkpoint_interval asks for it too.
   PipelineEngine(std::unique_ptr<LayerChain> chain, World& world, const Json& config, bool activation_checkpointing);
-  ~PipelineEngine();
-  PipelineEngine(const PipelineEngine&) = delete;
-  PipelineEngine& operator=(const PipelineEngine&) = delete;
+  ~PipelineEngine() override;
+  void backward(const at::Tensor& loss) = delete;
+  void step() = delete;
 
   // The next micro batch of this rank's share: the model's input and the loss's target, [samples, ...] each. Asked for
-  // once a micro batch where unit().should_build_data_loader; ranks of one pipeline must get the same ones.
+  // once a micro batch where mpu().should_build_data_loader; ranks of one pipeline must get the same ones.
   using MicroBatches = std::function<std::vector<at::Tensor>()>;
 
   // One optimizer step over gradient_accumulation_steps micro batches. The mean loss over them and the data-parallel
@@ -152,20 +153,14 @@ class PipelineEngine {
     return eval_batch(MicroBatches([&] { return iterator.next(); }));
   }
 
-  ModelParallelUnit unit() const;
+  ModelParallelUnit mpu() const;
   int num_stages() const;
   int stage() const;  // of this rank, from 0
-  int64_t train_batch_size() const;
-  int64_t train_micro_batch_size_per_gpu() const;
-  int64_t gradient_accumulation_steps() const;
-  int64_t global_steps() const;  // optimizer steps done
-  int64_t num_params() const;    // trainable, of all stages
-  int zero_optimization_stage() const;
-  double get_lr() const;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  class Pipeline;
+  PipelineEngine(std::unique_ptr<Pipeline> pipeline, World& world, const Json& config);
+  std::unique_ptr<Pipeline> pipeline_;
 };
 
 // Collective. `config`: a DeepSpeed configuration. Errors: dsat::Error that names the key.
