@@ -20,7 +20,7 @@ constexpr double kUsable = 0.975;              // share of the device that trial
 constexpr double kUsableDeviation = 0.018;
 constexpr double kFirstSample = 0.004;     // what the first sample allocates, later ones partly reuse
 constexpr double kThresholdWidth = 0.002;  // runs differ: fragmentation
-constexpr double kOtherCause = 1e-4;       // of an out-of-memory trial, or of one that fitted
+constexpr double kOtherCause = 1e-6;       // of an out-of-memory trial, or of one that fitted
 
 constexpr std::array<double, 5> kScales{0.4, 1, 3, 10, 30};
 // The prior on the residual's scale is wide: a surprise is explained by a rough memory sooner than by chance.
@@ -246,6 +246,8 @@ double MemoryModel::newton(const Eigen::MatrixXd& k) {
   weights_ = Eigen::VectorXd::Zero(n);
   double likelihood = 0;
   for (int iteration = 0; iteration < kMost; ++iteration) {
+    // Without other causes the posterior has one mode; what that mode cannot explain has another cause.
+    const double other_cause = iteration < kMost / 2 ? 0 : kOtherCause;
     Eigen::VectorXd slope(n), curvature(n);
     likelihood = 0;
     for (Eigen::Index i = 0; i < n; ++i) {
@@ -258,7 +260,7 @@ double MemoryModel::newton(const Eigen::MatrixXd& k) {
         continue;
       }
       const double sign = sample.fits ? -1 : 1;
-      const Tail tail = censored(sign * latent_[i] / kThresholdWidth, kOtherCause);
+      const Tail tail = censored(sign * latent_[i] / kThresholdWidth, other_cause);
       slope[i] = sign * tail.slope / kThresholdWidth;
       curvature[i] = std::max(1e-6, tail.curvature / square(kThresholdWidth));
       likelihood += tail.log_likelihood;
@@ -275,10 +277,12 @@ double MemoryModel::newton(const Eigen::MatrixXd& k) {
     const Eigen::VectorXd next = prior_mean_ + k * aim;
     const double moved = (next - latent_).cwiseAbs().maxCoeff();
     // A censored observation far out bends the way: half steps settle it.
-    const double share = iteration > 8 ? 0.5 : 1;
+    const double share = iteration > 8 && iteration < kMost / 2 ? 0.5 : 1;
     weights_ += share * (aim - weights_);
     latent_ += share * (next - latent_);
-    if (moved < 1e-7) break;
+    if (moved > 1e-7) continue;
+    if (other_cause > 0) break;
+    iteration = std::max(iteration, kMost / 2 - 1);
   }
   return likelihood - 0.5 * weights_.dot(latent_ - prior_mean_) - factor_.diagonal().array().log().sum();
 }

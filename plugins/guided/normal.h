@@ -15,6 +15,11 @@ struct Tail {
   double log_likelihood = 0, slope = 0, curvature = 0;
 };
 inline Tail censored(double z, double other_cause) {
+  // Where the distribution function underflows: its asymptote.
+  constexpr double kUnderflow = -30;
+  if (other_cause == 0 && z < kUnderflow) {
+    return {-0.5 * z * z - std::log(-2.5066282746310002 * z), -z, 1};
+  }
   const double inside = other_cause + (1 - 2 * other_cause) * normal_cdf(z);
   const double ratio = (1 - 2 * other_cause) * normal_density(z) / inside;
   return {std::log(inside), ratio, ratio * (ratio + z)};

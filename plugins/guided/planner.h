@@ -11,6 +11,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -76,8 +77,8 @@ class Planner {
   bool taken(const Point& point) const;
   struct Touched;
   Touched touched(int stage) const;
-  std::optional<Proposal> look_at(const Arm* arm, int64_t micro_batch, const std::string& why) const;
-  std::optional<Proposal> look_along(const Touched& seen, const Arm& arm, int64_t top) const;
+  std::optional<Proposal> look_at(const Arm* arm, int64_t micro_batch, const std::string& why);
+  std::optional<Proposal> look_along(const Touched& seen, const Arm& arm, int64_t top);
   std::optional<Proposal> look_across(const Touched& seen, const config::StageSpace& stage, bool numeric);
   std::optional<Proposal> safest(uint64_t draw);
 
@@ -92,6 +93,7 @@ class Planner {
   std::map<const Arm*, Visit> visits_;
   std::unordered_map<const Arm*, std::vector<const Arm*>> neighbours_;  // known ones
   std::vector<Proposal> scored_;
+  std::set<std::pair<int, std::string>> looked_;  // stage and what was not known: looked at once
 };
 
 }  // namespace dsat::guided

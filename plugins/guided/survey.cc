@@ -26,6 +26,10 @@ int twos_of(int64_t micro_batch) {
   return twos;
 }
 
+std::string share_text(double share) {
+  return "nothing was measured near " + std::to_string(std::lround(100 * share)) + " % of the best micro batch";
+}
+
 }  // namespace
 
 // What trials have touched of a stage.
@@ -51,7 +55,8 @@ Planner::Touched Planner::touched(int stage) const {
   return all;
 }
 
-std::optional<Proposal> Planner::look_at(const Arm* arm, int64_t micro_batch, const std::string& why) const {
+std::optional<Proposal> Planner::look_at(const Arm* arm, int64_t micro_batch, const std::string& why) {
+  if (looked_.count({arm->stage, why}) != 0) return std::nullopt;
   const int64_t rank = lattice_.micro_batches().rank_at_or_below(static_cast<double>(micro_batch));
   if (rank < 0) return std::nullopt;
   Proposal proposal;
@@ -61,11 +66,12 @@ std::optional<Proposal> Planner::look_at(const Arm* arm, int64_t micro_batch, co
     return std::nullopt;
   }
   proposal.look = why;
+  looked_.emplace(arm->stage, why);
   return proposal;
 }
 
 // Micro batches of the best arm and its stage that nothing was measured near.
-std::optional<Proposal> Planner::look_along(const Touched& seen, const Arm& arm, int64_t top) const {
+std::optional<Proposal> Planner::look_along(const Touched& seen, const Arm& arm, int64_t top) {
   const auto untouched = [&](double low, double high) {
     return std::none_of(seen.points.begin(), seen.points.end(), [&](const Point& point) {
       const double at = static_cast<double>(point.micro_batch);
@@ -75,7 +81,7 @@ std::optional<Proposal> Planner::look_along(const Touched& seen, const Arm& arm,
   const double best = static_cast<double>(incumbent_->point.micro_batch);
   for (const double share : {0.7, 0.45, 0.25}) {
     if (share * best < 1 || !untouched(0.78 * share * best, 1.25 * share * best)) continue;
-    if (auto look = look_at(&arm, std::llround(share * best), "far below the best nothing was measured")) return look;
+    if (auto look = look_at(&arm, std::llround(share * best), share_text(share))) return look;
   }
   for (const int64_t step : {32, 16, 8}) {
     const int64_t round = top / step * step;
@@ -128,6 +134,8 @@ std::optional<Proposal> Planner::look_around() {
                                   [&](const Point& p) { return static_cast<double>(p.micro_batch) >= 0.5 * high; });
     if (near) continue;
     if (auto look = look_at(arm, batches.at(top), "this stage was not measured near its ceiling")) return look;
+    // That one ran out of memory.
+    if (auto look = look_at(arm, batches.at(top) / 2, "this stage was not measured below its ceiling")) return look;
   }
   const Touched own = touched(best.stage);
   const int64_t top =
