@@ -153,8 +153,16 @@ void ModelEngine::step() {
   i.tuning.step_ended(is_update, i.zero.optimizer().skipped_steps());
 }
 
+// The stages of a pipeline would write over each other's files.
+void ModelEngine::refuse_of_a_part(const char* call) const {
+  if (impl_->own_zero) return;
+  throw Error(std::string(call) +
+              ": pipelines have no checkpoints; set pipeline.stages to 1, or save the layers yourself");
+}
+
 void ModelEngine::save_checkpoint(const std::string& dir, const std::string& tag, const Json& client_state) {
   Impl& i = *impl_;
+  refuse_of_a_part("save_checkpoint()");
   if (i.in_step) throw Error("save_checkpoint() within an optimizer step; call it after the step() that ends it");
   const Json counts = {{"global_steps", i.global_steps},
                        {"micro_steps", i.micro_steps},
@@ -164,6 +172,7 @@ void ModelEngine::save_checkpoint(const std::string& dir, const std::string& tag
 
 Json ModelEngine::load_checkpoint(const std::string& dir, const std::string& tag) {
   Impl& i = *impl_;
+  refuse_of_a_part("load_checkpoint()");
   if (i.in_step) throw Error("load_checkpoint() within an optimizer step; call it after the step() that ends it");
   const Json state = i.zero.load(dir, tag);
   const Json& counts = state.at("engine");

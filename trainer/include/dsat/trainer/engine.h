@@ -71,7 +71,7 @@ class ModelEngine {
 
   // Checkpoints, between optimizer steps; collective. Every rank saves its share in DIR/TAG, which appears whole or not
   // at all, and DIR/latest names it. They load at any number of ranks and any stage. `client_state` is rank 0's.
-  // Errors: dsat::Error; nothing has changed then.
+  // Errors: dsat::Error, also for a pipeline, which has none; nothing has changed then.
   void save_checkpoint(const std::string& dir, const std::string& tag, const Json& client_state = {});
   // `tag` empty: the latest. Returns the client state.
   Json load_checkpoint(const std::string& dir, const std::string& tag = "");
@@ -104,6 +104,8 @@ class ModelEngine {
   void end_forward();
 
  private:
+  void refuse_of_a_part(const char* call) const;
+
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
