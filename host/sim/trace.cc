@@ -10,20 +10,11 @@
 #include "dsat/config/edit_distance.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
+#include "trace_columns.h"
 
 namespace dsat::host::sim {
 namespace {
 
-constexpr const char* kStageKey = "zero_optimization.stage";
-constexpr const char* kMeasured[] = {"forward",
-                                     "backward",
-                                     "step",
-                                     "latency",
-                                     "throughput",
-                                     "FLOPS_per_gpu",
-                                     "num_params",
-                                     "trainable_num_params",
-                                     "activation_mem_per_gpu"};
 constexpr const char* kOther[] = {"outcome", "reason", "model_info", "peak_bytes", "device_memory", "seconds", "slots"};
 constexpr const char* kCanonical[] = {"forward", "backward", "step", "latency", "throughput", "FLOPS_per_gpu"};
 // A trial whose length was not recorded.

@@ -10,20 +10,14 @@
 #include "dsat/config/world.h"
 #include "dsat/host/record.h"
 #include "dsat/host/simulation.h"
+#include "trace_columns.h"
 
 namespace dsat::host {
-namespace {
 
-constexpr const char* kStageKey = "zero_optimization.stage";
-constexpr const char* kMetrics[] = {"forward",
-                                    "backward",
-                                    "step",
-                                    "latency",
-                                    "throughput",
-                                    "FLOPS_per_gpu",
-                                    "num_params",
-                                    "trainable_num_params",
-                                    "activation_mem_per_gpu"};
+using sim::kMeasured;
+using sim::kStageKey;
+
+namespace {
 
 // Those that say something about their configuration, and were not answered by another.
 bool is_told(const TrialRecord& trial) {
@@ -105,7 +99,7 @@ std::string trace_of(const StudyRecord& study) {
   const std::vector<std::string> keys = tuned_keys(study);
   std::vector<std::string> header{"outcome", "model_info", "slots", kStageKey, config::kMicroBatchKey};
   header.insert(header.end(), keys.begin(), keys.end());
-  header.insert(header.end(), std::begin(kMetrics), std::end(kMetrics));
+  header.insert(header.end(), std::begin(kMeasured), std::end(kMeasured));
   header.insert(header.end(), {"peak_bytes", "device_memory", "seconds", "reason"});
   std::string text = line_of(header);
   for (const TrialRecord& trial : study.trials) {
@@ -115,7 +109,7 @@ std::string trace_of(const StudyRecord& study) {
                                    std::to_string(config::zero_stage(trial.config)),
                                    cell(config::find(trial.config, config::kMicroBatchKey))};
     for (const std::string& key : keys) cells.push_back(model_info ? "" : cell(config::find(trial.config, key)));
-    for (const char* name : kMetrics) {
+    for (const char* name : kMeasured) {
       cells.push_back(trial.metrics.is_object() ? cell(config::find(trial.metrics, name)) : "");
     }
     cells.push_back(trial.peak_bytes ? std::to_string(*trial.peak_bytes) : "");

@@ -11,6 +11,7 @@
 #include "dsat/error.h"
 #include "lane.h"
 #include "launcher.h"
+#include "on_ranks.h"
 #include "reducer.h"
 #include "rendezvous.h"
 
@@ -25,24 +26,6 @@ at::Tensor filled(int64_t size, double value, at::ScalarType dtype = at::kFloat)
 
 bool is_all(const at::Tensor& tensor, double value) {
   return tensor.equal(filled(tensor.numel(), value, tensor.scalar_type()));
-}
-
-// `body` returns what is wrong, or nothing.
-RankResult on_ranks(int ranks, const std::function<std::string(Comm&)>& body) {
-  const uint16_t port = free_port();
-  return launch(ranks, [&](int rank) -> RankResult {
-    try {
-      use_one_thread();
-      const auto comm = join({rank, ranks, "127.0.0.1", port});
-      const std::string wrong = body(*comm);
-      comm->barrier();
-      return wrong.empty() ? RankResult{} : RankResult{FailureKind::error, wrong};
-    } catch (const PeerLost& error) {
-      return {FailureKind::peer_lost, error.what()};
-    } catch (const std::exception& error) {
-      return {FailureKind::error, error.what()};
-    }
-  });
 }
 
 TEST(CommTest, SumsAndBroadcastsReachTheirRanks) {

@@ -15,6 +15,7 @@
 
 #include "dsat/error.h"
 #include "launcher.h"
+#include "on_ranks.h"
 #include "pipeline_runner.h"
 #include "rendezvous.h"
 
@@ -123,24 +124,6 @@ std::string difference(const std::vector<double>& found, const std::vector<doubl
     return text.str();
   }
   return "";
-}
-
-// `body` returns what is wrong, or nothing.
-RankResult on_ranks(int ranks, const std::function<std::string(Comm&)>& body) {
-  const uint16_t port = free_port();
-  return launch(ranks, [&](int rank) -> RankResult {
-    try {
-      use_one_thread();
-      const auto comm = join({rank, ranks, "127.0.0.1", port});
-      const std::string wrong = body(*comm);
-      comm->barrier();
-      return wrong.empty() ? RankResult{} : RankResult{FailureKind::error, wrong};
-    } catch (const PeerLost& error) {
-      return {FailureKind::peer_lost, error.what()};
-    } catch (const std::exception& error) {
-      return {FailureKind::error, error.what()};
-    }
-  });
 }
 
 struct Shape {

@@ -10,17 +10,12 @@
 #include <fstream>
 
 #include "dsat/error.h"
+#include "own_folder.h"
 
 namespace dsat::trainer {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Of this test alone: tests run side by side.
-fs::path own_folder() {
-  const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
-  return fs::path(::testing::TempDir()) / (std::string(test->test_suite_name()) + "." + test->name());
-}
 
 using ::testing::ElementsAre;
 
