@@ -69,6 +69,14 @@ INSTANTIATE_TEST_SUITE_P(Sample, SameLosses,
                                            Case{"ResnetOnTwoRanksInBf16", kResnet, 2, 0, 3, true}),
                          [](const auto& info) { return info.param.name; });
 
+// Its rate of each parameter depends on that parameter's own norms, whichever stage has it.
+TEST(PipelineTrial, LambUpdatesEachStagesParameters) {
+  Json whole = config(0, 2), pipeline = config(1, 2, 2);
+  for (Json* c : {&whole, &pipeline}) (*c)["optimizer"] = {{"type", "Lamb"}, {"params", {{"lr", 1e-2}}}};
+  expect_losses(losses_of(measure(std::string(kGpt) + " --ranks 2", pipeline, 3, 6)),
+                losses_of(measure(kGpt, whole, 3, 6)), 1e-5);
+}
+
 TEST(PipelineTrial, TheOptionDoesWhatTheKeyDoes) {
   TrialProgram program;
   Json c = config(1, 2);

@@ -11,7 +11,7 @@ int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1
 
 Layout::Layout(const std::vector<std::vector<ParameterSpec>>& layers, int world_size,
                const std::set<size_t>& persistent, int64_t first_id)
-    : world_size_(world_size) {
+    : world_size_(world_size), first_id_(first_id) {
   int64_t id = first_id;
   for (const std::vector<ParameterSpec>& specs : layers) {
     LayerSlot layer;

@@ -37,6 +37,7 @@ class Layout {
 
   const std::vector<LayerSlot>& layers() const { return layers_; }
   int world_size() const { return world_size_; }
+  int64_t first_id() const { return first_id_; }
   int64_t num_params() const { return num_params_; }  // without padding
   int64_t size() const { return size_; }              // with padding
   int64_t largest_layer() const { return largest_layer_; }
@@ -44,6 +45,7 @@ class Layout {
  private:
   std::vector<LayerSlot> layers_;
   int world_size_;
+  int64_t first_id_;
   int64_t num_params_ = 0;
   int64_t size_ = 0;
   int64_t largest_layer_ = 0;

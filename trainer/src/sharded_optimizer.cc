@@ -106,8 +106,11 @@ void ShardedOptimizer::update_with_lamb(const at::Tensor& gradient, float scale)
   size_t parameters = 0;
   for (const LayerSlot& layer : c_.layout.layers()) parameters += layer.parameters.size();
   std::vector<double> squares(2 * parameters);
+  const auto place_of = [&](const OwnedRange& range) {
+    return 2 * static_cast<size_t>(range.parameter - c_.layout.first_id());
+  };
   for (const OwnedRange& range : ranges_) {
-    const auto at = 2 * static_cast<size_t>(range.parameter);
+    const size_t at = place_of(range);
     with_data(gradient, [&](const auto* data) {
       const LambSquares part =
           lamb_moments(settings, scale, view_of(master_, states_, data, range.shard_begin, range.size));
@@ -117,7 +120,7 @@ void ShardedOptimizer::update_with_lamb(const at::Tensor& gradient, float scale)
   }
   if (c_.settings.stage > 0) squares = sum_over_ranks(c_.comm, squares);
   for (const OwnedRange& range : ranges_) {
-    const auto at = 2 * static_cast<size_t>(range.parameter);
+    const size_t at = place_of(range);
     const auto run = view_of<float>(master_, states_, nullptr, range.shard_begin, range.size);
     const double ratio = lamb_trust_ratio(settings, {squares[at], squares[at + 1]});
     lamb_apply(settings, updates_ + 1, ratio, run.param, run.state1, run.state2, run.size);
