@@ -312,15 +312,6 @@ TEST(Pipeline, RefusesAMicroBatchWithoutATarget) {
               HasSubstr("a micro batch of a pipeline is an input and a target; this one has 1 tensors"));
 }
 
-TEST(Pipeline, HasNoCheckpoints) {
-  const RankResult result = on_ranks(1, [&](Comm& comm) -> std::string {
-    World world(comm.split({0}), WorldOptions(), Json::object());
-    initialize(PipelineModule(tied_layers(), cross_entropy, 1), world, Json::object())->save_checkpoint("saved", "a");
-    return "it was saved";
-  });
-  EXPECT_THAT(result.message, HasSubstr("save_checkpoint(): pipelines have no checkpoints"));
-}
-
 TEST(Pipeline, RefusesStagesThatTheConfigurationContradicts) {
   const RankResult result = on_ranks(2, [&](Comm& comm) -> std::string {
     const Json config = {{"pipeline", {{"stages", 1}}}};

@@ -88,11 +88,23 @@ TEST(CheckpointTest, LoadsAtAnotherWorldSizeAndStage) {
   expect_near(training.losses(config(0, 4), kGpt + " --ranks 1", 8), expected, 1e-5);
 }
 
-TEST(CheckpointTest, KilledBetweenTwoCheckpointsItLosesNothing) {
+// A pipeline of two stages, then of three with another share of ZeRO, then one rank whose engine is no pipeline's.
+TEST(CheckpointTest, LoadsAtAnotherNumberOfPipelineStages) {
   Training training;
-  const Json c = config(2, 1);
+  const std::vector<double> expected = uninterrupted(config(0, 4), kGpt, 6, 8);
+  ASSERT_EQ(training.run(config(1, 2), kGpt + " --ranks 4 --pipeline-stages 2 --steps 3").status, 0);
+  ASSERT_EQ(training.run(config(0, 4), kGpt + " --ranks 3 --pipeline-stages 3 --steps 6").status, 0);
+  expect_near(training.losses(config(0, 4), kGpt, 8), expected, 1e-5);
+}
+
+class KilledCheckpointTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(KilledCheckpointTest, BetweenTwoCheckpointsItLosesNothing) {
+  Training training;
+  const bool is_pipeline = GetParam()[0] != '\0';
+  const Json c = config(is_pipeline ? 1 : 2, is_pipeline ? 2 : 1);
   training.program.write_raw_config(c.dump());
-  const std::string options = kGpt + " --ranks 2";
+  const std::string options = kGpt + " --ranks 2" + GetParam();
   const pid_t pid = training.program.start(options + " --steps 100000 --checkpoint-every 5 --checkpoint-dir " +
                                            training.dir().string());
   ASSERT_TRUE(eventually([&] { return fs::exists(training.dir() / "step10" / "checkpoint.json"); }));
@@ -105,6 +117,9 @@ TEST(CheckpointTest, KilledBetweenTwoCheckpointsItLosesNothing) {
   ASSERT_GE(saved, 5);
   EXPECT_EQ(training.losses(c, options, saved + 4), uninterrupted(c, options, saved, saved + 4));
 }
+
+INSTANTIATE_TEST_SUITE_P(Engines, KilledCheckpointTest, ::testing::Values("", " --pipeline-stages 2"),
+                         [](const auto& info) { return info.index == 0 ? "DataParallel" : "Pipeline"; });
 
 // A fingerprint of all files, so that a change of any is seen.
 std::string everything_in(const fs::path& folder) {

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
-#include <map>
 #include <memory>
 
 #include "durable_file.h"
@@ -21,9 +20,14 @@ namespace fs = std::filesystem;
 constexpr const char* kLatest = "latest";
 constexpr const char* kDescription = "checkpoint.json";
 
-std::string shard_name(int rank) {
-  char name[32];
-  std::snprintf(name, sizeof name, "rank_%05d.ckpt", rank);
+// `rank`: among those of its stage.
+std::string shard_name(int stage, int stages, int rank) {
+  char name[48];
+  if (stages == 1) {
+    std::snprintf(name, sizeof name, "rank_%05d.ckpt", rank);
+  } else {
+    std::snprintf(name, sizeof name, "stage_%03d_rank_%05d.ckpt", stage, rank);
+  }
   return name;
 }
 
@@ -49,48 +53,6 @@ void check_tag(const std::string& tag) {
   if (!is_name) throw Error("the checkpoint's tag \"" + tag + "\" is no name for a folder");
 }
 
-// Parameters by name: how a stage groups and orders them is its own matter.
-struct ParameterNames {
-  explicit ParameterNames(const Layout& layout) {
-    std::map<std::string, const ParameterSlot*> by_name;
-    for (const LayerSlot& layer : layout.layers()) {
-      for (const ParameterSlot& slot : layer.parameters) by_name[slot.spec.name] = &slot;
-    }
-    for (const auto& [name, slot] : by_name) {
-      numbers[slot->id] = static_cast<int64_t>(described.size());
-      described.push_back({{"name", name}, {"shape", slot->spec.shape}});
-    }
-  }
-  // The same ranges with a parameter's place among the names instead of its id.
-  std::vector<OwnedRange> numbered(std::vector<OwnedRange> ranges) const {
-    for (OwnedRange& range : ranges) range.parameter = numbers.at(range.parameter);
-    return ranges;
-  }
-
-  Json described = Json::array();  // name and shape of each: what makes two models the same
-  std::map<int64_t, int64_t> numbers;
-};
-
-// "weight [4,3]" and what the other has of that name.
-[[noreturn]] void refuse_model(const std::string& where, const std::string& name, const Json* there, const Json* here) {
-  const auto shape = [](const Json* parameter) { return parameter ? parameter->at("shape").dump() : "missing"; };
-  throw Error(where + " is of another model: parameter " + name + " is " + shape(there) + " there and " + shape(here) +
-              " here");
-}
-
-void check_model(const std::string& where, const Json& saved, const Json& mine) {
-  size_t i = 0, k = 0;
-  while (i < saved.size() || k < mine.size()) {
-    const Json* there = i < saved.size() ? &saved[i] : nullptr;
-    const Json* here = k < mine.size() ? &mine[k] : nullptr;
-    const auto name = [](const Json* parameter) { return parameter->at("name").get<std::string>(); };
-    if (!here || (there && name(there) < name(here))) refuse_model(where, name(there), there, nullptr);
-    if (!there || name(here) < name(there)) refuse_model(where, name(here), nullptr, here);
-    if (*there != *here) refuse_model(where, name(here), there, here);
-    ++i, ++k;
-  }
-}
-
 const char* name_of(OptimizerSettings::Kind kind) {
   switch (kind) {
     case OptimizerSettings::Kind::adam:
@@ -110,24 +72,30 @@ std::vector<ShardArray> arrays_of(const ShardedOptimizer& optimizer) {
 }
 
 // Where every rank holds everything, each saves a part only.
-std::vector<OwnedRange> ranges_to_save(const ZeroContext& c, const ShardedOptimizer& optimizer) {
-  if (c.settings.stage > 0) return ParameterNames(c.layout).numbered(optimizer.ranges());
+std::vector<OwnedRange> ranges_to_save(const Checkpointed& what, const CheckpointTable& table) {
+  const ZeroContext& c = what.context;
+  if (c.settings.stage > 0) return table.to_save(what.optimizer.ranges());
   const Partition parts = Partition::contiguous(c.layout);
   std::vector<OwnedRange> ranges = owned_ranges(c.layout, parts, c.comm.rank());
   for (OwnedRange& range : ranges) range.shard_begin += c.comm.rank() * parts.shard_size();
-  return ParameterNames(c.layout).numbered(ranges);
+  return table.to_save(ranges);
 }
 
 at::Generator generator() { return at::detail::getDefaultCPUGenerator(); }
 
 Blob generator_blob(const at::Tensor& state) { return {"random generator", state.data_ptr(), state.nbytes()}; }
 
-Json description_of(const Checkpointed& what, const Json& client_state) {
+Json description_of(const Checkpointed& what, const CheckpointTable& table, const Json& client_state) {
   const ZeroContext& c = what.context;
-  return {{"version", kCheckpointVersion},       {"world_size", c.comm.size()},
-          {"stage", c.settings.stage},           {"optimizer", name_of(c.settings.optimizer.kind)},
-          {"precision", c.settings.precision()}, {"optimizer_state", what.optimizer.state()},
-          {"client_state", client_state},        {"parameters", ParameterNames(c.layout).described}};
+  return {{"version", kCheckpointVersion},
+          {"world_size", what.scope.ranks.size()},
+          {"pipeline_stages", what.scope.stages},
+          {"stage", c.settings.stage},
+          {"optimizer", name_of(c.settings.optimizer.kind)},
+          {"precision", c.settings.precision()},
+          {"optimizer_state", what.optimizer.state()},
+          {"client_state", client_state},
+          {"parameters", table.described()}};
 }
 
 std::string read_text(const fs::path& file) {
@@ -138,11 +106,8 @@ std::string read_text(const fs::path& file) {
 
 class Loader {
  public:
-  Loader(const Checkpointed& what, const fs::path& folder)
-      : what_(what),
-        folder_(folder),
-        parameters_(what.context.layout),
-        ranges_(parameters_.numbered(what.optimizer.ranges())) {}
+  Loader(const Checkpointed& what, const CheckpointTable& table, const fs::path& folder)
+      : what_(what), table_(table), folder_(folder), ranges_(table.numbered(what.optimizer.ranges())) {}
 
   // Everything that can be wrong with the files is found here, before anything is changed.
   void check() {
@@ -154,14 +119,14 @@ class Loader {
       throw Error(where + " has version " + std::to_string(version) +
                   " of the checkpoint format; this program reads version " + std::to_string(kCheckpointVersion));
     }
-    check_model(where, saved.at("parameters"), parameters_.described);
+    table_.check(where, saved.at("parameters"));
     const std::string mine = name_of(what_.context.settings.optimizer.kind);
     if (saved.at("optimizer") != mine) {
       throw Error(where + " was trained with " + saved.at("optimizer").get<std::string>() + "; this run uses " + mine);
     }
     client_state_ = saved.at("client_state");
     optimizer_state_ = saved.at("optimizer_state");
-    open_shards(saved.at("world_size").get<int>());
+    open_shards(saved.at("world_size").get<int>(), saved.value("pipeline_stages", 1));
   }
 
   void read() {
@@ -172,10 +137,10 @@ class Loader {
         });
       }
     }
-    for (const Blob& blob : what_.blobs) own_shard().read(blob);
-    if (static_cast<int>(shards_.size()) == what_.context.comm.size()) {
+    for (const Blob& blob : what_.blobs) holder_of(blob).read(blob);
+    if (is_cut_alike_) {
       at::Tensor state = generator().get_state();
-      own_shard().read(generator_blob(state));
+      shards_[static_cast<size_t>(what_.scope.ranks.rank())]->read(generator_blob(state));
       generator().set_state(state);
     }
     what_.optimizer.restore(optimizer_state_);
@@ -184,11 +149,15 @@ class Loader {
   const Json& client_state() const { return client_state_; }
 
  private:
-  void open_shards(int count) {
+  void open_shards(int ranks, int stages) {
+    is_cut_alike_ = ranks == what_.scope.ranks.size() && stages == what_.scope.stages;
     int64_t wanted = 0, found = 0;
     for (const OwnedRange& range : ranges_) wanted += range.size;
-    for (int rank = 0; rank < count; ++rank) {
-      shards_.push_back(std::make_unique<ShardReader>((folder_ / shard_name(rank)).string()));
+    if (stages < 1 || ranks % stages != 0) throw Error((folder_ / kDescription).string() + " is damaged: its stages");
+    const int of_a_stage = ranks / stages;
+    for (int i = 0; i < ranks; ++i) {
+      const std::string name = shard_name(i / of_a_stage, stages, i % of_a_stage);
+      shards_.push_back(std::make_unique<ShardReader>((folder_ / name).string()));
       for_each_overlap(*shards_.back(), [&](const OwnedRange&, int64_t, int64_t, int64_t size) { found += size; });
       for (const ShardArray& array : arrays_of(what_.optimizer)) {
         if (!shards_.back()->has_array(array.name)) {
@@ -197,11 +166,17 @@ class Loader {
       }
     }
     if (shards_.empty() || found != wanted) throw Error(folder_.string() + " does not hold the whole model");
-    for (const Blob& blob : what_.blobs) own_shard().check(blob);
+    for (const Blob& blob : what_.blobs) holder_of(blob).check(blob);
   }
 
-  const ShardReader& own_shard() const {
-    return *shards_[static_cast<size_t>(what_.context.comm.rank()) % shards_.size()];
+  // Of the ranks that have saved it the one in this rank's place.
+  const ShardReader& holder_of(const Blob& blob) const {
+    std::vector<const ShardReader*> holders;
+    for (const auto& shard : shards_) {
+      if (shard->has_blob(blob.name)) holders.push_back(shard.get());
+    }
+    if (holders.empty()) throw Error(folder_.string() + " is of another model: it has no " + blob.name);
+    return *holders[static_cast<size_t>(what_.context.comm.rank()) % holders.size()];
   }
 
   // Calls call(my range, first element in the shard's arrays, first element in my range, elements).
@@ -219,18 +194,20 @@ class Loader {
   }
 
   const Checkpointed& what_;
+  const CheckpointTable& table_;
   fs::path folder_;
-  ParameterNames parameters_;
   std::vector<OwnedRange> ranges_;
   Json client_state_, optimizer_state_;
   std::vector<std::unique_ptr<ShardReader>> shards_;
+  bool is_cut_alike_ = false;  // into as many ranks and pipeline stages
 };
 
 }  // namespace
 
 void save_checkpoint(const Checkpointed& what, const std::string& dir, const std::string& tag,
                      const Json& client_state) {
-  Comm& comm = what.context.comm;
+  Comm& comm = what.scope.ranks;
+  const CheckpointTable table(what.context.layout, what.scope);
   const bool leads = comm.rank() == 0;
   const std::string unfinished = "." + tag + ".unfinished";
   const fs::path folder = fs::path(dir) / unfinished;
@@ -244,12 +221,12 @@ void save_checkpoint(const Checkpointed& what, const std::string& dir, const std
     std::vector<Blob> blobs = what.blobs;
     const at::Tensor random = generator().get_state();
     blobs.push_back(generator_blob(random));
-    write_shard((folder / shard_name(comm.rank())).string(), ranges_to_save(what.context, what.optimizer),
-                arrays_of(what.optimizer), blobs);
+    const std::string name = shard_name(what.scope.stage, what.scope.stages, what.context.comm.rank());
+    write_shard((folder / name).string(), ranges_to_save(what, table), arrays_of(what.optimizer), blobs);
   });
   together(comm, [&] {
     if (!leads) return;
-    write_text_atomically((folder / kDescription).string(), description_of(what, client_state).dump(1) + "\n");
+    write_text_atomically((folder / kDescription).string(), description_of(what, table, client_state).dump(1) + "\n");
     sync_folder(folder.string());
     put_folder_in_place(dir, unfinished, tag);
     write_text_atomically((fs::path(dir) / kLatest).string(), tag + "\n");
@@ -259,18 +236,19 @@ void save_checkpoint(const Checkpointed& what, const std::string& dir, const std
 }
 
 Json load_checkpoint(const Checkpointed& what, const std::string& dir, const std::string& tag) {
+  const CheckpointTable table(what.context.layout, what.scope);
   std::unique_ptr<Loader> loader;
-  together(what.context.comm, [&] {
+  together(what.scope.ranks, [&] {
     std::string name = tag;
     if (name.empty()) {
       name = read_text(fs::path(dir) / kLatest);
       name.erase(name.find_last_not_of(" \n") + 1);
     }
     check_tag(name);
-    loader = std::make_unique<Loader>(what, fs::path(dir) / name);
+    loader = std::make_unique<Loader>(what, table, fs::path(dir) / name);
     loader->check();
   });
-  together(what.context.comm, [&] { loader->read(); });
+  together(what.scope.ranks, [&] { loader->read(); });
   return loader->client_state();
 }
 

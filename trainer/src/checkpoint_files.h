@@ -1,8 +1,10 @@
-// Checkpoints of a training: saved by all ranks, each its share; loaded at any number of ranks and any ZeRO stage.
+// Checkpoints of a training: saved by all ranks, each its share; loaded at any number of ranks, any ZeRO stage and any
+// number of pipeline stages.
 //
 //     DIR/latest                  the tag of the newest one; written last
 //     DIR/TAG/checkpoint.json     model, counts, client state; rank 0's
-//     DIR/TAG/rank_00000.ckpt     one a rank, see checkpoint_shard.h
+//     DIR/TAG/rank_00000.ckpt     one a rank, see checkpoint_shard.h; in a pipeline stage_000_rank_00000.ckpt, with the
+//                                 data-parallel rank
 //
 // Values are stored by parameter and range, in fp32, so a loader picks out what it holds itself. Parameters in bf16 are
 // their rounded master copy and are not stored a second time.
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "checkpoint_shard.h"
+#include "checkpoint_table.h"
 #include "sharded_optimizer.h"
 
 namespace dsat::trainer {
@@ -23,8 +26,10 @@ namespace dsat::trainer {
 struct Checkpointed {
   const ZeroContext& context;
   ShardedOptimizer& optimizer;
-  // Each rank's own, like the buffers of its module; at another number of ranks the one of rank mod old number.
+  // Each rank's own, like the buffers of its module; at another number of ranks the one of rank mod old number, ranks
+  // of the same stage.
   std::vector<Blob> blobs;
+  CheckpointScope scope;
 };
 
 // Atomic: DIR/TAG appears whole, or stays what it was. DIR is made if needed. `client_state` is rank 0's.
@@ -32,8 +37,8 @@ void save_checkpoint(const Checkpointed& what, const std::string& dir, const std
                      const Json& client_state);
 
 // `tag` empty: the one that DIR/latest names. Returns the client state. The random generator of LibTorch goes on where
-// it was if the number of ranks is the same. Afterwards each rank has its own shard; whoever holds other ranks'
-// parameters as well has to fetch them.
+// it was if the numbers of ranks and stages are the same. Afterwards each rank has its own shard; whoever holds other
+// ranks' parameters as well has to fetch them.
 Json load_checkpoint(const Checkpointed& what, const std::string& dir, const std::string& tag = "");
 
 // Whether DIR has a checkpoint to go on from.

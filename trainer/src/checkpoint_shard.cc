@@ -146,9 +146,11 @@ const ShardReader::Part& ShardReader::part(const std::vector<Part>& parts, const
   return *found;
 }
 
-bool ShardReader::has_array(const std::string& name) const {
-  return std::any_of(arrays_.begin(), arrays_.end(), [&](const Part& part) { return part.name == name; });
+bool ShardReader::has(const std::vector<Part>& parts, const std::string& name) {
+  return std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return part.name == name; });
 }
+bool ShardReader::has_array(const std::string& name) const { return has(arrays_, name); }
+bool ShardReader::has_blob(const std::string& name) const { return has(blobs_, name); }
 
 void ShardReader::read(const std::string& array, int64_t begin, int64_t count, float* to) const {
   const uint64_t at = part(arrays_, array).at + static_cast<uint64_t>(begin) * sizeof(float);

@@ -47,6 +47,7 @@ class ShardReader {
   // shard_begin counts from the start of an array in the file.
   const std::vector<OwnedRange>& ranges() const { return ranges_; }
   bool has_array(const std::string& name) const;
+  bool has_blob(const std::string& name) const;
   // `count` values of an array from the file's element `begin` on.
   void read(const std::string& array, int64_t begin, int64_t count, float* to) const;
   // Throws unless there is a blob of that name and size.
@@ -60,6 +61,7 @@ class ShardReader {
   };
   void open();
   void parse(const std::string& header, uint64_t file_bytes);
+  static bool has(const std::vector<Part>& parts, const std::string& name);
   const Part& part(const std::vector<Part>& parts, const std::string& name) const;
   void read_at(uint64_t at, void* to, size_t bytes) const;
 

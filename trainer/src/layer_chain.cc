@@ -12,6 +12,9 @@
 namespace dsat::trainer {
 namespace {
 
+// Names of parameters begin with it: wherever the chain is cut they are the same.
+std::string name_of_layer(size_t index) { return "layer" + std::to_string(index) + "."; }
+
 class ModelChain : public LayerChain {
  public:
   explicit ModelChain(const Model& model) : model_(model) {
@@ -35,6 +38,8 @@ class ModelChain : public LayerChain {
       for (const ParameterSpec& spec : layer->parameters()) {
         leaves.push_back(at::empty({0}, at::TensorOptions().dtype(at::kFloat)).set_requires_grad(true));
         built.parts.groups.back().push_back({spec, leaves.back(), /*has_values=*/false});
+        std::string& name = built.parts.groups.back().back().spec.name;
+        name = name_of_layer(i) + name;
       }
       built.forward.push_back([layer, leaves](const at::Tensor& x) { return layer->forward(x, leaves); });
     }
@@ -80,7 +85,7 @@ class ModuleChain : public LayerChain {
       if (!spec.tie().empty()) shared.emplace(spec.tie(), module);
       modules.push_back(module);
       built.parts.groups.emplace_back();
-      if (is_first) collect(*module, built.parts);
+      if (is_first) collect(*module, name_of_layer(maker_of(i)), built.parts);
       built.forward.push_back([module, forward = spec.forward()](const at::Tensor& x) { return forward(*module, x); });
     }
     built.parts.train = [modules](bool on) {
@@ -94,22 +99,26 @@ class ModuleChain : public LayerChain {
 
  private:
   // What it trains goes to the last group.
-  static void collect(const torch::nn::Module& module, ModelParts& parts) {
+  static void collect(const torch::nn::Module& module, const std::string& prefix, ModelParts& parts) {
     for (const auto& item : module.named_parameters()) {
       const at::Tensor& tensor = item.value();
       if (tensor.requires_grad()) {
-        parts.groups.back().push_back({{item.key(), tensor.sizes().vec()}, tensor, /*has_values=*/true});
+        parts.groups.back().push_back({{prefix + item.key(), tensor.sizes().vec()}, tensor, /*has_values=*/true});
       } else {
-        parts.others.push_back(tensor);
+        parts.others.push_back({prefix + item.key(), tensor});
       }
     }
-    for (const at::Tensor& buffer : module.buffers()) parts.others.push_back(buffer);
+    for (const auto& item : module.named_buffers()) parts.others.push_back({prefix + item.key(), item.value()});
   }
 
-  // The first layer of a tie decides the values of all.
-  ModulePtr make(size_t index) const {
+  // The first layer of a tie makes the module of all: it decides the values, and names them.
+  size_t maker_of(size_t index) const {
     const std::string& tie = module_.layers[index].tie();
-    const size_t maker = tie.empty() ? index : first_of_tie_.at(tie);
+    return tie.empty() ? index : first_of_tie_.at(tie);
+  }
+
+  ModulePtr make(size_t index) const {
+    const size_t maker = maker_of(index);
     const LayerSpec& spec = module_.layers[maker];
     if (!spec.make()) return std::make_shared<torch::nn::Module>();
     at::manual_seed(RandomStream(seed_, maker).bits(0));

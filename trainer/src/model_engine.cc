@@ -62,16 +62,19 @@ class ModelEngine::Impl {
         info(info_of(*parts, zero.layout())),
         tuning(world, settings, info),
         set_mode(parts->train) {}
-  Impl(World& own_world, const Json& own_config, ZeroEngine& part, const ModelInfo& of_whole,
-       std::function<void(bool)> mode)
+  Impl(World& own_world, const Json& own_config, ZeroEngine& part, int of_stage, int of_stages,
+       const ModelInfo& of_whole, std::function<void(bool)> mode)
       : world(own_world),
         config(own_config),
         settings(settings_for(world, config)),
         zero(part),
+        stage(of_stage),
+        stages(of_stages),
         info(of_whole),
         tuning(world, settings, info),
         set_mode(std::move(mode)) {}
 
+  CheckpointScope scope() const { return {world.comm(), stage, stages}; }
   bool is_boundary() const { return forced_boundary.value_or((micro_steps + 1) % settings.batch.accumulation == 0); }
 
   World& world;
@@ -79,6 +82,7 @@ class ModelEngine::Impl {
   Settings settings;
   std::unique_ptr<ZeroEngine> own_zero;  // none for a part
   ZeroEngine& zero;
+  int stage = 0, stages = 1;  // of a pipeline
   ModelInfo info;
   TuningRun tuning;
   std::function<void(bool)> set_mode;
@@ -93,9 +97,9 @@ class ModelEngine::Impl {
 
 ModelEngine::ModelEngine(World& world, const Json& config, std::shared_ptr<ModelParts> parts)
     : impl_(std::make_unique<Impl>(world, config, parts)) {}
-ModelEngine::ModelEngine(World& world, const Json& config, ZeroEngine& zero, const ModelInfo& info,
-                         std::function<void(bool)> set_mode)
-    : impl_(std::make_unique<Impl>(world, config, zero, info, std::move(set_mode))) {}
+ModelEngine::ModelEngine(World& world, const Json& config, ZeroEngine& zero, int stage, int stages,
+                         const ModelInfo& info, std::function<void(bool)> set_mode)
+    : impl_(std::make_unique<Impl>(world, config, zero, stage, stages, info, std::move(set_mode))) {}
 ModelEngine::~ModelEngine() = default;
 
 TuningRun& ModelEngine::tuning() { return impl_->tuning; }
@@ -153,28 +157,19 @@ void ModelEngine::step() {
   i.tuning.step_ended(is_update, i.zero.optimizer().skipped_steps());
 }
 
-// The stages of a pipeline would write over each other's files.
-void ModelEngine::refuse_of_a_part(const char* call) const {
-  if (impl_->own_zero) return;
-  throw Error(std::string(call) +
-              ": pipelines have no checkpoints; set pipeline.stages to 1, or save the layers yourself");
-}
-
 void ModelEngine::save_checkpoint(const std::string& dir, const std::string& tag, const Json& client_state) {
   Impl& i = *impl_;
-  refuse_of_a_part("save_checkpoint()");
   if (i.in_step) throw Error("save_checkpoint() within an optimizer step; call it after the step() that ends it");
   const Json counts = {{"global_steps", i.global_steps},
                        {"micro_steps", i.micro_steps},
                        {"accumulation", i.settings.batch.accumulation}};
-  i.zero.save(dir, tag, {{"engine", counts}, {"client", client_state}});
+  i.zero.save(dir, tag, {{"engine", counts}, {"client", client_state}}, i.scope());
 }
 
 Json ModelEngine::load_checkpoint(const std::string& dir, const std::string& tag) {
   Impl& i = *impl_;
-  refuse_of_a_part("load_checkpoint()");
   if (i.in_step) throw Error("load_checkpoint() within an optimizer step; call it after the step() that ends it");
-  const Json state = i.zero.load(dir, tag);
+  const Json state = i.zero.load(dir, tag, i.scope());
   const Json& counts = state.at("engine");
   i.global_steps = counts.at("global_steps").get<int64_t>();
   // With another accumulation the same batches are cut into other micro steps.

@@ -22,7 +22,7 @@ class Collector {
   void parameter(const std::string& name, const at::Tensor& tensor) {
     if (!tensor.defined() || !seen_.insert(tensor.unsafeGetTensorImpl()).second) return;
     if (!tensor.requires_grad()) {
-      parts_.others.push_back(tensor);
+      parts_.others.push_back({name, tensor});
       return;
     }
     if (!tensor.is_floating_point() || tensor.layout() != at::kStrided) {
@@ -31,8 +31,8 @@ class Collector {
     if (!tensor.is_leaf()) throw Error("parameter " + name + " is computed from others; register those instead");
     group_.push_back({{name, tensor.sizes().vec()}, tensor, /*has_values=*/true});
   }
-  void buffer(const at::Tensor& tensor) {
-    if (tensor.defined() && seen_.insert(tensor.unsafeGetTensorImpl()).second) parts_.others.push_back(tensor);
+  void buffer(const std::string& name, const at::Tensor& tensor) {
+    if (tensor.defined() && seen_.insert(tensor.unsafeGetTensorImpl()).second) parts_.others.push_back({name, tensor});
   }
   void end_group() {
     if (!group_.empty()) parts_.groups.push_back(std::move(group_));
@@ -61,7 +61,8 @@ std::shared_ptr<ModelParts> parts_of(torch::nn::Module& module) {
     for (const auto& item : part.named_parameters(/*recurse=*/false)) {
       collector.parameter(joined(path, item.key()), item.value());
     }
-    for (const auto& item : part.named_buffers(/*recurse=*/false)) collector.buffer(item.value());
+    for (const auto& item : part.named_buffers(/*recurse=*/false))
+      collector.buffer(joined(path, item.key()), item.value());
     collector.end_group();
   };
   visit("", module);
@@ -78,7 +79,8 @@ std::shared_ptr<ModelParts> parts_of(torch::jit::Module& module) {
     for (const auto& item : part.value.named_parameters(/*recurse=*/false)) {
       collector.parameter(joined(part.name, item.name), item.value);
     }
-    for (const auto& item : part.value.named_buffers(/*recurse=*/false)) collector.buffer(item.value);
+    for (const auto& item : part.value.named_buffers(/*recurse=*/false))
+      collector.buffer(joined(part.name, item.name), item.value);
     collector.end_group();
   }
   parts->train = [&module](bool on) { module.train(on); };

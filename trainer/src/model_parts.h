@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "parameter.h"
@@ -23,13 +24,18 @@ struct ModelParameter {
       has_values;  // its own, which rank 0 gives to all; false: it has no memory yet, and spec says what it starts with
 };
 
+// A buffer, or a parameter that needs no gradient.
+struct UntrainedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
 struct ModelParts {
   // What stage 3 gathers together; in the order of forward where that is known.
   std::vector<std::vector<ModelParameter>> groups;
   int64_t first_id = 0;         // parameters of the model before these: it decides what a specification's values are
   std::set<size_t> persistent;  // groups that stage 3 does not partition
-  // Buffers and parameters that need no gradient: whole on every rank, cast to the engine's type.
-  std::vector<at::Tensor> others;
+  std::vector<UntrainedTensor> others;  // whole on every rank, cast to the engine's type
   std::function<void(bool)> train = [](bool) {};
   size_t activation_checkpoints = 0;  // parts that are recomputed in backward
 };

@@ -55,7 +55,8 @@ PipelineEngine::PipelineEngine(std::unique_ptr<LayerChain> chain, World& world, 
     : PipelineEngine(std::make_unique<Pipeline>(std::move(chain), world, config, activation_checkpointing), world,
                      config) {}
 PipelineEngine::PipelineEngine(std::unique_ptr<Pipeline> pipeline, World& world, const Json& config)
-    : ModelEngine(world, config, pipeline->runner.engine(), info_of(*pipeline->chain, pipeline->runner),
+    : ModelEngine(world, config, pipeline->runner.engine(), pipeline->runner.stage(),
+                  pipeline->runner.grid().num_stages(), info_of(*pipeline->chain, pipeline->runner),
                   [runner = &pipeline->runner](bool on) { runner->set_training(on); }),
       pipeline_(std::move(pipeline)) {}
 PipelineEngine::~PipelineEngine() = default;

@@ -74,9 +74,7 @@ class PipelineTraining : public Training {
       : settings_(settings),
         world_(world),
         model_(model_of(options, settings)),
-        engine_(chain_of(*model_), world, world.config(), options.activation_checkpointing) {
-    if (!options.checkpoint_dir.empty()) refuse_checkpoints();
-  }
+        engine_(chain_of(*model_), world, world.config(), options.activation_checkpointing) {}
 
   double optimizer_step() override {
     const ModelParallelUnit unit = engine_.mpu();
@@ -89,14 +87,10 @@ class PipelineTraining : public Training {
   }
   int64_t num_params() const override { return engine_.num_params(); }
   int64_t global_steps() const override { return engine_.global_steps(); }
-  void save(const std::string&, const std::string&) override { refuse_checkpoints(); }
-  void load(const std::string&) override { refuse_checkpoints(); }
+  void save(const std::string& dir, const std::string& tag) override { engine_.save_checkpoint(dir, tag); }
+  void load(const std::string& dir) override { engine_.load_checkpoint(dir); }
 
  private:
-  [[noreturn]] static void refuse_checkpoints() {
-    throw Error("--checkpoint-dir: pipelines have no checkpoints; leave it out, or train without pipeline.stages");
-  }
-
   const Settings& settings_;
   World& world_;
   std::unique_ptr<Model> model_;

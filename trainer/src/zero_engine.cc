@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "checkpoint_files.h"
 #include "initial.h"
 
 namespace dsat::trainer {
@@ -83,7 +82,7 @@ ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& 
       if (parameter.has_values) take_from_first(*comm_, parameter.tensor);
     }
   }
-  for (const at::Tensor& other : parts.others) {
+  for (const auto& [name, other] : parts.others) {
     take_from_first(*comm_, other);
     if (other.is_floating_point()) other.set_data(other.detach().to(context_.dtype));
   }
@@ -134,34 +133,35 @@ void ZeroEngine::abandon_step() {
 namespace {
 
 // Untrained tensors as a checkpoint keeps them: in one piece and, where they are real numbers, in fp32.
-std::vector<at::Tensor> stored_forms(const std::vector<at::Tensor>& tensors) {
+std::vector<at::Tensor> stored_forms(const std::vector<UntrainedTensor>& tensors) {
   std::vector<at::Tensor> forms;
-  for (const at::Tensor& tensor : tensors) {
-    const at::Tensor values = tensor.detach();
+  for (const UntrainedTensor& other : tensors) {
+    const at::Tensor values = other.tensor.detach();
     forms.push_back((values.is_floating_point() ? values.to(at::kFloat) : values).contiguous());
   }
   return forms;
 }
 
-std::vector<Blob> blobs_of(const std::vector<at::Tensor>& forms) {
+std::vector<Blob> blobs_of(const std::vector<UntrainedTensor>& tensors, const std::vector<at::Tensor>& forms) {
   std::vector<Blob> blobs;
-  for (const at::Tensor& form : forms) {
-    blobs.push_back({"untrained tensor " + std::to_string(blobs.size()), form.data_ptr(), form.nbytes()});
+  for (size_t i = 0; i < forms.size(); ++i) {
+    blobs.push_back({"untrained " + tensors[i].name, forms[i].data_ptr(), forms[i].nbytes()});
   }
   return blobs;
 }
 
 }  // namespace
 
-void ZeroEngine::save(const std::string& dir, const std::string& tag, const Json& client_state) {
+void ZeroEngine::save(const std::string& dir, const std::string& tag, const Json& client_state,
+                      const CheckpointScope& scope) {
   const std::vector<at::Tensor> forms = stored_forms(others_);
-  save_checkpoint({context_, *optimizer_, blobs_of(forms)}, dir, tag, client_state);
+  save_checkpoint({context_, *optimizer_, blobs_of(others_, forms), scope}, dir, tag, client_state);
 }
 
-Json ZeroEngine::load(const std::string& dir, const std::string& tag) {
+Json ZeroEngine::load(const std::string& dir, const std::string& tag, const CheckpointScope& scope) {
   const std::vector<at::Tensor> forms = stored_forms(others_);
-  const Json client_state = load_checkpoint({context_, *optimizer_, blobs_of(forms)}, dir, tag);
-  for (size_t i = 0; i < forms.size(); ++i) others_[i].detach().copy_(forms[i]);
+  const Json client_state = load_checkpoint({context_, *optimizer_, blobs_of(others_, forms), scope}, dir, tag);
+  for (size_t i = 0; i < forms.size(); ++i) others_[i].tensor.detach().copy_(forms[i]);
   parameters_->publish();
   return client_state;
 }

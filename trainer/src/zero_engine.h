@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint_files.h"
 #include "gradients.h"
 #include "lane.h"
 #include "layout.h"
@@ -47,8 +48,8 @@ class ZeroEngine {
   void end_evaluation() { parameters_->end_step(); }
 
   // Between steps; see checkpoint_files.h.
-  void save(const std::string& dir, const std::string& tag, const Json& client_state);
-  Json load(const std::string& dir, const std::string& tag);
+  void save(const std::string& dir, const std::string& tag, const Json& client_state, const CheckpointScope& scope);
+  Json load(const std::string& dir, const std::string& tag, const CheckpointScope& scope);
 
   const Layout& layout() const { return layout_; }
   const Partition& partition() const { return partition_; }
@@ -67,7 +68,7 @@ class ZeroEngine {
   std::unique_ptr<Parameters> parameters_;
   std::unique_ptr<Gradients> gradients_;
   std::unique_ptr<ShardedOptimizer> optimizer_;
-  std::vector<at::Tensor> others_;  // the model's, which are not trained
+  std::vector<UntrainedTensor> others_;
 };
 
 }  // namespace dsat::trainer

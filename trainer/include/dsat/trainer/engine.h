@@ -70,8 +70,8 @@ class ModelEngine {
   void eval() { train(false); }
 
   // Checkpoints, between optimizer steps; collective. Every rank saves its share in DIR/TAG, which appears whole or not
-  // at all, and DIR/latest names it. They load at any number of ranks and any stage. `client_state` is rank 0's.
-  // Errors: dsat::Error, also for a pipeline, which has none; nothing has changed then.
+  // at all, and DIR/latest names it. They load at any number of ranks, any ZeRO stage and any number of pipeline
+  // stages. `client_state` is rank 0's. Errors: dsat::Error; nothing has changed then.
   void save_checkpoint(const std::string& dir, const std::string& tag, const Json& client_state = {});
   // `tag` empty: the latest. Returns the client state.
   Json load_checkpoint(const std::string& dir, const std::string& tag = "");
@@ -94,8 +94,9 @@ class ModelEngine {
 
  protected:
   ModelEngine(World& world, const Json& config, std::shared_ptr<ModelParts> parts);
-  // Of a part of a model, which whoever derives from this trains himself on `zero`, borrowed; `info` is of the whole.
-  ModelEngine(World& world, const Json& config, ZeroEngine& zero, const ModelInfo& info,
+  // Of a stage of a pipeline, which whoever derives from this trains himself on `zero`, borrowed; `info` is of the
+  // whole.
+  ModelEngine(World& world, const Json& config, ZeroEngine& zero, int stage, int stages, const ModelInfo& info,
               std::function<void(bool)> set_mode);
   TuningRun& tuning();
   // An optimizer step is done, all its micro steps with it.
@@ -104,8 +105,6 @@ class ModelEngine {
   void end_forward();
 
  private:
-  void refuse_of_a_part(const char* call) const;
-
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
