@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 
 #include "dsat/random.h"
+#include "dsat/trainer/pipeline.h"
 #include "gather_json.h"
 #include "metric_log.h"
 #include "trial_checkpoint.h"
@@ -47,6 +48,7 @@ class Controller {
   void run();
 
  private:
+  bool is_pipeline() const;
   void check_engines() const;
   void build_data();
   int64_t last_batch() const;
@@ -79,9 +81,18 @@ class Controller {
   bool validated_ = false;  // since the last step
 };
 
+bool Controller::is_pipeline() const {
+  return dynamic_cast<const PipelineEngine*>(state_.engines.front().get()) != nullptr;
+}
+
 void Controller::check_engines() const {
   if (state_.engines.empty()) throw Error("the trial has no engine: call wrap_model_engine() in its constructor");
   for (const auto& engine : state_.engines) context_->reconcile_ds_config(*engine);
+  if (is_pipeline() && state_.auto_accumulation) {
+    throw Error(
+        "the trial's engine is a pipeline, whose train_batch() trains a whole optimizer step: call "
+        "disable_auto_grad_accumulation() in the trial's constructor");
+  }
 }
 
 void Controller::build_data() {
@@ -98,6 +109,11 @@ void Controller::build_data() {
   if (state_.tuning) return;
   validation_ = prepare_data(*context_, builds ? trial_->build_validation_data_loader() : nullptr,
                              "build_validation_data_loader", /*training=*/false);
+  if (is_pipeline() && validation_.length > 0 && validation_.length < accumulation) {
+    throw Error("the validation data has " + std::to_string(validation_.length) +
+                " micro batches for a rank, but a pipeline evaluates " + std::to_string(accumulation) +
+                " at once (gradient_accumulation_steps): use more data or smaller batches");
+  }
 }
 
 int64_t Controller::samples_of_a_micro_step() const {
@@ -200,7 +216,9 @@ void Controller::validate() {
   MetricMean mean;
   {
     const c10::AutoGradMode no_graph(false);
-    for (int64_t batch = 0; batch < validation_.length; ++batch) {
+    // A pipeline evaluates as many micro batches at once as it trains.
+    const int64_t at_once = is_pipeline() ? state_.engines.front()->gradient_accumulation_steps() : 1;
+    for (int64_t batch = 0; batch < validation_.length / at_once; ++batch) {
       const Metrics metrics = trial_->evaluate_batch(batches, batch);
       if (unit_.should_report_metrics) mean.add(to_json(metrics, "evaluate_batch"));
     }
