@@ -6,9 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <functional>
-
-#include "dsat/error.h"
+#include "error_of.h"
 #include "lane.h"
 #include "launcher.h"
 #include "on_ranks.h"
@@ -108,14 +106,6 @@ TEST(CommTest, GroupsThatAreSplitOffDoNotMix) {
 }
 
 TEST(CommTest, AGroupOfWrongRanksIsNamed) {
-  const auto error_of = [](const std::function<void()>& call) -> std::string {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "accepted";
-  };
   const auto comm = join({});
   EXPECT_THAT(error_of([&] { comm->split({1}); }), HasSubstr("split(1): expected ranks below 1"));
   EXPECT_THAT(error_of([&] { comm->split({}); }), HasSubstr("is called by rank 0"));

@@ -17,6 +17,7 @@
 
 #include "dsat/trainer/checkpoint.h"
 #include "dsat/trainer/engine.h"
+#include "error_of.h"
 #include "launcher.h"
 #include "random.h"
 #include "rendezvous.h"
@@ -271,14 +272,6 @@ TEST(ModuleEngineUse, EvaluationChangesNothing) {
 
 TEST(ModuleEngineUse, CallsInAWrongOrderAreRefused) {
   const RankResult result = on_ranks(1, [](World& world) -> std::string {
-    const auto error_of = [](const std::function<void()>& call) -> std::string {
-      try {
-        call();
-      } catch (const Error& error) {
-        return error.what();
-      }
-      return "accepted";
-    };
     const Json config{{"train_micro_batch_size_per_gpu", kSamples}};
     const auto engine = initialize(make_net(false, 1), world, config);
     const auto [tokens, targets] = batch(0);

@@ -6,8 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <ostream>
-
 #include "trial_program.h"
 
 namespace dsat::trainer::testing {
@@ -137,26 +135,9 @@ TEST(FailureTest, AFolderThatIsNotThereIsNotMade) {
   EXPECT_THAT(ended.last_error_line(), HasSubstr("cannot write /nowhere/m.json: open: No such file or directory"));
 }
 
-struct BadInput {
-  const char* options;
-  const char* config;
-  const char* says;
-};
-
-// The name of the test, which must not hold an address.
-void PrintTo(const BadInput& input, std::ostream* out) { *out << input.says; }
-
 class UsageTest : public ::testing::TestWithParam<BadInput> {};
 
-TEST_P(UsageTest, IsRefusedInOneLineBeforeAnythingRuns) {
-  TrialProgram program;
-  program.write_raw_config(GetParam().config);
-  const Ended ended = program.run(GetParam().options);
-  EXPECT_EQ(ended.status, 2);
-  EXPECT_THAT(ended.err, HasSubstr(GetParam().says));
-  EXPECT_EQ(ended.err, ended.last_error_line() + "\n");
-  EXPECT_EQ(ended.out, "");
-}
+TEST_P(UsageTest, IsRefusedInOneLineBeforeAnythingRuns) { expect_refused(GetParam()); }
 
 constexpr const char* kGood = R"({"train_micro_batch_size_per_gpu": 1})";
 

@@ -162,25 +162,9 @@ TEST(PipelineTrial, AKilledRankOfAnyStageEndsTheOthers) {
   }
 }
 
-struct BadInput {
-  const char* options;
-  const char* config;
-  const char* says;
-};
-
-void PrintTo(const BadInput& input, std::ostream* out) { *out << input.says; }
-
 class PipelineUsage : public ::testing::TestWithParam<BadInput> {};
 
-TEST_P(PipelineUsage, IsRefusedInOneLine) {
-  TrialProgram program;
-  program.write_raw_config(GetParam().config);
-  const Ended ended = program.run(GetParam().options);
-  EXPECT_EQ(ended.status, 2);
-  EXPECT_THAT(ended.err, HasSubstr(GetParam().says));
-  EXPECT_EQ(ended.err, ended.last_error_line() + "\n");
-  EXPECT_EQ(ended.out, "");
-}
+TEST_P(PipelineUsage, IsRefusedInOneLine) { expect_refused(GetParam()); }
 
 constexpr const char* kTwoStages = R"({"train_micro_batch_size_per_gpu": 1, "pipeline": {"stages": 2}})";
 

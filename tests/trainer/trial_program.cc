@@ -133,6 +133,16 @@ Json measure(const std::string& options, const Json& config, int64_t start_step,
   return result.value_or(nullptr);
 }
 
+void expect_refused(const BadInput& input) {
+  TrialProgram program;
+  program.write_raw_config(input.config);
+  const Ended ended = program.run(input.options);
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_NE(ended.err.find(input.says), std::string::npos) << ended.err;
+  EXPECT_EQ(ended.err, ended.last_error_line() + "\n");
+  EXPECT_EQ(ended.out, "");
+}
+
 std::vector<pid_t> children_of(pid_t pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
   return {std::istream_iterator<pid_t>(in), std::istream_iterator<pid_t>()};

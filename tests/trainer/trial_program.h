@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,16 @@ class TrialProgram {
 
 // Runs with a tuning section and gives the result; a test failure and null when there is none.
 Json measure(const std::string& options, const Json& config, int64_t start_step = 1, int64_t end_step = 2);
+
+// What dsat-trial does not take: status 2, one line that `says` so, and nothing is run.
+struct BadInput {
+  const char* options;
+  const char* config;
+  const char* says;
+};
+// The name of the test, which must not hold an address.
+inline void PrintTo(const BadInput& input, std::ostream* out) { *out << input.says; }
+void expect_refused(const BadInput& input);
 
 // Processes that `pid` has started.
 std::vector<pid_t> children_of(pid_t pid);
