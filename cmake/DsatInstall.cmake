@@ -15,6 +15,16 @@ foreach(part abi sdk config cost host trial)
 endforeach()
 install(EXPORT dsat NAMESPACE dsat:: FILE dsatTargets.cmake DESTINATION ${DSAT_PACKAGE_DIR})
 
+# dsat::trainer is a set of its own: only who asks for that component needs LibTorch.
+if(TARGET dsat::trainer)
+  set_target_properties(dsat_trial_api PROPERTIES EXPORT_NAME trainer)
+  set_target_properties(dsat_trainer PROPERTIES EXPORT_NAME trainer_engine)
+  set_target_properties(dsat_trainer_base PROPERTIES EXPORT_NAME trainer_base)
+  install(TARGETS dsat_trial_api dsat_trainer dsat_trainer_base EXPORT dsat_trainer
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT dsat_trainer NAMESPACE dsat:: FILE dsatTrainerTargets.cmake DESTINATION ${DSAT_PACKAGE_DIR})
+endif()
+
 set(header_parts sdk sdk/config sdk/cost host)
 if(TARGET dsat-trial)
   list(APPEND header_parts trainer)

@@ -1,4 +1,5 @@
 """What `cmake --install` leaves behind is enough for others: the examples are built against it, out of tree, and run."""
+import os
 import pathlib
 import shutil
 import subprocess
@@ -26,6 +27,22 @@ class InstallTest(HostTest):
         cls.addClassCleanup(shutil.rmtree, cls.root, ignore_errors=True)
         cls.prefix = cls.root / "prefix"
         run(["cmake", "--install", BUILD, "--prefix", cls.prefix])
+        cls.build_examples()
+
+    @classmethod
+    def build_examples(cls):
+        """Each is a project of its own; one build has them all, so that none waits for another."""
+        names = ["searcher-c", "searcher-cpp", "profiler-cpp", "embed"]
+        if (BUILD / "dsat-trial").exists():
+            names += ["trial_api", "bare_loop"]
+        folders = "".join(f"add_subdirectory({EXAMPLES / name} {name})\n" for name in names)
+        (cls.root / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(examples LANGUAGES C CXX)\n" + folders)
+        ccache = shutil.which("ccache")
+        launcher = [f"-DCMAKE_{language}_COMPILER_LAUNCHER={ccache}" for language in ("C", "CXX")] if ccache else []
+        run(["cmake", "-G", "Ninja", "-S", cls.root, "-B", cls.root / "build", f"-DCMAKE_PREFIX_PATH={cls.prefix}",
+             "-DCMAKE_BUILD_TYPE=Debug", *launcher])
+        environment = {**os.environ, "CCACHE_BASEDIR": str(cls.root), "CCACHE_NOHASHDIR": "1"}
+        run(["cmake", "--build", cls.root / "build"], env=environment)
 
     def installed(self, pattern):
         found = sorted(self.prefix.glob(pattern))
@@ -33,13 +50,19 @@ class InstallTest(HostTest):
         return found[0]
 
     def example(self, name):
-        """Builds an example in a folder of its own; returns that folder."""
-        build = self.root / name
-        if not build.exists():
-            run(["cmake", "-G", "Ninja", "-S", EXAMPLES / name, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
-                 "-DCMAKE_BUILD_TYPE=Debug"])
-            run(["cmake", "--build", build])
-        return build
+        """The folder that it was built in."""
+        return self.root / "build" / name
+
+    def plugin(self, name):
+        return self.root / "build/plugins" / f"lib{name}.so"
+
+    def configure(self, project):
+        """What find_package says to a project of these lines."""
+        folder = self.dir / "project"
+        folder.mkdir()
+        (folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(p LANGUAGES CXX)\n" + project)
+        return subprocess.run(["cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
+                               "-DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON"], capture_output=True, text=True, timeout=300)
 
     def tune(self, *options):
         host = self.installed("bin/dsat-host")
@@ -68,27 +91,24 @@ class InstallTest(HostTest):
                 self.assertNotIn(name, libraries, file)
 
     def test_a_plugin_exports_its_entry_and_nothing_else(self):
-        plugins = [*self.prefix.glob("lib*/**/dsat/plugins/*.so"), self.example("searcher-c") / "plugins/libladder.so",
-                   self.example("searcher-cpp") / "plugins/libclimb.so"]
+        plugins = [*self.prefix.glob("lib*/**/dsat/plugins/*.so"), self.plugin("ladder"), self.plugin("climb")]
         for plugin in plugins:
             names = [line.split()[-1] for line in run(["nm", "-D", "--defined-only", plugin]).splitlines()]
             self.assertEqual(names, ["dsat_plugin_entry_v1"], plugin)
 
     def test_a_searcher_in_c_runs(self):
-        self.tune("--searcher", self.example("searcher-c") / "plugins/libladder.so")
+        self.tune("--searcher", self.plugin("ladder"))
         trials = self.show(self.dir / "run")["trials"]
         climbed = [t["config"]["train_micro_batch_size_per_gpu"] for t in trials if t["note"] == "the next rung"]
         self.assertEqual(climbed[:4], [1, 2, 4, 8])
 
     def test_a_searcher_in_cpp_passes_its_own_test_and_runs(self):
-        build = self.example("searcher-cpp")
-        run(["ctest", "--test-dir", build, "--output-on-failure"])
-        self.tune("--searcher", build / "plugins/libclimb.so", "--factor", "3")
+        run(["ctest", "--test-dir", self.example("searcher-cpp"), "--output-on-failure"])
+        self.tune("--searcher", self.plugin("climb"), "--factor", "3")
         self.assertTrue((self.dir / "run/best_ds_config.json").exists())
 
     def test_a_profiler_in_cpp_runs(self):
-        profiler = self.example("profiler-cpp") / "plugins/libquick_profile.so"
-        self.tune("--searcher", "asha", "--profiler", profiler)
+        self.tune("--searcher", "asha", "--profiler", self.plugin("quick_profile"))
         self.assertEqual(self.show(self.dir / "run")["profile"]["schema"], 1)
 
     def test_a_trial_in_cpp_trains(self):
@@ -98,6 +118,23 @@ class InstallTest(HostTest):
         output = run([self.installed("bin/dsat-trial"), "--trial", library, "--steps", "1", "--experiment", "experiment.json",
                       "--deepspeed_config", "ds_config.json", "--tensorboard", self.dir], cwd=EXAMPLES / "trial_api")
         self.assertIn("training 1 ", output)
+
+    def test_a_bare_loop_trains_with_the_installed_trainer(self):
+        if not (BUILD / "dsat-trial").exists():
+            self.skipTest("built without the trainer")
+        output = run([self.example("bare_loop") / "image_loop", "experiment.json", "1", "--ranks", "2",
+                      "--deepspeed_config", "ds_config.json"], cwd=EXAMPLES / "bare_loop")
+        self.assertIn("training 1 ", output)
+
+    def test_only_who_asks_for_the_trainer_needs_libtorch(self):
+        result = self.configure("find_package(dsat REQUIRED OPTIONAL_COMPONENTS trainer COMPONENTS sdk)\n"
+                                "if(TARGET dsat::trainer OR NOT TARGET dsat::sdk)\nmessage(FATAL_ERROR wrong)\nendif()")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        shutil.rmtree(self.dir / "project")
+        result = self.configure("find_package(dsat REQUIRED COMPONENTS trainer)")
+        self.assertNotEqual(result.returncode, 0)
+        reason = "needs LibTorch" if (BUILD / "dsat-trial").exists() else "was built without its trainer"
+        self.assertIn(reason, " ".join(result.stderr.split()))
 
     def test_an_embedding_program_runs_a_study_and_stops_it_from_another_thread(self):
         program = self.example("embed") / "embed"
