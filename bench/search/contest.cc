@@ -22,6 +22,17 @@ constexpr const char* kRules = "rules 1";
 
 bool is_optuna(const std::string& searcher) { return searcher.rfind("optuna-", 0) == 0; }
 
+// A plugin with options of its own, compared under a name of its own.
+struct Variant {
+  std::string plugin;
+  Json options = Json::object();
+};
+
+Variant variant_of(const std::string& name) {
+  if (name == "asha-guided") return {"asha", {{"asha-draw", "guided"}}};
+  return {name};
+}
+
 // A plugin's library, loaded for the life of the program.
 class Library {
  public:
@@ -57,7 +68,8 @@ class Contest {
   explicit Contest(const ContestOptions& options)
       : options_(options), cache_(options.cache), profiler_(options.plugins, "profiler") {
     for (const std::string& name : options.searchers) {
-      libraries_.push_back(is_optuna(name) ? nullptr : std::make_unique<Library>(options.plugins, name));
+      libraries_.push_back(is_optuna(name) ? nullptr
+                                           : std::make_unique<Library>(options.plugins, variant_of(name).plugin));
     }
     if (std::any_of(options.searchers.begin(), options.searchers.end(), is_optuna)) {
       script_hash_ = file_hash(DSAT_OPTUNA_PEER);
@@ -147,20 +159,24 @@ class Contest {
     const dsat_factory& factory = libraries_[searcher]->factory(DSAT_SEARCHER_FACTORY);
     for (const int budget : options_.budgets) {
       setting.max_trials = budget;
-      const Json options = options_.searcher_options.value(name, Json::object());
-      const StudyRun run = run_searcher(factory, options, setting, profile);
+      const StudyRun run = run_searcher(factory, options_for(name), setting, profile);
       if (!run.error.empty()) throw Error(name + " failed on " + scenario.surface->name + ": " + run.error);
       add_study(score, *scenario.surface, scenario.optimum.throughput, run, budget, setting.concurrency);
     }
     return score;
   }
 
+  Json options_for(const std::string& name) const {
+    Json options = variant_of(name).options;
+    options.update(options_.searcher_options.value(name, Json::object()));
+    return options;
+  }
+
   std::string key_of(const Scenario& scenario, size_t searcher) const {
     const std::string& name = options_.searchers[searcher];
-    const std::string version =
-        libraries_[searcher] == nullptr
-            ? script_hash_ + " " + optuna_version_ + " " + options_.optuna_oom
-            : libraries_[searcher]->hash() + options_.searcher_options.value(name, Json()).dump();
+    const std::string version = libraries_[searcher] == nullptr
+                                    ? script_hash_ + " " + optuna_version_ + " " + options_.optuna_oom
+                                    : libraries_[searcher]->hash() + options_for(name).dump();
     std::string budgets;
     for (const int budget : options_.budgets) budgets += " " + std::to_string(budget);
     return std::string(kRules) + ", " + name + " " + version + ", profiler " + profiler_.hash() + ", " +

@@ -30,7 +30,8 @@ po::options_description described() {
   po::options_description options("bench_search [options]");
   auto add = options.add_options();
   add("help", "this text");
-  add("searchers", po::value<std::string>(), "names, separated by commas; plugins, optuna-tpe and optuna-random");
+  add("searchers", po::value<std::string>(),
+      "names, separated by commas; plugins, asha-guided (asha with asha-draw guided), optuna-tpe and optuna-random");
   add("scenarios", po::value<std::string>(), "those whose name or family begins with one of these, by commas");
   add("held-back", "the scenarios that are kept back, instead of the others; for before a release");
   add("seeds", po::value<int>()->default_value(20), "seeds of each study");

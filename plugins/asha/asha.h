@@ -6,6 +6,7 @@
 // have completed a rung, the best 1/divisor are promoted, from the highest rung first and among those the one with the
 // most trials. A search that ends early has completed its rung. When no new configuration is left to draw, the
 // searches that wait for a promotion go on, best first: a trial that may be spent is spent.
+// With asha-draw=guided configurations are drawn from what guided's models believe (guided_draw.h); all else stays.
 //
 // Cost: a decision takes logarithmic time; rungs are kept sorted and split as lineages change.
 #ifndef DSAT_PLUGINS_ASHA_H_
@@ -15,6 +16,7 @@
 #include <set>
 #include <vector>
 
+#include "guided_draw.h"
 #include "lineage_search.h"
 
 namespace dsat {
@@ -25,6 +27,7 @@ class Asha final : public search::LineageSearch {
   Asha(Host host, const Options& options);
 
  protected:
+  std::optional<search::Configuration> draw(uint64_t index, const Usable& usable) override;
   std::optional<size_t> choose() override;
   void changed(size_t index) override;
 
@@ -49,6 +52,7 @@ class Asha final : public search::LineageSearch {
     bool unfinished = false, idle = false;
   };
 
+  guided::StudySoFar so_far() const;
   int64_t trials_of_rung(int64_t rung) const;
   bool completed_its_rung(const search::Lineage& lineage) const;
   Entry entry_of(size_t index) const;
@@ -58,6 +62,7 @@ class Asha final : public search::LineageSearch {
   bool waits_in(const Place& place, int64_t rung) const;
   std::optional<size_t> promote();
 
+  bool draws_guided_;
   int64_t max_rungs_;
   int64_t min_trials_;
   int64_t divisor_;

@@ -273,6 +273,13 @@ std::optional<LineageSearch::Step> LineageSearch::binary_step(const Lineage& lin
   return Step{lineage.low + (high - lineage.low) / 2, lineage.low, "binary search in " + range(lineage.low, high)};
 }
 
+std::vector<size_t> LineageSearch::running() const {
+  std::vector<size_t> indices;
+  for (const auto& [trial, index] : by_open_trial_) indices.push_back(index);
+  std::sort(indices.begin(), indices.end());
+  return indices;
+}
+
 std::string LineageSearch::save() const {
   Json state{
       {"failures", failures_}, {"since_best", since_best_}, {"last_failure", last_failure_}, {"barren", barren_}};

@@ -49,6 +49,15 @@ class LineageSearch : public Searcher<LineageSearch> {
     std::string why;
   };
 
+  // A trial of this searcher that has ended: what the state is rebuilt from.
+  struct Record {
+    TrialId trial = kNoTrial;
+    size_t lineage = 0;
+    int64_t rank = 0;
+    Outcome outcome = Outcome::completed;
+    std::optional<double> metric, peak_bytes;
+  };
+
   using Usable = std::function<bool(const Configuration&)>;
 
   // The configuration of lineage `index`: one that is usable; nullopt: none is left. A random one here.
@@ -86,20 +95,13 @@ class LineageSearch : public Searcher<LineageSearch> {
   const MicroBatches& micro_batches() const { return *micro_batches_; }
   const std::vector<Lineage>& lineages() const { return lineages_; }
   Lineage& lineage(size_t index) { return lineages_[index]; }
+  const std::vector<Record>& records() const { return records_; }  // in the order in which they ended
+  std::vector<size_t> running() const;                             // lineages with a trial at work, ascending
   int64_t trials_since_best() const { return since_best_; }
   // The largest rank that completed in a stage.
   std::optional<int64_t> top_of_stage(int stage) const;
 
  private:
-  // A trial of this searcher that has ended: what the state is rebuilt from.
-  struct Record {
-    TrialId trial = kNoTrial;
-    size_t lineage = 0;
-    int64_t rank = 0;
-    Outcome outcome = Outcome::completed;
-    std::optional<double> metric, peak_bytes;
-  };
-
   void prepare(const Study& study);
   void advance();
   bool take_step(size_t index);

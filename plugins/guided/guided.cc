@@ -4,11 +4,14 @@
 #include <cmath>
 #include <cstdio>
 
+#include "observation.h"
+
 namespace dsat {
 namespace {
 
 using guided::Ended;
 using guided::Point;
+using guided::positive;
 using guided::Proposal;
 
 constexpr int64_t kMostFailures = 64;
@@ -21,15 +24,6 @@ std::string percent(double share, int digits) {
   char text[32];
   std::snprintf(text, sizeof text, "%.*f %%", digits, 100 * share);
   return text;
-}
-
-std::optional<double> number(const Json& object, const std::string& name) {
-  const Json value = object.is_object() ? object.value(name, Json()) : Json();
-  return value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
-}
-
-std::optional<double> positive(std::optional<double> value) {
-  return value && *value > 0 && std::isfinite(*value) ? value : std::nullopt;
 }
 
 }  // namespace
@@ -63,31 +57,9 @@ void Guided::prepare(const Study& study) {
   }
   beliefs_ = std::make_unique<guided::Beliefs>(study, *lattice_);
   planner_ = std::make_unique<guided::Planner>(*lattice_, *beliefs_, study.seed);
-  for (const Json& observation : study.observations) learn_observation(observation);
-}
-
-void Guided::learn_observation(const Json& observation) {
-  const Json metrics = observation.value("metrics", Json());
-  // One forward pass says nothing of a training step's memory or speed.
-  if (metrics.is_object() && metrics.contains("num_params")) return;
-  const std::string outcome = observation.at("outcome").get<std::string>();
-  const Json& config = observation.at("config");
-  Ended ended;
-  ended.trial = observation.at("trial").get<TrialId>();
-  ended.point = {lattice_->arm(config), config.value("train_micro_batch_size_per_gpu", int64_t{1})};
-  if (outcome == "completed") {
-    ended.outcome = Outcome::completed;
-  } else if (outcome == "out_of_memory") {
-    ended.outcome = Outcome::out_of_memory;
-  } else {
-    return;
+  for (const Json& observation : study.observations) {
+    if (const auto ended = guided::ended_of(observation, study.metric, *lattice_)) beliefs_->learn(*ended);
   }
-  ended.metric = positive(number(metrics, study_.metric));
-  ended.forward = positive(number(metrics, "forward"));
-  ended.backward = positive(number(metrics, "backward"));
-  ended.step = positive(number(metrics, "step"));
-  ended.peak_bytes = positive(number(observation, "peak_bytes"));
-  beliefs_->learn(ended);
 }
 
 void Guided::start(const Study& study) {

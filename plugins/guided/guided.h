@@ -40,7 +40,6 @@ class Guided final : public Searcher<Guided> {
   };
 
   void prepare(const Study& study);
-  void learn_observation(const Json& observation);
   void advance();
   std::optional<guided::Proposal> propose();
   bool ask(const guided::Proposal& proposal, bool again);
