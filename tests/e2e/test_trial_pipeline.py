@@ -4,6 +4,7 @@ import signal
 import subprocess
 import unittest
 
+from support import BUILD
 from test_trial_api import TrialTest
 
 CONFIG = {
@@ -56,6 +57,16 @@ class Training(PipelineTrialTest):
         result = self.run_chain("--steps", 1)
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("the validation data has 12 micro batches for a rank, but a pipeline evaluates 16 at once", result.stderr)
+
+
+class Tuning(PipelineTrialTest):
+    def test_the_host_tunes_it(self):
+        command = [str(word) for word in self.command_of(library="chain_trial")]
+        self.assert_ok(self.run_host(["--searcher", BUILD / "plugins/libasha.so", "--max-trials", 3, "--slots", 2, "--slots-per-trial", 2,
+                                      "--zero-stages", "1", "--output-dir", "out"], command))
+        self.assertEqual({trial["outcome"] for trial in self.show(self.dir / "out")["trials"]}, {"completed"})
+        best = json.loads((self.dir / "out/best_ds_metrics.json").read_text())
+        self.assertGreater(best["throughput"], 0)
 
 
 class Checkpoints(PipelineTrialTest):

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <tuple>
 
 #include "dsat/error.h"
 #include "dsat/trainer/pipeline.h"
@@ -164,6 +165,19 @@ TEST_F(PipelineCheckpoint, OfAnotherModelOrDamagedIsRefusedInOneLine) {
   train({2, 2, 1}, 1);
   EXPECT_TRUE(train({2, 2, 1}, 2, kWidth + 1).empty());
   EXPECT_THAT(error_, HasSubstr("step1 is of another model: parameter layer1.bias is [6] there and [7] here"));
+  const fs::path description = checkpoints() / "step1" / "checkpoint.json";
+  std::ifstream in(description);
+  const Json whole = Json::parse(in);
+  for (const auto& [key, value, message] :
+       {std::tuple("pipeline_stages", 3, "checkpoint.json is damaged: 2 ranks in 3 stages"),
+        std::tuple("version", 9, "step1 has version 9 of the checkpoint format; this program reads version 1")}) {
+    Json changed = whole;
+    changed[key] = value;
+    std::ofstream(description) << changed.dump();
+    EXPECT_TRUE(train({2, 2, 1}, 2).empty());
+    EXPECT_THAT(error_, HasSubstr(message));
+  }
+  std::ofstream(description) << whole.dump();
   // The file of the stage that this rank is not in.
   fs::resize_file(checkpoints() / "step1" / "stage_001_rank_00000.ckpt", 1000);
   EXPECT_TRUE(train({2, 2, 1}, 2).empty());

@@ -153,7 +153,10 @@ class Loader {
     is_cut_alike_ = ranks == what_.scope.ranks.size() && stages == what_.scope.stages;
     int64_t wanted = 0, found = 0;
     for (const OwnedRange& range : ranges_) wanted += range.size;
-    if (stages < 1 || ranks % stages != 0) throw Error((folder_ / kDescription).string() + " is damaged: its stages");
+    if (stages < 1 || ranks % stages != 0) {
+      throw Error((folder_ / kDescription).string() + " is damaged: " + std::to_string(ranks) + " ranks in " +
+                  std::to_string(stages) + " stages");
+    }
     const int of_a_stage = ranks / stages;
     for (int i = 0; i < ranks; ++i) {
       const std::string name = shard_name(i / of_a_stage, stages, i % of_a_stage);
