@@ -1,4 +1,5 @@
-"""Model states beside the formula of docs/trainer.md, at every stage and offload setting; what offload saves."""
+"""Model states beside the formula of docs/trainer.md, at every stage and offload setting; what offload and activation
+checkpointing save, beside what was foretold."""
 import itertools
 
 from programs import zero
@@ -46,7 +47,7 @@ def constants(bf16):
     return (2 if bf16 else 4) * 64 * 64
 
 
-def run(trial, o):
+def states_and_offload(trial):
     print("\nMemory: gpt, 932,608 parameters, Adam, 2 ranks, bytes a rank\n\n"
           "| stage | precision | offload | model states | formula | off by | on the host | formula | peak lower by | "
           "predicted | |\n|---|---|---|---|---|---|---|---|---|---|---|")
@@ -70,3 +71,34 @@ def run(trial, o):
                   f"{device:,.0f} | {off} | {result['host_memory_bytes']:,} | {host:,.0f} | {saved} | {predicted} | "
                   f"{'held' if held else 'MISSED'} |", flush=True)
     return all_held
+
+
+RECOMPUTED = {
+    "gpt": "--model gpt --layers 12 --hidden 64 --heads 4 --seq 64 --vocab 256",
+    "resnet": "--model resnet --depth 32 --image 16",
+}
+
+
+def checkpointing(trial):
+    print("\nActivation checkpointing: 2 ranks, micro batch 8, bytes a rank; predicted from one forward that keeps all\n\n"
+          "| model | precision | stage | peak | with checkpointing | lower by | predicted | off by | |\n"
+          "|---|---|---|---|---|---|---|---|---|")
+    all_held = True
+    for (name, model), bf16, stage in itertools.product(RECOMPUTED.items(), (False, True), range(4)):
+        config = {"train_micro_batch_size_per_gpu": 8, "bf16": {"enabled": bf16}, "zero_optimization": zero(stage)}
+        options = f"{model} --ranks {RANKS}"
+        kept = trial.measure(options, config)["peak_memory"]
+        recomputed = trial.measure(f"{options} --activation-checkpointing", config)["peak_memory"]
+        told = trial.information(options, config)
+        predicted = told["activation_peak_kept"] - told["activation_peak_recomputed"]
+        off = (kept - recomputed) / predicted - 1
+        held = abs(off) <= 0.1
+        all_held = all_held and held
+        print(f"| {name} | {'bf16' if bf16 else 'fp32'} | {stage} | {kept:,} | {recomputed:,} | {kept - recomputed:,} | "
+              f"{predicted:,.0f} | {100 * off:+.1f} % | {'held' if held else 'MISSED'} |", flush=True)
+    return all_held
+
+
+def run(trial, o):
+    held = states_and_offload(trial)
+    return checkpointing(trial) and held

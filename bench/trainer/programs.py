@@ -1,4 +1,5 @@
 """Runs the programs that are compared: dsat-trial and the same model in Python."""
+import itertools
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+EXAMPLES = HERE.parents[1] / "examples"
 PYTHON = "/usr/bin/python3"  # the one that Debian's python3-torch is for
 WARM_UP = 5  # steps: caches fill, memory is taken for the first time
 
@@ -37,13 +39,13 @@ class DsatTrial:
         if not os.access(self.program, os.X_OK):
             sys.exit(f"{self.program} is not there: build it first (ninja -C {build} dsat-trial), or name --build")
         self.folder = tempfile.TemporaryDirectory(prefix="dsat-bench-")
-        self.config = os.path.join(self.folder.name, "ds_config.json")
-        self.metrics = os.path.join(self.folder.name, "metrics.json")
+        self.runs = itertools.count()  # each has files of its own: several may run at a time
 
     def _run(self, options, config, prefix):
-        with open(self.config, "w") as file:
-            json.dump(config, file)
-        command = [*prefix, self.program, *options.split(), "--deepspeed_config", self.config]
+        file = os.path.join(self.folder.name, f"ds_config_{next(self.runs)}.json")
+        with open(file, "w") as stream:
+            json.dump(config, stream)
+        command = [*prefix, self.program, *options.split(), "--deepspeed_config", file]
         return output_of(command, environment())
 
     def step_ms(self, options, config, prefix=()):
@@ -53,9 +55,18 @@ class DsatTrial:
 
     def measure(self, options, config, steps=3):
         """The metrics of a tuning trial."""
-        tuning = {"enabled": True, "metric_path": self.metrics, "start_profile_step": 1, "end_profile_step": steps - 1}
+        metrics = os.path.join(self.folder.name, f"metrics_{next(self.runs)}.json")
+        tuning = {"enabled": True, "metric_path": metrics, "start_profile_step": 1, "end_profile_step": steps - 1}
         self._run(options, {**config, "autotuning": tuning}, ())
-        with open(self.metrics) as file:
+        with open(metrics) as file:
+            return json.load(file)
+
+    def information(self, options, config):
+        """What a model-information trial tells, before anything is trained."""
+        path = os.path.join(self.folder.name, f"model_info_{next(self.runs)}.json")
+        tuning = {"enabled": True, "model_info_path": path, "model_info": {"profile": True}}
+        self._run(options, {**config, "autotuning": tuning}, ())
+        with open(path) as file:
             return json.load(file)
 
 

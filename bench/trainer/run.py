@@ -27,6 +27,11 @@ def main():
     parser.add_argument("--steps", type=int, default=40, help="optimizer steps of one run")
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--micro-batch", type=int, default=8)
+    parser.add_argument("--models", nargs="+", choices=correctness.MODELS, default=[*correctness.MODELS],
+                        help="of correctness")
+    parser.add_argument("--precisions", nargs="+", choices=("fp32", "bf16"), default=["fp32", "bf16"],
+                        help="of correctness")
+    parser.add_argument("--jobs", type=int, default=2, help="trainings at a time of correctness")
     o = parser.parse_args()
     if o.steps < 10:
         parser.error("--steps: at least 10, of which the first 5 are not counted")

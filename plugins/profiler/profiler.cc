@@ -13,7 +13,7 @@ namespace {
 // A second point at least so far out that a slope can be told from it; and no farther than this, since a slope needs no
 // more and a trial's duration grows with its micro batch.
 constexpr int64_t kLeastSecond = 4;
-constexpr int64_t kMost = 256;
+constexpr int64_t kMost = 1024;
 
 }  // namespace
 

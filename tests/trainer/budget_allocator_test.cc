@@ -25,6 +25,10 @@ TEST(BudgetAllocatorTest, CountsAndRefusesTensors) {
   EXPECT_EQ(memory_in_use(), before);
   EXPECT_GE(memory_peak(), before + 4000);
   EXPECT_FALSE(out_of_memory().has_value());
+  begin_memory_window();
+  EXPECT_EQ(memory_window_peak(), before);  // what was before does not count
+  floats(500);
+  EXPECT_EQ(memory_window_peak(), before + 2000);
 
   const at::Tensor kept = floats((1 << 18) - 1000 - static_cast<int64_t>(before) / 4);
   EXPECT_THROW(floats(2000), c10::OutOfMemoryError);

@@ -64,6 +64,28 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"mlp_stage_3_bf16", "--model mlp --layers 25 --hidden 32 --ranks 2", 3, true, 0.7}),
     [](const auto& info) { return info.param.name; });
 
+class ForetoldSaving : public ::testing::TestWithParam<Case> {};
+
+TEST_P(ForetoldSaving, IsWhatActivationCheckpointingSaves) {
+  const Case& c = GetParam();
+  const std::string options = c.options;
+  TrialProgram program;
+  program.write_config(config(c, 6), 3, 5, /*model_info=*/true);
+  const Ended ended = program.run(options);
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  const Json told = program.result().value();
+  const double foretold =
+      told.at("activation_peak_kept").get<double>() - told.at("activation_peak_recomputed").get<double>();
+  const double saved = peak_of(measure(options, config(c, 6))) - peak_of(measure(options + kSwitch, config(c, 6)));
+  EXPECT_NEAR(saved, foretold, 0.1 * foretold);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ForetoldSaving,
+                         ::testing::Values(Case{"gpt_stage_3", kGpt2, 3, false, 0},
+                                           Case{"resnet_stage_1", "--model resnet --depth 32 --image 8 --ranks 1", 1,
+                                                false, 0}),
+                         [](const auto& info) { return info.param.name; });
+
 TEST(CheckpointingTest, TheModelInformationTellsHowManySegmentsAreRecomputed) {
   const auto checkpoints = [](const std::string& options, const Json& settings) {
     TrialProgram program;

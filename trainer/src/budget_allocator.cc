@@ -23,7 +23,7 @@ class DeviceOutOfMemory : public c10::OutOfMemoryError {
 
 struct Counters {
   std::atomic<uint64_t> in_use{0};
-  std::atomic<uint64_t> peak{0};
+  std::atomic<uint64_t> peak{0}, window_peak{0};
   uint64_t budget = UINT64_MAX;
   std::mutex mutex;  // guards refused
   std::optional<OutOfMemory> refused;
@@ -51,6 +51,12 @@ void release(void* block) {
   std::free(base);
 }
 
+void raise(std::atomic<uint64_t>& highest, uint64_t value) {
+  uint64_t seen = highest;
+  while (seen < value && !highest.compare_exchange_weak(seen, value)) {
+  }
+}
+
 void* take(size_t bytes) {
   Counters& c = counters();
   const uint64_t now = c.in_use += bytes;
@@ -64,9 +70,8 @@ void* take(size_t bytes) {
     refuse(bytes, now - bytes, 0);
   }
   *static_cast<uint64_t*>(base) = bytes;
-  uint64_t peak = c.peak;
-  while (peak < now && !c.peak.compare_exchange_weak(peak, now)) {
-  }
+  raise(c.peak, now);
+  raise(c.window_peak, now);
   return static_cast<char*>(base) + kHeader;
 }
 
@@ -91,6 +96,8 @@ void install_budget(std::optional<uint64_t> budget_bytes) {
 
 uint64_t memory_in_use() { return counters().in_use; }
 uint64_t memory_peak() { return counters().peak; }
+void begin_memory_window() { counters().window_peak = counters().in_use.load(); }
+uint64_t memory_window_peak() { return counters().window_peak; }
 
 std::optional<OutOfMemory> out_of_memory() {
   const std::lock_guard<std::mutex> lock(counters().mutex);

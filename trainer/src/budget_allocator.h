@@ -23,6 +23,9 @@ void install_budget(std::optional<uint64_t> budget_bytes);
 
 uint64_t memory_in_use();  // bytes
 uint64_t memory_peak();    // bytes, the highest memory_in_use() so far
+// The highest since the last begin_memory_window(), for a look at a part of a step.
+void begin_memory_window();
+uint64_t memory_window_peak();  // bytes
 
 // The first allocation that was refused. LibTorch may pass the failure on as any kind of exception, so the reason is
 // asked here, not read from the exception.

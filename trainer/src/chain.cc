@@ -2,9 +2,11 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "budget_allocator.h"
 #include "dsat/trainer/checkpoint.h"
 #include "model_parts.h"
 
@@ -25,7 +27,35 @@ at::Tensor Chain::run(const Segment& segment, at::Tensor x) const {
   return x;
 }
 
+void Chain::watch_activations(Segments segments) { foretold_ = std::move(segments); }
+
+std::optional<ActivationPeaks> Chain::activation_peaks() const {
+  if (seen_.empty()) return std::nullopt;
+  std::vector<size_t> ends;
+  for (const Segment& segment : foretold_) ends.push_back(segment.end);
+  return ActivationPeaks{cost::activation_peak_bytes(seen_), cost::activation_peak_bytes(seen_, ends)};
+}
+
+at::Tensor Chain::watched_forward(const Batch& batch) const {
+  seen_.clear();
+  const auto watched = [this](const auto& compute) {
+    const auto before = static_cast<double>(memory_in_use());
+    begin_memory_window();
+    at::Tensor output = compute();
+    const auto after = static_cast<double>(memory_in_use());
+    seen_.push_back({after - before, static_cast<double>(output.nbytes()),
+                     static_cast<double>(memory_window_peak()) - std::max(before, after)});
+    return output;
+  };
+  at::Tensor x = batch.input;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    x = watched([&] { return run({i, i + 1}, x); });
+  }
+  return watched([&] { return model_->loss(x, batch.target); });
+}
+
 at::Tensor Chain::forward(const Batch& batch) const {
+  if (!foretold_.empty()) return watched_forward(batch);
   at::Tensor x = batch.input;
   if (segments_.empty()) x = run({0, parameters_.size()}, std::move(x));
   for (const Segment& segment : segments_) {
@@ -46,6 +76,7 @@ std::shared_ptr<ModelParts> parts_of(Chain& chain) {
     }
   }
   parts->activation_checkpoints = chain.segments().size();
+  parts->activation_peaks = [&chain] { return chain.activation_peaks(); };
   return parts;
 }
 

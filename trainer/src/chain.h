@@ -6,10 +6,13 @@
 #define DSAT_TRAINER_CHAIN_H_
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "dsat/cost/activations.h"
 #include "dsat/trainer/engine.h"
 #include "model.h"
+#include "result_files.h"
 #include "segments.h"
 
 namespace dsat::trainer {
@@ -18,6 +21,11 @@ class Chain {
  public:
   // `segments` none: every activation is kept.
   explicit Chain(std::unique_ptr<Model> model, Segments segments = {});
+
+  // Makes each forward, which keeps every activation, note what its layers leave behind; `segments` is what activation
+  // checkpointing would be like.
+  void watch_activations(Segments segments);
+  std::optional<ActivationPeaks> activation_peaks() const;
 
   // The mean loss of a micro batch, a scalar.
   at::Tensor forward(const Batch& batch) const;
@@ -29,10 +37,13 @@ class Chain {
 
  private:
   at::Tensor run(const Segment& segment, at::Tensor x) const;
+  at::Tensor watched_forward(const Batch& batch) const;
 
   std::unique_ptr<Model> model_;
   Segments segments_;
   std::vector<Tensors> parameters_;
+  Segments foretold_;
+  mutable std::vector<cost::LayerActivations> seen_;  // of the last forward; empty: not watched
 };
 
 std::shared_ptr<ModelParts> parts_of(Chain& chain);

@@ -46,6 +46,7 @@ ModelInfo info_of(const ModelParts& parts, const Layout& layout) {
   info.num_params = layout.num_params();
   info.largest_layer_params = layout.largest_layer();
   info.activation_checkpoints = parts.activation_checkpoints;
+  info.activation_peaks = parts.activation_peaks;
   return info;
 }
 

@@ -9,11 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "parameter.h"
+#include "result_files.h"
 
 namespace dsat::trainer {
 
@@ -38,6 +40,8 @@ struct ModelParts {
   std::vector<UntrainedTensor> others;  // whole on every rank, cast to the engine's type
   std::function<void(bool)> train = [](bool) {};
   size_t activation_checkpoints = 0;  // parts that are recomputed in backward
+  // After a forward: what a chain of layers has seen of its activations.
+  std::function<std::optional<ActivationPeaks>()> activation_peaks;
 };
 
 // Cuts out of each group the parameters of at most `threshold` elements, as a persistent group of its own, until

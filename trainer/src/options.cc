@@ -110,10 +110,6 @@ class Parser {
       throw Error("--torchscript and " + (is_model_given_ ? "--model" : *shapes_given_.begin()) + ": choose one model");
     }
     if (o.input_spec.empty()) throw Error("--torchscript needs --input-spec, like float:3x32x32,int<512>:64");
-    if (o.activation_checkpointing) {
-      throw Error(
-          "--activation-checkpointing works on the built-in models only; a TorchScript module keeps its activations");
-    }
   }
 
   void check() const {

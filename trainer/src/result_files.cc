@@ -20,6 +20,10 @@ Json to_json(const ModelInfo& info) {
   json["world_size"] = info.world_size;
   json["largest_layer_params"] = info.largest_layer_params;
   json["activation_checkpoints"] = info.activation_checkpoints;
+  if (const auto peaks = info.activation_peaks ? info.activation_peaks() : std::nullopt) {
+    json["activation_peak_kept"] = peaks->kept_bytes;
+    json["activation_peak_recomputed"] = peaks->recomputed_bytes;
+  }
   return json;
 }
 

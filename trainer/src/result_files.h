@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,12 @@
 #include "dsat/error.h"
 
 namespace dsat::trainer {
+
+// The most that activations take at a time in a step, foretold from one forward.
+struct ActivationPeaks {
+  double kept_bytes = 0;        // when all are kept for backward
+  double recomputed_bytes = 0;  // with activation checkpointing
+};
 
 struct ModelInfo {
   int64_t num_params = 0;
@@ -22,6 +29,8 @@ struct ModelInfo {
   std::optional<uint64_t> device_memory_bytes;
   int world_size = 1;
   size_t activation_checkpoints = 0;  // segments that are recomputed in backward; 0: none is
+  // Asked for when it is written, after a forward; none where the model is no chain of layers that keeps all.
+  std::function<std::optional<ActivationPeaks>()> activation_peaks;
 };
 
 struct Metrics {

@@ -2,9 +2,6 @@
 
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/mean.h>
-#include <torch/csrc/jit/api/module.h>
-#include <torch/csrc/jit/runtime/graph_executor.h>
-#include <torch/csrc/jit/serialization/import.h>
 
 #include <memory>
 #include <utility>
@@ -13,40 +10,25 @@
 #include "dsat/trainer/engine.h"
 #include "input_spec.h"
 #include "model.h"
+#include "script_module.h"
 
 namespace dsat::trainer {
 namespace {
 
-using ScriptEngine = Engine<torch::jit::Module>;
+using ScriptEngine = Engine<ScriptModule>;
 
-std::shared_ptr<torch::jit::Module> load_module(const std::string& path) {
-  // It would specialise the graph in the first steps, which are then several times slower.
-  torch::jit::getProfilingMode() = false;
-  try {
-    auto module = std::make_shared<torch::jit::Module>(torch::jit::load(path));
-    module->train();
-    return module;
-  } catch (const std::exception& error) {
-    const std::string text = error.what();
-    throw Error("--torchscript " + path + ": " + text.substr(0, text.find('\n')));
-  }
-}
-
-at::Tensor output_of(const c10::IValue& value) {
-  if (value.isTensor()) return value.toTensor();
-  if (value.isTuple() && !value.toTuple()->elements().empty() && value.toTuple()->elements()[0].isTensor()) {
-    return value.toTuple()->elements()[0].toTensor();
-  }
-  throw Error("the TorchScript module returns a " + value.tagKind() +
-              "; expected a tensor, or a tuple that begins with one");
+std::shared_ptr<ScriptModule> module_of(const Options& options, const Settings& settings) {
+  auto module = std::make_shared<ScriptModule>(options.torchscript);
+  if (options.activation_checkpointing) module->recompute(settings.number_checkpoints);
+  return module;
 }
 
 class ScriptTraining : public Training {
  public:
-  ScriptTraining(const Options& options, World& world)
+  ScriptTraining(const Options& options, const Settings& settings, World& world)
       : specs_(parse_input_spec(options.input_spec)),
         loss_(options.loss),
-        engine_(initialize(load_module(options.torchscript), world, world.config())) {}
+        engine_(initialize(module_of(options, settings), world, world.config())) {}
 
   double optimizer_step() override {
     const int64_t micro_steps = engine_->gradient_accumulation_steps();
@@ -74,7 +56,7 @@ class ScriptTraining : public Training {
     const RandomStream stream(engine_->world().seed(), ~static_cast<uint64_t>(number));
     std::vector<c10::IValue> inputs;
     for (size_t i = 0; i < specs_.size(); ++i) inputs.push_back(input(RandomStream(stream.bits(0), i), specs_[i]));
-    const at::Tensor output = output_of(engine_->forward(std::move(inputs)));
+    const at::Tensor output = engine_->forward(std::move(inputs));
     const bool is_mean = loss_.empty() ? output.numel() == 1 : loss_ == "mean";
     if (is_mean) return output.to(at::kFloat).mean();
     return cross_entropy(output, RandomStream(stream.bits(0), specs_.size()));
@@ -103,8 +85,8 @@ class ScriptTraining : public Training {
 
 }  // namespace
 
-std::unique_ptr<Training> make_torchscript_training(const Options& options, World& world) {
-  return std::make_unique<ScriptTraining>(options, world);
+std::unique_ptr<Training> make_torchscript_training(const Options& options, const Settings& settings, World& world) {
+  return std::make_unique<ScriptTraining>(options, settings, world);
 }
 
 }  // namespace dsat::trainer

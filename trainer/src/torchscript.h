@@ -6,12 +6,13 @@
 
 #include <memory>
 
+#include "settings.h"
 #include "training.h"
 
 namespace dsat::trainer {
 
-// For options.torchscript.
-std::unique_ptr<Training> make_torchscript_training(const Options& options, World& world);
+// For options.torchscript. Borrows what it is given.
+std::unique_ptr<Training> make_torchscript_training(const Options& options, const Settings& settings, World& world);
 
 }  // namespace dsat::trainer
 

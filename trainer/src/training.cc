@@ -24,9 +24,11 @@ std::unique_ptr<Model> model_of(const Options& options, const Settings& settings
 
 std::shared_ptr<Chain> make_chain(const Options& options, const Settings& settings) {
   auto model = model_of(options, settings);
-  Segments segments;
-  if (options.activation_checkpointing) segments = segments_of(model->layers().size(), settings.number_checkpoints);
-  return std::make_shared<Chain>(std::move(model), std::move(segments));
+  const Segments segments = segments_of(model->layers().size(), settings.number_checkpoints);
+  auto chain = std::make_shared<Chain>(std::move(model), options.activation_checkpointing ? segments : Segments());
+  const bool is_profile = settings.tuning.enabled && settings.tuning.model_info;
+  if (is_profile && !options.activation_checkpointing) chain->watch_activations(segments);
+  return chain;
 }
 
 // Micro batches are numbered through the whole training, data-parallel ranks innermost: a single process with as many
@@ -98,7 +100,7 @@ class PipelineTraining : public Training {
 };
 
 std::unique_ptr<Training> make_training(const Options& options, const Settings& settings, World& world) {
-  if (!options.torchscript.empty()) return make_torchscript_training(options, world);
+  if (!options.torchscript.empty()) return make_torchscript_training(options, settings, world);
   if (settings.pipeline.stages > 1) return std::make_unique<PipelineTraining>(options, settings, world);
   return std::make_unique<DataParallelTraining>(options, settings, world);
 }

@@ -1,0 +1,32 @@
+// What activation checkpointing saves, foretold from one forward that keeps everything.
+//
+// Without it the activations are at their peak where backward begins. With it forward keeps the inputs of segments, and
+// backward computes one segment at a time once more: at each moment the inputs of the segments up to this one are held,
+// and all activations of this one.
+// Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016), section 4.
+//
+// Threading: pure functions. Units: bytes of one micro batch on one device.
+#ifndef DSAT_COST_ACTIVATIONS_H_
+#define DSAT_COST_ACTIVATIONS_H_
+
+#include <cstddef>
+#include <vector>
+
+namespace dsat::cost {
+
+// One layer of a chain, in the order of forward.
+struct LayerActivations {
+  double kept_bytes = 0;     // that its forward left behind for backward, its output among them
+  double output_bytes = 0;   // which is the next layer's input; its gradient takes as much
+  double working_bytes = 0;  // beyond the kept ones, taken while it computed; backward is taken to need as much
+};
+
+// The most that activations, a layer's working memory and the gradients of its input and output take at a time.
+// `segment_ends`: the layers before which a segment ends, ascending; the first begins at layer 0, whose input is not
+// counted. Layers behind the last end, like the loss, keep what they compute, and so do all where there is no segment.
+// Errors: dsat::Error on ends that do not ascend or lie beyond the layers.
+double activation_peak_bytes(const std::vector<LayerActivations>& layers, const std::vector<size_t>& segment_ends = {});
+
+}  // namespace dsat::cost
+
+#endif  // DSAT_COST_ACTIVATIONS_H_

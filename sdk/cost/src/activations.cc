@@ -1,0 +1,42 @@
+#include "dsat/cost/activations.h"
+
+#include <algorithm>
+#include <string>
+
+#include "dsat/error.h"
+
+namespace dsat::cost {
+namespace {
+
+// Of layers from `begin` up to `end` that all have their activations, with `held` beside them: backward is at each of
+// them in turn, turns the gradient of its output into that of its input, and those behind it are gone.
+double highest_moment(const std::vector<LayerActivations>& layers, size_t begin, size_t end, double held) {
+  double peak = held;
+  for (size_t i = begin; i < end; ++i) {
+    held += layers[i].kept_bytes;
+    const double gradients = layers[i].output_bytes + (i > 0 ? layers[i - 1].output_bytes : 0);
+    peak = std::max(peak, held + gradients + layers[i].working_bytes);
+  }
+  return peak;
+}
+
+}  // namespace
+
+double activation_peak_bytes(const std::vector<LayerActivations>& layers, const std::vector<size_t>& segment_ends) {
+  double inputs = 0, peak = 0;
+  size_t begin = 0;
+  for (const size_t end : segment_ends) {
+    if (end <= begin || end > layers.size()) {
+      throw Error("a segment of layers ends at " + std::to_string(end) + "; it must lie after " +
+                  std::to_string(begin) + " and at most at " + std::to_string(layers.size()));
+    }
+    if (begin > 0) inputs += layers[begin - 1].output_bytes;
+    peak = std::max(peak, highest_moment(layers, begin, end, inputs));
+    begin = end;
+  }
+  // What lies behind the segments begins with the last one's output.
+  if (begin > 0 && begin < layers.size()) inputs += layers[begin - 1].output_bytes;
+  return std::max(peak, highest_moment(layers, begin, layers.size(), inputs));
+}
+
+}  // namespace dsat::cost

@@ -1,0 +1,80 @@
+#include "script_module.h"
+
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <utility>
+
+#include "dsat/trainer/checkpoint.h"
+#include "model_parts.h"
+
+namespace dsat::trainer {
+namespace {
+
+torch::jit::Module load(const std::string& path) {
+  // It would specialise the graph in the first steps, which are then several times slower.
+  torch::jit::getProfilingMode() = false;
+  try {
+    torch::jit::Module module = torch::jit::load(path);
+    module.train();
+    return module;
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    throw Error("--torchscript " + path + ": " + text.substr(0, text.find('\n')));
+  }
+}
+
+at::Tensor output_of(const c10::IValue& value) {
+  if (value.isTensor()) return value.toTensor();
+  if (value.isTuple() && !value.toTuple()->elements().empty() && value.toTuple()->elements()[0].isTensor()) {
+    return value.toTuple()->elements()[0].toTensor();
+  }
+  throw Error("the TorchScript module returns a " + value.tagKind() +
+              "; expected a tensor, or a tuple that begins with one");
+}
+
+// Its own forward is its children's, one after the other. A class derived from it has a name of its own, and perhaps a
+// forward of its own.
+bool is_sequential(const torch::jit::Module& module) {
+  const auto& name = module.type()->name();
+  return name && name->name() == "Sequential" &&
+         name->qualifiedName().rfind("__torch__.torch.nn.modules.container.", 0) == 0;
+}
+
+}  // namespace
+
+ScriptModule::ScriptModule(const std::string& path) : module_(load(path)) {}
+
+void ScriptModule::recompute(int64_t count) {
+  if (!is_sequential(module_)) {
+    throw Error("--activation-checkpointing: the TorchScript module is a " + module_.type()->name()->name() +
+                "; only one that was exported from a torch.nn.Sequential is known to be a chain of layers");
+  }
+  for (const torch::jit::Module& layer : module_.children()) layers_.push_back(layer);
+  segments_ = segments_of(layers_.size(), count);
+}
+
+at::Tensor ScriptModule::run(const Segment& segment, at::Tensor x) {
+  for (size_t i = segment.begin; i < segment.end; ++i) x = output_of(layers_[i].forward({x}));
+  return x;
+}
+
+at::Tensor ScriptModule::forward(std::vector<c10::IValue> inputs) {
+  if (segments_.empty()) return output_of(module_.forward(std::move(inputs)));
+  if (inputs.size() != 1) {
+    throw Error("a torch.nn.Sequential takes one input; --input-spec names " + std::to_string(inputs.size()));
+  }
+  at::Tensor x = inputs.front().toTensor();
+  for (const Segment& segment : segments_) {
+    x = checkpoint([this, segment](const std::vector<at::Tensor>& in) { return run(segment, in.front()); }, {x});
+  }
+  return x;
+}
+
+std::shared_ptr<ModelParts> parts_of(ScriptModule& script) {
+  auto parts = parts_of(script.module());
+  parts->activation_checkpoints = script.segments().size();
+  return parts;
+}
+
+}  // namespace dsat::trainer
