@@ -1,4 +1,7 @@
-"""overlap_comm on and off over a slowed link: a loopback of its own, in a network namespace of its own."""
+"""overlap_comm on and off over a slowed link: a loopback of its own, in a network namespace of its own.
+
+The ranks are started one by one: those of one launcher would share memory and leave the link alone.
+"""
 import os
 import shutil
 import subprocess
@@ -33,12 +36,12 @@ def run(trial, o):
     if reason:
         print(f"\nOverlap: not measured: {reason}")
         return True
-    options = f"--model gpt --layers {o.layers} --hidden 128 --heads 4 --seq 64 --vocab 512 --ranks 2 --steps {o.steps}"
+    options = f"--model gpt --layers {o.layers} --hidden 128 --heads 4 --seq 64 --vocab 512 --steps {o.steps}"
 
     def step_ms(stage, overlap):
         section = zero(stage, overlap_comm=overlap, reduce_bucket_size=200000)
         config = {"train_micro_batch_size_per_gpu": o.micro_batch, "zero_optimization": section}
-        return trial.step_ms(options, config, INSIDE)
+        return trial.step_ms_apart(options, config, 2, INSIDE)
 
     print(f"\nOverlap: a loopback of {RATE}, 2 ranks, buckets of 200,000 elements, {o.rounds} rounds; with overlap_comm : "
           f"without\n\n{HEADER}")

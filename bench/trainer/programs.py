@@ -33,6 +33,24 @@ def output_of(command, env):
     return done.stdout
 
 
+def output_of_ranks(command, ranks):
+    """What rank 0 prints, the ranks being started one by one, as on several hosts."""
+    group = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    others = [
+        subprocess.Popen(command, env=environment(RANK=str(rank), **group), stdout=subprocess.DEVNULL)
+        for rank in range(1, ranks)
+    ]
+    try:
+        return output_of(command, environment(RANK="0", **group))
+    finally:
+        for other in others:
+            other.wait()
+
+
+def median_step_ms(text):
+    return statistics.median([float(ms) for ms in re.findall(r" (\S+) ms$", text, re.M)][WARM_UP:])
+
+
 class DsatTrial:
     def __init__(self, build):
         self.program = str(pathlib.Path(build) / "dsat-trial")
@@ -51,7 +69,15 @@ class DsatTrial:
     def step_ms(self, options, config, prefix=()):
         """The median wall time of a step, from its batch to its update."""
         text = self._run(options, config, prefix)
-        return statistics.median([float(ms) for ms in re.findall(r" (\S+) ms$", text, re.M)][WARM_UP:])
+        return median_step_ms(text)
+
+    def step_ms_apart(self, options, config, ranks, prefix):
+        """The same where nothing but the network joins the ranks; `prefix` places each of them."""
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(config, file)
+            file.flush()
+            command = [*prefix, self.program, *options.split(), "--deepspeed_config", file.name]
+            return median_step_ms(output_of_ranks(command, ranks))
 
     def measure(self, options, config, steps=3):
         """The metrics of a tuning trial."""
@@ -78,17 +104,7 @@ def free_port():
 
 def python_step_ms(options, ranks=1):
     """The median wall time of a step of gpt.py on rank 0."""
-    command = [PYTHON, str(HERE / "gpt.py"), *options.split()]
-    group = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    others = [
-        subprocess.Popen(command, env=environment(RANK=str(rank), **group), stdout=subprocess.DEVNULL)
-        for rank in range(1, ranks)
-    ]
-    try:
-        result = json.loads(output_of(command, environment(RANK="0", **group)))
-    finally:
-        for other in others:
-            other.wait()
+    result = json.loads(output_of_ranks([PYTHON, str(HERE / "gpt.py"), *options.split()], ranks))
     return statistics.median(result["step_ms"][WARM_UP:])
 
 

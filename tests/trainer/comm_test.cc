@@ -122,22 +122,26 @@ TEST(CommTest, OneRankAloneNeedsNoTransport) {
 
 // More elements than the staging buffer holds, so that the sum goes chunk by chunk.
 TEST(ReducerTest, SumsOfBf16AreRoundedOnce) {
-  const RankResult result = on_ranks(3, [](Comm& comm) -> std::string {
-    Settings settings;
-    settings.reduce_bucket = 64;
-    const Layout layout({{zeros("p", {300})}}, comm.size());
-    const Partition partition = Partition::contiguous(layout);
-    Lane lane(comm.split({0, 1, 2}));
-    Reducer reducer({settings, layout, partition, lane.comm(), lane, at::kBFloat16, 1});
-    reducer.begin_step();
-    // 256 + 1 + 1: rounded after each addition it would stay 256.
-    const at::Tensor to_one = filled(300, comm.rank() == 0 ? 256 : 1, at::kBFloat16), to_all = to_one.clone();
-    reducer.start("sums", {{to_one, 1}, {to_all}})->wait();
-    if (!is_all(to_all, 258)) return "to all";
-    if (comm.rank() == 1 && !is_all(to_one, 258)) return "to its owner";
-    return comm.rank() == 1 || is_all(to_one, comm.rank() == 0 ? 256 : 1) ? "" : "another rank's copy has changed";
-  });
-  EXPECT_EQ(result.kind, FailureKind::none) << result.message;
+  for (const bool overlap : {false, true}) {
+    const RankResult result = on_ranks(3, [overlap](Comm& comm) -> std::string {
+      Settings settings;
+      settings.reduce_bucket = 64;
+      settings.overlap_comm = overlap;
+      const Layout layout({{zeros("p", {300})}}, comm.size());
+      const Partition partition = Partition::contiguous(layout);
+      Lane lane(comm.split({0, 1, 2}));
+      Reducer reducer({settings, layout, partition, lane.comm(), lane, at::kBFloat16, 1});
+      reducer.begin_step();
+      // 256 + 1 + 1: rounded after each addition it would stay 256.
+      const at::Tensor to_one = filled(300, comm.rank() == 0 ? 256 : 1, at::kBFloat16), to_all = to_one.clone();
+      const auto pending = reducer.start("sums", {{to_one, 1}, {to_all}});
+      if (pending != nullptr) pending->wait();
+      if (!is_all(to_all, 258)) return "to all";
+      if (comm.rank() == 1 && !is_all(to_one, 258)) return "to its owner";
+      return comm.rank() == 1 || is_all(to_one, comm.rank() == 0 ? 256 : 1) ? "" : "another rank's copy has changed";
+    });
+    EXPECT_EQ(result.kind, FailureKind::none) << result.message << (overlap ? " (beside the computation)" : "");
+  }
 }
 
 }  // namespace

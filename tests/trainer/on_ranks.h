@@ -12,13 +12,18 @@
 
 namespace dsat::trainer {
 
+// Gloo alone: as between ranks of other launchers, which may be on other hosts.
+enum class Transport { shared_memory, gloo };
+
 // `body` returns what is wrong, or nothing.
-inline RankResult on_ranks(int ranks, const std::function<std::string(Comm&)>& body) {
+inline RankResult on_ranks(int ranks, const std::function<std::string(Comm&)>& body,
+                           Transport transport = Transport::shared_memory) {
   const uint16_t port = free_port();
   return launch(ranks, [&](int rank) -> RankResult {
     try {
       use_one_thread();
-      const auto comm = join({rank, ranks, "127.0.0.1", port});
+      const Rendezvous rendezvous{rank, ranks, "127.0.0.1", port};
+      const auto comm = transport == Transport::gloo ? join_gloo(rendezvous) : join(rendezvous);
       const std::string wrong = body(*comm);
       comm->barrier();
       return wrong.empty() ? RankResult{} : RankResult{FailureKind::error, wrong};

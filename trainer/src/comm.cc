@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "dsat/error.h"
 #include "rendezvous.h"
+#include "shared_region.h"
 
 namespace dsat::trainer {
 namespace {
@@ -20,6 +23,8 @@ class SingleRank : public Comm {
   std::unique_ptr<Pending> reduce_sum(const at::Tensor&, int) override { return nullptr; }
   std::unique_ptr<Pending> broadcast(const at::Tensor&, int) override { return nullptr; }
   void barrier() override {}
+  void all_gather(const std::vector<at::Tensor>&) override {}
+  void sum(const std::vector<Summand>&) override {}
   std::unique_ptr<Pending> send(const at::Tensor&, int peer) override { return nobody(peer); }
   std::unique_ptr<Pending> recv(const at::Tensor&, int peer) override { return nobody(peer); }
   std::unique_ptr<Comm> split(const std::vector<int>& ranks) override {
@@ -36,12 +41,12 @@ class SingleRank : public Comm {
 // Row r holds rank r's values on every rank.
 std::vector<double> gather(Comm& comm, const std::vector<double>& values) {
   const auto columns = static_cast<int64_t>(values.size());
-  at::Tensor table = at::zeros({comm.size() * columns}, at::TensorOptions().dtype(at::kDouble));
+  const at::Tensor table = at::zeros({comm.size() * columns}, at::TensorOptions().dtype(at::kDouble));
   double* data = table.data_ptr<double>();
   std::copy(values.begin(), values.end(), data + comm.rank() * columns);
-  if (columns > 0) {
-    if (const auto pending = comm.all_reduce_sum(table)) pending->wait();
-  }
+  std::vector<at::Tensor> rows;
+  for (int rank = 0; rank < comm.size(); ++rank) rows.push_back(table.narrow(0, rank * columns, columns));
+  if (columns > 0) comm.all_gather(rows);
   return {data, data + table.numel()};
 }
 
@@ -60,7 +65,28 @@ std::vector<double> combine_rows(Comm& comm, const std::vector<double>& values, 
 
 std::unique_ptr<Comm> join(const Rendezvous& rendezvous) {
   if (rendezvous.world_size == 1) return std::make_unique<SingleRank>();
-  return join_gloo(rendezvous);
+  auto comm = join_gloo(rendezvous);
+  SharedRegion* const region = SharedRegion::of_this_process();
+  if (region == nullptr) return comm;
+  std::vector<int> all(static_cast<size_t>(rendezvous.world_size));
+  std::iota(all.begin(), all.end(), 0);
+  return through_shared_memory(std::move(comm), *region, std::move(all));
+}
+
+// As broadcasts, because Gloo's all-gather copies everything once more.
+void Comm::all_gather(const std::vector<at::Tensor>& parts) {
+  std::vector<std::unique_ptr<Pending>> pending;
+  for (int root = 0; root < size(); ++root) pending.push_back(broadcast(parts[static_cast<size_t>(root)], root));
+  wait_all(pending);
+}
+
+void Comm::sum(const std::vector<Summand>& summands) {
+  std::vector<std::unique_ptr<Pending>> pending;
+  for (const Summand& one : summands) {
+    const bool is_for_all = one.root == Summand::kAllRanks;
+    pending.push_back(is_for_all ? all_reduce_sum(one.tensor) : reduce_sum(one.tensor, one.root));
+  }
+  wait_all(pending);
 }
 
 int position_in(const std::vector<int>& ranks, int rank, int size) {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "host_memory.h"
-#include "lane.h"
 
 namespace dsat::trainer {
 namespace {
@@ -61,8 +60,7 @@ void GatheredParameters::bind() {
 void GatheredParameters::publish() {
   for (size_t id = 0; id < groups_.size(); ++id) {
     if (!groups_[id].is_persistent) continue;
-    start_gathering(id);
-    finish_gathering(id);
+    gather_now(id);
   }
 }
 
@@ -107,7 +105,7 @@ void GatheredParameters::before_use(size_t id) noexcept {
     release_idle(id);
     if (!group.block.defined()) {
       make_room(id);
-      start_gathering(id);
+      gather_now(id);
     }
     if (group.pending) finish_gathering(id);
     prefetch();
@@ -183,7 +181,8 @@ at::Tensor GatheredParameters::take_block(int64_t size) {
   return at::empty({size}, at::TensorOptions().dtype(c_.dtype));
 }
 
-void GatheredParameters::start_gathering(size_t id) {
+// What is to be done on the lane.
+Lane::Operation GatheredParameters::gathering(size_t id) {
   Group& group = groups_[id];
   if (!group.block.defined()) {
     group.block = take_block(group.size);
@@ -193,12 +192,23 @@ void GatheredParameters::start_gathering(size_t id) {
   Tensors parts;
   for (int rank = 0; rank < c_.comm.size(); ++rank) parts.push_back(group.block.narrow(0, rank * part, part));
   const at::Tensor own = shard_.narrow(0, group.shard_begin, part);
-  const std::string& first = c_.layout.layers()[id].parameters.front().spec.name;
-  group.pending =
-      c_.lane.start("the gathering of " + first, [parts, own, bucket = c_.settings.allgather_bucket](Comm& comm) {
-        std::memcpy(parts[static_cast<size_t>(comm.rank())].data_ptr(), own.data_ptr(), own.nbytes());
-        all_gather(comm, parts, bucket, /*one_by_one=*/false);
-      });
+  return [parts, own, bucket = c_.settings.allgather_bucket](Comm& comm) {
+    std::memcpy(parts[static_cast<size_t>(comm.rank())].data_ptr(), own.data_ptr(), own.nbytes());
+    all_gather(comm, parts, bucket, /*one_by_one=*/false);
+  };
+}
+
+std::string GatheredParameters::name_of_gathering(size_t id) const {
+  return "the gathering of " + c_.layout.layers()[id].parameters.front().spec.name;
+}
+
+void GatheredParameters::gather_now(size_t id) {
+  c_.lane.run(name_of_gathering(id), gathering(id));
+  lend(groups_[id], groups_[id].block.data_ptr());
+}
+
+void GatheredParameters::start_gathering(size_t id) {
+  groups_[id].pending = c_.lane.start(name_of_gathering(id), gathering(id));
 }
 
 void GatheredParameters::finish_gathering(size_t id) {

@@ -17,10 +17,12 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "access_trace.h"
 #include "access_watch.h"
+#include "lane.h"
 #include "parameters.h"
 
 namespace dsat::trainer {
@@ -62,6 +64,9 @@ class GatheredParameters : public Parameters, public StorageUser {
   std::optional<size_t> farthest_idle(size_t except) const;
   void prefetch();
   at::Tensor take_block(int64_t size);
+  Lane::Operation gathering(size_t id);
+  std::string name_of_gathering(size_t id) const;
+  void gather_now(size_t id);
   void start_gathering(size_t id);
   void finish_gathering(size_t id);
   void release(size_t id);

@@ -22,6 +22,7 @@
 #include "dsat/error.h"
 #include "heartbeat.h"
 #include "rank_watch.h"
+#include "shared_region.h"
 
 namespace dsat::trainer {
 namespace {
@@ -89,6 +90,7 @@ class Forwarding {
 
 class Launch {
  public:
+  explicit Launch(int ranks) : ranks_(ranks), region_(ranks) {}
   ~Launch() {
     kill_all();
     for (Child& child : children_) {
@@ -96,10 +98,10 @@ class Launch {
     }
   }
 
-  void start(int ranks, const std::function<RankResult(int)>& body) {
+  void start(const std::function<RankResult(int)>& body) {
     std::fflush(nullptr);  // or children would print the buffer again
     const pid_t parent = ::getpid();
-    for (int rank = 0; rank < ranks; ++rank) {
+    for (int rank = 0; rank < ranks_; ++rank) {
       int ends[2];
       if (::pipe2(ends, O_CLOEXEC) != 0) fail("pipe");
       const pid_t pid = ::fork();
@@ -183,6 +185,7 @@ class Launch {
     }
     ::close(child.pipe);
     child.pid = -1;
+    region_.set_ended(child.rank);
     watch_.ended(child.rank);
     return status;
   }
@@ -225,6 +228,8 @@ class Launch {
     }
   }
 
+  int ranks_;
+  SharedRegion region_;
   std::vector<Child> children_;
   RankWatch watch_;
   RankResult cause_;
@@ -235,8 +240,8 @@ class Launch {
 }  // namespace
 
 RankResult launch(int ranks, const std::function<RankResult(int)>& body) {
-  Launch launch;
-  launch.start(ranks, body);
+  Launch launch(ranks);
+  launch.start(body);
   return launch.wait();
 }
 

@@ -46,19 +46,18 @@ std::unique_ptr<Parameters> make_parameters(const ZeroContext& context, std::vec
   return std::make_unique<ReplicatedParameters>(context, std::move(leaves));
 }
 
-// As broadcasts, because Gloo's all-gather copies everything once more.
 void all_gather(Comm& comm, const Tensors& parts, int64_t bucket, bool one_by_one) {
   if (comm.size() == 1) return;
   const int64_t size = parts.front().numel();
   const int64_t chunk = std::max<int64_t>(1, bucket / comm.size());
-  std::vector<std::unique_ptr<Pending>> pending;
   for (int64_t at = 0; at < size; at += chunk) {
-    const int64_t length = std::min(chunk, size - at);
-    for (int root = 0; root < comm.size(); ++root) {
-      pending.push_back(comm.broadcast(parts[static_cast<size_t>(root)].narrow(0, at, length), root));
-      if (one_by_one) wait_all(pending);
+    Tensors pieces;
+    for (const at::Tensor& part : parts) pieces.push_back(part.narrow(0, at, std::min(chunk, size - at)));
+    if (one_by_one) {
+      for (int root = 0; root < comm.size(); ++root) comm.broadcast(pieces[static_cast<size_t>(root)], root)->wait();
+    } else {
+      comm.all_gather(pieces);
     }
-    wait_all(pending);
   }
 }
 

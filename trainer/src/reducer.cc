@@ -10,17 +10,13 @@
 namespace dsat::trainer {
 namespace {
 
-std::unique_ptr<Pending> sum(Comm& comm, const at::Tensor& tensor, int root) {
-  return root == Summand::kAllRanks ? comm.all_reduce_sum(tensor) : comm.reduce_sum(tensor, root);
-}
-
 void sum_through(const at::Tensor& staging, Comm& comm, const Summand& summand) {
   auto* const data = static_cast<BFloat16*>(summand.tensor.data_ptr());
   auto* const wide = staging.data_ptr<float>();
   for (int64_t at = 0; at < summand.tensor.numel(); at += staging.numel()) {
     const int64_t length = std::min(staging.numel(), summand.tensor.numel() - at);
     for (int64_t i = 0; i < length; ++i) wide[i] = to_float(data[at + i]);
-    sum(comm, staging.narrow(0, 0, length), summand.root)->wait();
+    comm.sum({{staging.narrow(0, 0, length), summand.root}});
     if (summand.root != Summand::kAllRanks && summand.root != comm.rank()) continue;
     for (int64_t i = 0; i < length; ++i) assign(data[at + i], wide[i]);
   }
@@ -36,17 +32,13 @@ void Reducer::begin_step() {
 
 std::unique_ptr<Pending> Reducer::start(std::string name, std::vector<Summand> summands) {
   if (c_.comm.size() == 1 || summands.empty()) return nullptr;
-  return c_.lane.start(std::move(name), [summands = std::move(summands), staging = staging_](Comm& comm) {
-    std::vector<std::unique_ptr<Pending>> pending;
-    for (const Summand& summand : summands) {
-      if (summand.tensor.scalar_type() == at::kBFloat16) {
-        sum_through(staging, comm, summand);
-      } else {
-        pending.push_back(sum(comm, summand.tensor, summand.root));
-      }
-    }
-    wait_all(pending);
-  });
+  const auto sum = [summands = std::move(summands), staging = staging_](Comm& comm) {
+    if (!staging.defined()) return comm.sum(summands);
+    for (const Summand& summand : summands) sum_through(staging, comm, summand);
+  };
+  if (c_.settings.overlap_comm) return c_.lane.start(std::move(name), sum);
+  c_.lane.run(std::move(name), sum);
+  return nullptr;
 }
 
 }  // namespace dsat::trainer

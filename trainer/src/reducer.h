@@ -1,4 +1,4 @@
-// Sums of gradients over the ranks, whatever their type, on the communication thread.
+// Sums of gradients over the ranks, whatever their type: with overlap_comm on the communication thread.
 //
 // fp32 is summed in place. Gloo cannot sum 16-bit brain floats: they pass through a small fp32 staging buffer, chunk by
 // chunk, so the sum is rounded once.
@@ -13,13 +13,6 @@
 
 namespace dsat::trainer {
 
-// A contiguous tensor whose sum rank `root` gets, or all do.
-struct Summand {
-  static constexpr int kAllRanks = -1;
-  at::Tensor tensor;
-  int root = kAllRanks;
-};
-
 class Reducer {
  public:
   static constexpr int64_t kStagingElements = int64_t{1} << 18;
@@ -30,7 +23,7 @@ class Reducer {
   void begin_step();
   void end_step() { staging_.reset(); }
 
-  // Starts to sum all of them; nullptr: there is nothing to wait for.
+  // Sums all of them, with overlap_comm beside the computation; nullptr: there is nothing to wait for.
   std::unique_ptr<Pending> start(std::string name, std::vector<Summand> summands);
 
  private:

@@ -7,10 +7,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "dsat/trainer/comm.h"
 
 namespace dsat::trainer {
+
+class SharedRegion;
 
 struct Rendezvous {
   int rank = 0;
@@ -19,9 +22,13 @@ struct Rendezvous {
   uint16_t port = 0;
 };
 
-// Joins the group; blocks until all ranks have. One rank alone needs no transport.
+// Joins the group; blocks until all ranks have. One rank alone needs no transport. Ranks that launch() has started
+// share memory, others talk over Gloo alone.
 std::unique_ptr<Comm> join(const Rendezvous& rendezvous);
 std::unique_ptr<Comm> join_gloo(const Rendezvous& rendezvous);
+// The same group with its fast operations through the region, if that has a place left; `members`: the ranks' numbers
+// at the launcher. Collective.
+std::unique_ptr<Comm> through_shared_memory(std::unique_ptr<Comm> comm, SharedRegion& region, std::vector<int> members);
 
 // For ranks that no common launcher answers for: what a rank says before it ends in failure, and what the first one to
 // do so has said; empty: none has, within a short while. Rank 0 stays until the others have heard.

@@ -29,6 +29,13 @@ class Pending {
   virtual void wait() = 0;
 };
 
+// A contiguous tensor whose sum over the ranks one of them gets, or all do.
+struct Summand {
+  static constexpr int kAllRanks = -1;
+  at::Tensor tensor;
+  int root = kAllRanks;
+};
+
 class Comm {
  public:
   virtual ~Comm() = default;
@@ -49,6 +56,12 @@ class Comm {
   // A group of some of this group's ranks, in that order; only they call it, and this rank must be among them. Its
   // operations mix with no other group's, not even with those of a group of the same ranks.
   virtual std::unique_ptr<Comm> split(const std::vector<int>& ranks) = 0;
+
+  // These have ended when they return, and may take a shorter way: through memory that ranks of one host share.
+  // parts[r] is rank r's, contiguous; afterwards every rank has all. Of one size.
+  virtual void all_gather(const std::vector<at::Tensor>& parts);
+  // In place, of fp32 or fp64.
+  virtual void sum(const std::vector<Summand>& summands);
 };
 
 // Waits for all and forgets them; the first failure is thrown after the rest has ended.
