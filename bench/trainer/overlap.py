@@ -40,10 +40,12 @@ def run(trial, o):
 
     def step_ms(stage, overlap):
         section = zero(stage, overlap_comm=overlap, reduce_bucket_size=200000)
+        if stage == 3:
+            section["stage3_prefetch_bucket_size"] = 200000
         config = {"train_micro_batch_size_per_gpu": o.micro_batch, "zero_optimization": section}
         return trial.step_ms_apart(options, config, 2, INSIDE)
 
-    print(f"\nOverlap: a loopback of {RATE}, 2 ranks, buckets of 200,000 elements, {o.rounds} rounds; with overlap_comm : "
+    print(f"\nOverlap: a loopback of {RATE}, 2 ranks, buckets of 200,000 elements (stage 3: as many ahead), {o.rounds} rounds; with overlap_comm : "
           f"without\n\n{HEADER}")
     all_held = True
     with SlowLink():

@@ -194,6 +194,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"stage_3_three_ranks", 3, 1, R"({"stage": 3, "overlap_comm": false, "reduce_scatter": false})"},
         Case{"stage_3_accumulation", 2, 3, R"({"stage": 3, "reduce_bucket_size": 1})"},
         Case{"stage_3_prefetch", 2, 3, R"({"stage": 3, "stage3_prefetch_bucket_size": 300})", false, true},
+        Case{"stage_3_prefetch_in_line", 2, 1,
+             R"({"stage": 3, "overlap_comm": false, "stage3_prefetch_bucket_size": 300})"},
         Case{"stage_3_persistent", 2, 1, R"({"stage": 3, "stage3_param_persistence_threshold": 30})"},
         Case{"stage_3_live", 2, 3,
              R"({"stage": 3, "stage3_max_live_parameters": 500, "stage3_max_reuse_distance": 400,

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <climits>
 #include <string>
 #include <utility>
@@ -15,8 +16,9 @@
 namespace dsat::trainer {
 namespace {
 
-// Ranks that compute the same meet within this time, and to sleep and be woken takes as long. Others may run meanwhile.
-constexpr int kYields = 100;
+// Ranks that compute the same mostly meet within this time, and to sleep and be woken takes as long as a part of it.
+// Others may run meanwhile.
+constexpr std::chrono::microseconds kAwake{200};
 constexpr timespec kBetweenLooks{0, 100'000'000};  // for ranks that have ended
 
 bool has_reached(const SharedCounter& counter, uint32_t round) {
@@ -48,10 +50,11 @@ void Exchange::meet() {
 
 void Exchange::wait_for(int position) {
   SharedCounter& counter = region_.counter(place_, position);
-  for (int i = 0; i < kYields; ++i) {
+  const auto end = std::chrono::steady_clock::now() + kAwake;
+  do {
     if (has_reached(counter, round_)) return;
     ::sched_yield();
-  }
+  } while (std::chrono::steady_clock::now() < end);
   const int rank = members_[static_cast<size_t>(position)];
   while (!has_reached(counter, round_)) {
     const bool has_ended = region_.has_ended(rank);  // before the counter: it may have come and then ended

@@ -170,7 +170,7 @@ void GatheredParameters::prefetch() {
     Group& group = groups_[next];
     if (group.block.defined()) continue;
     if (most_live > 0 && live_ + group.size > most_live) return;
-    start_gathering(next);
+    c_.settings.overlap_comm ? start_gathering(next) : gather_now(next);
     group.is_ahead = true;
     ahead += group.size;
   }
