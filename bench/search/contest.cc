@@ -56,12 +56,34 @@ class Library {
   std::string hash_;
 };
 
+std::string two_decimals(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  return text;
+}
+
 struct Scenario {
   const Surface* surface;
   config::Space space;
   Optimum optimum;
   std::string fingerprint;
 };
+
+// Each trial's true regret, its overrides and why it was proposed.
+void print_trace(const Scenario& scenario, uint64_t seed, const StudyRun& run) {
+  const Surface& surface = *scenario.surface;
+  const auto regret = [&](const Json& config) {
+    return regret_percent(surface.throughput(point_of(config)), scenario.optimum.throughput);
+  };
+  std::printf("%s, seed %llu; the optimum is %s\n", surface.name.c_str(), static_cast<unsigned long long>(seed),
+              scenario.optimum.overrides.dump().c_str());
+  for (const TrialLog& trial : run.trials) {
+    std::printf("%3lld %6s %s\n    %s\n", static_cast<long long>(trial.id),
+                trial.outcome == Outcome::completed ? two_decimals(regret(trial.config)).c_str() : "oom",
+                Json::diff(surface.base_config(), trial.config).dump().c_str(), trial.note.c_str());
+  }
+  std::printf("handed back: %s %%\n", two_decimals(regret(run.best)).c_str());
+}
 
 class Contest {
  public:
@@ -162,6 +184,7 @@ class Contest {
       const StudyRun run = run_searcher(factory, options_for(name), setting, profile);
       if (!run.error.empty()) throw Error(name + " failed on " + scenario.surface->name + ": " + run.error);
       add_study(score, *scenario.surface, scenario.optimum.throughput, run, budget, setting.concurrency);
+      if (options_.trace && budget == options_.budgets.back()) print_trace(scenario, seed, run);
     }
     return score;
   }

@@ -22,6 +22,7 @@ struct ContestOptions {
   std::string python = "/usr/bin/python3";
   std::string optuna_oom = "pruned";  // how Optuna is told of an out-of-memory trial: pruned, failed or zero
   int jobs = 1;
+  bool trace = false;  // print every trial of the longest study of each seed; nothing is taken from the cache
   Json searcher_options = Json::object();  // name -> options
 };
 

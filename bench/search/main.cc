@@ -45,6 +45,7 @@ po::options_description described() {
   add("plugins", po::value<std::string>(), "folder of the plugins; default: plugins beside this program");
   add("no-cache", "run all again, keep nothing");
   add("jobs", po::value<int>()->default_value(1), "threads");
+  add("trace", "print every trial of the longest study of each seed, with its true regret");
   add("json", po::value<std::string>(), "write the figures to this file");
   add("list", "name the scenarios and their mechanisms, and end");
   return options;
@@ -129,6 +130,7 @@ ContestOptions options_of(const po::variables_map& given) {
   options.concurrency = at_least_one(given, "concurrency");
   options.jobs = at_least_one(given, "jobs");
   options.budgets = budgets_of(given);
+  options.trace = given.count("trace") != 0;
   options.python = given["python"].as<std::string>();
   options.optuna_oom = given["optuna-oom"].as<std::string>();
   if (options.optuna_oom != "pruned" && options.optuna_oom != "failed" && options.optuna_oom != "zero") {
@@ -138,7 +140,7 @@ ContestOptions options_of(const po::variables_map& given) {
     options.searcher_options = dsat::Json::parse(given["options"].as<std::string>(), nullptr, false);
     if (!options.searcher_options.is_object()) throw Error("--options takes a JSON object of objects");
   }
-  if (given.count("no-cache") == 0) options.cache = here / "bench" / "search-cache";
+  if (given.count("no-cache") == 0 && !options.trace) options.cache = here / "bench" / "search-cache";
   options.surfaces = chosen_surfaces(given);
   options.searchers =
       given.count("searchers") != 0 ? split(given["searchers"].as<std::string>()) : default_searchers(options, quick);

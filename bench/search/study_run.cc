@@ -109,7 +109,8 @@ class Simulation {
     for (; recorded_ < bench.ended().size(); ++recorded_) {
       const testing::Ended& ended = bench.ended()[recorded_];
       if (ended.trial.duplicate || ended.answer.outcome == Outcome::stopped) continue;
-      TrialLog log{ended.trial.id, ended.trial.config, ended.answer.outcome, 0, times_.start_s, times_.end_s};
+      TrialLog log{ended.trial.id, ended.trial.config, ended.answer.outcome, 0,
+                   times_.start_s, times_.end_s,       ended.trial.note};
       log.config.erase("autotuning");
       const auto metric = ended.answer.metrics.find("throughput");
       if (metric != ended.answer.metrics.end()) log.throughput = metric->second;

@@ -22,6 +22,7 @@ struct TrialLog {
   Outcome outcome = Outcome::completed;
   double throughput = 0;  // as measured; 0: none
   double start_s = 0, end_s = 0;
+  std::string note;  // of the searcher
 };
 
 struct ProfileRun {
