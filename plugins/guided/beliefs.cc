@@ -40,10 +40,6 @@ void Beliefs::learn(const Ended& ended) {
     ++out_of_memory_;
     point.out_of_memory = true;
   }
-  // A model that was too sure is believed less until it has been right again.
-  constexpr double kLoss = 0.5, kMostCaution = 3;
-  if (ran) surprise_ = std::max(0.0, surprise_ + (completed ? 0 : 1) - (1 - ended.fits));
-  caution_ = std::min(kMostCaution, 1 + kLoss * surprise_);
   if (completed && ended.metric && *ended.metric > 0) {
     measurements_.push_back({ended.point, *ended.metric, ended.forward, ended.backward, ended.step});
     ++point.count;

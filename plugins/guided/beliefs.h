@@ -22,7 +22,6 @@ struct Ended {
   Point point;
   Outcome outcome = Outcome::completed;
   std::optional<double> metric, forward, backward, step, peak_bytes;
-  double fits = 1;  // the probability that was given to it
 };
 
 class Beliefs {
@@ -58,7 +57,7 @@ class Beliefs {
 
   double probability_of_fitting(const Point& point) const;
   // The same of a point that no trial has measured.
-  double expected_to_fit(const Point& point) const { return memory_.probability_of_fitting(point, caution_); }
+  double expected_to_fit(const Point& point) const { return memory_.probability_of_fitting(point); }
   // That a trial of this arm ends well, memory apart.
   double probability_of_running(const Arm& arm) const;
 
@@ -85,8 +84,6 @@ class Beliefs {
   std::map<int, std::pair<int, int>> stage_runs_;                 // good ends and bad ends
   std::vector<std::map<double, std::pair<int, int>>> knob_runs_;  // of each knob's coordinates
   int64_t out_of_memory_ = 0;
-  double surprise_ = 0;  // trials that ran out of memory, less those that were expected to
-  double caution_ = 1;   // what the deviations of the memory model are multiplied by
   std::vector<Point> leaders_;
   size_t fitted_ = 0;  // ended trials that the models know
   size_t tuned_ = 0;   // and those at the last choice of their residuals' scales

@@ -85,8 +85,7 @@ void Guided::on_trial_exited(const Exit& exit) {
   if (at != open_.end()) {
     const Open open = *at;
     open_.erase(at);
-    Ended ended{exit.trial(), open.point, exit.outcome(), open.metric, open.forward, open.backward,
-                open.step,    {},         open.fits};
+    Ended ended{exit.trial(), open.point, exit.outcome(), open.metric, open.forward, open.backward, open.step, {}};
     if (const auto peak = exit.peak_bytes()) ended.peak_bytes = static_cast<double>(*peak);
     beliefs_->learn(ended);
     failures_ = teaches(ended.outcome) ? 0 : failures_ + 1;
@@ -108,22 +107,25 @@ std::vector<Point> Guided::pending() const {
   return points;
 }
 
-// The usual risk is small. What is left of a share of the trials so far, counting a first few from the start so that a
-// small budget can dare too, may be risked at once on a trial that promises much.
+// The usual risk is small. What promises more may dare, at a price in gain that rises once a share of the planned
+// trials has run out of memory: of those so far, of a first few so that a small budget can dare too, and of those to
+// come, but not far ahead.
 guided::Risk Guided::risk(const std::vector<Point>& running) const {
-  constexpr double kMostDaring = 0.7, kFirstFew = 15;
+  constexpr double kMostDaring = 0.7, kFirstFew = 15, kAhead = 16, kPrice = 0.025, kDearer = 0.5;
   // Without the device's memory only running out of it tells where the ceiling is.
-  if (!beliefs_->memory().device_known() && beliefs_->out_of_memory() == 0) return {kMostDaring, kMostDaring};
-  double left = most_risk_ * std::max(kFirstFew, static_cast<double>(beliefs_->ended() + running.size()));
+  if (!beliefs_->memory().device_known() && beliefs_->out_of_memory() == 0) return {kMostDaring, kMostDaring, 0};
+  const double so_far = static_cast<double>(beliefs_->ended() + running.size());
+  const double to_come = std::min(static_cast<double>(study_.limits.max_trials), 2 * so_far + kAhead);
+  double left = most_risk_ * std::max({kFirstFew, so_far, to_come});
   left -= static_cast<double>(beliefs_->out_of_memory());
   for (const Point& point : running) left -= 1 - beliefs_->probability_of_fitting(point);
-  return {most_risk_, std::clamp(left, most_risk_, kMostDaring)};
+  return {most_risk_, kMostDaring, kPrice * (1 + kDearer * std::max(0.0, -left))};
 }
 
-// What the trials that are left may gain together: no more than eight times what the best of them does, since each
-// takes from the others.
+// What the trials that are left may gain together: no more than some times what the best of them does, since each takes
+// from the others.
 bool Guided::worth_it(const Proposal& proposal) const {
-  constexpr double kTrialsAhead = 8;
+  constexpr double kTrialsAhead = 24;
   return !proposal.look.empty() || kTrialsAhead * proposal.gain >= tolerance_;
 }
 
@@ -140,7 +142,10 @@ std::optional<Proposal> Guided::propose() {
   beliefs_->update(running);
   std::optional<Proposal> best = planner_->next(running, risk(running), asked_);
   if (best && beliefs_->any_measured() && best->gain < kLittle) {
-    if (std::optional<Proposal> look = planner_->look_around()) return look;
+    if (std::optional<Proposal> look = planner_->look_around(false)) return look;
+    if (!worth_it(*best)) {
+      if (std::optional<Proposal> look = planner_->look_around(true)) return look;
+    }
   }
   if (!beliefs_->young()) {
     queue_ = planner_->ranked();
@@ -180,7 +185,7 @@ bool Guided::ask(const Proposal& proposal, bool again) {
   const std::optional<TrialId> trial = create_trial(request);
   if (!trial) return false;
   ++asked_;
-  open_.push_back({*trial, proposal.point, again, proposal.fits, {}, {}, {}, {}});
+  open_.push_back({*trial, proposal.point, again, {}, {}, {}, {}});
   return true;
 }
 

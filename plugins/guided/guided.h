@@ -35,7 +35,6 @@ class Guided final : public Searcher<Guided> {
     TrialId trial = kNoTrial;
     guided::Point point;
     bool again = false;  // the machinery lost it before
-    double fits = 1;     // the probability that it was given
     std::optional<double> metric, forward, backward, step;
   };
 

@@ -11,6 +11,8 @@ constexpr double kCurveReach = 0.8;  // of log(micro batch)
 constexpr double kRoughReach = 0.05;
 constexpr double kArmReach = 0.5;
 
+constexpr int kMostTwos = 4;
+
 double square(double x) { return x * x; }
 
 // Matern with smoothness 3/2: once differentiable.
@@ -19,13 +21,16 @@ double smooth(double distance, double reach) {
   return (1 + scaled) * std::exp(-scaled);
 }
 
+// Of 2, 4, 8 and 16: the share that divides both or neither, less the share that divides one of them.
+double alike(int twos, int other) { return 1 - 2.0 * std::abs(twos - other) / kMostTwos; }
+
 double ragged(double distance, double reach) { return std::exp(-std::abs(distance) / reach); }
 
 }  // namespace
 
 Site site_of(const Point& point) {
   Site site{point.arm, std::log(static_cast<double>(point.micro_batch)), 0};
-  for (int64_t m = point.micro_batch; site.twos < 4 && m % 2 == 0; m /= 2) ++site.twos;
+  for (int64_t m = point.micro_batch; site.twos < kMostTwos && m % 2 == 0; m /= 2) ++site.twos;
   return site;
 }
 
@@ -62,7 +67,7 @@ void Kernel::rest_covariances(const Site& a, const Site& b, double* out) const {
   out[0] = same_stage ? square(amplitudes_.stage) : 0;
   out[1] = amplitudes_.curve > 0 ? square(amplitudes_.curve) * shared * smooth(distance, kCurveReach) : 0;
   out[2] = amplitudes_.rough > 0 && near ? square(amplitudes_.rough) * shared * ragged(distance, kRoughReach) : 0;
-  out[3] = a.twos == b.twos ? square(amplitudes_.divisibility) : 0;
+  out[3] = square(amplitudes_.divisibility) * alike(a.twos, b.twos);
   out[4] = a.arm == b.arm && amplitudes_.arm > 0 ? square(amplitudes_.arm) * ragged(distance, kArmReach) : 0;
 }
 

@@ -20,7 +20,7 @@ constexpr double kUsable = 0.975;              // share of the device that trial
 constexpr double kUsableDeviation = 0.018;
 constexpr double kFirstSample = 0.004;     // what the first sample allocates, later ones partly reuse
 constexpr double kThresholdWidth = 0.002;  // runs differ: fragmentation
-constexpr double kOtherCause = 1e-6;       // of an out-of-memory trial, or of one that fitted
+constexpr double kOtherCause = 1e-5;       // of an out-of-memory trial, or of one that fitted
 
 constexpr std::array<double, 5> kScales{0.4, 1, 3, 10, 30};
 // The prior on the residual's scale is wide: a surprise is explained by a rough memory sooner than by chance.
@@ -177,6 +177,7 @@ void MemoryModel::fit(const std::vector<Sample>& observed, bool tune) {
   samples_ = observed;
   add_bounds();
   rows_.clear();
+  observed_.clear();
   cached_arm_ = nullptr;
   const Eigen::Index n = static_cast<Eigen::Index>(samples_.size());
   parametric_.resize(n, n);
@@ -189,6 +190,8 @@ void MemoryModel::fit(const std::vector<Sample>& observed, bool tune) {
     rows_.push_back(row_of(sample.point, !sample.peak_bytes));
     const Row& row = rows_.back();
     prior_mean_[i] = row.known;
+    observed_.push_back({std::nullopt, !sample.fits, kThresholdWidth});
+    if (sample.peak_bytes) observed_.back().value = *sample.peak_bytes / unit_;
     micro_batches_[i] = row.micro_batch;
     for (Eigen::Index j = 0; j <= i; ++j) {
       const Row& other = rows_[static_cast<size_t>(j)];
@@ -224,88 +227,55 @@ void MemoryModel::choose_scale() {
   solve(best.scale, best.noise, best.doubt);
 }
 
-// The mode of the latent shortages, the factor that predictions need, and the evidence.
+// The posterior of the shortages under this scale; returns its evidence.
 double MemoryModel::solve(double scale, double noise, double doubt) {
   scale_ = scale;
   noise_ = noise;
   doubt_ = doubt;
+  for (Observed& told : observed_) {
+    if (told.value) told.deviation = noise;
+  }
   const Eigen::VectorXd line = prior_.activation_deviation / unit_ * micro_batches_;
-  return newton(parametric_ + (square(doubt) - 1) * line * line.transpose() + square(scale) * residual_);
+  posterior_ = infer(parametric_ + (square(doubt) - 1) * line * line.transpose() + square(scale) * residual_,
+                     prior_mean_, observed_, kOtherCause);
+  return posterior_.log_evidence;
 }
 
-double MemoryModel::newton(const Eigen::MatrixXd& k) {
-  constexpr int kMost = 25;
-  const Eigen::Index n = k.rows();
-  latent_ = prior_mean_;
-  // From where every observation is already explained: the likelihood is flat far out on the wrong side.
-  for (Eigen::Index i = 0; i < n; ++i) {
-    const Sample& sample = samples_[static_cast<size_t>(i)];
-    if (sample.peak_bytes) latent_[i] = *sample.peak_bytes / unit_;
-    if (!sample.peak_bytes) latent_[i] = sample.fits ? std::min(latent_[i], 0.0) : std::max(latent_[i], 0.0);
-  }
-  weights_ = Eigen::VectorXd::Zero(n);
-  double likelihood = 0;
-  for (int iteration = 0; iteration < kMost; ++iteration) {
-    // Without other causes the posterior has one mode; what that mode cannot explain has another cause.
-    const double other_cause = iteration < kMost / 2 ? 0 : kOtherCause;
-    Eigen::VectorXd slope(n), curvature(n);
-    likelihood = 0;
-    for (Eigen::Index i = 0; i < n; ++i) {
-      const Sample& sample = samples_[static_cast<size_t>(i)];
-      if (sample.peak_bytes) {
-        const double z = (*sample.peak_bytes / unit_ - latent_[i]) / noise_;
-        slope[i] = z / noise_;
-        curvature[i] = 1 / square(noise_);
-        likelihood -= 0.5 * square(z) + std::log(noise_);
-        continue;
-      }
-      const double sign = sample.fits ? -1 : 1;
-      const Tail tail = censored(sign * latent_[i] / kThresholdWidth, other_cause);
-      slope[i] = sign * tail.slope / kThresholdWidth;
-      curvature[i] = std::max(1e-6, tail.curvature / square(kThresholdWidth));
-      likelihood += tail.log_likelihood;
-    }
-    root_curvature_ = curvature.cwiseSqrt();
-    Eigen::MatrixXd b = root_curvature_.asDiagonal() * k * root_curvature_.asDiagonal();
-    b.diagonal().array() += 1;
-    factor_ = b.llt().matrixL();
-    const Eigen::VectorXd pull = curvature.cwiseProduct(latent_ - prior_mean_) + slope;
-    Eigen::VectorXd t = root_curvature_.cwiseProduct(k * pull);
-    factor_.triangularView<Eigen::Lower>().solveInPlace(t);
-    factor_.transpose().triangularView<Eigen::Upper>().solveInPlace(t);
-    const Eigen::VectorXd aim = pull - root_curvature_.cwiseProduct(t);
-    const Eigen::VectorXd next = prior_mean_ + k * aim;
-    const double moved = (next - latent_).cwiseAbs().maxCoeff();
-    // A censored observation far out bends the way: half steps settle it.
-    const double share = iteration > 8 && iteration < kMost / 2 ? 0.5 : 1;
-    weights_ += share * (aim - weights_);
-    latent_ += share * (next - latent_);
-    if (moved > 1e-7) continue;
-    if (other_cause > 0) break;
-    iteration = std::max(iteration, kMost / 2 - 1);
-  }
-  return likelihood - 0.5 * weights_.dot(latent_ - prior_mean_) - factor_.diagonal().array().log().sum();
-}
-
-double MemoryModel::probability_of_fitting(const Point& point, double caution) const {
+double MemoryModel::probability_of_fitting(const Point& point) const {
   const Row row = row_of(point, true);
   const double unexplained = square(row.activation) * activations_variance_ + offsets_variance_;
   double mean = row.known, variance = covariance(row, row) + square(scale_) * unexplained;
   const Eigen::Index n = static_cast<Eigen::Index>(rows_.size());
   if (n > 0) {
     const Eigen::VectorXd with = cross(row);
-    mean += with.dot(weights_);
-    Eigen::VectorXd t = root_curvature_.cwiseProduct(with);
-    factor_.triangularView<Eigen::Lower>().solveInPlace(t);
+    mean += with.dot(posterior_.weights);
+    Eigen::VectorXd t = posterior_.root.cwiseProduct(with);
+    posterior_.factor.triangularView<Eigen::Lower>().solveInPlace(t);
     variance -= t.squaredNorm();
   }
-  const double deviation = caution * std::sqrt(std::max(variance, 0.0) + square(kThresholdWidth));
-  return normal_cdf(-mean / deviation);
+  const double deviation = std::sqrt(std::max(variance, 0.0) + square(kThresholdWidth));
+  return normal_cdf(-mean / deviation) * (1 - doubtful(row.site));
+}
+
+// A failure that the formula cannot explain has a cause that may hold for its neighbours.
+double MemoryModel::doubtful(const Site& site) const {
+  constexpr double kReach = 0.25;  // of log(micro batch)
+  constexpr double kOtherStage = 0.7;
+  double most = 0;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const double share = posterior_.unexplained[static_cast<Eigen::Index>(i)];
+    if (samples_[i].fits || share < 0.01) continue;
+    const double distance = (site.log_micro_batch - rows_[i].site.log_micro_batch) / kReach;
+    const double near =
+        std::exp(-0.5 * square(distance)) * (site.arm->stage == rows_[i].site.arm->stage ? 1 : kOtherStage);
+    most = std::max(most, share * near);
+  }
+  return most;
 }
 
 double MemoryModel::peak_bytes(const Point& point) const {
   const Row row = row_of(point, false);
-  const double mean = row.known + (rows_.empty() ? 0 : cross(row).dot(weights_));
+  const double mean = row.known + (rows_.empty() ? 0 : cross(row).dot(posterior_.weights));
   return std::max(0.0, mean * unit_);
 }
 

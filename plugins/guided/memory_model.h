@@ -4,8 +4,7 @@
 // (dsat::cost) with unknown constants - fixed bytes, bytes a sample, scales of the buffers, an offset and a slope of
 // each stage, the usable share of the device - plus a residual that knows no formula (kernel.h). A measured peak is an
 // equation; a trial that ran out of memory, or fitted without telling its peak, is a one-sided observation with a
-// probit likelihood in which one trial in a hundred has another cause, so that memory may jump. The posterior is
-// Laplace's (Rasmussen and Williams, 2006, algorithm 3.1).
+// probit likelihood (one_sided.h).
 // Threading: one thread. Units: bytes, inside as shares of the device memory.
 #ifndef DSAT_PLUGINS_GUIDED_MEMORY_MODEL_H_
 #define DSAT_PLUGINS_GUIDED_MEMORY_MODEL_H_
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "kernel.h"
+#include "one_sided.h"
 
 namespace dsat::guided {
 
@@ -39,8 +39,7 @@ class MemoryModel {
 
   size_t sites() const { return rows_.size(); }  // of the last fit
   bool device_known() const { return prior_.device_bytes.has_value(); }
-  // `caution`: a multiple of the deviation.
-  double probability_of_fitting(const Point& point, double caution = 1) const;
+  double probability_of_fitting(const Point& point) const;
   // The expected peak; bytes.
   double peak_bytes(const Point& point) const;
 
@@ -57,9 +56,9 @@ class MemoryModel {
   double residual(const Row& a, const Row& b) const;
   Eigen::VectorXd cross(const Row& row) const;
   void add_bounds();
+  double doubtful(const Site& site) const;
   void choose_scale();
   double solve(double scale, double noise, double doubt);
-  double newton(const Eigen::MatrixXd& k);
 
   const Lattice& lattice_;
   MemoryPrior prior_;
@@ -73,8 +72,10 @@ class MemoryModel {
   std::vector<Sample> samples_;
   mutable const Arm* cached_arm_ = nullptr;
   mutable Eigen::VectorXd cached_activations_, cached_offsets_;
-  Eigen::MatrixXd parametric_, residual_, factor_;
-  Eigen::VectorXd latent_, weights_, root_curvature_, prior_mean_, micro_batches_;
+  std::vector<Observed> observed_;
+  Eigen::MatrixXd parametric_, residual_;
+  Eigen::VectorXd prior_mean_, micro_batches_;
+  Posterior posterior_;
 };
 
 }  // namespace dsat::guided

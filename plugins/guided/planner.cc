@@ -29,7 +29,7 @@ std::vector<size_t> others(size_t value, size_t count) {
 }
 
 bool better(const Proposal& a, const Proposal& b) {
-  if (a.gain != b.gain) return a.gain > b.gain;
+  if (a.value != b.value) return a.value > b.value;
   return a.point < b.point;
 }
 
@@ -171,6 +171,7 @@ std::vector<Proposal> Planner::score(const std::vector<Point>& points) const {
       gain = pending_fits_ * beyond + (1 - pending_fits_) * gain;
     }
     proposal.gain = gain * proposal.fits * beliefs_.probability_of_running(*points[i].arm);
+    proposal.value = proposal.gain - risk_.price * std::max(0.0, 1 - proposal.fits - risk_.usual);
   }
   return proposals;
 }
@@ -180,15 +181,15 @@ void Planner::find_tops(const Arm& arm, int64_t hint, Visit& visit) const {
   visit.safe = risk_.usual < risk_.daring ? top_rank(arm, visit.top, risk_.usual) : visit.top;
 }
 
-// The best of those that surely fit, unless a daring one promises twice as much.
+// The best of those that surely fit, unless a daring one promises clearly more.
 std::optional<Proposal> Planner::choose() const {
-  constexpr double kWorthDaring = 2, kLeastGain = 0.001;
+  constexpr double kWorthDaring = 1.4, kLeastGain = 0.001;
   std::optional<Proposal> best, safe;
   for (const auto& [arm, visit] : visits_) {
     if (visit.any && (!best || better(visit.best, *best))) best = visit.best;
     if (visit.best_safe && (!safe || better(*visit.best_safe, *safe))) safe = visit.best_safe;
   }
-  if (safe && best && best->gain < std::max(kLeastGain, kWorthDaring * safe->gain)) return safe;
+  if (safe && best && best->value < std::max(kLeastGain, kWorthDaring * safe->value)) return safe;
   return best;
 }
 
@@ -235,12 +236,8 @@ void Planner::consider_repeats(std::optional<Proposal>& best) const {
     if (!points[i].arm->in_space) continue;
     const double rival = beliefs[i == first ? second : first].mean;
     const double learns = beliefs[i].variance / std::sqrt(beliefs[i].variance + noise);
-    Proposal again{points[i],
-                   true,
-                   expected_positive(-std::abs(beliefs[i].mean - rival), learns),
-                   1,
-                   beliefs[i].mean - beliefs[first].mean,
-                   std::sqrt(beliefs[i].variance)};
+    Proposal again{points[i], true, 0, 0, 1, beliefs[i].mean - beliefs[first].mean, std::sqrt(beliefs[i].variance)};
+    again.gain = again.value = expected_positive(-std::abs(beliefs[i].mean - rival), learns);
     if (!best || better(again, *best)) best = again;
   }
 }
@@ -272,7 +269,7 @@ std::optional<Proposal> Planner::safest(uint64_t draw) {
       // A later stage must be clearly more likely to end well.
       if (ends_well <= most + 0.05) continue;
       most = ends_well;
-      best = Proposal{point, false, 1, fits, 0, 1};
+      best = Proposal{point, false, 1, 1, fits, 0, 1};
     }
   }
   return best;

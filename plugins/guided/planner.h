@@ -25,6 +25,7 @@ struct Proposal {
   Point point;
   bool repeat = false;
   double gain = 0;         // expected, of the logarithm of the metric
+  double value = 0;        // the gain less the price of the risk
   double fits = 1;         // probability
   double improvement = 0;  // of the point's mean over the best
   double deviation = 0;    // of the point's goodness
@@ -35,6 +36,7 @@ struct Proposal {
 struct Risk {
   double usual = 0.05;
   double daring = 0.05;  // at least the usual
+  double price = 0;      // gain that a trial must promise more for certainly running out of memory
 };
 
 class Planner {
@@ -46,7 +48,8 @@ class Planner {
   std::vector<Proposal> ranked() const;
 
   // After next(): where nothing was measured yet, whatever the models say. nullopt: no such place that fits.
-  std::optional<Proposal> look_around();
+  // `boldly`: likely to fit is enough, for when the study would end otherwise.
+  std::optional<Proposal> look_around(bool boldly);
 
   // What each choice of the best trial is worth: a line each, the one that matters most first.
   std::vector<std::string> effects();
@@ -86,6 +89,7 @@ class Planner {
   const Beliefs& beliefs_;
   uint64_t seed_;
   Risk risk_;
+  double look_risk_ = 0;  // of a look around
   std::vector<Point> pending_;
   std::optional<Beliefs::Best> incumbent_;
   double pending_best_ = 0;  // goodness of the best that is running

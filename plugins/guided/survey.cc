@@ -12,18 +12,13 @@ namespace dsat::guided {
 namespace {
 
 constexpr double kCanCompete = 0.3;  // of the metric's logarithm below the best
+constexpr double kNearTop = 0.85;
 constexpr size_t kFewValues = 3;
 constexpr size_t kLongestStudy = 192;  // trials; an old study has looked everywhere
 
 // A part of a numeric knob's range; of any other knob its value.
 int part_of(const Knob& knob, double coordinate) {
   return static_cast<int>(std::floor(knob.numeric ? std::min(2.0, 3 * coordinate) : coordinate));
-}
-
-int twos_of(int64_t micro_batch) {
-  int twos = 0;
-  for (; micro_batch > 0 && micro_batch % 2 == 0; micro_batch /= 2) ++twos;
-  return twos;
 }
 
 std::string share_text(double share) {
@@ -62,7 +57,7 @@ std::optional<Proposal> Planner::look_at(const Arm* arm, int64_t micro_batch, co
   Proposal proposal;
   proposal.point = {arm, lattice_.micro_batches().at(rank)};
   proposal.fits = beliefs_.probability_of_fitting(proposal.point);
-  if (taken(proposal.point) || proposal.fits < 1 - risk_.usual || beliefs_.probability_of_running(*arm) <= 0) {
+  if (taken(proposal.point) || proposal.fits < 1 - look_risk_ || beliefs_.probability_of_running(*arm) <= 0) {
     return std::nullopt;
   }
   proposal.look = why;
@@ -80,14 +75,18 @@ std::optional<Proposal> Planner::look_along(const Touched& seen, const Arm& arm,
   };
   const double best = static_cast<double>(incumbent_->point.micro_batch);
   for (const double share : {0.7, 0.45, 0.25}) {
-    if (share * best < 1 || !untouched(0.78 * share * best, 1.25 * share * best)) continue;
+    // What one stage showed of small micro batches holds for the others.
+    const bool looked = std::any_of(looked_.begin(), looked_.end(),
+                                    [&](const auto& known) { return known.second == share_text(share); });
+    if (looked || share * best < 1 || !untouched(0.78 * share * best, 1.25 * share * best)) continue;
     if (auto look = look_at(&arm, std::llround(share * best), share_text(share))) return look;
   }
   for (const int64_t step : {32, 16, 8}) {
     const int64_t round = top / step * step;
-    if (round < 3 * step) continue;
+    if (static_cast<double>(round) < kNearTop * static_cast<double>(top)) continue;
     const bool known = std::any_of(seen.points.begin(), seen.points.end(), [&](const Point& point) {
-      return twos_of(point.micro_batch) >= twos_of(step) && point.micro_batch >= 2 * step;
+      return point.micro_batch % step == 0 &&
+             static_cast<double>(point.micro_batch) >= kNearTop * static_cast<double>(top);
     });
     if (known) break;
     if (auto look = look_at(&arm, round, "no multiple of " + std::to_string(step) + " was measured")) return look;
@@ -111,7 +110,7 @@ std::optional<Proposal> Planner::look_across(const Touched& seen, const config::
         return part_of(*at, point.arm->coordinates[knob]) == part;
       });
       if (known) continue;
-      const int64_t top = top_rank(*arm, lattice_.micro_batches().count() / 2, risk_.usual);
+      const int64_t top = top_rank(*arm, lattice_.micro_batches().count() / 2, look_risk_);
       if (top < 0) continue;
       const std::string why = "no trial of this stage had " + at->key + " = " + stage.axes[axis].values[value].dump();
       if (auto look = look_at(arm, lattice_.micro_batches().at(top), why)) return look;
@@ -120,13 +119,15 @@ std::optional<Proposal> Planner::look_across(const Touched& seen, const config::
   return std::nullopt;
 }
 
-std::optional<Proposal> Planner::look_around() {
+std::optional<Proposal> Planner::look_around(bool boldly) {
+  constexpr double kBold = 0.4;
+  look_risk_ = boldly ? std::max(kBold, risk_.usual) : risk_.usual;
   if (!incumbent_ || !incumbent_->point.arm->in_space || beliefs_.ended() > kLongestStudy) return std::nullopt;
   const search::MicroBatches& batches = lattice_.micro_batches();
   const Arm& best = *incumbent_->point.arm;
   for (const config::StageSpace& stage : lattice_.space().stages) {
     const Arm* arm = project(best, stage);
-    const int64_t top = top_rank(*arm, batches.count() / 2, risk_.usual);
+    const int64_t top = top_rank(*arm, batches.count() / 2, look_risk_);
     if (top < 0) continue;
     const double high = static_cast<double>(batches.at(top));
     const Touched seen = touched(stage.stage);
@@ -139,7 +140,7 @@ std::optional<Proposal> Planner::look_around() {
   }
   const Touched own = touched(best.stage);
   const int64_t top =
-      top_rank(best, batches.rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch)), risk_.usual);
+      top_rank(best, batches.rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch)), look_risk_);
   if (top >= 0) {
     if (auto look = look_along(own, best, batches.at(top))) return look;
   }
