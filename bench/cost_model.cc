@@ -67,7 +67,7 @@ const Shape kShapes[] = {
     {"gpt", "--model gpt --layers 9 --hidden 48 --heads 2 --seq 64 --vocab 300", "48MiB"},
     {"gpt", "--model gpt --layers 2 --hidden 128 --heads 8 --seq 24 --vocab 2000", "56MiB"},
     {"resnet", "--model resnet --depth 8 --image 24", "20MiB"},
-    {"resnet", "--model resnet --depth 18 --image 12", "208MiB"},
+    {"resnet", "--model resnet --depth 14 --image 20", "24MiB"},
     {"mlp", "--model mlp --layers 6 --hidden 192", "12MiB"},
     {"mlp", "--model mlp --layers 40 --hidden 40", "5MiB"},
 };

@@ -91,11 +91,11 @@ def checkpointing(trial):
         recomputed = trial.measure(f"{options} --activation-checkpointing", config)["peak_memory"]
         told = trial.information(options, config)
         predicted = told["activation_peak_kept"] - told["activation_peak_recomputed"]
-        off = (kept - recomputed) / predicted - 1
-        held = abs(off) <= 0.1
+        held = near(kept - recomputed, predicted, 0.1)
         all_held = all_held and held
+        off = f"{100 * ((kept - recomputed) / predicted - 1):+.1f} %" if predicted else ""
         print(f"| {name} | {'bf16' if bf16 else 'fp32'} | {stage} | {kept:,} | {recomputed:,} | {kept - recomputed:,} | "
-              f"{predicted:,.0f} | {100 * off:+.1f} % | {'held' if held else 'MISSED'} |", flush=True)
+              f"{predicted:,.0f} | {off} | {'held' if held else 'MISSED'} |", flush=True)
     return all_held
 
 

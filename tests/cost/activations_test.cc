@@ -17,20 +17,24 @@ TEST(ActivationPeakTest, WithoutSegmentsEverythingIsKeptUntilBackwardBegins) {
 }
 
 TEST(ActivationPeakTest, WithSegmentsTheirInputsAndOneSegmentAreHeld) {
-  // The last of four: three inputs that are counted, its own two layers, two gradients.
-  EXPECT_EQ(activation_peak_bytes(kEqual, {2, 4, 6, 8}), 3 * 2 + 2 * 10 + 2 + 2);
-  EXPECT_EQ(activation_peak_bytes(kEqual, {8}), activation_peak_bytes(kEqual));
+  // The last of four: three inputs that are counted, its own two layers, its gradients; its output and that one's
+  // gradient stay.
+  EXPECT_EQ(activation_peak_bytes(kEqual, {2, 4, 6, 8}), 3 * 2 + 2 * 10 + 2 + 2 + 2 * 2);
+  EXPECT_EQ(activation_peak_bytes(kEqual, {8}), activation_peak_bytes(kEqual) + 2 * 2);
 }
 
 TEST(ActivationPeakTest, AnEarlySegmentDecidesWhereItsLayersAreTheLargest) {
   std::vector<LayerActivations> layers = kEqual;
   layers[0].kept_bytes = layers[1].kept_bytes = 100;
-  EXPECT_EQ(activation_peak_bytes(layers, {2, 4, 6, 8}), 200 + 2 + 2);  // nothing of the later ones is left
+  EXPECT_EQ(activation_peak_bytes(layers, {2, 4, 6, 8}), 200 + 2 + 2 + 2 * 2);  // nothing of the later ones is left
 }
 
-TEST(ActivationPeakTest, WorkingMemoryIsTakenByOneLayerAtATime) {
+TEST(ActivationPeakTest, WorkingMemoryAndAParametersGradientAreTakenByOneLayerAtATime) {
   std::vector<LayerActivations> layers = kEqual;
-  for (LayerActivations& layer : layers) layer.working_bytes = 7;
+  for (LayerActivations& layer : layers) {
+    layer.working_bytes = 4;
+    layer.largest_parameter_bytes = 3;
+  }
   EXPECT_EQ(activation_peak_bytes(layers), activation_peak_bytes(kEqual) + 7);
   EXPECT_EQ(activation_peak_bytes(layers, {4, 8}), activation_peak_bytes(kEqual, {4, 8}) + 7);
 }

@@ -36,22 +36,32 @@ std::optional<ActivationPeaks> Chain::activation_peaks() const {
   return ActivationPeaks{cost::activation_peak_bytes(seen_), cost::activation_peak_bytes(seen_, ends)};
 }
 
+double Chain::largest_parameter_bytes(size_t layer) const {
+  double largest = 0;
+  const std::vector<ParameterSpec> specs = model_->layers()[layer]->parameters();
+  for (size_t k = 0; k < specs.size(); ++k) {
+    const int64_t bytes = specs[k].numel() * static_cast<int64_t>(parameters_[layer][k].element_size());
+    largest = std::max(largest, static_cast<double>(bytes));
+  }
+  return largest;
+}
+
 at::Tensor Chain::watched_forward(const Batch& batch) const {
   seen_.clear();
-  const auto watched = [this](const auto& compute) {
+  const auto watched = [this](double largest_parameter_bytes, const auto& compute) {
     const auto before = static_cast<double>(memory_in_use());
     begin_memory_window();
     at::Tensor output = compute();
     const auto after = static_cast<double>(memory_in_use());
     seen_.push_back({after - before, static_cast<double>(output.nbytes()),
-                     static_cast<double>(memory_window_peak()) - std::max(before, after)});
+                     static_cast<double>(memory_window_peak()) - std::max(before, after), largest_parameter_bytes});
     return output;
   };
   at::Tensor x = batch.input;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    x = watched([&] { return run({i, i + 1}, x); });
+    x = watched(largest_parameter_bytes(i), [&] { return run({i, i + 1}, x); });
   }
-  return watched([&] { return model_->loss(x, batch.target); });
+  return watched(0, [&] { return model_->loss(x, batch.target); });
 }
 
 at::Tensor Chain::forward(const Batch& batch) const {

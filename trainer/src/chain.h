@@ -38,6 +38,7 @@ class Chain {
  private:
   at::Tensor run(const Segment& segment, at::Tensor x) const;
   at::Tensor watched_forward(const Batch& batch) const;
+  double largest_parameter_bytes(size_t layer) const;
 
   std::unique_ptr<Model> model_;
   Segments segments_;

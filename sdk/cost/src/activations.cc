@@ -14,7 +14,10 @@ double highest_moment(const std::vector<LayerActivations>& layers, size_t begin,
   double peak = held;
   for (size_t i = begin; i < end; ++i) {
     held += layers[i].kept_bytes;
-    const double gradients = layers[i].output_bytes + (i > 0 ? layers[i - 1].output_bytes : 0);
+    // Two of the output, since the shortcut's waits for the branch's where a layer is residual; the output itself is
+    // gone by then.
+    const double gradients =
+        layers[i].output_bytes + (i > 0 ? layers[i - 1].output_bytes : 0) + layers[i].largest_parameter_bytes;
     peak = std::max(peak, held + gradients + layers[i].working_bytes);
   }
   return peak;
@@ -31,7 +34,8 @@ double activation_peak_bytes(const std::vector<LayerActivations>& layers, const 
                   std::to_string(begin) + " and at most at " + std::to_string(layers.size()));
     }
     if (begin > 0) inputs += layers[begin - 1].output_bytes;
-    peak = std::max(peak, highest_moment(layers, begin, end, inputs));
+    // The segment's output and its gradient are held until its backward has ended.
+    peak = std::max(peak, highest_moment(layers, begin, end, inputs + 2 * layers[end - 1].output_bytes));
     begin = end;
   }
   // What lies behind the segments begins with the last one's output.

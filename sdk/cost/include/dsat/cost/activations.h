@@ -19,12 +19,14 @@ struct LayerActivations {
   double kept_bytes = 0;     // that its forward left behind for backward, its output among them
   double output_bytes = 0;   // which is the next layer's input; its gradient takes as much
   double working_bytes = 0;  // beyond the kept ones, taken while it computed; backward is taken to need as much
+  double largest_parameter_bytes = 0;  // whose gradient is there before it is accumulated
 };
 
-// The most that activations, a layer's working memory and the gradients of its input and output take at a time.
-// `segment_ends`: the layers before which a segment ends, ascending; the first begins at layer 0, whose input is not
-// counted. Layers behind the last end, like the loss, keep what they compute, and so do all where there is no segment.
-// Errors: dsat::Error on ends that do not ascend or lie beyond the layers.
+// The most that activations, a layer's working memory and its gradients take at a time: the output's twice, since
+// layers are often residual, and the input's. `segment_ends`: the layers before which a segment ends, ascending; the
+// first begins at layer 0, whose input is not counted. Layers behind the last end, like the loss, keep what they
+// compute, and so do all where there is no segment. Errors: dsat::Error on ends that do not ascend or lie beyond the
+// layers.
 double activation_peak_bytes(const std::vector<LayerActivations>& layers, const std::vector<size_t>& segment_ends = {});
 
 }  // namespace dsat::cost
