@@ -5,8 +5,8 @@
 // stays until it has ended. By default at most one group is there at a time, in an arena of the largest one's size,
 // unless an operation reads several. With stage3_max_live_parameters or stage3_max_reuse_distance groups stay while
 // they are soon used again, with stage3_prefetch_bucket_size the next ones are gathered ahead, with overlap_comm beside
-// the computation; both go by the trace of the micro step before. Then a block is taken for each group and given back at its release.
-// Groups of parameters that stage3_param_persistence_threshold keeps are whole on every rank, always.
+// the computation; both go by the trace of the micro step before. Then a block is taken for each group and given back
+// at its release. Groups of parameters that stage3_param_persistence_threshold keeps are whole on every rank, always.
 //
 // Memory: P/N elements (with offload_param the host's), during a step the arena or the blocks.
 // Errors: an operation cannot be stopped from here. After a failure groups get memory of the host with nothing in it,

@@ -36,10 +36,9 @@ class Trial {
   virtual std::shared_ptr<Loader> build_validation_data_loader() = 0;
 
   // One micro batch: data.next(), forward, backward, step; called gradient_accumulation_steps times for an optimizer
-  // step. After disable_auto_grad_accumulation(), which a pipeline needs, once for a step, all of whose micro batches it
-  // trains.
-  // `batch`: the optimizer step, counted from 0 over the whole training. Metrics of ranks that do not report are not
-  // used.
+  // step. After disable_auto_grad_accumulation(), which a pipeline needs, once for a step, all of whose micro batches
+  // it trains. `batch`: the optimizer step, counted from 0 over the whole training. Metrics of ranks that do not report
+  // are not used.
   virtual Metrics train_batch(BatchIterator& data, int64_t epoch, int64_t batch) = 0;
   // One micro batch of a validation, without gradients; of a pipeline the gradient_accumulation_steps ones that its
   // eval_batch() takes. `batch`: counted from 0 in this validation.

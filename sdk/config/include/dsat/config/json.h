@@ -31,8 +31,8 @@ void erase(Json& config, std::string_view key);
 // Copies every leaf of `source` over `base`: objects merge, everything else (lists too) is replaced whole.
 void overwrite(Json& base, const Json& source);
 
-// What identifies a trial: without `autotuning` but for a tuned world size (world.h), keys sorted, 5e8 and 500000000 the
-// same. Two configurations are one if and only if these strings are equal.
+// What identifies a trial: without `autotuning` but for a tuned world size (world.h), keys sorted, 5e8 and 500000000
+// the same. Two configurations are one if and only if these strings are equal.
 std::string identity(const Json& config);
 
 }  // namespace dsat::config
