@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
 
 namespace dsat::trainer {
 namespace {
@@ -94,6 +98,26 @@ TEST(BeatTest, IsReadBackAsItWasWritten) {
   EXPECT_EQ(read.waiting_in, beat.waiting_in);
   EXPECT_EQ(parse_beat("mOutOfMemoryError: 12"), std::nullopt);
   EXPECT_EQ(parse_beat(""), std::nullopt);
+}
+
+// Through memory that ranks share nothing is read or written as far as the system knows.
+TEST(BeatTest, WhatRanksExchangeIsMovement) {
+  constexpr int64_t kMuch = int64_t{1} << 40;
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const auto next_beat = [&] {
+    char line[600];
+    const ssize_t size = ::read(ends[0], line, sizeof line);
+    return parse_beat(std::string(line, static_cast<size_t>(std::max<ssize_t>(size, 1) - 1))).value();
+  };
+  {
+    const Heartbeat heartbeat(ends[1]);
+    const Beat before = next_beat();
+    count_exchanged(kMuch);
+    EXPECT_GE(next_beat().io_bytes - before.io_bytes, kMuch);
+  }
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -31,9 +32,11 @@ int64_t microseconds_of(clockid_t clock) {
   return int64_t{time.tv_sec} * 1000000 + time.tv_nsec / 1000;
 }
 
+std::atomic<int64_t> exchanged_bytes{0};
+
 int64_t io_bytes() {
   std::ifstream in("/proc/self/io");
-  int64_t total = 0;
+  int64_t total = exchanged_bytes;
   std::string key;
   for (int64_t value; in >> key >> value;) {
     if (key == "rchar:" || key == "wchar:") total += value;
@@ -61,6 +64,8 @@ WaitingIn::~WaitingIn() {
   const std::lock_guard<std::mutex> lock(waiting().mutex);
   waiting().operation.clear();
 }
+
+void count_exchanged(int64_t bytes) { exchanged_bytes += bytes; }
 
 std::string to_line(const Beat& beat) {
   return kMark + std::to_string(beat.cpu_us) + " " + std::to_string(beat.io_bytes) + " " + beat.waiting_in;

@@ -25,9 +25,12 @@ class WaitingIn {
   WaitingIn& operator=(const WaitingIn&) = delete;
 };
 
+// That this many bytes have come from other ranks in a way that the system does not count. From any thread.
+void count_exchanged(int64_t bytes);
+
 struct Beat {
   int64_t cpu_us = 0;      // of the process so far, without this thread's
-  int64_t io_bytes = 0;    // read and written by the process so far, network included
+  int64_t io_bytes = 0;    // read and written by the process so far, network and exchanges included
   std::string waiting_in;  // empty: in no operation with other ranks
 };
 
