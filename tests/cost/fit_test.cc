@@ -121,6 +121,23 @@ TEST(FitTest, TheFirstMicroBatchCountsLess) {
   EXPECT_LT(relative_error(fit.activation_bytes_per_sample, training.activation), 0.05);
 }
 
+// Peaks are the highest of several lines: a steeper one takes over at 100.
+TEST(FitTest, TheLineOfTheLargestMicroBatchesIsTheOneThatHolds) {
+  FakeTraining training;
+  training.device = 4e9;
+  const auto peak = [&](int64_t micro_batch) {
+    const double beyond = std::max<double>(0, static_cast<double>(micro_batch) - 100);
+    return *training.trial(1, micro_batch).peak_bytes + 0.2 * training.activation * beyond;
+  };
+  std::vector<Observation> observations;
+  for (const int64_t micro_batch : {2, 120, 900}) {
+    observations.push_back(training.trial(1, micro_batch));
+    observations.back().peak_bytes = peak(micro_batch);
+  }
+  const MemoryFit fit = fit_memory(training.inputs(), observations);
+  EXPECT_NEAR(predict_peak(fit, training.setup(1, 950)).value / peak(950), 1, 2e-3);
+}
+
 TEST(FitTest, AStageThatNeedsMoreThanTheFormulaIsLearntFromItsOwnTrials) {
   const FakeTraining training;
   std::vector<Observation> observations{training.trial(1, 8), training.trial(1, 16), training.trial(3, 8),

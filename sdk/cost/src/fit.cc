@@ -25,7 +25,7 @@ constexpr double kCensoredNoise = 0.005;
 
 // A peak is the highest of several straight lines, one for each moment of a step, and towards the ceiling the steepest
 // holds. So a trial counts less the farther it lies below the largest of its setup, down to this much.
-constexpr double kFarBelowNoise = 8;
+constexpr double kFarBelowNoise = 64;
 
 struct Prior {
   Terms mean = Terms::Zero();
@@ -178,7 +178,7 @@ Problem problem_of(const Inputs& inputs, const std::vector<Observation>& observa
       const double bytes = *observation.peak_bytes;
       const auto micro_batch = static_cast<double>(observation.setup.micro_batch);
       const double below = static_cast<double>(largest.of(observation.setup)) / (2 * micro_batch);
-      const double factor = std::max(noise_factor(observation.setup), std::min(below, kFarBelowNoise));
+      const double factor = std::max(noise_factor(observation.setup), std::min(below * below, kFarBelowNoise));
       const double unit = std::max(bytes, 1.0) * factor;
       problem.measured.add(peak.coefficients.cwiseProduct(deviation) / unit, (peak.known_bytes - bytes) / unit);
       // A peak near the device's memory also shows that so much of it can be used.
