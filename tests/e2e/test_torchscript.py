@@ -46,6 +46,15 @@ class TorchScript(HostTest):
             for one, other in zip(losses, expected):
                 self.assertAlmostEqual(one, other, delta=1e-5 * other, msg=f"stage {stage}")
 
+    def test_a_pipeline_of_its_layers_follows_one_process(self):
+        expected = self.train({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4})["losses"]
+        for stage, recomputed in ((0, ()), (1, ("--activation-checkpointing",))):
+            config = {"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2,
+                      "pipeline": {"stages": 2}, "zero_optimization": {"stage": stage}}
+            losses = self.train(config, "--ranks", 4, *recomputed)["losses"]
+            for one, other in zip(losses, expected):
+                self.assertAlmostEqual(one, other, delta=1e-5 * other, msg=f"stage {stage}")
+
     def test_activation_checkpointing_trains_the_same_in_less_memory(self):
         config = {"train_micro_batch_size_per_gpu": 16, "gradient_accumulation_steps": 2,
                   "zero_optimization": {"stage": 3, "overlap_comm": True}}
@@ -55,17 +64,18 @@ class TorchScript(HostTest):
             self.assertAlmostEqual(one, other, delta=1e-6 * other)
         self.assertLess(recomputed["peak_memory"], 0.97 * kept["peak_memory"])
 
-    def test_activation_checkpointing_of_what_is_no_sequential_is_refused(self):
+    def test_what_is_no_sequential_is_neither_recomputed_nor_cut(self):
         script = ("import torch, sys\nclass Net(torch.nn.Sequential):\n  def forward(self, x):\n"
                   "    return self[0](x).mean()\ntorch.jit.script(Net(torch.nn.Linear(4, 2))).save(sys.argv[1])\n")
         (self.dir / "net.py").write_text(script)
         subprocess.run([PYTHON, "net.py", "net.pt"], cwd=self.dir, check=True)
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
-        result = subprocess.run([TRIAL, "--torchscript", "net.pt", "--input-spec", "float:4", "--deepspeed_config",
-                                 "ds.json", "--activation-checkpointing"], cwd=self.dir, capture_output=True, text=True,
-                                timeout=60)
-        self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertRegex(result.stderr, r"\A.*--activation-checkpointing: the TorchScript module is a Net; .*Sequential.*\n\Z")
+        for options, who in ((["--activation-checkpointing"], "--activation-checkpointing"),
+                             (["--ranks", "2", "--pipeline-stages", "2"], "a pipeline")):
+            result = subprocess.run([TRIAL, "--torchscript", "net.pt", "--input-spec", "float:4", "--deepspeed_config",
+                                     "ds.json", *options], cwd=self.dir, capture_output=True, text=True, timeout=60)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertRegex(result.stderr, rf"\A.*{who}: the TorchScript module is a Net; .*Sequential.*\n\Z")
 
     def test_bf16_and_out_of_memory(self):
         bf16 = self.train({"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": True},

@@ -12,9 +12,6 @@
 namespace dsat::trainer {
 namespace {
 
-// Names of parameters begin with it: wherever the chain is cut they are the same.
-std::string name_of_layer(size_t index) { return "layer" + std::to_string(index) + "."; }
-
 class ModelChain : public LayerChain {
  public:
   explicit ModelChain(const Model& model) : model_(model) {

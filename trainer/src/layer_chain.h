@@ -22,6 +22,9 @@ struct ChainLayer {
   std::string tie;          // layers of one name share their parameters; empty: shares with none
 };
 
+// Names of parameters begin with it: wherever the chain is cut they are the same.
+inline std::string name_of_layer(size_t index) { return "layer" + std::to_string(index) + "."; }
+
 // Some of a chain's layers, for an engine. A group of `parts` for each, empty where another layer has the parameters.
 struct StageLayers {
   std::vector<std::function<at::Tensor(const at::Tensor&)>> forward;

@@ -11,7 +11,17 @@
 namespace dsat::trainer {
 namespace {
 
-torch::jit::Module load(const std::string& path) {
+// Its own forward is its children's, one after the other. A class derived from it has a name of its own, and perhaps a
+// forward of its own.
+bool is_sequential(const torch::jit::Module& module) {
+  const auto& name = module.type()->name();
+  return name && name->name() == "Sequential" &&
+         name->qualifiedName().rfind("__torch__.torch.nn.modules.container.", 0) == 0;
+}
+
+}  // namespace
+
+torch::jit::Module load_script(const std::string& path) {
   // It would specialise the graph in the first steps, which are then several times slower.
   torch::jit::getProfilingMode() = false;
   try {
@@ -33,24 +43,24 @@ at::Tensor output_of(const c10::IValue& value) {
               "; expected a tensor, or a tuple that begins with one");
 }
 
-// Its own forward is its children's, one after the other. A class derived from it has a name of its own, and perhaps a
-// forward of its own.
-bool is_sequential(const torch::jit::Module& module) {
-  const auto& name = module.type()->name();
-  return name && name->name() == "Sequential" &&
-         name->qualifiedName().rfind("__torch__.torch.nn.modules.container.", 0) == 0;
-}
-
-}  // namespace
-
-ScriptModule::ScriptModule(const std::string& path) : module_(load(path)) {}
-
-void ScriptModule::recompute(int64_t count) {
-  if (!is_sequential(module_)) {
-    throw Error("--activation-checkpointing: the TorchScript module is a " + module_.type()->name()->name() +
+std::vector<torch::jit::Module> script_layers(const torch::jit::Module& module, const std::string& who) {
+  if (!is_sequential(module)) {
+    throw Error(who + ": the TorchScript module is a " + module.type()->name()->name() +
                 "; only one that was exported from a torch.nn.Sequential is known to be a chain of layers");
   }
-  for (const torch::jit::Module& layer : module_.children()) layers_.push_back(layer);
+  std::vector<torch::jit::Module> layers;
+  for (const torch::jit::Module& layer : module.children()) layers.push_back(layer);
+  return layers;
+}
+
+void require_one_input(size_t count) {
+  if (count != 1) throw Error("a torch.nn.Sequential takes one input; --input-spec names " + std::to_string(count));
+}
+
+ScriptModule::ScriptModule(const std::string& path) : module_(load_script(path)) {}
+
+void ScriptModule::recompute(int64_t count) {
+  layers_ = script_layers(module_, "--activation-checkpointing");
   segments_ = segments_of(layers_.size(), count);
 }
 
@@ -61,9 +71,7 @@ at::Tensor ScriptModule::run(const Segment& segment, at::Tensor x) {
 
 at::Tensor ScriptModule::forward(std::vector<c10::IValue> inputs) {
   if (segments_.empty()) return output_of(module_.forward(std::move(inputs)));
-  if (inputs.size() != 1) {
-    throw Error("a torch.nn.Sequential takes one input; --input-spec names " + std::to_string(inputs.size()));
-  }
+  require_one_input(inputs.size());
   at::Tensor x = inputs.front().toTensor();
   for (const Segment& segment : segments_) {
     x = checkpoint([this, segment](const std::vector<at::Tensor>& in) { return run(segment, in.front()); }, {x});

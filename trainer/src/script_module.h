@@ -16,6 +16,17 @@
 
 namespace dsat::trainer {
 
+torch::jit::Module load_script(const std::string& path);
+
+// The layers of one that was exported from a torch.nn.Sequential; for others an error that names `who` needs them.
+std::vector<torch::jit::Module> script_layers(const torch::jit::Module& module, const std::string& who);
+
+// Of --input-spec, for such a chain.
+void require_one_input(size_t count);
+
+// What a forward has returned, or the first of a tuple.
+at::Tensor output_of(const c10::IValue& value);
+
 class ScriptModule {
  public:
   // Keeps all activations.
