@@ -103,7 +103,11 @@ void Beliefs::update(const std::vector<Point>& pending) {
     find_leaders();
     fitted_ = ended_.size();
   }
-  if (any_measured()) speed_.expect(pending);
+  if (!any_measured()) return;
+  // What many trials at work will teach is mostly what the newest of them will.
+  constexpr size_t kMostPending = 64;
+  const auto newest = static_cast<std::ptrdiff_t>(std::min(kMostPending, pending.size()));
+  speed_.expect({pending.end() - newest, pending.end()});
 }
 
 double Beliefs::probability_of_fitting(const Point& point) const {

@@ -87,6 +87,13 @@ class TorchScript(HostTest):
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr.splitlines()[-1], r"^dsat-trial: OutOfMemoryError: .* \(rank 0\)$")
 
+    def test_inputs_that_do_not_fit_are_told_with_their_cause(self):
+        (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 2}')
+        result = subprocess.run([TRIAL, "--torchscript", self.model, "--input-spec", "float:4x16x16",
+                                 "--deepspeed_config", "ds.json"], cwd=self.dir, capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, r"\A.*the TorchScript module failed: .*expected.*3 channels.*\(rank 0\)\n\Z")
+
     def test_it_is_tuned(self):
         (self.dir / "ds_config.json").write_text((EXAMPLE / "ds_config.json").read_text())
         result = self.run_host(["--max-trials", 4, "--output-dir", "out"],

@@ -149,6 +149,16 @@ TEST(CheckpointTest, WhatCannotBeLoadedIsOneLineAndLeftAlone) {
   const std::vector<Damage> damages = {
       {"truncated shard", truncate("rank_00001.ckpt", 5000), kGpt, "rank_00001.ckpt is truncated: it has 5000 of "},
       {"truncated description", truncate("checkpoint.json", 20), kGpt, "checkpoint.json is truncated"},
+      {"two other bytes",
+       [](const fs::path& f) {
+         std::fstream file(f / "rank_00000.ckpt", std::ios::in | std::ios::out | std::ios::binary);
+         file.seekg(static_cast<std::streamoff>(fs::file_size(f / "rank_00000.ckpt") / 2));
+         const std::streamoff middle = file.tellg();
+         const auto other = static_cast<char>(~file.get());
+         file.seekp(middle);
+         file.put(other).put('\x7f');
+       },
+       kGpt, "rank_00000.ckpt is damaged: its values have another checksum than when they were saved"},
       {"missing rank", [](const fs::path& f) { fs::remove(f / "rank_00000.ckpt"); }, kGpt,
        "rank_00000.ckpt is missing"},
       {"other version",

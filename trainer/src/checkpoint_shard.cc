@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -30,9 +31,25 @@ int64_t elements_of(const std::vector<OwnedRange>& ranges) {
   return elements;
 }
 
+uLong added(uLong sum, const void* data, size_t bytes) { return crc32_z(sum, static_cast<const Bytef*>(data), bytes); }
+
+// Of all values and blobs, one after the other.
+uLong checksum_of(const std::vector<OwnedRange>& ranges, const std::vector<ShardArray>& arrays,
+                  const std::vector<Blob>& blobs) {
+  uLong sum = crc32_z(0, nullptr, 0);
+  for (const ShardArray& array : arrays) {
+    for (const OwnedRange& range : ranges) {
+      sum = added(sum, array.values + range.shard_begin, static_cast<size_t>(range.size) * sizeof(float));
+    }
+  }
+  for (const Blob& blob : blobs) sum = added(sum, blob.data, blob.bytes);
+  return sum;
+}
+
 Json header_of(const std::vector<OwnedRange>& ranges, const std::vector<ShardArray>& arrays,
                const std::vector<Blob>& blobs) {
   Json header = {{"arrays", Json::array()}, {"blobs", Json::array()}, {"ranges", Json::array()}};
+  header["crc32"] = checksum_of(ranges, arrays, blobs);
   for (const ShardArray& array : arrays) header["arrays"].push_back(array.name);
   for (const Blob& blob : blobs) header["blobs"].push_back({blob.name, blob.bytes});
   for (const OwnedRange& range : ranges) header["ranges"].push_back({range.parameter, range.begin, range.size});
@@ -138,6 +155,23 @@ void ShardReader::parse(const std::string& text, uint64_t file_bytes) {
     throw Error(path_ + " is truncated: it has " + std::to_string(file_bytes) + " of " + std::to_string(aligned(at)) +
                 " bytes");
   }
+  check_payload(header.at("crc32").get<uint32_t>());
+}
+
+void ShardReader::check_payload(uint32_t expected) const {
+  std::vector<char> some(size_t{1} << 20);
+  uLong sum = crc32_z(0, nullptr, 0);
+  for (const std::vector<Part>* parts : {&arrays_, &blobs_}) {
+    for (const Part& part : *parts) {
+      for (uint64_t done = 0; done < part.bytes;) {
+        const size_t bytes = std::min<uint64_t>(some.size(), part.bytes - done);
+        read_at(part.at + done, some.data(), bytes);
+        sum = added(sum, some.data(), bytes);
+        done += bytes;
+      }
+    }
+  }
+  if (sum != expected) throw Error(path_ + " is damaged: its values have another checksum than when they were saved");
 }
 
 const ShardReader::Part& ShardReader::part(const std::vector<Part>& parts, const std::string& name) const {

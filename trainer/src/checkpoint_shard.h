@@ -1,9 +1,9 @@
 // One rank's file of a checkpoint: fp32 arrays over ranges of parameters, and blobs that are the rank's own.
 //
 // Format: 8 bytes "DSATCKPT"; version and length of the header, 32 bits each; the header as JSON; then, each on a
-// multiple of 64 bytes, the arrays and the blobs in the header's order. Numbers are little-endian. Every array has one
-// value for each element of the ranges, range after range.
-// Threading: none of its own. Errors: dsat::Error, one line that names the file.
+// multiple of 64 bytes, the arrays and the blobs in the header's order. The header has the CRC-32 of these bytes,
+// padding apart. Numbers are little-endian. Every array has one value for each element of the ranges, range after
+// range. Threading: none of its own. Errors: dsat::Error, one line that names the file.
 #ifndef DSAT_TRAINER_CHECKPOINT_SHARD_H_
 #define DSAT_TRAINER_CHECKPOINT_SHARD_H_
 
@@ -38,7 +38,8 @@ void write_shard(const std::string& path, const std::vector<OwnedRange>& ranges,
 
 class ShardReader {
  public:
-  // Opens and checks the file: it must be there, of this format and version, and as long as its header says.
+  // Opens and checks the file: it must be there, of this format and version, as long as its header says, and its
+  // values those that were saved.
   explicit ShardReader(const std::string& path);
   ~ShardReader();
   ShardReader(const ShardReader&) = delete;
@@ -61,6 +62,7 @@ class ShardReader {
   };
   void open();
   void parse(const std::string& header, uint64_t file_bytes);
+  void check_payload(uint32_t expected) const;
   static bool has(const std::vector<Part>& parts, const std::string& name);
   const Part& part(const std::vector<Part>& parts, const std::string& name) const;
   void read_at(uint64_t at, void* to, size_t bytes) const;

@@ -11,7 +11,14 @@
 namespace dsat::trainer {
 namespace {
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+// TorchScript tells where first, and what last.
+std::string first_line(const std::string& text) {
+  const std::string first = text.substr(0, text.find('\n'));
+  if (first.find("failed in the TorchScript interpreter") == std::string::npos) return first;
+  const size_t end = text.find_last_not_of(" \n") + 1;
+  const size_t begin = text.find_last_of('\n', end - 1) + 1;
+  return "the TorchScript module failed: " + text.substr(begin, end - begin);
+}
 
 // glibc gives large blocks back to the system at once and then pays for fresh pages: every step would begin with page
 // faults, as no GPU's allocator does. Keep what was taken.
