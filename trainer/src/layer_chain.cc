@@ -58,15 +58,8 @@ class ModuleChain : public LayerChain {
     for (size_t i = 0; i < module_.layers.size(); ++i) {
       const std::string& tie = module_.layers[i].tie();
       first_of_tie_.emplace(tie, i);
-      ChainLayer described;
-      described.tie = tie;
-      const ModulePtr built = make(i);
-      for (const at::Tensor& parameter : built->parameters()) {
-        if (!parameter.requires_grad()) continue;
-        described.num_params += parameter.numel();
-        ++described.num_tensors;
-      }
-      layers_.push_back(described);
+      layers_.push_back(counted(make(i)->parameters()));
+      layers_.back().tie = tie;
     }
   }
 

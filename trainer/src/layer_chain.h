@@ -22,6 +22,18 @@ struct ChainLayer {
   std::string tie;          // layers of one name share their parameters; empty: shares with none
 };
 
+// Of a layer that has these tensors; those that need no gradient are not trained.
+template <class Parameters>
+ChainLayer counted(const Parameters& parameters) {
+  ChainLayer layer;
+  for (const at::Tensor& parameter : parameters) {
+    if (!parameter.requires_grad()) continue;
+    layer.num_params += parameter.numel();
+    ++layer.num_tensors;
+  }
+  return layer;
+}
+
 // Names of parameters begin with it: wherever the chain is cut they are the same.
 inline std::string name_of_layer(size_t index) { return "layer" + std::to_string(index) + "."; }
 

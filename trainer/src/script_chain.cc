@@ -14,15 +14,7 @@ std::vector<torch::jit::Module> layers_of_file(const std::string& path) {
 class ScriptChain : public LayerChain {
  public:
   ScriptChain(std::string path, ScriptLoss loss) : path_(std::move(path)), loss_(std::move(loss)) {
-    for (const torch::jit::Module& layer : layers_of_file(path_)) {
-      ChainLayer described;
-      for (const at::Tensor& parameter : layer.parameters()) {
-        if (!parameter.requires_grad()) continue;
-        described.num_params += parameter.numel();
-        ++described.num_tensors;
-      }
-      layers_.push_back(described);
-    }
+    for (const torch::jit::Module& layer : layers_of_file(path_)) layers_.push_back(counted(layer.parameters()));
   }
 
   StageLayers build(const Segment& stage) const override {
