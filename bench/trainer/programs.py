@@ -59,16 +59,16 @@ class DsatTrial:
         self.folder = tempfile.TemporaryDirectory(prefix="dsat-bench-")
         self.runs = itertools.count()  # each has files of its own: several may run at a time
 
-    def _run(self, options, config, prefix):
+    def _run(self, options, config):
         file = os.path.join(self.folder.name, f"ds_config_{next(self.runs)}.json")
         with open(file, "w") as stream:
             json.dump(config, stream)
-        command = [*prefix, self.program, *options.split(), "--deepspeed_config", file]
+        command = [self.program, *options.split(), "--deepspeed_config", file]
         return output_of(command, environment())
 
-    def step_ms(self, options, config, prefix=()):
+    def step_ms(self, options, config):
         """The median wall time of a step, from its batch to its update."""
-        text = self._run(options, config, prefix)
+        text = self._run(options, config)
         return median_step_ms(text)
 
     def step_ms_apart(self, options, config, ranks, prefix):
@@ -83,7 +83,7 @@ class DsatTrial:
         """The metrics of a tuning trial."""
         metrics = os.path.join(self.folder.name, f"metrics_{next(self.runs)}.json")
         tuning = {"enabled": True, "metric_path": metrics, "start_profile_step": 1, "end_profile_step": steps - 1}
-        self._run(options, {**config, "autotuning": tuning}, ())
+        self._run(options, {**config, "autotuning": tuning})
         with open(metrics) as file:
             return json.load(file)
 
@@ -91,7 +91,7 @@ class DsatTrial:
         """What a model-information trial tells, before anything is trained."""
         path = os.path.join(self.folder.name, f"model_info_{next(self.runs)}.json")
         tuning = {"enabled": True, "model_info_path": path, "model_info": {"profile": True}}
-        self._run(options, {**config, "autotuning": tuning}, ())
+        self._run(options, {**config, "autotuning": tuning})
         with open(path) as file:
             return json.load(file)
 
