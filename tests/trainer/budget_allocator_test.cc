@@ -15,7 +15,7 @@ at::Tensor floats(int64_t count) { return at::empty({count}, at::TensorOptions()
 
 // In one test: the allocator is the whole process's, and the first refusal is kept.
 TEST(BudgetAllocatorTest, CountsAndRefusesTensors) {
-  install_budget(1 << 20);
+  use_memory(install_budget(1 << 20));
   const uint64_t before = memory_in_use();
   {
     const at::Tensor tensor = floats(1000);
@@ -37,7 +37,7 @@ TEST(BudgetAllocatorTest, CountsAndRefusesTensors) {
   EXPECT_EQ(refused.requested, 8000u);
   EXPECT_EQ(refused.budget, 1u << 20);
   EXPECT_THAT(describe(refused), HasSubstr("out of memory: tried to allocate 8.00 kB; in use 1.04 MB of 1.05 MB"));
-  install_budget(std::nullopt);
+  use_memory(install_budget(std::nullopt));
   EXPECT_NO_THROW(floats(1 << 20));
 }
 

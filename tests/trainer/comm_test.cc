@@ -130,7 +130,7 @@ TEST(ReducerTest, SumsOfBf16AreRoundedOnce) {
       const Layout layout({{zeros("p", {300})}}, comm.size());
       const Partition partition = Partition::contiguous(layout);
       Lane lane(comm.split({0, 1, 2}));
-      Reducer reducer({settings, layout, partition, lane.comm(), lane, at::kBFloat16, 1});
+      Reducer reducer({settings, layout, partition, lane.comm(), lane, at::kCPU, at::kBFloat16, 1});
       reducer.begin_step();
       // 256 + 1 + 1: rounded after each addition it would stay 256.
       const at::Tensor to_one = filled(300, comm.rank() == 0 ? 256 : 1, at::kBFloat16), to_all = to_one.clone();

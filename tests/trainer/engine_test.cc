@@ -29,7 +29,7 @@ std::unique_ptr<Model> small_mlp() {
 
 struct Rig {
   explicit Rig(int stage)
-      : chain(small_mlp()), comm(join({})), engine(*parts_of(chain), settings_of(stage), *comm, 1) {}
+      : chain(small_mlp()), comm(join({})), engine(*parts_of(chain), settings_of(stage), *comm, at::kCPU, 1) {}
   float step(bool update = true) {
     engine.begin_step();
     engine.begin_micro_step();
@@ -64,7 +64,7 @@ TEST_P(EngineTest, AnAbandonedStepChangesNothing) {
 }
 
 TEST_P(EngineTest, BetweenStepsItHoldsModelStatesOnly) {
-  install_budget(std::nullopt);
+  use_memory(install_budget(std::nullopt));
   Rig rig(GetParam());
   const uint64_t before = memory_in_use();
   rig.step();

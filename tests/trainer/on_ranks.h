@@ -2,6 +2,8 @@
 #ifndef DSAT_TESTS_TRAINER_ON_RANKS_H_
 #define DSAT_TESTS_TRAINER_ON_RANKS_H_
 
+#include <c10/util/Exception.h>
+
 #include <exception>
 #include <functional>
 #include <string>
@@ -29,6 +31,9 @@ inline RankResult on_ranks(int ranks, const std::function<std::string(Comm&)>& b
       return wrong.empty() ? RankResult{} : RankResult{FailureKind::error, wrong};
     } catch (const PeerLost& error) {
       return {FailureKind::peer_lost, error.what()};
+    } catch (const c10::Error& error) {
+      const std::string text = error.what_without_backtrace();
+      return {FailureKind::error, text.substr(0, text.find('\n'))};
     } catch (const std::exception& error) {
       return {FailureKind::error, error.what()};
     }

@@ -111,7 +111,7 @@ TEST(SettingsTest, ReadsASchedule) {
 TEST(SettingsTest, HalfPrecisionMayRunInBf16) {
   const Json config = Json::parse(R"({"fp16": {"enabled": true, "initial_scale_power": 8, "loss_scale_window": 5,
     "hysteresis": 3, "min_loss_scale": 0.5}})");
-  const Settings s = read_settings(config, 1, /*fp16_as_bf16=*/true).settings;
+  const Settings s = read_settings(config, 1, Fp16::in_bf16).settings;
   EXPECT_TRUE(s.bf16);
   EXPECT_EQ(s.precision(), "bf16 in place of fp16");
   EXPECT_TRUE(s.loss_scale.enabled);

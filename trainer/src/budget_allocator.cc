@@ -7,8 +7,6 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "dsat/config/units.h"
-
 namespace dsat::trainer {
 namespace {
 
@@ -75,40 +73,43 @@ void* take(size_t bytes) {
   return static_cast<char*>(base) + kHeader;
 }
 
+c10::DataPtr allocate_on_cpu(size_t bytes) {
+  const c10::Device cpu(c10::DeviceType::CPU);
+  if (bytes == 0) return {nullptr, nullptr, &release, cpu};
+  void* const block = take(bytes);
+  return {block, block, &release, cpu};
+}
+
 class BudgetAllocator : public c10::Allocator {
  public:
-  c10::DataPtr allocate(size_t bytes) const override {
-    const c10::Device cpu(c10::DeviceType::CPU);
-    if (bytes == 0) return {nullptr, nullptr, &release, cpu};
-    void* const block = take(bytes);
-    return {block, block, &release, cpu};
-  }
+#if DSAT_LIBTORCH_MAJOR < 2
+  c10::DataPtr allocate(size_t bytes) const override { return allocate_on_cpu(bytes); }
+#else
+  c10::DataPtr allocate(size_t bytes) override { return allocate_on_cpu(bytes); }
+  void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
+#endif
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
+};
+
+class CountedMemory : public DeviceMemory {
+ public:
+  uint64_t in_use() const override { return counters().in_use; }
+  uint64_t peak() const override { return counters().peak; }
+  void begin_window() override { counters().window_peak = counters().in_use.load(); }
+  uint64_t window_peak() const override { return counters().window_peak; }
+  std::optional<OutOfMemory> refused() const override {
+    const std::lock_guard<std::mutex> lock(counters().mutex);
+    return counters().refused;
+  }
 };
 
 }  // namespace
 
-void install_budget(std::optional<uint64_t> budget_bytes) {
+std::unique_ptr<DeviceMemory> install_budget(std::optional<uint64_t> budget_bytes) {
   static BudgetAllocator* const allocator = new BudgetAllocator;
   counters().budget = budget_bytes.value_or(UINT64_MAX);
   c10::SetCPUAllocator(allocator, /*priority=*/100);
-}
-
-uint64_t memory_in_use() { return counters().in_use; }
-uint64_t memory_peak() { return counters().peak; }
-void begin_memory_window() { counters().window_peak = counters().in_use.load(); }
-uint64_t memory_window_peak() { return counters().window_peak; }
-
-std::optional<OutOfMemory> out_of_memory() {
-  const std::lock_guard<std::mutex> lock(counters().mutex);
-  return counters().refused;
-}
-
-std::string describe(const OutOfMemory& failure) {
-  std::string text = "out of memory: tried to allocate " + config::format_size(static_cast<double>(failure.requested)) +
-                     "; in use " + config::format_size(static_cast<double>(failure.in_use));
-  return failure.budget == 0 ? text + ", and the machine has no more"
-                             : text + " of " + config::format_size(static_cast<double>(failure.budget));
+  return std::make_unique<CountedMemory>();
 }
 
 }  // namespace dsat::trainer

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "budget_allocator.h"
+#include "device_memory.h"
 #include "dsat/trainer/checkpoint.h"
 #include "model_parts.h"
 

@@ -1,7 +1,5 @@
 #include "checkpoint_files.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -11,6 +9,7 @@
 #include <memory>
 
 #include "durable_file.h"
+#include "generators.h"
 
 namespace dsat::trainer {
 namespace {
@@ -65,11 +64,27 @@ const char* name_of(OptimizerSettings::Kind kind) {
   return "Lamb";
 }
 
-std::vector<ShardArray> arrays_of(const ShardedOptimizer& optimizer) {
-  std::vector<ShardArray> arrays;
-  for (const NamedShard& shard : optimizer.arrays()) arrays.push_back({shard.name, shard.values.data_ptr<float>()});
-  return arrays;
-}
+// The optimizer's arrays in memory of the host; those of a device are copies.
+class HostArrays {
+ public:
+  explicit HostArrays(const ShardedOptimizer& optimizer) : shards_(optimizer.arrays()) {
+    for (const NamedShard& shard : shards_) {
+      copies_.push_back(shard.values.to(at::kCPU));
+      arrays_.push_back({shard.name, copies_.back().data_ptr<float>()});
+    }
+  }
+  const std::vector<ShardArray>& arrays() const { return arrays_; }
+  void write_back() const {
+    for (size_t i = 0; i < shards_.size(); ++i) {
+      if (!shards_[i].values.is_cpu()) shards_[i].values.copy_(copies_[i]);
+    }
+  }
+
+ private:
+  std::vector<NamedShard> shards_;
+  std::vector<at::Tensor> copies_;
+  std::vector<ShardArray> arrays_;
+};
 
 // Where every rank holds everything, each saves a part only.
 std::vector<OwnedRange> ranges_to_save(const Checkpointed& what, const CheckpointTable& table) {
@@ -81,9 +96,7 @@ std::vector<OwnedRange> ranges_to_save(const Checkpointed& what, const Checkpoin
   return table.to_save(ranges);
 }
 
-at::Generator generator() { return at::detail::getDefaultCPUGenerator(); }
-
-Blob generator_blob(const at::Tensor& state) { return {"random generator", state.data_ptr(), state.nbytes()}; }
+Blob blob_of(const std::string& name, const at::Tensor& state) { return {name, state.data_ptr(), state.nbytes()}; }
 
 Json description_of(const Checkpointed& what, const CheckpointTable& table, const Json& client_state) {
   const ZeroContext& c = what.context;
@@ -130,25 +143,33 @@ class Loader {
   }
 
   void read() {
-    for (const ShardArray& array : arrays_of(what_.optimizer)) {
+    const HostArrays host(what_.optimizer);
+    for (const ShardArray& array : host.arrays()) {
       for (const auto& shard : shards_) {
         for_each_overlap(*shard, [&](const OwnedRange& mine, int64_t in_shard, int64_t in_mine, int64_t size) {
           shard->read(array.name, in_shard, size, array.values + mine.shard_begin + in_mine);
         });
       }
     }
+    host.write_back();
     for (const Blob& blob : what_.blobs) holder_of(blob).read(blob);
-    if (is_cut_alike_) {
-      at::Tensor state = generator().get_state();
-      shards_[static_cast<size_t>(what_.scope.ranks.rank())]->read(generator_blob(state));
-      generator().set_state(state);
-    }
+    if (is_cut_alike_) read_generators(*shards_[static_cast<size_t>(what_.scope.ranks.rank())]);
     what_.optimizer.restore(optimizer_state_);
   }
 
   const Json& client_state() const { return client_state_; }
 
  private:
+  // A checkpoint of another kind of device has no state for this one's generator.
+  void read_generators(const ShardReader& shard) const {
+    for (auto& [name, generator] : generators_of(what_.context.device)) {
+      if (!shard.has_blob(name)) continue;
+      const at::Tensor state = generator.get_state();
+      shard.read(blob_of(name, state));
+      generator.set_state(state);
+    }
+  }
+
   void open_shards(int ranks, int stages) {
     is_cut_alike_ = ranks == what_.scope.ranks.size() && stages == what_.scope.stages;
     int64_t wanted = 0, found = 0;
@@ -162,7 +183,7 @@ class Loader {
       const std::string name = shard_name(i / of_a_stage, stages, i % of_a_stage);
       shards_.push_back(std::make_unique<ShardReader>((folder_ / name).string()));
       for_each_overlap(*shards_.back(), [&](const OwnedRange&, int64_t, int64_t, int64_t size) { found += size; });
-      for (const ShardArray& array : arrays_of(what_.optimizer)) {
+      for (const NamedShard& array : what_.optimizer.arrays()) {
         if (!shards_.back()->has_array(array.name)) {
           throw Error(folder_.string() + " has no \"" + array.name + "\" of the optimizer; was its momentum 0?");
         }
@@ -222,10 +243,13 @@ void save_checkpoint(const Checkpointed& what, const std::string& dir, const std
   });
   together(comm, [&] {
     std::vector<Blob> blobs = what.blobs;
-    const at::Tensor random = generator().get_state();
-    blobs.push_back(generator_blob(random));
+    std::vector<at::Tensor> states;
+    for (const auto& [name, generator] : generators_of(what.context.device)) {
+      states.push_back(generator.get_state());
+      blobs.push_back(blob_of(name, states.back()));
+    }
     const std::string name = shard_name(what.scope.stage, what.scope.stages, what.context.comm.rank());
-    write_shard((folder / name).string(), ranges_to_save(what, table), arrays_of(what.optimizer), blobs);
+    write_shard((folder / name).string(), ranges_to_save(what, table), HostArrays(what.optimizer).arrays(), blobs);
   });
   together(comm, [&] {
     if (!leads) return;

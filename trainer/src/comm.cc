@@ -1,6 +1,7 @@
 #include "dsat/trainer/comm.h"
 
 #include <ATen/ops/zeros.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
@@ -8,7 +9,9 @@
 #include <set>
 #include <utility>
 
+#include "cuda_support.h"
 #include "dsat/error.h"
+#include "gather_json.h"
 #include "rendezvous.h"
 #include "shared_region.h"
 
@@ -61,16 +64,32 @@ std::vector<double> combine_rows(Comm& comm, const std::vector<double>& values, 
   return result;
 }
 
+// Whether no two ranks compute on the same device, which NCCL refuses.
+bool have_devices_of_their_own(Comm& comm, at::Device device) {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  std::set<std::string> places;
+  for (const Json& place : gather_json(comm, Json(std::string(host) + " " + cuda_device_identity(device.index())))) {
+    places.insert(place.get<std::string>());
+  }
+  return places.size() == static_cast<size_t>(comm.size());
+}
+
 }  // namespace
 
-std::unique_ptr<Comm> join(const Rendezvous& rendezvous) {
-  if (rendezvous.world_size == 1) return std::make_unique<SingleRank>();
+std::unique_ptr<Comm> alone() { return std::make_unique<SingleRank>(); }
+
+std::unique_ptr<Comm> join(const Rendezvous& rendezvous, at::Device device) {
+  if (rendezvous.world_size == 1) return alone();
   auto comm = join_gloo(rendezvous);
-  SharedRegion* const region = SharedRegion::of_this_process();
-  if (region == nullptr) return comm;
-  std::vector<int> all(static_cast<size_t>(rendezvous.world_size));
-  std::iota(all.begin(), all.end(), 0);
-  return through_shared_memory(std::move(comm), *region, std::move(all));
+  if (SharedRegion* const region = SharedRegion::of_this_process()) {
+    std::vector<int> all(static_cast<size_t>(rendezvous.world_size));
+    std::iota(all.begin(), all.end(), 0);
+    comm = through_shared_memory(std::move(comm), *region, std::move(all));
+  }
+  if (device.is_cpu()) return comm;
+  if (device.is_cuda() && have_devices_of_their_own(*comm, device)) return through_nccl(std::move(comm));
+  return through_host_memory(std::move(comm));
 }
 
 // As broadcasts, because Gloo's all-gather copies everything once more.

@@ -141,7 +141,7 @@ std::shared_ptr<MetricReducer> TrialContext::wrap_reducer(ReduceFunction functio
   return wrap_reducer(make_reducer(std::move(function)), std::move(name), for_training, for_validation);
 }
 
-at::Device TrialContext::device() const { return at::kCPU; }
+at::Device TrialContext::device() const { return state_->world.device(); }
 at::Tensor TrialContext::to_device(const at::Tensor& tensor) const { return tensor.to(device()); }
 
 Tensors TrialContext::to_device(const Tensors& tensors) const {

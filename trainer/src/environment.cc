@@ -46,4 +46,9 @@ Group find_group(int64_t ranks) {
   return group;
 }
 
+int local_rank_of(int rank) {
+  if (!read("RANK", 0, 1023)) return rank;
+  return static_cast<int>(read("LOCAL_RANK", 0, 1023).value_or(rank));
+}
+
 }  // namespace dsat::trainer

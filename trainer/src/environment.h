@@ -20,6 +20,9 @@ struct Group {
 // `ranks`: of --ranks, 0 = not given. A RANK in the environment decides; then --ranks must agree with WORLD_SIZE.
 Group find_group(int64_t ranks);
 
+// On its machine: LOCAL_RANK where another launcher has started this rank, else the rank itself.
+int local_rank_of(int rank);
+
 }  // namespace dsat::trainer
 
 #endif  // DSAT_TRAINER_ENVIRONMENT_H_

@@ -4,7 +4,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "host_memory.h"
@@ -18,10 +17,10 @@ std::vector<int64_t> sizes_of(const Layout& layout) {
   return sizes;
 }
 
-at::Tensor without_memory(int64_t size, at::ScalarType dtype) {
-  at::Tensor tensor = at::empty({0}, at::TensorOptions().dtype(dtype));
+at::Tensor without_memory(int64_t size, const at::TensorOptions& options) {
+  at::Tensor tensor = at::empty({0}, options);
   const size_t bytes = static_cast<size_t>(size) * tensor.element_size();
-  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, c10::DataPtr(nullptr, c10::Device(c10::kCPU)),
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, c10::DataPtr(nullptr, options.device()),
                        /*allocator=*/nullptr, /*resizable=*/false);
   return tensor.set_(std::move(storage), 0, {size}, {1});
 }
@@ -31,7 +30,7 @@ at::Tensor without_memory(int64_t size, at::ScalarType dtype) {
 GatheredParameters::GatheredParameters(const ZeroContext& c, std::vector<Tensors> leaves)
     : Parameters(std::move(leaves)), c_(c), trace_(sizes_of(c.layout)) {
   const int64_t size = c.partition.shard_size();
-  shard_ = c.settings.offload_param ? host_zeros(size, c.dtype) : at::zeros({size}, at::TensorOptions().dtype(c.dtype));
+  shard_ = c.settings.offload_param ? host_zeros(size, c.dtype, c.device) : at::zeros({size}, c.options());
   int64_t shard_begin = 0;
   for (const LayerSlot& layer : c.layout.layers()) {
     Group group;
@@ -49,7 +48,7 @@ void GatheredParameters::bind() {
   std::vector<c10::Storage> storages;
   for (size_t id = 0; id < groups_.size(); ++id) {
     const LayerSlot& layer = c_.layout.layers()[id];
-    const at::Tensor full = without_memory(layer.size, c_.dtype);
+    const at::Tensor full = without_memory(layer.size, c_.options());
     groups_[id].storage = full.storage();
     storages.push_back(full.storage());
     make_views(leaves_[id], layer, full, layer.begin);
@@ -68,7 +67,7 @@ void GatheredParameters::begin_step() {
   int64_t largest = 0;
   for (const Group& group : groups_) largest = std::max(largest, group.is_persistent ? 0 : group.size);
   const bool is_one_at_a_time = !keeps_groups() && c_.settings.prefetch_bucket == 0;
-  if (is_one_at_a_time) arena_ = at::empty({largest}, at::TensorOptions().dtype(c_.dtype));
+  if (is_one_at_a_time) arena_ = at::empty({largest}, c_.options());
 }
 
 void GatheredParameters::end_step() {
@@ -178,7 +177,7 @@ void GatheredParameters::prefetch() {
 
 at::Tensor GatheredParameters::take_block(int64_t size) {
   if (arena_.defined() && size <= arena_.numel() && arena_.storage().use_count() == 1) return arena_.narrow(0, 0, size);
-  return at::empty({size}, at::TensorOptions().dtype(c_.dtype));
+  return at::empty({size}, c_.options());
 }
 
 // What is to be done on the lane.
@@ -193,7 +192,7 @@ Lane::Operation GatheredParameters::gathering(size_t id) {
   for (int rank = 0; rank < c_.comm.size(); ++rank) parts.push_back(group.block.narrow(0, rank * part, part));
   const at::Tensor own = shard_.narrow(0, group.shard_begin, part);
   return [parts, own, bucket = c_.settings.allgather_bucket](Comm& comm) {
-    std::memcpy(parts[static_cast<size_t>(comm.rank())].data_ptr(), own.data_ptr(), own.nbytes());
+    parts[static_cast<size_t>(comm.rank())].copy_(own);
     all_gather(comm, parts, bucket, /*one_by_one=*/false);
   };
 }
@@ -231,12 +230,13 @@ void GatheredParameters::release(size_t id) {
 void GatheredParameters::lend_nothing(size_t id) noexcept {
   Group& group = groups_[id];
   if (group.storage.data() != nullptr) return;
+  if (group.block.defined()) return lend(group, group.block.data_ptr());
   nothing_.emplace_back(static_cast<size_t>(group.size) * c10::elementSize(c_.dtype));
   lend(group, nothing_.back().data());
 }
 
 void GatheredParameters::lend(Group& group, void* data) {
-  group.storage.unsafeGetStorageImpl()->set_data_ptr_noswap(c10::DataPtr(data, c10::Device(c10::kCPU)));
+  group.storage.unsafeGetStorageImpl()->set_data_ptr_noswap(c10::DataPtr(data, c_.device));
 }
 
 }  // namespace dsat::trainer

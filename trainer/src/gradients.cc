@@ -16,7 +16,7 @@ namespace {
 class ReplicatedGradients : public Gradients {
  public:
   ReplicatedGradients(const ZeroContext& c, Parameters& parameters)
-      : c_(c), reducer_(c), flat_(at::zeros({c.layout.size()}, at::TensorOptions().dtype(c.dtype))) {
+      : c_(c), reducer_(c), flat_(at::zeros({c.layout.size()}, c.options())) {
     for (size_t i = 0; i < c.layout.layers().size(); ++i) {
       const LayerSlot& layer = c.layout.layers()[i];
       for (size_t k = 0; k < layer.parameters.size(); ++k) {

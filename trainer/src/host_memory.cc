@@ -1,5 +1,6 @@
 #include "host_memory.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
 #include <atomic>
@@ -24,9 +25,14 @@ void count(size_t bytes) {
 
 }  // namespace
 
-at::Tensor host_zeros(int64_t size, at::ScalarType dtype) {
+at::Tensor host_zeros(int64_t size, at::ScalarType dtype, at::Device device) {
   const auto options = at::TensorOptions().dtype(dtype);
   const size_t bytes = static_cast<size_t>(size) * c10::elementSize(dtype);
+  if (device.is_cuda()) {
+    const at::Tensor locked = at::empty({size}, options.pinned_memory(true)).zero_();
+    count(bytes);
+    return at::from_blob(locked.data_ptr(), {size}, [locked, bytes](void*) { in_use -= bytes; }, options);
+  }
   void* memory = nullptr;
   if (posix_memalign(&memory, kAlignment, bytes + kAlignment) != 0) throw std::bad_alloc();
   std::memset(memory, 0, bytes);

@@ -10,8 +10,9 @@
 
 namespace dsat::trainer {
 
-// A flat array of zeros in host memory, aligned for vector code; freed with its last tensor.
-at::Tensor host_zeros(int64_t size, at::ScalarType dtype);
+// A flat array of zeros in host memory, aligned for vector code; freed with its last tensor. For exchange with a CUDA
+// device it is page-locked.
+at::Tensor host_zeros(int64_t size, at::ScalarType dtype, at::Device device = at::kCPU);
 
 uint64_t host_memory_in_use();  // bytes
 uint64_t host_memory_peak();    // bytes, the highest so far

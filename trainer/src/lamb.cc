@@ -52,15 +52,16 @@ double lamb_trust_ratio(const OptimizerSettings& s, const LambSquares& whole) {
   return std::clamp(std::sqrt(whole.param / whole.direction), s.min_coeff, s.max_coeff);
 }
 
+double lamb_rate(const OptimizerSettings& s, int64_t step) {
+  if (!s.bias_correction) return s.lr;
+  const auto n = static_cast<double>(step);
+  return s.lr * std::sqrt(1 - std::pow(s.beta2, n)) / (1 - std::pow(s.beta1, n));
+}
+
 void lamb_apply(const OptimizerSettings& s, int64_t step, double trust_ratio, float* param, const float* state1,
                 const float* state2, int64_t size) {
-  double rate = s.lr;
-  if (s.bias_correction) {
-    const auto n = static_cast<double>(step);
-    rate *= std::sqrt(1 - std::pow(s.beta2, n)) / (1 - std::pow(s.beta1, n));
-  }
   const Direction direction(s);
-  const auto length = static_cast<float>(rate * trust_ratio);
+  const auto length = static_cast<float>(lamb_rate(s, step) * trust_ratio);
   for (int64_t i = 0; i < size; ++i) param[i] -= length * direction(param[i], state1[i], state2[i]);
 }
 

@@ -24,6 +24,9 @@ LambSquares lamb_moments(const OptimizerSettings& settings, float gradient_scale
 // Length of the parameter over length of the direction, within min_coeff and max_coeff; 1 where one of them is 0.
 double lamb_trust_ratio(const OptimizerSettings& settings, const LambSquares& whole_parameter);
 
+// The learning rate of the update number `step` (from 1), with the correction of the moments' bias.
+double lamb_rate(const OptimizerSettings& settings, int64_t step);
+
 // The update number `step` (from 1) of `size` elements; `state1`, `state2` as moments() left them.
 void lamb_apply(const OptimizerSettings& settings, int64_t step, double trust_ratio, float* param, const float* state1,
                 const float* state2, int64_t size);

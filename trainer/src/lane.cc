@@ -1,33 +1,60 @@
 #include "lane.h"
 
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
 #include <utility>
 
+#include "device.h"
 #include "heartbeat.h"
 
 namespace dsat::trainer {
 namespace {
 
+// A device's queues in order: the lane's goes on after what the caller had started, and the caller after the lane.
+class Order {
+ public:
+  explicit Order(const c10::Stream& lane) : lane_(lane), begin_(lane.device_type()), end_(lane.device_type()) {
+    begin_.record(current_stream(lane.device()));
+  }
+  template <typename Call>
+  void run(Call call) {
+    const c10::StreamGuard on_lane(lane_);
+    begin_.block(lane_);
+    call();
+    end_.record(lane_);
+  }
+  void wait() { end_.block(current_stream(lane_.device())); }
+
+ private:
+  c10::Stream lane_;
+  c10::Event begin_, end_;
+};
+
 // One operation from its start to its end.
 class Job {
  public:
-  Job(std::string name, Lane::Operation operation) : name_(std::move(name)), operation_(std::move(operation)) {}
+  Job(std::string name, Lane::Operation operation, const std::optional<c10::Stream>& stream)
+      : name_(std::move(name)), operation_(std::move(operation)) {
+    if (stream) order_.emplace(*stream);
+  }
 
   void run(Comm& comm) {
     std::exception_ptr failure;
     try {
       const WaitingIn waiting(name_);
-      operation_(comm);
+      order_ ? order_->run([&] { operation_(comm); }) : operation_(comm);
     } catch (const PeerLost& error) {
       failure = std::make_exception_ptr(PeerLost(name_ + ": " + error.what()));
     } catch (...) {
       failure = std::current_exception();
     }
     const std::lock_guard<std::mutex> lock(mutex_);
-    operation_ = nullptr;  // gives its tensors back before wait() returns
     failure_ = failure;
     is_done_ = true;
     done_.notify_all();
@@ -35,12 +62,15 @@ class Job {
   void wait() {
     std::unique_lock<std::mutex> lock(mutex_);
     done_.wait(lock, [this] { return is_done_; });
+    if (order_ && !failure_) order_->wait();
+    operation_ = nullptr;  // gives its tensors back
     if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
   std::string name_;
   Lane::Operation operation_;
+  std::optional<Order> order_;
   std::mutex mutex_;  // guards the rest
   std::condition_variable done_;
   bool is_done_ = false;
@@ -95,8 +125,9 @@ class Lane::Queue {
   bool is_closed_ = false;
 };
 
-Lane::Lane(std::shared_ptr<Comm> comm) : comm_(std::move(comm)), queue_(std::make_shared<Queue>()) {
+Lane::Lane(std::shared_ptr<Comm> comm, at::Device device) : comm_(std::move(comm)), queue_(std::make_shared<Queue>()) {
   if (comm_->size() == 1) return;
+  if (!device.is_cpu()) stream_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
   thread_ = std::thread([own_comm = comm_, queue = queue_] { queue->run(*own_comm); });
 }
 
@@ -111,7 +142,7 @@ Lane::~Lane() {
 }
 
 std::unique_ptr<Pending> Lane::start(std::string name, Operation operation) {
-  auto job = std::make_shared<Job>(std::move(name), std::move(operation));
+  auto job = std::make_shared<Job>(std::move(name), std::move(operation), stream_);
   if (thread_.joinable()) {
     queue_->add(job);
   } else {

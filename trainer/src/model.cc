@@ -4,10 +4,10 @@
 
 namespace dsat::trainer {
 
-std::unique_ptr<Model> make_model(const ModelOptions& options, at::ScalarType dtype) {
+std::unique_ptr<Model> make_model(const ModelOptions& options, at::ScalarType dtype, at::Device device) {
   switch (options.kind) {
     case ModelKind::gpt:
-      return make_gpt(options, dtype);
+      return make_gpt(options, dtype, device);
     case ModelKind::resnet:
       return make_resnet(options, dtype);
     case ModelKind::mlp:

@@ -36,7 +36,7 @@ class Model {
  public:
   virtual ~Model() = default;
   const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
-  // Random samples; the same stream gives the same batch on every rank.
+  // Random samples, on the host; the same stream gives the same batch on every rank and device.
   virtual Batch batch(const RandomStream& stream, int64_t samples) const = 0;
   // A scalar in fp32, the mean over the batch.
   virtual at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const = 0;
@@ -45,11 +45,11 @@ class Model {
   std::vector<std::unique_ptr<Layer>> layers_;
 };
 
-// `dtype`: of parameters and activations, at::kFloat or at::kBFloat16.
-std::unique_ptr<Model> make_gpt(const ModelOptions& options, at::ScalarType dtype);
+// `dtype`: of parameters and activations. `device`: where they are computed.
+std::unique_ptr<Model> make_gpt(const ModelOptions& options, at::ScalarType dtype, at::Device device = at::kCPU);
 std::unique_ptr<Model> make_resnet(const ModelOptions& options, at::ScalarType dtype);
 std::unique_ptr<Model> make_mlp(const ModelOptions& options, at::ScalarType dtype);
-std::unique_ptr<Model> make_model(const ModelOptions& options, at::ScalarType dtype);
+std::unique_ptr<Model> make_model(const ModelOptions& options, at::ScalarType dtype, at::Device device = at::kCPU);
 
 // Random tensors for batches.
 at::Tensor random_values(const RandomStream& stream, at::IntArrayRef shape, at::ScalarType dtype);

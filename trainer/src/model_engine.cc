@@ -15,7 +15,7 @@ namespace dsat::trainer {
 namespace {
 
 Settings settings_for(World& world, const Json& config) {
-  SettingsResult read = read_settings(config, world.size(), world.fp16_as_bf16());
+  SettingsResult read = read_settings(config, world.size(), fp16_on(world.device().is_cpu(), world.fp16_as_bf16()));
   // run() has told those of the program's own configuration.
   if (world.rank() == 0 && config != world.config()) {
     for (const std::string& warning : read.warnings) {
@@ -58,7 +58,7 @@ class ModelEngine::Impl {
       : world(own_world),
         config(own_config),
         settings(settings_of_a_whole(world, config)),
-        own_zero(std::make_unique<ZeroEngine>(prepared(*parts, settings), settings, world.comm(), world.seed())),
+        own_zero(std::make_unique<ZeroEngine>(prepared(*parts, settings), settings, world.comm(), world.device(), world.seed())),
         zero(*own_zero),
         info(info_of(*parts, zero.layout())),
         tuning(world, settings, info),
@@ -140,7 +140,7 @@ void ModelEngine::backward(const at::Tensor& loss) {
   i.tuning.backward_begins();
   i.zero.backward(loss, 1.0 / static_cast<double>(i.settings.batch.accumulation), is_last);
   i.is_reduced = is_last;
-  i.tuning.backward_ended(loss.item<double>());
+  i.tuning.backward_ended(loss);
 }
 
 void ModelEngine::step() {
@@ -200,7 +200,7 @@ double ModelEngine::get_lr() const { return impl_->zero.optimizer().learning_rat
 double ModelEngine::loss_scale() const { return impl_->zero.optimizer().loss_scale(); }
 std::optional<double> ModelEngine::get_global_grad_norm() const { return impl_->zero.optimizer().gradient_norm(); }
 int ModelEngine::zero_optimization_stage() const { return impl_->settings.stage; }
-at::ScalarType ModelEngine::dtype() const { return impl_->settings.bf16 ? at::kBFloat16 : at::kFloat; }
+at::ScalarType ModelEngine::dtype() const { return impl_->zero.dtype(); }
 const Json& ModelEngine::config() const { return impl_->config; }
 World& ModelEngine::world() { return impl_->world; }
 

@@ -104,9 +104,9 @@ class HeadLayer : public Layer {
 
 class Gpt : public Model {
  public:
-  Gpt(const ModelOptions& options, at::ScalarType dtype) : options_(options) {
+  Gpt(const ModelOptions& options, at::ScalarType dtype, at::Device device) : options_(options) {
     const at::Tensor mask = at::full({1, options.seq, options.seq}, -std::numeric_limits<float>::infinity(),
-                                     at::TensorOptions().dtype(dtype))
+                                     at::TensorOptions().dtype(dtype).device(device))
                                 .triu_(1);
     layers_.push_back(std::make_unique<EmbeddingLayer>(options));
     for (int64_t i = 0; i < options.layers; ++i) layers_.push_back(std::make_unique<Block>(options, mask));
@@ -127,8 +127,8 @@ class Gpt : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_gpt(const ModelOptions& options, at::ScalarType dtype) {
-  return std::make_unique<Gpt>(options, dtype);
+std::unique_ptr<Model> make_gpt(const ModelOptions& options, at::ScalarType dtype, at::Device device) {
+  return std::make_unique<Gpt>(options, dtype, device);
 }
 
 }  // namespace dsat::trainer

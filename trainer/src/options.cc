@@ -167,6 +167,7 @@ Trains a model on random data as a DeepSpeed configuration says: real ZeRO stage
   --deepspeed_config FILE     the configuration (or its URL-safe base64); --deepspeed alone is accepted and ignored
   --ranks N                   start N processes here (default 1). Without it RANK, WORLD_SIZE, MASTER_ADDR and
                               MASTER_PORT from the environment place this process in a group started elsewhere
+  --device DEVICE             cpu, cuda, or auto: cuda where this build and this machine have it (default)
   --device-memory SIZE        memory of each rank's device, like 512MiB; more than that is an out-of-memory failure
                               (default: DSAT_DEVICE_MEMORY, else unlimited)
   --activation-checkpointing  keep a few activations only and recompute the others in backward; how many:

@@ -14,7 +14,7 @@ namespace {
 class ReplicatedParameters : public Parameters {
  public:
   ReplicatedParameters(const ZeroContext& c, std::vector<Tensors> leaves)
-      : Parameters(std::move(leaves)), c_(c), flat_(at::zeros({c.layout.size()}, at::TensorOptions().dtype(c.dtype))) {}
+      : Parameters(std::move(leaves)), c_(c), flat_(at::zeros({c.layout.size()}, c.options())) {}
 
   void bind() override {
     for (size_t i = 0; i < leaves_.size(); ++i) make_views(leaves_[i], c_.layout.layers()[i], flat_, 0);

@@ -14,7 +14,7 @@ PartitionedGradients::PartitionedGradients(const ZeroContext& context, Parameter
     : c_(context),
       reducer_(context),
       group_done_(std::move(group_done)),
-      shard_(optimizer_zeros(context.settings, context.partition.shard_size(), context.dtype)),
+      shard_(optimizer_zeros(context, context.partition.shard_size(), context.dtype)),
       hooks_(
           context.layout, parameters.layers(), [this](GradientEntry& entry) { place(entry); },
           [this](GradientEntry& entry) { arrived(entry); }),
@@ -40,7 +40,7 @@ void PartitionedGradients::begin_step() {
   reducer_.begin_step();
   if (!c_.settings.contiguous_gradients) return;
   for (int i = 0; i < (c_.settings.overlap_comm ? 2 : 1); ++i) {
-    free_.push_back(at::empty({bucket_size_}, at::TensorOptions().dtype(c_.dtype)));
+    free_.push_back(at::empty({bucket_size_}, c_.options()));
   }
 }
 
@@ -62,7 +62,7 @@ void PartitionedGradients::begin_backward(bool) {
 
 at::Tensor PartitionedGradients::take(int64_t size) {
   while (free_.empty() && !under_way_.empty()) finish_oldest();
-  if (free_.empty()) return at::empty({size}, at::TensorOptions().dtype(c_.dtype));
+  if (free_.empty()) return at::empty({size}, c_.options());
   at::Tensor memory = std::move(free_.back());
   free_.pop_back();
   return memory;
@@ -114,11 +114,8 @@ void PartitionedGradients::finish_oldest() {
   bucket.pending.reset();
   for (const Piece& piece : c_.partition.pieces(bucket.begin, bucket.size)) {
     if (piece.owner != c_.comm.rank()) continue;
-    with_data(bucket.memory, [&](auto* from) {
-      from += piece.begin - bucket.begin;
-      auto* const to = static_cast<decltype(from)>(shard_.data_ptr()) + piece.shard_begin;
-      for (int64_t i = 0; i < piece.size; ++i) assign(to[i], to_float(to[i]) + to_float(from[i]));
-    });
+    const at::Tensor part = bucket.memory.narrow(0, piece.begin - bucket.begin, piece.size);
+    shard_.narrow(0, piece.shard_begin, piece.size).add_(part.to(shard_.device()));
   }
   const bool is_held = c_.settings.contiguous_gradients && free_.size() < (c_.settings.overlap_comm ? 2u : 1u);
   if (is_held && bucket.memory.numel() == bucket_size_) free_.push_back(std::move(bucket.memory));

@@ -39,8 +39,8 @@ class PipelineEngine::Pipeline {
  public:
   Pipeline(std::unique_ptr<LayerChain> own_chain, World& world, const Json& config, bool activation_checkpointing)
       : chain(std::move(own_chain)),
-        settings(read_settings(config, world.size(), world.fp16_as_bf16()).settings),
-        runner(*chain, settings, world.comm(), world.seed(), activation_checkpointing) {
+        settings(read_settings(config, world.size(), fp16_on(world.device().is_cpu(), world.fp16_as_bf16())).settings),
+        runner(*chain, settings, world.comm(), world.seed(), activation_checkpointing, world.device()) {
     // Ranks draw numbers of their own from here on: dropout's, say.
     at::manual_seed(RandomStream(world.seed(), ~static_cast<uint64_t>(world.rank())).bits(0));
   }

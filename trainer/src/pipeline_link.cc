@@ -57,7 +57,7 @@ at::Tensor PipelineReceiver::receive() {
     const auto* const fields = header.data_ptr<int64_t>();
     shape_ = TensorShape{static_cast<at::ScalarType>(fields[0]), {fields + 2, fields + 2 + fields[1]}};
   }
-  at::Tensor tensor = at::empty(shape_->sizes, at::TensorOptions().dtype(shape_->dtype));
+  at::Tensor tensor = at::empty(shape_->sizes, at::TensorOptions().dtype(shape_->dtype).device(device_));
   if (tensor.numel() > 0) finish(comm_.recv(tensor, peer_));
   return tensor;
 }

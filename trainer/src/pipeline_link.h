@@ -36,12 +36,14 @@ class PipelineSender {
 
 class PipelineReceiver {
  public:
-  PipelineReceiver(Comm& comm, int peer) : comm_(comm), peer_(peer) {}
+  // Tensors come to lie on `device`.
+  PipelineReceiver(Comm& comm, int peer, at::Device device) : comm_(comm), peer_(peer), device_(device) {}
   at::Tensor receive();
 
  private:
   Comm& comm_;
   int peer_;
+  at::Device device_;
   std::optional<TensorShape> shape_;
 };
 

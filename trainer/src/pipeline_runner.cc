@@ -1,20 +1,14 @@
 #include "pipeline_runner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
-#include "optimizer.h"
+#include "device.h"
 #include "pipeline_partition.h"
+#include "shard_update.h"
 
 namespace dsat::trainer {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double microseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
 
 Segments stages_of(const LayerChain& chain, const PipelineSettings& settings) {
   std::vector<int64_t> sizes;
@@ -29,22 +23,29 @@ bool is_forward(PipelineAction action) {
 
 }  // namespace
 
-PipelineRunner::Links::Links(Comm& world, int previous, int next)
-    : activations_in(world, previous),
-      gradients_in(world, next),
+PipelineRunner::Links::Links(Comm& world, int previous, int next, at::Device device)
+    : activations_in(world, previous, device),
+      gradients_in(world, next, device),
       activations_out(world, next),
       gradients_out(world, previous) {}
 
 // The first stage's `previous` and the last one's `next` are never used: no schedule names them.
 PipelineRunner::Links PipelineRunner::make_links() const {
   const int step = grid_.data_parallel_size();
-  return Links(world_, world_.rank() - step, world_.rank() + step);
+  return Links(world_, world_.rank() - step, world_.rank() + step, device_);
+}
+
+// What was started on a device is over by then, where somebody wants to know.
+double PipelineRunner::microseconds_since(Clock::time_point start) const {
+  if (settings_.tuning.enabled) synchronize(device_);
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
 PipelineRunner::PipelineRunner(const LayerChain& chain, const Settings& settings, Comm& world, uint64_t seed,
-                               bool activation_checkpointing)
+                               bool activation_checkpointing, at::Device device)
     : settings_(settings),
       world_(world),
+      device_(device),
       grid_(world.size(), settings.pipeline.stages),
       stages_(stages_of(chain, settings.pipeline)),
       data_parallel_(world.split(grid_.data_parallel_group(stage()))),
@@ -63,6 +64,7 @@ StagePlan PipelineRunner::plan_of_stage(const LayerChain& chain, uint64_t seed, 
   plan.is_first = is_first();
   plan.is_last = is_last();
   plan.seed = seed;
+  plan.device = device_;
   const size_t layers = plan.layers.end - plan.layers.begin;
   if (const auto interval = static_cast<size_t>(settings_.pipeline.checkpoint_interval); interval > 0) {
     plan.recomputed = segments_of(layers, static_cast<int64_t>((layers + interval - 1) / interval));
@@ -176,8 +178,7 @@ double PipelineRunner::mean_loss(int64_t micro_batches) {
 
 // At stage 0 every rank of a data-parallel group has the whole sum.
 double PipelineRunner::squared_norm(const at::Tensor& gradient_shard) {
-  double squares = 0;
-  with_data(gradient_shard, [&](auto* data) { squares = sum_of_squares(data, gradient_shard.numel()); });
+  double squares = sum_of_squares(gradient_shard);
   squares -= tied_->squares_counted_elsewhere(gradient_shard, data_parallel_->rank());
   const double all = sum_over_ranks(world_, {squares})[0];
   return settings_.stage == 0 ? all / grid_.data_parallel_size() : all;

@@ -5,6 +5,7 @@
 #ifndef DSAT_TRAINER_PIPELINE_RUNNER_H_
 #define DSAT_TRAINER_PIPELINE_RUNNER_H_
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,9 +27,9 @@ using NextBatch = std::function<Batch()>;
 
 class PipelineRunner {
  public:
-  // `settings.pipeline` says how many stages there are and how the chain is cut. Borrows all but the last two.
+  // `settings.pipeline` says how many stages there are and how the chain is cut. Borrows the first three.
   PipelineRunner(const LayerChain& chain, const Settings& settings, Comm& world, uint64_t seed,
-                 bool activation_checkpointing);
+                 bool activation_checkpointing, at::Device device = at::kCPU);
 
   // One optimizer step. The mean loss over its micro batches and the data-parallel ranks, on every rank.
   double train_batch(const NextBatch& next);
@@ -49,8 +50,10 @@ class PipelineRunner {
   void set_training(bool on) { stage_->set_training(on); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   struct Links {
-    Links(Comm& world, int previous, int next);
+    Links(Comm& world, int previous, int next, at::Device device);
     PipelineReceiver activations_in, gradients_in;
     PipelineSender activations_out, gradients_out;
   };
@@ -62,10 +65,12 @@ class PipelineRunner {
   void forward(int64_t micro_batch, const NextBatch& next);
   Batch batch_for(const NextBatch& next) const;
   double mean_loss(int64_t micro_batches);
+  double microseconds_since(Clock::time_point start) const;
   double squared_norm(const at::Tensor& gradient_shard);
 
   const Settings& settings_;
   Comm& world_;
+  at::Device device_;
   PipelineGrid grid_;
   Segments stages_;
   size_t recomputed_ = 0;

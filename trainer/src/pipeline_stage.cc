@@ -15,7 +15,7 @@ PipelineStage::PipelineStage(const LayerChain& chain, const Settings& settings, 
       settings_(settings),
       plan_(std::move(plan)),
       layers_(chain.build(plan_.layers)),
-      engine_(layers_.parts, settings, data_parallel, plan_.seed, std::move(squared_norm)) {}
+      engine_(layers_.parts, settings, data_parallel, plan_.device, plan_.seed, std::move(squared_norm)) {}
 
 at::Tensor PipelineStage::run(const Segment& segment, at::Tensor x) const {
   for (size_t i = segment.begin; i < segment.end; ++i) x = layers_.forward[i](x);

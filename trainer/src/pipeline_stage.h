@@ -20,6 +20,7 @@ struct StagePlan {
   bool is_last = true;
   Segments recomputed{};  // of this stage's layers, from 0, that are computed once more in backward; none: all is kept
   uint64_t seed = 0;
+  at::Device device = at::kCPU;
 };
 
 class PipelineStage {

@@ -6,7 +6,9 @@
 
 #include <exception>
 
-#include "budget_allocator.h"
+#include "device.h"
+#include "device_memory.h"
+#include "environment.h"
 
 namespace dsat::trainer {
 namespace {
@@ -41,6 +43,7 @@ void run_to_its_end(World& world, const std::function<void(World&)>& body) {
   } catch (const TuningDone&) {
   }
   // Nobody leaves while another still needs it.
+  synchronize(world.device());
   world.comm().barrier();
 }
 
@@ -58,8 +61,8 @@ RankResult run_rank(const WorldOptions& options, const Json& config, const Rende
                     const std::function<void(World&)>& body) {
   keep_freed_memory();
   try {
-    install_budget(options.device_memory);
-    World world(join(rendezvous), options, config);
+    const at::Device device = open_device(options.device, local_rank_of(rendezvous.rank), options.device_memory);
+    World world(join(rendezvous, device), options, config, device);
     run_to_its_end(world, body);
     return {};
   } catch (const PeerLost& error) {

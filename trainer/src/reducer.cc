@@ -11,23 +11,22 @@ namespace dsat::trainer {
 namespace {
 
 void sum_through(const at::Tensor& staging, Comm& comm, const Summand& summand) {
-  auto* const data = static_cast<BFloat16*>(summand.tensor.data_ptr());
-  auto* const wide = staging.data_ptr<float>();
   for (int64_t at = 0; at < summand.tensor.numel(); at += staging.numel()) {
     const int64_t length = std::min(staging.numel(), summand.tensor.numel() - at);
-    for (int64_t i = 0; i < length; ++i) wide[i] = to_float(data[at + i]);
-    comm.sum({{staging.narrow(0, 0, length), summand.root}});
-    if (summand.root != Summand::kAllRanks && summand.root != comm.rank()) continue;
-    for (int64_t i = 0; i < length; ++i) assign(data[at + i], wide[i]);
+    const at::Tensor part = summand.tensor.narrow(0, at, length), wide = staging.narrow(0, 0, length);
+    wide.copy_(part);
+    comm.sum({{wide, summand.root}});
+    if (summand.root == Summand::kAllRanks || summand.root == comm.rank()) part.copy_(wide);
   }
 }
 
 }  // namespace
 
 void Reducer::begin_step() {
-  if (c_.dtype != at::kBFloat16 || c_.comm.size() == 1) return;
-  const int64_t size = std::min({kStagingElements, c_.settings.reduce_bucket, c_.layout.size()});
-  staging_ = at::empty({size}, at::TensorOptions().dtype(at::kFloat));
+  if (c_.dtype == at::kFloat || c_.comm.size() == 1) return;
+  const int64_t most = c_.device.is_cpu() ? kStagingElements : kDeviceStagingElements;
+  const int64_t size = std::min({most, c_.settings.reduce_bucket, c_.layout.size()});
+  staging_ = at::empty({size}, c_.options(at::kFloat));
 }
 
 std::unique_ptr<Pending> Reducer::start(std::string name, std::vector<Summand> summands) {

@@ -1,7 +1,7 @@
 // Sums of gradients over the ranks, whatever their type: with overlap_comm on the communication thread.
 //
-// fp32 is summed in place. Gloo cannot sum 16-bit brain floats: they pass through a small fp32 staging buffer, chunk by
-// chunk, so the sum is rounded once.
+// fp32 is summed in place. 16-bit floats pass through an fp32 staging buffer, chunk by chunk, so that the sum is rounded
+// once; Gloo could not sum brain floats otherwise. A device, whose collectives take long to start, has larger chunks.
 #ifndef DSAT_TRAINER_REDUCER_H_
 #define DSAT_TRAINER_REDUCER_H_
 
@@ -16,10 +16,11 @@ namespace dsat::trainer {
 class Reducer {
  public:
   static constexpr int64_t kStagingElements = int64_t{1} << 18;
+  static constexpr int64_t kDeviceStagingElements = int64_t{1} << 24;
 
   explicit Reducer(const ZeroContext& context) : c_(context) {}
 
-  // Takes and gives back the staging buffer (bf16 with several ranks; nothing otherwise).
+  // Takes and gives back the staging buffer (16-bit floats with several ranks; nothing otherwise).
   void begin_step();
   void end_step() { staging_.reset(); }
 

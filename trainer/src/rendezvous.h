@@ -23,12 +23,17 @@ struct Rendezvous {
 };
 
 // Joins the group; blocks until all ranks have. One rank alone needs no transport. Ranks that launch() has started
-// share memory, others talk over Gloo alone.
-std::unique_ptr<Comm> join(const Rendezvous& rendezvous);
+// share memory, others talk over Gloo alone; what lies on a `device` other than the CPU goes over NCCL, if each rank has
+// a CUDA device of its own, else through the host's memory.
+std::unique_ptr<Comm> join(const Rendezvous& rendezvous, at::Device device = at::kCPU);
 std::unique_ptr<Comm> join_gloo(const Rendezvous& rendezvous);
+// The group of this rank alone.
+std::unique_ptr<Comm> alone();
 // The same group with its fast operations through the region, if that has a place left; `members`: the ranks' numbers
 // at the launcher. Collective.
 std::unique_ptr<Comm> through_shared_memory(std::unique_ptr<Comm> comm, SharedRegion& region, std::vector<int> members);
+// The same group for tensors of any device: those of others than the host take their way through its memory.
+std::unique_ptr<Comm> through_host_memory(std::unique_ptr<Comm> comm);
 
 // For ranks that no common launcher answers for: what a rank says before it ends in failure, and what the first one to
 // do so has said; empty: none has, within a short while. Rank 0 stays until the others have heard.

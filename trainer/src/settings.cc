@@ -87,14 +87,20 @@ void read_stage3(const Json& config, Settings& s) {
 }  // namespace
 
 std::string Settings::precision() const {
+  if (fp16) return "fp16";
   if (loss_scale.enabled) return "bf16 in place of fp16";
   return bf16 ? "bf16" : "fp32";
 }
 
-SettingsResult read_settings(const Json& config, int64_t world_size, bool fp16_as_bf16) {
+Fp16 fp16_on(bool is_cpu, bool as_bf16) {
+  if (as_bf16) return Fp16::in_bf16;
+  return is_cpu ? Fp16::refused : Fp16::computed;
+}
+
+SettingsResult read_settings(const Json& config, int64_t world_size, Fp16 fp16) {
   if (!config.is_object()) throw Error("the configuration is no JSON object; expected {...}");
   refuse_unsupported(config);
-  refuse_fp16(config, fp16_as_bf16);
+  if (fp16 == Fp16::refused) refuse_fp16(config);
   config::RuleOptions rules;
   rules.offload_optimizer_at_stage_1 = true;
   if (const auto broken = config::broken_rule(config, rules)) throw Error(*broken);
@@ -109,7 +115,8 @@ SettingsResult read_settings(const Json& config, int64_t world_size, bool fp16_a
   read_communication(config, s);
   read_stage3(config, s);
   s.loss_scale = read_loss_scale(config);
-  s.bf16 = s.loss_scale.enabled || is_enabled(config, "bf16") || is_enabled(config, "bfloat16");
+  s.fp16 = s.loss_scale.enabled && fp16 == Fp16::computed;
+  s.bf16 = (s.loss_scale.enabled && !s.fp16) || is_enabled(config, "bf16") || is_enabled(config, "bfloat16");
   s.offload_optimizer = offloads_optimizer(config);
   s.gradient_clipping = read_number(config, "gradient_clipping", 0, 0, 1e9);
   s.number_checkpoints = read_integer(config, "activation_checkpointing.number_checkpoints", 0, 1, INT32_MAX);

@@ -44,8 +44,8 @@ struct Settings {
   int64_t max_live_parameters = 0;  // 0: absent
   int64_t max_reuse_distance = -1;  // -1: absent
   bool offload_param = false;       // the shard of the parameters in host memory
-  bool bf16 = false;                // what is computed in; see precision()
-  LossScaleSettings loss_scale;     // enabled: bf16 runs in place of fp16
+  bool bf16 = false, fp16 = false;  // what is computed in, one of them at most; see precision()
+  LossScaleSettings loss_scale;     // enabled: the configuration is in fp16
   bool offload_optimizer = false;   // master copy, optimizer states and gradient shard in host memory
   double gradient_clipping = 0;     // 0: none
   // Where the script switches checkpointing on: segments of layers to keep the input of. 0: decided by the model.
@@ -55,9 +55,14 @@ struct Settings {
   ScheduleSettings schedule;
   TuningSettings tuning;
 
-  // "fp32", "bf16" or "bf16 in place of fp16".
+  bool is_16_bit() const { return bf16 || fp16; }
+  // "fp32", "bf16", "fp16" or "bf16 in place of fp16".
   std::string precision() const;
 };
+
+// What becomes of a configuration in fp16, which a CPU cannot compute.
+enum class Fp16 { refused, in_bf16, computed };
+Fp16 fp16_on(bool is_cpu, bool as_bf16);
 
 struct SettingsResult {
   Settings settings;
@@ -65,8 +70,7 @@ struct SettingsResult {
 };
 
 // `world_size`: ranks; with a pipeline the data-parallel size is a fraction of it.
-// `fp16_as_bf16`: a configuration in fp16, which a CPU cannot compute, runs in bf16 instead of being refused.
-SettingsResult read_settings(const Json& config, int64_t world_size, bool fp16_as_bf16 = false);
+SettingsResult read_settings(const Json& config, int64_t world_size, Fp16 fp16 = Fp16::refused);
 
 // Reads the configuration that --deepspeed_config names: a file, else URL-safe base64 of the JSON.
 Json load_configuration(const std::string& argument);

@@ -3,37 +3,18 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "host_memory.h"
-#include "lamb.h"
 #include "learning_rate.h"
-#include "optimizer.h"
 
 namespace dsat::trainer {
-namespace {
-
-void copy_bytes(const at::Tensor& to, const at::Tensor& from) {
-  std::memcpy(to.data_ptr(), from.data_ptr(), from.nbytes());
-}
-
-// Elements `begin` to `begin + size` of a shard.
-template <typename Gradient>
-ShardView<Gradient> view_of(const at::Tensor& master, const std::vector<at::Tensor>& states, const Gradient* gradient,
-                            int64_t begin, int64_t size) {
-  const auto state = [&](size_t i) { return i < states.size() ? states[i].data_ptr<float>() + begin : nullptr; };
-  return {master.data_ptr<float>() + begin, gradient + begin, state(0), state(1), size};
-}
-
-}  // namespace
-
-at::Tensor optimizer_zeros(const Settings& settings, int64_t size, at::ScalarType dtype) {
-  return settings.offload_optimizer ? host_zeros(size, dtype) : at::zeros({size}, at::TensorOptions().dtype(dtype));
+at::Tensor optimizer_zeros(const ZeroContext& c, int64_t size, at::ScalarType dtype) {
+  return c.settings.offload_optimizer ? host_zeros(size, dtype, c.device) : at::zeros({size}, c.options(dtype));
 }
 
 ShardedOptimizer::ShardedOptimizer(const ZeroContext& context, at::Tensor parameters,
-                                   const std::function<void(float*)>& fill_master, SquaredNorm squared_norm)
+                                   const std::function<void(const at::Tensor&)>& fill_master, SquaredNorm squared_norm)
     : c_(context),
       squared_norm_(std::move(squared_norm)),
       ranges_(owned_ranges(context.layout, context.partition, context.comm.rank())),
@@ -42,18 +23,18 @@ ShardedOptimizer::ShardedOptimizer(const ZeroContext& context, at::Tensor parame
       scaler_(context.settings.loss_scale) {
   const Settings& s = c_.settings;
   const int64_t size = parameters_.numel();
-  if (s.bf16 || s.offload_optimizer) {
-    master_ = optimizer_zeros(s, size, at::kFloat);
-    fill_master(master_.data_ptr<float>());
+  if (s.is_16_bit() || s.offload_optimizer) {
+    master_ = optimizer_zeros(c_, size, at::kFloat);
+    fill_master(master_);
   }
-  for (int i = 0; i < s.optimizer.num_states(); ++i) states_.push_back(optimizer_zeros(s, size, at::kFloat));
-  if (s.offload_optimizer && s.stage == 1) host_gradient_ = host_zeros(size, c_.dtype);
+  for (int i = 0; i < s.optimizer.num_states(); ++i) states_.push_back(optimizer_zeros(c_, size, at::kFloat));
+  if (s.offload_optimizer && s.stage == 1) host_gradient_ = host_zeros(size, c_.dtype, c_.device);
 }
 
 bool ShardedOptimizer::step(const at::Tensor& summed) {
   at::Tensor gradient = summed;
   if (host_gradient_.defined()) {
-    copy_bytes(host_gradient_, summed);
+    host_gradient_.copy_(summed);
     gradient = host_gradient_;
   }
   const Settings& s = c_.settings;
@@ -69,13 +50,11 @@ bool ShardedOptimizer::step(const at::Tensor& summed) {
     }
     scale *= clip_factor(norm, s.gradient_clipping);
   }
+  const ShardTensors shard{master_, gradient, states_};
   if (s.optimizer.kind == OptimizerSettings::Kind::lamb) {
-    update_with_lamb(gradient, static_cast<float>(scale));
+    update_with_lamb(shard, scale);
   } else {
-    with_data(gradient, [&](const auto* data) {
-      const auto whole = view_of(master_, states_, data, 0, master_.numel());
-      update(settings_now(), updates_ + 1, static_cast<float>(scale), whole);
-    });
+    update(settings_now(), updates_ + 1, scale, shard);
   }
   ++updates_;
   publish_master();
@@ -95,12 +74,11 @@ OptimizerSettings ShardedOptimizer::settings_now() const {
 // Of the sum's norm over all ranks. An element that is not finite shows in the squares of every rank.
 double ShardedOptimizer::squares_of(const at::Tensor& gradient) {
   if (squared_norm_) return squared_norm_(gradient);
-  double squares = 0;
-  with_data(gradient, [&](auto* data) { squares = sum_of_squares(data, gradient.numel()); });
+  const double squares = sum_of_squares(gradient);
   return c_.settings.stage > 0 ? sum_over_ranks(c_.comm, {squares})[0] : squares;
 }
 
-void ShardedOptimizer::update_with_lamb(const at::Tensor& gradient, float scale) {
+void ShardedOptimizer::update_with_lamb(const ShardTensors& shard, double scale) {
   const OptimizerSettings settings = settings_now();
   // Two sums for each parameter of the model: other ranks may hold parts that this one does not know of.
   size_t parameters = 0;
@@ -111,28 +89,21 @@ void ShardedOptimizer::update_with_lamb(const at::Tensor& gradient, float scale)
   };
   for (const OwnedRange& range : ranges_) {
     const size_t at = place_of(range);
-    with_data(gradient, [&](const auto* data) {
-      const LambSquares part =
-          lamb_moments(settings, scale, view_of(master_, states_, data, range.shard_begin, range.size));
-      squares[at] += part.param;
-      squares[at + 1] += part.direction;
-    });
+    const LambSquares part = lamb_moments(settings, scale, shard.narrow(range.shard_begin, range.size));
+    squares[at] += part.param;
+    squares[at + 1] += part.direction;
   }
   if (c_.settings.stage > 0) squares = sum_over_ranks(c_.comm, squares);
   for (const OwnedRange& range : ranges_) {
     const size_t at = place_of(range);
-    const auto run = view_of<float>(master_, states_, nullptr, range.shard_begin, range.size);
     const double ratio = lamb_trust_ratio(settings, {squares[at], squares[at + 1]});
-    lamb_apply(settings, updates_ + 1, ratio, run.param, run.state1, run.state2, run.size);
+    lamb_apply(settings, updates_ + 1, ratio, shard.narrow(range.shard_begin, range.size));
   }
 }
 
 void ShardedOptimizer::publish_master() {
   if (master_.is_same(parameters_)) return;
-  if (!c_.settings.bf16) return copy_bytes(parameters_, master_);
-  auto* const rounded = static_cast<BFloat16*>(parameters_.data_ptr());
-  const float* const master = master_.data_ptr<float>();
-  for (int64_t i = 0; i < master_.numel(); ++i) assign(rounded[i], master[i]);
+  parameters_.copy_(master_);
 }
 
 std::vector<NamedShard> ShardedOptimizer::arrays() const {

@@ -14,6 +14,7 @@
 
 #include "loss_scaler.h"
 #include "owned_ranges.h"
+#include "shard_update.h"
 #include "zero_context.h"
 
 namespace dsat::trainer {
@@ -30,9 +31,9 @@ using SquaredNorm = std::function<double(const at::Tensor& gradient)>;
 class ShardedOptimizer {
  public:
   // `parameters`: this rank's shard, updated in place, context.partition.shard_size() elements of context.dtype.
-  // `fill_master` writes the initial values in fp32 into a zeroed array of as many; called for a master copy only.
+  // `fill_master` writes the initial values into a zeroed fp32 array of as many; called for a master copy only.
   // `squared_norm`: where the model goes beyond this group, as in a pipeline; else the group's shards are all there is.
-  ShardedOptimizer(const ZeroContext& context, at::Tensor parameters, const std::function<void(float*)>& fill_master,
+  ShardedOptimizer(const ZeroContext& context, at::Tensor parameters, const std::function<void(const at::Tensor&)>& fill_master,
                    SquaredNorm squared_norm = {});
 
   // `gradient`: of the shard, summed over ranks and micro steps and multiplied by loss_scale(); it is not changed.
@@ -55,7 +56,7 @@ class ShardedOptimizer {
 
  private:
   double squares_of(const at::Tensor& gradient);
-  void update_with_lamb(const at::Tensor& gradient, float scale);
+  void update_with_lamb(const ShardTensors& shard, double scale);
   void publish_master();
   OptimizerSettings settings_now() const;
 
@@ -73,7 +74,7 @@ class ShardedOptimizer {
 };
 
 // Zeros for a state of the optimizer's side: on the device, or in host memory where the settings offload it.
-at::Tensor optimizer_zeros(const Settings& settings, int64_t size, at::ScalarType dtype);
+at::Tensor optimizer_zeros(const ZeroContext& context, int64_t size, at::ScalarType dtype);
 
 }  // namespace dsat::trainer
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "optimizer.h"
+#include "shard_update.h"
 
 namespace dsat::trainer {
 namespace {
@@ -67,7 +67,7 @@ double TiedParameters::squares_counted_elsewhere(const at::Tensor& gradient_shar
     const LayerSlot& slot = engine_.layout().layers()[tie.layer];
     for (const Piece& piece : engine_.partition().pieces(slot.begin, slot.size)) {
       if (piece.owner != data_parallel_rank) continue;
-      with_data(gradient_shard, [&](auto* data) { squares += sum_of_squares(data + piece.shard_begin, piece.size); });
+      squares += sum_of_squares(gradient_shard.narrow(0, piece.shard_begin, piece.size));
     }
   }
   return squares;

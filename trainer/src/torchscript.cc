@@ -14,6 +14,7 @@
 #include "model.h"
 #include "script_chain.h"
 #include "script_module.h"
+#include "zero_context.h"
 
 namespace dsat::trainer {
 namespace {
@@ -29,12 +30,13 @@ std::shared_ptr<ScriptModule> module_of(const Options& options, const Settings& 
 // Random micro batches and the loss, by the number of the micro batch.
 class ScriptTask {
  public:
-  ScriptTask(const Options& options, const Settings& settings, uint64_t seed)
+  ScriptTask(const Options& options, const Settings& settings, const World& world)
       : specs_(parse_input_spec(options.input_spec)),
         loss_(options.loss),
         micro_batch_(settings.batch.micro_batch),
-        dtype_(settings.bf16 ? at::kBFloat16 : at::kFloat),
-        seed_(seed) {}
+        dtype_(dtype_of(settings)),
+        device_(world.device()),
+        seed_(world.seed()) {}
 
   size_t num_inputs() const { return specs_.size(); }
   Tensors inputs(int64_t number) const {
@@ -55,8 +57,8 @@ class ScriptTask {
   at::Tensor input(const RandomStream& stream, const InputSpec& spec) const {
     std::vector<int64_t> shape = {micro_batch_};
     shape.insert(shape.end(), spec.shape.begin(), spec.shape.end());
-    if (spec.limit > 0) return random_integers(stream, shape, spec.limit);
-    return random_values(stream, shape, dtype_);
+    if (spec.limit > 0) return random_integers(stream, shape, spec.limit).to(device_);
+    return random_values(stream, shape, dtype_).to(device_);
   }
   // Against random classes, of which the output's last dimension has the scores.
   static at::Tensor cross_entropy(const at::Tensor& output, const RandomStream& stream) {
@@ -65,20 +67,21 @@ class ScriptTask {
                   std::to_string(output.dim()) + " dimensions");
     }
     const at::Tensor scores = output.reshape({-1, output.size(-1)}).to(at::kFloat);
-    return at::cross_entropy_loss(scores, random_integers(stream, {scores.size(0)}, scores.size(1)));
+    return at::cross_entropy_loss(scores, random_integers(stream, {scores.size(0)}, scores.size(1)).to(output.device()));
   }
 
   std::vector<InputSpec> specs_;
   std::string loss_;
   int64_t micro_batch_;
   at::ScalarType dtype_;
+  at::Device device_;
   uint64_t seed_;
 };
 
 class ScriptTraining : public Training {
  public:
   ScriptTraining(const Options& options, const Settings& settings, World& world)
-      : task_(options, settings, world.seed()),
+      : task_(options, settings, world),
         engine_(initialize(module_of(options, settings), world, world.config())) {}
 
   double optimizer_step() override {
@@ -113,7 +116,7 @@ class ScriptTraining : public Training {
 class ScriptPipeline : public Training {
  public:
   ScriptPipeline(const Options& options, const Settings& settings, World& world)
-      : task_(options, settings, world.seed()),
+      : task_(options, settings, world),
         accumulation_(settings.batch.accumulation),
         engine_(chain(options), world, world.config(), options.activation_checkpointing) {}
 

@@ -5,25 +5,26 @@
 #include <cstdio>
 #include <memory>
 
-#include "budget_allocator.h"
+#include "device_memory.h"
 #include "chain.h"
 #include "checkpoint_files.h"
 #include "dsat/config/units.h"
 #include "layer_chain.h"
 #include "settings.h"
 #include "torchscript.h"
+#include "zero_context.h"
 
 namespace dsat::trainer {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::unique_ptr<Model> model_of(const Options& options, const Settings& settings) {
-  return make_model(options.model, settings.bf16 ? at::kBFloat16 : at::kFloat);
+std::unique_ptr<Model> model_of(const Options& options, const Settings& settings, const World& world) {
+  return make_model(options.model, dtype_of(settings), world.device());
 }
 
-std::shared_ptr<Chain> make_chain(const Options& options, const Settings& settings) {
-  auto model = model_of(options, settings);
+std::shared_ptr<Chain> make_chain(const Options& options, const Settings& settings, const World& world) {
+  auto model = model_of(options, settings, world);
   const Segments segments = segments_of(model->layers().size(), settings.number_checkpoints);
   auto chain = std::make_shared<Chain>(std::move(model), options.activation_checkpointing ? segments : Segments());
   const bool is_profile = settings.tuning.enabled && settings.tuning.model_info;
@@ -35,13 +36,14 @@ std::shared_ptr<Chain> make_chain(const Options& options, const Settings& settin
 // more accumulation steps sees the same ones in the same order.
 Batch batch_of(const Model& model, int64_t number, const World& world, const Settings& settings) {
   // Streams of data count from the far end, away from those of the parameters.
-  return model.batch(RandomStream(world.seed(), ~static_cast<uint64_t>(number)), settings.batch.micro_batch);
+  const Batch batch = model.batch(RandomStream(world.seed(), ~static_cast<uint64_t>(number)), settings.batch.micro_batch);
+  return {batch.input.to(world.device()), batch.target.to(world.device())};
 }
 
 class DataParallelTraining : public Training {
  public:
   DataParallelTraining(const Options& options, const Settings& settings, World& world)
-      : settings_(settings), world_(world), engine_(initialize(make_chain(options, settings), world, world.config())) {}
+      : settings_(settings), world_(world), engine_(initialize(make_chain(options, settings, world), world, world.config())) {}
 
   double optimizer_step() override {
     double sum = 0;
@@ -75,7 +77,7 @@ class PipelineTraining : public Training {
   PipelineTraining(const Options& options, const Settings& settings, World& world)
       : settings_(settings),
         world_(world),
-        model_(model_of(options, settings)),
+        model_(model_of(options, settings, world)),
         engine_(chain_of(*model_), world, world.config(), options.activation_checkpointing) {}
 
   double optimizer_step() override {
@@ -110,7 +112,7 @@ class Run {
   Run(const Options& options, World& world)
       : options_(options),
         world_(world),
-        settings_(read_settings(world.config(), world.size(), world.fp16_as_bf16()).settings),
+        settings_(read_settings(world.config(), world.size(), fp16_on(world.device().is_cpu(), world.fp16_as_bf16())).settings),
         training_(make_training(options, settings_, world)) {}
 
   void train();

@@ -86,6 +86,7 @@ const char* const kTrialHelp =
     "  --deepspeed_config FILE  the DeepSpeed configuration; without it the hyperparameter deepspeed_config names it\n"
     "  --experiment FILE.json   what get_experiment_config() and get_hparam() read\n"
     "  --ranks N                processes to start here (1)\n"
+    "  --device DEVICE          cpu, cuda or auto (default: cuda where there is one)\n"
     "  --device-memory SIZE     memory of each rank's device\n"
     "  --seed N                 of parameters, data and dropout (42)\n"
     "  --steps N | --epochs N   how long to train, optimizer steps or passes (one epoch)\n"

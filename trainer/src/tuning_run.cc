@@ -4,7 +4,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "budget_allocator.h"
+#include "device.h"
+#include "device_memory.h"
 #include "host_memory.h"
 
 namespace dsat::trainer {
@@ -51,17 +52,23 @@ void TuningRun::resume(int64_t steps) {
   if (settings_.tuning.enabled && steps > settings_.tuning.end_profile_step) throw TuningDone();
 }
 
+// What was started on a device is over by then.
+TuningRun::Clock::time_point TuningRun::now() const {
+  if (settings_.tuning.enabled) synchronize(world_.device());
+  return Clock::now();
+}
+
 double TuningRun::lap() {
-  const Clock::time_point now = Clock::now();
-  const double time_us = microseconds(now - lap_start_);
-  lap_start_ = now;
+  const Clock::time_point end = now();
+  const double time_us = microseconds(end - lap_start_);
+  lap_start_ = end;
   return time_us;
 }
 
 void TuningRun::forward_begins() {
   before_forward_ = memory_in_use();
   if (counts_flops()) counter_ = std::make_unique<FlopsCounter>();
-  lap_start_ = Clock::now();
+  lap_start_ = now();
   if (steps_ == first_step_ && micro_steps_ == 0) window_start_ = lap_start_;
 }
 
@@ -70,16 +77,16 @@ void TuningRun::forward_ended() {
   if (settings_.tuning.enabled && settings_.tuning.model_info) write_model_info();
 }
 
-void TuningRun::backward_begins() { lap_start_ = Clock::now(); }
+void TuningRun::backward_begins() { lap_start_ = now(); }
 
-void TuningRun::backward_ended(double loss) {
+void TuningRun::backward_ended(const at::Tensor& loss) {
   if (is_measured()) total_.backward_us += lap();
   if (counter_) flops_ = counter_->flops();
   counter_.reset();
-  loss_sum_ += loss;
+  if (settings_.tuning.enabled) loss_sum_ += loss.item<double>();
 }
 
-void TuningRun::step_begins() { lap_start_ = Clock::now(); }
+void TuningRun::step_begins() { lap_start_ = now(); }
 
 void TuningRun::step_ended(bool is_update, int64_t skipped_steps) {
   const TuningSettings& tuning = settings_.tuning;
@@ -91,10 +98,10 @@ void TuningRun::step_ended(bool is_update, int64_t skipped_steps) {
   loss_sum_ = 0;
   micro_steps_ = 0;
   ++steps_;
-  const Clock::time_point now = Clock::now();
-  if (steps_ == tuning.start_profile_step) window_start_ = now;
+  const Clock::time_point end = now();
+  if (steps_ == tuning.start_profile_step) window_start_ = end;
   if (steps_ == tuning.end_profile_step + 1) {
-    wall_us_ = microseconds(now - window_start_);
+    wall_us_ = microseconds(end - window_start_);
     state_bytes_ = worst_rank(world_.comm(), memory_in_use());
     host_bytes_ = worst_rank(world_.comm(), host_memory_peak());
     peak_bytes_ = worst_rank(world_.comm(), memory_peak());
@@ -104,7 +111,7 @@ void TuningRun::step_ended(bool is_update, int64_t skipped_steps) {
 
 void TuningRun::whole_step_begins() {
   if (counts_flops()) counter_ = std::make_unique<FlopsCounter>();
-  if (steps_ == 0) window_start_ = Clock::now();
+  if (steps_ == 0) window_start_ = now();
 }
 
 void TuningRun::whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps) {
@@ -118,7 +125,7 @@ void TuningRun::whole_step_ended(const StepTimes& times, double loss, int64_t sk
   }
   loss_sum_ = loss * static_cast<double>(micro_steps);
   micro_steps_ = micro_steps - 1;
-  lap_start_ = Clock::now();
+  lap_start_ = now();
   step_ended(/*is_update=*/true, skipped_steps);
 }
 

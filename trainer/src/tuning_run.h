@@ -34,8 +34,8 @@ class TuningRun {
   void forward_begins();
   void forward_ended();
   void backward_begins();
-  // `loss`: of the micro step.
-  void backward_ended(double loss);
+  // `loss`: of the micro step, a scalar.
+  void backward_ended(const at::Tensor& loss);
   void step_begins();
   // In place of all above and below, for a training whose micro steps overlap: around an optimizer step.
   void whole_step_begins();
@@ -49,6 +49,7 @@ class TuningRun {
 
   bool is_measured() const;
   bool counts_flops() const;
+  Clock::time_point now() const;
   double lap();
   void write_model_info();
   void write_metrics(int64_t skipped_steps);

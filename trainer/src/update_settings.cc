@@ -126,12 +126,11 @@ bool offloads_optimizer(const Json& config) {
   return device == "cpu" || is_enabled(config, "zero_optimization.cpu_offload");
 }
 
-void refuse_fp16(const Json& config, bool fp16_as_bf16) {
-  if (fp16_as_bf16 || !is_enabled(config, "fp16")) return;
+void refuse_fp16(const Json& config) {
+  if (!is_enabled(config, "fp16")) return;
   throw Error(
       "fp16.enabled: half precision cannot be computed on a CPU; use bf16.enabled instead, or add --fp16-as-bf16 to "
-      "run "
-      "bf16 in its place");
+      "run bf16 in its place");
 }
 
 void warn_of_update_settings(const Json& config, std::vector<std::string>& warnings) {

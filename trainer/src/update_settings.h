@@ -23,7 +23,7 @@ LossScaleSettings read_loss_scale(const Json& config);
 bool offloads_optimizer(const Json& config);
 
 // Refuses fp16 unless bf16 may run in its place.
-void refuse_fp16(const Json& config, bool fp16_as_bf16);
+void refuse_fp16(const Json& config);
 
 // One line for each key of these sections that has no effect here and would have one elsewhere.
 void warn_of_update_settings(const Json& config, std::vector<std::string>& warnings);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "device.h"
 #include "environment.h"
 #include "launcher.h"
 #include "rank_process.h"
@@ -28,7 +29,8 @@ Json checked_configuration(const WorldOptions& options, const Group& group) {
   if (options.deepspeed_config.empty()) return nullptr;
   Json config = load_configuration(options.deepspeed_config);
   if (options.pipeline_stages > 0) set_pipeline_stages(config, options.pipeline_stages, "--pipeline-stages");
-  const SettingsResult read = read_settings(config, group.world_size, options.fp16_as_bf16);
+  const bool is_cpu = options.device == DeviceChoice::cpu;
+  const SettingsResult read = read_settings(config, group.world_size, fp16_on(is_cpu, options.fp16_as_bf16));
   if (group.rank.value_or(0) == 0) {
     for (const std::string& warning : read.warnings) {
       std::fprintf(stderr, "%s: warning: %s\n", options.program.c_str(), warning.c_str());
@@ -48,7 +50,8 @@ RankResult with_cause(RankResult result) {
   return result;
 }
 
-int run_all(const WorldOptions& options, const std::function<void(World&)>& body) {
+int run_all(WorldOptions options, const std::function<void(World&)>& body) {
+  options.device = resolved(options.device);
   const Group group = find_group(options.ranks);
   const Json config = checked_configuration(options, group);
   Rendezvous rendezvous{group.rank.value_or(0), group.world_size, group.address, group.port};
@@ -76,18 +79,14 @@ int guarded(const std::string& program, const std::function<int()>& call) {
   }
 }
 
-int local_rank_of(int rank) {
-  const char* const local = std::getenv("LOCAL_RANK");
-  return local != nullptr && *local != '\0' ? std::atoi(local) : rank;
-}
-
 }  // namespace
 
-World::World(std::unique_ptr<Comm> comm, WorldOptions options, Json config)
+World::World(std::unique_ptr<Comm> comm, WorldOptions options, Json config, at::Device device)
     : comm_(std::move(comm)),
       options_(std::move(options)),
       config_(std::move(config)),
-      local_rank_(local_rank_of(comm_->rank())) {}
+      local_rank_(local_rank_of(comm_->rank())),
+      device_(device) {}
 
 void run(const WorldOptions& options, const std::function<void(World&)>& body) {
   const int status = guarded(options.program, [&] { return run_all(options, body); });

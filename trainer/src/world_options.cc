@@ -15,6 +15,19 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
+DeviceChoice parse_device(const std::string& name, const std::string& text) {
+  if (text == "auto") return DeviceChoice::automatic;
+  if (text == "cpu") return DeviceChoice::cpu;
+  if (text == "cuda") return DeviceChoice::cuda;
+  throw Error(name + " \"" + text + "\": expected auto, cpu or cuda");
+}
+
+// nullptr: not set.
+const char* environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
 class Parser {
  public:
   explicit Parser(const std::vector<std::string>& args) : args_(args) {
@@ -24,6 +37,10 @@ class Parser {
     };
     on_["--seed"] = [this](const std::string& v) {
       options_.seed = static_cast<uint64_t>(parse_integer("--seed", v, 0, INT64_MAX));
+    };
+    on_["--device"] = [this](const std::string& v) {
+      options_.device = parse_device("--device", v);
+      has_device_ = true;
     };
     on_["--device-memory"] = [this](const std::string& v) {
       options_.device_memory = parse_memory("--device-memory", v);
@@ -36,6 +53,12 @@ class Parser {
 
   WorldOptions run() {
     for (at_ = 0; at_ < args_.size(); ++at_) take(args_[at_]);
+    const char* const device = environment("DSAT_DEVICE");
+    if (!has_device_ && device != nullptr) options_.device = parse_device("DSAT_DEVICE", device);
+    const char* const memory = environment("DSAT_DEVICE_MEMORY");
+    if (!options_.device_memory && memory != nullptr) {
+      options_.device_memory = parse_memory("DSAT_DEVICE_MEMORY", memory);
+    }
     return std::move(options_);
   }
 
@@ -70,18 +93,14 @@ class Parser {
   const std::vector<std::string>& args_;
   size_t at_ = 0;
   WorldOptions options_;
+  bool has_device_ = false;
   std::map<std::string, std::function<void(const std::string&)>> on_;
 };
 
 }  // namespace
 
 WorldOptions parse_world_options(const std::vector<std::string>& args) {
-  WorldOptions options = Parser(args).run();
-  const char* const memory = std::getenv("DSAT_DEVICE_MEMORY");
-  if (!options.device_memory && memory != nullptr && *memory != '\0') {
-    options.device_memory = parse_memory("DSAT_DEVICE_MEMORY", memory);
-  }
-  return options;
+  return Parser(args).run();
 }
 
 }  // namespace dsat::trainer

@@ -19,11 +19,21 @@ struct ZeroContext {
   const Partition& partition;  // of what this stage shards
   Comm& comm;                  // the engine's own group
   Lane& lane;                  // of that group: what may run beside the computation
-  at::ScalarType dtype;        // of parameters and gradients: at::kFloat or at::kBFloat16
+  at::Device device;           // of parameters and gradients, and of what is not offloaded
+  at::ScalarType dtype;        // of parameters and gradients: dtype_of(settings)
   uint64_t seed;
+
+  // Of tensors of this engine's own, of `type`.
+  at::TensorOptions options(at::ScalarType type) const { return at::TensorOptions().dtype(type).device(device); }
+  at::TensorOptions options() const { return options(dtype); }
 };
 
-// Calls call(data) with the tensor's data as float* or BFloat16*.
+// What is computed in.
+inline at::ScalarType dtype_of(const Settings& settings) {
+  return settings.bf16 ? at::kBFloat16 : settings.fp16 ? at::kHalf : at::kFloat;
+}
+
+// Calls call(data) with the data of a tensor of the host, in fp32 or bf16, as float* or BFloat16*.
 template <typename Call>
 void with_data(const at::Tensor& tensor, Call call) {
   if (tensor.scalar_type() == at::kBFloat16) {

@@ -1,11 +1,13 @@
 #include "zero_engine.h"
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 
 #include <numeric>
 #include <set>
 #include <utility>
 
+#include "backward_thread.h"
 #include "initial.h"
 
 namespace dsat::trainer {
@@ -50,13 +52,13 @@ void take_from_first(Comm& comm, const at::Tensor& tensor) {
 
 // What the model's own tensors hold, or what the specification says; padding stays zero.
 template <typename T>
-void fill_shard(const ModelParts& parts, const ZeroContext& c, T* shard) {
+void fill(const ModelParts& parts, const ZeroContext& c, T* shard) {
   fill_initial(c.layout, c.partition, c.comm.rank(), c.seed, shard);
   for (size_t i = 0; i < parts.groups.size(); ++i) {
     for (size_t k = 0; k < parts.groups[i].size(); ++k) {
       if (!parts.groups[i][k].has_values) continue;
       const ParameterSlot& slot = c.layout.layers()[i].parameters[k];
-      const at::Tensor values = parts.groups[i][k].tensor.detach().to(at::kFloat).contiguous();
+      const at::Tensor values = parts.groups[i][k].tensor.detach().to(at::kCPU, at::kFloat).contiguous();
       for (const Piece& piece : c.partition.pieces(slot.begin, slot.size)) {
         if (piece.owner != c.comm.rank()) continue;
         const float* const from = values.data_ptr<float>() + (piece.begin - slot.begin);
@@ -66,16 +68,27 @@ void fill_shard(const ModelParts& parts, const ZeroContext& c, T* shard) {
   }
 }
 
+// `shard`: zeros. Those of a device are made on the host.
+void fill_shard(const ModelParts& parts, const ZeroContext& c, const at::Tensor& shard) {
+  if (shard.is_cpu() && shard.scalar_type() != at::kHalf) {
+    with_data(shard, [&](auto* data) { fill(parts, c, data); });
+  } else {
+    const at::Tensor values = at::zeros({shard.numel()}, at::TensorOptions().dtype(at::kFloat));
+    fill(parts, c, values.data_ptr<float>());
+    shard.copy_(values);
+  }
+}
+
 }  // namespace
 
-ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, uint64_t seed,
+ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, at::Device device, uint64_t seed,
                        SquaredNorm squared_norm)
     : settings_(settings),
       comm_(group_of_its_own(world)),
       layout_(layout_of(parts, comm_->size())),
       partition_(partition_of(layout_, settings.stage, comm_->rank())),
-      lane_(comm_),
-      context_{settings_, layout_, partition_, *comm_, lane_, settings.bf16 ? at::kBFloat16 : at::kFloat, seed},
+      lane_(comm_, device),
+      context_{settings_, layout_, partition_, *comm_, lane_, device, dtype_of(settings), seed},
       parameters_(make_parameters(context_, leaves_of(parts))) {
   for (const auto& group : parts.groups) {
     for (const ModelParameter& parameter : group) {
@@ -84,11 +97,12 @@ ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& 
   }
   for (const auto& [name, other] : parts.others) {
     take_from_first(*comm_, other);
-    if (other.is_floating_point()) other.set_data(other.detach().to(context_.dtype));
+    const at::ScalarType dtype = other.is_floating_point() ? context_.dtype : other.scalar_type();
+    other.set_data(other.detach().to(context_.device, dtype));
   }
-  with_data(parameters_->shard(), [&](auto* shard) { fill_shard(parts, context_, shard); });
+  fill_shard(parts, context_, parameters_->shard());
   optimizer_ = std::make_unique<ShardedOptimizer>(
-      context_, parameters_->shard(), [&](float* master) { fill_shard(parts, context_, master); },
+      context_, parameters_->shard(), [&](const at::Tensor& master) { fill_shard(parts, context_, master); },
       std::move(squared_norm));
   parameters_->bind();
   parameters_->publish();
@@ -103,6 +117,7 @@ void ZeroEngine::begin_step() {
 
 void ZeroEngine::backward(const at::Tensor& loss, double gradient, bool is_last) {
   gradients_->begin_backward(is_last);
+  const BackwardOnThisThread here;
   loss.backward(at::full({}, gradient * optimizer_->loss_scale(), loss.options()));
   parameters_->check();
   gradients_->end_backward();
@@ -110,6 +125,7 @@ void ZeroEngine::backward(const at::Tensor& loss, double gradient, bool is_last)
 
 void ZeroEngine::backward_from(const at::Tensor& output, const at::Tensor& gradient) {
   gradients_->begin_backward(/*is_last=*/false);
+  const BackwardOnThisThread here;
   output.backward(gradient);
   gradients_->end_backward();
 }
@@ -132,12 +148,13 @@ void ZeroEngine::abandon_step() {
 
 namespace {
 
-// Untrained tensors as a checkpoint keeps them: in one piece and, where they are real numbers, in fp32.
+// Untrained tensors as a checkpoint keeps them: on the host, in one piece and, where they are real numbers, in fp32.
 std::vector<at::Tensor> stored_forms(const std::vector<UntrainedTensor>& tensors) {
   std::vector<at::Tensor> forms;
   for (const UntrainedTensor& other : tensors) {
     const at::Tensor values = other.tensor.detach();
-    forms.push_back((values.is_floating_point() ? values.to(at::kFloat) : values).contiguous());
+    const at::ScalarType dtype = values.is_floating_point() ? at::kFloat : values.scalar_type();
+    forms.push_back(values.to(at::kCPU, dtype).contiguous());
   }
   return forms;
 }

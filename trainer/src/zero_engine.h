@@ -26,7 +26,7 @@ namespace dsat::trainer {
 class ZeroEngine {
  public:
   // `world`: of the ranks that share this model; the engine makes a group of its own out of it.
-  ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, uint64_t seed,
+  ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, at::Device device, uint64_t seed,
              SquaredNorm squared_norm = {});
 
   void begin_step();

@@ -5,12 +5,14 @@
 //   }
 //
 // run() reads dsat's own options, starts the ranks (--ranks N) or joins those that another launcher has started (RANK,
-// WORLD_SIZE, MASTER_ADDR, MASTER_PORT), gives each a device of --device-memory bytes, and calls the body in each of
-// them. It answers for their end: one line on stderr for the first cause of a failure, and an exit status: 0 done, 1
+// WORLD_SIZE, MASTER_ADDR, MASTER_PORT), gives each a device of --device-memory bytes (--device: the CPU, or a CUDA
+// device; ranks of one machine take them in turn), and calls the body in each of them. It answers for their end: one line on stderr for the first cause of a failure, and an exit status: 0 done, 1
 // failed or out of memory, 2 wrong usage or configuration. Threading: one World a process, used by the thread that got
 // it. Errors of the body: any exception.
 #ifndef DSAT_TRAINER_WORLD_H_
 #define DSAT_TRAINER_WORLD_H_
+
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <exception>
@@ -28,7 +30,7 @@ namespace dsat::trainer {
 
 class World {
  public:
-  World(std::unique_ptr<Comm> comm, WorldOptions options, Json config);
+  World(std::unique_ptr<Comm> comm, WorldOptions options, Json config, at::Device device = at::kCPU);
 
   int rank() const { return comm_->rank(); }
   int size() const { return comm_->size(); }
@@ -37,6 +39,7 @@ class World {
   const Json& config() const { return config_; }  // what --deepspeed_config named; null: nothing
   const std::vector<std::string>& arguments() const { return options_.arguments; }
   uint64_t seed() const { return options_.seed; }
+  at::Device device() const { return device_; }  // where models and batches belong
   std::optional<uint64_t> device_memory() const { return options_.device_memory; }  // bytes
   bool fp16_as_bf16() const { return options_.fp16_as_bf16; }
   const std::string& program() const { return options_.program; }
@@ -46,6 +49,7 @@ class World {
   WorldOptions options_;
   Json config_;
   int local_rank_;
+  at::Device device_;
 };
 
 // Ends a training in good order: run() returns 0. The engine throws it when a tuning trial has measured enough.

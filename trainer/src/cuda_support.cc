@@ -1,0 +1,24 @@
+#include "cuda_support.h"
+
+#include <c10/cuda/CUDAFunctions.h>
+#include <cuda_runtime_api.h>
+
+#include "dsat/error.h"
+
+namespace dsat::trainer {
+
+const bool kHasCuda = true;
+
+int cuda_device_count() { return c10::cuda::device_count(); }
+
+void use_cuda_device(int index) { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
+
+std::string cuda_device_identity(int index) {
+  char bus_id[32];
+  if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index) != cudaSuccess) {
+    throw Error(DSAT_INTERNAL, "CUDA device " + std::to_string(index) + " does not tell where it is");
+  }
+  return bus_id;
+}
+
+}  // namespace dsat::trainer
