@@ -56,7 +56,7 @@ void train(trainer::World& world) {
   for (; step < arguments.steps && !stop; ++step) {
     double loss_sum = 0;
     for (int64_t i = 0; i < accumulation; ++i) {
-      const trainer::Tensors batch = batches.next();
+      const trainer::Tensors batch = context->to_device(batches.next());
       const torch::Tensor loss = images::loss_of(engine->forward(batch[0].to(engine->dtype())), batch[1]);
       engine->backward(loss);
       engine->step();

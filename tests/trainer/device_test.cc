@@ -68,7 +68,10 @@ Batch batch_of(const Model& model, int64_t number, at::Device device) {
   return {batch.input.to(device), batch.target.to(device)};
 }
 
-at::ScalarType dtype_in(const Json& config) { return config.contains("bf16") ? at::kBFloat16 : at::kFloat; }
+at::ScalarType dtype_in(const Json& config) {
+  if (config.contains("fp16")) return at::kHalf;
+  return config.contains("bf16") ? at::kBFloat16 : at::kFloat;
+}
 
 std::unique_ptr<Engine<Chain>> engine_on(World& world, const Case& c) {
   auto model = make_model(small(c.model), dtype_in(world.config()), world.device());
@@ -178,6 +181,30 @@ INSTANTIATE_TEST_SUITE_P(
                  "zero_optimization": {"stage": 1}})"}),
     [](const auto& info) { return info.param.name; });
 
+// The fake device computes what the CPU does: fp16 from LibTorch 2 on.
+#if DSAT_LIBTORCH_MAJOR >= 2
+TEST(DeviceFp16, TrainsWithALossScaleAndAnFp32Master) {
+  for (const char* const zero :
+       {R"({"stage": 0})", R"({"stage": 1, "offload_optimizer": {"device": "cpu"}})",
+        R"({"stage": 2, "offload_optimizer": {"device": "cpu"}})", R"({"stage": 3, "overlap_comm": true})"}) {
+    const RankResult result = on_ranks(2, [zero](Comm& comm) {
+      const std::string section = std::string(R"({"zero_optimization": )") + zero;
+      const std::string in_fp32 = section + "}", in_fp16 = section + R"(, "fp16": {"enabled": true}})";
+      const std::vector<double> expected = losses_on(at::kCPU, comm, {"", 2, ModelKind::gpt, in_fp32.c_str()});
+      const Case half{"", 2, ModelKind::gpt, in_fp16.c_str()};
+      World world = world_on(open_fake_device(), comm, config_of(half));
+      const auto engine = engine_on(world, half);
+      std::vector<double> losses;
+      while (engine->skipped_steps() == engine->global_steps() && losses.size() < 40) losses = {step_of(*engine)};
+      for (int step = 1; step < kSteps; ++step) losses.push_back(step_of(*engine));
+      if (engine->loss_scale() < 2) return std::string("the loss is not scaled");
+      return compare(losses, expected, 1e-2);
+    });
+    EXPECT_EQ(result.kind, FailureKind::none) << zero << ": " << result.message;
+  }
+}
+#endif
+
 TEST(DeviceCheckpoint, LoadsOnAnotherDeviceAndStage) {
   const std::string folder = own_folder().string();
   std::filesystem::remove_all(folder);
@@ -219,9 +246,9 @@ TEST(DeviceQueues, ArePutInOrderWhereCommunicationRunsBeside) {
   };
   // 8,768 parameters.
   EXPECT_EQ(events_with(R"({"zero_optimization": {"stage": 0, "overlap_comm": false}})").message, "buckets: 0");
-  EXPECT_EQ(events_with(R"({"zero_optimization": {"stage": 0, "overlap_comm": true, "reduce_bucket_size": 3000}})")
-                .message,
-            "buckets: 3");
+  EXPECT_EQ(
+      events_with(R"({"zero_optimization": {"stage": 0, "overlap_comm": true, "reduce_bucket_size": 3000}})").message,
+      "buckets: 3");
 }
 
 // Offloaded states are the host's: between steps the device holds parameters alone.

@@ -214,10 +214,11 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const 
                                    transposed, output_padding, groups));
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
-    const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& weight, at::IntArrayRef stride,
-    at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef output_padding, int64_t groups,
-    std::array<bool, 3> wanted) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Tensor& gradient, const at::Tensor& input,
+                                                                    const at::Tensor& weight, at::IntArrayRef stride,
+                                                                    at::IntArrayRef padding, at::IntArrayRef dilation,
+                                                                    bool transposed, at::IntArrayRef output_padding,
+                                                                    int64_t groups, std::array<bool, 3> wanted) {
   const std::vector<int64_t> bias_size = {weight.size(0)};
   const auto [of_input, of_weight, of_bias] =
       at::convolution_backward(for_kernels(gradient), for_kernels(input), for_kernels(weight), bias_size, stride,

@@ -34,11 +34,20 @@ struct Gloo {
   bool is_loopback;
 };
 
+// Builds of LibTorch 2 may lack libuv, which they ask for unless told otherwise.
+template <typename Options>
+auto without_libuv(Options& options, int) -> decltype(options.useLibUV, void()) {
+  options.useLibUV = false;
+}
+template <typename Options>
+void without_libuv(Options&, long) {}
+
 Store open_store(const Rendezvous& r) {
   c10d::TCPStoreOptions options;
   options.port = r.port;
   options.isServer = r.rank == 0;
   options.numWorkers = static_cast<size_t>(r.world_size);
+  without_libuv(options, 0);
   try {
     return c10::make_intrusive<c10d::TCPStore>(r.address, options);
   } catch (const std::exception& error) {

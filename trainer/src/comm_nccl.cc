@@ -28,7 +28,9 @@ class NcclComm : public Comm {
   int size() const override { return host_->size(); }
   void barrier() override { host_->barrier(); }
 
-  std::unique_ptr<Pending> all_reduce_sum(const at::Tensor& tensor) override { return of(tensor).all_reduce_sum(tensor); }
+  std::unique_ptr<Pending> all_reduce_sum(const at::Tensor& tensor) override {
+    return of(tensor).all_reduce_sum(tensor);
+  }
   std::unique_ptr<Pending> reduce_sum(const at::Tensor& tensor, int root) override {
     return of(tensor).reduce_sum(tensor, root);
   }

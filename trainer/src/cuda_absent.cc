@@ -12,6 +12,7 @@ const bool kHasCuda = false;
 
 int cuda_device_count() { return 0; }
 void use_cuda_device(int) { refuse(); }
+uint64_t cuda_device_bytes(int) { refuse(); }
 std::string cuda_device_identity(int) { refuse(); }
 std::unique_ptr<DeviceMemory> cuda_memory(int, std::optional<uint64_t>) { refuse(); }
 std::unique_ptr<Comm> through_nccl(std::unique_ptr<Comm>) { refuse(); }

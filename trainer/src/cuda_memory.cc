@@ -1,42 +1,31 @@
 #include <c10/cuda/CUDACachingAllocator.h>
-#include <c10/cuda/CUDAFunctions.h>
-#include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <mutex>
 #include <utility>
 
 #include "cuda_support.h"
-#include "dsat/error.h"
 
 namespace dsat::trainer {
 namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-uint64_t total_bytes(int index) {
-  cudaDeviceProp properties{};
-  if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) {
-    throw Error(DSAT_INTERNAL, "CUDA device " + std::to_string(index) + " does not tell its memory");
-  }
-  return properties.totalGlobalMem;
-}
+// Of all pools, which come first; the type's name differs between versions of LibTorch.
+auto bytes_of_tensors(c10::DeviceIndex index) { return allocator::getDeviceStats(index).allocated_bytes[0]; }
 
 // The allocator keeps one peak. A window forgets it, so the highest before is kept here.
 class CachingMemory : public DeviceMemory {
  public:
   CachingMemory(int index, uint64_t budget) : index_(static_cast<c10::DeviceIndex>(index)), budget_(budget) {}
 
-  // Of all pools, which come first; the type's name differs between versions of LibTorch.
-  auto of_tensors() const { return allocator::getDeviceStats(index_).allocated_bytes[0]; }
-
-  uint64_t in_use() const override { return static_cast<uint64_t>(of_tensors().current); }
+  uint64_t in_use() const override { return static_cast<uint64_t>(bytes_of_tensors(index_).current); }
   uint64_t peak() const override { return std::max(before_, window_peak()); }
   void begin_window() override {
     before_ = peak();
     allocator::resetPeakStats(index_);
   }
-  uint64_t window_peak() const override { return static_cast<uint64_t>(of_tensors().peak); }
+  uint64_t window_peak() const override { return static_cast<uint64_t>(bytes_of_tensors(index_).peak); }
   std::optional<OutOfMemory> refused() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
     return refused_;
@@ -58,7 +47,7 @@ class CachingMemory : public DeviceMemory {
 }  // namespace
 
 std::unique_ptr<DeviceMemory> cuda_memory(int index, std::optional<uint64_t> budget_bytes) {
-  const uint64_t total = total_bytes(index);
+  const uint64_t total = cuda_device_bytes(index);
   const uint64_t budget = std::min(budget_bytes.value_or(total), total);
   auto memory = std::make_unique<CachingMemory>(index, budget);
   if (budget < total) {

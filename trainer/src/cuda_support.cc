@@ -13,6 +13,14 @@ int cuda_device_count() { return c10::cuda::device_count(); }
 
 void use_cuda_device(int index) { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
 
+uint64_t cuda_device_bytes(int index) {
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) {
+    throw Error(DSAT_INTERNAL, "CUDA device " + std::to_string(index) + " does not tell its memory");
+  }
+  return properties.totalGlobalMem;
+}
+
 std::string cuda_device_identity(int index) {
   char bus_id[32];
   if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index) != cudaSuccess) {

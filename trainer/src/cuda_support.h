@@ -19,6 +19,7 @@ extern const bool kHasCuda;
 
 int cuda_device_count();  // visible to this process; may start CUDA in it
 void use_cuda_device(int index);
+uint64_t cuda_device_bytes(int index);
 // The same for the same device in whatever process of the machine, and for no other one.
 std::string cuda_device_identity(int index);
 

@@ -49,9 +49,7 @@ at::Device open_device(DeviceChoice choice, int local_rank, std::optional<uint64
   return device;
 }
 
-c10::Stream current_stream(at::Device device) {
-  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
-}
+c10::Stream current_stream(at::Device device) { return c10::impl::VirtualGuardImpl(device.type()).getStream(device); }
 
 void synchronize(at::Device device) {
   if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).synchronizeStream(current_stream(device));

@@ -9,8 +9,8 @@
 // at its release. Groups of parameters that stage3_param_persistence_threshold keeps are whole on every rank, always.
 //
 // Memory: P/N elements (with offload_param the host's), during a step the arena or the blocks.
-// Errors: an operation cannot be stopped from here. After a failure groups get their block, or where there is none memory
-// of the host with nothing in it, and check() tells.
+// Errors: an operation cannot be stopped from here. After a failure groups get their block, or where there is none
+// memory of the host with nothing in it, and check() tells.
 #ifndef DSAT_TRAINER_GATHERED_PARAMETERS_H_
 #define DSAT_TRAINER_GATHERED_PARAMETERS_H_
 

@@ -31,7 +31,8 @@ at::Tensor host_zeros(int64_t size, at::ScalarType dtype, at::Device device) {
   if (device.is_cuda()) {
     const at::Tensor locked = at::empty({size}, options.pinned_memory(true)).zero_();
     count(bytes);
-    return at::from_blob(locked.data_ptr(), {size}, [locked, bytes](void*) { in_use -= bytes; }, options);
+    return at::from_blob(
+        locked.data_ptr(), {size}, [locked, bytes](void*) { in_use -= bytes; }, options);
   }
   void* memory = nullptr;
   if (posix_memalign(&memory, kAlignment, bytes + kAlignment) != 0) throw std::bad_alloc();

@@ -1,12 +1,11 @@
 // A rank's communication thread: operations run one after the other, in the order in which they were started, beside
 // the thread that computes.
 //
-// One rank alone has nobody to talk to: its operations run at once in the caller. On a device with queues (CUDA streams)
-// an operation begins after all that its caller had started there, on a queue of the lane's own, and what the caller
-// starts after wait() comes after it.
-// Threading: start() and run() from one thread; wait() there too. An operation owns all the tensors that it uses, until
-// wait() has returned.
-// Errors: an operation's exception comes out of its wait(); later operations still run.
+// One rank alone has nobody to talk to: its operations run at once in the caller. On a device with queues (CUDA
+// streams) an operation begins after all that its caller had started there, on a queue of the lane's own, and what the
+// caller starts after wait() comes after it. Threading: start() and run() from one thread; wait() there too. An
+// operation owns all the tensors that it uses, until wait() has returned. Errors: an operation's exception comes out of
+// its wait(); later operations still run.
 #ifndef DSAT_TRAINER_LANE_H_
 #define DSAT_TRAINER_LANE_H_
 

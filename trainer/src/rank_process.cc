@@ -5,7 +5,9 @@
 #include <malloc.h>
 
 #include <exception>
+#include <utility>
 
+#include "cuda_support.h"
 #include "device.h"
 #include "device_memory.h"
 #include "environment.h"
@@ -62,7 +64,9 @@ RankResult run_rank(const WorldOptions& options, const Json& config, const Rende
   keep_freed_memory();
   try {
     const at::Device device = open_device(options.device, local_rank_of(rendezvous.rank), options.device_memory);
-    World world(join(rendezvous, device), options, config, device);
+    WorldOptions own = options;
+    if (device.is_cuda() && !own.device_memory) own.device_memory = cuda_device_bytes(device.index());
+    World world(join(rendezvous, device), std::move(own), config, device);
     run_to_its_end(world, body);
     return {};
   } catch (const PeerLost& error) {

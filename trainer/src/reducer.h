@@ -1,7 +1,8 @@
 // Sums of gradients over the ranks, whatever their type: with overlap_comm on the communication thread.
 //
-// fp32 is summed in place. 16-bit floats pass through an fp32 staging buffer, chunk by chunk, so that the sum is rounded
-// once; Gloo could not sum brain floats otherwise. A device, whose collectives take long to start, has larger chunks.
+// fp32 is summed in place. 16-bit floats pass through an fp32 staging buffer, chunk by chunk, so that the sum is
+// rounded once; Gloo could not sum brain floats otherwise. A device, whose collectives take long to start, has larger
+// chunks.
 #ifndef DSAT_TRAINER_REDUCER_H_
 #define DSAT_TRAINER_REDUCER_H_
 

@@ -23,8 +23,8 @@ struct Rendezvous {
 };
 
 // Joins the group; blocks until all ranks have. One rank alone needs no transport. Ranks that launch() has started
-// share memory, others talk over Gloo alone; what lies on a `device` other than the CPU goes over NCCL, if each rank has
-// a CUDA device of its own, else through the host's memory.
+// share memory, others talk over Gloo alone; what lies on a `device` other than the CPU goes over NCCL, if each rank
+// has a CUDA device of its own, else through the host's memory.
 std::unique_ptr<Comm> join(const Rendezvous& rendezvous, at::Device device = at::kCPU);
 std::unique_ptr<Comm> join_gloo(const Rendezvous& rendezvous);
 // The group of this rank alone.

@@ -41,8 +41,8 @@ void update(const OptimizerSettings& settings, int64_t step, double gradient_sca
 
 LambSquares lamb_moments(const OptimizerSettings& settings, double gradient_scale, const ShardTensors& run) {
   if (!run.param.is_cpu()) return on_device::lamb_moments(settings, gradient_scale, run);
-  return with_view(
-      run, [&](const auto& view) { return lamb_moments(settings, static_cast<float>(gradient_scale), view); });
+  return with_view(run,
+                   [&](const auto& view) { return lamb_moments(settings, static_cast<float>(gradient_scale), view); });
 }
 
 void lamb_apply(const OptimizerSettings& settings, int64_t step, double trust_ratio, const ShardTensors& run) {
@@ -133,7 +133,8 @@ void lamb_apply(const OptimizerSettings& s, int64_t step, double trust_ratio, co
 
 double sum_of_squares(const at::Tensor& values) {
   const at::Tensor sum = at::zeros({}, values.options().dtype(at::kDouble));
-  for_each_chunk(values.numel(), [&](int64_t begin, int64_t size) { sum.add_(squares(values.narrow(0, begin, size))); });
+  for_each_chunk(values.numel(),
+                 [&](int64_t begin, int64_t size) { sum.add_(squares(values.narrow(0, begin, size))); });
   return sum.item<double>();
 }
 

@@ -33,8 +33,8 @@ class ShardedOptimizer {
   // `parameters`: this rank's shard, updated in place, context.partition.shard_size() elements of context.dtype.
   // `fill_master` writes the initial values into a zeroed fp32 array of as many; called for a master copy only.
   // `squared_norm`: where the model goes beyond this group, as in a pipeline; else the group's shards are all there is.
-  ShardedOptimizer(const ZeroContext& context, at::Tensor parameters, const std::function<void(const at::Tensor&)>& fill_master,
-                   SquaredNorm squared_norm = {});
+  ShardedOptimizer(const ZeroContext& context, at::Tensor parameters,
+                   const std::function<void(const at::Tensor&)>& fill_master, SquaredNorm squared_norm = {});
 
   // `gradient`: of the shard, summed over ranks and micro steps and multiplied by loss_scale(); it is not changed.
   // Averages, unscales, clips and updates. False: it overflowed on some rank, and all ranks have skipped the update.

@@ -67,7 +67,8 @@ class ScriptTask {
                   std::to_string(output.dim()) + " dimensions");
     }
     const at::Tensor scores = output.reshape({-1, output.size(-1)}).to(at::kFloat);
-    return at::cross_entropy_loss(scores, random_integers(stream, {scores.size(0)}, scores.size(1)).to(output.device()));
+    return at::cross_entropy_loss(scores,
+                                  random_integers(stream, {scores.size(0)}, scores.size(1)).to(output.device()));
   }
 
   std::vector<InputSpec> specs_;
@@ -81,8 +82,7 @@ class ScriptTask {
 class ScriptTraining : public Training {
  public:
   ScriptTraining(const Options& options, const Settings& settings, World& world)
-      : task_(options, settings, world),
-        engine_(initialize(module_of(options, settings), world, world.config())) {}
+      : task_(options, settings, world), engine_(initialize(module_of(options, settings), world, world.config())) {}
 
   double optimizer_step() override {
     const int64_t micro_steps = engine_->gradient_accumulation_steps();

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <memory>
 
-#include "device_memory.h"
 #include "chain.h"
 #include "checkpoint_files.h"
+#include "device_memory.h"
 #include "dsat/config/units.h"
 #include "layer_chain.h"
 #include "settings.h"
@@ -36,14 +36,17 @@ std::shared_ptr<Chain> make_chain(const Options& options, const Settings& settin
 // more accumulation steps sees the same ones in the same order.
 Batch batch_of(const Model& model, int64_t number, const World& world, const Settings& settings) {
   // Streams of data count from the far end, away from those of the parameters.
-  const Batch batch = model.batch(RandomStream(world.seed(), ~static_cast<uint64_t>(number)), settings.batch.micro_batch);
+  const Batch batch =
+      model.batch(RandomStream(world.seed(), ~static_cast<uint64_t>(number)), settings.batch.micro_batch);
   return {batch.input.to(world.device()), batch.target.to(world.device())};
 }
 
 class DataParallelTraining : public Training {
  public:
   DataParallelTraining(const Options& options, const Settings& settings, World& world)
-      : settings_(settings), world_(world), engine_(initialize(make_chain(options, settings, world), world, world.config())) {}
+      : settings_(settings),
+        world_(world),
+        engine_(initialize(make_chain(options, settings, world), world, world.config())) {}
 
   double optimizer_step() override {
     double sum = 0;
@@ -112,7 +115,8 @@ class Run {
   Run(const Options& options, World& world)
       : options_(options),
         world_(world),
-        settings_(read_settings(world.config(), world.size(), fp16_on(world.device().is_cpu(), world.fp16_as_bf16())).settings),
+        settings_(read_settings(world.config(), world.size(), fp16_on(world.device().is_cpu(), world.fp16_as_bf16()))
+                      .settings),
         training_(make_training(options, settings_, world)) {}
 
   void train();

@@ -99,8 +99,6 @@ class Parser {
 
 }  // namespace
 
-WorldOptions parse_world_options(const std::vector<std::string>& args) {
-  return Parser(args).run();
-}
+WorldOptions parse_world_options(const std::vector<std::string>& args) { return Parser(args).run(); }
 
 }  // namespace dsat::trainer

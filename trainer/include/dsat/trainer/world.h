@@ -6,9 +6,9 @@
 //
 // run() reads dsat's own options, starts the ranks (--ranks N) or joins those that another launcher has started (RANK,
 // WORLD_SIZE, MASTER_ADDR, MASTER_PORT), gives each a device of --device-memory bytes (--device: the CPU, or a CUDA
-// device; ranks of one machine take them in turn), and calls the body in each of them. It answers for their end: one line on stderr for the first cause of a failure, and an exit status: 0 done, 1
-// failed or out of memory, 2 wrong usage or configuration. Threading: one World a process, used by the thread that got
-// it. Errors of the body: any exception.
+// device; ranks of one machine take them in turn), and calls the body in each of them. It answers for their end: one
+// line on stderr for the first cause of a failure, and an exit status: 0 done, 1 failed or out of memory, 2 wrong usage
+// or configuration. Threading: one World a process, used by the thread that got it. Errors of the body: any exception.
 #ifndef DSAT_TRAINER_WORLD_H_
 #define DSAT_TRAINER_WORLD_H_
 
@@ -40,7 +40,8 @@ class World {
   const std::vector<std::string>& arguments() const { return options_.arguments; }
   uint64_t seed() const { return options_.seed; }
   at::Device device() const { return device_; }  // where models and batches belong
-  std::optional<uint64_t> device_memory() const { return options_.device_memory; }  // bytes
+  // Bytes: what was asked for, else a CUDA device's own.
+  std::optional<uint64_t> device_memory() const { return options_.device_memory; }
   bool fp16_as_bf16() const { return options_.fp16_as_bf16; }
   const std::string& program() const { return options_.program; }
 
