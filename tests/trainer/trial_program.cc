@@ -118,6 +118,8 @@ Ended TrialProgram::wait(pid_t pid) {
   return ended;
 }
 
+std::string TrialProgram::output_of(pid_t pid) const { return read_text(folder_ / ("out." + std::to_string(pid))); }
+
 std::optional<Json> TrialProgram::result() const {
   if (!std::filesystem::exists(folder_ / "metrics.json")) return std::nullopt;
   return Json::parse(read_text(folder_ / "metrics.json"));

@@ -39,6 +39,8 @@ class TrialProgram {
   Ended run(const std::string& options, const std::vector<std::string>& environment = {});
   pid_t start(const std::string& options, const std::vector<std::string>& environment = {});
   Ended wait(pid_t pid);
+  // What it has written to stdout so far.
+  std::string output_of(pid_t pid) const;
 
   // What the trial wrote; nullopt: no file.
   std::optional<Json> result() const;

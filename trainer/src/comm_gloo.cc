@@ -64,27 +64,45 @@ Store open_store(const Rendezvous& r) {
   }
 }
 
-constexpr std::chrono::milliseconds kHearing{3000};
+std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+// A connection of its own: one that is in use by a collective may wait for long.
+class StoreNotes : public Notes {
+ public:
+  explicit StoreNotes(const Rendezvous& r) {
+    c10d::TCPStoreOptions options;
+    options.port = r.port;
+    options.waitWorkers = false;
+    options.timeout = RankWatch::kSilence;
+    without_libuv(options, 0);
+    store_ = c10::make_intrusive<c10d::TCPStore>(r.address, options);
+  }
+  void write(const std::string& name, const std::string& text) override {
+    store_->set(name, bytes_of(text));
+    store_->get(name);  // the answer tells that it has arrived
+  }
+  void write_first(const std::string& name, const std::string& text) override {
+    store_->compareSet(name, bytes_of(""), bytes_of(text));
+  }
+  std::optional<std::string> read(const std::string& name) override {
+    if (!store_->check({name})) return std::nullopt;
+    const std::vector<uint8_t> text = store_->get(name);
+    return std::string(text.begin(), text.end());
+  }
+
+ private:
+  Store store_;
+};
 
 // Where this process has joined the others.
 struct Meeting {
   Store store;
-  int rank = 0, size = 1;
+  std::unique_ptr<PeerWatch> watch;
 };
 
 Meeting& meeting() {
   static Meeting* const instance = new Meeting;
   return *instance;
-}
-
-// Says that this rank knows the cause. Rank 0, whose process the store is in, waits for the others to say so.
-void part(const Meeting& m) {
-  const auto key = [](int rank) { return "heard." + std::to_string(rank); };
-  m.store->set(key(m.rank), std::vector<uint8_t>{1});
-  if (m.rank != 0) return;
-  std::vector<std::string> all;
-  for (int rank = 0; rank < m.size; ++rank) all.push_back(key(rank));
-  m.store->wait(all, kHearing);
 }
 
 bool is_loopback(const std::string& address) {
@@ -96,31 +114,20 @@ bool is_loopback(const std::string& address) {
 const Store& meeting_store() { return meeting().store; }
 
 std::unique_ptr<Comm> join_gloo(const Rendezvous& r) {
-  meeting() = {open_store(r), r.rank, r.world_size};
+  meeting().store = open_store(r);
+  if (r.on_cause_of_others) {
+    auto notes = as_peer_lost([&] { return std::make_unique<StoreNotes>(r); });
+    meeting().watch = std::make_unique<PeerWatch>(std::move(notes), r.rank, r.world_size, r.on_cause_of_others);
+  }
   return std::make_unique<C10dComm<Gloo>>(Gloo{is_loopback(r.address)}, meeting().store, r.rank, r.world_size);
 }
 
-void tell_cause(const std::string& cause) {
-  const Meeting& m = meeting();
-  if (!m.store) return;
-  try {
-    if (m.store->add("causes", 1) == 1) m.store->set("cause", std::vector<uint8_t>(cause.begin(), cause.end()));
-    part(m);
-  } catch (const std::exception&) {  // the store has gone with rank 0
-  }
+void wait_for_cause() {
+  if (meeting().watch) meeting().watch->wait_for_cause();
 }
 
-std::string cause_of_others() {
-  const Meeting& m = meeting();
-  if (!m.store) return "";
-  std::vector<uint8_t> cause;
-  try {
-    m.store->wait({"cause"}, kHearing);
-    cause = m.store->get("cause");
-    part(m);
-  } catch (const std::exception&) {  // nobody was able to say, or the store has gone with rank 0
-  }
-  return {cause.begin(), cause.end()};
+void leave_others(const std::optional<Cause>& own) {
+  if (meeting().watch) meeting().watch->leave(own);
 }
 
 }  // namespace dsat::trainer

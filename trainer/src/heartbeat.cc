@@ -44,15 +44,6 @@ int64_t io_bytes() {
   return total;
 }
 
-Beat current_beat() {
-  Beat beat;
-  beat.cpu_us = microseconds_of(CLOCK_PROCESS_CPUTIME_ID) - microseconds_of(CLOCK_THREAD_CPUTIME_ID);
-  beat.io_bytes = io_bytes();
-  const std::lock_guard<std::mutex> lock(waiting().mutex);
-  beat.waiting_in = waiting().operation;
-  return beat;
-}
-
 }  // namespace
 
 WaitingIn::WaitingIn(std::string operation) {
@@ -66,6 +57,15 @@ WaitingIn::~WaitingIn() {
 }
 
 void count_exchanged(int64_t bytes) { exchanged_bytes += bytes; }
+
+Beat current_beat() {
+  Beat beat;
+  beat.cpu_us = microseconds_of(CLOCK_PROCESS_CPUTIME_ID) - microseconds_of(CLOCK_THREAD_CPUTIME_ID);
+  beat.io_bytes = io_bytes();
+  const std::lock_guard<std::mutex> lock(waiting().mutex);
+  beat.waiting_in = waiting().operation;
+  return beat;
+}
 
 std::string to_line(const Beat& beat) {
   return kMark + std::to_string(beat.cpu_us) + " " + std::to_string(beat.io_bytes) + " " + beat.waiting_in;

@@ -34,6 +34,8 @@ struct Beat {
   std::string waiting_in;  // empty: in no operation with other ranks
 };
 
+// Of this process; called by the thread whose time does not count.
+Beat current_beat();
 std::string to_line(const Beat& beat);  // without its end
 std::optional<Beat> parse_beat(const std::string& line);
 // Whether the process has done anything worth the name between the two.

@@ -40,7 +40,7 @@ std::optional<std::string> RankWatch::verdict(Clock::time_point now) {
   for (const auto& [rank, r] : ranks_) {
     if (now - r.heard <= kSilence) continue;
     return "rank " + std::to_string(rank) + " has given no sign of life for " + std::to_string(kSilence.count()) +
-           " s: it has been stopped, or its machine is stuck";
+           " s: it has been stopped or killed, or its machine is stuck";
   }
   if (ranks_.empty() || now - moved_ <= patience()) return std::nullopt;
   std::string text = "no rank has done anything for " + std::to_string(patience().count()) + " s:";

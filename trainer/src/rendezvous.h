@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "dsat/trainer/comm.h"
+#include "peer_watch.h"
 
 namespace dsat::trainer {
 
@@ -20,6 +22,8 @@ struct Rendezvous {
   int world_size = 1;
   std::string address = "127.0.0.1";
   uint16_t port = 0;
+  // For a rank that no launcher of ours answers for, which watches over the others then; empty: one does.
+  PeerWatch::End on_cause_of_others = {};
 };
 
 // Joins the group; blocks until all ranks have. One rank alone needs no transport. Ranks that launch() has started
@@ -35,10 +39,9 @@ std::unique_ptr<Comm> through_shared_memory(std::unique_ptr<Comm> comm, SharedRe
 // The same group for tensors of any device: those of others than the host take their way through its memory.
 std::unique_ptr<Comm> through_host_memory(std::unique_ptr<Comm> comm);
 
-// For ranks that no common launcher answers for: what a rank says before it ends in failure, and what the first one to
-// do so has said; empty: none has, within a short while. Rank 0 stays until the others have heard.
-void tell_cause(const std::string& cause);
-std::string cause_of_others();
+// The watch over the others, if there is one. See PeerWatch.
+void wait_for_cause();
+void leave_others(const std::optional<Cause>& own);
 
 // The position of `rank` in `ranks`, a list of different ranks below `size`; dsat::Error otherwise.
 int position_in(const std::vector<int>& ranks, int rank, int size);

@@ -17,11 +17,21 @@ namespace {
 
 enum ExitStatus { kOk = 0, kFailed = 1, kUsage = 2 };
 
+int status_of(FailureKind kind) {
+  if (kind == FailureKind::none) return kOk;
+  return kind == FailureKind::usage ? kUsage : kFailed;
+}
+
 int report(const std::string& program, const RankResult& result) {
   std::fflush(stdout);
-  if (result.kind == FailureKind::none) return kOk;
-  std::fprintf(stderr, "%s: %s\n", program.c_str(), result.message.c_str());
-  return result.kind == FailureKind::usage ? kUsage : kFailed;
+  if (result.kind != FailureKind::none) std::fprintf(stderr, "%s: %s\n", program.c_str(), result.message.c_str());
+  return status_of(result.kind);
+}
+
+// LibTorch's own teardown waits for peers that may be gone, and nothing is left to save.
+[[noreturn]] void end_process(int status) {
+  std::fflush(nullptr);
+  ::_exit(status);
 }
 
 // Before any rank is started: a wrong configuration runs nothing.
@@ -39,15 +49,19 @@ Json checked_configuration(const WorldOptions& options, const Group& group) {
   return config;
 }
 
-// Ranks of another launcher have a log each: every one names the first cause.
-RankResult with_cause(RankResult result) {
-  if (result.kind == FailureKind::peer_lost) {
-    const std::string cause = cause_of_others();
-    if (!cause.empty()) result.message = cause;
-  } else if (result.kind != FailureKind::none) {
-    tell_cause(result.message);
-  }
-  return result;
+// Ranks of another launcher have a log each: every one names the first cause, and ends with its status.
+int run_alone(const WorldOptions& options, const Json& config, Rendezvous rendezvous,
+              const std::function<void(World&)>& body) {
+  rendezvous.on_cause_of_others = [&](const Cause& cause) {
+    const FailureKind kind = cause.status == kUsage ? FailureKind::usage : FailureKind::error;
+    end_process(report(options.program, {kind, cause.text}));
+  };
+  const RankResult result = run_rank(options, config, rendezvous, body);
+  if (result.kind == FailureKind::peer_lost) wait_for_cause();
+  std::optional<Cause> own;
+  if (result.kind != FailureKind::none) own = Cause{status_of(result.kind), result.message};
+  leave_others(own);
+  return report(options.program, result);
 }
 
 int run_all(WorldOptions options, const std::function<void(World&)>& body) {
@@ -57,7 +71,7 @@ int run_all(WorldOptions options, const std::function<void(World&)>& body) {
   Rendezvous rendezvous{group.rank.value_or(0), group.world_size, group.address, group.port};
   use_one_thread();
   if (group.rank || group.world_size == 1) {
-    return report(options.program, with_cause(run_rank(options, config, rendezvous, body)));
+    return run_alone(options, config, rendezvous, body);
   }
   if (rendezvous.port == 0) rendezvous.port = free_port();
   return report(options.program, launch(group.world_size, [&](int rank) {
@@ -89,10 +103,7 @@ World::World(std::unique_ptr<Comm> comm, WorldOptions options, Json config, at::
       device_(device) {}
 
 void run(const WorldOptions& options, const std::function<void(World&)>& body) {
-  const int status = guarded(options.program, [&] { return run_all(options, body); });
-  // LibTorch's own teardown waits for peers that may be gone, and nothing is left to save.
-  std::fflush(nullptr);
-  ::_exit(status);
+  end_process(guarded(options.program, [&] { return run_all(options, body); }));
 }
 
 int run(int argc, char** argv, const std::function<void(World&)>& body) {
