@@ -76,6 +76,7 @@ def states_and_offload(trial):
 RECOMPUTED = {
     "gpt": "--model gpt --layers 12 --hidden 64 --heads 4 --seq 64 --vocab 256",
     "resnet": "--model resnet --depth 32 --image 16",
+    "bottleneck resnet": "--model resnet --depth 50 --image 16",
 }
 
 

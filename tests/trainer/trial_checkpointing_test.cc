@@ -80,11 +80,12 @@ TEST_P(ForetoldSaving, IsWhatActivationCheckpointingSaves) {
   EXPECT_NEAR(saved, foretold, 0.1 * foretold);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ForetoldSaving,
-                         ::testing::Values(Case{"gpt_stage_3", kGpt2, 3, false, 0},
-                                           Case{"resnet_stage_1", "--model resnet --depth 32 --image 8 --ranks 1", 1,
-                                                false, 0}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Models, ForetoldSaving,
+    ::testing::Values(Case{"gpt_stage_3", kGpt2, 3, false, 0},
+                      Case{"resnet_stage_1", "--model resnet --depth 32 --image 8 --ranks 1", 1, false, 0},
+                      Case{"bottleneck_resnet_stage_0", "--model resnet --depth 50 --image 16 --ranks 1", 0, false, 0}),
+    [](const auto& info) { return info.param.name; });
 
 TEST(CheckpointingTest, TheModelInformationTellsHowManySegmentsAreRecomputed) {
   const auto checkpoints = [](const std::string& options, const Json& settings) {

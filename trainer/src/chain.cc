@@ -9,8 +9,19 @@
 #include "device_memory.h"
 #include "dsat/trainer/checkpoint.h"
 #include "model_parts.h"
+#include "scratch_watch.h"
 
 namespace dsat::trainer {
+namespace {
+
+// Beyond what is held. What forward passes from one operation to another and keeps no longer has its match in backward,
+// the gradients of the output, which are counted by themselves: the branch's and the shortcut's.
+double working_bytes(const ScratchWatch& seen, double held, double output_bytes) {
+  const auto scratch = static_cast<double>(seen.highest_with_scratch_bytes());
+  return std::max({0.0, scratch - held, static_cast<double>(seen.highest_bytes()) - held - 2 * output_bytes});
+}
+
+}  // namespace
 
 Chain::Chain(std::unique_ptr<Model> model, Segments segments)
     : model_(std::move(model)), segments_(std::move(segments)) {
@@ -50,11 +61,12 @@ at::Tensor Chain::watched_forward(const Batch& batch) const {
   seen_.clear();
   const auto watched = [this](double largest_parameter_bytes, const auto& compute) {
     const auto before = static_cast<double>(memory_in_use());
-    begin_memory_window();
+    const ScratchWatch scratch;
     at::Tensor output = compute();
     const auto after = static_cast<double>(memory_in_use());
-    seen_.push_back({after - before, static_cast<double>(output.nbytes()),
-                     static_cast<double>(memory_window_peak()) - std::max(before, after), largest_parameter_bytes});
+    const auto output_bytes = static_cast<double>(output.nbytes());
+    seen_.push_back({after - before, output_bytes, working_bytes(scratch, std::max(before, after), output_bytes),
+                     largest_parameter_bytes});
     return output;
   };
   at::Tensor x = batch.input;

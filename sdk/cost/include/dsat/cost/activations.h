@@ -18,7 +18,7 @@ namespace dsat::cost {
 struct LayerActivations {
   double kept_bytes = 0;     // that its forward left behind for backward, its output among them
   double output_bytes = 0;   // which is the next layer's input; its gradient takes as much
-  double working_bytes = 0;  // beyond the kept ones, taken while it computed; backward is taken to need as much
+  double working_bytes = 0;  // beyond the kept ones and the gradients, taken while it computes in backward
   double largest_parameter_bytes = 0;  // whose gradient is there before it is accumulated
 };
 
