@@ -85,7 +85,9 @@ void report(const host::StudyResult& result, const std::vector<std::string>& err
       console.line("dsat-host resume " + shell_word(result.dir.string()));
       break;
     case host::StudyStatus::no_best:
-      console.error("no best configuration: " + reason);
+      console.error(result.best ? "the search ended early: " + reason + "; the best configuration is that of the " +
+                                      "trials measured before"
+                                : "no best configuration: " + reason);
       break;
     case host::StudyStatus::running:
     case host::StudyStatus::failed:

@@ -48,6 +48,12 @@ Model read_model(const Json& json, const std::string& source) {
   return model;
 }
 
+// Each is a slot that the host accounts for.
+void check_devices(const Section& section, int64_t devices) {
+  if (devices <= 1000000) return;
+  section.wrong("nodes", "x gpus_per_node is " + std::to_string(devices) + ": a cluster has at most 1,000,000 devices");
+}
+
 void check_trial_size(const Section& section, const Cluster& c) {
   const int64_t all = c.nodes * c.gpus_per_node;
   if (c.gpus_per_trial > all) {
@@ -65,6 +71,7 @@ Cluster read_cluster(const Json& json, const std::string& source) {
   Cluster c;
   c.nodes = section.count("nodes", 1);
   c.gpus_per_node = section.count("gpus_per_node");
+  check_devices(section, c.nodes * c.gpus_per_node);
   c.gpus_per_trial = section.count("gpus_per_trial", c.nodes * c.gpus_per_node);
   c.device_memory = section.size("device_memory");
   c.flops = section.above_zero("flops");

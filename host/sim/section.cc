@@ -10,6 +10,8 @@
 namespace dsat::host::sim {
 namespace {
 
+constexpr double kMostCounted = 1e9;
+
 bool alike(const std::string& typed, const std::string& known) {
   return config::edit_distance(typed, known) <= std::max<size_t>(2, typed.size() / 4);
 }
@@ -70,7 +72,8 @@ double Section::share(const std::string& key, double fallback) {
 
 int64_t Section::count(const std::string& key, std::optional<int64_t> fallback) {
   const double value = number(key, fallback ? std::optional<double>(static_cast<double>(*fallback)) : std::nullopt);
-  if (!(value >= 1 && value <= 1e9) || value != std::floor(value)) {
+  if (value > kMostCounted) wrong(key, "is " + Json(value).dump() + ": it may be at most 1,000,000,000");
+  if (!(value >= 1) || value != std::floor(value)) {
     wrong(key, "is " + Json(value).dump() + ": it must be a whole number from 1 on");
   }
   return static_cast<int64_t>(value);

@@ -36,10 +36,18 @@ void sums_to_means(Measured& measured) {
   }
 }
 
-std::string rounded(double value) {
+std::string rounded(double value, int digits) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
+  std::snprintf(text, sizeof text, "%.*g", digits, value);
   return text;
+}
+
+// Two different numbers, with as many digits as it takes to see that.
+std::pair<std::string, std::string> told_apart(double a, double b) {
+  constexpr int kFewest = 4, kAll = 17;
+  int digits = kFewest;
+  while (digits < kAll && rounded(a, digits) == rounded(b, digits)) ++digits;
+  return {rounded(a, digits), rounded(b, digits)};
 }
 
 }  // namespace
@@ -85,10 +93,10 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
     }
   }
   BestRecord record{best->trial, best_config(trials[best->trial].record.config), best->metrics, best->metric, ""};
-  if (best != fastest) {
-    record.why = "the searcher names trial " + std::to_string(best->trial) + " (" + rounded(best->metric) +
-                 ") as the best; the best measured is trial " + std::to_string(fastest->trial) + " (" +
-                 rounded(fastest->metric) + ")";
+  if (best->metric != fastest->metric) {
+    const auto [named, measured] = told_apart(best->metric, fastest->metric);
+    record.why = "the searcher names trial " + std::to_string(best->trial) + " (" + named +
+                 ") as the best; the best measured is trial " + std::to_string(fastest->trial) + " (" + measured + ")";
   }
   return record;
 }

@@ -108,6 +108,17 @@ TEST_F(Report, AStudyWithoutABestSaysWhyFirst) {
   EXPECT_THAT(captured_.out(), Not(HasSubstr("best_ds_config.json")));
 }
 
+TEST_F(Report, ASearchThatEndsEarlyAgreesThatThereIsABest) {
+  complete();
+  result_.status = host::StudyStatus::no_best;
+  result_.reason = "the profile trial failed";
+  report(result_, errors_, captured_.console);
+  EXPECT_EQ(captured_.err(),
+            "dsat-host: the search ended early: the profile trial failed; the best configuration is that of the trials "
+            "measured before\n");
+  EXPECT_THAT(captured_.out(), HasSubstr("best configuration (trial 3)"));
+}
+
 TEST_F(Report, AMissingSummaryIsNotMissed) {
   fs::remove(result_.dir / "summary.txt");
   result_.status = host::StudyStatus::failed;

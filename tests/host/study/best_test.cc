@@ -73,6 +73,18 @@ TEST(BestTest, TheBelievedOneWinsOverTheLuckiestAndSaysWhy) {
   EXPECT_EQ(choose_best(trials, "throughput", true, 1)->why, "");
 }
 
+TEST(BestTest, NumbersThatDifferLateAreToldWithAsManyDigits) {
+  const std::vector<Trial> trials{measured(0, "a", 5.00001), measured(1, "b", 5.00002)};
+  EXPECT_THAT(choose_best(trials, "throughput", true, 0)->why, HasSubstr("trial 0 (5.00001) as the best; the best "
+                                                                         "measured is trial 1 (5.00002)"));
+}
+
+TEST(BestTest, ABelievedTrialThatIsAsGoodAsTheBestNeedsNoReason) {
+  const std::vector<Trial> trials{measured(0, "a", 5), measured(1, "b", 5)};
+  EXPECT_EQ(choose_best(trials, "throughput", true, 1)->trial, 1u);
+  EXPECT_EQ(choose_best(trials, "throughput", true, 1)->why, "");
+}
+
 TEST(BestTest, ABelievedTrialThatWasNotMeasuredOrIsUnknownIsPassedOver) {
   std::vector<Trial> trials{measured(0, "a", 5), measured(1, "b", 9)};
   trials[0].record.outcome = Outcome::failed;
