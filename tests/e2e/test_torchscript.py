@@ -105,12 +105,23 @@ class TorchScript(HostTest):
 
     def test_what_is_no_module_is_named(self):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
-        for file, says in (("nowhere.pt", "nowhere.pt"), ("ds.json", "ds.json")):
+        subprocess.run([PYTHON, "-c", "import torch; torch.save({'w': torch.ones(3)}, 'state.pt')"], cwd=self.dir, check=True)
+        no_module = "is no TorchScript module; expected a file that torch.jit.script"
+        for file, says in (("nowhere.pt", "cannot be read: No such file or directory"), (".", "is no TorchScript module"),
+                           ("ds.json", no_module), ("state.pt", no_module)):
             result = subprocess.run([TRIAL, "--torchscript", file, "--input-spec", "float:3", "--deepspeed_config", "ds.json"],
                                     cwd=self.dir, capture_output=True, text=True, timeout=60)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
-            self.assertIn("--torchscript " + says, result.stderr)
+            self.assertIn(f"--torchscript {file}: {says}", result.stderr)
+
+    def test_a_checkpoint_that_has_all_steps_says_so(self):
+        (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
+        for steps, says in ((3, "step 3/3"), (2, "nothing is left to train: the checkpoint in ckpt has made 3 steps of 2")):
+            result = subprocess.run(self.command("--deepspeed_config", "ds.json", "--steps", steps, "--checkpoint-dir", "ckpt"),
+                                    cwd=self.dir, capture_output=True, text=True, timeout=60)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(says, result.stdout)
 
 
 if __name__ == "__main__":

@@ -224,6 +224,24 @@ class Checkpoints(TrialTest):
                 self.assertEqual(trial.read_text(), text)
                 self.assertNotIn("training 3", result.stdout)
 
+    def test_a_lost_name_of_the_latest_checkpoint_is_mended(self):
+        self.write_config({**CONFIG, "train_batch_size": 4})
+        self.assert_ok(self.run_trial("--steps", 2, "--checkpoints", "ckpt", ranks=1))
+        (self.dir / "ckpt/latest.json").unlink()
+        result = self.run_trial("--steps", 4, "--checkpoints", "ckpt", ranks=1)
+        self.assert_ok(result)
+        self.assertIn("latest.json is missing: going on from step-2, the last checkpoint there", result.stderr)
+        self.assertEqual(self.latest(), 4)
+        again = self.run_trial("--steps", 4, "--checkpoints", "ckpt", ranks=1)
+        self.assertIn("nothing is left to train: the checkpoint in ckpt has made 4 steps of 4", again.stdout)
+
+    def test_a_folder_that_cannot_be_written_is_refused_before_the_first_step(self):
+        (self.dir / "ckpt").write_text("a file")
+        result = self.run_trial("--steps", 2, "--checkpoints", "ckpt")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("--checkpoints ckpt: the folder cannot be made", result.stderr.splitlines()[-1])
+        self.assertNotIn("training", result.stdout)
+
     def test_a_request_to_stop_finishes_the_step_and_saves(self):
         self.assert_ok(self.run_trial("--steps", 100, "--checkpoints", "ckpt", hparams={"fault": "stop"}))
         self.assertEqual(self.latest(), 4)

@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kGpt = "--model gpt --layers 2 --hidden 32 --heads 2 --seq 16 --vocab 64";
 
@@ -199,12 +200,37 @@ TEST(CheckpointTest, AnotherOptimizerIsRefused) {
               HasSubstr("was trained with Adam; this run uses SGD"));
 }
 
-TEST(CheckpointTest, AFolderThatCannotBeWrittenEndsTheTraining) {
+TEST(CheckpointTest, AFolderThatCannotBeWrittenIsRefusedBeforeTheFirstStep) {
   Training training;
   std::ofstream(training.dir()) << "a file";
   const Ended ended = training.run(config(0, 1), kGpt + " --ranks 2 --steps 1");
-  EXPECT_EQ(ended.status, 1);
-  EXPECT_THAT(ended.last_error_line(), HasSubstr("checkpoints"));
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_EQ(ended.out, "");
+  EXPECT_THAT(ended.last_error_line(),
+              HasSubstr("--checkpoint-dir " + training.dir().string() + ": the folder cannot"));
+}
+
+TEST(CheckpointTest, WithoutTheFileThatNamesItTheLastOneIsGoneOnFrom) {
+  Training training;
+  const Json c = config(1, 1);
+  ASSERT_EQ(training.run(c, kGpt + " --ranks 2 --steps 10 --checkpoint-every 2").status, 0);
+  fs::remove(training.dir() / "latest");
+  fs::create_directory(training.dir() / "step99");  // of nothing whole
+  const Ended ended = training.run(c, kGpt + " --ranks 2 --steps 12");
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.err, HasSubstr("latest is missing: going on from step10, the last checkpoint there\n"));
+  EXPECT_THAT(ended.out, HasSubstr("step 11/12"));
+  EXPECT_THAT(ended.out, Not(HasSubstr("step 10/12")));
+  EXPECT_EQ(training.latest(), "step12\n");
+}
+
+TEST(CheckpointTest, ACheckpointThatHasAllStepsLeavesNothingToTrain) {
+  Training training;
+  ASSERT_EQ(training.run(config(0, 1), kGpt + " --steps 3").status, 0);
+  const Ended ended = training.run(config(0, 1), kGpt + " --steps 2");
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_EQ(ended.out, "nothing is left to train: the checkpoint in " + training.dir().string() +
+                           " has made 3 steps of 2; raise --steps\n");
 }
 
 // What a save that was killed leaves is neither loaded nor in the way.

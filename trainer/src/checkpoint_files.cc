@@ -8,6 +8,7 @@
 #include <iterator>
 #include <memory>
 
+#include "checkpoint_folder.h"
 #include "durable_file.h"
 #include "generators.h"
 
@@ -277,6 +278,13 @@ Json load_checkpoint(const Checkpointed& what, const std::string& dir, const std
   });
   together(what.scope.ranks, [&] { loader->read(); });
   return loader->client_state();
+}
+
+std::string mend_latest(const std::string& dir) {
+  if (has_checkpoint(dir)) return "";
+  const std::string tag = last_numbered(dir, "step", kDescription);
+  if (!tag.empty()) write_text_atomically((fs::path(dir) / kLatest).string(), tag + "\n");
+  return tag;
 }
 
 bool has_checkpoint(const std::string& dir) { return fs::exists(fs::path(dir) / kLatest); }

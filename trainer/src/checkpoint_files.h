@@ -41,6 +41,10 @@ void save_checkpoint(const Checkpointed& what, const std::string& dir, const std
 // ranks' parameters as well has to fetch them.
 Json load_checkpoint(const Checkpointed& what, const std::string& dir, const std::string& tag = "");
 
+// For trainings whose tags are stepN: names the last one in DIR/latest again if that has been lost. The tag; "": there
+// was nothing to mend. Not collective.
+std::string mend_latest(const std::string& dir);
+
 // Whether DIR has a checkpoint to go on from.
 bool has_checkpoint(const std::string& dir);
 

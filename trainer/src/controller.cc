@@ -3,6 +3,9 @@
 #include <ATen/Context.h>
 #include <c10/core/GradMode.h>
 
+#include <cstdio>
+
+#include "checkpoint_folder.h"
 #include "dsat/random.h"
 #include "dsat/trainer/pipeline.h"
 #include "gather_json.h"
@@ -31,6 +34,9 @@ class Controller {
  public:
   Controller(World& world, const TrialLibrary& library, const TrialOptions& options)
       : world_(world), options_(options), context_(make_context(world, options)), state_(context_->state()) {
+    if (world.rank() == 0 && !state_.tuning && !options.checkpoints.empty()) {
+      require_writable("--checkpoints", options.checkpoints);
+    }
     at::manual_seed(world.seed());  // every rank's model starts from the same values
     trial_ = library.make(*context_);
     check_engines();
@@ -129,6 +135,11 @@ int64_t Controller::last_batch() const {
 void Controller::run() {
   const TrialProgress progress = checkpoints_->enabled() ? checkpoints_->load() : TrialProgress();
   state_.batch = progress.batch;
+  if (state_.batch > 0 && state_.batch >= last_batch() && world_.rank() == 0) {
+    std::printf("nothing is left to train: the checkpoint in %s has made %lld steps of %lld; raise --steps\n",
+                options_.checkpoints.c_str(), static_cast<long long>(state_.batch),
+                static_cast<long long>(last_batch()));
+  }
   iterator_ = training_.iterator(/*repeat=*/true, progress.samples / samples_of_a_micro_step());
   if (world_.rank() == 0) {
     log_ = std::make_unique<MetricLog>(*context_, state_.tuning ? "" : options_.metrics, progress.batch);

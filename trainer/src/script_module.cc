@@ -2,7 +2,10 @@
 
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "dsat/trainer/checkpoint.h"
@@ -19,6 +22,14 @@ bool is_sequential(const torch::jit::Module& module) {
          name->qualifiedName().rfind("__torch__.torch.nn.modules.container.", 0) == 0;
 }
 
+// Of what the archive's reader refuses LibTorch tells how it got there, not what was expected.
+std::string why_unreadable(const std::string& path, const std::string& libtorch) {
+  if (::access(path.c_str(), R_OK) != 0) return std::string("cannot be read: ") + std::strerror(errno);
+  if (libtorch.find("PytorchStreamReader") == std::string::npos) return libtorch.substr(0, libtorch.find('\n'));
+  return "is no TorchScript module; expected a file that torch.jit.script(model).save(FILE) or a traced model has "
+         "written, no state_dict and no pickled model";
+}
+
 }  // namespace
 
 torch::jit::Module load_script(const std::string& path) {
@@ -29,8 +40,7 @@ torch::jit::Module load_script(const std::string& path) {
     module.train();
     return module;
   } catch (const std::exception& error) {
-    const std::string text = error.what();
-    throw Error("--torchscript " + path + ": " + text.substr(0, text.find('\n')));
+    throw Error("--torchscript " + path + ": " + why_unreadable(path, error.what()));
   }
 }
 

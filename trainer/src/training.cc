@@ -7,6 +7,7 @@
 
 #include "chain.h"
 #include "checkpoint_files.h"
+#include "checkpoint_folder.h"
 #include "device_memory.h"
 #include "dsat/config/units.h"
 #include "layer_chain.h"
@@ -116,14 +117,19 @@ class Run {
       : options_(options),
         world_(world),
         settings_(read_settings(world.config(), world.size(), fp16_on(world.device().is_cpu(), world.fp16_as_bf16()))
-                      .settings),
-        training_(make_training(options, settings_, world)) {}
+                      .settings) {
+    if (world.rank() == 0 && !options.checkpoint_dir.empty()) {
+      require_writable("--checkpoint-dir", options.checkpoint_dir);
+    }
+    training_ = make_training(options, settings_, world);
+  }
 
   void train();
 
  private:
   void print_step(int64_t step, double loss, double time_us);
   void print_end(double time_us);
+  void print_nothing_left();
   int64_t steps() const;
   void resume();
   void save_if_due();
@@ -159,7 +165,14 @@ int64_t Run::steps() const { return options_.steps.value_or(settings_.tuning.ena
 
 // Batches are numbered, so the next one follows from the number of steps that were made.
 void Run::resume() {
-  if (options_.checkpoint_dir.empty() || !has_checkpoint(options_.checkpoint_dir)) return;
+  if (options_.checkpoint_dir.empty()) return;
+  const std::string mended = world_.rank() == 0 ? mend_latest(options_.checkpoint_dir) : "";
+  if (!mended.empty()) {
+    std::fprintf(stderr, "%s: warning: %s/latest is missing: going on from %s, the last checkpoint there\n",
+                 options_.program.c_str(), options_.checkpoint_dir.c_str(), mended.c_str());
+  }
+  world_.comm().barrier();
+  if (!has_checkpoint(options_.checkpoint_dir)) return;
   training_->load(options_.checkpoint_dir);
   first_step_ = training_->global_steps();
 }
@@ -171,9 +184,17 @@ void Run::save_if_due() {
   if (due) training_->save(options_.checkpoint_dir, "step" + std::to_string(done));
 }
 
+// A checkpoint that has all the steps.
+void Run::print_nothing_left() {
+  if (world_.rank() != 0) return;
+  std::printf("nothing is left to train: the checkpoint in %s has made %lld steps of %lld; raise --steps\n",
+              options_.checkpoint_dir.c_str(), static_cast<long long>(first_step_), static_cast<long long>(steps()));
+}
+
 void Run::train() {
   double total_us = 0;
   resume();
+  if (first_step_ > 0 && first_step_ >= steps()) return print_nothing_left();
   for (int64_t step = first_step_; step < steps(); ++step) {
     const Clock::time_point start = Clock::now();
     const double loss = training_->optimizer_step();

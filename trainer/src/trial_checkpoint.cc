@@ -1,7 +1,9 @@
 #include "trial_checkpoint.h"
 
+#include <cstdio>
 #include <utility>
 
+#include "checkpoint_folder.h"
 #include "dsat/config/json.h"
 #include "dsat/trainer/metrics.h"
 #include "durable_file.h"
@@ -13,6 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr int kFormat = 1;
 constexpr const char* kLatest = "latest.json";
+constexpr const char* kDescription = "trial.json";
+constexpr const char* kPrefix = "step-";
 
 std::string state_file(int rank) { return "callbacks.rank" + std::to_string(rank) + ".json"; }
 
@@ -41,10 +45,10 @@ Json trial_file(const fs::path& file, const std::string& trial_name) {
   return json;
 }
 
-// "" where there is none.
+// "" where there is none. Without the file that names it, it is the last one that was finished.
 std::string latest_of(const fs::path& folder) {
   const fs::path file = folder / kLatest;
-  if (!fs::exists(file)) return "";
+  if (!fs::exists(file)) return last_numbered(folder.string(), kPrefix, kDescription);
   const Json json = config::load_file(file);
   const Json checkpoint = json.value("checkpoint", Json());
   const std::string name = checkpoint.is_string() ? checkpoint.get<std::string>() : "";
@@ -79,7 +83,7 @@ TrialCheckpoints::TrialCheckpoints(fs::path folder, std::string trial_name, Tria
 
 void TrialCheckpoints::save(const TrialProgress& progress) {
   World& world = context_.world();
-  const std::string name = "step-" + std::to_string(progress.batch);
+  const std::string name = kPrefix + std::to_string(progress.batch);
   const fs::path path = folder_ / name;
   const std::string before = latest_of(folder_);
   if (before == name) return;  // nothing was trained since
@@ -93,7 +97,7 @@ void TrialCheckpoints::save(const TrialProgress& progress) {
   write_json(path / state_file(world.rank()), states);
   world.comm().barrier();
   if (world.rank() == 0) {
-    write_json(path / "trial.json", {{"format", kFormat},
+    write_json(path / kDescription, {{"format", kFormat},
                                      {"dsat", DSAT_TRAINER_VERSION},
                                      {"trial", trial_name_},
                                      {"batch", progress.batch},
@@ -109,7 +113,11 @@ void TrialCheckpoints::save(const TrialProgress& progress) {
 TrialProgress TrialCheckpoints::load() {
   const std::string name = latest_of(folder_);
   if (name.empty()) return {};
-  const fs::path path = folder_ / name, file = path / "trial.json";
+  if (context_.world().rank() == 0 && !fs::exists(folder_ / kLatest)) {
+    std::fprintf(stderr, "%s: warning: %s is missing: going on from %s, the last checkpoint there\n",
+                 context_.world().program().c_str(), (folder_ / kLatest).c_str(), name.c_str());
+  }
+  const fs::path path = folder_ / name, file = path / kDescription;
   const Json json = trial_file(file, trial_name_);
   TrialProgress progress;
   progress.batch = field(json, file, "batch", Json::value_t::number_integer).get<int64_t>();
