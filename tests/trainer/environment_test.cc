@@ -71,5 +71,16 @@ TEST_F(EnvironmentTest, ContradictionsAreNamed) {
   EXPECT_THAT(error_of(0), HasSubstr("from 1 to 65535"));
 }
 
+TEST_F(EnvironmentTest, ALimitOfTheAddressSpaceThatLeavesNoRoomIsNamed) {
+  require_address_space(std::nullopt, 700'000'000);
+  require_address_space(1'300'000'000, 700'000'000);
+  try {
+    require_address_space(900'000'000, 700'000'000);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("ulimit -v is 900 MB: LibTorch alone maps 700 MB, and a rank needs 512 MB"));
+  }
+}
+
 }  // namespace
 }  // namespace dsat::trainer

@@ -1,9 +1,14 @@
 #include "environment.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
+#include "dsat/config/units.h"
 #include "dsat/error.h"
 
 namespace dsat::trainer {
@@ -19,6 +24,9 @@ std::optional<int64_t> read(const char* name, int64_t low, int64_t high) {
   throw Error(std::string(name) + "=" + text + ": expected an integer from " + std::to_string(low) + " to " +
               std::to_string(high));
 }
+
+// For the stacks and buffers of some ten threads; models come on top.
+constexpr uint64_t kLeastRoomBytes = 512'000'000;
 
 }  // namespace
 
@@ -49,6 +57,21 @@ Group find_group(int64_t ranks) {
 int local_rank_of(int rank) {
   if (!read("RANK", 0, 1023)) return rank;
   return static_cast<int>(read("LOCAL_RANK", 0, 1023).value_or(rank));
+}
+
+void require_address_space() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  uint64_t mapped_pages = 0;
+  std::ifstream("/proc/self/statm") >> mapped_pages;
+  require_address_space(limit.rlim_cur, mapped_pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)));
+}
+
+void require_address_space(std::optional<uint64_t> limit_bytes, uint64_t mapped_bytes) {
+  if (!limit_bytes || *limit_bytes >= mapped_bytes + kLeastRoomBytes) return;
+  const auto size = [](uint64_t bytes) { return config::format_size(static_cast<double>(bytes)); };
+  throw Error("ulimit -v is " + size(*limit_bytes) + ": LibTorch alone maps " + size(mapped_bytes) +
+              ", and a rank needs " + size(kLeastRoomBytes) + " more; raise it, or use --device-memory for a budget");
 }
 
 }  // namespace dsat::trainer

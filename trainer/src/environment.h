@@ -1,6 +1,7 @@
-// Where this process stands in a group of ranks, by --ranks and the environment of torchrun and its kin.
+// Where this process stands in a group of ranks, by --ranks and the environment of torchrun and its kin; and whether
+// the shell that started it leaves it room.
 //
-// Errors: dsat::Error that names the variable.
+// Errors: dsat::Error that names the variable, or the limit.
 #ifndef DSAT_TRAINER_ENVIRONMENT_H_
 #define DSAT_TRAINER_ENVIRONMENT_H_
 
@@ -22,6 +23,11 @@ Group find_group(int64_t ranks);
 
 // On its machine: LOCAL_RANK where another launcher has started this rank, else the rank itself.
 int local_rank_of(int rank);
+
+// Where a limit on the process's address space (ulimit -v) leaves too little for a rank's threads, LibTorch and
+// OpenBLAS abort or hang. Bytes; nullopt: no limit. The first asks about this process.
+void require_address_space();
+void require_address_space(std::optional<uint64_t> limit_bytes, uint64_t mapped_bytes);
 
 }  // namespace dsat::trainer
 

@@ -83,7 +83,7 @@ void PeerWatch::say_goodbye() {
   notes_->write(name_of("left", rank_), "");
   if (rank_ != 0) return;
   if (own_) return wait_for_others(Clock::now() + kHearing);
-  while (!is_alone()) {
+  while (!have_left(/*or_died=*/false)) {
     look();
     std::this_thread::sleep_for(kSoon);  // a note tells nobody that it has been written
   }
@@ -135,17 +135,18 @@ void PeerWatch::meet(int rank) {
   peer.process = PeerProcess(*name);
 }
 
-bool PeerWatch::is_alone() {
-  bool is_alone = true;
+bool PeerWatch::have_left(bool or_died) {
+  bool all = true;
   for (int r = 1; r < size_; ++r) {
     hear(r);
-    is_alone = is_alone && peers_[static_cast<size_t>(r)].has_left;
+    const Peer& peer = peers_[static_cast<size_t>(r)];
+    all = all && (peer.has_left || (or_died && peer.process.has_ended()));
   }
-  return is_alone;
+  return all;
 }
 
 void PeerWatch::wait_for_others(Clock::time_point end) {
-  while (!is_alone() && Clock::now() < end) std::this_thread::sleep_for(kSoon);
+  while (!have_left(/*or_died=*/true) && Clock::now() < end) std::this_thread::sleep_for(kSoon);
   for (const Peer& peer : peers_) {
     if (!peer.has_left) peer.process.kill();
   }

@@ -74,7 +74,7 @@ class PeerWatch {
   void hear(int rank);
   void meet(int rank);
   void wait_for_others(Clock::time_point end);
-  bool is_alone();
+  bool have_left(bool or_died);
   void end_with(const Cause& cause);
   Cause loss_of_keeper() const;
 

@@ -65,6 +65,7 @@ int run_alone(const WorldOptions& options, const Json& config, Rendezvous rendez
 }
 
 int run_all(WorldOptions options, const std::function<void(World&)>& body) {
+  require_address_space();
   options.device = resolved(options.device);
   const Group group = find_group(options.ranks);
   const Json config = checked_configuration(options, group);
