@@ -1,8 +1,10 @@
 // The engine on a device that is not the CPU: what ranks train there is what they train on the CPU.
 //
 // The device is of the test's own (fake_device.h); what is CUDA's alone is not seen here.
+#include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/module.h>
 
 #include <cmath>
 #include <ostream>
@@ -168,6 +170,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"stage_3_offload", 2, ModelKind::gpt,
              R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"},
                  "offload_optimizer": {"device": "cpu"}}})"},
+        Case{"stage_3_offload_param", 2, ModelKind::gpt,
+             R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}})"},
         Case{"stage_0_bf16", 2, ModelKind::gpt, R"({"bf16": {"enabled": true}})"},
         Case{"stage_2_bf16_overlap", 2, ModelKind::gpt,
              R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2, "overlap_comm": true}})"},
@@ -202,6 +206,29 @@ TEST(DeviceFp16, TrainsWithALossScaleAndAnFp32Master) {
     });
     EXPECT_EQ(result.kind, FailureKind::none) << zero << ": " << result.message;
   }
+}
+
+// 65,504 is fp16's largest number; the scale begins at 65,536.
+TEST(DeviceFp16, ALossInFp16IsScaledToo) {
+  struct Weighted : torch::nn::Module {
+    at::Tensor weight = register_parameter("weight", at::ones({4}));
+    at::Tensor forward(const at::Tensor& x) { return (weight * x).sum(); }
+  };
+  const RankResult result = on_ranks(1, [](Comm& comm) -> std::string {
+    const Json config{{"train_micro_batch_size_per_gpu", 1}, {"fp16", {{"enabled", true}}}};
+    World world = world_on(open_fake_device(), comm, config);
+    const auto engine = initialize(std::make_shared<Weighted>(), world, config);
+    for (int step = 0; step < 4; ++step) {
+      const at::Tensor x = at::full({4}, 1e-3, at::TensorOptions().dtype(engine->dtype())).to(world.device());
+      const at::Tensor loss = engine->forward(x);
+      if (loss.scalar_type() != at::kHalf) return "the loss is no fp16";
+      engine->backward(loss);
+      engine->step();
+    }
+    if (engine->skipped_steps() > 0) return "a step was skipped";
+    return engine->module().weight[0].item<double>() < 1 ? "" : "nothing was learnt";
+  });
+  EXPECT_EQ(result.kind, FailureKind::none) << result.message;
 }
 #endif
 

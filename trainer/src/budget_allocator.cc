@@ -101,6 +101,10 @@ class CountedMemory : public DeviceMemory {
     const std::lock_guard<std::mutex> lock(counters().mutex);
     return counters().refused;
   }
+  void forget_refusal() override {
+    const std::lock_guard<std::mutex> lock(counters().mutex);
+    counters().refused.reset();
+  }
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "dsat/trainer/comm.h"
 
 #include <ATen/ops/zeros.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
+#include <fstream>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -64,20 +64,23 @@ std::vector<double> combine_rows(Comm& comm, const std::vector<double>& values, 
   return result;
 }
 
-// Whether no two ranks compute on the same device, which NCCL refuses.
-bool have_devices_of_their_own(Comm& comm, at::Device device) {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  std::set<std::string> places;
-  for (const Json& place : gather_json(comm, Json(std::string(host) + " " + cuda_device_identity(device.index())))) {
-    places.insert(place.get<std::string>());
-  }
-  return places.size() == static_cast<size_t>(comm.size());
+// The same for all processes of a machine's system, whatever they call their host.
+std::string system_identity() {
+  std::ifstream in("/proc/sys/kernel/random/boot_id");
+  std::string identity;
+  std::getline(in, identity);
+  return identity;
 }
 
 }  // namespace
 
 std::unique_ptr<Comm> alone() { return std::make_unique<SingleRank>(); }
+
+int ranks_on_device(Comm& comm, at::Device device) {
+  const Json mine = system_identity() + " " + cuda_device_identity(device.index());
+  const std::vector<Json> all = gather_json(comm, mine);
+  return static_cast<int>(std::count(all.begin(), all.end(), mine));
+}
 
 std::unique_ptr<Comm> join(const Rendezvous& rendezvous, at::Device device) {
   if (rendezvous.world_size == 1) return alone();
@@ -88,7 +91,11 @@ std::unique_ptr<Comm> join(const Rendezvous& rendezvous, at::Device device) {
     comm = through_shared_memory(std::move(comm), *region, std::move(all));
   }
   if (device.is_cpu()) return comm;
-  if (device.is_cuda() && have_devices_of_their_own(*comm, device)) return through_nccl(std::move(comm));
+  if (device.is_cuda()) {
+    // NCCL refuses two ranks on one device.
+    const bool is_own = max_over_ranks(*comm, {static_cast<double>(ranks_on_device(*comm, device))})[0] == 1;
+    if (is_own) return through_nccl(std::move(comm));
+  }
   return through_host_memory(std::move(comm));
 }
 

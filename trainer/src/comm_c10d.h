@@ -21,13 +21,23 @@ using Store = c10::intrusive_ptr<c10d::Store>;
 // Where this process has joined the others.
 const Store& meeting_store();
 
-// A peer that is gone shows as a broken connection in whatever exception; nothing else fails in a collective.
+// A peer that is gone shows as a broken connection in whatever exception. What else fails in a collective is a device
+// that has no memory left for it, or two ranks on one.
 template <typename Call>
 auto as_peer_lost(Call call) {
   try {
     return call();
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
   } catch (const std::exception& error) {
-    throw PeerLost(std::string("lost another rank: ") + error.what());
+    const std::string text = error.what();
+    for (const char* const own : {"out of memory", "Duplicate GPU"}) {
+      const size_t at = text.find(own);
+      if (at == std::string::npos) continue;
+      const size_t begin = text.rfind('\n', at) + 1;
+      throw Error(DSAT_INTERNAL, "NCCL: " + text.substr(begin, text.find('\n', at) - begin));
+    }
+    throw PeerLost("lost another rank: " + text);
   }
 }
 
@@ -42,8 +52,8 @@ class C10dPending : public Pending {
   c10::intrusive_ptr<c10d::Work> work_;
 };
 
-// `Transport` has a Group of c10d, make_group(store, rank, size), and borrow(tensor): the same memory as the group
-// takes it.
+// `Transport` has a Group of c10d, make_group(store, rank, size), borrow(tensor): the same memory as the group takes
+// it, and let_go(group), which ends it.
 template <typename Transport>
 class C10dComm : public Comm {
  public:
@@ -53,6 +63,8 @@ class C10dComm : public Comm {
         group_(as_peer_lost([&] { return transport_.make_group(store_, rank, size); })),
         rank_(rank),
         size_(size) {}
+
+  ~C10dComm() override { transport_.let_go(std::move(group_)); }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }

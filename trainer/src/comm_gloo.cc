@@ -31,6 +31,8 @@ struct Gloo {
     return c10::make_intrusive<Group>(store, rank, size, options);
   }
 
+  static void let_go(c10::intrusive_ptr<Group>) {}
+
   bool is_loopback;
 };
 

@@ -1,5 +1,6 @@
 // Collectives between CUDA devices over NCCL. An operation is ordered on the devices' queues, not waited for by the
 // host: wait() makes what this thread starts next come after it.
+#include <cstdlib>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
 
@@ -16,6 +17,8 @@ struct Nccl {
   static c10::intrusive_ptr<Group> make_group(const Store& store, int rank, int size) {
     return c10::make_intrusive<Group>(store, rank, size);
   }
+  // Its destructor would abort what is under way, also on ranks that still wait for it; it ends with the process.
+  static void let_go(c10::intrusive_ptr<Group> group) { group.release(); }
 };
 
 class NcclComm : public Comm {
@@ -73,6 +76,9 @@ class NcclComm : public Comm {
 }  // namespace
 
 std::unique_ptr<Comm> through_nccl(std::unique_ptr<Comm> host) {
+  // Operations own their tensors until wait(). LibTorch would keep each for the device's clock as well, and blocks that
+  // stage 3 has given back would pile up.
+  ::setenv("TORCH_NCCL_AVOID_RECORD_STREAMS", "1", /*overwrite=*/0);
   const auto group = [&](const char* name) {
     auto store = c10::make_intrusive<c10d::PrefixStore>(name, meeting_store());
     return std::make_unique<C10dComm<Nccl>>(Nccl{}, store, host->rank(), host->size());

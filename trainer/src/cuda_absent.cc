@@ -14,6 +14,8 @@ int cuda_device_count() { return 0; }
 void use_cuda_device(int) { refuse(); }
 uint64_t cuda_device_bytes(int) { refuse(); }
 std::string cuda_device_identity(int) { refuse(); }
+void lock_pages(void*, size_t) { refuse(); }
+void unlock_pages(void*) { refuse(); }
 std::unique_ptr<DeviceMemory> cuda_memory(int, std::optional<uint64_t>) { refuse(); }
 std::unique_ptr<Comm> through_nccl(std::unique_ptr<Comm>) { refuse(); }
 

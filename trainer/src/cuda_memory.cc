@@ -30,6 +30,10 @@ class CachingMemory : public DeviceMemory {
     const std::lock_guard<std::mutex> lock(mutex_);
     return refused_;
   }
+  void forget_refusal() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    refused_.reset();
+  }
   void refuse(uint64_t requested) {
     const uint64_t now = in_use();
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -47,6 +51,8 @@ class CachingMemory : public DeviceMemory {
 }  // namespace
 
 std::unique_ptr<DeviceMemory> cuda_memory(int index, std::optional<uint64_t> budget_bytes) {
+  // LibTorch would do it with the first tensor, and knows no device before.
+  allocator::init(cuda_device_count());
   const uint64_t total = cuda_device_bytes(index);
   const uint64_t budget = std::min(budget_bytes.value_or(total), total);
   auto memory = std::make_unique<CachingMemory>(index, budget);
@@ -54,9 +60,12 @@ std::unique_ptr<DeviceMemory> cuda_memory(int index, std::optional<uint64_t> bud
     const double share = static_cast<double>(budget) / static_cast<double>(total);
     allocator::setMemoryFraction(share, static_cast<c10::DeviceIndex>(index));
   }
-  // It lives as long as the process (use_memory), and the allocator's lock is free or this thread's own here.
-  allocator::attachOutOfMemoryObserver(
-      [seen = memory.get()](int64_t, size_t requested, size_t, size_t) { seen->refuse(requested); });
+  // It lives as long as the process (use_memory), and the allocator's lock is free or this thread's own here. Others
+  // than LibTorch's own allocator have no observers.
+  if (allocator::name() == "native") {
+    allocator::attachOutOfMemoryObserver(
+        [seen = memory.get()](int64_t, size_t requested, size_t, size_t) { seen->refuse(requested); });
+  }
   return memory;
 }
 

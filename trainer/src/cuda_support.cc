@@ -21,6 +21,14 @@ uint64_t cuda_device_bytes(int index) {
   return properties.totalGlobalMem;
 }
 
+// Memory that stays unlocked is copied as well, only slower.
+void lock_pages(void* memory, size_t bytes) {
+  if (cudaHostRegister(memory, bytes, cudaHostRegisterDefault) != cudaSuccess) cudaGetLastError();
+}
+void unlock_pages(void* memory) {
+  if (cudaHostUnregister(memory) != cudaSuccess) cudaGetLastError();
+}
+
 std::string cuda_device_identity(int index) {
   char bus_id[32];
   if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index) != cudaSuccess) {

@@ -23,6 +23,10 @@ uint64_t cuda_device_bytes(int index);
 // The same for the same device in whatever process of the machine, and for no other one.
 std::string cuda_device_identity(int index);
 
+// Makes memory of the host known to CUDA, which then copies without a stop on the way; and ends that.
+void lock_pages(void* memory, size_t bytes);
+void unlock_pages(void* memory);
+
 // LibTorch's caching allocator; what goes over the budget is refused. Counts what tensors hold, as
 // torch.cuda.max_memory_allocated does; the budget is of what the allocator takes from the device.
 std::unique_ptr<DeviceMemory> cuda_memory(int index, std::optional<uint64_t> budget_bytes);

@@ -71,7 +71,7 @@ Tensors TensorDataset::get(const std::vector<int64_t>& indices) const {
   // Only read; from_blob has no const form.
   const at::Tensor rows = at::from_blob(const_cast<int64_t*>(indices.data()), {static_cast<int64_t>(indices.size())},
                                         at::TensorOptions().dtype(at::kLong));
-  for (const at::Tensor& tensor : tensors_) batch.push_back(at::index_select(tensor, 0, rows));
+  for (const at::Tensor& tensor : tensors_) batch.push_back(at::index_select(tensor, 0, rows.to(tensor.device())));
   return batch;
 }
 

@@ -43,7 +43,9 @@ at::Device open_device(DeviceChoice choice, int local_rank, std::optional<uint64
     use_memory(install_budget(budget_bytes));
     return at::kCPU;
   }
-  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(local_rank % cuda_device_count()));
+  const int count = cuda_device_count();
+  if (count < 1) throw Error(DSAT_INTERNAL, "the CUDA devices that were there are gone");
+  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(local_rank % count));
   use_cuda_device(device.index());
   use_memory(cuda_memory(device.index(), budget_bytes));
   return device;

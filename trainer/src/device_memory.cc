@@ -23,6 +23,9 @@ void begin_memory_window() {
   if (current() != nullptr) current()->begin_window();
 }
 uint64_t memory_window_peak() { return current() == nullptr ? 0 : current()->window_peak(); }
+void forget_out_of_memory() {
+  if (current() != nullptr) current()->forget_refusal();
+}
 std::optional<OutOfMemory> out_of_memory() { return current() == nullptr ? std::nullopt : current()->refused(); }
 
 std::string describe(const OutOfMemory& failure) {

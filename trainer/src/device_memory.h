@@ -28,6 +28,7 @@ class DeviceMemory {
   // The first allocation that was refused. LibTorch may pass the failure on as any kind of exception, so the reason is
   // asked here, not read from the exception.
   virtual std::optional<OutOfMemory> refused() const = 0;
+  virtual void forget_refusal() = 0;
 };
 
 // From now on the functions below speak of this memory; before that there is none, and they say 0. For good.
@@ -38,6 +39,8 @@ uint64_t memory_peak();
 void begin_memory_window();
 uint64_t memory_window_peak();
 std::optional<OutOfMemory> out_of_memory();
+// A step was made in spite of it: a library has tried something smaller.
+void forget_out_of_memory();
 
 // "out of memory: tried to allocate 12.0 MB; in use 90.1 MB of 100 MB"
 std::string describe(const OutOfMemory& failure);

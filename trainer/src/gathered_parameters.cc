@@ -231,8 +231,8 @@ void GatheredParameters::lend_nothing(size_t id) noexcept {
   Group& group = groups_[id];
   if (group.storage.data() != nullptr) return;
   if (group.block.defined()) return lend(group, group.block.data_ptr());
-  nothing_.emplace_back(static_cast<size_t>(group.size) * c10::elementSize(c_.dtype));
-  lend(group, nothing_.back().data());
+  nothing_.push_back(host_zeros(group.size, c_.dtype, c_.device));
+  lend(group, nothing_.back().data_ptr());
 }
 
 void GatheredParameters::lend(Group& group, void* data) {

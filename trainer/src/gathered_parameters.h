@@ -80,7 +80,7 @@ class GatheredParameters : public Parameters, public StorageUser {
   int64_t live_ = 0;  // elements of gathered groups and of those under way, without persistent ones
   at::Tensor arena_;
   std::exception_ptr failure_;
-  std::vector<std::vector<char>> nothing_;  // what groups are lent after a failure
+  Tensors nothing_;  // what groups are lent after a failure
   std::optional<AccessWatch> watch_;
 };
 

@@ -1,12 +1,13 @@
 #include "host_memory.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+
+#include "cuda_support.h"
 
 namespace dsat::trainer {
 namespace {
@@ -28,18 +29,14 @@ void count(size_t bytes) {
 at::Tensor host_zeros(int64_t size, at::ScalarType dtype, at::Device device) {
   const auto options = at::TensorOptions().dtype(dtype);
   const size_t bytes = static_cast<size_t>(size) * c10::elementSize(dtype);
-  if (device.is_cuda()) {
-    const at::Tensor locked = at::empty({size}, options.pinned_memory(true)).zero_();
-    count(bytes);
-    return at::from_blob(
-        locked.data_ptr(), {size}, [locked, bytes](void*) { in_use -= bytes; }, options);
-  }
   void* memory = nullptr;
   if (posix_memalign(&memory, kAlignment, bytes + kAlignment) != 0) throw std::bad_alloc();
   std::memset(memory, 0, bytes);
   count(bytes);
-  const auto release = [bytes](void* block) {
+  if (device.is_cuda()) lock_pages(memory, bytes);
+  const auto release = [bytes, device](void* block) {
     in_use -= bytes;
+    if (device.is_cuda()) unlock_pages(block);
     std::free(block);
   };
   return at::from_blob(memory, {size}, release, options);

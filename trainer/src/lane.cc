@@ -128,7 +128,10 @@ class Lane::Queue {
 Lane::Lane(std::shared_ptr<Comm> comm, at::Device device) : comm_(std::move(comm)), queue_(std::make_shared<Queue>()) {
   if (comm_->size() == 1) return;
   if (!device.is_cpu()) stream_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
-  thread_ = std::thread([own_comm = comm_, queue = queue_] { queue->run(*own_comm); });
+  thread_ = std::thread([own_comm = comm_, queue = queue_, device] {
+    if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+    queue->run(*own_comm);
+  });
 }
 
 Lane::~Lane() {

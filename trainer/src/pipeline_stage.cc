@@ -38,7 +38,10 @@ at::Tensor PipelineStage::forward(int64_t micro_batch, at::Tensor input, const a
     kept.input = input;
   }
   kept.output = run(std::move(input));
-  if (plan_.is_last) kept.output = chain_.loss(kept.output, target);
+  if (plan_.is_last) {
+    kept.output = chain_.loss(kept.output, target);
+    if (kept.output.scalar_type() == at::kHalf) kept.output = kept.output.to(at::kFloat);  // holds the loss scale
+  }
   const at::Tensor result = kept.output.detach();
   kept_[micro_batch] = std::move(kept);
   return result;

@@ -64,9 +64,12 @@ RankResult run_rank(const WorldOptions& options, const Json& config, const Rende
   keep_freed_memory();
   try {
     const at::Device device = open_device(options.device, local_rank_of(rendezvous.rank), options.device_memory);
+    auto comm = join(rendezvous, device);
     WorldOptions own = options;
-    if (device.is_cuda() && !own.device_memory) own.device_memory = cuda_device_bytes(device.index());
-    World world(join(rendezvous, device), std::move(own), config, device);
+    if (device.is_cuda() && !own.device_memory) {
+      own.device_memory = cuda_device_bytes(device.index()) / static_cast<uint64_t>(ranks_on_device(*comm, device));
+    }
+    World world(std::move(comm), std::move(own), config, device);
     run_to_its_end(world, body);
     return {};
   } catch (const PeerLost& error) {
@@ -74,6 +77,8 @@ RankResult run_rank(const WorldOptions& options, const Json& config, const Rende
   } catch (const Error& error) {
     const bool is_usage = error.code() != DSAT_INTERNAL;
     return failure_of(rendezvous, is_usage ? FailureKind::usage : FailureKind::error, error.what());
+  } catch (const c10::OutOfMemoryError& error) {
+    return failure_of(rendezvous, FailureKind::out_of_memory, error.what_without_backtrace());
   } catch (const c10::Error& error) {
     // Without the C++ backtrace that LibTorch appends.
     return failure_of(rendezvous, FailureKind::error, error.what_without_backtrace());

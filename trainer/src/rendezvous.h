@@ -31,6 +31,8 @@ struct Rendezvous {
 // has a CUDA device of its own, else through the host's memory.
 std::unique_ptr<Comm> join(const Rendezvous& rendezvous, at::Device device = at::kCPU);
 std::unique_ptr<Comm> join_gloo(const Rendezvous& rendezvous);
+// How many ranks of the group compute on this one's CUDA device. Collective.
+int ranks_on_device(Comm& comm, at::Device device);
 // The group of this rank alone.
 std::unique_ptr<Comm> alone();
 // The same group with its fast operations through the region, if that has a place left; `members`: the ranks' numbers

@@ -7,19 +7,21 @@
 namespace dsat::trainer {
 namespace {
 
-std::vector<torch::jit::Module> layers_of_file(const std::string& path) {
-  return script_layers(load_script(path), "a pipeline");
+std::vector<torch::jit::Module> layers_of_file(const std::string& path, at::Device device) {
+  return script_layers(load_script(path, device), "a pipeline");
 }
 
 class ScriptChain : public LayerChain {
  public:
-  ScriptChain(std::string path, ScriptLoss loss) : path_(std::move(path)), loss_(std::move(loss)) {
-    for (const torch::jit::Module& layer : layers_of_file(path_)) layers_.push_back(counted(layer.parameters()));
+  ScriptChain(std::string path, at::Device device, ScriptLoss loss)
+      : path_(std::move(path)), device_(device), loss_(std::move(loss)) {
+    for (const torch::jit::Module& layer : layers_of_file(path_, at::kCPU))
+      layers_.push_back(counted(layer.parameters()));
   }
 
   StageLayers build(const Segment& stage) const override {
     StageLayers built;
-    const std::vector<torch::jit::Module> all = layers_of_file(path_);
+    const std::vector<torch::jit::Module> all = layers_of_file(path_, device_);
     std::vector<torch::jit::Module> own(all.begin() + static_cast<std::ptrdiff_t>(stage.begin),
                                         all.begin() + static_cast<std::ptrdiff_t>(stage.end));
     for (size_t i = 0; i < own.size(); ++i) {
@@ -48,13 +50,14 @@ class ScriptChain : public LayerChain {
   }
 
   std::string path_;
+  at::Device device_;
   ScriptLoss loss_;
 };
 
 }  // namespace
 
-std::unique_ptr<LayerChain> chain_of_script(const std::string& path, ScriptLoss loss) {
-  return std::make_unique<ScriptChain>(path, std::move(loss));
+std::unique_ptr<LayerChain> chain_of_script(const std::string& path, at::Device device, ScriptLoss loss) {
+  return std::make_unique<ScriptChain>(path, device, std::move(loss));
 }
 
 }  // namespace dsat::trainer

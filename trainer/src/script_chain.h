@@ -16,7 +16,7 @@ namespace dsat::trainer {
 using ScriptLoss = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
 
 // The file is read once to count and once more to build: a rank keeps the layers of its stage only.
-std::unique_ptr<LayerChain> chain_of_script(const std::string& path, ScriptLoss loss);
+std::unique_ptr<LayerChain> chain_of_script(const std::string& path, at::Device device, ScriptLoss loss);
 
 }  // namespace dsat::trainer
 

@@ -32,11 +32,11 @@ std::string why_unreadable(const std::string& path, const std::string& libtorch)
 
 }  // namespace
 
-torch::jit::Module load_script(const std::string& path) {
+torch::jit::Module load_script(const std::string& path, at::Device device) {
   // It would specialise the graph in the first steps, which are then several times slower.
   torch::jit::getProfilingMode() = false;
   try {
-    torch::jit::Module module = torch::jit::load(path);
+    torch::jit::Module module = torch::jit::load(path, device);
     module.train();
     return module;
   } catch (const std::exception& error) {
@@ -67,7 +67,7 @@ void require_one_input(size_t count) {
   if (count != 1) throw Error("a torch.nn.Sequential takes one input; --input-spec names " + std::to_string(count));
 }
 
-ScriptModule::ScriptModule(const std::string& path) : module_(load_script(path)) {}
+ScriptModule::ScriptModule(const std::string& path, at::Device device) : module_(load_script(path, device)) {}
 
 void ScriptModule::recompute(int64_t count) {
   layers_ = script_layers(module_, "--activation-checkpointing");

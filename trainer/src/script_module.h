@@ -16,7 +16,8 @@
 
 namespace dsat::trainer {
 
-torch::jit::Module load_script(const std::string& path);
+// Its tensors lie on `device`, wherever it was exported.
+torch::jit::Module load_script(const std::string& path, at::Device device);
 
 // The layers of one that was exported from a torch.nn.Sequential; for others an error that names `who` needs them.
 std::vector<torch::jit::Module> script_layers(const torch::jit::Module& module, const std::string& who);
@@ -30,7 +31,7 @@ at::Tensor output_of(const c10::IValue& value);
 class ScriptModule {
  public:
   // Keeps all activations.
-  explicit ScriptModule(const std::string& path);
+  ScriptModule(const std::string& path, at::Device device);
 
   // Computes the layers once more in backward, in `count` segments; 0: the square root of the layers' number.
   void recompute(int64_t count);

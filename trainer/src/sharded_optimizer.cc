@@ -23,7 +23,8 @@ ShardedOptimizer::ShardedOptimizer(const ZeroContext& context, at::Tensor parame
       scaler_(context.settings.loss_scale) {
   const Settings& s = c_.settings;
   const int64_t size = parameters_.numel();
-  if (s.is_16_bit() || s.offload_optimizer) {
+  const bool is_elsewhere = parameters_.device() != c_.device;  // offloaded by themselves
+  if (s.is_16_bit() || s.offload_optimizer || is_elsewhere) {
     master_ = optimizer_zeros(c_, size, at::kFloat);
     fill_master(master_);
   }

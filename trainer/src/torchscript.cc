@@ -21,8 +21,8 @@ namespace {
 
 using ScriptEngine = Engine<ScriptModule>;
 
-std::shared_ptr<ScriptModule> module_of(const Options& options, const Settings& settings) {
-  auto module = std::make_shared<ScriptModule>(options.torchscript);
+std::shared_ptr<ScriptModule> module_of(const Options& options, const Settings& settings, const World& world) {
+  auto module = std::make_shared<ScriptModule>(options.torchscript, world.device());
   if (options.activation_checkpointing) module->recompute(settings.number_checkpoints);
   return module;
 }
@@ -82,7 +82,8 @@ class ScriptTask {
 class ScriptTraining : public Training {
  public:
   ScriptTraining(const Options& options, const Settings& settings, World& world)
-      : task_(options, settings, world), engine_(initialize(module_of(options, settings), world, world.config())) {}
+      : task_(options, settings, world),
+        engine_(initialize(module_of(options, settings, world), world, world.config())) {}
 
   double optimizer_step() override {
     const int64_t micro_steps = engine_->gradient_accumulation_steps();
@@ -118,7 +119,7 @@ class ScriptPipeline : public Training {
   ScriptPipeline(const Options& options, const Settings& settings, World& world)
       : task_(options, settings, world),
         accumulation_(settings.batch.accumulation),
-        engine_(chain(options), world, world.config(), options.activation_checkpointing) {}
+        engine_(chain(options, world), world, world.config(), options.activation_checkpointing) {}
 
   double optimizer_step() override {
     const ModelParallelUnit unit = engine_.mpu();
@@ -135,11 +136,12 @@ class ScriptPipeline : public Training {
 
  private:
   // The number of the micro batch is its target: the classes are drawn when the output's shape is known.
-  std::unique_ptr<LayerChain> chain(const Options& options) const {
+  std::unique_ptr<LayerChain> chain(const Options& options, const World& world) const {
     require_one_input(task_.num_inputs());
-    return chain_of_script(options.torchscript, [this](const at::Tensor& output, const at::Tensor& number) {
-      return task_.loss(number.item<int64_t>(), output);
-    });
+    return chain_of_script(options.torchscript, world.device(),
+                           [this](const at::Tensor& output, const at::Tensor& number) {
+                             return task_.loss(number.item<int64_t>(), output);
+                           });
   }
 
   ScriptTask task_;

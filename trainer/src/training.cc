@@ -8,6 +8,7 @@
 #include "chain.h"
 #include "checkpoint_files.h"
 #include "checkpoint_folder.h"
+#include "device.h"
 #include "device_memory.h"
 #include "dsat/config/units.h"
 #include "layer_chain.h"
@@ -198,6 +199,7 @@ void Run::train() {
   for (int64_t step = first_step_; step < steps(); ++step) {
     const Clock::time_point start = Clock::now();
     const double loss = training_->optimizer_step();
+    synchronize(world_.device());
     const double time_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
     total_us += time_us;
     if (!settings_.tuning.enabled) print_step(step, loss, time_us);

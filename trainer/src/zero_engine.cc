@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backward_thread.h"
+#include "device_memory.h"
 #include "initial.h"
 
 namespace dsat::trainer {
@@ -27,10 +28,14 @@ Partition partition_of(const Layout& layout, int stage, int rank) {
   return stage == 3 ? Partition::by_layer(layout) : Partition::contiguous(layout);
 }
 
-std::shared_ptr<Comm> group_of_its_own(Comm& world) {
+// The first operation on a device takes the transport's own memory there: before the model's states, so that it is
+// these which do not fit.
+std::shared_ptr<Comm> group_of_its_own(Comm& world, at::Device device) {
   std::vector<int> ranks(static_cast<size_t>(world.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
-  return world.split(ranks);
+  std::shared_ptr<Comm> group = world.split(ranks);
+  if (!device.is_cpu()) group->sum({{at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device))}});
+  return group;
 }
 
 std::vector<Tensors> leaves_of(const ModelParts& parts) {
@@ -84,7 +89,7 @@ void fill_shard(const ModelParts& parts, const ZeroContext& c, const at::Tensor&
 ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, at::Device device, uint64_t seed,
                        SquaredNorm squared_norm)
     : settings_(settings),
-      comm_(group_of_its_own(world)),
+      comm_(group_of_its_own(world, device)),
       layout_(layout_of(parts, comm_->size())),
       partition_(partition_of(layout_, settings.stage, comm_->rank())),
       lane_(comm_, device),
@@ -118,7 +123,9 @@ void ZeroEngine::begin_step() {
 void ZeroEngine::backward(const at::Tensor& loss, double gradient, bool is_last) {
   gradients_->begin_backward(is_last);
   const BackwardOnThisThread here;
-  loss.backward(at::full({}, gradient * optimizer_->loss_scale(), loss.options()));
+  // fp16 could not hold the scale.
+  const at::Tensor wide = loss.scalar_type() == at::kHalf ? loss.to(at::kFloat) : loss;
+  wide.backward(at::full({}, gradient * optimizer_->loss_scale(), wide.options()));
   parameters_->check();
   gradients_->end_backward();
 }
@@ -139,6 +146,7 @@ void ZeroEngine::step() {
   parameters_->compare_uses();
   if (optimizer_->step(gradients_->shard())) parameters_->publish();
   abandon_step();
+  forget_out_of_memory();
 }
 
 void ZeroEngine::abandon_step() {
