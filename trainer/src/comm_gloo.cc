@@ -118,8 +118,9 @@ const Store& meeting_store() { return meeting().store; }
 std::unique_ptr<Comm> join_gloo(const Rendezvous& r) {
   meeting().store = open_store(r);
   if (r.on_cause_of_others) {
-    auto notes = as_peer_lost([&] { return std::make_unique<StoreNotes>(r); });
-    meeting().watch = std::make_unique<PeerWatch>(std::move(notes), r.rank, r.world_size, r.on_cause_of_others);
+    meeting().watch = as_peer_lost([&] {
+      return std::make_unique<PeerWatch>(std::make_unique<StoreNotes>(r), r.rank, r.world_size, r.on_cause_of_others);
+    });
   }
   return std::make_unique<C10dComm<Gloo>>(Gloo{is_loopback(r.address)}, meeting().store, r.rank, r.world_size);
 }

@@ -32,12 +32,11 @@ std::optional<Beat> to_beat(const std::string& text) { return parse_beat(text.su
 }  // namespace
 
 PeerWatch::PeerWatch(std::unique_ptr<Notes> notes, int rank, int size, End end)
-    : notes_(std::move(notes)),
-      rank_(rank),
-      size_(size),
-      end_(std::move(end)),
-      peers_(static_cast<size_t>(size)),
-      answered_(Clock::now()) {
+    : notes_(std::move(notes)), rank_(rank), size_(size), end_(std::move(end)), peers_(static_cast<size_t>(size)) {
+  // Who is stopped later can be killed only if it is known by then.
+  notes_->write(name_of("process", rank), PeerProcess::own_name());
+  for (meet(0); !peers_[0].is_known; meet(0)) std::this_thread::sleep_for(kSoon);
+  answered_ = Clock::now();
   for (int r = 0; r < size && rank == 0; ++r) watch_.started(r, answered_);
   thread_ = std::thread([this] { run(); });
 }
@@ -65,7 +64,6 @@ bool PeerWatch::pause(std::chrono::milliseconds time) {
 
 void PeerWatch::run() {
   try {
-    notes_->write(name_of("process", rank_), PeerProcess::own_name());
     do {
       look();
     } while (pause(kBeatInterval));
@@ -96,7 +94,6 @@ void PeerWatch::look() {
     return look_as_keeper();
   }
   notes_->write(name_of("beat", rank_), std::to_string(++beats_) + " " + to_line(beat));
-  if (!peers_[0].is_known) meet(0);
   if (const auto cause = notes_->read(kCause)) end_with(to_cause(*cause));
   answered_ = Clock::now();
 }

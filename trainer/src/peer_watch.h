@@ -43,7 +43,8 @@ class Notes {
 
 class PeerWatch {
  public:
-  // `end` ends this process, for a cause of others; it is called by the watch's thread, and does not return.
+  // Returns when rank 0 has come, or throws what `notes` do. `end` ends this process, for a cause of others; it is
+  // called by the watch's thread, and does not return.
   using End = std::function<void(const Cause&)>;
   PeerWatch(std::unique_ptr<Notes> notes, int rank, int size, End end);
   PeerWatch(const PeerWatch&) = delete;
