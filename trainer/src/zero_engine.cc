@@ -123,7 +123,7 @@ void ZeroEngine::begin_step() {
 void ZeroEngine::backward(const at::Tensor& loss, double gradient, bool is_last) {
   gradients_->begin_backward(is_last);
   const BackwardOnThisThread here;
-  // fp16 could not hold the scale.
+  // A number in fp16 could not hold the scale, whose overflow is the scaler's to notice.
   const at::Tensor wide = loss.scalar_type() == at::kHalf ? loss.to(at::kFloat) : loss;
   wide.backward(at::full({}, gradient * optimizer_->loss_scale(), wide.options()));
   parameters_->check();
