@@ -37,8 +37,9 @@ PeerWatch::PeerWatch(std::unique_ptr<Notes> notes, int rank, int size, End end)
   notes_->write(name_of("process", rank), PeerProcess::own_name());
   for (meet(0); !peers_[0].is_known; meet(0)) std::this_thread::sleep_for(kSoon);
   answered_ = Clock::now();
-  for (int r = 0; r < size && rank == 0; ++r) watch_.started(r, answered_);
+  for (int r = 0; r < size && rank == 0; ++r) watch_.started(r, answered_.load());
   thread_ = std::thread([this] { run(); });
+  if (rank != 0) guard_ = std::thread([this] { wait_for_answers(); });
 }
 
 PeerWatch::~PeerWatch() {
@@ -53,13 +54,39 @@ void PeerWatch::leave(const std::optional<Cause>& own) {
     const std::lock_guard<std::mutex> lock(mutex_);
     is_leaving_ = true;
   }
-  leaving_.notify_all();
+  changed_.notify_all();
   thread_.join();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_over_ = true;
+  }
+  changed_.notify_all();
+  if (guard_.joinable()) guard_.join();
 }
 
 bool PeerWatch::pause(std::chrono::milliseconds time) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return !leaving_.wait_for(lock, time, [this] { return is_leaving_; });
+  return !changed_.wait_for(lock, time, [this] { return is_leaving_; });
+}
+
+// If this process has been stopped itself, the time begins anew.
+void PeerWatch::wait_for_answers() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  Clock::time_point looked = Clock::now();
+  while (!changed_.wait_for(lock, kBeatInterval, [this] { return is_over_; })) {
+    const Clock::time_point now = Clock::now();
+    if (now - looked > 4 * kBeatInterval) answered_ = now;
+    looked = now;
+    if (now - answered_.load() <= RankWatch::kSilence) continue;
+    const bool is_leaving = is_leaving_;
+    lock.unlock();
+    peers_[0].process.kill();
+    end_once(is_leaving && own_ ? *own_ : loss_of_keeper());
+  }
+}
+
+void PeerWatch::end_once(const Cause& cause) {
+  std::call_once(ended_, [&] { end_(cause); });
 }
 
 void PeerWatch::run() {
@@ -72,7 +99,7 @@ void PeerWatch::run() {
     // One who leaves has nothing to hear any more.
     if (!pause({})) return;
     peers_[0].process.kill();
-    end_(loss_of_keeper());
+    end_once(loss_of_keeper());
   }
 }
 
@@ -157,11 +184,11 @@ void PeerWatch::end_with(const Cause& cause) {
     if (rank_ == 0) wait_for_others(Clock::now() + kHearing);
   } catch (const std::exception&) {  // rank 0 has ended meanwhile, after it told the cause
   }
-  end_(cause);
+  end_once(cause);
 }
 
 Cause PeerWatch::loss_of_keeper() const {
-  if (peers_[0].process.has_ended() || Clock::now() - answered_ < RankWatch::kSilence / 2) {
+  if (peers_[0].process.has_ended() || Clock::now() - answered_.load() < RankWatch::kSilence / 2) {
     return {1, "rank 0 has ended without a word: killed, perhaps for want of memory"};
   }
   return {1, "rank 0 has given no sign of life for " + std::to_string(RankWatch::kSilence.count()) +

@@ -4,10 +4,11 @@
 // notes and judges by the rules of our own launcher (rank_watch.h); for the others it is enough that it answers. Who
 // fails notes the cause, and every rank ends with the first one. What cannot hear of it, because it is stopped, is
 // killed if it is a process of the same host: by rank 0, and rank 0 by the others.
-// Threading: a thread of its own; its functions are for one other thread.
+// Threading: two threads of its own; its functions are for one other thread.
 #ifndef DSAT_TRAINER_PEER_WATCH_H_
 #define DSAT_TRAINER_PEER_WATCH_H_
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -29,8 +30,8 @@ struct Cause {
   std::string text;  // one line
 };
 
-// Texts under names, kept by rank 0. Errors: any exception: rank 0 is gone, or has not answered for
-// RankWatch::kSilence.
+// Texts under names, kept by rank 0. Errors: any exception: rank 0 is gone, or has not answered for long. Stores differ
+// in whether they notice that one who is stopped does not answer: a call may also never return.
 class Notes {
  public:
   virtual ~Notes() = default;
@@ -44,7 +45,7 @@ class Notes {
 class PeerWatch {
  public:
   // Returns when rank 0 has come, or throws what `notes` do. `end` ends this process, for a cause of others; it is
-  // called by the watch's thread, and does not return.
+  // called by one of the watch's threads, and does not return.
   using End = std::function<void(const Cause&)>;
   PeerWatch(std::unique_ptr<Notes> notes, int rank, int size, End end);
   PeerWatch(const PeerWatch&) = delete;
@@ -67,6 +68,8 @@ class PeerWatch {
   };
 
   void run();
+  void wait_for_answers();
+  void end_once(const Cause& cause);
   bool pause(std::chrono::milliseconds time);  // false: it is time to leave
   void beat();
   void say_goodbye();
@@ -85,13 +88,14 @@ class PeerWatch {
   std::vector<Peer> peers_;  // by rank
   RankWatch watch_;          // rank 0's
   int64_t beats_ = 0;
-  Clock::time_point answered_;  // by rank 0
-  std::optional<Cause> own_;
+  std::atomic<Clock::time_point> answered_;  // by rank 0
+  std::optional<Cause> own_;                 // before is_leaving_
 
-  std::mutex mutex_;  // guards is_leaving_
-  std::condition_variable leaving_;
-  bool is_leaving_ = false;
-  std::thread thread_;
+  std::mutex mutex_;  // guards is_leaving_ and is_over_
+  std::condition_variable changed_;
+  bool is_leaving_ = false, is_over_ = false;
+  std::once_flag ended_;
+  std::thread thread_, guard_;  // the guard: of ranks that wait for rank 0's answers
 };
 
 }  // namespace dsat::trainer
