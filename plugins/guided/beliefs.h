@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "memory_model.h"
+#include "memory_belief.h"
 #include "speed_model.h"
 
 namespace dsat::guided {
@@ -42,7 +42,7 @@ class Beliefs {
   bool any_measured() const { return !measurements_.empty(); }
   size_t ended() const { return ended_.size(); }
   int64_t out_of_memory() const { return out_of_memory_; }
-  const MemoryModel& memory() const { return memory_; }
+  const MemoryBelief& memory() const { return memory_; }
   const SpeedModel& speed() const { return speed_; }
 
   struct Measured {
@@ -75,7 +75,7 @@ class Beliefs {
   void find_leaders();
 
   Lattice& lattice_;
-  MemoryModel memory_;
+  MemoryBelief memory_;
   SpeedModel speed_;
   std::vector<Ended> ended_;
   std::vector<Measurement> measurements_;

@@ -10,17 +10,13 @@
 namespace dsat::guided {
 namespace {
 
-// Priors, as shares of the device memory.
-constexpr double kFixed = 0.03, kFixedDeviation = 0.1;
-constexpr double kStageDeviation = 0.02;       // of an offset
-constexpr double kStageSlopeDeviation = 0.03;  // of the activations
-constexpr double kBufferDeviation = 0.3;       // of the scale 1
-constexpr double kOptionalDeviation = 0.3;     // of the scale 0
-constexpr double kUsable = 0.975;              // share of the device that trials get: contexts, fragmentation
-constexpr double kUsableDeviation = 0.018;
-constexpr double kFirstSample = 0.004;     // what the first sample allocates, later ones partly reuse
-constexpr double kThresholdWidth = 0.002;  // runs differ: fragmentation
-constexpr double kOtherCause = 1e-5;       // of an out-of-memory trial, or of one that fitted
+// Priors, as shares of the device memory, of what all laws share.
+constexpr double kBufferDeviation = 0.3;    // of the scale 1
+constexpr double kOptionalDeviation = 0.3;  // of the scale 0
+constexpr double kUsable = 0.975;           // share of the device that trials get: contexts, fragmentation
+constexpr double kFirstSample = 0.004;      // what the first sample allocates, later ones partly reuse
+constexpr double kThresholdWidth = 0.002;   // runs differ: fragmentation
+constexpr double kOtherCause = 1e-5;        // of a trial that fitted
 
 constexpr std::array<double, 5> kScales{0.4, 1, 3, 10, 30};
 // The prior on the residual's scale is wide: a surprise is explained by a rough memory sooner than by chance.
@@ -31,34 +27,6 @@ constexpr std::array<double, 3> kDoubts{1, 8, 64};
 constexpr double kDoubtWidth = 1.5;
 
 double square(double x) { return x * x; }
-
-// Does the formula for memory read this key?
-bool known_to_formula(const std::string& key) {
-  return key.find("bucket_size") != std::string::npos || key == "zero_optimization.overlap_comm" ||
-         key.find("offload") != std::string::npos;
-}
-
-Amplitudes of_activations(const std::vector<Knob>& knobs) {
-  Amplitudes amplitudes;
-  for (const Knob& knob : knobs) {
-    const bool of_default_space = knob.key.rfind("zero_optimization.", 0) == 0;
-    const bool fragments = knob.key == "zero_optimization.contiguous_gradients";
-    amplitudes.knobs.push_back(fragments ? 0.03 : of_default_space || known_to_formula(knob.key) ? 0.002 : 0.15);
-  }
-  amplitudes.curve = 0.015;
-  amplitudes.rough = 0.003;
-  amplitudes.divisibility = 0.002;
-  return amplitudes;
-}
-
-Amplitudes of_offsets(const std::vector<Knob>& knobs) {
-  Amplitudes amplitudes;
-  for (const Knob& knob : knobs) amplitudes.knobs.push_back(known_to_formula(knob.key) ? 0.006 : 0.008);
-  amplitudes.stage = 0.003;
-  amplitudes.curve = 0.01;  // memory that grows in no proportion to the micro batch
-  amplitudes.arm = 0.002;
-  return amplitudes;
-}
 
 double largest_known_peak(const Study& study) {
   double largest = 0;
@@ -89,25 +57,34 @@ MemoryPrior memory_prior(const Study& study) {
   return prior;
 }
 
-MemoryModel::MemoryModel(const Lattice& lattice, const MemoryPrior& prior)
+MemoryModel::MemoryModel(const Lattice& lattice, const MemoryPrior& prior, const MemoryLaw& law)
     : lattice_(lattice),
       prior_(prior),
-      activations_(lattice.knobs(), of_activations(lattice.knobs())),
-      offsets_(lattice.knobs(), of_offsets(lattice.knobs())),
-      activations_variance_(activations_.variances().sum()),
+      law_(law),
+      growth_(lattice.knobs(), law.growth),
+      offsets_(lattice.knobs(), law.offsets),
+      growth_variance_(growth_.variances().sum()),
       offsets_variance_(offsets_.variances().sum()) {
   // An unknown device is taken for one that holds the partitioned states and 32 samples, give or take as much again.
   const double states = 16 * lattice.parameters() / lattice.data_parallel_size();
   unit_ = prior.device_bytes.value_or(states + 32 * prior.activation_bytes);
-  device_deviation_ = prior.device_bytes ? kUsableDeviation : 1;
+  device_deviation_ = prior.device_bytes ? law.device_deviation : 1;
 }
 
 MemoryModel::Row MemoryModel::row_of(const Point& point, bool threshold) const {
   Row row;
   row.site = site_of(point);
   row.micro_batch = static_cast<double>(point.micro_batch);
-  row.activation = prior_.activation_bytes * row.micro_batch / unit_;
-  row.known = kFixed + (point.arm->state_bytes + point.arm->buffer_bytes) / unit_ + row.activation;
+  if (law_.by_formula) {
+    row.growth = prior_.activation_bytes * row.micro_batch / unit_;
+    row.slope = prior_.activation_deviation * row.micro_batch / unit_;
+    row.known = law_.fixed + (point.arm->state_bytes + point.arm->buffer_bytes) / unit_ + row.growth;
+  } else {
+    const double doublings = std::log2(row.micro_batch);
+    row.growth = law_.per_doubling * doublings;
+    row.slope = law_.per_doubling_deviation * doublings;
+    row.known = law_.fixed + row.growth;
+  }
   row.threshold = threshold;
   if (threshold) row.known -= prior_.device_bytes ? kUsable : 1;
   return row;
@@ -117,12 +94,13 @@ MemoryModel::Row MemoryModel::row_of(const Point& point, bool threshold) const {
 double MemoryModel::covariance(const Row& a, const Row& b) const {
   const Arm& left = *a.site.arm;
   const Arm& right = *b.site.arm;
-  double sum = square(kFixedDeviation);
-  sum += square(doubt_ * prior_.activation_deviation / unit_) * a.micro_batch * b.micro_batch;
-  sum += square(kBufferDeviation / unit_) * left.buffer_bytes * right.buffer_bytes;
-  sum += square(kOptionalDeviation / unit_) * left.optional_buffer_bytes * right.optional_buffer_bytes;
+  double sum = square(law_.fixed_deviation) + square(doubt_) * a.slope * b.slope;
+  if (law_.by_formula) {
+    sum += square(kBufferDeviation / unit_) * left.buffer_bytes * right.buffer_bytes;
+    sum += square(kOptionalDeviation / unit_) * left.optional_buffer_bytes * right.optional_buffer_bytes;
+  }
   if (left.stage == right.stage) {
-    sum += square(kStageDeviation) + square(kStageSlopeDeviation) * a.activation * b.activation;
+    sum += square(law_.stage_deviation) + square(law_.stage_slope_deviation) * a.growth * b.growth;
   }
   if (a.micro_batch == 1 && b.micro_batch == 1) sum += square(kFirstSample);
   if (a.threshold && b.threshold) sum += square(device_deviation_);
@@ -130,9 +108,8 @@ double MemoryModel::covariance(const Row& a, const Row& b) const {
 }
 
 double MemoryModel::residual(const Row& a, const Row& b) const {
-  const double share = activations_.of_knobs(*a.site.arm, *b.site.arm) + activations_.of_rest(a.site, b.site);
-  return a.activation * b.activation * share + offsets_.of_knobs(*a.site.arm, *b.site.arm) +
-         offsets_.of_rest(a.site, b.site);
+  const double share = growth_.of_knobs(*a.site.arm, *b.site.arm) + growth_.of_rest(a.site, b.site);
+  return a.growth * b.growth * share + offsets_.of_knobs(*a.site.arm, *b.site.arm) + offsets_.of_rest(a.site, b.site);
 }
 
 // Covariances of a point with the observations. Points of one arm are asked about in a row: its knobs' part is kept.
@@ -140,20 +117,20 @@ Eigen::VectorXd MemoryModel::cross(const Row& row) const {
   const Eigen::Index n = static_cast<Eigen::Index>(rows_.size());
   if (cached_arm_ != row.site.arm) {
     cached_arm_ = row.site.arm;
-    cached_activations_.resize(n);
+    cached_growth_.resize(n);
     cached_offsets_.resize(n);
     for (Eigen::Index i = 0; i < n; ++i) {
       const Arm& other = *rows_[static_cast<size_t>(i)].site.arm;
-      cached_activations_[i] = activations_.of_knobs(*row.site.arm, other);
+      cached_growth_[i] = growth_.of_knobs(*row.site.arm, other);
       cached_offsets_[i] = offsets_.of_knobs(*row.site.arm, other);
     }
   }
   Eigen::VectorXd covariances(n);
   for (Eigen::Index i = 0; i < n; ++i) {
     const Row& other = rows_[static_cast<size_t>(i)];
-    const double share = cached_activations_[i] + activations_.of_rest(row.site, other.site);
+    const double share = cached_growth_[i] + growth_.of_rest(row.site, other.site);
     const double offset = cached_offsets_[i] + offsets_.of_rest(row.site, other.site);
-    covariances[i] = covariance(row, other) + square(scale_) * (row.activation * other.activation * share + offset);
+    covariances[i] = covariance(row, other) + square(scale_) * (row.growth * other.growth * share + offset);
   }
   return covariances;
 }
@@ -177,28 +154,31 @@ void MemoryModel::fit(const std::vector<Sample>& observed, bool tune) {
   samples_ = observed;
   add_bounds();
   rows_.clear();
+  holes_.clear();
   observed_.clear();
   cached_arm_ = nullptr;
   const Eigen::Index n = static_cast<Eigen::Index>(samples_.size());
   parametric_.resize(n, n);
   residual_.resize(n, n);
   prior_mean_.resize(n);
-  micro_batches_.resize(n);
+  slopes_.resize(n);
   doubt_ = 1;
   for (Eigen::Index i = 0; i < n; ++i) {
     const Sample& sample = samples_[static_cast<size_t>(i)];
     rows_.push_back(row_of(sample.point, !sample.peak_bytes));
     const Row& row = rows_.back();
     prior_mean_[i] = row.known;
-    observed_.push_back({std::nullopt, !sample.fits, kThresholdWidth});
+    observed_.push_back(
+        {std::nullopt, !sample.fits, kThresholdWidth, sample.fits ? kOtherCause : law_.failure_elsewhere});
     if (sample.peak_bytes) observed_.back().value = *sample.peak_bytes / unit_;
-    micro_batches_[i] = row.micro_batch;
+    slopes_[i] = row.slope;
     for (Eigen::Index j = 0; j <= i; ++j) {
       const Row& other = rows_[static_cast<size_t>(j)];
       parametric_(i, j) = parametric_(j, i) = covariance(row, other);
       residual_(i, j) = residual_(j, i) = residual(row, other);
     }
   }
+  log_evidence_ = std::log(law_.prior);
   if (n == 0) return;
   if (tune || !tuned_) {
     choose_scale();
@@ -206,20 +186,22 @@ void MemoryModel::fit(const std::vector<Sample>& observed, bool tune) {
     solve(scale_, noise_, doubt);
   }
   tuned_ = true;
+  find_holes();
 }
 
 void MemoryModel::choose_scale() {
   struct Choice {
     double evidence, scale, noise, doubt;
   };
+  const bool favourite = law_.prior == 1;  // the others are looked at more coarsely
   Choice best{-std::numeric_limits<double>::infinity(), 1, kTypicalNoise, 1};
   for (const double doubt : kDoubts) {
+    if (doubt != 1 && !law_.by_formula) continue;
     for (const double scale : kScales) {
       for (const double noise : kNoises) {
         if (doubt != 1 && noise != kTypicalNoise) continue;
-        const double prior = square(std::log(scale)) + square(std::log(noise / kTypicalNoise) / 1.5) +
-                             square(std::log(doubt) / kDoubtWidth);
-        const double evidence = solve(scale, noise, doubt) - 0.5 * prior;
+        if (law_.by_formula && !favourite && (scale < 1 || (doubt != 1 && scale != 1))) continue;
+        const double evidence = solve(scale, noise, doubt);
         if (evidence > best.evidence) best = {evidence, scale, noise, doubt};
       }
     }
@@ -227,7 +209,7 @@ void MemoryModel::choose_scale() {
   solve(best.scale, best.noise, best.doubt);
 }
 
-// The posterior of the shortages under this scale; returns its evidence.
+// The posterior of the shortages under this scale; returns its evidence, the priors of what was chosen included.
 double MemoryModel::solve(double scale, double noise, double doubt) {
   scale_ = scale;
   noise_ = noise;
@@ -235,15 +217,17 @@ double MemoryModel::solve(double scale, double noise, double doubt) {
   for (Observed& told : observed_) {
     if (told.value) told.deviation = noise;
   }
-  const Eigen::VectorXd line = prior_.activation_deviation / unit_ * micro_batches_;
-  posterior_ = infer(parametric_ + (square(doubt) - 1) * line * line.transpose() + square(scale) * residual_,
-                     prior_mean_, observed_, kOtherCause);
-  return posterior_.log_evidence;
+  posterior_ = infer(parametric_ + (square(doubt) - 1) * slopes_ * slopes_.transpose() + square(scale) * residual_,
+                     prior_mean_, observed_);
+  const double unlikely =
+      square(std::log(scale)) + square(std::log(noise / kTypicalNoise) / 1.5) + square(std::log(doubt) / kDoubtWidth);
+  log_evidence_ = std::log(law_.prior) + posterior_.log_evidence - 0.5 * unlikely;
+  return log_evidence_;
 }
 
 double MemoryModel::probability_of_fitting(const Point& point) const {
   const Row row = row_of(point, true);
-  const double unexplained = square(row.activation) * activations_variance_ + offsets_variance_;
+  const double unexplained = square(row.growth) * growth_variance_ + offsets_variance_;
   double mean = row.known, variance = covariance(row, row) + square(scale_) * unexplained;
   const Eigen::Index n = static_cast<Eigen::Index>(rows_.size());
   if (n > 0) {
@@ -257,18 +241,32 @@ double MemoryModel::probability_of_fitting(const Point& point) const {
   return normal_cdf(-mean / deviation) * (1 - doubtful(row.site));
 }
 
-// A failure that the formula cannot explain has a cause that may hold for its neighbours.
-double MemoryModel::doubtful(const Site& site) const {
-  constexpr double kReach = 0.25;  // of log(micro batch)
-  constexpr double kOtherStage = 0.7;
-  double most = 0;
+// A failure that the law cannot explain has a cause that may hold for its neighbours, as far as half the way to the
+// next that fitted.
+void MemoryModel::find_holes() {
+  constexpr double kReach = 0.25, kWay = 0.5;
+  holes_.clear();
   for (size_t i = 0; i < rows_.size(); ++i) {
     const double share = posterior_.unexplained[static_cast<Eigen::Index>(i)];
     if (samples_[i].fits || share < 0.01) continue;
-    const double distance = (site.log_micro_batch - rows_[i].site.log_micro_batch) / kReach;
-    const double near =
-        std::exp(-0.5 * square(distance)) * (site.arm->stage == rows_[i].site.arm->stage ? 1 : kOtherStage);
-    most = std::max(most, share * near);
+    Hole hole{rows_[i].site, share, kReach, kReach};
+    for (size_t j = 0; j < rows_.size(); ++j) {
+      const double distance = rows_[j].site.log_micro_batch - hole.site.log_micro_batch;
+      if (!samples_[j].fits || distance == 0 || rows_[j].site.arm->stage != hole.site.arm->stage) continue;
+      double& reach = distance < 0 ? hole.below : hole.above;
+      reach = std::min(reach, kWay * std::abs(distance));
+    }
+    holes_.push_back(hole);
+  }
+}
+
+double MemoryModel::doubtful(const Site& site) const {
+  constexpr double kOtherStage = 0.7;
+  double most = 0;
+  for (const Hole& hole : holes_) {
+    const double distance = site.log_micro_batch - hole.site.log_micro_batch;
+    const double near = std::exp(-0.5 * square(distance / (distance < 0 ? hole.below : hole.above)));
+    most = std::max(most, hole.share * near * (site.arm->stage == hole.site.arm->stage ? 1 : kOtherStage));
   }
   return most;
 }

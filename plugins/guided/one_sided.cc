@@ -54,8 +54,7 @@ Sides condition(const MatrixXd& covariance, const VectorXd& mean, const std::vec
 // Expectation propagation over the sides.
 class Propagation {
  public:
-  Propagation(const Sides& sides, const std::vector<Observed>& observed, double other_cause)
-      : sides_(sides), observed_(observed), other_cause_(other_cause) {
+  Propagation(const Sides& sides, const std::vector<Observed>& observed) : sides_(sides), observed_(observed) {
     const Index n = sides.mean.size();
     factors_ = {VectorXd::Zero(n), VectorXd::Zero(n)};
     mean_ = sides.mean;
@@ -72,7 +71,8 @@ class Propagation {
 
   // What the variable's other sides and measurements say of this one.
   double unexplained(Index i) const {
-    return other_cause_ > 0 ? other_cause_ / std::exp(tail(i, cavity_of(i)).log_likelihood) : 0;
+    const double other_cause = told(i).other_cause;
+    return other_cause > 0 ? other_cause / std::exp(tail(i, cavity_of(i)).log_likelihood) : 0;
   }
 
   double log_evidence() const {
@@ -109,10 +109,12 @@ class Propagation {
     return {sides_.mean[i] + shift / precision, 1 / precision};
   }
 
+  const Observed& told(Index i) const { return observed_[static_cast<size_t>(sides_.at[static_cast<size_t>(i)])]; }
+
   Tail tail(Index i, const Cavity& cavity) const {
-    const Observed& told = observed_[static_cast<size_t>(sides_.at[static_cast<size_t>(i)])];
-    const double width = std::sqrt(square(told.deviation) + cavity.variance), sign = told.positive ? 1 : -1;
-    Tail at = censored(sign * cavity.mean / width, other_cause_);
+    const Observed& side = told(i);
+    const double width = std::sqrt(square(side.deviation) + cavity.variance), sign = side.positive ? 1 : -1;
+    Tail at = censored(sign * cavity.mean / width, side.other_cause);
     at.slope *= sign / width;
     at.curvature = std::max(0.0, at.curvature / square(width));
     return at;
@@ -154,7 +156,6 @@ class Propagation {
 
   const Sides& sides_;
   const std::vector<Observed>& observed_;
-  double other_cause_;
   Factors factors_;
   VectorXd mean_;
   MatrixXd covariance_;
@@ -162,10 +163,9 @@ class Propagation {
 
 }  // namespace
 
-Posterior infer(const MatrixXd& covariance, const VectorXd& mean, const std::vector<Observed>& observed,
-                double other_cause) {
+Posterior infer(const MatrixXd& covariance, const VectorXd& mean, const std::vector<Observed>& observed) {
   const Sides sides = condition(covariance, mean, observed);
-  const Propagation propagation(sides, observed, other_cause);
+  const Propagation propagation(sides, observed);
   // All as normal factors: what predictions need. A factor of a side was centred on the conditional mean.
   Posterior posterior;
   posterior.unexplained = VectorXd::Zero(mean.size());

@@ -18,6 +18,7 @@ struct Observed {
   std::optional<double> value;  // measured; else only the side is known
   bool positive = true;         // the side
   double deviation = 0;         // of the measurement's noise, or of the edge at zero
+  double other_cause = 0;       // probability that a side tells nothing
 };
 
 // mean(x) = prior(x) + k(x)' weights; variance(x) = prior(x) - |factor^-1 (root .* k(x))|^2, for covariances k(x) with
@@ -30,9 +31,8 @@ struct Posterior {
   double log_evidence = 0;  // up to a constant that depends on the number of observations only
 };
 
-// `other_cause`: the share of sides that tell nothing. `covariance` is of the variables before any noise.
-Posterior infer(const Eigen::MatrixXd& covariance, const Eigen::VectorXd& mean, const std::vector<Observed>& observed,
-                double other_cause);
+// `covariance` is of the variables before any noise.
+Posterior infer(const Eigen::MatrixXd& covariance, const Eigen::VectorXd& mean, const std::vector<Observed>& observed);
 
 }  // namespace dsat::guided
 

@@ -19,8 +19,10 @@ using guided::infer;
 using guided::Observed;
 using guided::Posterior;
 
-Observed measured(double value, double deviation) { return {value, true, deviation}; }
-Observed side(bool positive, double edge) { return {std::nullopt, positive, edge}; }
+Observed measured(double value, double deviation) { return {value, true, deviation, 0}; }
+Observed side(bool positive, double edge, double other_cause = 0) {
+  return {std::nullopt, positive, edge, other_cause};
+}
 
 struct Marginal {
   double mean, variance;
@@ -38,7 +40,7 @@ TEST(OneSided, MeasurementsAloneAreRegression) {
   const VectorXd mean = VectorXd::Constant(2, 0.5);
   VectorXd value(2);
   value << 1.5, -0.25;
-  const Posterior posterior = infer(k, mean, {measured(value[0], 0.1), measured(value[1], 0.2)}, 0);
+  const Posterior posterior = infer(k, mean, {measured(value[0], 0.1), measured(value[1], 0.2)});
   MatrixXd noisy = k;
   noisy(0, 0) += 0.01;
   noisy(1, 1) += 0.04;
@@ -51,7 +53,7 @@ TEST(OneSided, MeasurementsAloneAreRegression) {
 TEST(OneSided, TheSideOfOneVariableGivesTheTruncatedNormal) {
   const MatrixXd k = MatrixXd::Constant(1, 1, 4);
   const VectorXd mean = VectorXd::Constant(1, -3);
-  const Posterior posterior = infer(k, mean, {side(true, 1e-4)}, 0);
+  const Posterior posterior = infer(k, mean, {side(true, 1e-4)});
   const double alpha = 1.5;  // (0 - mean) / deviation
   const double hazard = guided::normal_density(alpha) / guided::normal_cdf(-alpha);
   const Marginal is = marginal(posterior, k, mean, 0);
@@ -64,7 +66,7 @@ TEST(OneSided, AMeasurementBesideASideMovesIt) {
   MatrixXd k(2, 2);
   k << 1, 0.9, 0.9, 1;
   const VectorXd mean = VectorXd::Zero(2);
-  const Posterior posterior = infer(k, mean, {measured(1, 0.1), side(false, 1e-4)}, 0);
+  const Posterior posterior = infer(k, mean, {measured(1, 0.1), side(false, 1e-4)});
   const double conditional = 0.9 / 1.01, variance = 1 - 0.81 / 1.01;
   const double evidence =
       -0.5 * 1 / 1.01 - 0.5 * std::log(1.01) + std::log(guided::normal_cdf(-conditional / std::sqrt(variance)));
@@ -94,7 +96,7 @@ TEST(OneSided, SidesTogetherGiveNearlyTheTrueMeanAndVariance) {
       }
     }
   }
-  const Marginal is = marginal(infer(k, mean, told, 0), k, mean, 0);
+  const Marginal is = marginal(infer(k, mean, told), k, mean, 0);
   EXPECT_NEAR(is.mean, first / mass, 0.02);
   EXPECT_NEAR(is.variance, second / mass - (first / mass) * (first / mass), 0.02);
 }
@@ -103,17 +105,21 @@ TEST(OneSided, WhatMeasurementsRuleOutHasAnotherCause) {
   MatrixXd k(2, 2);
   k << 1, 0.9999, 0.9999, 1;
   const VectorXd mean = VectorXd::Zero(2);
-  const std::vector<Observed> told{measured(-2, 0.01), side(true, 0.01)};
-  const Posterior posterior = infer(k, mean, told, 1e-5);
+  const std::vector<Observed> told{measured(-2, 0.01), side(true, 0.01, 1e-5)};
+  const Posterior posterior = infer(k, mean, told);
   EXPECT_GT(posterior.unexplained[1], 0.99);
   EXPECT_EQ(posterior.unexplained[0], 0);
   EXPECT_NEAR(marginal(posterior, k, mean, 1).mean, -2, 0.02);
-  EXPECT_LT(infer(k, mean, {measured(2, 0.01), side(true, 0.01)}, 1e-5).unexplained[1], 0.01);
+  EXPECT_LT(infer(k, mean, {measured(2, 0.01), side(true, 0.01, 1e-5)}).unexplained[1], 0.01);
 }
 
 class Memory : public ::testing::Test {
  protected:
-  Memory() : study_(make_study(surface_, small_space({0, 1, 2, 3}))), lattice_(study_), memory_(lattice_, prior()) {}
+  Memory()
+      : study_(make_study(surface_, small_space({0, 1, 2, 3}))),
+        lattice_(study_),
+        formula_(lattice_, prior(), guided::formula_law(lattice_.knobs())),
+        memory_(lattice_, prior()) {}
 
   guided::MemoryPrior prior() const {
     guided::MemoryPrior prior;
@@ -131,11 +137,12 @@ class Memory : public ::testing::Test {
   Surface surface_;
   Study study_;
   guided::Lattice lattice_;
-  guided::MemoryModel memory_;
+  guided::MemoryModel formula_;
+  guided::MemoryBelief memory_;
 };
 
 TEST_F(Memory, ASizeThatSurelyFittedAndFailedIsNotFollowedByOneJustBelow) {
-  const double base = memory_.peak_bytes(point(2));
+  const double base = formula_.peak_bytes(point(2));
   memory_.fit({fits(2, base)}, true);
   ASSERT_GT(memory_.probability_of_fitting(point(84)), 0.8);
   memory_.fit({fits(2, base), fails(84)}, true);
@@ -153,6 +160,35 @@ TEST_F(Memory, AFailureThatNothingExplainsCastsDoubtOnItsNeighboursOnly) {
   EXPECT_LT(memory_.probability_of_fitting(point(31)), 0.3);
   EXPECT_GT(memory_.probability_of_fitting(point(12)), 0.9);
   EXPECT_GT(memory_.probability_of_fitting(point(90)), 0.9);
+}
+
+// The formula's memory grows by the sample.
+TEST_F(Memory, GrowthByDoublingsIsLearnedFromAFewPeaks) {
+  std::vector<guided::MemoryModel::Sample> known;
+  for (const int64_t m : {1, 2, 4, 8}) known.push_back(fits(m, 16e9 * (0.3 + 0.1 * std::log2(m))));
+  formula_.fit(known, true);
+  EXPECT_LT(formula_.probability_of_fitting(point(48)), 0.4);
+  memory_.fit(known, true);
+  EXPECT_GT(memory_.probability_of_fitting(point(48)), 0.7);
+  EXPECT_LT(memory_.probability_of_fitting(point(256)), 0.3);
+}
+
+TEST_F(Memory, OneFailureThatThePeaksRuleOutLeavesLargerSizesWorthALook) {
+  std::vector<guided::MemoryModel::Sample> known;
+  for (const int64_t m : {1, 2, 4}) known.push_back(fits(m, 2e9 + 1e8 * static_cast<double>(m)));
+  known.push_back(fails(12));
+  memory_.fit(known, true);
+  EXPECT_GT(memory_.probability_of_fitting(point(40)), 0.3);
+  EXPECT_LT(memory_.probability_of_fitting(point(12)), 0.3);
+}
+
+TEST_F(Memory, SeveralFailuresAboveOneSizeAreACeiling) {
+  std::vector<guided::MemoryModel::Sample> known;
+  for (const int64_t m : {1, 2, 4, 60}) known.push_back(fits(m, 2e9 + 1e8 * static_cast<double>(m)));
+  for (const int64_t m : {100, 80, 70}) known.push_back(fails(m));
+  memory_.fit(known, true);
+  EXPECT_LT(memory_.probability_of_fitting(point(90)), 0.3);
+  EXPECT_GT(memory_.probability_of_fitting(point(50)), 0.9);
 }
 
 }  // namespace

@@ -1,0 +1,35 @@
+#include "memory_belief.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dsat::guided {
+
+MemoryBelief::MemoryBelief(const Lattice& lattice, const MemoryPrior& prior) {
+  for (const MemoryLaw& law : all_memory_laws(lattice.knobs())) {
+    laws_.emplace_back(lattice, prior, law);
+    weights_.push_back(law.prior);
+  }
+}
+
+void MemoryBelief::fit(const std::vector<MemoryModel::Sample>& observed, bool tune) {
+  double most = 0;
+  for (size_t i = 0; i < laws_.size(); ++i) {
+    laws_[i].fit(observed, tune);
+    most = i == 0 ? laws_[i].log_evidence() : std::max(most, laws_[i].log_evidence());
+  }
+  for (size_t i = 0; i < laws_.size(); ++i) weights_[i] = std::exp(laws_[i].log_evidence() - most);
+}
+
+double MemoryBelief::probability_of_fitting(const Point& point) const {
+  constexpr double kNegligible = 1e-3;  // of the heaviest law's weight
+  double sum = 0, weights = 0;
+  for (size_t i = 0; i < laws_.size(); ++i) {
+    if (weights_[i] < kNegligible) continue;
+    sum += weights_[i] * laws_[i].probability_of_fitting(point);
+    weights += weights_[i];
+  }
+  return sum / weights;
+}
+
+}  // namespace dsat::guided

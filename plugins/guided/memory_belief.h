@@ -1,0 +1,32 @@
+// What fits, by all laws of memory together: each as credible as the evidence makes it.
+//
+// Bayesian model averaging (Hoeting, Madigan, Raftery and Volinsky, "Bayesian Model Averaging: A Tutorial", 1999): the
+// probability of fitting is the laws' own, weighed by prior and evidence. Where the formula explains the trials the
+// others count for next to nothing; a surprise or two shifts the weight.
+// Threading: one thread.
+#ifndef DSAT_PLUGINS_GUIDED_MEMORY_BELIEF_H_
+#define DSAT_PLUGINS_GUIDED_MEMORY_BELIEF_H_
+
+#include <vector>
+
+#include "memory_model.h"
+
+namespace dsat::guided {
+
+class MemoryBelief {
+ public:
+  MemoryBelief(const Lattice& lattice, const MemoryPrior& prior);
+
+  void fit(const std::vector<MemoryModel::Sample>& observed, bool tune);  // see MemoryModel
+  size_t sites() const { return laws_.front().sites(); }                  // of the last fit
+  bool device_known() const { return laws_.front().device_known(); }
+  double probability_of_fitting(const Point& point) const;
+
+ private:
+  std::vector<MemoryModel> laws_;
+  std::vector<double> weights_;
+};
+
+}  // namespace dsat::guided
+
+#endif  // DSAT_PLUGINS_GUIDED_MEMORY_BELIEF_H_
