@@ -17,6 +17,8 @@ using guided::Proposal;
 constexpr int64_t kMostFailures = 64;
 // Below this expected gain it is time to look where nothing was measured.
 constexpr double kLittle = 0.003;
+// After so many trials each stage that may be the best should have been seen.
+constexpr size_t kFirstFew = 7;
 
 bool teaches(Outcome outcome) { return outcome == Outcome::completed || outcome == Outcome::out_of_memory; }
 
@@ -111,12 +113,12 @@ std::vector<Point> Guided::pending() const {
 // trials has run out of memory: of those so far, of a first few so that a small budget can dare too, and of those to
 // come, but not far ahead.
 guided::Risk Guided::risk(const std::vector<Point>& running) const {
-  constexpr double kMostDaring = 0.7, kFirstFew = 15, kAhead = 16, kPrice = 0.025, kDearer = 0.5;
+  constexpr double kMostDaring = 0.7, kAtFirst = 15, kAhead = 16, kPrice = 0.025, kDearer = 0.5;
   // Without the device's memory only running out of it tells where the ceiling is.
   if (!beliefs_->memory().device_known() && beliefs_->out_of_memory() == 0) return {kMostDaring, kMostDaring, 0};
   const double so_far = static_cast<double>(beliefs_->ended() + running.size());
   const double to_come = std::min(static_cast<double>(study_.limits.max_trials), 2 * so_far + kAhead);
-  double left = most_risk_ * std::max({kFirstFew, so_far, to_come});
+  double left = most_risk_ * std::max({kAtFirst, so_far, to_come});
   left -= static_cast<double>(beliefs_->out_of_memory());
   for (const Point& point : running) left -= 1 - beliefs_->probability_of_fitting(point);
   return {most_risk_, kMostDaring, kPrice * (1 + kDearer * std::max(0.0, -left))};
@@ -141,6 +143,9 @@ std::optional<Proposal> Guided::propose() {
   }
   beliefs_->update(running);
   std::optional<Proposal> best = planner_->next(running, risk(running), asked_);
+  if (best && beliefs_->ended() >= kFirstFew) {
+    if (std::optional<Proposal> look = planner_->look_at_new_stage()) return look;
+  }
   if (best && beliefs_->any_measured() && best->gain < kLittle) {
     if (std::optional<Proposal> look = planner_->look_around(false)) return look;
     if (!worth_it(*best)) {

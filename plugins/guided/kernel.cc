@@ -10,6 +10,8 @@ constexpr double kKnobReach = 0.4;   // of a numeric knob's range
 constexpr double kCurveReach = 0.8;  // of log(micro batch)
 constexpr double kRoughReach = 0.05;
 constexpr double kArmReach = 0.5;
+constexpr double kTogetherReach = 0.8;  // of log(micro batch), and of a numeric knob's range
+constexpr double kOtherValue = 1;       // the distance of different values of other knobs, and of stages
 
 constexpr int kMostTwos = 4;
 
@@ -41,6 +43,19 @@ double Kernel::of_knob(size_t knob, const Arm& a, const Arm& b, double shared) c
   return square(amplitudes_.knobs[knob]) * shared * smooth(at - other, kKnobReach);
 }
 
+// Smooth in all at once: near only where everything is.
+double Kernel::together(const Site& a, const Site& b) const {
+  double distance = square((a.log_micro_batch - b.log_micro_batch) / kTogetherReach);
+  if (a.arm->stage != b.arm->stage) distance += square(kOtherValue);
+  for (size_t i = 0; i < knobs_->size(); ++i) {
+    const double at = a.arm->coordinates[i], other = b.arm->coordinates[i];
+    if (at == other) continue;
+    const bool ordered = (*knobs_)[i].numeric && at != kAbsent && other != kAbsent;
+    distance += square(ordered ? (at - other) / kTogetherReach : kOtherValue);
+  }
+  return std::exp(-0.5 * distance);
+}
+
 double Kernel::of_knobs(const Arm& a, const Arm& b) const {
   const double shared = a.stage == b.stage ? 1 : kSharedByStages;
   double sum = 0;
@@ -51,7 +66,7 @@ double Kernel::of_knobs(const Arm& a, const Arm& b) const {
 double Kernel::of_rest(const Site& a, const Site& b) const {
   double parts[kFirstKnob];
   rest_covariances(a, b, parts);
-  return parts[0] + parts[1] + parts[2] + parts[3] + parts[4];
+  return parts[0] + parts[1] + parts[2] + parts[3] + parts[4] + parts[5];
 }
 
 void Kernel::knob_covariances(const Arm& a, const Arm& b, double* out) const {
@@ -69,6 +84,7 @@ void Kernel::rest_covariances(const Site& a, const Site& b, double* out) const {
   out[2] = amplitudes_.rough > 0 && near ? square(amplitudes_.rough) * shared * ragged(distance, kRoughReach) : 0;
   out[3] = square(amplitudes_.divisibility) * alike(a.twos, b.twos);
   out[4] = a.arm == b.arm && amplitudes_.arm > 0 ? square(amplitudes_.arm) * ragged(distance, kArmReach) : 0;
+  out[5] = amplitudes_.together > 0 ? square(amplitudes_.together) * together(a, b) : 0;
 }
 
 void Kernel::covariances(const Site& a, const Site& b, double* out) const {
@@ -79,7 +95,7 @@ void Kernel::covariances(const Site& a, const Site& b, double* out) const {
 Eigen::VectorXd Kernel::variances() const {
   Eigen::VectorXd all(parts());
   all.head<kFirstKnob>() << amplitudes_.stage, amplitudes_.curve, amplitudes_.rough, amplitudes_.divisibility,
-      amplitudes_.arm;
+      amplitudes_.arm, amplitudes_.together;
   for (size_t i = 0; i < knobs_->size(); ++i) all[kFirstKnob + static_cast<Eigen::Index>(i)] = amplitudes_.knobs[i];
   return all.array().square();
 }

@@ -51,6 +51,9 @@ class Planner {
   // `boldly`: likely to fit is enough, for when the study would end otherwise.
   std::optional<Proposal> look_around(bool boldly);
 
+  // After next(): in a stage that no trial has touched, if it may be the best for all that is known.
+  std::optional<Proposal> look_at_new_stage();
+
   // What each choice of the best trial is worth: a line each, the one that matters most first.
   std::vector<std::string> effects();
 

@@ -119,6 +119,24 @@ std::optional<Proposal> Planner::look_across(const Touched& seen, const config::
   return std::nullopt;
 }
 
+// A stage of which nothing is measured and which may still be the best, at the ceiling that it surely has.
+std::optional<Proposal> Planner::look_at_new_stage() {
+  constexpr double kDeviations = 2;
+  look_risk_ = risk_.usual;
+  if (!incumbent_ || !incumbent_->point.arm->in_space) return std::nullopt;
+  const search::MicroBatches& batches = lattice_.micro_batches();
+  for (const config::StageSpace& stage : lattice_.space().stages) {
+    const Touched seen = touched(stage.stage);
+    const Arm* arm = project(*incumbent_->point.arm, stage);
+    const int64_t top = seen.points.empty() ? top_rank(*arm, batches.count() / 2, look_risk_) : -1;
+    if (top < 0) continue;
+    const Belief belief = beliefs_.speed().goodness({{arm, batches.at(top)}}).front();
+    if (belief.mean + kDeviations * std::sqrt(belief.variance) < incumbent_->belief.mean) continue;
+    if (auto look = look_at(arm, batches.at(top), "nothing was measured in this stage")) return look;
+  }
+  return std::nullopt;
+}
+
 std::optional<Proposal> Planner::look_around(bool boldly) {
   constexpr double kBold = 0.4;
   look_risk_ = boldly ? std::max(kBold, risk_.usual) : risk_.usual;
