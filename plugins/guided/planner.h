@@ -80,6 +80,7 @@ class Planner {
   std::optional<Proposal> choose() const;
   std::vector<Proposal> score(const std::vector<Point>& points) const;
   void consider_repeats(std::optional<Proposal>& best) const;
+  void round_down(Proposal& proposal) const;
   bool taken(const Point& point) const;
   struct Touched;
   Touched touched(int stage) const;

@@ -119,9 +119,10 @@ std::optional<Proposal> Planner::look_across(const Touched& seen, const config::
   return std::nullopt;
 }
 
-// A stage of which nothing is measured and which may still be the best, at the ceiling that it surely has.
+// A stage of which nothing is measured and which may still be the best, at the ceiling that it surely has. What it may
+// be is asked at the ceiling that it has if all goes well.
 std::optional<Proposal> Planner::look_at_new_stage() {
-  constexpr double kDeviations = 2;
+  constexpr double kDeviations = 2, kIfAllGoesWell = 0.7;
   look_risk_ = risk_.usual;
   if (!incumbent_ || !incumbent_->point.arm->in_space) return std::nullopt;
   const search::MicroBatches& batches = lattice_.micro_batches();
@@ -130,7 +131,8 @@ std::optional<Proposal> Planner::look_at_new_stage() {
     const Arm* arm = project(*incumbent_->point.arm, stage);
     const int64_t top = seen.points.empty() ? top_rank(*arm, batches.count() / 2, look_risk_) : -1;
     if (top < 0) continue;
-    const Belief belief = beliefs_.speed().goodness({{arm, batches.at(top)}}).front();
+    const int64_t highest = std::max(top, top_rank(*arm, top, kIfAllGoesWell));
+    const Belief belief = beliefs_.speed().goodness({{arm, batches.at(highest)}}).front();
     if (belief.mean + kDeviations * std::sqrt(belief.variance) < incumbent_->belief.mean) continue;
     if (auto look = look_at(arm, batches.at(top), "nothing was measured in this stage")) return look;
   }
