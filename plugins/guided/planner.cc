@@ -344,18 +344,18 @@ std::optional<Proposal> Planner::next(const std::vector<Point>& pending, const R
 void Planner::round_down(Proposal& proposal) const {
   constexpr int64_t kTile = 8, kLeast = 16;
   constexpr double kNearly = 0.85;
+  const search::MicroBatches& batches = lattice_.micro_batches();
+  const int64_t rounded = proposal.point.micro_batch / kTile * kTile;
+  const int64_t rank = batches.rank_at_or_below(static_cast<double>(rounded));
+  const bool is_near = static_cast<double>(rounded) >= kNearly * static_cast<double>(proposal.point.micro_batch);
+  if (rounded < kLeast || !is_near || rank < 0 || batches.at(rank) != rounded) return;
   const auto tells = [](const Point& point) { return point.micro_batch % kTile == 0 && point.micro_batch >= kLeast; };
   const auto& measured = beliefs_.points();
   const bool is_known = std::any_of(measured.begin(), measured.end(),
                                     [&](const auto& known) { return known.second.count > 0 && tells(known.first); }) ||
                         std::any_of(pending_.begin(), pending_.end(), tells);
-  const search::MicroBatches& batches = lattice_.micro_batches();
-  const int64_t rounded = proposal.point.micro_batch / kTile * kTile;
-  const int64_t rank = batches.rank_at_or_below(static_cast<double>(rounded));
-  const bool is_near = static_cast<double>(rounded) >= kNearly * static_cast<double>(proposal.point.micro_batch);
-  if (is_known || rounded < kLeast || !is_near || rank < 0 || batches.at(rank) != rounded) return;
   const Point point{proposal.point.arm, rounded};
-  if (taken(point)) return;
+  if (is_known || taken(point)) return;
   proposal = score({point}).front();
 }
 

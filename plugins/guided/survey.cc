@@ -123,10 +123,12 @@ std::optional<Proposal> Planner::look_across(const Touched& seen, const config::
 // be is asked at the ceiling that it has if all goes well.
 std::optional<Proposal> Planner::look_at_new_stage() {
   constexpr double kDeviations = 2, kIfAllGoesWell = 0.7;
+  const std::string why = "nothing was measured in this stage";
   look_risk_ = risk_.usual;
   if (!incumbent_ || !incumbent_->point.arm->in_space) return std::nullopt;
   const search::MicroBatches& batches = lattice_.micro_batches();
   for (const config::StageSpace& stage : lattice_.space().stages) {
+    if (looked_.count({stage.stage, why}) != 0) continue;  // asked at every proposal
     const Touched seen = touched(stage.stage);
     const Arm* arm = project(*incumbent_->point.arm, stage);
     const int64_t top = seen.points.empty() ? top_rank(*arm, batches.count() / 2, look_risk_) : -1;
@@ -134,7 +136,7 @@ std::optional<Proposal> Planner::look_at_new_stage() {
     const int64_t highest = std::max(top, top_rank(*arm, top, kIfAllGoesWell));
     const Belief belief = beliefs_.speed().goodness({{arm, batches.at(highest)}}).front();
     if (belief.mean + kDeviations * std::sqrt(belief.variance) < incumbent_->belief.mean) continue;
-    if (auto look = look_at(arm, batches.at(top), "nothing was measured in this stage")) return look;
+    if (auto look = look_at(arm, batches.at(top), why)) return look;
   }
   return std::nullopt;
 }
