@@ -33,7 +33,7 @@ std::optional<search::Configuration> draw(const Study& study, const StudySoFar& 
   std::vector<Point> running;
   for (const auto& one : so_far.running) running.push_back({lattice.arm(one.configuration), one.micro_batch});
   beliefs.update(running);
-  Planner planner(lattice, beliefs, study.seed);
+  Planner planner(lattice, beliefs, study.seed, false);
   std::vector<Proposal> proposals;
   if (const auto best = planner.next(running, kRisk, index)) proposals.push_back(*best);
   for (const Proposal& proposal : planner.ranked()) proposals.push_back(proposal);

@@ -58,7 +58,8 @@ void Guided::prepare(const Study& study) {
     throw Error("the space is empty: no stage or no micro batch; widen the bounds or the global batch");
   }
   beliefs_ = std::make_unique<guided::Beliefs>(study, *lattice_);
-  planner_ = std::make_unique<guided::Planner>(*lattice_, *beliefs_, study.seed);
+  beside_ = std::max(study.limits.max_concurrent_trials, study.limits.open_trials) > 1;
+  planner_ = std::make_unique<guided::Planner>(*lattice_, *beliefs_, study.seed, beside_);
   for (const Json& observation : study.observations) {
     if (const auto ended = guided::ended_of(observation, study.metric, *lattice_)) beliefs_->learn(*ended);
   }
@@ -111,9 +112,10 @@ std::vector<Point> Guided::pending() const {
 
 // The usual risk is small. What promises more may dare, at a price in gain that rises once a share of the planned
 // trials has run out of memory: of those so far, of a first few so that a small budget can dare too, and of those to
-// come, but not far ahead.
+// come, but not far ahead. Beside others a slot that fails costs less time than one that shows what is known already.
 guided::Risk Guided::risk(const std::vector<Point>& running) const {
   constexpr double kMostDaring = 0.7, kAtFirst = 15, kAhead = 16, kPrice = 0.025, kDearer = 0.5;
+  constexpr double kBesideShare = 5, kBesidePrice = 0.1;
   // Without the device's memory only running out of it tells where the ceiling is.
   if (!beliefs_->memory().device_known() && beliefs_->out_of_memory() == 0) return {kMostDaring, kMostDaring, 0};
   const double so_far = static_cast<double>(beliefs_->ended() + running.size());
@@ -121,7 +123,9 @@ guided::Risk Guided::risk(const std::vector<Point>& running) const {
   double left = most_risk_ * std::max({kAtFirst, so_far, to_come});
   left -= static_cast<double>(beliefs_->out_of_memory());
   for (const Point& point : running) left -= 1 - beliefs_->probability_of_fitting(point);
-  return {most_risk_, kMostDaring, kPrice * (1 + kDearer * std::max(0.0, -left))};
+  if (!beside_) return {most_risk_, kMostDaring, kPrice * (1 + kDearer * std::max(0.0, -left))};
+  left += kBesideShare * most_risk_ * static_cast<double>(study_.limits.max_concurrent_trials);
+  return {most_risk_, kMostDaring, kPrice * (kBesidePrice + kDearer * std::max(0.0, -left))};
 }
 
 // What the trials that are left may gain together: no more than some times what the best of them does, since each takes
@@ -141,7 +145,9 @@ std::optional<Proposal> Guided::propose() {
     const bool runs = std::find(running.begin(), running.end(), next.point) != running.end();
     if (!runs && beliefs_->find(next.point) == nullptr) return next;
   }
-  beliefs_->update(running);
+  // Beside others each draw says what they will have shown; one at a time, or in an old study, they narrow what is
+  // believed.
+  beliefs_->update(beside_ && beliefs_->young() ? std::vector<Point>() : running);
   std::optional<Proposal> best = planner_->next(running, risk(running), asked_);
   if (best && beliefs_->ended() >= kFirstFew) {
     if (std::optional<Proposal> look = planner_->look_at_new_stage()) return look;

@@ -58,6 +58,7 @@ class Guided final : public Searcher<Guided> {
   int64_t failures_ = 0;  // in a row, that taught nothing
   uint64_t asked_ = 0;
   std::string last_failure_;
+  bool beside_ = false;  // several trials run at once
   bool limit_reached_ = false;
   bool finished_ = false;
 };

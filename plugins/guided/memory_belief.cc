@@ -21,6 +21,21 @@ void MemoryBelief::fit(const std::vector<MemoryModel::Sample>& observed, bool tu
   for (size_t i = 0; i < laws_.size(); ++i) weights_[i] = std::exp(laws_[i].log_evidence() - most);
 }
 
+Eigen::MatrixXd MemoryBelief::draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const {
+  double weights = 0;
+  for (const double weight : weights_) weights += weight;
+  Eigen::MatrixXd fits(static_cast<Eigen::Index>(points.size()), draws);
+  double so_far = 0;
+  Eigen::Index first = 0;
+  for (size_t i = 0; i < laws_.size(); ++i) {
+    so_far += weights_[i];
+    const Eigen::Index last = std::llround(so_far / weights * static_cast<double>(draws));
+    if (last > first) fits.middleCols(first, last - first) = laws_[i].draw_fits(points, last - first, random);
+    first = last;
+  }
+  return fits;
+}
+
 double MemoryBelief::probability_of_fitting(const Point& point) const {
   constexpr double kNegligible = 1e-3;  // of the heaviest law's weight
   double sum = 0, weights = 0;

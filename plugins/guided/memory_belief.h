@@ -21,6 +21,8 @@ class MemoryBelief {
   size_t sites() const { return laws_.front().sites(); }                  // of the last fit
   bool device_known() const { return laws_.front().device_known(); }
   double probability_of_fitting(const Point& point) const;
+  // 1 where a point fits, else 0: points x draws. In a draw one law holds for all points.
+  Eigen::MatrixXd draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
 
  private:
   std::vector<MemoryModel> laws_;

@@ -241,6 +241,43 @@ double MemoryModel::probability_of_fitting(const Point& point) const {
   return normal_cdf(-mean / deviation) * (1 - doubtful(row.site));
 }
 
+JointNormal MemoryModel::joint_shortage(const std::vector<Point>& points) const {
+  const Eigen::Index count = static_cast<Eigen::Index>(points.size()), n = static_cast<Eigen::Index>(rows_.size());
+  std::vector<Row> rows;
+  JointNormal joint{Eigen::VectorXd(count), Eigen::MatrixXd(count, count)};
+  Eigen::MatrixXd with(n, count);
+  for (Eigen::Index i = 0; i < count; ++i) {
+    rows.push_back(row_of(points[static_cast<size_t>(i)], true));
+    const Row& row = rows.back();
+    joint.mean[i] = row.known;
+    if (n > 0) with.col(i) = cross(row);
+    for (Eigen::Index j = 0; j <= i; ++j) {
+      const Row& other = rows[static_cast<size_t>(j)];
+      joint.covariance(i, j) = joint.covariance(j, i) = covariance(row, other) + square(scale_) * residual(row, other);
+    }
+  }
+  joint.covariance.diagonal().array() += square(kThresholdWidth);
+  if (n == 0) return joint;
+  joint.mean += with.transpose() * posterior_.weights;
+  Eigen::MatrixXd told = posterior_.root.asDiagonal() * with;
+  posterior_.factor.triangularView<Eigen::Lower>().solveInPlace(told);
+  joint.covariance -= told.transpose() * told;
+  return joint;
+}
+
+Eigen::MatrixXd MemoryModel::draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const {
+  Eigen::MatrixXd fits = (guided::draw(joint_shortage(points), draws, random).array() < 0).cast<double>();
+  if (holes_.empty()) return fits;
+  // Whether a failure's neighbours share its cause: one number a draw, so that nearer ones share it before others.
+  for (Eigen::Index d = 0; d < draws; ++d) {
+    const double chance = random.uniform();
+    for (Eigen::Index i = 0; i < fits.rows(); ++i) {
+      if (chance < doubtful(site_of(points[static_cast<size_t>(i)]))) fits(i, d) = 0;
+    }
+  }
+  return fits;
+}
+
 // A failure that the law cannot explain has a cause that may hold for its neighbours, as far as half the way to the
 // next that fitted.
 void MemoryModel::find_holes() {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "joint_normal.h"
 #include "kernel.h"
 #include "memory_law.h"
 #include "one_sided.h"
@@ -42,6 +43,8 @@ class MemoryModel {
   // Of the last fit, its law's prior included: to weigh laws that saw the same trials.
   double log_evidence() const { return log_evidence_; }
   double probability_of_fitting(const Point& point) const;
+  // 1 where a point fits, else 0, of the joint posterior: points x draws.
+  Eigen::MatrixXd draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
   // The expected peak; bytes.
   double peak_bytes(const Point& point) const;
 
@@ -58,6 +61,7 @@ class MemoryModel {
   double covariance(const Row& a, const Row& b) const;
   double residual(const Row& a, const Row& b) const;
   Eigen::VectorXd cross(const Row& row) const;
+  JointNormal joint_shortage(const std::vector<Point>& points) const;
   void add_bounds();
   void find_holes();
   double doubtful(const Site& site) const;

@@ -34,6 +34,8 @@ void PhaseModel::fit(const std::vector<Sample>& samples, bool tune) {
     sites_.push_back(site_of(sample.point));
     loads_.push_back(load_of(lattice_, sample.point));
   }
+  reference_ = loads_.front().micro_batch;
+  for (Load& load : loads_) load.reference = reference_;
   fill_residual(0);
   prior_ = prior_of(phase_, loads_.front(), samples.front().time_us);
   theta_ = prior_.mean;
@@ -48,6 +50,12 @@ void PhaseModel::fit(const std::vector<Sample>& samples, bool tune) {
   }
   widen_outliers();
   solve();
+}
+
+Load PhaseModel::load_at(const Point& point) const {
+  Load load = load_of(lattice_, point);
+  load.reference = reference_;
+  return load;
 }
 
 // Rows and columns from `from` on.
@@ -191,7 +199,7 @@ void PhaseModel::expect(const std::vector<Point>& pending) {
   loads_.resize(first);
   for (const Point& point : pending) {
     sites_.push_back(site_of(point));
-    loads_.push_back(load_of(lattice_, point));
+    loads_.push_back(load_at(point));
   }
   fill_residual(measured_);
   linearise();
@@ -219,16 +227,29 @@ PhaseModel::Cross PhaseModel::cross(const std::vector<Point>& points) const {
   return cross;
 }
 
+PhaseModel::Cross PhaseModel::own_cross(const std::vector<Point>& points) const {
+  const Eigen::Index n = static_cast<Eigen::Index>(points.size());
+  Cross own(static_cast<size_t>(kernel_.parts()), Eigen::MatrixXd(n, n));
+  std::vector<Site> sites;
+  for (const Point& point : points) sites.push_back(site_of(point));
+  std::vector<double> parts(own.size());
+  for (Eigen::Index i = 0; i < n; ++i) {
+    for (Eigen::Index j = 0; j <= i; ++j) {
+      kernel_.covariances(sites[static_cast<size_t>(i)], sites[static_cast<size_t>(j)], parts.data());
+      for (size_t p = 0; p < own.size(); ++p) own[p](i, j) = own[p](j, i) = parts[p];
+    }
+  }
+  return own;
+}
+
 std::vector<Belief> PhaseModel::predict(const std::vector<Point>& points, const Cross& parts) const {
   const Eigen::Index count = static_cast<Eigen::Index>(points.size());
-  const Eigen::Index n = static_cast<Eigen::Index>(sites_.size());
   const Eigen::VectorXd weights = scales_.array().square();
   const double residual_variance = weights.dot(kernel_.variances());
-  Eigen::MatrixXd cross = Eigen::MatrixXd::Zero(n, count), gradients(count, theta_.size());
-  for (size_t p = 0; p < parts.size(); ++p) cross += weights[static_cast<Eigen::Index>(p)] * parts[p];
+  Eigen::MatrixXd cross = weighed(parts), gradients(count, theta_.size());
   Eigen::VectorXd values(count);
   for (Eigen::Index c = 0; c < count; ++c) {
-    const Load load = load_of(lattice_, points[static_cast<size_t>(c)]);
+    const Load load = load_at(points[static_cast<size_t>(c)]);
     values[c] = log_time(phase_, load, theta_);
     gradients.row(c) = log_time_gradient(phase_, load, theta_, values[c]);
   }
@@ -243,6 +264,98 @@ std::vector<Belief> PhaseModel::predict(const std::vector<Point>& points, const 
     beliefs[static_cast<size_t>(c)] = {means[c], std::max(1e-12, before - cross.col(c).squaredNorm())};
   }
   return beliefs;
+}
+
+Eigen::MatrixXd PhaseModel::weighed(const Cross& parts) const {
+  Eigen::MatrixXd sum = square(scales_[0]) * parts.front();
+  for (size_t p = 1; p < parts.size(); ++p) sum += square(scales_[static_cast<Eigen::Index>(p)]) * parts[p];
+  return sum;
+}
+
+// log physics of every site under each column of theta: sites x columns.
+Eigen::MatrixXd PhaseModel::physics_at_sites(const Eigen::MatrixXd& theta) const {
+  Eigen::MatrixXd values(measured_, theta.cols());
+  for (Eigen::Index c = 0; c < theta.cols(); ++c) {
+    const Eigen::VectorXd column = theta.col(c);
+    for (Eigen::Index i = 0; i < measured_; ++i) {
+      values(i, c) = log_time(phase_, loads_[static_cast<size_t>(i)], column);
+    }
+  }
+  return values;
+}
+
+// Of the residual and the noise at the measured sites.
+Eigen::MatrixXd PhaseModel::rest() const {
+  Eigen::MatrixXd k = weighed(residual_).topLeftCorner(measured_, measured_);
+  k.diagonal() += square(noise_) * widened_;
+  return k;
+}
+
+// While few trials are known, theta is far from normal: drawn from the prior, kept in proportion to its likelihood
+// (sampling, importance resampling: Rubin 1988). Empty where too few of the draws are likely.
+Eigen::MatrixXd PhaseModel::resampled_theta(Eigen::Index draws, Random& random) const {
+  constexpr Eigen::Index kFew = 6, kPool = 16;
+  if (measured_ > kFew) return {};
+  Eigen::MatrixXd pool = prior_.deviation.asDiagonal() * normal_numbers(theta_.size(), kPool * draws, random);
+  pool.colwise() += prior_.mean;
+  const Eigen::LLT<Eigen::MatrixXd> llt(rest());
+  const Eigen::MatrixXd gaps = (-physics_at_sites(pool)).colwise() + log_times_;
+  const Eigen::ArrayXd misfit = llt.matrixL().solve(gaps).colwise().squaredNorm();
+  const Eigen::ArrayXd weights = (-0.5 * (misfit - misfit.minCoeff())).exp();
+  const double total = weights.sum(), effective = square(total) / weights.square().sum();
+  if (effective < 0.25 * static_cast<double>(draws)) return {};
+  Eigen::MatrixXd theta(theta_.size(), draws);
+  double so_far = 0;
+  Eigen::Index next = 0;
+  for (Eigen::Index i = 0; i < pool.cols(); ++i) {
+    so_far += weights[i] / total * static_cast<double>(draws);
+    for (; next < draws && static_cast<double>(next) + 0.5 < so_far; ++next) theta.col(next) = pool.col(i);
+  }
+  for (; next < draws; ++next) theta.col(next) = pool.col(pool.cols() - 1);
+  // In no order: draws of several models are put together.
+  for (Eigen::Index i = draws - 1; i > 0; --i) {
+    theta.col(i).swap(theta.col(static_cast<Eigen::Index>(random.uniform_below(static_cast<uint64_t>(i) + 1))));
+  }
+  return theta;
+}
+
+// A draw from the prior, moved by what it lacks of the measurements (Matheron's rule: Journel and Huijbregts, 1978).
+Eigen::MatrixXd PhaseModel::linear_theta(Eigen::Index draws, Random& random) const {
+  const Eigen::MatrixXd gradients = gradients_.topRows(measured_);
+  Eigen::MatrixXd theta = prior_.deviation.asDiagonal() * normal_numbers(theta_.size(), draws, random);
+  const Eigen::LLT<Eigen::MatrixXd> llt(rest());
+  Eigen::MatrixXd lacking = -gradients * theta - llt.matrixL() * normal_numbers(measured_, draws, random);
+  lacking.colwise() += departure();
+  factor_.triangularView<Eigen::Lower>().solveInPlace(lacking);
+  factor_.transpose().triangularView<Eigen::Upper>().solveInPlace(lacking);
+  theta += prior_.deviation.array().square().matrix().asDiagonal() * gradients.transpose() * lacking;
+  theta.colwise() += prior_.mean;
+  return theta;
+}
+
+// The unknowns first, then the residual that leads from their physics to the measurements.
+Eigen::MatrixXd PhaseModel::draw(const std::vector<Point>& points, const Cross& across, const Cross& own,
+                                 Eigen::Index draws, Random& random) const {
+  const Eigen::Index count = static_cast<Eigen::Index>(points.size()), n = measured_;
+  Eigen::MatrixXd theta = resampled_theta(draws, random);
+  if (theta.size() == 0) theta = linear_theta(draws, random);
+  const Eigen::MatrixXd cross = weighed(across);
+  JointNormal residual{Eigen::VectorXd::Zero(n + count), Eigen::MatrixXd(n + count, n + count)};
+  residual.covariance << weighed(residual_), cross, cross.transpose(), weighed(own);
+  const Eigen::MatrixXd drawn = guided::draw(residual, draws, random);
+  Eigen::MatrixXd lacking = -physics_at_sites(theta) - drawn.topRows(n);
+  lacking -= (noise_ * widened_.cwiseSqrt()).asDiagonal() * normal_numbers(n, draws, random);
+  lacking.colwise() += log_times_;
+  Eigen::MatrixXd log_times = drawn.bottomRows(count) + cross.transpose() * rest().llt().solve(lacking);
+  std::vector<Load> loads;
+  for (const Point& point : points) loads.push_back(load_at(point));
+  for (Eigen::Index d = 0; d < draws; ++d) {
+    const Eigen::VectorXd column = theta.col(d);
+    for (Eigen::Index i = 0; i < count; ++i) {
+      log_times(i, d) += log_time(phase_, loads[static_cast<size_t>(i)], column);
+    }
+  }
+  return log_times;
 }
 
 }  // namespace dsat::guided

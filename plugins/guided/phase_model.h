@@ -11,6 +11,7 @@
 #include <Eigen/Dense>
 #include <vector>
 
+#include "joint_normal.h"
 #include "kernel.h"
 #include "physics.h"
 
@@ -38,6 +39,11 @@ class PhaseModel {
   using Cross = std::vector<Eigen::MatrixXd>;  // of each part: sites x points
   Cross cross(const std::vector<Point>& points) const;
   std::vector<Belief> predict(const std::vector<Point>& points, const Cross& parts) const;
+  // Log times of the joint belief: points x draws. `own` is what the kernel says of the points against each other, the
+  // same for all phases; nothing may be pending.
+  Eigen::MatrixXd draw(const std::vector<Point>& points, const Cross& across, const Cross& own, Eigen::Index draws,
+                       Random& random) const;
+  Cross own_cross(const std::vector<Point>& points) const;
   size_t sites() const { return sites_.size(); }  // of the last fit, pending ones included
   double noise_variance() const { return noise_ * noise_; }
   const Eigen::VectorXd& theta() const { return theta_; }
@@ -52,6 +58,12 @@ class PhaseModel {
   void fill_residual(Eigen::Index from);
   void choose_parts();
   Eigen::VectorXd departure() const;
+  Eigen::MatrixXd weighed(const Cross& parts) const;
+  Load load_at(const Point& point) const;
+  Eigen::MatrixXd physics_at_sites(const Eigen::MatrixXd& theta) const;
+  Eigen::MatrixXd rest() const;
+  Eigen::MatrixXd resampled_theta(Eigen::Index draws, Random& random) const;
+  Eigen::MatrixXd linear_theta(Eigen::Index draws, Random& random) const;
   void factorise();
   void solve();
 
@@ -61,6 +73,7 @@ class PhaseModel {
   Prior prior_;
   Eigen::VectorXd scales_;  // of the kernel's parts
   double noise_ = 0.01;
+  double reference_ = 1;  // micro batch, of the physics
 
   std::vector<Site> sites_;
   std::vector<Load> loads_;

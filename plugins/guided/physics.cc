@@ -7,7 +7,7 @@ namespace dsat::guided {
 namespace {
 
 // Unknowns of a pass (forward or backward), as offsets into theta.
-enum Pass { kSlope, kHalf, kBandwidth, kLatency, kSharpness, kTail, kPassSize };
+enum Pass { kCompute, kHalf, kBandwidth, kLatency, kSharpness, kTail, kPassSize };
 // Unknowns of the optimizer step.
 enum Step { kFixed, kUpdate, kGatherBandwidth, kGatherLatency, kOffload, kStepSize };
 
@@ -44,8 +44,8 @@ Traffic backward_traffic(const Load& load) {
 }
 
 double pass_time(const Load& load, const Traffic& traffic, const double* theta) {
-  const double slope = std::exp(theta[kSlope]);
-  const double compute = slope * (load.micro_batch + std::exp(theta[kHalf]));
+  const double half = std::exp(theta[kHalf]);
+  const double compute = std::exp(theta[kCompute]) * (load.micro_batch + half) / (load.reference + half);
   double wire = 0, tail = 0;
   if (load.ranks > 1 && traffic.volume > 0) {
     const double ring = (load.ranks - 1) / load.ranks;
@@ -95,11 +95,10 @@ void append(Prior& prior, std::initializer_list<Guess> guesses) {
   }
 }
 
-// Slope from the first time seen; half of the peak rate at two samples; 10 GB/s; 100 us a message; overlap that hides
+// Compute from the first time seen; half of the peak rate at two samples; 10 GB/s; 100 us a message; overlap that hides
 // most; half of the last bucket's time exposed.
-void append_pass(Prior& prior, const Load& first, double us) {
-  const double slope = 0.7 * us / (first.micro_batch + 2);
-  append(prior, {{slope, 0.7}, {2, 1.2}, {1e4, 1.5}, {100, 1.3}, {3, 0.8}, {0.5, 1}});
+void append_pass(Prior& prior, double us) {
+  append(prior, {{0.5 * us, 1.2}, {2, 2}, {1e4, 1.5}, {100, 1.3}, {3, 0.8}, {0.5, 1}});
 }
 
 // 2 ms fixed; Adam's 32 bytes of traffic a parameter at 500 GB/s; 10 GB/s; 100 us; the host's Adam is 30 x slower.
@@ -134,7 +133,7 @@ Prior prior_of(Phase phase, const Load& first, double first_us) {
   switch (phase) {
     case Phase::forward:
     case Phase::backward:
-      append_pass(prior, first, first_us);
+      append_pass(prior, first_us);
       break;
     case Phase::step:
       append_step(prior, first_us);
@@ -142,8 +141,8 @@ Prior prior_of(Phase phase, const Load& first, double first_us) {
     case Phase::total:
       // The backward pass does twice the forward's work (Narayanan et al., arXiv:2104.04473), three times with
       // recomputation.
-      append_pass(prior, first, 0.3 * first_us);
-      append_pass(prior, first, 0.6 * first_us);
+      append_pass(prior, 0.3 * first_us);
+      append_pass(prior, 0.6 * first_us);
       append_step(prior, 0.1 * first_us * first.accumulation);
       break;
   }

@@ -2,7 +2,9 @@
 //
 // Purpose: the mean of the speed model. Each phase is a sum of terms with broad priors, so that a handful of trials
 //   scales it and what it gets wrong is left to the residual (speed.h):
-//     compute        slope x (m + half): throughput m / (m + half) saturates with the micro batch m
+//     compute        time at a reference x (m + half) / (reference + half): throughput m / (m + half) saturates with
+//     the
+//                    micro batch m, and what is known of the time says nothing of where it does
 //     communication  volume / bandwidth + messages x latency (the alpha-beta model: Hockney 1994; Thakur et al. 2005),
 //                    volumes by ZeRO stage (Rajbhandari et al., arXiv:1910.02054, section 7), one message a bucket
 //     overlap        compute and communication join in a p-norm: p = 1 adds them, a large p hides the smaller; the
@@ -24,6 +26,7 @@ enum class Phase { forward, backward, step, total };
 // What of a point decides its phases.
 struct Load {
   double micro_batch = 1, accumulation = 1, ranks = 1;
+  double reference = 1;  // micro batch at which the compute time is an unknown: one that was measured
   double params = 1e9, param_bytes = 2e9;
   double reduce_messages = 1, gather_messages = 1, prefetch_messages = 1;
   double last_bucket_share = 1;  // of a reduce bucket in all gradients

@@ -28,12 +28,12 @@ std::vector<size_t> others(size_t value, size_t count) {
   return chosen;
 }
 
+}  // namespace
+
 bool better(const Proposal& a, const Proposal& b) {
   if (a.value != b.value) return a.value > b.value;
   return a.point < b.point;
 }
-
-}  // namespace
 
 bool Planner::taken(const Point& point) const {
   return beliefs_.find(point) != nullptr || std::find(pending_.begin(), pending_.end(), point) != pending_.end();
@@ -310,13 +310,18 @@ std::optional<Proposal> Planner::next(const std::vector<Point>& pending, const R
   scored_.clear();
   incumbent_ = beliefs_.best();
   if (!incumbent_) return safest(draw);
+  anchor_ = incumbent_->point;
+  return beside_ && beliefs_.young() ? next_beside(draw) : next_alone(draw);
+}
+
+std::optional<Proposal> Planner::next_alone(uint64_t draw) {
   pending_fits_ = 0;
-  if (!pending.empty()) {
-    const std::vector<Belief> running = beliefs_.speed().goodness(pending);
-    for (size_t i = 0; i < pending.size(); ++i) {
+  if (!pending_.empty()) {
+    const std::vector<Belief> running = beliefs_.speed().goodness(pending_);
+    for (size_t i = 0; i < pending_.size(); ++i) {
       if (pending_fits_ > 0 && running[i].mean <= pending_best_) continue;
       pending_best_ = running[i].mean;
-      pending_fits_ = beliefs_.probability_of_fitting(pending[i]);
+      pending_fits_ = beliefs_.probability_of_fitting(pending_[i]);
     }
   }
   const int64_t hint = lattice_.micro_batches().rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch));

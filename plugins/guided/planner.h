@@ -10,6 +10,7 @@
 #define DSAT_PLUGINS_GUIDED_PLANNER_H_
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,6 +19,7 @@
 
 #include "beliefs.h"
 #include "dsat/random.h"
+#include "joint_draws.h"
 
 namespace dsat::guided {
 
@@ -32,6 +34,9 @@ struct Proposal {
   std::string look{};      // of a look around: what is not known there
 };
 
+// By value; ties by what the points are.
+bool better(const Proposal& a, const Proposal& b);
+
 // Highest probabilities of running out of memory: of any proposal, and of one that promises far more than all others.
 struct Risk {
   double usual = 0.05;
@@ -41,8 +46,9 @@ struct Risk {
 
 class Planner {
  public:
-  Planner(Lattice& lattice, const Beliefs& beliefs, uint64_t seed)
-      : lattice_(lattice), beliefs_(beliefs), seed_(seed) {}
+  // `beside`: other trials will be at work when a proposal is tried.
+  Planner(Lattice& lattice, const Beliefs& beliefs, uint64_t seed, bool beside)
+      : lattice_(lattice), beliefs_(beliefs), seed_(seed), beside_(beside) {}
 
   // Of the last search, best first: what serves further decisions where each cannot have a search of its own.
   std::vector<Proposal> ranked() const;
@@ -78,6 +84,13 @@ class Planner {
   std::vector<int64_t> micro_batches(const Arm& arm, const Visit& visit, bool thorough) const;
   void find_tops(const Arm& arm, int64_t hint, Visit& visit) const;
   std::optional<Proposal> choose() const;
+  std::optional<Proposal> next_alone(uint64_t draw);
+  std::optional<Proposal> next_beside(uint64_t draw);
+  void draw_round(uint64_t draw);
+  std::vector<Point> candidates(uint64_t draw) const;
+  std::map<int, std::vector<Point>> promising() const;
+  std::vector<const Arm*> spread_arms(uint64_t draw) const;
+  std::vector<int64_t> ladder(const Arm& arm, const Visit& visit, bool fine) const;
   std::vector<Proposal> score(const std::vector<Point>& points) const;
   void consider_repeats(std::optional<Proposal>& best) const;
   void round_down(Proposal& proposal) const;
@@ -92,15 +105,19 @@ class Planner {
   Lattice& lattice_;
   const Beliefs& beliefs_;
   uint64_t seed_;
+  bool beside_;
   Risk risk_;
   double look_risk_ = 0;  // of a look around
   std::vector<Point> pending_;
   std::optional<Beliefs::Best> incumbent_;
+  Point anchor_;             // the incumbent, or what runs and is believed better
   double pending_best_ = 0;  // goodness of the best that is running
   double pending_fits_ = 0;  // and its probability of fitting
   std::map<const Arm*, Visit> visits_;
   std::unordered_map<const Arm*, std::vector<const Arm*>> neighbours_;  // known ones
   std::vector<Proposal> scored_;
+  std::unique_ptr<JointDraws> round_;  // of the trials that were known when this many had ended
+  size_t round_ended_ = 0;
   std::set<std::pair<int, std::string>> looked_;  // stage and what was not known: looked at once
 };
 

@@ -114,6 +114,21 @@ void SpeedModel::expect(const std::vector<Point>& pending) {
   for (PhaseModel& part : parts_) part.expect(pending);
 }
 
+// Of log times of the parts: goodness, and each part's share of the time.
+double SpeedModel::put_together(const Point& point, const double* log_times, double* shares) const {
+  const double accumulation = lattice_.accumulation(point);
+  if (!by_phases()) {
+    const double per_step = is_phase(metric_) ? 0 : std::log(accumulation);
+    const double samples = maximise_ ? std::log(lattice_.samples_per_step(point)) + offset_ : 0;
+    shares[0] = 1;
+    return samples - per_step - log_times[0];
+  }
+  for (size_t p = 0; p < 3; ++p) shares[p] = (p < 2 ? accumulation : 1) * std::exp(log_times[p]);
+  const double latency = shares[0] + shares[1] + shares[2];
+  for (size_t p = 0; p < 3; ++p) shares[p] /= latency;
+  return offset_ + (maximise_ ? std::log(lattice_.samples_per_step(point)) : 0) - std::log(latency);
+}
+
 std::vector<Belief> SpeedModel::goodness(const std::vector<Point>& points) const {
   std::vector<std::vector<Belief>> parts;
   // All parts have the same sites.
@@ -121,20 +136,27 @@ std::vector<Belief> SpeedModel::goodness(const std::vector<Point>& points) const
   for (const PhaseModel& part : parts_) parts.push_back(part.predict(points, cross));
   std::vector<Belief> beliefs(points.size());
   for (size_t i = 0; i < points.size(); ++i) {
-    const double accumulation = lattice_.accumulation(points[i]);
-    if (!by_phases()) {
-      const double per_step = is_phase(metric_) ? 0 : std::log(accumulation);
-      const double samples = maximise_ ? std::log(lattice_.samples_per_step(points[i])) + offset_ : 0;
-      beliefs[i] = {samples - per_step - parts[0][i].mean, parts[0][i].variance};
-      continue;
-    }
-    const double times[] = {accumulation * std::exp(parts[0][i].mean), accumulation * std::exp(parts[1][i].mean),
-                            std::exp(parts[2][i].mean)};
-    const double latency = times[0] + times[1] + times[2];
-    beliefs[i].mean = offset_ + (maximise_ ? std::log(lattice_.samples_per_step(points[i])) : 0) - std::log(latency);
-    for (size_t p = 0; p < 3; ++p) beliefs[i].variance += square(times[p] / latency) * parts[p][i].variance;
+    double log_times[3], shares[3];
+    for (size_t p = 0; p < parts.size(); ++p) log_times[p] = parts[p][i].mean;
+    beliefs[i].mean = put_together(points[i], log_times, shares);
+    for (size_t p = 0; p < parts.size(); ++p) beliefs[i].variance += square(shares[p]) * parts[p][i].variance;
   }
   return beliefs;
+}
+
+Eigen::MatrixXd SpeedModel::draw(const std::vector<Point>& points, Eigen::Index draws, Random& random) const {
+  const PhaseModel::Cross cross = parts_.front().cross(points), own = parts_.front().own_cross(points);
+  std::vector<Eigen::MatrixXd> parts;
+  for (const PhaseModel& part : parts_) parts.push_back(part.draw(points, cross, own, draws, random));
+  Eigen::MatrixXd all(static_cast<Eigen::Index>(points.size()), draws);
+  for (Eigen::Index i = 0; i < all.rows(); ++i) {
+    for (Eigen::Index d = 0; d < draws; ++d) {
+      double log_times[3], shares[3];
+      for (size_t p = 0; p < parts.size(); ++p) log_times[p] = parts[p](i, d);
+      all(i, d) = put_together(points[static_cast<size_t>(i)], log_times, shares);
+    }
+  }
+  return all;
 }
 
 }  // namespace dsat::guided

@@ -30,6 +30,8 @@ class SpeedModel {
   void fit(const std::vector<Measurement>& measurements, bool tune);  // at least one; tune: see PhaseModel
   void expect(const std::vector<Point>& pending);
   std::vector<Belief> goodness(const std::vector<Point>& points) const;
+  // Of the joint belief: points x draws.
+  Eigen::MatrixXd draw(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
   double noise_variance() const { return noise_variance_; }  // of one trial's goodness
   double metric(double goodness) const;
   double goodness_of(double metric) const;
@@ -39,6 +41,7 @@ class SpeedModel {
  private:
   bool phases_explain(const std::vector<Measurement>& measurements);
   double time_of(const Measurement& measurement) const;
+  double put_together(const Point& point, const double* log_times, double* shares) const;
 
   const Lattice& lattice_;
   std::string metric_;

@@ -73,7 +73,7 @@ std::optional<Proposal> Planner::look_along(const Touched& seen, const Arm& arm,
       return at >= low && at <= high;
     });
   };
-  const double best = static_cast<double>(incumbent_->point.micro_batch);
+  const double best = static_cast<double>(anchor_.micro_batch);
   for (const double share : {0.7, 0.45, 0.25}) {
     // What one stage showed of small micro batches holds for the others.
     const bool looked = std::any_of(looked_.begin(), looked_.end(),
@@ -125,12 +125,12 @@ std::optional<Proposal> Planner::look_at_new_stage() {
   constexpr double kDeviations = 2, kIfAllGoesWell = 0.7;
   const std::string why = "nothing was measured in this stage";
   look_risk_ = risk_.usual;
-  if (!incumbent_ || !incumbent_->point.arm->in_space) return std::nullopt;
+  if (!incumbent_ || !anchor_.arm->in_space) return std::nullopt;
   const search::MicroBatches& batches = lattice_.micro_batches();
   for (const config::StageSpace& stage : lattice_.space().stages) {
     if (looked_.count({stage.stage, why}) != 0) continue;  // asked at every proposal
     const Touched seen = touched(stage.stage);
-    const Arm* arm = project(*incumbent_->point.arm, stage);
+    const Arm* arm = project(*anchor_.arm, stage);
     const int64_t top = seen.points.empty() ? top_rank(*arm, batches.count() / 2, look_risk_) : -1;
     if (top < 0) continue;
     const int64_t highest = std::max(top, top_rank(*arm, top, kIfAllGoesWell));
@@ -144,9 +144,9 @@ std::optional<Proposal> Planner::look_at_new_stage() {
 std::optional<Proposal> Planner::look_around(bool boldly) {
   constexpr double kBold = 0.4;
   look_risk_ = boldly ? std::max(kBold, risk_.usual) : risk_.usual;
-  if (!incumbent_ || !incumbent_->point.arm->in_space || beliefs_.ended() > kLongestStudy) return std::nullopt;
+  if (!incumbent_ || !anchor_.arm->in_space || beliefs_.ended() > kLongestStudy) return std::nullopt;
   const search::MicroBatches& batches = lattice_.micro_batches();
-  const Arm& best = *incumbent_->point.arm;
+  const Arm& best = *anchor_.arm;
   for (const config::StageSpace& stage : lattice_.space().stages) {
     const Arm* arm = project(best, stage);
     const int64_t top = top_rank(*arm, batches.count() / 2, look_risk_);
@@ -161,13 +161,16 @@ std::optional<Proposal> Planner::look_around(bool boldly) {
     if (auto look = look_at(arm, batches.at(top) / 2, "this stage was not measured below its ceiling")) return look;
   }
   const Touched own = touched(best.stage);
-  const int64_t top =
-      top_rank(best, batches.rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch)), look_risk_);
+  const int64_t top = top_rank(best, batches.rank_at_or_below(static_cast<double>(anchor_.micro_batch)), look_risk_);
   if (top >= 0) {
     if (auto look = look_along(own, best, batches.at(top))) return look;
   }
   for (const config::StageSpace& stage : lattice_.space().stages) {
-    const Touched seen = touched(stage.stage);
+    Touched seen = touched(stage.stage);
+    if (seen.best == nullptr && stage.stage == best.stage) {
+      seen.best = &best;
+      seen.goodness = incumbent_->belief.mean;
+    }
     if (seen.best == nullptr || seen.goodness < incumbent_->belief.mean - kCanCompete) continue;
     if (auto look = look_across(seen, stage, stage.stage == best.stage)) return look;
   }
