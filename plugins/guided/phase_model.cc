@@ -129,27 +129,32 @@ double PhaseModel::evidence(const Eigen::VectorXd& scales, double noise) const {
   return -0.5 * (fit + volume + prior);
 }
 
-// First one scale for all parts, and the noise.
+// One scale for all parts and the noise; from there each part by itself. From a large scale parts that are not needed
+// shrink, from a small one those that are grow: they end in different places, and the evidence tells which is better.
 void PhaseModel::choose_scales() {
   double best = -std::numeric_limits<double>::infinity();
-  double best_scale = 1, best_noise = noise_;
+  Eigen::VectorXd best_scales = scales_;
+  double best_noise = noise_;
   for (const double scale : kScales) {
+    double most = -std::numeric_limits<double>::infinity();
+    scales_.setConstant(scale);
     for (const double noise : kNoises) {
-      const double now = evidence(Eigen::VectorXd::Constant(kernel_.parts(), scale), noise);
-      if (now > best) best = now, best_scale = scale, best_noise = noise;
+      const double now = evidence(scales_, noise);
+      if (now > most) most = now, noise_ = noise;
     }
+    most = choose_parts(most);
+    if (most > best) best = most, best_scales = scales_, best_noise = noise_;
   }
-  scales_.setConstant(best_scale);
+  scales_ = best_scales;
   noise_ = best_noise;
-  choose_parts();
 }
 
-// Then each part by itself: which knobs matter (automatic relevance determination).
-void PhaseModel::choose_parts() {
+// Which parts matter (automatic relevance determination). Returns the evidence.
+double PhaseModel::choose_parts(double best) {
   constexpr Eigen::Index kEnough = 6;
-  if (measured_ < kEnough) return;
-  double best = evidence(scales_, noise_);
-  for (int pass = 0; pass < 2; ++pass) {
+  constexpr int kPasses = 4;
+  if (measured_ < kEnough) return best;
+  for (int pass = 0; pass < kPasses; ++pass) {
     bool changed = false;
     for (Eigen::Index p = 0; p < scales_.size(); ++p) {
       const double before = scales_[p];
@@ -160,8 +165,13 @@ void PhaseModel::choose_parts() {
         if (now > best) best = now, scales_ = other, changed = true;
       }
     }
+    for (const double noise : kNoises) {
+      const double now = evidence(scales_, noise);
+      if (now > best) best = now, noise_ = noise, changed = true;
+    }
     if (!changed) break;
   }
+  return best;
 }
 
 // Standardised leave-one-out residuals: the diagonal of the inverse tells them without fitting again.

@@ -56,7 +56,7 @@ class PhaseModel {
   Eigen::MatrixXd covariance(const Eigen::VectorXd& scales, double noise) const;
   double evidence(const Eigen::VectorXd& scales, double noise) const;
   void fill_residual(Eigen::Index from);
-  void choose_parts();
+  double choose_parts(double best);
   Eigen::VectorXd departure() const;
   Eigen::MatrixXd weighed(const Cross& parts) const;
   Load load_at(const Point& point) const;
