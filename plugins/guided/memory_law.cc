@@ -7,18 +7,11 @@ namespace {
 
 constexpr double kOtherCause = 1e-5;  // of an out-of-memory trial
 
-// A bucket's memory is in proportion to its size, which is the formula's: a smaller one never needs more.
-bool is_bucket(const Knob& knob) { return knob.key.find("bucket_size") != std::string::npos; }
-
 Amplitudes of_activations(const std::vector<Knob>& knobs) {
   Amplitudes amplitudes;
   for (const Knob& knob : knobs) {
     const bool of_default_space = knob.key.rfind("zero_optimization.", 0) == 0;
     const bool fragments = knob.key == "zero_optimization.contiguous_gradients";
-    if (is_bucket(knob)) {
-      amplitudes.knobs.push_back(0);
-      continue;
-    }
     amplitudes.knobs.push_back(fragments ? 0.03 : of_default_space || known_to_formula(knob.key) ? 0.002 : 0.15);
   }
   amplitudes.curve = 0.015;
@@ -29,8 +22,10 @@ Amplitudes of_activations(const std::vector<Knob>& knobs) {
 
 Amplitudes of_offsets(const std::vector<Knob>& knobs) {
   Amplitudes amplitudes;
+  // A bucket's memory is in proportion to its size, which is the formula's: smaller ones never need more.
   for (const Knob& knob : knobs) {
-    amplitudes.knobs.push_back(is_bucket(knob) ? 0.0005 : known_to_formula(knob.key) ? 0.006 : 0.008);
+    const bool bucket = knob.key.find("bucket_size") != std::string::npos;
+    amplitudes.knobs.push_back(bucket ? 0.0005 : known_to_formula(knob.key) ? 0.006 : 0.008);
   }
   amplitudes.stage = 0.003;
   amplitudes.curve = 0.01;  // memory that grows in no proportion to the micro batch
