@@ -22,11 +22,7 @@ Amplitudes of_activations(const std::vector<Knob>& knobs) {
 
 Amplitudes of_offsets(const std::vector<Knob>& knobs) {
   Amplitudes amplitudes;
-  // A bucket's memory is in proportion to its size, which is the formula's: smaller ones never need more.
-  for (const Knob& knob : knobs) {
-    const bool bucket = knob.key.find("bucket_size") != std::string::npos;
-    amplitudes.knobs.push_back(bucket ? 0.0005 : known_to_formula(knob.key) ? 0.006 : 0.008);
-  }
+  for (const Knob& knob : knobs) amplitudes.knobs.push_back(known_to_formula(knob.key) ? 0.006 : 0.008);
   amplitudes.stage = 0.003;
   amplitudes.curve = 0.01;  // memory that grows in no proportion to the micro batch
   amplitudes.arm = 0.002;
