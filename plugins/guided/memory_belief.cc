@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace dsat::guided {
 
@@ -45,6 +46,10 @@ double MemoryBelief::probability_of_fitting(const Point& point) const {
     weights += weights_[i];
   }
   return sum / weights;
+}
+
+double MemoryBelief::formula_share() const {
+  return weights_.front() / std::accumulate(weights_.begin(), weights_.end(), 0.0);
 }
 
 }  // namespace dsat::guided

@@ -23,9 +23,11 @@ class MemoryBelief {
   double probability_of_fitting(const Point& point) const;
   // 1 where a point fits, else 0: points x draws. In a draw one law holds for all points.
   Eigen::MatrixXd draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
+  // Credibility of the formula of cost-model.md, in [0, 1].
+  double formula_share() const;
 
  private:
-  std::vector<MemoryModel> laws_;
+  std::vector<MemoryModel> laws_;  // the formula first
   std::vector<double> weights_;
 };
 

@@ -31,9 +31,10 @@ Amplitudes of_offsets(const std::vector<Knob>& knobs) {
 
 }  // namespace
 
+bool is_bucket(const std::string& key) { return key.find("bucket_size") != std::string::npos; }
+
 bool known_to_formula(const std::string& key) {
-  return key.find("bucket_size") != std::string::npos || key == "zero_optimization.overlap_comm" ||
-         key.find("offload") != std::string::npos;
+  return is_bucket(key) || key == "zero_optimization.overlap_comm" || key.find("offload") != std::string::npos;
 }
 
 MemoryLaw formula_law(const std::vector<Knob>& knobs) {

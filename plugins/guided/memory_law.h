@@ -30,6 +30,8 @@ MemoryLaw formula_law(const std::vector<Knob>& knobs);
 // The formula first.
 std::vector<MemoryLaw> all_memory_laws(const std::vector<Knob>& knobs);
 
+// The size of a communication bucket?
+bool is_bucket(const std::string& key);
 // Does the formula for memory read this key?
 bool known_to_formula(const std::string& key);
 

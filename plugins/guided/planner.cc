@@ -341,7 +341,37 @@ std::optional<Proposal> Planner::next_alone(uint64_t draw) {
   std::optional<Proposal> best = choose();
   consider_repeats(best);
   if (best && !best->repeat) round_down(*best);
+  if (best && !best->repeat && best->fits < 1 - risk_.usual) save_memory(*best);
   return best;
+}
+
+// Who dares a micro batch does so with the knobs that need the least memory: if it fails it is settled for all others,
+// if it fits they are tried from there. A smaller bucket never needs more, whatever the residual makes of noise.
+void Planner::save_memory(Proposal& proposal) {
+  constexpr double kTrusted = 0.5, kAtLeast = 0.5;  // the latter of the gain that it promises if it fits
+  if (beliefs_.memory().formula_share() < kTrusted) return;
+  const double least = kAtLeast * proposal.gain / proposal.fits;
+  const config::StageSpace& stage = *lattice_.space().stage(proposal.point.arm->stage);
+  for (size_t axis = 0; axis < stage.axes.size(); ++axis) {
+    std::vector<Point> points;
+    Configuration other{stage.stage, proposal.point.arm->choice};
+    for (size_t value = 0; value < stage.axes[axis].values.size(); ++value) {
+      other.choice[axis] = value;
+      const Point point{lattice_.arm(other), proposal.point.micro_batch};
+      if (!taken(point)) points.push_back(point);
+    }
+    const bool bucket = is_bucket(stage.axes[axis].key);
+    const auto size = [&](const Proposal& of) {
+      const Json& value = stage.axes[axis].values[of.point.arm->choice[axis]];
+      return value.is_number() ? value.get<double>() : 0;
+    };
+    for (Proposal& saving : score(points)) {
+      if (saving.gain < least * saving.fits) continue;
+      if (bucket ? size(saving) >= size(proposal) : saving.fits <= proposal.fits) continue;
+      saving.fits = std::max(saving.fits, proposal.fits);
+      proposal = saving;
+    }
+  }
 }
 
 // Hardware may compute in tiles, of which the models know nothing until a multiple has been measured. One that is a

@@ -94,6 +94,7 @@ class Planner {
   std::vector<Proposal> score(const std::vector<Point>& points) const;
   void consider_repeats(std::optional<Proposal>& best) const;
   void round_down(Proposal& proposal) const;
+  void save_memory(Proposal& proposal);
   bool taken(const Point& point) const;
   struct Touched;
   Touched touched(int stage) const;

@@ -1,6 +1,8 @@
 // Guided in unusual studies: other starts, other ends, odd spaces; what it reports; what a decision may cost.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "beliefs.h"
 #include "guided.h"
 #include "searchers.h"
@@ -100,7 +102,7 @@ TEST(GuidedStudy, GoesOnFromTheTrialsOfAnEarlierHalf) {
   EXPECT_EQ(count_duplicates(second), 0);
   for (const testing::Trial& trial : second.asked()) {
     for (const testing::Ended& ended : first.ended()) {
-      EXPECT_TRUE(trial.repeat || trial.config != ended.trial.config) << trial.note;
+      EXPECT_TRUE(trial.repeat || trial.config != ended.trial.config) << trial.note << " trial " << trial.id;
     }
   }
   const TrialId best = second.best();
@@ -138,6 +140,35 @@ TEST_P(GuidedEnds, ThatMeasureNothingTeachNothingOfMemory) {
 
 INSTANTIATE_TEST_SUITE_P(Each, GuidedEnds,
                          ::testing::Values(Outcome::timed_out, Outcome::invalid_config, Outcome::failed));
+
+// Multiples of 8 are fast, and so are larger buckets; the largest multiple may not fit.
+TEST(GuidedRisk, IsTakenWithTheSmallestBuckets) {
+  const auto kBucket = "/zero_optimization/reduce_bucket_size"_json_pointer;
+  Surface surface;
+  surface.activation_bytes = 2.27e8;
+  Study study = make_study(surface, small_space({3}));
+  study.limits.max_trials = 24;
+  const auto answer = [surface, kBucket](const testing::Trial& trial) {
+    testing::Answer told = surface.answer(trial);
+    const double m = static_cast<double>(trial.micro_batch());
+    if (told.outcome != Outcome::completed) return told;
+    const bool small = trial.config.at(kBucket) == 5000000;
+    told.metrics = {
+        {"throughput", 1000 * m / (m + 200) * (trial.micro_batch() % 8 == 0 ? 1 : 0.85) * (small ? 0.965 : 1)}};
+    return told;
+  };
+  testing::Bench bench = bench_of(study, answer);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  std::set<int64_t> dared;  // micro batches; with the first of them the others' risk is known
+  for (const testing::Trial& trial : bench.asked()) {
+    const size_t at = trial.note.find("fits with ");
+    if (at == std::string::npos || std::stoi(trial.note.substr(at + 10)) >= 95) continue;
+    if (!dared.insert(trial.micro_batch()).second) continue;
+    EXPECT_EQ(trial.config.at(kBucket), 5000000) << trial.note;
+  }
+  EXPECT_EQ(dared.count(64), 1u);
+  EXPECT_GE(metric_of(bench, bench.best(), "throughput"), 0.965 * 1000 * 64 / 264);
+}
 
 TEST(GuidedSlots, AreKeptFullByTheSpareTrialsThatTheHostAsksFor) {
   const Surface surface;
