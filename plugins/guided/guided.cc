@@ -147,7 +147,7 @@ std::optional<Proposal> Guided::propose() {
   }
   // Beside others each draw says what they will have shown; one at a time, or in an old study, they narrow what is
   // believed.
-  beliefs_->update(beside_ && beliefs_->young() ? std::vector<Point>() : running);
+  beliefs_->update(planner_->draws_pending() ? std::vector<Point>() : running);
   std::optional<Proposal> best = planner_->next(running, risk(running), asked_);
   if (best && beliefs_->ended() >= kFirstFew) {
     if (std::optional<Proposal> look = planner_->look_at_new_stage()) return look;

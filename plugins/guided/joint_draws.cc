@@ -32,12 +32,11 @@ void JointDraws::limit_reach(const Beliefs& beliefs, Random& random) {
   for (const auto& [point, known] : beliefs.points()) {
     if (known.count > 0) largest = std::max(largest, point.micro_batch);
   }
-  for (Eigen::Index d = 0; d < fits_.rows(); ++d) {
-    const double reach = -std::log(1 - random.uniform()) / kPerDoubling;
-    for (size_t i = 0; i < points_.size(); ++i) {
-      const double beyond = std::log2(static_cast<double>(points_[i].micro_batch) / static_cast<double>(largest));
-      if (beyond > reach) fits_(d, static_cast<Eigen::Index>(i)) = 0;
-    }
+  Eigen::ArrayXd reach(fits_.rows());
+  for (double& doublings : reach) doublings = -std::log(1 - random.uniform()) / kPerDoubling;
+  for (size_t i = 0; i < points_.size(); ++i) {
+    const double beyond = std::log2(static_cast<double>(points_[i].micro_batch) / static_cast<double>(largest));
+    fits_.col(static_cast<Eigen::Index>(i)) *= (reach >= beyond).cast<double>();
   }
 }
 

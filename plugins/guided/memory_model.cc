@@ -269,11 +269,11 @@ Eigen::MatrixXd MemoryModel::draw_fits(const std::vector<Point>& points, Eigen::
   Eigen::MatrixXd fits = (guided::draw(joint_shortage(points), draws, random).array() < 0).cast<double>();
   if (holes_.empty()) return fits;
   // Whether a failure's neighbours share its cause: one number a draw, so that nearer ones share it before others.
+  Eigen::ArrayXd doubt(fits.rows());
+  for (Eigen::Index i = 0; i < doubt.size(); ++i) doubt[i] = doubtful(site_of(points[static_cast<size_t>(i)]));
   for (Eigen::Index d = 0; d < draws; ++d) {
     const double chance = random.uniform();
-    for (Eigen::Index i = 0; i < fits.rows(); ++i) {
-      if (chance < doubtful(site_of(points[static_cast<size_t>(i)]))) fits(i, d) = 0;
-    }
+    fits.col(d).array() *= (chance >= doubt).cast<double>();
   }
   return fits;
 }

@@ -36,7 +36,7 @@ void PhaseModel::fit(const std::vector<Sample>& samples, bool tune) {
   }
   reference_ = loads_.front().micro_batch;
   for (Load& load : loads_) load.reference = reference_;
-  fill_residual(0);
+  fill(residual_, sites_, 0);
   prior_ = prior_of(phase_, loads_.front(), samples.front().time_us);
   theta_ = prior_.mean;
   if (tune || scales_.size() == 0) {
@@ -58,18 +58,16 @@ Load PhaseModel::load_at(const Point& point) const {
   return load;
 }
 
-// Rows and columns from `from` on.
-void PhaseModel::fill_residual(Eigen::Index from) {
-  const Eigen::Index n = static_cast<Eigen::Index>(sites_.size());
-  residual_.resize(static_cast<size_t>(kernel_.parts()));
-  for (Eigen::MatrixXd& part : residual_) part.conservativeResize(n, n);
+// Each part's covariances of sites with each other: rows and columns from `from` on.
+void PhaseModel::fill(Cross& all, const std::vector<Site>& sites, Eigen::Index from) const {
+  const Eigen::Index n = static_cast<Eigen::Index>(sites.size());
+  all.resize(static_cast<size_t>(kernel_.parts()));
+  for (Eigen::MatrixXd& part : all) part.conservativeResize(n, n);
   Eigen::VectorXd parts(kernel_.parts());
   for (Eigen::Index i = from; i < n; ++i) {
     for (Eigen::Index j = 0; j <= i; ++j) {
-      kernel_.covariances(sites_[static_cast<size_t>(i)], sites_[static_cast<size_t>(j)], parts.data());
-      for (size_t p = 0; p < residual_.size(); ++p) {
-        residual_[p](i, j) = residual_[p](j, i) = parts[static_cast<Eigen::Index>(p)];
-      }
+      kernel_.covariances(sites[static_cast<size_t>(i)], sites[static_cast<size_t>(j)], parts.data());
+      for (size_t p = 0; p < all.size(); ++p) all[p](i, j) = all[p](j, i) = parts[static_cast<Eigen::Index>(p)];
     }
   }
 }
@@ -211,7 +209,7 @@ void PhaseModel::expect(const std::vector<Point>& pending) {
     sites_.push_back(site_of(point));
     loads_.push_back(load_at(point));
   }
-  fill_residual(measured_);
+  fill(residual_, sites_, measured_);
   linearise();
   factorise();
 }
@@ -238,17 +236,10 @@ PhaseModel::Cross PhaseModel::cross(const std::vector<Point>& points) const {
 }
 
 PhaseModel::Cross PhaseModel::own_cross(const std::vector<Point>& points) const {
-  const Eigen::Index n = static_cast<Eigen::Index>(points.size());
-  Cross own(static_cast<size_t>(kernel_.parts()), Eigen::MatrixXd(n, n));
   std::vector<Site> sites;
   for (const Point& point : points) sites.push_back(site_of(point));
-  std::vector<double> parts(own.size());
-  for (Eigen::Index i = 0; i < n; ++i) {
-    for (Eigen::Index j = 0; j <= i; ++j) {
-      kernel_.covariances(sites[static_cast<size_t>(i)], sites[static_cast<size_t>(j)], parts.data());
-      for (size_t p = 0; p < own.size(); ++p) own[p](i, j) = own[p](j, i) = parts[p];
-    }
-  }
+  Cross own;
+  fill(own, sites, 0);
   return own;
 }
 

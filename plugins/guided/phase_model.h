@@ -55,7 +55,7 @@ class PhaseModel {
   void widen_outliers();
   Eigen::MatrixXd covariance(const Eigen::VectorXd& scales, double noise) const;
   double evidence(const Eigen::VectorXd& scales, double noise) const;
-  void fill_residual(Eigen::Index from);
+  void fill(Cross& all, const std::vector<Site>& sites, Eigen::Index from) const;
   double choose_parts(double best);
   Eigen::VectorXd departure() const;
   Eigen::MatrixXd weighed(const Cross& parts) const;
@@ -79,7 +79,7 @@ class PhaseModel {
   std::vector<Load> loads_;
   Eigen::Index measured_ = 0;  // the first of the sites; the rest is pending
   Eigen::VectorXd log_times_, widened_, values_, theta_, theta_posterior_, weights_;
-  std::vector<Eigen::MatrixXd> residual_;  // each part's covariance
+  Cross residual_;  // each part's covariance
   Eigen::MatrixXd gradients_, factor_;
 };
 

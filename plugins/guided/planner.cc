@@ -311,7 +311,7 @@ std::optional<Proposal> Planner::next(const std::vector<Point>& pending, const R
   incumbent_ = beliefs_.best();
   if (!incumbent_) return safest(draw);
   anchor_ = incumbent_->point;
-  return beside_ && beliefs_.young() ? next_beside(draw) : next_alone(draw);
+  return draws_pending() ? next_beside(draw) : next_alone(draw);
 }
 
 std::optional<Proposal> Planner::next_alone(uint64_t draw) {

@@ -50,6 +50,9 @@ class Planner {
   Planner(Lattice& lattice, const Beliefs& beliefs, uint64_t seed, bool beside)
       : lattice_(lattice), beliefs_(beliefs), seed_(seed), beside_(beside) {}
 
+  // Pending trials are drawn with the next one, and must not narrow what is believed.
+  bool draws_pending() const { return beside_ && beliefs_.young(); }
+
   // Of the last search, best first: what serves further decisions where each cannot have a search of its own.
   std::vector<Proposal> ranked() const;
 
