@@ -98,6 +98,7 @@ void ModelProfiler::model_information_ended(const Exit& exit) {
     return finish("the model does not fit: the model-information trial ran out of memory at stage " +
                   std::to_string(own) + " with micro batch " + std::to_string(micro_batch_));
   }
+  ++in_vain_;
   ask_model_information(highest_stage());
 }
 

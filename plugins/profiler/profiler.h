@@ -52,7 +52,9 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   void measured(const Exit& exit);
   void measure_next();
   std::optional<int64_t> next_micro_batch() const;
-  bool may_spend() const { return static_cast<int64_t>(trials_.size()) < study_.limits.profile_trials; }
+  // The one that only told that the user's own configuration does not fit is not counted: what two points of a line
+  // teach is worth more than the trial.
+  bool may_spend() const { return static_cast<int64_t>(trials_.size()) - in_vain_ < study_.limits.profile_trials; }
   void give_up(const std::string& what, const Exit& exit);
   void hand_over();
   Json profile() const;
@@ -62,6 +64,7 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   std::unique_ptr<search::MicroBatches> micro_batches_;
 
   std::vector<TrialId> trials_;
+  int64_t in_vain_ = 0;  // model-information trials that ran out of memory
   bool have_information_ = false;
   bool finished_ = false;
   StageOverride stage_;  // of the trial at work
