@@ -14,6 +14,9 @@ namespace {
 // more and a trial's duration grows with its micro batch.
 constexpr int64_t kLeastSecond = 4;
 constexpr int64_t kMost = 1024;
+// What a small micro batch tells of the memory is believed so far: many times as large, another kernel and another
+// workspace decide.
+constexpr int64_t kFarthest = 32;
 
 }  // namespace
 
@@ -173,7 +176,7 @@ void ModelProfiler::measured(const Exit& exit) {
   } else if (outcome != Outcome::lost && outcome != Outcome::stopped) {
     return give_up("a measured trial of the profile", exit);
   }
-  if (outcome == Outcome::out_of_memory) stage_ = highest_stage();
+  if (outcome == Outcome::out_of_memory) stage_ = highest_stage(), ++in_vain_;
   measure_next();
 }
 
@@ -190,13 +193,15 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
     if (!seen.out_of_memory) largest = std::max(largest, micro_batch);
   }
   const cost::MemoryFit fit = cost::fit_memory(inputs_, observations_);
-  const auto wanted = static_cast<double>(std::min(cost::next_to_measure(fit, here), kMost));
+  int64_t most = kMost;
+  if (largest > 0) most = std::min(most, kFarthest * largest);
+  const auto wanted = static_cast<double>(std::min(cost::next_to_measure(fit, here), most));
   const int64_t rank = std::max<int64_t>(0, micro_batches_->rank_at_or_below(wanted));
   int64_t micro_batch = micro_batches_->at(rank);
   // A space of divisors may have nothing between: one step up is a second point too.
   if (micro_batch <= largest && !too_big && rank + 1 < micro_batches_->count()) {
-    const double most = std::max(cost::max_micro_batch(fit, here).value, 2.0 * kLeastSecond);
-    if (static_cast<double>(micro_batches_->at(rank + 1)) <= most) micro_batch = micro_batches_->at(rank + 1);
+    const double likely = std::max(cost::max_micro_batch(fit, here).value, 2.0 * kLeastSecond);
+    if (static_cast<double>(micro_batches_->at(rank + 1)) <= likely) micro_batch = micro_batches_->at(rank + 1);
   }
   const bool untried = micro_batch > largest && (!too_big || micro_batch < *too_big);
   return untried ? std::optional<int64_t>(micro_batch) : std::nullopt;
