@@ -31,7 +31,7 @@ Amplitudes speed_amplitudes(const std::vector<Knob>& knobs) {
   amplitudes.rough = 0.012;
   amplitudes.divisibility = 0.012;
   amplitudes.arm = 0.012;
-  amplitudes.together = 0.012;
+  amplitudes.together = 0.03;
   return amplitudes;
 }
 
