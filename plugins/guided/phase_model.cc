@@ -97,8 +97,19 @@ Eigen::MatrixXd PhaseModel::covariance(const Eigen::VectorXd& scales, double noi
   return k;
 }
 
+// How badly theta explains the measurements and departs from what is believed before them.
+double PhaseModel::misfit(const Eigen::VectorXd& theta, const Eigen::LLT<Eigen::MatrixXd>& rest) const {
+  const Eigen::VectorXd gap = log_times_ - physics_at_sites(theta).col(0);
+  return rest.matrixL().solve(gap).squaredNorm() +
+         (theta - prior_.mean).cwiseQuotient(prior_.deviation).squaredNorm();
+}
+
+// A step that makes it worse is halved: where measurements contradict the physics, whole ones go back and forth for ever.
 void PhaseModel::gauss_newton(int iterations) {
   constexpr double kLongestStep = 1.0;  // in prior deviations: the linearisation holds no farther
+  constexpr int kMostHalvings = 6;
+  const Eigen::LLT<Eigen::MatrixXd> rest_llt(rest());
+  double now = misfit(theta_, rest_llt);
   for (int i = 0; i < iterations; ++i) {
     linearise();
     const Eigen::LLT<Eigen::MatrixXd> llt(covariance(scales_, noise_));
@@ -107,7 +118,14 @@ void PhaseModel::gauss_newton(int iterations) {
     Eigen::VectorXd step = aim - theta_;
     const double longest = step.cwiseQuotient(prior_.deviation).cwiseAbs().maxCoeff();
     if (longest > kLongestStep) step *= kLongestStep / longest;
+    double next = misfit(theta_ + step, rest_llt);
+    for (int halving = 0; next > now && halving < kMostHalvings; ++halving) {
+      step *= 0.5;
+      next = misfit(theta_ + step, rest_llt);
+    }
+    if (!(next < now)) break;
     theta_ += step;
+    now = next;
     if (longest < 1e-3) break;
   }
   linearise();

@@ -51,6 +51,7 @@ class PhaseModel {
  private:
   void linearise();
   void gauss_newton(int iterations);
+  double misfit(const Eigen::VectorXd& theta, const Eigen::LLT<Eigen::MatrixXd>& rest) const;
   void choose_scales();
   void widen_outliers();
   Eigen::MatrixXd covariance(const Eigen::VectorXd& scales, double noise) const;
