@@ -14,8 +14,8 @@ namespace {
 // more and a trial's duration grows with its micro batch.
 constexpr int64_t kLeastSecond = 4;
 constexpr int64_t kMost = 1024;
-// What a small micro batch tells of the memory is believed so far: many times as large, another kernel and another
-// workspace decide.
+// What a small micro batch tells of memory is believed so far: at many times its size other kernels and workspaces
+// decide.
 constexpr int64_t kFarthest = 32;
 
 }  // namespace
@@ -101,7 +101,7 @@ void ModelProfiler::model_information_ended(const Exit& exit) {
     return finish("the model does not fit: the model-information trial ran out of memory at stage " +
                   std::to_string(own) + " with micro batch " + std::to_string(micro_batch_));
   }
-  ++in_vain_;
+  ++out_of_memory_;
   ask_model_information(highest_stage());
 }
 
@@ -176,7 +176,7 @@ void ModelProfiler::measured(const Exit& exit) {
   } else if (outcome != Outcome::lost && outcome != Outcome::stopped) {
     return give_up("a measured trial of the profile", exit);
   }
-  if (outcome == Outcome::out_of_memory) stage_ = highest_stage(), ++in_vain_;
+  if (outcome == Outcome::out_of_memory) stage_ = highest_stage(), ++out_of_memory_;
   measure_next();
 }
 
@@ -205,6 +205,13 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
   }
   const bool untried = micro_batch > largest && (!too_big || micro_batch < *too_big);
   return untried ? std::optional<int64_t>(micro_batch) : std::nullopt;
+}
+
+// A trial that ran out of memory told little: what the second point of a line teaches is worth one more, up to as many
+// again.
+bool ModelProfiler::may_spend() const {
+  const int64_t allowed = study_.limits.profile_trials;
+  return static_cast<int64_t>(trials_.size()) < allowed + std::min(out_of_memory_, allowed);
 }
 
 void ModelProfiler::measure_next() {

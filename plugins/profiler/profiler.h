@@ -3,8 +3,9 @@
 // First the model-information trial: the user's own configuration with the smallest micro batch, one forward. Then, as
 // far as --profile-trials and the trial limit allow, measured trials at small micro batches, one after another, of the
 // user's configuration at a stage that the study may use: two micro batches tell the bytes per sample from the fixed
-// bytes. Out of memory at the user's stage, it goes on at the highest stage that the study may use. A trial that fails
-// otherwise ends the profile without one: what fails here fails in every trial.
+// bytes. Out of memory at the user's stage, it goes on at the highest stage that the study may use, and spends another
+// trial for the one that told so little. A trial that fails otherwise ends the profile without one: what fails here
+// fails in every trial.
 //
 // State: none is saved; a study has at most a handful of profile trials, and the host replays their events.
 // Threading: the host's control thread. The profile's schema: docs/profile.md.
@@ -52,9 +53,7 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   void measured(const Exit& exit);
   void measure_next();
   std::optional<int64_t> next_micro_batch() const;
-  // The one that only told that the user's own configuration does not fit is not counted: what two points of a line
-  // teach is worth more than the trial.
-  bool may_spend() const { return static_cast<int64_t>(trials_.size()) - in_vain_ < study_.limits.profile_trials; }
+  bool may_spend() const;
   void give_up(const std::string& what, const Exit& exit);
   void hand_over();
   Json profile() const;
@@ -64,7 +63,7 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   std::unique_ptr<search::MicroBatches> micro_batches_;
 
   std::vector<TrialId> trials_;
-  int64_t in_vain_ = 0;  // model-information trials that ran out of memory
+  int64_t out_of_memory_ = 0;  // of them
   bool have_information_ = false;
   bool finished_ = false;
   StageOverride stage_;  // of the trial at work

@@ -143,6 +143,7 @@ TEST(Profiler, OutOfMemoryAtTheUsersStageGoesOnAtTheHighest) {
   EXPECT_EQ(run.asked()[0].stage(), 0);
   EXPECT_TRUE(is_model_information(run.asked()[1]));
   EXPECT_EQ(run.asked()[1].stage(), 3);
+  EXPECT_EQ(run.asked().size(), 4u);  // still two measured points
   EXPECT_TRUE(run.profile().is_object());
 }
 
@@ -279,12 +280,33 @@ TEST(Profiler, AMeasuredTrialThatRunsOutOfMemoryIsASmallerOneNext) {
   int measured = 0;
   auto run = bench(profile_study(surface, {1}), [&](const testing::Trial& trial) {
     if (is_model_information(trial)) return answer(surface, trial);
-    return ++measured == 1 ? testing::Answer::out_of_memory() : answer(surface, trial);
+    return ++measured == 2 ? testing::Answer::out_of_memory() : answer(surface, trial);
   });
   ASSERT_TRUE(run.run()) << run.error();
-  ASSERT_EQ(run.asked().size(), 3u);
-  EXPECT_LT(run.asked()[2].micro_batch(), run.asked()[1].micro_batch());
+  ASSERT_EQ(run.asked().size(), 4u);  // the one that told little is replaced
+  EXPECT_LT(run.asked()[3].micro_batch(), run.asked()[2].micro_batch());
   EXPECT_TRUE(run.profile().is_object());
+}
+
+TEST(Profiler, SpendsAtMostAsManyAgainWhereTrialsRunOutOfMemory) {
+  const Surface surface;
+  auto run = bench(profile_study(surface, {1}), [&](const testing::Trial& trial) {
+    return is_model_information(trial) ? answer(surface, trial) : testing::Answer::out_of_memory();
+  });
+  ASSERT_TRUE(run.run()) << run.error();
+  EXPECT_LE(run.asked().size(), 6u);
+  EXPECT_TRUE(run.profile().is_object());
+}
+
+// Two samples say nothing of a thousand.
+TEST(Profiler, ReachesNoFartherThanWhatItMeasuredSpeaksFor) {
+  Surface surface;
+  surface.activation_bytes = 1e6;
+  auto run = bench(profile_study(surface, {1}), [&](const testing::Trial& trial) { return answer(surface, trial); });
+  ASSERT_TRUE(run.run()) << run.error();
+  ASSERT_EQ(run.asked().size(), 3u);
+  EXPECT_GT(run.asked()[2].micro_batch(), run.asked()[1].micro_batch());
+  EXPECT_LE(run.asked()[2].micro_batch(), 32 * run.asked()[1].micro_batch());
 }
 
 }  // namespace
