@@ -27,7 +27,7 @@ JointDraws::JointDraws(const Beliefs& beliefs, const std::vector<Point>& points,
 // No law holds for ever: with each doubling beyond the largest micro batch that ran it may turn out wrong, for all
 // points alike. A round that stakes everything on one extrapolation loses everything with it.
 void JointDraws::limit_reach(const Beliefs& beliefs, Random& random) {
-  constexpr double kPerDoubling = 0.02;
+  constexpr double kPerDoubling = 0.06;
   int64_t largest = 1;
   for (const auto& [point, known] : beliefs.points()) {
     if (known.count > 0) largest = std::max(largest, point.micro_batch);

@@ -59,8 +59,10 @@ TEST_F(Draws, AgreeWithWhatIsBelievedOfEachPoint) {
   for (const int64_t m : {4, 8, 16, 24, 32, 48}) points.push_back(point(1, m));
   const guided::JointDraws draws(beliefs_, points, 2000, Random(3));
   for (const guided::Point& at : points) {
-    // Beyond what has run, draws doubt the whole extrapolation besides: two percent for each doubling.
-    EXPECT_NEAR(draws.probability_of_fitting(at), beliefs_.expected_to_fit(at), 0.1) << at.micro_batch;
+    // Beyond what has run, draws doubt the whole extrapolation besides: six percent for each doubling.
+    const double drawn = draws.probability_of_fitting(at), believed = beliefs_.expected_to_fit(at);
+    EXPECT_LT(drawn, believed + 0.05) << at.micro_batch;
+    EXPECT_GT(drawn, 0.75 * believed - 0.05) << at.micro_batch;
   }
 }
 

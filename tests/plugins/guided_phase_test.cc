@@ -47,5 +47,19 @@ TEST_F(PhaseOfTiles, BlamesTheMicroBatchAndNotEachTrial) {
   EXPECT_LT(std::sqrt(belief.variance), 0.01);
 }
 
+// Passes that take longer than in proportion to the micro batch contradict every constant of the physics. Whole steps of
+// its fit went back and forth then, and foretold a pass of 16 samples 200 times as long as one of 4.
+TEST(Phase, OfTheModelExtrapolatesSensiblyWhereThePhysicsIsContradicted) {
+  Surface surface;
+  surface.num_params = 1e9;
+  const Study study = make_study(surface, small_space({3}));
+  guided::Lattice lattice(study);
+  const auto point = [&](int64_t m) { return Point{lattice.arm(guided::Configuration{3, {0, 0}}), m}; };
+  PhaseModel model(lattice, guided::Phase::backward, guided::speed_amplitudes(lattice.knobs()));
+  model.fit({{point(2), 30'000}, {point(4), 63'000}}, true);
+  const guided::Belief belief = model.predict({point(16)}, model.cross({point(16)})).front();
+  EXPECT_NEAR(belief.mean, std::log(4 * 63'000.0), 0.4);
+}
+
 }  // namespace
 }  // namespace dsat::tests
