@@ -14,9 +14,6 @@ namespace {
 // more and a trial's duration grows with its micro batch.
 constexpr int64_t kLeastSecond = 4;
 constexpr int64_t kMost = 1024;
-// What a small micro batch tells of memory is believed so far: at many times its size other kernels and workspaces
-// decide.
-constexpr int64_t kFarthest = 32;
 
 }  // namespace
 
@@ -193,9 +190,7 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
     if (!seen.out_of_memory) largest = std::max(largest, micro_batch);
   }
   const cost::MemoryFit fit = cost::fit_memory(inputs_, observations_);
-  int64_t most = kMost;
-  if (largest > 0) most = std::min(most, kFarthest * largest);
-  const auto wanted = static_cast<double>(std::min(cost::next_to_measure(fit, here), most));
+  const auto wanted = static_cast<double>(std::min(cost::next_to_measure(fit, here), kMost));
   const int64_t rank = std::max<int64_t>(0, micro_batches_->rank_at_or_below(wanted));
   int64_t micro_batch = micro_batches_->at(rank);
   // A space of divisors may have nothing between: one step up is a second point too.
