@@ -61,7 +61,7 @@ class InstallTest(HostTest):
         folder = self.dir / "project"
         folder.mkdir()
         (folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(p LANGUAGES CXX)\n" + project)
-        return subprocess.run(["cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
+        return subprocess.run(["cmake", "-G", "Ninja", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
                                "-DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON"], capture_output=True, text=True, timeout=300)
 
     def tune(self, *options):
