@@ -298,16 +298,5 @@ TEST(Profiler, SpendsAtMostAsManyAgainWhereTrialsRunOutOfMemory) {
   EXPECT_TRUE(run.profile().is_object());
 }
 
-// Two samples say nothing of a thousand.
-TEST(Profiler, ReachesNoFartherThanWhatItMeasuredSpeaksFor) {
-  Surface surface;
-  surface.activation_bytes = 1e6;
-  auto run = bench(profile_study(surface, {1}), [&](const testing::Trial& trial) { return answer(surface, trial); });
-  ASSERT_TRUE(run.run()) << run.error();
-  ASSERT_EQ(run.asked().size(), 3u);
-  EXPECT_GT(run.asked()[2].micro_batch(), run.asked()[1].micro_batch());
-  EXPECT_LE(run.asked()[2].micro_batch(), 32 * run.asked()[1].micro_batch());
-}
-
 }  // namespace
 }  // namespace dsat::tests

@@ -176,8 +176,6 @@ Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
 
 int64_t next_to_measure(const MemoryFit& fit, const Setup& setup) {
   constexpr double kLineBegins = 2, kLeastSecond = 4, kHalfway = 0.5, kClose = 0.9;
-  // What a small micro batch tells is believed so far: at many times its size other kernels and workspaces decide.
-  constexpr double kFarthest = 32;
   const Seen seen = seen_of(fit, setup);
   const auto fitted = static_cast<double>(seen.fitted);
   const Interval ceiling = max_micro_batch(fit, setup);
@@ -193,7 +191,6 @@ int64_t next_to_measure(const MemoryFit& fit, const Setup& setup) {
     const double safe = surely_fits(fit, setup);
     wanted = std::min(share * ceiling.value, safe < kInfinity ? safe : ceiling.low);
     wanted = std::max(wanted, std::min(kLeastSecond, ceiling.value));
-    wanted = std::min(wanted, kFarthest * fitted);
   }
   return static_cast<int64_t>(std::clamp(wanted, 1.0, static_cast<double>(kMicroBatchLimit)));
 }

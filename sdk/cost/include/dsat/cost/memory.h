@@ -101,8 +101,8 @@ inline constexpr int64_t kMicroBatchLimit = 1'000'000'000;
 Interval max_micro_batch(const MemoryFit& fit, const Setup& setup);
 
 // Where one more measured trial of this setup, at any micro batch, teaches most about the line: first where it begins,
-// then halfway to the ceiling, then close below it; no farther than where it fits even if all that the last trial took
-// beyond states and buffers grows with the micro batch, nor than 32 times what fitted.
+// then halfway to the ceiling, then close below it; and no farther than where it fits even if all that the last trial
+// took beyond states and buffers grows with the micro batch.
 int64_t next_to_measure(const MemoryFit& fit, const Setup& setup);
 
 // From and to the JSON of a profile (docs/profile.md) and of the observations in a study (docs/study.md). An infinite
