@@ -100,11 +100,11 @@ Eigen::MatrixXd PhaseModel::covariance(const Eigen::VectorXd& scales, double noi
 // How badly theta explains the measurements and departs from what is believed before them.
 double PhaseModel::misfit(const Eigen::VectorXd& theta, const Eigen::LLT<Eigen::MatrixXd>& rest) const {
   const Eigen::VectorXd gap = log_times_ - physics_at_sites(theta).col(0);
-  return rest.matrixL().solve(gap).squaredNorm() +
-         (theta - prior_.mean).cwiseQuotient(prior_.deviation).squaredNorm();
+  return rest.matrixL().solve(gap).squaredNorm() + (theta - prior_.mean).cwiseQuotient(prior_.deviation).squaredNorm();
 }
 
-// A step that makes it worse is halved: where measurements contradict the physics, whole ones go back and forth for ever.
+// A step that makes it worse is halved: where measurements contradict the physics, whole ones go back and forth for
+// ever.
 void PhaseModel::gauss_newton(int iterations) {
   constexpr double kLongestStep = 1.0;  // in prior deviations: the linearisation holds no farther
   constexpr int kMostHalvings = 6;

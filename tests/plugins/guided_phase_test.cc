@@ -47,8 +47,8 @@ TEST_F(PhaseOfTiles, BlamesTheMicroBatchAndNotEachTrial) {
   EXPECT_LT(std::sqrt(belief.variance), 0.01);
 }
 
-// Passes that take longer than in proportion to the micro batch contradict every constant of the physics. Whole steps of
-// its fit went back and forth then, and foretold a pass of 16 samples 200 times as long as one of 4.
+// Passes that take longer than in proportion to the micro batch contradict every constant of the physics. Whole steps
+// of its fit went back and forth then, and foretold a pass of 16 samples 200 times as long as one of 4.
 TEST(Phase, OfTheModelExtrapolatesSensiblyWhereThePhysicsIsContradicted) {
   Surface surface;
   surface.num_params = 1e9;
