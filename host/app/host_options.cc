@@ -79,7 +79,8 @@ void add_limit_options(OptionSet& set) {
       set, "Limits",
       {max_trials_option(), max_concurrent_option(),
        spelt(valued("max-slots", "N", "", "slots (devices) that all running trials may use together"), "-ms"),
-       time_budget_option(), valued("profile-trials", "N", "the searcher's, else 3", "trials of the profiler at most"),
+       time_budget_option(),
+       valued("profile-trials", "N", "the searcher's, else 3", "trials of the profiler; one out of memory is replaced"),
        valued("trial-timeout", "TIME", "30m", "end a trial that runs longer"),
        valued("no-progress-timeout", "TIME", "10m", "end a trial that has written nothing for this long")});
 }

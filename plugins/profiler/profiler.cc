@@ -98,7 +98,6 @@ void ModelProfiler::model_information_ended(const Exit& exit) {
     return finish("the model does not fit: the model-information trial ran out of memory at stage " +
                   std::to_string(own) + " with micro batch " + std::to_string(micro_batch_));
   }
-  ++out_of_memory_;
   ask_model_information(highest_stage());
 }
 
@@ -173,7 +172,7 @@ void ModelProfiler::measured(const Exit& exit) {
   } else if (outcome != Outcome::lost && outcome != Outcome::stopped) {
     return give_up("a measured trial of the profile", exit);
   }
-  if (outcome == Outcome::out_of_memory) stage_ = highest_stage(), ++out_of_memory_;
+  if (outcome == Outcome::out_of_memory) stage_ = highest_stage();
   measure_next();
 }
 
@@ -195,8 +194,8 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
   int64_t micro_batch = micro_batches_->at(rank);
   // A space of divisors may have nothing between: one step up is a second point too.
   if (micro_batch <= largest && !too_big && rank + 1 < micro_batches_->count()) {
-    const double likely = std::max(cost::max_micro_batch(fit, here).value, 2.0 * kLeastSecond);
-    if (static_cast<double>(micro_batches_->at(rank + 1)) <= likely) micro_batch = micro_batches_->at(rank + 1);
+    const double most = std::max(cost::max_micro_batch(fit, here).value, 2.0 * kLeastSecond);
+    if (static_cast<double>(micro_batches_->at(rank + 1)) <= most) micro_batch = micro_batches_->at(rank + 1);
   }
   const bool untried = micro_batch > largest && (!too_big || micro_batch < *too_big);
   return untried ? std::optional<int64_t>(micro_batch) : std::nullopt;
@@ -206,7 +205,9 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
 // again.
 bool ModelProfiler::may_spend() const {
   const int64_t allowed = study_.limits.profile_trials;
-  return static_cast<int64_t>(trials_.size()) < allowed + std::min(out_of_memory_, allowed);
+  const int64_t out_of_memory = std::count_if(observations_.begin(), observations_.end(),
+                                              [](const cost::Observation& seen) { return seen.out_of_memory; });
+  return static_cast<int64_t>(trials_.size()) < allowed + std::min(out_of_memory, allowed);
 }
 
 void ModelProfiler::measure_next() {

@@ -63,7 +63,6 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   std::unique_ptr<search::MicroBatches> micro_batches_;
 
   std::vector<TrialId> trials_;
-  int64_t out_of_memory_ = 0;  // of them
   bool have_information_ = false;
   bool finished_ = false;
   StageOverride stage_;  // of the trial at work

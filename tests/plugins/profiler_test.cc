@@ -280,10 +280,23 @@ TEST(Profiler, AMeasuredTrialThatRunsOutOfMemoryIsASmallerOneNext) {
   int measured = 0;
   auto run = bench(profile_study(surface, {1}), [&](const testing::Trial& trial) {
     if (is_model_information(trial)) return answer(surface, trial);
+    return ++measured == 1 ? testing::Answer::out_of_memory() : answer(surface, trial);
+  });
+  ASSERT_TRUE(run.run()) << run.error();
+  ASSERT_EQ(run.asked().size(), 3u);
+  EXPECT_LT(run.asked()[2].micro_batch(), run.asked()[1].micro_batch());
+  EXPECT_TRUE(run.profile().is_object());
+}
+
+TEST(Profiler, AMeasuredTrialThatRunsOutOfMemoryIsReplaced) {
+  Surface surface;
+  int measured = 0;
+  auto run = bench(profile_study(surface, {1}), [&](const testing::Trial& trial) {
+    if (is_model_information(trial)) return answer(surface, trial);
     return ++measured == 2 ? testing::Answer::out_of_memory() : answer(surface, trial);
   });
   ASSERT_TRUE(run.run()) << run.error();
-  ASSERT_EQ(run.asked().size(), 4u);  // the one that told little is replaced
+  ASSERT_EQ(run.asked().size(), 4u);
   EXPECT_LT(run.asked()[3].micro_batch(), run.asked()[2].micro_batch());
   EXPECT_TRUE(run.profile().is_object());
 }

@@ -18,7 +18,7 @@ struct Limits {
   int64_t slots = 0;
   int64_t slots_per_trial = 0;
   int64_t data_parallel_size = 0;
-  int64_t profile_trials = 3;  // that a profiler may spend, the model-information trial included
+  int64_t profile_trials = 3;  // that a profiler may spend; one out of memory may be replaced, as many again at most
 };
 
 struct Study {
