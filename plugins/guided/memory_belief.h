@@ -28,7 +28,7 @@ class MemoryBelief {
 
  private:
   std::vector<MemoryModel> laws_;  // the formula first
-  std::vector<double> weights_;
+  std::vector<double> weights_, beside_;
 };
 
 }  // namespace dsat::guided

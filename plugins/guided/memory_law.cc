@@ -59,6 +59,7 @@ std::vector<MemoryLaw> all_memory_laws(const std::vector<Knob>& knobs) {
   MemoryLaw doublings;
   doublings.by_formula = false;
   doublings.prior = 0.03;
+  doublings.beside = 10;
   doublings.fixed = 0.35;
   doublings.fixed_deviation = 0.25;
   doublings.per_doubling = 0.1;

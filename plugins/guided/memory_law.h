@@ -17,6 +17,7 @@ namespace dsat::guided {
 struct MemoryLaw {
   bool by_formula = true;  // states, buffers and activations; else growth by doublings of the micro batch
   double prior = 1;        // weight before any trial, against the other laws
+  double beside = 1;       // multiple of its weight for trials that run side by side, where some may fail at no cost
   double fixed = 0, fixed_deviation = 0;
   double per_doubling = 0, per_doubling_deviation = 0;  // without the formula
   double stage_deviation = 0;                           // of a stage's offset

@@ -76,10 +76,11 @@ void PhaseModel::linearise() {
   const Eigen::Index n = static_cast<Eigen::Index>(loads_.size());
   values_.resize(n);
   gradients_.resize(n, theta_.size());
+  const Eigen::VectorXd constants = theta_.array().exp();
   for (Eigen::Index i = 0; i < n; ++i) {
     const Load& load = loads_[static_cast<size_t>(i)];
-    values_[i] = log_time(phase_, load, theta_);
-    gradients_.row(i) = log_time_gradient(phase_, load, theta_, values_[i]);
+    values_[i] = log_time(phase_, load, constants);
+    gradients_.row(i) = log_time_gradient(phase_, load, constants, values_[i]);
   }
 }
 
@@ -267,10 +268,11 @@ std::vector<Belief> PhaseModel::predict(const std::vector<Point>& points, const 
   const double residual_variance = weights.dot(kernel_.variances());
   Eigen::MatrixXd cross = weighed(parts), gradients(count, theta_.size());
   Eigen::VectorXd values(count);
+  const Eigen::VectorXd constants = theta_.array().exp();
   for (Eigen::Index c = 0; c < count; ++c) {
     const Load load = load_at(points[static_cast<size_t>(c)]);
-    values[c] = log_time(phase_, load, theta_);
-    gradients.row(c) = log_time_gradient(phase_, load, theta_, values[c]);
+    values[c] = log_time(phase_, load, constants);
+    gradients.row(c) = log_time_gradient(phase_, load, constants, values[c]);
   }
   Eigen::VectorXd means = values + gradients * (theta_posterior_ - theta_);
   means += cross.topRows(measured_).transpose() * weights_;
@@ -295,9 +297,9 @@ Eigen::MatrixXd PhaseModel::weighed(const Cross& parts) const {
 Eigen::MatrixXd PhaseModel::physics_at_sites(const Eigen::MatrixXd& theta) const {
   Eigen::MatrixXd values(measured_, theta.cols());
   for (Eigen::Index c = 0; c < theta.cols(); ++c) {
-    const Eigen::VectorXd column = theta.col(c);
+    const Eigen::VectorXd constants = theta.col(c).array().exp();
     for (Eigen::Index i = 0; i < measured_; ++i) {
-      values(i, c) = log_time(phase_, loads_[static_cast<size_t>(i)], column);
+      values(i, c) = log_time(phase_, loads_[static_cast<size_t>(i)], constants);
     }
   }
   return values;
@@ -369,9 +371,9 @@ Eigen::MatrixXd PhaseModel::draw(const std::vector<Point>& points, const Cross& 
   std::vector<Load> loads;
   for (const Point& point : points) loads.push_back(load_at(point));
   for (Eigen::Index d = 0; d < draws; ++d) {
-    const Eigen::VectorXd column = theta.col(d);
+    const Eigen::VectorXd constants = theta.col(d).array().exp();
     for (Eigen::Index i = 0; i < count; ++i) {
-      log_times(i, d) += log_time(phase_, loads[static_cast<size_t>(i)], column);
+      log_times(i, d) += log_time(phase_, loads[static_cast<size_t>(i)], constants);
     }
   }
   return log_times;

@@ -3,8 +3,9 @@
 // Purpose: the mean of the speed model. Each phase is a sum of terms with broad priors, so that a handful of trials
 //   scales it and what it gets wrong is left to the residual (speed.h):
 //     compute        time at a reference x (m + half) / (reference + half): throughput m / (m + half) saturates with
-//     the
-//                    micro batch m, and what is known of the time says nothing of where it does
+//                    the micro batch m, and what is known of the time says nothing of where it does; round micro
+//                    batches are a little faster, as they fill tiles (NVIDIA, "Matrix Multiplication Background
+//                    User's Guide")
 //     communication  volume / bandwidth + messages x latency (the alpha-beta model: Hockney 1994; Thakur et al. 2005),
 //                    volumes by ZeRO stage (Rajbhandari et al., arXiv:1910.02054, section 7), one message a bucket
 //     overlap        compute and communication join in a p-norm: p = 1 adds them, a large p hides the smaller; the
@@ -30,6 +31,7 @@ struct Load {
   double params = 1e9, param_bytes = 2e9;
   double reduce_messages = 1, gather_messages = 1, prefetch_messages = 1;
   double last_bucket_share = 1;  // of a reduce bucket in all gradients
+  double twos = 0;               // factors of two of the micro batch, at most 3
   int stage = 0;
   bool overlap = false, reduce_scatter = true, offload_optimizer = false, offload_params = false;
 };
@@ -43,11 +45,11 @@ struct Prior {
 // `first` and `first_us`: any measured point and its time, which set the scale of compute.
 Prior prior_of(Phase phase, const Load& first, double first_us);
 
-// log(time in us) of a phase with unknowns `theta`.
-double log_time(Phase phase, const Load& load, const Eigen::VectorXd& theta);
+// log(time in us) of a phase. `constants`: the unknowns themselves, not their logarithms.
+double log_time(Phase phase, const Load& load, const Eigen::VectorXd& constants);
 
-// Its derivatives by theta.
-Eigen::RowVectorXd log_time_gradient(Phase phase, const Load& load, const Eigen::VectorXd& theta, double value);
+// Its derivatives by the logarithms of the constants; `value` is log_time() there.
+Eigen::RowVectorXd log_time_gradient(Phase phase, const Load& load, const Eigen::VectorXd& constants, double value);
 
 }  // namespace dsat::guided
 
