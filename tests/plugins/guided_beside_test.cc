@@ -67,6 +67,22 @@ TEST_F(Draws, AgreeWithWhatIsBelievedOfEachPoint) {
   }
 }
 
+// Two sizes cannot tell whether memory grows in proportion or by doublings: by the former 40 samples are far too many.
+TEST_F(Draws, DoubtTheFormulaForMemoryMoreThanASingleTrialMay) {
+  guided::MemoryPrior prior;
+  prior.device_bytes = 100e9;
+  prior.activation_bytes = 5e9;
+  prior.activation_deviation = 2e9;
+  guided::MemoryBelief memory(lattice_, prior);
+  memory.fit({{point(1, 2), true, 30e9}, {point(1, 4), true, 40e9}}, true);
+  const double believed = memory.probability_of_fitting(point(1, 40));
+  Random random(3);
+  const double drawn = memory.draw_fits({point(1, 40)}, 4000, random).mean();
+  EXPECT_LT(believed, 0.1);
+  EXPECT_GT(drawn, 3 * believed);
+  EXPECT_LT(drawn, 0.5);
+}
+
 TEST_F(Draws, ATrialAddsNothingToItselfAndLittleToItsLike) {
   const guided::Point here = point(1, 16), like = point(1, 15), other = point(2, 32);
   const guided::JointDraws draws(beliefs_, {here, like, other}, 500, Random(3));
