@@ -139,7 +139,7 @@ std::optional<Proposal> Planner::next_beside(uint64_t draw) {
     proposal.point = point;
     proposal.fits = round_->probability_of_fitting(point);
     proposal.gain = round_->gain(point, bar) * beliefs_.probability_of_running(*point.arm);
-    proposal.value = proposal.gain - risk_.price * std::max(0.0, 1 - proposal.fits - risk_.usual);
+    proposal.value = risk_.less_price(proposal.gain, proposal.fits);
     if (proposal.fits >= kLeastFit && (!best || better(proposal, *best))) best = proposal;
   }
   if (best) {

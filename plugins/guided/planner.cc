@@ -171,7 +171,7 @@ std::vector<Proposal> Planner::score(const std::vector<Point>& points) const {
       gain = pending_fits_ * beyond + (1 - pending_fits_) * gain;
     }
     proposal.gain = gain * proposal.fits * beliefs_.probability_of_running(*points[i].arm);
-    proposal.value = proposal.gain - risk_.price * std::max(0.0, 1 - proposal.fits - risk_.usual);
+    proposal.value = risk_.less_price(proposal.gain, proposal.fits);
   }
   return proposals;
 }

@@ -9,6 +9,7 @@
 #ifndef DSAT_PLUGINS_GUIDED_PLANNER_H_
 #define DSAT_PLUGINS_GUIDED_PLANNER_H_
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,6 +43,9 @@ struct Risk {
   double usual = 0.05;
   double daring = 0.05;  // at least the usual
   double price = 0;      // gain that a trial must promise more for certainly running out of memory
+
+  // What is left of a gain when the risk beyond the usual one is paid for.
+  double less_price(double gain, double fits) const { return gain - price * std::max(0.0, 1 - fits - usual); }
 };
 
 class Planner {
