@@ -7,7 +7,7 @@ namespace dsat::guided {
 namespace {
 
 // Constants of a pass (forward or backward), as offsets.
-enum Pass { kCompute, kHalf, kBandwidth, kLatency, kSharpness, kTail, kRound, kPassSize };
+enum Pass { kCompute, kHalf, kBandwidth, kLatency, kSharpness, kTail, kPassSize };
 // Constants of the optimizer step.
 enum Step { kFixed, kUpdate, kGatherBandwidth, kGatherLatency, kOffload, kStepSize };
 
@@ -22,14 +22,6 @@ double join(double a, double b, double p) {
   const double most = std::max(a, b), least = std::min(a, b);
   if (least <= 0 || p == 1) return a + b;
   return most * std::pow(1 + std::pow(least / most, p), 1 / p);
-}
-
-// Devices compute in tiles: the factors of two of a micro batch, as far as they are expected to save time.
-double twos_of(int64_t micro_batch) {
-  constexpr int kMostTwos = 3;
-  int twos = 0;
-  for (; twos < kMostTwos && micro_batch % 2 == 0; micro_batch /= 2) ++twos;
-  return twos;
 }
 
 struct Traffic {
@@ -53,8 +45,7 @@ Traffic backward_traffic(const Load& load) {
 
 double pass_time(const Load& load, const Traffic& traffic, const double* of) {
   const double half = of[kHalf];
-  const double grown = (load.micro_batch + half) / (load.reference + half);
-  const double compute = of[kCompute] * grown * std::exp(-load.twos * of[kRound]);
+  const double compute = of[kCompute] * (load.micro_batch + half) / (load.reference + half);
   double wire = 0, tail = 0;
   if (load.ranks > 1 && traffic.volume > 0) {
     const double ring = (load.ranks - 1) / load.ranks;
@@ -104,9 +95,9 @@ void append(Prior& prior, std::initializer_list<Guess> guesses) {
 }
 
 // Compute from the first time seen; half of the peak rate at two samples; 10 GB/s; 100 us a message; overlap that hides
-// most; half of the last bucket's time exposed; 0.2 % of the compute saved by each factor of two.
+// most; half of the last bucket's time exposed.
 void append_pass(Prior& prior, double us) {
-  append(prior, {{0.5 * us, 1.2}, {2, 2}, {1e4, 1.5}, {100, 1.3}, {3, 0.8}, {0.5, 1}, {0.002, 1}});
+  append(prior, {{0.5 * us, 1.2}, {2, 2}, {1e4, 1.5}, {100, 1.3}, {3, 0.8}, {0.5, 1}});
 }
 
 // 2 ms fixed; Adam's 32 bytes of traffic a parameter at 500 GB/s; 10 GB/s; 100 us; the host's Adam is 30 x slower.
@@ -125,7 +116,6 @@ Load load_of(const Lattice& lattice, const Point& point) {
   load.params = lattice.parameters();
   load.param_bytes = load.params * (setup.precision == cost::Precision::fp32 ? 4 : 2);
   load.stage = point.arm->stage;
-  load.twos = twos_of(point.micro_batch);
   load.reduce_messages = load.stage == 0 ? 1 : whole(load.params, setup.reduce_bucket_elements);
   load.gather_messages = whole(load.params, setup.allgather_bucket_elements);
   load.prefetch_messages = whole(load.params, setup.prefetch_bucket_elements);

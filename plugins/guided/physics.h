@@ -1,11 +1,9 @@
 // How long the phases of a ZeRO step take, up to constants that are learned.
 //
 // Purpose: the mean of the speed model. Each phase is a sum of terms with broad priors, so that a handful of trials
-//   scales it and what it gets wrong is left to the residual (speed.h):
+//   scales it and what it gets wrong is left to the residual (phase_model.h):
 //     compute        time at a reference x (m + half) / (reference + half): throughput m / (m + half) saturates with
-//                    the micro batch m, and what is known of the time says nothing of where it does; round micro
-//                    batches are a little faster, as they fill tiles (NVIDIA, "Matrix Multiplication Background
-//                    User's Guide")
+//                    the micro batch m, and what is known of the time says nothing of where it does
 //     communication  volume / bandwidth + messages x latency (the alpha-beta model: Hockney 1994; Thakur et al. 2005),
 //                    volumes by ZeRO stage (Rajbhandari et al., arXiv:1910.02054, section 7), one message a bucket
 //     overlap        compute and communication join in a p-norm: p = 1 adds them, a large p hides the smaller; the
@@ -31,7 +29,6 @@ struct Load {
   double params = 1e9, param_bytes = 2e9;
   double reduce_messages = 1, gather_messages = 1, prefetch_messages = 1;
   double last_bucket_share = 1;  // of a reduce bucket in all gradients
-  double twos = 0;               // factors of two of the micro batch, at most 3
   int stage = 0;
   bool overlap = false, reduce_scatter = true, offload_optimizer = false, offload_params = false;
 };

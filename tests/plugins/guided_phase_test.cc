@@ -47,30 +47,6 @@ TEST_F(PhaseOfTiles, BlamesTheMicroBatchAndNotEachTrial) {
   EXPECT_LT(std::sqrt(belief.variance), 0.01);
 }
 
-// By how much a micro batch is believed faster than its neighbours.
-double saved(const PhaseModel& model, const std::vector<Point>& with_neighbours) {
-  const std::vector<guided::Belief> beliefs = model.predict(with_neighbours, model.cross(with_neighbours));
-  return (beliefs[0].mean + beliefs[2].mean) / 2 - beliefs[1].mean;
-}
-
-// 56 is a multiple of 8 in between two odd numbers.
-TEST_F(PhaseOfTiles, AreExpectedUntilTheyAreShownNotToBe) {
-  const std::vector<Point> about{point(2, 0, 55), point(2, 0, 56), point(2, 0, 57)};
-  const auto plain = [](const Point& at) { return 1000 * (static_cast<double>(at.micro_batch) + 2); };
-  PhaseModel model(lattice_, guided::Phase::total, guided::speed_amplitudes(lattice_.knobs()));
-  std::vector<PhaseModel::Sample> samples;
-  for (const int64_t m : {3, 5}) samples.push_back({point(2, 0, m), plain(point(2, 0, m))});
-  model.fit(samples, true);
-  const double expected = saved(model, about);
-  EXPECT_GT(expected, 0.003);
-  EXPECT_LT(expected, 0.01);
-  for (const int64_t m : {40, 41, 43, 44, 47, 48, 49, 51, 53, 64}) {
-    samples.push_back({point(2, 0, m), plain(point(2, 0, m))});
-  }
-  model.fit(samples, true);
-  EXPECT_LT(saved(model, about), 0.4 * expected);
-}
-
 // Passes that take longer than in proportion to the micro batch contradict every constant of the physics. Whole steps
 // of its fit went back and forth then, and foretold a pass of 16 samples 200 times as long as one of 4.
 TEST(Phase, OfTheModelExtrapolatesSensiblyWhereThePhysicsIsContradicted) {
