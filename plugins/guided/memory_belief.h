@@ -21,7 +21,8 @@ class MemoryBelief {
   size_t sites() const { return laws_.front().sites(); }                  // of the last fit
   bool device_known() const { return laws_.front().device_known(); }
   double probability_of_fitting(const Point& point) const;
-  // 1 where a point fits, else 0: points x draws. In a draw one law holds for all points.
+  // 1 where a point fits, else 0: points x draws. In a draw one law holds for all points. For trials that run side by
+  // side: each law is as credible as MemoryLaw::beside makes it.
   Eigen::MatrixXd draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
   // Credibility of the formula of cost-model.md, in [0, 1].
   double formula_share() const;
