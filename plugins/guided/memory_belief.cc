@@ -10,7 +10,6 @@ MemoryBelief::MemoryBelief(const Lattice& lattice, const MemoryPrior& prior) {
   for (const MemoryLaw& law : all_memory_laws(lattice.knobs())) {
     laws_.emplace_back(lattice, prior, law);
     weights_.push_back(law.prior);
-    beside_.push_back(law.beside);
   }
 }
 
@@ -24,12 +23,13 @@ void MemoryBelief::fit(const std::vector<MemoryModel::Sample>& observed, bool tu
 }
 
 Eigen::MatrixXd MemoryBelief::draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const {
-  const double weights = std::inner_product(weights_.begin(), weights_.end(), beside_.begin(), 0.0);
+  double weights = 0;
+  for (size_t i = 0; i < laws_.size(); ++i) weights += weights_[i] * laws_[i].law().beside;
   Eigen::MatrixXd fits(static_cast<Eigen::Index>(points.size()), draws);
   double so_far = 0;
   Eigen::Index first = 0;
   for (size_t i = 0; i < laws_.size(); ++i) {
-    so_far += weights_[i] * beside_[i];
+    so_far += weights_[i] * laws_[i].law().beside;
     const Eigen::Index last = std::llround(so_far / weights * static_cast<double>(draws));
     if (last > first) fits.middleCols(first, last - first) = laws_[i].draw_fits(points, last - first, random);
     first = last;

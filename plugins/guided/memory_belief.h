@@ -29,7 +29,7 @@ class MemoryBelief {
 
  private:
   std::vector<MemoryModel> laws_;  // the formula first
-  std::vector<double> weights_, beside_;
+  std::vector<double> weights_;
 };
 
 }  // namespace dsat::guided

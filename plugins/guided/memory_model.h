@@ -40,6 +40,7 @@ class MemoryModel {
 
   size_t sites() const { return rows_.size(); }  // of the last fit
   bool device_known() const { return prior_.device_bytes.has_value(); }
+  const MemoryLaw& law() const { return law_; }
   // Of the last fit, its law's prior included: to weigh laws that saw the same trials.
   double log_evidence() const { return log_evidence_; }
   double probability_of_fitting(const Point& point) const;
