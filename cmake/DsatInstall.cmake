@@ -54,10 +54,8 @@ endif()
 # For training scripts: PYTHONPATH=<prefix>/share/dsat/python; the scripts that use it lie beside it.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/python/dsat DESTINATION ${CMAKE_INSTALL_DATADIR}/dsat/python
         PATTERN __pycache__ EXCLUDE)
-foreach(example core_api deepspeed_trial huggingface pytorch_ddp)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${example} DESTINATION ${CMAKE_INSTALL_DATADIR}/dsat/examples
-          PATTERN __pycache__ EXCLUDE PATTERN dsat-results EXCLUDE)
-endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/scripts DESTINATION ${CMAKE_INSTALL_DATADIR}/dsat/examples
+        PATTERN __pycache__ EXCLUDE PATTERN dsat-results EXCLUDE)
 
 # A static library's private dependencies are its user's to link: the package looks up those that dsat::host has.
 set(DSAT_HOST_DEPENDENCIES "")

@@ -1,10 +1,10 @@
-#include "cache.h"
+#include "search/cache.h"
 
 #include <fstream>
 #include <sstream>
 
-#include "draw.h"
-#include "measure.h"
+#include "search/surfaces/draw.h"
+#include "search/surfaces/measure.h"
 
 namespace dsat::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "score.h"
+#include "search/score.h"
 
 namespace dsat::bench {
 

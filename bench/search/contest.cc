@@ -1,4 +1,4 @@
-#include "contest.h"
+#include "search/contest.h"
 
 #include <dlfcn.h>
 
@@ -10,9 +10,9 @@
 #include <mutex>
 #include <thread>
 
-#include "cache.h"
-#include "optimum.h"
-#include "optuna.h"
+#include "search/cache.h"
+#include "search/optuna.h"
+#include "search/surfaces/optimum.h"
 
 namespace dsat::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "score.h"
+#include "search/score.h"
 
 namespace dsat::bench {
 

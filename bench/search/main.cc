@@ -6,10 +6,10 @@
 #include <iostream>
 #include <sstream>
 
-#include "contest.h"
-#include "optuna.h"
-#include "report.h"
-#include "surfaces.h"
+#include "search/contest.h"
+#include "search/optuna.h"
+#include "search/report.h"
+#include "search/surfaces/surfaces.h"
 
 namespace {
 

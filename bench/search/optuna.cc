@@ -1,4 +1,4 @@
-#include "optuna.h"
+#include "search/optuna.h"
 
 #include <fcntl.h>
 #include <spawn.h>

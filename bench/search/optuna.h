@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-#include "study_run.h"
+#include "search/study_run.h"
 
 namespace dsat::bench {
 

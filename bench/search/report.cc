@@ -1,4 +1,4 @@
-#include "report.h"
+#include "search/report.h"
 
 #include <algorithm>
 #include <cstdio>

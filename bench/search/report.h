@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "contest.h"
+#include "search/contest.h"
 
 namespace dsat::bench {
 

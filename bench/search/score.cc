@@ -1,9 +1,9 @@
-#include "score.h"
+#include "search/score.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "optimum.h"
+#include "search/surfaces/optimum.h"
 
 namespace dsat::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "study_run.h"
+#include "search/study_run.h"
 
 namespace dsat::bench {
 

@@ -1,4 +1,4 @@
-#include "study_run.h"
+#include "search/study_run.h"
 
 #include <algorithm>
 #include <chrono>

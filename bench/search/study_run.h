@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "measure.h"
-#include "surface.h"
+#include "search/surfaces/measure.h"
+#include "search/surfaces/surface.h"
 
 namespace dsat::bench {
 

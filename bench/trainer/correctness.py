@@ -154,7 +154,7 @@ def print_row(name, bf16, accumulation, kind, results):
 
 def run(trial, o):
     exported = f"{trial.folder.name}/exported.pt"
-    subprocess.run([PYTHON, EXAMPLES / "torchscript/export.py", exported, "--width", "8"], check=True)
+    subprocess.run([PYTHON, EXAMPLES / "trials/torchscript/export.py", exported, "--width", "8"], check=True)
     print("\nCorrectness: the largest relative difference of a loss from one fp32 process, as a share of its bound; what a "
           "training without updates would differ by\n\n| model | precision | accumulation | | combinations | worst | "
           "bound | without updates | the worst one | |\n|---|---|---|---|---|---|---|---|---|---|")

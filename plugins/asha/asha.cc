@@ -1,4 +1,4 @@
-#include "asha.h"
+#include "asha/asha.h"
 
 #include <algorithm>
 #include <iterator>

@@ -9,15 +9,15 @@
 // With asha-draw=guided configurations are drawn from what guided's models believe (guided_draw.h); all else stays.
 //
 // Cost: a decision takes logarithmic time; rungs are kept sorted and split as lineages change.
-#ifndef DSAT_PLUGINS_ASHA_H_
-#define DSAT_PLUGINS_ASHA_H_
+#ifndef DSAT_PLUGINS_ASHA_ASHA_H_
+#define DSAT_PLUGINS_ASHA_ASHA_H_
 
 #include <cstdint>
 #include <set>
 #include <vector>
 
-#include "guided_draw.h"
-#include "lineage_search.h"
+#include "asha/guided_draw.h"
+#include "search/lineage_search.h"
 
 namespace dsat {
 
@@ -75,4 +75,4 @@ class Asha final : public search::LineageSearch {
 
 }  // namespace dsat
 
-#endif  // DSAT_PLUGINS_ASHA_H_
+#endif  // DSAT_PLUGINS_ASHA_ASHA_H_

@@ -1,7 +1,7 @@
-#include "guided_draw.h"
+#include "asha/guided_draw.h"
 
-#include "observation.h"
-#include "planner.h"
+#include "zero_model/choice/acquisition.h"
+#include "zero_model/choice/read_observation.h"
 
 namespace dsat::guided {
 namespace {

@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "configurations.h"
 #include "dsat/searcher.h"
+#include "search/configurations.h"
 
 namespace dsat::guided {
 

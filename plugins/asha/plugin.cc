@@ -1,3 +1,3 @@
-#include "asha.h"
+#include "asha/asha.h"
 
 DSAT_PLUGIN(dsat::Asha);

@@ -3,10 +3,10 @@
 // Determined's method: draw a configuration, search its micro batch in [1, search-range-factor x expected ceiling]; a
 // trial that completes moves the lower end up, one that runs out of memory the upper end down; when the range is empty,
 // draw the next configuration. As many searches go on at once as trials may run.
-#ifndef DSAT_PLUGINS_BINARY_H_
-#define DSAT_PLUGINS_BINARY_H_
+#ifndef DSAT_PLUGINS_BINARY_BINARY_H_
+#define DSAT_PLUGINS_BINARY_BINARY_H_
 
-#include "lineage_search.h"
+#include "search/lineage_search.h"
 
 namespace dsat {
 
@@ -21,4 +21,4 @@ class Binary final : public search::LineageSearch {
 
 }  // namespace dsat
 
-#endif  // DSAT_PLUGINS_BINARY_H_
+#endif  // DSAT_PLUGINS_BINARY_BINARY_H_

@@ -1,3 +1,3 @@
-#include "binary.h"
+#include "binary/binary.h"
 
 DSAT_PLUGIN(dsat::Binary);

@@ -5,14 +5,14 @@
 // values (grid_order.h) is one trial, at the best micro batch of the stage so far, or at its own ceiling where larger
 // was better. What runs out of memory is measured once more below the ceiling that this taught. A stage is left after
 // early-stopping trials in it without a better one (DeepSpeed's tuner_early_stopping).
-#ifndef DSAT_PLUGINS_GRID_H_
-#define DSAT_PLUGINS_GRID_H_
+#ifndef DSAT_PLUGINS_GRID_GRID_H_
+#define DSAT_PLUGINS_GRID_GRID_H_
 
 #include <cstdint>
 #include <map>
 
-#include "grid_order.h"
-#include "lineage_search.h"
+#include "grid/grid_order.h"
+#include "search/lineage_search.h"
 
 namespace dsat {
 
@@ -44,4 +44,4 @@ class Grid final : public search::LineageSearch {
 
 }  // namespace dsat
 
-#endif  // DSAT_PLUGINS_GRID_H_
+#endif  // DSAT_PLUGINS_GRID_GRID_H_

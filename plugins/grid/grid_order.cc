@@ -1,4 +1,4 @@
-#include "grid_order.h"
+#include "grid/grid_order.h"
 
 #include <algorithm>
 #include <map>

@@ -4,13 +4,13 @@
 // axes first, and of an axis the values as they are listed. The most of a large grid is never reached, so what comes
 // first had better be near what the user runs today.
 // Threading: plain values.
-#ifndef DSAT_PLUGINS_GRID_ORDER_H_
-#define DSAT_PLUGINS_GRID_ORDER_H_
+#ifndef DSAT_PLUGINS_GRID_GRID_ORDER_H_
+#define DSAT_PLUGINS_GRID_GRID_ORDER_H_
 
 #include <optional>
 #include <vector>
 
-#include "configurations.h"
+#include "search/configurations.h"
 
 namespace dsat::search {
 
@@ -36,4 +36,4 @@ class GridOrder {
 
 }  // namespace dsat::search
 
-#endif  // DSAT_PLUGINS_GRID_ORDER_H_
+#endif  // DSAT_PLUGINS_GRID_GRID_ORDER_H_

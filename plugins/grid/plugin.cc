@@ -1,3 +1,3 @@
-#include "grid.h"
+#include "grid/grid.h"
 
 DSAT_PLUGIN(dsat::Grid);

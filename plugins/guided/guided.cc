@@ -1,10 +1,10 @@
-#include "guided.h"
+#include "guided/guided.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
-#include "observation.h"
+#include "zero_model/choice/read_observation.h"
 
 namespace dsat {
 namespace {

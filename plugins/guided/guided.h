@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "beliefs.h"
 #include "dsat/searcher.h"
-#include "planner.h"
+#include "zero_model/choice/acquisition.h"
+#include "zero_model/choice/surrogate.h"
 
 namespace dsat {
 

@@ -1,3 +1,3 @@
-#include "guided.h"
+#include "guided/guided.h"
 
 DSAT_PLUGIN(dsat::Guided);

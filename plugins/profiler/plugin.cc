@@ -1,3 +1,3 @@
-#include "profiler.h"
+#include "profiler/profiler.h"
 
 DSAT_PLUGIN(dsat::ModelProfiler);

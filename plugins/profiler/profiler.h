@@ -9,8 +9,8 @@
 //
 // State: none is saved; a study has at most a handful of profile trials, and the host replays their events.
 // Threading: the host's control thread. The profile's schema: docs/profile.md.
-#ifndef DSAT_PLUGINS_PROFILER_H_
-#define DSAT_PLUGINS_PROFILER_H_
+#ifndef DSAT_PLUGINS_PROFILER_PROFILER_H_
+#define DSAT_PLUGINS_PROFILER_PROFILER_H_
 
 #include <cstdint>
 #include <map>
@@ -22,7 +22,7 @@
 #include "dsat/config/space.h"
 #include "dsat/cost/memory.h"
 #include "dsat/searcher.h"
-#include "micro_batches.h"
+#include "search/micro_batches.h"
 
 namespace dsat {
 
@@ -78,4 +78,4 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
 
 }  // namespace dsat
 
-#endif  // DSAT_PLUGINS_PROFILER_H_
+#endif  // DSAT_PLUGINS_PROFILER_PROFILER_H_

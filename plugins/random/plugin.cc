@@ -1,3 +1,3 @@
-#include "random.h"
+#include "random/random.h"
 
 DSAT_PLUGIN(dsat::RandomSearch);

@@ -1,4 +1,4 @@
-#include "random.h"
+#include "random/random.h"
 
 #include <algorithm>
 

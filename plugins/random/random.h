@@ -12,12 +12,12 @@
 // - Stage 3 is not given up once stage 1 or 2 has run. The rule assumed that stage 3 is always slower; where its
 // smaller
 //   memory allows larger batches it is not, and its trials cost what all others cost.
-#ifndef DSAT_PLUGINS_RANDOM_H_
-#define DSAT_PLUGINS_RANDOM_H_
+#ifndef DSAT_PLUGINS_RANDOM_RANDOM_H_
+#define DSAT_PLUGINS_RANDOM_RANDOM_H_
 
 #include <cstdint>
 
-#include "lineage_search.h"
+#include "search/lineage_search.h"
 
 namespace dsat {
 
@@ -44,4 +44,4 @@ class RandomSearch final : public search::LineageSearch {
 
 }  // namespace dsat
 
-#endif  // DSAT_PLUGINS_RANDOM_H_
+#endif  // DSAT_PLUGINS_RANDOM_RANDOM_H_

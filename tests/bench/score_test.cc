@@ -1,12 +1,12 @@
 // How bench/search makes scores of studies.
-#include "score.h"
+#include "search/score.h"
 
 #include <gtest/gtest.h>
 
-#include "optimum.h"
-#include "profiler.h"
-#include "random.h"
-#include "surfaces.h"
+#include "profiler/profiler.h"
+#include "random/random.h"
+#include "search/surfaces/optimum.h"
+#include "search/surfaces/surfaces.h"
 
 namespace dsat::bench {
 namespace {

@@ -1,12 +1,12 @@
 // The scenarios of bench/search: what they promise to those who are measured on them.
-#include "surfaces.h"
+#include "search/surfaces/surfaces.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "measure.h"
-#include "optimum.h"
-#include "twists.h"
+#include "search/surfaces/measure.h"
+#include "search/surfaces/optimum.h"
+#include "search/surfaces/twists.h"
 
 namespace dsat::bench {
 namespace {

@@ -14,7 +14,7 @@ SMALL = {"width": 16, "layers": 1, "steps": 8}
 
 class Examples(HostTest):
     def use(self, name):
-        for file in (PROJECT / "examples" / name).iterdir():
+        for file in (PROJECT / "examples/scripts" / name).iterdir():
             if file.is_file():
                 shutil.copy(file, self.dir)
         (self.dir / "small.json").write_text(json.dumps({**SMALL, "deepspeed_config": "ds_config.json"}))

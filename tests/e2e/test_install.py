@@ -32,9 +32,9 @@ class InstallTest(HostTest):
     @classmethod
     def build_examples(cls):
         """Each is a project of its own; one build has them all, so that none waits for another."""
-        names = ["searcher-c", "searcher-cpp", "profiler-cpp", "embed"]
+        names = ["plugins/searcher_c", "plugins/searcher_cpp", "plugins/profiler_cpp", "embed"]
         if (BUILD / "dsat-trial").exists():
-            names += ["trial_api", "bare_loop"]
+            names += ["trials/trial_api", "trials/bare_loop"]
         folders = "".join(f"add_subdirectory({EXAMPLES / name} {name})\n" for name in names)
         (cls.root / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(examples LANGUAGES C CXX)\n" + folders)
         ccache = shutil.which("ccache")
@@ -77,7 +77,7 @@ class InstallTest(HostTest):
             self.installed(f"lib*/**/dsat/plugins/lib{name}.so")
 
     def test_the_python_package_is_there_whole(self):
-        self.installed("share/dsat/examples/pytorch_ddp/train.py")
+        self.installed("share/dsat/examples/scripts/pytorch_ddp/train.py")
         package = self.installed("share/dsat/python/dsat/py.typed").parent
         names = run([sys.executable, "-S", "-E", "-c", "import sys; sys.path.insert(0, sys.argv[1]); import dsat; print(*dsat.__all__)",
                      package.parent])
@@ -103,7 +103,7 @@ class InstallTest(HostTest):
         self.assertEqual(climbed[:4], [1, 2, 4, 8])
 
     def test_a_searcher_in_cpp_passes_its_own_test_and_runs(self):
-        run(["ctest", "--test-dir", self.example("searcher-cpp"), "--output-on-failure"])
+        run(["ctest", "--test-dir", self.example("plugins/searcher_cpp"), "--output-on-failure"])
         self.tune("--searcher", self.plugin("climb"), "--factor", "3")
         self.assertTrue((self.dir / "run/best_ds_config.json").exists())
 
@@ -114,16 +114,16 @@ class InstallTest(HostTest):
     def test_a_trial_in_cpp_trains(self):
         if not (BUILD / "dsat-trial").exists():
             self.skipTest("built without the trainer")
-        library = self.example("trial_api") / "libimage_trial.so"
+        library = self.example("trials/trial_api") / "libimage_trial.so"
         output = run([self.installed("bin/dsat-trial"), "--trial", library, "--steps", "1", "--experiment", "experiment.json",
-                      "--deepspeed_config", "ds_config.json", "--tensorboard", self.dir], cwd=EXAMPLES / "trial_api")
+                      "--deepspeed_config", "ds_config.json", "--tensorboard", self.dir], cwd=EXAMPLES / "trials/trial_api")
         self.assertIn("training 1 ", output)
 
     def test_a_bare_loop_trains_with_the_installed_trainer(self):
         if not (BUILD / "dsat-trial").exists():
             self.skipTest("built without the trainer")
-        output = run([self.example("bare_loop") / "image_loop", "experiment.json", "1", "--ranks", "2",
-                      "--deepspeed_config", "ds_config.json"], cwd=EXAMPLES / "bare_loop")
+        output = run([self.example("trials/bare_loop") / "image_loop", "experiment.json", "1", "--ranks", "2",
+                      "--deepspeed_config", "ds_config.json"], cwd=EXAMPLES / "trials/bare_loop")
         self.assertIn("training 1 ", output)
 
     def test_only_who_asks_for_the_trainer_needs_libtorch(self):
@@ -149,7 +149,7 @@ class InstallTest(HostTest):
         self.assertIn("completed:", output)
 
     def test_the_examples_are_as_short_as_they_claim(self):
-        for file, limit in (("searcher-c/ladder.c", 80), ("searcher-cpp/climb.cc", 80), ("embed/embed.cc", 60)):
+        for file, limit in (("plugins/searcher_c/ladder.c", 80), ("plugins/searcher_cpp/climb.cc", 80), ("embed/embed.cc", 60)):
             self.assertLessEqual(len((EXAMPLES / file).read_text().splitlines()), limit, file)
 
 

@@ -6,7 +6,7 @@ import unittest
 
 from support import BUILD, HostTest
 
-EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/gpt/ds_config.json"
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/trials/gpt/ds_config.json"
 TRAINING = ["./dsat-trial", "--model", "gpt", "--layers", "4", "--hidden", "128", "--heads", "4", "--seq", "64", "--vocab", "512",
             "--ranks", "2", "--device-memory", "96MiB", "--deepspeed_config", "ds_config.json"]
 

@@ -7,7 +7,7 @@ from unittest import mock
 
 from support import HostTest, PROJECT
 
-EXAMPLE = PROJECT / "examples/pytorch_ddp"
+EXAMPLE = PROJECT / "examples/scripts/pytorch_ddp"
 PYTHON = "/usr/bin/python3"  # the one that Debian's python3-torch belongs to
 BEST_OVER_WORST = 3  # as the example's README says
 

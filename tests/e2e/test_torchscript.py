@@ -7,7 +7,7 @@ import unittest
 from support import BUILD, HostTest, PROJECT
 
 PYTHON = "/usr/bin/python3"  # the one that Debian's python3-torch belongs to
-EXAMPLE = PROJECT / "examples/torchscript"
+EXAMPLE = PROJECT / "examples/trials/torchscript"
 TRIAL = str(BUILD / "dsat-trial")
 
 

@@ -324,7 +324,7 @@ class Examples(TrialTest):
 
     def setUp(self):
         super().setUp()
-        self.example = PROJECT / "examples/trial_api"
+        self.example = PROJECT / "examples/trials/trial_api"
         experiment = json.loads((self.example / "experiment.json").read_text())
         experiment["data"].update(training_images=32, validation_images=8, image=16)
         (self.dir / "experiment.json").write_text(json.dumps(experiment))
@@ -340,7 +340,7 @@ class Examples(TrialTest):
 
     def test_both_train_alike_from_configurations_alike(self):
         for name in ("ds_config.json", "experiment.json"):
-            there, here = ((folder / name).read_text() for folder in (PROJECT / "examples/bare_loop", self.example))
+            there, here = ((folder / name).read_text() for folder in (PROJECT / "examples/trials/bare_loop", self.example))
             self.assertEqual(there.replace("bare_loop", "trial_api"), here)
         of_trial, of_loop = self.losses([*self.trial, "--steps", 3]), self.losses(self.loop)
         self.assertEqual(len(of_loop), 3)

@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "asha.h"
-#include "binary.h"
-#include "grid.h"
-#include "random.h"
+#include "asha/asha.h"
+#include "binary/binary.h"
+#include "grid/grid.h"
+#include "random/random.h"
 #include "surface.h"
 
 namespace dsat::tests {

@@ -8,9 +8,9 @@
 #include <functional>
 #include <string>
 
+#include "comm/rendezvous.h"
 #include "dsat/trainer/comm.h"
-#include "launcher.h"
-#include "rendezvous.h"
+#include "ranks/launcher.h"
 
 namespace dsat::trainer {
 

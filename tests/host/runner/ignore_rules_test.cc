@@ -1,5 +1,5 @@
 // .detignore: which paths its patterns leave out.
-#include "ignore_rules.h"
+#include "runner/ignore_rules.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "local_runner.h"
+#include "runner/local_runner.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "ports.h"
+#include "runner/ports.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

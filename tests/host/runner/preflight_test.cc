@@ -1,5 +1,5 @@
 // What is checked of other hosts before the first trial; ssh is a program that the test puts into PATH.
-#include "preflight.h"
+#include "runner/preflight.h"
 
 #include <gmock/gmock.h>
 

@@ -3,8 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runner/trial_files.h"
 #include "runner_fixture.h"
-#include "trial_files.h"
 
 namespace dsat::host {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "local_runner.h"
+#include "runner/local_runner.h"
 #include "support.h"
 
 namespace dsat::host {

@@ -13,7 +13,7 @@
 #include <iterator>
 #include <string>
 
-#include "loop.h"
+#include "base/event_loop.h"
 
 namespace dsat::host {
 

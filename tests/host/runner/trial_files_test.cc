@@ -1,4 +1,4 @@
-#include "trial_files.h"
+#include "runner/trial_files.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // The surface over a scenario: metrics that agree with each other, noise, out-of-memory.
-#include "cluster.h"
+#include "sim/cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Reading scenarios: what is derived, and one line for everything that is wrong.
-#include "scenario.h"
+#include "sim/scenario.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

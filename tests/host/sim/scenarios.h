@@ -2,7 +2,7 @@
 #ifndef DSAT_TESTS_HOST_SIM_SCENARIOS_H_
 #define DSAT_TESTS_HOST_SIM_SCENARIOS_H_
 
-#include "scenario.h"
+#include "sim/scenario.h"
 
 namespace dsat::host::sim {
 

@@ -1,11 +1,11 @@
 // The analytic model: where its formulas can be checked by hand, and which way each knob turns.
-#include "step.h"
+#include "sim/step.h"
 
 #include <gtest/gtest.h>
 
-#include "collectives.h"
 #include "dsat/config/json.h"
 #include "scenarios.h"
+#include "sim/collectives.h"
 
 namespace dsat::host::sim {
 namespace {

@@ -1,11 +1,11 @@
 // Replaying recorded trials: what is answered at, between and beyond them, and what is refused.
-#include "trace.h"
+#include "sim/trace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "csv.h"
 #include "dsat/config/json.h"
+#include "sim/csv.h"
 
 namespace dsat::host::sim {
 namespace {

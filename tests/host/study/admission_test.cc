@@ -1,5 +1,5 @@
 // What becomes of a request before it costs anything.
-#include "admission.h"
+#include "study/admission.h"
 
 #include "study_fixture.h"
 

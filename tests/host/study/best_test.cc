@@ -1,5 +1,5 @@
 // Which configuration wins.
-#include "best.h"
+#include "study/best.h"
 
 #include "study_fixture.h"
 

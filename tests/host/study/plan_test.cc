@@ -1,7 +1,7 @@
 // Options into a plan: what is refused before anything runs, and what is resolved.
-#include "plan.h"
+#include "study/plan.h"
 
-#include "sha256.h"
+#include "base/sha256.h"
 #include "study_fixture.h"
 
 namespace dsat::host {

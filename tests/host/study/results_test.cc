@@ -1,7 +1,7 @@
 // The files that people read.
-#include "results.h"
+#include "study/results.h"
 
-#include "best.h"
+#include "study/best.h"
 #include "study_fixture.h"
 
 namespace dsat::host {

@@ -18,12 +18,12 @@
 #include <utility>
 #include <vector>
 
-#include "clock.h"
-#include "coordinator.h"
+#include "base/clock.h"
+#include "base/event_loop.h"
 #include "dsat/config/batch.h"
-#include "journal.h"
-#include "loop.h"
-#include "plan.h"
+#include "record/journal.h"
+#include "study/coordinator.h"
+#include "study/plan.h"
 
 namespace dsat::host {
 

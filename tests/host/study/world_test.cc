@@ -1,5 +1,5 @@
 // Studies whose trials differ in size: plan, admission, and the turn that packs them.
-#include "admission.h"
+#include "study/admission.h"
 #include "study_fixture.h"
 
 namespace dsat::host {

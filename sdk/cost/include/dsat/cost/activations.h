@@ -16,9 +16,9 @@ namespace dsat::cost {
 
 // One layer of a chain, in the order of forward.
 struct LayerActivations {
-  double kept_bytes = 0;     // that its forward left behind for backward, its output among them
-  double output_bytes = 0;   // which is the next layer's input; its gradient takes as much
-  double working_bytes = 0;  // beyond the kept ones and the gradients, taken while it computes in backward
+  double kept_bytes = 0;               // that its forward left behind for backward, its output among them
+  double output_bytes = 0;             // which is the next layer's input; its gradient takes as much
+  double working_bytes = 0;            // beyond the kept ones and the gradients, taken while it computes in backward
   double largest_parameter_bytes = 0;  // whose gradient is there before it is accumulated
 };
 

@@ -1,0 +1,25 @@
+// What dsat-host does: one function for tuning and one for each sub-command, all returning the exit status.
+//
+// Arguments are those after the sub-command's name. Errors: dsat::Error for wrong usage.
+#ifndef DSAT_CLI_COMMANDS_COMMANDS_H_
+#define DSAT_CLI_COMMANDS_COMMANDS_H_
+
+#include "options/split_arguments.h"
+#include "terminal/console.h"
+
+namespace dsat::cli {
+
+int tune(const Tokens& arguments, Console& console);
+// Also takes the search method before its operands.
+int tune_experiment(const Tokens& arguments, Console& console);
+int resume(const Tokens& arguments, Console& console);
+int show(const Tokens& arguments, Console& console);
+int estimate(const Tokens& arguments, Console& console);
+int plugins(const Tokens& arguments, Console& console);
+
+// The whole program, after its streams and signals are set up.
+int run(const Tokens& arguments, Console& console);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_COMMANDS_COMMANDS_H_

@@ -1,0 +1,90 @@
+#include "dsat/cost/estimate.h"
+
+#include "commands/commands.h"
+#include "commands/host_options.h"
+#include "commands/subcommand.h"
+#include "dsat/config/units.h"
+#include "terminal/exit_status.h"
+#include "terminal/format.h"
+
+namespace dsat::cli {
+namespace {
+
+constexpr const char* kUsageText =
+    "Usage: dsat-host estimate --num-params N --world-size N [options]\n"
+    "\n"
+    "What a model needs on each device, by ZeRO stage, before anything has run.\n"
+    "\n";
+
+constexpr const char* kShape[] = {"layers", "hidden", "heads", "seq"};
+
+std::optional<cost::TransformerShape> transformer_of(const Values& values) {
+  std::string missing;
+  bool any = values.given("flash-attention") || values.given("checkpointing");
+  for (const char* name : kShape) {
+    if (values.given(name)) {
+      any = true;
+    } else {
+      missing += std::string(missing.empty() ? "--" : ", --") + name;
+    }
+  }
+  if (!any) return std::nullopt;
+  if (!missing.empty()) throw Error("the transformer's shape is incomplete: give " + missing + " too");
+  cost::TransformerShape shape;
+  shape.layers = static_cast<double>(*values.integer("layers", 1));
+  shape.hidden = static_cast<double>(*values.integer("hidden", 1));
+  shape.heads = static_cast<double>(*values.integer("heads", 1));
+  shape.sequence = static_cast<double>(*values.integer("seq", 1));
+  shape.flash_attention = values.given("flash-attention");
+  if (const auto text = values.text("checkpointing")) shape.checkpointing = cost::parse_checkpointing(*text);
+  return shape;
+}
+
+cost::EstimateRequest request_of(const Values& values) {
+  for (const char* name : {"num-params", "world-size"}) {
+    if (!values.given(name)) {
+      throw Error(std::string("estimate needs --") + name +
+                  ": type dsat-host estimate --num-params 7.5e9 --world-size 64");
+    }
+  }
+  cost::EstimateRequest request;
+  request.num_params = *values.number("num-params", 1);
+  request.trainable_params = values.number("trainable-params", 0);
+  request.world_size = *values.integer("world-size", 1);
+  if (const auto text = values.text("precision")) request.precision = cost::parse_precision(*text);
+  if (const auto text = values.text("optimizer")) request.optimizer = cost::parse_optimizer(*text);
+  request.transformer = transformer_of(values);
+  if (const auto bytes = values.size("device-memory")) request.device_memory_bytes = static_cast<double>(*bytes);
+  request.offload_optimizer = values.choice("offload-optimizer", {"cpu", "none"}).value_or("none") == "cpu";
+  request.offload_param = values.choice("offload-param", {"cpu", "none"}).value_or("none") == "cpu";
+  return request;
+}
+
+std::string bytes_text(const Json& bytes) { return bytes.is_number() ? config::format_size(bytes.get<double>()) : "-"; }
+
+std::string table_of(const Json& estimate) {
+  std::vector<std::vector<std::string>> rows{{"stage", "model states", "activations/sample", "max micro batch"}};
+  for (const Json& stage : estimate.at("stages")) {
+    const Json& limit = stage.at("max_micro_batch");
+    rows.push_back({stage.at("stage").dump(), bytes_text(stage.at("model_state_bytes")),
+                    bytes_text(stage.at("activation_bytes_per_sample")), limit.is_null() ? "-" : limit.dump()});
+  }
+  return format_table(rows, {true, true, true, true});
+}
+
+}  // namespace
+
+int estimate(const Tokens& arguments, Console& console) {
+  const auto request = read_request(estimate_options(), arguments, kUsageText, console);
+  if (!request) return kBestFound;
+  refuse_operands(request->operands, "estimate");
+  const Json result = cost::estimate(request_of(request->values));
+  if (console.json()) {
+    console.print_json(result);
+  } else {
+    console.text().write(table_of(result));
+  }
+  return kBestFound;
+}
+
+}  // namespace dsat::cli

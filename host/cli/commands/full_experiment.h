@@ -1,0 +1,18 @@
+// --run-full-experiment: the user's training with the best configuration.
+#ifndef DSAT_CLI_COMMANDS_FULL_EXPERIMENT_H_
+#define DSAT_CLI_COMMANDS_FULL_EXPERIMENT_H_
+
+#include <filesystem>
+
+#include "terminal/console.h"
+#include "terminal/exit_status.h"
+
+namespace dsat::cli {
+
+// Runs the command in DIR/best_cmd.txt with the shell, in the current folder, and waits. Its output goes to ours, under
+// --json to standard error. Anything but its status 0 is kNoBest, told as an error.
+ExitStatus run_full_experiment(const std::filesystem::path& dir, Console& console);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_COMMANDS_FULL_EXPERIMENT_H_

@@ -1,0 +1,21 @@
+// The options of dsat-host itself, one set for each thing that it does. Defaults that --help shows are those of
+// host::StudyOptions.
+#ifndef DSAT_CLI_COMMANDS_HOST_OPTIONS_H_
+#define DSAT_CLI_COMMANDS_HOST_OPTIONS_H_
+
+#include "options/option_set.h"
+
+namespace dsat::cli {
+
+inline constexpr const char* kDefaultSearcher = "guided";
+
+OptionSet tune_options();
+OptionSet experiment_options();
+OptionSet resume_options();
+OptionSet show_options();
+OptionSet plugins_options();
+OptionSet estimate_options();
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_COMMANDS_HOST_OPTIONS_H_

@@ -1,0 +1,172 @@
+#include "commands/restart_on_crash.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <optional>
+
+#include "dsat/error.h"
+#include "dsat/host/record.h"
+#include "terminal/exit_status.h"
+
+namespace dsat::cli {
+namespace {
+
+constexpr std::array<int, 4> kPassedOn{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+volatile sig_atomic_t child_pid = 0;
+
+void pass_on(int signal) {
+  const int kept = errno;
+  if (child_pid > 0) kill(child_pid, signal);
+  errno = kept;
+}
+
+class PassSignalsOn {
+ public:
+  PassSignalsOn() {
+    struct sigaction action {};
+    action.sa_handler = pass_on;
+    action.sa_flags = SA_RESTART;
+    for (size_t i = 0; i < kPassedOn.size(); ++i) {
+      sigaction(kPassedOn[i], nullptr, &before_[i]);
+      // nohup and shells that run jobs in the background ignore some of them on purpose.
+      if (before_[i].sa_handler != SIG_IGN) sigaction(kPassedOn[i], &action, nullptr);
+    }
+  }
+  ~PassSignalsOn() { restore(); }
+  PassSignalsOn(const PassSignalsOn&) = delete;
+  PassSignalsOn& operator=(const PassSignalsOn&) = delete;
+  void restore() const {
+    for (size_t i = 0; i < kPassedOn.size(); ++i) sigaction(kPassedOn[i], &before_[i], nullptr);
+  }
+
+ private:
+  std::array<struct sigaction, kPassedOn.size()> before_{};
+};
+
+// How a child ended: its exit status, or the signal that killed it.
+struct ChildEnd {
+  int status = 0;
+  int signal = 0;
+  // A signal that was passed on, and came before the study could handle it, is a wish.
+  bool was_asked_for() const { return std::find(kPassedOn.begin(), kPassedOn.end(), signal) != kPassedOn.end(); }
+  bool wants_restart() const { return (signal != 0 && !was_asked_for()) || status == kFailed; }
+  std::string text() const { return signal != 0 ? std::string("was killed by signal ") + strsignal(signal) : "failed"; }
+};
+
+[[noreturn]] void be_the_child(const std::function<int()>& run, pid_t parent, Console& console) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kFailed);
+  int status = kFailed;
+  try {
+    status = run();
+  } catch (const Error& error) {
+    console.error(error.what());
+    status = kUsage;
+  } catch (const std::exception& error) {
+    console.error(std::string("an error of its own: ") + error.what());
+  }
+  _exit(console.finish(status));
+}
+
+// Runs it in a child; a signal that comes before the child has its own disposition ends it as it would have ended us.
+std::optional<ChildEnd> run_in_child(const std::function<int()>& run, const PassSignalsOn& signals, Console& console) {
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) return std::nullopt;
+  if (pid == 0) {
+    setpgid(0, 0);
+    child_pid = 0;
+    signals.restore();
+    be_the_child(run, parent, console);
+  }
+  setpgid(pid, pid);
+  child_pid = pid;
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) return std::nullopt;
+  }
+  child_pid = 0;
+  ChildEnd end;
+  if (WIFSIGNALED(status)) {
+    end.signal = WTERMSIG(status);
+  } else {
+    end.status = WEXITSTATUS(status);
+  }
+  return end;
+}
+
+// The run directory as the child writes it to a pipe; complete when the child has ended.
+class Announcement {
+ public:
+  Announcement() {
+    if (pipe2(ends_, O_CLOEXEC) != 0) ends_[0] = ends_[1] = -1;
+  }
+  ~Announcement() {
+    for (const int fd : ends_) {
+      if (fd >= 0) close(fd);
+    }
+  }
+  void make(const std::filesystem::path& dir) const {
+    const std::string text = dir.string();
+    if (write(ends_[1], text.data(), text.size()) < 0) return;  // without it there is no restart, nothing worse
+  }
+  std::filesystem::path read() {
+    close(ends_[1]);
+    ends_[1] = -1;
+    std::array<char, 4096> text{};
+    const ssize_t size = ::read(ends_[0], text.data(), text.size());
+    return size > 0 ? std::filesystem::path(std::string(text.data(), static_cast<size_t>(size)))
+                    : std::filesystem::path();
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+int ended_trials(const std::filesystem::path& dir) {
+  const auto record = host::read_study(dir);
+  int ended = 0;
+  if (!record.ok()) return 0;
+  for (const host::TrialRecord& trial : record->trials) ended += trial.outcome ? 1 : 0;
+  return ended;
+}
+
+}  // namespace
+
+int supervise(const Supervised& study, int max_restarts, std::filesystem::path& dir, Console& console) {
+  const PassSignalsOn signals;
+  Announcement announcement;
+  std::optional<ChildEnd> end = run_in_child(
+      [&] { return study.begin([&](const std::filesystem::path& dir) { announcement.make(dir); }); }, signals, console);
+  dir = announcement.read();
+  int last_seen = -1;
+  for (int restart = 1; end && end->wants_restart() && !dir.empty(); ++restart) {
+    const int seen = ended_trials(dir);
+    if (restart > max_restarts || seen == last_seen) break;
+    last_seen = seen;
+    console.error("the search " + end->text() + ": it is taken up again (restart " + std::to_string(restart) + " of " +
+                  std::to_string(max_restarts) + ", --max-search-runner-restarts)");
+    end = run_in_child([&] { return study.resume(dir); }, signals, console);
+  }
+  if (!end) {
+    console.error(std::string("cannot run the search in a process of its own: ") + std::strerror(errno));
+    return kFailed;
+  }
+  if (end->signal == 0) return end->status;
+  if (end->was_asked_for()) {
+    signals.restore();
+    raise(end->signal);  // as it would have ended us
+  }
+  console.error("the search " + end->text() + (dir.empty() ? "" : "; go on with dsat-host resume " + dir.string()));
+  return kFailed;
+}
+
+}  // namespace dsat::cli

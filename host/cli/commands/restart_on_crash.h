@@ -1,0 +1,30 @@
+// Restarting a study whose host died: what Determined did for its search runner.
+//
+// Threading: forks, so it is called before any thread is started. The study runs in a child process in a process group
+// of its own; signals that arrive here are passed on to it, each once.
+#ifndef DSAT_CLI_COMMANDS_RESTART_ON_CRASH_H_
+#define DSAT_CLI_COMMANDS_RESTART_ON_CRASH_H_
+
+#include <filesystem>
+#include <functional>
+
+#include "terminal/console.h"
+
+namespace dsat::cli {
+
+struct Supervised {
+  // In the child. Begins the study, tells `started` its run directory, runs it, returns the exit status.
+  std::function<int(const std::function<void(const std::filesystem::path&)>& started)> begin;
+  // In a child. Takes the study in this directory up again.
+  std::function<int(const std::filesystem::path&)> resume;
+};
+
+// Runs `begin`; as long as the child is killed or ends with kFailed (the host or a plugin failed), runs `resume`, at
+// most `max_restarts` times in all, and once only where no trial has ended since the last time: a failure that comes
+// back by itself is told, not repeated. Returns the exit status of the last one; of a killed one kFailed. `dir` becomes
+// the run directory.
+int supervise(const Supervised& study, int max_restarts, std::filesystem::path& dir, Console& console);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_COMMANDS_RESTART_ON_CRASH_H_

@@ -1,0 +1,84 @@
+#include "commands/run_study.h"
+
+#include "commands/full_experiment.h"
+#include "deepspeed/result_files.h"
+#include "terminal/progress.h"
+#include "terminal/report.h"
+#include "terminal/signals.h"
+
+namespace dsat::cli {
+namespace {
+
+ProgressSettings progress_settings(const host::Study& study, const RunSettings& settings) {
+  ProgressSettings progress;
+  progress.quiet = settings.quiet;
+  progress.time_budget = settings.time_budget;
+  progress.max_trials = settings.max_trials;
+  const Json& known = study.settings();
+  if (const auto it = known.find("metric"); it != known.end() && it->is_string()) progress.metric = *it;
+  if (const auto it = known.find("max_trials"); settings.max_trials == 0 && it != known.end() && it->is_number()) {
+    progress.max_trials = *it;
+  }
+  return progress;
+}
+
+// Tells several of what happens.
+class Observers final : public host::Observer {
+ public:
+  void add(host::Observer& observer) { all_.push_back(&observer); }
+  void on_log(Severity severity, std::string_view message) override {
+    for (host::Observer* one : all_) one->on_log(severity, message);
+  }
+  void on_trial_submitted(const host::TrialRecord& trial) override {
+    for (host::Observer* one : all_) one->on_trial_submitted(trial);
+  }
+  void on_trial_started(const host::TrialRecord& trial) override {
+    for (host::Observer* one : all_) one->on_trial_started(trial);
+  }
+  void on_trial_ended(const host::TrialRecord& trial) override {
+    for (host::Observer* one : all_) one->on_trial_ended(trial);
+  }
+  void on_profile(const Json& profile) override {
+    for (host::Observer* one : all_) one->on_profile(profile);
+  }
+  void on_best(const host::BestRecord& best) override {
+    for (host::Observer* one : all_) one->on_best(best);
+  }
+
+ private:
+  std::vector<host::Observer*> all_;
+};
+
+}  // namespace
+
+ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& console) {
+  host::StudyResult result;
+  std::vector<std::string> errors;
+  std::optional<DeepspeedOutput> deepspeed;
+  if (auto form = read_deepspeed_study(study.dir())) deepspeed.emplace(std::move(*form), console);
+  if (!settings.quiet) {
+    for (const std::string& notice : settings.notices) console.line(notice);
+  }
+  {
+    const StopOnSignal stop(study);
+    Progress progress(console, progress_settings(study, settings));
+    if (settings.resumed) {
+      if (const auto record = host::read_study(study.dir()); record.ok()) progress.count_earlier(record.value());
+    }
+    Observers observers;
+    observers.add(progress);
+    if (deepspeed) observers.add(*deepspeed);
+    result = study.run(observers);
+    errors = progress.errors();
+  }
+  if (deepspeed) deepspeed->finish();
+  report(result, errors, console);
+  if (deepspeed) console.line("as DeepSpeed   " + deepspeed->study().results_dir.string());
+  ExitStatus status = exit_status(result.status);
+  const bool run_full = settings.run_full_experiment || (deepspeed && deepspeed->study().run);
+  if (status == kBestFound && run_full) status = run_full_experiment(result.dir, console);
+  if (console.json()) console.print_json(result_json(result));
+  return status;
+}
+
+}  // namespace dsat::cli

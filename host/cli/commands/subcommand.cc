@@ -1,0 +1,48 @@
+#include "commands/subcommand.h"
+
+#include <algorithm>
+
+#include "deepspeed/study_file.h"
+#include "dsat/error.h"
+
+namespace dsat::cli {
+
+void print_help(const std::string& usage, const OptionSet& set, Console& console) {
+  constexpr int kColumns = 100;
+  const int columns = console.text().terminal() ? console.text().columns() : kColumns;
+  console.text().write(usage + help_text(set, static_cast<unsigned>(std::clamp(columns, 80, kColumns))));
+}
+
+std::optional<Request> read_request(const OptionSet& set, const Tokens& arguments, const std::string& usage,
+                                    Console& console) {
+  const bool help = std::any_of(arguments.begin(), arguments.end(),
+                                [](const std::string& token) { return token == "--help" || token == "-h"; });
+  if (help) {
+    print_help(usage, set, console);
+    return std::nullopt;
+  }
+  Split parts = split(set, arguments, FreeTokens::interleave);
+  Request request{Values(set, parts.options), std::move(parts.rest)};
+  if (request.values.given("json")) console.reserve_stdout_for_json();
+  return request;
+}
+
+std::filesystem::path only_directory(const Tokens& operands, const std::string& sub_command) {
+  if (operands.empty()) {
+    throw Error(sub_command + " needs the run directory of a study: type dsat-host " + sub_command + " DIR");
+  }
+  if (operands.size() > 1) {
+    throw Error(sub_command + " takes one run directory: '" + operands[1] + "' is one too many");
+  }
+  const std::filesystem::path dir = operands.front(), within = dir / kDeepspeedRunDir;
+  std::error_code ignored;
+  const bool results_of_form =
+      !std::filesystem::exists(dir / "dsat.db", ignored) && std::filesystem::exists(within / "dsat.db", ignored);
+  return results_of_form ? within : dir;
+}
+
+void refuse_operands(const Tokens& operands, const std::string& sub_command) {
+  if (!operands.empty()) throw Error(sub_command + " takes options only: drop '" + operands.front() + "'");
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "commands/commands.h"
+#include "commands/host_options.h"
+#include "commands/run_study.h"
+#include "commands/subcommand.h"
+#include "commands/tune_as_deepspeed.h"
+#include "deepspeed/apply_autotuning.h"
+#include "deepspeed/launcher_options.h"
+#include "dsat/abi.h"
+#include "dsat/host/plugins.h"
+#include "dsat/host/study.h"
+#include "options/actions.h"
+#include "options/option_values.h"
+#include "options/plugin_options.h"
+#include "options/study_options.h"
+#include "terminal/exit_status.h"
+
+namespace dsat::cli {
+namespace {
+
+constexpr const char* kUsageText =
+    "Usage: dsat-host [options] [--] COMMAND...\n"
+    "       dsat-host --autotuning tune|run [options] SCRIPT ARGS...    (in place of deepspeed --autotuning)\n"
+    "       dsat-host --runner sim --sim FILE [options]\n"
+    "       dsat-host [asha|binary|random|_test] EXPERIMENT.yaml MODEL_DIR [options]    (with --help)\n"
+    "       dsat-host resume DIR | show DIR | estimate | plugins    (each with --help)\n"
+    "\n"
+    "Finds the fastest ZeRO configuration of a training command by running short trials of it.\n"
+    "\n"
+    "  dsat-host -- deepspeed train.py --deepspeed_config ds_config.json\n"
+    "\n"
+    "Options end at -- or at the first word that no option takes. Name a searcher to see its own options here.\n"
+    "\n";
+
+void print_version(Console& console) {
+  console.line("dsat-host " DSAT_VERSION " (plugin ABI " + std::to_string(DSAT_ABI_MAJOR) + "." +
+               std::to_string(DSAT_ABI_MINOR) + ")");
+}
+
+}  // namespace
+
+int tune(const Tokens& arguments, Console& console) {
+  OptionSet set = tune_options();
+  const Preview wanted = preview(set, arguments);
+  if (wanted.version) return print_version(console), kBestFound;
+  if (wanted.help && !wanted.searcher && !wanted.profiler) return print_help(kUsageText, set, console), kBestFound;
+
+  const AutotuningChoice autotuning = read_autotuning(arguments, wanted.ds_config, wanted.autotuning);
+  const std::optional<TunerChoice> tuner = wanted.searcher ? std::nullopt : searcher_of(autotuning);
+  const std::string searcher_name = wanted.searcher.value_or(tuner ? tuner->searcher : kDefaultSearcher);
+  const std::string profiler_name = wanted.profiler.value_or(host::StudyOptions().profiler.plugin);
+  const auto searcher = host::find_strategy(searcher_name, host::PluginKind::searcher);
+  if (!searcher.ok()) return console.error(searcher.status().message()), exit_status(searcher.status());
+  const auto profiler = host::find_strategy(profiler_name, host::PluginKind::profiler);
+  if (!profiler.ok()) return console.error(profiler.status().message()), exit_status(profiler.status());
+  add_plugin_options(set, searcher.value(), profiler.value());
+  if (wanted.help) return print_help(kUsageText, set, console), kBestFound;
+
+  Split parts = split(set, arguments, FreeTokens::end_options);
+  const Values values(set, parts.options);
+  const std::optional<Autotuning> mode = autotuning_of(values);
+  if (mode) parts.rest = deepspeed_command(values, parts.rest, std::filesystem::current_path());
+  host::StudyOptions options = study_options(values);
+  if (!mode && (!options.simulation || !parts.rest.empty())) check_command(parts);
+  options.command = std::move(parts.rest);
+  options.searcher = {searcher_name, given_plugin_options(set, values, searcher.value())};
+  options.profiler = {profiler_name, given_plugin_options(set, values, profiler.value())};
+  std::vector<std::string> notices = apply_autotuning(autotuning, values, searcher.value(), options);
+  if (tuner) notices.insert(notices.begin(), tuner->notice);
+  if (values.given("json")) console.reserve_stdout_for_json();
+
+  RunSettings settings;
+  settings.quiet = values.given("quiet");
+  settings.run_full_experiment = values.given("run-full-experiment");
+  settings.max_trials = options.max_trials;
+  settings.time_budget = options.time_budget;
+  settings.notices = std::move(notices);
+  if (mode) {
+    return tune_as_deepspeed(*mode, autotuning, values, parts.options, std::move(options), std::move(settings),
+                             console);
+  }
+  auto study = host::Study::create(std::move(options));
+  if (!study.ok()) return console.error(study.status().message()), exit_status(study.status());
+  return run_study(*study.value(), settings, console);
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,208 @@
+// The experiment form: dsat-host [asha|binary|random|_test] EXPERIMENT.yaml MODEL_DIR [options].
+#include <functional>
+
+#include "commands/commands.h"
+#include "commands/full_experiment.h"
+#include "commands/host_options.h"
+#include "commands/restart_on_crash.h"
+#include "commands/run_study.h"
+#include "commands/subcommand.h"
+#include "determined/read_experiment.h"
+#include "determined/search_runner_config.h"
+#include "dsat/error.h"
+#include "dsat/host/environment.h"
+#include "dsat/host/plugins.h"
+#include "options/actions.h"
+#include "options/plugin_options.h"
+#include "options/study_options.h"
+#include "terminal/exit_status.h"
+
+namespace dsat::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kUsageText =
+    "Usage: dsat-host [asha|binary|random|_test] EXPERIMENT.yaml MODEL_DIR [options]\n"
+    "\n"
+    "Tunes the experiment of an experiment file as Determined has them; trials run in copies of MODEL_DIR.\n"
+    "Without a method the default searcher runs; _test runs a handful of trials, to see that all is in place.\n"
+    "\n"
+    "  dsat-host asha deepspeed.yaml .\n"
+    "\n";
+
+constexpr const char* kTestSearcher = "random";
+constexpr int kTestTrials = 6, kTestProfileTrials = 1;
+
+// The command line, read.
+struct Form {
+  std::string method;  // empty: none given
+  OptionSet set;
+  Tokens arguments;  // without the method
+};
+
+struct Strategies {
+  host::PluginInfo searcher, profiler;
+  std::string searcher_name, profiler_name;
+};
+
+host::PluginInfo find(const std::string& name, host::PluginKind kind) {
+  auto plugin = host::find_strategy(name, kind);
+  if (!plugin.ok()) throw Error(plugin.status().message());
+  return std::move(plugin).value();
+}
+
+Strategies choose(const Form& form, const Preview& wanted) {
+  if (!form.method.empty() && wanted.searcher && *wanted.searcher != form.method) {
+    throw Error("the method " + form.method + " and --searcher " + *wanted.searcher +
+                " say two things: leave the method out for a searcher of your own");
+  }
+  Strategies chosen;
+  const std::string by_method = form.method == "_test" ? kTestSearcher : form.method;
+  chosen.searcher_name = !by_method.empty() ? by_method : wanted.searcher.value_or(kDefaultSearcher);
+  chosen.profiler_name = wanted.profiler.value_or(host::StudyOptions().profiler.plugin);
+  chosen.searcher = find(chosen.searcher_name, host::PluginKind::searcher);
+  chosen.profiler = find(chosen.profiler_name, host::PluginKind::profiler);
+  return chosen;
+}
+
+ExperimentRequest request_of(const Split& parts, const Values& values) {
+  if (parts.rest.size() != 2) {
+    const bool swallowed = parts.rest.size() < 2 && values.given("include");
+    const std::string have = swallowed               ? " before -i, which takes every word up to the next option"
+                             : parts.rest.size() < 2 ? ""
+                                                     : ", not also " + parts.rest[2];
+    throw Error("the experiment form takes EXPERIMENT.yaml and MODEL_DIR" + have +
+                ": dsat-host asha deepspeed.yaml . [-i FILE...]");
+  }
+  ExperimentRequest request;
+  request.file = parts.rest[0];
+  std::error_code error;
+  const fs::path model = parts.rest[1];
+  if (!fs::exists(model, error)) throw Error("model directory " + model.string() + ": no such directory");
+  if (!fs::is_directory(model, error)) throw Error("model directory " + model.string() + ": is a file, no directory");
+  request.model_dir = fs::canonical(model);
+  for (const std::string& include : values.texts("include")) request.includes.emplace_back(include);
+  request.slots_per_trial = values.small_integer("slots-per-trial", 1);
+  request.environment = host::current_environment();
+  return request;
+}
+
+host::StudyOptions options_of(const Form& form, const Values& values, const ExperimentRequest& request,
+                              Console& console) {
+  host::StudyOptions options = study_options(values);
+  options.include.clear();  // --include names files in this form
+  if (options.simulation) throw Error("--runner sim runs no experiment: leave one of the two out");
+  if (options.ds_config) {
+    throw Error("--ds-config: the experiment form takes hyperparameters.deepspeed_config of " + request.file.string());
+  }
+  const Experiment experiment = read_experiment(request);
+  apply_experiment(experiment, request, options);
+  if (!values.given("trial-cwd")) options.trial_cwd = host::TrialCwd::copy;
+  if (options.trial_cwd == host::TrialCwd::keep && !options.includes.empty()) {
+    throw Error("--include puts files into a copy of MODEL_DIR: leave --trial-cwd keep out");
+  }
+  if (!values.given("metric") && experiment.metric) options.metric = *experiment.metric;
+  if (form.method == "_test") {
+    if (!values.given("max-trials")) options.max_trials = kTestTrials;
+    if (!values.given("profile-trials")) options.profile_trials = kTestProfileTrials;
+  }
+  for (const std::string& notice : experiment.notices) console.line("warning: " + notice);
+  return options;
+}
+
+// What the study's own check calls by its option has been said in the file, unless the option was given.
+std::string in_terms_of_the_file(std::string message, const Values& values, const ExperimentRequest& request) {
+  const std::string option = "--slots-per-trial is ";
+  if (message.rfind(option, 0) != 0 || values.given("slots-per-trial")) return message;
+  return request.file.string() + ": resources.slots_per_trial is " + message.substr(option.size());
+}
+
+class ExperimentRun {
+ public:
+  ExperimentRun(const Values& values, ExperimentRequest request, host::StudyOptions options, Console& console)
+      : values_(values), request_(std::move(request)), options_(std::move(options)), console_(console) {
+    settings_.quiet = values.given("quiet");
+    settings_.max_trials = options_.max_trials;
+    settings_.time_budget = options_.time_budget;
+  }
+
+  int run(int max_restarts) {
+    int status = 0;
+    if (max_restarts == 0) {
+      status = begin([&](const fs::path& dir) { dir_ = dir; });
+    } else {
+      const Supervised study{[&](const auto& started) { return begin(started); },
+                             [&](const fs::path& dir) { return take_up(dir); }};
+      status = supervise(study, max_restarts, dir_, console_);
+    }
+    if (status != kBestFound || !values_.given("run-full-experiment")) return status;
+    return run_full_experiment(dir_, console_);
+  }
+
+ private:
+  int begin(const std::function<void(const fs::path&)>& started) {
+    auto study = host::Study::create(std::move(options_));
+    if (!study.ok()) {
+      console_.error(in_terms_of_the_file(study.status().message(), values_, request_));
+      return exit_status(study.status());
+    }
+    started(study.value()->dir());
+    return run_study(*study.value(), settings_, console_);
+  }
+
+  int take_up(const fs::path& dir) {
+    auto study = host::Study::resume(dir, {});
+    if (!study.ok()) return console_.error(study.status().message()), exit_status(study.status());
+    settings_.resumed = true;
+    return run_study(*study.value(), settings_, console_);
+  }
+
+  const Values& values_;
+  const ExperimentRequest request_;
+  host::StudyOptions options_;
+  Console& console_;
+  RunSettings settings_;
+  fs::path dir_;
+};
+
+Form form_of(const Tokens& arguments) {
+  Form form;
+  form.set = experiment_options();
+  form.arguments = arguments;
+  if (!arguments.empty() && is_search_method(arguments.front())) {
+    form.method = arguments.front();
+    form.arguments.erase(form.arguments.begin());
+  }
+  return form;
+}
+
+}  // namespace
+
+int tune_experiment(const Tokens& arguments, Console& console) {
+  Form form = form_of(arguments);
+  const Preview wanted = preview(form.set, form.arguments, FreeTokens::interleave);
+  const Strategies strategies = choose(form, wanted);
+  add_plugin_options(form.set, strategies.searcher, strategies.profiler);
+  if (wanted.help) return print_help(kUsageText, form.set, console), kBestFound;
+
+  const Split parts = split(form.set, form.arguments, FreeTokens::interleave);
+  const Values values(form.set, parts.options);
+  if (values.given("json")) console.reserve_stdout_for_json();
+  ExperimentRequest request = request_of(parts, values);
+  host::StudyOptions options = options_of(form, values, request, console);
+  options.searcher = {strategies.searcher_name, given_plugin_options(form.set, values, strategies.searcher)};
+  options.profiler = {strategies.profiler_name, given_plugin_options(form.set, values, strategies.profiler)};
+
+  int restarts = kDefaultSearchRunnerRestarts;
+  if (const auto file = values.text("search-runner-config")) {
+    const SearchRunner runner = read_search_runner(*file);
+    if (!runner.name.empty()) options.name = runner.name;
+    restarts = runner.max_restarts.value_or(restarts);
+    for (const std::string& notice : runner.notices) console.line("warning: " + notice);
+  }
+  restarts = values.small_integer("max-search-runner-restarts", 0).value_or(restarts);
+  return ExperimentRun(values, std::move(request), std::move(options), console).run(restarts);
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,46 @@
+// What the `autotuning` section of the user's configuration means for a study.
+//
+// An option on the command line beats the section. What the section leaves out keeps dsat's defaults, in DeepSpeed's
+// form DeepSpeed's documented ones. Threading: pure functions. Errors: dsat::Error.
+#ifndef DSAT_CLI_DEEPSPEED_APPLY_AUTOTUNING_H_
+#define DSAT_CLI_DEEPSPEED_APPLY_AUTOTUNING_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "deepspeed/autotuning_section.h"
+#include "dsat/host/plugins.h"
+#include "dsat/host/study.h"
+#include "options/option_values.h"
+
+namespace dsat::cli {
+
+struct AutotuningChoice {
+  Json config;  // of the user; null: it cannot be read, which is for the study to say
+  AutotuningSection section;
+  bool deepspeed_form = false;  // --autotuning on the command line
+  bool holds() const { return section.present && (deepspeed_form || section.enabled.value_or(true)); }
+};
+
+// Reads the configuration that the arguments name, or `ds_config`.
+AutotuningChoice read_autotuning(const Tokens& arguments, const std::optional<std::string>& ds_config,
+                                 bool deepspeed_form);
+
+// The searcher that stands for tuner_type, and one line that says so; nullopt: the section names none.
+struct TunerChoice {
+  std::string searcher, notice;
+};
+std::optional<TunerChoice> searcher_of(const AutotuningChoice& choice);
+
+// Takes the section's values into `options`; returns what is to be said of it, line by line.
+std::vector<std::string> apply_autotuning(const AutotuningChoice& choice, const Values& values,
+                                          const host::PluginInfo& searcher, host::StudyOptions& options);
+
+// The ZeRO stages that DeepSpeed would tune for this configuration: the one that it names, else all, of which a list
+// leaves some; nullopt: it names none that there is.
+std::optional<std::vector<int>> deepspeed_stages(const Json& config);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_DEEPSPEED_APPLY_AUTOTUNING_H_

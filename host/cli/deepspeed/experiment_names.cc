@@ -1,0 +1,98 @@
+#include "deepspeed/experiment_names.h"
+
+#include <cstdio>
+
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
+
+namespace dsat::cli {
+namespace {
+
+// "reduce_bucket_size": "rbs".
+std::string initials(const std::string& key) {
+  std::string letters;
+  bool begins = true;
+  for (const char c : key) {
+    if (begins) letters += c;
+    begins = c == '_' || c == '.';
+  }
+  return letters;
+}
+
+std::string value_text(const Json& value) {
+  constexpr double kLongest = 9000;  // what is larger is written with an exponent
+  if (value.is_boolean()) return value.get<bool>() ? "T" : "F";
+  if (value.is_number() && value.get<double>() > kLongest) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1e", value.get<double>());
+    // Two values that differ only further behind must not look alike.
+    return Json::parse(text).get<double>() == value.get<double>() ? text : value.dump();
+  }
+  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  for (char& c : text) {
+    if (c == '/' || c == ' ') c = '-';  // a folder bears this name
+  }
+  return text;
+}
+
+void add_keys(const Json& overrides, const std::string& prefix, std::string& name) {
+  for (const auto& item : overrides.items()) {
+    const std::string key = prefix + item.key();
+    if (key == "zero_optimization.stage" || key == config::kMicroBatchKey || key == config::kAccumulationKey) continue;
+    if (item.value().is_object()) {
+      add_keys(item.value(), key + ".", name);
+      continue;
+    }
+    // The two offload sections have the same keys: theirs go with the section's letters (opd, ood).
+    const size_t offload = key.find("offload_");
+    const size_t from = offload != std::string::npos ? offload : key.rfind('.') + 1;
+    name += "_" + initials(key.substr(from)) + value_text(item.value());
+  }
+}
+
+std::string number_at(const Json& config, const char* key) {
+  const Json* value = config::find(config, key);
+  return value == nullptr ? "1" : value_text(*value);
+}
+
+int stage_of(const Json& config) {
+  try {
+    return config::zero_stage(config);
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+}  // namespace
+
+bool is_experiment(const host::TrialRecord& trial) {
+  return !trial.duplicate_of && trial.outcome != host::Outcome::invalid_config;
+}
+
+bool is_model_information(const host::TrialRecord& trial) {
+  const Json* profile = config::find(trial.overrides, "autotuning.model_info.profile");
+  return profile != nullptr && *profile == true;
+}
+
+std::string experiment_name(const host::TrialRecord& trial) {
+  if (is_model_information(trial)) return "profile_model_info";
+  std::string name = "z" + std::to_string(stage_of(trial.config)) + "_gas" +
+                     number_at(trial.config, config::kAccumulationKey) + "_tmbspg" +
+                     number_at(trial.config, config::kMicroBatchKey);
+  add_keys(trial.overrides, "", name);
+  return name;
+}
+
+const std::string& ExperimentNames::name(const host::TrialRecord& trial) {
+  const auto known = names_.find(trial.id);
+  if (known != names_.end()) return known->second;
+  std::string name = experiment_name(trial);
+  if (!taken_.insert(name).second) {
+    name += "_" + std::to_string(trial.id);
+    taken_.insert(name);
+  }
+  return names_.emplace(trial.id, std::move(name)).first->second;
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,37 @@
+// Trials by the names that DeepSpeed gives its experiments: z1_gas1_tmbspg3, then the first letters and the value of
+// every further key that the trial sets (z2_gas1_tmbspg4_rbs5.0e+08_ocT).
+//
+// Threading: plain values.
+#ifndef DSAT_CLI_DEEPSPEED_EXPERIMENT_NAMES_H_
+#define DSAT_CLI_DEEPSPEED_EXPERIMENT_NAMES_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "dsat/host/record.h"
+
+namespace dsat::cli {
+
+// Two trials may bear the same one.
+std::string experiment_name(const host::TrialRecord& trial);
+
+// Duplicates and refused configurations were never run.
+bool is_experiment(const host::TrialRecord& trial);
+bool is_model_information(const host::TrialRecord& trial);
+
+// Unique names: of trials with the same one all but the first to come bear their id as well.
+class ExperimentNames {
+ public:
+  // Trials must come in the order of their ids.
+  const std::string& name(const host::TrialRecord& trial);
+
+ private:
+  std::map<uint64_t, std::string> names_;
+  std::set<std::string> taken_;
+};
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_DEEPSPEED_EXPERIMENT_NAMES_H_

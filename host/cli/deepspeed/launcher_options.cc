@@ -1,0 +1,108 @@
+#include "deepspeed/launcher_options.h"
+
+#include <algorithm>
+
+#include "dsat/error.h"
+
+namespace dsat::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kGroup = "DeepSpeed's form: --autotuning tune [options] SCRIPT ARGS...";
+
+// Those that only this form takes; --num_gpus, --hostfile, --include and the like are dsat-host's in every form.
+struct LauncherOption {
+  const char* name;        // as the launcher spells it, without dashes
+  const char* value_name;  // empty: a switch
+  const char* help;        // empty: not in --help
+};
+constexpr LauncherOption kLauncherOptions[] = {
+    {"master_port", "PORT", "port of the training with the best configuration; trials get their own"},
+    {"master_addr", "ADDRESS", ""},
+    {"launcher", "NAME", "what starts processes on other hosts: pdsh, openmpi, mpich, impi, slurm, mvapich"},
+    {"launcher_args", "ARGS", ""},
+    {"module", "", "SCRIPT is a Python module"},
+    {"no_python", "", "SCRIPT is a program of its own"},
+    {"no_local_rank", "", ""},
+    {"min_elastic_nodes", "N", ""},
+    {"max_elastic_nodes", "N", ""},
+    {"elastic_training", "", ""},
+    {"node_rank", "N", ""},
+    {"force_multi", "", ""},
+    {"save_pid", "", ""},
+    {"enable_each_rank_log", "DIR", ""},
+    {"bind_cores_to_rank", "", ""},
+    {"bind_core_list", "LIST", ""},
+    {"ssh_port", "PORT", ""},
+    {"no_ssh", "", ""},
+    {"no_ssh_check", "", ""},
+    {"venv_script", "FILE", ""},
+};
+
+std::string hyphenated(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+bool given(const Values& values, const char* name) { return values.given(hyphenated(name)); }
+
+std::vector<const LauncherOption*> given_options(const Values& values) {
+  std::vector<const LauncherOption*> options;
+  for (const LauncherOption& known : kLauncherOptions) {
+    if (given(values, known.name)) options.push_back(&known);
+  }
+  return options;
+}
+
+}  // namespace
+
+void add_deepspeed_options(OptionSet& set) {
+  Option mode;
+  mode.name = "autotuning";
+  mode.value_name = "tune|run";
+  mode.help = "find the best configuration; run: then train with it";
+  mode.group = kGroup;
+  set.add(mode);
+  for (const LauncherOption& known : kLauncherOptions) {
+    Option option;
+    option.name = hyphenated(known.name);
+    option.takes = *known.value_name == '\0' ? Takes::nothing : Takes::value;
+    option.value_name = known.value_name;
+    option.help = known.help;
+    option.group = kGroup;
+    option.hidden = *known.help == '\0';
+    set.add(std::move(option));
+  }
+}
+
+std::optional<Autotuning> autotuning_of(const Values& values) {
+  const auto mode = values.choice("autotuning", {"tune", "run"});
+  if (mode) return *mode == "run" ? Autotuning::run : Autotuning::tune;
+  for (const LauncherOption* known : given_options(values)) {
+    const std::string flag = "--" + std::string(known->name);
+    throw Error(flag + " is the deepspeed launcher's: type dsat-host --autotuning tune " + flag +
+                " ... SCRIPT, or dsat-host -- deepspeed " + flag + " ... SCRIPT");
+  }
+  return std::nullopt;
+}
+
+Tokens deepspeed_command(const Values& values, const Tokens& rest, const fs::path& cwd) {
+  if (rest.empty()) throw Error("no SCRIPT to tune: type dsat-host --autotuning tune [options] SCRIPT ARGS...");
+  std::error_code ignored;
+  if (!given(values, "module") && !given(values, "no_python") && !fs::exists(cwd / rest.front(), ignored)) {
+    throw Error("no script '" + rest.front() +
+                "': after --autotuning the first free word is the script, without 'deepspeed' before it");
+  }
+  // Whether it is there is asked when the hosts are known.
+  values.choice("launcher", {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"});
+  Tokens command{"deepspeed"};
+  for (const LauncherOption* known : given_options(values)) {
+    command.push_back("--" + std::string(known->name));
+    if (*known->value_name != '\0') command.push_back(values.text(hyphenated(known->name)).value());
+  }
+  command.insert(command.end(), rest.begin(), rest.end());
+  return command;
+}
+
+}  // namespace dsat::cli

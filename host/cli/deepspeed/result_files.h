@@ -1,0 +1,47 @@
+// Results in DeepSpeed's shape, beside dsat's own: results_dir/NAME/ for every trial, exps_dir/NAME.json, and in the
+// end summary.txt, ds_config_optimal.json and cmd_optimal.txt.
+//
+// Threading: as host::Observer; finish() after the study has ended. A file that cannot be written is told once and
+// never fails a study.
+#ifndef DSAT_CLI_DEEPSPEED_RESULT_FILES_H_
+#define DSAT_CLI_DEEPSPEED_RESULT_FILES_H_
+
+#include <filesystem>
+#include <vector>
+
+#include "deepspeed/experiment_names.h"
+#include "deepspeed/study_file.h"
+#include "dsat/host/study.h"
+#include "terminal/console.h"
+
+namespace dsat::cli {
+
+class DeepspeedOutput final : public host::Observer {
+ public:
+  DeepspeedOutput(DeepspeedStudy study, Console& console);
+
+  void on_trial_submitted(const host::TrialRecord& trial) override;
+  void on_trial_ended(const host::TrialRecord& trial) override;
+  void finish();
+
+  const DeepspeedStudy& study() const { return study_; }
+
+ private:
+  Json description(const host::TrialRecord& trial);
+  void describe(const host::TrialRecord& trial);
+  void keep(const host::TrialRecord& trial);
+  void write(const std::filesystem::path& file, const std::string& text);
+  void complain(const std::string& what);
+
+  DeepspeedStudy study_;
+  Console& console_;
+  ExperimentNames names_;
+  bool complained_ = false;
+};
+
+// The files and folders that an earlier study wrote into its results_dir and exps_dir.
+std::vector<std::filesystem::path> deepspeed_results(const DeepspeedStudy& study);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_DEEPSPEED_RESULT_FILES_H_

@@ -1,0 +1,111 @@
+#include "deepspeed/study_file.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <system_error>
+
+#include "dsat/config/json.h"
+#include "dsat/host/record.h"
+
+namespace dsat::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kMarker = "deepspeed.json";
+
+[[noreturn]] void refuse(const DeepspeedStudy& study, const std::string& what) {
+  throw Error(study.results_dir.string() + " holds " + what +
+              ": set \"overwrite\": true in the autotuning section, or give another results_dir");
+}
+
+// "'ds_confg.json', then it was 'ds_config.json'": the first word in which two commands differ.
+std::string difference(const Json& now, const Json& then) {
+  if (!now.is_array() || !then.is_array()) return "";
+  const auto word = [](const Json& words, size_t i) {
+    return i < words.size() ? "'" + words[i].get<std::string>() + "'" : std::string("nothing");
+  };
+  for (size_t i = 0; i < std::max(now.size(), then.size()); ++i) {
+    if (i >= now.size() || i >= then.size() || now[i] != then[i]) {
+      return " (" + word(now, i) + " here, " + word(then, i) + " there)";
+    }
+  }
+  return "";
+}
+
+bool holds_foreign_results(const fs::path& results_dir) {
+  std::error_code error;
+  for (const char* file : {"summary.txt", "ds_config_optimal.json", "cmd_optimal.txt", "profile_model_info"}) {
+    if (fs::exists(results_dir / file, error)) return true;
+  }
+  for (fs::directory_iterator it(results_dir, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (fs::exists(it->path() / "exp.json", ignored)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<DeepspeedStudy> read_deepspeed_study(const fs::path& dir) {
+  try {
+    const Json json = config::load_file(dir / kMarker);
+    DeepspeedStudy study;
+    study.dir = dir;
+    study.results_dir = json.at("results_dir").get<std::string>();
+    study.exps_dir = json.at("exps_dir").get<std::string>();
+    study.run = json.at("run").get<bool>();
+    study.request = json.at("request");
+    return study;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+void write_deepspeed_study(const DeepspeedStudy& study) {
+  const Json json{{"results_dir", study.results_dir.string()},
+                  {"exps_dir", study.exps_dir.string()},
+                  {"run", study.run},
+                  {"request", study.request}};
+  const fs::path file = study.dir / kMarker, half = study.dir / (std::string(kMarker) + ".new");
+  std::ofstream(half) << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  std::error_code error;
+  fs::rename(half, file, error);
+  if (error) throw Error("cannot write " + file.string() + ": " + error.message());
+}
+
+Existing existing_results(const DeepspeedStudy& study) {
+  std::error_code ignored;
+  if (!fs::exists(study.dir / "dsat.db", ignored)) {
+    if (holds_foreign_results(study.results_dir)) refuse(study, "results that dsat did not make");
+    return Existing::nothing;
+  }
+  const auto earlier = read_deepspeed_study(study.dir);
+  if (!earlier) refuse(study, "a study that was not started with --autotuning");
+  // Ended or interrupted before anything was measured: what was in the way (a script's error, a missing package) has
+  // perhaps been mended since, and there is nothing to lose.
+  const host::Result<host::StudyRecord> record = host::read_study(study.dir);
+  if (record.ok() && record->status != host::StudyStatus::running && !record->best) return Existing::nothing;
+  constexpr std::array<std::pair<const char*, const char*>, 4> kParts{
+      {{"command", "results of another command"},
+       {"configuration", "results of another configuration"},
+       {"options", "results of a study with other options"},
+       {"script", "results of another version of the script"}}};
+  for (const auto& [part, what] : kParts) {
+    const Json now = study.request.value(part, Json()), then = earlier->request.value(part, Json());
+    if (now != then) refuse(study, what + (part == std::string("command") ? difference(now, then) : ""));
+  }
+  return Existing::same_request;
+}
+
+std::string fingerprint(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return {};
+  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a: it has to notice an edit, not an attack
+  uint64_t size = 0;
+  for (char c = 0; in.get(c); ++size) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+  return std::to_string(size) + "-" + std::to_string(hash);
+}
+
+}  // namespace dsat::cli

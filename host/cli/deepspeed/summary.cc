@@ -1,0 +1,148 @@
+#include "deepspeed/summary.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
+
+namespace dsat::cli {
+namespace {
+
+struct Row {
+  int experiments = 0;
+  std::optional<double> metric;
+  std::string name;
+};
+
+using Line = std::vector<std::string>;
+
+// Numbers one below the other at their decimal points.
+void align_points(std::vector<Line>& lines, size_t column) {
+  const auto behind = [](const std::string& text) {
+    const size_t point = text.find('.');
+    return point == std::string::npos ? 0 : text.size() - point;
+  };
+  size_t most = 0;
+  for (size_t i = 1; i < lines.size(); ++i) most = std::max(most, behind(lines[i][column]));
+  for (size_t i = 1; i < lines.size(); ++i) lines[i][column].append(most - behind(lines[i][column]), ' ');
+}
+
+// Markdown, numbers to the right; the first line is the heading.
+std::string markdown_table(const std::vector<Line>& lines, const std::vector<bool>& right) {
+  constexpr size_t kAroundHeading = 2;
+  std::vector<size_t> widths;
+  for (const std::string& heading : lines.front()) widths.push_back(heading.size() + kAroundHeading);
+  for (const Line& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  }
+  std::string text;
+  for (size_t row = 0; row < lines.size(); ++row) {
+    for (size_t i = 0; i < widths.size(); ++i) {
+      const std::string blanks(widths[i] - lines[row][i].size(), ' ');
+      text += "| " + (right[i] ? blanks + lines[row][i] : lines[row][i] + blanks) + " ";
+    }
+    text += "|\n";
+    if (row > 0) continue;
+    for (size_t i = 0; i < widths.size(); ++i) {
+      const std::string dashes(widths[i] + 1, '-');
+      text += "|" + (right[i] ? dashes + ":" : ":" + dashes);
+    }
+    text += "|\n";
+  }
+  return text;
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+// Microseconds from one RFC 3339 time in UTC to a later one.
+int64_t microseconds_of(const std::string& time) {
+  std::tm fields{};
+  long fraction = 0;
+  if (std::sscanf(time.c_str(), "%d-%d-%dT%d:%d:%d.%6ldZ", &fields.tm_year, &fields.tm_mon, &fields.tm_mday,
+                  &fields.tm_hour, &fields.tm_min, &fields.tm_sec, &fraction) != 7) {
+    return 0;
+  }
+  fields.tm_year -= 1900;
+  fields.tm_mon -= 1;
+  return int64_t{timegm(&fields)} * 1'000'000 + fraction;
+}
+
+// From the first trial to the end of the last, as Python prints a span of time.
+std::string duration(const host::StudyRecord& study) {
+  int64_t begin = 0, end = 0;
+  for (const host::TrialRecord& trial : study.trials) {
+    const int64_t from = microseconds_of(trial.submitted_at), to = microseconds_of(trial.ended_at);
+    if (from > 0 && (begin == 0 || from < begin)) begin = from;
+    end = std::max(end, to);
+  }
+  const int64_t span = std::max<int64_t>(0, end - begin), seconds = span / 1'000'000;
+  char text[64];
+  std::snprintf(text, sizeof text, "%lld:%02d:%02d.%06d", static_cast<long long>(seconds / 3600),
+                static_cast<int>(seconds / 60 % 60), static_cast<int>(seconds % 60),
+                static_cast<int>(span % 1'000'000));
+  return text;
+}
+
+int stage_of(const Json& config) {
+  try {
+    return config::zero_stage(config);
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+void take(Row& row, const std::string& name, std::optional<double> metric, bool maximise) {
+  ++row.experiments;
+  const bool better = metric && (!row.metric || (maximise ? *metric > *row.metric : *metric < *row.metric));
+  if (!better && (row.metric || !row.name.empty())) return;
+  row.metric = metric;
+  row.name = name;
+}
+
+Line cells(const std::string& space, const Row& row) {
+  return {space, std::to_string(row.experiments), number(row.metric.value_or(0)), row.name};
+}
+
+}  // namespace
+
+std::string deepspeed_summary(const host::StudyRecord& study, ExperimentNames& names) {
+  const std::string metric = study.study.value("metric", "");
+  const bool maximise = study.study.value("direction", "maximize") == "maximize";
+  std::map<int, Row> stages;
+  Row global;
+  std::string best_name;
+  for (const host::TrialRecord& trial : study.trials) {
+    if (!is_experiment(trial)) continue;
+    const std::string& name = names.name(trial);
+    if (is_model_information(trial) || !trial.started()) continue;
+    std::optional<double> value;
+    if (trial.outcome == host::Outcome::completed && trial.metrics.is_object() && trial.metrics.contains(metric)) {
+      value = trial.metrics[metric].get<double>();
+    }
+    take(stages[stage_of(trial.config)], name, value, maximise);
+    take(global, name, value, maximise);
+    best_name = study.best && study.best->trial == trial.id ? name : best_name;
+  }
+  // The study's own choice, which may be the mean of several trials.
+  if (study.best) {
+    global.metric = study.best->metric;
+    global.name = best_name;
+  }
+  std::vector<Line> lines{{"tuning_space", "num_experiments", "best_metric_val", "best_exp_name"}};
+  for (const auto& [stage, row] : stages) lines.push_back(cells("z" + std::to_string(stage), row));
+  lines.push_back(cells("global", global));
+  align_points(lines, 2);
+  return markdown_table(lines, {false, true, true, false}) + "\nTuning completed in " + duration(study) +
+         ". Total number of experiments: " + std::to_string(global.experiments) + ".\n";
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,311 @@
+#include "determined/read_experiment.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "determined/entrypoint.h"
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/host/command.h"
+#include "dsat/host/environment.h"
+#include "dsat/host/metric.h"
+
+namespace dsat::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kConfigKey = "hyperparameters.deepspeed_config";
+constexpr const char* kOverwriteKey = "hyperparameters.overwrite_deepspeed_args";
+
+bool one_of(const std::string& text, std::initializer_list<const char*> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+class Reader {
+ public:
+  explicit Reader(const ExperimentRequest& request) : request_(request), file_(YamlFile::load(request.file)) {}
+
+  Experiment read() {
+    refuse_misspelt_keys(file_);
+    result_.document = file_.root();
+    result_.name = file_.text("name");
+    result_.description = file_.text("description");
+    read_resources();
+    read_variables();
+    read_hyperparameters();
+    read_command();
+    read_config();
+    check_batch_sizes();
+    read_searcher();
+    report_the_rest();
+    return std::move(result_);
+  }
+
+ private:
+  // An integer of at least `min`; nullopt: not there.
+  std::optional<int64_t> integer(const std::string& key, int64_t min) const {
+    const Json* value = file_.find(key);
+    if (value == nullptr) return std::nullopt;
+    if (!value->is_number_integer() || *value < min || *value > INT32_MAX) {
+      file_.refuse(key, "must be an integer of at least " + std::to_string(min) + ", it has " + value->dump());
+    }
+    return value->get<int64_t>();
+  }
+
+  void read_resources() {
+    if (file_.find_object("resources") == nullptr) return;
+    if (const auto max = integer("resources.max_slots", 1)) result_.max_slots = static_cast<int>(*max);
+    if (const auto slots = integer("resources.slots_per_trial", 1)) result_.slots_per_trial = static_cast<int>(*slots);
+  }
+
+  void read_variables() {
+    const std::string key = "environment.environment_variables";
+    if (file_.find_object("environment") == nullptr || file_.find(key) == nullptr) return;
+    const Json& given = *file_.find(key);
+    if (given.is_array()) return add_variables(given, key);
+    if (!given.is_object()) file_.refuse(key, "must be a list of NAME=value, it has " + given.dump());
+    for (const auto& item : given.items()) {
+      const bool for_device = one_of(item.key(), {"cpu", "cuda", "gpu", "rocm"}) && item.value().is_array();
+      if (!for_device) {
+        if (item.value().is_structured()) file_.refuse(key + "." + item.key(), "must be a text");
+        add_variable(item.key() + "=" + text_of(item.value()), key + "." + item.key());
+      } else if (is_for_this_machine(item.key())) {
+        add_variables(item.value(), key + "." + item.key());
+      }
+    }
+  }
+
+  static std::string text_of(const Json& value) {
+    if (value.is_null()) return "";
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  }
+
+  bool is_for_this_machine(const std::string& device) const {
+    const bool nvidia = host::find_program("nvidia-smi", "/", request_.environment).ok();
+    const bool amd = !nvidia && host::find_program("rocm-smi", "/", request_.environment).ok();
+    if (device == "rocm") return amd;
+    return device == "cpu" ? !nvidia && !amd : nvidia;
+  }
+
+  void add_variables(const Json& list, const std::string& key) {
+    for (const Json& entry : list) {
+      if (!entry.is_string()) file_.refuse(key, "must be a list of NAME=value, it has " + entry.dump());
+      add_variable(entry, key);
+    }
+  }
+
+  void add_variable(const std::string& entry, const std::string& key) {
+    const size_t equals = entry.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      file_.refuse(key, "must be a list of NAME=value, it has \"" + entry + "\"");
+    }
+    host::set_variable(result_.variables, entry.substr(0, equals), entry.substr(equals + 1));
+  }
+
+  void read_hyperparameters() {
+    const Json* given = file_.find_object("hyperparameters");
+    if (given != nullptr) result_.hyperparameters = constant(*given, "hyperparameters");
+    const Json* overwrites = hyperparameter("overwrite_deepspeed_args");
+    if (overwrites == nullptr) return;
+    if (!overwrites->is_object()) file_.refuse(kOverwriteKey, "must hold DeepSpeed keys, it has " + overwrites->dump());
+    result_.config_overwrites = *overwrites;
+  }
+
+  const Json* hyperparameter(const char* name) const {
+    const auto it = result_.hyperparameters.find(name);
+    return it == result_.hyperparameters.end() || it->is_null() ? nullptr : &*it;
+  }
+
+  // Determined's forms of a hyperparameter as values: {type: const, val: 3} is 3; {type: categorical, vals: [..]} of a
+  // DeepSpeed key is a list, which is an axis; ranges are what dsat does not search.
+  Json constant(const Json& node, const std::string& key) const {
+    if (!node.is_object()) return node;
+    const auto type = node.find("type");
+    const std::string form = type != node.end() && type->is_string() ? type->get<std::string>() : "";
+    if (form == "const" && node.contains("val")) return node["val"];
+    if (form == "categorical" && node.contains("vals")) {
+      if (key.rfind(std::string(kOverwriteKey) + ".", 0) == 0 && node["vals"].is_array()) return node["vals"];
+      file_.refuse(key, "is a choice (categorical): dsat runs one value of it, write that");
+    }
+    if (one_of(form, {"int", "double", "log"}) && node.contains("minval")) {
+      file_.refuse(key, "is a range (" + form + "): dsat tunes DeepSpeed's keys only, write one value");
+    }
+    Json result = Json::object();
+    for (const auto& item : node.items()) result[item.key()] = constant(item.value(), key + "." + item.key());
+    return result;
+  }
+
+  void read_command() {
+    const Json* entrypoint = file_.find("entrypoint");
+    if (entrypoint == nullptr) {
+      throw Error(file_.file().string() +
+                  ": has no entrypoint: add the command that trains, \"entrypoint: python3 "
+                  "train.py\"");
+    }
+    if (!entrypoint->is_string() && !entrypoint->is_array()) {
+      file_.refuse("entrypoint", "must be a command or a list of words, it has " + entrypoint->dump());
+    }
+    try {
+      result_.command = entrypoint_words(*entrypoint);
+      settle_slots();
+      LaunchCommand launch = replace_launch_module(
+          {result_.command, result_.slots_per_trial.value_or(1), request_.model_dir, request_.environment});
+      result_.command = std::move(launch.words);
+      if (!launch.notice.empty()) result_.notices.push_back(launch.notice);
+    } catch (const Error& error) {
+      file_.refuse("entrypoint", error.what());
+    }
+  }
+
+  void settle_slots() {
+    const std::optional<int> asked = host::slots_of_command(result_.command);
+    if (asked && result_.slots_per_trial && *asked != *result_.slots_per_trial) {
+      throw Error("takes " + std::to_string(*asked) + " slots, resources.slots_per_trial is " +
+                  std::to_string(*result_.slots_per_trial) + ": make them the same");
+    }
+    if (request_.slots_per_trial) result_.slots_per_trial = request_.slots_per_trial;
+    if (!asked && !result_.slots_per_trial) result_.slots_per_trial = 1;  // Determined's default
+  }
+
+  // The file that the entrypoint itself names; empty: none.
+  std::string entrypoint_config() const { return host::config_of_command(result_.command, request_.model_dir); }
+
+  void read_config() {
+    const Json* given = hyperparameter("deepspeed_config");
+    const Json* inlined = hyperparameter("ds_config");
+    if (given != nullptr && given->is_object()) std::swap(given, inlined);
+    const std::string in_command = entrypoint_config();
+    if (given == nullptr && inlined != nullptr) return take_inlined(*inlined);
+    if (given != nullptr && !given->is_string()) file_.refuse(kConfigKey, "must be a path, it has " + given->dump());
+    const std::string path = given != nullptr ? given->get<std::string>() : in_command;
+    if (path.empty()) {
+      throw Error(file_.where("hyperparameters") + ": " + kConfigKey +
+                  " is missing: give the path of the DeepSpeed configuration in the model directory");
+    }
+    if (!in_command.empty() && fs::path(in_command).lexically_normal() != fs::path(path).lexically_normal()) {
+      file_.refuse(kConfigKey, "is " + path + ", the entrypoint has " + in_command + ": name one and the same file");
+    }
+    result_.ds_config = find_config(path, given != nullptr ? kConfigKey : "entrypoint");
+  }
+
+  void take_inlined(const Json& inlined) {
+    if (!inlined.is_object()) {
+      file_.refuse("hyperparameters.ds_config", "must hold DeepSpeed keys, it has " + inlined.dump());
+    }
+    Json config = inlined;
+    config::overwrite(config, result_.config_overwrites);
+    result_.config_overwrites = std::move(config);
+  }
+
+  // In the model directory, or in what is copied beside its files.
+  fs::path find_config(const std::string& path, const std::string& key) const {
+    std::error_code error;
+    if (fs::is_regular_file(request_.model_dir / path, error)) return request_.model_dir / path;
+    const fs::path wanted = fs::path(path).lexically_normal();
+    for (const fs::path& include : request_.includes) {
+      const fs::path name = (include.has_filename() ? include : include.parent_path()).filename();
+      if (wanted.begin() == wanted.end() || *wanted.begin() != name) continue;
+      const fs::path candidate = include.parent_path() / wanted;
+      if (fs::is_regular_file(candidate, error)) return fs::absolute(candidate);
+    }
+    file_.refuse(key, "names " + path + ", which is neither in " + request_.model_dir.string() + " nor included");
+  }
+
+  // Sizes that the script is told as hyperparameters must be those of the configuration.
+  void check_batch_sizes() const {
+    const auto global = checked_size("global_batch_size"), ranks = checked_size("data_parallel_world_size");
+    if (!global && !ranks) return;
+    Json config = result_.ds_config ? config::load_file(*result_.ds_config) : Json::object();
+    config::overwrite(config, result_.config_overwrites);
+    const int slots = result_.slots_per_trial.value_or(host::slots_of_command(result_.command).value_or(1));
+    const int64_t expected_ranks = config::data_parallel_size(slots, config);
+    if (ranks && *ranks != expected_ranks) {
+      file_.refuse("hyperparameters.data_parallel_world_size",
+                   "is " + std::to_string(*ranks) + ", " + std::to_string(slots) +
+                       " slots per trial and the DeepSpeed configuration make it " + std::to_string(expected_ranks));
+    }
+    config::GivenBatchSizes given = config::read_batch_sizes(config);
+    if (!global) return;
+    const std::string key = "hyperparameters.global_batch_size";
+    if (given.train_batch && *given.train_batch != *global) {
+      file_.refuse(key, "is " + std::to_string(*global) + ", the DeepSpeed configuration's train_batch_size is " +
+                            std::to_string(*given.train_batch) + ": make them the same");
+    }
+    given.train_batch = global;
+    try {
+      config::check_batch_sizes(given, expected_ranks);
+    } catch (const Error& error) {
+      file_.refuse(key, std::string("does not go with the DeepSpeed configuration: ") + error.what());
+    }
+  }
+
+  std::optional<int64_t> checked_size(const char* name) const {
+    const Json* value = hyperparameter(name);
+    if (value == nullptr) return std::nullopt;
+    if (!value->is_number_integer() || *value < 1) {
+      file_.refuse(std::string("hyperparameters.") + name, "must be a positive integer, it has " + value->dump());
+    }
+    return value->get<int64_t>();
+  }
+
+  void read_searcher() {
+    if (file_.find_object("searcher") == nullptr) return;
+    const std::string metric = file_.text("searcher.metric");
+    const Json* smaller = file_.find("searcher.smaller_is_better");
+    if (smaller != nullptr && !smaller->is_boolean()) {
+      file_.refuse("searcher.smaller_is_better", "must be true or false, it has " + smaller->dump());
+    }
+    const host::Result<host::MetricInfo> known = host::metric_info(metric);
+    if (!known.ok()) return;
+    result_.metric = metric;
+    if (smaller != nullptr && smaller->get<bool>() == known->maximise) {
+      file_.refuse("searcher.smaller_is_better", "is " + smaller->dump() + ", and of " + metric + " the " +
+                                                     (known->maximise ? "largest" : "smallest") +
+                                                     " is best: leave the key out");
+    }
+  }
+
+  void report_the_rest() {
+    std::vector<std::string> used{"name",
+                                  "description",
+                                  "entrypoint",
+                                  "hyperparameters",
+                                  "resources",
+                                  "searcher",
+                                  "environment",
+                                  "resources.slots_per_trial",
+                                  "resources.max_slots",
+                                  "environment.environment_variables"};
+    if (result_.metric) used.insert(used.end(), {"searcher.metric", "searcher.smaller_is_better"});
+    std::string list;
+    for (const std::string& key : keys_without_effect(file_, used)) list += (list.empty() ? "" : ", ") + key;
+    if (!list.empty()) result_.notices.push_back(file_.file().string() + ": kept, but without effect here: " + list);
+  }
+
+  const ExperimentRequest& request_;
+  const YamlFile file_;
+  Experiment result_;
+};
+
+}  // namespace
+
+Experiment read_experiment(const ExperimentRequest& request) { return Reader(request).read(); }
+
+void apply_experiment(const Experiment& experiment, const ExperimentRequest& request, host::StudyOptions& options) {
+  options.command = experiment.command;
+  options.cwd = request.model_dir;
+  options.includes = request.includes;
+  options.name = experiment.name.empty() ? request.file.stem().string() : experiment.name;
+  options.ds_config = experiment.ds_config;
+  options.config_by_environment = true;
+  options.config_overwrites = experiment.config_overwrites;
+  options.hyperparameters = experiment.hyperparameters;
+  options.variables = experiment.variables;
+  options.experiment = experiment.document;
+  const bool sized = !options.num_gpus.empty() || !options.num_nodes.empty();
+  if (!options.slots_per_trial && !sized) options.slots_per_trial = experiment.slots_per_trial;
+  if (!options.max_slots) options.max_slots = experiment.max_slots;
+}
+
+}  // namespace dsat::cli

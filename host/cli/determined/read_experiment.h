@@ -1,0 +1,52 @@
+// An experiment file of Determined's, read: what its keys ask of a study.
+//
+// Threading: plain values. Errors: dsat::Error "FILE:LINE:COLUMN: KEY ...", what to do; nothing is run.
+#ifndef DSAT_CLI_DETERMINED_READ_EXPERIMENT_H_
+#define DSAT_CLI_DETERMINED_READ_EXPERIMENT_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "determined/yaml_file.h"
+#include "dsat/error.h"
+#include "dsat/host/study.h"
+
+namespace dsat::cli {
+
+struct ExperimentRequest {
+  std::filesystem::path file, model_dir;
+  std::vector<std::filesystem::path> includes;
+  std::optional<int> slots_per_trial;    // --slots-per-trial: wins over the file's
+  std::vector<std::string> environment;  // of this process, for PATH
+};
+
+struct Experiment {
+  std::string name, description;
+  std::vector<std::string> command;  // launch modules of Determined's replaced
+  std::optional<std::filesystem::path> ds_config;
+  Json config_overwrites = Json::object();
+  Json hyperparameters = Json::object();
+  std::optional<int> slots_per_trial;  // nullopt: as the command says
+  std::optional<int> max_slots;
+  std::optional<std::string> metric;   // searcher.metric, where it is one that dsat knows
+  std::vector<std::string> variables;  // NAME=value
+  Json document;                       // all of the file
+  std::vector<std::string> notices;    // keys without effect, and what else deserves a line
+};
+
+Experiment read_experiment(const ExperimentRequest& request);
+
+// Puts it into a study's options; what these have already (from the command line) stays.
+void apply_experiment(const Experiment& experiment, const ExperimentRequest& request, host::StudyOptions& options);
+
+// Throws for a key that is none of Determined's and looks like a slip of one.
+void refuse_misspelt_keys(const YamlFile& file);
+
+// The keys of a file that mean nothing on one machine, as dotted names: all but those that the caller reads, `used`.
+std::vector<std::string> keys_without_effect(const YamlFile& file, const std::vector<std::string>& used);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_DETERMINED_READ_EXPERIMENT_H_

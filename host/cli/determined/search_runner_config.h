@@ -1,0 +1,25 @@
+// --search-runner-config: Determined's configuration of the task that searched, as far as there is one here.
+#ifndef DSAT_CLI_DETERMINED_SEARCH_RUNNER_CONFIG_H_
+#define DSAT_CLI_DETERMINED_SEARCH_RUNNER_CONFIG_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dsat::cli {
+
+inline constexpr int kDefaultSearchRunnerRestarts = 5;  // Determined's
+
+struct SearchRunner {
+  std::string name;                 // of the study; empty: the experiment's
+  std::optional<int> max_restarts;  // nullopt: not said
+  std::vector<std::string> notices;
+};
+
+// Throws dsat::Error as YamlFile does.
+SearchRunner read_search_runner(const std::filesystem::path& file);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_DETERMINED_SEARCH_RUNNER_CONFIG_H_

@@ -1,0 +1,244 @@
+#include "determined/yaml_file.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "dsat/config/json.h"
+
+namespace dsat::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxDepth = 100;
+constexpr int kMaxNodes = 100'000;  // aliases of aliases multiply: a small file may stand for billions
+
+std::string place_text(const fs::path& file, int line, int column) {
+  return file.string() + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
+bool one_of(const std::string& text, std::initializer_list<const char*> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+// Digits with "_" between them, in `base`; nullopt: no integer, or too large for one.
+std::optional<int64_t> integer_of(std::string text, int base) {
+  text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
+  const size_t sign = !text.empty() && text[0] == '+' ? 1 : 0;
+  int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data() + sign, text.data() + text.size(), value, base);
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> number_of(const std::string& text) {
+  const bool begins_well = !text.empty() && text.find_first_not_of("+-.0123456789eE") == std::string::npos &&
+                           text.find_first_of("0123456789") != std::string::npos;
+  if (!begins_well) return std::nullopt;
+  const size_t sign = text[0] == '+' ? 1 : 0;
+  double value = 0;
+  const auto [stop, error] = std::from_chars(text.data() + sign, text.data() + text.size(), value);
+  if (stop != text.data() + text.size()) return std::nullopt;
+  return error == std::errc() ? value : HUGE_VAL;
+}
+
+// A plain scalar in YAML's core schema.
+Json plain_value(const std::string& text) {
+  if (one_of(text, {"", "~", "null", "Null", "NULL"})) return nullptr;
+  if (one_of(text, {"true", "True", "TRUE"})) return true;
+  if (one_of(text, {"false", "False", "FALSE"})) return false;
+  if (text.rfind("0x", 0) == 0) {
+    if (const auto value = integer_of(text.substr(2), 16)) return *value;
+  }
+  if (text.rfind("0o", 0) == 0) {
+    if (const auto value = integer_of(text.substr(2), 8)) return *value;
+  }
+  if (text[0] != '_') {
+    if (const auto value = integer_of(text, 10)) return *value;
+  }
+  if (const auto value = number_of(text)) return *value;
+  if (one_of(text, {".nan", ".NaN", ".NAN"})) return std::nan("");
+  if (one_of(text, {".inf", "-.inf", "+.inf", ".Inf", "-.Inf", ".INF", "-.INF"})) return HUGE_VAL;
+  return text;
+}
+
+class Converter {
+ public:
+  Converter(const fs::path& file, std::map<std::string, YamlFile::Place>& places) : file_(file), places_(places) {}
+
+  Json convert(const YAML::Node& node, const std::string& key) {
+    if (++nodes_ > kMaxNodes) fail(node.Mark(), "its aliases stand for more than 100,000 values: write them out");
+    for (const YAML::Node& outer : open_) {
+      if (outer.is(node)) fail(node.Mark(), "an alias that holds itself: break the loop of anchors");
+    }
+    if (open_.size() >= kMaxDepth) fail(node.Mark(), "more than 100 levels: nothing real is that deep");
+    switch (node.Type()) {
+      case YAML::NodeType::Scalar:
+        return scalar(node);
+      case YAML::NodeType::Sequence:
+      case YAML::NodeType::Map: {
+        open_.push_back(node);
+        Json result = node.IsMap() ? map(node, key) : sequence(node, key);
+        open_.pop_back();
+        return result;
+      }
+      default:
+        return nullptr;
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const YAML::Mark& mark, const std::string& complaint) const {
+    throw Error(place_text(file_, mark.line + 1, mark.column + 1) + ": " + complaint);
+  }
+
+  Json scalar(const YAML::Node& node) const {
+    const std::string tag = node.Tag();
+    const std::string core = "tag:yaml.org,2002:";
+    if (tag == "!" || tag == core + "str") return node.Scalar();  // quoted, or said to be text
+    const bool known = tag.empty() || tag == "?" || tag.rfind(core, 0) == 0;
+    if (!known) fail(node.Mark(), "the tag " + tag + " means nothing here: leave it out");
+    Json value = plain_value(node.Scalar());
+    if (value.is_number_float() && !std::isfinite(value.get<double>())) {
+      fail(node.Mark(), "'" + node.Scalar() + "' is no finite number: configurations hold none");
+    }
+    return value;
+  }
+
+  Json sequence(const YAML::Node& node, const std::string& key) {
+    Json list = Json::array();
+    for (const YAML::Node& item : node) list.push_back(convert(item, key));
+    return list;
+  }
+
+  Json map(const YAML::Node& node, const std::string& prefix) {
+    Json object = Json::object();
+    Json merged = Json::object();
+    for (const auto& entry : node) {
+      if (!entry.first.IsScalar()) fail(entry.first.Mark(), "a key must be a name");
+      const std::string name = entry.first.Scalar();
+      const std::string key = prefix.empty() ? name : prefix + "." + name;
+      if (name == "<<" && entry.first.Tag() == "?") {
+        merge(entry.second, key, merged);
+        continue;
+      }
+      if (object.contains(name)) fail(entry.first.Mark(), "the key '" + key + "' is there twice: keep one");
+      places_.insert_or_assign(key, YamlFile::Place{entry.first.Mark().line + 1, entry.first.Mark().column + 1});
+      object[name] = convert(entry.second, key);
+    }
+    for (const auto& item : merged.items()) {
+      if (!object.contains(item.key())) object[item.key()] = item.value();
+    }
+    return object;
+  }
+
+  // "<<: *defaults", or a list of such; the first one that has a key gives it.
+  void merge(const YAML::Node& node, const std::string& key, Json& merged) {
+    Json value = convert(node, key);
+    if (!value.is_array()) value = Json::array({std::move(value)});
+    for (const Json& part : value) {
+      if (!part.is_object()) fail(node.Mark(), "<< merges objects only");
+      for (const auto& item : part.items()) {
+        if (!merged.contains(item.key())) merged[item.key()] = item.value();
+      }
+    }
+  }
+
+  const fs::path& file_;
+  std::map<std::string, YamlFile::Place>& places_;
+  std::vector<YAML::Node> open_;  // the objects and lists around the node at hand
+  int nodes_ = 0;
+};
+
+std::string read_text(const fs::path& file) {
+  std::error_code error;
+  if (fs::is_directory(file, error)) throw Error(file.string() + ": is a folder: name the experiment file");
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw Error(file.string() + ": no such file, or it cannot be read");
+  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (text.find('\0') != std::string::npos) throw Error(file.string() + ": is no text in UTF-8");
+  try {
+    Json(text).dump();
+  } catch (const std::exception&) {
+    throw Error(file.string() + ": is no text in UTF-8");
+  }
+  return text;
+}
+
+// A tab that indents means one thing to the eye and another to a parser.
+void refuse_tabs(const std::string& text, const fs::path& file) {
+  int line = 1;
+  for (size_t begin = 0; begin < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const size_t content = std::min(text.find_first_not_of(" \t\r", begin), end);
+    const size_t tab = text.find('\t', begin);
+    if (content < end && text[content] != '#' && tab < content) {
+      throw Error(place_text(file, line, static_cast<int>(tab - begin) + 1) +
+                  ": a tab indents this line: YAML takes spaces only");
+    }
+    begin = end + 1;
+  }
+}
+
+}  // namespace
+
+YamlFile YamlFile::load(const fs::path& file) {
+  const std::string text = read_text(file);
+  refuse_tabs(text, file);
+  YamlFile result;
+  result.file_ = file;
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.empty() || documents[0].IsNull()) throw Error(file.string() + ": is empty");
+    if (documents.size() > 1) {
+      throw Error(place_text(file, documents[1].Mark().line + 1, 1) + ": a second document begins: keep one");
+    }
+    result.root_ = Converter(file, result.places_).convert(documents[0], "");
+  } catch (const YAML::Exception& error) {
+    throw Error(place_text(file, error.mark.line + 1, error.mark.column + 1) + ": " + error.msg);
+  }
+  if (!result.root_.is_object()) throw Error(file.string() + ": must hold keys and values (\"name: ...\") at its top");
+  return result;
+}
+
+std::string YamlFile::where(const std::string& key) const {
+  for (std::string at = key;; at.erase(at.rfind('.'))) {
+    if (const auto it = places_.find(at); it != places_.end()) {
+      return place_text(file_, it->second.line, it->second.column);
+    }
+    if (at.find('.') == std::string::npos) return file_.string();
+  }
+}
+
+void YamlFile::refuse(const std::string& key, const std::string& complaint) const {
+  throw Error(where(key) + ": " + key + " " + complaint);
+}
+
+const Json* YamlFile::find(const std::string& key) const {
+  const Json* value = config::find(root_, key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+const Json* YamlFile::find_object(const std::string& key) const {
+  const Json* value = find(key);
+  if (value != nullptr && !value->is_object()) refuse(key, "must hold keys and values, it has " + value->dump());
+  return value;
+}
+
+std::string YamlFile::text(const std::string& key) const {
+  const Json* value = find(key);
+  if (value == nullptr) return "";
+  if (value->is_string()) return *value;
+  if (value->is_structured()) refuse(key, "must be a text, it has " + value->dump());
+  return value->dump();
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,45 @@
+// A YAML file (JSON is YAML too) as JSON values, with the place of each for messages.
+//
+// Scalars have the types of YAML's core schema, so `1e-5` is a number and `yes` a text; anchors, aliases and merge keys
+// are resolved. Threading: plain values. Errors: dsat::Error "FILE:LINE:COLUMN: ..." for what cannot be read, more than
+// one document, tabs that indent, a key twice, an alias that holds itself, unknown tags, numbers that are not finite.
+#ifndef DSAT_CLI_DETERMINED_YAML_FILE_H_
+#define DSAT_CLI_DETERMINED_YAML_FILE_H_
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "dsat/error.h"
+
+namespace dsat::cli {
+
+class YamlFile {
+ public:
+  struct Place {
+    int line = 1, column = 1;
+  };
+
+  static YamlFile load(const std::filesystem::path& file);
+
+  const std::filesystem::path& file() const { return file_; }
+  const Json& root() const { return root_; }  // an object
+  // "deepspeed.yaml:12:3" of the value at a dotted key ("resources.slots_per_trial"), or of what holds it.
+  std::string where(const std::string& key) const;
+  // Throws Error "<where>: <key> <complaint>".
+  [[noreturn]] void refuse(const std::string& key, const std::string& complaint) const;
+
+  // Readers of the value at a key: nullptr or empty when there is none or it is null; one of another type is refused.
+  const Json* find(const std::string& key) const;
+  const Json* find_object(const std::string& key) const;
+  std::string text(const std::string& key) const;
+
+ private:
+  std::filesystem::path file_;
+  Json root_;
+  std::map<std::string, Place> places_;
+};
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_DETERMINED_YAML_FILE_H_

@@ -1,0 +1,10 @@
+// dsat-host: tunes a training command. See commands.h.
+#include "commands/commands.h"
+#include "terminal/signals.h"
+
+int main(int argc, char** argv) {
+  dsat::cli::open_missing_standard_streams();
+  dsat::cli::ignore_broken_pipes();
+  dsat::cli::Console console;
+  return dsat::cli::run(dsat::cli::Tokens(argv + (argc > 0 ? 1 : 0), argv + argc), console);
+}

@@ -1,0 +1,103 @@
+#include "options/actions.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+
+#include "dsat/error.h"
+#include "dsat/host/environment.h"
+
+namespace dsat::cli {
+namespace {
+
+struct SubCommand {
+  const char* word;
+  Action action;
+};
+constexpr SubCommand kSubCommands[] = {
+    {"resume", Action::resume}, {"show", Action::show}, {"estimate", Action::estimate}, {"plugins", Action::plugins}};
+
+// Words kept for sub-commands to come, and what does the work today.
+struct Reserved {
+  const char* word;
+  const char* instead;
+};
+constexpr Reserved kReserved[] = {
+    {"validate", "type dsat-host plugins for what is wrong with a plugin"},
+    {"report", "type dsat-host show DIR"},
+    {"serve", "type dsat-host show DIR"},
+    {"export", "type dsat-host show DIR --json; the best configuration is DIR/best_ds_config.json"},
+    {"new-plugin", "begin with one of the plugins in examples/"},
+};
+
+constexpr const char* kSearchMethods[] = {"asha", "binary", "random", "_test"};
+
+const SubCommand* find_sub_command(const std::string& word) {
+  const auto* it = std::find_if(std::begin(kSubCommands), std::end(kSubCommands),
+                                [&](const SubCommand& s) { return s.word == word; });
+  return it == std::end(kSubCommands) ? nullptr : it;
+}
+
+void refuse_reserved(const Tokens& tokens) {
+  const std::string& word = tokens.front();
+  for (const Reserved& reserved : kReserved) {
+    if (reserved.word == word) {
+      throw Error("'" + word + "' is not in this version: " + reserved.instead +
+                  "; a program of that name goes after --");
+    }
+  }
+}
+
+bool is_yaml(const std::string& word) {
+  const std::string extension = std::filesystem::path(word).extension().string();
+  return extension == ".yaml" || extension == ".yml";
+}
+
+// EXPERIMENT.yaml MODEL_DIR
+bool is_experiment(const Tokens& tokens, size_t at) {
+  std::error_code ignored;
+  return tokens.size() > at + 1 && is_yaml(tokens[at]) && std::filesystem::is_directory(tokens[at + 1], ignored);
+}
+
+// `ahsa deepspeed.yaml .` would be run as a program.
+void refuse_unknown_method(const Tokens& tokens) {
+  const std::string& word = tokens.front();
+  if (!is_experiment(tokens, 1) || word.empty() || word[0] == '-' || word.find('/') != std::string::npos) return;
+  if (host::find_program(word, "/", host::current_environment()).ok()) return;
+  throw Error("unknown search method '" + word +
+              "': asha, binary, random or _test, or --searcher NAME behind MODEL_DIR for any other");
+}
+
+}  // namespace
+
+bool is_search_method(const std::string& word) {
+  return std::find(std::begin(kSearchMethods), std::end(kSearchMethods), word) != std::end(kSearchMethods);
+}
+
+Action action_of(const Tokens& arguments) {
+  if (arguments.empty()) return Action::tune;
+  if (const SubCommand* sub_command = find_sub_command(arguments.front())) return sub_command->action;
+  if (is_search_method(arguments.front()) || is_experiment(arguments, 0)) return Action::tune_experiment;
+  refuse_reserved(arguments);
+  refuse_unknown_method(arguments);
+  return Action::tune;
+}
+
+void check_command(const Split& split) {
+  if (split.rest.empty()) {
+    throw Error("no COMMAND to tune: type dsat-host [options] -- COMMAND..., see dsat-host --help");
+  }
+  if (split.after_dashes) return;
+  const std::string& word = split.rest.front();
+  if (find_sub_command(word) != nullptr) {
+    throw Error("'" + word + "' is a sub-command and comes first: type dsat-host " + word +
+                " ...; a program of that name goes after --");
+  }
+  if (is_search_method(word) || is_experiment(split.rest, 0)) {
+    throw Error("'" + word + "' begins the experiment form and comes first: type dsat-host " + word +
+                " ... with the options behind; a program of that name goes after --");
+  }
+  refuse_reserved(split.rest);
+}
+
+}  // namespace dsat::cli

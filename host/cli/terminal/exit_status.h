@@ -1,0 +1,40 @@
+// What dsat-host ends with; scripts rely on it.
+#ifndef DSAT_CLI_TERMINAL_EXIT_STATUS_H_
+#define DSAT_CLI_TERMINAL_EXIT_STATUS_H_
+
+#include "dsat/host/record.h"
+#include "dsat/host/status.h"
+
+namespace dsat::cli {
+
+enum ExitStatus : int {
+  kBestFound = 0,    // also: a sub-command did what it was asked
+  kNoBest = 1,       // the study ended without a best configuration, or the full training failed
+  kUsage = 2,        // wrong usage or configuration: nothing was run
+  kInterrupted = 3,  // resumable
+  kFailed = 4,       // the host, a plugin or the machine failed
+};
+
+inline ExitStatus exit_status(host::StudyStatus status) {
+  switch (status) {
+    case host::StudyStatus::completed:
+      return kBestFound;
+    case host::StudyStatus::no_best:
+      return kNoBest;
+    case host::StudyStatus::interrupted:
+      return kInterrupted;
+    case host::StudyStatus::running:
+    case host::StudyStatus::failed:
+      break;
+  }
+  return kFailed;
+}
+
+inline ExitStatus exit_status(const host::Status& status) {
+  if (status.ok()) return kBestFound;
+  return status.code() == host::Status::Code::invalid ? kUsage : kFailed;
+}
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_TERMINAL_EXIT_STATUS_H_

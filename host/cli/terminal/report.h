@@ -1,0 +1,22 @@
+// What dsat-host says once a study has ended.
+#ifndef DSAT_CLI_TERMINAL_REPORT_H_
+#define DSAT_CLI_TERMINAL_REPORT_H_
+
+#include <string>
+#include <vector>
+
+#include "dsat/host/study.h"
+#include "terminal/console.h"
+
+namespace dsat::cli {
+
+// The object of --json: {status, reason, best, trials}.
+Json result_json(const host::StudyResult& result);
+
+// For people: the summary, the best configuration, where things lie; why there is none; how to go on. `errors` are what
+// the study logged as such, a failing script's last lines above all: they follow the one line that says what is wrong.
+void report(const host::StudyResult& result, const std::vector<std::string>& errors, Console& console);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_TERMINAL_REPORT_H_

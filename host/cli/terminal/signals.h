@@ -1,0 +1,29 @@
+// Signals while a study runs: INT, TERM and HUP stop it, the first time saving everything, the second time at once.
+//
+// Threading: constructed and destroyed on the main thread, one at a time.
+#ifndef DSAT_CLI_TERMINAL_SIGNALS_H_
+#define DSAT_CLI_TERMINAL_SIGNALS_H_
+
+#include <csignal>
+
+#include "dsat/host/study.h"
+
+namespace dsat::cli {
+
+// A reader of ours that goes away is an error of write(), not the end of a study.
+void ignore_broken_pipes();
+
+class StopOnSignal {
+ public:
+  explicit StopOnSignal(host::Study& study);
+  ~StopOnSignal();
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+ private:
+  struct sigaction before_[3];
+};
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_TERMINAL_SIGNALS_H_

@@ -1,0 +1,22 @@
+// The metrics that a study can optimise: their names and directions. Threading: a pure function.
+#ifndef DSAT_HOST_METRIC_H_
+#define DSAT_HOST_METRIC_H_
+
+#include <string>
+#include <string_view>
+
+#include "dsat/host/status.h"
+
+namespace dsat::host {
+
+struct MetricInfo {
+  std::string name;  // canonical
+  bool maximise = true;
+};
+
+// A metric by its name or an alias (FLOPS, flops, fwd, bwd). Invalid, with the list: anything else.
+Result<MetricInfo> metric_info(std::string_view name);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_METRIC_H_

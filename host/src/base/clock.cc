@@ -1,0 +1,24 @@
+#include "base/clock.h"
+
+#include <cstdio>
+#include <ctime>
+
+namespace dsat::host {
+
+std::string format_rfc3339(std::chrono::system_clock::time_point time) {
+  using std::chrono::microseconds;
+  const auto since_epoch = std::chrono::floor<microseconds>(time.time_since_epoch());
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
+  const auto fraction = static_cast<int>((since_epoch - seconds).count());
+  const std::time_t whole = static_cast<std::time_t>(seconds.count());
+  std::tm utc{};
+  gmtime_r(&whole, &utc);
+  char text[80];
+  std::snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", utc.tm_year + 1900, utc.tm_mon + 1,
+                utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, fraction);
+  return text;
+}
+
+std::string utc_now() { return format_rfc3339(std::chrono::system_clock::now()); }
+
+}  // namespace dsat::host

@@ -1,0 +1,85 @@
+#include "dsat/host/environment.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace dsat::host {
+
+namespace {
+
+bool names(const std::string& entry, std::string_view name) {
+  return entry.size() > name.size() && entry[name.size()] == '=' && entry.compare(0, name.size(), name) == 0;
+}
+
+enum class Found { nothing, folder, not_executable, executable };
+
+Found look_at(const std::filesystem::path& file) {
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  if (error || !std::filesystem::exists(status)) return Found::nothing;
+  if (std::filesystem::is_directory(status)) return Found::folder;
+  return access(file.c_str(), X_OK) == 0 ? Found::executable : Found::not_executable;
+}
+
+Result<std::filesystem::path> at_path(const std::string& name, const std::filesystem::path& cwd) {
+  const std::filesystem::path file = cwd / name;
+  switch (look_at(file)) {
+    case Found::executable:
+      return file;
+    case Found::not_executable:
+      return Status::invalid("command '" + name + "' is not executable (chmod +x " + name +
+                             ", or name its interpreter)");
+    case Found::folder:
+      return Status::invalid("command '" + name + "' is a folder, not a program");
+    case Found::nothing:
+      break;
+  }
+  return Status::invalid("command '" + name + "' not found: no such file in " + cwd.string());
+}
+
+}  // namespace
+
+Environment current_environment() {
+  Environment result;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) result.emplace_back(*entry);
+  return result;
+}
+
+std::optional<std::string> get_variable(const Environment& environment, std::string_view name) {
+  const auto it = std::find_if(environment.begin(), environment.end(), [&](const auto& e) { return names(e, name); });
+  if (it == environment.end()) return std::nullopt;
+  return it->substr(name.size() + 1);
+}
+
+void set_variable(Environment& environment, std::string_view name, std::string_view value) {
+  const auto end =
+      std::remove_if(environment.begin(), environment.end(), [&](const auto& entry) { return names(entry, name); });
+  environment.erase(end, environment.end());
+  environment.push_back(std::string(name) + "=" + std::string(value));
+}
+
+Result<std::filesystem::path> find_program(const std::string& name, const std::filesystem::path& cwd,
+                                           const Environment& environment) {
+  if (name.empty()) return Status::invalid("the command's first word is empty: name a program");
+  if (name.find('/') != std::string::npos) return at_path(name, cwd);
+
+  const std::string path = get_variable(environment, "PATH").value_or("/usr/local/bin:/usr/bin:/bin");
+  std::optional<std::filesystem::path> not_executable;
+  for (size_t start = 0; start <= path.size();) {
+    const size_t end = std::min(path.find(':', start), path.size());
+    // An empty entry means the current folder, and so does a relative one: the one that the command will run in.
+    const std::filesystem::path file = cwd / path.substr(start, end - start) / name;
+    const Found found = look_at(file);
+    if (found == Found::executable) return file;
+    if (found == Found::not_executable && !not_executable) not_executable = file;
+    start = end + 1;
+  }
+  if (not_executable) {
+    return Status::invalid("command '" + name + "' is not executable: " + not_executable->string() + " (chmod +x it)");
+  }
+  const std::string here = look_at(cwd / name) == Found::nothing ? "" : "; the one here is './" + name + "'";
+  return Status::invalid("command '" + name + "' not found in PATH" + here);
+}
+
+}  // namespace dsat::host

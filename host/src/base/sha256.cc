@@ -1,0 +1,31 @@
+#include "base/sha256.h"
+
+#include <openssl/evp.h>
+
+#include <fstream>
+#include <memory>
+
+namespace dsat::host {
+
+std::string sha256_of_file(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return "";
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
+  if (!context || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1) return "";
+  char buffer[1 << 16];
+  while (in.read(buffer, sizeof buffer), in.gcount() > 0) {
+    if (EVP_DigestUpdate(context.get(), buffer, static_cast<size_t>(in.gcount())) != 1) return "";
+  }
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  if (EVP_DigestFinal_ex(context.get(), digest, &size) != 1) return "";
+  std::string hex;
+  for (unsigned int i = 0; i < size; ++i) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    hex += kDigits[digest[i] >> 4];
+    hex += kDigits[digest[i] & 15];
+  }
+  return hex;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,160 @@
+#include "base/subprocess.h"
+
+extern "C" {  // glibc 2.36 forgot to say so in this header
+#include <sys/pidfd.h>
+}
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace dsat::host {
+
+namespace {
+
+// posix_spawn's two argument objects, freed together. Each call returns an error number; the first one is kept.
+class SpawnPlan {
+ public:
+  SpawnPlan() {
+    posix_spawnattr_init(&attributes_);
+    posix_spawn_file_actions_init(&actions_);
+  }
+  ~SpawnPlan() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+
+  // Nothing of the host reaches the child: not its signal handling, its terminal, or its descriptors.
+  void isolate() {
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    check(posix_spawnattr_setsigmask(&attributes_, &none));
+    check(posix_spawnattr_setsigdefault(&attributes_, &all));
+    check(posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
+  }
+  void close_from(int fd) { check(posix_spawn_file_actions_addclosefrom_np(&actions_, fd)); }
+  void read_nothing() { check(posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0)); }
+  void write_to(int fd, const std::filesystem::path& file) {
+    const char* name = file.empty() ? "/dev/null" : file.c_str();
+    check(posix_spawn_file_actions_addopen(&actions_, fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0666));
+  }
+  void duplicate(int from, int to) { check(posix_spawn_file_actions_adddup2(&actions_, from, to)); }
+  void change_folder(const std::filesystem::path& folder) {
+    if (!folder.empty()) check(posix_spawn_file_actions_addchdir_np(&actions_, folder.c_str()));
+  }
+
+  int spawn(pid_t* pid, char* const* argv, char* const* environment) {
+    return error_ != 0 ? error_ : posix_spawn(pid, argv[0], &actions_, &attributes_, argv, environment);
+  }
+
+ private:
+  void check(int error) {
+    if (error_ == 0) error_ = error;
+  }
+  posix_spawnattr_t attributes_;
+  posix_spawn_file_actions_t actions_;
+  int error_ = 0;
+};
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> result;
+  for (const std::string& word : words) result.push_back(const_cast<char*>(word.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Subprocess>> Subprocess::spawn(Loop& loop, const SpawnOptions& options, OnExit on_exit) {
+  SpawnPlan plan;
+  plan.read_nothing();
+  if (options.stdout_fd >= 0) {
+    plan.duplicate(options.stdout_fd, STDOUT_FILENO);
+  } else {
+    plan.write_to(STDOUT_FILENO, options.stdout_file);
+  }
+  plan.write_to(STDERR_FILENO, options.stderr_file);
+  plan.isolate();
+  if (options.keep_fd >= 0) plan.duplicate(options.keep_fd, STDERR_FILENO + 1);
+  plan.close_from(options.keep_fd >= 0 ? STDERR_FILENO + 2 : STDERR_FILENO + 1);
+  plan.change_folder(options.cwd);
+
+  const std::vector<char*> argv = pointers(options.argv);
+  const std::vector<char*> environment = pointers(options.environment);
+  pid_t pid = -1;
+  const int error = plan.spawn(&pid, argv.data(), environment.data());
+  if (error != 0) {
+    const std::string folder = options.cwd.empty() ? std::string() : " in " + options.cwd.string();
+    return Status::internal("cannot start " + options.argv[0] + folder + ": " + std::strerror(error));
+  }
+  const int pidfd = pidfd_open(pid, 0);
+  if (pidfd < 0) {
+    const int reason = errno;
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    return Status::internal(std::string("cannot watch a child process (pidfd_open): ") + std::strerror(reason));
+  }
+  return std::unique_ptr<Subprocess>(new Subprocess(loop, pid, pidfd, std::move(on_exit)));
+}
+
+Subprocess::Subprocess(Loop& loop, pid_t pid, int pidfd, OnExit on_exit)
+    : loop_(loop), pid_(pid), pidfd_(pidfd), on_exit_(std::move(on_exit)) {
+  loop_.watch(pidfd_, [this] { handle_exit(); });
+}
+
+Subprocess::~Subprocess() {
+  if (!running()) return;
+  signal(SIGKILL);
+  reap();
+}
+
+void Subprocess::signal(int number) {
+  if (running()) pidfd_send_signal(pidfd_, number, nullptr, 0);
+}
+
+bool Subprocess::has_ended() const {
+  if (!running()) return true;
+  pollfd asked{pidfd_, POLLIN, 0};
+  return poll(&asked, 1, 0) > 0;
+}
+
+bool Subprocess::wait_for(std::chrono::milliseconds timeout) {
+  if (!running()) return true;
+  pollfd waited{pidfd_, POLLIN, 0};
+  if (poll(&waited, 1, static_cast<int>(timeout.count())) <= 0) return false;
+  reap();
+  return true;
+}
+
+ExitStatus Subprocess::reap() {
+  siginfo_t info{};
+  int result = 0;
+  do {
+    result = waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_), &info, WEXITED);
+  } while (result != 0 && errno == EINTR);
+  loop_.unwatch(pidfd_);
+  close(pidfd_);
+  pidfd_ = -1;
+  ExitStatus status;
+  if (result == 0 && info.si_code == CLD_EXITED) status.code = info.si_status;
+  if (result == 0 && info.si_code != CLD_EXITED) status.signal = info.si_status;
+  return status;
+}
+
+void Subprocess::handle_exit() {
+  const ExitStatus status = reap();
+  const OnExit on_exit = std::move(on_exit_);
+  on_exit(status);  // may destroy this
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,59 @@
+#include "command/command_args.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace dsat::host {
+
+namespace {
+
+bool starts_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
+
+// The use of `name` at token i, if it is one.
+std::optional<FlagUse> use_at(const Argv& argv, size_t i, std::string_view name) {
+  if (argv[i] == name) return FlagUse{i, i + 1, 0};
+  if (argv[i].size() > name.size() && argv[i][name.size()] == '=' && starts_with(argv[i], name)) {
+    return FlagUse{i, i, name.size() + 1};
+  }
+  return std::nullopt;
+}
+
+template <class Names>
+std::vector<FlagUse> find_all(const Argv& argv, const Names& names) {
+  std::vector<FlagUse> uses;
+  for (size_t i = 0; i < argv.size(); ++i) {
+    for (const std::string_view name : names) {
+      const auto use = use_at(argv, i, name);
+      if (!use) continue;
+      uses.push_back(*use);
+      i = std::max(i, std::min(use->value, argv.size() - 1));  // a value is no flag, whatever it looks like
+      break;
+    }
+  }
+  return uses;
+}
+
+}  // namespace
+
+std::vector<FlagUse> find_flag(const Argv& argv, std::initializer_list<std::string_view> names) {
+  return find_all(argv, names);
+}
+
+std::string with_underscores(std::string flag) {
+  const size_t begin = std::min(flag.find_first_not_of('-'), flag.size());
+  std::replace(flag.begin() + static_cast<std::ptrdiff_t>(begin), flag.end(), '-', '_');
+  return flag;
+}
+
+std::vector<FlagUse> find_flag_in_any_spelling(const Argv& argv, const std::string& name) {
+  std::string dashes = name;
+  std::replace(dashes.begin(), dashes.end(), '_', '-');
+  return find_all(argv, std::array<std::string_view, 3>{name, with_underscores(name), dashes});
+}
+
+std::vector<FlagUse> find_flag(const Argv& argv, const std::string& name) {
+  return find_all(argv, std::array<std::string_view, 1>{name});
+}
+
+}  // namespace dsat::host

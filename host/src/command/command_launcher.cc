@@ -1,0 +1,163 @@
+// What a trial's launcher is told: its port, its slots, and how many processes to start.
+#include <algorithm>
+
+#include "command/command_template.h"
+#include "dsat/config/world.h"
+#include "slots/hostfile.h"
+
+namespace dsat::host {
+
+namespace {
+
+// worker-1:0,1@worker-2:0,1 as `deepspeed --include` takes it. The launcher counts a host's devices from 0, whatever
+// the visibility variable calls them.
+std::string include_argument(const std::vector<Slot>& slots) {
+  std::string text;
+  const std::string* host = nullptr;
+  for (const Slot& slot : slots) {
+    const bool same = host != nullptr && *host == slot.host;
+    if (!same) text += (host != nullptr ? "@" : "") + (slot.host.empty() ? std::string("localhost") : slot.host);
+    text += (same ? "," : ":") + (slot.ordinal ? std::to_string(*slot.ordinal) : slot.id);
+    host = &slot.host;
+  }
+  return text;
+}
+
+std::string id_list(const std::vector<Slot>& slots) {
+  std::string text;
+  for (const Slot& slot : slots) text += (text.empty() ? "" : ",") + slot.id;
+  return text;
+}
+
+// A fresh argument list: `inserted` right behind the launcher, its own options of those names left out.
+Argv replaced(const Argv& argv, const LauncherUse& launcher, std::initializer_list<std::string_view> names,
+              const Argv& inserted) {
+  const std::vector<size_t> dropped = launcher_tokens(argv, launcher, names);
+  Argv result(argv.begin(), argv.begin() + static_cast<std::ptrdiff_t>(launcher.begin));
+  result.insert(result.end(), inserted.begin(), inserted.end());
+  for (size_t i = launcher.begin; i < argv.size(); ++i) {
+    if (std::find(dropped.begin(), dropped.end(), i) == dropped.end()) result.push_back(argv[i]);
+  }
+  return result;
+}
+
+Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
+  // It ignores MASTER_PORT, and CUDA_VISIBLE_DEVICES as soon as it is told a number of devices.
+  Argv inserted{"--master_port", std::to_string(trial.port)};
+  if (trial.hostfile.empty()) {
+    inserted.insert(inserted.end(), {"--include", include_argument(trial.slots)});
+    return replaced(
+        argv, launcher,
+        {"--num_gpus", "--num_nodes", "--include", "-i", "--exclude", "-e", "--master_port", "--hostfile", "-H"},
+        inserted);
+  }
+  inserted.insert(inserted.end(), {"--hostfile", trial.hostfile.string(), "--include", include_argument(trial.slots)});
+  const bool one_host = std::all_of(trial.slots.begin(), trial.slots.end(),
+                                    [&](const Slot& slot) { return slot.host == trial.slots.front().host; });
+  // For a single host it would start the processes on this machine, whichever host that is.
+  const bool forced = launcher_switch(argv, launcher, "--force_multi");
+  if (one_host && !forced && !is_this_machine(trial.slots.front().host)) inserted.push_back("--force_multi");
+  // The trial's first host is its own; the launcher asks that one for its address.
+  return replaced(argv, launcher,
+                  {"--num_gpus", "--num_nodes", "--include", "-i", "--exclude", "-e", "--master_port", "--hostfile",
+                   "-H", "--master_addr"},
+                  inserted);
+}
+
+// HOST:PORT of a rendezvous that the user named, with the trial's own port.
+void give_port(Argv& argv, const LauncherUse& launcher, uint16_t port) {
+  for (const FlagUse& use : launcher_flags(argv, launcher, {"--rdzv_endpoint", "--rdzv-endpoint"})) {
+    if (use.value >= argv.size()) continue;
+    const std::string endpoint = use.read(argv);
+    use.write(argv, endpoint.substr(0, endpoint.rfind(':')) + ":" + std::to_string(port));
+  }
+}
+
+Argv for_torchrun(Argv argv, const LauncherUse& launcher, const TrialContext& trial) {
+  give_port(argv, launcher, trial.port);
+  return replaced(argv, launcher, {"--master_port", "--master-port"}, {"--master_port", std::to_string(trial.port)});
+}
+
+Argv for_accelerate(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
+  Argv inserted{"--main_process_port", std::to_string(trial.port)};
+  if (visibility_variable(trial.backend) != nullptr) {
+    // Its own settings file may name devices, which would go before the visibility variable.
+    inserted.insert(inserted.end(), {"--gpu_ids", id_list(trial.slots)});
+    if (launcher_flags(argv, launcher, {"--num_processes", "--num-processes"}).empty()) {
+      inserted.insert(inserted.end(), {"--num_processes", std::to_string(trial.slots.size())});
+    }
+  }
+  return replaced(argv, launcher, {"--main_process_port", "--main-process-port", "--gpu_ids", "--gpu-ids"}, inserted);
+}
+
+// Tells the command a number of processes in the place where it says one, or where its launcher takes one.
+Argv with_count(Argv argv, const LauncherUse& launcher, int per_node, int total) {
+  if (launcher.kind == Launcher::torchrun) {
+    return replaced(argv, launcher, {"--nproc_per_node", "--nproc-per-node"},
+                    {"--nproc_per_node", std::to_string(per_node)});
+  }
+  if (launcher.kind == Launcher::accelerate) {
+    return replaced(argv, launcher, {"--num_processes", "--num-processes"}, {"--num_processes", std::to_string(total)});
+  }
+  if (const auto use = slots_flag(argv, launcher)) use->write(argv, std::to_string(total));
+  return argv;
+}
+
+}  // namespace
+
+LauncherResources CommandTemplate::resources() const {
+  LauncherResources said;
+  if (launcher_.kind != Launcher::deepspeed) return said;
+  const Argv& argv = request_.argv;
+  const auto text = [&](std::initializer_list<std::string_view> names) {
+    return launcher_value(argv, launcher_, names).value_or("");
+  };
+  said.hostfile = text({"--hostfile", "-H"});
+  said.include = text({"--include", "-i"});
+  said.exclude = text({"--exclude", "-e"});
+  said.num_gpus = parse_count(text({"--num_gpus"}));
+  said.num_nodes = parse_count(text({"--num_nodes"}));
+  return said;
+}
+
+void CommandTemplate::apply_launcher(Argv& argv, const TrialContext& trial) const {
+  switch (launcher_.kind) {
+    case Launcher::deepspeed:
+      argv = for_deepspeed(argv, launcher_, trial);
+      return;
+    case Launcher::torchrun:
+      argv = for_torchrun(std::move(argv), launcher_, trial);
+      break;
+    case Launcher::accelerate:
+      argv = for_accelerate(argv, launcher_, trial);
+      break;
+    case Launcher::none:
+      break;
+  }
+  const auto world = config::tuned_world(trial.config);
+  if (!world) return;
+  LauncherUse launcher = find_launcher(argv);
+  argv = with_count(std::move(argv), launcher, static_cast<int>(world->num_gpus), static_cast<int>(world->size()));
+}
+
+void CommandTemplate::apply_size(Argv& argv, const Size& size) const {
+  const std::vector<int>& shares = size.shape.node_slots;
+  if (launcher_.kind != Launcher::deepspeed) {
+    argv = with_count(std::move(argv), launcher_, shares[0], size.shape.slots());
+    return;
+  }
+  Argv inserted;
+  if (!size.hostfile.empty()) inserted.insert(inserted.end(), {"--hostfile", size.hostfile.string()});
+  // The launcher takes numbers or a filter, not both.
+  const bool even = std::all_of(shares.begin(), shares.end(), [&](int share) { return share == shares[0]; });
+  if (!size.slots.empty() || !even) {
+    if (!size.slots.empty()) inserted.insert(inserted.end(), {"--include", include_argument(size.slots)});
+  } else {
+    inserted.insert(inserted.end(), {"--num_gpus", std::to_string(shares[0])});
+    if (!size.hostfile.empty()) inserted.insert(inserted.end(), {"--num_nodes", std::to_string(shares.size())});
+  }
+  argv = replaced(argv, launcher_,
+                  {"--num_gpus", "--num_nodes", "--include", "-i", "--exclude", "-e", "--hostfile", "-H"}, inserted);
+}
+
+}  // namespace dsat::host

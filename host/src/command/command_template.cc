@@ -1,0 +1,197 @@
+#include "command/command_template.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "command/hugging_face.h"
+#include "dsat/config/json.h"
+#include "dsat/host/study.h"
+
+namespace dsat::host {
+
+namespace {
+
+constexpr std::string_view kConfigPlaceholder = "{ds_config}";
+constexpr std::string_view kFolderPlaceholder = "{trial_dir}";
+
+bool has_placeholder(const std::string& text) {
+  return text.find(kConfigPlaceholder) != std::string::npos || text.find(kFolderPlaceholder) != std::string::npos;
+}
+
+void replace_all(std::string& text, std::string_view what, const std::string& with) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+}
+
+bool ends_in_json(const std::string& text) { return text.size() > 5 && text.compare(text.size() - 5, 5, ".json") == 0; }
+
+// --deepspeed takes a value only in Hugging Face's Trainer; elsewhere it is a switch and the next token its neighbour.
+std::vector<FlagUse> deepspeed_flags_with_value(const Argv& argv, const std::filesystem::path& cwd) {
+  std::vector<FlagUse> uses;
+  for (const FlagUse& use : find_flag(argv, {"--deepspeed"})) {
+    if (use.value >= argv.size()) continue;
+    const std::string value = use.read(argv);
+    std::error_code error;
+    const bool attached = use.value == use.flag;
+    if (attached || ends_in_json(value) || std::filesystem::is_regular_file(cwd / value, error)) uses.push_back(use);
+  }
+  return uses;
+}
+
+// DeepSpeed's tuner in a trial would start trials of its own.
+Status refuse_autotuning(const Argv& argv, const LauncherUse& launcher) {
+  if (launcher.kind != Launcher::deepspeed || launcher_tokens(argv, launcher, {"--autotuning"}).empty())
+    return Status();
+  return Status::invalid(
+      "the command has deepspeed's own --autotuning, which would tune inside every trial: type dsat-host --autotuning "
+      "tune SCRIPT ARGS..., or leave it out of the command");
+}
+
+Status ends_without_value(const Argv& argv) {
+  return Status::invalid("the command ends at " + argv.back() + ", which takes a value");
+}
+
+bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code error;
+  return a.lexically_normal() == b.lexically_normal() || std::filesystem::equivalent(a, b, error);
+}
+
+}  // namespace
+
+Result<CommandTemplate> CommandTemplate::parse(CommandRequest request) {
+  if (request.argv.empty()) return Status::invalid("no training command given: put it after --");
+  const auto program = find_program(request.argv[0], request.cwd, request.environment);
+  if (!program.ok()) return program.status();
+  CommandTemplate command(std::move(request));
+  const Argv& argv = command.request_.argv;
+  command.launcher_ = find_launcher(argv);
+  Status status = refuse_autotuning(argv, command.launcher_);
+  if (status.ok()) status = command.find_config();
+  if (!status.ok()) return status;
+  command.trainer_ = find_trainer(argv, command.launcher_.end, command.deepspeed_takes_file());
+  for (const FlagUse& use : batch_flags(argv)) {
+    if (use.value >= argv.size()) return ends_without_value(argv);
+  }
+  status = command.map_arguments(std::move(command.request_.arg_mappings));
+  if (!status.ok()) return status;
+  return command;
+}
+
+// Hugging Face's form of the flag; elsewhere --deepspeed is a switch.
+bool CommandTemplate::deepspeed_takes_file() const {
+  const Argv& argv = request_.argv;
+  for (const FlagUse& use : find_flag(argv, {"--deepspeed"})) {
+    if (config_use_ && config_use_->flag == use.flag) return true;
+    if (use.value < argv.size() && has_placeholder(use.read(argv))) return true;
+  }
+  return false;
+}
+
+Status CommandTemplate::map_arguments(std::vector<std::pair<std::string, std::string>> mappings) {
+  const Argv& argv = request_.argv;
+  for (const auto& [key, flag] : mappings) {
+    const std::vector<FlagUse> uses = find_flag_in_any_spelling(argv, flag);
+    if (!uses.empty() && uses.back().value >= argv.size()) return ends_without_value(argv);
+    if (!uses.empty() || (trainer_ != Trainer::other && is_batch_flag(flag))) continue;
+    return Status::invalid("the argument mapping of " + key + " names " + flag +
+                           ", which the command does not have: add it there with a value, or remove the mapping");
+  }
+  request_.arg_mappings = std::move(mappings);
+  return Status();
+}
+
+Status CommandTemplate::find_config() {
+  const Argv& argv = request_.argv;
+  const std::filesystem::path& cwd = request_.cwd;
+  std::vector<FlagUse> uses = find_flag(argv, {"--deepspeed_config", "--deepspeed-config"});
+  if (!uses.empty() && uses.back().value >= argv.size()) {
+    return Status::invalid("the command ends at " + argv.back() + ": give it the configuration file");
+  }
+  if (launcher_.kind == Launcher::accelerate) {
+    for (const FlagUse& use : launcher_flags(argv, launcher_, {"--deepspeed_config_file", "--deepspeed-config-file"})) {
+      uses.push_back(use);
+    }
+  }
+  if (uses.empty()) uses = deepspeed_flags_with_value(argv, cwd);
+  uses.erase(std::remove_if(uses.begin(), uses.end(), [&](const FlagUse& u) { return has_placeholder(u.read(argv)); }),
+             uses.end());
+  if (uses.size() > 1) {
+    return Status::invalid("the command names more than one configuration (" + uses[0].read(argv) + " and " +
+                           uses[1].read(argv) + "): keep one");
+  }
+  if (!uses.empty()) {
+    config_use_ = uses[0];
+    const std::string value = uses[0].read(argv);
+    if (request_.config_by_environment) return take_given_config();
+    if (value.empty()) return Status::invalid(argv[uses[0].flag] + " is empty: give it the configuration file");
+    config_file_ = cwd / value;
+    if (request_.ds_config && !same_file(cwd / *request_.ds_config, config_file_)) {
+      return Status::invalid("two configurations: --ds-config " + request_.ds_config->string() + " and " + value +
+                             " in the command: keep one (the command may say {ds_config} where it takes it)");
+    }
+    return Status();
+  }
+  if (request_.config_by_environment) return take_given_config();
+  if (!request_.ds_config) {
+    return Status::invalid(
+        "the command names no DeepSpeed configuration: add --deepspeed_config FILE to it, or give --ds-config FILE and "
+        "put {ds_config} where the command takes it");
+  }
+  if (std::none_of(argv.begin(), argv.end(), has_placeholder)) {
+    return Status::invalid("--ds-config " + request_.ds_config->string() +
+                           ": the command does not say where it goes: put {ds_config} (or {trial_dir}) into it");
+  }
+  config_file_ = cwd / *request_.ds_config;
+  return Status();
+}
+
+Status CommandTemplate::take_given_config() {
+  if (request_.ds_config && !request_.ds_config->empty()) config_file_ = request_.cwd / *request_.ds_config;
+  return Status();
+}
+
+void CommandTemplate::apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,
+                                   const std::filesystem::path& trial_dir) const {
+  for (std::string& token : argv) {
+    replace_all(token, kConfigPlaceholder, config_file.string());
+    replace_all(token, kFolderPlaceholder, trial_dir.string());
+  }
+  if (config_use_) config_use_->write(argv, config_file.string());
+
+  follow_configuration(argv, launcher_.end, trainer_, config);
+  for (const auto& [key, flag] : request_.arg_mappings) {
+    const auto value = as_argument(config::find(config, key));
+    if (!value) continue;
+    for (const FlagUse& use : find_flag_in_any_spelling(argv, flag)) use.write(argv, *value);
+  }
+}
+
+Argv CommandTemplate::render(const TrialContext& trial) const {
+  Argv argv = request_.argv;
+  apply_config(argv, trial.config, trial.config_file, trial.trial_dir);
+  apply_launcher(argv, trial);
+  return argv;
+}
+
+Argv CommandTemplate::render_best(const Json& config, const std::filesystem::path& config_file,
+                                  const std::optional<Size>& size) const {
+  Argv argv = request_.argv;
+  // In a trial's folder the configuration has another name than here.
+  for (std::string& token : argv) replace_all(token, "{trial_dir}/ds_config.json", config_file.string());
+  apply_config(argv, config, config_file, config_file.parent_path());
+  if (size) apply_size(argv, *size);
+  return argv;
+}
+
+std::optional<std::filesystem::path> config_file_of(const std::vector<std::string>& command,
+                                                    const std::filesystem::path& cwd) {
+  std::vector<FlagUse> uses = find_flag(command, {"--deepspeed_config", "--deepspeed-config"});
+  if (uses.empty()) uses = deepspeed_flags_with_value(command, cwd);
+  if (uses.size() != 1 || uses[0].value >= command.size() || has_placeholder(uses[0].read(command))) {
+    return std::nullopt;
+  }
+  return cwd / uses[0].read(command);
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,110 @@
+// The user's training command: where its configuration stands in it, and a fresh argument list for every trial.
+//
+// Threading: immutable once parsed. Errors: Status::invalid, one line, before anything is run. docs/trial.md has the
+// rules.
+#ifndef DSAT_HOST_COMMAND_COMMAND_TEMPLATE_H_
+#define DSAT_HOST_COMMAND_COMMAND_TEMPLATE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command/command_args.h"
+#include "command/hugging_face.h"
+#include "command/launchers.h"
+#include "dsat/error.h"
+#include "dsat/host/environment.h"
+#include "dsat/host/status.h"
+#include "slots/slots.h"
+
+namespace dsat::host {
+
+struct CommandRequest {
+  Argv argv;
+  std::optional<std::filesystem::path> ds_config;                 // --ds-config
+  std::vector<std::pair<std::string, std::string>> arg_mappings;  // dotted config key -> flag of the command
+  std::filesystem::path cwd;                                      // absolute: where the command runs
+  Environment environment;                                        // for PATH
+  // ds_config is the configuration (if there is a file at all), whatever the command says of one: the script may take
+  // it from its environment.
+  bool config_by_environment = false;
+};
+
+// What differs between trials.
+struct TrialContext {
+  std::filesystem::path config_file, trial_dir;  // absolute
+  std::vector<Slot> slots;
+  uint16_t port = 0;
+  Json config;                       // the trial's; batch sizes are numbers
+  std::filesystem::path hostfile{};  // that `deepspeed` is to read; empty: all slots are this machine's
+  Backend backend = Backend::none;
+};
+
+// What the deepspeed launcher's own arguments say of the hosts and slots to use.
+struct LauncherResources {
+  std::string hostfile, include, exclude;  // empty: not said
+  std::optional<int> num_gpus, num_nodes;
+};
+
+class CommandTemplate {
+ public:
+  // Checks that the program can be run and that there is exactly one configuration.
+  static Result<CommandTemplate> parse(CommandRequest request);
+
+  const Argv& argv() const { return request_.argv; }
+  // The user's configuration file; absolute, or empty: there is none. Whether it can be read is for its reader to say.
+  const std::filesystem::path& config_file() const { return config_file_; }
+  Launcher launcher() const { return launcher_.kind; }
+  // Processes that the command itself asks for; nullopt: it does not say.
+  std::optional<int> slots_per_trial() const { return command_slots(request_.argv, launcher_); }
+  // Empty for any other launcher.
+  LauncherResources resources() const;
+  // How its deepspeed launcher is to reach other hosts.
+  const LauncherUse& launcher_use() const { return launcher_; }
+  // Can a trial be told how many processes to start?
+  bool takes_a_size() const {
+    return launcher_.kind != Launcher::none || slots_flag(request_.argv, launcher_).has_value();
+  }
+  // Takes batch sizes on its command line as Hugging Face's Trainer does: "auto" values of the configuration are its.
+  bool is_hugging_face() const { return trainer_ != Trainer::other || !request_.arg_mappings.empty(); }
+
+  Argv render(const TrialContext& trial) const;
+
+  // For training in earnest: the configuration and the flags of `config`, but no trial's port or slots. The launcher is
+  // told the size that was tuned for, where the command itself does not say it: `size`, of which nullopt is "all there
+  // are".
+  struct Size {
+    TrialShape shape;
+    std::filesystem::path hostfile{};  // empty: this machine
+    std::vector<Slot> slots{};         // a placement of it, where not every slot may be used
+  };
+  Argv render_best(const Json& config, const std::filesystem::path& config_file,
+                   const std::optional<Size>& size = std::nullopt) const;
+
+  // The mappings that hold, those of the configuration included: each flag must be one of the command's. Invalid: one
+  // is not.
+  Status map_arguments(std::vector<std::pair<std::string, std::string>> mappings);
+
+ private:
+  explicit CommandTemplate(CommandRequest request) : request_(std::move(request)) {}
+  Status find_config();
+  Status take_given_config();
+  bool deepspeed_takes_file() const;
+  void apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,
+                    const std::filesystem::path& trial_dir) const;
+  void apply_launcher(Argv& argv, const TrialContext& trial) const;
+  void apply_size(Argv& argv, const Size& size) const;
+
+  CommandRequest request_;
+  std::filesystem::path config_file_;
+  std::optional<FlagUse> config_use_;
+  LauncherUse launcher_;
+  Trainer trainer_ = Trainer::other;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_COMMAND_COMMAND_TEMPLATE_H_

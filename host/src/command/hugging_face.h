@@ -1,0 +1,34 @@
+// Hugging Face's Trainer on a command line: it compares its batch sizes with the configuration's and refuses a
+// difference, so they are rewritten together. Threading: pure functions.
+#ifndef DSAT_HOST_COMMAND_HUGGING_FACE_H_
+#define DSAT_HOST_COMMAND_HUGGING_FACE_H_
+
+#include "command/command_args.h"
+#include "dsat/error.h"
+
+namespace dsat::host {
+
+// A configuration value as a command-line argument; nullopt: there is nothing to pass on, "auto" least of all.
+std::optional<std::string> as_argument(const Json* value);
+
+enum class Trainer {
+  other,
+  batch_flags,  // takes Hugging Face's batch flags, though perhaps not both: a script of the user's own may have copied
+  hugging_face,  // its TrainingArguments: both flags are there, and have defaults
+};
+
+// What the script's arguments, from token `script` on, look like. --deepspeed with a file is Hugging Face's form, but
+// for certain only beside one of its batch flags or an option that is its alone.
+Trainer find_trainer(const Argv& argv, size_t script, bool deepspeed_takes_file);
+
+// Its two batch flags, in any spelling.
+bool is_batch_flag(const std::string& flag);
+std::vector<FlagUse> batch_flags(const Argv& argv);
+
+// Writes the configuration's micro batch and accumulation into the flags, and adds those whose absence would mean
+// something else: 8 samples a device, no accumulation.
+void follow_configuration(Argv& argv, size_t script, Trainer trainer, const Json& config);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_COMMAND_HUGGING_FACE_H_

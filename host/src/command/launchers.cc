@@ -1,0 +1,228 @@
+#include "command/launchers.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace dsat::host {
+
+namespace {
+
+bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool starts_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
+
+bool is_option(const std::string& token) { return token.size() > 1 && token[0] == '-'; }
+
+// Options of the launchers that take no value; every other one does.
+bool is_switch(std::string_view option) {
+  return one_of(option, {"-h", "--help", "-m", "--module", "--no_python", "--no-python",
+                         // deepspeed
+                         "--no_local_rank", "--force_multi", "--save_pid", "--elastic_training", "--bind_cores_to_rank",
+                         "--no_ssh", "--no_ssh_check", "--enable_each_rank_log",
+                         // torchrun
+                         "--standalone", "--run_path", "--run-path", "--use_env", "--use-env", "--virtual-local-rank",
+                         // accelerate
+                         "--multi_gpu", "--multi-gpu", "--cpu", "--tpu", "--ipex", "--use_xpu", "--use_deepspeed",
+                         "--use-deepspeed", "--use_fsdp", "--use-fsdp", "--use_megatron_lm", "--same_network",
+                         "--same-network", "--quiet", "-q", "--debug", "--no_tpu_cluster", "--tpu_use_cluster",
+                         "--tpu_use_sudo", "--enable_cpu_affinity"});
+}
+
+// Options of srun and mpirun that take no value.
+bool is_wrapper_switch(std::string_view option) {
+  return one_of(option, {"-l",
+                         "--label",
+                         "-u",
+                         "--unbuffered",
+                         "-v",
+                         "--verbose",
+                         "-q",
+                         "--quiet",
+                         "-Q",
+                         "-s",
+                         "--oversubscribe",
+                         "-O",
+                         "--overcommit",
+                         "--exclusive",
+                         "--pty",
+                         "-K",
+                         "--kill-on-bad-exit",
+                         "--allow-run-as-root",
+                         "--tag-output",
+                         "--report-bindings",
+                         "--display-map",
+                         "--overlap"});
+}
+
+bool is_wrapper(std::string_view program) { return one_of(program, {"srun", "mpirun", "mpiexec", "mpiexec.hydra"}); }
+
+Launcher launcher_named(std::string_view program) {
+  if (one_of(program, {"deepspeed", "deepspeed.pt"})) return Launcher::deepspeed;
+  if (program == "accelerate-launch") return Launcher::accelerate;
+  return program == "torchrun" ? Launcher::torchrun : Launcher::none;
+}
+
+Launcher launcher_module(std::string_view module) {
+  if (one_of(module, {"deepspeed", "deepspeed.launcher.runner"})) return Launcher::deepspeed;
+  if (module == "accelerate.commands.launch") return Launcher::accelerate;
+  return one_of(module, {"torch.distributed.run", "torch.distributed.launch"}) ? Launcher::torchrun : Launcher::none;
+}
+
+// Past what only sets the stage for the real program: env, NAME=value.
+size_t skip_prefixes(const Argv& argv, size_t i) {
+  while (i < argv.size() &&
+         (one_of(base_name(argv[i]), {"env", "nohup", "exec"}) ||
+          (argv[i][0] != '-' && argv[i].find('=') != std::string::npos && argv[i].find('/') > argv[i].find('=')))) {
+    ++i;
+  }
+  return i;
+}
+
+// The launcher whose name begins at token i: as a program, a script given to Python, or `python -m MODULE`.
+LauncherUse launcher_at(const Argv& argv, size_t i) {
+  const std::string_view program = base_name(argv[i]);
+  if (const Launcher direct = launcher_named(program); direct != Launcher::none) return {direct, i + 1, i + 1};
+  if (program == "accelerate") {
+    const bool launches = i + 1 < argv.size() && argv[i + 1] == "launch";
+    return launches ? LauncherUse{Launcher::accelerate, i + 2, i + 2} : LauncherUse{};
+  }
+  if (!starts_with(program, "python")) return {};
+  for (size_t k = i + 1; k < argv.size(); ++k) {
+    if (argv[k] == "-m" && k + 1 < argv.size()) return {launcher_module(argv[k + 1]), k + 2, k + 2};
+    if (!is_option(argv[k])) return launcher_at(argv, k);
+  }
+  return {};
+}
+
+// The program that srun or mpirun starts: the first token that is neither an option of theirs nor an option's value.
+size_t wrapped_program(const Argv& argv, size_t wrapper) {
+  size_t i = wrapper + 1;
+  while (i < argv.size() && is_option(argv[i])) {
+    const bool attached = argv[i].find('=') != std::string::npos || is_wrapper_switch(argv[i]) ||
+                          (argv[i][1] != '-' && argv[i].size() > 2 && std::isdigit(argv[i][2]) != 0);  // -n4
+    i += attached ? 1 : 2;
+  }
+  return skip_prefixes(argv, std::min(i, argv.size()));
+}
+
+// The value of -n and its like, "-n 4", "-n4", "--ntasks=4", among the wrapper's own options.
+std::optional<FlagUse> wrapper_flag(const Argv& argv, size_t wrapper, std::initializer_list<std::string_view> names) {
+  const size_t end = wrapped_program(argv, wrapper);
+  for (const FlagUse& use : find_flag(argv, names)) {
+    if (use.flag > wrapper && use.value < end) return use;
+  }
+  for (size_t i = wrapper + 1; i < end; ++i) {
+    for (const std::string_view name : names) {
+      const bool attached = name.size() == 2 && argv[i].size() > 2 && starts_with(argv[i], name);
+      if (attached && std::isdigit(argv[i][2]) != 0) return FlagUse{i, i, 2};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<int> count_of(const Argv& argv, const std::optional<FlagUse>& use) {
+  return use && use->value < argv.size() ? parse_count(use->read(argv)) : std::nullopt;
+}
+
+// Processes that srun or mpirun starts.
+std::optional<int> wrapper_tasks(const Argv& argv, size_t wrapper) {
+  if (const auto tasks = count_of(argv, wrapper_flag(argv, wrapper, {"-n", "-np", "--ntasks", "--np"}))) return tasks;
+  const auto nodes = count_of(argv, wrapper_flag(argv, wrapper, {"-N", "--nodes"}));
+  const auto per_node = count_of(argv, wrapper_flag(argv, wrapper, {"--ntasks-per-node", "--ppn", "-ppn"}));
+  if (!nodes) return std::nullopt;
+  return *nodes * per_node.value_or(1);
+}
+
+}  // namespace
+
+std::optional<int> parse_count(const std::string& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = !text.empty() && error == std::errc() && end == text.data() + text.size();
+  return whole && value >= 0 ? std::optional<int>(value) : std::nullopt;
+}
+
+LauncherUse find_launcher(const Argv& argv) {
+  const size_t first = skip_prefixes(argv, 0);
+  if (first == argv.size()) return {};
+  const bool wrapped = is_wrapper(base_name(argv[first]));
+  const size_t program = wrapped ? wrapped_program(argv, first) : first;
+  LauncherUse use = program < argv.size() ? launcher_at(argv, program) : LauncherUse{};
+  if (wrapped) use.wrapper = first;
+  if (use.kind == Launcher::none) return {Launcher::none, 0, 0, use.wrapper};
+  while (use.end < argv.size() && is_option(argv[use.end])) {
+    const bool has_value = argv[use.end].find('=') == std::string::npos && !is_switch(argv[use.end]);
+    use.end = std::min(use.end + (has_value ? 2 : 1), argv.size());
+  }
+  return use;
+}
+
+std::vector<FlagUse> launcher_flags(const Argv& argv, const LauncherUse& launcher,
+                                    std::initializer_list<std::string_view> names) {
+  std::vector<FlagUse> uses;
+  for (const FlagUse& use : find_flag(argv, names)) {
+    if (use.flag >= launcher.begin && use.flag < launcher.end) uses.push_back(use);
+  }
+  return uses;
+}
+
+std::vector<size_t> launcher_tokens(const Argv& argv, const LauncherUse& launcher,
+                                    std::initializer_list<std::string_view> names) {
+  std::vector<size_t> tokens;
+  for (const FlagUse& use : launcher_flags(argv, launcher, names)) {
+    tokens.push_back(use.flag);
+    if (use.value != use.flag && use.value < launcher.end) tokens.push_back(use.value);
+  }
+  return tokens;
+}
+
+std::optional<std::string> launcher_value(const Argv& argv, const LauncherUse& launcher,
+                                          std::initializer_list<std::string_view> names) {
+  const std::vector<FlagUse> uses = launcher_flags(argv, launcher, names);
+  if (uses.empty() || uses.back().value >= launcher.end) return std::nullopt;
+  return uses.back().read(argv);
+}
+
+bool launcher_switch(const Argv& argv, const LauncherUse& launcher, std::string_view name) {
+  const auto begin = argv.begin() + static_cast<std::ptrdiff_t>(launcher.begin);
+  return std::find(begin, argv.begin() + static_cast<std::ptrdiff_t>(launcher.end), name) !=
+         argv.begin() + static_cast<std::ptrdiff_t>(launcher.end);
+}
+
+std::optional<FlagUse> slots_flag(const Argv& argv, const LauncherUse& launcher) {
+  std::vector<FlagUse> uses;
+  switch (launcher.kind) {
+    case Launcher::deepspeed:
+      return std::nullopt;
+    case Launcher::torchrun:
+      uses = launcher_flags(argv, launcher, {"--nproc_per_node", "--nproc-per-node"});
+      break;
+    case Launcher::accelerate:
+      uses = launcher_flags(argv, launcher, {"--num_processes", "--num-processes"});
+      break;
+    case Launcher::none:
+      if (launcher.wrapper) {
+        if (const auto tasks = wrapper_flag(argv, *launcher.wrapper, {"-n", "-np", "--ntasks", "--np"})) return tasks;
+      }
+      uses = find_flag(argv, {"--num_gpus", "--nproc_per_node", "--nproc-per-node", "--ranks"});
+      break;
+  }
+  if (uses.empty() || uses[0].value >= argv.size()) return std::nullopt;
+  return uses[0];
+}
+
+std::optional<int> command_slots(const Argv& argv, const LauncherUse& launcher) {
+  std::optional<int> count = count_of(argv, slots_flag(argv, launcher));
+  if (launcher.kind == Launcher::none && launcher.wrapper && !count) return wrapper_tasks(argv, *launcher.wrapper);
+  if (launcher.kind != Launcher::torchrun || !count) return count;
+  // torchrun counts those of one node; srun starts it once on each.
+  const auto nodes = launcher_value(argv, launcher, {"--nnodes"});
+  if (nodes) return *count * parse_count(*nodes).value_or(1);
+  return *count * (launcher.wrapper ? wrapper_tasks(argv, *launcher.wrapper).value_or(1) : 1);
+}
+
+}  // namespace dsat::host

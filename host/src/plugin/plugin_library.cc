@@ -1,0 +1,201 @@
+#include "plugin/plugin_library.h"
+
+#include <algorithm>
+#include <boost/dll/shared_library.hpp>
+#include <limits>
+#include <set>
+#include <string>
+#include <system_error>
+
+namespace dsat::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kEntrySymbol = "dsat_plugin_entry_v1";
+
+Status bad_plugin(const fs::path& file, const std::string& why) {
+  return Status::invalid("plugin " + file.string() + ": " + why);
+}
+
+// The part of dlerror's text that a person needs; it starts with the file's name.
+std::string loader_message(const std::exception& error, const fs::path& file) {
+  std::string text = error.what();
+  const std::string prefix = file.string() + ": ";
+  const size_t at = text.rfind(prefix);
+  if (at != std::string::npos) text = text.substr(at + prefix.size());
+  const size_t suffix = text.find(": Bad file descriptor");  // Boost's own name for every failure
+  if (suffix != std::string::npos) text.erase(suffix);
+  while (!text.empty() && text.back() == ')' && text.find('(') == std::string::npos) text.pop_back();
+  return text;
+}
+
+// Boost.DLL's error_code overloads lose dlerror's text, so this is the one place that takes its exceptions.
+Result<std::shared_ptr<boost::dll::shared_library>> open(const fs::path& file) {
+  namespace dll = boost::dll;
+  try {
+    return std::make_shared<dll::shared_library>(file.string(), dll::load_mode::rtld_now | dll::load_mode::rtld_local);
+  } catch (const std::exception& error) {
+    const std::string text = loader_message(error, file);
+    if (text.find("undefined symbol") != std::string::npos) {
+      return bad_plugin(file, text + "; link the plugin with -Wl,-z,defs to find what is missing");
+    }
+    if (text.find("ELF") != std::string::npos || text.find("file too short") != std::string::npos) {
+      return bad_plugin(file, "not a shared library of this machine (" + text + "); give the path of a lib*.so");
+    }
+    return bad_plugin(file, text);
+  }
+}
+
+Status check_entry(const fs::path& file, const dsat_plugin_entry& entry) {
+  if (entry.magic != DSAT_MAGIC)
+    return bad_plugin(file, std::string(kEntrySymbol) + " is not a dsat entry point (wrong magic)");
+  if (entry.abi_major != DSAT_ABI_MAJOR) {
+    return bad_plugin(file, "built for plugin ABI " + std::to_string(entry.abi_major) + ", this dsat has " +
+                                std::to_string(DSAT_ABI_MAJOR) + "; rebuild it against this version's SDK");
+  }
+  if (!DSAT_HAS(&entry, dsat_plugin_entry, get_factory) || entry.get_factory == nullptr) {
+    return bad_plugin(file, "its entry point has no get_factory");
+  }
+  return {};
+}
+
+bool kebab_case(const std::string& name) {
+  if (name.empty() || name.front() == '-' || name.back() == '-') return false;
+  return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+}
+
+bool of_type(const Json& value, const std::string& type) {
+  if (type == "int") return value.is_number_integer();
+  if (type == "number") return value.is_number();
+  if (type == "bool") return value.is_boolean();
+  return value.is_string();
+}
+
+std::string check_choices(const Json& option, const std::string& name) {
+  const Json choices = option.value("choices", Json());
+  if (!choices.is_array() || choices.empty()) return "option '" + name + "' has no choices";
+  const bool texts = std::all_of(choices.begin(), choices.end(), [](const Json& c) { return c.is_string(); });
+  if (!texts) return "option '" + name + "' has a choice that is no string";
+  if (std::find(choices.begin(), choices.end(), option["default"]) != choices.end()) return "";
+  return "option '" + name + "' has a default that is none of its choices";
+}
+
+// "" when the declared options are as the ABI wants them, else what is wrong.
+std::string check_options(const Json& options) {
+  if (!options.is_array()) return "options_json is not an array";
+  std::set<std::string> names;
+  for (const Json& option : options) {
+    if (!option.is_object() || !option.contains("name") || !option["name"].is_string()) return "an option has no name";
+    const std::string name = option["name"];
+    if (!kebab_case(name)) return "option '" + name + "' is not in kebab-case";
+    const std::string type =
+        option.contains("type") && option["type"].is_string() ? option["type"].get<std::string>() : "";
+    const bool known = type == "int" || type == "number" || type == "bool" || type == "string" || type == "choice";
+    if (!known) return "option '" + name + "' has no known type";
+    if (!names.insert(name).second) return "option '" + name + "' is declared twice";
+    if (!option.contains("default")) return "option '" + name + "' has no default";
+    if (!of_type(option["default"], type)) return "option '" + name + "' has a default that is no " + type;
+    for (const char* bound : {"min", "max"}) {
+      if (option.contains(bound) && !option[bound].is_number()) {
+        return "option '" + name + "' has a " + bound + " that is no number";
+      }
+    }
+    const std::string problem = type == "choice" ? check_choices(option, name) : "";
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+bool is_stage(const Json& value) { return value.is_number_integer() && value >= 0 && value <= 3; }
+
+// "" when what the plugin wants of its study is as the ABI has it, else what is wrong.
+std::string check_study(const Json& study, PluginKind kind) {
+  if (!study.is_object()) return "study_json is no JSON object";
+  if (kind == PluginKind::profiler) return "study_json is for searchers, this is a profiler";
+  for (const auto& item : study.items()) {
+    const Json& value = item.value();
+    if (item.key() == "zero_stages") {
+      const bool stages = value.is_array() && !value.empty() && std::all_of(value.begin(), value.end(), is_stage);
+      if (!stages) return "study_json: zero_stages is no list of ZeRO stages, 0 to 3";
+    } else if (item.key() == "profile_trials") {
+      const bool count = value.is_number_integer() && value >= 1 && value <= std::numeric_limits<int>::max();
+      if (!count) return "study_json: profile_trials is no number of at least 1";
+    } else {
+      return "study_json: '" + item.key() + "' is neither zero_stages nor profile_trials";
+    }
+  }
+  return "";
+}
+
+Result<PluginInfo> describe_one(const fs::path& file, PluginKind kind, const dsat_plugin_entry& entry,
+                                const dsat_descriptor* raw) {
+  if (raw == nullptr || !DSAT_HAS(raw, dsat_descriptor, options_json) || raw->id == nullptr || raw->name == nullptr ||
+      raw->version == nullptr || raw->summary == nullptr || raw->options_json == nullptr) {
+    return bad_plugin(file, "a descriptor is incomplete (plugin defect)");
+  }
+  PluginInfo info;
+  info.file = file;
+  info.kind = kind;
+  info.id = raw->id;
+  info.name = raw->name;
+  info.version = raw->version;
+  info.summary = raw->summary;
+  info.abi_major = entry.abi_major;
+  info.abi_minor = entry.abi_minor;
+  info.state_version = raw->state_version;
+  info.options = Json::parse(raw->options_json, nullptr, /*allow_exceptions=*/false);
+  std::string problem = check_options(info.options);
+  info.study = Json::object();
+  if (problem.empty() && DSAT_HAS(raw, dsat_descriptor, study_json) && raw->study_json != nullptr) {
+    info.study = Json::parse(raw->study_json, nullptr, /*allow_exceptions=*/false);
+    problem = check_study(info.study, kind);
+  }
+  if (!problem.empty()) return bad_plugin(file, info.id + ": " + problem + " (plugin defect)");
+  return info;
+}
+
+}  // namespace
+
+Result<PluginLibrary> PluginLibrary::load(const fs::path& file) {
+  std::error_code error;
+  if (!fs::exists(file, error)) return bad_plugin(file, "no such file");
+  if (!fs::is_regular_file(file, error)) return bad_plugin(file, "not a file");
+  Result<std::shared_ptr<boost::dll::shared_library>> library = open(fs::absolute(file));
+  if (!library.ok()) return library.status();
+  if (!library.value()->has(kEntrySymbol)) {
+    return bad_plugin(file, std::string("exports no ") + kEntrySymbol + ": it is not a dsat plugin");
+  }
+  PluginLibrary plugin;
+  plugin.file_ = file;
+  plugin.entry_ = &library.value()->get<const dsat_plugin_entry>(kEntrySymbol);
+  plugin.handle_ = library.value();
+  const Status status = check_entry(file, *plugin.entry_);
+  if (!status.ok()) return status;
+  return plugin;
+}
+
+const dsat_factory* PluginLibrary::factory(PluginKind kind) const {
+  const char* id = kind == PluginKind::searcher ? DSAT_SEARCHER_FACTORY : DSAT_PROFILER_FACTORY;
+  return static_cast<const dsat_factory*>(entry_->get_factory(id));
+}
+
+Result<std::vector<PluginInfo>> PluginLibrary::describe() const {
+  std::vector<PluginInfo> found;
+  for (const PluginKind kind : {PluginKind::searcher, PluginKind::profiler}) {
+    const dsat_factory* maker = factory(kind);
+    if (maker == nullptr) continue;
+    if (!DSAT_HAS(maker, dsat_factory, create) || maker->descriptor == nullptr || maker->create == nullptr) {
+      return bad_plugin(file_, "a factory is incomplete (plugin defect)");
+    }
+    for (uint32_t i = 0; i < maker->count; ++i) {
+      Result<PluginInfo> info = describe_one(file_, kind, *entry_, maker->descriptor(i));
+      if (!info.ok()) return info.status();
+      found.push_back(std::move(info).value());
+    }
+  }
+  if (found.empty()) return bad_plugin(file_, "offers neither a searcher nor a profiler");
+  return found;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,250 @@
+#include "plugin/strategy.h"
+
+#include <cmath>
+#include <mutex>
+
+namespace dsat::host {
+
+// The host as the plugin sees it. Its functions are noexcept: what they throw becomes a status.
+struct Strategy::HostSide {
+  dsat_host abi{};
+  Callbacks callbacks;
+  std::mutex log_mutex;  // guards callbacks.log, which a plugin's own threads call
+  bool profiler = false;
+  bool in_event = false;
+  bool finished = false;
+  std::string error;
+  std::vector<Op> ops;
+
+  explicit HostSide(Callbacks given, bool is_profiler) : callbacks(std::move(given)), profiler(is_profiler) {
+    abi.struct_size = sizeof(dsat_host);
+    abi.abi_minor = DSAT_ABI_MINOR;
+    abi.host_data = this;
+    abi.set_error = [](const dsat_host* host, dsat_str message) noexcept {
+      self(host).error = one_line(dsat::detail::view(message));
+    };
+    abi.log = [](const dsat_host* host, int32_t severity, dsat_str message) noexcept {
+      HostSide& side = self(host);
+      const std::lock_guard<std::mutex> lock(side.log_mutex);
+      side.callbacks.log(severity, one_line(dsat::detail::view(message)));
+    };
+    abi.create_trial = [](const dsat_host* host, const dsat_trial_request* request, dsat_trial_id* id) noexcept {
+      return self(host).guarded([&](HostSide& side) { return side.create_trial(*request, id); });
+    };
+    abi.stop_trial = [](const dsat_host* host, dsat_trial_id trial) noexcept {
+      return self(host).guarded([&](HostSide& side) { return side.stop_trial(trial); });
+    };
+    abi.finish = [](const dsat_host* host, dsat_str reason, dsat_trial_id best) noexcept {
+      return self(host).guarded([&](HostSide& side) { return side.finish(reason, best); });
+    };
+    abi.set_profile = [](const dsat_host* host, dsat_str profile) noexcept {
+      return self(host).guarded([&](HostSide& side) { return side.set_profile(profile); });
+    };
+    abi.get_extension = [](const dsat_host*, const char*) noexcept -> const void* { return nullptr; };
+  }
+
+  static HostSide& self(const dsat_host* host) { return *static_cast<HostSide*>(host->host_data); }
+
+  static std::string one_line(std::string_view text) {
+    std::string line(text);
+    for (char& c : line) {
+      if (c == '\n' || c == '\r') c = ' ';
+    }
+    return line;
+  }
+
+  template <class Body>
+  dsat_status guarded(Body&& body) noexcept {
+    try {
+      if (!in_event) return refuse(DSAT_FAILED_PRECONDITION, "an op outside an event");
+      if (finished) return refuse(DSAT_FAILED_PRECONDITION, "an op after finish");
+      return body(*this);
+    } catch (const std::exception& e) {
+      error = e.what();
+      return DSAT_INTERNAL;
+    }
+  }
+
+  dsat_status refuse(dsat_status status, const std::string& why) {
+    error = why;
+    return status;
+  }
+
+  dsat_status create_trial(const dsat_trial_request& request, dsat_trial_id* id) {
+    Op op;
+    op.overrides = Json::parse(dsat::detail::view(request.overrides_json), nullptr, false);
+    if (!op.overrides.is_object())
+      return refuse(DSAT_INVALID_ARGUMENT, "create_trial: overrides_json is not a JSON object");
+    if (request.parent != DSAT_NO_TRIAL) {
+      if (!callbacks.knows_trial(request.parent))
+        return refuse(DSAT_NOT_FOUND, "create_trial: its parent does not exist");
+      op.parent = request.parent;
+    }
+    op.repeat = (request.flags & DSAT_TRIAL_REPEAT) != 0;
+    op.note = one_line(dsat::detail::view(request.note));
+    op.trial = callbacks.create_trial(op);
+    op.refused = !op.trial.has_value();
+    ops.push_back(op);
+    if (op.refused) return DSAT_RESOURCE_EXHAUSTED;
+    *id = *op.trial;
+    return DSAT_OK;
+  }
+
+  dsat_status stop_trial(dsat_trial_id trial) {
+    if (!callbacks.knows_trial(trial)) return refuse(DSAT_NOT_FOUND, "stop_trial: no trial " + std::to_string(trial));
+    Op op;
+    op.kind = Op::Kind::stop_trial;
+    op.trial = trial;
+    ops.push_back(op);
+    return DSAT_OK;
+  }
+
+  dsat_status finish(dsat_str reason, dsat_trial_id best) {
+    Op op;
+    op.kind = Op::Kind::finish;
+    op.reason = one_line(dsat::detail::view(reason));
+    if (best != DSAT_NO_TRIAL) {
+      if (!callbacks.knows_trial(best)) return refuse(DSAT_NOT_FOUND, "finish: no trial " + std::to_string(best));
+      op.trial = best;
+    }
+    ops.push_back(op);
+    finished = true;
+    return DSAT_OK;
+  }
+
+  dsat_status set_profile(dsat_str text) {
+    if (!profiler) return refuse(DSAT_FAILED_PRECONDITION, "set_profile: only a profiler has a profile");
+    Op op;
+    op.kind = Op::Kind::set_profile;
+    op.profile = Json::parse(dsat::detail::view(text), nullptr, false);
+    if (!op.profile.is_object()) return refuse(DSAT_INVALID_ARGUMENT, "set_profile: profile_json is not a JSON object");
+    ops.push_back(op);
+    return DSAT_OK;
+  }
+};
+
+Result<std::unique_ptr<Strategy>> Strategy::create(const PluginInfo& plugin, const Json& options, uint64_t seed,
+                                                   Callbacks callbacks) {
+  Result<PluginLibrary> library = PluginLibrary::load(plugin.file);
+  if (!library.ok()) return library.status();
+  const dsat_factory* factory = library->factory(plugin.kind);
+  if (factory == nullptr) return Status::invalid("plugin " + plugin.file.string() + ": no longer offers " + plugin.id);
+  std::unique_ptr<Strategy> strategy(new Strategy);
+  strategy->library_ = std::move(library).value();
+  strategy->name_ = plugin.name;
+  strategy->seed_ = seed;
+  strategy->host_ = std::make_unique<HostSide>(std::move(callbacks), plugin.kind == PluginKind::profiler);
+  const std::string text = options.dump();
+  dsat_strategy* made = nullptr;
+  const dsat_status status = factory->create(plugin.id.c_str(), &strategy->host_->abi, dsat::detail::str(text), &made);
+  Status outcome = strategy->called("create", status);
+  if (!outcome.ok()) return outcome;
+  if (made == nullptr || !DSAT_HAS(made, dsat_strategy, destroy) || made->start == nullptr ||
+      made->on_result == nullptr || made->on_trial_exited == nullptr || made->destroy == nullptr) {
+    return Status::internal("plugin " + plugin.name + ": create returned an incomplete strategy (plugin defect)");
+  }
+  strategy->vtable_ = made;
+  return strategy;
+}
+
+Strategy::~Strategy() {
+  if (vtable_ != nullptr) vtable_->destroy(vtable_);
+}
+
+void Strategy::redirect(Callbacks callbacks) {
+  const std::lock_guard<std::mutex> lock(host_->log_mutex);
+  host_->callbacks = std::move(callbacks);
+}
+
+Status Strategy::called(const char* function, dsat_status status) {
+  std::string message;
+  std::swap(message, host_->error);
+  if (status == DSAT_OK) return {};
+  if (message.empty()) message = "failed with status " + std::to_string(status) + " and no message (plugin defect)";
+  return Status::internal("plugin " + name_ + ": " + function + ": " + message);
+}
+
+namespace {
+
+struct RawResult {
+  std::vector<dsat_metric> metrics;
+  dsat_result result{};
+};
+
+RawResult raw_result(const StrategyEvent& event) {
+  RawResult raw;
+  for (const auto& item : event.metrics.items()) {
+    if (!item.value().is_number()) continue;
+    const double value = item.value().get<double>();
+    if (std::isfinite(value)) raw.metrics.push_back({dsat::detail::str(item.key()), value});
+  }
+  raw.result = {sizeof(dsat_result), static_cast<uint32_t>(raw.metrics.size()), event.trial, event.step,
+                raw.metrics.data()};
+  return raw;
+}
+
+}  // namespace
+
+Result<std::vector<Op>> Strategy::handle(const StrategyEvent& event) {
+  host_->ops.clear();
+  host_->in_event = true;
+  dsat_status status = DSAT_OK;
+  const char* function = "start";
+  switch (event.kind) {
+    case StrategyEvent::Kind::start: {
+      const std::string text = event.study.dump();
+      const dsat_study study{sizeof(dsat_study), 0, seed_, dsat::detail::str(text)};
+      status = vtable_->start(vtable_, &study);
+      break;
+    }
+    case StrategyEvent::Kind::result: {
+      function = "on_result";
+      const RawResult raw = raw_result(event);
+      status = vtable_->on_result(vtable_, &raw.result);
+      break;
+    }
+    case StrategyEvent::Kind::exited: {
+      function = "on_trial_exited";
+      const dsat_exit raw{sizeof(dsat_exit),
+                          event.outcome,
+                          event.trial,
+                          event.peak_bytes,
+                          event.exit_code,
+                          event.term_signal,
+                          event.attempt,
+                          0,
+                          dsat::detail::str(event.reason)};
+      status = vtable_->on_trial_exited(vtable_, &raw);
+      break;
+    }
+  }
+  host_->in_event = false;
+  const Status outcome = called(function, status);
+  if (!outcome.ok()) return outcome;
+  return std::move(host_->ops);
+}
+
+bool Strategy::can_save() const { return vtable_->save != nullptr && vtable_->restore != nullptr; }
+
+Result<std::string> Strategy::save() {
+  std::string state;
+  dsat_sink sink{&state, [](const dsat_sink* to, const void* data, size_t size) noexcept -> dsat_status {
+                   try {
+                     static_cast<std::string*>(to->ctx)->append(static_cast<const char*>(data), size);
+                     return DSAT_OK;
+                   } catch (...) {
+                     return DSAT_RESOURCE_EXHAUSTED;
+                   }
+                 }};
+  const Status outcome = called("save", vtable_->save(vtable_, &sink));
+  if (!outcome.ok()) return outcome;
+  return state;
+}
+
+Status Strategy::restore(const Json& study_json, const std::string& state) {
+  const std::string text = study_json.dump();
+  const dsat_study study{sizeof(dsat_study), 0, seed_, dsat::detail::str(text)};
+  return called("restore", vtable_->restore(vtable_, &study, dsat::detail::str(state)));
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,96 @@
+// Events and ops as the journal keeps them. The text of an op is compared byte for byte when a study is resumed, so
+// members are written in one fixed order and only where they mean something.
+#include "plugin/strategy.h"
+
+namespace dsat::host {
+namespace {
+
+constexpr const char* kOpNames[] = {"create_trial", "stop_trial", "finish", "set_profile"};
+constexpr const char* kEventNames[] = {"start", "result", "exited"};
+
+template <class Kind, size_t N>
+Kind kind_from(const char* const (&names)[N], const std::string& name) {
+  for (size_t i = 0; i < N; ++i) {
+    if (name == names[i]) return static_cast<Kind>(i);
+  }
+  throw Error(DSAT_DATA_LOSS, "unknown kind '" + name + "' in the journal");
+}
+
+}  // namespace
+
+Json to_json(const Op& op) {
+  Json json{{"op", kOpNames[static_cast<size_t>(op.kind)]}};
+  if (op.trial) json["trial"] = *op.trial;
+  if (op.kind == Op::Kind::create_trial) {
+    if (op.refused) json["refused"] = true;
+    if (op.repeat) json["repeat"] = true;
+    if (op.parent) json["parent"] = *op.parent;
+    json["overrides"] = op.overrides;
+    json["note"] = op.note;
+  }
+  if (op.kind == Op::Kind::finish) json["reason"] = op.reason;
+  if (op.kind == Op::Kind::set_profile) json["profile"] = op.profile;
+  return json;
+}
+
+Json to_json(const std::vector<Op>& ops) {
+  Json list = Json::array();
+  for (const Op& op : ops) list.push_back(to_json(op));
+  return list;
+}
+
+Op op_from_json(const Json& json) {
+  Op op;
+  op.kind = kind_from<Op::Kind>(kOpNames, json.at("op").get<std::string>());
+  if (json.contains("trial")) op.trial = json["trial"].get<uint64_t>();
+  if (json.contains("parent")) op.parent = json["parent"].get<uint64_t>();
+  op.refused = json.value("refused", false);
+  op.repeat = json.value("repeat", false);
+  op.overrides = json.value("overrides", Json());
+  op.note = json.value("note", "");
+  op.reason = json.value("reason", "");
+  op.profile = json.value("profile", Json());
+  return op;
+}
+
+Json to_json(const StrategyEvent& event) {
+  Json json{{"event", kEventNames[static_cast<size_t>(event.kind)]}};
+  switch (event.kind) {
+    case StrategyEvent::Kind::start:
+      json["study"] = event.study;
+      break;
+    case StrategyEvent::Kind::result:
+      json["trial"] = event.trial;
+      json["step"] = event.step;
+      json["metrics"] = event.metrics;
+      break;
+    case StrategyEvent::Kind::exited:
+      json["trial"] = event.trial;
+      json["outcome"] = event.outcome;
+      json["peak_bytes"] = event.peak_bytes;
+      json["exit_code"] = event.exit_code;
+      json["term_signal"] = event.term_signal;
+      json["attempt"] = event.attempt;
+      json["reason"] = event.reason;
+      break;
+  }
+  return json;
+}
+
+StrategyEvent event_from_json(const Json& json) {
+  StrategyEvent event;
+  event.kind = kind_from<StrategyEvent::Kind>(kEventNames, json.at("event").get<std::string>());
+  event.study = json.value("study", Json());
+  event.trial = json.value("trial", uint64_t{0});
+  event.step = json.value("step", uint64_t{0});
+  event.metrics = json.value("metrics", Json::object());
+  event.outcome = json.value("outcome", 0);
+  event.peak_bytes = json.value("peak_bytes", uint64_t{0});
+  event.exit_code = json.value("exit_code", -1);
+  event.term_signal = json.value("term_signal", 0);
+  event.attempt = json.value("attempt", 1u);
+  event.reason = json.value("reason", "");
+  return event;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,95 @@
+// The study's journal: DIR/dsat.db, SQLite. Its schema is documented in docs/journal.md.
+//
+// Purpose: everything that must survive the plug being pulled. A turn of the study is one transaction: begin, any
+//   number of put_ and append_ calls, commit; only then does the study act on it.
+// Threading: control thread. Errors: put_ and append_ remember the first failure, write nothing after it, and commit
+//   returns it: a turn is written whole or not at all.
+#ifndef DSAT_HOST_RECORD_JOURNAL_H_
+#define DSAT_HOST_RECORD_JOURNAL_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/host/status.h"
+#include "plugin/strategy.h"
+#include "record/trial.h"
+
+struct sqlite3;
+
+namespace dsat::host {
+
+inline constexpr int kJournalSchema = 1;
+
+// What happened to a strategy, and what it asked for in answer.
+struct JournalEvent {
+  uint64_t seq = 0;
+  Phase phase = Phase::searcher;
+  StrategyEvent event;
+  std::string ops_text;  // as written: compared byte for byte on replay
+  std::vector<Op> ops;
+};
+
+struct SavedState {
+  uint64_t seq = 0;  // of the last event that it contains
+  std::string state;
+};
+
+class Journal {
+ public:
+  enum class Mode { create, open, read_only };
+  static Result<std::unique_ptr<Journal>> open(const std::filesystem::path& dir, Mode mode);
+  // Keeps nothing: every write succeeds, every read is empty.
+  static std::unique_ptr<Journal> none() { return std::unique_ptr<Journal>(new Journal); }
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  bool keeps() const { return db_ != nullptr; }
+
+  void begin();
+  Status commit();
+  void rollback();  // as if the turn had not begun
+
+  void put_meta(const std::string& key, const Json& value);
+  void put_trial(const Trial& trial);
+  void remove_trials_from(uint64_t id);
+  uint64_t append_event(Phase phase, const StrategyEvent& event, const std::vector<Op>& ops);
+  void remove_events_from(uint64_t seq);
+  void put_state(Phase phase, uint64_t seq, const std::string& state);
+  void remove_state(Phase phase, uint64_t seq);
+  void remove_states(Phase phase);
+
+  std::optional<Json> meta(const std::string& key);
+  Result<std::vector<Trial>> trials();
+  Result<std::vector<JournalEvent>> events();
+  // The latest state that contains no event after `last_seq`.
+  std::optional<SavedState> state(Phase phase, uint64_t last_seq);
+
+  // JSON as the journal writes it; bytes that are no UTF-8 become U+FFFD.
+  static std::string text_of(const Json& json);
+
+  // Folds the write-ahead log into the one file, which read-only media can then serve.
+  Status checkpoint();
+
+ private:
+  class Statement;
+  Journal() = default;
+  Status prepare_schema(Mode mode);
+  void execute(const std::string& sql);
+  void fail(const std::string& doing);
+
+  std::filesystem::path file_;
+  sqlite3* db_ = nullptr;  // nullptr: keeps nothing
+  Status error_;           // the first since begin
+  uint64_t next_seq_ = 0;
+  uint64_t seq_before_turn_ = 0;
+  bool in_turn_ = false;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RECORD_JOURNAL_H_

@@ -1,0 +1,77 @@
+#include "record/run_lock.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+namespace dsat::host {
+namespace {
+
+std::string holder_text() {
+  char host[256] = "unknown";
+  gethostname(host, sizeof host - 1);
+  std::string boot_id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
+  return std::string("host ") + host + ", pid " + std::to_string(getpid()) + ", boot " + boot_id;
+}
+
+}  // namespace
+
+Result<RunLock> RunLock::take(const std::filesystem::path& dir) {
+  const std::filesystem::path file = dir / "dsat.lock";
+  const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return Status::invalid(file.string() + ": " + std::strerror(errno));
+  RunLock lock(file, fd);
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  if (fcntl(fd, F_OFD_SETLK, &range) != 0) {
+    std::string holder(512, '\0');
+    const ssize_t size = pread(fd, holder.data(), holder.size(), 0);
+    holder.resize(size > 0 ? static_cast<size_t>(size) : 0);
+    lock.file_.clear();  // not ours to remove
+    return Status::invalid(dir.string() + ": its study is live (" + holder + "); stop that dsat-host first");
+  }
+  // The last holder may have removed the file between our open and our lock: then this lock guards nothing.
+  struct stat held {
+  }, named{};
+  if (fstat(fd, &held) != 0 || stat(file.c_str(), &named) != 0 || held.st_ino != named.st_ino) {
+    lock.file_.clear();
+    return take(dir);
+  }
+  const std::string text = holder_text();
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    return Status::invalid(file.string() + ": " + std::strerror(errno));
+  }
+  return lock;
+}
+
+bool RunLock::is_held(const std::filesystem::path& dir) {
+  const int fd = open((dir / "dsat.lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  const bool held = fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
+  close(fd);
+  return held;
+}
+
+RunLock& RunLock::operator=(RunLock&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+RunLock::~RunLock() {
+  if (fd_ < 0) return;
+  if (!file_.empty()) unlink(file_.c_str());
+  close(fd_);
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,57 @@
+#include "record/trial.h"
+
+namespace dsat::host {
+namespace {
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+template <class T>
+std::optional<T> optional_at(const Json& json, const char* key) {
+  if (!json.contains(key) || json[key].is_null()) return std::nullopt;
+  return json[key].get<T>();
+}
+
+}  // namespace
+
+Json to_json(const TrialEnd& end) {
+  return {{"id", end.id},
+          {"attempt", end.attempt},
+          {"outcome", static_cast<int>(end.outcome)},
+          {"reason", end.reason},
+          {"last_line", end.last_line},
+          {"tail", end.tail},
+          {"warnings", end.warnings},
+          {"metrics", end.metrics},
+          {"peak_bytes", or_null(end.peak_bytes)},
+          {"device_memory_bytes", or_null(end.device_memory_bytes)},
+          {"world_size", or_null(end.world_size)},
+          {"step", end.step},
+          {"exit_code", end.exit_code},
+          {"term_signal", end.term_signal},
+          {"ended_at", end.ended_at}};
+}
+
+TrialEnd trial_end_from_json(const Json& json) {
+  TrialEnd end;
+  end.id = json.at("id").get<uint64_t>();
+  end.attempt = json.at("attempt").get<uint32_t>();
+  end.outcome = static_cast<Outcome>(json.at("outcome").get<int>());
+  end.reason = json.at("reason").get<std::string>();
+  end.last_line = json.at("last_line").get<std::string>();
+  end.tail = json.at("tail").get<std::vector<std::string>>();
+  end.warnings = json.at("warnings").get<std::vector<std::string>>();
+  end.metrics = json.at("metrics");
+  end.peak_bytes = optional_at<uint64_t>(json, "peak_bytes");
+  end.device_memory_bytes = optional_at<uint64_t>(json, "device_memory_bytes");
+  end.world_size = optional_at<int64_t>(json, "world_size");
+  end.step = json.at("step").get<uint64_t>();
+  end.exit_code = json.at("exit_code").get<int>();
+  end.term_signal = json.at("term_signal").get<int>();
+  end.ended_at = json.at("ended_at").get<std::string>();
+  return end;
+}
+
+}  // namespace dsat::host

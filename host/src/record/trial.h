@@ -1,0 +1,47 @@
+// A trial as the study keeps it: its record, and what only the study needs to know.
+#ifndef DSAT_HOST_RECORD_TRIAL_H_
+#define DSAT_HOST_RECORD_TRIAL_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "dsat/host/record.h"
+#include "runner/runner.h"
+
+namespace dsat::host {
+
+enum class Phase { profiler, searcher };
+
+// Where a trial stands between being asked for and being told to its strategy.
+enum class TrialState {
+  waiting,    // for room to run, or (a duplicate) for the trial that it repeats
+  running,    // its process was started
+  ended,      // the outcome is known, the strategy has not been told
+  delivered,  // the strategy knows
+};
+
+struct Trial {
+  TrialRecord record;
+  Phase phase = Phase::searcher;
+  TrialState state = TrialState::waiting;
+  bool model_info = false;    // the protocol's model-information run
+  std::string identity;       // of the merged configuration, and of the kind of run
+  uint32_t earlier_runs = 0;  // trials of the same identity before it that cost a run
+  std::optional<TrialEnd> end;
+
+  uint64_t id() const { return record.id; }
+  // Takes a place in the queue and counts against the trial limit; duplicates and refused configurations do not.
+  bool costs_a_run() const { return !record.duplicate_of && record.outcome != Outcome::invalid_config; }
+  // Its result holds for later requests of the same configuration; a stopped or lost trial measured nothing.
+  bool can_answer() const {
+    return costs_a_run() && record.outcome != Outcome::stopped && record.outcome != Outcome::lost;
+  }
+};
+
+Json to_json(const TrialEnd& end);
+TrialEnd trial_end_from_json(const Json& json);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RECORD_TRIAL_H_

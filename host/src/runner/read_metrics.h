@@ -1,0 +1,38 @@
+// What a trial wrote, made canonical. docs/trial.md has the rules.
+//
+// Threading: pure functions. Units: forward, backward, step, latency and wall_latency in microseconds, throughput in
+// samples a second over all devices, FLOPS_per_gpu in FLOP/s.
+#ifndef DSAT_HOST_RUNNER_READ_METRICS_H_
+#define DSAT_HOST_RUNNER_READ_METRICS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dsat/error.h"
+#include "dsat/host/metric.h"
+#include "dsat/host/status.h"
+
+namespace dsat::host {
+
+// What a result file says.
+struct TrialReport {
+  Json metrics;  // canonical metrics, or the model's figures
+  std::optional<uint64_t> peak_bytes, device_memory_bytes;
+  std::optional<int64_t> world_size;
+  std::vector<std::string> warnings;
+};
+
+// Reads a measured run's result. `config` is the trial's: its batch sizes tell which generation of the engine wrote the
+// file. Invalid, with the reason in one line: not a JSON object, NaN, not a number, negative, no metric at all.
+Result<TrialReport> read_metrics(std::string_view text, const std::string& file_name, const Json& config);
+
+// Reads a model-information run's result: num_params (needed), trainable_num_params, activation_mem_per_gpu and every
+// other number in it. Invalid as above.
+Result<TrialReport> read_model_info(std::string_view text, const std::string& file_name);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RUNNER_READ_METRICS_H_

@@ -1,0 +1,85 @@
+// What the study asks of whatever runs trials: local processes or a simulation now, a cluster later.
+//
+// Threading: control thread only. on_started and on_ended are called from the loop, never from inside start or stop.
+#ifndef DSAT_HOST_RUNNER_RUNNER_H_
+#define DSAT_HOST_RUNNER_RUNNER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/host/record.h"
+#include "dsat/host/status.h"
+
+namespace dsat::host {
+
+// A trial that is ready to run.
+struct TrialSpec {
+  uint64_t id = 0;
+  uint32_t attempt = 1;
+  Json config;                // merged and complete; `autotuning` holds the user's own keys only
+  bool model_info = false;    // the protocol's model-information run instead of a measured one
+  std::string identity{};     // of the configuration and the kind of run
+  uint32_t earlier_runs = 0;  // trials of this identity before this one
+};
+
+struct TrialStart {
+  uint64_t id = 0;
+  uint32_t attempt = 1;
+  std::vector<std::string> slots;
+  std::string started_at;  // RFC 3339
+};
+
+struct TrialEnd {
+  uint64_t id = 0;
+  uint32_t attempt = 1;
+  Outcome outcome = Outcome::failed;
+  std::string reason;                 // one line; empty when there is nothing to say
+  std::string last_line;              // last non-empty line of stderr: how identical failures are recognised
+  std::vector<std::string> tail;      // last lines of stderr, for people
+  std::vector<std::string> warnings;  // e.g. completed, but exit status 1
+  Json metrics;  // canonical: DeepSpeed's names and fixed units; model info for a model-information run
+  std::optional<uint64_t> peak_bytes, device_memory_bytes;
+  std::optional<int64_t> world_size;
+  uint64_t step = 0;  // last profiled step
+  int exit_code = -1, term_signal = 0;
+  bool infrastructure = false;  // e.g. a port taken by someone else: to be run again, not counted
+  std::string ended_at;         // RFC 3339
+};
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+
+  // How many more trials could be started now.
+  virtual int room() const = 0;
+
+  // Is there room for all of these trials together, by their configurations? Where trials differ in size a number alone
+  // does not tell.
+  virtual bool has_room_for(const std::vector<const Json*>& configs) const {
+    return static_cast<int>(configs.size()) <= room();
+  }
+
+  // Starts a trial; needs room. A failure to start is reported through on_ended, an error of the machine by Status.
+  virtual Status start(const TrialSpec& spec) = 0;
+
+  // Ends a running trial: TERM, grace, KILL (at_once: KILL). Its on_ended follows, with Outcome::stopped unless it had
+  // ended otherwise.
+  virtual void stop(uint64_t id, bool at_once) = 0;
+
+  // After a crash: what a trial that ran then has left behind. nullopt: nothing usable, run it again.
+  virtual std::optional<TrialEnd> recover(const TrialSpec& spec) = 0;
+
+  // How long what the study decided may stay unwritten. Zero: a start changes the world, and the journal comes first.
+  virtual std::chrono::milliseconds commit_delay() const { return {}; }
+
+  std::function<void(const TrialStart&)> on_started;
+  std::function<void(const TrialEnd&)> on_ended;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RUNNER_RUNNER_H_

@@ -1,0 +1,269 @@
+#include "runner/trial_files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "base/atomic_file.h"
+#include "base/printable_text.h"
+#include "dsat/config/json.h"
+#include "runner/flops_profiler_report.h"
+#include "runner/ignore_rules.h"
+
+namespace dsat::host {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kAttemptsFolder = "attempts";
+
+Status file_error(const char* action, const fs::filesystem_error& error) {
+  const std::string where = error.path1().string();
+  return Status::internal(std::string("cannot ") + action + (where.empty() ? "" : " " + where) + ": " +
+                          error.code().message());
+}
+
+// Throws filesystem_error.
+void move_earlier_attempt(const fs::path& folder, uint32_t attempt) {
+  std::vector<fs::path> left;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename() != kAttemptsFolder) left.push_back(entry.path());
+  }
+  if (left.empty()) return;
+  uint32_t number = attempt - 1;
+  while (fs::exists(folder / kAttemptsFolder / std::to_string(number))) ++number;
+  const fs::path target = folder / kAttemptsFolder / std::to_string(number);
+  fs::create_directories(target);
+  for (const fs::path& path : left) fs::rename(path, target / path.filename());
+}
+
+// A folder tree copied without the results of this and of other studies, and without what its .detignore names.
+class TreeCopy {
+ public:
+  TreeCopy(fs::path root, const fs::path& run_dir)
+      : root_(fs::absolute(root).lexically_normal()),
+        run_dir_(run_dir),
+        ignored_(read_file(root_ / kIgnoreFile).value_or("")) {}
+
+  // Throws filesystem_error.
+  void to(const fs::path& target) const { copy(root_, target); }
+
+ private:
+  void copy(const fs::path& source, const fs::path& target) const {
+    fs::create_directories(target);
+    bool only_results = false;
+    for (const auto& entry : fs::directory_iterator(source)) {
+      const fs::path to = target / entry.path().filename();
+      const bool folder = entry.is_directory() && !entry.is_symlink();
+      if (ignored_.ignores(entry.path().lexically_relative(root_), folder)) continue;
+      if (entry.is_symlink()) {
+        copy_link(entry.path(), to);
+      } else if (folder) {
+        const bool results = holds_results(entry.path());
+        if (!results) copy(entry.path(), to);
+        only_results |= results;
+      } else if (entry.is_regular_file()) {
+        fs::copy_file(entry.path(), to, fs::copy_options::overwrite_existing);
+      }
+    }
+    // dsat-results/ itself.
+    if (only_results && source != root_ && fs::is_empty(target)) fs::remove(target);
+  }
+
+  bool holds_results(const fs::path& folder) const {
+    return fs::exists(folder / "dsat.db") || (fs::exists(run_dir_) && fs::equivalent(folder, run_dir_));
+  }
+
+  // A link that leads out of the tree by a relative path ("../data") would lead elsewhere from the copy.
+  void copy_link(const fs::path& link, const fs::path& to) const {
+    fs::path leads_to = fs::read_symlink(link);
+    const fs::path meant = (link.parent_path() / leads_to).lexically_normal();
+    const bool leaves = *meant.lexically_relative(root_).begin() == "..";
+    if (leads_to.is_relative() && leaves) leads_to = meant;
+    fs::create_symlink(leads_to, to);
+  }
+
+  fs::path root_;
+  const fs::path& run_dir_;
+  const IgnoreRules ignored_;
+};
+
+struct Lock {
+  int fd = -1;
+  bool held_by_other = false;  // otherwise: nothing was ever started here, or this file system knows no locks
+};
+
+Lock try_lock(const fs::path& trial_dir) {
+  const int fd = open((trial_dir / kCommandFile).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return {fd, false};
+  const bool held = errno == EWOULDBLOCK;
+  close(fd);
+  return {-1, held};
+}
+
+void mix(uint64_t& mark, uint64_t value) { mark = (mark ^ value) * 0x100000001B3u; }
+
+}  // namespace
+
+fs::path trial_folder(const fs::path& run_dir, uint64_t id) { return run_dir / "trials" / std::to_string(id); }
+
+Status prepare_folder(const fs::path& run_dir, const TrialSpec& spec) {
+  const fs::path folder = trial_folder(run_dir, spec.id);
+  const Status status = wait_until_unlocked(folder);
+  if (!status.ok()) return status;
+  try {
+    fs::create_directories(folder);
+    move_earlier_attempt(folder, spec.attempt);
+  } catch (const fs::filesystem_error& error) {
+    return file_error("prepare the trial's folder", error);
+  }
+  return Status();
+}
+
+Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const ProfileWindow& window) {
+  Json config = spec.config;
+  if (asks_for_flops_report(config)) config["flops_profiler"]["output_file"] = (trial_dir / kFlopsReportFile).string();
+  Json& section = config["autotuning"];
+  if (!section.is_object()) section = Json::object();
+  section["enabled"] = true;
+  section["start_profile_step"] = window.start_step;
+  section["end_profile_step"] = window.end_step;
+  section["metric_path"] = (trial_dir / kMetricsFile).string();
+  if (spec.model_info) {
+    Json& info = section["model_info"];
+    if (!info.is_object()) info = Json::object();
+    info["profile"] = true;
+    section["model_info_path"] = (trial_dir / kModelInfoFile).string();
+  } else if (section.contains("model_info") && section["model_info"].is_object()) {
+    section["model_info"]["profile"] = false;  // or the engine would leave after one forward pass
+  }
+  return config;
+}
+
+Environment trial_variables(const TrialSpec& spec, const fs::path& trial_dir, uint16_t port, Backend backend,
+                            const std::vector<Slot>& slots) {
+  Environment variables;
+  set_variable(variables, "DSAT_TRIAL_ID", std::to_string(spec.id));
+  set_variable(variables, "DSAT_TRIAL_DIR", trial_dir.string());
+  set_variable(variables, "DSAT_DS_CONFIG", (trial_dir / kConfigFile).string());
+  set_variable(variables, "MASTER_PORT", std::to_string(port));
+  // On several hosts the launcher tells each of them its own.
+  const bool elsewhere = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return !slot.host.empty(); });
+  if (const char* name = visibility_variable(backend); name != nullptr && !elsewhere) {
+    std::string ids;
+    for (const Slot& slot : slots) ids += (ids.empty() ? "" : ",") + slot.id;
+    set_variable(variables, name, ids);
+  }
+  return variables;
+}
+
+std::string command_line(const fs::path& cwd, const Environment& variables, const std::vector<std::string>& argv) {
+  std::string line = "cd " + shell_quote(cwd.string()) + " &&";
+  for (const std::string& variable : variables) {
+    const size_t equals = variable.find('=');
+    line += " " + variable.substr(0, equals + 1) + shell_quote(variable.substr(equals + 1));
+  }
+  return line + " " + shell_join(argv) + "\n";
+}
+
+std::optional<int> lock_folder(const fs::path& trial_dir) {
+  const Lock lock = try_lock(trial_dir);
+  return lock.fd >= 0 ? std::optional<int>(lock.fd) : std::nullopt;
+}
+
+Status wait_until_unlocked(const fs::path& trial_dir) {
+  constexpr std::chrono::milliseconds kPause{5};
+  constexpr int kTries = 2000;  // ten seconds: a killed process goes as soon as its device driver lets it
+  for (int i = 0; i < kTries; ++i) {
+    const Lock lock = try_lock(trial_dir);
+    if (lock.fd >= 0) close(lock.fd);
+    if (!lock.held_by_other) return Status();
+    std::this_thread::sleep_for(kPause);
+  }
+  return Status::internal("processes of an earlier run of trial " + trial_dir.filename().string() +
+                          " are still alive: end them, then go on");
+}
+
+Status write_exit(const Evidence& evidence, const TrialEnd& end) {
+  const auto number = [](int value, bool there) { return there ? Json(value) : Json(); };
+  const Json json{{"trial", evidence.id},
+                  {"attempt", evidence.attempt},
+                  {"outcome", to_string(end.outcome)},
+                  {"reason", end.reason},
+                  {"exit_code", number(evidence.exit.code, evidence.exit.code >= 0)},
+                  {"signal", number(evidence.exit.signal, evidence.exit.signal != 0)},
+                  {"timed_out", evidence.timed_out},
+                  {"stopped", evidence.stopped},
+                  {"kernel_oom_kills", evidence.kernel_oom_kills},
+                  {"started_at", evidence.started_at},
+                  {"ended_at", evidence.ended_at}};
+  return write_file_atomically(evidence.trial_dir / kExitFile,
+                               json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", Durability::renamed);
+}
+
+std::optional<Evidence> read_exit(const fs::path& trial_dir, const TrialSpec& spec) {
+  const auto text = read_file(trial_dir / kExitFile);
+  if (!text) return std::nullopt;
+  try {
+    const Json json = config::parse(*text, kExitFile);
+    if (json.at("trial") != spec.id || json.at("attempt") != spec.attempt) return std::nullopt;
+    Evidence evidence;
+    evidence.exit.code = json.at("exit_code").is_null() ? -1 : json["exit_code"].get<int>();
+    evidence.exit.signal = json.at("signal").is_null() ? 0 : json["signal"].get<int>();
+    evidence.timed_out = json.at("timed_out").get<std::string>();
+    evidence.stopped = json.at("stopped").get<bool>();
+    evidence.kernel_oom_kills = json.at("kernel_oom_kills").get<bool>();
+    evidence.started_at = json.at("started_at").get<std::string>();
+    evidence.ended_at = json.at("ended_at").get<std::string>();
+    return evidence;
+  } catch (const std::exception&) {
+    return std::nullopt;  // not of this version, or damaged: the other files speak for themselves
+  }
+}
+
+uint64_t progress_mark(const fs::path& trial_dir) {
+  // A trial in a copied folder may hold a whole source tree: what moves is near the top of it.
+  constexpr int kMaxFiles = 10000;
+  uint64_t mark = 0xCBF29CE484222325u;
+  int files = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(trial_dir, fs::directory_options::skip_permission_denied, error), end;
+       !error && it != end && files < kMaxFiles; it.increment(error), ++files) {
+    struct stat status {};
+    if (lstat(it->path().c_str(), &status) != 0) continue;
+    mix(mark, static_cast<uint64_t>(status.st_size));
+    mix(mark, static_cast<uint64_t>(status.st_mtim.tv_sec));
+    mix(mark, static_cast<uint64_t>(status.st_mtim.tv_nsec));
+  }
+  mix(mark, static_cast<uint64_t>(files));
+  return mark;
+}
+
+Status copy_into(const fs::path& target, const fs::path& model, const std::vector<fs::path>& includes,
+                 const fs::path& run_dir) {
+  try {
+    TreeCopy(model, run_dir).to(target);
+    for (const fs::path& include : includes) {
+      const fs::path to = target / (include.has_filename() ? include : include.parent_path()).filename();
+      if (fs::exists(to)) continue;  // it is one of the model's own files
+      if (fs::is_directory(include)) {
+        TreeCopy(include, run_dir).to(to);
+      } else {
+        fs::copy_file(include, to, fs::copy_options::overwrite_existing);
+      }
+    }
+  } catch (const fs::filesystem_error& error) {
+    return file_error("copy the model folder for a trial", error);
+  }
+  return Status();
+}
+
+}  // namespace dsat::host

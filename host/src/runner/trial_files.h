@@ -1,0 +1,75 @@
+// A trial's folder: DIR/trials/<id>/. Names, preparation, and what its configuration and environment hold.
+//
+// Threading: control thread.
+#ifndef DSAT_HOST_RUNNER_TRIAL_FILES_H_
+#define DSAT_HOST_RUNNER_TRIAL_FILES_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/host/environment.h"
+#include "dsat/host/status.h"
+#include "runner/classify.h"
+#include "runner/runner.h"
+#include "slots/slots.h"
+
+namespace dsat::host {
+
+inline constexpr const char* kConfigFile = "ds_config.json";
+inline constexpr const char* kCommandFile = "cmd.txt";
+inline constexpr const char* kStdoutFile = "stdout.log";
+inline constexpr const char* kStderrFile = "stderr.log";
+inline constexpr const char* kMetricsFile = "metrics.json";
+inline constexpr const char* kModelInfoFile = "model_info.json";
+inline constexpr const char* kExitFile = "exit.json";
+inline constexpr const char* kHyperparametersFile = "hparams.json";    // of a study with an experiment file
+inline constexpr const char* kFlopsReportFile = "flops_profiler.txt";  // where the configuration asks for one
+inline constexpr const char* kCwdFolder = "cwd";                       // the copied folder, when trials run in one
+
+std::filesystem::path trial_folder(const std::filesystem::path& run_dir, uint64_t id);
+
+// Makes the folder, empty for this attempt; waits for processes of an earlier one. What an earlier attempt left moves
+// to attempts/<number> in it, so that no file of it can be taken for this one's.
+Status prepare_folder(const std::filesystem::path& run_dir, const TrialSpec& spec);
+
+// The user's configuration as the trial gets it: with the protocol's `autotuning` section, the user's own keys of it
+// kept.
+struct ProfileWindow {
+  int start_step = 3, end_step = 5;
+};
+Json trial_config(const TrialSpec& spec, const std::filesystem::path& trial_dir, const ProfileWindow& window);
+
+// DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT and the backend's visibility variable.
+Environment trial_variables(const TrialSpec& spec, const std::filesystem::path& trial_dir, uint16_t port,
+                            Backend backend, const std::vector<Slot>& slots);
+
+// The command as one line that a shell can run again: folder, added variables, arguments.
+std::string command_line(const std::filesystem::path& cwd, const Environment& variables,
+                         const std::vector<std::string>& argv);
+
+// Held by a trial's launcher for as long as a process of the trial is alive, by whichever host it was started: a file
+// lock on cmd.txt. Returns the descriptor to hand to the launcher; nullopt where files cannot be locked.
+std::optional<int> lock_folder(const std::filesystem::path& trial_dir);
+
+// Waits until no launcher holds it: after a host was killed its trials take a moment to follow. Internal: they do not.
+Status wait_until_unlocked(const std::filesystem::path& trial_dir);
+
+// exit.json: the facts that classify() needs and that no other file has. read_exit: nullopt when there is none, or it
+// is another attempt's.
+Status write_exit(const Evidence& evidence, const TrialEnd& end);
+std::optional<Evidence> read_exit(const std::filesystem::path& trial_dir, const TrialSpec& spec);
+
+// Something that changes whenever a file below the folder grows, appears or is written; cheap enough to ask often.
+uint64_t progress_mark(const std::filesystem::path& trial_dir);
+
+// The folder that a trial runs in when it does not run in the caller's: a copy of `model`, and of each of `includes`
+// beside its files, without this or any other study's run directory and without what
+// the folder's .detignore names (ignore_rules.h).
+Status copy_into(const std::filesystem::path& target, const std::filesystem::path& model,
+                 const std::vector<std::filesystem::path>& includes, const std::filesystem::path& run_dir);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RUNNER_TRIAL_FILES_H_

@@ -1,0 +1,14 @@
+// Simulation::source and back: what a resumed study makes its simulation of.
+#ifndef DSAT_HOST_SIM_LOAD_SIMULATION_H_
+#define DSAT_HOST_SIM_LOAD_SIMULATION_H_
+
+#include "dsat/host/simulation.h"
+
+namespace dsat::host::sim {
+
+// Invalid for a study that was simulated over a surface of its program's own.
+Result<Simulation> simulation_from_source(const Json& source);
+
+}  // namespace dsat::host::sim
+
+#endif  // DSAT_HOST_SIM_LOAD_SIMULATION_H_

@@ -1,0 +1,36 @@
+// run_from_config: the keys that the model knows beyond those of the cost model.
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "sim/step.h"
+
+namespace dsat::host::sim {
+namespace {
+
+bool flag(const Json& config, const char* key, bool absent) {
+  const Json* value = config::find(config, key);
+  return value != nullptr && value->is_boolean() ? value->get<bool>() : absent;
+}
+
+double number(const Json& config, const char* key, double absent) {
+  const Json* value = config::find(config, key);
+  return value != nullptr && value->is_number() ? value->get<double>() : absent;
+}
+
+}  // namespace
+
+Run run_from_config(const Scenario& scenario, const Json& config, int slots) {
+  Run run;
+  run.setup = cost::setup_from_config(config, config::data_parallel_size(slots, config));
+  run.accumulation = number(config, config::kAccumulationKey, 1);
+  run.reduce_scatter = flag(config, "zero_optimization.reduce_scatter", true);
+  run.allgather_partitions = flag(config, "zero_optimization.allgather_partitions", true);
+  run.contiguous_gradients = flag(config, "zero_optimization.contiguous_gradients", true);
+  run.persistence_threshold = number(config, "zero_optimization.stage3_param_persistence_threshold", 1e5);
+  run.max_live = number(config, "zero_optimization.stage3_max_live_parameters", 1e9);
+  run.max_reuse_distance = number(config, "zero_optimization.stage3_max_reuse_distance", 1e9);
+  run.checkpointing =
+      run.setup.activation_checkpointing ? cost::Checkpointing::full : scenario.model.shape.checkpointing;
+  return run;
+}
+
+}  // namespace dsat::host::sim

@@ -1,0 +1,105 @@
+// The memory of a step: model states, activations, buffers, and what the allocator loses.
+#include <algorithm>
+#include <cmath>
+
+#include "sim/step.h"
+
+namespace dsat::host::sim {
+namespace {
+
+double as_double(int64_t value) { return static_cast<double>(value); }
+double element_bytes(const cost::Setup& setup) { return setup.precision == cost::Precision::fp32 ? 4 : 2; }
+
+// The caching allocator hands out blocks of 2 MiB.
+double in_blocks(double bytes) {
+  constexpr double kBlock = 2.0 * 1024 * 1024;
+  return std::ceil(bytes / kBlock) * kBlock;
+}
+
+cost::ModelSize size_of(const Scenario& s) { return {s.model.num_params, s.model.num_params, 0}; }
+
+// Korthikanti et al., equation 2, plus what the output layer keeps: logits in 16 bit, and their softmax in 32.
+double activation_bytes(const Scenario& s, const Run& run, bool training) {
+  const cost::Setup& setup = run.setup;
+  cost::TransformerShape shape = s.model.shape;
+  shape.checkpointing = run.checkpointing;
+  const double model_parallel = as_double(setup.tensor_parallel_size * setup.pipeline_stages);
+  // A pipeline holds the activations of as many micro batches as it has stages.
+  const double in_flight = std::min(as_double(setup.pipeline_stages), run.accumulation);
+  double bytes = cost::transformer_activation_bytes_per_sample(shape, setup.precision) / model_parallel * in_flight;
+  if (run.checkpointing != cost::Checkpointing::none && training) {
+    // The layer at work is held whole while it is computed again.
+    cost::TransformerShape one = s.model.shape;
+    one.layers = 1;
+    one.checkpointing = cost::Checkpointing::none;
+    bytes +=
+        cost::transformer_activation_bytes_per_sample(one, setup.precision) / as_double(setup.tensor_parallel_size);
+  }
+  bytes += s.model.shape.sequence * s.model.vocab * (training ? 6 : 2) / as_double(setup.tensor_parallel_size);
+  return in_blocks(bytes * as_double(setup.micro_batch));
+}
+
+double reduce_buffer_bytes(const Run& run, double params) {
+  const cost::Setup& setup = run.setup;
+  if (setup.stage == 0) return 0;
+  const double gradient = setup.accumulation_dtype == cost::Precision::fp32 ? 4 : 2;
+  const double bucket = std::min(setup.reduce_bucket_elements, params) * gradient;
+  // One bucket to fill, with overlap another one on its way; without contiguous memory a flat copy of half on average.
+  return bucket * (setup.overlap_comm ? 2 : 1) * (run.contiguous_gradients ? 1 : 0.5);
+}
+
+// Stage 3: the layer at work, what is fetched ahead, what is small and stays, what is kept for the backward pass.
+double live_parameter_bytes(const Scenario& s, const Run& run, double params) {
+  const cost::Setup& setup = run.setup;
+  if (setup.stage != 3) return 0;
+  const double layer = s.model.layer_params() / as_double(setup.tensor_parallel_size);
+  double live = layer + std::min(setup.prefetch_bucket_elements, run.max_live);
+  if (run.max_live >= params && run.max_reuse_distance >= 2 * params) live = params;
+  // Biases and norms, 13 h a layer, are kept whole if they are small enough.
+  const double small =
+      run.persistence_threshold >= s.model.shape.hidden ? s.model.shape.layers * 13 * s.model.shape.hidden : 0;
+  return (std::min(live, params) + small) * element_bytes(setup);
+}
+
+// After the backward pass, activations are gone: the gathered parameters and the optimizer's temporaries are there.
+double step_phase_bytes(const Run& run, double params) {
+  const cost::Setup& setup = run.setup;
+  const double ranks = as_double(setup.data_parallel_size);
+  double bytes = 0;
+  if (setup.stage == 1 || setup.stage == 2) {
+    bytes +=
+        std::min(setup.allgather_bucket_elements, params) * element_bytes(setup) * (run.allgather_partitions ? 1 : 0.5);
+  }
+  if (setup.optimizer_device == cost::Device::accelerator) bytes += 4 * (setup.stage >= 1 ? params / ranks : params);
+  return bytes;
+}
+
+Memory with_overheads(const Scenario& s, const Run& run, double allocated, double activations) {
+  const double scattered = run.setup.stage >= 1 && !run.contiguous_gradients ? 2 : 1;
+  Memory memory;
+  memory.activations = activations;
+  memory.allocated = allocated;
+  memory.reserved = in_blocks(allocated * (1 + s.engine.fragmentation * scattered)) + s.engine.fixed_memory;
+  return memory;
+}
+
+}  // namespace
+
+Memory step_memory(const Scenario& s, const Run& run) {
+  const cost::Setup& setup = run.setup;
+  const double params = s.model.num_params / as_double(setup.tensor_parallel_size * setup.pipeline_stages);
+  const double states = cost::model_state_bytes(size_of(s), setup);
+  const double activations = activation_bytes(s, run, true);
+  const double backward = activations + reduce_buffer_bytes(run, params) + live_parameter_bytes(s, run, params);
+  return with_overheads(s, run, states + std::max(backward, step_phase_bytes(run, params)), activations);
+}
+
+Memory forward_memory(const Scenario& s, const Run& run) {
+  const cost::Setup& setup = run.setup;
+  const double params = s.model.num_params / as_double(setup.tensor_parallel_size * setup.pipeline_stages);
+  const double states = cost::model_state_bytes(size_of(s), setup);
+  const double activations = activation_bytes(s, run, true);
+  return with_overheads(s, run, states + activations + live_parameter_bytes(s, run, params), activations);
+}
+
+}  // namespace dsat::host::sim

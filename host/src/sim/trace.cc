@@ -1,0 +1,294 @@
+#include "sim/trace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+
+#include "dsat/config/batch.h"
+#include "dsat/config/edit_distance.h"
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
+#include "sim/csv.h"
+#include "sim/trace_columns.h"
+
+namespace dsat::host::sim {
+namespace {
+
+constexpr const char* kOther[] = {"outcome", "reason", "model_info", "peak_bytes", "device_memory", "seconds", "slots"};
+constexpr const char* kCanonical[] = {"forward", "backward", "step", "latency", "throughput", "FLOPS_per_gpu"};
+// A trial whose length was not recorded.
+constexpr double kUsualSeconds = 60;
+constexpr int64_t kMostSlots = 1 << 20, kMostSamples = int64_t{1} << 40;
+
+template <size_t N>
+bool is_one_of(const char* const (&names)[N], const std::string& name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+// A column that is none of the trial's own must be a key of DeepSpeed's.
+void check_column(const std::string& name, const std::string& file) {
+  if (is_one_of(kMeasured, name) || is_one_of(kOther, name)) return;
+  std::string nearest;
+  size_t best = std::max<size_t>(2, name.size() / 4) + 1;
+  const auto consider = [&](const char* known) {
+    const size_t distance = config::edit_distance(name, known);
+    if (distance < best) best = distance, nearest = known;
+  };
+  for (const char* known : kMeasured) consider(known);
+  for (const char* known : kOther) consider(known);
+  Json probe = Json::object();
+  config::set(probe, name, nullptr);
+  const std::vector<config::UnknownKey> unknown = config::unknown_keys(probe);
+  if (unknown.empty()) return;
+  if (nearest.empty()) nearest = unknown.front().suggestion;
+  throw Error(file + ": unknown column '" + name + "'" +
+              (nearest.empty() ? ": it is neither a metric nor a key of DeepSpeed's, see docs/simulator.md"
+                               : ": did you mean '" + nearest + "'?"));
+}
+
+Json value_of(const std::string& cell) {
+  Json value = Json::parse(cell, nullptr, false);
+  return value.is_discarded() ? Json(cell) : value;
+}
+
+// So that 5e8, 500000000 and 5.0e8 are one.
+std::string normal(const Json& value) { return config::identity(Json{{"v", value}}); }
+
+double number_of(const std::string& cell, const std::string& where) {
+  char* end = nullptr;
+  const double value = std::strtod(cell.c_str(), &end);
+  if (end != cell.c_str() + cell.size() || !std::isfinite(value) || value < 0) {
+    throw Error(where + ": '" + cell + "' is no number that is not negative");
+  }
+  return value;
+}
+
+int64_t whole_number_of(const std::string& cell, const std::string& where, int64_t least, int64_t most) {
+  const double value = number_of(cell, where);
+  if (value == std::floor(value) && value >= static_cast<double>(least) && value <= static_cast<double>(most)) {
+    return static_cast<int64_t>(value);
+  }
+  throw Error(where + ": '" + cell + "' is no whole number from " + std::to_string(least) + " to " +
+              std::to_string(most));
+}
+
+Outcome outcome_of(const std::string& cell, const std::string& where) {
+  for (const Outcome outcome : {Outcome::completed, Outcome::out_of_memory, Outcome::failed, Outcome::timed_out}) {
+    if (cell == to_string(outcome)) return outcome;
+  }
+  throw Error(where + ": outcome '" + cell + "': give completed, out_of_memory, failed or timed_out");
+}
+
+double interpolated(double x, double x0, double y0, double x1, double y1) {
+  return x1 == x0 ? y0 : y0 + (y1 - y0) * (x - x0) / (x1 - x0);
+}
+
+}  // namespace
+
+TraceSurface::TraceSurface(std::string_view text, const std::string& file) {
+  const std::vector<std::vector<std::string>> lines = parse_csv(text, file);
+  if (lines.size() < 2) throw Error(file + ": it has no trials: a line of column names and a line a trial are needed");
+  const std::vector<std::string>& header = lines.front();
+  for (const std::string& name : header) {
+    check_column(name, file);
+    const bool own = is_one_of(kMeasured, name) || is_one_of(kOther, name);
+    if (std::count(header.begin(), header.end(), name) > 1)
+      throw Error(file + ": the column '" + name + "' is there twice");
+    if (!own && name != kStageKey && name != config::kMicroBatchKey) keys_.push_back(name);
+  }
+  for (size_t i = 1; i < lines.size(); ++i) {
+    read_row(header, lines[i], file + ": trial " + std::to_string(i));
+  }
+  check(file);
+  std::map<std::pair<int, std::vector<std::string>>, Group> groups;
+  for (const TraceRow& row : rows_) {
+    if (!row.model_info) groups[{row.stage, row.config}].push_back(&row);
+  }
+  for (auto& [key, group] : groups) {
+    std::stable_sort(group.begin(), group.end(), [](auto* a, auto* b) { return a->micro_batch < b->micro_batch; });
+    groups_.push_back(std::move(group));
+  }
+}
+
+void TraceSurface::read_row(const std::vector<std::string>& header, const std::vector<std::string>& cells,
+                            const std::string& where) {
+  if (cells.size() != header.size()) {
+    throw Error(where + " has " + std::to_string(cells.size()) + " fields, the first line names " +
+                std::to_string(header.size()));
+  }
+  TraceRow row;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const std::string &name = header[i], &cell = cells[i];
+    const std::string at = where + ", " + name;
+    const bool setting = std::find(keys_.begin(), keys_.end(), name) != keys_.end();
+    if (setting) row.config.push_back(cell.empty() ? "" : normal(value_of(cell)));
+    if (setting || cell.empty()) continue;
+    if (name == "outcome")
+      row.outcome = outcome_of(cell, at);
+    else if (name == "reason")
+      row.reason = cell;
+    else if (name == "model_info")
+      row.model_info = cell == "1" || cell == "true";
+    else if (name == "peak_bytes")
+      row.peak_bytes = number_of(cell, at);
+    else if (name == "device_memory")
+      row.device_memory = number_of(cell, at);
+    else if (name == "seconds")
+      row.seconds = number_of(cell, at);
+    else if (name == "slots")
+      slots_ = std::max(slots_, static_cast<int>(whole_number_of(cell, at, 1, kMostSlots)));
+    else if (name == kStageKey)
+      row.stage = static_cast<int>(whole_number_of(cell, at, 0, 3));
+    else if (name == config::kMicroBatchKey)
+      row.micro_batch = whole_number_of(cell, at, 1, kMostSamples);
+    else
+      row.metrics[name] = number_of(cell, at);
+  }
+  rows_.push_back(std::move(row));
+}
+
+void TraceSurface::check(const std::string& file) const {
+  const bool sized = std::any_of(rows_.begin(), rows_.end(), [](const TraceRow& row) {
+    return row.model_info && row.outcome == Outcome::completed && row.metrics.contains("num_params");
+  });
+  if (!sized) {
+    throw Error(file + ": no trial tells the model's size: one with model_info 1 and num_params is needed");
+  }
+  if (metrics().empty()) throw Error(file + ": no completed trial has a metric");
+}
+
+std::vector<std::string> TraceSurface::metrics() const {
+  std::vector<std::string> found;
+  for (const char* name : kCanonical) {
+    const bool there = std::any_of(rows_.begin(), rows_.end(), [&](const TraceRow& row) {
+      return !row.model_info && row.outcome == Outcome::completed && row.metrics.contains(name);
+    });
+    if (there) found.emplace_back(name);
+  }
+  return found;
+}
+
+Json TraceSurface::base_config() const {
+  Json config{{config::kMicroBatchKey, 1}};
+  for (size_t k = 0; k < keys_.size(); ++k) {
+    if (keys_[k] == config::kTrainBatchKey || keys_[k] == config::kAccumulationKey) continue;
+    std::set<std::string> values;
+    Json axis = Json::array();
+    for (const TraceRow& row : rows_) {
+      if (row.config[k].empty() || !values.insert(row.config[k]).second) continue;
+      axis.push_back(Json::parse(row.config[k]).at("v"));
+    }
+    if (axis.size() == 1) axis = axis[0];
+    if (!axis.empty()) config::set(config, keys_[k], axis);
+  }
+  int stage = 3;
+  for (const TraceRow& row : rows_) {
+    if (!row.model_info) stage = std::min(stage, row.stage);
+  }
+  config::set(config, kStageKey, stage);
+  return config;
+}
+
+// The recorded configuration of the stage that differs in the fewest keys; of several the first. One that it does not
+// tell may differ.
+const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, int stage, std::string& differs) const {
+  std::vector<std::string> wanted;
+  for (const std::string& key : keys_) {
+    const Json* value = config::find(trial.config, key);
+    wanted.push_back(value == nullptr ? "" : normal(*value));
+  }
+  const Group* best = nullptr;
+  size_t least = keys_.size() + 1;
+  for (const Group& group : groups_) {
+    if (group.front()->stage != stage) continue;
+    std::string keys;
+    size_t count = 0;
+    for (size_t k = 0; k < keys_.size(); ++k) {
+      const std::string& recorded = group.front()->config[k];
+      const bool follows = keys_[k] == config::kTrainBatchKey;  // from the micro batch
+      if (follows || recorded == wanted[k]) continue;
+      ++count;
+      if (!recorded.empty()) keys += (keys.empty() ? "" : ", ") + keys_[k];
+    }
+    if (count >= least) continue;
+    least = count;
+    best = &group;
+    differs = keys;
+  }
+  return best;
+}
+
+SimulatedRun TraceSurface::answer_of(const TraceRow& row) const {
+  SimulatedRun run;
+  run.outcome = row.outcome;
+  run.reason = row.reason.empty() && row.outcome != Outcome::completed ? to_string(row.outcome) : row.reason;
+  if (row.outcome == Outcome::completed) run.metrics = row.metrics;
+  if (row.peak_bytes) run.peak_bytes = static_cast<uint64_t>(*row.peak_bytes);
+  if (row.device_memory) run.device_memory_bytes = static_cast<uint64_t>(*row.device_memory);
+  run.seconds = row.seconds.value_or(kUsualSeconds);
+  return run;
+}
+
+// A micro batch that was recorded gives one of its trials; one between two completed ones a mixture of them; below all
+// the smallest recorded answer; above all completed ones out of memory if that was recorded, else the largest's.
+SimulatedRun TraceSurface::between(const Group& group, const SimulatedTrial& trial) const {
+  const int64_t samples = trial.config.value(config::kMicroBatchKey, int64_t{1});
+  Group same;
+  const TraceRow *below = nullptr, *above = nullptr, *too_big = nullptr;
+  for (const TraceRow* row : group) {
+    if (row->micro_batch == samples) same.push_back(row);
+    if (row->outcome == Outcome::out_of_memory && !too_big) too_big = row;
+    if (row->outcome != Outcome::completed) continue;
+    if (row->micro_batch < samples) below = row;
+    if (row->micro_batch > samples && !above) above = row;
+  }
+  if (!same.empty()) return answer_of(*same[trial.seed % same.size()]);
+  if (!above && too_big && (!below || too_big->micro_batch > below->micro_batch)) return answer_of(*too_big);
+  if (!above && !below) return answer_of(*group.front());
+  if (!below) below = above;
+  if (!above) above = below;
+  SimulatedRun run = answer_of(*below);
+  const auto x = static_cast<double>(samples);
+  const auto x0 = static_cast<double>(below->micro_batch), x1 = static_cast<double>(above->micro_batch);
+  for (auto& item : run.metrics.items()) {
+    const auto other = above->metrics.find(item.key());
+    if (other != above->metrics.end()) {
+      item.value() = interpolated(x, x0, item.value().get<double>(), x1, other->get<double>());
+    }
+  }
+  if (below->peak_bytes && above->peak_bytes) {
+    run.peak_bytes = static_cast<uint64_t>(interpolated(x, x0, *below->peak_bytes, x1, *above->peak_bytes));
+  }
+  // A mixture of both would not fit the batch that it is said to be of.
+  const auto train_batch = trial.config.value(config::kTrainBatchKey, 0.0);
+  if (run.metrics.contains("throughput") && train_batch > 0) {
+    run.metrics["latency"] = train_batch * 1e6 / run.metrics["throughput"].get<double>();
+  }
+  return run;
+}
+
+SimulatedRun TraceSurface::run(const SimulatedTrial& trial) const {
+  if (trial.model_info) {
+    const auto row = std::find_if(rows_.begin(), rows_.end(), [](const TraceRow& r) {
+      return r.model_info && r.outcome == Outcome::completed && r.metrics.contains("num_params");
+    });
+    return answer_of(*row);
+  }
+  const int stage = config::zero_stage(trial.config);
+  std::string differs;
+  const Group* group = nearest(trial, stage, differs);
+  if (group == nullptr) {
+    SimulatedRun run;
+    run.outcome = Outcome::failed;
+    run.reason = "the trace has no trial of ZeRO stage " + std::to_string(stage) + ": leave it out with --zero-stages";
+    return run;
+  }
+  SimulatedRun run = between(*group, trial);
+  if (!differs.empty() && run.outcome == Outcome::completed) {
+    run.reason = "answered by the nearest recorded configuration, which differs in " + differs;
+  }
+  return run;
+}
+
+}  // namespace dsat::host::sim

@@ -1,0 +1,166 @@
+// discover_devices: what the vendors' tools and the caller's visibility variables say.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <cstdlib>
+
+#include "base/event_loop.h"
+#include "base/printable_text.h"
+#include "base/subprocess.h"
+#include "dsat/error.h"
+#include "slots/slots.h"
+
+namespace dsat::host {
+
+namespace {
+
+// Without persistence mode nvidia-smi wakes every device first: seconds on a large machine.
+constexpr std::chrono::seconds kToolTimeout{30};
+
+struct Device {
+  int index = 0;
+  std::string uuid;
+  std::optional<uint64_t> memory_bytes;
+};
+
+// What a tool prints; nullopt when it is not there, fails, or does not answer.
+std::optional<std::string> run_tool(const std::vector<std::string>& argv, const Environment& environment) {
+  const auto program = find_program(argv[0], std::filesystem::current_path(), environment);
+  if (!program.ok()) return std::nullopt;
+  const int output = memfd_create("dsat-tool", MFD_CLOEXEC);
+  if (output < 0) return std::nullopt;
+  SpawnOptions options;
+  options.argv = argv;
+  options.argv[0] = program.value().string();
+  options.environment = environment;
+  options.stdout_fd = output;
+
+  Loop loop;
+  std::optional<ExitStatus> ended;
+  bool late = false;
+  loop.at(Loop::Clock::now() + kToolTimeout, [&] { late = true; });
+  std::string text;
+  {
+    auto tool = Subprocess::spawn(loop, options, [&](const ExitStatus& status) { ended = status; });
+    while (tool.ok() && !ended && !late) loop.run_once();
+  }
+  if (ended && ended->code == 0) {
+    char buffer[4096];
+    ssize_t got = 0;
+    for (off_t at = 0; (got = pread(output, buffer, sizeof buffer, at)) > 0; at += got) {
+      text.append(buffer, static_cast<size_t>(got));
+    }
+  }
+  close(output);
+  return ended && ended->code == 0 ? std::optional<std::string>(text) : std::nullopt;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t start = 0; start <= text.size();) {
+    const size_t end = std::min(text.find(separator, start), text.size());
+    const size_t first = std::min(text.find_first_not_of(" \t", start), end);
+    const size_t last = end == first ? end : text.find_last_not_of(" \t", end - 1) + 1;
+    parts.push_back(text.substr(first, last - first));
+    start = end + 1;
+  }
+  return parts;
+}
+
+std::optional<uint64_t> parse_number(const std::string& text) {
+  if (text.empty() || text.size() > 18 ||
+      !std::all_of(text.begin(), text.end(), [](unsigned char c) { return isdigit(c); })) {
+    return std::nullopt;
+  }
+  return std::strtoull(text.c_str(), nullptr, 10);
+}
+
+// "0, GPU-5c5f..., 81559": index, UUID, MiB ("[N/A]" where memory is shared with the host).
+std::vector<Device> nvidia_devices(const Environment& environment) {
+  const auto text =
+      run_tool({"nvidia-smi", "--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits"}, environment);
+  std::vector<Device> devices;
+  for (const std::string& line : printable_lines(text.value_or(""))) {
+    const std::vector<std::string> fields = split(line, ',');
+    const auto index = parse_number(fields[0]);
+    if (fields.size() != 3 || !index) continue;
+    Device device{static_cast<int>(*index), fields[1], std::nullopt};
+    if (const auto mebibytes = parse_number(fields[2])) device.memory_bytes = *mebibytes << 20;
+    devices.push_back(device);
+  }
+  return devices;
+}
+
+// {"card0": {"VRAM Total Memory (B)": "68702699520", "Unique ID": "0x..."}, ...}, after warnings perhaps.
+std::vector<Device> rocm_devices(const Environment& environment) {
+  const auto text = run_tool({"rocm-smi", "--showmeminfo", "vram", "--showuniqueid", "--json"}, environment);
+  const size_t start = text ? text->find('{') : std::string::npos;
+  std::vector<Device> devices;
+  if (start == std::string::npos) return devices;
+  const Json json = Json::parse(text->substr(start), nullptr, false);
+  if (!json.is_object()) return devices;
+  for (const auto& [name, card] : json.items()) {
+    if (name.rfind("card", 0) != 0 || !card.is_object()) continue;
+    const auto index = parse_number(name.substr(4));
+    if (!index) continue;
+    Device device{static_cast<int>(*index), {}, std::nullopt};
+    const auto field = [&card = card](const char* key) {
+      return card.contains(key) && card[key].is_string() ? card[key].get<std::string>() : std::string();
+    };
+    const std::string id = field("Unique ID");
+    if (id.rfind("0x", 0) == 0) device.uuid = "GPU-" + id.substr(2);
+    device.memory_bytes = parse_number(field("VRAM Total Memory (B)"));
+    devices.push_back(device);
+  }
+  std::sort(devices.begin(), devices.end(), [](const Device& a, const Device& b) { return a.index < b.index; });
+  return devices;
+}
+
+// The devices that a visibility variable leaves, in its order. As the drivers read it: an index or (the beginning of) a
+// UUID each; the first entry that means nothing ends the list; a slice of a device keeps its name.
+std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::optional<std::string>& variable) {
+  std::vector<Slot> slots;
+  if (!variable) {
+    for (const Device& device : devices)
+      slots.push_back({std::to_string(device.index), device.index, device.memory_bytes});
+    return slots;
+  }
+  for (const std::string& entry : split(*variable, ',')) {
+    if (entry.rfind("MIG-", 0) == 0) {
+      slots.push_back({entry, std::nullopt, std::nullopt});
+      continue;
+    }
+    const auto index = parse_number(entry);
+    const auto it = std::find_if(devices.begin(), devices.end(), [&](const Device& device) {
+      return index ? device.index == static_cast<int>(*index) : !entry.empty() && device.uuid.rfind(entry, 0) == 0;
+    });
+    if (it == devices.end()) break;
+    slots.push_back({entry, it->index, it->memory_bytes});
+  }
+  return slots;
+}
+
+}  // namespace
+
+Devices discover_devices(const Environment& environment) {
+  Devices found;
+  if (const auto devices = nvidia_devices(environment); !devices.empty()) {
+    found.slots = visible_slots(devices, get_variable(environment, "CUDA_VISIBLE_DEVICES"));
+    found.backend = Backend::cuda;
+  } else if (const auto cards = rocm_devices(environment); !cards.empty()) {
+    // One variable only: the runtimes would apply two of them one after the other. The caller's choice stands.
+    const auto rocr = get_variable(environment, "ROCR_VISIBLE_DEVICES");
+    found.slots = visible_slots(cards, rocr ? rocr : get_variable(environment, "HIP_VISIBLE_DEVICES"));
+    found.backend = rocr ? Backend::rocr : Backend::hip;
+  } else if (const auto mask = get_variable(environment, "ZE_AFFINITY_MASK"); mask && !mask->empty()) {
+    for (const std::string& entry : split(*mask, ',')) found.slots.push_back({entry, std::nullopt, std::nullopt});
+    found.backend = Backend::level_zero;
+  }
+  if (found.slots.empty()) found.backend = Backend::none;
+  return found;
+}
+
+}  // namespace dsat::host

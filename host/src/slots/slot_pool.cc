@@ -1,0 +1,100 @@
+#include "slots/slot_pool.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace dsat::host {
+
+std::string slot_list(const std::vector<Slot>& slots) {
+  std::string text;
+  const Slot* before = nullptr;
+  for (const Slot& slot : slots) {
+    const bool same_host = before != nullptr && before->host == slot.host;
+    if (same_host) {
+      text += "," + slot.id;
+    } else {
+      text += (before != nullptr ? " " : "") + slot.name();
+    }
+    before = &slot;
+  }
+  return text;
+}
+
+int TrialShape::slots() const { return std::accumulate(node_slots.begin(), node_slots.end(), 0); }
+
+SlotPool::SlotPool(std::vector<Slot> slots, std::optional<int> max_in_use)
+    : max_in_use_(max_in_use.value_or(static_cast<int>(slots.size()))) {
+  for (Slot& slot : slots) {
+    auto host = std::find_if(hosts_.begin(), hosts_.end(), [&](const Host& h) { return h.name == slot.host; });
+    if (host == hosts_.end()) host = hosts_.insert(hosts_.end(), Host{slot.host, {}, 0});
+    host->entries.push_back(entries_.size());
+    ++host->free;
+    entries_.push_back({std::move(slot), false});
+  }
+}
+
+int SlotPool::free() const { return std::min(static_cast<int>(entries_.size()), max_in_use_) - in_use_; }
+
+std::vector<Slot> SlotPool::free_slots() const {
+  std::vector<Slot> slots;
+  for (const Entry& entry : entries_) {
+    if (!entry.taken) slots.push_back(entry.slot);
+  }
+  return slots;
+}
+
+std::vector<std::pair<std::string, int>> SlotPool::hosts() const {
+  std::vector<std::pair<std::string, int>> hosts;
+  for (const Host& host : hosts_) hosts.emplace_back(host.name, static_cast<int>(host.entries.size()));
+  return hosts;
+}
+
+// The largest share first: every host that has room for it has room for the smaller ones too, so a placement is found
+// whenever there is one.
+std::optional<std::vector<Slot>> SlotPool::take(const TrialShape& shape) {
+  if (shape.slots() > free()) return std::nullopt;
+  std::vector<int> shares = shape.node_slots;
+  std::sort(shares.begin(), shares.end(), std::greater<>());
+  std::vector<int> share_of(hosts_.size(), 0);
+  for (const int share : shares) {
+    size_t best = hosts_.size();
+    for (size_t h = 0; h < hosts_.size(); ++h) {
+      const bool has_room = share_of[h] == 0 && hosts_[h].free >= share;
+      if (has_room && (best == hosts_.size() || hosts_[h].free < hosts_[best].free)) best = h;
+    }
+    if (best == hosts_.size()) return std::nullopt;
+    share_of[best] = share;
+  }
+  std::vector<Slot> taken;
+  for (size_t h = 0; h < hosts_.size(); ++h) {
+    for (const size_t index : hosts_[h].entries) {
+      if (share_of[h] == 0) break;
+      if (entries_[index].taken) continue;
+      entries_[index].taken = true;
+      taken.push_back(entries_[index].slot);
+      --hosts_[h].free;
+      --share_of[h];
+      ++in_use_;
+    }
+  }
+  return taken;
+}
+
+void SlotPool::give_back(const std::vector<Slot>& slots) {
+  for (const Slot& slot : slots) {
+    for (Host& host : hosts_) {
+      if (host.name != slot.host) continue;
+      for (const size_t index : host.entries) {
+        Entry& entry = entries_[index];
+        if (!entry.taken || entry.slot.id != slot.id) continue;
+        entry.taken = false;
+        ++host.free;
+        --in_use_;
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace dsat::host

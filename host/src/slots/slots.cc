@@ -1,0 +1,245 @@
+#include "slots/slots.h"
+
+#include <algorithm>
+#include <set>
+
+#include "slots/find_slots.h"
+
+namespace dsat::host {
+
+namespace {
+
+Status check_positive(const std::optional<int>& value, const char* option) {
+  if (!value || *value >= 1) return Status();
+  return Status::invalid(std::string(option) + " is " + std::to_string(*value) + ": it must be at least 1");
+}
+
+Status check_request(const SlotRequest& request) {
+  for (const Status& status :
+       {check_positive(request.slots, "--slots"), check_positive(request.slots_per_trial, "--slots-per-trial"),
+        check_positive(request.max_slots, "--max-slots"),
+        check_positive(request.command_slots, "the number of processes in the command")}) {
+    if (!status.ok()) return status;
+  }
+  for (const auto* list : {&request.num_gpus, &request.section_gpus, &request.num_nodes, &request.section_nodes}) {
+    const bool gpus = list == &request.num_gpus || list == &request.section_gpus;
+    for (const int value : *list) {
+      const Status status = check_positive(value, gpus ? "num_gpus" : "num_nodes");
+      if (!status.ok()) return status;
+    }
+  }
+  const bool sized = !request.num_gpus.empty() || !request.num_nodes.empty() || !request.section_gpus.empty() ||
+                     !request.section_nodes.empty();
+  if (request.slots_per_trial && sized) {
+    return Status::invalid("--slots-per-trial and num_gpus or num_nodes both say what a trial takes: keep one");
+  }
+  return Status();
+}
+
+std::optional<uint64_t> smallest_memory(const std::vector<Slot>& slots) {
+  std::optional<uint64_t> smallest;
+  for (const Slot& slot : slots) {
+    if (!slot.memory_bytes) return std::nullopt;
+    smallest = std::min(smallest.value_or(*slot.memory_bytes), *slot.memory_bytes);
+  }
+  return smallest;
+}
+
+std::string slot_count(int count) { return std::to_string(count) + (count == 1 ? " slot" : " slots"); }
+
+std::string there_are(int count) { return count == 1 ? "there is only 1 slot" : "there are only " + slot_count(count); }
+
+std::string text_of(const TrialShape& shape) {
+  const std::vector<int>& shares = shape.node_slots;
+  if (shares.size() == 1) return slot_count(shares[0]);
+  const std::string nodes = " of " + std::to_string(shares.size()) + " nodes";
+  if (std::all_of(shares.begin(), shares.end(), [&](int share) { return share == shares[0]; })) {
+    return slot_count(shares[0]) + " on each" + nodes;
+  }
+  std::string counts;
+  for (const int share : shares) counts += (counts.empty() ? "" : " + ") + std::to_string(share);
+  return counts + " slots" + nodes;
+}
+
+class Planner {
+ public:
+  Planner(const SlotRequest& request, SlotPlan& plan)
+      : request_(request), plan_(plan), pool_(plan.slots, request.max_slots), hosts_(pool_.hosts()) {}
+
+  Status choose() {
+    const bool sized = !request_.num_gpus.empty() || !request_.num_nodes.empty() || !request_.section_gpus.empty() ||
+                       !request_.section_nodes.empty();
+    const std::optional<int> total = request_.slots_per_trial ? request_.slots_per_trial : request_.command_slots;
+    if (sized) return choose_sizes();
+    if (total) return choose_total(*total);
+    return choose_all(hosts_.size());
+  }
+
+ private:
+  bool fits(const TrialShape& shape) const { return SlotPool(pool_).take(shape).has_value(); }
+
+  // Everything there is, of the first `nodes` hosts: no slot of a larger host is left out.
+  Status choose_all(size_t nodes) {
+    TrialShape shape{{}};
+    for (size_t i = 0; i < nodes; ++i) shape.node_slots.push_back(hosts_[i].second);
+    if (hosts_.size() == 1) shape.node_slots[0] = pool_.free();
+    plan_.shape = shape;
+    return fits(shape) ? Status() : does_not_fit("a trial takes " + text_of(shape));
+  }
+
+  // So many slots, wherever: on as few nodes as share them evenly.
+  Status choose_total(int total) {
+    for (int nodes = 1; nodes <= static_cast<int>(hosts_.size()); ++nodes) {
+      if (total % nodes != 0) continue;
+      plan_.shape = TrialShape::even(nodes, total / nodes);
+      if (fits(plan_.shape)) return Status();
+    }
+    const char* source = request_.slots_per_trial ? "--slots-per-trial is " : "the command takes ";
+    return does_not_fit(source + std::to_string(total));
+  }
+
+  // GPUs of a node x nodes, as DeepSpeed counts them. A list of either is searched.
+  Status choose_sizes() {
+    const bool in_section = !request_.section_gpus.empty() || !request_.section_nodes.empty();
+    std::vector<int> gpus = in_section ? request_.section_gpus : request_.num_gpus;
+    std::vector<int> nodes = in_section ? request_.section_nodes : request_.num_nodes;
+    if (nodes.empty()) nodes = {static_cast<int>(hosts_.size())};
+    if (gpus.empty() && nodes.size() == 1) {
+      if (nodes[0] <= static_cast<int>(hosts_.size())) return choose_all(static_cast<size_t>(nodes[0]));
+      return does_not_fit("num_nodes is " + std::to_string(nodes[0]));
+    }
+    if (gpus.empty()) gpus = {smallest_host()};
+    std::set<int> usable_gpus, usable_nodes;
+    for (const int per_node : gpus) {
+      for (const int count : nodes) {
+        if (!fits(TrialShape::even(count, per_node))) continue;
+        if (usable_gpus.empty()) plan_.shape = TrialShape::even(count, per_node);
+        usable_gpus.insert(per_node);
+        usable_nodes.insert(count);
+      }
+    }
+    if (usable_gpus.empty()) {
+      return does_not_fit("num_gpus " + std::to_string(gpus[0]) + " on num_nodes " + std::to_string(nodes[0]));
+    }
+    keep_usable(gpus, usable_gpus, "num_gpus");
+    keep_usable(nodes, usable_nodes, "num_nodes");
+    if (gpus.size() * nodes.size() > 1) {
+      plan_.num_gpus = std::move(gpus);
+      plan_.num_nodes = std::move(nodes);
+    }
+    return Status();
+  }
+
+  int smallest_host() const {
+    int smallest = hosts_[0].second;
+    for (const auto& host : hosts_) smallest = std::min(smallest, host.second);
+    return smallest;
+  }
+
+  void keep_usable(std::vector<int>& values, const std::set<int>& usable, const std::string& name) {
+    std::vector<int> kept;
+    for (const int value : values) {
+      if (std::find(kept.begin(), kept.end(), value) != kept.end()) continue;
+      if (usable.count(value) != 0) {
+        kept.push_back(value);
+      } else {
+        plan_.notices.push_back(name + " " + std::to_string(value) + " is left out: " + what_there_is());
+      }
+    }
+    values = std::move(kept);
+  }
+
+  std::string what_there_is() const {
+    if (hosts_.size() == 1) return there_are(pool_.free());
+    std::string text = "there are ";
+    for (const auto& [name, count] : hosts_) {
+      text += (text == "there are " ? "" : ", ") + std::to_string(count) + " on " + (name.empty() ? "localhost" : name);
+    }
+    if (request_.max_slots) text += " and --max-slots " + std::to_string(*request_.max_slots);
+    return text;
+  }
+
+  Status does_not_fit(const std::string& wanted) const {
+    return Status::invalid(wanted + ", but " + what_there_is() +
+                           (hosts_.size() > 1 ? ": take fewer GPUs or nodes"
+                                              : ": give fewer per trial, or more with --slots, --max-slots or "
+                                                "--hostfile"));
+  }
+
+  const SlotRequest& request_;
+  SlotPlan& plan_;
+  const SlotPool pool_;
+  const std::vector<std::pair<std::string, int>> hosts_;
+};
+
+std::vector<TrialShape> shapes_of(const SlotPlan& plan) {
+  if (!plan.sizes_are_tuned()) return {plan.shape};
+  std::vector<TrialShape> shapes;
+  for (const int nodes : plan.num_nodes) {
+    for (const int gpus : plan.num_gpus) shapes.push_back(TrialShape::even(nodes, gpus));
+  }
+  return shapes;
+}
+
+// What there is, what a trial takes of it, and what no trial will ever take.
+void describe(SlotPlan& plan, const std::optional<int>& max_slots) {
+  constexpr size_t kShownPlacements = 4;
+  if (plan.slots.size() < 2) return;
+  plan.placements.push_back("slots: " + slot_list(plan.slots));
+  for (const TrialShape& shape : shapes_of(plan)) {
+    SlotPool pool(plan.slots, max_slots);
+    std::string shown;
+    size_t count = 0;
+    while (const auto placement = pool.take(shape)) {
+      if (++count <= kShownPlacements) shown += (count > 1 ? " | " : "") + slot_list(*placement);
+    }
+    if (count == 0) continue;  // one of two sizes that do not go together
+    plan.at_once = std::max(plan.at_once, static_cast<int>(count));
+    if (count > kShownPlacements) shown += " | ...";
+    const std::string times = count == 1 ? "one" : "up to " + std::to_string(count);
+    plan.placements.push_back("a trial takes " + text_of(shape) + ", " + times + " at a time: " + shown);
+    const std::vector<Slot> idle = pool.free_slots();
+    if (idle.empty() || max_slots) continue;
+    plan.notices.push_back(slot_list(idle) + (idle.size() == 1 ? " stays" : " stay") + " idle: a trial takes " +
+                           text_of(shape));
+  }
+}
+
+}  // namespace
+
+const char* visibility_variable(Backend backend) {
+  switch (backend) {
+    case Backend::cuda:
+      return "CUDA_VISIBLE_DEVICES";
+    case Backend::hip:
+      return "HIP_VISIBLE_DEVICES";
+    case Backend::rocr:
+      return "ROCR_VISIBLE_DEVICES";
+    case Backend::level_zero:
+      return "ZE_AFFINITY_MASK";
+    case Backend::none:
+      break;
+  }
+  return nullptr;
+}
+
+Result<SlotPlan> plan_slots(const Devices& devices, const SlotRequest& request) {
+  Status status = check_request(request);
+  if (!status.ok()) return status;
+  SlotPlan plan;
+  plan.backend = devices.backend;
+  Result<std::vector<Slot>> slots = find_slots(devices, request, plan.notices);
+  if (!slots.ok()) return slots.status();
+  plan.slots = std::move(slots).value();
+  const bool elsewhere =
+      std::any_of(plan.slots.begin(), plan.slots.end(), [](const Slot& slot) { return !slot.host.empty(); });
+  if (elsewhere) plan.hostfile = request.hostfile;
+  status = Planner(request, plan).choose();
+  if (!status.ok()) return status;
+  plan.slots_per_trial = plan.shape.slots();
+  plan.device_memory_bytes = smallest_memory(plan.slots);
+  describe(plan, request.max_slots);
+  return plan;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,69 @@
+// The devices of a study: finding them, and planning which of them a trial takes.
+//
+// Threading: control thread; discover_devices may run a vendor's tool and wait for it.
+#ifndef DSAT_HOST_SLOTS_SLOTS_H_
+#define DSAT_HOST_SLOTS_SLOTS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/host/environment.h"
+#include "dsat/host/status.h"
+#include "slots/slot_pool.h"
+
+namespace dsat::host {
+
+enum class Backend { none, cuda, hip, rocr, level_zero };
+
+// The variable that limits what a process sees of this backend: CUDA_VISIBLE_DEVICES, ... nullptr for none.
+const char* visibility_variable(Backend backend);
+
+struct Devices {
+  Backend backend = Backend::none;
+  std::vector<Slot> slots;
+};
+
+// The accelerators of this machine, by nvidia-smi or rocm-smi where PATH has them, limited to those that the caller's
+// own visibility variables leave, in their order. No accelerator: backend none, no slots.
+Devices discover_devices(const Environment& environment);
+
+struct SlotRequest {
+  std::optional<int> slots;            // --slots; nullopt: auto
+  std::optional<int> slots_per_trial;  // --slots-per-trial
+  std::optional<int> max_slots;        // --max-slots
+  std::optional<int> command_slots;    // processes that the command itself asks for, in all
+  std::filesystem::path hostfile{};    // absolute; empty: this machine alone
+  std::string include{}, exclude{};    // nodes and slots, in DeepSpeed's syntax
+  // GPUs of each node and nodes of a trial, as the command line says; several: a trial may take any of them.
+  std::vector<int> num_gpus{}, num_nodes{};
+  // The same as the autotuning section says. They go first: the command line's numbers then limit what there is.
+  std::vector<int> section_gpus{}, section_nodes{};
+};
+
+struct SlotPlan {
+  Backend backend = Backend::none;
+  std::vector<Slot> slots;                      // all of them, of all hosts
+  int slots_per_trial = 1;                      // of `shape`
+  std::optional<uint64_t> device_memory_bytes;  // the smallest of the slots; nullopt: unknown
+  std::vector<std::string> notices{};           // to be said once
+  std::filesystem::path hostfile{};             // empty: every slot is this machine's
+  TrialShape shape{};                           // of a trial that does not say otherwise
+  // The sizes that are searched, GPUs of a node and nodes; empty, both of them, where all trials are alike.
+  std::vector<int> num_gpus{}, num_nodes{};
+  // For the best command: was the size, or which slots may be used, said elsewhere than in the command?
+  bool size_is_ours = false, filtered = false;
+  int at_once = 1;                        // trials, of the smallest size, that the slots hold
+  std::vector<std::string> placements{};  // for people: what there is and what a trial takes of it
+
+  bool sizes_are_tuned() const { return !num_gpus.empty(); }
+};
+
+// Invalid: numbers below 1, a bad hostfile or filter, sizes that no placement has, more slots than devices.
+Result<SlotPlan> plan_slots(const Devices& devices, const SlotRequest& request);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_SLOTS_SLOTS_H_

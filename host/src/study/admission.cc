@@ -1,0 +1,72 @@
+#include "study/admission.h"
+
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/world.h"
+
+namespace dsat::host {
+namespace {
+
+constexpr const char* kAutotuning = "autotuning";
+
+// Sizes that each fit somewhere need not go together.
+std::string misfit(const Plan& plan, const Json& merged) {
+  if (!plan.slots.sizes_are_tuned()) return "";
+  const TrialShape shape = plan.shape_of(merged);
+  if (SlotPool(plan.slots.slots, plan.max_slots).take(shape)) return "";
+  return "num_gpus " + std::to_string(shape.node_slots[0]) + " on num_nodes " + std::to_string(shape.nodes()) +
+         ": the slots have no room for it";
+}
+
+// Completes the batch sizes of a merged configuration. The train batch of the base no longer holds: it follows.
+void complete_batch(const Plan& plan, Json& merged) {
+  const config::GivenBatchSizes given = config::read_batch_sizes(merged);
+  config::write_batch_sizes(
+      merged,
+      config::trial_batch_sizes(given.micro_batch.value_or(1), given.accumulation.value_or(1),
+                                config::data_parallel_size_of(merged, plan.data_parallel_size), plan.global_batch));
+}
+
+std::string broken(const Plan& plan, const Json& merged) {
+  if (const auto rule = config::broken_rule(merged, plan.rules())) return *rule;
+  const int64_t train_batch = merged[config::kTrainBatchKey].get<int64_t>();
+  if (plan.max_train_batch_size && train_batch > *plan.max_train_batch_size) {
+    return std::string(config::kTrainBatchKey) + " " + std::to_string(train_batch) +
+           " is over --max-train-batch-size " + std::to_string(*plan.max_train_batch_size);
+  }
+  return "";
+}
+
+}  // namespace
+
+Admission admit(const Plan& plan, const Json& overrides) {
+  Admission admission;
+  Json merged = plan.base_config;
+  try {
+    config::overwrite(merged, overrides);
+    const Json* profile = config::find(overrides, "autotuning.model_info.profile");
+    admission.model_info = profile != nullptr && profile->is_boolean() && profile->get<bool>();
+    config::keep_only_world(merged);
+    admission.invalid = misfit(plan, merged);
+    complete_batch(plan, merged);
+    if (admission.invalid.empty()) admission.invalid = broken(plan, merged);
+  } catch (const std::exception& e) {
+    admission.invalid = e.what();
+  }
+  admission.config = std::move(merged);
+  // A model-information run measures something else than a run of the same configuration for speed.
+  admission.identity = config::identity(admission.config) + (admission.model_info ? " model_info" : "");
+  return admission;
+}
+
+Json config_to_run(const Plan& plan, const Json& config) {
+  Json complete = config;
+  const Json* own = config::find(plan.user_config, kAutotuning);
+  if (own == nullptr) return complete;
+  Json section = *own;
+  if (const Json* world = config::find(config, kAutotuning)) config::overwrite(section, *world);
+  complete[kAutotuning] = std::move(section);
+  return complete;
+}
+
+}  // namespace dsat::host

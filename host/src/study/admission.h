@@ -1,0 +1,26 @@
+// Decides on a strategy's request before it costs anything: the merged configuration, its identity, its validity.
+#ifndef DSAT_HOST_STUDY_ADMISSION_H_
+#define DSAT_HOST_STUDY_ADMISSION_H_
+
+#include <string>
+
+#include "study/plan.h"
+
+namespace dsat::host {
+
+struct Admission {
+  Json config;  // merged and complete, without `autotuning`
+  bool model_info = false;
+  std::string identity;
+  std::string invalid;  // empty: valid; else one line that says which rule is broken
+};
+
+// A pure function of plan and overrides; never throws.
+Admission admit(const Plan& plan, const Json& overrides);
+
+// What a trial's runner gets: the configuration with the user's own `autotuning` keys.
+Json config_to_run(const Plan& plan, const Json& config);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_ADMISSION_H_

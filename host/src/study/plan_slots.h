@@ -1,0 +1,20 @@
+// What options, command and configuration together say of the slots of a study.
+#ifndef DSAT_HOST_STUDY_PLAN_SLOTS_H_
+#define DSAT_HOST_STUDY_PLAN_SLOTS_H_
+
+#include "command/command_template.h"
+#include "dsat/host/study.h"
+#include "slots/slots.h"
+
+namespace dsat::host {
+
+// The slots of a study and of its trials. Options go before the command's own launcher flags; both at once are invalid
+// where they name hosts or slots. No command: a simulation. What no launcher of the command can be told is invalid too.
+// Throws dsat::Error.
+Result<SlotPlan> plan_study_slots(const Devices& devices, const StudyOptions& options,
+                                  const std::optional<CommandTemplate>& command, const std::filesystem::path& cwd,
+                                  const Json& user_config);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_PLAN_SLOTS_H_

@@ -1,0 +1,201 @@
+#include "study/results.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "base/atomic_file.h"
+#include "command/hyperparameters.h"
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
+#include "dsat/config/units.h"
+#include "dsat/cost/memory.h"
+#include "dsat/host/format.h"
+#include "study/best.h"
+
+namespace dsat::host {
+namespace {
+
+// One line of the table.
+struct StageRow {
+  int stage = 0;
+  int trials = 0, out_of_memory = 0, failed = 0;
+  const Measured* best = nullptr;
+};
+
+int stage_of(const Json& config) {
+  try {
+    return config::zero_stage(config);
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+// The cost model as all trials together teach it; nullopt when there is no profile to learn from.
+std::optional<cost::MemoryFit> fit_of(const ResultsView& view) {
+  if (!view.profile.is_object()) return std::nullopt;
+  try {
+    cost::Inputs inputs = cost::inputs_from_profile(view.profile);
+    if (view.device_memory_bytes) inputs.device_memory_bytes = static_cast<double>(*view.device_memory_bytes);
+    std::vector<cost::Observation> observations;
+    for (const Trial& trial : view.trials) {
+      const TrialRecord& record = trial.record;
+      const bool fitted = record.outcome == Outcome::completed;
+      if ((!fitted && record.outcome != Outcome::out_of_memory) || trial.model_info || record.duplicate_of) continue;
+      cost::Observation seen{cost::setup_from_config(record.config, view.plan.data_parallel_size), !fitted, {}};
+      if (fitted && record.peak_bytes) seen.peak_bytes = static_cast<double>(*record.peak_bytes);
+      observations.push_back(seen);
+    }
+    return cost::fit_memory(inputs, observations);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+// Its answer for one configuration.
+std::string estimated_memory(const std::optional<cost::MemoryFit>& fit, const Json& config, int64_t dp_size) {
+  if (!fit) return "-";
+  try {
+    return config::format_size(cost::predict_peak(*fit, cost::setup_from_config(config, dp_size)).value);
+  } catch (const std::exception&) {
+    return "-";
+  }
+}
+
+constexpr const char* kZero = "zero_optimization.";
+
+// What the configuration sets apart from stage and batch sizes: the overrides of the trial, key by key.
+void list_overrides(const Json& overrides, const std::string& prefix, std::string& text) {
+  for (const auto& item : overrides.items()) {
+    const std::string key = prefix + item.key();
+    if (key == "zero_optimization.stage" || key == config::kMicroBatchKey) continue;
+    if (item.value().is_object()) {
+      list_overrides(item.value(), key + ".", text);
+      continue;
+    }
+    // Everyone knows where the keys of ZeRO live; others are told in full: two sections may have one key.
+    const std::string shown = key.rfind(kZero, 0) == 0 ? key.substr(std::strlen(kZero)) : key;
+    text += (text.empty() ? "" : " ") + shown + "=" + item.value().dump();
+  }
+}
+
+std::vector<StageRow> rows_of(const ResultsView& view, const std::vector<Measured>& measured) {
+  std::vector<StageRow> rows;
+  const auto row_for = [&](int stage) -> StageRow& {
+    const auto found = std::find_if(rows.begin(), rows.end(), [&](const StageRow& row) { return row.stage == stage; });
+    if (found != rows.end()) return *found;
+    rows.emplace_back();
+    rows.back().stage = stage;
+    return rows.back();
+  };
+  for (const config::StageSpace& stage : view.plan.space.stages) row_for(stage.stage);
+  for (const Trial& trial : view.trials) {
+    if (!trial.record.started() || trial.model_info) continue;
+    StageRow& row = row_for(stage_of(trial.record.config));
+    ++row.trials;
+    if (trial.record.outcome == Outcome::out_of_memory)
+      ++row.out_of_memory;
+    else if (trial.record.outcome && trial.record.outcome != Outcome::completed &&
+             trial.record.outcome != Outcome::stopped)
+      ++row.failed;
+  }
+  for (const Measured& m : measured) {
+    StageRow& row = row_for(stage_of(view.trials[m.trial].record.config));
+    const bool better =
+        row.best == nullptr || (view.plan.maximise ? m.metric > row.best->metric : m.metric < row.best->metric);
+    if (better) row.best = &m;
+  }
+  std::sort(rows.begin(), rows.end(), [](const StageRow& a, const StageRow& b) { return a.stage < b.stage; });
+  return rows;
+}
+
+std::vector<std::string> cells(const ResultsView& view, const StageRow& row,
+                               const std::optional<cost::MemoryFit>& fit) {
+  std::vector<std::string> line{std::to_string(row.stage), std::to_string(row.trials),
+                                std::to_string(row.out_of_memory), std::to_string(row.failed)};
+  if (row.best == nullptr) {
+    line.insert(line.end(), {"-", "-", "-", "-", "-", "-"});
+    return line;
+  }
+  const TrialRecord& record = view.trials[row.best->trial].record;
+  std::string overrides;
+  list_overrides(record.overrides, "", overrides);
+  line.push_back(format_metric(view.plan.metric, row.best->metric));
+  line.push_back(record.config.value(config::kMicroBatchKey, Json()).dump());
+  line.push_back(record.config.value(config::kAccumulationKey, Json()).dump());
+  line.push_back(estimated_memory(fit, record.config, view.plan.data_parallel_size));
+  line.push_back(row.best->peak_bytes ? config::format_size(static_cast<double>(*row.best->peak_bytes)) : "-");
+  line.push_back("trial " + std::to_string(record.id) + (overrides.empty() ? "" : ": " + overrides));
+  return line;
+}
+
+std::string table(const std::vector<std::vector<std::string>>& lines) {
+  std::vector<size_t> widths;
+  for (const auto& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()));
+    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  }
+  std::string text;
+  for (const auto& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) {
+      text += line[i];
+      if (i + 1 < line.size()) text.append(widths[i] - line[i].size() + 2, ' ');
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string summary_text(const ResultsView& view) {
+  const std::vector<Measured> measured = measured_configurations(view.trials, view.plan.metric);
+  std::vector<std::vector<std::string>> lines{{"stage", "trials", "oom", "failed", view.plan.metric, "micro batch",
+                                               "accumulation", "memory estimated", "measured", "best of the stage"}};
+  const std::optional<cost::MemoryFit> fit = fit_of(view);
+  for (const StageRow& row : rows_of(view, measured)) lines.push_back(cells(view, row, fit));
+  std::string text = table(lines);
+  if (view.best) {
+    const Json& best = view.best->config;
+    text += "\nbest: trial " + std::to_string(view.best->trial) + ", ZeRO stage " + std::to_string(stage_of(best)) +
+            ", micro batch " + best.value(config::kMicroBatchKey, Json()).dump() + ", " + view.plan.metric + " " +
+            format_metric(view.plan.metric, view.best->metric) + "\n";
+    if (!view.best->why.empty()) text += "note: " + view.best->why + "\n";
+  }
+  if (!view.reason.empty()) text += "ended: " + view.reason + "\n";
+  return text;
+}
+
+Status Results::write(const ResultsView& view, bool now) {
+  if (view.plan.dir.empty()) return {};
+  const auto time = std::chrono::steady_clock::now();
+  if (!now && time < next_) return {};
+  const std::filesystem::path& dir = view.plan.dir;
+  const auto text_of = [](const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; };
+  std::vector<std::pair<const char*, std::string>> files{{"summary.txt", summary_text(view)}};
+  if (view.best) {
+    files.emplace_back("best_ds_config.json", text_of(view.best->config));
+    files.emplace_back("best_ds_metrics.json", text_of(view.best->metrics));
+    const std::string command = command_line_(view.trials[view.best->trial].record.config);
+    if (!command.empty()) files.emplace_back("best_cmd.txt", command + "\n");
+    if (view.plan.hyperparameters.is_object()) {
+      files.emplace_back(
+          kBestHyperparametersFile,
+          text_of(trial_hyperparameters(view.plan.hyperparameters, view.best->config, dir / "best_ds_config.json")));
+    }
+  }
+  for (auto& [name, text] : files) {
+    std::string& written = written_[name];
+    if (written == text) continue;
+    const Status status = write_file_atomically(dir / name, text);
+    if (!status.ok()) return status;
+    written = std::move(text);
+  }
+  // The files of a study of many thousand trials take a while: never more than a twentieth of its time.
+  const auto end = std::chrono::steady_clock::now();
+  next_ = end + std::max<std::chrono::steady_clock::duration>(std::chrono::seconds(1), 20 * (end - time));
+  return {};
+}
+
+}  // namespace dsat::host

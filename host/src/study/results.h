@@ -1,0 +1,50 @@
+// The files of a run directory that people read: the best configuration, its metrics, its command, the summary.
+//
+// Written atomically, at most once a second while the study runs. Threading: control thread.
+#ifndef DSAT_HOST_STUDY_RESULTS_H_
+#define DSAT_HOST_STUDY_RESULTS_H_
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "record/trial.h"
+#include "study/plan.h"
+
+namespace dsat::host {
+
+// All that the files say; plain references for the time of a call.
+struct ResultsView {
+  const Plan& plan;
+  const std::vector<Trial>& trials;
+  const Json& profile;
+  const std::optional<BestRecord>& best;
+  std::optional<uint64_t> device_memory_bytes;
+  std::string reason;  // why the study ended; empty: it runs
+};
+
+// The printed table: per stage trials, best metric, best configuration, estimated and measured memory.
+std::string summary_text(const ResultsView& view);
+
+class Results {
+ public:
+  // `command_line` gives the text of best_cmd.txt for a trial's configuration; empty: there is no such file.
+  using CommandLine = std::function<std::string(const Json& config)>;
+  explicit Results(CommandLine command_line) : command_line_(std::move(command_line)) {}
+
+  // Writes what has changed, nothing for a study without a folder; skipped when the last time is under a second ago,
+  // unless `now`.
+  Status write(const ResultsView& view, bool now);
+
+ private:
+  CommandLine command_line_;
+  std::chrono::steady_clock::time_point next_{};
+  std::map<std::string, std::string> written_;  // what each file holds: an unchanged one is left alone
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_RESULTS_H_

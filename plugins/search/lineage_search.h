@@ -1,0 +1,141 @@
+// The searchers' common body: as many lineages at a time as trials may run, one trial of each at a time.
+//
+// A searcher derives from LineageSearch and says which lineage goes on (choose) and, if it does not want the binary
+// search, which micro batch comes next (next_step). The body does the rest: it learns from every trial of the study,
+// never asks for a configuration that has been measured, ends a lineage whose trial failed, and finishes when the
+// trial limit is reached, when nothing is left to try or when nothing but failures comes back.
+//
+// Where a small batch wins by construction (a time per step is minimised, the global batch is not fixed) a lineage is
+// one trial, at the smallest micro batch.
+// Threading: the host's control thread. Errors: as in dsat/searcher.h.
+#ifndef DSAT_PLUGINS_SEARCH_LINEAGE_SEARCH_H_
+#define DSAT_PLUGINS_SEARCH_LINEAGE_SEARCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "dsat/searcher.h"
+#include "search/configurations.h"
+#include "search/lineage.h"
+#include "search/micro_batches.h"
+#include "search/trial_history.h"
+
+namespace dsat::search {
+
+class LineageSearch : public Searcher<LineageSearch> {
+ public:
+  LineageSearch(Host host, double range_factor) : Searcher(host), range_factor_(range_factor) {}
+  virtual ~LineageSearch() = default;
+
+  void start(const Study& study);
+  void on_result(const Result& result);
+  void on_trial_exited(const Exit& exit);
+  std::string save() const;
+  void restore(const Study& study, std::string_view state);
+
+ protected:
+  // A micro batch to try, and the words that say why.
+  struct Step {
+    int64_t rank = 0;
+    int64_t low = 0;  // ranks below it are not looked at any more
+    std::string why;
+  };
+
+  // A trial of this searcher that has ended: what the state is rebuilt from.
+  struct Record {
+    TrialId trial = kNoTrial;
+    size_t lineage = 0;
+    int64_t rank = 0;
+    Outcome outcome = Outcome::completed;
+    std::optional<double> metric, peak_bytes;
+  };
+
+  using Usable = std::function<bool(const Configuration&)>;
+
+  // The configuration of lineage `index`: one that is usable; nullopt: none is left. A random one here.
+  virtual std::optional<Configuration> draw(uint64_t index, const Usable& usable);
+  // The lineage that goes on (an idle one); nullopt: none, for now.
+  virtual std::optional<size_t> choose() = 0;
+  // The next micro batch of a lineage; nullopt: it is searched to its end.
+  virtual std::optional<Step> next_step(size_t index) const { return binary_step(lineages_[index]); }
+  // A lineage has changed in any way; a new one too.
+  virtual void changed(size_t /*index*/) {}
+  // Why to stop although trials are left; nullopt: go on.
+  virtual std::optional<std::string> enough() const { return std::nullopt; }
+
+  // The first idle lineage, or a new one.
+  std::optional<size_t> idle_or_new();
+  // A lineage with a configuration of its own; nullopt: every configuration has one, or cannot fit.
+  std::optional<size_t> open_lineage();
+
+  std::optional<Step> binary_step(const Lineage& lineage) const;
+  std::optional<Step> certain_step(const Lineage& lineage, const Ceiling& known, int64_t high) const;
+  bool goes_beyond(const Lineage& lineage, const Ceiling& known) const;
+  bool too_fine(const Lineage& lineage, int64_t high) const;
+  Ceiling ceiling(const Lineage& lineage) const;
+  // Up to which micro batch a search looks, before the range factor.
+  double upper_end(const Ceiling& ceiling) const;
+  // The largest rank that no out-of-memory trial rules out.
+  int64_t last_allowed(const Lineage& lineage, const Ceiling& ceiling) const;
+  Json overrides(const Configuration& configuration, int64_t rank) const;
+  std::string range(int64_t low, int64_t high) const;
+
+  bool is_taken(const Configuration& configuration) const { return taken_.count(configuration) != 0; }
+  const config::Space& space() const { return space_; }
+  const Study& study() const { return study_; }
+  const Knowledge& knowledge() const { return *knowledge_; }
+  const MicroBatches& micro_batches() const { return *micro_batches_; }
+  const std::vector<Lineage>& lineages() const { return lineages_; }
+  Lineage& lineage(size_t index) { return lineages_[index]; }
+  const std::vector<Record>& records() const { return records_; }  // in the order in which they ended
+  std::vector<size_t> running() const;                             // lineages with a trial at work, ascending
+  int64_t trials_since_best() const { return since_best_; }
+  // The largest rank that completed in a stage.
+  std::optional<int64_t> top_of_stage(int stage) const;
+
+ private:
+  void prepare(const Study& study);
+  void advance();
+  bool take_step(size_t index);
+  bool ask(size_t index, const Step& step, const Json& overrides);
+  void settle(size_t index, TrialId trial, int64_t rank, Outcome outcome, std::optional<double> metric);
+  void note_top(const Lineage& lineage);
+  void learn(const Record& record);
+  std::optional<Step> plan(size_t index) const;
+  std::optional<std::string> reason_to_stop() const;
+  void end(const std::string& reason);
+
+  double range_factor_;
+  Study study_;
+  config::Space space_;
+  std::unique_ptr<MicroBatches> micro_batches_;
+  std::unique_ptr<Configurations> configurations_;
+  std::unique_ptr<Knowledge> knowledge_;
+  bool small_wins_ = false;
+
+  std::vector<Lineage> lineages_;
+  size_t first_alive_ = 0;  // all lineages before it have ended
+  std::unordered_map<TrialId, size_t> by_open_trial_;
+  std::map<int, int64_t> top_of_stage_;
+  std::vector<Record> records_;
+  std::set<Configuration> taken_;
+  int64_t open_ = 0;
+  int64_t barren_ = 0;    // lineages in a row that ended without a trial
+  int64_t failures_ = 0;  // trials in a row that taught nothing
+  int64_t since_best_ = 0;
+  std::string last_failure_;
+  bool limit_reached_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace dsat::search
+
+#endif  // DSAT_PLUGINS_SEARCH_LINEAGE_SEARCH_H_

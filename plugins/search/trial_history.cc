@@ -1,0 +1,248 @@
+#include "search/trial_history.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
+
+namespace dsat::search {
+namespace {
+
+constexpr double kHopeless = 0.05;
+// Where memory hardly grows with the micro batch the model's line meets the device's anywhere: no farther than so many
+// times what is known to fit.
+constexpr double kFarthest = 64;
+
+// Do the two differ in nothing but buckets, overlap and micro batch?
+bool comparable(const cost::Setup& a, const cost::Setup& b) {
+  return a.stage == b.stage && a.precision == b.precision && a.accumulation_dtype == b.accumulation_dtype &&
+         a.optimizer == b.optimizer && a.optimizer_device == b.optimizer_device &&
+         a.parameter_device == b.parameter_device && a.data_parallel_size == b.data_parallel_size &&
+         a.tensor_parallel_size == b.tensor_parallel_size && a.pipeline_stages == b.pipeline_stages &&
+         a.activation_checkpointing == b.activation_checkpointing;
+}
+
+// Does `a` need no more memory than `b` at any micro batch, whatever the model's parameters?
+bool needs_no_more(const cost::Setup& a, const cost::Setup& b) {
+  return comparable(a, b) && a.reduce_bucket_elements <= b.reduce_bucket_elements &&
+         a.allgather_bucket_elements <= b.allgather_bucket_elements &&
+         a.prefetch_bucket_elements <= b.prefetch_bucket_elements && a.overlap_comm <= b.overlap_comm;
+}
+
+double finite_or(double value, double otherwise) { return std::isfinite(value) ? value : otherwise; }
+
+}  // namespace
+
+Knowledge::Knowledge(const Study& study)
+    : maximise_(study.maximise),
+      metric_(study.metric),
+      accumulation_follows_(!study.space.value("micro_batch_divides", Json()).is_null()),
+      data_parallel_size_(study.limits.data_parallel_size),
+      base_config_(study.base_config) {
+  if (study.profile.is_object()) {
+    inputs_ = cost::inputs_from_profile(study.profile);
+    const Json largest_layer = study.profile.value("largest_layer_params", Json());
+    if (largest_layer.is_number()) inputs_.size.largest_layer_params = largest_layer.get<double>();
+  }
+  if (study.device_memory_bytes) inputs_.device_memory_bytes = static_cast<double>(*study.device_memory_bytes);
+  for (const Json& observation : study.observations) learn_observation(observation);
+}
+
+void Knowledge::learn_observation(const Json& observation) {
+  const Json metrics = observation.value("metrics", Json());
+  // One forward pass says nothing of a training step's memory or speed.
+  if (metrics.is_object() && metrics.contains("num_params")) return;
+  const std::string outcome = observation.at("outcome").get<std::string>();
+  if (outcome != "completed" && outcome != "out_of_memory") return;
+  std::optional<double> metric, peak;
+  if (metrics.is_object() && metrics.contains(metric_)) metric = metrics[metric_].get<double>();
+  const Json peak_json = observation.value("peak_bytes", Json());
+  if (peak_json.is_number()) peak = peak_json.get<double>();
+  learn(observation.at("trial").get<TrialId>(), observation.at("config"),
+        outcome == "completed" ? Outcome::completed : Outcome::out_of_memory, metric, peak);
+}
+
+Json Knowledge::merged(const Json& overrides) const {
+  Json config = base_config_;
+  config::overwrite(config, overrides);
+  return config;
+}
+
+cost::Setup Knowledge::setup(const Json& merged) const { return cost::setup_from_config(merged, data_parallel_size_); }
+
+// The host completes the batch sizes of a configuration; what follows from the rest must not tell two apart.
+std::string Knowledge::key(Json merged) const {
+  merged.erase(config::kTrainBatchKey);
+  const auto accumulation = merged.find(config::kAccumulationKey);
+  const bool given = accumulation != merged.end() && accumulation->is_number();
+  if (accumulation_follows_ || !given) merged[config::kAccumulationKey] = 1;
+  return config::identity(merged);
+}
+
+void Knowledge::learn(TrialId trial, const Json& merged, Outcome outcome, std::optional<double> metric,
+                      std::optional<double> peak_bytes) {
+  if (outcome != Outcome::completed && outcome != Outcome::out_of_memory) return;
+  const cost::Setup of = setup(merged);
+  const bool ran_out = outcome == Outcome::out_of_memory;
+  OfStage& stage = stages_[of.stage];
+  if (ran_out) {
+    stage.too_big.insert(of.micro_batch);
+  } else {
+    stage.fits = std::max(stage.fits, of.micro_batch);
+  }
+  (ran_out ? ran_out_ : fitted_).add(of);
+  observe({of, ran_out, peak_bytes});
+  Measured& entry = measured_[key(merged)];
+  const TrialId before = entry.first;
+  if (entry.first == kNoTrial || trial < entry.first) entry.first = trial;
+  entry.stage = of.stage;
+  entry.micro_batch = of.micro_batch;
+  entry.out_of_memory = outcome == Outcome::out_of_memory && entry.count == 0;
+  if (metric) {
+    entry.sum += *metric;
+    ++entry.count;
+    compare(entry, before);
+  }
+}
+
+// A fit gains little by one more observation of many: it is made anew whenever their number has grown by a
+// thirty-second. When depends on their number alone, so that a restored searcher decides as the interrupted one would
+// have.
+void Knowledge::observe(const cost::Observation& observation) {
+  window_.add(observation);
+  int64_t interval = 1;
+  while (interval * 64 <= learned_) interval *= 2;
+  if (++learned_ % interval != 0) return;
+  observations_ = window_.observations();
+  fit_.reset();
+}
+
+// Takes up an entry that has changed among the best of its stage; `before` was its first trial.
+void Knowledge::compare(const Measured& entry, TrialId before) {
+  std::optional<Best>& best = stages_[entry.stage].best;
+  const Best candidate{entry.first, entry.sum / entry.count, entry.micro_batch};
+  const auto wins = [this](const Best& a, const Best& b) {
+    return better(a.metric, b.metric) || (a.metric == b.metric && a.trial < b.trial);
+  };
+  const bool was_best = best && best->trial == before;
+  if (!best || wins(candidate, *best)) {
+    best = candidate;
+  } else if (was_best) {
+    // Measured again and found worse than it seemed: another one may be the best.
+    best = candidate;
+    for (const auto& [key, other] : measured_) {
+      if (other.count == 0 || other.stage != entry.stage) continue;
+      const Best rival{other.first, other.sum / other.count, other.micro_batch};
+      if (wins(rival, *best)) best = rival;
+    }
+  }
+}
+
+// Does what `a` has shown make what `b` has shown plain?
+bool Knowledge::Front::implies(const cost::Setup& a, const cost::Setup& b) const {
+  return fits_ ? needs_no_more(b, a) && b.micro_batch <= a.micro_batch
+               : needs_no_more(a, b) && a.micro_batch <= b.micro_batch;
+}
+
+void Knowledge::Front::add(const cost::Setup& seen) {
+  for (const cost::Setup& known : setups_) {
+    if (implies(known, seen)) return;
+  }
+  setups_.erase(std::remove_if(setups_.begin(), setups_.end(), [&](const auto& known) { return implies(seen, known); }),
+                setups_.end());
+  setups_.push_back(seen);
+}
+
+std::optional<Known> Knowledge::find(const Json& merged) const {
+  const auto it = measured_.find(key(merged));
+  if (it == measured_.end()) return std::nullopt;
+  const Measured& entry = it->second;
+  Known known{entry.first, entry.out_of_memory, std::nullopt};
+  if (entry.count > 0) known.metric = entry.sum / entry.count;
+  return known;
+}
+
+const cost::MemoryFit& Knowledge::fit() const {
+  if (!fit_) fit_ = cost::fit_memory(inputs_, observations_);
+  return *fit_;
+}
+
+// What was seen outweighs any model.
+void Knowledge::bound(Ceiling& ceiling, const cost::Setup& setup) const {
+  for (const cost::Setup& seen : fitted_.setups()) {
+    if (needs_no_more(setup, seen)) ceiling.fits = std::max(ceiling.fits, seen.micro_batch);
+  }
+  for (const cost::Setup& seen : ran_out_.setups()) {
+    if (needs_no_more(seen, setup)) {
+      ceiling.too_big = std::min(ceiling.too_big.value_or(seen.micro_batch), seen.micro_batch);
+    }
+  }
+  // A device shared with others can run out of memory at a size that fitted before: the size that fitted stands.
+  if (ceiling.too_big && *ceiling.too_big <= ceiling.fits) ceiling.too_big = ceiling.fits + 1;
+  const double fits = static_cast<double>(ceiling.fits);
+  ceiling.certain = std::max(ceiling.certain, fits);
+  ceiling.likely = std::max(ceiling.likely, fits);
+  ceiling.possible = std::max({ceiling.possible, ceiling.likely, fits});
+  if (ceiling.too_big) {
+    const double most = static_cast<double>(*ceiling.too_big - 1);
+    ceiling.certain = std::min(ceiling.certain, most);
+    ceiling.likely = std::min(ceiling.likely, most);
+    ceiling.possible = std::min(ceiling.possible, most);
+  }
+}
+
+Ceiling Knowledge::ceiling(const cost::Setup& setup) const {
+  constexpr double kUnbounded = std::numeric_limits<int64_t>::max() / 4;
+  Ceiling ceiling;
+  if (inputs_.device_memory_bytes) {
+    const cost::Interval model = cost::max_micro_batch(fit(), setup);
+    ceiling.certain = std::max(0.0, finite_or(model.low, 0));
+    ceiling.likely = std::max(0.0, finite_or(model.value, kUnbounded));
+    ceiling.possible = std::max(0.0, finite_or(model.high, kUnbounded));
+    const double known = std::max({1.0, ceiling.certain, static_cast<double>(largest_fit(setup.stage))});
+    ceiling.likely = std::min(ceiling.likely, kFarthest * known);
+    ceiling.possible = std::min(ceiling.possible, kFarthest * known);
+  } else {
+    // Without the device's memory, what ran in the stage is the guess, and only an OOM is a bound: one of another
+    // configuration of the stage says that little more can be possible.
+    ceiling.possible = kUnbounded;
+    if (const auto stage = stages_.find(setup.stage); stage != stages_.end()) {
+      ceiling.likely = static_cast<double>(stage->second.fits);
+      const auto above = stage->second.too_big.upper_bound(stage->second.fits);
+      if (above != stage->second.too_big.end()) ceiling.possible = static_cast<double>(*above);
+    }
+  }
+  bound(ceiling, setup);
+  return ceiling;
+}
+
+bool Knowledge::hopeless(const cost::Setup& setup) const {
+  const Ceiling known = ceiling(setup);
+  if (known.too_big && *known.too_big <= setup.micro_batch) return true;
+  const auto stage = stages_.find(setup.stage);
+  const bool stage_ran_out = stage != stages_.end() && !stage->second.too_big.empty();
+  return stage_ran_out && cost::probability_of_fitting(fit(), setup) < kHopeless;
+}
+
+int64_t Knowledge::largest_fit(int stage) const {
+  const auto it = stages_.find(stage);
+  return it == stages_.end() ? 0 : it->second.fits;
+}
+
+std::optional<Knowledge::Best> Knowledge::best_of(std::optional<int> stage) const {
+  std::optional<Best> best;
+  for (const auto& [number, of_stage] : stages_) {
+    const std::optional<Best>& here = of_stage.best;
+    if (!here || (stage && number != *stage)) continue;
+    const bool wins =
+        !best || better(here->metric, best->metric) || (here->metric == best->metric && here->trial < best->trial);
+    if (wins) best = here;
+  }
+  return best;
+}
+
+}  // namespace dsat::search

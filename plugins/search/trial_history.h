@@ -1,0 +1,126 @@
+// What a study has taught so far: which configurations were measured, and how large a micro batch fits.
+//
+// Everything is learned from every trial of the study, whoever asked for it: those in study.observations and the
+// searcher's own. Only out_of_memory teaches "too big"; a trial that failed or timed out teaches nothing about memory.
+// What a decision costs does not grow with the study: bounds are kept as fronts, bests as they change, and the memory
+// model is fitted to a window of the observations, anew at ever rarer intervals.
+// Threading: one thread. Ownership: copies what it needs.
+#ifndef DSAT_PLUGINS_SEARCH_TRIAL_HISTORY_H_
+#define DSAT_PLUGINS_SEARCH_TRIAL_HISTORY_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dsat/cost/memory.h"
+#include "dsat/cost/window.h"
+#include "dsat/searcher.h"
+
+namespace dsat::search {
+
+// Micro batches of one configuration, in samples.
+struct Ceiling {
+  double certain = 0;              // the largest that fits almost surely: the lower end of the 90 % interval
+  double likely = 0;               // the largest that fits, as far as is known
+  double possible = 0;             // the largest that may still fit: the upper end of the 90 % interval
+  int64_t fits = 0;                // the largest that is known to fit; 0 = none
+  std::optional<int64_t> too_big;  // the smallest that is known not to
+};
+
+// A configuration that was tried, micro batch included.
+struct Known {
+  TrialId trial = kNoTrial;  // the first one that measured it
+  bool out_of_memory = false;
+  std::optional<double> metric;  // the mean over its trials
+};
+
+class Knowledge {
+ public:
+  explicit Knowledge(const Study& study);
+
+  // The base configuration with overrides merged over it.
+  Json merged(const Json& overrides) const;
+  cost::Setup setup(const Json& merged) const;
+
+  // Takes in one trial that has ended.
+  void learn(TrialId trial, const Json& merged, Outcome outcome, std::optional<double> metric,
+             std::optional<double> peak_bytes);
+
+  std::optional<Known> find(const Json& merged) const;
+  Ceiling ceiling(const cost::Setup& setup) const;
+  bool device_memory_known() const { return inputs_.device_memory_bytes.has_value(); }
+
+  // Has this stage run out of memory, and does the model give `setup` less than one chance in twenty?
+  bool hopeless(const cost::Setup& setup) const;
+
+  // The largest micro batch that completed in a stage, of any configuration; 0: none.
+  int64_t largest_fit(int stage) const;
+
+  // Is metric a better than metric b?
+  bool better(double a, double b) const { return maximise_ ? a > b : a < b; }
+  // The configuration with the best mean, among all or in one stage; a tie goes to the lower id.
+  struct Best {
+    TrialId trial = kNoTrial;
+    double metric = 0;
+    int64_t micro_batch = 0;
+  };
+  std::optional<Best> best() const { return best_of(std::nullopt); }
+  std::optional<Best> best_of(std::optional<int> stage) const;
+
+ private:
+  struct Measured {
+    TrialId first = kNoTrial;
+    bool out_of_memory = false;
+    double sum = 0;
+    int count = 0;  // of trials that told the metric
+    int stage = 0;
+    int64_t micro_batch = 0;
+  };
+
+  // Bounds that trials have shown, each stronger than none of the others.
+  class Front {
+   public:
+    explicit Front(bool fits) : fits_(fits) {}
+    void add(const cost::Setup& seen);
+    const std::vector<cost::Setup>& setups() const { return setups_; }
+
+   private:
+    bool implies(const cost::Setup& a, const cost::Setup& b) const;
+    bool fits_;
+    std::vector<cost::Setup> setups_;
+  };
+  struct OfStage {
+    int64_t fits = 0;           // the largest micro batch that completed, of any configuration
+    std::set<int64_t> too_big;  // micro batches that ran out of memory
+    std::optional<Best> best;
+  };
+
+  std::string key(Json merged) const;
+  void learn_observation(const Json& observation);
+  void observe(const cost::Observation& observation);
+  void compare(const Measured& entry, TrialId before);
+  const cost::MemoryFit& fit() const;
+  void bound(Ceiling& ceiling, const cost::Setup& setup) const;
+
+  bool maximise_;
+  std::string metric_;
+  bool accumulation_follows_;  // a fixed global batch decides it
+  int64_t data_parallel_size_;
+  Json base_config_;
+  cost::Inputs inputs_;
+  Front fitted_{true}, ran_out_{false};
+  std::map<int, OfStage> stages_;
+  cost::ObservationWindow window_;
+  std::vector<cost::Observation> observations_;  // what the last fit was made of
+  int64_t learned_ = 0;
+  std::unordered_map<std::string, Measured> measured_;
+  mutable std::optional<cost::MemoryFit> fit_;  // of observations_, made when first asked for
+};
+
+}  // namespace dsat::search
+
+#endif  // DSAT_PLUGINS_SEARCH_TRIAL_HISTORY_H_

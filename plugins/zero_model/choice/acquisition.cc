@@ -1,0 +1,397 @@
+#include "zero_model/choice/acquisition.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "zero_model/gaussian/normal.h"
+
+namespace dsat::guided {
+namespace {
+
+constexpr int kSweeps = 3;
+constexpr size_t kFront = 5;  // arms from which a sweep looks around
+constexpr int kRandomStarts = 2;
+constexpr size_t kThorough = 8;  // arms whose micro batches are all looked at
+
+void add_unique(std::vector<const Arm*>& arms, const Arm* arm) {
+  if (arm != nullptr && std::find(arms.begin(), arms.end(), arm) == arms.end()) arms.push_back(arm);
+}
+
+// The values to look at beside one of them: all of a short axis; of a long one, ever farther steps either way.
+std::vector<size_t> others(size_t value, size_t count) {
+  constexpr size_t kShort = 10;
+  std::vector<size_t> chosen;
+  for (size_t step = 1; step<count; step = count> kShort ? 2 * step : step + 1) {
+    if (step <= value) chosen.push_back(value - step);
+    if (value + step < count) chosen.push_back(value + step);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+bool better(const Proposal& a, const Proposal& b) {
+  if (a.value != b.value) return a.value > b.value;
+  return a.point < b.point;
+}
+
+bool Planner::taken(const Point& point) const {
+  return beliefs_.find(point) != nullptr || std::find(pending_.begin(), pending_.end(), point) != pending_.end();
+}
+
+// The arm of a stage that has the same values where both have the knob.
+const Arm* Planner::project(const Arm& from, const config::StageSpace& onto) {
+  Configuration to{onto.stage, {}};
+  const config::StageSpace* of = from.in_space ? lattice_.space().stage(from.stage) : nullptr;
+  for (const config::Axis& axis : onto.axes) {
+    size_t index = axis.values.size() / 2;
+    for (size_t i = 0; of != nullptr && i < of->axes.size(); ++i) {
+      if (of->axes[i].key != axis.key) continue;
+      const auto at = std::find(axis.values.begin(), axis.values.end(), of->axes[i].values[from.choice[i]]);
+      if (at != axis.values.end()) index = static_cast<size_t>(at - axis.values.begin());
+    }
+    to.choice.push_back(index);
+  }
+  return lattice_.arm(to);
+}
+
+std::vector<const Arm*> Planner::starts(uint64_t draw) {
+  std::vector<const Arm*> arms;
+  std::map<int, std::pair<double, const Arm*>> best_of_stage;
+  for (const Point& point : beliefs_.leaders()) {
+    const Beliefs::Measured& measured = *beliefs_.find(point);
+    if (!point.arm->in_space) continue;
+    const double mean = measured.sum_goodness / measured.count;
+    const auto it = best_of_stage.find(point.arm->stage);
+    if (it == best_of_stage.end() || mean > it->second.first) best_of_stage[point.arm->stage] = {mean, point.arm};
+  }
+  for (const auto& [stage, best] : best_of_stage) add_unique(arms, best.second);
+  Random random(seed_, 11, draw);
+  for (const config::StageSpace& stage : lattice_.space().stages) {
+    if (incumbent_) add_unique(arms, project(*incumbent_->point.arm, stage));
+    for (int i = 0; i < kRandomStarts; ++i) {
+      Configuration any{stage.stage, {}};
+      for (const config::Axis& axis : stage.axes) any.choice.push_back(random.uniform_below(axis.values.size()));
+      add_unique(arms, lattice_.arm(any));
+    }
+  }
+  return arms;
+}
+
+const std::vector<const Arm*>& Planner::neighbours(const Arm& arm) {
+  std::vector<const Arm*>& arms = neighbours_[&arm];
+  if (!arms.empty()) return arms;
+  const config::StageSpace& stage = *lattice_.space().stage(arm.stage);
+  for (size_t i = 0; i < stage.axes.size(); ++i) {
+    Configuration next{arm.stage, arm.choice};
+    for (const size_t value : others(arm.choice[i], stage.axes[i].values.size())) {
+      next.choice[i] = value;
+      arms.push_back(lattice_.arm(next));
+    }
+  }
+  return arms;
+}
+
+// Gallops from `hint`, then bisects: memory need not be monotone, but its ceiling nearly is.
+int64_t Planner::top_rank(const Arm& arm, int64_t hint, double risk) const {
+  const search::MicroBatches& batches = lattice_.micro_batches();
+  const int64_t last = batches.count() - 1;
+  const auto fits = [&](int64_t rank) { return beliefs_.expected_to_fit({&arm, batches.at(rank)}) >= 1 - risk; };
+  int64_t low = -1, high = last + 1;
+  int64_t at = std::clamp<int64_t>(hint, 0, last);
+  int64_t stride = 1;
+  while (low + 1 < high) {
+    if (fits(at)) {
+      low = at;
+      if (high <= last) break;
+      if (low == last) break;
+      at = std::min(last, low + stride);
+    } else {
+      high = at;
+      if (low >= 0) break;
+      if (high == 0) break;
+      at = std::max<int64_t>(0, high - stride);
+    }
+    stride *= 2;
+  }
+  while (low + 1 < high && high <= last) {
+    const int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+std::vector<int64_t> Planner::micro_batches(const Arm& arm, const Visit& visit, bool thorough) const {
+  const search::MicroBatches& batches = lattice_.micro_batches();
+  const int64_t most = batches.at(visit.top);
+  std::vector<int64_t> chosen{most};
+  if (visit.safe >= 0) chosen.push_back(batches.at(visit.safe));
+  const auto add = [&](int64_t wanted) {
+    if (wanted < 1 || wanted > most) return;
+    const int64_t rank = batches.rank_at_or_below(static_cast<double>(wanted));
+    if (rank >= 0) chosen.push_back(batches.at(rank));
+  };
+  const int64_t best = incumbent_ ? incumbent_->point.micro_batch : most;
+  add(best);
+  for (const int64_t step : {2, 4, 8, 16, 32}) {
+    if (thorough || step == 8) add(most / step * step);
+  }
+  if (thorough) {
+    for (const double share : {0.95, 0.9, 0.85, 0.8, 0.75, 0.65, 0.5, 0.35, 0.25, 0.12}) {
+      const int64_t at = static_cast<int64_t>(share * static_cast<double>(most));
+      add(at);
+      for (const int64_t step : {2, 4, 8, 16}) add(at / step * step);
+    }
+    for (const int64_t base : {best, most}) {
+      for (int64_t by = -4; by <= 4; ++by) add(base + by);
+    }
+    for (const int64_t step : {8, 16}) add((best / step + 1) * step);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  chosen.erase(std::remove_if(chosen.begin(), chosen.end(), [&](int64_t m) { return taken({&arm, m}); }), chosen.end());
+  return chosen;
+}
+
+std::vector<Proposal> Planner::score(const std::vector<Point>& points) const {
+  std::vector<Proposal> proposals(points.size());
+  if (points.empty()) return proposals;
+  const std::vector<Belief> beliefs = beliefs_.speed().goodness(points);
+  const double noise = beliefs_.speed().noise_variance();
+  for (size_t i = 0; i < points.size(); ++i) {
+    Proposal& proposal = proposals[i];
+    proposal.point = points[i];
+    proposal.fits = beliefs_.expected_to_fit(points[i]);
+    proposal.improvement = beliefs[i].mean - incumbent_->belief.mean;
+    proposal.deviation = std::sqrt(beliefs[i].variance);
+    const double learns = beliefs[i].variance / std::sqrt(beliefs[i].variance + noise);
+    double gain = expected_positive(proposal.improvement, learns);
+    if (pending_fits_ > 0 && pending_best_ > incumbent_->belief.mean) {
+      const double beyond = expected_positive(beliefs[i].mean - pending_best_, learns);
+      gain = pending_fits_ * beyond + (1 - pending_fits_) * gain;
+    }
+    proposal.gain = gain * proposal.fits * beliefs_.probability_of_running(*points[i].arm);
+    proposal.value = risk_.less_price(proposal.gain, proposal.fits);
+  }
+  return proposals;
+}
+
+void Planner::find_tops(const Arm& arm, int64_t hint, Visit& visit) const {
+  visit.top = top_rank(arm, hint, risk_.daring);
+  visit.safe = risk_.usual < risk_.daring ? top_rank(arm, visit.top, risk_.usual) : visit.top;
+}
+
+// The best of those that surely fit, unless a daring one promises clearly more.
+std::optional<Proposal> Planner::choose() const {
+  constexpr double kWorthDaring = 1.4, kLeastGain = 0.001;
+  std::optional<Proposal> best, safe;
+  for (const auto& [arm, visit] : visits_) {
+    if (visit.any && (!best || better(visit.best, *best))) best = visit.best;
+    if (visit.best_safe && (!safe || better(*visit.best_safe, *safe))) safe = visit.best_safe;
+  }
+  if (safe && best && best->value < std::max(kLeastGain, kWorthDaring * safe->value)) return safe;
+  return best;
+}
+
+void Planner::visit(const std::vector<const Arm*>& arms, bool thorough, int64_t hint) {
+  std::vector<Point> points;
+  for (const Arm* arm : arms) {
+    Visit& visit = visits_[arm];
+    if (!thorough) find_tops(*arm, hint, visit);
+    if (visit.top < 0) continue;
+    for (const int64_t m : micro_batches(*arm, visit, thorough)) points.push_back({arm, m});
+  }
+  for (const Proposal& proposal : score(points)) {
+    if (proposal.fits < 1 - risk_.daring) continue;
+    if (proposal.fits >= 1 - risk_.usual) scored_.push_back(proposal);
+    Visit& visit = visits_[proposal.point.arm];
+    if (!visit.any || better(proposal, visit.best)) visit.best = proposal;
+    if (proposal.fits >= 1 - risk_.usual && (!visit.best_safe || better(proposal, *visit.best_safe))) {
+      visit.best_safe = proposal;
+    }
+    visit.any = true;
+  }
+}
+
+// Measuring a point again pays where that may change which one is believed best.
+void Planner::consider_repeats(std::optional<Proposal>& best) const {
+  std::vector<Point> points;
+  for (const Point& point : beliefs_.leaders()) {
+    const bool running = std::find(pending_.begin(), pending_.end(), point) != pending_.end();
+    if (!running) points.push_back(point);
+  }
+  if (points.size() < 2) return;
+  const std::vector<Belief> beliefs = beliefs_.speed().goodness(points);
+  const double noise = beliefs_.speed().noise_variance();
+  size_t first = 0, second = points.size();
+  for (size_t i = 1; i < points.size(); ++i) {
+    if (beliefs[i].mean > beliefs[first].mean) {
+      second = first;
+      first = i;
+    } else if (second == points.size() || beliefs[i].mean > beliefs[second].mean) {
+      second = i;
+    }
+  }
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (!points[i].arm->in_space) continue;
+    const double rival = beliefs[i == first ? second : first].mean;
+    const double learns = beliefs[i].variance / std::sqrt(beliefs[i].variance + noise);
+    Proposal again{points[i], true, 0, 0, 1, beliefs[i].mean - beliefs[first].mean, std::sqrt(beliefs[i].variance)};
+    again.gain = again.value = expected_positive(-std::abs(beliefs[i].mean - rival), learns);
+    if (!best || better(again, *best)) best = again;
+  }
+}
+
+std::vector<Proposal> Planner::ranked() const {
+  std::vector<Proposal> all = scored_;
+  std::sort(all.begin(), all.end(), better);
+  return all;
+}
+
+// Before anything was measured: the most that surely fits, of what has not failed, each stage in its turn.
+std::optional<Proposal> Planner::safest(uint64_t draw) {
+  const auto& stages = lattice_.space().stages;
+  std::optional<Proposal> best;
+  double most = -1;
+  Random random(seed_, 12, draw);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const config::StageSpace& stage = stages[(stages.size() - 1 + draw + i) % stages.size()];
+    for (int attempt = 0; attempt < 4; ++attempt) {
+      Configuration any{stage.stage, {}};
+      for (const config::Axis& axis : stage.axes) any.choice.push_back(random.uniform_below(axis.values.size()));
+      const Arm* arm = lattice_.arm(any);
+      int64_t rank = std::max<int64_t>(0, top_rank(*arm, 8, risk_.usual));
+      while (rank >= 0 && taken({arm, lattice_.micro_batches().at(rank)})) --rank;
+      if (rank < 0) continue;
+      const Point point{arm, lattice_.micro_batches().at(rank)};
+      const double fits = beliefs_.expected_to_fit(point);
+      const double ends_well = fits * beliefs_.probability_of_running(*arm);
+      // A later stage must be clearly more likely to end well.
+      if (ends_well <= most + 0.05) continue;
+      most = ends_well;
+      best = Proposal{point, false, 1, 1, fits, 0, 1};
+    }
+  }
+  return best;
+}
+
+// Coordinate ascent: from the most promising arms to the best of their neighbours, as long as that is another.
+void Planner::climb(std::vector<const Arm*> front, int64_t hint) {
+  visit(front, false, hint);
+  const auto promises = [this](const Arm* a, const Arm* b) {
+    const Visit &left = visits_[a], &right = visits_[b];
+    return left.any != right.any ? left.any : left.any && better(left.best, right.best);
+  };
+  for (int sweep = 0; sweep < kSweeps && !front.empty(); ++sweep) {
+    std::stable_sort(front.begin(), front.end(), promises);
+    front.resize(std::min(front.size(), kFront));
+    std::vector<const Arm*> moved;
+    for (const Arm* arm : front) {
+      std::vector<const Arm*> fresh;
+      for (const Arm* next : neighbours(*arm)) {
+        if (visits_.count(next) == 0) fresh.push_back(next);
+      }
+      visit(fresh, false, visits_[arm].top >= 0 ? visits_[arm].top : hint);
+      const Arm* to = arm;
+      for (const Arm* next : neighbours(*arm)) {
+        const Visit& visit = visits_[next];
+        if (visit.any && (!visits_[to].any || better(visit.best, visits_[to].best))) to = next;
+      }
+      if (to != arm) add_unique(moved, to);
+    }
+    front = moved;
+  }
+}
+
+std::optional<Proposal> Planner::next(const std::vector<Point>& pending, const Risk& risk, uint64_t draw) {
+  pending_ = pending;
+  risk_ = risk;
+  visits_.clear();
+  scored_.clear();
+  incumbent_ = beliefs_.best();
+  if (!incumbent_) return safest(draw);
+  anchor_ = incumbent_->point;
+  return draws_pending() ? next_beside(draw) : next_alone(draw);
+}
+
+std::optional<Proposal> Planner::next_alone(uint64_t draw) {
+  pending_fits_ = 0;
+  if (!pending_.empty()) {
+    const std::vector<Belief> running = beliefs_.speed().goodness(pending_);
+    for (size_t i = 0; i < pending_.size(); ++i) {
+      if (pending_fits_ > 0 && running[i].mean <= pending_best_) continue;
+      pending_best_ = running[i].mean;
+      pending_fits_ = beliefs_.probability_of_fitting(pending_[i]);
+    }
+  }
+  const int64_t hint = lattice_.micro_batches().rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch));
+  climb(starts(draw), hint);
+  std::vector<Proposal> ranked;
+  for (const auto& [arm, visit] : visits_) {
+    if (visit.any) ranked.push_back(visit.best);
+  }
+  std::sort(ranked.begin(), ranked.end(), better);
+  std::vector<const Arm*> finalists;
+  for (size_t i = 0; i < std::min(kThorough, ranked.size()); ++i) finalists.push_back(ranked[i].point.arm);
+  if (incumbent_->point.arm->in_space) {
+    find_tops(*incumbent_->point.arm, hint, visits_[incumbent_->point.arm]);
+    add_unique(finalists, incumbent_->point.arm);
+  }
+  visit(finalists, true, hint);
+  std::optional<Proposal> best = choose();
+  consider_repeats(best);
+  if (best && !best->repeat) round_down(*best);
+  if (best && !best->repeat && best->fits < 1 - risk_.usual) save_memory(*best);
+  return best;
+}
+
+// Who dares a micro batch does so with the knobs that need the least memory: if it fails it is settled for all others,
+// if it fits they are tried from there. A smaller bucket never needs more, whatever the residual makes of noise.
+void Planner::save_memory(Proposal& proposal) {
+  constexpr double kTrusted = 0.5, kAtLeast = 0.5;  // the latter of the gain that it promises if it fits
+  if (beliefs_.memory().formula_share() < kTrusted) return;
+  const double least = kAtLeast * proposal.gain / proposal.fits;
+  const config::StageSpace& stage = *lattice_.space().stage(proposal.point.arm->stage);
+  for (size_t axis = 0; axis < stage.axes.size(); ++axis) {
+    std::vector<Point> points;
+    Configuration other{stage.stage, proposal.point.arm->choice};
+    for (size_t value = 0; value < stage.axes[axis].values.size(); ++value) {
+      other.choice[axis] = value;
+      const Point point{lattice_.arm(other), proposal.point.micro_batch};
+      if (!taken(point)) points.push_back(point);
+    }
+    const bool bucket = is_bucket(stage.axes[axis].key);
+    const auto size = [&](const Proposal& of) {
+      const Json& value = stage.axes[axis].values[of.point.arm->choice[axis]];
+      return value.is_number() ? value.get<double>() : 0;
+    };
+    for (Proposal& saving : score(points)) {
+      if (saving.gain < least * saving.fits) continue;
+      if (bucket ? size(saving) >= size(proposal) : saving.fits <= proposal.fits) continue;
+      saving.fits = std::max(saving.fits, proposal.fits);
+      proposal = saving;
+    }
+  }
+}
+
+// Hardware may compute in tiles, of which the models know nothing until a multiple has been measured. One that is a
+// little smaller than what was to be proposed costs next to nothing.
+void Planner::round_down(Proposal& proposal) const {
+  constexpr int64_t kTile = 8, kLeast = 16;
+  constexpr double kNearly = 0.85;
+  const search::MicroBatches& batches = lattice_.micro_batches();
+  const int64_t rounded = proposal.point.micro_batch / kTile * kTile;
+  const int64_t rank = batches.rank_at_or_below(static_cast<double>(rounded));
+  const bool is_near = static_cast<double>(rounded) >= kNearly * static_cast<double>(proposal.point.micro_batch);
+  if (rounded < kLeast || !is_near || rank < 0 || batches.at(rank) != rounded) return;
+  const auto tells = [](const Point& point) { return point.micro_batch % kTile == 0 && point.micro_batch >= kLeast; };
+  const auto& measured = beliefs_.points();
+  const bool is_known = std::any_of(measured.begin(), measured.end(),
+                                    [&](const auto& known) { return known.second.count > 0 && tells(known.first); }) ||
+                        std::any_of(pending_.begin(), pending_.end(), tells);
+  const Point point{proposal.point.arm, rounded};
+  if (is_known || taken(point)) return;
+  proposal = score({point}).front();
+}
+
+}  // namespace dsat::guided

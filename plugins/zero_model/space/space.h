@@ -1,0 +1,104 @@
+// The points of a tuning space as numbers: what the models and the acquisition work on.
+//
+// An arm is a point but for its micro batch: a ZeRO stage and a value on each of its axes, read once and kept. Points
+// that were measured outside the space (the profile's) become arms too, from their configuration.
+// Threading: one thread. Ownership: the lattice owns its arms; their addresses last as long as it does.
+#ifndef DSAT_PLUGINS_ZERO_MODEL_SPACE_SPACE_H_
+#define DSAT_PLUGINS_ZERO_MODEL_SPACE_SPACE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "dsat/config/space.h"
+#include "dsat/cost/memory.h"
+#include "dsat/searcher.h"
+#include "search/configurations.h"
+#include "search/micro_batches.h"
+
+namespace dsat::guided {
+
+using search::Configuration;
+
+// One tunable key, over all stages. A numeric knob's coordinates lie in [0, 1] (logarithmic where the values span a
+// factor of four), a categorical one's are indices into `values`.
+struct Knob {
+  std::string key;
+  std::vector<Json> values;  // of all stages
+  bool numeric = false;
+  bool logarithmic = false;
+  double low = 0, high = 1;
+};
+
+struct Arm {
+  int stage = 0;
+  bool in_space = false;
+  std::vector<size_t> choice;  // of an arm in the space
+  cost::Setup setup;           // micro batch apart
+  bool reduce_scatter = true;
+  double accumulation = 1;
+  double state_bytes = 0, buffer_bytes = 0, optional_buffer_bytes = 0;  // by the formulas of dsat::cost
+  std::vector<double> coordinates;  // of each knob; kAbsent where the stage does not have it
+  std::string identity;             // of an arm outside the space
+
+  // An order that depends on what the arms are, never on when they were made.
+  bool before(const Arm& other) const {
+    return std::tie(stage, choice, identity) < std::tie(other.stage, other.choice, other.identity);
+  }
+};
+
+inline constexpr double kAbsent = -1;
+
+// A trial's configuration.
+struct Point {
+  const Arm* arm = nullptr;
+  int64_t micro_batch = 1;
+  bool operator<(const Point& other) const {
+    return arm != other.arm ? arm->before(*other.arm) : micro_batch < other.micro_batch;
+  }
+  bool operator==(const Point& other) const { return arm == other.arm && micro_batch == other.micro_batch; }
+};
+
+class Lattice {
+ public:
+  explicit Lattice(const Study& study);
+
+  const config::Space& space() const { return space_; }
+  const search::MicroBatches& micro_batches() const { return micro_batches_; }
+  const std::vector<Knob>& knobs() const { return knobs_; }
+  const cost::ModelSize& size() const { return size_; }
+  double data_parallel_size() const { return static_cast<double>(data_parallel_size_); }
+  double parameters() const;  // of one model replica's shard; a nominal count where the profile tells none
+  // Arms of the space, at most 2^62.
+  double arm_count() const;
+
+  const Arm* arm(const Configuration& configuration);
+  // The arm of a measured configuration; an arm of the space where it lies in it.
+  const Arm* arm(const Json& config);
+  Json overrides(const Point& point) const;
+  // Micro steps of an optimizer step.
+  double accumulation(const Point& point) const;
+  double samples_per_step(const Point& point) const;
+  std::string text(const Point& point) const;
+
+ private:
+  Arm read(int stage, const Json& config) const;
+  double coordinate(const Knob& knob, const Json* value) const;
+  const config::StageSpace* match(const Json& config, std::vector<size_t>& choice) const;
+
+  config::Space space_;
+  search::MicroBatches micro_batches_;
+  Json base_config_;
+  int64_t data_parallel_size_;
+  cost::ModelSize size_;
+  std::vector<Knob> knobs_;
+  std::map<Configuration, std::unique_ptr<Arm>> arms_;
+  std::map<std::string, std::unique_ptr<Arm>> outside_;
+};
+
+}  // namespace dsat::guided
+
+#endif  // DSAT_PLUGINS_ZERO_MODEL_SPACE_SPACE_H_

@@ -1,0 +1,382 @@
+#include "zero_model/speed/phase_model.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace dsat::guided {
+namespace {
+
+// Multiples of the residual's amplitudes and noises of a time that the evidence chooses from.
+constexpr std::array<double, 4> kScales{0.3, 0.7, 1.5, 3.5};
+constexpr std::array<double, 5> kNoises{0.002, 0.005, 0.012, 0.03, 0.08};
+constexpr double kTypicalNoise = 0.01;
+// Widths of the priors on their logarithms.
+constexpr double kScaleWidth = 1.0;
+constexpr double kPartWidth = 1.2;
+constexpr double kNoiseWidth = 1.0;
+
+double square(double x) { return x * x; }
+
+}  // namespace
+
+PhaseModel::PhaseModel(const Lattice& lattice, Phase phase, Amplitudes amplitudes)
+    : lattice_(lattice), phase_(phase), kernel_(lattice.knobs(), std::move(amplitudes)) {}
+
+void PhaseModel::fit(const std::vector<Sample>& samples, bool tune) {
+  sites_.clear();
+  loads_.clear();
+  measured_ = static_cast<Eigen::Index>(samples.size());
+  log_times_.resize(measured_);
+  widened_ = Eigen::VectorXd::Ones(measured_);
+  for (const Sample& sample : samples) {
+    log_times_[static_cast<Eigen::Index>(sites_.size())] = std::log(sample.time_us);
+    sites_.push_back(site_of(sample.point));
+    loads_.push_back(load_of(lattice_, sample.point));
+  }
+  reference_ = loads_.front().micro_batch;
+  for (Load& load : loads_) load.reference = reference_;
+  fill(residual_, sites_, 0);
+  prior_ = prior_of(phase_, loads_.front(), samples.front().time_us);
+  theta_ = prior_.mean;
+  if (tune || scales_.size() == 0) {
+    scales_ = Eigen::VectorXd::Ones(kernel_.parts());
+    noise_ = kTypicalNoise;
+    gauss_newton(6);
+    choose_scales();
+    gauss_newton(3);
+  } else {
+    gauss_newton(8);
+  }
+  widen_outliers();
+  solve();
+}
+
+Load PhaseModel::load_at(const Point& point) const {
+  Load load = load_of(lattice_, point);
+  load.reference = reference_;
+  return load;
+}
+
+// Each part's covariances of sites with each other: rows and columns from `from` on.
+void PhaseModel::fill(Cross& all, const std::vector<Site>& sites, Eigen::Index from) const {
+  const Eigen::Index n = static_cast<Eigen::Index>(sites.size());
+  all.resize(static_cast<size_t>(kernel_.parts()));
+  for (Eigen::MatrixXd& part : all) part.conservativeResize(n, n);
+  Eigen::VectorXd parts(kernel_.parts());
+  for (Eigen::Index i = from; i < n; ++i) {
+    for (Eigen::Index j = 0; j <= i; ++j) {
+      kernel_.covariances(sites[static_cast<size_t>(i)], sites[static_cast<size_t>(j)], parts.data());
+      for (size_t p = 0; p < all.size(); ++p) all[p](i, j) = all[p](j, i) = parts[static_cast<Eigen::Index>(p)];
+    }
+  }
+}
+
+void PhaseModel::linearise() {
+  const Eigen::Index n = static_cast<Eigen::Index>(loads_.size());
+  values_.resize(n);
+  gradients_.resize(n, theta_.size());
+  const Eigen::VectorXd constants = theta_.array().exp();
+  for (Eigen::Index i = 0; i < n; ++i) {
+    const Load& load = loads_[static_cast<size_t>(i)];
+    values_[i] = log_time(phase_, load, constants);
+    gradients_.row(i) = log_time_gradient(phase_, load, constants, values_[i]);
+  }
+}
+
+// What was measured less what the physics expects before any trial, to first order.
+Eigen::VectorXd PhaseModel::departure() const {
+  return log_times_ - values_.head(measured_) - gradients_.topRows(measured_) * (prior_.mean - theta_);
+}
+
+Eigen::MatrixXd PhaseModel::covariance(const Eigen::VectorXd& scales, double noise) const {
+  const Eigen::MatrixXd scaled = gradients_ * prior_.deviation.asDiagonal();
+  Eigen::MatrixXd k = scaled * scaled.transpose();
+  for (size_t p = 0; p < residual_.size(); ++p) k += square(scales[static_cast<Eigen::Index>(p)]) * residual_[p];
+  k.diagonal().head(measured_) += square(noise) * widened_;
+  k.diagonal().tail(k.rows() - measured_).array() += square(noise);
+  return k;
+}
+
+// How badly theta explains the measurements and departs from what is believed before them.
+double PhaseModel::misfit(const Eigen::VectorXd& theta, const Eigen::LLT<Eigen::MatrixXd>& rest) const {
+  const Eigen::VectorXd gap = log_times_ - physics_at_sites(theta).col(0);
+  return rest.matrixL().solve(gap).squaredNorm() + (theta - prior_.mean).cwiseQuotient(prior_.deviation).squaredNorm();
+}
+
+// A step that makes it worse is halved: where measurements contradict the physics, whole ones go back and forth for
+// ever.
+void PhaseModel::gauss_newton(int iterations) {
+  constexpr double kLongestStep = 1.0;  // in prior deviations: the linearisation holds no farther
+  constexpr int kMostHalvings = 6;
+  const Eigen::LLT<Eigen::MatrixXd> rest_llt(rest());
+  double now = misfit(theta_, rest_llt);
+  for (int i = 0; i < iterations; ++i) {
+    linearise();
+    const Eigen::LLT<Eigen::MatrixXd> llt(covariance(scales_, noise_));
+    const Eigen::VectorXd variance = prior_.deviation.array().square();
+    const Eigen::VectorXd aim = prior_.mean + variance.cwiseProduct(gradients_.transpose() * llt.solve(departure()));
+    Eigen::VectorXd step = aim - theta_;
+    const double longest = step.cwiseQuotient(prior_.deviation).cwiseAbs().maxCoeff();
+    if (longest > kLongestStep) step *= kLongestStep / longest;
+    double next = misfit(theta_ + step, rest_llt);
+    for (int halving = 0; next > now && halving < kMostHalvings; ++halving) {
+      step *= 0.5;
+      next = misfit(theta_ + step, rest_llt);
+    }
+    if (!(next < now)) break;
+    theta_ += step;
+    now = next;
+    if (longest < 1e-3) break;
+  }
+  linearise();
+}
+
+double PhaseModel::evidence(const Eigen::VectorXd& scales, double noise) const {
+  const Eigen::LLT<Eigen::MatrixXd> llt(covariance(scales, noise));
+  if (llt.info() != Eigen::Success) return -std::numeric_limits<double>::infinity();
+  const Eigen::VectorXd gap = departure();
+  const double fit = gap.dot(llt.solve(gap));
+  const double volume = 2 * llt.matrixLLT().diagonal().array().log().sum();
+  // One common scale and, about it, each part's own.
+  const double common = scales.array().log().mean();
+  const double own = (scales.array().log() - common).square().sum();
+  const double prior =
+      square(common / kScaleWidth) + own / square(kPartWidth) + square(std::log(noise / kTypicalNoise) / kNoiseWidth);
+  return -0.5 * (fit + volume + prior);
+}
+
+// One scale for all parts and the noise; from there each part by itself. From a large scale parts that are not needed
+// shrink, from a small one those that are grow: they end in different places, and the evidence tells which is better.
+void PhaseModel::choose_scales() {
+  double best = -std::numeric_limits<double>::infinity();
+  Eigen::VectorXd best_scales = scales_;
+  double best_noise = noise_;
+  for (const double scale : kScales) {
+    double most = -std::numeric_limits<double>::infinity();
+    scales_.setConstant(scale);
+    for (const double noise : kNoises) {
+      const double now = evidence(scales_, noise);
+      if (now > most) most = now, noise_ = noise;
+    }
+    most = choose_parts(most);
+    if (most > best) best = most, best_scales = scales_, best_noise = noise_;
+  }
+  scales_ = best_scales;
+  noise_ = best_noise;
+}
+
+// Which parts matter (automatic relevance determination). Returns the evidence.
+double PhaseModel::choose_parts(double best) {
+  constexpr Eigen::Index kEnough = 6;
+  constexpr int kPasses = 4;
+  if (measured_ < kEnough) return best;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    bool changed = false;
+    for (Eigen::Index p = 0; p < scales_.size(); ++p) {
+      const double before = scales_[p];
+      for (const double factor : {0.33, 3.0}) {
+        Eigen::VectorXd other = scales_;
+        other[p] = before * factor;
+        const double now = evidence(other, noise_);
+        if (now > best) best = now, scales_ = other, changed = true;
+      }
+    }
+    for (const double noise : kNoises) {
+      const double now = evidence(scales_, noise);
+      if (now > best) best = now, noise_ = noise, changed = true;
+    }
+    if (!changed) break;
+  }
+  return best;
+}
+
+// Standardised leave-one-out residuals: the diagonal of the inverse tells them without fitting again.
+void PhaseModel::widen_outliers() {
+  constexpr double kSuspicious = 3.5;
+  if (measured_ < 4) return;
+  const Eigen::LLT<Eigen::MatrixXd> llt(covariance(scales_, noise_));
+  const Eigen::MatrixXd inverse = llt.solve(Eigen::MatrixXd::Identity(measured_, measured_));
+  const Eigen::VectorXd gap = inverse * departure();
+  bool any = false;
+  for (Eigen::Index i = 0; i < measured_; ++i) {
+    const double z = std::abs(gap[i]) / std::sqrt(inverse(i, i));
+    if (z < kSuspicious) continue;
+    widened_[i] = square(z);
+    any = true;
+  }
+  if (any) gauss_newton(2);
+}
+
+void PhaseModel::factorise() { factor_ = covariance(scales_, noise_).llt().matrixL(); }
+
+void PhaseModel::solve() {
+  factorise();
+  Eigen::VectorXd gap = departure();
+  factor_.triangularView<Eigen::Lower>().solveInPlace(gap);
+  factor_.transpose().triangularView<Eigen::Upper>().solveInPlace(gap);
+  weights_ = gap;
+  const Eigen::VectorXd variance = prior_.deviation.array().square();
+  theta_posterior_ = prior_.mean + variance.cwiseProduct(gradients_.transpose() * weights_);
+}
+
+void PhaseModel::expect(const std::vector<Point>& pending) {
+  const size_t first = static_cast<size_t>(measured_);
+  sites_.resize(first);
+  loads_.resize(first);
+  for (const Point& point : pending) {
+    sites_.push_back(site_of(point));
+    loads_.push_back(load_at(point));
+  }
+  fill(residual_, sites_, measured_);
+  linearise();
+  factorise();
+}
+
+PhaseModel::Cross PhaseModel::cross(const std::vector<Point>& points) const {
+  const Eigen::Index count = static_cast<Eigen::Index>(points.size());
+  const Eigen::Index n = static_cast<Eigen::Index>(sites_.size());
+  Cross cross(static_cast<size_t>(kernel_.parts()), Eigen::MatrixXd(n, count));
+  std::vector<double> parts(cross.size());
+  for (Eigen::Index c = 0; c < count; ++c) {
+    const Site site = site_of(points[static_cast<size_t>(c)]);
+    const bool same_arm = c > 0 && points[static_cast<size_t>(c) - 1].arm == site.arm;
+    for (Eigen::Index i = 0; i < n; ++i) {
+      const Site& other = sites_[static_cast<size_t>(i)];
+      kernel_.rest_covariances(other, site, parts.data());
+      if (!same_arm) kernel_.knob_covariances(*other.arm, *site.arm, parts.data() + Kernel::kFirstKnob);
+      for (size_t p = 0; p < cross.size(); ++p) {
+        const bool known = same_arm && p >= static_cast<size_t>(Kernel::kFirstKnob);
+        cross[p](i, c) = known ? cross[p](i, c - 1) : parts[p];
+      }
+    }
+  }
+  return cross;
+}
+
+PhaseModel::Cross PhaseModel::own_cross(const std::vector<Point>& points) const {
+  std::vector<Site> sites;
+  for (const Point& point : points) sites.push_back(site_of(point));
+  Cross own;
+  fill(own, sites, 0);
+  return own;
+}
+
+std::vector<Belief> PhaseModel::predict(const std::vector<Point>& points, const Cross& parts) const {
+  const Eigen::Index count = static_cast<Eigen::Index>(points.size());
+  const Eigen::VectorXd weights = scales_.array().square();
+  const double residual_variance = weights.dot(kernel_.variances());
+  Eigen::MatrixXd cross = weighed(parts), gradients(count, theta_.size());
+  Eigen::VectorXd values(count);
+  const Eigen::VectorXd constants = theta_.array().exp();
+  for (Eigen::Index c = 0; c < count; ++c) {
+    const Load load = load_at(points[static_cast<size_t>(c)]);
+    values[c] = log_time(phase_, load, constants);
+    gradients.row(c) = log_time_gradient(phase_, load, constants, values[c]);
+  }
+  Eigen::VectorXd means = values + gradients * (theta_posterior_ - theta_);
+  means += cross.topRows(measured_).transpose() * weights_;
+  const Eigen::MatrixXd scaled = gradients * prior_.deviation.asDiagonal();
+  cross += (gradients_ * prior_.deviation.asDiagonal()) * scaled.transpose();
+  factor_.triangularView<Eigen::Lower>().solveInPlace(cross);
+  std::vector<Belief> beliefs(points.size());
+  for (Eigen::Index c = 0; c < count; ++c) {
+    const double before = scaled.row(c).squaredNorm() + residual_variance;
+    beliefs[static_cast<size_t>(c)] = {means[c], std::max(1e-12, before - cross.col(c).squaredNorm())};
+  }
+  return beliefs;
+}
+
+Eigen::MatrixXd PhaseModel::weighed(const Cross& parts) const {
+  Eigen::MatrixXd sum = square(scales_[0]) * parts.front();
+  for (size_t p = 1; p < parts.size(); ++p) sum += square(scales_[static_cast<Eigen::Index>(p)]) * parts[p];
+  return sum;
+}
+
+// log physics of every site under each column of theta: sites x columns.
+Eigen::MatrixXd PhaseModel::physics_at_sites(const Eigen::MatrixXd& theta) const {
+  Eigen::MatrixXd values(measured_, theta.cols());
+  for (Eigen::Index c = 0; c < theta.cols(); ++c) {
+    const Eigen::VectorXd constants = theta.col(c).array().exp();
+    for (Eigen::Index i = 0; i < measured_; ++i) {
+      values(i, c) = log_time(phase_, loads_[static_cast<size_t>(i)], constants);
+    }
+  }
+  return values;
+}
+
+// Of the residual and the noise at the measured sites.
+Eigen::MatrixXd PhaseModel::rest() const {
+  Eigen::MatrixXd k = weighed(residual_).topLeftCorner(measured_, measured_);
+  k.diagonal() += square(noise_) * widened_;
+  return k;
+}
+
+// While few trials are known, theta is far from normal: drawn from the prior, kept in proportion to its likelihood
+// (sampling, importance resampling: Rubin 1988). Empty where too few of the draws are likely.
+Eigen::MatrixXd PhaseModel::resampled_theta(Eigen::Index draws, Random& random) const {
+  constexpr Eigen::Index kFew = 6, kPool = 16;
+  if (measured_ > kFew) return {};
+  Eigen::MatrixXd pool = prior_.deviation.asDiagonal() * normal_numbers(theta_.size(), kPool * draws, random);
+  pool.colwise() += prior_.mean;
+  const Eigen::LLT<Eigen::MatrixXd> llt(rest());
+  const Eigen::MatrixXd gaps = (-physics_at_sites(pool)).colwise() + log_times_;
+  const Eigen::ArrayXd misfit = llt.matrixL().solve(gaps).colwise().squaredNorm();
+  const Eigen::ArrayXd weights = (-0.5 * (misfit - misfit.minCoeff())).exp();
+  const double total = weights.sum(), effective = square(total) / weights.square().sum();
+  if (effective < 0.25 * static_cast<double>(draws)) return {};
+  Eigen::MatrixXd theta(theta_.size(), draws);
+  double so_far = 0;
+  Eigen::Index next = 0;
+  for (Eigen::Index i = 0; i < pool.cols(); ++i) {
+    so_far += weights[i] / total * static_cast<double>(draws);
+    for (; next < draws && static_cast<double>(next) + 0.5 < so_far; ++next) theta.col(next) = pool.col(i);
+  }
+  for (; next < draws; ++next) theta.col(next) = pool.col(pool.cols() - 1);
+  // In no order: draws of several models are put together.
+  for (Eigen::Index i = draws - 1; i > 0; --i) {
+    theta.col(i).swap(theta.col(static_cast<Eigen::Index>(random.uniform_below(static_cast<uint64_t>(i) + 1))));
+  }
+  return theta;
+}
+
+// A draw from the prior, moved by what it lacks of the measurements (Matheron's rule: Journel and Huijbregts, 1978).
+Eigen::MatrixXd PhaseModel::linear_theta(Eigen::Index draws, Random& random) const {
+  const Eigen::MatrixXd gradients = gradients_.topRows(measured_);
+  Eigen::MatrixXd theta = prior_.deviation.asDiagonal() * normal_numbers(theta_.size(), draws, random);
+  const Eigen::LLT<Eigen::MatrixXd> llt(rest());
+  Eigen::MatrixXd lacking = -gradients * theta - llt.matrixL() * normal_numbers(measured_, draws, random);
+  lacking.colwise() += departure();
+  factor_.triangularView<Eigen::Lower>().solveInPlace(lacking);
+  factor_.transpose().triangularView<Eigen::Upper>().solveInPlace(lacking);
+  theta += prior_.deviation.array().square().matrix().asDiagonal() * gradients.transpose() * lacking;
+  theta.colwise() += prior_.mean;
+  return theta;
+}
+
+// The unknowns first, then the residual that leads from their physics to the measurements.
+Eigen::MatrixXd PhaseModel::draw(const std::vector<Point>& points, const Cross& across, const Cross& own,
+                                 Eigen::Index draws, Random& random) const {
+  const Eigen::Index count = static_cast<Eigen::Index>(points.size()), n = measured_;
+  Eigen::MatrixXd theta = resampled_theta(draws, random);
+  if (theta.size() == 0) theta = linear_theta(draws, random);
+  const Eigen::MatrixXd cross = weighed(across);
+  JointNormal residual{Eigen::VectorXd::Zero(n + count), Eigen::MatrixXd(n + count, n + count)};
+  residual.covariance << weighed(residual_), cross, cross.transpose(), weighed(own);
+  const Eigen::MatrixXd drawn = guided::draw(residual, draws, random);
+  Eigen::MatrixXd lacking = -physics_at_sites(theta) - drawn.topRows(n);
+  lacking -= (noise_ * widened_.cwiseSqrt()).asDiagonal() * normal_numbers(n, draws, random);
+  lacking.colwise() += log_times_;
+  Eigen::MatrixXd log_times = drawn.bottomRows(count) + cross.transpose() * rest().llt().solve(lacking);
+  std::vector<Load> loads;
+  for (const Point& point : points) loads.push_back(load_at(point));
+  for (Eigen::Index d = 0; d < draws; ++d) {
+    const Eigen::VectorXd constants = theta.col(d).array().exp();
+    for (Eigen::Index i = 0; i < count; ++i) {
+      log_times(i, d) += log_time(phase_, loads[static_cast<size_t>(i)], constants);
+    }
+  }
+  return log_times;
+}
+
+}  // namespace dsat::guided

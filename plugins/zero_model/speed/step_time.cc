@@ -1,0 +1,167 @@
+#include "zero_model/speed/step_time.h"
+
+#include <cmath>
+#include <initializer_list>
+
+namespace dsat::guided {
+namespace {
+
+// Constants of a pass (forward or backward), as offsets.
+enum Pass { kCompute, kHalf, kBandwidth, kLatency, kSharpness, kTail, kPassSize };
+// Constants of the optimizer step.
+enum Step { kFixed, kUpdate, kGatherBandwidth, kGatherLatency, kOffload, kStepSize };
+
+struct Guess {
+  double median, deviation;  // of the unknown, of its logarithm
+};
+
+double whole(double elements, double bucket) { return bucket > 0 ? std::max(1.0, std::ceil(elements / bucket)) : 1; }
+
+// (a^p + b^p)^(1/p) for a, b >= 0, p >= 1.
+double join(double a, double b, double p) {
+  const double most = std::max(a, b), least = std::min(a, b);
+  if (least <= 0 || p == 1) return a + b;
+  return most * std::pow(1 + std::pow(least / most, p), 1 / p);
+}
+
+struct Traffic {
+  double volume = 0;  // in units of all parameters
+  double messages = 0;
+  bool overlapped = false;
+};
+
+Traffic forward_traffic(const Load& load) {
+  if (load.stage < 3) return {};
+  return {1, load.prefetch_messages, true};
+}
+
+// An all-reduce moves twice what a reduce-scatter does. Stages 0 and 1 reduce once an optimizer step.
+Traffic backward_traffic(const Load& load) {
+  const double reduce = load.reduce_scatter && load.stage > 0 ? 1 : 2;
+  if (load.stage < 2) return {reduce / load.accumulation, load.reduce_messages / load.accumulation, load.overlap};
+  if (load.stage == 2) return {reduce, load.reduce_messages, load.overlap};
+  return {reduce + 1, load.reduce_messages + load.prefetch_messages, load.overlap};
+}
+
+double pass_time(const Load& load, const Traffic& traffic, const double* of) {
+  const double half = of[kHalf];
+  const double compute = of[kCompute] * (load.micro_batch + half) / (load.reference + half);
+  double wire = 0, tail = 0;
+  if (load.ranks > 1 && traffic.volume > 0) {
+    const double ring = (load.ranks - 1) / load.ranks;
+    wire = traffic.volume * ring * load.param_bytes / of[kBandwidth];
+    tail = traffic.overlapped ? wire * load.last_bucket_share * of[kTail] : 0;
+    wire += traffic.messages * of[kLatency];
+  }
+  if (load.offload_params) wire += load.param_bytes / load.ranks / of[kBandwidth];
+  const double sharpness = traffic.overlapped ? 1 + of[kSharpness] : 1;
+  return join(compute, wire, sharpness) + tail;
+}
+
+double step_time(const Load& load, const double* of) {
+  const double owned = load.params / (load.stage > 0 ? load.ranks : 1);
+  double time = of[kFixed] + owned * of[kUpdate];
+  if (load.offload_optimizer) time += owned * of[kOffload];
+  if (load.ranks > 1 && (load.stage == 1 || load.stage == 2)) {
+    time += load.param_bytes / of[kGatherBandwidth] + load.gather_messages * of[kGatherLatency];
+  }
+  return time;
+}
+
+double time_of(Phase phase, const Load& load, const double* of) {
+  switch (phase) {
+    case Phase::forward:
+      return pass_time(load, forward_traffic(load), of);
+    case Phase::backward:
+      return pass_time(load, backward_traffic(load), of);
+    case Phase::step:
+      return step_time(load, of);
+    case Phase::total:
+      break;
+  }
+  return pass_time(load, forward_traffic(load), of) + pass_time(load, backward_traffic(load), of + kPassSize) +
+         step_time(load, of + 2 * kPassSize) / load.accumulation;
+}
+
+void append(Prior& prior, std::initializer_list<Guess> guesses) {
+  const Eigen::Index at = prior.mean.size();
+  prior.mean.conservativeResize(at + static_cast<Eigen::Index>(guesses.size()));
+  prior.deviation.conservativeResize(prior.mean.size());
+  Eigen::Index i = at;
+  for (const Guess& guess : guesses) {
+    prior.mean[i] = std::log(guess.median);
+    prior.deviation[i++] = guess.deviation;
+  }
+}
+
+// Compute from the first time seen; half of the peak rate at two samples; 10 GB/s; 100 us a message; overlap that hides
+// most; half of the last bucket's time exposed.
+void append_pass(Prior& prior, double us) {
+  append(prior, {{0.5 * us, 1.2}, {2, 2}, {1e4, 1.5}, {100, 1.3}, {3, 0.8}, {0.5, 1}});
+}
+
+// 2 ms fixed; Adam's 32 bytes of traffic a parameter at 500 GB/s; 10 GB/s; 100 us; the host's Adam is 30 x slower.
+void append_step(Prior& prior, double us) {
+  append(prior, {{std::min(2000.0, 0.3 * us), 1.5}, {6.4e-5, 1.2}, {1e4, 1.5}, {100, 1.3}, {2e-3, 1.5}});
+}
+
+}  // namespace
+
+Load load_of(const Lattice& lattice, const Point& point) {
+  const cost::Setup& setup = point.arm->setup;
+  Load load;
+  load.micro_batch = static_cast<double>(point.micro_batch);
+  load.accumulation = lattice.accumulation(point);
+  load.ranks = lattice.data_parallel_size();
+  load.params = lattice.parameters();
+  load.param_bytes = load.params * (setup.precision == cost::Precision::fp32 ? 4 : 2);
+  load.stage = point.arm->stage;
+  load.reduce_messages = load.stage == 0 ? 1 : whole(load.params, setup.reduce_bucket_elements);
+  load.gather_messages = whole(load.params, setup.allgather_bucket_elements);
+  load.prefetch_messages = whole(load.params, setup.prefetch_bucket_elements);
+  load.last_bucket_share = std::min(1.0, setup.reduce_bucket_elements / load.params);
+  load.overlap = setup.overlap_comm;
+  load.reduce_scatter = point.arm->reduce_scatter;
+  load.offload_optimizer = setup.optimizer_device == cost::Device::host;
+  load.offload_params = setup.parameter_device == cost::Device::host;
+  return load;
+}
+
+Prior prior_of(Phase phase, const Load& first, double first_us) {
+  Prior prior;
+  switch (phase) {
+    case Phase::forward:
+    case Phase::backward:
+      append_pass(prior, first_us);
+      break;
+    case Phase::step:
+      append_step(prior, first_us);
+      break;
+    case Phase::total:
+      // The backward pass does twice the forward's work (Narayanan et al., arXiv:2104.04473), three times with
+      // recomputation.
+      append_pass(prior, 0.3 * first_us);
+      append_pass(prior, 0.6 * first_us);
+      append_step(prior, 0.1 * first_us * first.accumulation);
+      break;
+  }
+  return prior;
+}
+
+double log_time(Phase phase, const Load& load, const Eigen::VectorXd& constants) {
+  return std::log(time_of(phase, load, constants.data()));
+}
+
+Eigen::RowVectorXd log_time_gradient(Phase phase, const Load& load, const Eigen::VectorXd& constants, double value) {
+  constexpr double kStep = 1e-5;
+  Eigen::RowVectorXd gradient(constants.size());
+  Eigen::VectorXd moved = constants;
+  for (Eigen::Index i = 0; i < constants.size(); ++i) {
+    moved[i] *= 1 + kStep;
+    gradient[i] = (log_time(phase, load, moved) - value) / std::log1p(kStep);
+    moved[i] = constants[i];
+  }
+  return gradient;
+}
+
+}  // namespace dsat::guided

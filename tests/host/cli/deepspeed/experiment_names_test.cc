@@ -1,0 +1,75 @@
+#include "deepspeed/experiment_names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "deepspeed/summary.h"
+
+namespace dsat::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+host::TrialRecord trial(uint64_t id, const char* overrides, std::optional<double> throughput = 10) {
+  host::TrialRecord record;
+  record.id = id;
+  record.overrides = Json::parse(overrides);
+  record.config = record.overrides;
+  record.attempt = 1;
+  record.outcome = throughput ? host::Outcome::completed : host::Outcome::out_of_memory;
+  if (throughput) record.metrics = {{"throughput", *throughput}};
+  record.submitted_at = "2026-01-01T00:00:0" + std::to_string(id) + ".000000Z";
+  record.ended_at = "2026-01-01T01:02:0" + std::to_string(id) + ".250000Z";
+  return record;
+}
+
+TEST(ExperimentName, HasStageAccumulationAndMicroBatch) {
+  EXPECT_EQ(experiment_name(trial(0, R"({"zero_optimization": {"stage": 1}, "train_micro_batch_size_per_gpu": 3,
+                                         "gradient_accumulation_steps": 2})")),
+            "z1_gas2_tmbspg3");
+  EXPECT_EQ(experiment_name(trial(0, R"({"autotuning": {"model_info": {"profile": true}}})")), "profile_model_info");
+}
+
+TEST(ExperimentName, HasFurtherKeysByTheirInitials) {
+  EXPECT_EQ(experiment_name(trial(0, R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 500000000,
+                                         "overlap_comm": true, "reduce_scatter": false,
+                                         "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "none"}},
+                                         "train_micro_batch_size_per_gpu": 4})")),
+            "z2_gas1_tmbspg4_rbs5.0e+08_ocT_rsF_oodcpu_opdnone");
+  EXPECT_EQ(experiment_name(trial(0, R"({"zero_optimization": {"reduce_bucket_size": 123456789}})")),
+            "z0_gas1_tmbspg1_rbs123456789")
+      << "what an exponent would round is written in full";
+}
+
+TEST(ExperimentNames, AreUnique) {
+  ExperimentNames names;
+  const auto first = trial(3, R"({"zero_optimization": {"stage": 1}})"), second = trial(5, R"({"a": {}})");
+  EXPECT_EQ(names.name(first), "z1_gas1_tmbspg1");
+  EXPECT_EQ(names.name(second), "z0_gas1_tmbspg1");
+  EXPECT_EQ(names.name(trial(7, R"({"zero_optimization": {"stage": 1}})")), "z1_gas1_tmbspg1_7");
+  EXPECT_EQ(names.name(first), "z1_gas1_tmbspg1") << "a trial keeps its name";
+}
+
+TEST(Summary, IsATableOfStagesWithTheBestOfAll) {
+  host::StudyRecord study;
+  study.study = {{"metric", "throughput"}, {"direction", "maximize"}};
+  study.trials = {
+      trial(0, R"({"zero_optimization": {"stage": 1}, "train_micro_batch_size_per_gpu": 2})", 59.0229),
+      trial(1, R"({"zero_optimization": {"stage": 1}, "train_micro_batch_size_per_gpu": 3})", 87.30174),
+      trial(2, R"({"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 3})", std::nullopt)};
+  study.trials.push_back(trial(3, "{}"));
+  study.trials.back().duplicate_of = 0;
+  study.best = host::BestRecord{1, Json::object(), Json::object(), 87.30174, ""};
+  ExperimentNames names;
+  EXPECT_EQ(deepspeed_summary(study, names),
+            "| tuning_space   |   num_experiments |   best_metric_val | best_exp_name   |\n"
+            "|:---------------|------------------:|------------------:|:----------------|\n"
+            "| z1             |                 2 |           87.3017 | z1_gas1_tmbspg3 |\n"
+            "| z3             |                 1 |            0      | z3_gas1_tmbspg3 |\n"
+            "| global         |                 3 |           87.3017 | z1_gas1_tmbspg3 |\n"
+            "\n"
+            "Tuning completed in 1:02:03.250000. Total number of experiments: 3.\n");
+}
+
+}  // namespace
+}  // namespace dsat::cli

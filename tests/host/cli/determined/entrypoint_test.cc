@@ -1,0 +1,116 @@
+#include "determined/entrypoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "host/cli/error_of.h"
+
+namespace dsat::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+TEST(EntrypointWords, AStringIsCutAsAShellDoes) {
+  EXPECT_THAT(entrypoint_words("python3  train.py --x 'a b' --y=\"c \\\"d\\\" \\n\" e\\ f ''"),
+              ElementsAre("python3", "train.py", "--x", "a b", "--y=c \"d\" \\n", "e f", ""));
+  EXPECT_THAT(entrypoint_words("python3 train.py \\\n  --steps 3\n"),
+              ElementsAre("python3", "train.py", "--steps", "3"));
+  EXPECT_THAT(entrypoint_words("python3 a#b '$HOME'"), ElementsAre("python3", "a#b", "$HOME"));
+}
+
+TEST(EntrypointWords, AListIsTakenAsItIs) {
+  EXPECT_THAT(entrypoint_words(Json::parse(R"(["python3", "train.py", "a b; $c", 3, true])")),
+              ElementsAre("python3", "train.py", "a b; $c", "3", "true"));
+}
+
+TEST(EntrypointWords, AShellsLanguageIsRefused) {
+  for (const char* text :
+       {"a; b", "a && b", "a | b", "a > b", "a $HOME", "a \"$HOME\"", "a `b`", "a *", "(a)", "a\nb"}) {
+    EXPECT_THAT(error_of([&] { entrypoint_words(text); }), HasSubstr("holds shell syntax")) << text;
+  }
+  EXPECT_THAT(error_of([] { entrypoint_words("a 'b"); }), HasSubstr("has a ' that nothing closes"));
+  EXPECT_THAT(error_of([] { entrypoint_words("a \\"); }), HasSubstr("ends with a backslash"));
+}
+
+TEST(EntrypointWords, ThereIsSomethingToRun) {
+  for (const Json& nothing : {Json(""), Json("  \n"), Json::array(), Json::array({""})}) {
+    EXPECT_THAT(error_of([&] { entrypoint_words(nothing); }), HasSubstr("is empty")) << nothing;
+  }
+  EXPECT_THAT(error_of([] { entrypoint_words(Json::parse("[[1]]")); }), HasSubstr("must be a list of words"));
+  EXPECT_THAT(error_of([] { entrypoint_words("model_def:MyTrial"); }), HasSubstr("names a Trial class"));
+}
+
+class LaunchModule : public ::testing::Test {
+ protected:
+  LaunchModule() : tools_(fs::path(::testing::TempDir()) / ("dsat_launch_module_test." + std::to_string(getpid()))) {
+    fs::create_directories(tools_);
+  }
+  ~LaunchModule() override { fs::remove_all(tools_); }
+
+  void install(const char* program) {
+    std::ofstream(tools_ / program) << "#!/bin/sh\n";
+    fs::permissions(tools_ / program, fs::perms::owner_all);
+  }
+  LaunchCommand replace(std::vector<std::string> words, int slots = 2) {
+    return replace_launch_module({std::move(words), slots, "/", {"PATH=" + tools_.string()}});
+  }
+  const std::vector<std::string> deepspeed_{"python3", "-m",       "determined.launch.deepspeed",
+                                            "python3", "train.py", "-x"};
+  const std::vector<std::string> torch_{"env",     "A=1",     "python", "-m", "determined.launch.torch_distributed",
+                                        "python3", "train.py"};
+
+ private:
+  fs::path tools_;
+};
+
+TEST_F(LaunchModule, DeepSpeedsLauncherComesFirst) {
+  install("deepspeed");
+  install("torchrun");
+  const LaunchCommand launch = replace(deepspeed_);
+  EXPECT_THAT(launch.words, ElementsAre("deepspeed", "--num_gpus", "2", "--no_python", "--no_local_rank", "python3",
+                                        "train.py", "-x"));
+  EXPECT_EQ(launch.notice, "");
+}
+
+TEST_F(LaunchModule, TorchrunIsSecondAndSaysSo) {
+  install("torchrun");
+  const LaunchCommand launch = replace(deepspeed_);
+  EXPECT_THAT(launch.words,
+              ElementsAre("torchrun", "--no_python", "--nproc_per_node", "2", "python3", "train.py", "-x"));
+  EXPECT_THAT(launch.notice, HasSubstr("torchrun starts what determined.launch.deepspeed would"));
+  EXPECT_THAT(replace(torch_).words,
+              ElementsAre("env", "A=1", "torchrun", "--no_python", "--nproc_per_node", "2", "python3", "train.py"));
+  EXPECT_EQ(replace(torch_).notice, "");
+}
+
+TEST_F(LaunchModule, WithoutALauncherTheScriptRunsByItselfOnOneSlot) {
+  const LaunchCommand launch = replace(deepspeed_, 1);
+  EXPECT_THAT(launch.words, ElementsAre("python3", "train.py", "-x"));
+  EXPECT_THAT(launch.notice, HasSubstr("no launcher in PATH"));
+  EXPECT_THAT(error_of([&] { replace(deepspeed_, 2); }), HasSubstr("neither deepspeed nor torchrun is in PATH"));
+}
+
+TEST_F(LaunchModule, WhatNeedsDeterminedIsRefused) {
+  EXPECT_THAT(error_of([&] {
+                replace({"python3", "-m", "determined.launch.horovod", "python3", "train.py"});
+              }),
+              HasSubstr("determined.launch.horovod, which needs Determined"));
+  EXPECT_THAT(error_of([&] {
+                replace({"python3", "-m", "determined.launch.deepspeed", "--trial", "model_def:T"});
+              }),
+              HasSubstr("names a Trial class"));
+  EXPECT_THAT(error_of([&] { replace({"python3", "-m", "determined.launch.deepspeed"}); }), HasSubstr("has no script"));
+}
+
+TEST_F(LaunchModule, AnyOtherCommandStays) {
+  EXPECT_THAT(replace({"deepspeed", "train.py"}).words, ElementsAre("deepspeed", "train.py"));
+  EXPECT_THAT(replace({"python3", "-m", "determined"}).words, ElementsAre("python3", "-m", "determined"));
+}
+
+}  // namespace
+}  // namespace dsat::cli

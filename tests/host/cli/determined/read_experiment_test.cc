@@ -1,0 +1,174 @@
+// What the keys of an experiment file become. Their refusals are in tests/e2e/test_experiment_form.py.
+#include "determined/read_experiment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <fstream>
+
+#include "host/cli/error_of.h"
+
+namespace dsat::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+namespace fs = std::filesystem;
+
+class ExperimentFile : public ::testing::Test {
+ protected:
+  ExperimentFile() {
+    std::string name = (fs::temp_directory_path() / "dsat-experiment-XXXXXX").string();
+    dir_ = fs::canonical(mkdtemp(name.data()));
+    fs::create_directories(dir_ / "model");
+    write("model/ds.json", R"({"train_batch_size": 8})");
+    request_.file = dir_ / "e.yaml";
+    request_.model_dir = dir_ / "model";
+    request_.environment = {"PATH=" + dir_.string()};
+  }
+  ~ExperimentFile() override { fs::remove_all(dir_); }
+
+  void write(const std::string& name, const std::string& text) { std::ofstream(dir_ / name) << text; }
+  void install(const std::string& program) {
+    write(program, "#!/bin/sh\n");
+    fs::permissions(dir_ / program, fs::perms::owner_all);
+  }
+  // The experiment of these keys beside the two that every experiment needs.
+  Experiment read(const std::string& keys, const std::string& hyperparameters = "deepspeed_config: ds.json") {
+    write("e.yaml", "entrypoint: python3 t.py\nhyperparameters: {" + hyperparameters + "}\n" + keys);
+    return read_experiment(request_);
+  }
+  std::string complaint(const std::string& keys) {
+    return error_of([&] { read(keys); });
+  }
+
+  fs::path dir_;
+  ExperimentRequest request_;
+};
+
+TEST_F(ExperimentFile, NeedsAnEntrypointAndAConfiguration) {
+  const Experiment experiment = read("");
+  EXPECT_THAT(experiment.command, ElementsAre("python3", "t.py"));
+  EXPECT_EQ(experiment.ds_config, dir_ / "model" / "ds.json");
+  EXPECT_EQ(experiment.slots_per_trial, 1);
+  EXPECT_THAT(experiment.notices, ElementsAre());
+  EXPECT_EQ(experiment.document["entrypoint"], "python3 t.py");
+}
+
+TEST_F(ExperimentFile, TheEntrypointsOwnConfigurationIsEnough) {
+  write("e.yaml", "entrypoint: python3 t.py --deepspeed ./ds.json\n");
+  EXPECT_EQ(read_experiment(request_).ds_config, dir_ / "model" / "./ds.json");
+}
+
+TEST_F(ExperimentFile, AConfigurationMayBeIncludedOrWrittenInPlace) {
+  fs::create_directories(dir_ / "configs");
+  write("configs/other.json", "{}");
+  request_.includes = {dir_ / "configs"};
+  EXPECT_EQ(read("", "deepspeed_config: configs/other.json").ds_config, dir_ / "configs" / "other.json");
+  request_.includes = {dir_ / "configs" / "other.json"};
+  EXPECT_EQ(read("", "deepspeed_config: other.json").ds_config, dir_ / "configs" / "other.json");
+
+  const std::string inlined = "ds_config: {fp16: {enabled: true}}, overwrite_deepspeed_args: {fp16: {enabled: false}}";
+  const Experiment experiment = read("", inlined);
+  EXPECT_EQ(experiment.ds_config, std::nullopt);
+  EXPECT_EQ(experiment.config_overwrites, Json::parse(R"({"fp16": {"enabled": false}})"));
+}
+
+TEST_F(ExperimentFile, HyperparametersAreValues) {
+  const Experiment experiment =
+      read("",
+           "deepspeed_config: {type: const, val: ds.json}, n: {a: {type: const, val: 3}, type: Adam}, "
+           "overwrite_deepspeed_args: {gradient_accumulation_steps: {type: categorical, vals: [1, 2]}}");
+  EXPECT_EQ(experiment.hyperparameters["n"], Json::parse(R"({"a": 3, "type": "Adam"})"));
+  EXPECT_EQ(experiment.config_overwrites["gradient_accumulation_steps"], Json::parse("[1, 2]"));
+  EXPECT_THAT(error_of([&] { read("", "deepspeed_config: ds.json, lr: {type: categorical, vals: [1, 2]}"); }),
+              HasSubstr("is a choice (categorical)"));
+}
+
+TEST_F(ExperimentFile, SlotsComeFromTheFileTheCommandOrTheCommandLine) {
+  EXPECT_EQ(read("resources: {slots_per_trial: 4, max_slots: 8}\n").slots_per_trial, 4);
+  EXPECT_EQ(read("resources: {slots_per_trial: 4, max_slots: 8}\n").max_slots, 8);
+  EXPECT_THAT(error_of([&] { read("resources: {slots_per_trial: 0}\n"); }),
+              HasSubstr("resources.slots_per_trial must be an integer of at least 1"));
+  request_.slots_per_trial = 2;
+  EXPECT_EQ(read("resources: {slots_per_trial: 4}\n").slots_per_trial, 2);
+  request_.slots_per_trial.reset();
+  write("e.yaml", "entrypoint: deepspeed --num_gpus 3 t.py --deepspeed_config ds.json\n");
+  EXPECT_EQ(read_experiment(request_).slots_per_trial, std::nullopt);
+  write("e.yaml",
+        "entrypoint: deepspeed --num_gpus 3 t.py --deepspeed_config ds.json\nresources: {slots_per_trial: 2}\n");
+  EXPECT_THAT(error_of([&] { read_experiment(request_); }), HasSubstr("entrypoint takes 3 slots"));
+}
+
+TEST_F(ExperimentFile, TheLaunchModuleGetsTheSlotsOfATrial) {
+  install("deepspeed");
+  write("e.yaml",
+        "entrypoint: python3 -m determined.launch.deepspeed python3 t.py\nresources: {slots_per_trial: 4}\n"
+        "hyperparameters: {deepspeed_config: ds.json}\n");
+  EXPECT_THAT(read_experiment(request_).command,
+              ElementsAre("deepspeed", "--num_gpus", "4", "--no_python", "--no_local_rank", "python3", "t.py"));
+}
+
+TEST_F(ExperimentFile, VariablesComeAsAListAMapOrByDevice) {
+  const std::string key = "environment:\n  environment_variables: ";
+  EXPECT_THAT(read(key + "[A=1, B=x=y, A=2]\n").variables, ElementsAre("B=x=y", "A=2"));
+  EXPECT_THAT(read(key + "{A: 1, B: x, C: ~}\n").variables, ElementsAre("A=1", "B=x", "C="));
+  const std::string by_device = "{cpu: [D=cpu], cuda: [D=cuda], rocm: [D=rocm]}\n";
+  EXPECT_THAT(read(key + by_device).variables, ElementsAre("D=cpu"));
+  install("rocm-smi");
+  EXPECT_THAT(read(key + by_device).variables, ElementsAre("D=rocm"));
+  install("nvidia-smi");
+  EXPECT_THAT(read(key + by_device).variables, ElementsAre("D=cuda"));
+  EXPECT_THAT(complaint(key + "[1]\n"), HasSubstr("must be a list of NAME=value, it has 1"));
+  EXPECT_THAT(complaint(key + "['=x']\n"), HasSubstr("must be a list of NAME=value"));
+  EXPECT_THAT(complaint(key + "{A: [1]}\n"), HasSubstr("must be a text"));
+}
+
+TEST_F(ExperimentFile, AMetricOfDsatsIsTakenAnyOtherIsReported) {
+  EXPECT_EQ(read("searcher: {metric: throughput, smaller_is_better: false}\n").metric, "throughput");
+  EXPECT_EQ(read("searcher: {metric: latency}\n").metric, "latency");
+  const Experiment experiment = read("searcher: {metric: loss, smaller_is_better: true}\n");
+  EXPECT_EQ(experiment.metric, std::nullopt);
+  EXPECT_THAT(experiment.notices.at(0), HasSubstr("without effect here: searcher.metric, searcher.smaller_is_better"));
+}
+
+TEST_F(ExperimentFile, NoKeyIsDroppedWithoutAWord) {
+  const Experiment experiment = read(
+      "labels: [a]\nmy_own: 1\nresources: {shm_size: 1, slots_per_trial: 1}\n"
+      "environment: {image: x}\nworkspace: w\n");
+  EXPECT_THAT(experiment.notices,
+              ElementsAre(HasSubstr("labels, my_own, resources.shm_size, environment.image, workspace")));
+  EXPECT_EQ(experiment.document["my_own"], 1);
+  EXPECT_THAT(complaint("resources: {slots_per_trail: 2}\n"), HasSubstr("did you mean resources.slots_per_trial?"));
+  EXPECT_EQ(read("searcher: {mode: aggressive}\n").notices.size(), 1u);  // near no other key
+}
+
+TEST_F(ExperimentFile, BatchSizesOfTheScriptGoWithTheConfiguration) {
+  const std::string config = "deepspeed_config: ds.json, ";
+  EXPECT_EQ(read("", config + "global_batch_size: 8, data_parallel_world_size: 1").hyperparameters["global_batch_size"],
+            8);
+  const std::string sizes = config +
+                            "overwrite_deepspeed_args: {train_batch_size: auto, "
+                            "train_micro_batch_size_per_gpu: 3}, global_batch_size: 8";
+  EXPECT_THAT(error_of([&] { read("", sizes); }), HasSubstr("does not go with the DeepSpeed configuration"));
+}
+
+TEST_F(ExperimentFile, BecomesTheOptionsOfAStudy) {
+  const Experiment experiment = read("name: mine\nresources: {slots_per_trial: 2, max_slots: 4}\n");
+  host::StudyOptions options;
+  options.max_slots = 2;  // from the command line
+  apply_experiment(experiment, request_, options);
+  EXPECT_EQ(options.name, "mine");
+  EXPECT_EQ(options.cwd, request_.model_dir);
+  EXPECT_TRUE(options.config_by_environment);
+  EXPECT_EQ(options.slots_per_trial, 2);
+  EXPECT_EQ(options.max_slots, 2);
+  host::StudyOptions unnamed;
+  apply_experiment(read(""), request_, unnamed);
+  EXPECT_EQ(unnamed.name, "e");
+}
+
+}  // namespace
+}  // namespace dsat::cli

@@ -1,0 +1,117 @@
+#include "determined/yaml_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "host/cli/error_of.h"
+
+namespace dsat::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class YamlFileTest : public ::testing::Test {
+ protected:
+  YamlFileTest()
+      : file_(std::filesystem::path(::testing::TempDir()) /
+              ("dsat_yaml_file_test." + std::to_string(getpid()) + ".yaml")) {}
+  ~YamlFileTest() override { std::filesystem::remove(file_); }
+
+  YamlFile load(const std::string& text) {
+    std::ofstream(file_, std::ios::binary) << text;
+    return YamlFile::load(file_);
+  }
+  Json root(const std::string& text) { return load(text).root(); }
+  // What load() says, without the file's name.
+  std::string complaint(const std::string& text) {
+    const std::string message = error_of([&] { load(text); });
+    EXPECT_THAT(message, StartsWith(file_.string() + ":"));
+    return message.substr(std::min(message.size(), file_.string().size() + 1));
+  }
+
+  const std::filesystem::path file_;
+};
+
+TEST_F(YamlFileTest, ScalarsHaveTheTypesOfTheCoreSchema) {
+  EXPECT_EQ(root("{a: 1, b: -2, c: 1_000_000, d: 0x1F, e: 0o17, f: 1e-5, g: 1.5, h: .5, i: +3}"),
+            Json::parse(R"({"a": 1, "b": -2, "c": 1000000, "d": 31, "e": 15, "f": 1e-5, "g": 1.5, "h": 0.5, "i": 3})"));
+  EXPECT_EQ(root("{a: true, b: False, c: ~, d: , e: null}"),
+            Json::parse(R"({"a": true, "b": false, "c": null, "d": null, "e": null})"));
+  EXPECT_EQ(
+      root("{a: yes, b: '1', c: !!str 2, d: 1.2.3, e: _1, f: 12h, g: -, h: e5}"),
+      Json::parse(R"({"a": "yes", "b": "1", "c": "2", "d": "1.2.3", "e": "_1", "f": "12h", "g": "-", "h": "e5"})"));
+}
+
+TEST_F(YamlFileTest, AliasesAndMergeKeysAreWrittenOut) {
+  EXPECT_EQ(root("base: &b {x: 1, y: 2}\nother:\n  <<: *b\n  y: 3\nlist: [*b]\n")["other"],
+            Json::parse(R"({"y": 3, "x": 1})"));
+  EXPECT_EQ(root("a: &a {x: 1}\nb: &b {x: 2, z: 3}\nc: {<<: [*a, *b]}\n")["c"], Json::parse(R"({"x": 1, "z": 3})"));
+  EXPECT_THAT(complaint("a: 1\nb:\n  <<: 3\n"), HasSubstr("<< merges objects only"));
+}
+
+TEST_F(YamlFileTest, FoldedTextIsOneLine) {
+  EXPECT_EQ(root("entrypoint: >-\n  python3\n  train.py\n")["entrypoint"], "python3 train.py");
+}
+
+TEST_F(YamlFileTest, EveryValueHasItsPlace) {
+  const YamlFile yaml = load("name: x\nresources:\n  slots_per_trial: 2\n");
+  EXPECT_EQ(yaml.where("resources.slots_per_trial"), file_.string() + ":3:3");
+  EXPECT_EQ(yaml.where("resources.absent"), file_.string() + ":2:1");
+  EXPECT_EQ(yaml.where("absent"), file_.string());
+  EXPECT_EQ(error_of([&] { yaml.refuse("name", "is wrong"); }), file_.string() + ":1:1: name is wrong");
+}
+
+TEST_F(YamlFileTest, SaysWhereItCannotBeRead) {
+  EXPECT_EQ(complaint("a:\n\tb: 1\n"), "2:1: a tab indents this line: YAML takes spaces only");
+  EXPECT_EQ(complaint("a: 1\nb: 2\na: 3\n"), "3:1: the key 'a' is there twice: keep one");
+  EXPECT_EQ(complaint("a: {b: 1, b: 2}\n"), "1:11: the key 'a.b' is there twice: keep one");
+  EXPECT_THAT(complaint("a: &x [*x]\n"), HasSubstr("1:4: an alias that holds itself"));
+  EXPECT_THAT(complaint("a: *nowhere\n"), StartsWith("1:4: the referenced anchor is not defined"));
+  EXPECT_THAT(complaint("a: [1, 2\nb: 3\n"), StartsWith("2:"));
+  EXPECT_THAT(complaint("---\na: 1\n---\nb: 2\n"), HasSubstr("a second document begins"));
+  EXPECT_THAT(complaint("a: .nan\n"), HasSubstr("1:4: '.nan' is no finite number"));
+  EXPECT_THAT(complaint("a: 1e999\n"), HasSubstr("no finite number"));
+  EXPECT_THAT(complaint("a: !mine 1\n"), HasSubstr("the tag !mine means nothing here"));
+  EXPECT_THAT(complaint("? [1]\n: 2\n"), HasSubstr("a key must be a name"));
+  EXPECT_THAT(complaint("[1, 2]\n"), HasSubstr("must hold keys and values"));
+  EXPECT_THAT(complaint(""), HasSubstr("is empty"));
+  EXPECT_THAT(complaint("# nothing\n"), HasSubstr("is empty"));
+  EXPECT_THAT(complaint(std::string("a: \0", 4)), HasSubstr("is no text in UTF-8"));
+  EXPECT_THAT(complaint("a: \xff\n"), HasSubstr("is no text in UTF-8"));
+}
+
+TEST_F(YamlFileTest, SmallFilesThatStandForMuchAreRefused) {
+  std::string bomb = "a0: &a0 [x, x]\n";
+  for (int i = 1; i < 30; ++i) {
+    const std::string before = std::to_string(i - 1), here = std::to_string(i);
+    bomb += "a" + here + ": &a" + here + " [*a" + before + ", *a" + before + "]\n";
+  }
+  EXPECT_THAT(complaint(bomb), HasSubstr("more than 100,000 values"));
+  const std::string deep = "a: " + std::string(150, '[') + std::string(150, ']') + "\n";
+  EXPECT_THAT(complaint(deep), HasSubstr("more than 100 levels"));
+}
+
+TEST_F(YamlFileTest, TabsThatIndentNothingAreLeftAlone) {
+  EXPECT_EQ(root("a: 1\t# so\n\t\n\t# and so\nb: |\n  x\ty\n")["b"], "x\ty\n");
+}
+
+TEST_F(YamlFileTest, ReadersRefuseOtherTypes) {
+  const YamlFile yaml = load("name: 3\nlist: [1]\nnothing: ~\n");
+  EXPECT_EQ(yaml.text("name"), "3");
+  EXPECT_EQ(yaml.text("nothing"), "");
+  EXPECT_EQ(yaml.find("nothing"), nullptr);
+  EXPECT_THAT(error_of([&] { yaml.text("list"); }), HasSubstr(":2:1: list must be a text, it has [1]"));
+  EXPECT_THAT(error_of([&] { yaml.find_object("list"); }), HasSubstr("list must hold keys and values"));
+}
+
+TEST(YamlFileLoad, AMissingFileAndAFolderAreNamed) {
+  EXPECT_EQ(error_of([] { YamlFile::load("/nowhere.yaml"); }), "/nowhere.yaml: no such file, or it cannot be read");
+  EXPECT_THAT(error_of([] { YamlFile::load("/"); }), HasSubstr("is a folder"));
+}
+
+}  // namespace
+}  // namespace dsat::cli

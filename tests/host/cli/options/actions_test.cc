@@ -1,0 +1,77 @@
+#include "options/actions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "host/cli/error_of.h"
+
+namespace dsat::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string refusal(const Tokens& arguments) {
+  return error_of([&] { action_of(arguments); });
+}
+
+TEST(ActionOf, IsDecidedByTheFirstArgument) {
+  EXPECT_EQ(action_of({"resume", "dir"}), Action::resume);
+  EXPECT_EQ(action_of({"show", "dir"}), Action::show);
+  EXPECT_EQ(action_of({"estimate"}), Action::estimate);
+  EXPECT_EQ(action_of({"plugins"}), Action::plugins);
+  EXPECT_EQ(action_of({"--", "resume"}), Action::tune);
+  EXPECT_EQ(action_of({"--quiet", "resume"}), Action::tune);
+  EXPECT_EQ(action_of({"./train"}), Action::tune);
+  EXPECT_EQ(action_of({}), Action::tune);
+}
+
+TEST(ActionOf, RefusesWordsOfLaterVersionsWithWhatToTypeInstead) {
+  for (const char* word : {"validate", "report", "serve", "export", "new-plugin"}) {
+    EXPECT_THAT(refusal({word, "x"}),
+                AllOf(HasSubstr("'" + std::string(word) + "' is not in this version"), HasSubstr("goes after --")));
+  }
+}
+
+TEST(ActionOf, AMethodOrAYamlFileBeforeADirectoryBeginsTheExperimentForm) {
+  for (const char* method : {"asha", "binary", "random", "_test"}) {
+    EXPECT_EQ(action_of({method, "deepspeed.yaml", "."}), Action::tune_experiment);
+    EXPECT_EQ(action_of({method, "--help"}), Action::tune_experiment);
+  }
+  EXPECT_EQ(action_of({"deepspeed.yaml", "."}), Action::tune_experiment);
+  EXPECT_EQ(action_of({"deepspeed.yml", "/", "--quiet"}), Action::tune_experiment);
+}
+
+TEST(ActionOf, AMisspeltMethodIsNoProgram) {
+  EXPECT_THAT(refusal({"ahsa", "deepspeed.yaml", "."}), HasSubstr("unknown search method 'ahsa'"));
+  EXPECT_EQ(action_of({"sh", "deepspeed.yaml", "."}), Action::tune);  // a program there is
+  EXPECT_EQ(action_of({"./ahsa", "deepspeed.yaml", "."}), Action::tune);
+}
+
+TEST(ActionOf, AYamlFileWithoutADirectoryIsACommand) {
+  EXPECT_EQ(action_of({"deepspeed.yaml", "no-such-folder"}), Action::tune);
+  EXPECT_EQ(action_of({"deepspeed.yaml"}), Action::tune);
+}
+
+TEST(CheckCommand, WantsOne) {
+  EXPECT_THAT(error_of([] { check_command(Split{}); }), HasSubstr("no COMMAND to tune: type dsat-host [options] --"));
+}
+
+TEST(CheckCommand, RefusesReservedWordsUnlessSetOffByDashes) {
+  for (const char* word : {"resume", "show", "estimate", "plugins", "validate", "asha", "_test"}) {
+    Split parts;
+    parts.rest = {word, "x"};
+    EXPECT_THAT(error_of([&] { check_command(parts); }), HasSubstr("a program of that name goes after --"));
+    parts.after_dashes = true;
+    EXPECT_EQ(error_of([&] { check_command(parts); }), "no error");
+  }
+}
+
+TEST(CheckCommand, TakesAnyOtherProgram) {
+  Split parts;
+  parts.rest = {"python3", "train.py", "asha"};
+  EXPECT_EQ(error_of([&] { check_command(parts); }), "no error");
+}
+
+}  // namespace
+}  // namespace dsat::cli

@@ -1,0 +1,53 @@
+#include "terminal/format.h"
+
+#include <gtest/gtest.h>
+
+namespace dsat::cli {
+namespace {
+
+TEST(FormatCount, HasThreeDigitsAndAPrefix) {
+  EXPECT_EQ(format_count(0), "0");
+  EXPECT_EQ(format_count(12), "12");
+  EXPECT_EQ(format_count(999.6), "1 k");
+  EXPECT_EQ(format_count(124e6), "124 M");
+  EXPECT_EQ(format_count(7.5e9), "7.5 G");
+}
+
+TEST(FormatMetric, HasTheUnitOfTheMetric) {
+  EXPECT_EQ(format_metric("FLOPS_per_gpu", 12.34e12), "12.3 TFLOP/s");
+  EXPECT_EQ(format_metric("FLOPS_per_gpu", 12.0), "12 FLOP/s");
+  EXPECT_EQ(format_metric("throughput", 456.0), "456 samples/s");
+  EXPECT_EQ(format_metric("latency", 7890.0), "7.89 ms");
+  EXPECT_EQ(format_metric("forward", 2.5e6), "2.5 s");
+}
+
+TEST(FormatMetric, IsADashWhereThereIsNone) {
+  EXPECT_EQ(format_metric("latency", Json()), "-");
+  EXPECT_EQ(format_metric("latency", Json::object()), "-");
+  EXPECT_EQ(format_metric("latency", Json{{"latency", nullptr}}), "-");
+  EXPECT_EQ(format_metric("latency", Json{{"latency", 1000}}), "1 ms");
+}
+
+TEST(Configuration, TellsStageAndMicroBatchIfItHasThem) {
+  const Json config{{"zero_optimization", {{"stage", 2}}}, {"train_micro_batch_size_per_gpu", 8}};
+  EXPECT_EQ(or_dash(zero_stage_of(config)), "2");
+  EXPECT_EQ(or_dash(micro_batch_of(config)), "8");
+  EXPECT_EQ(or_dash(zero_stage_of(Json::object())), "-");
+  EXPECT_EQ(or_dash(micro_batch_of(Json{{"train_micro_batch_size_per_gpu", "auto"}})), "-");
+  EXPECT_EQ(or_dash(zero_stage_of(Json())), "-");
+}
+
+TEST(FormatTable, AlignsColumnsAndEndsLinesWithoutBlanks) {
+  EXPECT_EQ(format_table({{"id", "name", "n"}, {"10", "a", "5"}, {"9", "long", "100"}}, {true, false, true}),
+            "id  name    n\n"
+            "10  a       5\n"
+            " 9  long  100\n");
+  EXPECT_EQ(format_table({{"a", "b"}, {"long", ""}}, {}), "a     b\nlong\n");
+}
+
+TEST(FormatTable, CountsCharactersRatherThanBytes) {
+  EXPECT_EQ(format_table({{"\xc3\xbc", "x"}, {"ab", "y"}}, {}), "\xc3\xbc   x\nab  y\n");
+}
+
+}  // namespace
+}  // namespace dsat::cli

@@ -1,0 +1,131 @@
+#include "terminal/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "captured.h"
+
+namespace dsat::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+namespace fs = std::filesystem;
+
+class Report : public ::testing::Test {
+ protected:
+  Report() {
+    result_.dir = fs::path(::testing::TempDir()) / ("report_test." + std::to_string(getpid()));
+    fs::create_directories(result_.dir);
+    std::ofstream(result_.dir / "summary.txt") << "stage  trials\n    1       4";
+  }
+  ~Report() override { fs::remove_all(result_.dir); }
+
+  void complete() {
+    result_.status = host::StudyStatus::completed;
+    result_.counts = {{host::Outcome::completed, 4}, {host::Outcome::out_of_memory, 1}};
+    host::BestRecord best;
+    best.trial = 3;
+    best.config = Json{{"train_batch_size", 16}};
+    best.metrics = Json{{"latency", 1000}};
+    result_.best = best;
+  }
+
+  host::StudyResult result_;
+  std::vector<std::string> errors_;
+  Captured captured_;
+};
+
+TEST_F(Report, JsonHasAllOutcomesAndTheBest) {
+  complete();
+  EXPECT_EQ(result_json(result_),
+            (Json{{"status", "completed"},
+                  {"reason", ""},
+                  {"best", {{"trial", 3}, {"config", {{"train_batch_size", 16}}}, {"metrics", {{"latency", 1000}}}}},
+                  {"trials",
+                   {{"completed", 4},
+                    {"out_of_memory", 1},
+                    {"failed", 0},
+                    {"timed_out", 0},
+                    {"invalid_config", 0},
+                    {"stopped", 0},
+                    {"lost", 0}}}}));
+}
+
+TEST_F(Report, JsonHasNullWithoutABest) {
+  result_.status = host::StudyStatus::no_best;
+  result_.reason = "every trial failed";
+  const Json json = result_json(result_);
+  EXPECT_EQ(json["status"], "no_best");
+  EXPECT_EQ(json["reason"], "every trial failed");
+  EXPECT_TRUE(json["best"].is_null());
+}
+
+TEST_F(Report, EndsWithSummaryBestConfigurationAndPlaces) {
+  complete();
+  report(result_, errors_, captured_.console);
+  EXPECT_THAT(captured_.out(), HasSubstr("stage  trials\n    1       4\n"));
+  EXPECT_THAT(captured_.out(), HasSubstr("best configuration (trial 3):\n{\n  \"train_batch_size\": 16\n}\n"));
+  EXPECT_THAT(captured_.out(), HasSubstr((result_.dir / "best_ds_config.json").string()));
+  EXPECT_EQ(captured_.err(), "");
+}
+
+TEST_F(Report, SaysWhyTheBestIsNotTheLuckiest) {
+  complete();
+  result_.best->why = "trial 7 was faster once, but slower on average";
+  report(result_, errors_, captured_.console);
+  EXPECT_THAT(captured_.out(), HasSubstr("trial 7 was faster once"));
+}
+
+TEST_F(Report, AnInterruptedStudySaysHowToGoOn) {
+  result_.status = host::StudyStatus::interrupted;
+  report(result_, errors_, captured_.console);
+  EXPECT_THAT(captured_.out(), HasSubstr("\ndsat-host resume " + result_.dir.string() + "\n"));
+  EXPECT_THAT(captured_.err(), StartsWith("dsat-host: interrupted"));
+}
+
+TEST_F(Report, TheResumeLineCanBePastedWhateverTheFolderIsCalled) {
+  result_.status = host::StudyStatus::interrupted;
+  result_.dir = "/tmp/my study's";
+  report(result_, errors_, captured_.console);
+  EXPECT_THAT(captured_.out(), HasSubstr("\ndsat-host resume '/tmp/my study'\\''s'\n"));
+}
+
+TEST_F(Report, AStudyWithoutABestSaysWhyFirst) {
+  result_.status = host::StudyStatus::no_best;
+  result_.reason = "the profile trial failed";
+  errors_ = {"  Traceback (most recent call last):", "  NameError: name 'lodaer' is not defined"};
+  report(result_, errors_, captured_.console);
+  EXPECT_EQ(captured_.err(),
+            "dsat-host: no best configuration: the profile trial failed\n"
+            "  Traceback (most recent call last):\n"
+            "  NameError: name 'lodaer' is not defined\n");
+  EXPECT_THAT(captured_.out(), Not(HasSubstr("best_ds_config.json")));
+}
+
+TEST_F(Report, ASearchThatEndsEarlyAgreesThatThereIsABest) {
+  complete();
+  result_.status = host::StudyStatus::no_best;
+  result_.reason = "the profile trial failed";
+  report(result_, errors_, captured_.console);
+  EXPECT_EQ(captured_.err(),
+            "dsat-host: the search ended early: the profile trial failed; the best configuration is that of the trials "
+            "measured before\n");
+  EXPECT_THAT(captured_.out(), HasSubstr("best configuration (trial 3)"));
+}
+
+TEST_F(Report, AMissingSummaryIsNotMissed) {
+  fs::remove(result_.dir / "summary.txt");
+  result_.status = host::StudyStatus::failed;
+  result_.reason = "the disk is full";
+  report(result_, errors_, captured_.console);
+  EXPECT_EQ(captured_.err(), "dsat-host: the study failed: the disk is full\n");
+}
+
+}  // namespace
+}  // namespace dsat::cli

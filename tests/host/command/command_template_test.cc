@@ -1,0 +1,349 @@
+#include "command/command_template.h"
+
+#include <gmock/gmock.h>
+
+#include "dsat/host/study.h"
+#include "host/runner/support.h"
+
+namespace dsat::host {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Command : public TempDirTest {
+ protected:
+  Command() {
+    for (const char* name : {"python3", "deepspeed", "torchrun", "env", "srun", "accelerate"}) {
+      write_program(dir() / name, "#!/bin/sh\n");
+    }
+    request_.cwd = dir();
+    request_.environment = {"PATH=" + dir().string()};
+  }
+
+  CommandTemplate parse(Argv argv) {
+    request_.argv = std::move(argv);
+    auto command = CommandTemplate::parse(request_);
+    if (!command.ok()) throw std::runtime_error(command.status().message());
+    return std::move(command).value();
+  }
+  std::string error_of(Argv argv) {
+    request_.argv = std::move(argv);
+    const auto command = CommandTemplate::parse(request_);
+    EXPECT_EQ(command.status().code(), Status::Code::invalid);
+    return command.status().message();
+  }
+  Argv render(Argv argv, const Json& config = Json::object()) {
+    return parse(std::move(argv)).render({"/t/ds_config.json", "/t", {{"0", 0, {}}, {"2", 2, {}}}, 29500, config});
+  }
+
+  CommandRequest request_;
+};
+
+TEST_F(Command, ReplacesTheConfigurationInEachOfItsForms) {
+  const std::string want = "/t/ds_config.json";
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed_config", "a.json"}),
+              ElementsAre("python3", "t.py", "--deepspeed_config", want));
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed-config=a.json", "-x"}),
+              ElementsAre("python3", "t.py", "--deepspeed-config=" + want, "-x"));
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed", "a.json"}),
+              ElementsAre("python3", "t.py", "--deepspeed", want));
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed=a.json"}), ElementsAre("python3", "t.py", "--deepspeed=" + want));
+}
+
+TEST_F(Command, DeepspeedIsABareSwitchBesideDeepspeedConfig) {
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed", "x.json", "--deepspeed_config", "a.json"}),
+              ElementsAre("python3", "t.py", "--deepspeed", "x.json", "--deepspeed_config", "/t/ds_config.json"));
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed", "--deepspeed_config", "a.json"}),
+              ElementsAre("python3", "t.py", "--deepspeed", "--deepspeed_config", "/t/ds_config.json"));
+}
+
+TEST_F(Command, DeepspeedTakesAnExistingFileWhateverItsName) {
+  EXPECT_THAT(error_of({"python3", "t.py", "--deepspeed", "config"}), HasSubstr("names no DeepSpeed configuration"));
+  write_text(dir() / "config", "{}");
+  const CommandTemplate command = parse({"python3", "t.py", "--deepspeed", "config"});
+  EXPECT_EQ(command.config_file(), dir() / "config");
+}
+
+TEST_F(Command, FillsPlaceholdersAnywhere) {
+  request_.ds_config = "base.json";
+  EXPECT_THAT(render({"python3", "t.py", "--conf", "x={ds_config}", "{trial_dir}/out"}),
+              ElementsAre("python3", "t.py", "--conf", "x=/t/ds_config.json", "/t/out"));
+  EXPECT_EQ(parse({"python3", "--deepspeed_config", "{ds_config}"}).config_file(), dir() / "base.json");
+}
+
+TEST_F(Command, RefusesNoConfigurationAndMoreThanOne) {
+  EXPECT_THAT(error_of({"python3", "t.py"}), HasSubstr("names no DeepSpeed configuration"));
+  EXPECT_THAT(error_of({"python3", "t.py", "--deepspeed"}), HasSubstr("names no DeepSpeed configuration"));
+  EXPECT_THAT(error_of({"python3", "t.py", "{ds_config}"}), HasSubstr("names no DeepSpeed configuration"));
+  EXPECT_THAT(error_of({"python3", "--deepspeed_config", "a.json", "--deepspeed_config=b.json"}),
+              HasSubstr("more than one configuration (a.json and b.json)"));
+  EXPECT_THAT(error_of({"python3", "--deepspeed_config"}), HasSubstr("ends at --deepspeed_config"));
+  EXPECT_THAT(error_of({"python3", "--deepspeed_config="}), HasSubstr("empty"));
+  request_.ds_config = "base.json";
+  EXPECT_THAT(error_of({"python3", "t.py"}), HasSubstr("{ds_config}"));
+  EXPECT_THAT(error_of({"python3", "--deepspeed_config", "other.json"}), HasSubstr("two configurations"));
+}
+
+TEST_F(Command, TheSameConfigurationTwiceIsOne) {
+  request_.ds_config = dir() / "a.json";
+  EXPECT_EQ(parse({"python3", "--deepspeed_config", "./a.json"}).config_file().lexically_normal(), dir() / "a.json");
+}
+
+TEST_F(Command, RefusesACommandThatCannotRun) {
+  EXPECT_THAT(error_of({}), HasSubstr("no training command"));
+  EXPECT_THAT(error_of({"nonesuch", "--deepspeed_config", "a.json"}), HasSubstr("'nonesuch' not found"));
+}
+
+TEST_F(Command, GivesTheDeepspeedLauncherItsPortAndSlots) {
+  EXPECT_THAT(render({"deepspeed", "--num_gpus", "2", "--num_nodes=1", "--no_local_rank", "t.py", "--num_gpus", "7",
+                      "--deepspeed_config", "a.json"}),
+              ElementsAre("deepspeed", "--master_port", "29500", "--include", "localhost:0,2", "--no_local_rank",
+                          "t.py", "--num_gpus", "7", "--deepspeed_config", "/t/ds_config.json"));
+  EXPECT_THAT(render({"env", "A=1", "deepspeed", "-i", "localhost:0", "--master_port=1", "-e", "x", "t.py",
+                      "--deepspeed_config", "a.json"}),
+              ElementsAre("env", "A=1", "deepspeed", "--master_port", "29500", "--include", "localhost:0,2", "t.py",
+                          "--deepspeed_config", "/t/ds_config.json"));
+}
+
+TEST_F(Command, GivesTorchrunItsPort) {
+  EXPECT_THAT(render({"torchrun", "--nproc_per_node", "2", "--master-port", "1", "t.py", "--master_port", "5",
+                      "--deepspeed_config", "a.json"}),
+              ElementsAre("torchrun", "--master_port", "29500", "--nproc_per_node", "2", "t.py", "--master_port", "5",
+                          "--deepspeed_config", "/t/ds_config.json"));
+  EXPECT_THAT(render({"python3", "-u", "-m", "torch.distributed.run", "t.py", "--deepspeed_config=a.json"}),
+              ElementsAre("python3", "-u", "-m", "torch.distributed.run", "--master_port", "29500", "t.py",
+                          "--deepspeed_config=/t/ds_config.json"));
+}
+
+TEST_F(Command, GivesTorchrunsRendezvousTheTrialsPort) {
+  EXPECT_THAT(render({"torchrun", "--rdzv_backend", "c10d", "--rdzv_endpoint=localhost:29400", "t.py",
+                      "--deepspeed_config=a.json"}),
+              ElementsAre("torchrun", "--master_port", "29500", "--rdzv_backend", "c10d",
+                          "--rdzv_endpoint=localhost:29500", "t.py", "--deepspeed_config=/t/ds_config.json"));
+}
+
+TEST_F(Command, GivesAccelerateItsPortAndDevices) {
+  const Argv command{"accelerate", "launch", "--use_deepspeed",          "--main_process_port",
+                     "1",          "t.py",   "--deepspeed_config=a.json"};
+  EXPECT_THAT(render(command), ElementsAre("accelerate", "launch", "--main_process_port", "29500", "--use_deepspeed",
+                                           "t.py", "--deepspeed_config=/t/ds_config.json"));
+  TrialContext trial{"/t/ds_config.json", "/t", {{"GPU-a", 0, {}}, {"GPU-b", 1, {}}}, 29500, Json::object()};
+  trial.backend = Backend::cuda;
+  EXPECT_THAT(parse(command).render(trial),
+              ElementsAre("accelerate", "launch", "--main_process_port", "29500", "--gpu_ids", "GPU-a,GPU-b",
+                          "--num_processes", "2", "--use_deepspeed", "t.py", "--deepspeed_config=/t/ds_config.json"));
+  // Its own option for the configuration is one, too.
+  EXPECT_THAT(render({"accelerate", "launch", "--num_processes=2", "--deepspeed_config_file", "a.json", "t.py"}),
+              ElementsAre("accelerate", "launch", "--main_process_port", "29500", "--num_processes=2",
+                          "--deepspeed_config_file", "/t/ds_config.json", "t.py"));
+  EXPECT_EQ(parse({"python3", "-m", "accelerate.commands.launch", "t.py", "--deepspeed_config=a.json"}).launcher(),
+            Launcher::accelerate);
+}
+
+TEST_F(Command, FindsALauncherBelowSrunAndMpirun) {
+  EXPECT_THAT(render({"srun", "-N", "1", "--label", "-l", "--mpi=none", "torchrun", "--nproc_per_node", "2", "t.py",
+                      "--deepspeed_config=a.json"}),
+              ElementsAre("srun", "-N", "1", "--label", "-l", "--mpi=none", "torchrun", "--master_port", "29500",
+                          "--nproc_per_node", "2", "t.py", "--deepspeed_config=/t/ds_config.json"));
+  EXPECT_EQ(parse({"srun", "-J", "deepspeed", "python3", "t.py", "--deepspeed_config=a.json"}).launcher(),
+            Launcher::none)
+      << "a job's name is no launcher";
+  EXPECT_EQ(parse({"srun", "-n4", "env", "A=1", "python3", "-m", "torch.distributed.run", "t.py",
+                   "--deepspeed_config=a.json"})
+                .launcher(),
+            Launcher::torchrun);
+}
+
+TEST_F(Command, NamesHostsToTheDeepspeedLauncher) {
+  const CommandTemplate command = parse({"deepspeed", "--hostfile", "mine", "--master_addr", "x", "--launcher",
+                                         "openmpi", "t.py", "--deepspeed_config=a.json"});
+  TrialContext trial{"/t/ds_config.json", "/t", {}, 29500, Json::object()};
+  trial.hostfile = "/hosts";
+  trial.slots = {{"0", 0, {}, "w1"}, {"1", 1, {}, "w1"}, {"3", 3, {}, "w2"}};
+  EXPECT_THAT(command.render(trial),
+              ElementsAre("deepspeed", "--master_port", "29500", "--hostfile", "/hosts", "--include", "w1:0,1@w2:3",
+                          "--launcher", "openmpi", "t.py", "--deepspeed_config=/t/ds_config.json"));
+  trial.slots = {{"3", 3, {}, "w2"}};
+  EXPECT_THAT(command.render(trial), Contains("--force_multi")) << "or it would run here, not there";
+  trial.slots = {{"3", 3, {}, "localhost"}};
+  EXPECT_THAT(command.render(trial), Not(Contains("--force_multi")));
+}
+
+TEST_F(Command, TellsEachLauncherATunedSize) {
+  const auto with_world = [&](Argv argv, int gpus) {
+    argv.push_back("--deepspeed_config=a.json");
+    TrialContext trial{"/t/ds_config.json", "/t", {}, 29500, Json::object()};
+    trial.config = {{"autotuning", {{"num_gpus", gpus}, {"num_nodes", 1}}}};
+    return parse(std::move(argv)).render(trial);
+  };
+  EXPECT_THAT(with_world({"torchrun", "--nproc_per_node=8", "t.py"}, 2),
+              ElementsAre("torchrun", "--nproc_per_node", "2", "--master_port", "29500", "t.py",
+                          "--deepspeed_config=/t/ds_config.json"));
+  EXPECT_THAT(with_world({"accelerate", "launch", "t.py"}, 4), Contains("--num_processes"));
+  EXPECT_THAT(with_world({"python3", "t.py", "--ranks", "8"}, 4),
+              ElementsAre("python3", "t.py", "--ranks", "4", "--deepspeed_config=/t/ds_config.json"));
+  EXPECT_THAT(with_world({"srun", "-n", "8", "python3", "t.py"}, 4),
+              ElementsAre("srun", "-n", "4", "python3", "t.py", "--deepspeed_config=/t/ds_config.json"));
+  EXPECT_FALSE(parse({"python3", "t.py", "--deepspeed_config=a.json"}).takes_a_size());
+}
+
+TEST_F(Command, AScriptIsNoLauncher) {
+  EXPECT_EQ(parse({"python3", "t.py", "deepspeed", "--deepspeed_config=a.json"}).launcher(), Launcher::none);
+  EXPECT_EQ(parse({"python3", "bin/deepspeed", "t.py", "--deepspeed_config=a.json"}).launcher(), Launcher::deepspeed);
+}
+
+TEST_F(Command, ReadsHowManySlotsALauncherTakes) {
+  const auto slots = [&](Argv argv) {
+    argv.push_back("--deepspeed_config=a.json");
+    return parse(std::move(argv)).slots_per_trial();
+  };
+  EXPECT_EQ(slots({"torchrun", "--nproc-per-node=4", "t.py"}), 4);
+  EXPECT_EQ(slots({"torchrun", "--nproc_per_node", "gpu", "t.py"}), std::nullopt);
+  EXPECT_EQ(slots({"torchrun", "--nnodes=2", "--nproc-per-node=4", "t.py"}), 8);
+  EXPECT_EQ(slots({"srun", "-N", "3", "torchrun", "--nproc-per-node=4", "t.py"}), 12);
+  EXPECT_EQ(slots({"srun", "--nodes=2", "--ntasks-per-node=4", "python3", "t.py"}), 8);
+  EXPECT_EQ(slots({"srun", "-n4", "python3", "t.py", "-n", "7"}), 4);
+  EXPECT_EQ(slots({"accelerate", "launch", "--num_processes", "6", "t.py", "--num_processes", "1"}), 6);
+  EXPECT_EQ(slots({"python3", "--ranks", "2"}), 2);
+  EXPECT_EQ(slots({"srun", "-n", "16", "python3"}), 16);
+  const LauncherResources said = parse({"deepspeed", "-H", "hosts", "--num_gpus", "8", "--num_nodes=-1", "-i", "w1",
+                                        "t.py", "--deepspeed_config=a"})
+                                     .resources();
+  EXPECT_EQ(said.num_gpus, 8);
+  EXPECT_EQ(said.num_nodes, std::nullopt);
+  EXPECT_EQ(said.hostfile, "hosts");
+  EXPECT_EQ(said.include, "w1");
+  EXPECT_EQ(slots({"python3", "-n", "16"}), std::nullopt);
+}
+
+TEST_F(Command, KeepsHuggingFaceFlagsInStepWithTheConfiguration) {
+  const Json config{{"train_micro_batch_size_per_gpu", 12}, {"gradient_accumulation_steps", 4}};
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed", "a.json", "--per_device_train_batch_size", "1",
+                      "--gradient_accumulation_steps=1"},
+                     config),
+              ElementsAre("python3", "t.py", "--deepspeed", "/t/ds_config.json", "--per_device_train_batch_size", "12",
+                          "--gradient_accumulation_steps=4"));
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed=a.json", "--per_device_train_batch_size=1"}, config),
+              ElementsAre("python3", "t.py", "--deepspeed=/t/ds_config.json", "--per_device_train_batch_size=12",
+                          "--gradient_accumulation_steps", "4"));
+  EXPECT_FALSE(parse({"python3", "--deepspeed_config=a.json"}).is_hugging_face());
+  EXPECT_TRUE(parse({"python3", "--gradient_accumulation_steps=1", "--deepspeed_config=a.json"}).is_hugging_face());
+  EXPECT_THAT(error_of({"python3", "--deepspeed=a.json", "--per_device_train_batch_size"}), HasSubstr("takes a value"));
+}
+
+TEST_F(Command, TheTrainerGetsTheFlagsWhoseAbsenceMeansSomethingElse) {
+  const Json config{{"train_micro_batch_size_per_gpu", 12}, {"gradient_accumulation_steps", 2}};
+  // --deepspeed with a file is its form, and the option beside it is its own: without the flag it would take 8.
+  EXPECT_THAT(render({"deepspeed", "run_clm.py", "--deepspeed", "a.json", "--output_dir", "out"}, config),
+              ElementsAre("deepspeed", "--master_port", "29500", "--include", "localhost:0,2", "run_clm.py",
+                          "--deepspeed", "/t/ds_config.json", "--output_dir", "out", "--per_device_train_batch_size",
+                          "12", "--gradient_accumulation_steps", "2"));
+  // A script that merely takes a file there may not know the flag.
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed", "a.json"}, config),
+              ElementsAre("python3", "t.py", "--deepspeed", "/t/ds_config.json"));
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed=a.json", "--per-device-train-batch-size=1",
+                      "--gradient-accumulation-steps", "1"},
+                     config),
+              ElementsAre("python3", "t.py", "--deepspeed=/t/ds_config.json", "--per-device-train-batch-size=12",
+                          "--gradient-accumulation-steps", "2"));
+}
+
+TEST_F(Command, MapsKeysToFlagsAndNeverPassesAuto) {
+  request_.arg_mappings = {
+      {"optimizer.params.lr", "--lr"}, {"train_micro_batch_size_per_gpu", "--micro-bs"}, {"none.such", "--none"}};
+  const Json config{{"train_micro_batch_size_per_gpu", 12}, {"optimizer", {{"params", {{"lr", "auto"}}}}}};
+  EXPECT_THAT(
+      render({"python3", "t.py", "--lr", "0.1", "--micro_bs=1", "--none", "0", "--deepspeed_config=a.json"}, config),
+      ElementsAre("python3", "t.py", "--lr", "0.1", "--micro_bs=12", "--none", "0",
+                  "--deepspeed_config=/t/ds_config.json"));
+  EXPECT_TRUE(parse({"python3", "--lr=1", "--micro-bs=1", "--none=0", "--deepspeed_config=a.json"}).is_hugging_face());
+}
+
+TEST_F(Command, RefusesAMappingToAFlagThatTheCommandDoesNotHave) {
+  request_.arg_mappings = {{"train_micro_batch_size_per_gpu", "--bs"}};
+  EXPECT_THAT(error_of({"python3", "t.py", "--deepspeed_config", "a.json"}),
+              HasSubstr("train_micro_batch_size_per_gpu names --bs, which the command does not have"));
+  EXPECT_THAT(error_of({"python3", "t.py", "--deepspeed_config", "a.json", "--bs"}), HasSubstr("takes a value"));
+  // Its Trainer has them whether they are written or not.
+  request_.arg_mappings = {{"train_micro_batch_size_per_gpu", "--per_device_train_batch_size"}};
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed", "a.json", "--output_dir", "o"},
+                     {{"train_micro_batch_size_per_gpu", 3}}),
+              Contains("3"));
+}
+
+TEST_F(Command, TheBestCommandHasTheFlagsButNoPortOrSlots) {
+  const CommandTemplate command =
+      parse({"deepspeed", "--num_gpus", "2", "t.py", "--deepspeed", "a.json", "--per_device_train_batch_size", "1"});
+  const Json config{{"train_micro_batch_size_per_gpu", 12}, {"gradient_accumulation_steps", 1}};
+  EXPECT_THAT(command.render_best(config, "/run/best_ds_config.json"),
+              ElementsAre("deepspeed", "--num_gpus", "2", "t.py", "--deepspeed", "/run/best_ds_config.json",
+                          "--per_device_train_batch_size", "12"));
+}
+
+TEST_F(Command, TheBestCommandSaysASizeThatTheCommandDoesNot) {
+  CommandTemplate::Size size{TrialShape::even(1, 2)};
+  const CommandTemplate command = parse({"deepspeed", "--num_gpus=8", "t.py", "--deepspeed_config=a.json"});
+  EXPECT_THAT(command.render_best(Json::object(), "/b.json", size),
+              ElementsAre("deepspeed", "--num_gpus", "2", "t.py", "--deepspeed_config=/b.json"));
+  size.hostfile = "/hosts";
+  EXPECT_THAT(command.render_best(Json::object(), "/b.json", size),
+              ElementsAre("deepspeed", "--hostfile", "/hosts", "--num_gpus", "2", "--num_nodes", "1", "t.py",
+                          "--deepspeed_config=/b.json"));
+  size.slots = {{"1", 1, {}, "w1"}, {"2", 2, {}, "w1"}};
+  EXPECT_THAT(
+      command.render_best(Json::object(), "/b.json", size),
+      ElementsAre("deepspeed", "--hostfile", "/hosts", "--include", "w1:1,2", "t.py", "--deepspeed_config=/b.json"));
+  EXPECT_THAT(parse({"torchrun", "t.py", "--deepspeed_config=a.json"}).render_best(Json::object(), "/b.json", size),
+              ElementsAre("torchrun", "--nproc_per_node", "2", "t.py", "--deepspeed_config=/b.json"));
+}
+
+TEST_F(Command, TheBestCommandNamesTheBestConfigurationWhateverItIsCalledInATrial) {
+  request_.ds_config = "base.json";
+  const CommandTemplate command = parse({"python3", "{trial_dir}/ds_config.json", "--out={trial_dir}/out"});
+  EXPECT_THAT(command.render_best(Json::object(), "/run/best_ds_config.json"),
+              ElementsAre("python3", "/run/best_ds_config.json", "--out=/run/out"));
+}
+
+TEST_F(Command, RefusesDeepspeedsOwnTunerInATrial) {
+  EXPECT_THAT(error_of({"deepspeed", "--num_gpus", "2", "--autotuning", "tune", "t.py", "--deepspeed", "a.json"}),
+              HasSubstr("type dsat-host --autotuning tune"));
+  EXPECT_THAT(error_of({"env", "X=1", "deepspeed", "--autotuning=run", "t.py", "--deepspeed", "a.json"}),
+              HasSubstr("type dsat-host --autotuning tune"));
+  EXPECT_NO_THROW(parse({"deepspeed", "t.py", "--autotuning", "mine", "--deepspeed", "a.json"}));
+}
+
+TEST_F(Command, FindsTheConfigurationThatACommandNames) {
+  EXPECT_EQ(config_file_of({"deepspeed", "t.py", "--deepspeed", "a.json"}, dir()), dir() / "a.json");
+  EXPECT_EQ(config_file_of({"t.py", "--deepspeed", "--deepspeed_config=b"}, dir()), dir() / "b");
+  EXPECT_EQ(config_file_of({"t.py", "--deepspeed_config", "{ds_config}"}, dir()), std::nullopt);
+  EXPECT_EQ(config_file_of({"t.py", "--deepspeed_config", "a", "--deepspeed_config", "b"}, dir()), std::nullopt);
+  EXPECT_EQ(config_file_of({"t.py", "--deepspeed_config"}, dir()), std::nullopt);
+}
+
+TEST_F(Command, EveryTrialGetsAFreshArgumentList) {
+  const CommandTemplate command = parse({"torchrun", "t.py", "--deepspeed_config", "a.json"});
+  const Argv first = command.render({"/1/ds.json", "/1", {}, 1001, Json::object()});
+  const Argv second = command.render({"/2/ds.json", "/2", {}, 1002, Json::object()});
+  EXPECT_THAT(second, Contains("1002"));
+  EXPECT_THAT(second, Not(Contains("1001")));
+  EXPECT_EQ(first.size(), second.size());
+}
+
+TEST_F(Command, AScriptThatReadsItsEnvironmentNeedNotNameTheConfiguration) {
+  request_.config_by_environment = true;
+  request_.ds_config = "given.json";
+  EXPECT_EQ(parse({"python3", "t.py"}).config_file(), dir() / "given.json");
+  EXPECT_THAT(render({"python3", "t.py"}), ElementsAre("python3", "t.py"));
+  // What the command says is replaced all the same.
+  EXPECT_EQ(parse({"python3", "t.py", "--deepspeed", "a.json"}).config_file(), dir() / "given.json");
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed", "a.json"}),
+              ElementsAre("python3", "t.py", "--deepspeed", "/t/ds_config.json"));
+  request_.ds_config.reset();
+  EXPECT_EQ(parse({"python3", "t.py"}).config_file(), "");
+}
+
+}  // namespace
+}  // namespace dsat::host

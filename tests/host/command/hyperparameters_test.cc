@@ -1,0 +1,28 @@
+#include "command/hyperparameters.h"
+
+#include <gtest/gtest.h>
+
+namespace dsat::host {
+namespace {
+
+const Json kConfig = Json::parse(R"({"train_batch_size": 12, "zero_optimization": {"stage": 2}})");
+
+TEST(TrialHyperparameters, HoldTheConfigurationInEveryFormThatAScriptMayRead) {
+  const Json given = Json::parse(R"({"lr": 0.1, "deepspeed_config": "ds.json", "global_batch_size": 8,
+                                     "overwrite_deepspeed_args": {"fp16": {"enabled": true}}})");
+  EXPECT_EQ(trial_hyperparameters(given, kConfig, "/t/3/ds_config.json"),
+            (Json{{"lr", 0.1},
+                  {"deepspeed_config", "/t/3/ds_config.json"},
+                  {"global_batch_size", 12},
+                  {"overwrite_deepspeed_args", kConfig}}));
+  EXPECT_EQ(trial_hyperparameters(Json::parse(R"({"ds_config": {"fp16": {}}})"), kConfig, "/c")["ds_config"], kConfig);
+}
+
+TEST(TrialHyperparameters, GetNoSizesThatNobodyAskedFor) {
+  const Json result = trial_hyperparameters(Json::object(), kConfig, "/c");
+  EXPECT_EQ(result.size(), 2u);
+  EXPECT_EQ(result["deepspeed_config"], "/c");
+}
+
+}  // namespace
+}  // namespace dsat::host

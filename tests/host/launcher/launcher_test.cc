@@ -1,0 +1,145 @@
+// dsat-launch as the host uses it: real processes, nothing of them left.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sstream>
+
+#include "base/subprocess.h"
+#include "command/command_args.h"
+#include "host/runner/support.h"
+
+namespace dsat::host {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Launcher : public TempDirTest {
+ protected:
+  void start(const Argv& command) {
+    SpawnOptions options;
+    options.argv = {DSAT_LAUNCH, std::to_string(getpid())};
+    options.argv.insert(options.argv.end(), command.begin(), command.end());
+    options.environment = {"PATH=/usr/bin:/bin"};
+    options.cwd = dir();
+    options.stdout_file = dir() / "out";
+    options.stderr_file = dir() / "err";
+    auto child = Subprocess::spawn(loop_, options, [this](const ExitStatus& status) { ended_ = status; });
+    ASSERT_TRUE(child.ok()) << child.status().message();
+    child_ = std::move(child).value();
+  }
+  void shell(const std::string& script) { start({"/bin/sh", "-c", script}); }
+  ExitStatus wait() {
+    run_until(loop_, [&] { return ended_.has_value(); });
+    return ended_.value_or(ExitStatus{});
+  }
+  // Until the command has printed `count` process ids.
+  std::vector<pid_t> wait_for_pids(size_t count) {
+    std::vector<pid_t> pids;
+    run_until(loop_, [&] {
+      pids.clear();
+      std::istringstream in(read_text(dir() / "out"));
+      for (pid_t pid = 0; in >> pid;) pids.push_back(pid);
+      loop_.at(Loop::Clock::now() + std::chrono::milliseconds(2), [] {});  // look again soon: a file makes no event
+      return pids.size() >= count;
+    });
+    return pids;
+  }
+
+  Loop loop_;
+  std::unique_ptr<Subprocess> child_;
+  std::optional<ExitStatus> ended_;
+};
+
+TEST_F(Launcher, WakesAStoppedCommandSoThatItHearsTheTerm) {
+  shell("trap 'echo heard >> heard; exit 7' TERM; echo $$; kill -STOP $$; while :; do sleep 0.01; done");
+  const pid_t command = wait_for_pids(1).at(0);
+  run_until(loop_, [&] {
+    loop_.at(Loop::Clock::now() + std::chrono::milliseconds(2), [] {});
+    return read_text("/proc/" + std::to_string(command) + "/stat").find(") T") != std::string::npos;
+  });
+  child_->signal(SIGTERM);
+  EXPECT_EQ(wait().code, 7);
+  EXPECT_EQ(read_text(dir() / "heard"), "heard\n");
+}
+
+TEST_F(Launcher, EndsAsItsCommandDoes) {
+  shell("exit 42");
+  EXPECT_EQ(wait().code, 42);
+  ended_.reset();
+  shell("kill -SEGV $$");
+  EXPECT_EQ(wait().signal, SIGSEGV);
+  ended_.reset();
+  shell("kill -KILL $$");
+  EXPECT_EQ(wait().signal, SIGKILL);
+}
+
+TEST_F(Launcher, SaysWhatItCannotRun) {
+  start({"no-such-program"});
+  EXPECT_EQ(wait().code, 127);
+  EXPECT_THAT(read_text(dir() / "err"), HasSubstr("cannot run 'no-such-program': No such file"));
+  ended_.reset();
+  write_text(dir() / "data", "no program");
+  start({"./data"});
+  EXPECT_EQ(wait().code, 126);
+  EXPECT_THAT(read_text(dir() / "err"), HasSubstr("Permission denied"));
+}
+
+TEST_F(Launcher, LeavesNoDescendantInWhateverSession) {
+  // A child, a grandchild whose parent is gone, and one in a session of its own, none of which would end by itself.
+  shell(
+      "sleep 600 & echo $!; (sleep 600 & echo $!); setsid sh -c 'echo $$; trap \"\" TERM; sleep 600' & "
+      "while [ $(wc -l < out) -lt 3 ]; do sleep 0.01; done; exit 5");
+  EXPECT_EQ(wait().code, 5);
+  const std::vector<pid_t> pids = wait_for_pids(3);
+  for (const pid_t pid : pids) EXPECT_FALSE(is_alive(pid)) << pid;
+}
+
+TEST_F(Launcher, PassesTermOnToTheWholeGroup) {
+  shell("trap 'exit 9' TERM; sleep 600 & echo $!; wait");
+  const std::vector<pid_t> pids = wait_for_pids(1);
+  child_->signal(SIGTERM);
+  EXPECT_EQ(wait().code, 9);
+  EXPECT_FALSE(is_alive(pids[0]));
+}
+
+TEST_F(Launcher, KillsAtOnceWhatIgnoresTerm) {
+  shell("trap '' TERM; (trap '' TERM; echo $$; sleep 600) & echo $!; wait");
+  const std::vector<pid_t> pids = wait_for_pids(2);
+  child_->signal(SIGTERM);
+  child_->signal(SIGUSR1);
+  EXPECT_EQ(wait().signal, SIGKILL);
+  for (const pid_t pid : pids) EXPECT_FALSE(is_alive(pid));
+}
+
+TEST_F(Launcher, TheTreeDiesWithAHostThatIsKilled) {
+  // A host of its own: a shell whose child is the launcher.
+  SpawnOptions options;
+  options.argv = {
+      "/bin/sh", "-c",
+      std::string(DSAT_LAUNCH) + " $$ /bin/sh -c 'trap \"\" TERM; setsid sleep 600 & echo $!; echo $$; wait' & wait"};
+  options.environment = {"PATH=/usr/bin:/bin"};
+  options.stdout_file = dir() / "out";
+  auto host = Subprocess::spawn(loop_, options, [this](const ExitStatus& status) { ended_ = status; });
+  ASSERT_TRUE(host.ok());
+  const std::vector<pid_t> pids = wait_for_pids(2);
+  host.value()->signal(SIGKILL);
+  wait();
+  run_until(loop_, [&] {
+    loop_.at(Loop::Clock::now() + std::chrono::milliseconds(2), [] {});
+    return !is_alive(pids[0]) && !is_alive(pids[1]);
+  });
+}
+
+TEST_F(Launcher, RunsNothingWhenItsHostIsGone) {
+  SpawnOptions options;
+  options.argv = {DSAT_LAUNCH, "1", "/bin/sh", "-c", "touch ran"};
+  options.cwd = dir();
+  auto child = Subprocess::spawn(loop_, options, [this](const ExitStatus& status) { ended_ = status; });
+  ASSERT_TRUE(child.ok());
+  EXPECT_EQ(wait().code, 125);
+  EXPECT_FALSE(std::filesystem::exists(dir() / "ran"));
+}
+
+}  // namespace
+}  // namespace dsat::host

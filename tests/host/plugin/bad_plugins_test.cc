@@ -1,0 +1,86 @@
+// Plugins that break the ABI are refused by name and reason; one that breaks it at work fails its study alone.
+#include "host/study/study_fixture.h"
+
+namespace dsat::host {
+namespace {
+
+class BadPluginsTest : public StudyTest {
+ protected:
+  static std::string why_not(const fs::path& file) {
+    const auto described = describe_plugin(file);
+    EXPECT_FALSE(described.ok()) << file;
+    if (described.ok()) return "";
+    EXPECT_EQ(described.status().code(), Status::Code::invalid);
+    const std::string text = described.status().message();
+    EXPECT_EQ(text.find("plugin " + file.string() + ": "), 0u) << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    return text;
+  }
+  StudyResult run_with(const std::string& plugin) {
+    StudyOptions given = options(plugin);
+    given.output_dir = dir() / plugin;
+    Session session(plan_of(given));
+    return session.run_new();
+  }
+};
+
+TEST_F(BadPluginsTest, WhatIsNoPluginOfThisAbiIsRefusedBeforeAnythingOfItRuns) {
+  EXPECT_THAT(why_not(fixture_plugin("bad_major")), HasSubstr("built for plugin ABI 2, this dsat has 1"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_magic")), HasSubstr("wrong magic"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_no_symbol")), HasSubstr("exports no dsat_plugin_entry_v1"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_offers_nothing")), HasSubstr("offers neither"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_descriptor")), HasSubstr("descriptor is incomplete"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_options")), HasSubstr("option 'Camel' is not in kebab-case"));
+}
+
+TEST_F(BadPluginsTest, WhatAPluginWantsOfItsStudyIsCheckedWhenItIsLoaded) {
+  EXPECT_THAT(why_not(fixture_plugin("bad_study_text")), HasSubstr("test.bad: study_json is no JSON object"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_study_key")), HasSubstr("'max_trials' is neither"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_study_stage")), HasSubstr("zero_stages is no list of ZeRO stages"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_study_count")), HasSubstr("profile_trials is no number of at least 1"));
+}
+
+TEST_F(BadPluginsTest, APluginOfAnOlderMinorIsReadNoFartherThanItReaches) {
+  const auto described = describe_plugin(fixture_plugin("old_minor"));
+  ASSERT_TRUE(described.ok()) << described.status().message();
+  EXPECT_EQ(described->at(0).abi_minor, 0u);
+  EXPECT_EQ(described->at(0).study, Json::object());
+}
+
+TEST_F(BadPluginsTest, AnUndefinedSymbolIsNamed) {
+  const std::string text = why_not(fixture_plugin("bad_undefined"));
+  EXPECT_THAT(text, HasSubstr("undefined symbol: dsat_nobody_has_this"));
+  EXPECT_THAT(text, HasSubstr("-z,defs"));
+}
+
+TEST_F(BadPluginsTest, WhatIsNoLibraryIsSaid) {
+  EXPECT_THAT(why_not(dir() / "libnone.so"), HasSubstr("no such file"));
+  EXPECT_THAT(why_not(dir()), HasSubstr("not a file"));
+  write_text(dir() / "libtext.so",
+             "I am a text, and long enough to have had a header if I were a library of any kind.");
+  EXPECT_THAT(why_not(dir() / "libtext.so"), HasSubstr("not a shared library of this machine"));
+  write_text(dir() / "libempty.so", "");
+  EXPECT_THAT(why_not(dir() / "libempty.so"), HasSubstr("not a shared library of this machine"));
+  const std::string whole = read_text(fixture_plugin("walker"));
+  write_text(dir() / "libtorn.so", whole.substr(0, 400));
+  why_not(dir() / "libtorn.so");
+}
+
+TEST_F(BadPluginsTest, ACreateThatFailsFailsTheStudyWithItsMessageOrTheLackOfOne) {
+  EXPECT_EQ(run_with("bad_create_says").reason, "plugin bad: create: the moon is wrong");
+  EXPECT_THAT(run_with("bad_create_silent").reason, HasSubstr("no message (plugin defect)"));
+  const StudyResult null = run_with("bad_create_null");
+  EXPECT_EQ(null.status, StudyStatus::failed);
+  EXPECT_THAT(null.reason, HasSubstr("incomplete strategy (plugin defect)"));
+}
+
+TEST_F(BadPluginsTest, AnOpOutsideAnEventIsRefused) {
+  EXPECT_THAT(run_with("bad_op_in_create").reason, HasSubstr("create: an op outside an event"));
+}
+
+TEST_F(BadPluginsTest, AnEventThatFailsWithoutAMessageIsThePluginsDefect) {
+  EXPECT_THAT(run_with("bad_silent").reason, HasSubstr("plugin bad: start: failed with status 13 and no message"));
+}
+
+}  // namespace
+}  // namespace dsat::host

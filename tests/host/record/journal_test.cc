@@ -1,0 +1,255 @@
+// The journal by itself, and what others read of it.
+#include <sqlite3.h>
+
+#include "host/study/study_fixture.h"
+#include "record/run_lock.h"
+
+namespace dsat::host {
+namespace {
+
+class JournalTest : public StudyTest {
+ protected:
+  std::unique_ptr<Journal> open(Journal::Mode mode = Journal::Mode::create) {
+    Result<std::unique_ptr<Journal>> journal = Journal::open(dir(), mode);
+    EXPECT_TRUE(journal.ok()) << journal.status().message();
+    return std::move(journal).value();
+  }
+  std::string why_not(Journal::Mode mode) {
+    const auto journal = Journal::open(dir(), mode);
+    EXPECT_FALSE(journal.ok());
+    return journal.status().message();
+  }
+  // Does something to the database behind the journal's back.
+  void sql(const std::string& text) {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open((dir() / "dsat.db").c_str(), &db), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(db, text.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+    sqlite3_close(db);
+  }
+  static Trial some_trial(uint64_t id) {
+    Trial trial;
+    trial.record.id = id;
+    trial.record.parent = 7;
+    trial.record.config = {{"b", 1}, {"a", {{"deep", "x"}}}};
+    trial.record.overrides = {{"b", 1}};
+    trial.record.note = "it's a \"note\"";
+    trial.record.outcome = Outcome::timed_out;
+    trial.record.metrics = {{"throughput", 0.1}};
+    trial.record.peak_bytes = uint64_t{1} << 40;
+    trial.record.slots = {"0", "GPU-1"};
+    trial.record.attempt = 2;
+    trial.record.submitted_at = "2026-01-01T00:00:00.000001Z";
+    trial.phase = Phase::profiler;
+    trial.state = TrialState::ended;
+    trial.model_info = true;
+    trial.identity = "i";
+    trial.end = failed(Outcome::timed_out, "last");
+    trial.end->world_size = 4;
+    return trial;
+  }
+};
+
+TEST_F(JournalTest, GivesBackWhatWasWritten) {
+  {
+    auto journal = open();
+    journal->begin();
+    journal->put_trial(some_trial(0));
+    StrategyEvent event;
+    event.kind = StrategyEvent::Kind::exited;
+    event.reason = "because";
+    Op op;
+    op.overrides = {{"b", 2}};
+    op.refused = true;
+    EXPECT_EQ(journal->append_event(Phase::searcher, event, {op}), 0u);
+    journal->put_state(Phase::searcher, 0, std::string("\0bytes\xff", 7));
+    journal->put_meta("key", {{"v", 1}});
+    ASSERT_TRUE(journal->commit().ok());
+  }
+  auto journal = open(Journal::Mode::open);
+  const Trial trial = journal->trials()->at(0);
+  const Trial expected = some_trial(0);
+  EXPECT_EQ(to_json(trial.record), to_json(expected.record));
+  EXPECT_EQ(trial.record.config.dump(), expected.record.config.dump()) << "keys keep their order";
+  EXPECT_EQ(to_json(*trial.end), to_json(*expected.end));
+  EXPECT_EQ(trial.phase, Phase::profiler);
+  EXPECT_EQ(trial.state, TrialState::ended);
+  EXPECT_TRUE(trial.model_info);
+  const JournalEvent entry = journal->events()->at(0);
+  EXPECT_EQ(entry.event.reason, "because");
+  EXPECT_TRUE(entry.ops.at(0).refused);
+  EXPECT_EQ(journal->state(Phase::searcher, 5)->state, std::string("\0bytes\xff", 7));
+  EXPECT_FALSE(journal->state(Phase::profiler, 5));
+  EXPECT_EQ(*journal->meta("key"), Json({{"v", 1}}));
+  EXPECT_FALSE(journal->meta("other"));
+  EXPECT_EQ(journal->append_event(Phase::searcher, {}, {}), 1u) << "numbers go on";
+}
+
+TEST_F(JournalTest, ATurnThatIsRolledBackLeavesNothing) {
+  auto journal = open();
+  journal->begin();
+  journal->append_event(Phase::searcher, {}, {});
+  journal->put_trial(some_trial(0));
+  journal->rollback();
+  EXPECT_TRUE(journal->events()->empty());
+  EXPECT_TRUE(journal->trials()->empty());
+  journal->begin();
+  EXPECT_EQ(journal->append_event(Phase::searcher, {}, {}), 0u);
+  EXPECT_TRUE(journal->commit().ok());
+}
+
+TEST_F(JournalTest, AfterAFailureNothingMoreOfTheTurnIsWritten) {
+  auto journal = open();
+  sql("CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ROLLBACK, 'no room'); END");
+  journal->begin();
+  journal->put_trial(some_trial(0));
+  journal->append_event(Phase::searcher, {}, {});  // SQLite rolls the transaction back by itself
+  journal->put_trial(some_trial(0));
+  const Status status = journal->commit();
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.message(), HasSubstr("no room"));
+  EXPECT_TRUE(journal->trials()->empty());
+}
+
+TEST_F(JournalTest, RefusesWhatIsNoJournalOfThisSchema) {
+  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("holds no study"));
+  write_text(dir() / "dsat.db", "this is a diary, not a database, and it is longer than a header of SQLite's is long");
+  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("is no journal of a study"));
+  EXPECT_THAT(why_not(Journal::Mode::read_only), HasSubstr("is no journal of a study"));
+  write_text(dir() / "dsat.db", "");
+  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("is no journal of a study"));
+  fs::remove(dir() / "dsat.db");
+  { open(); }
+  EXPECT_THAT(why_not(Journal::Mode::create), HasSubstr("holds another study"));
+  sql("UPDATE meta SET value = '7' WHERE key = 'schema'");
+  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("journal schema 7, this dsat reads 1"));
+  EXPECT_THAT(why_not(Journal::Mode::read_only), HasSubstr("journal schema 7"));
+}
+
+TEST_F(JournalTest, DamageIsAnErrorAndNeverAShorterStudy) {
+  {
+    auto journal = open();
+    journal->begin();
+    for (uint64_t id = 0; id < 3; ++id) journal->put_trial(some_trial(id));
+    ASSERT_TRUE(journal->commit().ok());
+  }
+  sql("UPDATE trials SET outcome = 'splendid' WHERE id = 1");
+  EXPECT_THAT(open(Journal::Mode::open)->trials().status().message(), HasSubstr("trial 1: unknown word 'splendid'"));
+  sql("UPDATE trials SET outcome = 'failed', config = '{torn' WHERE id = 1");
+  EXPECT_FALSE(open(Journal::Mode::open)->trials().ok());
+  sql("DELETE FROM trials WHERE id = 1");
+  EXPECT_THAT(open(Journal::Mode::open)->trials().status().message(), HasSubstr("trial 1: is missing"));
+}
+
+TEST_F(JournalTest, APageOfNoiseIsAnError) {
+  {
+    auto journal = open();
+    journal->begin();
+    Trial big = some_trial(0);
+    for (uint64_t id = 0; id < 200; ++id) {
+      big.record.id = id;
+      big.record.note = std::string(500, 'n');
+      journal->put_trial(big);
+    }
+    ASSERT_TRUE(journal->commit().ok());
+    ASSERT_TRUE(journal->checkpoint().ok());
+  }
+  std::string bytes = read_text(dir() / "dsat.db");
+  for (size_t i = bytes.size() / 2; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31);
+  write_text(dir() / "dsat.db", bytes);
+  const auto trials = open(Journal::Mode::open)->trials();
+  EXPECT_FALSE(trials.ok());
+}
+
+TEST_F(JournalTest, TheLatestStateThatContainsNoLaterEventIsGiven) {
+  auto journal = open();
+  journal->begin();
+  journal->put_state(Phase::searcher, 3, "three");
+  journal->put_state(Phase::searcher, 9, "nine");
+  EXPECT_EQ(journal->state(Phase::searcher, 8)->state, "three");
+  EXPECT_EQ(journal->state(Phase::searcher, 9)->state, "nine");
+  EXPECT_FALSE(journal->state(Phase::searcher, 2));
+  journal->remove_states(Phase::searcher);
+  EXPECT_FALSE(journal->state(Phase::searcher, 9));
+  EXPECT_TRUE(journal->commit().ok());
+}
+
+TEST_F(JournalTest, BytesThatAreNoUtf8AreReplaced) {
+  EXPECT_EQ(Journal::text_of(Json("a\xff"
+                                  "b")),
+            "\"a\xEF\xBF\xBD"
+            "b\"");
+}
+
+class ReadStudyTest : public StudyTest {};
+
+TEST_F(ReadStudyTest, AFinishedStudyIsOneFileAndReadsTheSameFromReadOnlyMedia) {
+  StudyOptions odd = scripted({{"start", {try_micro_batch(2)}}});
+  odd.output_dir = dir() / "100% of #1?";
+  Session session(plan_of(odd));
+  session.run_new();
+  session.coordinator.reset();
+  session.journal.reset();
+  EXPECT_FALSE(fs::exists(session.plan.dir / "dsat.db-wal"));
+  const Result<StudyRecord> record = read_study(session.plan.dir);
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_EQ(record->status, StudyStatus::completed);
+  EXPECT_EQ(record->trials.size(), 1u);
+  EXPECT_EQ(record->started(), 1);
+  ASSERT_TRUE(record->best);
+  EXPECT_EQ(record->best->trial, 0u);
+  EXPECT_EQ(record->study["metric"], "throughput");
+}
+
+// A file in WAL mode whose companions cannot be made: a folder may be read-only even to root, /proc-like.
+TEST_F(ReadStudyTest, AJournalInWalModeIsReadWhereNothingCanBeWritten) {
+  StudyOptions odd = scripted({{"start", {try_micro_batch(2)}}});
+  odd.output_dir = dir() / "a #1? 50%";
+  const fs::path run = odd.output_dir;
+  Session session(plan_of(odd));
+  session.run_new();
+  session.coordinator.reset();
+  session.journal.reset();
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open((run / "dsat.db").c_str(), &db), SQLITE_OK);
+  sqlite3_exec(db, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr);
+  sqlite3_close(db);
+  fs::create_directory(run / "dsat.db-shm");  // in the way of the shared memory that WAL mode wants
+  const Result<StudyRecord> record = read_study(run);
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_EQ(record->trials.size(), 1u);
+}
+
+TEST_F(ReadStudyTest, ALiveStudyIsReadAsRunningWithWhatItHas) {
+  Session session(plan_of(scripted({{"start", {try_micro_batch(1), try_micro_batch(2)}}})));
+  fs::create_directories(session.plan.dir);
+  const Result<RunLock> lock = RunLock::take(session.plan.dir);
+  ASSERT_TRUE(lock.ok()) << lock.status().message();
+  std::vector<size_t> seen;
+  session.runner.before_each_step = [&] {
+    const Result<StudyRecord> record = read_study(session.plan.dir);
+    ASSERT_TRUE(record.ok()) << record.status().message();
+    EXPECT_EQ(record->status, StudyStatus::running);
+    seen.push_back(record->trials.size());
+  };
+  EXPECT_EQ(session.run_new().status, StudyStatus::completed);
+  EXPECT_THAT(seen, ::testing::Each(2u));
+}
+
+TEST_F(ReadStudyTest, AStudyWhoseHostWasKilledIsInterrupted) {
+  Session session(plan_of(scripted({{"start", {try_micro_batch(1)}}})));
+  std::vector<StudyStatus> seen;
+  session.runner.before_each_step = [&] { seen.push_back(read_study(session.plan.dir)->status); };  // nobody locks it
+  session.run_new();
+  EXPECT_THAT(seen, ::testing::Each(StudyStatus::interrupted));
+  EXPECT_FALSE(seen.empty());
+}
+
+TEST_F(ReadStudyTest, AFolderWithoutAJournalAndADamagedBestAreErrors) {
+  EXPECT_FALSE(read_study(dir() / "nowhere").ok());
+  auto journal = std::move(Journal::open(dir(), Journal::Mode::create)).value();
+  journal->put_meta("best", {{"trial", "zero"}});
+  EXPECT_THAT(read_study(dir()).status().message(), HasSubstr("its best configuration"));
+}
+
+}  // namespace
+}  // namespace dsat::host

@@ -1,0 +1,214 @@
+// Which slots a study has, which of them a trial takes, and what is said of the rest.
+#include <gmock/gmock.h>
+
+#include "host/runner/support.h"
+#include "slots/slots.h"
+
+namespace dsat::host {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<Slot> slots_of(const std::string& host, int count) {
+  std::vector<Slot> slots;
+  for (int i = 0; i < count; ++i) slots.push_back({std::to_string(i), i, {}, host});
+  return slots;
+}
+
+std::vector<Slot> uneven() {
+  std::vector<Slot> slots = slots_of("big", 4);
+  for (const Slot& slot : slots_of("small", 2)) slots.push_back(slot);
+  return slots;
+}
+
+std::string taken(SlotPool& pool, const TrialShape& shape) {
+  const auto slots = pool.take(shape);
+  return slots ? slot_list(*slots) : "none";
+}
+
+TEST(SlotPool, HandsOutEachSlotOnceAndKeepsToItsLimit) {
+  SlotPool pool(slots_of("", 4), 3);
+  EXPECT_EQ(pool.free(), 3);
+  const auto first = pool.take({{2}});
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(slot_list(*first), "0,1");
+  EXPECT_EQ(pool.free(), 1);
+  EXPECT_EQ(taken(pool, {{2}}), "none") << "3 slots are the limit";
+  EXPECT_EQ(taken(pool, {{1}}), "2");
+  pool.give_back(*first);
+  EXPECT_EQ(pool.free(), 2);
+  pool.give_back(*first);  // twice is once
+  EXPECT_EQ(pool.free(), 2);
+}
+
+TEST(SlotPool, KeepsATrialOfOneNodeOnOneHostAndFillsTheFullestFirst) {
+  SlotPool pool(uneven(), {});
+  EXPECT_EQ(taken(pool, {{2}}), "small:0,1");
+  EXPECT_EQ(taken(pool, {{3}}), "big:0,1,2");
+  EXPECT_EQ(taken(pool, {{2}}), "none") << "one slot is left";
+  EXPECT_EQ(taken(pool, {{1}}), "big:3");
+}
+
+TEST(SlotPool, TheNodesOfATrialAreDifferentHosts) {
+  SlotPool pool(uneven(), {});
+  EXPECT_EQ(taken(pool, TrialShape::even(3, 1)), "none");
+  EXPECT_EQ(taken(pool, TrialShape::even(2, 3)), "none");
+  EXPECT_EQ(taken(pool, {{2, 4}}), "big:0,1,2,3 small:0,1");
+}
+
+class Placement : public TempDirTest {
+ protected:
+  Placement() {
+    write_text(dir() / "hosts", "w1 slots=4\nw2 slots=2\nw3 slots=3\n");
+    request_.hostfile = dir() / "hosts";
+  }
+  SlotPlan plan() {
+    auto plan = plan_slots(devices_, request_);
+    if (!plan.ok()) throw std::runtime_error(plan.status().message());
+    return std::move(plan).value();
+  }
+  std::string error() {
+    const auto plan = plan_slots(devices_, request_);
+    EXPECT_EQ(plan.status().code(), Status::Code::invalid);
+    return plan.status().message();
+  }
+  Devices devices_;
+  SlotRequest request_{};
+};
+
+TEST_F(Placement, ByDefaultATrialTakesEverySlotOfEveryHost) {
+  const SlotPlan all = plan();
+  EXPECT_EQ(all.slots_per_trial, 9);
+  EXPECT_THAT(all.shape.node_slots, ElementsAre(4, 2, 3));
+  EXPECT_EQ(all.at_once, 1);
+  EXPECT_THAT(all.notices, IsEmpty());
+}
+
+TEST_F(Placement, SmallTrialsArePackedSideBySideAndWhatStaysIdleIsSaid) {
+  request_.num_gpus = {2};
+  request_.num_nodes = {1};
+  const SlotPlan packed = plan();
+  EXPECT_EQ(packed.at_once, 4);
+  EXPECT_THAT(packed.placements,
+              Contains(HasSubstr("a trial takes 2 slots, up to 4 at a time: w2:0,1 | w3:0,1 | w1:0,1 | w1:2,3")));
+  EXPECT_THAT(packed.notices, ElementsAre(HasSubstr("w3:2 stays idle")));
+}
+
+TEST_F(Placement, NumGpusCountsThoseOfEachNodeAndAllNodesWithoutNumNodes) {
+  request_.num_gpus = {2};
+  EXPECT_THAT(plan().shape.node_slots, ElementsAre(2, 2, 2));
+  EXPECT_THAT(plan().notices, ElementsAre(HasSubstr("w1:2,3 w3:2 stay idle")));
+  request_.num_gpus = {3};
+  EXPECT_THAT(error(), HasSubstr("num_gpus 3 on num_nodes 3, but there are 4 on w1, 2 on w2, 3 on w3"));
+  request_.num_gpus = {};
+  request_.num_nodes = {2};
+  EXPECT_THAT(plan().shape.node_slots, ElementsAre(4, 2)) << "the first two, whole";
+  request_.num_nodes = {4};
+  EXPECT_THAT(error(), HasSubstr("num_nodes is 4"));
+}
+
+TEST_F(Placement, ATotalGoesToAsFewNodesAsShareItEvenly) {
+  request_.slots_per_trial = 4;
+  EXPECT_THAT(plan().shape.node_slots, ElementsAre(4));
+  request_.slots_per_trial = 6;
+  EXPECT_THAT(plan().shape.node_slots, ElementsAre(3, 3));
+  request_.slots_per_trial = 7;
+  EXPECT_THAT(error(), HasSubstr("--slots-per-trial is 7"));
+}
+
+TEST_F(Placement, FiltersHostsAndSlots) {
+  request_.include = "w3@w1:0,2";
+  EXPECT_EQ(slot_list(plan().slots), "w1:0,2 w3:0,1,2") << "in the order of the hostfile";
+  request_.include = "";
+  request_.exclude = "w1@w3:1";
+  EXPECT_EQ(slot_list(plan().slots), "w2:0,1 w3:0,2");
+}
+
+TEST_F(Placement, RefusesFiltersThatNameWhatIsNotThere) {
+  request_.include = "w9";
+  EXPECT_THAT(error(), HasSubstr("--include names host 'w9', which is unknown: there is w1 (4 slots), w2 (2 slots)"));
+  request_.include = "w2:0,2";
+  EXPECT_THAT(error(), HasSubstr("--include names slot '2' of w2, which is unknown"));
+  request_.exclude = "w1";
+  EXPECT_THAT(error(), HasSubstr("--include and --exclude are both given"));
+  request_.include = "";
+  request_.exclude = "w1@w2@w3";
+  EXPECT_THAT(error(), HasSubstr("leaves no slot"));
+}
+
+TEST_F(Placement, AHostfileAndANumberOfSlotsAreTwoAnswers) {
+  request_.slots = 4;
+  EXPECT_THAT(error(), HasSubstr("keep one"));
+}
+
+TEST_F(Placement, WhatIsLeftOnThisMachineNeedsNoHostfile) {
+  write_text(dir() / "hosts", "localhost slots=2\nw2 slots=2\n");
+  EXPECT_FALSE(plan().hostfile.empty());
+  request_.exclude = "w2";
+  const SlotPlan here = plan();
+  EXPECT_TRUE(here.hostfile.empty());
+  EXPECT_EQ(slot_list(here.slots), "0,1");
+  write_text(dir() / "hosts", "localhost slots=2\n127.0.0.1 slots=2\n");
+  request_.exclude = "";
+  EXPECT_THAT(error(), HasSubstr(":2: 127.0.0.1 is this machine"));
+}
+
+TEST_F(Placement, OfThisMachineOnlyVisibleDevicesCount) {
+  write_text(dir() / "hosts", "localhost slots=3\n");
+  devices_.backend = Backend::cuda;
+  devices_.slots = {{"GPU-b", 1, 8000, ""}, {"GPU-a", 0, 4000, ""}};
+  EXPECT_THAT(error(), HasSubstr(":1: localhost has slots=3, but device 2 is not visible"));
+  write_text(dir() / "hosts", "localhost slots=2\n");
+  EXPECT_EQ(slot_list(plan().slots), "GPU-a,GPU-b");
+  EXPECT_EQ(plan().device_memory_bytes, 4000u);
+}
+
+TEST_F(Placement, AnIncludeOfThisMachineIsItsPool) {
+  request_.hostfile.clear();
+  request_.include = "localhost:1,3";
+  EXPECT_THAT(error(), HasSubstr("slot '1' of localhost, which is unknown: there is localhost (1 slot)"));
+  EXPECT_THAT(error(), HasSubstr("no accelerator was found, --slots N says how many slots there are"));
+  request_.slots = 4;
+  EXPECT_EQ(slot_list(plan().slots), "1,3");
+  EXPECT_EQ(plan().slots_per_trial, 2);
+  request_.slots.reset();
+  devices_.backend = Backend::cuda;
+  devices_.slots = {{"GPU-a", 0, {}, ""}, {"GPU-b", 1, {}, ""}, {"GPU-c", 2, {}, ""}};
+  EXPECT_THAT(error(), HasSubstr("slot '3' of localhost"));
+  request_.include = "localhost:GPU-c,0";
+  EXPECT_EQ(slot_list(plan().slots), "GPU-a,GPU-c");
+}
+
+TEST_F(Placement, ListsOfSizesAreTuned) {
+  request_.section_gpus = {2, 4, 8};
+  request_.section_nodes = {1, 2};
+  const SlotPlan tuned = plan();
+  EXPECT_THAT(tuned.num_gpus, ElementsAre(2, 4));
+  EXPECT_THAT(tuned.num_nodes, ElementsAre(1, 2));
+  EXPECT_EQ(tuned.shape, TrialShape::even(1, 2)) << "the first size is where the study starts";
+  EXPECT_EQ(tuned.at_once, 4);
+  EXPECT_THAT(tuned.notices, Contains(HasSubstr("num_gpus 8 is left out")));
+  request_.section_gpus = {8};
+  EXPECT_THAT(error(), HasSubstr("num_gpus 8 on num_nodes 1"));
+}
+
+TEST_F(Placement, BesideSizesInTheSectionTheCommandLineLimitsWhatThereIs) {
+  request_.section_gpus = {1, 2};
+  request_.num_gpus = {2};
+  request_.num_nodes = {2};
+  EXPECT_EQ(slot_list(plan().slots), "w1:0,1 w2:0,1");
+}
+
+TEST_F(Placement, RefusesNumbersThatMeanNothing) {
+  request_.num_gpus = {0};
+  EXPECT_THAT(error(), HasSubstr("num_gpus is 0"));
+  request_.num_gpus = {2};
+  request_.slots_per_trial = 2;
+  EXPECT_THAT(error(), HasSubstr("keep one"));
+}
+
+}  // namespace
+}  // namespace dsat::host

@@ -1,0 +1,210 @@
+// Guided in unusual studies: other starts, other ends, odd spaces; what it reports; what a decision may cost.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "guided/guided.h"
+#include "plugins/searchers.h"
+#include "zero_model/choice/surrogate.h"
+
+namespace dsat::tests {
+namespace {
+
+testing::Bench bench_of(Study study, testing::AnswerFunction answer) {
+  return testing::Bench(testing::factory<Guided>(), "guided", std::move(study), std::move(answer));
+}
+
+testing::Bench bench_of(const Surface& surface, Study study) {
+  return bench_of(std::move(study), [surface](const testing::Trial& trial) { return surface.answer(trial); });
+}
+
+Study study_of(const Surface& surface, const std::vector<int>& stages, int64_t trials) {
+  Study study = make_study(surface, small_space(stages));
+  study.limits.max_trials = trials;
+  return study;
+}
+
+double regret(const testing::Bench& bench, const Surface& surface, const Study& study) {
+  return 1 - metric_of(bench, bench.best(), "throughput") / surface.best_throughput(study);
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const std::string& line : lines) all += line + "\n";
+  return all;
+}
+
+TEST(GuidedReport, SaysAtTheEndWhichChoicesMattered) {
+  Surface surface;
+  surface.stage_speed = {{1, 1.0}, {2, 0.6}};
+  testing::Bench bench = bench_of(surface, study_of(surface, {1, 2}, 20));
+  ASSERT_TRUE(bench.run()) << bench.error();
+  const std::string logs = joined(bench.logs());
+  EXPECT_NE(logs.find("what mattered"), std::string::npos) << logs;
+  const size_t stage = logs.find("ZeRO stage 2 instead of 1: -"), micro_batch = logs.find("micro batch ");
+  const size_t bucket = logs.find("zero_optimization.reduce_bucket_size");
+  EXPECT_NE(stage, std::string::npos) << logs;
+  EXPECT_NE(micro_batch, std::string::npos) << logs;
+  ASSERT_NE(bucket, std::string::npos) << logs;
+  EXPECT_LT(stage, bucket) << "40 % matters more than 10 %\n" << logs;
+}
+
+TEST(GuidedReport, IsSilentWhereNothingWasMeasured) {
+  const Surface surface;
+  testing::Bench bench = bench_of(study_of(surface, {1}, 30),
+                                  [](const testing::Trial&) { return testing::Answer::failed("no such file"); });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_EQ(joined(bench.logs()).find("what mattered"), std::string::npos);
+}
+
+TEST(GuidedStudy, OfOneStageStaysInIt) {
+  const Surface surface;
+  const Study study = study_of(surface, {2}, 15);
+  testing::Bench bench = bench_of(surface, study);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  for (const testing::Trial& trial : bench.asked()) EXPECT_EQ(trial.stage(), 2);
+  EXPECT_LT(regret(bench, surface, study), 0.01);
+}
+
+TEST(GuidedStudy, WithCrossedBoundsIsRefusedInALine) {
+  const Surface surface;
+  Study study = study_of(surface, {1}, 15);
+  study.space["min_micro_batch"] = 9;
+  study.space["max_micro_batch"] = 4;
+  testing::Bench bench = bench_of(surface, study);
+  EXPECT_FALSE(bench.run());
+  EXPECT_FALSE(bench.error().empty());
+  EXPECT_EQ(bench.error().find('\n'), std::string::npos) << bench.error();
+  EXPECT_TRUE(bench.asked().empty());
+}
+
+Json observed(const testing::Ended& ended) {
+  const bool completed = ended.answer.outcome == Outcome::completed;
+  Json metrics, peak;
+  if (completed) metrics = ended.answer.metrics;
+  if (ended.answer.peak_bytes) peak = *ended.answer.peak_bytes;
+  return {{"trial", ended.trial.id},
+          {"config", ended.trial.config},
+          {"outcome", completed ? "completed" : "out_of_memory"},
+          {"metrics", metrics},
+          {"peak_bytes", peak}};
+}
+
+TEST(GuidedStudy, GoesOnFromTheTrialsOfAnEarlierHalf) {
+  const Surface surface;
+  testing::Bench first = bench_of(surface, study_of(surface, {0, 1, 2, 3}, 40));
+  first.start();
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(first.step());
+  Study study = study_of(surface, {0, 1, 2, 3}, 20);
+  for (const testing::Ended& ended : first.ended()) study.observations.push_back(observed(ended));
+  testing::Bench second = bench_of(surface, study);
+  ASSERT_TRUE(second.run()) << second.error();
+  EXPECT_EQ(count_duplicates(second), 0);
+  for (const testing::Trial& trial : second.asked()) {
+    for (const testing::Ended& ended : first.ended()) {
+      EXPECT_TRUE(trial.repeat || trial.config != ended.trial.config) << trial.note << " trial " << trial.id;
+    }
+  }
+  const TrialId best = second.best();
+  EXPECT_NE(best, kNoTrial);
+}
+
+TEST(GuidedStudy, ReplayedToTheMiddleDecidesTheSameFromThereOn) {
+  const Surface surface;
+  Study study = study_of(surface, {0, 1, 2, 3}, 16);
+  study.limits.max_concurrent_trials = 3;
+  testing::Bench whole = bench_of(surface, study), half = bench_of(surface, study);
+  ASSERT_TRUE(whole.run()) << whole.error();
+  half.start();
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(half.step());
+  for (size_t i = 0; i < half.asked().size(); ++i) EXPECT_EQ(half.ops()[i], whole.ops()[i]);
+  while (half.step()) {
+  }
+  EXPECT_EQ(half.ops(), whole.ops());
+}
+
+class GuidedEnds : public ::testing::TestWithParam<Outcome> {};
+
+TEST_P(GuidedEnds, ThatMeasureNothingTeachNothingOfMemory) {
+  const Surface surface;
+  const Study study = study_of(surface, {0, 1}, 24);
+  testing::Bench bench = bench_of(study, [&](const testing::Trial& trial) {
+    if (trial.stage() == 0) return testing::Answer{GetParam(), {}, std::nullopt, "no result"};
+    return surface.answer(trial);
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_LE(count_outcome(bench, GetParam()), 4) << "the stage is given up";
+  EXPECT_EQ(bench.asked()[bench.best()].stage(), 1);
+  EXPECT_LT(regret(bench, surface, study), 0.02) << "both stages are as fast";
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, GuidedEnds,
+                         ::testing::Values(Outcome::timed_out, Outcome::invalid_config, Outcome::failed));
+
+// Multiples of 8 are fast, and so are larger buckets; the largest multiple may not fit.
+TEST(GuidedRisk, IsTakenWithTheSmallestBuckets) {
+  const auto kBucket = "/zero_optimization/reduce_bucket_size"_json_pointer;
+  Surface surface;
+  surface.activation_bytes = 2.27e8;
+  Study study = make_study(surface, small_space({3}));
+  study.limits.max_trials = 24;
+  const auto answer = [surface, kBucket](const testing::Trial& trial) {
+    testing::Answer told = surface.answer(trial);
+    const double m = static_cast<double>(trial.micro_batch());
+    if (told.outcome != Outcome::completed) return told;
+    const bool small = trial.config.at(kBucket) == 5000000;
+    told.metrics = {
+        {"throughput", 1000 * m / (m + 200) * (trial.micro_batch() % 8 == 0 ? 1 : 0.85) * (small ? 0.965 : 1)}};
+    return told;
+  };
+  testing::Bench bench = bench_of(study, answer);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  std::set<int64_t> dared;  // micro batches; with the first of them the others' risk is known
+  for (const testing::Trial& trial : bench.asked()) {
+    const size_t at = trial.note.find("fits with ");
+    if (at == std::string::npos || std::stoi(trial.note.substr(at + 10)) >= 95) continue;
+    if (!dared.insert(trial.micro_batch()).second) continue;
+    EXPECT_EQ(trial.config.at(kBucket), 5000000) << trial.note;
+  }
+  EXPECT_EQ(dared.count(64), 1u);
+  EXPECT_GE(metric_of(bench, bench.best(), "throughput"), 0.965 * 1000 * 64 / 264);
+}
+
+TEST(GuidedSlots, AreKeptFullByTheSpareTrialsThatTheHostAsksFor) {
+  const Surface surface;
+  Study study = study_of(surface, {0, 1, 2, 3}, 40);
+  study.limits.max_concurrent_trials = 5;
+  study.limits.open_trials = 6;
+  testing::Bench many = bench_of(surface, study);
+  many.start();
+  EXPECT_EQ(many.open(), 6u);
+  study.limits.max_concurrent_trials = study.limits.open_trials = 1;
+  testing::Bench one = bench_of(surface, study);
+  one.start();
+  EXPECT_EQ(one.open(), 1u);
+}
+
+// The models see a window: what a fit and a prediction cost stops growing with the study.
+TEST(GuidedCost, OfTheModelsIsThatOfAWindow) {
+  const Surface surface;
+  const Study study = study_of(surface, {1, 2}, 100000);
+  guided::Lattice lattice(study);
+  guided::Beliefs beliefs(study, lattice);
+  size_t fits = 0, sites = 0;
+  for (TrialId id = 0; id < 2000; ++id) {
+    const guided::Point point{lattice.arm(guided::Configuration{1, {id % 3}}), static_cast<int64_t>(1 + id % 20)};
+    guided::Ended ended{id, point, Outcome::completed, 100.0 + static_cast<double>(id % 37), {}, {}, {}, 1e9};
+    beliefs.learn(ended);
+    if (!beliefs.due()) continue;
+    if (id % 8 != 0 && beliefs.young()) continue;
+    beliefs.update({});
+    ++fits;
+    sites = std::max({sites, beliefs.speed().sites(), beliefs.memory().sites()});
+  }
+  EXPECT_LE(sites, 100u);
+  EXPECT_LE(fits, 100u);
+  EXPECT_FALSE(beliefs.young());
+}
+
+}  // namespace
+}  // namespace dsat::tests

@@ -1,0 +1,209 @@
+// What guided promises: few trials, few out of memory, and an answer whatever the surface and the study look like.
+#include "guided/guided.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "plugins/searchers.h"
+
+namespace dsat::tests {
+namespace {
+
+testing::Bench bench_of(Study study, testing::AnswerFunction answer, const Json& options = Json::object()) {
+  return testing::Bench(testing::factory<Guided>(), "guided", std::move(study), std::move(answer), options);
+}
+
+testing::Bench bench_of(const Surface& surface, Study study, const Json& options = Json::object()) {
+  return bench_of(
+      std::move(study), [surface](const testing::Trial& trial) { return surface.answer(trial); }, options);
+}
+
+Study study_of(const Surface& surface, int64_t trials) {
+  Study study = make_study(surface, small_space({0, 1, 2, 3}));
+  study.limits.max_trials = trials;
+  return study;
+}
+
+double regret(const testing::Bench& bench, const Surface& surface, const Study& study) {
+  return 1 - metric_of(bench, bench.best(), "throughput") / surface.best_throughput(study);
+}
+
+TEST(Guided, ComesNearTheOptimumInADozenTrials) {
+  const Surface surface;
+  const Study study = study_of(surface, 12);
+  testing::Bench bench = bench_of(surface, study);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_LT(regret(bench, surface, study), 0.01);
+  EXPECT_LE(count_outcome(bench, Outcome::out_of_memory), 1);
+}
+
+TEST(Guided, FindsTheFastStageThatPhysicsWouldNotExpect) {
+  Surface surface;
+  surface.stage_speed = {{0, 0.6}, {1, 0.5}, {2, 0.7}, {3, 1.0}};
+  const Study study = study_of(surface, 20);
+  testing::Bench bench = bench_of(surface, study);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_LT(regret(bench, surface, study), 0.01);
+}
+
+TEST(Guided, FindsAnOptimumBelowTheCeiling) {
+  const Surface surface;
+  const auto throughput = [](const Json& config) {
+    const double m = config.at("train_micro_batch_size_per_gpu").get<double>();
+    return 1000 * m / (m + 4) * (m > 20 ? std::exp(-0.05 * (m - 20)) : 1);
+  };
+  testing::Bench bench = bench_of(study_of(surface, 24), [&](const testing::Trial& trial) {
+    testing::Answer answer = surface.answer(trial);
+    if (answer.outcome == Outcome::completed) answer.metrics = {{"throughput", throughput(trial.config)}};
+    return answer;
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_GT(metric_of(bench, bench.best(), "throughput"), 0.97 * 1000 * 20 / 24);
+}
+
+TEST(Guided, WithoutDeviceMemoryGrowsUntilSomethingRunsOut) {
+  Surface surface;
+  surface.tells_peak = false;
+  Study study = study_of(surface, 30);
+  study.device_memory_bytes.reset();
+  study.profile["device_memory_bytes"] = nullptr;
+  testing::Bench bench = bench_of(surface, study);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_LT(regret(bench, surface, study), 0.05);
+}
+
+TEST(Guided, WithAFixedGlobalBatchAsksForDivisorsOnly) {
+  const Surface surface;
+  Study study = study_of(surface, 15);
+  study.space["micro_batch_divides"] = 96;
+  study.metric = "latency";
+  study.maximise = false;
+  testing::Bench bench = bench_of(surface, study);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  for (const testing::Trial& trial : bench.asked()) EXPECT_EQ(96 % trial.micro_batch(), 0) << trial.micro_batch();
+  EXPECT_NE(bench.best(), kNoTrial);
+}
+
+TEST(Guided, MinimisesAPhaseAtItsSmallestMicroBatch) {
+  const Surface surface;
+  Study study = study_of(surface, 15);
+  study.metric = "forward";
+  study.maximise = false;
+  testing::Bench bench = bench_of(study, [&](const testing::Trial& trial) {
+    testing::Answer answer = surface.answer(trial);
+    if (answer.outcome == Outcome::completed) {
+      answer.metrics = {{"forward", 100.0 + 10.0 * static_cast<double>(trial.micro_batch())}};
+    }
+    return answer;
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_EQ(metric_of(bench, bench.best(), "forward"), 110);
+}
+
+TEST(Guided, MeasuresTheOnePointOfASpaceAndEnds) {
+  const Surface surface;
+  Study study = study_of(surface, 50);
+  study.zero_stages = {1};
+  config::Space space;
+  space.stages.push_back({1, {}});
+  space.max_micro_batch = 1;
+  study.space = config::to_json(space);
+  testing::Bench bench = bench_of(surface, study);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_TRUE(bench.finished());
+  EXPECT_EQ(bench.best(), bench.asked().front().id);
+  EXPECT_EQ(bench.counted(), 1);
+}
+
+TEST(Guided, LearnsAKnobThatItsPhysicsDoesNotKnow) {
+  const Surface surface;
+  config::Space space = small_space({1, 2});
+  for (config::StageSpace& stage : space.stages) stage.axes.push_back({"my.kernel", {"plain", "slow", "fused"}});
+  Study study = make_study(surface, space);
+  study.limits.max_trials = 20;
+  testing::Bench bench = bench_of(study, [&](const testing::Trial& trial) {
+    testing::Answer answer = surface.answer(trial);
+    const std::string kernel = trial.config.at("my").at("kernel").get<std::string>();
+    for (auto& [name, value] : answer.metrics) {
+      if (name == "throughput") value *= kernel == "fused" ? 1.2 : kernel == "slow" ? 0.7 : 1;
+    }
+    answer.metrics.erase("latency");
+    return answer;
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_EQ(bench.asked()[bench.best()].config.at("my").at("kernel"), "fused");
+}
+
+TEST(Guided, GivesUpWhereEverythingFails) {
+  const Surface surface;
+  testing::Bench bench =
+      bench_of(study_of(surface, 500), [](const testing::Trial&) { return testing::Answer::failed("no such file"); });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_TRUE(bench.finished());
+  EXPECT_EQ(bench.best(), kNoTrial);
+  EXPECT_NE(bench.finish_reason().find("no such file"), std::string::npos);
+}
+
+TEST(Guided, LeavesAValueWithWhichTrialsFail) {
+  const Surface surface;
+  config::Space space = small_space({1, 2});
+  for (config::StageSpace& stage : space.stages) stage.axes.push_back({"my.kernel", {"plain", "broken"}});
+  Study study = make_study(surface, space);
+  study.limits.max_trials = 20;
+  testing::Bench bench = bench_of(study, [&](const testing::Trial& trial) {
+    if (trial.config.at("my").at("kernel") == "broken") return testing::Answer::failed("not installed");
+    return surface.answer(trial);
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_LE(count_outcome(bench, Outcome::failed), 6);
+  EXPECT_LT(regret(bench, surface, study), 0.02);
+}
+
+TEST(Guided, KeepsEverySlotAtWorkAndAsksForNothingTwice) {
+  const Surface surface;
+  Study study = study_of(surface, 32);
+  study.limits.max_concurrent_trials = 16;
+  testing::Bench bench = bench_of(surface, study, {{"tolerance", 0.0}});
+  bench.start();
+  EXPECT_EQ(bench.open(), 16u);
+  while (bench.step()) {
+  }
+  ASSERT_TRUE(bench.error().empty()) << bench.error();
+  EXPECT_EQ(count_duplicates(bench), 0);
+  EXPECT_LT(regret(bench, surface, study), 0.02);
+}
+
+TEST(Guided, DecidesTheSameForTheSameEvents) {
+  const Surface surface;
+  testing::Bench first = bench_of(surface, study_of(surface, 15));
+  testing::Bench second = bench_of(surface, study_of(surface, 15));
+  ASSERT_TRUE(first.run());
+  ASSERT_TRUE(second.run());
+  EXPECT_EQ(first.ops(), second.ops());
+}
+
+TEST(Guided, AsksOnceMoreForALostTrial) {
+  const Surface surface;
+  int lost = 0;
+  testing::Bench bench = bench_of(study_of(surface, 10), [&](const testing::Trial& trial) {
+    if (lost++ == 0) return testing::Answer{Outcome::lost, {}, std::nullopt, "node down"};
+    return surface.answer(trial);
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_EQ(bench.asked()[1].overrides, bench.asked()[0].overrides);
+  EXPECT_TRUE(bench.asked()[1].repeat);
+}
+
+TEST(Guided, SaysInALineWhyEachTrialIsTried) {
+  const Surface surface;
+  testing::Bench bench = bench_of(surface, study_of(surface, 10));
+  ASSERT_TRUE(bench.run()) << bench.error();
+  for (const testing::Trial& trial : bench.asked()) {
+    EXPECT_NE(trial.note.find("micro batch " + std::to_string(trial.micro_batch())), std::string::npos) << trial.note;
+    EXPECT_EQ(trial.note.find('\n'), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace dsat::tests

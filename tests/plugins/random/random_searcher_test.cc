@@ -1,0 +1,80 @@
+// random's own rules: trials per configuration, early stopping, where draws lie.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "plugins/surface.h"
+#include "random/random.h"
+
+namespace dsat::tests {
+namespace {
+
+testing::Bench bench(const Surface& surface, const Study& study, const Json& options = Json::object()) {
+  return testing::Bench(
+      testing::factory<RandomSearch>(), "random", study,
+      [surface](const testing::Trial& trial) { return surface.answer(trial); }, options);
+}
+
+TEST(RandomSearch, AConfigurationGetsNoMoreThanItsTrials) {
+  const Surface surface;
+  for (const int trials : {1, 2, 5}) {
+    auto run = bench(surface, make_study(surface, small_space({1, 2, 3})), {{"trials-per-random-config", trials}});
+    ASSERT_TRUE(run.run()) << run.error();
+    std::map<std::string, int> count;
+    for (const testing::Trial& trial : run.asked()) ++count[trial.config["zero_optimization"].dump()];
+    for (const auto& [configuration, asked] : count) EXPECT_LE(asked, trials) << configuration;
+  }
+}
+
+TEST(RandomSearch, StopsEarlyWithoutANewBest) {
+  const Surface surface;
+  auto run = bench(surface, make_study(surface, small_space({1, 2, 3})), {{"early-stopping", 4}});
+  ASSERT_TRUE(run.run()) << run.error();
+  EXPECT_THAT(run.finish_reason(), ::testing::HasSubstr("no better configuration in the last"));
+  double best = 0;
+  size_t since = 0;
+  for (const testing::Ended& ended : run.ended()) {
+    const auto it = ended.answer.metrics.find("throughput");
+    ++since;
+    if (it != ended.answer.metrics.end() && it->second > best) {
+      best = it->second;
+      since = 0;
+    }
+  }
+  EXPECT_EQ(since, 4u);
+}
+
+TEST(RandomSearch, ANewConfigurationStartsAboveTheBestOfItsStage) {
+  const Surface surface;
+  Study study = make_study(surface, small_space({1}));
+  auto run = bench(surface, study, {{"trials-per-random-config", 1}});
+  ASSERT_TRUE(run.run()) << run.error();
+  ASSERT_GE(run.asked().size(), 2u);
+  EXPECT_GT(run.asked()[1].micro_batch(), run.asked()[0].micro_batch());
+}
+
+// Stage 3 is the only one that fits well here: a rule that drops it once stage 1 has run would miss the best.
+TEST(RandomSearch, StageThreeIsSearchedAfterStageOneHasRun) {
+  Surface surface;
+  surface.num_params = 7e8;
+  surface.world_size = 16;
+  surface.device_memory = 8e9;
+  surface.stage_speed = {{1, 1.0}, {2, 1.0}, {3, 0.95}};
+  const Study study = make_study(surface, small_space({1, 2, 3}));
+  auto run = bench(surface, study);
+  ASSERT_TRUE(run.run()) << run.error();
+  double best = 0;
+  std::set<int> completed;
+  for (const testing::Ended& ended : run.ended()) {
+    if (ended.answer.outcome != Outcome::completed) continue;
+    completed.insert(ended.trial.stage());
+    best = std::max(best, ended.answer.metrics.at("throughput"));
+  }
+  EXPECT_TRUE(completed.count(3));
+  EXPECT_GE(best, 0.95 * surface.best_throughput(study));
+}
+
+}  // namespace
+}  // namespace dsat::tests

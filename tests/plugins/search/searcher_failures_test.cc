@@ -1,0 +1,124 @@
+// What trials that do not complete teach a searcher: out of memory lowers a ceiling, every other failure does not.
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "plugins/searchers.h"
+
+namespace dsat::tests {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SearcherFailures : public Searchers {};
+DSAT_FOR_EACH_SEARCHER_AND_GRID(SearcherFailures);
+
+TEST_P(SearcherFailures, NothingIsAskedForAboveAKnownOutOfMemory) {
+  const Surface surface;
+  Study study = make_study(surface, small_space({1, 2, 3}));
+  auto bench = this->bench(surface, study);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  std::map<std::string, int64_t> too_big;
+  for (const testing::Ended& ended : bench.ended()) {
+    const std::string configuration = ended.trial.config["zero_optimization"].dump();
+    if (too_big.count(configuration) != 0) {
+      EXPECT_LT(ended.trial.micro_batch(), too_big[configuration]);
+    }
+    if (ended.answer.outcome == Outcome::out_of_memory) too_big[configuration] = ended.trial.micro_batch();
+  }
+}
+
+TEST_P(SearcherFailures, MostTrialsDoNotRunOutOfMemory) {
+  const Surface surface;
+  auto bench = this->bench(surface, make_study(surface, small_space({1, 2, 3})));
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_LE(count_outcome(bench, Outcome::out_of_memory) * 3, static_cast<int>(bench.ended().size()));
+}
+
+// A failure at some micro batch must not keep other configurations from running there and above.
+TEST_P(SearcherFailures, AFailedTrialLowersNoCeiling) {
+  const Surface surface;
+  const Study study = make_study(surface, small_space({1, 2}));
+  for (const Outcome outcome : {Outcome::failed, Outcome::timed_out, Outcome::invalid_config}) {
+    auto bench = this->bench(study, [&](const testing::Trial& trial) -> testing::Answer {
+      const int64_t bucket = trial.config["zero_optimization"]["reduce_bucket_size"].get<int64_t>();
+      if (bucket == 5000000) return {outcome, {}, std::nullopt, "a bug in the script"};
+      return surface.answer(trial);
+    });
+    ASSERT_TRUE(bench.run()) << bench.error();
+    EXPECT_GE(metric_of(bench, bench.best(), "throughput"), 0.99 * surface.best_throughput(study));
+  }
+}
+
+TEST_P(SearcherFailures, AConfigurationThatFailedIsLeftAlone) {
+  const Surface surface;
+  std::map<std::string, int> failures;
+  auto bench = this->bench(make_study(surface, small_space({1, 2, 3})), [&](const testing::Trial& trial) {
+    if (trial.stage() != 2) return surface.answer(trial);
+    ++failures[trial.config["zero_optimization"].dump()];
+    return testing::Answer::failed("stage 2 does not work here");
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  for (const auto& [configuration, count] : failures) EXPECT_EQ(count, 1) << configuration;
+}
+
+TEST_P(SearcherFailures, NothingButFailuresEndsTheSearch) {
+  const Surface surface;
+  config::Space space = small_space({1});
+  for (int i = 0; i < 1000; ++i) space.stages[0].axes[0].values.push_back(1000 + i);
+  for (const Outcome outcome : {Outcome::failed, Outcome::timed_out, Outcome::invalid_config, Outcome::lost}) {
+    Study study = make_study(surface, space);
+    study.limits.max_trials = 10000;
+    auto bench = this->bench(study, [&](const testing::Trial&) -> testing::Answer {
+      return {outcome, {}, std::nullopt, "a typo"};
+    });
+    ASSERT_TRUE(bench.run()) << bench.error();
+    EXPECT_LE(bench.ended().size(), 100u);
+    EXPECT_THAT(bench.finish_reason(), HasSubstr("a typo"));
+    EXPECT_EQ(bench.best(), kNoTrial);
+  }
+}
+
+TEST_P(SearcherFailures, ALostTrialIsAskedForOnceMore) {
+  const Surface surface;
+  int lost = 0;
+  const Study study = make_study(surface, small_space({1}));
+  auto bench = this->bench(study, [&](const testing::Trial& trial) -> testing::Answer {
+    if (lost++ == 0) return {Outcome::lost, {}, std::nullopt, "a node died"};
+    return surface.answer(trial);
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  ASSERT_GE(bench.asked().size(), 2u);
+  EXPECT_TRUE(bench.asked()[1].repeat);
+  EXPECT_EQ(bench.asked()[0].config, bench.asked()[1].config);
+  EXPECT_GE(metric_of(bench, bench.best(), "throughput"), 0.99 * surface.best_throughput(study));
+}
+
+TEST_P(SearcherFailures, WhereNothingFitsItEndsBeforeTheBudgetDoes) {
+  Surface surface;
+  surface.fixed_bytes = 20e9;
+  config::Space space = small_space({1, 2, 3});
+  for (int i = 0; i < 300; ++i) space.stages[0].axes[0].values.push_back(600000000 + i);
+  Study study = make_study(surface, space);
+  study.limits.max_trials = 1000;
+  auto bench = this->bench(surface, study);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_TRUE(bench.finished());
+  EXPECT_EQ(bench.best(), kNoTrial);
+  EXPECT_LE(bench.ended().size(), 50u);
+}
+
+TEST_P(SearcherFailures, ACompletedTrialWithoutTheMetricFitsButIsNoBest) {
+  const Surface surface;
+  auto bench = this->bench(make_study(surface, small_space({1})), [&](const testing::Trial& trial) {
+    testing::Answer answer = surface.answer(trial);
+    answer.metrics.erase("throughput");
+    return answer;
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_TRUE(bench.finished());
+  EXPECT_EQ(bench.best(), kNoTrial);
+}
+
+}  // namespace
+}  // namespace dsat::tests

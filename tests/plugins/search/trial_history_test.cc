@@ -1,0 +1,208 @@
+#include "search/trial_history.h"
+
+#include <gtest/gtest.h>
+
+#include "dsat/random.h"
+#include "plugins/surface.h"
+
+namespace dsat::search {
+namespace {
+
+class KnowledgeTest : public ::testing::Test {
+ protected:
+  Json config(int64_t micro_batch, int64_t bucket = 500000000, int stage = 1) const {
+    Json config = study_.base_config;
+    config["zero_optimization"] = {{"stage", stage}, {"reduce_bucket_size", bucket}};
+    config["train_micro_batch_size_per_gpu"] = micro_batch;
+    return config;
+  }
+  Ceiling ceiling(const Knowledge& knowledge, const Json& config) const {
+    return knowledge.ceiling(knowledge.setup(config));
+  }
+  tests::Surface surface_;
+  Study study_ = tests::make_study(surface_, tests::small_space({1, 2, 3}));
+};
+
+TEST_F(KnowledgeTest, OutOfMemoryBoundsTheSameAndHungrierConfigurations) {
+  Knowledge knowledge(study_);
+  knowledge.learn(0, config(20, 50000000), Outcome::out_of_memory, std::nullopt, std::nullopt);
+  EXPECT_EQ(ceiling(knowledge, config(1, 50000000)).too_big, 20);
+  EXPECT_EQ(ceiling(knowledge, config(1, 500000000)).too_big, 20);
+  EXPECT_FALSE(ceiling(knowledge, config(1, 5000000)).too_big);
+  EXPECT_FALSE(ceiling(knowledge, config(1, 500000000, 2)).too_big);
+  EXPECT_LE(ceiling(knowledge, config(1)).possible, 19);
+}
+
+TEST_F(KnowledgeTest, WhatFittedFitsTheSameAndLeanerConfigurations) {
+  Knowledge knowledge(study_);
+  knowledge.learn(0, config(300, 50000000), Outcome::completed, 1.0, std::nullopt);
+  EXPECT_EQ(ceiling(knowledge, config(1, 50000000)).fits, 300);
+  EXPECT_EQ(ceiling(knowledge, config(1, 5000000)).fits, 300);
+  EXPECT_EQ(ceiling(knowledge, config(1, 500000000)).fits, 0);
+  EXPECT_GE(ceiling(knowledge, config(1, 5000000)).likely, 300);
+}
+
+TEST_F(KnowledgeTest, OtherFailuresTeachNothing) {
+  Knowledge knowledge(study_);
+  const Ceiling before = ceiling(knowledge, config(1));
+  for (const Outcome outcome :
+       {Outcome::failed, Outcome::timed_out, Outcome::invalid_config, Outcome::stopped, Outcome::lost}) {
+    knowledge.learn(0, config(2), outcome, std::nullopt, std::nullopt);
+  }
+  EXPECT_EQ(ceiling(knowledge, config(1)).likely, before.likely);
+  EXPECT_EQ(ceiling(knowledge, config(1)).possible, before.possible);
+  EXPECT_FALSE(knowledge.find(config(2)));
+}
+
+TEST_F(KnowledgeTest, AFitOutweighsAnOutOfMemoryBelowIt) {
+  Knowledge knowledge(study_);
+  knowledge.learn(0, config(10), Outcome::out_of_memory, std::nullopt, std::nullopt);
+  knowledge.learn(1, config(12), Outcome::completed, 1.0, std::nullopt);
+  EXPECT_EQ(ceiling(knowledge, config(1)).fits, 12);
+  EXPECT_GE(ceiling(knowledge, config(1)).likely, 12);
+}
+
+TEST_F(KnowledgeTest, RepeatedTrialsAreOneConfigurationWithTheirMean) {
+  Knowledge knowledge(study_);
+  knowledge.learn(4, config(2), Outcome::completed, 100.0, std::nullopt);
+  knowledge.learn(5, config(3), Outcome::completed, 95.0, std::nullopt);
+  EXPECT_EQ(knowledge.best()->trial, 4u);
+  knowledge.learn(6, config(2), Outcome::completed, 80.0, std::nullopt);
+  EXPECT_EQ(knowledge.find(config(2))->metric, 90.0);
+  EXPECT_EQ(knowledge.best()->trial, 5u);
+}
+
+TEST_F(KnowledgeTest, ATieGoesToTheLowerId) {
+  Knowledge knowledge(study_);
+  knowledge.learn(9, config(2), Outcome::completed, 100.0, std::nullopt);
+  knowledge.learn(3, config(3), Outcome::completed, 100.0, std::nullopt);
+  EXPECT_EQ(knowledge.best()->trial, 3u);
+}
+
+TEST_F(KnowledgeTest, TheBestOfAMinimisedMetricIsTheSmallest) {
+  study_.maximise = false;
+  Knowledge knowledge(study_);
+  knowledge.learn(0, config(2), Outcome::completed, 100.0, std::nullopt);
+  knowledge.learn(1, config(3, 500000000, 2), Outcome::completed, 50.0, std::nullopt);
+  EXPECT_EQ(knowledge.best()->trial, 1u);
+  EXPECT_EQ(knowledge.best_of(1)->trial, 0u);
+  EXPECT_FALSE(knowledge.best_of(3));
+}
+
+TEST_F(KnowledgeTest, BatchKeysThatFollowDoNotTellTwoConfigurationsApart) {
+  Knowledge knowledge(study_);
+  Json complete = config(2);
+  complete["train_batch_size"] = 8;
+  complete["gradient_accumulation_steps"] = 1;
+  complete["autotuning"] = {{"enabled", true}};
+  knowledge.learn(0, complete, Outcome::completed, 1.0, std::nullopt);
+  EXPECT_TRUE(knowledge.find(config(2)));
+  Json accumulated = config(2);
+  accumulated["gradient_accumulation_steps"] = 4;
+  EXPECT_FALSE(knowledge.find(accumulated));
+}
+
+TEST_F(KnowledgeTest, AStageThatRanOutAtTheSmallestMicroBatchIsHopeless) {
+  Knowledge knowledge(study_);
+  EXPECT_FALSE(knowledge.hopeless(knowledge.setup(config(1))));
+  knowledge.learn(0, config(1), Outcome::out_of_memory, std::nullopt, std::nullopt);
+  EXPECT_TRUE(knowledge.hopeless(knowledge.setup(config(1))));
+  EXPECT_FALSE(knowledge.hopeless(knowledge.setup(config(1, 500000000, 2))));
+}
+
+// What is kept of many trials bounds every configuration as tightly as all of them would.
+TEST_F(KnowledgeTest, BoundsOfManyTrialsAreThoseOfAllOfThem) {
+  constexpr int64_t kBuckets[] = {1000000, 5000000, 50000000, 200000000, 500000000};
+  struct Tried {
+    int64_t micro_batch, bucket;
+    int stage;
+    bool fitted;
+  };
+  std::vector<Tried> all;
+  Knowledge knowledge(study_);
+  for (uint64_t i = 0; i < 400; ++i) {
+    Random random(7, i);
+    Tried tried{static_cast<int64_t>(1 + random.uniform_below(200)), kBuckets[random.uniform_below(5)],
+                static_cast<int>(1 + random.uniform_below(3)), false};
+    tried.fitted = tried.micro_batch < 100 * tried.stage - tried.bucket / 10000000;
+    all.push_back(tried);
+    knowledge.learn(i, config(tried.micro_batch, tried.bucket, tried.stage),
+                    tried.fitted ? Outcome::completed : Outcome::out_of_memory, std::nullopt, std::nullopt);
+    if (i % 20 != 19) continue;
+    for (const int64_t bucket : kBuckets) {
+      for (const int stage : {1, 2, 3}) {
+        int64_t fits = 0, too_big = 1000;
+        for (const Tried& t : all) {
+          if (t.stage != stage) continue;
+          if (t.fitted && t.bucket >= bucket) fits = std::max(fits, t.micro_batch);
+          if (!t.fitted && t.bucket <= bucket) too_big = std::min(too_big, t.micro_batch);
+        }
+        const Ceiling known = ceiling(knowledge, config(1, bucket, stage));
+        EXPECT_EQ(known.fits, fits);
+        EXPECT_EQ(known.too_big.value_or(1000), too_big);
+      }
+    }
+  }
+}
+
+TEST_F(KnowledgeTest, WhatIsLearntDoesNotHangOnHowItCame) {
+  Knowledge one_by_one(study_);
+  Json observations = Json::array();
+  for (uint64_t i = 0; i < 300; ++i) {
+    const int64_t bucket = 1000000 * static_cast<int64_t>(1 + i % 97);
+    const Json tried = config(static_cast<int64_t>(1 + i * 7 % 90), bucket, static_cast<int>(1 + i % 3));
+    const bool fits = surface_.fits(tried);
+    const double speed = surface_.throughput(tried), peak = surface_.peak(tried);
+    observations.push_back({{"trial", i},
+                            {"config", tried},
+                            {"outcome", fits ? "completed" : "out_of_memory"},
+                            {"metrics", fits ? Json{{"throughput", speed}} : Json()},
+                            {"peak_bytes", fits ? Json(peak) : Json()}});
+    one_by_one.learn(i, tried, fits ? Outcome::completed : Outcome::out_of_memory,
+                     fits ? std::optional<double>(speed) : std::nullopt,
+                     fits ? std::optional<double>(peak) : std::nullopt);
+    ceiling(one_by_one, config(1));  // asked for in between: a fit is made whenever it is due
+  }
+  study_.observations = observations;
+  const Knowledge at_once(study_);
+  for (const int stage : {1, 2, 3}) {
+    const Ceiling a = ceiling(one_by_one, config(1, 30000000, stage)), b = ceiling(at_once, config(1, 30000000, stage));
+    EXPECT_EQ(a.certain, b.certain);
+    EXPECT_EQ(a.likely, b.likely);
+    EXPECT_EQ(a.possible, b.possible);
+    EXPECT_EQ(one_by_one.best_of(stage)->trial, at_once.best_of(stage)->trial);
+  }
+}
+
+// Thousands of setups do not fit the window: those that were seen last say what a ceiling is.
+TEST_F(KnowledgeTest, AfterThousandsOfTrialsACeilingIsStillTheMemorys) {
+  Knowledge knowledge(study_);
+  for (uint64_t i = 0; i < 3000; ++i) {
+    const Json tried = config(static_cast<int64_t>(1 + i % 40), 1000000 + 100000 * static_cast<int64_t>(i), 2);
+    knowledge.learn(i, tried, Outcome::completed, 1.0, surface_.peak(tried));
+  }
+  int64_t largest = 1;
+  while (surface_.fits(config(largest + 1, 150000000, 2))) ++largest;
+  EXPECT_NEAR(ceiling(knowledge, config(1, 150000000, 2)).likely, static_cast<double>(largest), 1);
+}
+
+TEST_F(KnowledgeTest, MemoryThatDoesNotGrowWithTheMicroBatchFoundsNoCeiling) {
+  study_.profile["activation_bytes_per_sample"] = {{"value", 0}, {"low", 0}, {"high", 1}};
+  Knowledge knowledge(study_);
+  for (const int64_t samples : {2, 16}) {
+    knowledge.learn(static_cast<TrialId>(samples), config(samples), Outcome::completed, 1.0, 4e9);
+  }
+  const Ceiling known = ceiling(knowledge, config(1));
+  const double most = 64 * std::max(16.0, known.certain);
+  EXPECT_LE(known.likely, most);
+  EXPECT_LE(known.possible, most);
+  EXPECT_GE(known.likely, 16);
+}
+
+TEST_F(KnowledgeTest, AnObservationThatIsMalformedIsAnError) {
+  study_.observations = Json::array({{{"trial", 1}}});
+  EXPECT_ANY_THROW(Knowledge{study_});
+}
+
+}  // namespace
+}  // namespace dsat::search

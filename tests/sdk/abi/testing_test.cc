@@ -1,0 +1,214 @@
+// The test bench keeps the host's rules, so that a plugin that passes here behaves there.
+#include "dsat/testing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace dsat {
+namespace {
+
+using testing::Answer;
+using testing::Bench;
+
+// A searcher whose start is what a test says; it ends with its last open trial.
+class Scripted : public Searcher<Scripted> {
+ public:
+  static Descriptor descriptor() {
+    return {"test.scripted", "scripted", "1.0.0", "does what a test says", {OptionSpec::integer("n", 1, "a number")}};
+  }
+  Scripted(Host host, const Options&) : Searcher(host) {}
+  void start(const Study&) { on_start(*this); }
+  void on_result(const Result& result) { on_result_of(*this, result); }
+  void on_trial_exited(const Exit& exit) { on_exit(*this, exit); }
+  std::optional<TrialId> ask(int64_t micro_batch, bool repeat = false) {
+    TrialRequest request;
+    request.overrides["train_micro_batch_size_per_gpu"] = micro_batch;
+    request.repeat = repeat;
+    return create_trial(request);
+  }
+  using Searcher::finish;
+  using Searcher::host;
+  using Searcher::stop_trial;
+
+  static inline std::function<void(Scripted&)> on_start;
+  static inline std::function<void(Scripted&, const Result&)> on_result_of;
+  static inline std::function<void(Scripted&, const Exit&)> on_exit;
+};
+
+class BenchTest : public ::testing::Test {
+ protected:
+  BenchTest() {
+    Scripted::on_start = [](Scripted&) {};
+    Scripted::on_result_of = [](Scripted&, const Result&) {};
+    Scripted::on_exit = [](Scripted&, const Exit&) {};
+    study_.metric = "throughput";
+    study_.zero_stages = {1};
+    study_.base_config = {{"zero_optimization", {{"stage", 1}}}};
+    study_.limits.max_trials = 3;
+    study_.limits.max_concurrent_trials = 2;
+  }
+  Bench bench(testing::AnswerFunction answer = [](const testing::Trial&) { return Answer::completed({{"x", 1}}); }) {
+    return Bench(testing::factory<Scripted>(), "scripted", study_, std::move(answer));
+  }
+  Study study_;
+};
+
+TEST_F(BenchTest, OverridesAreMergedOverTheBaseConfiguration) {
+  Scripted::on_start = [](Scripted& s) { s.ask(4); };
+  auto run = bench();
+  ASSERT_TRUE(run.run());
+  EXPECT_EQ(run.asked()[0].config["zero_optimization"]["stage"], 1);
+  EXPECT_EQ(run.asked()[0].micro_batch(), 4);
+  EXPECT_EQ(run.asked()[0].stage(), 1);
+}
+
+TEST_F(BenchTest, TheTrialLimitIsResourceExhausted) {
+  std::vector<bool> given;
+  Scripted::on_start = [&](Scripted& s) {
+    for (int i = 1; i <= 4; ++i) given.push_back(s.ask(i).has_value());
+  };
+  auto run = bench();
+  ASSERT_TRUE(run.run());
+  EXPECT_EQ(given, (std::vector<bool>{true, true, true, false}));
+}
+
+TEST_F(BenchTest, ADuplicateCostsNothingAndGetsTheFirstResult) {
+  std::vector<double> seen;
+  int answered = 0;
+  Scripted::on_start = [](Scripted& s) {
+    s.ask(1);
+    s.ask(1);
+    s.ask(1, true);
+  };
+  Scripted::on_result_of = [&](Scripted&, const Result& result) { seen.push_back(*result.metric("x")); };
+  auto run = bench([&](const testing::Trial&) { return Answer::completed({{"x", ++answered}}); });
+  ASSERT_TRUE(run.run());
+  EXPECT_EQ(run.counted(), 2);
+  EXPECT_EQ(seen, (std::vector<double>{1, 1, 2}));
+}
+
+TEST_F(BenchTest, AnInvalidConfigurationCostsNothing) {
+  Scripted::on_start = [](Scripted& s) { s.ask(1); };
+  auto run = bench([](const testing::Trial&) {
+    return Answer{Outcome::invalid_config, {}, std::nullopt, "stage 3 with a pipeline"};
+  });
+  ASSERT_TRUE(run.run());
+  EXPECT_EQ(run.counted(), 0);
+}
+
+TEST_F(BenchTest, ResultsComeBeforeExitsAndOnlyForCompletedTrials) {
+  std::string order;
+  Scripted::on_start = [](Scripted& s) {
+    s.ask(1);
+    s.ask(2);
+  };
+  Scripted::on_result_of = [&](Scripted&, const Result& r) { order += "r" + std::to_string(r.trial()); };
+  Scripted::on_exit = [&](Scripted&, const Exit& e) { order += "e" + std::to_string(e.trial()); };
+  auto run = bench([](const testing::Trial& trial) {
+    return trial.micro_batch() == 1 ? Answer::out_of_memory() : Answer::completed({{"x", 1}});
+  });
+  ASSERT_TRUE(run.run());
+  EXPECT_EQ(order, "e0r1e1");
+}
+
+TEST_F(BenchTest, AStoppedTrialExitsAsStopped) {
+  std::vector<Outcome> outcomes;
+  Scripted::on_start = [](Scripted& s) {
+    s.ask(1);
+    s.stop_trial(*s.ask(2));
+  };
+  Scripted::on_exit = [&](Scripted&, const Exit& e) { outcomes.push_back(e.outcome()); };
+  auto run = bench();
+  ASSERT_TRUE(run.run());
+  EXPECT_EQ(outcomes, (std::vector<Outcome>{Outcome::completed, Outcome::stopped}));
+}
+
+TEST_F(BenchTest, StoppingAnUnknownTrialIsAnError) {
+  Scripted::on_start = [](Scripted& s) { s.stop_trial(5); };
+  auto run = bench();
+  EXPECT_FALSE(run.run());
+  EXPECT_THAT(run.error(), ::testing::HasSubstr("stop_trial"));
+}
+
+TEST_F(BenchTest, AfterFinishOpenTrialsAreStoppedAndNoOpIsLegal) {
+  std::vector<Outcome> outcomes;
+  Scripted::on_start = [](Scripted& s) {
+    s.ask(1);
+    s.ask(2);
+  };
+  Scripted::on_exit = [&](Scripted& s, const Exit& e) {
+    outcomes.push_back(e.outcome());
+    if (outcomes.size() == 1) return s.finish("enough", 0);
+    EXPECT_THROW(s.ask(3), Error);
+  };
+  auto run = bench();
+  ASSERT_TRUE(run.run()) << run.error();
+  EXPECT_TRUE(run.finished());
+  EXPECT_EQ(run.best(), 0u);
+  EXPECT_EQ(run.finish_reason(), "enough");
+  EXPECT_EQ(outcomes, (std::vector<Outcome>{Outcome::completed, Outcome::stopped}));
+}
+
+TEST_F(BenchTest, NoMoreThanTheConcurrencyLimitRunsAtOnce) {
+  std::vector<size_t> running;
+  Scripted::on_start = [](Scripted& s) {
+    for (int i = 1; i <= 3; ++i) s.ask(i);
+  };
+  auto run = bench();
+  run.end_in_order([&](size_t n) {
+    running.push_back(n);
+    return n - 1;
+  });
+  ASSERT_TRUE(run.run());
+  EXPECT_EQ(running, (std::vector<size_t>{2, 2, 1}));
+  EXPECT_EQ(run.ended()[0].trial.id, 1u);
+}
+
+TEST_F(BenchTest, TheProfilesTrialsComeFirstAndCount) {
+  study_.limits.max_trials = 4;
+  study_.profile = {{"trials", {0, 1}}};
+  Json measured = study_.base_config;
+  testing::merge(measured, {{"train_micro_batch_size_per_gpu", 1}});
+  study_.observations = Json::array({{{"trial", 1}, {"config", measured}, {"outcome", "completed"}}});
+  Scripted::on_start = [](Scripted& s) {
+    for (int i = 1; i <= 4; ++i) s.ask(i);
+  };
+  auto run = bench();
+  ASSERT_TRUE(run.run());
+  ASSERT_EQ(run.asked().size(), 3u);  // a duplicate of the profile's, and two more
+  EXPECT_EQ(run.asked()[0].id, 2u);
+  EXPECT_TRUE(run.asked()[0].duplicate);
+  EXPECT_FALSE(run.asked()[1].duplicate);
+  EXPECT_EQ(run.counted(), 4);
+}
+
+TEST_F(BenchTest, AnOpOutsideAnEventIsRefused) {
+  auto run = bench();
+  const dsat_host& host = run.host();
+  EXPECT_EQ(host.finish(&host, {nullptr, 0}, DSAT_NO_TRIAL), DSAT_FAILED_PRECONDITION);
+  dsat_trial_request request{sizeof(request), 0, DSAT_NO_TRIAL, {"{}", 2}, {nullptr, 0}};
+  dsat_trial_id id = 0;
+  EXPECT_EQ(host.create_trial(&host, &request, &id), DSAT_FAILED_PRECONDITION);
+}
+
+TEST_F(BenchTest, OverridesThatAreNoObjectAreRefused) {
+  Scripted::on_start = [](Scripted& s) {
+    for (const std::string bad : {"", "[1]", "{", "3"}) {
+      const dsat_trial_request request{sizeof(request), 0, DSAT_NO_TRIAL, {bad.data(), bad.size()}, {nullptr, 0}};
+      dsat_trial_id id = 0;
+      EXPECT_EQ(s.host().raw()->create_trial(s.host().raw(), &request, &id), DSAT_INVALID_ARGUMENT) << bad;
+    }
+  };
+  EXPECT_TRUE(bench().run());
+}
+
+TEST_F(BenchTest, AnUnknownOptionOrStrategyIsRefused) {
+  const auto answer = [](const testing::Trial&) { return Answer(); };
+  EXPECT_THROW(Bench(testing::factory<Scripted>(), "scripted", study_, answer, {{"m", 1}}), Error);
+  EXPECT_THROW(Bench(testing::factory<Scripted>(), "nobody", study_, answer), Error);
+}
+
+}  // namespace
+}  // namespace dsat

@@ -1,0 +1,45 @@
+#include "device/budget_allocator.h"
+
+#include <ATen/ops/empty.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace dsat::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+
+at::Tensor floats(int64_t count) { return at::empty({count}, at::TensorOptions().dtype(at::kFloat)); }
+
+// In one test: the allocator is the whole process's, and the first refusal is kept.
+TEST(BudgetAllocatorTest, CountsAndRefusesTensors) {
+  use_memory(install_budget(1 << 20));
+  const uint64_t before = memory_in_use();
+  {
+    const at::Tensor tensor = floats(1000);
+    EXPECT_EQ(memory_in_use(), before + 4000);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.data_ptr()) % 64, 0u);
+  }
+  EXPECT_EQ(memory_in_use(), before);
+  EXPECT_GE(memory_peak(), before + 4000);
+  EXPECT_FALSE(out_of_memory().has_value());
+  begin_memory_window();
+  EXPECT_EQ(memory_window_peak(), before);  // what was before does not count
+  floats(500);
+  EXPECT_EQ(memory_window_peak(), before + 2000);
+
+  const at::Tensor kept = floats((1 << 18) - 1000 - static_cast<int64_t>(before) / 4);
+  EXPECT_THROW(floats(2000), c10::OutOfMemoryError);
+  EXPECT_NO_THROW(floats(500));
+  const OutOfMemory refused = out_of_memory().value();
+  EXPECT_EQ(refused.requested, 8000u);
+  EXPECT_EQ(refused.budget, 1u << 20);
+  EXPECT_THAT(describe(refused), HasSubstr("out of memory: tried to allocate 8.00 kB; in use 1.04 MB of 1.05 MB"));
+  use_memory(install_budget(std::nullopt));
+  EXPECT_NO_THROW(floats(1 << 20));
+}
+
+}  // namespace
+}  // namespace dsat::trainer

@@ -1,0 +1,90 @@
+#include "files/checkpoint_shard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+
+namespace dsat::trainer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class CheckpointShardTest : public ::testing::Test {
+ protected:
+  CheckpointShardTest() {
+    std::filesystem::create_directory(folder_);
+    write_shard(file(), {{0, 5, 2, 0}, {3, 0, 1, 3}}, {{"master", master_.data()}, {"state1", state_.data()}},
+                {{"own", own_.data(), own_.size()}});
+  }
+  ~CheckpointShardTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string file() const { return (folder_ / "rank.ckpt").string(); }
+  std::string error_of_reading() const {
+    try {
+      const ShardReader reader(file());
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "read";
+  }
+  void overwrite(std::streamoff at, const std::string& bytes) const {
+    std::fstream out(file(), std::ios::in | std::ios::out | std::ios::binary);
+    out.seekp(at);
+    out << bytes;
+  }
+
+  std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("dsat-shard-" + std::to_string(::getpid()));
+  std::array<float, 4> master_ = {1, 2, 3, 4}, state_ = {5, 6, 7, 8};
+  std::string own_ = "state of this rank";
+};
+
+TEST_F(CheckpointShardTest, ReadsBackRangesOfParameters) {
+  const ShardReader reader(file());
+  ASSERT_EQ(reader.ranges().size(), 2u);
+  EXPECT_EQ(reader.ranges()[1].parameter, 3);
+  EXPECT_EQ(reader.ranges()[0].begin, 5);
+  EXPECT_EQ(reader.ranges()[1].shard_begin, 2);
+  EXPECT_TRUE(reader.has_array("state1"));
+  EXPECT_FALSE(reader.has_array("state2"));
+  std::array<float, 3> values{};
+  reader.read("master", 0, 3, values.data());
+  EXPECT_THAT(values, ElementsAre(1, 2, 4));  // the third element of the shard was padding
+  reader.read("state1", 1, 2, values.data());
+  EXPECT_THAT(values, ElementsAre(6, 8, 4));
+  std::string own(own_.size(), ' ');
+  reader.read({"own", own.data(), own.size()});
+  EXPECT_EQ(own, own_);
+}
+
+TEST_F(CheckpointShardTest, ABlobMustFit) {
+  const ShardReader reader(file());
+  EXPECT_THROW(reader.check({"own", nullptr, 1}), Error);
+  EXPECT_THROW(reader.check({"other", nullptr, 1}), Error);
+}
+
+TEST_F(CheckpointShardTest, EveryTruncationIsFound) {
+  const auto whole = std::filesystem::file_size(file());
+  for (uintmax_t size : {whole - 1, whole - 64, uintmax_t{40}, uintmax_t{7}, uintmax_t{0}}) {
+    std::filesystem::resize_file(file(), size);
+    EXPECT_THAT(error_of_reading(), HasSubstr("rank.ckpt is truncated")) << size << " bytes";
+  }
+}
+
+TEST_F(CheckpointShardTest, WhatIsNoShardIsNamed) {
+  overwrite(16, "{{{");
+  EXPECT_THAT(error_of_reading(), HasSubstr("is damaged"));
+  overwrite(8, "\x07");
+  EXPECT_THAT(error_of_reading(), HasSubstr("has version 7 of the checkpoint format; this program reads version 1"));
+  overwrite(0, "PK");
+  EXPECT_THAT(error_of_reading(), HasSubstr("is no checkpoint"));
+  std::filesystem::remove(file());
+  EXPECT_THAT(error_of_reading(), HasSubstr("rank.ckpt is missing"));
+}
+
+}  // namespace
+}  // namespace dsat::trainer

@@ -1,0 +1,78 @@
+#include "dsat/trainer/profiler.h"
+
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "dsat/error.h"
+#include "trainer/own_folder.h"
+
+namespace dsat::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ::testing::ElementsAre;
+
+class ProfilerTest : public ::testing::Test {
+ protected:
+  ProfilerTest() : folder_(own_folder()) { fs::remove_all(folder_); }
+  ~ProfilerTest() override { fs::remove_all(folder_); }
+
+  // Steps of one matrix product each.
+  void train(Profiler& profiler, int steps) const {
+    for (int i = 0; i < steps; ++i) {
+      at::mm(at::ones({2, 2}), at::ones({2, 2}));
+      profiler.step();
+    }
+  }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    if (fs::exists(folder_)) {
+      for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  int64_t products_in(const std::string& name) const {
+    const Json trace = Json::parse(std::ifstream(folder_ / name));
+    return std::count_if(trace["traceEvents"].begin(), trace["traceEvents"].end(), [](const Json& event) {
+      return event["name"] == "aten::mm" && event["ph"] == "X" && event["dur"] >= 0 && event["ts"] > 0;
+    });
+  }
+  fs::path folder_;
+};
+
+TEST_F(ProfilerTest, WritesATraceOfTheActiveSteps) {
+  Profiler profiler(folder_, "rank0", {1, 1, 2, 1});
+  train(profiler, 10);
+  EXPECT_THAT(files(), ElementsAre("rank0.step3.trace.json"));
+  EXPECT_EQ(products_in("rank0.step3.trace.json"), 2);
+}
+
+TEST_F(ProfilerTest, RepeatsItsSchedule) {
+  Profiler profiler(folder_, "rank0", {0, 1, 1, 0});
+  train(profiler, 5);
+  EXPECT_THAT(files(), ElementsAre("rank0.step1.trace.json", "rank0.step3.trace.json"));
+  EXPECT_EQ(products_in("rank0.step3.trace.json"), 1);
+}
+
+TEST_F(ProfilerTest, WritesOneTraceACycleWithoutPauses) {
+  Profiler profiler(folder_, "rank0", {0, 0, 2, 2});
+  train(profiler, 6);
+  EXPECT_THAT(files(), ElementsAre("rank0.step1.trace.json", "rank0.step3.trace.json"));
+  EXPECT_EQ(products_in("rank0.step3.trace.json"), 2);
+}
+
+TEST_F(ProfilerTest, RefusesScheduleThatRecordsNothing) {
+  EXPECT_THROW(Profiler(folder_, "x", {1, 1, 0, 0}), Error);
+  EXPECT_THROW(Profiler(folder_, "x", {-1, 1, 1, 0}), Error);
+}
+
+}  // namespace
+}  // namespace dsat::trainer

@@ -1,0 +1,86 @@
+#include "settings/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "dsat/error.h"
+
+namespace dsat::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+
+class EnvironmentTest : public ::testing::Test {
+ protected:
+  void SetUp() override { clear(); }
+  void TearDown() override { clear(); }
+  static void clear() {
+    for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) ::unsetenv(name);
+  }
+  static void set(const char* name, const char* value) { ::setenv(name, value, 1); }
+  static std::string error_of(int64_t ranks) {
+    try {
+      find_group(ranks);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+};
+
+TEST_F(EnvironmentTest, AloneItIsOneRank) {
+  const Group group = find_group(0);
+  EXPECT_EQ(group.world_size, 1);
+  EXPECT_FALSE(group.rank.has_value());
+}
+
+TEST_F(EnvironmentTest, RanksAreStartedHereOnTheGivenPort) {
+  set("MASTER_PORT", "2345");
+  const Group group = find_group(4);
+  EXPECT_EQ(group.world_size, 4);
+  EXPECT_FALSE(group.rank.has_value());
+  EXPECT_EQ(group.port, 2345);
+}
+
+TEST_F(EnvironmentTest, ARankIsPlacedByItsLauncher) {
+  set("RANK", "1");
+  set("WORLD_SIZE", "2");
+  set("MASTER_ADDR", "10.0.0.1");
+  set("MASTER_PORT", "2345");
+  for (int64_t ranks : {0, 2}) {
+    const Group group = find_group(ranks);
+    EXPECT_EQ(group.rank, 1);
+    EXPECT_EQ(group.world_size, 2);
+    EXPECT_EQ(group.address, "10.0.0.1");
+  }
+}
+
+TEST_F(EnvironmentTest, ContradictionsAreNamed) {
+  set("RANK", "2");
+  EXPECT_THAT(error_of(0), HasSubstr("RANK is set but WORLD_SIZE is not"));
+  set("WORLD_SIZE", "2");
+  EXPECT_THAT(error_of(0), HasSubstr("RANK=2 is not below WORLD_SIZE=2"));
+  set("RANK", "0");
+  EXPECT_THAT(error_of(0), HasSubstr("MASTER_PORT is not"));
+  EXPECT_THAT(error_of(4), HasSubstr("--ranks 4 contradicts WORLD_SIZE=2"));
+  set("MASTER_PORT", "http");
+  EXPECT_THAT(error_of(0), HasSubstr("MASTER_PORT=http: expected an integer"));
+  set("MASTER_PORT", "70000");
+  EXPECT_THAT(error_of(0), HasSubstr("from 1 to 65535"));
+}
+
+TEST_F(EnvironmentTest, ALimitOfTheAddressSpaceThatLeavesNoRoomIsNamed) {
+  require_address_space(std::nullopt, 700'000'000);
+  require_address_space(1'300'000'000, 700'000'000);
+  try {
+    require_address_space(900'000'000, 700'000'000);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("ulimit -v is 900 MB: LibTorch alone maps 700 MB, and a rank needs 512 MB"));
+  }
+}
+
+}  // namespace
+}  // namespace dsat::trainer

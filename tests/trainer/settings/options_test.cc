@@ -1,0 +1,139 @@
+#include "settings/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "dsat/error.h"
+
+namespace dsat::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string error_of(const std::vector<std::string>& args) {
+  try {
+    parse_options(args);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(OptionsTest, Checkpoints) {
+  const Options options =
+      parse_options({"--checkpoint-dir", "here", "--checkpoint-every=5", "--fp16-as-bf16", "--deepspeed_config", "c"});
+  EXPECT_EQ(options.checkpoint_dir, "here");
+  EXPECT_EQ(options.checkpoint_every, 5);
+  EXPECT_TRUE(options.fp16_as_bf16);
+  EXPECT_THROW(parse_options({"--checkpoint-every", "5", "--deepspeed_config", "c"}), Error);
+  EXPECT_THROW(parse_options({"--checkpoint-every", "0", "--checkpoint-dir", "d", "--deepspeed_config", "c"}), Error);
+  EXPECT_THROW(parse_options({"--checkpoint-dir", "", "--deepspeed_config", "c"}), Error);
+}
+
+TEST(OptionsTest, TheTypicalCommandLine) {
+  const Options o = parse_options({"--model",
+                                   "gpt",
+                                   "--layers",
+                                   "6",
+                                   "--hidden=256",
+                                   "--heads",
+                                   "8",
+                                   "--seq",
+                                   "32",
+                                   "--vocab",
+                                   "1000",
+                                   "--ranks",
+                                   "2",
+                                   "--device-memory",
+                                   "96MiB",
+                                   "--seed",
+                                   "7",
+                                   "--steps",
+                                   "9",
+                                   "--deepspeed_config",
+                                   "ds.json"});
+  EXPECT_EQ(o.model.kind, ModelKind::gpt);
+  EXPECT_EQ(o.model.layers, 6);
+  EXPECT_EQ(o.model.hidden, 256);
+  EXPECT_EQ(o.model.heads, 8);
+  EXPECT_EQ(o.model.seq, 32);
+  EXPECT_EQ(o.model.vocab, 1000);
+  EXPECT_EQ(o.ranks, 2);
+  EXPECT_EQ(o.device_memory, 96u << 20);
+  EXPECT_EQ(o.seed, 7u);
+  EXPECT_EQ(o.steps, 9);
+  EXPECT_EQ(o.deepspeed_config, "ds.json");
+}
+
+TEST(OptionsTest, TheConfigurationIsFoundHoweverItIsGiven) {
+  EXPECT_EQ(parse_options({"--deepspeed_config=a.json"}).deepspeed_config, "a.json");
+  EXPECT_EQ(parse_options({"--deepspeed-config", "a.json"}).deepspeed_config, "a.json");
+  EXPECT_EQ(parse_options({"--deepspeed", "a.json"}).deepspeed_config, "a.json");
+  EXPECT_EQ(parse_options({"--deepspeed", "--deepspeed_config", "a.json"}).deepspeed_config, "a.json");
+  EXPECT_EQ(parse_options({"--local_rank=1", "--deepspeed_config", "a.json"}).deepspeed_config, "a.json");
+  EXPECT_THAT(error_of({"--model", "mlp"}), HasSubstr("add --deepspeed_config FILE"));
+  EXPECT_THAT(error_of({"--deepspeed_config=a", "--deepspeed_config=b"}), HasSubstr("given twice"));
+  EXPECT_THAT(error_of({"--deepspeed_config="}), HasSubstr("is empty"));
+}
+
+TEST(OptionsTest, BadNumbersAreNamedWithTheirRange) {
+  EXPECT_THAT(error_of({"--layers", "0"}), HasSubstr("--layers 0: expected an integer from 1"));
+  EXPECT_THAT(error_of({"--layers", "2x"}), HasSubstr("--layers 2x"));
+  EXPECT_THAT(error_of({"--layers", "-3"}), HasSubstr("--layers -3"));
+  EXPECT_THAT(error_of({"--seq", "99999999999999999999"}), HasSubstr("--seq"));
+  EXPECT_THAT(error_of({"--ranks", ""}), HasSubstr("--ranks"));
+  EXPECT_THAT(error_of({"--layers"}), HasSubstr("--layers needs a value"));
+  EXPECT_THAT(error_of({"--device-memory", "lots"}), HasSubstr("--device-memory"));
+  EXPECT_THAT(error_of({"--device-memory", "0"}), HasSubstr("above 0"));
+}
+
+TEST(OptionsTest, CheckpointingIsASwitch) {
+  EXPECT_FALSE(parse_options({"--deepspeed_config", "a"}).activation_checkpointing);
+  EXPECT_TRUE(parse_options({"--activation-checkpointing", "--deepspeed_config", "a"}).activation_checkpointing);
+  EXPECT_THAT(error_of({"--activation-checkpointing=yes"}), HasSubstr("unknown argument"));
+}
+
+TEST(OptionsTest, ATorchScriptModuleStandsInForAModel) {
+  const Options o =
+      parse_options({"--torchscript", "m.pt", "--input-spec=float:3", "--loss", "mean", "--deepspeed_config", "a"});
+  EXPECT_EQ(o.torchscript, "m.pt");
+  EXPECT_EQ(o.input_spec, "float:3");
+  EXPECT_EQ(o.loss, "mean");
+  EXPECT_THAT(error_of({"--torchscript", "m.pt", "--deepspeed_config", "a"}), HasSubstr("needs --input-spec"));
+  EXPECT_THAT(error_of({"--input-spec", "float:3", "--deepspeed_config", "a"}), HasSubstr("only with --torchscript"));
+  EXPECT_THAT(error_of({"--torchscript", "m.pt", "--input-spec", "float:3", "--model", "gpt"}),
+              HasSubstr("choose one model"));
+  EXPECT_THAT(error_of({"--torchscript", "m.pt", "--input-spec", "float:3", "--layers", "2"}),
+              HasSubstr("choose one model"));
+  EXPECT_THAT(error_of({"--torchscript", "m.pt", "--input-spec", "what"}), HasSubstr("--input-spec what"));
+  EXPECT_THAT(error_of({"--loss", "hinge"}), HasSubstr("choose mean or cross-entropy"));
+}
+
+TEST(OptionsTest, ShapesMustSuitTheModel) {
+  EXPECT_THAT(error_of({"--model", "mlp", "--heads", "2"}), HasSubstr("--heads has no meaning for --model mlp"));
+  EXPECT_THAT(error_of({"--model", "resnet", "--layers", "2"}), HasSubstr("no meaning for --model resnet"));
+  EXPECT_THAT(error_of({"--hidden", "130"}), HasSubstr("--hidden 130 is no multiple of --heads 4"));
+  EXPECT_THAT(error_of({"--model", "resnet", "--depth", "19"}), HasSubstr("--depth 19: choose 18"));
+  EXPECT_THAT(error_of({"stray"}), HasSubstr("unknown argument 'stray'"));
+}
+
+TEST(OptionsTest, DepthsOfBothResNetFamilies) {
+  for (int depth : {8, 14, 18, 20, 34, 50, 56, 101, 110, 152}) EXPECT_TRUE(is_resnet_depth(depth)) << depth;
+  for (int depth : {2, 9, 19, 100, 202}) EXPECT_FALSE(is_resnet_depth(depth)) << depth;
+}
+
+TEST(OptionsTest, HelpNeedsNothingElse) { EXPECT_TRUE(parse_options({"-h"}).help); }
+
+TEST(OptionsTest, TheEnvironmentStandsInForTheDeviceMemory) {
+  ::setenv("DSAT_DEVICE_MEMORY", "1 GiB", 1);
+  EXPECT_EQ(parse_options({"--deepspeed_config", "a"}).device_memory, 1u << 30);
+  EXPECT_EQ(parse_options({"--deepspeed_config", "a", "--device-memory", "5"}).device_memory, 5u);
+  ::setenv("DSAT_DEVICE_MEMORY", "many", 1);
+  EXPECT_THAT(error_of({"--deepspeed_config", "a"}), HasSubstr("DSAT_DEVICE_MEMORY"));
+  ::unsetenv("DSAT_DEVICE_MEMORY");
+}
+
+}  // namespace
+}  // namespace dsat::trainer

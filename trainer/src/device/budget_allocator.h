@@ -1,0 +1,22 @@
+// The memory of the device that a rank on the CPU pretends to have.
+//
+// Counts every byte that LibTorch allocates for tensors on this process's CPU and refuses what goes over the budget, as
+// a GPU does. Memory that Gloo or oneDNN take with malloc is not a device's and is not counted.
+// Threading: counters are atomic; LibTorch may allocate from any thread.
+#ifndef DSAT_TRAINER_DEVICE_BUDGET_ALLOCATOR_H_
+#define DSAT_TRAINER_DEVICE_BUDGET_ALLOCATOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "device/device_memory.h"
+
+namespace dsat::trainer {
+
+// Installs the allocator for the whole process, for good: call it before the first tensor. nullopt: counts only.
+std::unique_ptr<DeviceMemory> install_budget(std::optional<uint64_t> budget_bytes);
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_DEVICE_BUDGET_ALLOCATOR_H_

@@ -1,0 +1,22 @@
+#include "device/cuda_support.h"
+#include "dsat/error.h"
+
+namespace dsat::trainer {
+namespace {
+
+[[noreturn]] void refuse() { throw Error(DSAT_INTERNAL, "this program was built with a LibTorch for the CPU"); }
+
+}  // namespace
+
+const bool kHasCuda = false;
+
+int cuda_device_count() { return 0; }
+void use_cuda_device(int) { refuse(); }
+uint64_t cuda_device_bytes(int) { refuse(); }
+std::string cuda_device_identity(int) { refuse(); }
+void lock_pages(void*, size_t) { refuse(); }
+void unlock_pages(void*) { refuse(); }
+std::unique_ptr<DeviceMemory> cuda_memory(int, std::optional<uint64_t>) { refuse(); }
+std::unique_ptr<Comm> through_nccl(std::unique_ptr<Comm>) { refuse(); }
+
+}  // namespace dsat::trainer

@@ -1,0 +1,14 @@
+#include "device/random_state.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+
+namespace dsat::trainer {
+
+std::vector<NamedGenerator> generators_of(at::Device device) {
+  std::vector<NamedGenerator> all = {{"random generator", at::detail::getDefaultCPUGenerator()}};
+  if (device.is_cuda()) all.push_back({"random generator of the device", at::globalContext().defaultGenerator(device)});
+  return all;
+}
+
+}  // namespace dsat::trainer

@@ -1,0 +1,55 @@
+#include "files/result_files.h"
+
+#include "files/durable_file.h"
+
+namespace dsat::trainer {
+namespace {
+
+Json or_null(const std::optional<uint64_t>& value) { return value ? Json(*value) : Json(nullptr); }
+
+}  // namespace
+
+Json to_json(const ModelInfo& info) {
+  Json json;
+  json["num_params"] = info.num_params;
+  json["trainable_num_params"] = info.num_params;
+  json["activation_mem_per_gpu"] = info.activation_bytes;
+  json["rank"] = 0;
+  json["peak_memory"] = info.peak_bytes;
+  json["device_memory"] = or_null(info.device_memory_bytes);
+  json["world_size"] = info.world_size;
+  json["largest_layer_params"] = info.largest_layer_params;
+  json["activation_checkpoints"] = info.activation_checkpoints;
+  if (const auto peaks = info.activation_peaks ? info.activation_peaks() : std::nullopt) {
+    json["activation_peak_kept"] = peaks->kept_bytes;
+    json["activation_peak_recomputed"] = peaks->recomputed_bytes;
+  }
+  return json;
+}
+
+Json to_json(const Metrics& m) {
+  const double latency_us = m.latency_us();
+  Json json;
+  json["fwd"] = m.forward_us;
+  json["bwd"] = m.backward_us;
+  json["step"] = m.step_us;
+  json["latency"] = latency_us;
+  json["FLOPS_per_gpu"] = m.flops_per_micro_step * static_cast<double>(m.accumulation) * 1e6 / latency_us;
+  json["throughput"] = static_cast<double>(m.train_batch) * 1e6 / latency_us;
+  json["rank"] = 0;
+  json["peak_memory"] = m.peak_bytes;
+  json["device_memory"] = or_null(m.device_memory_bytes);
+  json["world_size"] = m.world_size;
+  json["samples"] = m.train_batch * m.measured_steps;
+  json["wall_latency"] = m.wall_latency_us;
+  json["model_state_bytes"] = m.model_state_bytes;
+  json["host_memory_bytes"] = m.host_memory_bytes;
+  json["skipped_steps"] = m.skipped_steps;
+  json["precision"] = m.precision;
+  json["losses"] = m.losses;
+  return json;
+}
+
+void write_atomically(const std::string& path, const Json& json) { write_text_atomically(path, json.dump(2) + "\n"); }
+
+}  // namespace dsat::trainer

@@ -1,0 +1,84 @@
+// Where every parameter lies in the one flat array of the model, and which rank owns which part of it.
+//
+// Units: elements. The flat array holds the layers one after the other, each padded to a multiple of the world size,
+// so that it divides evenly both as a whole (stages 1 and 2) and layer by layer (stage 3).
+// Threading: immutable after construction.
+#ifndef DSAT_TRAINER_LAYOUT_LAYOUT_H_
+#define DSAT_TRAINER_LAYOUT_LAYOUT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "layout/parameter.h"
+
+namespace dsat::trainer {
+
+struct ParameterSlot {
+  ParameterSpec spec;
+  int64_t id = 0;     // counts over all layers: the random stream of its initial value
+  int64_t begin = 0;  // in the flat array
+  int64_t size = 0;
+};
+
+struct LayerSlot {
+  int64_t begin = 0;
+  int64_t size = 0;            // padded
+  bool is_persistent = false;  // whole on every rank at stage 3 too
+  std::vector<ParameterSlot> parameters;
+};
+
+class Layout {
+ public:
+  // `persistent`: the numbers of the layers that are. `first_id`: where these are not the first layers of their model.
+  Layout(const std::vector<std::vector<ParameterSpec>>& layers, int world_size, const std::set<size_t>& persistent = {},
+         int64_t first_id = 0);
+
+  const std::vector<LayerSlot>& layers() const { return layers_; }
+  int world_size() const { return world_size_; }
+  int64_t first_id() const { return first_id_; }
+  int64_t num_params() const { return num_params_; }  // without padding
+  int64_t size() const { return size_; }              // with padding
+  int64_t largest_layer() const { return largest_layer_; }
+
+ private:
+  std::vector<LayerSlot> layers_;
+  int world_size_;
+  int64_t first_id_;
+  int64_t num_params_ = 0;
+  int64_t size_ = 0;
+  int64_t largest_layer_ = 0;
+};
+
+// A run of the flat array that one rank owns.
+struct Piece {
+  int owner = 0;
+  int64_t begin = 0;  // in the flat array
+  int64_t size = 0;
+  int64_t shard_begin = 0;  // in the owner's shard
+};
+
+// Cuts the flat array into one shard a rank. Shards of all ranks have the same size.
+class Partition {
+ public:
+  // Every rank owns everything (stage 0): one piece, owner = `rank`.
+  static Partition replicated(const Layout& layout, int rank);
+  // Rank r owns the r-th part of the whole array (stages 1 and 2).
+  static Partition contiguous(const Layout& layout);
+  // Rank r owns the r-th part of each layer (stage 3).
+  static Partition by_layer(const Layout& layout);
+
+  int64_t shard_size() const { return shard_size_; }
+  const std::vector<Piece>& pieces() const { return pieces_; }  // ascending, covering the flat array
+  // The part of the flat array in [begin, begin + size), piece by piece.
+  std::vector<Piece> pieces(int64_t begin, int64_t size) const;
+
+ private:
+  std::vector<Piece> pieces_;
+  int64_t shard_size_ = 0;
+};
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_LAYOUT_LAYOUT_H_

@@ -1,0 +1,18 @@
+#include "layout/owned_ranges.h"
+
+namespace dsat::trainer {
+
+std::vector<OwnedRange> owned_ranges(const Layout& layout, const Partition& partition, int rank) {
+  std::vector<OwnedRange> ranges;
+  for (const LayerSlot& layer : layout.layers()) {
+    for (const ParameterSlot& slot : layer.parameters) {
+      for (const Piece& piece : partition.pieces(slot.begin, slot.size)) {
+        if (piece.owner != rank) continue;
+        ranges.push_back({slot.id, piece.begin - slot.begin, piece.size, piece.shard_begin});
+      }
+    }
+  }
+  return ranges;
+}
+
+}  // namespace dsat::trainer

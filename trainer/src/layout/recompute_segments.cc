@@ -1,0 +1,17 @@
+#include "layout/recompute_segments.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dsat::trainer {
+
+Segments segments_of(size_t layers, int64_t count) {
+  size_t wanted = static_cast<size_t>(count);
+  if (count <= 0) wanted = static_cast<size_t>(std::lround(std::sqrt(static_cast<double>(layers))));
+  wanted = std::clamp<size_t>(wanted, 1, layers);
+  Segments segments;
+  for (size_t i = 0; i < wanted; ++i) segments.push_back({i * layers / wanted, (i + 1) * layers / wanted});
+  return segments;
+}
+
+}  // namespace dsat::trainer

@@ -1,0 +1,167 @@
+#include "measure/tuning_run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "device/device.h"
+#include "device/device_memory.h"
+#include "device/offload_memory.h"
+
+namespace dsat::trainer {
+namespace {
+
+int64_t worst_rank(Comm& comm, uint64_t bytes) {
+  return static_cast<int64_t>(max_over_ranks(comm, {static_cast<double>(bytes)})[0]);
+}
+
+double microseconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double, std::micro>(duration).count();
+}
+
+}  // namespace
+
+TuningRun::TuningRun(World& world, const Settings& settings, ModelInfo info)
+    : world_(world), settings_(settings), info_(std::move(info)) {
+  info_.device_memory_bytes = world.device_memory();
+  info_.world_size = world.size();
+}
+
+TuningRun::~TuningRun() {
+  const TuningSettings& tuning = settings_.tuning;
+  if (!tuning.enabled || is_done_ || std::uncaught_exceptions() > 0 || world_.rank() != 0) return;
+  std::fprintf(stderr, "%s: ended after %lld steps, before end_profile_step %lld: nothing was measured\n",
+               world_.program().c_str(), static_cast<long long>(steps_),
+               static_cast<long long>(tuning.end_profile_step));
+}
+
+bool TuningRun::is_measured() const {
+  const TuningSettings& tuning = settings_.tuning;
+  return tuning.enabled && steps_ >= tuning.start_profile_step && steps_ <= tuning.end_profile_step;
+}
+
+// In a micro step that is not timed: the very first, or if that is timed, one of a step more.
+bool TuningRun::counts_flops() const {
+  const TuningSettings& tuning = settings_.tuning;
+  const int64_t step = tuning.start_profile_step > first_step_ ? first_step_ : tuning.end_profile_step + 1;
+  return tuning.enabled && steps_ == step && micro_steps_ == 0 && flops_ < 0;
+}
+
+void TuningRun::resume(int64_t steps) {
+  first_step_ = steps_ = steps;
+  if (settings_.tuning.enabled && steps > settings_.tuning.end_profile_step) throw TuningDone();
+}
+
+// What was started on a device is over by then.
+TuningRun::Clock::time_point TuningRun::now() const {
+  if (settings_.tuning.enabled) synchronize(world_.device());
+  return Clock::now();
+}
+
+double TuningRun::lap() {
+  const Clock::time_point end = now();
+  const double time_us = microseconds(end - lap_start_);
+  lap_start_ = end;
+  return time_us;
+}
+
+void TuningRun::forward_begins() {
+  before_forward_ = memory_in_use();
+  if (counts_flops()) counter_ = std::make_unique<FlopsCounter>();
+  lap_start_ = now();
+  if (steps_ == first_step_ && micro_steps_ == 0) window_start_ = lap_start_;
+}
+
+void TuningRun::forward_ended() {
+  if (is_measured()) total_.forward_us += lap();
+  if (settings_.tuning.enabled && settings_.tuning.model_info) write_model_info();
+}
+
+void TuningRun::backward_begins() { lap_start_ = now(); }
+
+void TuningRun::backward_ended(const at::Tensor& loss) {
+  if (is_measured()) total_.backward_us += lap();
+  if (counter_) flops_ = counter_->flops();
+  counter_.reset();
+  if (settings_.tuning.enabled) loss_sum_ += loss.item<double>();
+}
+
+void TuningRun::step_begins() { lap_start_ = now(); }
+
+void TuningRun::step_ended(bool is_update, int64_t skipped_steps) {
+  const TuningSettings& tuning = settings_.tuning;
+  if (is_measured()) total_.step_us += lap();
+  ++micro_steps_;
+  if (!is_update) return;
+  if (!tuning.enabled) return;
+  if (steps_ <= tuning.end_profile_step) losses_.push_back(loss_sum_ / static_cast<double>(micro_steps_));
+  loss_sum_ = 0;
+  micro_steps_ = 0;
+  ++steps_;
+  const Clock::time_point end = now();
+  if (steps_ == tuning.start_profile_step) window_start_ = end;
+  if (steps_ == tuning.end_profile_step + 1) {
+    wall_us_ = microseconds(end - window_start_);
+    state_bytes_ = worst_rank(world_.comm(), memory_in_use());
+    host_bytes_ = worst_rank(world_.comm(), host_memory_peak());
+    peak_bytes_ = worst_rank(world_.comm(), memory_peak());
+  }
+  if (steps_ > tuning.end_profile_step && flops_ >= 0) write_metrics(skipped_steps);
+}
+
+void TuningRun::whole_step_begins() {
+  if (counts_flops()) counter_ = std::make_unique<FlopsCounter>();
+  if (steps_ == 0) window_start_ = now();
+}
+
+void TuningRun::whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps) {
+  const int64_t micro_steps = settings_.batch.accumulation;
+  if (counter_) flops_ = counter_->flops() / static_cast<double>(micro_steps);
+  counter_.reset();
+  if (is_measured()) {
+    total_.forward_us += times.forward_us;
+    total_.backward_us += times.backward_us;
+    total_.step_us += times.step_us;
+  }
+  loss_sum_ = loss * static_cast<double>(micro_steps);
+  micro_steps_ = micro_steps - 1;
+  lap_start_ = now();
+  step_ended(/*is_update=*/true, skipped_steps);
+}
+
+void TuningRun::write_model_info() {
+  info_.activation_bytes = worst_rank(world_.comm(), memory_in_use() - before_forward_);
+  info_.peak_bytes = worst_rank(world_.comm(), memory_peak());
+  if (world_.rank() == 0) write_atomically(settings_.tuning.model_info_path, to_json(info_));
+  is_done_ = true;
+  throw TuningDone();
+}
+
+void TuningRun::write_metrics(int64_t skipped_steps) {
+  const TuningSettings& tuning = settings_.tuning;
+  Metrics m;
+  m.accumulation = settings_.batch.accumulation;
+  m.train_batch = settings_.batch.train_batch;
+  m.measured_steps = tuning.end_profile_step - std::max(first_step_, tuning.start_profile_step) + 1;
+  const auto micro_steps = static_cast<double>(m.measured_steps * m.accumulation);
+  m.forward_us = total_.forward_us / micro_steps;
+  m.backward_us = total_.backward_us / micro_steps;
+  m.step_us = total_.step_us / micro_steps;
+  m.wall_latency_us = wall_us_ / static_cast<double>(m.measured_steps);
+  m.model_state_bytes = state_bytes_;
+  m.peak_bytes = peak_bytes_;
+  m.host_memory_bytes = host_bytes_;
+  m.skipped_steps = skipped_steps;
+  m.precision = settings_.precision();
+  // Ranks of a pipeline compute different layers.
+  m.flops_per_micro_step = sum_over_ranks(world_.comm(), {flops_})[0] / world_.size();
+  m.device_memory_bytes = world_.device_memory();
+  m.world_size = world_.size();
+  m.losses = sum_over_ranks(world_.comm(), losses_);
+  for (double& loss : m.losses) loss /= world_.size();
+  if (world_.rank() == 0) write_atomically(tuning.metric_path, to_json(m));
+  is_done_ = true;
+  throw TuningDone();
+}
+
+}  // namespace dsat::trainer

@@ -1,0 +1,77 @@
+// What a tuning trial measures while a training runs, and the files that it leaves.
+//
+// Threading: one rank, one thread; step_ended() and forward_ended() are collective. Errors: TuningDone when all is
+// measured and written; dsat::Error.
+#ifndef DSAT_TRAINER_MEASURE_TUNING_RUN_H_
+#define DSAT_TRAINER_MEASURE_TUNING_RUN_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dsat/trainer/world.h"
+#include "files/result_files.h"
+#include "measure/flops.h"
+#include "settings/settings.h"
+
+namespace dsat::trainer {
+
+// Microseconds, added up over the micro steps of an optimizer step.
+struct StepTimes {
+  double forward_us = 0, backward_us = 0, step_us = 0;
+};
+
+class TuningRun {
+ public:
+  // Borrows both. `info`: what is known of the model beforehand.
+  TuningRun(World& world, const Settings& settings, ModelInfo info);
+  // Says so when the training has ended too early for a measurement.
+  ~TuningRun();
+
+  // After a checkpoint: `steps` optimizer steps have been made before. Ends a trial that is past its window.
+  void resume(int64_t steps);
+  void forward_begins();
+  void forward_ended();
+  void backward_begins();
+  // `loss`: of the micro step, a scalar.
+  void backward_ended(const at::Tensor& loss);
+  void step_begins();
+  // In place of all above and below, for a training whose micro steps overlap: around an optimizer step.
+  void whole_step_begins();
+  // `loss`: the mean over the micro steps.
+  void whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps);
+  // Of a micro step. `is_update`: it has ended an optimizer step.
+  void step_ended(bool is_update, int64_t skipped_steps);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool is_measured() const;
+  bool counts_flops() const;
+  Clock::time_point now() const;
+  double lap();
+  void write_model_info();
+  void write_metrics(int64_t skipped_steps);
+
+  World& world_;
+  const Settings& settings_;
+  ModelInfo info_;
+  Clock::time_point lap_start_, window_start_;
+  StepTimes total_;          // of the measured steps
+  double wall_us_ = 0;       // from the first measured step's begin to the last one's end
+  int64_t first_step_ = 0;   // after those of a checkpoint
+  int64_t steps_ = 0;        // optimizer steps done, with those of a checkpoint
+  int64_t micro_steps_ = 0;  // in this optimizer step
+  uint64_t before_forward_ = 0;
+  int64_t peak_bytes_ = 0, state_bytes_ = 0, host_bytes_ = 0;
+  double loss_sum_ = 0;
+  std::vector<double> losses_;  // this rank's, of each optimizer step of this run
+  std::unique_ptr<FlopsCounter> counter_;
+  double flops_ = -1;  // of a micro step; -1: not counted yet
+  bool is_done_ = false;
+};
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_MEASURE_TUNING_RUN_H_

@@ -1,0 +1,262 @@
+#include "ranks/launcher.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "comm/shared_region.h"
+#include "dsat/error.h"
+#include "watch/heartbeat.h"
+#include "watch/rank_watch.h"
+
+namespace dsat::trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long ranks that lost a peer wait for that peer's own word on why.
+constexpr std::chrono::milliseconds kCauseGrace{3000};
+
+[[noreturn]] void fail(const char* what) {
+  throw Error(DSAT_INTERNAL, std::string(what) + ": " + std::strerror(errno));
+}
+
+struct Child {
+  int rank = 0;
+  pid_t pid = -1;
+  int pipe = -1;       // its report; ends when it does
+  std::string unread;  // of a line that has not ended
+  std::string report;  // kind, then message
+  bool running() const { return pid > 0; }
+};
+
+// What a rank's process does: never returns, and skips destructors of a library that other ranks may still talk to.
+[[noreturn]] void be_rank(int rank, int report_fd, pid_t parent, const std::function<RankResult(int)>& body) {
+  // The parent may have gone before this took effect.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(1);
+  const RankResult result = [&] {
+    const Heartbeat heartbeat(report_fd);
+    return body(rank);
+  }();
+  std::fflush(nullptr);
+  if (result.kind == FailureKind::none) ::_exit(0);
+  // Short enough for one atomic write; a parent that is gone needs no report.
+  const std::string report = (static_cast<char>(result.kind) + result.message).substr(0, 4000) + "\n";
+  if (::write(report_fd, report.data(), report.size()) < 0) ::_exit(1);
+  ::_exit(1);
+}
+
+// Hands SIGTERM on to the ranks. A signal's handler may use no more than this.
+class Forwarding {
+ public:
+  static void begin(const std::vector<Child>& children) {
+    count_ = std::min(children.size(), kMost);
+    for (size_t i = 0; i < count_; ++i) ranks_[i] = children[i].pid;
+    struct sigaction action {};
+    action.sa_handler = [](int signal) {
+      signalled_ = 1;
+      for (size_t i = 0; i < count_; ++i) {
+        if (ranks_[i] > 0) ::kill(ranks_[i], signal);
+      }
+    };
+    action.sa_flags = SA_RESTART;
+    ::sigaction(SIGTERM, &action, nullptr);
+  }
+  // Its number may be another process's from now on.
+  static void forget(pid_t pid) { std::replace(ranks_, ranks_ + kMost, pid, pid_t{0}); }
+  static bool signalled() { return signalled_ != 0; }
+
+ private:
+  static constexpr size_t kMost = 1024;
+  static inline pid_t ranks_[kMost];
+  static inline size_t count_ = 0;
+  static inline volatile std::sig_atomic_t signalled_ = 0;
+};
+
+class Launch {
+ public:
+  explicit Launch(int ranks) : ranks_(ranks), region_(ranks) {}
+  ~Launch() {
+    kill_all();
+    for (Child& child : children_) {
+      if (child.running()) reap(child);
+    }
+  }
+
+  void start(const std::function<RankResult(int)>& body) {
+    std::fflush(nullptr);  // or children would print the buffer again
+    const pid_t parent = ::getpid();
+    for (int rank = 0; rank < ranks_; ++rank) {
+      int ends[2];
+      if (::pipe2(ends, O_CLOEXEC) != 0) fail("pipe");
+      const pid_t pid = ::fork();
+      if (pid < 0) fail("fork");
+      if (pid == 0) {
+        for (const Child& sibling : children_) ::close(sibling.pipe);
+        be_rank(rank, ends[1], parent, body);
+      }
+      ::close(ends[1]);
+      children_.push_back({rank, pid, ends[0], {}, {}});
+      watch_.started(rank, Clock::now());
+    }
+    Forwarding::begin(children_);
+  }
+
+  RankResult wait() {
+    while (wait_for_reports()) {
+      if (!killed_) {
+        if (const auto wrong = watch_.verdict(Clock::now())) note({FailureKind::error, *wrong});
+      }
+      if (cause_.kind == FailureKind::none) continue;
+      // The cause is known, or does not come: the rest only waits for something that is gone.
+      if (cause_.kind != FailureKind::peer_lost || Clock::now() >= deadline_) kill_all();
+    }
+    return cause_;
+  }
+
+ private:
+  // Handles what has come from the children; false: all have ended.
+  bool wait_for_reports() {
+    std::vector<pollfd> fds;
+    std::vector<Child*> polled;
+    for (Child& child : children_) {
+      if (!child.running()) continue;
+      fds.push_back({child.pipe, POLLIN, 0});
+      polled.push_back(&child);
+    }
+    if (fds.empty()) return false;
+    if (::poll(fds.data(), fds.size(), timeout_ms()) < 0 && errno != EINTR) fail("poll");
+    for (size_t i = 0; i < fds.size(); ++i) {
+      if (fds[i].revents != 0) read_from(*polled[i]);
+    }
+    return true;
+  }
+
+  int timeout_ms() const {
+    if (killed_) return -1;
+    std::chrono::milliseconds left = kBeatInterval;
+    if (cause_.kind == FailureKind::peer_lost) {
+      left = std::min(left, std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()));
+    }
+    return static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count() + 1, 0));
+  }
+
+  void read_from(Child& child) {
+    char buffer[4096];
+    const ssize_t n = ::read(child.pipe, buffer, sizeof buffer);
+    if (n > 0) {
+      child.unread.append(buffer, static_cast<size_t>(n));
+      read_lines(child);
+    } else if (n == 0 || errno != EINTR) {
+      conclude(child, reap(child));
+    }
+  }
+
+  void read_lines(Child& child) {
+    for (size_t end; (end = child.unread.find('\n')) != std::string::npos; child.unread.erase(0, end + 1)) {
+      const std::string line = child.unread.substr(0, end);
+      if (const auto beat = parse_beat(line)) {
+        watch_.heard(child.rank, *beat, Clock::now());
+      } else {
+        child.report = line;
+      }
+    }
+  }
+
+  int reap(Child& child) {
+    Forwarding::forget(child.pid);
+    int status = 0;
+    while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    ::close(child.pipe);
+    child.pid = -1;
+    region_.set_ended(child.rank);
+    watch_.ended(child.rank);
+    return status;
+  }
+
+  void conclude(const Child& child, int status) {
+    if (killed_) return;  // its end is our doing
+    const std::string who = "rank " + std::to_string(child.rank);
+    if (!child.report.empty()) {
+      note({static_cast<FailureKind>(child.report[0]), child.report.substr(1)});
+    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM && Forwarding::signalled()) {
+      end_as_asked();
+    } else if (WIFSIGNALED(status)) {
+      const int signal = WTERMSIG(status);
+      note({FailureKind::error, who + " was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) +
+                                    ")" + (signal == SIGKILL ? ", perhaps for want of memory" : "")});
+    } else if (WEXITSTATUS(status) != 0) {
+      note({FailureKind::error, who + " ended with status " + std::to_string(WEXITSTATUS(status))});
+    }
+  }
+
+  // The signal that was handed on is this process's own.
+  [[noreturn]] static void end_as_asked() {
+    std::signal(SIGTERM, SIG_DFL);
+    ::raise(SIGTERM);
+    std::abort();
+  }
+
+  // Keeps the first failure that is a rank's own; one that only lost a peer gives way to it.
+  void note(RankResult failure) {
+    const bool replaces = cause_.kind == FailureKind::none ||
+                          (cause_.kind == FailureKind::peer_lost && failure.kind != FailureKind::peer_lost);
+    if (cause_.kind == FailureKind::none) deadline_ = Clock::now() + kCauseGrace;
+    if (replaces) cause_ = std::move(failure);
+  }
+
+  void kill_all() {
+    killed_ = true;
+    for (const Child& child : children_) {
+      if (child.running()) ::kill(child.pid, SIGKILL);
+    }
+  }
+
+  int ranks_;
+  SharedRegion region_;
+  std::vector<Child> children_;
+  RankWatch watch_;
+  RankResult cause_;
+  Clock::time_point deadline_;
+  bool killed_ = false;
+};
+
+}  // namespace
+
+RankResult launch(int ranks, const std::function<RankResult(int)>& body) {
+  Launch launch(ranks);
+  launch.start(body);
+  return launch.wait();
+}
+
+uint16_t free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) fail("socket");
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool ok = ::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  ::close(fd);
+  if (!ok) fail("bind");
+  return ntohs(address.sin_port);
+}
+
+}  // namespace dsat::trainer

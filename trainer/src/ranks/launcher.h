@@ -1,0 +1,26 @@
+// Starts the ranks of a training on this machine and answers for them.
+//
+// Ranks are forked, not started anew: LibTorch takes a second to load, and it is loaded already. That is safe while
+// this process has one thread and has touched no tensor.
+// If a rank fails the others are ended; of all failures the first cause is told, not what follows from it. Ranks end
+// with this process, however it ends. SIGTERM is handed on to them: those that listen to it end in their own time, and
+// this process after them. Each tells that it lives through a pipe; a rank that is stopped, and ranks of which none
+// moves any more, are ended too (rank_watch.h).
+#ifndef DSAT_TRAINER_RANKS_LAUNCHER_H_
+#define DSAT_TRAINER_RANKS_LAUNCHER_H_
+
+#include <functional>
+
+#include "ranks/rank_process.h"
+
+namespace dsat::trainer {
+
+// Runs body(rank) in `ranks` processes and waits for all. Errors of the system itself: dsat::Error.
+RankResult launch(int ranks, const std::function<RankResult(int rank)>& body);
+
+// A free TCP port on the loopback interface.
+uint16_t free_port();
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_RANKS_LAUNCHER_H_

@@ -1,0 +1,92 @@
+#include "ranks/rank_process.h"
+
+#include <ATen/Parallel.h>
+#include <dlfcn.h>
+#include <malloc.h>
+
+#include <exception>
+#include <utility>
+
+#include "device/cuda_support.h"
+#include "device/device.h"
+#include "device/device_memory.h"
+#include "settings/environment.h"
+
+namespace dsat::trainer {
+namespace {
+
+// TorchScript tells where first, and what last.
+std::string first_line(const std::string& text) {
+  const std::string first = text.substr(0, text.find('\n'));
+  if (first.find("failed in the TorchScript interpreter") == std::string::npos) return first;
+  const size_t end = text.find_last_not_of(" \n") + 1;
+  const size_t begin = text.find_last_of('\n', end - 1) + 1;
+  return "the TorchScript module failed: " + text.substr(begin, end - begin);
+}
+
+// glibc gives large blocks back to the system at once and then pays for fresh pages: every step would begin with page
+// faults, as no GPU's allocator does. Keep what was taken.
+void keep_freed_memory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+}
+
+RankResult failure_of(const Rendezvous& rendezvous, FailureKind kind, const std::string& message) {
+  if (const auto refused = out_of_memory()) {
+    return {FailureKind::out_of_memory,
+            "OutOfMemoryError: " + describe(*refused) + " (rank " + std::to_string(rendezvous.rank) + ")"};
+  }
+  return {kind, first_line(message) + " (rank " + std::to_string(rendezvous.rank) + ")"};
+}
+
+void run_to_its_end(World& world, const std::function<void(World&)>& body) {
+  try {
+    body(world);
+  } catch (const TuningDone&) {
+  }
+  // Nobody leaves while another still needs it.
+  synchronize(world.device());
+  world.comm().barrier();
+}
+
+}  // namespace
+
+void use_one_thread() {
+  // OpenBLAS reads its environment when it is loaded, long before main; its own call works at any time.
+  if (void* const set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads")) {
+    reinterpret_cast<void (*)(int)>(set)(1);
+  }
+  at::set_num_threads(1);
+}
+
+RankResult run_rank(const WorldOptions& options, const Json& config, const Rendezvous& rendezvous,
+                    const std::function<void(World&)>& body) {
+  keep_freed_memory();
+  try {
+    const at::Device device = open_device(options.device, local_rank_of(rendezvous.rank), options.device_memory);
+    auto comm = join(rendezvous, device);
+    WorldOptions own = options;
+    if (device.is_cuda() && !own.device_memory) {
+      own.device_memory = cuda_device_bytes(device.index()) / static_cast<uint64_t>(ranks_on_device(*comm, device));
+    }
+    World world(std::move(comm), std::move(own), config, device);
+    run_to_its_end(world, body);
+    return {};
+  } catch (const PeerLost& error) {
+    return failure_of(rendezvous, FailureKind::peer_lost, error.what());
+  } catch (const Error& error) {
+    const bool is_usage = error.code() != DSAT_INTERNAL;
+    return failure_of(rendezvous, is_usage ? FailureKind::usage : FailureKind::error, error.what());
+  } catch (const c10::OutOfMemoryError& error) {
+    return failure_of(rendezvous, FailureKind::out_of_memory, error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    // Without the C++ backtrace that LibTorch appends.
+    return failure_of(rendezvous, FailureKind::error, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return failure_of(rendezvous, FailureKind::error, error.what());
+  } catch (...) {
+    return failure_of(rendezvous, FailureKind::error, "an exception that is no std::exception");
+  }
+}
+
+}  // namespace dsat::trainer

@@ -1,0 +1,20 @@
+// Which keys of a DeepSpeed configuration this trainer cannot obey.
+#ifndef DSAT_TRAINER_SETTINGS_CONFIG_KEYS_H_
+#define DSAT_TRAINER_SETTINGS_CONFIG_KEYS_H_
+
+#include <string>
+#include <vector>
+
+#include "dsat/error.h"
+
+namespace dsat::trainer {
+
+// Throws dsat::Error on the first key that asks for another training than this trainer can do.
+void refuse_unsupported(const Json& config);
+
+// One line for each key that is set, has no effect here, and would change speed, memory or numbers elsewhere.
+std::vector<std::string> warn_of_ignored(const Json& config);
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_SETTINGS_CONFIG_KEYS_H_

@@ -1,0 +1,53 @@
+#include "settings/input_spec.h"
+
+#include <charconv>
+#include <sstream>
+
+#include "dsat/error.h"
+
+namespace dsat::trainer {
+namespace {
+
+constexpr int64_t kMaxExtent = int64_t{1} << 31;
+
+[[noreturn]] void refuse(const std::string& entry) {
+  throw Error("--input-spec " + entry + ": expected float:SHAPE or int<LIMIT>:SHAPE, like float:3x32x32,int<512>:64");
+}
+
+int64_t parse_extent(const std::string& text, const std::string& entry) {
+  int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, code] = std::from_chars(text.data(), end, value);
+  if (code != std::errc() || at != end || value < 1 || value > kMaxExtent) refuse(entry);
+  return value;
+}
+
+InputSpec parse_entry(const std::string& entry) {
+  InputSpec spec;
+  const size_t colon = entry.find(':');
+  const std::string type = entry.substr(0, colon);
+  if (type.size() > 5 && type.compare(0, 4, "int<") == 0 && type.back() == '>') {
+    spec.limit = parse_extent(type.substr(4, type.size() - 5), entry);
+  } else if (type != "float") {
+    refuse(entry);
+  }
+  if (colon == std::string::npos) return spec;
+  std::istringstream shape(entry.substr(colon + 1));
+  std::string extent;
+  while (std::getline(shape, extent, 'x')) spec.shape.push_back(parse_extent(extent, entry));
+  if (spec.shape.empty() || entry.back() == 'x') refuse(entry);
+  return spec;
+}
+
+}  // namespace
+
+std::vector<InputSpec> parse_input_spec(const std::string& text) {
+  std::vector<InputSpec> specs;
+  std::istringstream entries(text);
+  std::string entry;
+  while (std::getline(entries, entry, ',')) specs.push_back(parse_entry(entry));
+  if (specs.empty() || text.back() == ',') refuse(text);
+  return specs;
+}
+
+}  // namespace dsat::trainer

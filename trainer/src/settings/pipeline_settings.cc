@@ -1,0 +1,37 @@
+#include "settings/pipeline_settings.h"
+
+#include <string>
+
+#include "base/config_reader.h"
+#include "dsat/config/json.h"
+
+namespace dsat::trainer {
+namespace {
+
+constexpr const char* kStages = "pipeline.stages";
+
+}  // namespace
+
+PipelineSettings read_pipeline(const Json& config) {
+  PipelineSettings p;
+  p.stages = static_cast<int>(read_integer(config, kStages, 1, 1, 1024));
+  p.checkpoint_interval = read_integer(config, "pipeline.activation_checkpoint_interval", 0, 0, INT32_MAX);
+  const std::string method = read_string(config, "pipeline.partition", "best");
+  if (method == "uniform") {
+    p.partition = PartitionMethod::uniform;
+  } else if (method != "best" && method != "parameters") {
+    throw Error("pipeline.partition is \"" + method + "\"; dsat-trial has \"parameters\" and \"uniform\"");
+  }
+  return p;
+}
+
+void set_pipeline_stages(Json& config, int64_t stages, const std::string& who) {
+  const int64_t said = read_integer(config, kStages, stages, 1, INT32_MAX);
+  if (said != stages) {
+    throw Error(who + " " + std::to_string(stages) + " contradicts " + kStages + " " + std::to_string(said) +
+                " of the configuration; leave one of them out");
+  }
+  config::set(config, kStages, stages);
+}
+
+}  // namespace dsat::trainer

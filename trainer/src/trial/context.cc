@@ -1,0 +1,229 @@
+#include "dsat/trainer/context.h"
+
+#include <csignal>
+#include <cstdlib>
+
+#include "base/config_reader.h"
+#include "dsat/config/json.h"
+#include "dsat/trainer/deepspeed_config.h"
+#include "trial/trial_state.h"
+
+namespace dsat::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+volatile std::sig_atomic_t stop_signal = 0;
+
+std::string environment(const char* name) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+// The hyperparameters of a tuning run are in a file of the trial's own.
+Json with_hyperparameters(Json experiment) {
+  if (!experiment.is_object()) throw Error("an experiment is an object, not " + experiment.dump());
+  Json& hparams = experiment["hyperparameters"];
+  if (hparams.is_null()) hparams = Json::object();
+  if (!hparams.is_object()) throw Error("hyperparameters is an object, not " + hparams.dump());
+  hparams = without_const_wrappers(hparams);
+  if (const std::string file = environment("DSAT_HPARAMS"); !file.empty()) {
+    config::overwrite(hparams, without_const_wrappers(config::load_file(file)));
+  }
+  return experiment;
+}
+
+int64_t as_samples(const EngineSizes& sizes) {
+  return sizes.train_micro_batch_size_per_gpu * sizes.gradient_accumulation_steps * sizes.data_parallel_world_size;
+}
+
+}  // namespace
+
+void listen_for_stop_signal() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { stop_signal = 1; };
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+bool stop_signalled() { return stop_signal != 0; }
+
+TrialContext::State::State(World& world, Json experiment, fs::path tensorboard)
+    : world(world),
+      experiment(with_hyperparameters(std::move(experiment))),
+      tuning(is_enabled(world.config().is_object() ? world.config() : Json::object(), "autotuning")),
+      tensorboard_logging(!tuning),
+      tensorboard(std::move(tensorboard)) {
+  if (this->tensorboard.empty()) this->tensorboard = fs::path(environment("DSAT_TRIAL_DIR")) / "tensorboard";
+}
+
+TrialContext::TrialContext(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TrialContext::~TrialContext() = default;
+
+std::unique_ptr<TrialContext> TrialContext::from_config(World& world, const Json& experiment) {
+  Json object = experiment.is_string() ? config::load_file(experiment.get<std::string>()) : experiment;
+  return std::make_unique<TrialContext>(std::make_unique<State>(world, std::move(object), fs::path()));
+}
+
+void TrialContext::add_engine(std::shared_ptr<ModelEngine> engine, const std::optional<ModelParallelUnit>& unit) {
+  State& s = *state_;
+  if (!engine) throw Error("wrap_model_engine: the engine is null");
+  for (const auto& other : s.engines) {
+    if (other == engine) throw Error("wrap_model_engine: this engine is wrapped already; wrap each engine once");
+    if (other->train_batch_size() != engine->train_batch_size() ||
+        other->gradient_accumulation_steps() != engine->gradient_accumulation_steps()) {
+      throw Error("wrap_model_engine: this engine trains " + std::to_string(engine->train_batch_size()) +
+                  " samples in " + std::to_string(engine->gradient_accumulation_steps()) +
+                  " micro steps, another one " + std::to_string(other->train_batch_size()) + " in " +
+                  std::to_string(other->gradient_accumulation_steps()) + ": make the two agree");
+    }
+  }
+  const bool has_unit = s.mpu.has_value() && !s.mpu_is_the_trials;
+  const bool same_unit = unit && s.mpu && unit->data_parallel_rank == s.mpu->data_parallel_rank &&
+                         unit->data_parallel_world_size == s.mpu->data_parallel_world_size;
+  if (!s.engines.empty() && !s.mpu_is_the_trials && unit.has_value() != has_unit && !same_unit) {
+    throw Error(
+        "wrap_model_engine: one engine is model-parallel and another is not: use one kind, or call set_mpu first");
+  }
+  if (has_unit && unit && !same_unit) {
+    throw Error(
+        "wrap_model_engine: two engines are spread over the ranks in different ways: use one model-parallel unit");
+  }
+  if (unit && !s.mpu_is_the_trials) s.mpu = unit;
+  s.engines.push_back(std::move(engine));
+}
+
+void TrialContext::set_mpu(const ModelParallelUnit& unit) {
+  const int64_t size = unit.data_parallel_world_size, rank = unit.data_parallel_rank;
+  if (size < 1 || size > state_->world.size() || rank < 0 || rank >= size) {
+    throw Error("set_mpu: data-parallel rank " + std::to_string(rank) + " of " + std::to_string(size) +
+                " in a world of " + std::to_string(state_->world.size()) +
+                " ranks; expected a rank below the size, and no more than the ranks");
+  }
+  state_->mpu = unit;
+  state_->mpu_is_the_trials = true;
+}
+
+ModelParallelUnit TrialContext::mpu() const {
+  if (state_->mpu) return *state_->mpu;
+  return {state_->world.rank(), state_->world.size(), true, true};
+}
+
+void TrialContext::reconcile_ds_config(const ModelEngine& engine) const {
+  EngineSizes sizes;
+  sizes.train_batch_size = engine.train_batch_size();
+  sizes.train_micro_batch_size_per_gpu = engine.train_micro_batch_size_per_gpu();
+  sizes.gradient_accumulation_steps = engine.gradient_accumulation_steps();
+  sizes.data_parallel_world_size = mpu().data_parallel_world_size;
+  sizes.world_size = state_->world.size();
+  if (sizes.train_batch_size != as_samples(sizes)) {
+    throw Error("the engine's train_batch_size is " + std::to_string(sizes.train_batch_size) +
+                ", but micro batches of " + std::to_string(sizes.train_micro_batch_size_per_gpu) + " in " +
+                std::to_string(sizes.gradient_accumulation_steps) + " micro steps on " +
+                std::to_string(sizes.data_parallel_world_size) + " data-parallel ranks are " +
+                std::to_string(as_samples(sizes)) + ": make the two agree");
+  }
+  if (!state_->tuning) reconcile_sizes(state_->experiment, sizes);
+}
+
+void TrialContext::disable_auto_grad_accumulation() { state_->auto_accumulation = false; }
+void TrialContext::disable_dataset_reproducibility_checks() { state_->reproducibility_checks = false; }
+
+std::shared_ptr<MetricReducer> TrialContext::wrap_reducer(std::shared_ptr<MetricReducer> reducer,
+                                                          std::optional<std::string> name, bool for_training,
+                                                          bool for_validation) {
+  state_->reducers.add(reducer, std::move(name), for_training, for_validation);
+  return reducer;
+}
+
+std::shared_ptr<MetricReducer> TrialContext::wrap_reducer(ReduceFunction function, std::optional<std::string> name,
+                                                          bool for_training, bool for_validation) {
+  return wrap_reducer(make_reducer(std::move(function)), std::move(name), for_training, for_validation);
+}
+
+at::Device TrialContext::device() const { return state_->world.device(); }
+at::Tensor TrialContext::to_device(const at::Tensor& tensor) const { return tensor.to(device()); }
+
+Tensors TrialContext::to_device(const Tensors& tensors) const {
+  Tensors moved;
+  for (const at::Tensor& tensor : tensors) moved.push_back(to_device(tensor));
+  return moved;
+}
+
+std::map<std::string, at::Tensor> TrialContext::to_device(const std::map<std::string, at::Tensor>& tensors) const {
+  std::map<std::string, at::Tensor> moved;
+  for (const auto& [name, tensor] : tensors) moved[name] = to_device(tensor);
+  return moved;
+}
+
+int64_t TrialContext::current_train_batch() const { return state_->batch; }
+
+bool TrialContext::is_epoch_start() const {
+  return state_->batches_per_epoch > 0 && state_->batch % state_->batches_per_epoch == 0;
+}
+
+bool TrialContext::is_epoch_end() const {
+  return state_->batches_per_epoch > 0 && (state_->batch + 1) % state_->batches_per_epoch == 0;
+}
+
+bool TrialContext::get_stop_requested() const { return state_->stop_requested || stop_signalled(); }
+void TrialContext::set_stop_requested(bool stop_requested) { state_->stop_requested = stop_requested; }
+
+World& TrialContext::world() const { return state_->world; }
+bool TrialContext::is_tuning() const { return state_->tuning; }
+
+Json TrialContext::get_deepspeed_config() const {
+  const Json& hparams = get_hparams();
+  const auto found = hparams.find("overwrite_deepspeed_args");
+  const Json overwrites = found == hparams.end() || found->is_null() ? Json::object() : *found;
+  if (state_->tuning) return overwrite_deepspeed_config(overwrites, state_->world.config());
+  if (!state_->world.config().is_null()) return overwrite_deepspeed_config(state_->world.config(), overwrites);
+  if (!hparams.contains("deepspeed_config")) {
+    throw Error("no DeepSpeed configuration: give --deepspeed_config FILE, or the hyperparameter deepspeed_config");
+  }
+  return overwrite_deepspeed_config(hparams["deepspeed_config"], overwrites);
+}
+
+Json TrialContext::get_hparam(const std::string& name) const {
+  const Json& hparams = get_hparams();
+  const auto found = hparams.find(name);
+  if (found == hparams.end())
+    throw Error("no hyperparameter '" + name + "': set hyperparameters." + name + " in the experiment");
+  return *found;
+}
+
+const Json& TrialContext::get_hparams() const { return state_->experiment.at("hyperparameters"); }
+Json TrialContext::get_data_config() const { return state_->experiment.value("data", Json::object()); }
+const Json& TrialContext::get_experiment_config() const { return state_->experiment; }
+
+std::string TrialContext::get_experiment_id() const {
+  // DSAT_TRIAL_DIR is STUDY/trials/<id>.
+  const fs::path folder = environment("DSAT_TRIAL_DIR");
+  if (!folder.empty()) return folder.parent_path().parent_path().filename().string();
+  const auto name = state_->experiment.find("name");
+  return name != state_->experiment.end() && name->is_string() ? name->get<std::string>() : "local";
+}
+
+std::string TrialContext::get_trial_id() const {
+  const std::string id = environment("DSAT_TRIAL_ID");
+  return id.empty() ? "local" : id;
+}
+
+void TrialContext::set_enable_tensorboard_logging(bool enable) { state_->tensorboard_logging = enable; }
+bool TrialContext::get_enable_tensorboard_logging() const { return state_->tensorboard_logging; }
+fs::path TrialContext::get_tensorboard_path() const { return state_->tensorboard; }
+
+EventWriter& TrialContext::get_tensorboard_writer() {
+  if (!state_->writer) {
+    state_->writer = std::make_unique<EventWriter>(state_->tensorboard, ".rank" + std::to_string(state_->world.rank()));
+  }
+  return *state_->writer;
+}
+
+void TrialContext::set_profiler(int64_t wait, int64_t warmup, int64_t active, int64_t repeat) {
+  state_->profiler.reset();  // the old one stops recording first
+  state_->profiler = std::make_unique<Profiler>(state_->tensorboard, "rank" + std::to_string(state_->world.rank()),
+                                                ProfilerSchedule{wait, warmup, active, repeat});
+}
+
+}  // namespace dsat::trainer

@@ -1,0 +1,136 @@
+#include "trial/trial_checkpoint.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "comm/gather_json.h"
+#include "dsat/config/json.h"
+#include "dsat/trainer/metrics.h"
+#include "files/checkpoint_dir.h"
+#include "files/durable_file.h"
+
+namespace dsat::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int kFormat = 1;
+constexpr const char* kLatest = "latest.json";
+constexpr const char* kDescription = "trial.json";
+constexpr const char* kPrefix = "step-";
+
+std::string state_file(int rank) { return "callbacks.rank" + std::to_string(rank) + ".json"; }
+
+// What a whole checkpoint's file must have, or an error that names it.
+Json field(const Json& json, const fs::path& file, const char* key, Json::value_t type) {
+  const Json value = json.is_object() ? json.value(key, Json()) : Json();
+  const bool fits = type == Json::value_t::string ? value.is_string() : value.is_number_integer();
+  if (!fits) {
+    throw Error(file.string() + ": damaged, it lacks '" + key + "': remove this checkpoint or take another folder");
+  }
+  return value;
+}
+
+Json trial_file(const fs::path& file, const std::string& trial_name) {
+  const Json json = config::load_file(file);
+  const Json format = field(json, file, "format", Json::value_t::number_integer);
+  if (format != kFormat) {
+    throw Error(file.string() + ": a checkpoint of format " + format.dump() + ", this dsat-trial reads format " +
+                std::to_string(kFormat) + ": take another folder");
+  }
+  const Json name = field(json, file, "trial", Json::value_t::string);
+  if (name != trial_name) {
+    throw Error(file.string() + ": a checkpoint of " + name.dump() + ", not of \"" + trial_name +
+                "\": take another folder");
+  }
+  return json;
+}
+
+// "" where there is none. Without the file that names it, it is the last one that was finished.
+std::string latest_of(const fs::path& folder) {
+  const fs::path file = folder / kLatest;
+  if (!fs::exists(file)) return last_numbered(folder.string(), kPrefix, kDescription);
+  const Json json = config::load_file(file);
+  const Json checkpoint = json.value("checkpoint", Json());
+  const std::string name = checkpoint.is_string() ? checkpoint.get<std::string>() : "";
+  if (name.empty() || name.find('/') != std::string::npos || !fs::is_directory(folder / name)) {
+    throw Error(file.string() + ": names no checkpoint of this folder, but " + json.dump() + ": take another folder");
+  }
+  return name;
+}
+
+// Everybody's part before anybody goes on: what went wrong on one rank ends the others with it.
+void make_folder(World& world, const fs::path& folder) {
+  std::error_code error;
+  if (world.rank() == 0) {
+    fs::remove_all(folder, error);  // what was left of one that was interrupted
+    fs::create_directories(folder, error);
+    if (error) throw Error(folder.string() + ": cannot be made: " + error.message());
+  }
+  world.comm().barrier();
+}
+
+void write_json(const fs::path& file, const Json& json) { write_text_atomically(file.string(), json.dump(2) + "\n"); }
+
+}  // namespace
+
+TrialCheckpoints::TrialCheckpoints(fs::path folder, std::string trial_name, Trial& trial, TrialContext& context,
+                                   Callbacks& callbacks)
+    : folder_(std::move(folder)),
+      trial_name_(std::move(trial_name)),
+      trial_(trial),
+      context_(context),
+      callbacks_(callbacks) {}
+
+void TrialCheckpoints::save(const TrialProgress& progress) {
+  World& world = context_.world();
+  const std::string name = kPrefix + std::to_string(progress.batch);
+  const fs::path path = folder_ / name;
+  const std::string before = latest_of(folder_);
+  if (before == name) return;  // nothing was trained since
+  world.comm().barrier();      // every rank has read what rank 0 changes below
+  make_folder(world, path);
+  for (const auto& [key, callback] : callbacks_) callback->on_checkpoint_save_start(path.string());
+  trial_.save(path.string());
+  Json states = Json::object();
+  for (const auto& [key, callback] : callbacks_) states[key] = callback->state_dict();
+  check_serialisable(states, "state_dict");
+  write_json(path / state_file(world.rank()), states);
+  world.comm().barrier();
+  if (world.rank() == 0) {
+    write_json(path / kDescription, {{"format", kFormat},
+                                     {"dsat", DSAT_TRAINER_VERSION},
+                                     {"trial", trial_name_},
+                                     {"batch", progress.batch},
+                                     {"samples", progress.samples},
+                                     {"world_size", world.size()}});
+    write_json(folder_ / kLatest, {{"checkpoint", name}});
+    if (!before.empty()) fs::remove_all(folder_ / before);
+  }
+  world.comm().barrier();
+  for (const auto& [key, callback] : callbacks_) callback->on_checkpoint_end(path.string());
+}
+
+TrialProgress TrialCheckpoints::load() {
+  const std::string name = latest_of(folder_);
+  if (name.empty()) return {};
+  if (context_.world().rank() == 0 && !fs::exists(folder_ / kLatest)) {
+    std::fprintf(stderr, "%s: warning: %s is missing: going on from %s, the last checkpoint there\n",
+                 context_.world().program().c_str(), (folder_ / kLatest).c_str(), name.c_str());
+  }
+  const fs::path path = folder_ / name, file = path / kDescription;
+  const Json json = trial_file(file, trial_name_);
+  TrialProgress progress;
+  progress.batch = field(json, file, "batch", Json::value_t::number_integer).get<int64_t>();
+  progress.samples = field(json, file, "samples", Json::value_t::number_integer).get<int64_t>();
+  // Ranks that were not there then start from the first one's state.
+  fs::path states_file = path / state_file(context_.world().rank());
+  if (!fs::exists(states_file)) states_file = path / state_file(0);
+  const Json states = callbacks_.empty() ? Json::object() : config::load_file(states_file);
+  trial_.load(path.string());
+  for (const auto& [key, callback] : callbacks_) {
+    if (states.contains(key)) callback->load_state_dict(states[key]);
+  }
+  return progress;
+}
+
+}  // namespace dsat::trainer

@@ -1,0 +1,42 @@
+// What a TrialContext holds, for it and for the loop that runs the trial.
+#ifndef DSAT_TRAINER_TRIAL_TRIAL_STATE_H_
+#define DSAT_TRAINER_TRIAL_TRIAL_STATE_H_
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "dsat/trainer/context.h"
+#include "dsat/trainer/profiler.h"
+
+namespace dsat::trainer {
+
+struct TrialContext::State {
+  State(World& world, Json experiment, std::filesystem::path tensorboard);
+
+  World& world;
+  Json experiment;  // with the hyperparameters of the tuning run, if there is one
+  bool tuning = false;
+  std::vector<std::shared_ptr<ModelEngine>> engines;
+  std::optional<ModelParallelUnit> mpu;  // set by the trial, or known to an engine
+  bool mpu_is_the_trials = false;
+  Reducers reducers;
+  bool auto_accumulation = true;
+  bool reproducibility_checks = true;
+  bool tensorboard_logging = true;
+  std::filesystem::path tensorboard;
+  std::unique_ptr<EventWriter> writer;
+  std::unique_ptr<Profiler> profiler;
+  int64_t batch = 0;              // the optimizer step under way
+  int64_t batches_per_epoch = 0;  // 0: no loader yet
+  bool stop_requested = false;
+};
+
+// Makes SIGTERM a request to stop, in this process.
+void listen_for_stop_signal();
+bool stop_signalled();
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_TRIAL_TRIAL_STATE_H_

@@ -1,0 +1,68 @@
+#include "watch/peer_process.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <climits>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace dsat::trainer {
+namespace {
+
+std::string target_of(const std::string& link) {
+  char target[PATH_MAX];
+  const ssize_t size = ::readlink(link.c_str(), target, sizeof target);
+  return {target, size > 0 ? static_cast<size_t>(size) : 0};
+}
+
+// Numbers of processes mean the same wherever this is the same; empty: it cannot be known.
+std::string own_host() {
+  std::ifstream in("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  const std::string numbers = target_of("/proc/self/ns/pid");
+  return in >> boot && !numbers.empty() ? boot + "/" + numbers : "";
+}
+
+std::string program_of(const std::string& process) { return target_of("/proc/" + process + "/exe"); }
+
+}  // namespace
+
+std::string PeerProcess::own_name() { return own_host() + " " + std::to_string(::getpid()); }
+
+PeerProcess::PeerProcess(const std::string& name) {
+  std::istringstream in(name);
+  std::string host;
+  pid_t pid = 0;
+  if (!(in >> host >> pid) || host != own_host() || pid <= 1 || pid == ::getpid()) return;
+  fd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (fd_ < 0 || program_of(std::to_string(pid)) == program_of("self")) return;
+  ::close(fd_);
+  fd_ = -1;
+}
+
+PeerProcess::~PeerProcess() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+PeerProcess::PeerProcess(PeerProcess&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+PeerProcess& PeerProcess::operator=(PeerProcess&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+bool PeerProcess::has_ended() const {
+  pollfd end{fd_, POLLIN, 0};
+  return fd_ >= 0 && ::poll(&end, 1, 0) > 0;
+}
+
+void PeerProcess::kill() const {
+  if (fd_ >= 0) ::syscall(SYS_pidfd_send_signal, fd_, SIGKILL, nullptr, 0);
+}
+
+}  // namespace dsat::trainer

@@ -1,0 +1,75 @@
+#include "zero/checkpoint_parameters.h"
+
+#include "comm/gather_json.h"
+
+namespace dsat::trainer {
+namespace {
+
+// {name: shape}
+Json shapes_of(const Layout& layout) {
+  Json shapes = Json::object();
+  for (const LayerSlot& layer : layout.layers()) {
+    for (const ParameterSlot& slot : layer.parameters) shapes[slot.spec.name] = slot.spec.shape;
+  }
+  return shapes;
+}
+
+// "weight [4,3]" and what the other has of that name.
+[[noreturn]] void refuse_model(const std::string& where, const std::string& name, const Json* there, const Json* here) {
+  const auto shape = [](const Json* parameter) { return parameter ? parameter->at("shape").dump() : "missing"; };
+  throw Error(where + " is of another model: parameter " + name + " is " + shape(there) + " there and " + shape(here) +
+              " here");
+}
+
+}  // namespace
+
+CheckpointTable::CheckpointTable(const Layout& layout, const CheckpointScope& scope) {
+  const Json mine = {{"stage", scope.stage}, {"shapes", shapes_of(layout)}};
+  const std::vector<Json> tables = scope.stages > 1 ? gather_json(scope.ranks, mine) : std::vector<Json>{mine};
+  struct Known {
+    int64_t first_stage;
+    Json shape;
+  };
+  std::map<std::string, Known> all;
+  for (const Json& table : tables) {
+    for (const auto& [name, shape] : table.at("shapes").items()) all.insert({name, {table.at("stage"), shape}});
+  }
+  std::map<std::string, int64_t> places;
+  for (const auto& [name, known] : all) {
+    const auto place = static_cast<int64_t>(described_.size());
+    places[name] = place;
+    if (known.first_stage != scope.stage) saved_by_an_earlier_.insert(place);
+    described_.push_back({{"name", name}, {"shape", known.shape}});
+  }
+  for (const LayerSlot& layer : layout.layers()) {
+    for (const ParameterSlot& slot : layer.parameters) numbers_[slot.id] = places.at(slot.spec.name);
+  }
+}
+
+std::vector<OwnedRange> CheckpointTable::numbered(std::vector<OwnedRange> ranges) const {
+  for (OwnedRange& range : ranges) range.parameter = numbers_.at(range.parameter);
+  return ranges;
+}
+
+std::vector<OwnedRange> CheckpointTable::to_save(const std::vector<OwnedRange>& ranges) const {
+  std::vector<OwnedRange> saved;
+  for (const OwnedRange& range : numbered(ranges)) {
+    if (saved_by_an_earlier_.count(range.parameter) == 0) saved.push_back(range);
+  }
+  return saved;
+}
+
+void CheckpointTable::check(const std::string& where, const Json& saved) const {
+  size_t i = 0, k = 0;
+  while (i < saved.size() || k < described_.size()) {
+    const Json* there = i < saved.size() ? &saved[i] : nullptr;
+    const Json* here = k < described_.size() ? &described_[k] : nullptr;
+    const auto name = [](const Json* parameter) { return parameter->at("name").get<std::string>(); };
+    if (!here || (there && name(there) < name(here))) refuse_model(where, name(there), there, nullptr);
+    if (!there || name(here) < name(there)) refuse_model(where, name(here), nullptr, here);
+    if (*there != *here) refuse_model(where, name(here), there, here);
+    ++i, ++k;
+  }
+}
+
+}  // namespace dsat::trainer

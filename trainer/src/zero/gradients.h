@@ -1,0 +1,42 @@
+// Who holds the gradients: every rank all of them (stages 0 and 1), or each rank its shard, filled through buckets
+// while backward runs (stages 2 and 3).
+//
+// The flat array is cut into buckets from its end to its front, as backward delivers it. They are reduced in that order
+// on every rank, each as soon as all its gradients are there, and the rest when backward ends: a parameter that got no
+// gradient counts as zero, so ranks may use different parameters. In all stages a parameter's gradient is accumulated
+// into a view that is there before autograd writes: backward takes the same memory in every stage.
+// Threading: one rank, one thread (autograd runs backward on the caller's); begin_backward to end_backward is
+// collective.
+#ifndef DSAT_TRAINER_ZERO_GRADIENTS_H_
+#define DSAT_TRAINER_ZERO_GRADIENTS_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "zero/parameters.h"
+#include "zero/zero_context.h"
+
+namespace dsat::trainer {
+
+class Gradients {
+ public:
+  virtual ~Gradients() = default;
+
+  virtual void begin_step() = 0;
+  // `is_last`: of the optimizer step.
+  virtual void begin_backward(bool is_last) = 0;
+  // After the last one the shard holds the sum over ranks and micro steps.
+  virtual void end_backward() = 0;
+  virtual at::Tensor shard() const = 0;
+  // After the update: the shard is zero again and what the step has taken is given back.
+  virtual void end_step() = 0;
+};
+
+// `group_done` is called in backward when the last gradient of a group has arrived (stages 2 and 3).
+std::unique_ptr<Gradients> make_gradients(const ZeroContext& context, Parameters& parameters,
+                                          std::function<void(size_t group)> group_done);
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_ZERO_GRADIENTS_H_

@@ -1,0 +1,208 @@
+#include <ATen/ops/full.h>
+#include <c10/core/GradMode.h>
+
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "dsat/trainer/engine.h"
+#include "measure/tuning_run.h"
+#include "settings/settings.h"
+#include "zero/model_parts.h"
+#include "zero/zero_engine.h"
+
+namespace dsat::trainer {
+namespace {
+
+Settings settings_for(World& world, const Json& config) {
+  SettingsResult read = read_settings(config, world.size(), fp16_on(world.device().is_cpu(), world.fp16_as_bf16()));
+  // run() has told those of the program's own configuration.
+  if (world.rank() == 0 && config != world.config()) {
+    for (const std::string& warning : read.warnings) {
+      std::fprintf(stderr, "%s: warning: %s\n", world.program().c_str(), warning.c_str());
+    }
+  }
+  return std::move(read.settings);
+}
+
+Settings settings_of_a_whole(World& world, const Json& config) {
+  Settings settings = settings_for(world, config);
+  if (settings.pipeline.stages > 1) {
+    throw Error("pipeline.stages is " + std::to_string(settings.pipeline.stages) +
+                ": this model is no chain of layers that could be cut; make it a PipelineModule, or set it to 1");
+  }
+  return settings;
+}
+
+ModelParts& prepared(ModelParts& parts, const Settings& settings) {
+  if (settings.stage == 3 && settings.persistence_threshold > 0) {
+    make_small_ones_persistent(parts, settings.persistence_threshold, settings.model_persistence_threshold);
+  }
+  return parts;
+}
+
+ModelInfo info_of(const ModelParts& parts, const Layout& layout) {
+  ModelInfo info;
+  info.num_params = layout.num_params();
+  info.largest_layer_params = layout.largest_layer();
+  info.activation_checkpoints = parts.activation_checkpoints;
+  info.activation_peaks = parts.activation_peaks;
+  return info;
+}
+
+}  // namespace
+
+class ModelEngine::Impl {
+ public:
+  Impl(World& own_world, const Json& own_config, const std::shared_ptr<ModelParts>& parts)
+      : world(own_world),
+        config(own_config),
+        settings(settings_of_a_whole(world, config)),
+        own_zero(std::make_unique<ZeroEngine>(prepared(*parts, settings), settings, world.comm(), world.device(),
+                                              world.seed())),
+        zero(*own_zero),
+        info(info_of(*parts, zero.layout())),
+        tuning(world, settings, info),
+        set_mode(parts->train) {}
+  Impl(World& own_world, const Json& own_config, ZeroEngine& part, int of_stage, int of_stages,
+       const ModelInfo& of_whole, std::function<void(bool)> mode)
+      : world(own_world),
+        config(own_config),
+        settings(settings_for(world, config)),
+        zero(part),
+        stage(of_stage),
+        stages(of_stages),
+        info(of_whole),
+        tuning(world, settings, info),
+        set_mode(std::move(mode)) {}
+
+  CheckpointScope scope() const { return {world.comm(), stage, stages}; }
+  bool is_boundary() const { return forced_boundary.value_or((micro_steps + 1) % settings.batch.accumulation == 0); }
+
+  World& world;
+  Json config;
+  Settings settings;
+  std::unique_ptr<ZeroEngine> own_zero;  // none for a part
+  ZeroEngine& zero;
+  int stage = 0, stages = 1;  // of a pipeline
+  ModelInfo info;
+  TuningRun tuning;
+  std::function<void(bool)> set_mode;
+
+  int64_t micro_steps = 0, global_steps = 0;
+  std::optional<bool> forced_boundary;
+  bool is_training = true;
+  bool in_step = false;        // an optimizer step has begun
+  bool in_evaluation = false;  // a forward that no step follows is under way
+  bool is_reduced = false;     // the step's gradients are summed
+};
+
+ModelEngine::ModelEngine(World& world, const Json& config, std::shared_ptr<ModelParts> parts)
+    : impl_(std::make_unique<Impl>(world, config, parts)) {}
+ModelEngine::ModelEngine(World& world, const Json& config, ZeroEngine& zero, int stage, int stages,
+                         const ModelInfo& info, std::function<void(bool)> set_mode)
+    : impl_(std::make_unique<Impl>(world, config, zero, stage, stages, info, std::move(set_mode))) {}
+ModelEngine::~ModelEngine() = default;
+
+TuningRun& ModelEngine::tuning() { return impl_->tuning; }
+
+void ModelEngine::count_whole_step() {
+  impl_->micro_steps += impl_->settings.batch.accumulation;
+  ++impl_->global_steps;
+}
+
+void ModelEngine::begin_forward() {
+  Impl& i = *impl_;
+  i.in_evaluation = !i.is_training || !c10::GradMode::is_enabled();
+  if (i.in_evaluation) {
+    if (!i.in_step) i.zero.begin_evaluation();
+    return;
+  }
+  if (!i.in_step) i.zero.begin_step();
+  i.in_step = true;
+  i.zero.begin_micro_step();
+  i.tuning.forward_begins();
+}
+
+void ModelEngine::end_forward() {
+  Impl& i = *impl_;
+  i.zero.end_forward();
+  if (!i.in_evaluation) return i.tuning.forward_ended();
+  if (!i.in_step) i.zero.end_evaluation();
+}
+
+void ModelEngine::backward(const at::Tensor& loss) {
+  Impl& i = *impl_;
+  if (!i.in_step) throw Error("backward() without a forward() in training mode before it");
+  if (i.is_reduced) throw Error("backward() twice at a gradient accumulation boundary; call step() between them");
+  if (loss.numel() != 1)
+    throw Error("backward() needs a scalar loss; this one has " + std::to_string(loss.numel()) + " elements");
+  const bool is_last = i.is_boundary();
+  i.tuning.backward_begins();
+  i.zero.backward(loss, 1.0 / static_cast<double>(i.settings.batch.accumulation), is_last);
+  i.is_reduced = is_last;
+  i.tuning.backward_ended(loss);
+}
+
+void ModelEngine::step() {
+  Impl& i = *impl_;
+  const bool is_update = i.is_boundary();
+  if (is_update && !i.is_reduced)
+    throw Error("step() at a gradient accumulation boundary without a backward() before it");
+  i.tuning.step_begins();
+  ++i.micro_steps;
+  if (is_update) {
+    i.zero.step();
+    ++i.global_steps;
+    i.in_step = i.is_reduced = false;
+  }
+  i.tuning.step_ended(is_update, i.zero.optimizer().skipped_steps());
+}
+
+void ModelEngine::save_checkpoint(const std::string& dir, const std::string& tag, const Json& client_state) {
+  Impl& i = *impl_;
+  if (i.in_step) throw Error("save_checkpoint() within an optimizer step; call it after the step() that ends it");
+  const Json counts = {{"global_steps", i.global_steps},
+                       {"micro_steps", i.micro_steps},
+                       {"accumulation", i.settings.batch.accumulation}};
+  i.zero.save(dir, tag, {{"engine", counts}, {"client", client_state}}, i.scope());
+}
+
+Json ModelEngine::load_checkpoint(const std::string& dir, const std::string& tag) {
+  Impl& i = *impl_;
+  if (i.in_step) throw Error("load_checkpoint() within an optimizer step; call it after the step() that ends it");
+  const Json state = i.zero.load(dir, tag, i.scope());
+  const Json& counts = state.at("engine");
+  i.global_steps = counts.at("global_steps").get<int64_t>();
+  // With another accumulation the same batches are cut into other micro steps.
+  const bool is_cut_alike = counts.at("accumulation") == i.settings.batch.accumulation;
+  i.micro_steps =
+      is_cut_alike ? counts.at("micro_steps").get<int64_t>() : i.global_steps * i.settings.batch.accumulation;
+  i.tuning.resume(i.global_steps);
+  return state.at("client");
+}
+
+bool ModelEngine::is_gradient_accumulation_boundary() const { return impl_->is_boundary(); }
+void ModelEngine::set_gradient_accumulation_boundary(bool is_boundary) { impl_->forced_boundary = is_boundary; }
+
+void ModelEngine::train(bool on) {
+  impl_->is_training = on;
+  impl_->set_mode(on);
+}
+
+int64_t ModelEngine::train_batch_size() const { return impl_->settings.batch.train_batch; }
+int64_t ModelEngine::train_micro_batch_size_per_gpu() const { return impl_->settings.batch.micro_batch; }
+int64_t ModelEngine::gradient_accumulation_steps() const { return impl_->settings.batch.accumulation; }
+int64_t ModelEngine::global_steps() const { return impl_->global_steps; }
+int64_t ModelEngine::micro_steps() const { return impl_->micro_steps; }
+int64_t ModelEngine::num_params() const { return impl_->info.num_params; }
+int64_t ModelEngine::skipped_steps() const { return impl_->zero.optimizer().skipped_steps(); }
+double ModelEngine::get_lr() const { return impl_->zero.optimizer().learning_rate(); }
+double ModelEngine::loss_scale() const { return impl_->zero.optimizer().loss_scale(); }
+std::optional<double> ModelEngine::get_global_grad_norm() const { return impl_->zero.optimizer().gradient_norm(); }
+int ModelEngine::zero_optimization_stage() const { return impl_->settings.stage; }
+at::ScalarType ModelEngine::dtype() const { return impl_->zero.dtype(); }
+const Json& ModelEngine::config() const { return impl_->config; }
+World& ModelEngine::world() { return impl_->world; }
+
+}  // namespace dsat::trainer

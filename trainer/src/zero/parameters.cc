@@ -1,0 +1,73 @@
+#include "zero/parameters.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "comm/comm_thread.h"
+#include "zero/gathered_parameters.h"
+
+namespace dsat::trainer {
+namespace {
+
+class ReplicatedParameters : public Parameters {
+ public:
+  ReplicatedParameters(const ZeroContext& c, std::vector<Tensors> leaves)
+      : Parameters(std::move(leaves)), c_(c), flat_(at::zeros({c.layout.size()}, c.options())) {}
+
+  void bind() override {
+    for (size_t i = 0; i < leaves_.size(); ++i) make_views(leaves_[i], c_.layout.layers()[i], flat_, 0);
+  }
+  at::Tensor shard() const override { return c_.settings.stage == 0 ? flat_ : part(c_.comm.rank()); }
+  void publish() override {
+    if (c_.settings.stage == 0) return;  // every rank has made the same update
+    Tensors parts;
+    for (int rank = 0; rank < c_.comm.size(); ++rank) parts.push_back(part(rank));
+    c_.lane.run("the gathering of updated parameters", [&](Comm& comm) {
+      all_gather(comm, parts, c_.settings.allgather_bucket, !c_.settings.allgather_partitions);
+    });
+  }
+
+ private:
+  at::Tensor part(int rank) const {
+    const int64_t size = c_.partition.shard_size();
+    return flat_.narrow(0, rank * size, size);
+  }
+
+  ZeroContext c_;
+  at::Tensor flat_;
+};
+
+}  // namespace
+
+std::unique_ptr<Parameters> make_parameters(const ZeroContext& context, std::vector<Tensors> leaves) {
+  if (context.settings.stage == 3) return std::make_unique<GatheredParameters>(context, std::move(leaves));
+  return std::make_unique<ReplicatedParameters>(context, std::move(leaves));
+}
+
+void all_gather(Comm& comm, const Tensors& parts, int64_t bucket, bool one_by_one) {
+  if (comm.size() == 1) return;
+  const int64_t size = parts.front().numel();
+  const int64_t chunk = std::max<int64_t>(1, bucket / comm.size());
+  for (int64_t at = 0; at < size; at += chunk) {
+    Tensors pieces;
+    for (const at::Tensor& part : parts) pieces.push_back(part.narrow(0, at, std::min(chunk, size - at)));
+    if (one_by_one) {
+      for (int root = 0; root < comm.size(); ++root) comm.broadcast(pieces[static_cast<size_t>(root)], root)->wait();
+    } else {
+      comm.all_gather(pieces);
+    }
+  }
+}
+
+// set_data: each leaf keeps a version counter of its own, so an update of the flat array does not look like a change
+// behind autograd's back.
+void make_views(const Tensors& leaves, const LayerSlot& layer, const at::Tensor& flat, int64_t begin) {
+  for (size_t k = 0; k < leaves.size(); ++k) {
+    const ParameterSlot& slot = layer.parameters[k];
+    leaves[k].set_data(flat.narrow(0, slot.begin - begin, slot.size).view(slot.spec.shape).variable_data());
+  }
+}
+
+}  // namespace dsat::trainer

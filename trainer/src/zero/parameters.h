@@ -1,0 +1,59 @@
+// Who holds the parameters: every rank all of them (stages 0 to 2), or each rank its shard, with groups gathered whole
+// while operations read them (stage 3, gathered_parameters.h).
+//
+// The model's own tensors become views of the memory that is held here.
+// Threading: one rank, one thread; what gathers or publishes is collective.
+#ifndef DSAT_TRAINER_ZERO_PARAMETERS_H_
+#define DSAT_TRAINER_ZERO_PARAMETERS_H_
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "zero/zero_context.h"
+
+namespace dsat::trainer {
+
+using Tensors = std::vector<at::Tensor>;
+
+class Parameters {
+ public:
+  virtual ~Parameters() = default;
+
+  // The model's tensors, in the order of the layout.
+  const std::vector<Tensors>& layers() const { return leaves_; }
+  // This rank's own elements, which its optimizer updates. Zero at first.
+  virtual at::Tensor shard() const = 0;
+  // The tensors take the memory that is held here; before that they are as the model made them.
+  virtual void bind() = 0;
+  // After the shard has changed: every rank gets what the others have.
+  virtual void publish() = 0;
+
+  virtual void begin_step() {}
+  virtual void begin_micro_step() {}
+  // In backward: the group's last gradient has arrived.
+  virtual void group_done(size_t /*group*/) {}
+  virtual void end_step() {}
+  // Before the update, collective: throws if ranks have gathered different groups, or in different orders.
+  virtual void compare_uses() {}
+  // Throws what went wrong while an operation's parameters were gathered.
+  virtual void check() {}
+
+ protected:
+  explicit Parameters(std::vector<Tensors> leaves) : leaves_(std::move(leaves)) {}
+  std::vector<Tensors> leaves_;
+};
+
+// For context.settings.stage.
+std::unique_ptr<Parameters> make_parameters(const ZeroContext& context, std::vector<Tensors> leaves);
+
+// parts[r] is rank r's part, all of one size, neighbours in memory. `bucket` elements travel at a time, all ranks
+// together, or with `one_by_one` each rank's after the other's. Blocks: for a lane's operation.
+void all_gather(Comm& comm, const Tensors& parts, int64_t bucket, bool one_by_one);
+
+// Makes `leaves` views of `flat`, which holds the elements from `begin` on.
+void make_views(const Tensors& leaves, const LayerSlot& layer, const at::Tensor& flat, int64_t begin);
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_ZERO_PARAMETERS_H_

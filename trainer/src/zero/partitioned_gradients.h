@@ -1,0 +1,65 @@
+// Stages 2 and 3: gradients pass through buckets, and each rank keeps the sum of its own shard only.
+//
+// A bucket is a run of whole groups of the flat array, of at most B = min(padded P, max(reduce_bucket_size, the largest
+// group)) elements. A step holds memory for one, with overlap_comm for two: one is reduced while the other is filled.
+// More is taken, for as long as it is needed, where gradients arrive in another order than the flat array's, or where
+// an unused parameter holds back its bucket. Without contiguous_gradients nothing is held: a bucket's memory, of its
+// own size, is taken when its first gradient arrives and given back when it has been reduced.
+#ifndef DSAT_TRAINER_ZERO_PARTITIONED_GRADIENTS_H_
+#define DSAT_TRAINER_ZERO_PARTITIONED_GRADIENTS_H_
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "zero/gradient_hooks.h"
+#include "zero/gradients.h"
+#include "zero/reducer.h"
+
+namespace dsat::trainer {
+
+class PartitionedGradients : public Gradients {
+ public:
+  PartitionedGradients(const ZeroContext& context, Parameters& parameters, std::function<void(size_t)> group_done);
+
+  void begin_step() override;
+  void begin_backward(bool is_last) override;
+  void end_backward() override;
+  at::Tensor shard() const override { return shard_; }
+  void end_step() override;
+
+ private:
+  struct Bucket {
+    int64_t begin = 0, size = 0;  // of the flat array
+    int parameters = 0;
+    int missing = 0;    // parameters whose gradient has not arrived
+    at::Tensor memory;  // while there is something in it
+    std::unique_ptr<Pending> pending;
+  };
+
+  void cut_into_buckets();
+  at::Tensor take(int64_t size);
+  void fill(Bucket& bucket);           // gives it memory, zero
+  void place(GradientEntry& entry);    // before autograd accumulates it
+  void arrived(GradientEntry& entry);  // after
+  void flush(Bucket& bucket);
+  void finish_oldest();
+
+  ZeroContext c_;
+  Reducer reducer_;
+  std::function<void(size_t)> group_done_;
+  at::Tensor shard_;
+  GradientHooks hooks_;
+  std::vector<size_t> bucket_of_group_;
+  std::vector<int> missing_in_group_;
+  std::vector<Bucket> buckets_;    // in the order of backward
+  std::deque<Bucket*> under_way_;  // being reduced, in that order
+  std::vector<at::Tensor> free_;   // memory of bucket_size_ elements that the step holds
+  int64_t bucket_size_ = 0;
+  size_t next_ = 0;  // bucket to be reduced
+};
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_ZERO_PARTITIONED_GRADIENTS_H_

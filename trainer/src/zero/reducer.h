@@ -1,0 +1,38 @@
+// Sums of gradients over the ranks, whatever their type: with overlap_comm on the communication thread.
+//
+// fp32 is summed in place. 16-bit floats pass through an fp32 staging buffer, chunk by chunk, so that the sum is
+// rounded once; Gloo could not sum brain floats otherwise. A device, whose collectives take long to start, has larger
+// chunks.
+#ifndef DSAT_TRAINER_ZERO_REDUCER_H_
+#define DSAT_TRAINER_ZERO_REDUCER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "zero/zero_context.h"
+
+namespace dsat::trainer {
+
+class Reducer {
+ public:
+  static constexpr int64_t kStagingElements = int64_t{1} << 18;
+  static constexpr int64_t kDeviceStagingElements = int64_t{1} << 24;
+
+  explicit Reducer(const ZeroContext& context) : c_(context) {}
+
+  // Takes and gives back the staging buffer (16-bit floats with several ranks; nothing otherwise).
+  void begin_step();
+  void end_step() { staging_.reset(); }
+
+  // Sums all of them, with overlap_comm beside the computation; nullptr: there is nothing to wait for.
+  std::unique_ptr<Pending> start(std::string name, std::vector<Summand> summands);
+
+ private:
+  ZeroContext c_;
+  at::Tensor staging_;
+};
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_ZERO_REDUCER_H_

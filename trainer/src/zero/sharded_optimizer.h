@@ -1,0 +1,81 @@
+// From the summed gradient to the updated parameters, on the part of the model that this rank owns.
+//
+// Holds, for its shard, the fp32 master copy and the optimizer's states, all allocated in the constructor: on the
+// device, or with offload_optimizer in host memory. Without bf16 and without offload the parameters are their own
+// master. A step takes no memory of its own.
+// Threading: one rank, one thread; step() is collective. Errors: PeerLost; dsat::Error from the loss scaler.
+#ifndef DSAT_TRAINER_ZERO_SHARDED_OPTIMIZER_H_
+#define DSAT_TRAINER_ZERO_SHARDED_OPTIMIZER_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layout/owned_ranges.h"
+#include "optimizer/loss_scaler.h"
+#include "zero/shard_update.h"
+#include "zero/zero_context.h"
+
+namespace dsat::trainer {
+
+// An fp32 array of the shard that a checkpoint keeps.
+struct NamedShard {
+  std::string name;  // "master", "state1", "state2"
+  at::Tensor values;
+};
+
+// The sum of squares of the whole model's summed gradient, from this rank's shard of it; collective.
+using SquaredNorm = std::function<double(const at::Tensor& gradient)>;
+
+class ShardedOptimizer {
+ public:
+  // `parameters`: this rank's shard, updated in place, context.partition.shard_size() elements of context.dtype.
+  // `fill_master` writes the initial values into a zeroed fp32 array of as many; called for a master copy only.
+  // `squared_norm`: where the model goes beyond this group, as in a pipeline; else the group's shards are all there is.
+  ShardedOptimizer(const ZeroContext& context, at::Tensor parameters,
+                   const std::function<void(const at::Tensor&)>& fill_master, SquaredNorm squared_norm = {});
+
+  // `gradient`: of the shard, summed over ranks and micro steps and multiplied by loss_scale(); it is not changed.
+  // Averages, unscales, clips and updates. False: it overflowed on some rank, and all ranks have skipped the update.
+  bool step(const at::Tensor& gradient);
+
+  double loss_scale() const { return scaler_.scale(); }
+  double learning_rate() const;  // of the next update
+  // Of the mean gradient over all ranks at the last step, before clipping; where clipping or a loss scale needed it.
+  std::optional<double> gradient_norm() const { return gradient_norm_; }
+  int64_t updates() const { return updates_; }
+  int64_t skipped_steps() const { return skipped_steps_; }
+
+  // What a checkpoint keeps, and takes up again: overwrite the arrays, then call restore(). The parameters' shard is
+  // then as after the update; other ranks' parts of the parameters are not.
+  const std::vector<OwnedRange>& ranges() const { return ranges_; }
+  std::vector<NamedShard> arrays() const;
+  Json state() const;
+  void restore(const Json& state);
+
+ private:
+  double squares_of(const at::Tensor& gradient);
+  void update_with_lamb(const ShardTensors& shard, double scale);
+  void publish_master();
+  OptimizerSettings settings_now() const;
+
+  ZeroContext c_;
+  SquaredNorm squared_norm_;
+  std::vector<OwnedRange> ranges_;
+  at::Tensor parameters_;
+  at::Tensor master_;               // fp32; may be the parameters themselves
+  std::vector<at::Tensor> states_;  // fp32, shard-sized
+  at::Tensor host_gradient_;        // offload where the gradient's shard stays on the device (stage 1)
+  LossScaler scaler_;
+  std::optional<double> gradient_norm_;
+  int64_t updates_ = 0;
+  int64_t skipped_steps_ = 0;
+};
+
+// Zeros for a state of the optimizer's side: on the device, or in host memory where the settings offload it.
+at::Tensor optimizer_zeros(const ZeroContext& context, int64_t size, at::ScalarType dtype);
+
+}  // namespace dsat::trainer
+
+#endif  // DSAT_TRAINER_ZERO_SHARDED_OPTIMIZER_H_

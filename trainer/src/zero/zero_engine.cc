@@ -1,0 +1,194 @@
+#include "zero/zero_engine.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "device/device_memory.h"
+#include "zero/backward_thread.h"
+#include "zero/initial_values.h"
+
+namespace dsat::trainer {
+namespace {
+
+Layout layout_of(const ModelParts& parts, int world_size) {
+  std::vector<std::vector<ParameterSpec>> groups;
+  for (const auto& group : parts.groups) {
+    groups.emplace_back();
+    for (const ModelParameter& parameter : group) groups.back().push_back(parameter.spec);
+  }
+  return Layout(groups, world_size, parts.persistent, parts.first_id);
+}
+
+Partition partition_of(const Layout& layout, int stage, int rank) {
+  if (stage == 0) return Partition::replicated(layout, rank);
+  return stage == 3 ? Partition::by_layer(layout) : Partition::contiguous(layout);
+}
+
+// The first operation on a device takes the transport's own memory there: before the model's states, so that it is
+// these which do not fit.
+std::shared_ptr<Comm> group_of_its_own(Comm& world, at::Device device) {
+  std::vector<int> ranks(static_cast<size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::shared_ptr<Comm> group = world.split(ranks);
+  if (!device.is_cpu()) group->sum({{at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device))}});
+  return group;
+}
+
+std::vector<Tensors> leaves_of(const ModelParts& parts) {
+  std::vector<Tensors> leaves;
+  for (const auto& group : parts.groups) {
+    leaves.emplace_back();
+    for (const ModelParameter& parameter : group) leaves.back().push_back(parameter.tensor);
+  }
+  return leaves;
+}
+
+// The values of rank 0 for all: the model's own random numbers differ between ranks.
+void take_from_first(Comm& comm, const at::Tensor& tensor) {
+  if (comm.size() == 1) return;
+  const at::Tensor values = tensor.detach().contiguous();
+  comm.broadcast(values.scalar_type() == at::kBool ? values.view(at::kByte) : values, 0)->wait();
+  if (!tensor.is_contiguous()) tensor.detach().copy_(values);
+}
+
+// What the model's own tensors hold, or what the specification says; padding stays zero.
+template <typename T>
+void fill(const ModelParts& parts, const ZeroContext& c, T* shard) {
+  fill_initial(c.layout, c.partition, c.comm.rank(), c.seed, shard);
+  for (size_t i = 0; i < parts.groups.size(); ++i) {
+    for (size_t k = 0; k < parts.groups[i].size(); ++k) {
+      if (!parts.groups[i][k].has_values) continue;
+      const ParameterSlot& slot = c.layout.layers()[i].parameters[k];
+      const at::Tensor values = parts.groups[i][k].tensor.detach().to(at::kCPU, at::kFloat).contiguous();
+      for (const Piece& piece : c.partition.pieces(slot.begin, slot.size)) {
+        if (piece.owner != c.comm.rank()) continue;
+        const float* const from = values.data_ptr<float>() + (piece.begin - slot.begin);
+        for (int64_t j = 0; j < piece.size; ++j) assign(shard[piece.shard_begin + j], from[j]);
+      }
+    }
+  }
+}
+
+// `shard`: zeros. Those of a device are made on the host.
+void fill_shard(const ModelParts& parts, const ZeroContext& c, const at::Tensor& shard) {
+  if (shard.is_cpu() && shard.scalar_type() != at::kHalf) {
+    with_data(shard, [&](auto* data) { fill(parts, c, data); });
+  } else {
+    const at::Tensor values = at::zeros({shard.numel()}, at::TensorOptions().dtype(at::kFloat));
+    fill(parts, c, values.data_ptr<float>());
+    shard.copy_(values);
+  }
+}
+
+}  // namespace
+
+ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, at::Device device, uint64_t seed,
+                       SquaredNorm squared_norm)
+    : settings_(settings),
+      comm_(group_of_its_own(world, device)),
+      layout_(layout_of(parts, comm_->size())),
+      partition_(partition_of(layout_, settings.stage, comm_->rank())),
+      lane_(comm_, device),
+      context_{settings_, layout_, partition_, *comm_, lane_, device, dtype_of(settings), seed},
+      parameters_(make_parameters(context_, leaves_of(parts))) {
+  for (const auto& group : parts.groups) {
+    for (const ModelParameter& parameter : group) {
+      if (parameter.has_values) take_from_first(*comm_, parameter.tensor);
+    }
+  }
+  for (const auto& [name, other] : parts.others) {
+    take_from_first(*comm_, other);
+    const at::ScalarType dtype = other.is_floating_point() ? context_.dtype : other.scalar_type();
+    other.set_data(other.detach().to(context_.device, dtype));
+  }
+  fill_shard(parts, context_, parameters_->shard());
+  optimizer_ = std::make_unique<ShardedOptimizer>(
+      context_, parameters_->shard(), [&](const at::Tensor& master) { fill_shard(parts, context_, master); },
+      std::move(squared_norm));
+  parameters_->bind();
+  parameters_->publish();
+  others_ = parts.others;
+  gradients_ = make_gradients(context_, *parameters_, [this](size_t group) { parameters_->group_done(group); });
+}
+
+void ZeroEngine::begin_step() {
+  parameters_->begin_step();
+  gradients_->begin_step();
+}
+
+void ZeroEngine::backward(const at::Tensor& loss, double gradient, bool is_last) {
+  gradients_->begin_backward(is_last);
+  const BackwardOnThisThread here;
+  // A number in fp16 could not hold the scale, whose overflow is the scaler's to notice.
+  const at::Tensor wide = loss.scalar_type() == at::kHalf ? loss.to(at::kFloat) : loss;
+  wide.backward(at::full({}, gradient * optimizer_->loss_scale(), wide.options()));
+  parameters_->check();
+  gradients_->end_backward();
+}
+
+void ZeroEngine::backward_from(const at::Tensor& output, const at::Tensor& gradient) {
+  gradients_->begin_backward(/*is_last=*/false);
+  const BackwardOnThisThread here;
+  output.backward(gradient);
+  gradients_->end_backward();
+}
+
+void ZeroEngine::sum_gradients() {
+  gradients_->begin_backward(/*is_last=*/true);
+  gradients_->end_backward();
+}
+
+void ZeroEngine::step() {
+  parameters_->compare_uses();
+  if (optimizer_->step(gradients_->shard())) parameters_->publish();
+  abandon_step();
+  forget_out_of_memory();
+}
+
+void ZeroEngine::abandon_step() {
+  gradients_->end_step();
+  parameters_->end_step();
+}
+
+namespace {
+
+// Untrained tensors as a checkpoint keeps them: on the host, in one piece and, where they are real numbers, in fp32.
+std::vector<at::Tensor> stored_forms(const std::vector<UntrainedTensor>& tensors) {
+  std::vector<at::Tensor> forms;
+  for (const UntrainedTensor& other : tensors) {
+    const at::Tensor values = other.tensor.detach();
+    const at::ScalarType dtype = values.is_floating_point() ? at::kFloat : values.scalar_type();
+    forms.push_back(values.to(at::kCPU, dtype).contiguous());
+  }
+  return forms;
+}
+
+std::vector<Blob> blobs_of(const std::vector<UntrainedTensor>& tensors, const std::vector<at::Tensor>& forms) {
+  std::vector<Blob> blobs;
+  for (size_t i = 0; i < forms.size(); ++i) {
+    blobs.push_back({"untrained " + tensors[i].name, forms[i].data_ptr(), forms[i].nbytes()});
+  }
+  return blobs;
+}
+
+}  // namespace
+
+void ZeroEngine::save(const std::string& dir, const std::string& tag, const Json& client_state,
+                      const CheckpointScope& scope) {
+  const std::vector<at::Tensor> forms = stored_forms(others_);
+  save_checkpoint({context_, *optimizer_, blobs_of(others_, forms), scope}, dir, tag, client_state);
+}
+
+Json ZeroEngine::load(const std::string& dir, const std::string& tag, const CheckpointScope& scope) {
+  const std::vector<at::Tensor> forms = stored_forms(others_);
+  const Json client_state = load_checkpoint({context_, *optimizer_, blobs_of(others_, forms), scope}, dir, tag);
+  for (size_t i = 0; i < forms.size(); ++i) others_[i].tensor.detach().copy_(forms[i]);
+  parameters_->publish();
+  return client_state;
+}
+
+}  // namespace dsat::trainer
