@@ -5,8 +5,8 @@ set(DSAT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/dsat)
 set(DSAT_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR}/dsat/plugins)
 set(DSAT_LAUNCHER ${CMAKE_INSTALL_LIBEXECDIR}/dsat/dsat-launch)
 
-# The libraries, exported as dsat::abi, dsat::sdk, dsat::config, dsat::cost, dsat::host and dsat::trial.
-foreach(part abi sdk config cost host trial)
+# The libraries, exported as dsat::abi, dsat::sdk, dsat::base, dsat::config, dsat::cost, dsat::host and dsat::trial.
+foreach(part abi sdk base config cost host trial)
   if(TARGET dsat::${part})
     get_target_property(target dsat::${part} ALIASED_TARGET)
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${part})
@@ -25,7 +25,7 @@ if(TARGET dsat::trainer)
   install(EXPORT dsat_trainer NAMESPACE dsat:: FILE dsatTrainerTargets.cmake DESTINATION ${DSAT_PACKAGE_DIR})
 endif()
 
-set(header_parts sdk sdk/config sdk/cost host)
+set(header_parts sdk sdk/base sdk/config sdk/cost host)
 if(TARGET dsat-trial)
   list(APPEND header_parts trainer)
 endif()
@@ -61,7 +61,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/scripts DESTINATION ${CMAKE_INS
 set(DSAT_HOST_DEPENDENCIES "")
 if(TARGET dsat::host)
   get_target_property(host_libraries dsat::host LINK_LIBRARIES)
-  foreach(pair "Threads::Threads|Threads" "SQLite::SQLite3|SQLite3" "spdlog::spdlog|spdlog" "fmt::fmt|fmt"
+  foreach(pair "Threads::Threads|Threads" "SQLite::SQLite3|SQLite3"
                "Boost::|Boost COMPONENTS filesystem" "yaml-cpp|yaml-cpp" "OpenSSL::|OpenSSL COMPONENTS Crypto")
     string(REPLACE "|" ";" pair ${pair})
     list(GET pair 0 library)

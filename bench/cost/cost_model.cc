@@ -30,7 +30,7 @@
 #include <string>
 #include <vector>
 
-#include "dsat/config/units.h"
+#include "dsat/base/units.h"
 #include "dsat/cost/memory.h"
 #include "dsat/cost/window.h"
 
@@ -86,9 +86,7 @@ struct Place {
   std::exit(2);
 }
 
-double device_bytes(const Place& place) {
-  return static_cast<double>(dsat::config::parse_size(place.shape->device_memory));
-}
+double device_bytes(const Place& place) { return static_cast<double>(dsat::parse_size(place.shape->device_memory)); }
 
 Json config_of(const Place& place, int64_t micro_batch) {
   return {{"train_micro_batch_size_per_gpu", micro_batch},

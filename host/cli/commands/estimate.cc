@@ -3,7 +3,7 @@
 #include "commands/commands.h"
 #include "commands/host_options.h"
 #include "commands/subcommand.h"
-#include "dsat/config/units.h"
+#include "dsat/base/units.h"
 #include "terminal/exit_status.h"
 #include "terminal/format.h"
 
@@ -60,7 +60,7 @@ cost::EstimateRequest request_of(const Values& values) {
   return request;
 }
 
-std::string bytes_text(const Json& bytes) { return bytes.is_number() ? config::format_size(bytes.get<double>()) : "-"; }
+std::string bytes_text(const Json& bytes) { return bytes.is_number() ? format_size(bytes.get<double>()) : "-"; }
 
 std::string table_of(const Json& estimate) {
   std::vector<std::vector<std::string>> rows{{"stage", "model states", "activations/sample", "max micro batch"}};

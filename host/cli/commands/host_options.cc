@@ -2,7 +2,7 @@
 
 #include "deepspeed/launcher_options.h"
 #include "determined/search_runner_config.h"
-#include "dsat/config/units.h"
+#include "dsat/base/units.h"
 #include "dsat/host/study.h"
 
 namespace dsat::cli {

@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "determined/read_experiment.h"
-#include "dsat/config/edit_distance.h"
+#include "dsat/base/spelling.h"
 
 namespace dsat::cli {
 namespace {
@@ -76,7 +76,7 @@ std::string nearest(const std::string& key) {
   const size_t letters = key.size() - (key.rfind('.') + 1);  // npos + 1 is 0
   size_t best_distance = std::max<size_t>(1, letters / 4) + 1;
   for (const char* known : kKnown) {
-    const size_t distance = config::edit_distance(key, known);
+    const size_t distance = edit_distance(key, known);
     if (distance >= best_distance) continue;
     best_distance = distance;
     best = known;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dsat/config/edit_distance.h"
+#include "dsat/base/spelling.h"
 
 namespace dsat::cli {
 namespace {
@@ -41,7 +41,7 @@ std::string OptionSet::nearest(std::string_view spelling) const {
     // One dash too few or too many, or an abbreviation, is a likely slip of its own.
     const std::string name = "--" + option.name;
     const bool shortened = wanted.size() > 4 && name.rfind(wanted, 0) == 0;
-    const size_t distance = shortened || "-" + wanted == name ? 0 : config::edit_distance(wanted, name);
+    const size_t distance = shortened || "-" + wanted == name ? 0 : edit_distance(wanted, name);
     if (distance < best_distance) {
       best_distance = distance;
       best = name;

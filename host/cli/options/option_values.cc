@@ -9,7 +9,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "dsat/config/units.h"
+#include "dsat/base/units.h"
 #include "dsat/error.h"
 
 namespace dsat::cli {
@@ -126,7 +126,7 @@ std::optional<uint64_t> Values::size(const std::string& name) const {
   const std::optional<std::string> given = text(name);
   if (!given) return std::nullopt;
   try {
-    if (const uint64_t bytes = config::parse_size(*given)) return bytes;
+    if (const uint64_t bytes = parse_size(*given)) return bytes;
   } catch (const Error& error) {
     throw Error(displays_.at(name) + ": " + error.what());
   }
@@ -137,7 +137,7 @@ std::optional<std::chrono::milliseconds> Values::duration(const std::string& nam
   const std::optional<std::string> given = text(name);
   if (!given) return std::nullopt;
   try {
-    const std::chrono::milliseconds value = config::parse_duration(*given);
+    const std::chrono::milliseconds value = parse_duration(*given);
     if (value.count() > 0) return value;
   } catch (const Error& error) {
     throw Error(displays_.at(name) + ": " + error.what());

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "dsat/base/units.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
-#include "dsat/config/units.h"
 
 namespace dsat::cli {
 namespace {
@@ -36,7 +36,7 @@ std::optional<int64_t> micro_batch_of(const Json& config) { return integer_at(co
 std::string or_dash(const std::optional<int64_t>& value) { return value ? std::to_string(*value) : "-"; }
 
 std::string bytes_or_dash(const std::optional<uint64_t>& bytes) {
-  return bytes ? config::format_size(static_cast<double>(*bytes)) : "-";
+  return bytes ? format_size(static_cast<double>(*bytes)) : "-";
 }
 
 std::string format_table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "dsat/config/units.h"
+#include "dsat/base/units.h"
 #include "terminal/format.h"
 
 namespace dsat::cli {
@@ -23,12 +23,12 @@ std::string interval_text(const Json& object, const char* key) {
   if (it == object.end() || !it->is_object()) return "";
   const auto low = number_at(*it, "low"), high = number_at(*it, "high");
   if (!low || !high) return "";
-  return fmt::format(" (90 % interval {} to {})", config::format_size(*low), config::format_size(*high));
+  return fmt::format(" (90 % interval {} to {})", format_size(*low), format_size(*high));
 }
 
 std::string bytes_at(const Json& object, const char* key) {
   const auto bytes = number_at(object, key);
-  return bytes ? config::format_size(*bytes) : "unknown";
+  return bytes ? format_size(*bytes) : "unknown";
 }
 
 // Without a device memory the ceiling is only what has fitted so far.
@@ -147,7 +147,7 @@ std::string Progress::status_line() const {
   std::string line = fmt::format("trials {}", earlier_ + ended_);
   if (settings_.max_trials > 0) line += fmt::format("/{}", settings_.max_trials);
   line += fmt::format(", {} running", running_.size());
-  if (const auto left = time_left()) line += fmt::format(", about {} left", config::format_duration(*left));
+  if (const auto left = time_left()) line += fmt::format(", about {} left", format_duration(*left));
   // Last: a narrow terminal cuts it off.
   if (!best_.empty()) line += ", best " + best_;
   return line;

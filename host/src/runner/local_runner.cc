@@ -10,8 +10,8 @@
 #include "base/atomic_file.h"
 #include "base/clock.h"
 #include "command/hyperparameters.h"
+#include "dsat/base/units.h"
 #include "dsat/config/json.h"
-#include "dsat/config/units.h"
 #include "dsat/config/world.h"
 #include "runner/kernel_oom_count.h"
 
@@ -187,7 +187,7 @@ void LocalRunner::watch_limits(uint64_t id, Running& trial) {
   trial.last_progress = now;
   trial.progress = progress_mark(trial.evidence.trial_dir);
   trial.timers.push_back(loop_.at(now + options_.trial_timeout, [this, id] {
-    time_out(id, "ran longer than " + config::format_duration(options_.trial_timeout) + " (--trial-timeout)");
+    time_out(id, "ran longer than " + format_duration(options_.trial_timeout) + " (--trial-timeout)");
   }));
   look_for_progress(id);
 }
@@ -201,8 +201,8 @@ void LocalRunner::look_for_progress(uint64_t id) {
     trial.progress = progress;
     trial.last_progress = now;
   } else if (now - trial.last_progress >= options_.no_progress_timeout) {
-    time_out(id, "no new output or file for " + config::format_duration(options_.no_progress_timeout) +
-                     " (--no-progress-timeout)");
+    time_out(id,
+             "no new output or file for " + format_duration(options_.no_progress_timeout) + " (--no-progress-timeout)");
     return;
   }
   // Often enough to be off by a quarter at most, seldom enough to cost nothing.

@@ -13,7 +13,7 @@
 #include "base/event_loop.h"
 #include "base/printable_text.h"
 #include "base/subprocess.h"
-#include "dsat/config/units.h"
+#include "dsat/base/units.h"
 #include "slots/hostfile.h"
 
 namespace dsat::host {
@@ -97,7 +97,7 @@ std::vector<std::string> ssh_command(const PreflightRequest& request, const std:
 // "" for a host that is ready.
 std::string trouble_of(const Probe& probe, const PreflightRequest& request) {
   if (!probe.error.empty()) return "cannot be asked: " + probe.error;
-  if (!probe.exit) return "cannot be reached: ssh had no answer for " + config::format_duration(request.timeout);
+  if (!probe.exit) return "cannot be reached: ssh had no answer for " + format_duration(request.timeout);
   if (probe.exit->code == 0) return "";
   const std::string said = probe.last_line();
   if (probe.exit->code == kNoConnection) return "cannot be reached" + (said.empty() ? "" : ": " + said);

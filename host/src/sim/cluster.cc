@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dsat/base/units.h"
 #include "dsat/config/batch.h"
-#include "dsat/config/units.h"
 #include "dsat/random.h"
 #include "sim/step.h"
 
@@ -53,8 +53,8 @@ StepTime with_noise(StepTime t, const Scenario& scenario, uint64_t seed) {
 SimulatedRun ClusterSurface::out_of_memory(double wanted_bytes) const {
   SimulatedRun run;
   run.outcome = Outcome::out_of_memory;
-  run.reason = "out of memory: " + config::format_size(wanted_bytes) + " wanted, " +
-               config::format_size(scenario_.cluster.device_memory) + " there";
+  run.reason = "out of memory: " + format_size(wanted_bytes) + " wanted, " +
+               format_size(scenario_.cluster.device_memory) + " there";
   run.device_memory_bytes = static_cast<uint64_t>(scenario_.cluster.device_memory);
   return run;
 }

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "dsat/config/edit_distance.h"
-#include "dsat/config/units.h"
+#include "dsat/base/spelling.h"
+#include "dsat/base/units.h"
 
 namespace dsat::host::sim {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr double kMostCounted = 1e9;
 
 bool alike(const std::string& typed, const std::string& known) {
-  return config::edit_distance(typed, known) <= std::max<size_t>(2, typed.size() / 4);
+  return edit_distance(typed, known) <= std::max<size_t>(2, typed.size() / 4);
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ double Section::size(const std::string& key, std::optional<double> fallback) {
   take(key, true);
   double bytes = 0;
   try {
-    bytes = static_cast<double>(config::parse_size(it->get<std::string>()));
+    bytes = static_cast<double>(parse_size(it->get<std::string>()));
   } catch (const Error& e) {
     wrong(key, std::string("is no size: ") + e.what());
   }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "dsat/config/units.h"
+#include "dsat/base/units.h"
 #include "dsat/random.h"
 
 namespace dsat::host {
@@ -75,7 +75,7 @@ TrialEnd SimRunner::end_of(const TrialSpec& spec, SimulatedRun run, Loop::Clock:
   if (length > options_.trial_timeout) {
     length = options_.trial_timeout;
     end.outcome = Outcome::timed_out;
-    end.reason = "ran longer than " + config::format_duration(options_.trial_timeout) + " (--trial-timeout)";
+    end.reason = "ran longer than " + format_duration(options_.trial_timeout) + " (--trial-timeout)";
     end.metrics = Json();
   }
   return end;

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <set>
 
+#include "dsat/base/spelling.h"
 #include "dsat/config/batch.h"
-#include "dsat/config/edit_distance.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
 #include "sim/csv.h"
@@ -32,7 +32,7 @@ void check_column(const std::string& name, const std::string& file) {
   std::string nearest;
   size_t best = std::max<size_t>(2, name.size() / 4) + 1;
   const auto consider = [&](const char* known) {
-    const size_t distance = config::edit_distance(name, known);
+    const size_t distance = edit_distance(name, known);
     if (distance < best) best = distance, nearest = known;
   };
   for (const char* known : kMeasured) consider(known);

@@ -6,10 +6,10 @@
 
 #include "base/atomic_file.h"
 #include "command/hyperparameters.h"
+#include "dsat/base/units.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
-#include "dsat/config/units.h"
 #include "dsat/cost/memory.h"
 #include "dsat/host/format.h"
 #include "study/best.h"
@@ -57,7 +57,7 @@ std::optional<cost::MemoryFit> fit_of(const ResultsView& view) {
 std::string estimated_memory(const std::optional<cost::MemoryFit>& fit, const Json& config, int64_t dp_size) {
   if (!fit) return "-";
   try {
-    return config::format_size(cost::predict_peak(*fit, cost::setup_from_config(config, dp_size)).value);
+    return format_size(cost::predict_peak(*fit, cost::setup_from_config(config, dp_size)).value);
   } catch (const std::exception&) {
     return "-";
   }
@@ -125,7 +125,7 @@ std::vector<std::string> cells(const ResultsView& view, const StageRow& row,
   line.push_back(record.config.value(config::kMicroBatchKey, Json()).dump());
   line.push_back(record.config.value(config::kAccumulationKey, Json()).dump());
   line.push_back(estimated_memory(fit, record.config, view.plan.data_parallel_size));
-  line.push_back(row.best->peak_bytes ? config::format_size(static_cast<double>(*row.best->peak_bytes)) : "-");
+  line.push_back(row.best->peak_bytes ? format_size(static_cast<double>(*row.best->peak_bytes)) : "-");
   line.push_back("trial " + std::to_string(record.id) + (overrides.empty() ? "" : ": " + overrides));
   return line;
 }

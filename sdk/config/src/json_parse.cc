@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "dsat/base/utf8.h"
 #include "dsat/config/json.h"
-#include "text_position.h"
 
 namespace dsat::config {
 namespace {

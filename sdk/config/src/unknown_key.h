@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "dsat/config/edit_distance.h"
+#include "dsat/base/spelling.h"
 #include "dsat/config/rules.h"
 
 namespace dsat::config {

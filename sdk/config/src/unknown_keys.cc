@@ -93,24 +93,6 @@ void walk(const Json& object, const std::string& section, std::vector<UnknownKey
 
 }  // namespace
 
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before(b.size() + 1);  // the row of two letters ago, for swapped neighbours
-  std::vector<size_t> previous(b.size() + 1);
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substitution = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      row[j] = std::min({previous[j] + 1, row[j - 1] + 1, substitution});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before.swap(previous);
-    previous.swap(row);
-  }
-  return previous[b.size()];
-}
-
 UnknownKey describe_unknown(const std::string& section, const std::string& name) {
   UnknownKey unknown;
   unknown.key = join(section, name);

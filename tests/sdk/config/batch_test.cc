@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "dsat/config/json.h"
-#include "expect_error.h"
+#include "support/error_of.h"
 
 namespace dsat::config {
 namespace {
@@ -34,7 +34,7 @@ TEST(ReadBatchSizes, ReadsWhatIsGiven) {
 TEST(ReadBatchSizes, RefusesAnythingButAPositiveInteger) {
   for (const char* value : {"0", "-1", "1.5", "true", "\"8\"", "[8]", "{}", "1e30"}) {
     const Json json = config((std::string("{\"train_micro_batch_size_per_gpu\": ") + value + "}").c_str());
-    EXPECT_THAT(message_of([&] { read_batch_sizes(json); }),
+    EXPECT_THAT(error_of([&] { read_batch_sizes(json); }),
                 AllOf(HasSubstr("train_micro_batch_size_per_gpu is "), HasSubstr("must be a positive integer")))
         << value;
   }
@@ -50,26 +50,26 @@ TEST(CheckBatchSizes, AcceptsConsistentSizes) {
 }
 
 TEST(CheckBatchSizes, NamesKeysAndNumbersOfAContradiction) {
-  EXPECT_EQ(message_of([] {
+  EXPECT_EQ(error_of([] {
               check_batch_sizes({4, 2, 65}, 8);
             }),
             "contradictory batch sizes: train_batch_size 65 is not train_micro_batch_size_per_gpu 4 x "
             "gradient_accumulation_steps 2 x data-parallel size 8 = 64; change one of them or set it to \"auto\"");
-  EXPECT_THAT(message_of([] { check_batch_sizes({4, 2, 128}, 8); }), HasSubstr("contradictory"));
-  EXPECT_THAT(message_of([] {
+  EXPECT_THAT(error_of([] { check_batch_sizes({4, 2, 128}, 8); }), HasSubstr("contradictory"));
+  EXPECT_THAT(error_of([] {
                 check_batch_sizes({3, kNone, 64}, 8);
               }),
               HasSubstr("64 is not a multiple of train_micro_batch_size_per_gpu 3 x data-parallel size 8 = 24"));
-  EXPECT_THAT(message_of([] { check_batch_sizes({kNone, 3, 64}, 8); }), HasSubstr("gradient_accumulation_steps 3"));
-  EXPECT_THAT(message_of([] {
+  EXPECT_THAT(error_of([] { check_batch_sizes({kNone, 3, 64}, 8); }), HasSubstr("gradient_accumulation_steps 3"));
+  EXPECT_THAT(error_of([] {
                 check_batch_sizes({kNone, kNone, 63}, 8);
               }),
               HasSubstr("63 is not a multiple of the data-parallel size 8"));
-  EXPECT_THAT(message_of([] { check_batch_sizes({}, 0); }), HasSubstr("data-parallel size is 0"));
+  EXPECT_THAT(error_of([] { check_batch_sizes({}, 0); }), HasSubstr("data-parallel size is 0"));
 }
 
 TEST(CheckBatchSizes, RefusesProductsBeyond64Bits) {
-  EXPECT_THAT(message_of([] { check_batch_sizes({kHuge, 2, 64}, 8); }), HasSubstr("too large"));
+  EXPECT_THAT(error_of([] { check_batch_sizes({kHuge, 2, 64}, 8); }), HasSubstr("too large"));
 }
 
 TEST(CompleteBatchSizes, DerivesWhatIsMissing) {
@@ -85,14 +85,14 @@ TEST(CompleteBatchSizes, DerivesWhatIsMissing) {
 
 TEST(TrialBatchSizes, TrainBatchFollowsTheMicroBatch) {
   expect_sizes(trial_batch_sizes(6, 2, 8, kNone), 6, 2, 96);
-  EXPECT_THAT(message_of([] { trial_batch_sizes(0, 1, 8, kNone); }), HasSubstr("train_micro_batch_size_per_gpu is 0"));
-  EXPECT_THAT(message_of([] { trial_batch_sizes(1, 0, 8, kNone); }), HasSubstr("gradient_accumulation_steps is 0"));
-  EXPECT_THAT(message_of([] { trial_batch_sizes(kHuge, 1, 8, kNone); }), HasSubstr("too large"));
+  EXPECT_THAT(error_of([] { trial_batch_sizes(0, 1, 8, kNone); }), HasSubstr("train_micro_batch_size_per_gpu is 0"));
+  EXPECT_THAT(error_of([] { trial_batch_sizes(1, 0, 8, kNone); }), HasSubstr("gradient_accumulation_steps is 0"));
+  EXPECT_THAT(error_of([] { trial_batch_sizes(kHuge, 1, 8, kNone); }), HasSubstr("too large"));
 }
 
 TEST(TrialBatchSizes, AccumulationFollowsAFixedGlobalBatch) {
   expect_sizes(trial_batch_sizes(4, 7, 8, 64), 4, 2, 64);
-  EXPECT_EQ(message_of([] { trial_batch_sizes(3, 1, 8, 64); }),
+  EXPECT_EQ(error_of([] { trial_batch_sizes(3, 1, 8, 64); }),
             "--global-batch 64 is not a multiple of train_micro_batch_size_per_gpu 3 x data-parallel size 8 = 24");
 }
 
@@ -115,14 +115,14 @@ TEST(DataParallelSize, DividesByTensorAndPipelineParallelism) {
 }
 
 TEST(DataParallelSize, RefusesWhatDoesNotDivide) {
-  EXPECT_THAT(message_of([] { data_parallel_size(6, config(R"({"mp_size": 2, "pipeline": {"stages": 2}})")); }),
+  EXPECT_THAT(error_of([] { data_parallel_size(6, config(R"({"mp_size": 2, "pipeline": {"stages": 2}})")); }),
               HasSubstr("6 slots per trial is not a multiple of tensor-parallel size 2 x pipeline.stages 2 = 4"));
-  EXPECT_THAT(message_of([] { data_parallel_size(2, config(R"({"mp_size": 4})")); }), HasSubstr("not a multiple"));
-  EXPECT_THAT(message_of([] { data_parallel_size(0, config("{}")); }), HasSubstr("slots per trial is 0"));
-  EXPECT_THAT(message_of([] { data_parallel_size(8, config(R"({"mp_size": 2, "tensor_parallel": {"tp_size": 4}})")); }),
+  EXPECT_THAT(error_of([] { data_parallel_size(2, config(R"({"mp_size": 4})")); }), HasSubstr("not a multiple"));
+  EXPECT_THAT(error_of([] { data_parallel_size(0, config("{}")); }), HasSubstr("slots per trial is 0"));
+  EXPECT_THAT(error_of([] { data_parallel_size(8, config(R"({"mp_size": 2, "tensor_parallel": {"tp_size": 4}})")); }),
               HasSubstr("contradictory tensor-parallel sizes: tensor_parallel.tp_size 4 and mp_size 2"));
-  EXPECT_THAT(message_of([] { data_parallel_size(8, config(R"({"mp_size": -2})")); }), HasSubstr("mp_size is -2"));
-  EXPECT_THAT(message_of([] { data_parallel_size(8, config(R"({"pipeline": {"stages": 0}})")); }),
+  EXPECT_THAT(error_of([] { data_parallel_size(8, config(R"({"mp_size": -2})")); }), HasSubstr("mp_size is -2"));
+  EXPECT_THAT(error_of([] { data_parallel_size(8, config(R"({"pipeline": {"stages": 0}})")); }),
               HasSubstr("pipeline.stages is 0"));
 }
 

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "expect_error.h"
+#include "support/error_of.h"
 
 namespace dsat::config {
 namespace {
@@ -40,10 +40,10 @@ TEST(Set, TakesNullForAnAbsentSection) {
 
 TEST(Set, RefusesAScalarOnTheWay) {
   Json json = config(R"({"zero_optimization": {"stage": 1}})");
-  EXPECT_EQ(message_of([&] { set(json, "zero_optimization.stage.x", 1); }),
+  EXPECT_EQ(error_of([&] { set(json, "zero_optimization.stage.x", 1); }),
             "cannot set zero_optimization.stage.x: zero_optimization.stage is 1, not a section in braces");
   Json list = config("[1]");
-  EXPECT_THAT(message_of([&] { set(list, "a", 1); }), HasSubstr("the configuration is [1]"));
+  EXPECT_THAT(error_of([&] { set(list, "a", 1); }), HasSubstr("the configuration is [1]"));
 }
 
 TEST(Erase, RemovesTheValueAndLeavesObjects) {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "dsat/config/json.h"
-#include "expect_error.h"
+#include "support/error_of.h"
 
 namespace dsat::config {
 namespace {
@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 std::string refusal(const std::string& text) {
-  return message_of([&] { parse(text, "c.json"); });
+  return error_of([&] { parse(text, "c.json"); });
 }
 
 std::string nested(size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
@@ -149,21 +149,21 @@ TEST_F(LoadFile, ReadsAnObject) { EXPECT_EQ(load_file(write("{\"a\": 1}\n")), Js
 
 TEST_F(LoadFile, NamesAMissingFile) {
   const std::filesystem::path file = folder_ / "absent.json";
-  EXPECT_EQ(message_of([&] { load_file(file); }), file.string() + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(error_of([&] { load_file(file); }), file.string() + ": cannot be opened: No such file or directory");
 }
 
 TEST_F(LoadFile, RefusesADirectory) {
-  EXPECT_THAT(message_of([&] { load_file(folder_); }), HasSubstr("is a directory"));
+  EXPECT_THAT(error_of([&] { load_file(folder_); }), HasSubstr("is a directory"));
 }
 
 TEST_F(LoadFile, PutsItsPathBeforeSyntaxErrors) {
   const std::filesystem::path file = write("{\n\"a\": nul}");
-  EXPECT_THAT(message_of([&] { load_file(file); }), StartsWith(file.string() + ":2:6: 'nul'"));
+  EXPECT_THAT(error_of([&] { load_file(file); }), StartsWith(file.string() + ":2:6: 'nul'"));
 }
 
 TEST_F(LoadFile, RefusesWhatIsNoObject) {
   const std::filesystem::path file = write("[1]");
-  EXPECT_THAT(message_of([&] { load_file(file); }), HasSubstr("holds array; an object in braces is wanted"));
+  EXPECT_THAT(error_of([&] { load_file(file); }), HasSubstr("holds array; an object in braces is wanted"));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "dsat/config/rules.h"
 
 #include "dsat/config/json.h"
-#include "expect_error.h"
+#include "support/error_of.h"
 
 namespace dsat::config {
 namespace {
@@ -28,11 +28,11 @@ TEST(ZeroStage, ReadsTheStage) {
 
 TEST(ZeroStage, RefusesAnythingElse) {
   for (const char* value : {"4", "-1", "1.5", "\"two\"", "true", "[1]", "{}"}) {
-    EXPECT_THAT(message_of([&] { zero_stage(zero(std::string("\"stage\": ") + value)); }),
+    EXPECT_THAT(error_of([&] { zero_stage(zero(std::string("\"stage\": ") + value)); }),
                 AllOf(HasSubstr("zero_optimization.stage is "), HasSubstr("must be 0, 1, 2 or 3")))
         << value;
   }
-  EXPECT_THAT(message_of([] { zero_stage(config(R"({"zero_optimization": 3})")); }),
+  EXPECT_THAT(error_of([] { zero_stage(config(R"({"zero_optimization": 3})")); }),
               HasSubstr("zero_optimization is 3; it must be a section"));
 }
 
@@ -126,13 +126,13 @@ TEST(BrokenRule, NamesWrongTypes) {
   };
   for (const auto& [text, message] : kWrong) {
     const Json json = config(text);
-    EXPECT_THAT(message_of([&] { rule(json); }), HasSubstr(message)) << text;
+    EXPECT_THAT(error_of([&] { rule(json); }), HasSubstr(message)) << text;
   }
 }
 
 TEST(BrokenRule, CutsLongValuesShort) {
   const Json json = zero("\"stage\": \"" + std::string(500, 'x') + "\"");
-  EXPECT_LT(message_of([&] { rule(json); }).size(), 150u);
+  EXPECT_LT(error_of([&] { rule(json); }).size(), 150u);
 }
 
 TEST(ForbidsStage, AsksAsIfTheStageWereSet) {

@@ -1,6 +1,6 @@
 #include "dsat/config/json.h"
 #include "dsat/config/space.h"
-#include "expect_error.h"
+#include "support/error_of.h"
 
 namespace dsat::config {
 namespace {
@@ -21,7 +21,7 @@ SpaceResult build(const char* space_file, const char* user_config = "{}") {
 }
 
 std::string refusal(const char* space_file) {
-  return message_of([&] { build(space_file); });
+  return error_of([&] { build(space_file); });
 }
 
 std::string values_of(const SpaceResult& result, int stage, const std::string& key) {

@@ -5,7 +5,7 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
-#include "expect_error.h"
+#include "support/error_of.h"
 
 namespace dsat::config {
 namespace {
@@ -28,7 +28,7 @@ SpaceResult build(const char* user_config, std::vector<int> stages = {1, 2, 3}) 
 }
 
 std::string refusal(const SpaceRequest& request) {
-  return message_of([&] { build_space(request); });
+  return error_of([&] { build_space(request); });
 }
 
 std::vector<int> stages_of(const SpaceResult& result) {
@@ -349,7 +349,7 @@ TEST(SpaceJson, RefusesWhatItDidNotWrite) {
                            R"({"min_micro_batch": 1, "max_micro_batch": null, "micro_batch_divides": null,
                                "stages": [{"stage": 1}]})"}) {
     const Json json = parse(text, "test");
-    EXPECT_THAT(message_of([&] { space_from_json(json); }), HasSubstr("not what to_json() writes")) << text;
+    EXPECT_THAT(error_of([&] { space_from_json(json); }), HasSubstr("not what to_json() writes")) << text;
   }
 }
 
@@ -362,8 +362,8 @@ TEST(Overrides, WriteStageAxesAndMicroBatch) {
 
 TEST(Overrides, RefuseAChoiceThatDoesNotFit) {
   const StageSpace stage = {2, {{kReduce, {1000000}}}};
-  EXPECT_THAT(message_of([&] { overrides(stage, {}, 8); }), HasSubstr("0 values for the 1 axes of stage 2"));
-  EXPECT_THAT(message_of([&] { overrides(stage, {1}, 8); }), HasSubstr("choice 1 of zero_optimization"));
+  EXPECT_THAT(error_of([&] { overrides(stage, {}, 8); }), HasSubstr("0 values for the 1 axes of stage 2"));
+  EXPECT_THAT(error_of([&] { overrides(stage, {1}, 8); }), HasSubstr("choice 1 of zero_optimization"));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "../../sdk/config/src/unknown_key.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
-#include "expect_error.h"
+#include "support/error_of.h"
 
 namespace dsat::config {
 namespace {
@@ -15,16 +15,6 @@ std::string suggestion(const char* text) {
   const std::vector<UnknownKey> keys = unknown(text);
   EXPECT_EQ(keys.size(), 1u) << text;
   return keys.empty() ? "nothing unknown" : keys.front().suggestion;
-}
-
-TEST(EditDistance, CountsInsertionsDeletionsSubstitutionsAndSwaps) {
-  EXPECT_EQ(edit_distance("stage", "stage"), 0u);
-  EXPECT_EQ(edit_distance("", "abc"), 3u);
-  EXPECT_EQ(edit_distance("abc", ""), 3u);
-  EXPECT_EQ(edit_distance("stgae", "stage"), 1u);
-  EXPECT_EQ(edit_distance("stag", "stage"), 1u);
-  EXPECT_EQ(edit_distance("staage", "stage"), 1u);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
 }
 
 TEST(UnknownKeys, AnOrdinaryConfigurationHasNone) {

@@ -2,7 +2,7 @@
 
 #include "dsat/config/json.h"
 #include "dsat/config/space.h"
-#include "expect_error.h"
+#include "support/error_of.h"
 
 namespace dsat::config {
 namespace {
@@ -42,7 +42,7 @@ TEST(World, DecidesTheDataParallelSizeOfItsConfiguration) {
   config["pipeline"] = {{"stages", 2}};
   EXPECT_EQ(data_parallel_size_of(config, 3), 4);
   config["pipeline"] = {{"stages", 3}};
-  EXPECT_THAT(message_of([&] { data_parallel_size_of(config, 3); }), HasSubstr("not a multiple"));
+  EXPECT_THAT(error_of([&] { data_parallel_size_of(config, 3); }), HasSubstr("not a multiple"));
 }
 
 TEST(World, IsAnAxisOfEveryStageWithTheBaseAtItsFirstValue) {

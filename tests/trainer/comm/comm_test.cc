@@ -9,7 +9,7 @@
 #include "comm/comm_thread.h"
 #include "comm/rendezvous.h"
 #include "ranks/launcher.h"
-#include "trainer/error_of.h"
+#include "support/error_of.h"
 #include "trainer/on_ranks.h"
 #include "zero/reducer.h"
 

@@ -20,7 +20,7 @@
 #include "dsat/trainer/checkpoint.h"
 #include "dsat/trainer/engine.h"
 #include "ranks/launcher.h"
-#include "trainer/error_of.h"
+#include "support/error_of.h"
 
 namespace dsat::trainer {
 namespace {

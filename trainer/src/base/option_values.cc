@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "dsat/config/units.h"
+#include "dsat/base/units.h"
 #include "dsat/error.h"
 
 namespace dsat::trainer {
@@ -20,7 +20,7 @@ int64_t parse_integer(const std::string& name, const std::string& text, int64_t 
 
 uint64_t parse_memory(const std::string& name, const std::string& text) {
   try {
-    const uint64_t bytes = config::parse_size(text);
+    const uint64_t bytes = parse_size(text);
     if (bytes > 0) return bytes;
   } catch (const Error& error) {
     throw Error(name + ": " + error.what());

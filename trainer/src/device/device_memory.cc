@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "dsat/config/units.h"
+#include "dsat/base/units.h"
 
 namespace dsat::trainer {
 namespace {
@@ -29,10 +29,10 @@ void forget_out_of_memory() {
 std::optional<OutOfMemory> out_of_memory() { return current() == nullptr ? std::nullopt : current()->refused(); }
 
 std::string describe(const OutOfMemory& failure) {
-  std::string text = "out of memory: tried to allocate " + config::format_size(static_cast<double>(failure.requested)) +
-                     "; in use " + config::format_size(static_cast<double>(failure.in_use));
+  std::string text = "out of memory: tried to allocate " + format_size(static_cast<double>(failure.requested)) +
+                     "; in use " + format_size(static_cast<double>(failure.in_use));
   return failure.budget == 0 ? text + ", and the machine has no more"
-                             : text + " of " + config::format_size(static_cast<double>(failure.budget));
+                             : text + " of " + format_size(static_cast<double>(failure.budget));
 }
 
 }  // namespace dsat::trainer

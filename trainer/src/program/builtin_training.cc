@@ -7,7 +7,7 @@
 
 #include "device/device.h"
 #include "device/device_memory.h"
-#include "dsat/config/units.h"
+#include "dsat/base/units.h"
 #include "files/checkpoint_dir.h"
 #include "model/layer_chain.h"
 #include "model/model_module.h"
@@ -158,7 +158,7 @@ void Run::print_end(double time_us) {
   const std::string cut = stages > 1 ? " in " + std::to_string(stages) + " stages" : "";
   std::printf("%lld parameters%s, %.1f samples/s, peak memory %s per rank\n",
               static_cast<long long>(training_->num_params()), cut.c_str(), time_us > 0 ? samples * 1e6 / time_us : 0,
-              config::format_size(peak).c_str());
+              format_size(peak).c_str());
 }
 
 // A tuning trial is ended by the engine.

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "dsat/config/units.h"
+#include "dsat/base/units.h"
 #include "dsat/error.h"
 
 namespace dsat::trainer {
@@ -69,7 +69,7 @@ void require_address_space() {
 
 void require_address_space(std::optional<uint64_t> limit_bytes, uint64_t mapped_bytes) {
   if (!limit_bytes || *limit_bytes >= mapped_bytes + kLeastRoomBytes) return;
-  const auto size = [](uint64_t bytes) { return config::format_size(static_cast<double>(bytes)); };
+  const auto size = [](uint64_t bytes) { return format_size(static_cast<double>(bytes)); };
   throw Error("ulimit -v is " + size(*limit_bytes) + ": LibTorch alone maps " + size(mapped_bytes) +
               ", and a rank needs " + size(kLeastRoomBytes) + " more; raise it, or use --device-memory for a budget");
 }

@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "host/cli/error_of.h"
+#include "support/error_of.h"
 
 namespace dsat::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "host/cli/error_of.h"
+#include "support/error_of.h"
 
 namespace dsat::cli {
 namespace {

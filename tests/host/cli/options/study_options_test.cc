@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "commands/host_options.h"
-#include "host/cli/error_of.h"
+#include "support/error_of.h"
 
 namespace dsat::cli {
 namespace {

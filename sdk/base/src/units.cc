@@ -1,14 +1,16 @@
-#include "dsat/config/units.h"
+// Sizes and durations, parsed in exact integer arithmetic digit by digit and printed with three significant digits.
+#include "dsat/base/units.h"
+
+#include <fmt/format.h>
 
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "dsat/error.h"
 
-namespace dsat::config {
+namespace dsat {
 namespace {
 
 struct Unit {
@@ -97,22 +99,16 @@ bool multiply(const Quantity& quantity, uint64_t factor, uint64_t limit, uint64_
 template <size_t N>
 uint64_t parse_quantity(std::string_view text, const std::array<Unit, N>& units, uint64_t limit, const char* what,
                         const char* wanted) {
-  const std::string quoted = "'" + std::string(text) + "'";
   Quantity quantity;
-  if (!split(text, &quantity)) throw Error(quoted + " is not a " + what + "; write " + wanted);
+  if (!split(text, &quantity)) throw Error(fmt::format("'{}' is not a {}; write {}", text, what, wanted));
   for (const Unit& unit : units) {
     if (unit.name != quantity.unit) continue;
     uint64_t value = 0;
-    if (!multiply(quantity, unit.factor, limit, &value)) throw Error(quoted + " is too large for a " + what);
+    if (!multiply(quantity, unit.factor, limit, &value))
+      throw Error(fmt::format("'{}' is too large for a {}", text, what));
     return value;
   }
-  throw Error(quoted + " is not a " + what + ": unknown unit; write " + wanted);
-}
-
-std::string print(const char* format, double value) {
-  std::array<char, 64> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), format, value);
-  return buffer.data();
+  throw Error(fmt::format("'{}' is not a {}: unknown unit; write {}", text, what, wanted));
 }
 
 }  // namespace
@@ -138,19 +134,19 @@ std::string format_size(double bytes) {
     value /= 1000;
     ++unit;
   }
-  const char* format = unit == 0 || value >= 99.95 ? "%.0f" : value >= 9.995 ? "%.1f" : "%.2f";
-  return (bytes < 0 ? "-" : "") + print(format, value) + " " + kNames[unit];
+  const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return fmt::format("{}{:.{}f} {}", bytes < 0 ? "-" : "", value, decimals, kNames[unit]);
 }
 
 std::string format_duration(std::chrono::milliseconds duration) {
   const int64_t total_ms = duration.count();
   if (total_ms < 0) return "-" + format_duration(std::chrono::milliseconds(-total_ms));
-  if (total_ms < 1000) return std::to_string(total_ms) + " ms";
-  if (total_ms < 59950) return print("%.1f s", static_cast<double>(total_ms) / 1000);
+  if (total_ms < 1000) return fmt::format("{} ms", total_ms);
+  if (total_ms < 59950) return fmt::format("{:.1f} s", static_cast<double>(total_ms) / 1000);
   const int64_t seconds = (total_ms + 500) / 1000;
-  if (seconds < 3600) return std::to_string(seconds / 60) + "m " + std::to_string(seconds % 60) + "s";
+  if (seconds < 3600) return fmt::format("{}m {}s", seconds / 60, seconds % 60);
   const int64_t minutes = (seconds + 30) / 60;
-  return std::to_string(minutes / 60) + "h " + std::to_string(minutes % 60) + "m";
+  return fmt::format("{}h {}m", minutes / 60, minutes % 60);
 }
 
-}  // namespace dsat::config
+}  // namespace dsat

@@ -1,13 +1,13 @@
 // Sizes and durations as people write them; the one parser of all programs. Errors: dsat::Error, naming the text.
-#ifndef DSAT_CONFIG_UNITS_H_
-#define DSAT_CONFIG_UNITS_H_
+#ifndef DSAT_BASE_UNITS_H_
+#define DSAT_BASE_UNITS_H_
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace dsat::config {
+namespace dsat {
 
 // "512MiB", "1.5 GB", "80G", "4096": digits, optional decimals, optional unit in any case. kB MB GB TB = 10^3n (K, M, G
 // and T mean the same), KiB MiB GiB TiB = 2^10n, none = bytes. Rounded down to whole bytes.
@@ -20,6 +20,6 @@ std::chrono::milliseconds parse_duration(std::string_view text);
 std::string format_size(double bytes);
 std::string format_duration(std::chrono::milliseconds duration);
 
-}  // namespace dsat::config
+}  // namespace dsat
 
-#endif  // DSAT_CONFIG_UNITS_H_
+#endif  // DSAT_BASE_UNITS_H_

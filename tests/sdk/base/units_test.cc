@@ -1,10 +1,10 @@
-#include "dsat/config/units.h"
+#include "dsat/base/units.h"
 
 #include <limits>
 
-#include "expect_error.h"
+#include "support/error_of.h"
 
-namespace dsat::config {
+namespace dsat {
 namespace {
 
 using std::chrono::milliseconds;
@@ -39,7 +39,7 @@ TEST(ParseSize, RoundsDownExactly) {
 TEST(ParseSize, RefusesWhatIsNoSize) {
   for (const char* text : {"", " ", "GB", "-1", "+1", "1e3", "1,5GB", ".5GB", "5.GB", "1.2.3", "0x10", "1 2", "12XB",
                            "1GiBs", "1Gi", "nan", "inf", "½GB", "1 G B"}) {
-    EXPECT_THAT(message_of([&] { parse_size(text); }), HasSubstr("'" + std::string(text) + "' is not a size"));
+    EXPECT_THAT(error_of([&] { parse_size(text); }), HasSubstr("'" + std::string(text) + "' is not a size"));
   }
 }
 
@@ -47,7 +47,7 @@ TEST(ParseSize, RefusesWhatLeaves64Bits) {
   EXPECT_EQ(parse_size("9223372036854775807"), static_cast<uint64_t>(std::numeric_limits<int64_t>::max()));
   for (const char* text :
        {"9223372036854775808", "18446744073709551616", "99999999999999999999999", "9223373TB", "8388608TiB"}) {
-    EXPECT_THAT(message_of([&] { parse_size(text); }), HasSubstr("too large for a size")) << text;
+    EXPECT_THAT(error_of([&] { parse_size(text); }), HasSubstr("too large for a size")) << text;
   }
 }
 
@@ -62,10 +62,10 @@ TEST(ParseDuration, KnowsSecondsMinutesAndHours) {
 
 TEST(ParseDuration, RefusesWhatIsNoDuration) {
   for (const char* text : {"", "m", "-5s", "1e3", "10d", "1h30m", "5 minutes", "1.s", "forever"}) {
-    EXPECT_THAT(message_of([&] { parse_duration(text); }), HasSubstr("is not a duration")) << text;
+    EXPECT_THAT(error_of([&] { parse_duration(text); }), HasSubstr("is not a duration")) << text;
   }
-  EXPECT_THAT(message_of([] { parse_duration("87601h"); }), HasSubstr("too large for a duration"));
-  EXPECT_THAT(message_of([] { parse_duration("99999999999999999999"); }), HasSubstr("too large for a duration"));
+  EXPECT_THAT(error_of([] { parse_duration("87601h"); }), HasSubstr("too large for a duration"));
+  EXPECT_THAT(error_of([] { parse_duration("99999999999999999999"); }), HasSubstr("too large for a duration"));
 }
 
 TEST(FormatSize, ShowsThreeDigits) {
@@ -98,4 +98,4 @@ TEST(FormatDuration, FitsItsUnitToTheLength) {
 }
 
 }  // namespace
-}  // namespace dsat::config
+}  // namespace dsat

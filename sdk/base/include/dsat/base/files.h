@@ -1,0 +1,67 @@
+// Whole files: read with a bound, written so that a reader and a power cut find the old file or the new one.
+//
+// Only regular files are read: a pipe would be waited for, a device has no end. Threading: no state of its own; two
+// threads may not write the same file at once. Errors: dsat::Error, one line that names file, action and cause, with
+// code DSAT_INTERNAL; reading what a user named is the caller's to put in their words.
+#ifndef DSAT_BASE_FILES_H_
+#define DSAT_BASE_FILES_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dsat {
+
+// More than any configuration, result or scenario that a person or a trial writes. A larger file is not read.
+inline constexpr size_t kMaxFileBytes = size_t{256} << 20;
+
+// Why a file cannot be read, or its bytes.
+struct FileText {
+  std::string bytes;
+  std::string problem;  // empty: `bytes` is the whole file; else "it is a folder", "Permission denied", ...
+  bool ok() const { return problem.empty(); }
+};
+FileText try_read_file(const std::filesystem::path& file, size_t max_bytes = kMaxFileBytes);
+
+// Throws Error "cannot read FILE: PROBLEM".
+std::string read_file(const std::filesystem::path& file, size_t max_bytes = kMaxFileBytes);
+
+// The last `max_bytes` of a regular file; empty: it cannot be read.
+std::string read_tail(const std::filesystem::path& file, size_t max_bytes);
+
+// synced: on disk when the call returns. renamed: whole or not there at all for every reader, but the machine may stop
+// before it is on disk; for files that can be made again, at a tenth of the time.
+enum class Durability { synced, renamed };
+
+// Writes a temporary file beside `file`, renames it over `file`, and syncs both as asked. Throws Error; then the old
+// file is untouched and nothing is left behind.
+void write_file_atomically(const std::filesystem::path& file, std::string_view bytes,
+                           Durability durability = Durability::synced);
+
+// Makes names that were created, renamed or removed in a folder last. A file system that cannot sync a folder is left
+// as it is. Throws Error.
+void sync_folder(const std::filesystem::path& folder);
+
+// A file being written by its only writer; what was there is gone. Closed on every way out. Throws Error.
+class NewFile {
+ public:
+  // `shown`: how errors name it; empty: as `path`.
+  explicit NewFile(const std::filesystem::path& path, std::string shown = {});
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void write(const void* data, size_t bytes);
+  void sync();   // until the disk has it
+  void close();  // says what a late write error says; the destructor cannot
+
+ private:
+  std::string shown_;
+  int fd_;
+};
+
+}  // namespace dsat
+
+#endif  // DSAT_BASE_FILES_H_

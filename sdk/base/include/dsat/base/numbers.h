@@ -1,0 +1,26 @@
+// Numbers as people and programs write them. The whole text must be the number: no blank, no unit, no rest.
+//
+// Threading: pure functions, the same under every locale. Errors: nullopt; the caller knows what the number is for.
+#ifndef DSAT_BASE_NUMBERS_H_
+#define DSAT_BASE_NUMBERS_H_
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+namespace dsat {
+
+// A decimal integer from `low` to `high`, "-" allowed before it, "+" not.
+std::optional<int64_t> parse_integer(std::string_view text, int64_t low = std::numeric_limits<int64_t>::min(),
+                                     int64_t high = std::numeric_limits<int64_t>::max());
+
+// A whole number from 0 to the largest int: an index, a rank, a number of slots.
+std::optional<int> parse_count(std::string_view text);
+
+// A finite decimal number, with or without an exponent. "nan", "inf" and numbers that no double holds are none.
+std::optional<double> parse_number(std::string_view text);
+
+}  // namespace dsat
+
+#endif  // DSAT_BASE_NUMBERS_H_

@@ -1,0 +1,36 @@
+// UTF-8 text: where it is not well-formed, where people see a place in it, and how wide a terminal shows it.
+//
+// Threading: pure functions. Errors: none; every sequence of bytes is answered.
+#ifndef DSAT_BASE_UTF8_H_
+#define DSAT_BASE_UTF8_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dsat {
+
+// The offset of the first byte that is not well-formed UTF-8 (overlong forms and surrogates included), or npos.
+size_t first_invalid_utf8(std::string_view text);
+
+// "3:14" for the byte at `offset`: lines and columns count from 1, columns in characters and not in bytes.
+std::string line_and_column(std::string_view text, size_t offset);
+
+// Columns that a terminal needs for `text`, one for each character.
+size_t display_width(std::string_view text);
+
+// At most `max_width` characters; a longer text is cut and ends in "...".
+std::string shortened(std::string_view text, size_t max_width);
+
+// One line that a terminal or a JSON document takes as it is. Colours and other terminal escapes, control characters
+// (C0, C1) and bidirectional overrides are left out, a tab becomes a blank, a byte that is not UTF-8 becomes U+FFFD,
+// blanks at the end go. Line breaks are control characters: they go, too.
+std::string printable_line(std::string_view text);
+
+// The lines of `text` that are not empty, each made printable. They end at \n and at \r, as progress bars print it.
+std::vector<std::string> printable_lines(std::string_view text);
+
+}  // namespace dsat
+
+#endif  // DSAT_BASE_UTF8_H_

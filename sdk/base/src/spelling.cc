@@ -1,0 +1,40 @@
+// Distances between names, row by row of the table of all prefixes.
+#include "dsat/base/spelling.h"
+
+#include <algorithm>
+
+namespace dsat {
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before(b.size() + 1);  // the row of two letters ago, for swapped neighbours
+  std::vector<size_t> previous(b.size() + 1);
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substitution = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({previous[j] + 1, row[j - 1] + 1, substitution});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(previous);
+    previous.swap(row);
+  }
+  return previous[b.size()];
+}
+
+size_t slip_tolerance(std::string_view typed) { return std::max<size_t>(2, typed.size() / 4); }
+
+std::string_view nearest_name(std::string_view typed, const std::vector<std::string_view>& known, size_t tolerance) {
+  std::string_view nearest;
+  size_t limit = tolerance + 1;
+  for (const std::string_view name : known) {
+    const size_t distance = edit_distance(typed, name);
+    if (distance >= limit) continue;
+    limit = distance;
+    nearest = name;
+  }
+  return nearest;
+}
+
+}  // namespace dsat

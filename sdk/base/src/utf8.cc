@@ -1,0 +1,97 @@
+// Reads UTF-8 with utfcpp, which knows overlong forms and surrogates. What is printable is decided here, one character
+// at a time: other programs' output may hold anything.
+#include "dsat/base/utf8.h"
+
+#include <fmt/format.h>
+#include <utf8cpp/utf8.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace dsat {
+
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+constexpr std::string_view kCutMark = "...";
+
+bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0u) == 0x80u; }
+
+// Length of the terminal escape sequence at the start of `text`; 0: there is none.
+size_t escape_length(std::string_view text) {
+  if (text.size() < 2 || text[0] != '\x1b') return 0;
+  if (text[1] != '[') return 2;
+  size_t i = 2;
+  while (i < text.size() && (text[i] < '@' || text[i] > '~')) ++i;
+  return std::min(i + 1, text.size());
+}
+
+bool is_control(uint32_t c) { return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029; }
+
+// Marks that turn the order of the text around them: a reader would see something else than what stands there.
+bool turns_direction(uint32_t c) { return (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069); }
+
+// Adds the printable part of one character, or of one escape sequence, and takes it off the front of `text`.
+void take_printable(std::string_view& text, std::string& out) {
+  size_t length = escape_length(text);
+  if (length == 0) {
+    const char* end = text.data();
+    uint32_t character = 0;
+    try {
+      character = utf8::next(end, text.data() + text.size());
+      length = static_cast<size_t>(end - text.data());
+      if (character == '\t') out += ' ';
+      if (!is_control(character) && !turns_direction(character)) out += text.substr(0, length);
+    } catch (const utf8::exception&) {
+      out += kReplacement;
+      length = 1;
+    }
+  }
+  text.remove_prefix(length);
+}
+
+}  // namespace
+
+size_t first_invalid_utf8(std::string_view text) { return utf8::find_invalid(text); }
+
+std::string line_and_column(std::string_view text, size_t offset) {
+  const std::string_view before = text.substr(0, std::min(offset, text.size()));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
+  return fmt::format("{}:{}", line, 1 + display_width(before.substr(line_begin)));
+}
+
+size_t display_width(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !continues(byte); }));
+}
+
+std::string shortened(std::string_view text, size_t max_width) {
+  if (display_width(text) <= max_width) return std::string(text);
+  size_t end = 0;
+  for (size_t width = 0; end < text.size(); ++end) {
+    if (!continues(text[end]) && ++width + kCutMark.size() > max_width) break;
+  }
+  return std::string(text.substr(0, end)).append(kCutMark);
+}
+
+std::string printable_line(std::string_view text) {
+  std::string out;
+  while (!text.empty()) take_printable(text, out);
+  const size_t end = out.find_last_not_of(' ');
+  out.resize(end == std::string::npos ? 0 : end + 1);
+  return out;
+}
+
+std::vector<std::string> printable_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find_first_of("\r\n"), text.size());
+    std::string line = printable_line(text.substr(0, end));
+    if (!line.empty()) lines.push_back(std::move(line));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+}  // namespace dsat

@@ -1,0 +1,33 @@
+// Names that are nearly those that were meant.
+#include "dsat/base/spelling.h"
+
+#include <gtest/gtest.h>
+
+namespace dsat {
+namespace {
+
+TEST(EditDistance, CountsInsertionsDeletionsSubstitutionsAndSwaps) {
+  EXPECT_EQ(edit_distance("stage", "stage"), 0u);
+  EXPECT_EQ(edit_distance("", "abc"), 3u);
+  EXPECT_EQ(edit_distance("abc", ""), 3u);
+  EXPECT_EQ(edit_distance("stgae", "stage"), 1u);
+  EXPECT_EQ(edit_distance("stag", "stage"), 1u);
+  EXPECT_EQ(edit_distance("staage", "stage"), 1u);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+}
+
+TEST(NearestName, IsTheFirstOfTheNearest) {
+  EXPECT_EQ(nearest_name("stgae", {"state", "stage", "slots"}, 2), "stage");
+  EXPECT_EQ(nearest_name("stave", {"state", "stage"}, 2), "state");
+  EXPECT_EQ(nearest_name("stage", {"stage"}, 0), "stage");
+  EXPECT_EQ(nearest_name("bucket", {"state", "stage"}, slip_tolerance("bucket")), "");
+  EXPECT_EQ(nearest_name("stage", {}, 9), "");
+}
+
+TEST(NearestName, ALongNameMayHaveMoreSlips) {
+  EXPECT_EQ(slip_tolerance("ab"), 2u);
+  EXPECT_EQ(slip_tolerance("twenty letters long."), 5u);
+}
+
+}  // namespace
+}  // namespace dsat
