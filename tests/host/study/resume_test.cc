@@ -343,7 +343,7 @@ TEST_F(StudyResumeTest, AnOutputDirectoryBelowAFileIsRefused) {
 }
 
 TEST_F(StudyResumeTest, AFinishedStudyGivesItsResultAgainAndRunsNothing) {
-  Recorder first, second;
+  StudyLog first, second;
   StudyResult result;
   {
     auto study = Study::create(scripted(Json::object()));
@@ -370,7 +370,7 @@ TEST_F(StudyResumeTest, APluginFileThatHasChangedIsSaid) {
   std::ofstream(copy, std::ios::app | std::ios::binary) << "a trailing byte harms no ELF file";
   auto study = Study::resume(dir() / "run", resume_options());
   ASSERT_TRUE(study.ok()) << study.status().message();
-  Recorder recorder;
+  StudyLog recorder;
   study.value()->run(recorder);
   EXPECT_TRUE(recorder.logged("has changed since the study was started"));
 }

@@ -4,13 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -24,6 +21,7 @@
 #include "record/journal.h"
 #include "study/coordinator.h"
 #include "study/plan.h"
+#include "support/temp_dir.h"
 
 namespace dsat::host {
 
@@ -32,13 +30,6 @@ using ::testing::HasSubstr;
 
 inline fs::path fixture_plugin(const std::string& name) {
   return fs::path(DSAT_FIXTURE_PLUGINS) / ("lib" + name + ".so");
-}
-
-inline void write_text(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
-
-inline std::string read_text(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
 inline int64_t micro_batch(const Json& config) { return config.value(config::kMicroBatchKey, int64_t{0}); }
@@ -166,7 +157,8 @@ class FakeRunner : public Runner {
   std::set<std::pair<uint64_t, uint32_t>> told_start_;
 };
 
-class Recorder : public Observer {
+// Keeps what a study logs, and the ids of its trials in the order of their ends.
+class StudyLog : public Observer {
  public:
   void on_log(Severity severity, std::string_view message) override { logs.emplace_back(severity, message); }
   void on_trial_ended(const TrialRecord& trial) override { ended.push_back(trial.id); }
@@ -243,36 +235,27 @@ struct Session {
   Loop loop;
   Results results;
   FakeRunner runner;
-  Recorder observer;
+  StudyLog observer;
   std::atomic<int> stop_level{0};
   std::unique_ptr<Journal> journal;
   std::unique_ptr<Coordinator> coordinator;
 };
 
-class StudyTest : public ::testing::Test {
+class StudyTest : public TempDirTest {
  protected:
-  StudyTest() {
-    std::string name = (fs::temp_directory_path() / "dsat-study-XXXXXX").string();
-    dir_ = fs::canonical(mkdtemp(name.data()));
-    write_text(dir_ / "ds_config.json", R"({"train_micro_batch_size_per_gpu": 1})");
-  }
-  ~StudyTest() override {
-    std::error_code error;
-    fs::remove_all(dir_, error);
-  }
-  const fs::path& dir() const { return dir_; }
+  StudyTest() { write_text(dir() / "ds_config.json", R"({"train_micro_batch_size_per_gpu": 1})"); }
 
   StudyOptions options(const std::string& searcher = "scripted", const Json& searcher_options = Json::object()) const {
     StudyOptions options;
-    options.command = {"/bin/true", "--deepspeed_config", (dir_ / "ds_config.json").string()};
-    options.cwd = dir_;
+    options.command = {"/bin/true", "--deepspeed_config", (dir() / "ds_config.json").string()};
+    options.cwd = dir();
     options.environment = {"PATH=/bin"};
     options.searcher = {fixture_plugin(searcher).string(), searcher_options};
     options.profiler = {fixture_plugin("scripted").string(), Json::object()};
     options.metric = "throughput";
     options.slots = 16;
     options.slots_per_trial = 1;
-    options.output_dir = dir_ / "run";
+    options.output_dir = dir() / "run";
     options.launcher = DSAT_LAUNCH;
     return options;
   }
@@ -291,9 +274,6 @@ class StudyTest : public ::testing::Test {
     plan->dir = run_dir;
     return plan.value();
   }
-
- private:
-  fs::path dir_;
 };
 
 }  // namespace dsat::host
