@@ -1,0 +1,58 @@
+// Where exceptions end: the host library fails inside by throwing dsat::Error and outside by returning a Status.
+//
+// as_result stands once in every public function; nothing thrown below it leaves the library. DSAT_INVALID_ARGUMENT
+// (the user's mistake) becomes Status::invalid, every other code and exception Status::internal. or_throw goes the
+// other way. Threading: no state of its own.
+#ifndef DSAT_HOST_BASE_GUARDED_H_
+#define DSAT_HOST_BASE_GUARDED_H_
+
+#include <exception>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "dsat/error.h"
+#include "dsat/host/status.h"
+
+namespace dsat::host {
+
+// What a caught exception says.
+inline Status status_of(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return Status::internal("not enough memory");
+  const auto* own = dynamic_cast<const Error*>(&error);
+  const bool invalid = own != nullptr && own->code() == DSAT_INVALID_ARGUMENT;
+  return invalid ? Status::invalid(error.what()) : Status::internal(error.what());
+}
+
+// The value of `body` as a Result, or a Status where it gives none; what it throws as the failure.
+template <class Body>
+auto as_result(Body&& body)
+    -> std::conditional_t<std::is_void_v<std::invoke_result_t<Body>>, Status, Result<std::invoke_result_t<Body>>> {
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
+      body();
+      return Status();
+    } else {
+      return body();
+    }
+  } catch (const std::exception& error) {
+    return status_of(error);
+  }
+}
+
+// Throws what a Status or Result says, as dsat::Error.
+inline void or_throw(const Status& status) {
+  if (status.ok()) return;
+  const bool invalid = status.code() == Status::Code::invalid;
+  throw Error(invalid ? DSAT_INVALID_ARGUMENT : DSAT_INTERNAL, status.message());
+}
+
+template <class T>
+T or_throw(Result<T> result) {
+  or_throw(result.status());
+  return std::move(result).value();
+}
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_BASE_GUARDED_H_
