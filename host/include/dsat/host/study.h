@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "dsat/host/record.h"
+#include "dsat/host/settings.h"
 #include "dsat/host/simulation.h"
 #include "dsat/host/status.h"
 
@@ -29,57 +30,30 @@ struct StrategyChoice {
   Json options = Json::object();  // {name: text as typed, or a JSON value}; unknown names are refused
 };
 
-enum class TrialCwd { keep, copy };
-
-struct StudyOptions {
+// All that a study can be asked for. The groups of settings are its bases: options.max_trials is that of StudyLimits.
+struct StudyOptions : StudyLimits,
+                      TrialTimeouts,
+                      SearchTarget,
+                      BatchBounds,
+                      SearchSettings,
+                      SlotOptions,
+                      TrialMeasurement,
+                      TrialSetup {
   std::vector<std::string> command;      // the user's training command
-  std::filesystem::path cwd;             // where it runs; empty: the current folder
   std::vector<std::string> environment;  // "NAME=value"; empty: this process's own
   std::string name;                      // of the study; empty: the script's or the program's
 
   StrategyChoice searcher;
   StrategyChoice profiler{"profiler", Json::object()};
-  std::string metric = "FLOPS_per_gpu";  // or an alias
-  std::vector<int> zero_stages;          // empty: those that the searcher wants, else 1, 2 and 3
-  uint64_t seed = 42;
-  int start_profile_step = 3, end_profile_step = 5;
 
-  int max_trials = 50;
-  std::optional<int> early_stopping;  // end after so many trials of the searcher without a better one
-  int max_concurrent_trials = 16;
-  std::optional<int> max_slots;        // of all running trials together
-  std::optional<int> slots;            // nullopt: found, see docs/trial.md
-  std::optional<int> slots_per_trial;  // nullopt: the command's own flag, else all
-  // Several hosts, as DeepSpeed's users name them (docs/resources.md). Empty: the launcher's own flags in the command.
-  std::filesystem::path hostfile;
-  std::string include, exclude;          // "worker-0@worker-1:0,2"; at most one of the two
-  std::vector<int> num_gpus, num_nodes;  // GPUs of each node, and nodes, of a trial; several values are searched
-  std::optional<uint64_t> device_memory_bytes;
   std::optional<std::filesystem::path> ds_config;
   std::optional<std::filesystem::path> space_file;
-  std::optional<int64_t> global_batch, max_train_batch_size, max_micro_batch;
-  int64_t min_micro_batch = 1;
-  bool default_axes = true;  // false: tune stage, micro batch and what configuration and space file list, nothing else
-  std::optional<int> profile_trials;                              // nullopt: as the searcher wants, else 3
-  std::vector<std::pair<std::string, std::string>> arg_mappings;  // config key -> flag of the command
+  Json config_overwrites;  // merged over the configuration, leaf by leaf; null: nothing
+  Json experiment;         // kept with the study for whoever reads it; null: nothing
 
   std::filesystem::path output_dir;  // empty: dsat-results/<name>
   bool replace_study = false;        // one that lies in output_dir is deleted first, unless another host works on it
-  std::chrono::milliseconds trial_timeout{std::chrono::minutes(30)};
-  std::chrono::milliseconds no_progress_timeout{std::chrono::minutes(10)};
-  std::optional<std::chrono::milliseconds> time_budget;
-  TrialCwd trial_cwd = TrialCwd::keep;
-  std::vector<std::filesystem::path> includes;  // with TrialCwd::copy: files and folders copied beside those of cwd
-
-  // For a study that an experiment file describes (docs/trial.md).
-  Json config_overwrites;              // merged over the configuration, leaf by leaf; null: nothing
-  bool config_by_environment = false;  // ds_config (none: config_overwrites alone) is the configuration, and the
-                                       // command need not name it: the script reads DSAT_DS_CONFIG or DSAT_HPARAMS
-  std::vector<std::string> variables;  // "NAME=value" for every trial; kept in the journal, as `environment` is not
-  Json hyperparameters;                // an object: every trial finds its own in the file DSAT_HPARAMS; null: none
-  Json experiment;                     // kept with the study for whoever reads it; null: nothing
-
-  std::filesystem::path launcher;  // dsat-launch; empty: beside this program, else <libexecdir>/dsat
+  std::filesystem::path launcher;    // dsat-launch; empty: beside this program, else <libexecdir>/dsat
 
   // Trials are simulated: no command is needed, none is run, and times are virtual.
   std::optional<Simulation> simulation;

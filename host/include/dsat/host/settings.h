@@ -1,0 +1,217 @@
+// The settings of a study, in groups. Each group is a struct and the one table of its fields.
+//
+// Purpose: StudyOptions, the plan of a study, its runner, the journal and the command line share these structs. A table
+//   gives each field its key in the journal (and in `show --json`), its option of dsat-host and the text of its help;
+//   readers and writers are visitors of the tables, so that a new setting is one field and one row.
+// Use: GROUP::visit(group, visitor) calls visitor(const Setting&, field) for every field, in the order of the help.
+// Threading: plain values. Units: bytes; times are milliseconds. Errors: none here, whoever reads a value checks it.
+#ifndef DSAT_HOST_SETTINGS_H_
+#define DSAT_HOST_SETTINGS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dsat/error.h"
+
+namespace dsat::host {
+
+// A row of a table.
+struct Setting {
+  const char* key;                 // in the journal; nullptr: it is not kept
+  const char* option = nullptr;    // on the command line, without dashes; nullptr: it has none
+  const char* other = nullptr;     // a further spelling of the option, dashes included
+  const char* value_name = "";     // what the help shows as its value
+  const char* fallback = nullptr;  // what the help shows as its default; nullptr: the field's own default
+  const char* help = "";
+  int64_t least = 1;            // of numbers
+  const char* words = nullptr;  // what the option takes in place of a number or a text: "auto", "keep|copy"
+  bool is_in_old_plans = true;  // false: journals of earlier versions do not have it, which means the default
+};
+
+// A field that no option sets and that journals of earlier versions lack.
+inline Setting later_setting(const char* key) {
+  Setting setting{key};
+  setting.is_in_old_plans = false;
+  return setting;
+}
+
+// What a study may spend.
+struct StudyLimits {
+  int max_trials = 50;
+  std::optional<int> early_stopping;  // end after so many trials of the searcher without a better one
+  int max_concurrent_trials = 16;
+  std::optional<int> max_slots;  // of all running trials together
+  std::optional<std::chrono::milliseconds> time_budget;
+  std::optional<int> profile_trials;  // nullopt: as the searcher wants, else 3; a plan always has it
+
+  template <class Self, class Visitor>
+  static void visit(Self& self, Visitor&& visitor) {
+    visitor(Setting{"max_trials", "max-trials", "-mt", "N", nullptr,
+                    "trials to run at most, those of the profiler included"},
+            self.max_trials);
+    visitor(Setting{"max_concurrent_trials", "max-concurrent-trials", "-mct", "N", nullptr,
+                    "trials to run at the same time at most"},
+            self.max_concurrent_trials);
+    visitor(Setting{"max_slots", "max-slots", "-ms", "N", nullptr,
+                    "slots (devices) that all running trials may use together"},
+            self.max_slots);
+    visitor(Setting{"time_budget_ms", "time-budget", nullptr, "TIME", nullptr,
+                    "end the search after this long: 90s, 15m, 2h"},
+            self.time_budget);
+    visitor(Setting{"profile_trials", "profile-trials", nullptr, "N", "the searcher's, else 3",
+                    "trials of the profiler; one out of memory is replaced"},
+            self.profile_trials);
+    visitor(later_setting("early_stopping"), self.early_stopping);
+  }
+};
+
+// When a trial is ended from outside.
+struct TrialTimeouts {
+  std::chrono::milliseconds trial_timeout{std::chrono::minutes(30)};
+  std::chrono::milliseconds no_progress_timeout{std::chrono::minutes(10)};
+
+  template <class Self, class Visitor>
+  static void visit(Self& self, Visitor&& visitor) {
+    visitor(Setting{"trial_timeout_ms", "trial-timeout", nullptr, "TIME", nullptr, "end a trial that runs longer"},
+            self.trial_timeout);
+    visitor(Setting{"no_progress_timeout_ms", "no-progress-timeout", nullptr, "TIME", nullptr,
+                    "end a trial that has written nothing for this long"},
+            self.no_progress_timeout);
+  }
+};
+
+// What is optimised, and over which ZeRO stages.
+struct SearchTarget {
+  std::string metric = "FLOPS_per_gpu";  // or an alias; canonical in a plan
+  std::vector<int> zero_stages;          // empty: those that the searcher wants, else 1, 2 and 3; a plan has some
+
+  template <class Self, class Visitor>
+  static void visit(Self& self, Visitor&& visitor) {
+    visitor(Setting{"metric", "metric", "-m", "NAME", nullptr,
+                    "FLOPS_per_gpu or throughput (largest), latency, forward, backward or step (smallest)"},
+            self.metric);
+    visitor(Setting{"zero_stages", "zero-stages", "-z", "STAGE...", "the searcher's, else 1 2 3",
+                    "ZeRO stages to search, of 0 1 2 3", 0, "0|1|2|3"},
+            self.zero_stages);
+  }
+};
+
+// Which batch sizes may be tried, and which further keys.
+struct BatchBounds {
+  std::optional<int64_t> global_batch, max_train_batch_size;
+  int64_t min_micro_batch = 1;
+  std::optional<int64_t> max_micro_batch;
+
+  template <class Self, class Visitor>
+  static void visit(Self& self, Visitor&& visitor) {
+    visitor(Setting{"global_batch", "global-batch", nullptr, "N", nullptr,
+                    "fixed train_batch_size: the accumulation follows the micro batch"},
+            self.global_batch);
+    visitor(Setting{"max_train_batch_size", "max-train-batch-size", nullptr, "N", nullptr,
+                    "largest train_batch_size to try"},
+            self.max_train_batch_size);
+    visitor(Setting{"min_micro_batch", "min-micro-batch", nullptr, "N", nullptr, "smallest micro batch to try"},
+            self.min_micro_batch);
+    visitor(Setting{"max_micro_batch", "max-micro-batch", nullptr, "N", nullptr, "largest micro batch to try"},
+            self.max_micro_batch);
+  }
+};
+
+// What else a search depends on.
+struct SearchSettings {
+  uint64_t seed = 42;
+  // false: tune stage, micro batch and what configuration and space file list, nothing else
+  bool default_axes = true;
+
+  template <class Self, class Visitor>
+  static void visit(Self& self, Visitor&& visitor) {
+    visitor(Setting{"seed", "random-seed", "-r", "N", nullptr, "the same seed gives the same search", 0}, self.seed);
+    visitor(later_setting("default_axes"), self.default_axes);
+  }
+};
+
+// The slots of a study and of a trial, as they are asked for. A plan holds what was found instead.
+struct SlotOptions {
+  std::optional<int> slots;              // nullopt: found, see docs/trial.md
+  std::optional<int> slots_per_trial;    // nullopt: the command's own flag, else all
+  std::vector<int> num_gpus, num_nodes;  // GPUs of each node, and nodes, of a trial; several values are searched
+  // Several hosts, as DeepSpeed's users name them (docs/resources.md). Empty: the launcher's own flags in the command.
+  std::filesystem::path hostfile;
+  std::string include, exclude;  // "worker-0@worker-1:0,2"; at most one of the two
+
+  template <class Self, class Visitor>
+  static void visit(Self& self, Visitor&& visitor) {
+    visitor(Setting{nullptr, "slots", nullptr, "N|auto", "auto", "devices of this machine", 1, "auto"}, self.slots);
+    visitor(Setting{nullptr, "slots-per-trial", nullptr, "N", nullptr,
+                    "devices of one trial; default: the launcher's own flag, else all"},
+            self.slots_per_trial);
+    visitor(Setting{nullptr, "num-gpus", "--num_gpus", "N[,N...]", nullptr,
+                    "GPUs of each node that a trial takes; several are searched"},
+            self.num_gpus);
+    visitor(Setting{nullptr, "num-nodes", "--num_nodes", "N[,N...]", nullptr,
+                    "nodes that a trial takes, default all; several are searched"},
+            self.num_nodes);
+    visitor(Setting{nullptr, "hostfile", "-H", "FILE", nullptr, "hosts and their slots, one a line: worker-1 slots=4"},
+            self.hostfile);
+    visitor(Setting{nullptr, "include", "-i", "NODES", nullptr, "nodes and slots to use: worker-0@worker-1:0,2"},
+            self.include);
+    visitor(Setting{nullptr, "exclude", "-e", "NODES", nullptr, "nodes and slots to leave alone"}, self.exclude);
+  }
+};
+
+// How a trial is measured.
+struct TrialMeasurement {
+  std::optional<uint64_t> device_memory_bytes;       // nullopt: as the trial reports
+  int start_profile_step = 3, end_profile_step = 5;  // the optimizer steps that are measured, both included
+
+  template <class Self, class Visitor>
+  static void visit(Self& self, Visitor&& visitor) {
+    visitor(Setting{"device_memory_bytes", "device-memory", nullptr, "SIZE", nullptr,
+                    "memory of one device: 80GB, 512MiB; default: as the trial reports"},
+            self.device_memory_bytes);
+    visitor(
+        Setting{"start_profile_step", "start-profile-step", nullptr, "N", nullptr, "first step that is measured", 0},
+        self.start_profile_step);
+    visitor(Setting{"end_profile_step", "end-profile-step", nullptr, "N", nullptr, "last step that is measured", 0},
+            self.end_profile_step);
+  }
+};
+
+enum class TrialCwd { keep, copy };
+
+// How a trial's command runs.
+struct TrialSetup {
+  std::filesystem::path cwd;  // where the command runs; empty: the current folder; absolute in a plan
+  std::vector<std::pair<std::string, std::string>> arg_mappings;  // config key -> flag of the command
+  TrialCwd trial_cwd = TrialCwd::keep;
+  std::vector<std::filesystem::path> includes;  // with TrialCwd::copy: files and folders copied beside those of cwd
+  // For a study that an experiment file describes (docs/trial.md).
+  bool config_by_environment = false;  // ds_config (none: config_overwrites alone) is the configuration, and the
+                                       // command need not name it: the script reads DSAT_DS_CONFIG or DSAT_HPARAMS
+  std::vector<std::string> variables;  // "NAME=value" for every trial; kept in the journal, as `environment` is not
+  Json hyperparameters;                // an object: every trial finds its own in the file DSAT_HPARAMS; null: none
+
+  template <class Self, class Visitor>
+  static void visit(Self& self, Visitor&& visitor) {
+    visitor(Setting{"cwd"}, self.cwd);
+    visitor(Setting{"arg_mappings", "arg-mapping", nullptr, "KEY=FLAG", nullptr,
+                    "keep a flag of COMMAND in step with a key of the configuration; may be given again"},
+            self.arg_mappings);
+    visitor(Setting{"trial_cwd", "trial-cwd", nullptr, "keep|copy", nullptr,
+                    "run trials in this folder or in a copy of it", 1, "keep|copy"},
+            self.trial_cwd);
+    visitor(later_setting("includes"), self.includes);
+    visitor(later_setting("config_by_environment"), self.config_by_environment);
+    visitor(later_setting("variables"), self.variables);
+    visitor(later_setting("hyperparameters"), self.hyperparameters);
+  }
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_SETTINGS_H_
