@@ -8,7 +8,7 @@
  *   - when the command has ended, every process that it left behind, in whatever session, is killed and reaped;
  *   - then this ends as the command did: with its exit status, or by its signal.
  * Descriptor 3, if there is one, is kept until then and from the command: the host's lock on the trial's folder.
- * Exit status of its own: 126 the command cannot be executed, 127 there is no such command (said on stderr), 125 this
+ * Exit status of its own: 126 the command cannot be executed, 127 there is no such command (printed on stderr), 125 this
  * program itself failed. It needs no library but libc and starts in about a millisecond.
  */
 #define _GNU_SOURCE
@@ -36,7 +36,7 @@ static void die(const char* what) {
   exit(kOwnFailure);
 }
 
-/* Runs in the child: becomes the command, or tells the parent through the pipe why it could not. */
+/* Runs in the child: becomes the command, or writes the reason why it could not into the pipe to the parent. */
 static void become_command(char** argv, const sigset_t* mask, pid_t launcher, int report) {
   setpgid(0, 0);
   /* Should even this launcher be killed, the command itself does not outlive it. */
@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
       reap();
     } else if (got > 0) {
       kill(-command_pid, SIGTERM);
-      kill(-command_pid, SIGCONT); /* one that is stopped would not hear it */
+      kill(-command_pid, SIGCONT); /* one that is stopped would not get the SIGTERM */
     }
   }
   kill_and_reap_all(&watched);

@@ -1,6 +1,8 @@
+// Formats wall-clock times: broken down by gmtime_r, written with six fractional digits.
 #include "base/clock.h"
 
-#include <cstdio>
+#include <fmt/format.h>
+
 #include <ctime>
 
 namespace dsat::host {
@@ -9,14 +11,12 @@ std::string format_rfc3339(std::chrono::system_clock::time_point time) {
   using std::chrono::microseconds;
   const auto since_epoch = std::chrono::floor<microseconds>(time.time_since_epoch());
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
-  const auto fraction = static_cast<int>((since_epoch - seconds).count());
+  const auto fraction = (since_epoch - seconds).count();
   const std::time_t whole = static_cast<std::time_t>(seconds.count());
   std::tm utc{};
   gmtime_r(&whole, &utc);
-  char text[80];
-  std::snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", utc.tm_year + 1900, utc.tm_mon + 1,
-                utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, fraction);
-  return text;
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                     utc.tm_hour, utc.tm_min, utc.tm_sec, fraction);
 }
 
 std::string utc_now() { return format_rfc3339(std::chrono::system_clock::now()); }

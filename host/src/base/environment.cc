@@ -1,8 +1,12 @@
+// Reads and changes lists of "NAME=value", and looks for programs as a shell does: in PATH, or at a path with a slash.
 #include "dsat/host/environment.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+
+#include "base/guarded.h"
 
 namespace dsat::host {
 
@@ -22,20 +26,39 @@ Found look_at(const std::filesystem::path& file) {
   return access(file.c_str(), X_OK) == 0 ? Found::executable : Found::not_executable;
 }
 
-Result<std::filesystem::path> at_path(const std::string& name, const std::filesystem::path& cwd) {
+std::filesystem::path program_at(const std::string& name, const std::filesystem::path& cwd) {
   const std::filesystem::path file = cwd / name;
   switch (look_at(file)) {
     case Found::executable:
       return file;
     case Found::not_executable:
-      return Status::invalid("command '" + name + "' is not executable (chmod +x " + name +
-                             ", or name its interpreter)");
+      throw Error(fmt::format("command '{0}' is not executable (chmod +x {0}, or name its interpreter)", name));
     case Found::folder:
-      return Status::invalid("command '" + name + "' is a folder, not a program");
+      throw Error(fmt::format("command '{}' is a folder, not a program", name));
     case Found::nothing:
       break;
   }
-  return Status::invalid("command '" + name + "' not found: no such file in " + cwd.string());
+  throw Error(fmt::format("command '{}' not found: no such file in {}", name, cwd.string()));
+}
+
+std::filesystem::path program_in_path(const std::string& name, const std::filesystem::path& cwd,
+                                      const std::string& path) {
+  std::optional<std::filesystem::path> not_executable;
+  for (size_t start = 0; start <= path.size();) {
+    const size_t end = std::min(path.find(':', start), path.size());
+    // An empty entry means the current folder, and so does a relative one: the one that the command will run in.
+    const std::filesystem::path file = cwd / path.substr(start, end - start) / name;
+    const Found found = look_at(file);
+    if (found == Found::executable) return file;
+    if (found == Found::not_executable && !not_executable) not_executable = file;
+    start = end + 1;
+  }
+  if (not_executable) {
+    throw Error(fmt::format("command '{}' is not executable: {} (chmod +x it)", name, not_executable->string()));
+  }
+  const bool is_here = look_at(cwd / name) != Found::nothing;
+  throw Error(fmt::format("command '{}' not found in PATH", name) +
+              (is_here ? fmt::format("; the one here is './{}'", name) : ""));
 }
 
 }  // namespace
@@ -56,30 +79,16 @@ void set_variable(Environment& environment, std::string_view name, std::string_v
   const auto end =
       std::remove_if(environment.begin(), environment.end(), [&](const auto& entry) { return names(entry, name); });
   environment.erase(end, environment.end());
-  environment.push_back(std::string(name) + "=" + std::string(value));
+  environment.push_back(fmt::format("{}={}", name, value));
 }
 
 Result<std::filesystem::path> find_program(const std::string& name, const std::filesystem::path& cwd,
                                            const Environment& environment) {
-  if (name.empty()) return Status::invalid("the command's first word is empty: name a program");
-  if (name.find('/') != std::string::npos) return at_path(name, cwd);
-
-  const std::string path = get_variable(environment, "PATH").value_or("/usr/local/bin:/usr/bin:/bin");
-  std::optional<std::filesystem::path> not_executable;
-  for (size_t start = 0; start <= path.size();) {
-    const size_t end = std::min(path.find(':', start), path.size());
-    // An empty entry means the current folder, and so does a relative one: the one that the command will run in.
-    const std::filesystem::path file = cwd / path.substr(start, end - start) / name;
-    const Found found = look_at(file);
-    if (found == Found::executable) return file;
-    if (found == Found::not_executable && !not_executable) not_executable = file;
-    start = end + 1;
-  }
-  if (not_executable) {
-    return Status::invalid("command '" + name + "' is not executable: " + not_executable->string() + " (chmod +x it)");
-  }
-  const std::string here = look_at(cwd / name) == Found::nothing ? "" : "; the one here is './" + name + "'";
-  return Status::invalid("command '" + name + "' not found in PATH" + here);
+  return as_result([&] {
+    if (name.empty()) throw Error("the command's first word is empty: name a program");
+    if (name.find('/') != std::string::npos) return program_at(name, cwd);
+    return program_in_path(name, cwd, get_variable(environment, "PATH").value_or("/usr/local/bin:/usr/bin:/bin"));
+  });
 }
 
 }  // namespace dsat::host

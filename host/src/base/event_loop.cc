@@ -1,3 +1,4 @@
+// One poll() over the watched descriptors and a wake-up eventfd; timers in a multimap by time decide how long it waits.
 #include "base/event_loop.h"
 
 #include <poll.h>
@@ -7,10 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <system_error>
+#include <cstring>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/guarded.h"
 
 namespace dsat::host {
 
@@ -22,7 +24,7 @@ constexpr std::chrono::seconds kSimulatedEpoch{946684800};
 }  // namespace
 
 Loop::Loop(Time time) : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), simulated_(time == Time::simulated) {
-  if (wake_fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+  if (wake_fd_ < 0) throw internal_error(std::string("cannot make an event loop (eventfd): ") + std::strerror(errno));
 }
 
 std::string Loop::utc_now() const {

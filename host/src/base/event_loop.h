@@ -1,8 +1,9 @@
 // The host's one poll loop: file descriptors, timers, and a way to be woken from other threads.
 //
 // In real time it waits; in virtual time its clock stands still while anything is ready and then jumps to the next
-// timer. Whoever asks the loop for the time and sets timers by it works in both.
+// timer. Code that asks the loop for the time and sets timers by it works in both.
 // Threading: everything on the control thread but wake(), which is async-signal-safe and legal anywhere.
+// Ownership: descriptors stay their owner's. Errors: the constructor throws dsat::Error; callbacks must not throw.
 #ifndef DSAT_HOST_BASE_EVENT_LOOP_H_
 #define DSAT_HOST_BASE_EVENT_LOOP_H_
 
@@ -57,7 +58,7 @@ class Loop {
   int poll_timeout() const;
 
   std::map<int, Callback> watches_;
-  std::vector<int> unwatched_;  // during the current dispatch: what poll said of them is no longer theirs
+  std::vector<int> unwatched_;  // during the current dispatch: the events that poll found for them are void
   Timers timers_;
   std::unordered_map<uint64_t, Timers::iterator> timers_by_id_;
   uint64_t next_timer_ = 1;

@@ -1,20 +1,16 @@
+// Writes measured values for people: three or four significant digits and the unit that suits their size.
 #include "dsat/host/format.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
-#include <cstdio>
 #include <iterator>
 
 namespace dsat::host {
 namespace {
 
-std::string digits(double value, int significant) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*g", significant, value);
-  return text;
-}
-
-std::string milliseconds(double microseconds) {
-  return microseconds < 1e6 ? digits(microseconds / 1e3, 3) + " ms" : digits(microseconds / 1e6, 4) + " s";
+std::string format_time(double latency_us) {
+  return latency_us < 1e6 ? fmt::format("{:.3g} ms", latency_us / 1e3) : fmt::format("{:.4g} s", latency_us / 1e6);
 }
 
 }  // namespace
@@ -27,7 +23,7 @@ std::string format_count(double value) {
     value /= 1e3;
     ++index;
   }
-  return digits(value, 3) + kPrefixes[index];
+  return fmt::format("{:.3g}{}", value, kPrefixes[index]);
 }
 
 std::string format_metric(const std::string& metric, double value) {
@@ -35,8 +31,8 @@ std::string format_metric(const std::string& metric, double value) {
     const std::string count = format_count(value);
     return count + (count.find(' ') == std::string::npos ? " FLOP/s" : "FLOP/s");
   }
-  if (metric == "throughput") return digits(value, 4) + " samples/s";
-  return milliseconds(value);
+  if (metric == "throughput") return fmt::format("{:.4g} samples/s", value);
+  return format_time(value);
 }
 
 }  // namespace dsat::host

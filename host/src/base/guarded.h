@@ -7,7 +7,9 @@
 #define DSAT_HOST_BASE_GUARDED_H_
 
 #include <exception>
+#include <filesystem>
 #include <new>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -16,9 +18,20 @@
 
 namespace dsat::host {
 
-// What a caught exception says.
+// A failure of the machine, not a mistake of the user.
+inline Error internal_error(const std::string& message) { return {DSAT_INTERNAL, message}; }
+
+// "cannot copy the model /a/b: Permission denied": what std::filesystem throws, without its own wording.
+inline Error file_error(const std::filesystem::filesystem_error& error, const std::string& action) {
+  const std::string where = error.path1().string();
+  return internal_error("cannot " + action + (where.empty() ? "" : " " + where) + ": " + error.code().message());
+}
+
+// The failure that a caught exception means.
 inline Status status_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return Status::internal("not enough memory");
+  const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error);
+  if (file != nullptr) return Status::internal(file_error(*file, "use").what());
   const auto* own = dynamic_cast<const Error*>(&error);
   const bool invalid = own != nullptr && own->code() == DSAT_INVALID_ARGUMENT;
   return invalid ? Status::invalid(error.what()) : Status::internal(error.what());
@@ -40,7 +53,7 @@ auto as_result(Body&& body)
   }
 }
 
-// Throws what a Status or Result says, as dsat::Error.
+// Throws the failure of a Status or Result as dsat::Error.
 inline void or_throw(const Status& status) {
   if (status.ok()) return;
   const bool invalid = status.code() == Status::Code::invalid;

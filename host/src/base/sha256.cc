@@ -1,5 +1,7 @@
+// Hashes a file block by block with OpenSSL's digest interface.
 #include "base/sha256.h"
 
+#include <fmt/format.h>
 #include <openssl/evp.h>
 
 #include <fstream>
@@ -20,11 +22,7 @@ std::string sha256_of_file(const std::filesystem::path& file) {
   unsigned int size = 0;
   if (EVP_DigestFinal_ex(context.get(), digest, &size) != 1) return "";
   std::string hex;
-  for (unsigned int i = 0; i < size; ++i) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    hex += kDigits[digest[i] >> 4];
-    hex += kDigits[digest[i] & 15];
-  }
+  for (unsigned int i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
   return hex;
 }
 

@@ -1,6 +1,8 @@
+// Starts a child by posix_spawn and watches it by its pidfd: no handler of this program runs in the child, and the
+// child's number cannot mean a stranger.
 #include "base/subprocess.h"
 
-extern "C" {  // glibc 2.36 forgot to say so in this header
+extern "C" {  // glibc 2.36 has no extern "C" in this header
 #include <sys/pidfd.h>
 }
 
@@ -14,6 +16,8 @@ extern "C" {  // glibc 2.36 forgot to say so in this header
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "base/guarded.h"
 
 namespace dsat::host {
 
@@ -75,7 +79,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Result<std::unique_ptr<Subprocess>> Subprocess::spawn(Loop& loop, const SpawnOptions& options, OnExit on_exit) {
+std::unique_ptr<Subprocess> Subprocess::spawn(Loop& loop, const SpawnOptions& options, OnExit on_exit) {
   SpawnPlan plan;
   plan.read_nothing();
   if (options.stdout_fd >= 0) {
@@ -95,14 +99,14 @@ Result<std::unique_ptr<Subprocess>> Subprocess::spawn(Loop& loop, const SpawnOpt
   const int error = plan.spawn(&pid, argv.data(), environment.data());
   if (error != 0) {
     const std::string folder = options.cwd.empty() ? std::string() : " in " + options.cwd.string();
-    return Status::internal("cannot start " + options.argv[0] + folder + ": " + std::strerror(error));
+    throw internal_error("cannot start " + options.argv[0] + folder + ": " + std::strerror(error));
   }
   const int pidfd = pidfd_open(pid, 0);
   if (pidfd < 0) {
     const int reason = errno;
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
-    return Status::internal(std::string("cannot watch a child process (pidfd_open): ") + std::strerror(reason));
+    throw internal_error(std::string("cannot watch a child process (pidfd_open): ") + std::strerror(reason));
   }
   return std::unique_ptr<Subprocess>(new Subprocess(loop, pid, pidfd, std::move(on_exit)));
 }

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "base/event_loop.h"
-#include "dsat/host/status.h"
 
 namespace dsat::host {
 
@@ -41,9 +40,9 @@ class Subprocess {
  public:
   using OnExit = std::function<void(const ExitStatus&)>;
 
-  // `on_exit` comes once, from the loop; it may destroy the Subprocess. Internal: the program cannot be executed, or a
-  // file not be opened, with the system's reason.
-  static Result<std::unique_ptr<Subprocess>> spawn(Loop& loop, const SpawnOptions& options, OnExit on_exit);
+  // `on_exit` comes once, from the loop; it may destroy the Subprocess. Throws Error with the system's reason: the
+  // program cannot be executed, or a file not be opened.
+  static std::unique_ptr<Subprocess> spawn(Loop& loop, const SpawnOptions& options, OnExit on_exit);
   ~Subprocess();
   Subprocess(const Subprocess&) = delete;
   Subprocess& operator=(const Subprocess&) = delete;
@@ -51,7 +50,7 @@ class Subprocess {
   pid_t pid() const { return pid_; }
   bool running() const { return pidfd_ >= 0; }
 
-  // To the child itself, through its pidfd: never to a stranger who got its number.
+  // To the child itself, through its pidfd: never to another process that got its number.
   void signal(int number);
 
   // Has it ended, though on_exit may still be to come?

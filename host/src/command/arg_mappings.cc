@@ -1,4 +1,7 @@
+// Merges the mappings of the configuration's autotuning section with those of the options, and checks keys and flags.
 #include "command/arg_mappings.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -30,35 +33,40 @@ void put(ArgMappings& mappings, const std::string& key, const std::string& flag)
 ArgMappings read_section(const Json& section, const std::string& where, std::vector<std::string>& notices) {
   ArgMappings mappings;
   if (section.is_null()) return mappings;
-  if (!section.is_object()) throw Error(where + " is " + section.dump() + ": write {\"KEY\": \"--FLAG\", ...}");
-  for (const auto& [key, flag] : section.items()) {
-    if (!flag.is_string() || trimmed(flag.get<std::string>()).size() < 2 ||
-        trimmed(flag.get<std::string>())[0] != '-') {
-      throw Error(where + ": '" + key + "' is mapped to " + flag.dump() + ": name a flag of the command, such as \"--" +
-                  "batch_size\"");
+  if (!section.is_object()) {
+    throw Error(fmt::format(R"({} is {}: write {{"KEY": "--FLAG", ...}})", where, section.dump()));
+  }
+  for (const auto& [key, value] : section.items()) {
+    const std::string flag = value.is_string() ? trimmed(value.get<std::string>()) : "";
+    if (flag.size() < 2 || flag[0] != '-') {
+      throw Error(fmt::format(R"({}: '{}' is mapped to {}: name a flag of the command, such as "--batch_size")", where,
+                              key, value.dump()));
     }
     const std::string plain = trimmed(key);
     if (plain.empty()) throw Error(where + ": a key is empty: name a key of the configuration");
-    if (plain != key)
-      notices.push_back(where + ": the key '" + key + "' has stray white space: taken for '" + plain + "'");
-    put(mappings, plain, trimmed(flag.get<std::string>()));
+    if (plain != key) {
+      notices.push_back(fmt::format("{}: the key '{}' has stray white space: taken for '{}'", where, key, plain));
+    }
+    put(mappings, plain, flag);
   }
   return mappings;
 }
 
-// A mapping of a key that no trial's configuration has would be passed over without a word.
+// A mapping of a key that no trial's configuration has would have no effect, and nobody would notice.
 void check_key(const std::string& key, const std::string& flag, const Json& user_config, const Json& space_file) {
   const bool tuned = space_file.is_object() && space_file.contains(key);
   if (tuned || config::find(user_config, key) != nullptr) return;
   Json wanted = Json::object();
   config::set(wanted, key, nullptr);
   for (const config::UnknownKey& unknown : config::unknown_keys(wanted)) {
-    const std::string what = "--arg-mapping " + key + "=" + flag + ": ";
+    const std::string where = fmt::format("--arg-mapping {}={}: ", key, flag);
     if (!unknown.suggestion.empty()) {
-      throw Error(what + "unknown key '" + key + "': did you mean '" + unknown.suggestion + "'?");
+      throw Error(fmt::format("{}unknown key '{}': did you mean '{}'?", where, key, unknown.suggestion));
     }
-    throw Error(what + "neither DeepSpeed nor the configuration has a key '" + key +
-                "': name one such as train_micro_batch_size_per_gpu, or add it to the configuration");
+    throw Error(
+        fmt::format("{}neither DeepSpeed nor the configuration has a key '{}': name one such as "
+                    "train_micro_batch_size_per_gpu, or add it to the configuration",
+                    where, key));
   }
 }
 

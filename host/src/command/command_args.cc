@@ -1,3 +1,4 @@
+// Looks through the arguments for "--flag VALUE" and "--flag=VALUE"; a token that is a value is not looked at again.
 #include "command/command_args.h"
 
 #include <algorithm>

@@ -1,7 +1,11 @@
-// What a trial's launcher is told: its port, its slots, and how many processes to start.
+// Gives a trial's launcher its port, its slots and the number of processes: options of the same meaning are taken out
+// of the command, the trial's own are inserted behind the launcher's name.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "command/command_template.h"
+#include "dsat/base/numbers.h"
 #include "dsat/config/world.h"
 #include "slots/hostfile.h"
 
@@ -16,16 +20,10 @@ std::string include_argument(const std::vector<Slot>& slots) {
   const std::string* host = nullptr;
   for (const Slot& slot : slots) {
     const bool same = host != nullptr && *host == slot.host;
-    if (!same) text += (host != nullptr ? "@" : "") + (slot.host.empty() ? std::string("localhost") : slot.host);
-    text += (same ? "," : ":") + (slot.ordinal ? std::to_string(*slot.ordinal) : slot.id);
+    if (!same) text += fmt::format("{}{}", host != nullptr ? "@" : "", slot.host.empty() ? "localhost" : slot.host);
+    text += (same ? "," : ":") + (slot.ordinal ? fmt::to_string(*slot.ordinal) : slot.id);
     host = &slot.host;
   }
-  return text;
-}
-
-std::string id_list(const std::vector<Slot>& slots) {
-  std::string text;
-  for (const Slot& slot : slots) text += (text.empty() ? "" : ",") + slot.id;
   return text;
 }
 
@@ -42,8 +40,8 @@ Argv replaced(const Argv& argv, const LauncherUse& launcher, std::initializer_li
 }
 
 Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
-  // It ignores MASTER_PORT, and CUDA_VISIBLE_DEVICES as soon as it is told a number of devices.
-  Argv inserted{"--master_port", std::to_string(trial.port)};
+  // It ignores MASTER_PORT, and CUDA_VISIBLE_DEVICES as soon as it is given a number of devices.
+  Argv inserted{"--master_port", fmt::to_string(trial.port)};
   if (trial.hostfile.empty()) {
     inserted.insert(inserted.end(), {"--include", include_argument(trial.slots)});
     return replaced(
@@ -69,55 +67,55 @@ void give_port(Argv& argv, const LauncherUse& launcher, uint16_t port) {
   for (const FlagUse& use : launcher_flags(argv, launcher, {"--rdzv_endpoint", "--rdzv-endpoint"})) {
     if (use.value >= argv.size()) continue;
     const std::string endpoint = use.read(argv);
-    use.write(argv, endpoint.substr(0, endpoint.rfind(':')) + ":" + std::to_string(port));
+    use.write(argv, fmt::format("{}:{}", endpoint.substr(0, endpoint.rfind(':')), port));
   }
 }
 
 Argv for_torchrun(Argv argv, const LauncherUse& launcher, const TrialContext& trial) {
   give_port(argv, launcher, trial.port);
-  return replaced(argv, launcher, {"--master_port", "--master-port"}, {"--master_port", std::to_string(trial.port)});
+  return replaced(argv, launcher, {"--master_port", "--master-port"}, {"--master_port", fmt::to_string(trial.port)});
 }
 
 Argv for_accelerate(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
-  Argv inserted{"--main_process_port", std::to_string(trial.port)};
+  Argv inserted{"--main_process_port", fmt::to_string(trial.port)};
   if (visibility_variable(trial.backend) != nullptr) {
     // Its own settings file may name devices, which would go before the visibility variable.
     inserted.insert(inserted.end(), {"--gpu_ids", id_list(trial.slots)});
     if (launcher_flags(argv, launcher, {"--num_processes", "--num-processes"}).empty()) {
-      inserted.insert(inserted.end(), {"--num_processes", std::to_string(trial.slots.size())});
+      inserted.insert(inserted.end(), {"--num_processes", fmt::to_string(trial.slots.size())});
     }
   }
   return replaced(argv, launcher, {"--main_process_port", "--main-process-port", "--gpu_ids", "--gpu-ids"}, inserted);
 }
 
-// Tells the command a number of processes in the place where it says one, or where its launcher takes one.
+// Writes a number of processes where the command has one, or where its launcher takes one.
 Argv with_count(Argv argv, const LauncherUse& launcher, int per_node, int total) {
   if (launcher.kind == Launcher::torchrun) {
     return replaced(argv, launcher, {"--nproc_per_node", "--nproc-per-node"},
-                    {"--nproc_per_node", std::to_string(per_node)});
+                    {"--nproc_per_node", fmt::to_string(per_node)});
   }
   if (launcher.kind == Launcher::accelerate) {
-    return replaced(argv, launcher, {"--num_processes", "--num-processes"}, {"--num_processes", std::to_string(total)});
+    return replaced(argv, launcher, {"--num_processes", "--num-processes"}, {"--num_processes", fmt::to_string(total)});
   }
-  if (const auto use = slots_flag(argv, launcher)) use->write(argv, std::to_string(total));
+  if (const auto use = slots_flag(argv, launcher)) use->write(argv, fmt::to_string(total));
   return argv;
 }
 
 }  // namespace
 
 LauncherResources CommandTemplate::resources() const {
-  LauncherResources said;
-  if (launcher_.kind != Launcher::deepspeed) return said;
+  LauncherResources resources;
+  if (launcher_.kind != Launcher::deepspeed) return resources;
   const Argv& argv = request_.argv;
   const auto text = [&](std::initializer_list<std::string_view> names) {
     return launcher_value(argv, launcher_, names).value_or("");
   };
-  said.hostfile = text({"--hostfile", "-H"});
-  said.include = text({"--include", "-i"});
-  said.exclude = text({"--exclude", "-e"});
-  said.num_gpus = parse_count(text({"--num_gpus"}));
-  said.num_nodes = parse_count(text({"--num_nodes"}));
-  return said;
+  resources.hostfile = text({"--hostfile", "-H"});
+  resources.include = text({"--include", "-i"});
+  resources.exclude = text({"--exclude", "-e"});
+  resources.num_gpus = parse_count(text({"--num_gpus"}));
+  resources.num_nodes = parse_count(text({"--num_nodes"}));
+  return resources;
 }
 
 void CommandTemplate::apply_launcher(Argv& argv, const TrialContext& trial) const {
@@ -153,8 +151,8 @@ void CommandTemplate::apply_size(Argv& argv, const Size& size) const {
   if (!size.slots.empty() || !even) {
     if (!size.slots.empty()) inserted.insert(inserted.end(), {"--include", include_argument(size.slots)});
   } else {
-    inserted.insert(inserted.end(), {"--num_gpus", std::to_string(shares[0])});
-    if (!size.hostfile.empty()) inserted.insert(inserted.end(), {"--num_nodes", std::to_string(shares.size())});
+    inserted.insert(inserted.end(), {"--num_gpus", fmt::to_string(shares[0])});
+    if (!size.hostfile.empty()) inserted.insert(inserted.end(), {"--num_nodes", fmt::to_string(shares.size())});
   }
   argv = replaced(argv, launcher_,
                   {"--num_gpus", "--num_nodes", "--include", "-i", "--exclude", "-e", "--hostfile", "-H"}, inserted);

@@ -1,8 +1,13 @@
+// Finds the configuration in a command once, then renders the command for each trial: file names and placeholders,
+// batch flags that follow the configuration, and what the launcher needs.
 #include "command/command_template.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <string_view>
 
+#include "base/guarded.h"
 #include "command/hugging_face.h"
 #include "dsat/config/json.h"
 #include "dsat/host/study.h"
@@ -40,16 +45,15 @@ std::vector<FlagUse> deepspeed_flags_with_value(const Argv& argv, const std::fil
 }
 
 // DeepSpeed's tuner in a trial would start trials of its own.
-Status refuse_autotuning(const Argv& argv, const LauncherUse& launcher) {
-  if (launcher.kind != Launcher::deepspeed || launcher_tokens(argv, launcher, {"--autotuning"}).empty())
-    return Status();
-  return Status::invalid(
+void refuse_autotuning(const Argv& argv, const LauncherUse& launcher) {
+  if (launcher.kind != Launcher::deepspeed || launcher_tokens(argv, launcher, {"--autotuning"}).empty()) return;
+  throw Error(
       "the command has deepspeed's own --autotuning, which would tune inside every trial: type dsat-host --autotuning "
       "tune SCRIPT ARGS..., or leave it out of the command");
 }
 
-Status ends_without_value(const Argv& argv) {
-  return Status::invalid("the command ends at " + argv.back() + ", which takes a value");
+[[noreturn]] void refuse_missing_value(const Argv& argv) {
+  throw Error(fmt::format("the command ends at {}, which takes a value", argv.back()));
 }
 
 bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
@@ -59,23 +63,18 @@ bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
 
 }  // namespace
 
-Result<CommandTemplate> CommandTemplate::parse(CommandRequest request) {
-  if (request.argv.empty()) return Status::invalid("no training command given: put it after --");
-  const auto program = find_program(request.argv[0], request.cwd, request.environment);
-  if (!program.ok()) return program.status();
-  CommandTemplate command(std::move(request));
-  const Argv& argv = command.request_.argv;
-  command.launcher_ = find_launcher(argv);
-  Status status = refuse_autotuning(argv, command.launcher_);
-  if (status.ok()) status = command.find_config();
-  if (!status.ok()) return status;
-  command.trainer_ = find_trainer(argv, command.launcher_.end, command.deepspeed_takes_file());
+CommandTemplate::CommandTemplate(CommandRequest request) : request_(std::move(request)) {
+  const Argv& argv = request_.argv;
+  if (argv.empty()) throw Error("no training command given: put it after --");
+  or_throw(find_program(argv[0], request_.cwd, request_.environment));
+  launcher_ = find_launcher(argv);
+  refuse_autotuning(argv, launcher_);
+  find_config();
+  trainer_ = find_trainer(argv, launcher_.end, deepspeed_takes_file());
   for (const FlagUse& use : batch_flags(argv)) {
-    if (use.value >= argv.size()) return ends_without_value(argv);
+    if (use.value >= argv.size()) refuse_missing_value(argv);
   }
-  status = command.map_arguments(std::move(command.request_.arg_mappings));
-  if (!status.ok()) return status;
-  return command;
+  map_arguments(std::move(request_.arg_mappings));
 }
 
 // Hugging Face's form of the flag; elsewhere --deepspeed is a switch.
@@ -88,67 +87,76 @@ bool CommandTemplate::deepspeed_takes_file() const {
   return false;
 }
 
-Status CommandTemplate::map_arguments(std::vector<std::pair<std::string, std::string>> mappings) {
+void CommandTemplate::map_arguments(std::vector<std::pair<std::string, std::string>> mappings) {
   const Argv& argv = request_.argv;
   for (const auto& [key, flag] : mappings) {
     const std::vector<FlagUse> uses = find_flag_in_any_spelling(argv, flag);
-    if (!uses.empty() && uses.back().value >= argv.size()) return ends_without_value(argv);
+    if (!uses.empty() && uses.back().value >= argv.size()) refuse_missing_value(argv);
     if (!uses.empty() || (trainer_ != Trainer::other && is_batch_flag(flag))) continue;
-    return Status::invalid("the argument mapping of " + key + " names " + flag +
-                           ", which the command does not have: add it there with a value, or remove the mapping");
+    throw Error(
+        fmt::format("the argument mapping of {} names {}, which the command does not have: add it there with a "
+                    "value, or remove the mapping",
+                    key, flag));
   }
   request_.arg_mappings = std::move(mappings);
-  return Status();
 }
 
-Status CommandTemplate::find_config() {
+// The flags that name a configuration, but for those whose value is a placeholder.
+std::vector<FlagUse> CommandTemplate::config_flags() const {
   const Argv& argv = request_.argv;
-  const std::filesystem::path& cwd = request_.cwd;
   std::vector<FlagUse> uses = find_flag(argv, {"--deepspeed_config", "--deepspeed-config"});
   if (!uses.empty() && uses.back().value >= argv.size()) {
-    return Status::invalid("the command ends at " + argv.back() + ": give it the configuration file");
+    throw Error(fmt::format("the command ends at {}: give it the configuration file", argv.back()));
   }
   if (launcher_.kind == Launcher::accelerate) {
     for (const FlagUse& use : launcher_flags(argv, launcher_, {"--deepspeed_config_file", "--deepspeed-config-file"})) {
       uses.push_back(use);
     }
   }
-  if (uses.empty()) uses = deepspeed_flags_with_value(argv, cwd);
+  if (uses.empty()) uses = deepspeed_flags_with_value(argv, request_.cwd);
   uses.erase(std::remove_if(uses.begin(), uses.end(), [&](const FlagUse& u) { return has_placeholder(u.read(argv)); }),
              uses.end());
+  return uses;
+}
+
+void CommandTemplate::find_config() {
+  const Argv& argv = request_.argv;
+  const std::vector<FlagUse> uses = config_flags();
   if (uses.size() > 1) {
-    return Status::invalid("the command names more than one configuration (" + uses[0].read(argv) + " and " +
-                           uses[1].read(argv) + "): keep one");
+    throw Error(fmt::format("the command names more than one configuration ({} and {}): keep one", uses[0].read(argv),
+                            uses[1].read(argv)));
   }
-  if (!uses.empty()) {
-    config_use_ = uses[0];
-    const std::string value = uses[0].read(argv);
-    if (request_.config_by_environment) return take_given_config();
-    if (value.empty()) return Status::invalid(argv[uses[0].flag] + " is empty: give it the configuration file");
-    config_file_ = cwd / value;
-    if (request_.ds_config && !same_file(cwd / *request_.ds_config, config_file_)) {
-      return Status::invalid("two configurations: --ds-config " + request_.ds_config->string() + " and " + value +
-                             " in the command: keep one (the command may say {ds_config} where it takes it)");
-    }
-    return Status();
-  }
+  if (!uses.empty()) config_use_ = uses[0];
   if (request_.config_by_environment) return take_given_config();
+  if (config_use_) return take_config_of_command();
   if (!request_.ds_config) {
-    return Status::invalid(
+    throw Error(
         "the command names no DeepSpeed configuration: add --deepspeed_config FILE to it, or give --ds-config FILE and "
         "put {ds_config} where the command takes it");
   }
   if (std::none_of(argv.begin(), argv.end(), has_placeholder)) {
-    return Status::invalid("--ds-config " + request_.ds_config->string() +
-                           ": the command does not say where it goes: put {ds_config} (or {trial_dir}) into it");
+    throw Error(fmt::format(
+        "--ds-config {}: the command does not say where it goes: put {{ds_config}} (or {{trial_dir}}) into it",
+        request_.ds_config->string()));
   }
-  config_file_ = cwd / *request_.ds_config;
-  return Status();
+  config_file_ = request_.cwd / *request_.ds_config;
 }
 
-Status CommandTemplate::take_given_config() {
+void CommandTemplate::take_config_of_command() {
+  const std::string value = config_use_->read(request_.argv);
+  if (value.empty()) {
+    throw Error(fmt::format("{} is empty: give it the configuration file", request_.argv[config_use_->flag]));
+  }
+  config_file_ = request_.cwd / value;
+  if (!request_.ds_config || same_file(request_.cwd / *request_.ds_config, config_file_)) return;
+  throw Error(
+      fmt::format("two configurations: --ds-config {} and {} in the command: keep one (the command may say "
+                  "{{ds_config}} where it takes it)",
+                  request_.ds_config->string(), value));
+}
+
+void CommandTemplate::take_given_config() {
   if (request_.ds_config && !request_.ds_config->empty()) config_file_ = request_.cwd / *request_.ds_config;
-  return Status();
 }
 
 void CommandTemplate::apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,

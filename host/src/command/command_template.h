@@ -1,7 +1,6 @@
 // The user's training command: where its configuration stands in it, and a fresh argument list for every trial.
 //
-// Threading: immutable once parsed. Errors: Status::invalid, one line, before anything is run. docs/trial.md has the
-// rules.
+// Threading: immutable once parsed. Errors: dsat::Error, one line, before anything is run. docs/trial.md has the rules.
 #ifndef DSAT_HOST_COMMAND_COMMAND_TEMPLATE_H_
 #define DSAT_HOST_COMMAND_COMMAND_TEMPLATE_H_
 
@@ -17,7 +16,6 @@
 #include "command/launchers.h"
 #include "dsat/error.h"
 #include "dsat/host/environment.h"
-#include "dsat/host/status.h"
 #include "slots/slots.h"
 
 namespace dsat::host {
@@ -28,8 +26,8 @@ struct CommandRequest {
   std::vector<std::pair<std::string, std::string>> arg_mappings;  // dotted config key -> flag of the command
   std::filesystem::path cwd;                                      // absolute: where the command runs
   Environment environment;                                        // for PATH
-  // ds_config is the configuration (if there is a file at all), whatever the command says of one: the script may take
-  // it from its environment.
+  // ds_config is the configuration (if there is a file at all), even if the command names another one: the script may
+  // take it from its environment.
   bool config_by_environment = false;
 };
 
@@ -43,28 +41,28 @@ struct TrialContext {
   Backend backend = Backend::none;
 };
 
-// What the deepspeed launcher's own arguments say of the hosts and slots to use.
+// The hosts and slots that the deepspeed launcher's own arguments name.
 struct LauncherResources {
-  std::string hostfile, include, exclude;  // empty: not said
+  std::string hostfile, include, exclude;  // empty: not given
   std::optional<int> num_gpus, num_nodes;
 };
 
 class CommandTemplate {
  public:
-  // Checks that the program can be run and that there is exactly one configuration.
-  static Result<CommandTemplate> parse(CommandRequest request);
+  // Checks that the program can be run and that there is exactly one configuration. Throws Error.
+  explicit CommandTemplate(CommandRequest request);
 
   const Argv& argv() const { return request_.argv; }
-  // The user's configuration file; absolute, or empty: there is none. Whether it can be read is for its reader to say.
+  // The user's configuration file; absolute, or empty: there is none. It may be one that cannot be read.
   const std::filesystem::path& config_file() const { return config_file_; }
   Launcher launcher() const { return launcher_.kind; }
-  // Processes that the command itself asks for; nullopt: it does not say.
+  // Processes that the command itself asks for; nullopt: it names no number.
   std::optional<int> slots_per_trial() const { return command_slots(request_.argv, launcher_); }
   // Empty for any other launcher.
   LauncherResources resources() const;
   // How its deepspeed launcher is to reach other hosts.
   const LauncherUse& launcher_use() const { return launcher_; }
-  // Can a trial be told how many processes to start?
+  // Is there a place for the number of processes of a trial?
   bool takes_a_size() const {
     return launcher_.kind != Launcher::none || slots_flag(request_.argv, launcher_).has_value();
   }
@@ -73,9 +71,8 @@ class CommandTemplate {
 
   Argv render(const TrialContext& trial) const;
 
-  // For training in earnest: the configuration and the flags of `config`, but no trial's port or slots. The launcher is
-  // told the size that was tuned for, where the command itself does not say it: `size`, of which nullopt is "all there
-  // are".
+  // For the full training: the configuration and the flags of `config`, but no trial's port or slots. `size` is the
+  // size that was tuned for, where the command itself does not name it; nullopt: all slots there are.
   struct Size {
     TrialShape shape;
     std::filesystem::path hostfile{};  // empty: this machine
@@ -84,14 +81,14 @@ class CommandTemplate {
   Argv render_best(const Json& config, const std::filesystem::path& config_file,
                    const std::optional<Size>& size = std::nullopt) const;
 
-  // The mappings that hold, those of the configuration included: each flag must be one of the command's. Invalid: one
-  // is not.
-  Status map_arguments(std::vector<std::pair<std::string, std::string>> mappings);
+  // The mappings that hold, those of the configuration included. Throws Error: a flag is none of the command's.
+  void map_arguments(std::vector<std::pair<std::string, std::string>> mappings);
 
  private:
-  explicit CommandTemplate(CommandRequest request) : request_(std::move(request)) {}
-  Status find_config();
-  Status take_given_config();
+  std::vector<FlagUse> config_flags() const;
+  void find_config();
+  void take_config_of_command();
+  void take_given_config();
   bool deepspeed_takes_file() const;
   void apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,
                     const std::filesystem::path& trial_dir) const;

@@ -1,6 +1,7 @@
 // Answers dsat/host/command.h: reads the flags of the launcher that a command starts, and its configuration flag.
 #include "command/command_args.h"
 #include "command/launchers.h"
+#include "dsat/base/numbers.h"
 #include "dsat/host/command.h"
 
 namespace dsat::host {

@@ -1,3 +1,5 @@
+// Recognises the Trainer by its options and rewrites its two batch flags, --per_device_train_batch_size and
+// --gradient_accumulation_steps.
 #include "command/hugging_face.h"
 
 #include <algorithm>

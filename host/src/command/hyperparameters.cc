@@ -1,3 +1,4 @@
+// Copies the experiment file's hyperparameters and puts the trial's configuration in their known keys.
 #include "command/hyperparameters.h"
 
 #include "dsat/config/batch.h"

@@ -1,7 +1,10 @@
+// Finds the launcher token by token: past env and NAME=value, through srun, mpirun and python, to a name that it knows.
+// A count that is no whole number of at least 0 is none: -1 is the deepspeed launcher's "all".
 #include "command/launchers.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "dsat/base/numbers.h"
 
 namespace dsat::host {
 
@@ -138,13 +141,6 @@ std::optional<int> wrapper_tasks(const Argv& argv, size_t wrapper) {
 }
 
 }  // namespace
-
-std::optional<int> parse_count(const std::string& text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = !text.empty() && error == std::errc() && end == text.data() + text.size();
-  return whole && value >= 0 ? std::optional<int>(value) : std::nullopt;
-}
 
 LauncherUse find_launcher(const Argv& argv) {
   const size_t first = skip_prefixes(argv, 0);

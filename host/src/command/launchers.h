@@ -1,4 +1,4 @@
-// Launchers of distributed processes: which one a command starts, its own arguments, and what they say of slots.
+// Launchers of distributed processes: which one a command starts, its own arguments, and the slots they ask for.
 //
 // Known: deepspeed, torchrun (python -m torch.distributed.run and .launch), accelerate launch; alone, behind env and
 // the like, as a script or a module given to Python, or below srun and mpirun. Threading: pure functions.
@@ -40,16 +40,13 @@ std::optional<std::string> launcher_value(const Argv& argv, const LauncherUse& l
 // Is this switch among them?
 bool launcher_switch(const Argv& argv, const LauncherUse& launcher, std::string_view name);
 
-// Where the command says how many processes (slots) it takes: --nproc_per_node of torchrun, --num_processes of
+// Where the command has its number of processes (slots): --nproc_per_node of torchrun, --num_processes of
 // accelerate, -n of srun and mpirun, else --num_gpus, --nproc_per_node or --ranks of whatever it starts. The deepspeed
 // launcher's own flags are read apart.
 std::optional<FlagUse> slots_flag(const Argv& argv, const LauncherUse& launcher);
 
-// How many those are in all, nodes counted; nullopt: it does not say, or not as a number.
+// How many those are in all, nodes counted; nullopt: there is no such number.
 std::optional<int> command_slots(const Argv& argv, const LauncherUse& launcher);
-
-// A whole number of at least 0; nullopt: anything else. (-1 is the deepspeed launcher's "all".)
-std::optional<int> parse_count(const std::string& text);
 
 }  // namespace dsat::host
 

@@ -1,5 +1,8 @@
+// A valid result file makes a trial completed. Without one, stderr, the time limits, the kernel and the exit status are
+// asked in this order why there is none.
 #include "runner/classify.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -8,7 +11,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/printable_text.h"
+#include "dsat/base/files.h"
+#include "dsat/base/utf8.h"
 #include "runner/flops_profiler_report.h"
 #include "runner/read_metrics.h"
 #include "runner/trial_files.h"
@@ -17,7 +21,7 @@ namespace dsat::host {
 
 namespace {
 
-// Enough for the tracebacks of many ranks; the one that ran out of memory is often not the last to speak.
+// Enough for the tracebacks of many ranks; the rank that ran out of memory is often not the last one to write.
 constexpr size_t kSearchedBytes = 256 * 1024;
 constexpr size_t kShownLines = 20;
 
@@ -33,14 +37,14 @@ bool begins_epilogue(const std::string& line) {
                       {"launch.py:sigkill_handler", "exits with return code", "failed (exitcode", "ChildFailedError"});
 }
 
-// What else a launcher says, at any time.
-bool is_launchers(const std::string& line) {
+// What else a launcher prints, at any time.
+bool is_of_launcher(const std::string& line) {
   return contains_any(line, {"[launch.py:", "torch.distributed.elastic", "torch/distributed/elastic"});
 }
 
 void keep_last_lines(std::vector<std::string> lines, TrialEnd& end) {
   std::vector<std::string> own(lines.begin(), std::find_if(lines.begin(), lines.end(), begins_epilogue));
-  own.erase(std::remove_if(own.begin(), own.end(), is_launchers), own.end());
+  own.erase(std::remove_if(own.begin(), own.end(), is_of_launcher), own.end());
   if (!own.empty()) lines = std::move(own);
   if (lines.empty()) return;
   end.last_line = lines.back();
@@ -49,114 +53,117 @@ void keep_last_lines(std::vector<std::string> lines, TrialEnd& end) {
 }
 
 // SIGKILL as the host, a shell, the deepspeed launcher and torchrun report it.
-bool was_killed(const Evidence& evidence, std::string_view stderr_text) {
-  return evidence.exit.signal == SIGKILL || evidence.exit.code == 128 + SIGKILL ||
-         evidence.exit.code == 256 - SIGKILL ||
+bool was_killed(const RunFacts& facts, std::string_view stderr_text) {
+  return facts.exit.signal == SIGKILL || facts.exit.code == 128 + SIGKILL || facts.exit.code == 256 - SIGKILL ||
          contains_any(stderr_text, {"return code = -9", "SIGKILL", "exitcode: -9", "\nKilled"});
 }
 
 std::string how_it_ended(const ExitStatus& exit) {
-  if (exit.signal != 0) return "killed by signal " + std::to_string(exit.signal) + " (" + strsignal(exit.signal) + ")";
+  if (exit.signal != 0) return fmt::format("killed by signal {} ({})", exit.signal, strsignal(exit.signal));
   if (exit.code < 0) return "ended in an unknown way";
-  return "exit status " + std::to_string(exit.code);
+  return fmt::format("exit status {}", exit.code);
 }
 
 std::string with_last_line(std::string text, const TrialEnd& end) {
   return end.last_line.empty() ? text : text + ": " + end.last_line;
 }
 
-// The script ended in peace and wrote nothing.
-std::string too_short(const Evidence& evidence) {
-  if (evidence.model_info) {
-    return "the script ended without writing " + std::string(kModelInfoFile) +
-           ": it must run at least one forward pass with DeepSpeed's autotuning section in its configuration";
+// The script ended with status 0 and wrote nothing.
+std::string too_short(const RunFacts& facts) {
+  if (facts.model_info) {
+    return fmt::format(
+        "the script ended without writing {}: it must run at least one forward pass with DeepSpeed's autotuning "
+        "section "
+        "in its configuration",
+        kModelInfoFile);
   }
-  return "the script ended before the profile window did: end_profile_step is " +
-         std::to_string(evidence.end_profile_step) + ", so it must run at least " +
-         std::to_string(evidence.end_profile_step + 1) + " optimizer steps (train longer, or lower --end-profile-step)";
+  return fmt::format(
+      "the script ended before the profile window did: end_profile_step is {}, so it must run at least {} optimizer "
+      "steps (train longer, or lower --end-profile-step)",
+      facts.end_profile_step, facts.end_profile_step + 1);
 }
 
-// The line that says how much was wanted and how much there was.
+// The line with the amount that was wanted and the amount there was.
 std::string out_of_memory_line(std::string_view stderr_text) {
   constexpr size_t kLongestReason = 300;
   for (const std::string& line : printable_lines(stderr_text)) {
-    if (says_out_of_memory("\n" + line)) return line.substr(0, kLongestReason);
+    if (reports_out_of_memory("\n" + line)) return line.substr(0, kLongestReason);
   }
   return "out of memory";
 }
 
-// Why there is no valid result. `invalid` says what is wrong with the file; empty: there is none.
-void explain(const Evidence& evidence, const std::string& invalid, std::string_view stderr_text, TrialEnd& end) {
-  if (evidence.stopped) {
+// Why there is no valid result. `invalid` is what is wrong with the file; empty: there is none.
+void explain(const RunFacts& facts, const std::string& invalid, std::string_view stderr_text, TrialEnd& end) {
+  if (facts.stopped) {
     end.outcome = Outcome::stopped;
-  } else if (says_out_of_memory(stderr_text)) {
+  } else if (reports_out_of_memory(stderr_text)) {
     // Before the time limit: when one rank runs out of memory the others often wait for it until they are killed.
     end.outcome = Outcome::out_of_memory;
     end.reason = out_of_memory_line(stderr_text);
-  } else if (!evidence.timed_out.empty()) {
+  } else if (!facts.timed_out.empty()) {
     end.outcome = Outcome::timed_out;
-    end.reason = evidence.timed_out;
-  } else if (says_address_in_use(stderr_text)) {
+    end.reason = facts.timed_out;
+  } else if (reports_address_in_use(stderr_text)) {
     end.infrastructure = true;
     end.reason = "its rendezvous port was taken by another program";
-  } else if (evidence.kernel_oom_kills && was_killed(evidence, stderr_text)) {
+  } else if (facts.kernel_oom_kills && was_killed(facts, stderr_text)) {
     end.outcome = Outcome::out_of_memory;
     end.reason = "out of memory: killed by the kernel, host memory ran out";
   } else if (!invalid.empty()) {
     end.reason = invalid;
-  } else if (evidence.exit.code == 0) {
-    end.reason = too_short(evidence);
+  } else if (facts.exit.code == 0) {
+    end.reason = too_short(facts);
   } else {
-    end.reason = with_last_line(how_it_ended(evidence.exit), end);
+    end.reason = with_last_line(how_it_ended(facts.exit), end);
   }
 }
 
-// What the trial wrote of itself; nullopt: nothing. The flops profiler's report counts where the protocol's file is
-// not there.
-std::optional<Result<TrialReport>> read_result(const Evidence& evidence) {
-  const char* file_name = evidence.model_info ? kModelInfoFile : kMetricsFile;
-  if (const auto text = read_file(evidence.trial_dir / file_name)) {
-    if (evidence.model_info) return read_model_info(*text, file_name);
-    return read_metrics(*text, file_name, evidence.config);
+// The result that the trial wrote; nullopt: none. Throws Error: it is not valid. The flops profiler's report counts
+// where the protocol's file is not there.
+std::optional<TrialReport> read_result(const RunFacts& facts) {
+  const char* file_name = facts.model_info ? kModelInfoFile : kMetricsFile;
+  if (const FileText text = try_read_file(facts.trial_dir / file_name); text.ok()) {
+    if (facts.model_info) return read_model_info(text.bytes, file_name);
+    return read_metrics(text.bytes, file_name, facts.config);
   }
-  if (!asks_for_flops_report(evidence.config)) return std::nullopt;
-  const auto report = read_file(evidence.trial_dir / kFlopsReportFile);
-  if (!report) return std::nullopt;
-  if (evidence.model_info) return read_flops_model_info(*report, kFlopsReportFile);
-  return read_flops_report(*report, kFlopsReportFile, evidence.config);
+  if (!asks_for_flops_report(facts.config)) return std::nullopt;
+  const FileText report = try_read_file(facts.trial_dir / kFlopsReportFile);
+  if (!report.ok()) return std::nullopt;
+  if (facts.model_info) return read_flops_model_info(report.bytes, kFlopsReportFile);
+  return read_flops_report(report.bytes, kFlopsReportFile, facts.config);
 }
 
-// Something is there that is no file: a folder that the script makes for its results, a pipe.
-std::string odd_file(const std::filesystem::path& path, const char* name) {
+// What stands in the place of the result file and is none: a folder that the script makes for its results, a pipe.
+std::string problem_with(const std::filesystem::path& path, const char* name) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status)) return "";
   const std::string what = std::filesystem::is_directory(status)      ? " is a folder"
                            : std::filesystem::is_regular_file(status) ? " cannot be read"
                                                                       : " is no regular file";
-  return name + what + ": the script must write its result to the path that its configuration names";
+  return fmt::format("{}{}: the script must write its result to the path that its configuration names", name, what);
 }
 
-void take_report(const Evidence& evidence, TrialReport report, TrialEnd& end) {
+void take_report(const RunFacts& facts, TrialReport report, TrialEnd& end) {
   end.outcome = Outcome::completed;
   end.metrics = std::move(report.metrics);
   end.peak_bytes = report.peak_bytes;
   end.device_memory_bytes = report.device_memory_bytes;
   end.world_size = report.world_size;
-  end.step = evidence.model_info ? 0 : static_cast<uint64_t>(std::max(0, evidence.end_profile_step));
+  end.step = facts.model_info ? 0 : static_cast<uint64_t>(std::max(0, facts.end_profile_step));
   end.warnings = std::move(report.warnings);
-  if (!evidence.timed_out.empty()) {
-    end.warnings.push_back("wrote its result, then did not end: " + evidence.timed_out);
-  } else if (!evidence.stopped && evidence.exit.code > 0) {
-    end.warnings.push_back(with_last_line("wrote its result, then ended with " + how_it_ended(evidence.exit), end));
-  } else if (!evidence.stopped && evidence.exit.signal != 0) {
-    end.warnings.push_back("wrote its result, then was " + how_it_ended(evidence.exit));
+  if (!facts.timed_out.empty()) {
+    end.warnings.push_back("wrote its result, then did not end: " + facts.timed_out);
+  } else if (!facts.stopped && facts.exit.code > 0) {
+    end.warnings.push_back(with_last_line("wrote its result, then ended with " + how_it_ended(facts.exit), end));
+  } else if (!facts.stopped && facts.exit.signal != 0) {
+    end.warnings.push_back("wrote its result, then was " + how_it_ended(facts.exit));
   }
 }
 
 }  // namespace
 
-bool says_out_of_memory(std::string_view text) {
+bool reports_out_of_memory(std::string_view text) {
   return contains_any(
       text,
       {"OutOfMemoryError",  // torch.cuda., torch., c10::
@@ -167,32 +174,32 @@ bool says_out_of_memory(std::string_view text) {
        "not enough memory: you tried to allocate", "std::bad_alloc", "\nMemoryError"});
 }
 
-bool says_address_in_use(std::string_view text) {
+bool reports_address_in_use(std::string_view text) {
   return contains_any(text, {"EADDRINUSE", "Address already in use", "address already in use"});
 }
 
-TrialEnd classify(const Evidence& evidence) {
+TrialEnd classify(const RunFacts& facts) {
   TrialEnd end;
-  end.id = evidence.id;
-  end.attempt = evidence.attempt;
-  end.exit_code = evidence.exit.code;
-  end.term_signal = evidence.exit.signal;
-  end.ended_at = evidence.ended_at;
-  const std::string stderr_text = read_tail(evidence.trial_dir / kStderrFile, kSearchedBytes);
+  end.id = facts.id;
+  end.attempt = facts.attempt;
+  end.exit_code = facts.exit.code;
+  end.term_signal = facts.exit.signal;
+  end.ended_at = facts.ended_at;
+  const std::string stderr_text = read_tail(facts.trial_dir / kStderrFile, kSearchedBytes);
   keep_last_lines(printable_lines(stderr_text), end);
 
   std::string invalid;
-  if (auto report = read_result(evidence)) {
-    if (report->ok()) {
-      take_report(evidence, std::move(*report).value(), end);
+  try {
+    if (std::optional<TrialReport> report = read_result(facts)) {
+      take_report(facts, std::move(*report), end);
       return end;
     }
-    invalid = report->status().message();
-  } else {
-    const char* file_name = evidence.model_info ? kModelInfoFile : kMetricsFile;
-    invalid = odd_file(evidence.trial_dir / file_name, file_name);
+    const char* file_name = facts.model_info ? kModelInfoFile : kMetricsFile;
+    invalid = problem_with(facts.trial_dir / file_name, file_name);
+  } catch (const Error& error) {
+    invalid = error.what();
   }
-  explain(evidence, invalid, "\n" + stderr_text, end);
+  explain(facts, invalid, "\n" + stderr_text, end);
   return end;
 }
 

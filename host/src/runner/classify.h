@@ -1,4 +1,4 @@
-// What became of a trial: decided from its files, its exit, and what the host did to it.
+// The outcome of a trial: decided from its files, its exit, and what the host did to it.
 //
 // Threading: pure but for reading the trial's own files. docs/trial.md has the rules and their order.
 #ifndef DSAT_HOST_RUNNER_CLASSIFY_H_
@@ -14,8 +14,8 @@
 
 namespace dsat::host {
 
-// All that speaks for one outcome or another.
-struct Evidence {
+// What is known of one run of a trial: its outcome is decided from this and its files.
+struct RunFacts {
   uint64_t id = 0;
   uint32_t attempt = 1;
   Json config;
@@ -29,14 +29,15 @@ struct Evidence {
   std::string started_at, ended_at;  // RFC 3339
 };
 
-// Reads the trial's result file and stderr. Never fails: what cannot be read is a failed trial that says so.
-TrialEnd classify(const Evidence& evidence);
+// Reads the trial's result file and stderr. Never fails: a file that cannot be read makes a failed trial with that
+// reason.
+TrialEnd classify(const RunFacts& facts);
 
-// The texts by which CUDA, HIP, LibTorch, the C++ library and Python say that memory ran out.
-bool says_out_of_memory(std::string_view text);
+// Is there a message in it by which CUDA, HIP, LibTorch, the C++ library or Python report that memory ran out?
+bool reports_out_of_memory(std::string_view text);
 
-// A rendezvous port that somebody else has taken.
-bool says_address_in_use(std::string_view text);
+// Is there a message in it that the rendezvous port is another program's?
+bool reports_address_in_use(std::string_view text);
 
 }  // namespace dsat::host
 

@@ -1,4 +1,7 @@
+// Reads the report's summary, line by line, into named numbers in basic units; the canonical metrics follow from those.
 #include "runner/flops_profiler_report.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -57,7 +60,7 @@ std::optional<double> value_of(std::string_view text) {
   return factor ? std::optional<double>(number * *factor) : std::nullopt;
 }
 
-// Without the formula after " = ", and with one word for a device.
+// Without the formula after " = ", and with "GPU" for a device.
 std::string name_of(std::string_view name) {
   std::string result(trim(name.substr(0, name.find(" = "))));
   for (const std::string_view old : {"per gpu", "per device"}) {
@@ -67,8 +70,8 @@ std::string name_of(std::string_view name) {
   return result;
 }
 
-// The lines between the heading and the profile by module. Invalid: the report ends before that.
-Result<Summary> read_summary(std::string_view text, const std::string& file_name) {
+// The lines between the heading and the profile by module. Throws Error: the report ends before that.
+Summary read_summary(std::string_view text, const std::string& file_name) {
   Summary summary;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
@@ -77,10 +80,11 @@ Result<Summary> read_summary(std::string_view text, const std::string& file_name
     text.remove_prefix(std::min(end + 1, text.size()));
     const size_t colon = line.find(':');
     if (colon == std::string_view::npos) continue;
-    if (const auto value = value_of(trim(line.substr(colon + 1))))
+    if (const auto value = value_of(trim(line.substr(colon + 1)))) {
       summary.emplace(name_of(line.substr(0, colon)), *value);
+    }
   }
-  return Status::invalid(file_name + " is no whole report of DeepSpeed's flops profiler: it ends in its summary");
+  throw Error(file_name + " is no whole report of DeepSpeed's flops profiler: it ends in its summary");
 }
 
 std::optional<double> positive(const Summary& summary, std::string_view name) {
@@ -98,9 +102,10 @@ void warn_of_other_batch(const Summary& summary, const Json& config, std::vector
   const auto reported = positive(summary, "batch size per GPU");
   const double wanted = number_at(config, config::kMicroBatchKey, 0);
   if (!reported || *reported == wanted) return;
-  warnings.push_back("the flops profiler saw a batch size of " + Json(*reported).dump() +
-                     " per device, the configuration has " + Json(wanted).dump() +
-                     ": the script takes its batch size from somewhere else");
+  warnings.push_back(
+      fmt::format("the flops profiler saw a batch size of {} per device, the configuration has {}: the "
+                  "script takes its batch size from somewhere else",
+                  Json(*reported).dump(), Json(wanted).dump()));
 }
 
 }  // namespace
@@ -111,15 +116,13 @@ bool asks_for_flops_report(const Json& config) {
   return enabled != nullptr && *enabled == true && file != nullptr && file->is_string() && *file != "";
 }
 
-Result<TrialReport> read_flops_report(std::string_view text, const std::string& file_name, const Json& config) {
-  const auto read = read_summary(text, file_name);
-  if (!read.ok()) return read.status();
-  const Summary& summary = read.value();
+TrialReport read_flops_report(std::string_view text, const std::string& file_name, const Json& config) {
+  const Summary summary = read_summary(text, file_name);
   const auto forward = positive(summary, "fwd latency"), backward = positive(summary, "bwd latency");
-  if (!forward) return Status::invalid(file_name + " tells no fwd latency: it is none of DeepSpeed's flops profiler");
+  if (!forward) throw Error(file_name + " tells no fwd latency: it is none of DeepSpeed's flops profiler");
   if (!backward) {
-    return Status::invalid(
-        file_name + " has the forward pass alone: set wall_clock_breakdown to true in the DeepSpeed configuration");
+    throw Error(file_name +
+                " has the forward pass alone: set wall_clock_breakdown to true in the DeepSpeed configuration");
   }
   const double step = positive(summary, "step latency").value_or(0);
   const double iteration = positive(summary, "iter latency").value_or(*forward + *backward + step);
@@ -141,14 +144,12 @@ Result<TrialReport> read_flops_report(std::string_view text, const std::string& 
   return report;
 }
 
-Result<TrialReport> read_flops_model_info(std::string_view text, const std::string& file_name) {
-  const auto read = read_summary(text, file_name);
-  if (!read.ok()) return read.status();
-  const Summary& summary = read.value();
+TrialReport read_flops_model_info(std::string_view text, const std::string& file_name) {
+  const Summary summary = read_summary(text, file_name);
   // The whole model's, where the report knows it: with model parallelism a device holds a part.
   auto params = positive(summary, "params of model");
   if (!params) params = positive(summary, "params per GPU");
-  if (!params) return Status::invalid(file_name + " tells no params per GPU: it is none of DeepSpeed's flops profiler");
+  if (!params) throw Error(file_name + " tells no params per GPU: it is none of DeepSpeed's flops profiler");
   TrialReport report;
   const auto count = static_cast<int64_t>(*params);
   report.metrics = {{"num_params", count}, {"trainable_num_params", count}};

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "dsat/error.h"
-#include "dsat/host/status.h"
 #include "runner/read_metrics.h"
 
 namespace dsat::host {
@@ -18,12 +17,12 @@ namespace dsat::host {
 bool asks_for_flops_report(const Json& config);
 
 // Canonical metrics of the one iteration that was profiled, which is one micro step: latency is that of an optimizer
-// step, all micro steps of `config`'s accumulation. Invalid, in one line: torn, or the forward pass alone (DeepSpeed
+// step, all micro steps of `config`'s accumulation. Throws dsat::Error: torn, or the forward pass alone (DeepSpeed
 // times the rest only with wall_clock_breakdown).
-Result<TrialReport> read_flops_report(std::string_view text, const std::string& file_name, const Json& config);
+TrialReport read_flops_report(std::string_view text, const std::string& file_name, const Json& config);
 
-// The same report in place of a model-information result: num_params and what else it tells of the model.
-Result<TrialReport> read_flops_model_info(std::string_view text, const std::string& file_name);
+// The same report in place of a model-information result: num_params and what else it has of the model.
+TrialReport read_flops_model_info(std::string_view text, const std::string& file_name);
 
 }  // namespace dsat::host
 

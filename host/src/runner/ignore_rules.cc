@@ -1,3 +1,4 @@
+// Splits patterns and paths at their slashes and matches name by name with fnmatch(), "**" by trying every depth.
 #include "runner/ignore_rules.h"
 
 #include <fnmatch.h>

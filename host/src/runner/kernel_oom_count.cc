@@ -1,3 +1,4 @@
+// Reads the oom_kill counter of this process's cgroup (version 2 or 1), else that of the machine.
 #include "runner/kernel_oom_count.h"
 
 #include <fstream>

@@ -7,8 +7,8 @@
 
 namespace dsat::host {
 
-// How many processes the kernel's OOM killer has killed: in this process's cgroup, or where that does not say, on this
-// machine. Only a rise of it means something. nullopt: not to be known here.
+// How many processes the kernel's OOM killer has killed: in this process's cgroup, or where that has no counter, on
+// this machine. Only a rise of it means something. nullopt: not to be known here.
 std::optional<uint64_t> count_oom_kills();
 
 }  // namespace dsat::host

@@ -1,5 +1,8 @@
+// Prepares a trial's folder, starts dsat-launch in it, watches the time limits, and reads the trial's end when the
+// whole process tree is gone.
 #include "runner/local_runner.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,12 +10,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/atomic_file.h"
 #include "base/clock.h"
+#include "base/guarded.h"
 #include "command/hyperparameters.h"
+#include "dsat/base/files.h"
 #include "dsat/base/units.h"
 #include "dsat/config/json.h"
-#include "dsat/config/world.h"
 #include "runner/kernel_oom_count.h"
 
 namespace dsat::host {
@@ -21,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// How dsat-launch is told to kill everything now; its SIGKILL would leave the tree without its guard.
+// Makes dsat-launch kill everything now; SIGKILL to itself would leave the tree without its guard.
 constexpr int kKillTree = SIGUSR1;
 
 // A killed tree goes in milliseconds, unless a driver holds one of its processes.
@@ -38,11 +41,23 @@ std::string modified_at(const fs::path& file) {
       std::chrono::duration_cast<std::chrono::system_clock::duration>(since_epoch)));
 }
 
+void write_file(const fs::path& file, const std::string& text) {
+  write_file_atomically(file, text, Durability::renamed);
+}
+
+// Sets "NAME=value" entries in `environment`, in place of those of the same name.
+void set_variables(Environment& environment, const Environment& variables) {
+  for (const std::string& variable : variables) {
+    const size_t equals = variable.find('=');
+    set_variable(environment, variable.substr(0, equals), variable.substr(equals + 1));
+  }
+}
+
 // Does the folder hold a run of this very configuration? A journal that lost its last entries gives an id out again.
-bool is_run_of(const fs::path& trial_dir, const TrialSpec& spec, const ProfileWindow& window) {
+bool is_run_of(const fs::path& trial_dir, const TrialSpec& spec, const TrialMeasurement& measurement) {
   try {
     return config::identity(config::load_file(trial_dir / kConfigFile)) ==
-           config::identity(trial_config(spec, trial_dir, window));
+           config::identity(trial_config(spec, trial_dir, measurement));
   } catch (const std::exception&) {
     return false;
   }
@@ -51,7 +66,7 @@ bool is_run_of(const fs::path& trial_dir, const TrialSpec& spec, const ProfileWi
 }  // namespace
 
 LocalRunner::LocalRunner(Loop& loop, LocalRunnerOptions options)
-    : loop_(loop), options_(std::move(options)), slots_(options_.slots, options_.max_slots) {}
+    : loop_(loop), options_(std::move(options)), slots_(options_.slots.slots, options_.max_slots) {}
 
 LocalRunner::~LocalRunner() {
   for (auto& [id, trial] : running_) {
@@ -61,133 +76,111 @@ LocalRunner::~LocalRunner() {
   for (auto& [id, trial] : running_) trial.process->wait_for(kLastWait);
 }
 
-TrialShape LocalRunner::shape_of(const Json& config) const {
-  const auto world = config::tuned_world(config);
-  if (!world || !options_.sizes_are_tuned) return options_.shape;
-  return TrialShape::even(static_cast<int>(world->num_nodes), static_cast<int>(world->num_gpus));
-}
-
-int LocalRunner::room() const {
-  SlotPool left = slots_;
-  int count = 0;
-  while (left.take(options_.shape)) ++count;
-  return count;
-}
-
 bool LocalRunner::has_room_for(const std::vector<const Json*>& configs) const {
   SlotPool left = slots_;
   return std::all_of(configs.begin(), configs.end(),
-                     [&](const Json* config) { return left.take(shape_of(*config)).has_value(); });
+                     [&](const Json* config) { return left.take(options_.slots.shape_of(*config)).has_value(); });
 }
 
-Evidence LocalRunner::new_evidence(const TrialSpec& spec) const {
-  Evidence evidence;
-  evidence.id = spec.id;
-  evidence.attempt = spec.attempt;
-  evidence.config = spec.config;
-  evidence.model_info = spec.model_info;
-  evidence.end_profile_step = options_.window.end_step;
-  evidence.trial_dir = trial_folder(options_.run_dir, spec.id);
-  return evidence;
+RunFacts LocalRunner::facts_of(const TrialSpec& spec) const {
+  RunFacts facts;
+  facts.id = spec.id;
+  facts.attempt = spec.attempt;
+  facts.config = spec.config;
+  facts.model_info = spec.model_info;
+  facts.end_profile_step = options_.end_profile_step;
+  facts.trial_dir = trial_folder(options_.run_dir, spec.id);
+  return facts;
 }
 
-Status LocalRunner::start(const TrialSpec& spec) {
-  if (running_.count(spec.id) != 0) return Status::internal("trial " + std::to_string(spec.id) + " is running already");
-  auto slots = slots_.take(shape_of(spec.config));
-  if (!slots) return Status::internal("trial " + std::to_string(spec.id) + " was started without a free slot");
-  const auto port = ports_.acquire();
-  if (!port.ok()) {
-    slots_.give_back(*slots);
-    return port.status();
-  }
-
-  Running& trial = running_[spec.id];
-  trial.evidence = new_evidence(spec);
-  trial.slots = std::move(*slots);
-  trial.port = port.value();
-  const Status status = launch(spec, trial);
-  if (!status.ok()) {
-    slots_.give_back(trial.slots);
-    ports_.release(trial.port);
-    running_.erase(spec.id);
-    return status;
-  }
+void LocalRunner::start(const TrialSpec& spec) {
   const uint64_t id = spec.id;
+  if (running_.count(id) != 0) throw internal_error(fmt::format("trial {} is running already", id));
+  auto slots = slots_.take(options_.slots.shape_of(spec.config));
+  if (!slots) throw internal_error(fmt::format("trial {} was started without a free slot", id));
+
+  Running& trial = running_[id];
+  trial.facts = facts_of(spec);
+  trial.slots = std::move(*slots);
+  try {
+    trial.port = ports_.acquire();
+    launch(spec, trial);
+  } catch (...) {
+    release(trial);
+    running_.erase(id);
+    throw;
+  }
   trial.timers.push_back(loop_.at(loop_.now(), [this, id] { report_start(running_.at(id)); }));
   watch_limits(id, trial);
-  return Status();
 }
 
-Status LocalRunner::launch(const TrialSpec& spec, Running& trial) {
-  const fs::path& folder = trial.evidence.trial_dir;
-  Status status = prepare_folder(options_.run_dir, spec);
-  fs::path cwd = options_.cwd;
-  if (status.ok() && options_.trial_cwd == TrialCwd::copy) {
-    cwd = folder / kCwdFolder;
-    status = copy_into(cwd, options_.cwd, options_.includes, options_.run_dir);
-  }
-  if (!status.ok()) return status;
+void LocalRunner::release(const Running& trial) {
+  slots_.give_back(trial.slots);
+  ports_.release(trial.port);
+}
 
-  TrialContext context{folder / kConfigFile, folder, trial.slots, trial.port, spec.config};
-  context.hostfile = options_.hostfile;
-  context.backend = options_.backend;
-  const Argv argv = options_.command.render(context);
-  const Json config = trial_config(spec, folder, options_.window);
+fs::path LocalRunner::make_cwd(const fs::path& folder) const {
+  if (options_.trial_cwd == TrialCwd::keep) return options_.cwd;
+  copy_into(folder / kCwdFolder, options_.cwd, options_.includes, options_.run_dir);
+  return folder / kCwdFolder;
+}
+
+// Writes what the trial reads and what people run again; returns the variables that the trial gets beside the study's
+// environment.
+Environment LocalRunner::prepare_files(const TrialSpec& spec, const Running& trial, const Argv& argv,
+                                       const fs::path& cwd) const {
+  const fs::path& folder = trial.facts.trial_dir;
+  const Json config = trial_config(spec, folder, options_);
   Environment added = options_.variables;
-  for (const std::string& own : trial_variables(spec, folder, trial.port, options_.backend, trial.slots)) {
-    const size_t equals = own.find('=');
-    set_variable(added, own.substr(0, equals), own.substr(equals + 1));
-  }
-  status = write_file_atomically(folder / kConfigFile, pretty(config), Durability::renamed);
-  if (status.ok() && options_.hyperparameters.is_object()) {
+  set_variables(added, trial_variables(spec, folder, trial.port, options_.slots.backend, trial.slots));
+  write_file(folder / kConfigFile, pretty(config));
+  if (options_.hyperparameters.is_object()) {
     set_variable(added, kHyperparametersVariable, (folder / kHyperparametersFile).string());
     const Json own = trial_hyperparameters(options_.hyperparameters, config, folder / kConfigFile);
-    status = write_file_atomically(folder / kHyperparametersFile, pretty(own), Durability::renamed);
+    write_file(folder / kHyperparametersFile, pretty(own));
   }
-  if (status.ok())
-    status = write_file_atomically(folder / kCommandFile, command_line(cwd, added, argv), Durability::renamed);
-  if (!status.ok()) return status;
+  write_file(folder / kCommandFile, command_line(cwd, added, argv));
+  return added;
+}
 
+void LocalRunner::launch(const TrialSpec& spec, Running& trial) {
+  const fs::path& folder = trial.facts.trial_dir;
+  prepare_folder(options_.run_dir, spec);
   SpawnOptions spawn;
-  spawn.argv = {options_.launcher.string(), std::to_string(getpid())};
+  spawn.cwd = make_cwd(folder);
+  const Argv argv = options_.command.render({folder / kConfigFile, folder, trial.slots, trial.port, spec.config,
+                                             options_.slots.hostfile, options_.slots.backend});
+  spawn.argv = {options_.launcher.string(), fmt::to_string(getpid())};
   spawn.argv.insert(spawn.argv.end(), argv.begin(), argv.end());
   spawn.environment = options_.environment;
-  for (const std::string& variable : added) {
-    const size_t equals = variable.find('=');
-    set_variable(spawn.environment, variable.substr(0, equals), variable.substr(equals + 1));
-  }
-  spawn.cwd = cwd;
+  set_variables(spawn.environment, prepare_files(spec, trial, argv, spawn.cwd));
   spawn.stdout_file = folder / kStdoutFile;
   spawn.stderr_file = folder / kStderrFile;
-  const std::optional<int> lock = lock_folder(folder);
-  spawn.keep_fd = lock.value_or(-1);
+  const FolderLock lock(folder);  // the launcher inherits it
+  spawn.keep_fd = lock.fd();
   trial.oom_kills_before = count_oom_kills();
-  trial.evidence.started_at = utc_now();
-  auto process =
+  trial.facts.started_at = utc_now();
+  trial.process =
       Subprocess::spawn(loop_, spawn, [this, id = spec.id](const ExitStatus& exit) { handle_exit(id, exit); });
-  if (lock) close(*lock);  // the launcher has it now
-  if (!process.ok()) return process.status();
-  trial.process = std::move(process).value();
-  return Status();
 }
 
 void LocalRunner::report_start(Running& trial) {
   if (trial.start_reported) return;
   trial.start_reported = true;
   TrialStart start;
-  start.id = trial.evidence.id;
-  start.attempt = trial.evidence.attempt;
+  start.id = trial.facts.id;
+  start.attempt = trial.facts.attempt;
   for (const Slot& slot : trial.slots) start.slots.push_back(slot.name());
-  start.started_at = trial.evidence.started_at;
+  start.started_at = trial.facts.started_at;
   if (on_started) on_started(start);
 }
 
 void LocalRunner::watch_limits(uint64_t id, Running& trial) {
   const auto now = loop_.now();
   trial.last_progress = now;
-  trial.progress = progress_mark(trial.evidence.trial_dir);
+  trial.progress = progress_mark(trial.facts.trial_dir);
   trial.timers.push_back(loop_.at(now + options_.trial_timeout, [this, id] {
-    time_out(id, "ran longer than " + format_duration(options_.trial_timeout) + " (--trial-timeout)");
+    time_out(id, fmt::format("ran longer than {} (--trial-timeout)", format_duration(options_.trial_timeout)));
   }));
   look_for_progress(id);
 }
@@ -196,13 +189,13 @@ void LocalRunner::look_for_progress(uint64_t id) {
   Running& trial = running_.at(id);
   if (trial.ending) return;
   const auto now = loop_.now();
-  const uint64_t progress = progress_mark(trial.evidence.trial_dir);
+  const uint64_t progress = progress_mark(trial.facts.trial_dir);
   if (progress != trial.progress) {
     trial.progress = progress;
     trial.last_progress = now;
   } else if (now - trial.last_progress >= options_.no_progress_timeout) {
-    time_out(id,
-             "no new output or file for " + format_duration(options_.no_progress_timeout) + " (--no-progress-timeout)");
+    time_out(id, fmt::format("no new output or file for {} (--no-progress-timeout)",
+                             format_duration(options_.no_progress_timeout)));
     return;
   }
   // Often enough to be off by a quarter at most, seldom enough to cost nothing.
@@ -214,7 +207,7 @@ void LocalRunner::look_for_progress(uint64_t id) {
 void LocalRunner::time_out(uint64_t id, std::string reason) {
   Running& trial = running_.at(id);
   if (trial.ending || trial.process->has_ended()) return;
-  trial.evidence.timed_out = std::move(reason);
+  trial.facts.timed_out = std::move(reason);
   end_tree(id, trial, false);
 }
 
@@ -222,7 +215,7 @@ void LocalRunner::stop(uint64_t id, bool at_once) {
   const auto it = running_.find(id);
   if (it == running_.end() || it->second.process->has_ended()) return;
   Running& trial = it->second;
-  if (trial.evidence.timed_out.empty()) trial.evidence.stopped = true;
+  if (trial.facts.timed_out.empty()) trial.facts.stopped = true;
   if (at_once || !trial.ending) end_tree(id, trial, at_once);
 }
 
@@ -235,41 +228,43 @@ void LocalRunner::end_tree(uint64_t id, Running& trial, bool at_once) {
 }
 
 void LocalRunner::handle_exit(uint64_t id, const ExitStatus& exit) {
-  // Out of the map first: what is told of this end may start the next trial, with these slots.
+  // Out of the map first: on_ended may start the next trial, with these slots.
   Running trial = std::move(running_.at(id));
   running_.erase(id);
   for (const uint64_t timer : trial.timers) loop_.cancel(timer);
-  slots_.give_back(trial.slots);
-  ports_.release(trial.port);
+  release(trial);
 
-  trial.evidence.exit = exit;
-  trial.evidence.ended_at = utc_now();
+  trial.facts.exit = exit;
+  trial.facts.ended_at = utc_now();
   const auto oom_kills = count_oom_kills();
-  trial.evidence.kernel_oom_kills = oom_kills && trial.oom_kills_before && *oom_kills > *trial.oom_kills_before;
-  TrialEnd end = classify(trial.evidence);
-  const Status written = write_exit(trial.evidence, end);
-  if (!written.ok()) end.warnings.push_back(written.message());
+  trial.facts.kernel_oom_kills = oom_kills && trial.oom_kills_before && *oom_kills > *trial.oom_kills_before;
+  TrialEnd end = classify(trial.facts);
+  try {
+    write_exit(trial.facts, end);
+  } catch (const Error& error) {
+    end.warnings.emplace_back(error.what());
+  }
   report_start(trial);
   if (on_ended) on_ended(end);
 }
 
 std::optional<TrialEnd> LocalRunner::recover(const TrialSpec& spec) {
   const fs::path folder = trial_folder(options_.run_dir, spec.id);
-  if (!is_run_of(folder, spec, options_.window) || !wait_until_unlocked(folder).ok()) return std::nullopt;
-  Evidence evidence = new_evidence(spec);
+  if (!is_run_of(folder, spec, options_) || !wait_until_unlocked(folder)) return std::nullopt;
+  RunFacts facts = facts_of(spec);
   const auto known = read_exit(folder, spec);
   if (known) {
-    evidence.exit = known->exit;
-    evidence.timed_out = known->timed_out;
-    evidence.stopped = known->stopped;
-    evidence.kernel_oom_kills = known->kernel_oom_kills;
-    evidence.ended_at = known->ended_at;
+    facts.exit = known->exit;
+    facts.timed_out = known->timed_out;
+    facts.stopped = known->stopped;
+    facts.kernel_oom_kills = known->kernel_oom_kills;
+    facts.ended_at = known->ended_at;
   } else {
-    evidence.ended_at = modified_at(folder / (spec.model_info ? kModelInfoFile : kMetricsFile));
+    facts.ended_at = modified_at(folder / (spec.model_info ? kModelInfoFile : kMetricsFile));
   }
-  TrialEnd end = classify(evidence);
+  TrialEnd end = classify(facts);
   if (end.outcome == Outcome::completed) return end;
-  // Without exit.json nobody saw its end: the host died, and the trial with it, in the middle of anything.
+  // Without exit.json no host saw its end: the host died, and the trial with it, at any point.
   const bool ended_by_itself = known && end.outcome != Outcome::stopped && !end.infrastructure;
   return ended_by_itself ? std::optional<TrialEnd>(std::move(end)) : std::nullopt;
 }

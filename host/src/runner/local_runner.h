@@ -1,9 +1,9 @@
 // Runs trials as processes of this machine.
 //
 // Each has a folder, slots, a port and a session of its own, and dsat-launch as its root: on_ended comes when no
-// process of the trial is left, and only then are its slots free again. docs/trial.md tells what a trial gets and how
-// its end is read. Threading: control thread only. Ownership: destroying the runner kills what still runs and waits for
-// it.
+// process of the trial is left, and only then are its slots free again. docs/trial.md describes what a trial gets and
+// how its end is read. Threading: control thread only. Ownership: destroying the runner kills what still runs and waits
+// for it. Errors: start() throws dsat::Error of the machine.
 #ifndef DSAT_HOST_RUNNER_LOCAL_RUNNER_H_
 #define DSAT_HOST_RUNNER_LOCAL_RUNNER_H_
 
@@ -19,7 +19,7 @@
 #include "base/subprocess.h"
 #include "command/command_template.h"
 #include "dsat/host/environment.h"
-#include "dsat/host/study.h"
+#include "dsat/host/settings.h"
 #include "runner/ports.h"
 #include "runner/runner.h"
 #include "runner/trial_files.h"
@@ -27,27 +27,13 @@
 
 namespace dsat::host {
 
-struct LocalRunnerOptions {
+struct LocalRunnerOptions : TrialSetup, TrialTimeouts, TrialMeasurement {
   std::filesystem::path run_dir;  // absolute
   CommandTemplate command;
-  std::filesystem::path cwd;  // absolute
-  TrialCwd trial_cwd = TrialCwd::keep;
-  std::vector<std::filesystem::path> includes{};  // copied beside cwd's files when trial_cwd is copy
   Environment environment{};
-  std::vector<std::string> variables{};  // the study's own, "NAME=value"
-  Json hyperparameters{};                // an object: every trial gets its own, see hyperparameters.h
-
-  Backend backend = Backend::none;
-  std::vector<Slot> slots{};
-  TrialShape shape{};            // of a trial whose configuration does not say otherwise
-  bool sizes_are_tuned = false;  // it may
+  SlotPlan slots{};
   std::optional<int> max_slots{};
-  std::filesystem::path hostfile{};  // empty: all slots are this machine's
-
-  std::filesystem::path launcher{};  // dsat-launch; absolute
-  ProfileWindow window{};
-  std::chrono::milliseconds trial_timeout{std::chrono::minutes(30)};
-  std::chrono::milliseconds no_progress_timeout{std::chrono::minutes(10)};
+  std::filesystem::path launcher{};                                // dsat-launch; absolute
   std::chrono::milliseconds term_grace{std::chrono::seconds(10)};  // between TERM and KILL
 };
 
@@ -56,15 +42,14 @@ class LocalRunner : public Runner {
   LocalRunner(Loop& loop, LocalRunnerOptions options);
   ~LocalRunner() override;
 
-  int room() const override;
   bool has_room_for(const std::vector<const Json*>& configs) const override;
-  Status start(const TrialSpec& spec) override;
+  void start(const TrialSpec& spec) override;
   void stop(uint64_t id, bool at_once) override;
   std::optional<TrialEnd> recover(const TrialSpec& spec) override;
 
  private:
   struct Running {
-    Evidence evidence;
+    RunFacts facts;
     std::vector<Slot> slots;
     uint16_t port = 0;
     std::unique_ptr<Subprocess> process;
@@ -76,15 +61,18 @@ class LocalRunner : public Runner {
     std::vector<uint64_t> timers;
   };
 
-  Status launch(const TrialSpec& spec, Running& trial);
+  void launch(const TrialSpec& spec, Running& trial);
+  std::filesystem::path make_cwd(const std::filesystem::path& folder) const;
+  Environment prepare_files(const TrialSpec& spec, const Running& trial, const Argv& argv,
+                            const std::filesystem::path& cwd) const;
+  void release(const Running& trial);
   void report_start(Running& trial);
   void watch_limits(uint64_t id, Running& trial);
   void look_for_progress(uint64_t id);
   void time_out(uint64_t id, std::string reason);
   void end_tree(uint64_t id, Running& trial, bool at_once);
   void handle_exit(uint64_t id, const ExitStatus& exit);
-  TrialShape shape_of(const Json& config) const;
-  Evidence new_evidence(const TrialSpec& spec) const;
+  RunFacts facts_of(const TrialSpec& spec) const;
 
   Loop& loop_;
   LocalRunnerOptions options_;

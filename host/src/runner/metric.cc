@@ -1,7 +1,11 @@
-// The table behind dsat/host/metric.h: canonical names, aliases and directions.
+// Looks a metric up in the tables of aliases and of canonical names; the table that holds a name gives its direction.
 #include "dsat/host/metric.h"
 
+#include <fmt/format.h>
+
 #include <array>
+
+#include "base/guarded.h"
 
 namespace dsat::host {
 
@@ -16,21 +20,26 @@ constexpr std::array<Alias, 4> kAliases{
 constexpr std::array<const char*, 2> kMaximised{"FLOPS_per_gpu", "throughput"};
 constexpr std::array<const char*, 4> kMinimised{"latency", "forward", "backward", "step"};
 
-}  // namespace
-
-Result<MetricInfo> metric_info(std::string_view name) {
+MetricInfo find_metric(std::string_view name) {
   for (const Alias& alias : kAliases) {
     if (name == alias.name) name = alias.canonical;
   }
   for (const char* metric : kMaximised) {
-    if (name == metric) return MetricInfo{metric, true};
+    if (name == metric) return {metric, true};
   }
   for (const char* metric : kMinimised) {
-    if (name == metric) return MetricInfo{metric, false};
+    if (name == metric) return {metric, false};
   }
-  return Status::invalid(
-      "unknown metric '" + std::string(name) +
-      "': use FLOPS_per_gpu (FLOPS, flops), throughput, latency, forward (fwd), backward (bwd) or step");
+  throw Error(
+      fmt::format("unknown metric '{}': use FLOPS_per_gpu (FLOPS, flops), throughput, latency, forward (fwd), "
+                  "backward (bwd) or step",
+                  name));
+}
+
+}  // namespace
+
+Result<MetricInfo> metric_info(std::string_view name) {
+  return as_result([&] { return find_metric(name); });
 }
 
 }  // namespace dsat::host

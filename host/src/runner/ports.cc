@@ -1,10 +1,12 @@
+// Walks through a range of ports below the kernel's own and tries to listen on each, on IPv4 and IPv6.
 #include "runner/ports.h"
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <string>
+#include "base/guarded.h"
 
 namespace dsat::host {
 
@@ -15,7 +17,7 @@ constexpr uint16_t kFirst = 20000, kLast = 32767;
 
 bool can_listen(int family, const sockaddr* address, socklen_t size) {
   const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return true;  // no such address family here, so nobody can be in the way
+  if (fd < 0) return true;  // no such address family here: no program can use it
   const int on = 1;
   // As the rendezvous servers do: a connection that lingers in TIME_WAIT is no obstacle, a listener is.
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -43,7 +45,7 @@ bool port_is_free(uint16_t port) {
 // Hosts that share a machine begin at different places, since each sees the other's ports as free until they are bound.
 PortPool::PortPool() : next_(static_cast<uint16_t>(kFirst + getpid() * 61 % (kLast - kFirst + 1))) {}
 
-Result<uint16_t> PortPool::acquire() {
+uint16_t PortPool::acquire() {
   for (int tried = 0; tried <= kLast - kFirst; ++tried) {
     // Onwards, not from the start: a port that was just released may still be held by what its trial left behind.
     const uint16_t port = next_;
@@ -53,8 +55,7 @@ Result<uint16_t> PortPool::acquire() {
       return port;
     }
   }
-  return Status::internal("no free TCP port between " + std::to_string(kFirst) + " and " + std::to_string(kLast) +
-                          " for a trial's MASTER_PORT");
+  throw internal_error(fmt::format("no free TCP port between {} and {} for a trial's MASTER_PORT", kFirst, kLast));
 }
 
 void PortPool::release(uint16_t port) { live_.erase(port); }

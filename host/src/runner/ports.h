@@ -1,14 +1,12 @@
 // Rendezvous ports for trials: probed, and never one of a live trial.
 //
 // Threading: control thread. The probe cannot hold a port until the trial binds it (the trial could not bind it then),
-// so a stranger may still take it: such a trial is an infrastructure failure and runs again on another port.
+// so another program may still take it: such a trial is an infrastructure failure and runs again on another port.
 #ifndef DSAT_HOST_RUNNER_PORTS_H_
 #define DSAT_HOST_RUNNER_PORTS_H_
 
 #include <cstdint>
 #include <set>
-
-#include "dsat/host/status.h"
 
 namespace dsat::host {
 
@@ -16,8 +14,8 @@ class PortPool {
  public:
   PortPool();
 
-  // A port that is free now and that no live trial has. Internal when there is none.
-  Result<uint16_t> acquire();
+  // A port that is free now and that no live trial has. Throws dsat::Error when there is none.
+  uint16_t acquire();
   void release(uint16_t port);
 
  private:

@@ -1,5 +1,7 @@
+// Asks every other host by ssh, all at once, whether it sees the folders; what a host answers decides the message.
 #include "runner/preflight.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,9 +13,12 @@
 #include <utility>
 
 #include "base/event_loop.h"
-#include "base/printable_text.h"
+#include "base/guarded.h"
 #include "base/subprocess.h"
+#include "dsat/base/shell.h"
 #include "dsat/base/units.h"
+#include "dsat/base/utf8.h"
+#include "dsat/error.h"
 #include "slots/hostfile.h"
 
 namespace dsat::host {
@@ -53,17 +58,16 @@ std::string tool_of(const std::string& launcher) {
   return launcher == "slurm" ? "srun" : "pdsh";
 }
 
-Status check_tools(const PreflightRequest& request, const std::string& launcher, bool probes) {
+void check_tools(const PreflightRequest& request, const std::string& launcher, bool probes) {
   std::vector<std::string> tools{tool_of(launcher)};
   if (probes) tools.emplace_back("ssh");
   for (const std::string& tool : tools) {
     if (find_program(tool, request.cwd, request.environment).ok()) continue;
-    return Status::invalid("hostfile " + request.slots.hostfile.string() +
-                           " names other hosts, and the deepspeed launcher reaches them by " + tool +
-                           ", which PATH does not have: install it" +
-                           (tool == "pdsh" ? ", or name another launcher with --launcher" : ""));
+    throw Error(fmt::format(
+        "hostfile {} names other hosts, and the deepspeed launcher reaches them by {}, which PATH "
+        "does not have: install it{}",
+        request.slots.hostfile.string(), tool, tool == "pdsh" ? ", or name another launcher with --launcher" : ""));
   }
-  return Status();
 }
 
 std::vector<std::string> hosts_to_reach(const SlotPlan& plan) {
@@ -99,69 +103,75 @@ std::string trouble_of(const Probe& probe, const PreflightRequest& request) {
   if (!probe.error.empty()) return "cannot be asked: " + probe.error;
   if (!probe.exit) return "cannot be reached: ssh had no answer for " + format_duration(request.timeout);
   if (probe.exit->code == 0) return "";
-  const std::string said = probe.last_line();
-  if (probe.exit->code == kNoConnection) return "cannot be reached" + (said.empty() ? "" : ": " + said);
   if (probe.exit->code == 1) {
-    return "does not see " + request.cwd.string() + " and the run directory's " +
-           existing_part(request.run_dir).string() + ": put both on a file system that all hosts share";
+    return fmt::format("does not see {} and the run directory's {}: put both on a file system that all hosts share",
+                       request.cwd.string(), existing_part(request.run_dir).string());
   }
-  return "cannot be asked: ssh ended with status " + std::to_string(probe.exit->code) +
-         (said.empty() ? "" : ": " + said);
+  const std::string line = probe.last_line();
+  const std::string detail = line.empty() ? "" : ": " + line;
+  if (probe.exit->code == kNoConnection) return "cannot be reached" + detail;
+  return fmt::format("cannot be asked: ssh ended with status {}{}", probe.exit->code, detail);
 }
 
 std::string place_of(const SlotPlan& plan, const std::string& host) {
-  const auto entries = read_hostfile(plan.hostfile);
-  if (entries.ok()) {
-    for (const HostEntry& entry : entries.value()) {
-      if (entry.name == host) return plan.hostfile.string() + ":" + std::to_string(entry.line);
+  try {
+    for (const HostEntry& entry : read_hostfile(plan.hostfile)) {
+      if (entry.name == host) return fmt::format("{}:{}", plan.hostfile.string(), entry.line);
     }
+  } catch (const Error&) {
+    // It has changed since the plan was made: its name alone has to do.
   }
   return plan.hostfile.string();
 }
 
-}  // namespace
+using Probes = std::vector<std::unique_ptr<Probe>>;
 
-Status check_hosts(const PreflightRequest& request) {
-  const std::vector<std::string> hosts = hosts_to_reach(request.slots);
-  if (hosts.empty()) return Status();
-  const LauncherUse& use = request.command.launcher_use();
-  const std::string launcher = launcher_value(request.command.argv(), use, {"--launcher"}).value_or("pdsh");
-  const bool probes = launcher != "slurm" && !launcher_switch(request.command.argv(), use, "--no_ssh_check");
-  const Status tools = check_tools(request, launcher, probes);
-  if (!tools.ok() || !probes) return tools;
-  const auto ssh = find_program("ssh", request.cwd, request.environment);
-
+// Asks all hosts at once; returns when every one has answered, or at the time limit.
+Probes ask(const std::vector<std::string>& hosts, const PreflightRequest& request) {
+  const std::string ssh = or_throw(find_program("ssh", request.cwd, request.environment)).string();
   Loop loop;
   bool late = false;
   size_t open = 0;
   loop.at(Loop::Clock::now() + request.timeout, [&] { late = true; });
-  std::vector<std::unique_ptr<Probe>> running;
+  Probes probes;
   for (const std::string& host : hosts) {
-    auto& probe = *running.emplace_back(std::make_unique<Probe>());
+    Probe& probe = *probes.emplace_back(std::make_unique<Probe>());
     probe.host = host;
     probe.output = memfd_create("dsat-ssh", MFD_CLOEXEC);
     SpawnOptions options;
-    options.argv = ssh_command(request, ssh.value().string(), host);
+    options.argv = ssh_command(request, ssh, host);
     options.environment = request.environment;
     options.stdout_fd = probe.output;
-    auto process = Subprocess::spawn(loop, options, [&probe, &open](const ExitStatus& exit) {
-      probe.exit = exit;
-      --open;
-    });
-    if (!process.ok()) {
-      probe.error = process.status().message();
-      continue;
+    try {
+      probe.process = Subprocess::spawn(loop, options, [&probe, &open](const ExitStatus& exit) {
+        probe.exit = exit;
+        --open;
+      });
+      ++open;
+    } catch (const Error& error) {
+      probe.error = error.what();
     }
-    probe.process = std::move(process).value();
-    ++open;
   }
   while (open > 0 && !late) loop.run_once();
-  for (const auto& probe : running) {
+  for (const auto& probe : probes) probe->process.reset();  // before the loop that watches it is gone
+  return probes;
+}
+
+}  // namespace
+
+void check_hosts(const PreflightRequest& request) {
+  const std::vector<std::string> hosts = hosts_to_reach(request.slots);
+  if (hosts.empty()) return;
+  const LauncherUse& use = request.command.launcher_use();
+  const std::string launcher = launcher_value(request.command.argv(), use, {"--launcher"}).value_or("pdsh");
+  const bool probes = launcher != "slurm" && !launcher_switch(request.command.argv(), use, "--no_ssh_check");
+  check_tools(request, launcher, probes);
+  if (!probes) return;
+  for (const auto& probe : ask(hosts, request)) {
     const std::string trouble = trouble_of(*probe, request);
     if (trouble.empty()) continue;
-    return Status::invalid(place_of(request.slots, probe->host) + ": host " + probe->host + " " + trouble);
+    throw Error(fmt::format("{}: host {} {}", place_of(request.slots, probe->host), probe->host, trouble));
   }
-  return Status();
 }
 
 }  // namespace dsat::host

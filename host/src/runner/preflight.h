@@ -1,6 +1,6 @@
 // What trials on other hosts need, checked before the first of them: the launcher's tools, and every host.
 //
-// Threading: control thread; waits for ssh, for all hosts at once. Errors: Status::invalid, one line.
+// Threading: control thread; waits for ssh, for all hosts at once. Errors: dsat::Error, one line.
 #ifndef DSAT_HOST_RUNNER_PREFLIGHT_H_
 #define DSAT_HOST_RUNNER_PREFLIGHT_H_
 
@@ -9,7 +9,6 @@
 
 #include "command/command_template.h"
 #include "dsat/host/environment.h"
-#include "dsat/host/status.h"
 #include "slots/slots.h"
 
 namespace dsat::host {
@@ -24,7 +23,7 @@ struct PreflightRequest {
 };
 
 // Does nothing where all slots are this machine's: neither pdsh nor ssh is needed there.
-Status check_hosts(const PreflightRequest& request);
+void check_hosts(const PreflightRequest& request);
 
 }  // namespace dsat::host
 

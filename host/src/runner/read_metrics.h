@@ -13,11 +13,10 @@
 
 #include "dsat/error.h"
 #include "dsat/host/metric.h"
-#include "dsat/host/status.h"
 
 namespace dsat::host {
 
-// What a result file says.
+// What a result file holds.
 struct TrialReport {
   Json metrics;  // canonical metrics, or the model's figures
   std::optional<uint64_t> peak_bytes, device_memory_bytes;
@@ -25,13 +24,13 @@ struct TrialReport {
   std::vector<std::string> warnings;
 };
 
-// Reads a measured run's result. `config` is the trial's: its batch sizes tell which generation of the engine wrote the
-// file. Invalid, with the reason in one line: not a JSON object, NaN, not a number, negative, no metric at all.
-Result<TrialReport> read_metrics(std::string_view text, const std::string& file_name, const Json& config);
+// Reads a measured run's result. `config` is the trial's: its batch sizes show which generation of the engine wrote the
+// file. Throws dsat::Error: not a JSON object, NaN, not a number, negative, no metric at all.
+TrialReport read_metrics(std::string_view text, const std::string& file_name, const Json& config);
 
 // Reads a model-information run's result: num_params (needed), trainable_num_params, activation_mem_per_gpu and every
-// other number in it. Invalid as above.
-Result<TrialReport> read_model_info(std::string_view text, const std::string& file_name);
+// other number in it. Throws as above.
+TrialReport read_model_info(std::string_view text, const std::string& file_name);
 
 }  // namespace dsat::host
 

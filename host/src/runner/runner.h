@@ -1,4 +1,4 @@
-// What the study asks of whatever runs trials: local processes or a simulation now, a cluster later.
+// The interface between a study and whatever runs its trials: local processes or a simulation now, a cluster later.
 //
 // Threading: control thread only. on_started and on_ended are called from the loop, never from inside start or stop.
 #ifndef DSAT_HOST_RUNNER_RUNNER_H_
@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "dsat/host/record.h"
-#include "dsat/host/status.h"
 
 namespace dsat::host {
 
@@ -37,7 +36,7 @@ struct TrialEnd {
   uint64_t id = 0;
   uint32_t attempt = 1;
   Outcome outcome = Outcome::failed;
-  std::string reason;                 // one line; empty when there is nothing to say
+  std::string reason;                 // one line; empty: there is none
   std::string last_line;              // last non-empty line of stderr: how identical failures are recognised
   std::vector<std::string> tail;      // last lines of stderr, for people
   std::vector<std::string> warnings;  // e.g. completed, but exit status 1
@@ -54,17 +53,12 @@ class Runner {
  public:
   virtual ~Runner() = default;
 
-  // How many more trials could be started now.
-  virtual int room() const = 0;
+  // Is there room now for all of these trials together, by their configurations? Trials may differ in size.
+  virtual bool has_room_for(const std::vector<const Json*>& configs) const = 0;
 
-  // Is there room for all of these trials together, by their configurations? Where trials differ in size a number alone
-  // does not tell.
-  virtual bool has_room_for(const std::vector<const Json*>& configs) const {
-    return static_cast<int>(configs.size()) <= room();
-  }
-
-  // Starts a trial; needs room. A failure to start is reported through on_ended, an error of the machine by Status.
-  virtual Status start(const TrialSpec& spec) = 0;
+  // Starts a trial; needs room. A trial that cannot run is reported through on_ended. Throws dsat::Error when the
+  // machine fails; then nothing was started.
+  virtual void start(const TrialSpec& spec) = 0;
 
   // Ends a running trial: TERM, grace, KILL (at_once: KILL). Its on_ended follows, with Outcome::stopped unless it had
   // ended otherwise.
@@ -73,7 +67,8 @@ class Runner {
   // After a crash: what a trial that ran then has left behind. nullopt: nothing usable, run it again.
   virtual std::optional<TrialEnd> recover(const TrialSpec& spec) = 0;
 
-  // How long what the study decided may stay unwritten. Zero: a start changes the world, and the journal comes first.
+  // How long the study's decisions may stay out of the journal. Zero: a start changes the world, so the journal is
+  // first.
   virtual std::chrono::milliseconds commit_delay() const { return {}; }
 
   std::function<void(const TrialStart&)> on_started;

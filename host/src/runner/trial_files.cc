@@ -1,6 +1,9 @@
+// Makes and locks a trial's folder, fills in the protocol's keys and variables, copies model folders, and keeps
+// exit.json.
 #include "runner/trial_files.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,8 +13,9 @@
 #include <chrono>
 #include <thread>
 
-#include "base/atomic_file.h"
-#include "base/printable_text.h"
+#include "base/guarded.h"
+#include "dsat/base/files.h"
+#include "dsat/base/shell.h"
 #include "dsat/config/json.h"
 #include "runner/flops_profiler_report.h"
 #include "runner/ignore_rules.h"
@@ -24,12 +28,6 @@ namespace {
 
 constexpr const char* kAttemptsFolder = "attempts";
 
-Status file_error(const char* action, const fs::filesystem_error& error) {
-  const std::string where = error.path1().string();
-  return Status::internal(std::string("cannot ") + action + (where.empty() ? "" : " " + where) + ": " +
-                          error.code().message());
-}
-
 // Throws filesystem_error.
 void move_earlier_attempt(const fs::path& folder, uint32_t attempt) {
   std::vector<fs::path> left;
@@ -38,8 +36,8 @@ void move_earlier_attempt(const fs::path& folder, uint32_t attempt) {
   }
   if (left.empty()) return;
   uint32_t number = attempt - 1;
-  while (fs::exists(folder / kAttemptsFolder / std::to_string(number))) ++number;
-  const fs::path target = folder / kAttemptsFolder / std::to_string(number);
+  while (fs::exists(folder / kAttemptsFolder / fmt::to_string(number))) ++number;
+  const fs::path target = folder / kAttemptsFolder / fmt::to_string(number);
   fs::create_directories(target);
   for (const fs::path& path : left) fs::rename(path, target / path.filename());
 }
@@ -50,7 +48,7 @@ class TreeCopy {
   TreeCopy(fs::path root, const fs::path& run_dir)
       : root_(fs::absolute(root).lexically_normal()),
         run_dir_(run_dir),
-        ignored_(read_file(root_ / kIgnoreFile).value_or("")) {}
+        ignored_(try_read_file(root_ / kIgnoreFile).bytes) {}
 
   // Throws filesystem_error.
   void to(const fs::path& target) const { copy(root_, target); }
@@ -95,47 +93,34 @@ class TreeCopy {
   const IgnoreRules ignored_;
 };
 
-struct Lock {
-  int fd = -1;
-  bool held_by_other = false;  // otherwise: nothing was ever started here, or this file system knows no locks
-};
-
-Lock try_lock(const fs::path& trial_dir) {
-  const int fd = open((trial_dir / kCommandFile).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return {fd, false};
-  const bool held = errno == EWOULDBLOCK;
-  close(fd);
-  return {-1, held};
-}
-
 void mix(uint64_t& mark, uint64_t value) { mark = (mark ^ value) * 0x100000001B3u; }
 
 }  // namespace
 
-fs::path trial_folder(const fs::path& run_dir, uint64_t id) { return run_dir / "trials" / std::to_string(id); }
+fs::path trial_folder(const fs::path& run_dir, uint64_t id) { return run_dir / "trials" / fmt::to_string(id); }
 
-Status prepare_folder(const fs::path& run_dir, const TrialSpec& spec) {
+void prepare_folder(const fs::path& run_dir, const TrialSpec& spec) {
   const fs::path folder = trial_folder(run_dir, spec.id);
-  const Status status = wait_until_unlocked(folder);
-  if (!status.ok()) return status;
+  if (!wait_until_unlocked(folder)) {
+    throw internal_error(
+        fmt::format("processes of an earlier run of trial {} are still alive: end them, then go on", spec.id));
+  }
   try {
     fs::create_directories(folder);
     move_earlier_attempt(folder, spec.attempt);
   } catch (const fs::filesystem_error& error) {
-    return file_error("prepare the trial's folder", error);
+    throw file_error(error, "prepare the trial's folder");
   }
-  return Status();
 }
 
-Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const ProfileWindow& window) {
+Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialMeasurement& measurement) {
   Json config = spec.config;
   if (asks_for_flops_report(config)) config["flops_profiler"]["output_file"] = (trial_dir / kFlopsReportFile).string();
   Json& section = config["autotuning"];
   if (!section.is_object()) section = Json::object();
   section["enabled"] = true;
-  section["start_profile_step"] = window.start_step;
-  section["end_profile_step"] = window.end_step;
+  section["start_profile_step"] = measurement.start_profile_step;
+  section["end_profile_step"] = measurement.end_profile_step;
   section["metric_path"] = (trial_dir / kMetricsFile).string();
   if (spec.model_info) {
     Json& info = section["model_info"];
@@ -151,81 +136,83 @@ Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const Profil
 Environment trial_variables(const TrialSpec& spec, const fs::path& trial_dir, uint16_t port, Backend backend,
                             const std::vector<Slot>& slots) {
   Environment variables;
-  set_variable(variables, "DSAT_TRIAL_ID", std::to_string(spec.id));
+  set_variable(variables, "DSAT_TRIAL_ID", fmt::to_string(spec.id));
   set_variable(variables, "DSAT_TRIAL_DIR", trial_dir.string());
   set_variable(variables, "DSAT_DS_CONFIG", (trial_dir / kConfigFile).string());
-  set_variable(variables, "MASTER_PORT", std::to_string(port));
-  // On several hosts the launcher tells each of them its own.
+  set_variable(variables, "MASTER_PORT", fmt::to_string(port));
+  // On several hosts the launcher gives each of them its own.
   const bool elsewhere = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return !slot.host.empty(); });
   if (const char* name = visibility_variable(backend); name != nullptr && !elsewhere) {
-    std::string ids;
-    for (const Slot& slot : slots) ids += (ids.empty() ? "" : ",") + slot.id;
-    set_variable(variables, name, ids);
+    set_variable(variables, name, id_list(slots));
   }
   return variables;
 }
 
 std::string command_line(const fs::path& cwd, const Environment& variables, const std::vector<std::string>& argv) {
-  std::string line = "cd " + shell_quote(cwd.string()) + " &&";
+  std::string assignments;
   for (const std::string& variable : variables) {
     const size_t equals = variable.find('=');
-    line += " " + variable.substr(0, equals + 1) + shell_quote(variable.substr(equals + 1));
+    assignments += fmt::format("{}={} ", variable.substr(0, equals), shell_quote(variable.substr(equals + 1)));
   }
-  return line + " " + shell_join(argv) + "\n";
+  return fmt::format("cd {} && {}{}\n", shell_quote(cwd.string()), assignments, shell_join(argv));
 }
 
-std::optional<int> lock_folder(const fs::path& trial_dir) {
-  const Lock lock = try_lock(trial_dir);
-  return lock.fd >= 0 ? std::optional<int>(lock.fd) : std::nullopt;
+FolderLock::FolderLock(const fs::path& trial_dir)
+    : fd_(open((trial_dir / kCommandFile).c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (fd_ < 0 || flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+  held_by_other_ = errno == EWOULDBLOCK;
+  close(fd_);
+  fd_ = -1;
 }
 
-Status wait_until_unlocked(const fs::path& trial_dir) {
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
+bool wait_until_unlocked(const fs::path& trial_dir) {
   constexpr std::chrono::milliseconds kPause{5};
   constexpr int kTries = 2000;  // ten seconds: a killed process goes as soon as its device driver lets it
   for (int i = 0; i < kTries; ++i) {
-    const Lock lock = try_lock(trial_dir);
-    if (lock.fd >= 0) close(lock.fd);
-    if (!lock.held_by_other) return Status();
+    if (!FolderLock(trial_dir).is_held_by_other()) return true;
     std::this_thread::sleep_for(kPause);
   }
-  return Status::internal("processes of an earlier run of trial " + trial_dir.filename().string() +
-                          " are still alive: end them, then go on");
+  return false;
 }
 
-Status write_exit(const Evidence& evidence, const TrialEnd& end) {
+void write_exit(const RunFacts& facts, const TrialEnd& end) {
   const auto number = [](int value, bool there) { return there ? Json(value) : Json(); };
-  const Json json{{"trial", evidence.id},
-                  {"attempt", evidence.attempt},
+  const Json json{{"trial", facts.id},
+                  {"attempt", facts.attempt},
                   {"outcome", to_string(end.outcome)},
                   {"reason", end.reason},
-                  {"exit_code", number(evidence.exit.code, evidence.exit.code >= 0)},
-                  {"signal", number(evidence.exit.signal, evidence.exit.signal != 0)},
-                  {"timed_out", evidence.timed_out},
-                  {"stopped", evidence.stopped},
-                  {"kernel_oom_kills", evidence.kernel_oom_kills},
-                  {"started_at", evidence.started_at},
-                  {"ended_at", evidence.ended_at}};
-  return write_file_atomically(evidence.trial_dir / kExitFile,
-                               json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", Durability::renamed);
+                  {"exit_code", number(facts.exit.code, facts.exit.code >= 0)},
+                  {"signal", number(facts.exit.signal, facts.exit.signal != 0)},
+                  {"timed_out", facts.timed_out},
+                  {"stopped", facts.stopped},
+                  {"kernel_oom_kills", facts.kernel_oom_kills},
+                  {"started_at", facts.started_at},
+                  {"ended_at", facts.ended_at}};
+  write_file_atomically(facts.trial_dir / kExitFile, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n",
+                        Durability::renamed);
 }
 
-std::optional<Evidence> read_exit(const fs::path& trial_dir, const TrialSpec& spec) {
-  const auto text = read_file(trial_dir / kExitFile);
-  if (!text) return std::nullopt;
+std::optional<RunFacts> read_exit(const fs::path& trial_dir, const TrialSpec& spec) {
+  const FileText text = try_read_file(trial_dir / kExitFile);
+  if (!text.ok()) return std::nullopt;
   try {
-    const Json json = config::parse(*text, kExitFile);
+    const Json json = config::parse(text.bytes, kExitFile);
     if (json.at("trial") != spec.id || json.at("attempt") != spec.attempt) return std::nullopt;
-    Evidence evidence;
-    evidence.exit.code = json.at("exit_code").is_null() ? -1 : json["exit_code"].get<int>();
-    evidence.exit.signal = json.at("signal").is_null() ? 0 : json["signal"].get<int>();
-    evidence.timed_out = json.at("timed_out").get<std::string>();
-    evidence.stopped = json.at("stopped").get<bool>();
-    evidence.kernel_oom_kills = json.at("kernel_oom_kills").get<bool>();
-    evidence.started_at = json.at("started_at").get<std::string>();
-    evidence.ended_at = json.at("ended_at").get<std::string>();
-    return evidence;
+    RunFacts facts;
+    facts.exit.code = json.at("exit_code").is_null() ? -1 : json["exit_code"].get<int>();
+    facts.exit.signal = json.at("signal").is_null() ? 0 : json["signal"].get<int>();
+    facts.timed_out = json.at("timed_out").get<std::string>();
+    facts.stopped = json.at("stopped").get<bool>();
+    facts.kernel_oom_kills = json.at("kernel_oom_kills").get<bool>();
+    facts.started_at = json.at("started_at").get<std::string>();
+    facts.ended_at = json.at("ended_at").get<std::string>();
+    return facts;
   } catch (const std::exception&) {
-    return std::nullopt;  // not of this version, or damaged: the other files speak for themselves
+    return std::nullopt;  // not of this version, or damaged: the other files have to do
   }
 }
 
@@ -247,8 +234,8 @@ uint64_t progress_mark(const fs::path& trial_dir) {
   return mark;
 }
 
-Status copy_into(const fs::path& target, const fs::path& model, const std::vector<fs::path>& includes,
-                 const fs::path& run_dir) {
+void copy_into(const fs::path& target, const fs::path& model, const std::vector<fs::path>& includes,
+               const fs::path& run_dir) {
   try {
     TreeCopy(model, run_dir).to(target);
     for (const fs::path& include : includes) {
@@ -261,9 +248,8 @@ Status copy_into(const fs::path& target, const fs::path& model, const std::vecto
       }
     }
   } catch (const fs::filesystem_error& error) {
-    return file_error("copy the model folder for a trial", error);
+    throw file_error(error, "copy the model folder for a trial");
   }
-  return Status();
 }
 
 }  // namespace dsat::host

@@ -1,6 +1,6 @@
 // A trial's folder: DIR/trials/<id>/. Names, preparation, and what its configuration and environment hold.
 //
-// Threading: control thread.
+// Threading: control thread. Errors: dsat::Error of the machine, naming the file.
 #ifndef DSAT_HOST_RUNNER_TRIAL_FILES_H_
 #define DSAT_HOST_RUNNER_TRIAL_FILES_H_
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "dsat/host/environment.h"
-#include "dsat/host/status.h"
+#include "dsat/host/settings.h"
 #include "runner/classify.h"
 #include "runner/runner.h"
 #include "slots/slots.h"
@@ -32,14 +32,11 @@ std::filesystem::path trial_folder(const std::filesystem::path& run_dir, uint64_
 
 // Makes the folder, empty for this attempt; waits for processes of an earlier one. What an earlier attempt left moves
 // to attempts/<number> in it, so that no file of it can be taken for this one's.
-Status prepare_folder(const std::filesystem::path& run_dir, const TrialSpec& spec);
+void prepare_folder(const std::filesystem::path& run_dir, const TrialSpec& spec);
 
 // The user's configuration as the trial gets it: with the protocol's `autotuning` section, the user's own keys of it
 // kept.
-struct ProfileWindow {
-  int start_step = 3, end_step = 5;
-};
-Json trial_config(const TrialSpec& spec, const std::filesystem::path& trial_dir, const ProfileWindow& window);
+Json trial_config(const TrialSpec& spec, const std::filesystem::path& trial_dir, const TrialMeasurement& measurement);
 
 // DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT and the backend's visibility variable.
 Environment trial_variables(const TrialSpec& spec, const std::filesystem::path& trial_dir, uint16_t port,
@@ -49,17 +46,30 @@ Environment trial_variables(const TrialSpec& spec, const std::filesystem::path& 
 std::string command_line(const std::filesystem::path& cwd, const Environment& variables,
                          const std::vector<std::string>& argv);
 
-// Held by a trial's launcher for as long as a process of the trial is alive, by whichever host it was started: a file
-// lock on cmd.txt. Returns the descriptor to hand to the launcher; nullopt where files cannot be locked.
-std::optional<int> lock_folder(const std::filesystem::path& trial_dir);
+// A file lock on cmd.txt. A trial's launcher holds it for as long as a process of the trial is alive, whichever host
+// started it: the launcher inherits the descriptor, and this object closes only its own.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& trial_dir);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
 
-// Waits until no launcher holds it: after a host was killed its trials take a moment to follow. Internal: they do not.
-Status wait_until_unlocked(const std::filesystem::path& trial_dir);
+  int fd() const { return fd_; }  // -1: held by another, nothing was ever started here, or files cannot be locked
+  bool is_held_by_other() const { return held_by_other_; }
+
+ private:
+  int fd_ = -1;
+  bool held_by_other_ = false;
+};
+
+// Waits until no launcher holds it: after a host was killed its trials take a moment to end. false: they do not end.
+bool wait_until_unlocked(const std::filesystem::path& trial_dir);
 
 // exit.json: the facts that classify() needs and that no other file has. read_exit: nullopt when there is none, or it
 // is another attempt's.
-Status write_exit(const Evidence& evidence, const TrialEnd& end);
-std::optional<Evidence> read_exit(const std::filesystem::path& trial_dir, const TrialSpec& spec);
+void write_exit(const RunFacts& facts, const TrialEnd& end);
+std::optional<RunFacts> read_exit(const std::filesystem::path& trial_dir, const TrialSpec& spec);
 
 // Something that changes whenever a file below the folder grows, appears or is written; cheap enough to ask often.
 uint64_t progress_mark(const std::filesystem::path& trial_dir);
@@ -67,8 +77,8 @@ uint64_t progress_mark(const std::filesystem::path& trial_dir);
 // The folder that a trial runs in when it does not run in the caller's: a copy of `model`, and of each of `includes`
 // beside its files, without this or any other study's run directory and without what
 // the folder's .detignore names (ignore_rules.h).
-Status copy_into(const std::filesystem::path& target, const std::filesystem::path& model,
-                 const std::vector<std::filesystem::path>& includes, const std::filesystem::path& run_dir);
+void copy_into(const std::filesystem::path& target, const std::filesystem::path& model,
+               const std::vector<std::filesystem::path>& includes, const std::filesystem::path& run_dir);
 
 }  // namespace dsat::host
 

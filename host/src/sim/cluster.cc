@@ -1,4 +1,7 @@
+// Answers a trial by the step model: out of memory, or times with noise; a trial's length is start-up plus its steps.
 #include "sim/cluster.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -53,8 +56,8 @@ StepTime with_noise(StepTime t, const Scenario& scenario, uint64_t seed) {
 SimulatedRun ClusterSurface::out_of_memory(double wanted_bytes) const {
   SimulatedRun run;
   run.outcome = Outcome::out_of_memory;
-  run.reason = "out of memory: " + format_size(wanted_bytes) + " wanted, " +
-               format_size(scenario_.cluster.device_memory) + " there";
+  run.reason = fmt::format("out of memory: {} wanted, {} there", format_size(wanted_bytes),
+                           format_size(scenario_.cluster.device_memory));
   run.device_memory_bytes = static_cast<uint64_t>(scenario_.cluster.device_memory);
   return run;
 }

@@ -1,3 +1,4 @@
+// The alpha-beta model of a ring: latency of its hops and overhead of each call, plus bytes over the slowest link.
 #include "sim/collectives.h"
 
 #include <algorithm>

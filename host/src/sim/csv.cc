@@ -1,3 +1,4 @@
+// Reads and writes comma-separated values, character by character.
 #include "sim/csv.h"
 
 #include "dsat/error.h"

@@ -6,8 +6,8 @@
 
 namespace dsat::host::sim {
 
-// Invalid for a study that was simulated over a surface of its program's own.
-Result<Simulation> simulation_from_source(const Json& source);
+// Throws dsat::Error: a program of its own simulated this study over its own surface.
+Simulation simulation_from_source(const Json& source);
 
 }  // namespace dsat::host::sim
 

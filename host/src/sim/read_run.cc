@@ -1,4 +1,5 @@
-// run_from_config: the keys that the model knows beyond those of the cost model.
+// Reads a configuration as the engine would: the cost model's keys, and those that the step model knows beyond them.
+// Absent keys have DeepSpeed's defaults.
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "sim/step.h"

@@ -1,4 +1,7 @@
+// Reads a scenario section by section and checks what no single key shows: shape against size, devices against nodes.
 #include "sim/scenario.h"
+
+#include <fmt/format.h>
 
 #include <cmath>
 
@@ -32,7 +35,7 @@ Model read_model(const Json& json, const std::string& source) {
   try {
     model.shape.checkpointing = cost::parse_checkpointing(checkpointing);
   } catch (const Error&) {
-    section.wrong("checkpointing", "is '" + checkpointing + "': give none, selective or full");
+    section.wrong("checkpointing", fmt::format("is '{}': give none, selective or full", checkpointing));
   }
   if (std::fmod(model.shape.hidden, model.shape.heads) != 0) {
     section.wrong("hidden", "is no multiple of model.heads: every head has hidden / heads values");
@@ -42,8 +45,8 @@ Model read_model(const Json& json, const std::string& source) {
   model.num_params = by_size ? num_params : transformer_params(model.shape, vocab);
   const double expected = transformer_params(model.shape, model.vocab);
   if (std::abs(model.num_params / expected - 1) > 0.1) {
-    section.wrong("num_params", "is " + Json(model.num_params).dump() + ", but the shape has " +
-                                    Json(std::round(expected)).dump() + ": give only one of them, or mend the other");
+    section.wrong("num_params", fmt::format("is {}, but the shape has {}: give only one of them, or mend the other",
+                                            Json(model.num_params).dump(), Json(std::round(expected)).dump()));
   }
   return model;
 }
@@ -51,18 +54,17 @@ Model read_model(const Json& json, const std::string& source) {
 // Each is a slot that the host accounts for.
 void check_devices(const Section& section, int64_t devices) {
   if (devices <= 1000000) return;
-  section.wrong("nodes", "x gpus_per_node is " + std::to_string(devices) + ": a cluster has at most 1,000,000 devices");
+  section.wrong("nodes", fmt::format("x gpus_per_node is {}: a cluster has at most 1,000,000 devices", devices));
 }
 
 void check_trial_size(const Section& section, const Cluster& c) {
   const int64_t all = c.nodes * c.gpus_per_node;
   if (c.gpus_per_trial > all) {
-    section.wrong("gpus_per_trial",
-                  "is " + std::to_string(c.gpus_per_trial) + ", but nodes x gpus_per_node is " + std::to_string(all));
+    section.wrong("gpus_per_trial", fmt::format("is {}, but nodes x gpus_per_node is {}", c.gpus_per_trial, all));
   }
   if (c.gpus_per_trial > c.gpus_per_node && c.gpus_per_trial % c.gpus_per_node != 0) {
     section.wrong("gpus_per_trial",
-                  "is " + std::to_string(c.gpus_per_trial) + ": above one node it must be a multiple of gpus_per_node");
+                  fmt::format("is {}: above one node it must be a multiple of gpus_per_node", c.gpus_per_trial));
   }
 }
 
@@ -100,7 +102,9 @@ Engine read_engine(const Json& json, const std::string& source) {
   e.fixed_memory = section.size("fixed_memory", 1.3e9);
   e.fragmentation = section.share("fragmentation", 0.04);
   section.finish();
-  if (e.efficiency > 1) section.wrong("efficiency", "is " + Json(e.efficiency).dump() + ": it must be at most 1");
+  if (e.efficiency > 1) {
+    section.wrong("efficiency", fmt::format("is {}: it must be at most 1", Json(e.efficiency).dump()));
+  }
   return e;
 }
 

@@ -24,7 +24,7 @@ struct Cluster {
   double device_memory = 0;     // bytes
   double flops = 0;             // peak FLOP/s of a device at 16 bits
   double memory_bandwidth = 0;  // bytes/s of a device's own memory
-  // One direction. Of a device inside a node; of all of a node's network cards together.
+  // One direction: of one device inside a node; of all network cards of a node together.
   double intra_node_bandwidth = 0, inter_node_bandwidth = 0;
   double intra_node_latency_us = 0, inter_node_latency_us = 0;  // of one hop
   double pcie_bandwidth = 0;                                    // bytes/s between a device and its host

@@ -1,4 +1,7 @@
+// Reads one JSON object key by key, remembers which keys were asked for, and refuses the rest with the likeliest name.
 #include "sim/scenario_section.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +16,10 @@ namespace {
 constexpr double kMostCounted = 1e9;
 
 bool alike(const std::string& typed, const std::string& known) {
-  return edit_distance(typed, known) <= std::max<size_t>(2, typed.size() / 4);
+  return edit_distance(typed, known) <= slip_tolerance(typed);
 }
+
+std::string shown(double value) { return Json(value).dump(); }
 
 }  // namespace
 
@@ -22,14 +27,14 @@ Section::Section(const Json& parent, const std::string& key, std::string source)
     : source_(std::move(source)), prefix_(key.empty() ? "" : key + ".") {
   json_ = key.empty() ? parent : parent.value(key, Json::object());
   if (!json_.is_object()) {
-    throw Error(source_ + ": " + (key.empty() ? std::string("it") : key) + " is no JSON object");
+    throw Error(fmt::format("{}: {} is no JSON object", source_, key.empty() ? "it" : key));
   }
 }
 
 std::string Section::path(const std::string& key) const { return prefix_ + key; }
 
 void Section::wrong(const std::string& key, const std::string& what) const {
-  throw Error(source_ + ": " + path(key) + " " + what);
+  throw Error(fmt::format("{}: {} {}", source_, path(key), what));
 }
 
 const Json* Section::take(const std::string& key, bool needed) {
@@ -39,7 +44,7 @@ const Json* Section::take(const std::string& key, bool needed) {
   if (!needed) return nullptr;
   for (const auto& item : json_.items()) {
     const bool taken = std::find(known_.begin(), known_.end(), item.key()) != known_.end();
-    if (!taken && alike(item.key(), key)) wrong(item.key(), "is unknown: did you mean '" + key + "'?");
+    if (!taken && alike(item.key(), key)) wrong(item.key(), fmt::format("is unknown: did you mean '{}'?", key));
   }
   wrong(key, "is missing");
 }
@@ -47,34 +52,35 @@ const Json* Section::take(const std::string& key, bool needed) {
 double Section::number(const std::string& key, std::optional<double> fallback) {
   const Json* value = take(key, !fallback);
   if (value == nullptr) return *fallback;
-  if (!value->is_number() || !std::isfinite(value->get<double>()))
-    wrong(key, "is " + value->dump() + ": give a number");
+  if (!value->is_number() || !std::isfinite(value->get<double>())) {
+    wrong(key, fmt::format("is {}: give a number", value->dump()));
+  }
   return value->get<double>();
 }
 
 double Section::above_zero(const std::string& key, std::optional<double> fallback) {
   const double value = number(key, fallback);
-  if (!(value > 0)) wrong(key, "is " + Json(value).dump() + ": it must be above 0");
+  if (!(value > 0)) wrong(key, fmt::format("is {}: it must be above 0", shown(value)));
   return value;
 }
 
 double Section::not_negative(const std::string& key, std::optional<double> fallback) {
   const double value = number(key, fallback);
-  if (!(value >= 0)) wrong(key, "is " + Json(value).dump() + ": it must not be negative");
+  if (!(value >= 0)) wrong(key, fmt::format("is {}: it must not be negative", shown(value)));
   return value;
 }
 
 double Section::share(const std::string& key, double fallback) {
   const double value = not_negative(key, fallback);
-  if (value >= 1) wrong(key, "is " + Json(value).dump() + ": it is a share and must be below 1");
+  if (value >= 1) wrong(key, fmt::format("is {}: it is a share and must be below 1", shown(value)));
   return value;
 }
 
 int64_t Section::count(const std::string& key, std::optional<int64_t> fallback) {
   const double value = number(key, fallback ? std::optional<double>(static_cast<double>(*fallback)) : std::nullopt);
-  if (value > kMostCounted) wrong(key, "is " + Json(value).dump() + ": it may be at most 1,000,000,000");
+  if (value > kMostCounted) wrong(key, fmt::format("is {}: it may be at most 1,000,000,000", shown(value)));
   if (!(value >= 1) || value != std::floor(value)) {
-    wrong(key, "is " + Json(value).dump() + ": it must be a whole number from 1 on");
+    wrong(key, fmt::format("is {}: it must be a whole number from 1 on", shown(value)));
   }
   return static_cast<int64_t>(value);
 }
@@ -87,23 +93,23 @@ double Section::size(const std::string& key, std::optional<double> fallback) {
   try {
     bytes = static_cast<double>(parse_size(it->get<std::string>()));
   } catch (const Error& e) {
-    wrong(key, std::string("is no size: ") + e.what());
+    wrong(key, fmt::format("is no size: {}", e.what()));
   }
-  if (!(bytes > 0)) wrong(key, "is " + it->dump() + ": it must be above 0");
+  if (!(bytes > 0)) wrong(key, fmt::format("is {}: it must be above 0", it->dump()));
   return bytes;
 }
 
 bool Section::flag(const std::string& key, bool fallback) {
   const Json* value = take(key, false);
   if (value == nullptr) return fallback;
-  if (!value->is_boolean()) wrong(key, "is " + value->dump() + ": give true or false");
+  if (!value->is_boolean()) wrong(key, fmt::format("is {}: give true or false", value->dump()));
   return value->get<bool>();
 }
 
 std::string Section::text(const std::string& key, const std::string& fallback) {
   const Json* value = take(key, false);
   if (value == nullptr) return fallback;
-  if (!value->is_string()) wrong(key, "is " + value->dump() + ": give a string");
+  if (!value->is_string()) wrong(key, fmt::format("is {}: give a string", value->dump()));
   return value->get<std::string>();
 }
 
@@ -120,8 +126,8 @@ void Section::finish() const {
     const auto near = std::find_if(known_.begin(), known_.end(), [&](const std::string& known) {
       return !json_.contains(known) && alike(item.key(), known);
     });
-    wrong(item.key(), "is unknown" + (near == known_.end() ? ": docs/simulator.md lists the keys there are"
-                                                           : ": did you mean '" + *near + "'?"));
+    if (near == known_.end()) wrong(item.key(), "is unknown: docs/simulator.md lists the keys there are");
+    wrong(item.key(), fmt::format("is unknown: did you mean '{}'?", *near));
   }
 }
 

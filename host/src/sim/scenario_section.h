@@ -31,7 +31,7 @@ class Section {
   std::string text(const std::string& key, const std::string& fallback);
   Json object(const std::string& key);
 
-  // Refuses keys that nobody has asked for.
+  // Refuses keys that were not read.
   void finish() const;
 
   [[noreturn]] void wrong(const std::string& key, const std::string& what) const;

@@ -1,9 +1,13 @@
+// Asks the surface when a trial starts and sets a timer for its end, in the loop's virtual time.
 #include "sim/simulated_runner.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "base/guarded.h"
 #include "dsat/base/units.h"
 #include "dsat/random.h"
 
@@ -22,18 +26,19 @@ constexpr double kLongestSeconds = 1e9;
 
 }  // namespace
 
-SimRunner::SimRunner(Loop& loop, SimRunnerOptions options) : loop_(loop), options_(std::move(options)) {
-  const int slots = static_cast<int>(options_.slots.size());
-  const int lanes = std::min(slots, options_.max_slots.value_or(slots)) / options_.slots_per_trial;
-  for (int lane = 0; lane < lanes; ++lane) free_lanes_.insert(lane);
+SimulatedRunner::SimulatedRunner(Loop& loop, SimulatedRunnerOptions options)
+    : loop_(loop), options_(std::move(options)) {
+  const int usable = std::min(options_.slots, options_.max_slots.value_or(options_.slots));
+  const int groups = usable / options_.slots_per_trial;
+  for (int group = 0; group < groups; ++group) free_groups_.insert(group);
 }
 
-SimRunner::~SimRunner() {
+SimulatedRunner::~SimulatedRunner() {
   for (const auto& [id, trial] : running_) loop_.cancel(trial.timer);
 }
 
-Status SimRunner::start(const TrialSpec& spec) {
-  if (room() < 1) return Status::internal("trial " + std::to_string(spec.id) + " was started without a free slot");
+void SimulatedRunner::start(const TrialSpec& spec) {
+  if (free_groups_.empty()) throw internal_error(fmt::format("trial {} was started without a free slot", spec.id));
   const uint64_t seed = mix64(mix64(options_.seed ^ hash_of(spec.identity)) ^ spec.earlier_runs);
   Loop::Clock::duration length{};
   Running trial;
@@ -41,18 +46,17 @@ Status SimRunner::start(const TrialSpec& spec) {
     const SimulatedTrial asked{spec.config, spec.model_info, options_.slots_per_trial, seed};
     trial.end = end_of(spec, options_.surface->run(asked), length);
   } catch (const std::exception& e) {
-    return Status::internal("the simulation of trial " + std::to_string(spec.id) + ": " + e.what());
+    throw internal_error(fmt::format("the simulation of trial {}: {}", spec.id, e.what()));
   }
-  trial.lane = *free_lanes_.begin();
-  free_lanes_.erase(free_lanes_.begin());
+  trial.group = *free_groups_.begin();
+  free_groups_.erase(free_groups_.begin());
   const uint64_t id = spec.id;
   loop_.at(loop_.now(), [this, id, attempt = spec.attempt] { report_start(id, attempt); });
   trial.timer = loop_.at(loop_.now() + length, [this, id] { report_end(id); });
   running_.emplace(id, std::move(trial));
-  return {};
 }
 
-TrialEnd SimRunner::end_of(const TrialSpec& spec, SimulatedRun run, Loop::Clock::duration& length) const {
+TrialEnd SimulatedRunner::end_of(const TrialSpec& spec, SimulatedRun run, Loop::Clock::duration& length) const {
   TrialEnd end;
   end.id = spec.id;
   end.attempt = spec.attempt;
@@ -63,48 +67,48 @@ TrialEnd SimRunner::end_of(const TrialSpec& spec, SimulatedRun run, Loop::Clock:
   if (run.outcome == Outcome::completed) {
     end.metrics = std::move(run.metrics);
     end.exit_code = 0;
-    end.step = options_.end_profile_step;
+    end.step = static_cast<uint64_t>(options_.end_profile_step);
     if (spec.model_info && run.device_memory_bytes) end.metrics["device_memory"] = *run.device_memory_bytes;
   } else {
     end.exit_code = 1;
     end.last_line = end.reason;
   }
-  if (!(run.seconds >= 0)) throw Error("its length is " + std::to_string(run.seconds) + " s");
+  if (!(run.seconds >= 0)) throw Error(fmt::format("its length is {} s", run.seconds));
   const std::chrono::duration<double> seconds(std::min(run.seconds, kLongestSeconds));
   length = std::chrono::duration_cast<Loop::Clock::duration>(seconds);
   if (length > options_.trial_timeout) {
     length = options_.trial_timeout;
     end.outcome = Outcome::timed_out;
-    end.reason = "ran longer than " + format_duration(options_.trial_timeout) + " (--trial-timeout)";
+    end.reason = fmt::format("ran longer than {} (--trial-timeout)", format_duration(options_.trial_timeout));
     end.metrics = Json();
   }
   return end;
 }
 
-// "8-15": of thousands of devices nobody wants a list.
-std::string SimRunner::slots_of(int lane) const {
-  const int first = lane * options_.slots_per_trial;
+// "8-15": there may be thousands of devices, too many for a list.
+std::string SimulatedRunner::slots_of(int group) const {
+  const int first = group * options_.slots_per_trial;
   const int last = first + options_.slots_per_trial - 1;
-  return std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
+  return last > first ? fmt::format("{}-{}", first, last) : fmt::to_string(first);
 }
 
-void SimRunner::report_start(uint64_t id, uint32_t attempt) {
+void SimulatedRunner::report_start(uint64_t id, uint32_t attempt) {
   const auto it = running_.find(id);
   if (it == running_.end()) return;
-  if (on_started) on_started({id, attempt, {slots_of(it->second.lane)}, loop_.utc_now()});
+  if (on_started) on_started({id, attempt, {slots_of(it->second.group)}, loop_.utc_now()});
 }
 
-void SimRunner::report_end(uint64_t id) {
+void SimulatedRunner::report_end(uint64_t id) {
   const auto it = running_.find(id);
-  // Out of the map first: what is told of this end may start the next trial.
+  // Out of the map first: on_ended may start the next trial.
   Running trial = std::move(it->second);
   running_.erase(it);
-  free_lanes_.insert(trial.lane);
+  free_groups_.insert(trial.group);
   trial.end.ended_at = loop_.utc_now();
   if (on_ended) on_ended(trial.end);
 }
 
-void SimRunner::stop(uint64_t id, bool) {
+void SimulatedRunner::stop(uint64_t id, bool) {
   const auto it = running_.find(id);
   if (it == running_.end()) return;
   Running& trial = it->second;

@@ -34,7 +34,7 @@ struct Memory {
   double activations = 0;
 };
 Memory step_memory(const Scenario& scenario, const Run& run);
-// Of one forward pass without gradients: the model-information run.
+// The memory of one forward pass without gradients: the model-information run.
 Memory forward_memory(const Scenario& scenario, const Run& run);
 
 }  // namespace dsat::host::sim

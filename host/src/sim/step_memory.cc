@@ -1,4 +1,5 @@
-// The memory of a step: model states, activations, buffers, and what the allocator loses.
+// The memory of a step: model states, activations and buffers at the peak, plus what the allocator loses. The peak is
+// in the backward pass or in the optimizer step.
 #include <algorithm>
 #include <cmath>
 

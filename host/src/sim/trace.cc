@@ -1,10 +1,14 @@
+// Reads recorded trials from CSV, groups them by configuration, and answers a trial from the nearest group: by the
+// recorded micro batch, or by interpolation between two.
 #include "sim/trace.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <set>
 
+#include "dsat/base/numbers.h"
 #include "dsat/base/spelling.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
@@ -29,22 +33,17 @@ bool is_one_of(const char* const (&names)[N], const std::string& name) {
 // A column that is none of the trial's own must be a key of DeepSpeed's.
 void check_column(const std::string& name, const std::string& file) {
   if (is_one_of(kMeasured, name) || is_one_of(kOther, name)) return;
-  std::string nearest;
-  size_t best = std::max<size_t>(2, name.size() / 4) + 1;
-  const auto consider = [&](const char* known) {
-    const size_t distance = edit_distance(name, known);
-    if (distance < best) best = distance, nearest = known;
-  };
-  for (const char* known : kMeasured) consider(known);
-  for (const char* known : kOther) consider(known);
   Json probe = Json::object();
   config::set(probe, name, nullptr);
   const std::vector<config::UnknownKey> unknown = config::unknown_keys(probe);
   if (unknown.empty()) return;
+  std::vector<std::string_view> own(std::begin(kMeasured), std::end(kMeasured));
+  own.insert(own.end(), std::begin(kOther), std::end(kOther));
+  std::string nearest(nearest_name(name, own, slip_tolerance(name)));
   if (nearest.empty()) nearest = unknown.front().suggestion;
-  throw Error(file + ": unknown column '" + name + "'" +
-              (nearest.empty() ? ": it is neither a metric nor a key of DeepSpeed's, see docs/simulator.md"
-                               : ": did you mean '" + nearest + "'?"));
+  const std::string remedy = nearest.empty() ? "it is neither a metric nor a key of DeepSpeed's, see docs/simulator.md"
+                                             : fmt::format("did you mean '{}'?", nearest);
+  throw Error(fmt::format("{}: unknown column '{}': {}", file, name, remedy));
 }
 
 Json value_of(const std::string& cell) {
@@ -56,12 +55,9 @@ Json value_of(const std::string& cell) {
 std::string normal(const Json& value) { return config::identity(Json{{"v", value}}); }
 
 double number_of(const std::string& cell, const std::string& where) {
-  char* end = nullptr;
-  const double value = std::strtod(cell.c_str(), &end);
-  if (end != cell.c_str() + cell.size() || !std::isfinite(value) || value < 0) {
-    throw Error(where + ": '" + cell + "' is no number that is not negative");
-  }
-  return value;
+  const std::optional<double> value = parse_number(cell);
+  if (!value || *value < 0) throw Error(fmt::format("{}: '{}' is no number that is not negative", where, cell));
+  return *value;
 }
 
 int64_t whole_number_of(const std::string& cell, const std::string& where, int64_t least, int64_t most) {
@@ -69,15 +65,14 @@ int64_t whole_number_of(const std::string& cell, const std::string& where, int64
   if (value == std::floor(value) && value >= static_cast<double>(least) && value <= static_cast<double>(most)) {
     return static_cast<int64_t>(value);
   }
-  throw Error(where + ": '" + cell + "' is no whole number from " + std::to_string(least) + " to " +
-              std::to_string(most));
+  throw Error(fmt::format("{}: '{}' is no whole number from {} to {}", where, cell, least, most));
 }
 
 Outcome outcome_of(const std::string& cell, const std::string& where) {
   for (const Outcome outcome : {Outcome::completed, Outcome::out_of_memory, Outcome::failed, Outcome::timed_out}) {
     if (cell == to_string(outcome)) return outcome;
   }
-  throw Error(where + ": outcome '" + cell + "': give completed, out_of_memory, failed or timed_out");
+  throw Error(fmt::format("{}: outcome '{}': give completed, out_of_memory, failed or timed_out", where, cell));
 }
 
 double interpolated(double x, double x0, double y0, double x1, double y1) {
@@ -93,12 +88,13 @@ TraceSurface::TraceSurface(std::string_view text, const std::string& file) {
   for (const std::string& name : header) {
     check_column(name, file);
     const bool own = is_one_of(kMeasured, name) || is_one_of(kOther, name);
-    if (std::count(header.begin(), header.end(), name) > 1)
-      throw Error(file + ": the column '" + name + "' is there twice");
+    if (std::count(header.begin(), header.end(), name) > 1) {
+      throw Error(fmt::format("{}: the column '{}' is there twice", file, name));
+    }
     if (!own && name != kStageKey && name != config::kMicroBatchKey) keys_.push_back(name);
   }
   for (size_t i = 1; i < lines.size(); ++i) {
-    read_row(header, lines[i], file + ": trial " + std::to_string(i));
+    read_row(header, lines[i], fmt::format("{}: trial {}", file, i));
   }
   check(file);
   std::map<std::pair<int, std::vector<std::string>>, Group> groups;
@@ -114,8 +110,7 @@ TraceSurface::TraceSurface(std::string_view text, const std::string& file) {
 void TraceSurface::read_row(const std::vector<std::string>& header, const std::vector<std::string>& cells,
                             const std::string& where) {
   if (cells.size() != header.size()) {
-    throw Error(where + " has " + std::to_string(cells.size()) + " fields, the first line names " +
-                std::to_string(header.size()));
+    throw Error(fmt::format("{} has {} fields, the first line names {}", where, cells.size(), header.size()));
   }
   TraceRow row;
   for (size_t i = 0; i < cells.size(); ++i) {
@@ -260,7 +255,7 @@ SimulatedRun TraceSurface::between(const Group& group, const SimulatedTrial& tri
   if (below->peak_bytes && above->peak_bytes) {
     run.peak_bytes = static_cast<uint64_t>(interpolated(x, x0, *below->peak_bytes, x1, *above->peak_bytes));
   }
-  // A mixture of both would not fit the batch that it is said to be of.
+  // An interpolated latency would contradict throughput and batch size.
   const auto train_batch = trial.config.value(config::kTrainBatchKey, 0.0);
   if (run.metrics.contains("throughput") && train_batch > 0) {
     run.metrics["latency"] = train_batch * 1e6 / run.metrics["throughput"].get<double>();
@@ -281,7 +276,7 @@ SimulatedRun TraceSurface::run(const SimulatedTrial& trial) const {
   if (group == nullptr) {
     SimulatedRun run;
     run.outcome = Outcome::failed;
-    run.reason = "the trace has no trial of ZeRO stage " + std::to_string(stage) + ": leave it out with --zero-stages";
+    run.reason = fmt::format("the trace has no trial of ZeRO stage {}: leave it out with --zero-stages", stage);
     return run;
   }
   SimulatedRun run = between(*group, trial);

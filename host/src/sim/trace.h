@@ -15,7 +15,7 @@
 namespace dsat::host::sim {
 
 struct TraceRow {
-  std::vector<std::string> config;  // as the identity of a value; empty: the row does not tell
+  std::vector<std::string> config;  // the identity of each value; empty: the row does not have it
   int stage = 0;
   int64_t micro_batch = 1;
   bool model_info = false;

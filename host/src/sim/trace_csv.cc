@@ -1,4 +1,7 @@
-// A study's trials in the columns that TraceSurface reads.
+// Writes a study's trials in the columns that TraceSurface reads: one line for each that was run and has an outcome,
+// with the keys that the study tuned.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -19,8 +22,8 @@ using sim::kStageKey;
 
 namespace {
 
-// Those that say something about their configuration, and were not answered by another.
-bool is_told(const TrialRecord& trial) {
+// Those whose outcome is that of their configuration, and that were run themselves.
+bool is_recorded(const TrialRecord& trial) {
   if (!trial.outcome || trial.duplicate_of || !trial.started()) return false;
   return *trial.outcome == Outcome::completed || *trial.outcome == Outcome::out_of_memory ||
          *trial.outcome == Outcome::failed || *trial.outcome == Outcome::timed_out;
@@ -52,7 +55,7 @@ void add_leaves(const Json& node, const std::string& prefix, std::vector<std::st
 std::vector<std::string> tuned_keys(const StudyRecord& study) {
   std::vector<std::string> keys;
   for (const TrialRecord& trial : study.trials) {
-    if (is_told(trial)) add_leaves(trial.overrides, "", keys);
+    if (is_recorded(trial)) add_leaves(trial.overrides, "", keys);
   }
   // Keys that are none of DeepSpeed's cannot stand in a trace.
   const auto foreign = [](const std::string& key) {
@@ -64,10 +67,10 @@ std::vector<std::string> tuned_keys(const StudyRecord& study) {
   return keys;
 }
 
-// What the trial itself told, else what the study went by.
+// What the trial itself measured, else what the study went by.
 std::string device_memory(const StudyRecord& study, const TrialRecord& trial) {
-  const std::string told = trial.metrics.is_object() ? cell(config::find(trial.metrics, "device_memory")) : "";
-  return told.empty() && study.profile.is_object() ? cell(config::find(study.profile, "device_memory_bytes")) : told;
+  const std::string own = trial.metrics.is_object() ? cell(config::find(trial.metrics, "device_memory")) : "";
+  return own.empty() && study.profile.is_object() ? cell(config::find(study.profile, "device_memory_bytes")) : own;
 }
 
 double seconds_since_epoch(const std::string& rfc3339) {
@@ -79,7 +82,7 @@ double seconds_since_epoch(const std::string& rfc3339) {
 // A trial of a simulated study names its devices as a range, not one by one.
 std::string slots_of(const StudyRecord& study, const TrialRecord& trial) {
   const std::optional<config::World> world = config::tuned_world(trial.config);
-  return world ? std::to_string(world->size()) : cell(config::find(study.study, "slots_per_trial"));
+  return world ? fmt::to_string(world->size()) : cell(config::find(study.study, "slots_per_trial"));
 }
 
 std::string seconds_of(const TrialRecord& trial) {
@@ -103,16 +106,16 @@ std::string trace_of(const StudyRecord& study) {
   header.insert(header.end(), {"peak_bytes", "device_memory", "seconds", "reason"});
   std::string text = line_of(header);
   for (const TrialRecord& trial : study.trials) {
-    if (!is_told(trial)) continue;
+    if (!is_recorded(trial)) continue;
     const bool model_info = is_model_info(trial);
     std::vector<std::string> cells{to_string(*trial.outcome), model_info ? "1" : "", slots_of(study, trial),
-                                   std::to_string(config::zero_stage(trial.config)),
+                                   fmt::to_string(config::zero_stage(trial.config)),
                                    cell(config::find(trial.config, config::kMicroBatchKey))};
     for (const std::string& key : keys) cells.push_back(model_info ? "" : cell(config::find(trial.config, key)));
     for (const char* name : kMeasured) {
       cells.push_back(trial.metrics.is_object() ? cell(config::find(trial.metrics, name)) : "");
     }
-    cells.push_back(trial.peak_bytes ? std::to_string(*trial.peak_bytes) : "");
+    cells.push_back(trial.peak_bytes ? fmt::to_string(*trial.peak_bytes) : "");
     cells.push_back(model_info ? device_memory(study, trial) : "");
     cells.push_back(seconds_of(trial));
     cells.push_back(trial.reason);

@@ -1,15 +1,16 @@
-// discover_devices: what the vendors' tools and the caller's visibility variables say.
+// Finds the accelerators of this machine: runs nvidia-smi or rocm-smi, reads what it prints, and keeps what the
+// caller's visibility variables leave.
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
-#include <cstdlib>
 
 #include "base/event_loop.h"
-#include "base/printable_text.h"
 #include "base/subprocess.h"
+#include "dsat/base/numbers.h"
+#include "dsat/base/utf8.h"
 #include "dsat/error.h"
 #include "slots/slots.h"
 
@@ -26,6 +27,31 @@ struct Device {
   std::optional<uint64_t> memory_bytes;
 };
 
+std::string read_from_start(int fd) {
+  std::string text;
+  char buffer[4096];
+  ssize_t got = 0;
+  for (off_t at = 0; (got = pread(fd, buffer, sizeof buffer, at)) > 0; at += got) {
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  return text;
+}
+
+// Waits for the tool. false: it cannot be started, it fails, or it does not end in time.
+bool succeeds(const SpawnOptions& options) {
+  Loop loop;
+  std::optional<ExitStatus> ended;
+  bool late = false;
+  loop.at(Loop::Clock::now() + kToolTimeout, [&] { late = true; });
+  try {
+    const auto tool = Subprocess::spawn(loop, options, [&](const ExitStatus& status) { ended = status; });
+    while (!ended && !late) loop.run_once();
+  } catch (const Error&) {
+    return false;
+  }
+  return ended && ended->code == 0;
+}
+
 // What a tool prints; nullopt when it is not there, fails, or does not answer.
 std::optional<std::string> run_tool(const std::vector<std::string>& argv, const Environment& environment) {
   const auto program = find_program(argv[0], std::filesystem::current_path(), environment);
@@ -37,25 +63,10 @@ std::optional<std::string> run_tool(const std::vector<std::string>& argv, const 
   options.argv[0] = program.value().string();
   options.environment = environment;
   options.stdout_fd = output;
-
-  Loop loop;
-  std::optional<ExitStatus> ended;
-  bool late = false;
-  loop.at(Loop::Clock::now() + kToolTimeout, [&] { late = true; });
-  std::string text;
-  {
-    auto tool = Subprocess::spawn(loop, options, [&](const ExitStatus& status) { ended = status; });
-    while (tool.ok() && !ended && !late) loop.run_once();
-  }
-  if (ended && ended->code == 0) {
-    char buffer[4096];
-    ssize_t got = 0;
-    for (off_t at = 0; (got = pread(output, buffer, sizeof buffer, at)) > 0; at += got) {
-      text.append(buffer, static_cast<size_t>(got));
-    }
-  }
+  std::optional<std::string> text;
+  if (succeeds(options)) text = read_from_start(output);
   close(output);
-  return ended && ended->code == 0 ? std::optional<std::string>(text) : std::nullopt;
+  return text;
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -70,14 +81,6 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-std::optional<uint64_t> parse_number(const std::string& text) {
-  if (text.empty() || text.size() > 18 ||
-      !std::all_of(text.begin(), text.end(), [](unsigned char c) { return isdigit(c); })) {
-    return std::nullopt;
-  }
-  return std::strtoull(text.c_str(), nullptr, 10);
-}
-
 // "0, GPU-5c5f..., 81559": index, UUID, MiB ("[N/A]" where memory is shared with the host).
 std::vector<Device> nvidia_devices(const Environment& environment) {
   const auto text =
@@ -85,10 +88,10 @@ std::vector<Device> nvidia_devices(const Environment& environment) {
   std::vector<Device> devices;
   for (const std::string& line : printable_lines(text.value_or(""))) {
     const std::vector<std::string> fields = split(line, ',');
-    const auto index = parse_number(fields[0]);
+    const auto index = parse_count(fields[0]);
     if (fields.size() != 3 || !index) continue;
-    Device device{static_cast<int>(*index), fields[1], std::nullopt};
-    if (const auto mebibytes = parse_number(fields[2])) device.memory_bytes = *mebibytes << 20;
+    Device device{*index, fields[1], std::nullopt};
+    if (const auto mebibytes = parse_count(fields[2])) device.memory_bytes = static_cast<uint64_t>(*mebibytes) << 20;
     devices.push_back(device);
   }
   return devices;
@@ -104,15 +107,17 @@ std::vector<Device> rocm_devices(const Environment& environment) {
   if (!json.is_object()) return devices;
   for (const auto& [name, card] : json.items()) {
     if (name.rfind("card", 0) != 0 || !card.is_object()) continue;
-    const auto index = parse_number(name.substr(4));
+    const auto index = parse_count(name.substr(4));
     if (!index) continue;
-    Device device{static_cast<int>(*index), {}, std::nullopt};
+    Device device{*index, {}, std::nullopt};
     const auto field = [&card = card](const char* key) {
       return card.contains(key) && card[key].is_string() ? card[key].get<std::string>() : std::string();
     };
     const std::string id = field("Unique ID");
     if (id.rfind("0x", 0) == 0) device.uuid = "GPU-" + id.substr(2);
-    device.memory_bytes = parse_number(field("VRAM Total Memory (B)"));
+    if (const auto bytes = parse_integer(field("VRAM Total Memory (B)"), 0)) {
+      device.memory_bytes = static_cast<uint64_t>(*bytes);
+    }
     devices.push_back(device);
   }
   std::sort(devices.begin(), devices.end(), [](const Device& a, const Device& b) { return a.index < b.index; });
@@ -124,8 +129,9 @@ std::vector<Device> rocm_devices(const Environment& environment) {
 std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::optional<std::string>& variable) {
   std::vector<Slot> slots;
   if (!variable) {
-    for (const Device& device : devices)
-      slots.push_back({std::to_string(device.index), device.index, device.memory_bytes});
+    for (const Device& device : devices) {
+      slots.push_back({fmt::to_string(device.index), device.index, device.memory_bytes});
+    }
     return slots;
   }
   for (const std::string& entry : split(*variable, ',')) {
@@ -133,9 +139,9 @@ std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::o
       slots.push_back({entry, std::nullopt, std::nullopt});
       continue;
     }
-    const auto index = parse_number(entry);
+    const auto index = parse_count(entry);
     const auto it = std::find_if(devices.begin(), devices.end(), [&](const Device& device) {
-      return index ? device.index == static_cast<int>(*index) : !entry.empty() && device.uuid.rfind(entry, 0) == 0;
+      return index ? device.index == *index : !entry.empty() && device.uuid.rfind(entry, 0) == 0;
     });
     if (it == devices.end()) break;
     slots.push_back({entry, it->index, it->memory_bytes});

@@ -1,6 +1,7 @@
-// Where the slots of a study come from: this machine's devices or a hostfile, less what --include and --exclude say.
+// Where the slots of a study come from: this machine's devices or a hostfile, less what --include and --exclude leave
+// out.
 //
-// Threading: pure but for reading the hostfile. Errors: Status::invalid.
+// Threading: pure but for reading the hostfile. Errors: dsat::Error.
 #ifndef DSAT_HOST_SLOTS_FIND_SLOTS_H_
 #define DSAT_HOST_SLOTS_FIND_SLOTS_H_
 
@@ -10,9 +11,8 @@
 
 namespace dsat::host {
 
-// Slots of this machine have no host name, whatever a hostfile calls it. `notices` gets what should be said once.
-Result<std::vector<Slot>> find_slots(const Devices& devices, const SlotRequest& request,
-                                     std::vector<std::string>& notices);
+// Slots of this machine have no host name, whatever a hostfile calls it. `notices` gets what people should read once.
+std::vector<Slot> find_slots(const Devices& devices, const SlotRequest& request, std::vector<std::string>& notices);
 
 }  // namespace dsat::host
 

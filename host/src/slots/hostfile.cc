@@ -1,13 +1,17 @@
+// Reads hostfiles line by line and node filters node by node; every refusal names its place and shows how to write it.
 #include "slots/hostfile.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <sstream>
 #include <system_error>
 
-#include "base/printable_text.h"
+#include "dsat/base/files.h"
+#include "dsat/base/numbers.h"
+#include "dsat/base/utf8.h"
+#include "dsat/error.h"
 
 namespace dsat::host {
 
@@ -15,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// More than any machine has: a slip of the keyboard, not a host.
+// More than any machine has: a larger number is a slip of the keyboard.
 constexpr int kMostSlots = 4096;
 
 std::vector<std::string> words_of(const std::string& line) {
@@ -27,34 +31,27 @@ std::vector<std::string> words_of(const std::string& line) {
 
 bool starts_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
 
-std::string shown(const std::string& line) {
-  const std::vector<std::string> lines = printable_lines(line);
-  return lines.empty() ? "" : lines.front().substr(0, 80);
-}
+std::string shown(std::string_view text) { return shortened(printable_line(text), 80); }
 
-// `words`: a line that is neither blank nor a comment. The message of a failure lacks its place.
-Result<HostEntry> parse_entry(const std::vector<std::string>& words, const std::string& line) {
-  const Status malformed =
-      Status::invalid("'" + shown(line) + "' is no host: write NAME slots=N, such as worker-1 slots=4");
+// `words`: those of a line that is neither blank nor a comment. `place` begins the message of an error.
+HostEntry parse_entry(const std::vector<std::string>& words, const std::string& line, const std::string& place) {
+  const Error malformed(
+      fmt::format("{}'{}' is no host: write NAME slots=N, such as worker-1 slots=4", place, shown(line)));
   constexpr std::string_view kSlots = "slots=";
-  if (words.size() < 2 || !starts_with(words[1], kSlots)) return malformed;
+  if (words.size() < 2 || !starts_with(words[1], kSlots)) throw malformed;
   for (size_t i = 2; i < words.size(); ++i) {
-    if (!starts_with(words[i], "max_slots=") && !starts_with(words[i], "max-slots=")) return malformed;
+    if (!starts_with(words[i], "max_slots=") && !starts_with(words[i], "max-slots=")) throw malformed;
   }
-  HostEntry entry;
-  entry.name = words[0];
+  const std::string& name = words[0];
   const std::string number = words[1].substr(kSlots.size());
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), entry.slots);
-  if (number.empty() || end != number.data() + number.size() || error != std::errc()) {
-    if (error != std::errc::result_out_of_range) return malformed;
-    entry.slots = kMostSlots + 1;
+  const std::optional<int64_t> slots = parse_integer(number);
+  if (!slots) throw malformed;
+  if (*slots < 1 || *slots > kMostSlots) {
+    throw Error(
+        fmt::format("{}{} has slots={}: give 1 to {}, or remove the line", place, name, shown(number), kMostSlots));
   }
-  if (entry.slots < 1 || entry.slots > kMostSlots) {
-    return Status::invalid(entry.name + " has slots=" + shown(number) + ": give 1 to " + std::to_string(kMostSlots) +
-                           ", or remove the line");
-  }
-  if (entry.name.find_first_of(":@,=") != std::string::npos || entry.name[0] == '-') return malformed;
-  return entry;
+  if (name.find_first_of(":@,=") != std::string::npos || name[0] == '-') throw malformed;
+  return {name, static_cast<int>(*slots), 0};
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -75,46 +72,48 @@ std::string own_name() {
 
 }  // namespace
 
-Result<std::vector<HostEntry>> read_hostfile(const fs::path& file) {
+std::vector<HostEntry> read_hostfile(const fs::path& file) {
   std::error_code error;
-  if (fs::is_directory(file, error)) return Status::invalid("hostfile " + file.string() + ": is a folder");
-  const auto text = read_file(file);
-  if (!text)
-    return Status::invalid("hostfile " + file.string() + ": cannot be read: give a file of lines NAME slots=N");
+  if (fs::is_directory(file, error)) throw Error(fmt::format("hostfile {}: is a folder", file.string()));
+  const FileText text = try_read_file(file);
+  if (!text.ok()) {
+    throw Error(fmt::format("hostfile {}: cannot be read: give a file of lines NAME slots=N", file.string()));
+  }
   std::vector<HostEntry> hosts;
-  std::istringstream lines(*text);
+  std::istringstream lines(text.bytes);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     const std::vector<std::string> words = words_of(line);
     if (words.empty()) continue;
-    const std::string place = file.string() + ":" + std::to_string(number) + ": ";
-    Result<HostEntry> entry = parse_entry(words, line);
-    if (!entry.ok()) return Status::invalid(place + entry.status().message());
-    entry->line = number;
-    const auto twin =
-        std::find_if(hosts.begin(), hosts.end(), [&](const HostEntry& h) { return h.name == entry->name; });
-    if (twin != hosts.end()) {
-      return Status::invalid(place + "host " + entry->name + " is on line " + std::to_string(twin->line) +
-                             " already: keep one line for each host");
+    const std::string place = fmt::format("{}:{}: ", file.string(), number);
+    HostEntry entry = parse_entry(words, line, place);
+    entry.line = number;
+    const auto same =
+        std::find_if(hosts.begin(), hosts.end(), [&](const HostEntry& h) { return h.name == entry.name; });
+    if (same != hosts.end()) {
+      throw Error(
+          fmt::format("{}host {} is on line {} already: keep one line for each host", place, entry.name, same->line));
     }
-    hosts.push_back(std::move(entry).value());
+    hosts.push_back(std::move(entry));
   }
-  if (hosts.empty()) return Status::invalid("hostfile " + file.string() + ": names no host: write lines NAME slots=N");
+  if (hosts.empty()) {
+    throw Error(fmt::format("hostfile {}: names no host: write lines NAME slots=N", file.string()));
+  }
   return hosts;
 }
 
-Result<std::vector<NodeFilter>> parse_node_filters(std::string_view text, const std::string& option) {
-  const Status malformed = Status::invalid(option + " '" + shown(std::string(text)) +
-                                           "' names no nodes: write NODE[:SLOT,SLOT...][@NODE...], such as "
-                                           "worker-0@worker-1:0,2");
+std::vector<NodeFilter> parse_node_filters(std::string_view text, const std::string& option) {
+  const Error malformed(
+      fmt::format("{} '{}' names no nodes: write NODE[:SLOT,SLOT...][@NODE...], such as worker-0@worker-1:0,2", option,
+                  shown(text)));
   std::vector<NodeFilter> filters;
   for (const std::string& node : split(text, '@')) {
     const size_t colon = node.find(':');
     NodeFilter filter{node.substr(0, colon), {}};
     if (colon != std::string::npos) filter.slots = split(std::string_view(node).substr(colon + 1), ',');
     const bool hollow = std::any_of(filter.slots.begin(), filter.slots.end(), [](const auto& s) { return s.empty(); });
-    if (filter.host.empty() || hollow || node.find_first_of(" \t") != std::string::npos) return malformed;
+    if (filter.host.empty() || hollow || node.find_first_of(" \t") != std::string::npos) throw malformed;
     filters.push_back(std::move(filter));
   }
   return filters;

@@ -1,6 +1,6 @@
 // Hosts and their slots as DeepSpeed's users write them: hostfiles, and the filters --include and --exclude.
 //
-// Threading: pure but for reading the file. Errors: Status::invalid, one line with FILE:LINE or the option.
+// Threading: pure but for reading the file. Errors: dsat::Error, one line with FILE:LINE or the option.
 #ifndef DSAT_HOST_SLOTS_HOSTFILE_H_
 #define DSAT_HOST_SLOTS_HOSTFILE_H_
 
@@ -8,8 +8,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "dsat/host/status.h"
 
 namespace dsat::host {
 
@@ -20,9 +18,9 @@ struct HostEntry {
   int line = 0;
 };
 
-// Comments (#) and blank lines are passed over, and so is what other launchers add: "max_slots=8". Refused: no such
+// Comments (#) and blank lines are passed over, and so is what other launchers add: "max_slots=8". Throws: no such
 // file, no host at all, a host twice, no slots, anything else.
-Result<std::vector<HostEntry>> read_hostfile(const std::filesystem::path& file);
+std::vector<HostEntry> read_hostfile(const std::filesystem::path& file);
 
 // One node of "worker-0@worker-1:0,2".
 struct NodeFilter {
@@ -31,7 +29,7 @@ struct NodeFilter {
 };
 
 // Reads a filter; `option` is how it is called in messages.
-Result<std::vector<NodeFilter>> parse_node_filters(std::string_view text, const std::string& option);
+std::vector<NodeFilter> parse_node_filters(std::string_view text, const std::string& option);
 
 // Does this name mean the machine that this program runs on? localhost, a loopback address, its own host name with or
 // without its domain.

@@ -1,10 +1,19 @@
+// Keeps which slots are taken; places a trial's shares largest first, each on the fullest host that has room.
 #include "slots/slot_pool.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
 #include <numeric>
 
 namespace dsat::host {
+
+std::string id_list(const std::vector<Slot>& slots) {
+  std::vector<std::string> ids;
+  for (const Slot& slot : slots) ids.push_back(slot.id);
+  return fmt::format("{}", fmt::join(ids, ","));
+}
 
 std::string slot_list(const std::vector<Slot>& slots) {
   std::string text;

@@ -20,6 +20,9 @@ struct Slot {
   std::string name() const { return host.empty() ? id : host + ":" + id; }
 };
 
+// "0,1,2": as a visibility variable takes them.
+std::string id_list(const std::vector<Slot>& slots);
+
 // "0,1,2", or "worker-1:0,1 worker-2:0" where hosts have names.
 std::string slot_list(const std::vector<Slot>& slots);
 

@@ -1,39 +1,46 @@
+// Plans which slots a trial takes: by the sizes or the total that were asked for, else all there are; then describes
+// it.
 #include "slots/slots.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
+#include "dsat/config/world.h"
+#include "dsat/error.h"
 #include "slots/find_slots.h"
 
 namespace dsat::host {
 
 namespace {
 
-Status check_positive(const std::optional<int>& value, const char* option) {
-  if (!value || *value >= 1) return Status();
-  return Status::invalid(std::string(option) + " is " + std::to_string(*value) + ": it must be at least 1");
+void check_positive(const std::optional<int>& value, const char* option) {
+  if (value && *value < 1) throw Error(fmt::format("{} is {}: it must be at least 1", option, *value));
 }
 
-Status check_request(const SlotRequest& request) {
-  for (const Status& status :
-       {check_positive(request.slots, "--slots"), check_positive(request.slots_per_trial, "--slots-per-trial"),
-        check_positive(request.max_slots, "--max-slots"),
-        check_positive(request.command_slots, "the number of processes in the command")}) {
-    if (!status.ok()) return status;
+void check_positive(const std::vector<int>& values, const char* option) {
+  for (const int value : values) check_positive(value, option);
+}
+
+// Do options or configuration give the size of a trial as GPUs of a node and nodes?
+bool is_sized(const SlotRequest& request) {
+  return !request.num_gpus.empty() || !request.num_nodes.empty() || !request.section_gpus.empty() ||
+         !request.section_nodes.empty();
+}
+
+void check_request(const SlotRequest& request) {
+  check_positive(request.slots, "--slots");
+  check_positive(request.slots_per_trial, "--slots-per-trial");
+  check_positive(request.max_slots, "--max-slots");
+  check_positive(request.command_slots, "the number of processes in the command");
+  check_positive(request.num_gpus, "num_gpus");
+  check_positive(request.section_gpus, "num_gpus");
+  check_positive(request.num_nodes, "num_nodes");
+  check_positive(request.section_nodes, "num_nodes");
+  if (request.slots_per_trial && is_sized(request)) {
+    throw Error("--slots-per-trial and num_gpus or num_nodes both say what a trial takes: keep one");
   }
-  for (const auto* list : {&request.num_gpus, &request.section_gpus, &request.num_nodes, &request.section_nodes}) {
-    const bool gpus = list == &request.num_gpus || list == &request.section_gpus;
-    for (const int value : *list) {
-      const Status status = check_positive(value, gpus ? "num_gpus" : "num_nodes");
-      if (!status.ok()) return status;
-    }
-  }
-  const bool sized = !request.num_gpus.empty() || !request.num_nodes.empty() || !request.section_gpus.empty() ||
-                     !request.section_nodes.empty();
-  if (request.slots_per_trial && sized) {
-    return Status::invalid("--slots-per-trial and num_gpus or num_nodes both say what a trial takes: keep one");
-  }
-  return Status();
 }
 
 std::optional<uint64_t> smallest_memory(const std::vector<Slot>& slots) {
@@ -45,20 +52,17 @@ std::optional<uint64_t> smallest_memory(const std::vector<Slot>& slots) {
   return smallest;
 }
 
-std::string slot_count(int count) { return std::to_string(count) + (count == 1 ? " slot" : " slots"); }
+std::string slot_count(int count) { return fmt::format("{} {}", count, count == 1 ? "slot" : "slots"); }
 
 std::string there_are(int count) { return count == 1 ? "there is only 1 slot" : "there are only " + slot_count(count); }
 
 std::string text_of(const TrialShape& shape) {
   const std::vector<int>& shares = shape.node_slots;
   if (shares.size() == 1) return slot_count(shares[0]);
-  const std::string nodes = " of " + std::to_string(shares.size()) + " nodes";
   if (std::all_of(shares.begin(), shares.end(), [&](int share) { return share == shares[0]; })) {
-    return slot_count(shares[0]) + " on each" + nodes;
+    return fmt::format("{} on each of {} nodes", slot_count(shares[0]), shares.size());
   }
-  std::string counts;
-  for (const int share : shares) counts += (counts.empty() ? "" : " + ") + std::to_string(share);
-  return counts + " slots" + nodes;
+  return fmt::format("{} slots of {} nodes", fmt::join(shares, " + "), shares.size());
 }
 
 class Planner {
@@ -66,47 +70,48 @@ class Planner {
   Planner(const SlotRequest& request, SlotPlan& plan)
       : request_(request), plan_(plan), pool_(plan.slots, request.max_slots), hosts_(pool_.hosts()) {}
 
-  Status choose() {
-    const bool sized = !request_.num_gpus.empty() || !request_.num_nodes.empty() || !request_.section_gpus.empty() ||
-                       !request_.section_nodes.empty();
+  void choose() {
     const std::optional<int> total = request_.slots_per_trial ? request_.slots_per_trial : request_.command_slots;
-    if (sized) return choose_sizes();
-    if (total) return choose_total(*total);
-    return choose_all(hosts_.size());
+    if (is_sized(request_)) {
+      choose_sizes();
+    } else if (total) {
+      choose_total(*total);
+    } else {
+      choose_all(hosts_.size());
+    }
   }
 
  private:
   bool fits(const TrialShape& shape) const { return SlotPool(pool_).take(shape).has_value(); }
 
-  // Everything there is, of the first `nodes` hosts: no slot of a larger host is left out.
-  Status choose_all(size_t nodes) {
+  // All slots of the first `nodes` hosts: no slot of a larger host is left out.
+  void choose_all(size_t nodes) {
     TrialShape shape{{}};
     for (size_t i = 0; i < nodes; ++i) shape.node_slots.push_back(hosts_[i].second);
     if (hosts_.size() == 1) shape.node_slots[0] = pool_.free();
     plan_.shape = shape;
-    return fits(shape) ? Status() : does_not_fit("a trial takes " + text_of(shape));
+    if (!fits(shape)) does_not_fit("a trial takes " + text_of(shape));
   }
 
   // So many slots, wherever: on as few nodes as share them evenly.
-  Status choose_total(int total) {
+  void choose_total(int total) {
     for (int nodes = 1; nodes <= static_cast<int>(hosts_.size()); ++nodes) {
       if (total % nodes != 0) continue;
       plan_.shape = TrialShape::even(nodes, total / nodes);
-      if (fits(plan_.shape)) return Status();
+      if (fits(plan_.shape)) return;
     }
-    const char* source = request_.slots_per_trial ? "--slots-per-trial is " : "the command takes ";
-    return does_not_fit(source + std::to_string(total));
+    does_not_fit(fmt::format("{} {}", request_.slots_per_trial ? "--slots-per-trial is" : "the command takes", total));
   }
 
   // GPUs of a node x nodes, as DeepSpeed counts them. A list of either is searched.
-  Status choose_sizes() {
+  void choose_sizes() {
     const bool in_section = !request_.section_gpus.empty() || !request_.section_nodes.empty();
     std::vector<int> gpus = in_section ? request_.section_gpus : request_.num_gpus;
     std::vector<int> nodes = in_section ? request_.section_nodes : request_.num_nodes;
     if (nodes.empty()) nodes = {static_cast<int>(hosts_.size())};
     if (gpus.empty() && nodes.size() == 1) {
       if (nodes[0] <= static_cast<int>(hosts_.size())) return choose_all(static_cast<size_t>(nodes[0]));
-      return does_not_fit("num_nodes is " + std::to_string(nodes[0]));
+      does_not_fit(fmt::format("num_nodes is {}", nodes[0]));
     }
     if (gpus.empty()) gpus = {smallest_host()};
     std::set<int> usable_gpus, usable_nodes;
@@ -118,16 +123,13 @@ class Planner {
         usable_nodes.insert(count);
       }
     }
-    if (usable_gpus.empty()) {
-      return does_not_fit("num_gpus " + std::to_string(gpus[0]) + " on num_nodes " + std::to_string(nodes[0]));
-    }
+    if (usable_gpus.empty()) does_not_fit(fmt::format("num_gpus {} on num_nodes {}", gpus[0], nodes[0]));
     keep_usable(gpus, usable_gpus, "num_gpus");
     keep_usable(nodes, usable_nodes, "num_nodes");
     if (gpus.size() * nodes.size() > 1) {
       plan_.num_gpus = std::move(gpus);
       plan_.num_nodes = std::move(nodes);
     }
-    return Status();
   }
 
   int smallest_host() const {
@@ -143,7 +145,7 @@ class Planner {
       if (usable.count(value) != 0) {
         kept.push_back(value);
       } else {
-        plan_.notices.push_back(name + " " + std::to_string(value) + " is left out: " + what_there_is());
+        plan_.notices.push_back(fmt::format("{} {} is left out: {}", name, value, what_there_is()));
       }
     }
     values = std::move(kept);
@@ -151,19 +153,18 @@ class Planner {
 
   std::string what_there_is() const {
     if (hosts_.size() == 1) return there_are(pool_.free());
-    std::string text = "there are ";
+    std::vector<std::string> parts;
     for (const auto& [name, count] : hosts_) {
-      text += (text == "there are " ? "" : ", ") + std::to_string(count) + " on " + (name.empty() ? "localhost" : name);
+      parts.push_back(fmt::format("{} on {}", count, name.empty() ? "localhost" : name));
     }
-    if (request_.max_slots) text += " and --max-slots " + std::to_string(*request_.max_slots);
-    return text;
+    const std::string bound = request_.max_slots ? fmt::format(" and --max-slots {}", *request_.max_slots) : "";
+    return fmt::format("there are {}{}", fmt::join(parts, ", "), bound);
   }
 
-  Status does_not_fit(const std::string& wanted) const {
-    return Status::invalid(wanted + ", but " + what_there_is() +
-                           (hosts_.size() > 1 ? ": take fewer GPUs or nodes"
-                                              : ": give fewer per trial, or more with --slots, --max-slots or "
-                                                "--hostfile"));
+  [[noreturn]] void does_not_fit(const std::string& wanted) const {
+    const char* remedy = hosts_.size() > 1 ? "take fewer GPUs or nodes"
+                                           : "give fewer per trial, or more with --slots, --max-slots or --hostfile";
+    throw Error(fmt::format("{}, but {}: {}", wanted, what_there_is(), remedy));
   }
 
   const SlotRequest& request_;
@@ -196,12 +197,12 @@ void describe(SlotPlan& plan, const std::optional<int>& max_slots) {
     if (count == 0) continue;  // one of two sizes that do not go together
     plan.at_once = std::max(plan.at_once, static_cast<int>(count));
     if (count > kShownPlacements) shown += " | ...";
-    const std::string times = count == 1 ? "one" : "up to " + std::to_string(count);
-    plan.placements.push_back("a trial takes " + text_of(shape) + ", " + times + " at a time: " + shown);
+    const std::string times = count == 1 ? "one" : fmt::format("up to {}", count);
+    plan.placements.push_back(fmt::format("a trial takes {}, {} at a time: {}", text_of(shape), times, shown));
     const std::vector<Slot> idle = pool.free_slots();
     if (idle.empty() || max_slots) continue;
-    plan.notices.push_back(slot_list(idle) + (idle.size() == 1 ? " stays" : " stay") + " idle: a trial takes " +
-                           text_of(shape));
+    plan.notices.push_back(fmt::format("{} {} idle: a trial takes {}", slot_list(idle),
+                                       idle.size() == 1 ? "stays" : "stay", text_of(shape)));
   }
 }
 
@@ -223,19 +224,21 @@ const char* visibility_variable(Backend backend) {
   return nullptr;
 }
 
-Result<SlotPlan> plan_slots(const Devices& devices, const SlotRequest& request) {
-  Status status = check_request(request);
-  if (!status.ok()) return status;
+TrialShape SlotPlan::shape_of(const Json& config) const {
+  const std::optional<config::World> world = config::tuned_world(config);
+  if (!world || !sizes_are_tuned()) return shape;
+  return TrialShape::even(static_cast<int>(world->num_nodes), static_cast<int>(world->num_gpus));
+}
+
+SlotPlan plan_slots(const Devices& devices, const SlotRequest& request) {
+  check_request(request);
   SlotPlan plan;
   plan.backend = devices.backend;
-  Result<std::vector<Slot>> slots = find_slots(devices, request, plan.notices);
-  if (!slots.ok()) return slots.status();
-  plan.slots = std::move(slots).value();
+  plan.slots = find_slots(devices, request, plan.notices);
   const bool elsewhere =
       std::any_of(plan.slots.begin(), plan.slots.end(), [](const Slot& slot) { return !slot.host.empty(); });
   if (elsewhere) plan.hostfile = request.hostfile;
-  status = Planner(request, plan).choose();
-  if (!status.ok()) return status;
+  Planner(request, plan).choose();
   plan.slots_per_trial = plan.shape.slots();
   plan.device_memory_bytes = smallest_memory(plan.slots);
   describe(plan, request.max_slots);

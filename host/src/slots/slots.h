@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "dsat/error.h"
 #include "dsat/host/environment.h"
-#include "dsat/host/status.h"
 #include "slots/slot_pool.h"
 
 namespace dsat::host {
@@ -37,9 +37,9 @@ struct SlotRequest {
   std::optional<int> command_slots;    // processes that the command itself asks for, in all
   std::filesystem::path hostfile{};    // absolute; empty: this machine alone
   std::string include{}, exclude{};    // nodes and slots, in DeepSpeed's syntax
-  // GPUs of each node and nodes of a trial, as the command line says; several: a trial may take any of them.
+  // GPUs of each node and nodes of a trial, from the command line; several: a trial may take any of them.
   std::vector<int> num_gpus{}, num_nodes{};
-  // The same as the autotuning section says. They go first: the command line's numbers then limit what there is.
+  // The same from the autotuning section. They go first: the command line's numbers then limit what there is.
   std::vector<int> section_gpus{}, section_nodes{};
 };
 
@@ -48,21 +48,22 @@ struct SlotPlan {
   std::vector<Slot> slots;                      // all of them, of all hosts
   int slots_per_trial = 1;                      // of `shape`
   std::optional<uint64_t> device_memory_bytes;  // the smallest of the slots; nullopt: unknown
-  std::vector<std::string> notices{};           // to be said once
+  std::vector<std::string> notices{};           // for people, once
   std::filesystem::path hostfile{};             // empty: every slot is this machine's
-  TrialShape shape{};                           // of a trial that does not say otherwise
+  TrialShape shape{};                           // of a trial whose configuration has no size
   // The sizes that are searched, GPUs of a node and nodes; empty, both of them, where all trials are alike.
   std::vector<int> num_gpus{}, num_nodes{};
-  // For the best command: was the size, or which slots may be used, said elsewhere than in the command?
+  // For the best command: do the size, or the slots that may be used, come from elsewhere than the command?
   bool size_is_ours = false, filtered = false;
   int at_once = 1;                        // trials, of the smallest size, that the slots hold
   std::vector<std::string> placements{};  // for people: what there is and what a trial takes of it
 
   bool sizes_are_tuned() const { return !num_gpus.empty(); }
+  TrialShape shape_of(const Json& config) const;  // what a trial of this configuration takes
 };
 
-// Invalid: numbers below 1, a bad hostfile or filter, sizes that no placement has, more slots than devices.
-Result<SlotPlan> plan_slots(const Devices& devices, const SlotRequest& request);
+// Throws dsat::Error: numbers below 1, a bad hostfile or filter, sizes that no placement has, more slots than devices.
+SlotPlan plan_slots(const Devices& devices, const SlotRequest& request);
 
 }  // namespace dsat::host
 

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/guarded.h"
 #include "study/admission.h"
 #include "study/best.h"
 #include "study/trials_since_best.h"
@@ -227,10 +228,11 @@ void Coordinator::act(const std::vector<uint64_t>& starts) {
       continue;
     }
     const Trial& trial = trials_[id];
-    const Status started = runner_.start(spec_of(trial));
-    if (!started.ok()) {
+    try {
+      runner_.start(spec_of(trial));
+    } catch (const Error& error) {
       running_.erase(id);
-      fail(started);
+      fail(status_of(error));
     }
   }
   for (const uint64_t id : to_stop_) {

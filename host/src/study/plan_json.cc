@@ -1,6 +1,10 @@
-// A plan as the journal keeps it. Only what was decided is written; what follows from it is derived again.
+// Writes a plan as the journal keeps it and reads it back: visitors of the tables of settings do both, plugins, slots
+// and simulation are read apart. Only what was decided is written; what follows from it is derived again.
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/guarded.h"
 #include "base/sha256.h"
 #include "dsat/config/json.h"
 #include "sim/load_simulation.h"
@@ -10,16 +14,124 @@ namespace dsat::host {
 namespace {
 
 using std::chrono::milliseconds;
+using Paths = std::vector<std::filesystem::path>;
 
+Error unreadable(const std::string& why) { return internal_error("the journal's plan cannot be read: " + why); }
+
+// The form of a value in JSON. Both directions stand side by side; any other type has the form that its own JSON has.
 template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
+struct Form {
+  static Json write(const T& value) { return Json(value); }
+  static T read(const Json& json) { return json.get<T>(); }
+};
+template <>
+struct Form<milliseconds> {
+  static Json write(milliseconds time) { return Json(time.count()); }
+  static milliseconds read(const Json& json) { return milliseconds(json.get<int64_t>()); }
+};
+template <>
+struct Form<std::filesystem::path> {
+  static Json write(const std::filesystem::path& path) { return Json(path.string()); }
+  static std::filesystem::path read(const Json& json) { return json.get<std::string>(); }
+};
+template <>
+struct Form<Paths> {
+  static Json write(const Paths& paths) {
+    Json list = Json::array();
+    for (const std::filesystem::path& path : paths) list.push_back(path.string());
+    return list;
+  }
+  static Paths read(const Json& json) {
+    const auto texts = json.get<std::vector<std::string>>();
+    return Paths(texts.begin(), texts.end());
+  }
+};
+template <>
+struct Form<TrialCwd> {
+  static Json write(TrialCwd cwd) { return cwd == TrialCwd::copy ? "copy" : "keep"; }
+  static TrialCwd read(const Json& json) { return json == "copy" ? TrialCwd::copy : TrialCwd::keep; }
+};
+template <>
+struct Form<Backend> {
+  static Json write(Backend backend) { return static_cast<int>(backend); }
+  static Backend read(const Json& json) { return static_cast<Backend>(json.get<int>()); }
+};
+template <class T>
+struct Form<std::optional<T>> {
+  static Json write(const std::optional<T>& value) { return value ? Form<T>::write(*value) : Json(); }
+  static std::optional<T> read(const Json& json) {
+    return json.is_null() ? std::nullopt : std::optional<T>(Form<T>::read(json));
+  }
+};
+
+struct WriteJson {
+  Json& json;
+  template <class T>
+  void operator()(const Setting& setting, const T& value) const {
+    json[setting.key] = Form<T>::write(value);
+  }
+};
+
+struct ReadJson {
+  const Json& json;
+  template <class T>
+  void operator()(const Setting& setting, T& value) const {
+    const auto it = json.find(setting.key);
+    if (it == json.end() && !setting.is_in_old_plans) return;
+    if (it == json.end()) throw unreadable(fmt::format("it has no '{}'", setting.key));
+    try {
+      value = Form<T>::read(*it);
+    } catch (const Json::exception&) {
+      throw unreadable(fmt::format("its '{}' is {}", setting.key, it->dump()));
+    }
+  }
+};
+
+template <class Self, class Visitor>
+void visit_slot(Self& slot, Visitor&& visitor) {
+  visitor(Setting{"id"}, slot.id);
+  visitor(Setting{"ordinal"}, slot.ordinal);
+  visitor(Setting{"memory_bytes"}, slot.memory_bytes);
+  visitor(later_setting("host"), slot.host);
 }
 
-template <class T>
-std::optional<T> optional_at(const Json& json, const char* key) {
-  if (json.at(key).is_null()) return std::nullopt;
-  return json[key].get<T>();
+// All but the list of slots. Journals of earlier versions know one machine and trials that are all alike.
+template <class Self, class Visitor>
+void visit_slots(Self& slots, Visitor&& visitor) {
+  visitor(Setting{"backend"}, slots.backend);
+  visitor(Setting{"slots_per_trial"}, slots.slots_per_trial);
+  visitor(Setting{"device_memory_bytes"}, slots.device_memory_bytes);
+  visitor(later_setting("hostfile"), slots.hostfile);
+  visitor(later_setting("shape"), slots.shape.node_slots);
+  visitor(later_setting("num_gpus"), slots.num_gpus);
+  visitor(later_setting("num_nodes"), slots.num_nodes);
+  visitor(later_setting("size_is_ours"), slots.size_is_ours);
+  visitor(later_setting("filtered"), slots.filtered);
+  visitor(later_setting("at_once"), slots.at_once);
+  visitor(later_setting("placements"), slots.placements);
+}
+
+Json to_json(const SlotPlan& slots) {
+  Json list = Json::array();
+  for (const Slot& slot : slots.slots) {
+    Json entry = Json::object();
+    visit_slot(slot, WriteJson{entry});
+    list.push_back(std::move(entry));
+  }
+  Json json{{"slots", std::move(list)}};
+  visit_slots(slots, WriteJson{json});
+  return json;
+}
+
+SlotPlan slots_from_json(const Json& json) {
+  SlotPlan plan;
+  for (const Json& entry : json.at("slots")) visit_slot(plan.slots.emplace_back(), ReadJson{entry});
+  visit_slots(plan, ReadJson{json});
+  if (!json.contains("shape")) plan.shape.node_slots = {plan.slots_per_trial};
+  if (!json.contains("at_once")) {
+    plan.at_once = static_cast<int>(plan.slots.size()) / std::max(1, plan.slots_per_trial);
+  }
+  return plan;
 }
 
 Json to_json(const StrategyPlan& plan) {
@@ -32,183 +144,68 @@ Json to_json(const StrategyPlan& plan) {
           {"options", plan.options}};
 }
 
-Json to_json(const SlotPlan& slots) {
-  Json list = Json::array();
-  for (const Slot& slot : slots.slots) {
-    list.push_back({{"id", slot.id},
-                    {"ordinal", or_null(slot.ordinal)},
-                    {"memory_bytes", or_null(slot.memory_bytes)},
-                    {"host", slot.host}});
-  }
-  return {{"backend", static_cast<int>(slots.backend)},
-          {"slots_per_trial", slots.slots_per_trial},
-          {"slots", list},
-          {"device_memory_bytes", or_null(slots.device_memory_bytes)},
-          {"hostfile", slots.hostfile.string()},
-          {"shape", slots.shape.node_slots},
-          {"num_gpus", slots.num_gpus},
-          {"num_nodes", slots.num_nodes},
-          {"size_is_ours", slots.size_is_ours},
-          {"filtered", slots.filtered},
-          {"at_once", slots.at_once},
-          {"placements", slots.placements}};
-}
-
-SlotPlan slots_from_json(const Json& json) {
-  SlotPlan plan;
-  plan.backend = static_cast<Backend>(json.at("backend").get<int>());
-  plan.slots_per_trial = json.at("slots_per_trial").get<int>();
-  for (const Json& slot : json.at("slots")) {
-    plan.slots.push_back({slot.at("id").get<std::string>(), optional_at<int>(slot, "ordinal"),
-                          optional_at<uint64_t>(slot, "memory_bytes"), slot.value("host", "")});
-  }
-  plan.device_memory_bytes = optional_at<uint64_t>(json, "device_memory_bytes");
-  // Older journals know one machine and trials that are all alike.
-  plan.hostfile = json.value("hostfile", "");
-  plan.shape.node_slots = json.value("shape", std::vector<int>{plan.slots_per_trial});
-  plan.num_gpus = json.value("num_gpus", std::vector<int>());
-  plan.num_nodes = json.value("num_nodes", std::vector<int>());
-  plan.size_is_ours = json.value("size_is_ours", false);
-  plan.filtered = json.value("filtered", false);
-  plan.at_once = json.value("at_once", static_cast<int>(plan.slots.size()) / std::max(1, plan.slots_per_trial));
-  plan.placements = json.value("placements", std::vector<std::string>());
-  return plan;
-}
-
 // The plugin as it is now, with the options of then.
-Result<StrategyPlan> strategy_from_json(const Json& json, PluginKind kind, std::vector<std::string>& notices) {
-  Result<PluginInfo> plugin = find_strategy(json.at("file").get<std::string>(), kind);
-  if (!plugin.ok()) return plugin.status();
-  StrategyPlan plan{std::move(plugin).value(), json.at("options"), json.at("state_version").get<uint32_t>(), ""};
-  const std::string id = json.at("id").get<std::string>();
-  if (plan.plugin.id != id) {
-    return Status::invalid("plugin " + plan.plugin.file.string() + ": is now " + plan.plugin.id +
-                           ", the study was started with " + id + "; put that one back");
+StrategyPlan strategy_from_json(const Json& json, PluginKind kind, std::vector<std::string>& notices) {
+  StrategyPlan plan{or_throw(find_strategy(json.at("file").get<std::string>(), kind)), json.at("options"),
+                    json.at("state_version").get<uint32_t>(), ""};
+  const PluginInfo& plugin = plan.plugin;
+  if (const auto id = json.at("id").get<std::string>(); plugin.id != id) {
+    throw Error(fmt::format("plugin {}: is now {}, the study was started with {}; put that one back",
+                            plugin.file.string(), plugin.id, id));
   }
-  plan.sha256 = sha256_of_file(plan.plugin.file);
+  plan.sha256 = sha256_of_file(plugin.file);
   if (plan.sha256 != json.at("sha256").get<std::string>()) {
-    notices.push_back("plugin " + plan.plugin.file.string() + " has changed since the study was started (" +
-                      json.at("version").get<std::string>() + " then, " + plan.plugin.version + " now)");
+    notices.push_back(fmt::format("plugin {} has changed since the study was started ({} then, {} now)",
+                                  plugin.file.string(), json.at("version").get<std::string>(), plugin.version));
   }
   return plan;
 }
 
-// Absent in the journals of versions that knew no experiment files.
-void read_experiment(const Json& json, Plan& plan) {
-  for (const Json& include : json.value("includes", Json::array()))
-    plan.includes.emplace_back(include.get<std::string>());
-  plan.config_by_environment = json.value("config_by_environment", false);
-  plan.variables = json.value("variables", std::vector<std::string>());
-  plan.hyperparameters = json.value("hyperparameters", Json());
-  plan.experiment = json.value("experiment", Json());
-}
-
-Json paths_as_json(const std::vector<std::filesystem::path>& paths) {
-  Json list = Json::array();
-  for (const std::filesystem::path& path : paths) list.push_back(path.string());
-  return list;
-}
-
-Result<Plan> read(const Json& json) {
-  Plan plan;
-  plan.name = json.at("name").get<std::string>();
-  plan.cwd = json.at("cwd").get<std::string>();
-  plan.command = json.at("command").get<std::vector<std::string>>();
-  if (json.value("runner", "local") == "sim") {
-    Result<Simulation> simulation = sim::simulation_from_source(json.at("simulation"));
-    if (!simulation.ok()) return simulation.status();
-    plan.simulation = std::move(simulation).value();
-  }
-  plan.config_file = json.at("config_file").get<std::string>();
-  plan.user_config = json.at("user_config");
-  plan.space_file = json.at("space_file");
-  plan.arg_mappings = json.at("arg_mappings").get<std::vector<std::pair<std::string, std::string>>>();
-  plan.hugging_face = json.at("hugging_face").get<bool>();
-  plan.trial_cwd = json.at("trial_cwd") == "copy" ? TrialCwd::copy : TrialCwd::keep;
-  read_experiment(json, plan);
-  plan.seed = json.at("seed").get<uint64_t>();
-  plan.metric = json.at("metric").get<std::string>();
-  plan.maximise = json.at("maximise").get<bool>();
-  plan.zero_stages = json.at("zero_stages").get<std::vector<int>>();
-  plan.start_profile_step = json.at("start_profile_step").get<int>();
-  plan.end_profile_step = json.at("end_profile_step").get<int>();
-  plan.max_trials = json.at("max_trials").get<int>();
-  plan.max_concurrent_trials = json.at("max_concurrent_trials").get<int>();
-  plan.max_slots = optional_at<int>(json, "max_slots");
-  plan.slots = slots_from_json(json.at("slots"));
-  plan.device_memory_bytes = optional_at<uint64_t>(json, "device_memory_bytes");
-  plan.global_batch = optional_at<int64_t>(json, "global_batch");
-  plan.max_train_batch_size = optional_at<int64_t>(json, "max_train_batch_size");
-  plan.max_micro_batch = optional_at<int64_t>(json, "max_micro_batch");
-  plan.min_micro_batch = json.at("min_micro_batch").get<int64_t>();
-  plan.default_axes = json.value("default_axes", true);
-  if (json.contains("early_stopping")) plan.early_stopping = optional_at<int>(json, "early_stopping");
-  plan.profile_trials = json.at("profile_trials").get<int>();
-  plan.trial_timeout = milliseconds(json.at("trial_timeout_ms").get<int64_t>());
-  plan.no_progress_timeout = milliseconds(json.at("no_progress_timeout_ms").get<int64_t>());
-  if (const auto budget = optional_at<int64_t>(json, "time_budget_ms")) plan.time_budget = milliseconds(*budget);
-  Result<StrategyPlan> profiler = strategy_from_json(json.at("profiler"), PluginKind::profiler, plan.notices);
-  if (!profiler.ok()) return profiler.status();
-  plan.profiler = std::move(profiler).value();
-  Result<StrategyPlan> searcher = strategy_from_json(json.at("searcher"), PluginKind::searcher, plan.notices);
-  if (!searcher.ok()) return searcher.status();
-  plan.searcher = std::move(searcher).value();
+// Space and base configuration, as they were. Notices of theirs were given when the study was started.
+void derive_again(Plan& plan, int64_t data_parallel_size) {
   const std::vector<std::string> notices = plan.notices;
-  derive_space(plan, json.at("data_parallel_size").get<int64_t>());
-  plan.notices = notices;  // the rest was said when the study was started
-  return plan;
+  try {
+    derive_space(plan, data_parallel_size);
+  } catch (const Error& error) {
+    throw unreadable(error.what());
+  }
+  plan.notices = notices;
 }
 
 }  // namespace
 
-Json to_json(const Plan& plan) {
-  return {{"name", plan.name},
-          {"runner", plan.simulation ? "sim" : "local"},
-          {"simulation", plan.simulation ? plan.simulation->source : Json()},
-          {"cwd", plan.cwd.string()},
-          {"command", plan.command},
-          {"config_file", plan.config_file.string()},
-          {"user_config", plan.user_config},
-          {"space_file", plan.space_file},
-          {"arg_mappings", plan.arg_mappings},
-          {"hugging_face", plan.hugging_face},
-          {"trial_cwd", plan.trial_cwd == TrialCwd::copy ? "copy" : "keep"},
-          {"includes", paths_as_json(plan.includes)},
-          {"config_by_environment", plan.config_by_environment},
-          {"variables", plan.variables},
-          {"hyperparameters", plan.hyperparameters},
-          {"experiment", plan.experiment},
-          {"seed", plan.seed},
-          {"metric", plan.metric},
-          {"maximise", plan.maximise},
-          {"zero_stages", plan.zero_stages},
-          {"start_profile_step", plan.start_profile_step},
-          {"end_profile_step", plan.end_profile_step},
-          {"max_trials", plan.max_trials},
-          {"max_concurrent_trials", plan.max_concurrent_trials},
-          {"max_slots", or_null(plan.max_slots)},
-          {"slots", to_json(plan.slots)},
-          {"data_parallel_size", plan.data_parallel_size},
-          {"device_memory_bytes", or_null(plan.device_memory_bytes)},
-          {"global_batch", or_null(plan.global_batch)},
-          {"max_train_batch_size", or_null(plan.max_train_batch_size)},
-          {"max_micro_batch", or_null(plan.max_micro_batch)},
-          {"min_micro_batch", plan.min_micro_batch},
-          {"default_axes", plan.default_axes},
-          {"early_stopping", or_null(plan.early_stopping)},
-          {"profile_trials", plan.profile_trials},
-          {"trial_timeout_ms", plan.trial_timeout.count()},
-          {"no_progress_timeout_ms", plan.no_progress_timeout.count()},
-          {"time_budget_ms", plan.time_budget ? Json(plan.time_budget->count()) : Json()},
-          {"profiler", to_json(plan.profiler)},
-          {"searcher", to_json(plan.searcher)}};
+Json settings_to_json(const Plan& plan) {
+  Json json = Json::object();
+  Plan::visit(plan, WriteJson{json});
+  return json;
 }
 
-Result<Plan> plan_from_json(const Json& json) {
+void read_settings(const Json& json, Plan& plan) { Plan::visit(plan, ReadJson{json}); }
+
+Json to_json(const Plan& plan) {
+  Json json = settings_to_json(plan);
+  json["runner"] = plan.simulation ? "sim" : "local";
+  json["simulation"] = plan.simulation ? plan.simulation->source : Json();
+  json["slots"] = to_json(plan.slots);
+  json["data_parallel_size"] = plan.data_parallel_size;
+  json["profiler"] = to_json(plan.profiler);
+  json["searcher"] = to_json(plan.searcher);
+  return json;
+}
+
+Plan plan_from_json(const Json& json) {
+  if (!json.is_object()) throw unreadable("it is no JSON object");
   try {
-    return read(json);
-  } catch (const std::exception& e) {
-    return Status::internal(std::string("the journal's plan cannot be read: ") + e.what());
+    Plan plan;
+    read_settings(json, plan);
+    if (json.value("runner", "local") == "sim") plan.simulation = sim::simulation_from_source(json.at("simulation"));
+    plan.slots = slots_from_json(json.at("slots"));
+    plan.profiler = strategy_from_json(json.at("profiler"), PluginKind::profiler, plan.notices);
+    plan.searcher = strategy_from_json(json.at("searcher"), PluginKind::searcher, plan.notices);
+    derive_again(plan, json.at("data_parallel_size").get<int64_t>());
+    return plan;
+  } catch (const Json::exception&) {
+    throw unreadable("its slots, plugins or simulation are not those of this version");
   }
 }
 
@@ -224,8 +221,9 @@ Json settings_of(const Plan& plan) {
   settings["zero_stages"] = std::move(stages);
   settings["base_config"] = plan.base_config;
   for (const char* inner :
-       {"user_config", "maximise", "space_file", "hugging_face", "simulation", "config_by_environment"})
+       {"user_config", "maximise", "space_file", "hugging_face", "simulation", "config_by_environment"}) {
     settings.erase(inner);
+  }
   return settings;
 }
 

@@ -1,4 +1,8 @@
+// Merges what options, launcher flags and the autotuning section ask for into one request, plans it, and checks that
+// the command can take what was planned.
 #include "study/plan_slots.h"
+
+#include <fmt/format.h>
 
 #include <system_error>
 
@@ -23,105 +27,102 @@ std::vector<int> numbers_at(const Json& config, const char* key) {
   for (const Json& element : list) {
     constexpr int kMost = 1 << 20;
     if (!element.is_number_integer() || element.get<int64_t>() < 1 || element.get<int64_t>() > kMost) {
-      throw Error(std::string(key) + " is " + value->dump() + ": it must be a number of at least 1, or a list of them");
+      throw Error(fmt::format("{} is {}: it must be a number of at least 1, or a list of them", key, value->dump()));
     }
     numbers.push_back(element.get<int>());
   }
-  if (numbers.empty()) throw Error(std::string(key) + " is an empty list: name at least one number");
+  if (numbers.empty()) throw Error(fmt::format("{} is an empty list: name at least one number", key));
   return numbers;
 }
 
-Status twice(const std::string& option, const std::string& here, const std::string& there) {
-  return Status::invalid(option + " is given to dsat-host (" + here + ") and to the deepspeed launcher (" + there +
-                         "): keep one");
+// The one that is given; empty: neither.
+std::string one_of(const char* option, const std::string& of_options, const std::string& of_launcher) {
+  if (!of_options.empty() && !of_launcher.empty()) {
+    throw Error(fmt::format("{} is given to dsat-host ({}) and to the deepspeed launcher ({}): keep one", option,
+                            of_options, of_launcher));
+  }
+  return of_options + of_launcher;
 }
 
 // Hosts, and which of their slots.
-Status say_where(const StudyOptions& options, const LauncherResources& launcher, const fs::path& cwd,
-                 SlotRequest& request) {
-  const std::string hostfile = options.hostfile.string();
-  if (!hostfile.empty() && !launcher.hostfile.empty()) return twice("--hostfile", hostfile, launcher.hostfile);
-  if (!options.include.empty() && !launcher.include.empty()) {
-    return twice("--include", options.include, launcher.include);
-  }
-  if (!options.exclude.empty() && !launcher.exclude.empty()) {
-    return twice("--exclude", options.exclude, launcher.exclude);
-  }
-  request.include = options.include + launcher.include;
-  request.exclude = options.exclude + launcher.exclude;
-  if (const std::string named = hostfile + launcher.hostfile; !named.empty()) request.hostfile = cwd / named;
-  return Status();
+void request_hosts(const SlotOptions& options, const LauncherResources& launcher, const fs::path& cwd,
+                   SlotRequest& request) {
+  const std::string hostfile = one_of("--hostfile", options.hostfile.string(), launcher.hostfile);
+  request.include = one_of("--include", options.include, launcher.include);
+  request.exclude = one_of("--exclude", options.exclude, launcher.exclude);
+  if (!hostfile.empty()) request.hostfile = cwd / hostfile;
 }
 
 // GPUs and nodes, as options or as the launcher's own flags.
-void say_size(const StudyOptions& options, const LauncherResources& launcher, SlotRequest& request) {
+void request_size(const SlotOptions& options, const LauncherResources& launcher, SlotRequest& request) {
   const auto positive = [](const std::optional<int>& count) {
     return count && *count > 0 ? std::vector<int>{*count} : std::vector<int>();
   };
   request.num_gpus = options.num_gpus.empty() ? positive(launcher.num_gpus) : options.num_gpus;
   request.num_nodes = options.num_nodes.empty() ? positive(launcher.num_nodes) : options.num_nodes;
-  // --slots-per-trial is an option's word over the launcher's.
+  // The option --slots-per-trial outweighs the launcher's flags.
   if (!options.slots_per_trial || !options.num_gpus.empty() || !options.num_nodes.empty()) return;
   request.num_gpus.clear();
   request.num_nodes.clear();
 }
 
-// A size that the command cannot be told would not be that of any trial.
-Status check_command(const SlotPlan& plan, const CommandTemplate& command) {
+// A size that the command cannot take would not be that of any trial.
+void check_command(const SlotPlan& plan, const CommandTemplate& command) {
   const bool deepspeed = command.launcher() == Launcher::deepspeed;
   if (!plan.hostfile.empty() && !deepspeed) {
-    return Status::invalid("hostfile " + plan.hostfile.string() +
-                           ": its hosts are reached by the deepspeed launcher, and the command starts another program: "
-                           "write deepspeed before the script, or drop the hostfile");
+    throw Error(
+        fmt::format("hostfile {}: its hosts are reached by the deepspeed launcher, and the command starts another "
+                    "program: write deepspeed before the script, or drop the hostfile",
+                    plan.hostfile.string()));
   }
   if (plan.sizes_are_tuned() && !command.takes_a_size()) {
-    return Status::invalid(
+    throw Error(
         "num_gpus lists several sizes, but the command takes none: start the script with deepspeed, torchrun or "
         "accelerate launch, or write --num_gpus N where it takes the number");
   }
   for (const Slot& slot : plan.slots) {
     if (!deepspeed || slot.ordinal) continue;
-    return Status::invalid("slot " + slot.name() +
-                           " has no index, and the deepspeed launcher takes nothing else: name whole devices in the "
-                           "visibility variable, or start the script with torchrun");
+    throw Error(
+        fmt::format("slot {} has no index, and the deepspeed launcher takes nothing else: name whole devices in "
+                    "the visibility variable, or start the script with torchrun",
+                    slot.name()));
   }
-  return Status();
 }
 
 // A simulation has devices of its own.
-Status use_simulated_slots(const StudyOptions& options, SlotRequest& request) {
-  const bool too_many = options.slots && *options.slots > options.simulation->slots;
-  if (too_many && options.simulation->slots_are_all) {
-    return Status::invalid("--slots " + std::to_string(*options.slots) + ", but the simulation has only " +
-                           std::to_string(options.simulation->slots) + " devices");
+void use_simulated_slots(const SlotOptions& options, const Simulation& simulation, SlotRequest& request) {
+  if (simulation.slots_are_all && options.slots.value_or(0) > simulation.slots) {
+    throw Error(fmt::format("--slots {}, but the simulation has only {} devices", *options.slots, simulation.slots));
   }
-  request.slots = options.slots.value_or(options.simulation->slots);
-  if (!request.command_slots) request.command_slots = options.simulation->slots_per_trial;
-  return Status();
+  request.slots = options.slots.value_or(simulation.slots);
+  if (!request.command_slots) request.command_slots = simulation.slots_per_trial;
 }
 
-Status check_simulation(const SlotPlan& plan) {
-  if (plan.hostfile.empty() && !plan.sizes_are_tuned()) return Status();
-  return Status::invalid(
-      "a simulation has one host and trials of one size: leave out the hostfile and lists of num_gpus");
+void check_simulation(const SlotPlan& plan) {
+  if (plan.hostfile.empty() && !plan.sizes_are_tuned()) return;
+  throw Error("a simulation has one host and trials of one size: leave out the hostfile and lists of num_gpus");
+}
+
+// Does the size of a trial, or which slots it may use, come from elsewhere than the command?
+bool size_is_ours(const SlotOptions& options, const SlotRequest& request) {
+  return options.slots_per_trial || !options.num_gpus.empty() || !options.num_nodes.empty() ||
+         !options.hostfile.empty() || !request.section_gpus.empty() || !request.section_nodes.empty() ||
+         !options.include.empty() || !options.exclude.empty();
 }
 
 }  // namespace
 
-Result<SlotPlan> plan_study_slots(const Devices& devices, const StudyOptions& options,
-                                  const std::optional<CommandTemplate>& command, const fs::path& cwd,
-                                  const Json& user_config) {
+SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
+                          const std::optional<CommandTemplate>& command, const fs::path& cwd, const Json& user_config) {
   SlotRequest request;
   request.slots = options.slots;
   request.slots_per_trial = options.slots_per_trial;
   request.max_slots = options.max_slots;
   if (command) request.command_slots = command->slots_per_trial();
+  if (options.simulation) use_simulated_slots(options, *options.simulation, request);
   const LauncherResources launcher = command ? command->resources() : LauncherResources();
-  Status status = options.simulation ? use_simulated_slots(options, request) : Status();
-  if (!status.ok()) return status;
-  status = say_where(options, launcher, cwd, request);
-  if (!status.ok()) return status;
-  say_size(options, launcher, request);
+  request_hosts(options, launcher, cwd, request);
+  request_size(options, launcher, request);
   request.section_gpus = numbers_at(user_config, config::kNumGpusKey);
   request.section_nodes = numbers_at(user_config, config::kNumNodesKey);
   std::error_code error;
@@ -129,15 +130,15 @@ Result<SlotPlan> plan_study_slots(const Devices& devices, const StudyOptions& op
   if (request.hostfile.empty() && deepspeed && fs::is_regular_file(kDefaultHostfile, error)) {
     request.hostfile = kDefaultHostfile;
   }
-  Result<SlotPlan> plan = plan_slots(devices, request);
-  if (!plan.ok()) return plan.status();
-  plan->size_is_ours = options.slots_per_trial || !options.num_gpus.empty() || !options.num_nodes.empty() ||
-                       !options.hostfile.empty() || !request.section_gpus.empty() || !request.section_nodes.empty() ||
-                       !options.include.empty() || !options.exclude.empty();
-  plan->filtered = !request.include.empty() || !request.exclude.empty();
-  status = options.simulation ? check_simulation(plan.value()) : check_command(plan.value(), *command);
-  if (!status.ok()) return status;
-  if (options.simulation) plan->placements.clear();  // nobody's devices
+  SlotPlan plan = plan_slots(devices, request);
+  plan.size_is_ours = size_is_ours(options, request);
+  plan.filtered = !request.include.empty() || !request.exclude.empty();
+  if (options.simulation) {
+    check_simulation(plan);
+    plan.placements.clear();  // they are of no real device
+  } else {
+    check_command(plan, *command);
+  }
   return plan;
 }
 

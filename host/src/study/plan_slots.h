@@ -1,4 +1,4 @@
-// What options, command and configuration together say of the slots of a study.
+// The slots of a study, from options, command and configuration together.
 #ifndef DSAT_HOST_STUDY_PLAN_SLOTS_H_
 #define DSAT_HOST_STUDY_PLAN_SLOTS_H_
 
@@ -9,11 +9,11 @@
 namespace dsat::host {
 
 // The slots of a study and of its trials. Options go before the command's own launcher flags; both at once are invalid
-// where they name hosts or slots. No command: a simulation. What no launcher of the command can be told is invalid too.
+// where they name hosts or slots. No command: a simulation. A size that the command cannot take is invalid too.
 // Throws dsat::Error.
-Result<SlotPlan> plan_study_slots(const Devices& devices, const StudyOptions& options,
-                                  const std::optional<CommandTemplate>& command, const std::filesystem::path& cwd,
-                                  const Json& user_config);
+SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
+                          const std::optional<CommandTemplate>& command, const std::filesystem::path& cwd,
+                          const Json& user_config);
 
 }  // namespace dsat::host
 

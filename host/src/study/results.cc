@@ -4,8 +4,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/atomic_file.h"
+#include "base/guarded.h"
 #include "command/hyperparameters.h"
+#include "dsat/base/files.h"
 #include "dsat/base/units.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
@@ -188,7 +189,7 @@ Status Results::write(const ResultsView& view, bool now) {
   for (auto& [name, text] : files) {
     std::string& written = written_[name];
     if (written == text) continue;
-    const Status status = write_file_atomically(dir / name, text);
+    const Status status = as_result([&, &file = name, &bytes = text] { write_file_atomically(dir / file, bytes); });
     if (!status.ok()) return status;
     written = std::move(text);
   }

@@ -191,7 +191,7 @@ Json Coordinator::study_json() const {
   study.limits.slots = static_cast<int64_t>(plan_.slots.slots.size());
   study.limits.slots_per_trial = plan_.slots.slots_per_trial;
   study.limits.data_parallel_size = plan_.data_parallel_size;
-  study.limits.profile_trials = plan_.profile_trials;
+  study.limits.profile_trials = plan_.profile_trials.value();
   // A profiler asks its own trial first; with nothing told, the model information has what the vendor's tool says.
   study.device_memory_bytes = phase_ == Phase::searcher ? device_memory() : device_memory_bytes_;
   if (phase_ == Phase::searcher) study.profile = profile_;

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include "host/runner/support.h"
 #include "runner/trial_files.h"
-#include "support.h"
 
 namespace dsat::host {
 namespace {
@@ -17,20 +17,20 @@ using ::testing::SizeIs;
 class Classify : public TempDirTest {
  protected:
   Classify() {
-    evidence_.trial_dir = dir();
-    evidence_.config = {{"train_batch_size", 8}, {"gradient_accumulation_steps", 1}};
-    evidence_.exit = {1, 0};
+    facts_.trial_dir = dir();
+    facts_.config = {{"train_batch_size", 8}, {"gradient_accumulation_steps", 1}};
+    facts_.exit = {1, 0};
   }
   void stderr_is(const std::string& text) { write_text(dir() / kStderrFile, text); }
   void metrics_are(const std::string& text) { write_text(dir() / kMetricsFile, text); }
-  TrialEnd end() { return classify(evidence_); }
+  TrialEnd end() { return classify(facts_); }
 
   const std::string good_ = R"({"latency": 1000, "throughput": 8000, "peak_memory": 5})";
-  Evidence evidence_;
+  RunFacts facts_;
 };
 
 TEST_F(Classify, WhatIsNoFileInTheResultsPlaceIsNamed) {
-  evidence_.exit = {0, 0};
+  facts_.exit = {0, 0};
   std::filesystem::create_directory(dir() / kMetricsFile);
   EXPECT_EQ(end().outcome, Outcome::failed);
   EXPECT_THAT(end().reason, HasSubstr("metrics.json is a folder"));
@@ -41,29 +41,29 @@ TEST_F(Classify, WhatIsNoFileInTheResultsPlaceIsNamed) {
 
 TEST_F(Classify, AValidResultCompletesWhateverTheExit) {
   metrics_are(good_);
-  evidence_.exit = {0, 0};
+  facts_.exit = {0, 0};
   EXPECT_THAT(end().warnings, IsEmpty());
   EXPECT_EQ(end().peak_bytes, 5u);
   EXPECT_EQ(end().step, 5u);
 
-  evidence_.exit = {1, 0};
+  facts_.exit = {1, 0};
   stderr_is("CUDA out of memory\nEADDRINUSE\n");
   EXPECT_EQ(end().outcome, Outcome::completed);
   EXPECT_THAT(end().warnings, ElementsAre(HasSubstr("exit status 1")));
   EXPECT_FALSE(end().infrastructure);
 
-  evidence_.exit = {-1, SIGSEGV};
+  facts_.exit = {-1, SIGSEGV};
   EXPECT_THAT(end().warnings, ElementsAre(HasSubstr("signal 11")));
-  evidence_.timed_out = "ran longer than 30m (--trial-timeout)";
+  facts_.timed_out = "ran longer than 30m (--trial-timeout)";
   EXPECT_EQ(end().outcome, Outcome::completed);
-  evidence_.stopped = true;
+  facts_.stopped = true;
   EXPECT_EQ(end().outcome, Outcome::completed);
 }
 
 TEST_F(Classify, TheWordErrorMeansNothing) {
   stderr_is("0 errors\nno error\n");
   metrics_are(good_);
-  evidence_.exit = {0, 0};
+  facts_.exit = {0, 0};
   EXPECT_EQ(end().outcome, Outcome::completed);
 }
 
@@ -90,23 +90,23 @@ TEST_F(Classify, TalkingOfMemoryIsNotRunningOutOfIt) {
 
 TEST_F(Classify, ATrialThatHangsAfterOneRankRanOutOfMemoryRanOutOfMemory) {
   stderr_is("CUDA out of memory. Tried to allocate\n");
-  evidence_.exit = {-1, SIGTERM};
-  evidence_.timed_out = "no new output or file for 10m (--no-progress-timeout)";
+  facts_.exit = {-1, SIGTERM};
+  facts_.timed_out = "no new output or file for 10m (--no-progress-timeout)";
   EXPECT_EQ(end().outcome, Outcome::out_of_memory);
   stderr_is("step 3\n");
   EXPECT_EQ(end().outcome, Outcome::timed_out);
-  EXPECT_EQ(end().reason, evidence_.timed_out);
+  EXPECT_EQ(end().reason, facts_.timed_out);
 }
 
 TEST_F(Classify, TheKernelsKillIsOutOfMemoryOnlyIfItWasAKill) {
-  evidence_.kernel_oom_kills = true;
-  evidence_.exit = {-1, SIGKILL};
+  facts_.kernel_oom_kills = true;
+  facts_.exit = {-1, SIGKILL};
   EXPECT_EQ(end().outcome, Outcome::out_of_memory);
-  evidence_.exit = {1, 0};
+  facts_.exit = {1, 0};
   EXPECT_EQ(end().outcome, Outcome::failed);  // somebody else's process was killed
   stderr_is("[launch.py:319:sigkill_handler] exits with return code = -9\n");
   EXPECT_EQ(end().outcome, Outcome::out_of_memory);
-  evidence_.kernel_oom_kills = false;
+  facts_.kernel_oom_kills = false;
   EXPECT_EQ(end().outcome, Outcome::failed);
 }
 
@@ -117,16 +117,16 @@ TEST_F(Classify, ATakenPortIsInfrastructure) {
 }
 
 TEST_F(Classify, SaysThatAScriptEndedBeforeTheWindow) {
-  evidence_.exit = {0, 0};
+  facts_.exit = {0, 0};
   EXPECT_EQ(end().outcome, Outcome::failed);
   EXPECT_THAT(end().reason, HasSubstr("end_profile_step is 5"));
   EXPECT_THAT(end().reason, HasSubstr("at least 6"));
-  evidence_.model_info = true;
+  facts_.model_info = true;
   EXPECT_THAT(end().reason, HasSubstr("model_info.json"));
 }
 
 TEST_F(Classify, ABrokenResultIsTheReason) {
-  evidence_.exit = {0, 0};
+  facts_.exit = {0, 0};
   metrics_are("{\"latency\": ");
   EXPECT_EQ(end().outcome, Outcome::failed);
   EXPECT_THAT(end().reason, HasSubstr("torn"));
@@ -135,8 +135,8 @@ TEST_F(Classify, ABrokenResultIsTheReason) {
 }
 
 TEST_F(Classify, AModelInformationRunReadsItsOwnFile) {
-  evidence_.model_info = true;
-  evidence_.exit = {0, 0};
+  facts_.model_info = true;
+  facts_.exit = {0, 0};
   metrics_are(good_);
   EXPECT_EQ(end().outcome, Outcome::failed);
   write_text(dir() / kModelInfoFile, R"({"num_params": 10})");
@@ -145,8 +145,8 @@ TEST_F(Classify, AModelInformationRunReadsItsOwnFile) {
 }
 
 TEST_F(Classify, AStoppedTrialIsStopped) {
-  evidence_.stopped = true;
-  evidence_.exit = {-1, SIGTERM};
+  facts_.stopped = true;
+  facts_.exit = {-1, SIGTERM};
   EXPECT_EQ(end().outcome, Outcome::stopped);
   EXPECT_EQ(end().term_signal, SIGTERM);
 }
@@ -176,7 +176,7 @@ TEST_F(Classify, AScriptsLastLineIsNotItsLaunchers) {
 }
 
 TEST_F(Classify, NamesASignal) {
-  evidence_.exit = {-1, SIGABRT};
+  facts_.exit = {-1, SIGABRT};
   EXPECT_EQ(end().reason, "killed by signal 6 (Aborted)");
 }
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "dsat/config/json.h"
-#include "runner_fixture.h"
+#include "host/runner/runner_fixture.h"
 
 namespace dsat::host {
 namespace {
@@ -48,7 +48,7 @@ TEST_F(LocalRunnerTest, RunsTheModelInformationRun) {
 }
 
 TEST_F(LocalRunnerTest, TellsTheTrialWhoItIs) {
-  adjust = [](LocalRunnerOptions& options) { options.backend = Backend::cuda; };
+  adjust = [](LocalRunnerOptions& options) { options.slots.backend = Backend::cuda; };
   make_runner_for(
       {"sh", "-c", "env > $DSAT_TRIAL_DIR/env; pwd >> $DSAT_TRIAL_DIR/env", "--deepspeed_config", "user.json"}, 2, 2);
   run(spec(7));
@@ -67,7 +67,7 @@ TEST_F(LocalRunnerTest, StartsAreReportedFromTheLoopAndBeforeEnds) {
   std::vector<std::string> order;
   runner_->on_started = [&](const TrialStart&) { order.push_back("start"); };
   runner_->on_ended = [&](const TrialEnd&) { order.push_back("end"); };
-  ASSERT_TRUE(runner_->start(spec(0)).ok());
+  runner_->start(spec(0));
   EXPECT_TRUE(order.empty());
   run_until(loop_, [&] { return order.size() == 2; });
   EXPECT_THAT(order, ElementsAre("start", "end"));
@@ -76,24 +76,24 @@ TEST_F(LocalRunnerTest, StartsAreReportedFromTheLoopAndBeforeEnds) {
 TEST_F(LocalRunnerTest, RunsAsManyAsThereAreSlots) {
   adjust = [](LocalRunnerOptions& options) { options.max_slots = 5; };
   make_runner({"--misbehave", "hang"}, 8, 2);
-  EXPECT_EQ(runner_->room(), 2);
-  ASSERT_TRUE(runner_->start(spec(0)).ok());
-  ASSERT_TRUE(runner_->start(spec(1)).ok());
-  EXPECT_EQ(runner_->room(), 0);
-  EXPECT_FALSE(runner_->start(spec(2)).ok());
+  EXPECT_EQ(room(), 2);
+  runner_->start(spec(0));
+  runner_->start(spec(1));
+  EXPECT_EQ(room(), 0);
+  EXPECT_THAT(error_of([&] { runner_->start(spec(2)); }, DSAT_INTERNAL), HasSubstr("without a free slot"));
   run_until(loop_, [&] { return starts_.size() == 2; });
   EXPECT_THAT(starts_[0].slots, ElementsAre("0", "1"));
   EXPECT_THAT(starts_[1].slots, ElementsAre("2", "3"));
   runner_->stop(0, true);
   wait(0);
-  EXPECT_EQ(runner_->room(), 1);
+  EXPECT_EQ(room(), 1);
 }
 
 TEST_F(LocalRunnerTest, LiveTrialsNeverShareAPort) {
   make_runner_for(
       {"sh", "-c", "echo $MASTER_PORT > $DSAT_TRIAL_DIR/port; sleep 600", "--deepspeed_config", "user.json"}, 6);
   std::set<std::string> ports;
-  for (uint64_t id = 0; id < 6; ++id) ASSERT_TRUE(runner_->start(spec(id)).ok());
+  for (uint64_t id = 0; id < 6; ++id) runner_->start(spec(id));
   for (uint64_t id = 0; id < 6; ++id) {
     wait_for_file(trial_dir(id) / "port");
     ports.insert(read_text(trial_dir(id) / "port"));
@@ -174,7 +174,7 @@ TEST_F(LocalRunnerTest, ATrialWithoutProgressIsTimedOut) {
 
 TEST_F(LocalRunnerTest, AResultBeforeAHangIsKept) {
   make_runner({"--misbehave", "hang_after_result"});
-  ASSERT_TRUE(runner_->start(spec(0)).ok());
+  runner_->start(spec(0));
   wait_for_file(trial_dir(0) / "metrics.json");
   runner_->stop(0, false);
   EXPECT_EQ(wait(0).outcome, Outcome::completed);
@@ -182,7 +182,7 @@ TEST_F(LocalRunnerTest, AResultBeforeAHangIsKept) {
 
 TEST_F(LocalRunnerTest, StoppingIsTermThenKill) {
   make_runner({"--misbehave", "ignore_term"});
-  ASSERT_TRUE(runner_->start(spec(0)).ok());
+  runner_->start(spec(0));
   wait_for_file(trial_dir(0) / "stdout.log");
   runner_->stop(0, false);
   EXPECT_EQ(ends_.count(0), 0u);  // never from inside stop
@@ -200,7 +200,7 @@ TEST_F(LocalRunnerTest, NoProcessIsLeftWhenATrialEnds) {
 
 TEST_F(LocalRunnerTest, NoProcessIsLeftWhenTheRunnerGoes) {
   make_runner({"--misbehave", "leave_child", "--misbehave", "ignore_term"});
-  ASSERT_TRUE(runner_->start(spec(0)).ok());
+  runner_->start(spec(0));
   wait_for_file(trial_dir(0) / "stdout.log");
   runner_.reset();
   EXPECT_FALSE(is_alive(std::stoi(read_text(trial_dir(0) / "child.pid"))));
@@ -213,12 +213,10 @@ TEST_F(LocalRunnerTest, TheNextTrialMayBeStartedFromTheEndOfOne) {
   uint64_t ended = 0;
   runner_->on_ended = [&](const TrialEnd& end) {
     ended = end.id + 1;
-    EXPECT_EQ(runner_->room(), 1);
-    if (end.id < 3) {
-      EXPECT_TRUE(runner_->start(spec(end.id + 1)).ok());
-    }
+    EXPECT_EQ(room(), 1);
+    if (end.id < 3) runner_->start(spec(end.id + 1));
   };
-  ASSERT_TRUE(runner_->start(spec(0)).ok());
+  runner_->start(spec(0));
   run_until(loop_, [&] { return ended == 4; });
 }
 
@@ -234,12 +232,12 @@ TEST_F(LocalRunnerTest, ACommandThatVanishedIsAFailedTrial) {
 TEST_F(LocalRunnerTest, AMissingLauncherOrFolderIsTheMachinesFault) {
   adjust = [](LocalRunnerOptions& options) { options.launcher = "/no/dsat-launch"; };
   make_runner({});
-  EXPECT_EQ(runner_->start(spec(0)).code(), Status::Code::internal);
-  EXPECT_EQ(runner_->room(), 1);
+  EXPECT_THAT(error_of([&] { runner_->start(spec(0)); }, DSAT_INTERNAL), HasSubstr("/no/dsat-launch"));
+  EXPECT_EQ(room(), 1);
   adjust = [this](LocalRunnerOptions& options) { options.run_dir = dir() / "user.json"; };
   make_runner({});
-  EXPECT_THAT(runner_->start(spec(0)).message(), HasSubstr("user.json"));
-  EXPECT_EQ(runner_->room(), 1);
+  EXPECT_THAT(error_of([&] { runner_->start(spec(0)); }, DSAT_INTERNAL), HasSubstr("user.json"));
+  EXPECT_EQ(room(), 1);
 }
 
 TEST_F(LocalRunnerTest, RunsInACopyOfTheFolderWhenAsked) {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "support/error_of.h"
+
 namespace dsat::host {
 namespace {
 
@@ -13,16 +15,10 @@ Json config_with(int train_batch, int accumulation) {
   return {{"train_batch_size", train_batch}, {"gradient_accumulation_steps", accumulation}};
 }
 
-TrialReport read(const Json& report, const Json& config) {
-  auto result = read_metrics(report.dump(), "metrics.json", config);
-  if (!result.ok()) throw std::runtime_error(result.status().message());
-  return std::move(result).value();
-}
+TrialReport read(const Json& report, const Json& config) { return read_metrics(report.dump(), "metrics.json", config); }
 
-std::string error_of(const std::string& text) {
-  const auto result = read_metrics(text, "metrics.json", config_with(8, 1));
-  EXPECT_FALSE(result.ok());
-  return result.ok() ? "" : result.status().message();
+std::string why_not(const std::string& text) {
+  return error_of([&] { read_metrics(text, "metrics.json", config_with(8, 1)); });
 }
 
 TEST(MetricInfo, KnowsNamesAliasesAndDirections) {
@@ -128,18 +124,18 @@ TEST(ReadMetrics, ReadsOptionalKeysAndLeavesSenselessOnesOut) {
 }
 
 TEST(ReadMetrics, SaysWhyAFileIsNoResult) {
-  EXPECT_THAT(error_of(""), HasSubstr("metrics.json is empty"));
-  EXPECT_THAT(error_of("{\"latency\": 12"), HasSubstr("torn"));
-  EXPECT_THAT(error_of("latency: 12"), HasSubstr("not JSON"));
-  EXPECT_THAT(error_of("[1, 2]"), HasSubstr("not a JSON object"));
-  EXPECT_THAT(error_of("{\"latency\": NaN}"), HasSubstr("NaN"));
-  EXPECT_THAT(error_of("{\"latency\": Infinity}"), HasSubstr("Infinity"));
-  EXPECT_THAT(error_of("{\"latency\": -3}"), HasSubstr("latency is negative (-3.0)"));
-  EXPECT_THAT(error_of("{\"latency\": 0}"), HasSubstr("latency is 0"));
-  EXPECT_THAT(error_of("{\"throughput\": \"fast\"}"), HasSubstr("throughput is not a number"));
-  EXPECT_THAT(error_of("{\"fwd\": null, \"latency\": 1}"), HasSubstr("fwd is not a number"));
-  EXPECT_THAT(error_of("{\"rank\": 0}"), HasSubstr("none of FLOPS_per_gpu"));
-  EXPECT_THAT(error_of(std::string("{\"latency\": \0}", 14)), HasSubstr("metrics.json"));
+  EXPECT_THAT(why_not(""), HasSubstr("metrics.json is empty"));
+  EXPECT_THAT(why_not("{\"latency\": 12"), HasSubstr("torn"));
+  EXPECT_THAT(why_not("latency: 12"), HasSubstr("not JSON"));
+  EXPECT_THAT(why_not("[1, 2]"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(why_not("{\"latency\": NaN}"), HasSubstr("NaN"));
+  EXPECT_THAT(why_not("{\"latency\": Infinity}"), HasSubstr("Infinity"));
+  EXPECT_THAT(why_not("{\"latency\": -3}"), HasSubstr("latency is negative (-3.0)"));
+  EXPECT_THAT(why_not("{\"latency\": 0}"), HasSubstr("latency is 0"));
+  EXPECT_THAT(why_not("{\"throughput\": \"fast\"}"), HasSubstr("throughput is not a number"));
+  EXPECT_THAT(why_not("{\"fwd\": null, \"latency\": 1}"), HasSubstr("fwd is not a number"));
+  EXPECT_THAT(why_not("{\"rank\": 0}"), HasSubstr("none of FLOPS_per_gpu"));
+  EXPECT_THAT(why_not(std::string("{\"latency\": \0}", 14)), HasSubstr("metrics.json"));
 }
 
 TEST(ReadModelInfo, PassesEveryNumberOn) {
@@ -147,20 +143,19 @@ TEST(ReadModelInfo, PassesEveryNumberOn) {
       R"({"num_params": 10, "trainable_num_params": 8, "activation_mem_per_gpu": 0, "rank": 0, "largest_layer_params": 4,
           "device_memory": 2000, "world_size": 2, "name": "gpt"})",
       "model_info.json");
-  ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_EQ(report->metrics, (Json{{"num_params", 10},
-                                   {"trainable_num_params", 8},
-                                   {"activation_mem_per_gpu", 0},
-                                   {"largest_layer_params", 4},
-                                   {"device_memory", 2000},
-                                   {"world_size", 2}}));
-  EXPECT_EQ(report->device_memory_bytes, 2000u);
-  EXPECT_EQ(report->world_size, 2);
+  EXPECT_EQ(report.metrics, (Json{{"num_params", 10},
+                                  {"trainable_num_params", 8},
+                                  {"activation_mem_per_gpu", 0},
+                                  {"largest_layer_params", 4},
+                                  {"device_memory", 2000},
+                                  {"world_size", 2}}));
+  EXPECT_EQ(report.device_memory_bytes, 2000u);
+  EXPECT_EQ(report.world_size, 2);
 }
 
 TEST(ReadModelInfo, NeedsTheNumberOfParameters) {
   const auto message = [](const std::string& text) {
-    return read_model_info(text, "model_info.json").status().message();
+    return error_of([&] { read_model_info(text, "model_info.json"); });
   };
   EXPECT_THAT(message("{}"), HasSubstr("has no num_params"));
   EXPECT_THAT(message(R"({"num_params": 0})"), HasSubstr("num_params is 0"));

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "host/runner/support.h"
 #include "runner/local_runner.h"
-#include "support.h"
 
 namespace dsat::host {
 
@@ -30,12 +29,11 @@ class RunnerTest : public TempDirTest {
     make_runner_for(argv, slots, slots_per_trial);
   }
   void make_runner_for(const std::vector<std::string>& argv, int slots = 1, int slots_per_trial = 1) {
-    auto command = CommandTemplate::parse({argv, {}, {}, dir(), environment_});
-    if (!command.ok()) throw std::runtime_error(command.status().message());
-    LocalRunnerOptions options{dir() / "run", std::move(command).value(), dir()};
+    LocalRunnerOptions options{{}, {}, {}, dir() / "run", CommandTemplate({argv, {}, {}, dir(), environment_})};
+    options.cwd = dir();
     options.environment = environment_;
-    for (int i = 0; i < slots; ++i) options.slots.push_back({std::to_string(i), i, {}});
-    options.shape = {{slots_per_trial}};
+    for (int i = 0; i < slots; ++i) options.slots.slots.push_back({std::to_string(i), i, {}});
+    options.slots.shape = {{slots_per_trial}};
     options.launcher = DSAT_LAUNCH;
     options.term_grace = std::chrono::milliseconds(50);
     adjust(options);
@@ -58,9 +56,15 @@ class RunnerTest : public TempDirTest {
     return ends_[id];
   }
   TrialEnd run(const TrialSpec& trial) {
-    const Status status = runner_->start(trial);
-    EXPECT_TRUE(status.ok()) << status.message();
+    runner_->start(trial);
     return wait(trial.id);
+  }
+  // How many further trials there is room for.
+  int room() const {
+    const Json config = spec(0).config;
+    std::vector<const Json*> trials{&config};
+    while (runner_->has_room_for(trials)) trials.push_back(&config);
+    return static_cast<int>(trials.size()) - 1;
   }
   TrialEnd run_misbehaving(const std::string& how) {
     make_runner({"--misbehave", how});

@@ -3,13 +3,14 @@
 #include <gmock/gmock.h>
 
 #include "dsat/config/json.h"
-#include "support.h"
+#include "host/runner/support.h"
 
 namespace dsat::host {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using TrialFiles = TempDirTest;
 
 TrialSpec spec(Json config = Json::object()) {
@@ -21,7 +22,7 @@ TrialSpec spec(Json config = Json::object()) {
 
 TEST(TrialConfig, AddsTheProtocolsSectionAndKeepsTheUsersKeys) {
   const Json config = Json::parse(R"({"fp16": {"enabled": true}, "autotuning": {"fast": false, "metric": "latency"}})");
-  const Json result = trial_config(spec(config), "/t/3", {3, 5});
+  const Json result = trial_config(spec(config), "/t/3", {std::nullopt, 3, 5});
   EXPECT_EQ(result["fp16"], config["fp16"]);
   EXPECT_EQ(result["autotuning"],
             Json::parse(R"({"fast": false, "metric": "latency", "enabled": true, "start_profile_step": 3,
@@ -54,39 +55,37 @@ TEST(CommandLine, IsWhatAShellRunsAgain) {
 
 TEST_F(TrialFiles, ANewAttemptFindsNothingOfTheLast) {
   TrialSpec trial = spec();
-  ASSERT_TRUE(prepare_folder(dir(), trial).ok());
+  prepare_folder(dir(), trial);
   const fs::path folder = trial_folder(dir(), 3);
   write_text(folder / kMetricsFile, "stale");
   trial.attempt = 2;
-  ASSERT_TRUE(prepare_folder(dir(), trial).ok());
+  prepare_folder(dir(), trial);
   EXPECT_FALSE(fs::exists(folder / kMetricsFile));
   EXPECT_EQ(read_text(folder / "attempts" / "1" / kMetricsFile), "stale");
   write_text(folder / kMetricsFile, "second");
   trial.attempt = 3;
-  ASSERT_TRUE(prepare_folder(dir(), trial).ok());
+  prepare_folder(dir(), trial);
   EXPECT_EQ(read_text(folder / "attempts" / "2" / kMetricsFile), "second");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
 }
 
 TEST_F(TrialFiles, AFileInTheWayIsAnError) {
   write_text(dir() / "trials", "");
-  const Status status = prepare_folder(dir(), spec());
-  EXPECT_FALSE(status.ok());
-  EXPECT_NE(status.message().find("trials"), std::string::npos);
+  EXPECT_THAT(error_of([&] { prepare_folder(dir(), spec()); }, DSAT_INTERNAL), HasSubstr("trials"));
 }
 
 TEST_F(TrialFiles, ExitFactsComeBack) {
-  Evidence evidence;
-  evidence.id = 3;
-  evidence.attempt = 2;
-  evidence.trial_dir = dir();
-  evidence.exit = {-1, 9};
-  evidence.timed_out = "late";
-  evidence.kernel_oom_kills = true;
-  evidence.ended_at = "2026-01-01T00:00:00.000000Z";
+  RunFacts facts;
+  facts.id = 3;
+  facts.attempt = 2;
+  facts.trial_dir = dir();
+  facts.exit = {-1, 9};
+  facts.timed_out = "late";
+  facts.kernel_oom_kills = true;
+  facts.ended_at = "2026-01-01T00:00:00.000000Z";
   TrialEnd end;
   end.outcome = Outcome::timed_out;
-  ASSERT_TRUE(write_exit(evidence, end).ok());
+  write_exit(facts, end);
   TrialSpec trial = spec();
   EXPECT_EQ(read_exit(dir(), trial), std::nullopt);  // another attempt's
   trial.attempt = 2;
@@ -97,7 +96,7 @@ TEST_F(TrialFiles, ExitFactsComeBack) {
   EXPECT_EQ(back->timed_out, "late");
   EXPECT_TRUE(back->kernel_oom_kills);
   EXPECT_FALSE(back->stopped);
-  EXPECT_EQ(back->ended_at, evidence.ended_at);
+  EXPECT_EQ(back->ended_at, facts.ended_at);
   EXPECT_EQ(config::load_file(dir() / kExitFile)["outcome"], "timed_out");
   for (const char* damaged : {"", "{", "[]", "{\"trial\": 3, \"attempt\": 2}"}) {
     write_text(dir() / kExitFile, damaged);
@@ -129,13 +128,13 @@ TEST_F(TrialFiles, CopiesTheModelAndItsIncludesButNotTheRuns) {
   write_text(dir() / "c.py", "c");
   fs::create_symlink("train.py", model / "link");
   const fs::path target = run / "trials" / "0" / kCwdFolder;
-  ASSERT_TRUE(copy_into(target, model, {dir() / "shared", dir() / "c.py"}, run).ok());
+  copy_into(target, model, {dir() / "shared", dir() / "c.py"}, run);
   EXPECT_EQ(read_text(target / "pkg" / "a.py"), "a");
   EXPECT_EQ(read_text(target / "shared" / "b.py"), "b");
   EXPECT_EQ(read_text(target / "c.py"), "c");
   EXPECT_TRUE(fs::is_symlink(target / "link"));
   EXPECT_FALSE(fs::exists(target / "dsat-results")) << "nor the empty folder that held them";
-  EXPECT_FALSE(copy_into(target, dir() / "missing", {}, run).ok());
+  EXPECT_THAT(error_of([&] { copy_into(target, dir() / "missing", {}, run); }, DSAT_INTERNAL), HasSubstr("missing"));
 }
 
 TEST_F(TrialFiles, ACopyHoldsNoStudyAndItsLinksLeadWhereTheyLed) {
@@ -147,8 +146,7 @@ TEST_F(TrialFiles, ACopyHoldsNoStudyAndItsLinksLeadWhereTheyLed) {
   fs::create_symlink("../../outside", model / "data" / "out");
   fs::create_symlink("../results", model / "data" / "in");
   write_text(dir() / "extra.py", "extra");
-  const Status status = copy_into(copy, model, {dir() / "extra.py"}, dir() / "run");
-  ASSERT_TRUE(status.ok()) << status.message();
+  copy_into(copy, model, {dir() / "extra.py"}, dir() / "run");
   EXPECT_FALSE(fs::exists(copy / "results" / "older"));
   EXPECT_EQ(read_text(copy / "data" / "out"), "outside");
   EXPECT_EQ(fs::read_symlink(copy / "data" / "in"), "../results");
@@ -162,7 +160,7 @@ TEST_F(TrialFiles, ACopyLeavesOutWhatTheModelsDetignoreNames) {
   write_text(model / ".detignore", "/data\n*.pt\n!best.pt\n");
   write_text(model / "data" / "raw" / "x", "");
   for (const char* name : {"last.pt", "best.pt", "src/old.pt", "src/a.py"}) write_text(model / name, "");
-  ASSERT_TRUE(copy_into(copy, model, {}, dir() / "run").ok());
+  copy_into(copy, model, {}, dir() / "run");
   for (const char* name : {"best.pt", "src/a.py", "src/empty"}) EXPECT_TRUE(fs::exists(copy / name)) << name;
   for (const char* name : {"data", "last.pt", "src/old.pt"}) EXPECT_FALSE(fs::exists(copy / name)) << name;
 }

@@ -65,15 +65,9 @@ class Placement : public TempDirTest {
     write_text(dir() / "hosts", "w1 slots=4\nw2 slots=2\nw3 slots=3\n");
     request_.hostfile = dir() / "hosts";
   }
-  SlotPlan plan() {
-    auto plan = plan_slots(devices_, request_);
-    if (!plan.ok()) throw std::runtime_error(plan.status().message());
-    return std::move(plan).value();
-  }
+  SlotPlan plan() { return plan_slots(devices_, request_); }
   std::string error() {
-    const auto plan = plan_slots(devices_, request_);
-    EXPECT_EQ(plan.status().code(), Status::Code::invalid);
-    return plan.status().message();
+    return error_of([&] { plan(); });
   }
   Devices devices_;
   SlotRequest request_{};

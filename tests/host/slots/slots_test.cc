@@ -111,32 +111,27 @@ SlotRequest request(std::optional<int> slots, std::optional<int> per_trial, std:
 
 TEST(PlanSlots, WithoutAcceleratorATrialTakesAllThereAreAndItIsSaid) {
   auto plan = plan_slots({}, request({}, {}, 2));
-  ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->slots.size(), 2u);
-  EXPECT_EQ(plan->slots_per_trial, 2);
-  EXPECT_EQ(plan->notices.size(), 1u);
+  EXPECT_EQ(plan.slots.size(), 2u);
+  EXPECT_EQ(plan.slots_per_trial, 2);
+  EXPECT_EQ(plan.notices.size(), 1u);
   plan = plan_slots({}, request({}, {}));
-  EXPECT_EQ(plan->slots.size(), 1u);
+  EXPECT_EQ(plan.slots.size(), 1u);
   plan = plan_slots({}, request(8, 2));
-  EXPECT_EQ(plan->slots.size(), 8u);
-  EXPECT_THAT(plan->notices, IsEmpty());
+  EXPECT_EQ(plan.slots.size(), 8u);
+  EXPECT_THAT(plan.notices, IsEmpty());
 }
 
 TEST(PlanSlots, ATrialTakesWhatItsCommandAsksForElseAll) {
-  EXPECT_EQ(plan_slots(four_gpus(), request({}, {}))->slots_per_trial, 4);
-  EXPECT_EQ(plan_slots(four_gpus(), request({}, {}, 2))->slots_per_trial, 2);
-  EXPECT_EQ(plan_slots(four_gpus(), request({}, 1, 2))->slots_per_trial, 1);
+  EXPECT_EQ(plan_slots(four_gpus(), request({}, {})).slots_per_trial, 4);
+  EXPECT_EQ(plan_slots(four_gpus(), request({}, {}, 2)).slots_per_trial, 2);
+  EXPECT_EQ(plan_slots(four_gpus(), request({}, 1, 2)).slots_per_trial, 1);
   const auto plan = plan_slots(four_gpus(), request(3, {}));
-  EXPECT_EQ(plan->slots_per_trial, 3);
-  EXPECT_EQ(plan->device_memory_bytes, 2000u);
+  EXPECT_EQ(plan.slots_per_trial, 3);
+  EXPECT_EQ(plan.device_memory_bytes, 2000u);
 }
 
 TEST(PlanSlots, RefusesWhatCannotRun) {
-  const auto message = [](const SlotRequest& wanted) {
-    const auto plan = plan_slots(four_gpus(), wanted);
-    EXPECT_EQ(plan.status().code(), Status::Code::invalid);
-    return plan.status().message();
-  };
+  const auto message = [](const SlotRequest& wanted) { return error_of([&] { plan_slots(four_gpus(), wanted); }); };
   EXPECT_THAT(message(request({}, 5)), HasSubstr("--slots-per-trial is 5"));
   EXPECT_THAT(message(request({}, {}, 8)), HasSubstr("the command takes 8"));
   EXPECT_THAT(message(request(9, {})), HasSubstr("only 4 devices"));

@@ -2,7 +2,8 @@
 #include "study/plan.h"
 
 #include "base/sha256.h"
-#include "study_fixture.h"
+#include "host/study/study_fixture.h"
+#include "support/error_of.h"
 
 namespace dsat::host {
 namespace {
@@ -14,12 +15,7 @@ class PlanTest : public StudyTest {
   std::string why_not(const Change& change) {
     StudyOptions given = options();
     change(given);
-    const Result<Plan> plan = make_plan(given);
-    EXPECT_FALSE(plan.ok());
-    if (plan.ok()) return "";
-    EXPECT_EQ(plan.status().code(), Status::Code::invalid);
-    EXPECT_EQ(plan.status().message().find('\n'), std::string::npos) << plan.status().message();
-    return plan.status().message();
+    return error_of([&] { make_plan(given); });
   }
   Plan plan_with(
       const std::string& config, const Change& change = [](StudyOptions&) {}) {
@@ -231,20 +227,24 @@ TEST_F(PlanTest, SurvivesTheJournal) {
   given.command.insert(given.command.end(), {"--batch", "1"});
   given.arg_mappings = {{"train_micro_batch_size_per_gpu", "--batch"}};
   const Plan plan = plan_of(given);
-  const Result<Plan> back = plan_from_json(Json::parse(to_json(plan).dump()));
-  ASSERT_TRUE(back.ok()) << back.status().message();
-  EXPECT_EQ(to_json(back.value()), to_json(plan));
-  EXPECT_EQ(back->base_config, plan.base_config);
-  EXPECT_EQ(config::to_json(back->space), config::to_json(plan.space));
-  EXPECT_EQ(back->searcher.options["ahead"], 3);
+  const Plan back = plan_from_json(Json::parse(to_json(plan).dump()));
+  EXPECT_EQ(to_json(back), to_json(plan));
+  EXPECT_EQ(back.base_config, plan.base_config);
+  EXPECT_EQ(config::to_json(back.space), config::to_json(plan.space));
+  EXPECT_EQ(back.searcher.options["ahead"], 3);
   EXPECT_EQ(plan.zero_stages, (std::vector<int>{1, 3}));
 }
 
 TEST_F(PlanTest, ADamagedPlanIsAnError) {
   Json json = to_json(plan_of(options()));
   json.erase("seed");
-  EXPECT_THAT(plan_from_json(json).status().message(), HasSubstr("seed"));
-  EXPECT_FALSE(plan_from_json(Json()).ok());
+  EXPECT_THAT(error_of([&] { plan_from_json(json); }, DSAT_INTERNAL), HasSubstr("cannot be read: it has no 'seed'"));
+  json["seed"] = "x";
+  EXPECT_THAT(error_of([&] { plan_from_json(json); }, DSAT_INTERNAL), HasSubstr("its 'seed' is \"x\""));
+  json["seed"] = 1;
+  json["slots"] = 3;
+  EXPECT_THAT(error_of([&] { plan_from_json(json); }, DSAT_INTERNAL), HasSubstr("cannot be read"));
+  EXPECT_THAT(error_of([] { plan_from_json(Json()); }, DSAT_INTERNAL), HasSubstr("no JSON object"));
 }
 
 TEST_F(PlanTest, AFilesHashIsSha256) {

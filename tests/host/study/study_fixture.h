@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/event_loop.h"
+#include "base/guarded.h"
 #include "dsat/config/batch.h"
 #include "record/journal.h"
 #include "study/coordinator.h"
@@ -78,16 +79,16 @@ class FakeRunner : public Runner {
   std::vector<std::pair<uint64_t, bool>> stopped;  // id, at once
   size_t most_at_once = 0;
 
-  int room() const override { return capacity - static_cast<int>(running_.size()); }
-  Status start(const TrialSpec& spec) override {
+  bool has_room_for(const std::vector<const Json*>& configs) const override {
+    return running_.size() + configs.size() <= static_cast<size_t>(capacity);
+  }
+  void start(const TrialSpec& spec) override {
     before_each_step();
-    const Status status = refuse(spec);
-    if (!status.ok()) return status;
+    or_throw(refuse(spec));
     started.push_back(spec);
     running_.push_back(spec);
     most_at_once = std::max(most_at_once, running_.size());
     schedule();
-    return {};
   }
   void stop(uint64_t id, bool at_once) override {
     stopped.emplace_back(id, at_once);
@@ -262,17 +263,12 @@ class StudyTest : public TempDirTest {
 
   StudyOptions scripted(const Json& script) const { return options("scripted", {{"script", script.dump()}}); }
 
-  static Plan plan_of(const StudyOptions& options) {
-    Result<Plan> plan = make_plan(options);
-    EXPECT_TRUE(plan.ok()) << plan.status().message();
-    return plan.ok() ? plan.value() : Plan();
-  }
+  static Plan plan_of(const StudyOptions& options) { return make_plan(options); }
   static Plan resumed_plan(const fs::path& run_dir) {
     const auto db = Journal::open(run_dir, Journal::Mode::read_only);
-    Result<Plan> plan = plan_from_json(*db.value()->meta("plan"));
-    EXPECT_TRUE(plan.ok()) << plan.status().message();
-    plan->dir = run_dir;
-    return plan.value();
+    Plan plan = plan_from_json(*db.value()->meta("plan"));
+    plan.dir = run_dir;
+    return plan;
   }
 };
 

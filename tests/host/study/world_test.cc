@@ -1,6 +1,7 @@
 // Studies whose trials differ in size: plan, admission, and the turn that packs them.
+#include "host/study/study_fixture.h"
 #include "study/admission.h"
-#include "study_fixture.h"
+#include "support/error_of.h"
 
 namespace dsat::host {
 namespace {
@@ -63,16 +64,16 @@ TEST_F(WorldTest, AGlobalBatchIsDividedByEverySize) {
   EXPECT_EQ(plan.space.micro_batch_divides, 6);
   EXPECT_EQ(admit(plan, {{config::kMicroBatchKey, 3}}).config["gradient_accumulation_steps"], 4);
   options.global_batch = 6;
-  EXPECT_THAT(make_plan(options).status().message(), HasSubstr("--global-batch 6 is not a multiple"));
+  EXPECT_THAT(error_of([&] { make_plan(options); }), HasSubstr("--global-batch 6 is not a multiple"));
 }
 
 TEST_F(WorldTest, SizesThatTheCommandCannotBeToldAreRefused) {
   StudyOptions options = sized();
   options.command = {"/bin/true", "--deepspeed_config", (dir() / "ds_config.json").string()};
-  EXPECT_THAT(make_plan(options).status().message(),
+  EXPECT_THAT(error_of([&] { make_plan(options); }),
               HasSubstr("num_gpus lists several sizes, but the command takes none"));
   options.num_gpus = {2};
-  EXPECT_TRUE(make_plan(options).ok()) << "one size is that of the slots";
+  EXPECT_NO_THROW(make_plan(options)) << "one size is that of the slots";
 }
 
 TEST_F(WorldTest, ASectionThatIsWrongIsRefused) {
@@ -80,16 +81,15 @@ TEST_F(WorldTest, ASectionThatIsWrongIsRefused) {
     write_text(dir() / "ds_config.json", std::string(R"({"autotuning": {"num_gpus": )") + value + "}}");
     StudyOptions options = sized();
     options.num_gpus.clear();
-    EXPECT_THAT(make_plan(options).status().message(), HasSubstr("autotuning.num_gpus is ")) << value;
+    EXPECT_THAT(error_of([&] { make_plan(options); }), HasSubstr("autotuning.num_gpus is ")) << value;
   }
 }
 
 TEST_F(WorldTest, APlanSurvivesTheJournal) {
   const Plan plan = plan_of(sized());
-  const Result<Plan> again = plan_from_json(to_json(plan));
-  ASSERT_TRUE(again.ok()) << again.status().message();
-  EXPECT_EQ(to_json(again.value()), to_json(plan));
-  EXPECT_EQ(again->shape_of(Json({{"autotuning", {{"num_gpus", 4}, {"num_nodes", 1}}}})), TrialShape::even(1, 4));
+  const Plan again = plan_from_json(to_json(plan));
+  EXPECT_EQ(to_json(again), to_json(plan));
+  EXPECT_EQ(again.shape_of(Json({{"autotuning", {{"num_gpus", 4}, {"num_nodes", 1}}}})), TrialShape::even(1, 4));
 }
 
 TEST_F(WorldTest, TheBestFilesHaveNoWorldAndTheTrialsDo) {

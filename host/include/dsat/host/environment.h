@@ -23,7 +23,7 @@ std::optional<std::string> get_variable(const Environment& environment, std::str
 void set_variable(Environment& environment, std::string_view name, std::string_view value);
 
 // The program that `name` means: with a slash a path (relative to `cwd`), else the first executable file of that name
-// in PATH. Invalid: no such program, or one that may not be executed; the message says which and where it was sought.
+// in PATH. Invalid: no such program, or one that may not be executed; the message names it and where it was sought.
 Result<std::filesystem::path> find_program(const std::string& name, const std::filesystem::path& cwd,
                                            const Environment& environment);
 

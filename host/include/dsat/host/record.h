@@ -1,4 +1,4 @@
-// A study as its journal tells it: what `dsat-host show` prints and what observers receive.
+// A study as its journal records it: what `dsat-host show` prints and what observers receive.
 //
 // Threading: plain values. Units: bytes, microseconds, samples a second, FLOP/s; times are RFC 3339 UTC with exactly
 // six fractional digits.

@@ -1,7 +1,7 @@
 // Simulated trials: a study whose trials are answered by a function, in virtual time.
 //
-// Purpose: planning without a cluster, tests and benchmarks. A Surface says how a configuration would have done and how
-//   long the trial would have taken; the study's clock jumps from one event to the next, so that a search of weeks
+// Purpose: planning without a cluster, tests and benchmarks. A Surface answers how a configuration performs and how
+//   long its trial takes; the study's clock jumps from one event to the next, so that a search of weeks
 //   takes seconds. Everything else (profiler, searcher, limits, reorder window, timeouts, journal) is the same as with
 //   real trials.
 // Threading: a study calls its surface on its own control thread, one trial at a time. A surface that several studies
@@ -37,12 +37,12 @@ struct SimulatedTrial {
 // What came of it.
 struct SimulatedRun {
   Outcome outcome = Outcome::completed;
-  std::string reason;  // one line; empty when there is nothing to say
-  // completed: canonical metrics. Of a model-information run: num_params, trainable_num_params,
+  std::string reason;  // one line; empty: there is none
+  // completed: canonical metrics; for a model-information run: num_params, trainable_num_params,
   // activation_mem_per_gpu, perhaps largest_layer_params.
   Json metrics = Json::object();
   std::optional<uint64_t> peak_bytes;           // of a device
-  std::optional<uint64_t> device_memory_bytes;  // of a device, as the trial would tell it
+  std::optional<uint64_t> device_memory_bytes;  // of a device, as the trial would report it
   double seconds = 0;                           // from start to end; not negative
 };
 
@@ -80,7 +80,7 @@ Result<Simulation> simulate_trace(const std::string& csv, const std::string& fil
 struct StudyRecord;
 std::string trace_of(const StudyRecord& study);
 
-// Of a file: recorded trials if it ends in .csv, else a scenario.
+// From a file: recorded trials if it ends in .csv, else a scenario.
 Result<Simulation> load_simulation(const std::filesystem::path& file);
 
 }  // namespace dsat::host

@@ -1,4 +1,4 @@
-// How the host library says what went wrong: by value, never by exception.
+// How the public functions of the host library report an error: by value, never by exception.
 #ifndef DSAT_HOST_STATUS_H_
 #define DSAT_HOST_STATUS_H_
 

@@ -1,0 +1,52 @@
+// Renders the command for the best configuration: file names, batch flags, and the size that was tuned for where the
+// user's command does not name it.
+#include "study/best_command.h"
+
+#include <system_error>
+
+#include "command/hyperparameters.h"
+#include "dsat/base/shell.h"
+#include "runner/trial_files.h"
+
+namespace dsat::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where the full training runs: includes are beside the model's files only in a copy.
+fs::path training_folder(const Plan& plan) {
+  if (plan.trial_cwd != TrialCwd::copy || plan.includes.empty()) return plan.cwd;
+  const fs::path folder = plan.dir / kFullExperimentFolder;
+  std::error_code error;
+  if (fs::exists(folder, error)) return folder;
+  try {
+    copy_into(folder, plan.cwd, plan.includes, plan.dir);
+    return folder;
+  } catch (const Error&) {
+    return plan.cwd;
+  }
+}
+
+// The slots that the best command must name and the user's command does not.
+std::optional<CommandTemplate::Size> size_to_name(const Plan& plan, const Json& config) {
+  if (!plan.slots.size_is_ours && !plan.slots.sizes_are_tuned()) return std::nullopt;
+  CommandTemplate::Size size{plan.shape_of(config), plan.slots.hostfile};
+  if (plan.slots.filtered) size.slots = SlotPool(plan.slots.slots, std::nullopt).take(size.shape).value_or(size.slots);
+  return size;
+}
+
+}  // namespace
+
+std::string best_command(const Plan& plan, const CommandTemplate& command, const Json& config) {
+  const fs::path config_file = plan.dir / "best_ds_config.json";
+  const Argv argv = command.render_best(config, config_file, size_to_name(plan, config));
+  if (!plan.hyperparameters.is_object()) return shell_join(argv);
+  Environment variables = plan.variables;
+  set_variable(variables, "DSAT_DS_CONFIG", config_file.string());
+  set_variable(variables, kHyperparametersVariable, (plan.dir / kBestHyperparametersFile).string());
+  std::string line = command_line(training_folder(plan), variables, argv);
+  line.pop_back();  // its newline
+  return line;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,59 @@
+// Looks for dsat-launch beside this program and where it was installed; makes and empties run directories.
+#include "study/run_dir.h"
+
+#include <fmt/format.h>
+
+#include <boost/dll/runtime_symbol_info.hpp>
+#include <system_error>
+
+#include "command/hyperparameters.h"
+#include "dsat/error.h"
+#include "study/best_command.h"
+
+#ifndef DSAT_LIBEXEC_DIR
+#define DSAT_LIBEXEC_DIR "/usr/local/libexec/dsat"
+#define DSAT_LIBEXEC_DIR_FROM_BIN "../libexec/dsat"
+#endif
+
+namespace dsat::host {
+
+namespace fs = std::filesystem;
+
+fs::path find_launcher(const fs::path& given) {
+  std::error_code error;
+  if (!given.empty()) {
+    if (fs::exists(given, error)) return fs::absolute(given);
+    throw Error(fmt::format("trial launcher {}: no such file", given.string()));
+  }
+  boost::dll::fs::error_code location_error;
+  const fs::path folder = fs::path(boost::dll::program_location(location_error).string()).parent_path();
+  const fs::path beside = folder / "dsat-launch";
+  if (!location_error && fs::exists(beside, error)) return beside;
+  const fs::path moved = (folder / DSAT_LIBEXEC_DIR_FROM_BIN / "dsat-launch").lexically_normal();
+  if (!location_error && fs::exists(moved, error)) return moved;
+  const fs::path installed = fs::path(DSAT_LIBEXEC_DIR) / "dsat-launch";
+  if (fs::exists(installed, error)) return installed;
+  throw Error(
+      fmt::format("no trial launcher: dsat-launch is neither at {} nor at {}; install dsat or name it in the options",
+                  beside.string(), installed.string()));
+}
+
+void make_run_dir(const fs::path& dir, bool with_trials) {
+  std::error_code error;
+  fs::create_directories(with_trials ? dir / "trials" : dir, error);
+  if (!error) return;
+  throw Error(fmt::format("output directory {}: {}; give another --output-dir", dir.string(), error.message()));
+}
+
+void delete_study(const fs::path& dir, bool with_trials) {
+  std::error_code error;
+  for (const char* name :
+       {"dsat.db", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json", "best_ds_metrics.json",
+        kBestHyperparametersFile, "best_cmd.txt", "summary.txt", "report.html", "trials", kFullExperimentFolder}) {
+    fs::remove_all(dir / name, error);
+    if (error) throw Error(fmt::format("{}: cannot delete the earlier study: {}", dir.string(), error.message()));
+  }
+  make_run_dir(dir, with_trials);
+}
+
+}  // namespace dsat::host

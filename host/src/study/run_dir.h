@@ -1,0 +1,22 @@
+// The folder of a study and the launcher of its trials: found, made, emptied.
+//
+// Threading: control thread. Errors: dsat::Error, naming the folder and what to give instead.
+#ifndef DSAT_HOST_STUDY_RUN_DIR_H_
+#define DSAT_HOST_STUDY_RUN_DIR_H_
+
+#include <filesystem>
+
+namespace dsat::host {
+
+// dsat-launch: the given one, or the one beside this program, or the installed one.
+std::filesystem::path find_launcher(const std::filesystem::path& given);
+
+// Makes DIR and DIR/trials; a simulation has no trial folders.
+void make_run_dir(const std::filesystem::path& dir, bool with_trials);
+
+// Deletes what an earlier study left in DIR, which is locked; files that are none of a study's stay.
+void delete_study(const std::filesystem::path& dir, bool with_trials);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_RUN_DIR_H_

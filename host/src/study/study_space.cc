@@ -1,0 +1,182 @@
+// Derives the tuning space of a plan: the space itself, the starting configuration, and how bounds of the train batch
+// and ZeRO rules narrow both. It is derived again when a trial reports another data-parallel size.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/world.h"
+#include "study/plan.h"
+
+namespace dsat::host {
+namespace {
+
+void collect_auto(const Json& node, const std::string& prefix, std::vector<std::string>& found) {
+  for (const auto& item : node.items()) {
+    const std::string key = prefix + item.key();
+    if (item.value().is_object() && key != "autotuning") collect_auto(item.value(), key + ".", found);
+    if (item.value() == "auto") found.push_back(key);
+  }
+}
+
+// "auto" is Hugging Face's: it fills the value in before DeepSpeed sees it. Nobody else does.
+void leave_out_auto(Plan& plan) {
+  if (plan.hugging_face) return;
+  std::vector<std::string> keys;
+  collect_auto(plan.base_config, "", keys);
+  for (const std::string& key : keys) {
+    config::erase(plan.base_config, key);
+    plan.notices.push_back(fmt::format(
+        R"('{}' is "auto", which only Hugging Face's Trainer fills in: left out, DeepSpeed's default holds)", key));
+  }
+}
+
+// The profile starts from the base configuration. Where the user's own stage and keys do not go together it moves to
+// the lowest stage of the space that they do go with; keys that are wrong at every stage are refused here, not in a
+// trial.
+std::optional<std::string> settle_base_stage(Plan& plan) {
+  const std::optional<std::string> broken = config::broken_rule(plan.base_config);
+  if (!broken) return std::nullopt;
+  for (const config::StageSpace& stage : plan.space.stages) {
+    Json candidate = plan.base_config;
+    config::overwrite(candidate, Json{{"zero_optimization", {{"stage", stage.stage}}}});
+    if (config::broken_rule(candidate)) continue;
+    plan.base_config = std::move(candidate);
+    return fmt::format("the configuration's own ZeRO stage is not tried ({}): the profile starts at stage {}", *broken,
+                       stage.stage);
+  }
+  throw Error(fmt::format("{}: {}", plan.config_name(), *broken));
+}
+
+// The user's configuration for each number of pipeline stages that trials may have. What is no number is refused where
+// the space is built.
+std::vector<Json> by_pipeline_stages(const Plan& plan) {
+  const Json* list = config::find(plan.user_config, config::kPipelineStagesKey);
+  if (plan.space_file.is_object() && plan.space_file.contains(config::kPipelineStagesKey)) {
+    list = &plan.space_file[config::kPipelineStagesKey];
+    if (list->is_object() && list->contains("values")) list = &(*list)["values"];
+  }
+  if (list == nullptr || !list->is_array()) return {plan.user_config};
+  std::vector<Json> configs;
+  for (const Json& stages : *list) {
+    configs.push_back(plan.user_config);
+    config::set(configs.back(), config::kPipelineStagesKey, stages);
+  }
+  return configs;
+}
+
+// Devices of a node and nodes, of all trials where they are alike.
+config::World world_of(const SlotPlan& slots) {
+  const std::vector<int>& nodes = slots.shape.node_slots;
+  const bool even = std::all_of(nodes.begin(), nodes.end(), [&](int of_node) { return of_node == nodes.front(); });
+  return even && !nodes.empty() ? config::World{nodes.front(), slots.shape.nodes()}
+                                : config::World{slots.slots_per_trial, 1};
+}
+
+// The data-parallel sizes of trials that are not alike: a micro batch that divides the global batch at their least
+// common multiple does so in each of them.
+int64_t common_multiple(const Plan& plan, int64_t otherwise) {
+  const std::vector<Json> configs = by_pipeline_stages(plan);
+  std::vector<int64_t> worlds;
+  for (const int gpus : plan.slots.num_gpus) {
+    for (const int nodes : plan.slots.num_nodes) worlds.push_back(int64_t{gpus} * nodes);
+  }
+  if (worlds.empty() && configs.size() == 1) return otherwise;
+  if (worlds.empty()) worlds.push_back(plan.slots.slots_per_trial);
+  int64_t multiple = 1;
+  for (const int64_t world : worlds) {
+    for (const Json& config : configs) {
+      try {
+        multiple = std::lcm(multiple, config::data_parallel_size(world, config));
+      } catch (const Error&) {
+        // Such a trial is refused when it is asked for.
+      }
+    }
+  }
+  return multiple;
+}
+
+// The user's batch sizes are where the study starts. Where trials differ in their data-parallel size the train batch
+// follows each of them: one that does not hold for the first may hold for the others.
+void complete_base_batch(Plan& plan) {
+  config::GivenBatchSizes given = config::read_batch_sizes(plan.base_config);
+  if (config::tuned_world(plan.base_config) && (given.micro_batch || given.accumulation)) given.train_batch.reset();
+  config::check_batch_sizes(given, plan.data_parallel_size);
+  config::write_batch_sizes(plan.base_config, config::complete_batch_sizes(given, plan.data_parallel_size));
+}
+
+// The bound of the train batch as one of the micro batch, where accumulation and data-parallel size are known.
+void bound_by_train_batch(Plan& plan) {
+  if (!plan.max_train_batch_size || plan.slots.sizes_are_tuned()) return;
+  const std::string bound = fmt::format("--max-train-batch-size {}", *plan.max_train_batch_size);
+  if (plan.global_batch) {
+    if (*plan.global_batch <= *plan.max_train_batch_size) return;
+    throw Error(fmt::format("{} is below --global-batch {}: nothing is left to try", bound, *plan.global_batch));
+  }
+  int64_t accumulation = plan.base_config.at(config::kAccumulationKey).get<int64_t>();
+  for (const config::StageSpace& stage : plan.space.stages) {
+    for (const config::Axis& axis : stage.axes) {
+      if (axis.key != config::kAccumulationKey) continue;
+      for (const Json& value : axis.values) accumulation = std::min(accumulation, value.get<int64_t>());
+    }
+  }
+  const int64_t samples = accumulation * plan.data_parallel_size;
+  if (plan.space.min_micro_batch * samples > *plan.max_train_batch_size) {
+    throw Error(
+        fmt::format("{}: the smallest train_batch_size is {} (micro batch {} x accumulation {} x data-parallel size "
+                    "{}): allow more",
+                    bound, plan.space.min_micro_batch * samples, plan.space.min_micro_batch, accumulation,
+                    plan.data_parallel_size));
+  }
+  const int64_t largest = *plan.max_train_batch_size / samples;
+  plan.space.max_micro_batch = std::min(plan.space.max_micro_batch.value_or(largest), largest);
+}
+
+}  // namespace
+
+config::RuleOptions Plan::rules() const {
+  config::RuleOptions rules;
+  rules.min_micro_batch = min_micro_batch;
+  rules.max_micro_batch = max_micro_batch;
+  return rules;
+}
+
+std::string Plan::config_name() const { return config_file.empty() ? "the configuration" : config_file.string(); }
+
+int Plan::concurrency() const { return std::max(1, std::min(max_concurrent_trials, slots.at_once)); }
+
+TrialShape Plan::shape_of(const Json& config) const { return slots.shape_of(config); }
+
+void derive_space(Plan& plan, int64_t data_parallel_size) {
+  config::SpaceRequest request;
+  request.stages = plan.zero_stages;
+  request.user_config = plan.user_config;
+  request.space_file = plan.space_file;
+  request.rules = plan.rules();
+  request.global_batch = plan.global_batch;
+  request.default_axes = plan.default_axes;
+  request.num_gpus = plan.slots.num_gpus;
+  request.num_nodes = plan.slots.num_nodes;
+  request.world = world_of(plan.slots);
+  request.dp_size = common_multiple(plan, data_parallel_size);
+  config::SpaceResult result = config::build_space(request);
+  const bool first_time = plan.space.stages.empty();
+  const std::vector<std::string> earlier_notices = plan.notices;
+  plan.space = std::move(result.space);
+  plan.base_config = std::move(result.base_config);
+  plan.data_parallel_size = config::data_parallel_size_of(plan.base_config, data_parallel_size);
+  complete_base_batch(plan);
+  bound_by_train_batch(plan);
+  leave_out_auto(plan);
+  const std::optional<std::string> moved = settle_base_stage(plan);
+  if (first_time) {
+    if (moved) plan.notices.push_back(*moved);
+    plan.notices.insert(plan.notices.end(), result.notices.begin(), result.notices.end());
+  } else {
+    plan.notices = earlier_notices;
+  }
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,95 @@
+// The tables of settings: no field is missing from its table, and every field survives the journal.
+#include "dsat/host/settings.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "study/plan.h"
+
+namespace dsat::host {
+namespace {
+
+template <class Group>
+int rows() {
+  int count = 0;
+  Group group;
+  Group::visit(group, [&](const Setting&, auto&) { ++count; });
+  return count;
+}
+
+// A structured binding has a name for every field: a new field does not compile here before it is counted.
+TEST(Settings, EveryFieldHasARow) {
+  [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6] = StudyLimits();
+  EXPECT_EQ(rows<StudyLimits>(), 6);
+  [[maybe_unused]] const auto& [t1, t2] = TrialTimeouts();
+  EXPECT_EQ(rows<TrialTimeouts>(), 2);
+  [[maybe_unused]] const auto& [s1, s2] = SearchTarget();
+  EXPECT_EQ(rows<SearchTarget>(), 2);
+  [[maybe_unused]] const auto& [b1, b2, b3, b4] = BatchBounds();
+  EXPECT_EQ(rows<BatchBounds>(), 4);
+  [[maybe_unused]] const auto& [e1, e2] = SearchSettings();
+  EXPECT_EQ(rows<SearchSettings>(), 2);
+  [[maybe_unused]] const auto& [d1, d2, d3, d4, d5, d6, d7] = SlotOptions();
+  EXPECT_EQ(rows<SlotOptions>(), 7);
+  [[maybe_unused]] const auto& [m1, m2, m3] = TrialMeasurement();
+  EXPECT_EQ(rows<TrialMeasurement>(), 3);
+  [[maybe_unused]] const auto& [c1, c2, c3, c4, c5, c6, c7] = TrialSetup();
+  EXPECT_EQ(rows<TrialSetup>(), 7);
+}
+
+// Gives a field another value than its default.
+struct Change {
+  void operator()(const Setting&, bool& value) const { value = !value; }
+  void operator()(const Setting&, std::string& value) const { value += "?"; }
+  void operator()(const Setting&, std::filesystem::path& value) const { value = "/another"; }
+  void operator()(const Setting&, std::chrono::milliseconds& value) const { value += std::chrono::milliseconds(7); }
+  void operator()(const Setting&, TrialCwd& value) const { value = TrialCwd::copy; }
+  void operator()(const Setting&, Json& value) const { value = {{"a", 1}}; }
+  void operator()(const Setting&, std::pair<std::string, std::string>& value) const { value = {"key", "--flag"}; }
+  template <class T>
+  void operator()(const Setting& setting, std::optional<T>& value) const {
+    (*this)(setting, value.emplace());
+  }
+  template <class T>
+  void operator()(const Setting& setting, std::vector<T>& value) const {
+    (*this)(setting, value.emplace_back());
+  }
+  template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
+  void operator()(const Setting&, T& value) const {
+    value += 7;
+  }
+};
+
+TEST(Settings, EveryFieldOfAPlanSurvivesTheJournal) {
+  Plan plan;
+  Plan::visit(plan, Change());
+  const Json defaults = settings_to_json(Plan()), changed = settings_to_json(plan);
+  std::set<std::string> keys;
+  Plan::visit(plan, [&](const Setting& setting, const auto&) {
+    EXPECT_TRUE(keys.insert(setting.key).second) << setting.key;
+    EXPECT_NE(changed.at(setting.key), defaults.at(setting.key)) << setting.key;
+  });
+  EXPECT_EQ(keys.size(), changed.size());
+  Plan back;
+  read_settings(Json::parse(changed.dump()), back);
+  EXPECT_EQ(settings_to_json(back), changed);
+}
+
+TEST(Settings, OnlyFieldsOfLaterVersionsMayBeMissing) {
+  const Json all = settings_to_json(Plan());
+  Plan plan;
+  Plan::visit(plan, [&](const Setting& setting, const auto&) {
+    Json json = all;
+    json.erase(setting.key);
+    Plan back;
+    if (setting.is_in_old_plans) {
+      EXPECT_THROW(read_settings(json, back), Error) << setting.key;
+    } else {
+      EXPECT_NO_THROW(read_settings(json, back)) << setting.key;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace dsat::host
