@@ -1,4 +1,5 @@
-// Collectives between real processes. A rank says what it found wrong through its result.
+// Collectives between real processes over Gloo and shared memory, and sums of 16-bit gradients on top of them.
+// A rank reports what it found wrong through its result.
 #include "dsat/trainer/comm.h"
 
 #include <ATen/ops/full.h>
@@ -129,8 +130,8 @@ TEST(ReducerTest, SumsOfBf16AreRoundedOnce) {
       settings.overlap_comm = overlap;
       const Layout layout({{zeros("p", {300})}}, comm.size());
       const Partition partition = Partition::contiguous(layout);
-      Lane lane(comm.split({0, 1, 2}));
-      Reducer reducer({settings, layout, partition, lane.comm(), lane, at::kCPU, at::kBFloat16, 1});
+      CommThread thread(comm.split({0, 1, 2}));
+      Reducer reducer({settings, layout, partition, thread.comm(), thread, at::kCPU, at::kBFloat16, 1});
       reducer.begin_step();
       // 256 + 1 + 1: rounded after each addition it would stay 256.
       const at::Tensor to_one = filled(300, comm.rank() == 0 ? 256 : 1, at::kBFloat16), to_all = to_one.clone();

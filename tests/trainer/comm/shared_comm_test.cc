@@ -1,4 +1,5 @@
 // The blocking operations on both transports, and the memory that ranks of one launcher share.
+// Tensors are larger than a slot, so that an operation takes several rounds.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// The pretended device's memory: every tensor is counted, and an allocation over the budget is refused with its reason.
+// Sizes are small numbers of floats, so that counts can be compared to the byte.
 #include "device/budget_allocator.h"
 
 #include <ATen/ops/empty.h>
@@ -15,7 +17,7 @@ at::Tensor floats(int64_t count) { return at::empty({count}, at::TensorOptions()
 
 // In one test: the allocator is the whole process's, and the first refusal is kept.
 TEST(BudgetAllocatorTest, CountsAndRefusesTensors) {
-  use_memory(install_budget(1 << 20));
+  set_device_memory(install_budget(1 << 20));
   const uint64_t before = memory_in_use();
   {
     const at::Tensor tensor = floats(1000);
@@ -37,7 +39,7 @@ TEST(BudgetAllocatorTest, CountsAndRefusesTensors) {
   EXPECT_EQ(refused.requested, 8000u);
   EXPECT_EQ(refused.budget, 1u << 20);
   EXPECT_THAT(describe(refused), HasSubstr("out of memory: tried to allocate 8.00 kB; in use 1.04 MB of 1.05 MB"));
-  use_memory(install_budget(std::nullopt));
+  set_device_memory(install_budget(std::nullopt));
   EXPECT_NO_THROW(floats(1 << 20));
 }
 

@@ -1,6 +1,5 @@
 // The engine on a device that is not the CPU: what ranks train there is what they train on the CPU.
-//
-// The device is of the test's own (fake_device.h); what is CUDA's alone is not seen here.
+// The device is the test's own (fake_device.h); what only CUDA has is not tested here.
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,8 +14,8 @@
 #include "fake_device.h"
 #include "model/layer_chain.h"
 #include "model/model_module.h"
+#include "support/temp_dir.h"
 #include "trainer/on_ranks.h"
-#include "trainer/own_folder.h"
 #include "zero/zero_context.h"
 
 namespace dsat::trainer {
@@ -75,13 +74,13 @@ at::ScalarType dtype_in(const Json& config) {
   return config.contains("bf16") ? at::kBFloat16 : at::kFloat;
 }
 
-std::unique_ptr<Engine<Chain>> engine_on(World& world, const Case& c) {
+std::unique_ptr<Engine<ModelModule>> engine_on(World& world, const Case& c) {
   auto model = make_model(small(c.model), dtype_in(world.config()), world.device());
   const Segments segments = c.recomputes ? segments_of(model->layers().size(), 0) : Segments();
-  return initialize(std::make_shared<Chain>(std::move(model), segments), world, world.config());
+  return initialize(std::make_shared<ModelModule>(std::move(model), segments), world, world.config());
 }
 
-double step_of(Engine<Chain>& engine) {
+double step_of(Engine<ModelModule>& engine) {
   World& world = engine.world();
   double sum = 0;
   for (int64_t i = 0; i < engine.gradient_accumulation_steps(); ++i) {
@@ -234,8 +233,8 @@ TEST(DeviceFp16, ALossInFp16IsScaledToo) {
 #endif
 
 TEST(DeviceCheckpoint, LoadsOnAnotherDeviceAndStage) {
-  const std::string folder = own_folder().string();
-  std::filesystem::remove_all(folder);
+  const TempDir dir;
+  const std::string folder = (dir.path() / "checkpoints").string();
   const RankResult result = on_ranks(2, [&](Comm& comm) {
     const Case from{"", 2, ModelKind::gpt, R"({"zero_optimization": {"stage": 2}})"};
     const Case to{"", 2, ModelKind::gpt, R"({"zero_optimization": {"stage": 3}})"};
@@ -260,7 +259,7 @@ TEST(DeviceCheckpoint, LoadsOnAnotherDeviceAndStage) {
   EXPECT_EQ(result.kind, FailureKind::none) << result.message;
 }
 
-// With overlap the lane has a queue of its own, which waits for the engine's and is waited for.
+// With overlap the communication thread has a queue of its own, ordered with the engine's in both directions.
 TEST(DeviceQueues, ArePutInOrderWhereCommunicationRunsBeside) {
   const auto events_with = [](const char* zero) {
     return on_ranks(2, [zero](Comm& comm) -> std::string {

@@ -1,3 +1,5 @@
+// The fake device: one memory mapped twice, an allocator on it, and a fallback for every operation that calls the CPU's
+// kernel on the readable mapping. It takes the dispatch key of XPU.
 #include "fake_device.h"
 
 #include <ATen/EmptyTensor.h>
@@ -34,9 +36,9 @@ constexpr auto kType = at::DeviceType::XPU;
 constexpr size_t kBytes = size_t{1} << 30, kAlignment = 64;
 
 // One stretch of memory, mapped twice: for the device's addresses without any right, and for its kernels.
-class Memory {
+class TwiceMappedMemory {
  public:
-  Memory() : free_{{0, kBytes}} {
+  TwiceMappedMemory() : free_{{0, kBytes}} {
     const int file = ::memfd_create("fake_device", MFD_CLOEXEC);
     if (file < 0 || ::ftruncate(file, kBytes) != 0) throw std::runtime_error("memfd_create");
     device_ = map(file, PROT_NONE);
@@ -94,8 +96,8 @@ class Memory {
   std::atomic<int64_t> in_use_{0};
 };
 
-Memory& memory() {
-  static Memory* const instance = new Memory;
+TwiceMappedMemory& memory() {
+  static TwiceMappedMemory* const instance = new TwiceMappedMemory;
   return *instance;
 }
 

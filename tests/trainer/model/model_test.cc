@@ -1,3 +1,5 @@
+// The built-in models: published sizes, finite losses, batches that only their stream decides; and the FLOPs counter,
+// against counts that follow from the models' shapes.
 #include "model/model.h"
 
 #include <ATen/TensorOperators.h>

@@ -1,4 +1,5 @@
 // Checkpoints of pipelines: a training that was cut into stages goes on, cut alike or in another way.
+// Damaged files and other models are refused in one line, before anything changes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -14,8 +15,8 @@
 #include "base/random.h"
 #include "dsat/error.h"
 #include "dsat/trainer/pipeline.h"
+#include "support/temp_dir.h"
 #include "trainer/on_ranks.h"
-#include "trainer/own_folder.h"
 
 namespace dsat::trainer {
 namespace {
@@ -65,16 +66,12 @@ Json config_of(const Cut& cut) {
           {"zero_optimization", {{"stage", cut.zero_stage}}}};
 }
 
-class PipelineCheckpoint : public ::testing::Test {
+class PipelineCheckpoint : public TempDirTest {
  protected:
-  PipelineCheckpoint() { fs::remove_all(folder_); }
-  ~PipelineCheckpoint() override { fs::remove_all(folder_); }
-
   using Body = std::function<void(PipelineEngine&, std::vector<double>& losses)>;
   // What `body` finds on rank 0.
   std::vector<double> on_engines(const Cut& cut, const Body& body, int64_t width = kWidth) {
-    fs::create_directories(folder_);
-    const fs::path file = folder_ / "losses.json";
+    const fs::path file = dir() / "losses.json";
     const RankResult result = on_ranks(cut.ranks, [&](Comm& comm) -> std::string {
       std::vector<int> all;
       for (int rank = 0; rank < comm.size(); ++rank) all.push_back(rank);
@@ -110,7 +107,7 @@ class PipelineCheckpoint : public ::testing::Test {
     };
   }
 
-  fs::path checkpoints() const { return folder_ / "checkpoints"; }
+  fs::path checkpoints() const { return dir() / "checkpoints"; }
   std::vector<std::string> files_of(const std::string& tag) const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(checkpoints() / tag)) names.push_back(entry.path().filename());
@@ -118,7 +115,6 @@ class PipelineCheckpoint : public ::testing::Test {
     return names;
   }
 
-  fs::path folder_ = own_folder();
   std::string error_;
 };
 
@@ -161,6 +157,14 @@ TEST_F(PipelineCheckpoint, WhatIsNotTrainedGoesWithItsLayer) {
   }
 }
 
+TEST_F(PipelineCheckpoint, AFolderThatCannotBeMadeIsNamed) {
+  on_engines({1, 1, 0}, [](PipelineEngine& engine, std::vector<double>&) {
+    engine.save_checkpoint("/dev/null/checkpoints", "step0");
+  });
+  EXPECT_THAT(error_, HasSubstr("cannot change /dev/null/checkpoints"));
+  EXPECT_THAT(error_, HasSubstr("Not a directory"));
+}
+
 TEST_F(PipelineCheckpoint, OfAnotherModelOrDamagedIsRefusedInOneLine) {
   train({2, 2, 1}, 1);
   EXPECT_TRUE(train({2, 2, 1}, 2, kWidth + 1).empty());
@@ -170,7 +174,8 @@ TEST_F(PipelineCheckpoint, OfAnotherModelOrDamagedIsRefusedInOneLine) {
   const Json whole = Json::parse(in);
   for (const auto& [key, value, message] :
        {std::tuple("pipeline_stages", 3, "checkpoint.json is damaged: 2 ranks in 3 stages"),
-        std::tuple("version", 9, "step1 has version 9 of the checkpoint format; this program reads version 1")}) {
+        std::tuple("version", 9, "step1 has version 9 of the checkpoint format; this program reads version 1"),
+        std::tuple("optimizer", 7, "is damaged: checkpoint.json lacks a value or has one of another type")}) {
     Json changed = whole;
     changed[key] = value;
     std::ofstream(description) << changed.dump();

@@ -1,5 +1,5 @@
-// Pipelines of a user's layers, between real processes, against the same modules trained in one piece by LibTorch. A
-// rank says what it found wrong through its result.
+// Pipelines of a user's layers, between real processes, against the same modules trained in one piece by LibTorch.
+// A rank reports what it found wrong through its result.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/functional.h>

@@ -1,4 +1,5 @@
-// The engine on one rank; what ranks do together is tested with the program.
+// The engine on one rank: it learns, an abandoned step changes nothing, and all stages train the same model.
+// What ranks do together is tested with the program and in module_engine_test.cc.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -40,7 +41,7 @@ struct Rig {
     return loss.item<float>();
   }
 
-  Chain chain;
+  ModelModule chain;
   std::unique_ptr<Comm> comm;
   ZeroEngine engine;
 };
@@ -64,7 +65,7 @@ TEST_P(EngineTest, AnAbandonedStepChangesNothing) {
 }
 
 TEST_P(EngineTest, BetweenStepsItHoldsModelStatesOnly) {
-  use_memory(install_budget(std::nullopt));
+  set_device_memory(install_budget(std::nullopt));
   Rig rig(GetParam());
   const uint64_t before = memory_in_use();
   rig.step();

@@ -1,4 +1,5 @@
-// A device's own way of updating a shard against the loops of the host, on tensors of the host.
+// A device's way of updating a shard against the loops of the host, on the same tensors of the host.
+// They round differently, so results are compared by their distance as a whole.
 #include "zero/shard_update.h"
 
 #include <ATen/TensorOperators.h>

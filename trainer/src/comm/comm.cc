@@ -1,10 +1,13 @@
+// Joins a rank's process group: Gloo first, then shared memory, NCCL or staging on top of it, as ranks and devices
+// allow. Also the group of one rank, and the operations of every group that are made of its others.
 #include "dsat/trainer/comm.h"
 
 #include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <exception>
-#include <fstream>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -13,11 +16,13 @@
 #include "comm/rendezvous.h"
 #include "comm/shared_region.h"
 #include "device/cuda_support.h"
+#include "dsat/base/files.h"
 #include "dsat/error.h"
 
 namespace dsat::trainer {
 namespace {
 
+// A group of one: collectives have nothing to do, and a message has nobody to go to.
 class SingleRank : public Comm {
  public:
   int rank() const override { return 0; }
@@ -37,11 +42,11 @@ class SingleRank : public Comm {
 
  private:
   [[noreturn]] static std::unique_ptr<Pending> nobody(int peer) {
-    throw Error("there is no rank " + std::to_string(peer) + " to exchange tensors with: this group has one rank");
+    throw Error(fmt::format("there is no rank {} to exchange tensors with: this group has one rank", peer));
   }
 };
 
-// Row r holds rank r's values on every rank.
+// A table with a row of `values` for each rank, the same on all ranks: row after row, row r is rank r's.
 std::vector<double> gather(Comm& comm, const std::vector<double>& values) {
   const auto columns = static_cast<int64_t>(values.size());
   const at::Tensor table = at::zeros({comm.size() * columns}, at::TensorOptions().dtype(at::kDouble));
@@ -53,6 +58,7 @@ std::vector<double> gather(Comm& comm, const std::vector<double>& values) {
   return {data, data + table.numel()};
 }
 
+// Combines the columns of the table. Every rank does it by itself, from the same numbers in the same order.
 template <typename Combine>
 std::vector<double> combine_rows(Comm& comm, const std::vector<double>& values, Combine combine) {
   const std::vector<double> table = gather(comm, values);
@@ -64,26 +70,24 @@ std::vector<double> combine_rows(Comm& comm, const std::vector<double>& values, 
   return result;
 }
 
-// The same for all processes of a machine's system, whatever they call their host.
-std::string system_identity() {
-  std::ifstream in("/proc/sys/kernel/random/boot_id");
-  std::string identity;
-  std::getline(in, identity);
-  return identity;
-}
+// The same for all processes on one kernel, also in containers that give the machine different host names. A system
+// that hides it makes all its ranks look alike, which is the safe answer: then NCCL is not used.
+std::string system_identity() { return try_read_file("/proc/sys/kernel/random/boot_id").bytes; }
 
 }  // namespace
 
-std::unique_ptr<Comm> alone() { return std::make_unique<SingleRank>(); }
+std::unique_ptr<Comm> single_rank_comm() { return std::make_unique<SingleRank>(); }
 
+// By name: two processes may number the same device differently (CUDA_VISIBLE_DEVICES).
 int ranks_on_device(Comm& comm, at::Device device) {
-  const Json mine = system_identity() + " " + cuda_device_identity(device.index());
+  const Json mine = fmt::format("{} {}", system_identity(), cuda_device_identity(device.index()));
   const std::vector<Json> all = gather_json(comm, mine);
   return static_cast<int>(std::count(all.begin(), all.end(), mine));
 }
 
 std::unique_ptr<Comm> join(const Rendezvous& rendezvous, at::Device device) {
-  if (rendezvous.world_size == 1) return alone();
+  if (rendezvous.world_size == 1) return single_rank_comm();
+  // Gloo works everywhere, and carries what the faster ways below do not: point-to-point, and operations under way.
   auto comm = join_gloo(rendezvous);
   if (SharedRegion* const region = SharedRegion::of_this_process()) {
     std::vector<int> all(static_cast<size_t>(rendezvous.world_size));
@@ -92,14 +96,14 @@ std::unique_ptr<Comm> join(const Rendezvous& rendezvous, at::Device device) {
   }
   if (device.is_cpu()) return comm;
   if (device.is_cuda()) {
-    // NCCL refuses two ranks on one device.
+    // NCCL refuses two ranks on one device. All ranks must decide alike: one shared device is enough for staging.
     const bool is_own = max_over_ranks(*comm, {static_cast<double>(ranks_on_device(*comm, device))})[0] == 1;
     if (is_own) return through_nccl(std::move(comm));
   }
   return through_host_memory(std::move(comm));
 }
 
-// As broadcasts, because Gloo's all-gather copies everything once more.
+// A broadcast from each rank, because Gloo's own all-gather copies everything once more.
 void Comm::all_gather(const std::vector<at::Tensor>& parts) {
   std::vector<std::unique_ptr<Pending>> pending;
   for (int root = 0; root < size(); ++root) pending.push_back(broadcast(parts[static_cast<size_t>(root)], root));
@@ -116,19 +120,19 @@ void Comm::sum(const std::vector<Summand>& summands) {
 }
 
 int position_in(const std::vector<int>& ranks, int rank, int size) {
-  std::string text;
-  for (const int r : ranks) text += (text.empty() ? "" : ", ") + std::to_string(r);
+  const std::string call = fmt::format("split({})", fmt::join(ranks, ", "));
   for (const int r : ranks) {
-    if (r < 0 || r >= size) throw Error("split(" + text + "): expected ranks below " + std::to_string(size));
+    if (r < 0 || r >= size) throw Error(fmt::format("{}: expected ranks below {}", call, size));
   }
   if (std::set<int>(ranks.begin(), ranks.end()).size() != ranks.size()) {
-    throw Error("split(" + text + "): a rank is named twice");
+    throw Error(fmt::format("{}: a rank is named twice", call));
   }
   const auto found = std::find(ranks.begin(), ranks.end(), rank);
-  if (found == ranks.end()) throw Error("split(" + text + ") is called by rank " + std::to_string(rank));
+  if (found == ranks.end()) throw Error(fmt::format("{} is called by rank {}", call, rank));
   return static_cast<int>(found - ranks.begin());
 }
 
+// A failure must not leave before all have ended: their tensors would be freed under operations still running.
 void wait_all(std::vector<std::unique_ptr<Pending>>& pending) {
   std::exception_ptr first;
   for (const auto& one : pending) {

@@ -1,7 +1,12 @@
-// Collectives over a group of c10d, whatever its transport. Only comm_gloo.cc and comm_nccl.cc include this: all
-// knowledge of c10d is in these three files.
+// Collectives over a process group of c10d (LibTorch's collective library), whatever its transport.
+//
+// Only comm_gloo.cc and comm_nccl.cc include this: all knowledge of c10d is in these three files. Threading and errors:
+// as Comm (dsat/trainer/comm.h).
 #ifndef DSAT_TRAINER_COMM_COMM_C10D_H_
 #define DSAT_TRAINER_COMM_COMM_C10D_H_
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <memory>
@@ -18,11 +23,19 @@ namespace dsat::trainer {
 
 using Store = c10::intrusive_ptr<c10d::Store>;
 
-// Where this process has joined the others.
-const Store& meeting_store();
+// The store at which this process has joined the others; join_gloo() opens it.
+const Store& rendezvous_store();
 
-// A peer that is gone shows as a broken connection in whatever exception. What else fails in a collective is a device
-// that has no memory left for it, or two ranks on one.
+// What a person can use of the text of a transport's exception: its first line, without the position in the transport's
+// source that stands before it in brackets.
+inline std::string reason_in(const std::string& text) {
+  const std::string line = text.substr(0, text.find('\n'));
+  const size_t bracket = line.empty() || line[0] != '[' ? std::string::npos : line.find("] ");
+  return bracket == std::string::npos ? line : line.substr(bracket + 2);
+}
+
+// Runs a call of c10d and gives its exceptions our types. A peer that is gone shows as a broken connection, in an
+// exception of any type. The other causes are a device without memory for the collective, and two ranks on one device.
 template <typename Call>
 auto as_peer_lost(Call call) {
   try {
@@ -31,13 +44,13 @@ auto as_peer_lost(Call call) {
     throw;
   } catch (const std::exception& error) {
     const std::string text = error.what();
-    for (const char* const own : {"out of memory", "Duplicate GPU"}) {
-      const size_t at = text.find(own);
+    for (const char* const own_fault : {"out of memory", "Duplicate GPU"}) {
+      const size_t at = text.find(own_fault);
       if (at == std::string::npos) continue;
       const size_t begin = text.rfind('\n', at) + 1;
-      throw Error(DSAT_INTERNAL, "NCCL: " + text.substr(begin, text.find('\n', at) - begin));
+      throw Error(DSAT_INTERNAL, fmt::format("NCCL: {}", text.substr(begin, text.find('\n', at) - begin)));
     }
-    throw PeerLost("lost another rank: " + text);
+    throw PeerLost(fmt::format("lost another rank: {}", reason_in(text)));
   }
 }
 
@@ -52,8 +65,8 @@ class C10dPending : public Pending {
   c10::intrusive_ptr<c10d::Work> work_;
 };
 
-// `Transport` has a Group of c10d, make_group(store, rank, size), borrow(tensor): the same memory as the group takes
-// it, and let_go(group), which ends it.
+// `Transport` names a Group of c10d and has three functions: make_group(store, rank, size), borrow(tensor), which gives
+// the tensor's memory in the form that the group takes, and let_go(group), which ends the group.
 template <typename Transport>
 class C10dComm : public Comm {
  public:
@@ -101,11 +114,11 @@ class C10dComm : public Comm {
 
   std::unique_ptr<Comm> split(const std::vector<int>& ranks) override {
     const int position = position_in(ranks, rank_, size_);
-    // Members of a list have split it equally often, which no other list needs to know.
+    // The name in the store must be the same on all members and new for each split. The count does that: only the
+    // members of a list call split() with it, and all of them equally often.
     const int times = splits_[ranks]++;
-    if (ranks.size() == 1) return alone();
-    std::string name = "split" + std::to_string(times);
-    for (const int r : ranks) name += "." + std::to_string(r);
+    if (ranks.size() == 1) return single_rank_comm();
+    const std::string name = fmt::format("split{}.{}", times, fmt::join(ranks, "."));
     return std::make_unique<C10dComm>(transport_, c10::make_intrusive<c10d::PrefixStore>(name, store_), position,
                                       static_cast<int>(ranks.size()));
   }
@@ -113,8 +126,7 @@ class C10dComm : public Comm {
  private:
   void check_peer(int peer) const {
     if (peer >= 0 && peer < size_ && peer != rank_) return;
-    throw Error("rank " + std::to_string(rank_) + " cannot exchange a tensor with rank " + std::to_string(peer) +
-                " in a group of " + std::to_string(size_));
+    throw Error(fmt::format("rank {} cannot exchange a tensor with rank {} in a group of {}", rank_, peer, size_));
   }
 
   template <typename Call>

@@ -1,7 +1,6 @@
-// Collectives over Gloo, and the store at which ranks meet.
-//
-// Gloo cannot move 16-bit brain floats; broadcasts send the bytes. Every operation is asynchronous and in place, so
-// it takes no tensor memory.
+// Collectives over Gloo, the store at which ranks meet, and the notes that ranks of other launchers leave there.
+// Every operation is asynchronous and in place, so it takes no tensor memory. Gloo cannot move 16-bit brain floats:
+// broadcasts send their bytes.
 #include <ATen/ops/from_blob.h>
 
 #include <chrono>
@@ -17,26 +16,29 @@ namespace {
 struct Gloo {
   using Group = c10d::ProcessGroupGloo;
 
-  // The same bytes without their ownership: Gloo's threads let go of a tensor a little after its work has ended, and
-  // memory that is freed by another thread's clock would make the peak of a step differ from run to run.
+  // The same bytes without their ownership. Gloo's threads drop a tensor a little after its work has ended: memory that
+  // they would free at that time would make the peak of a step differ from run to run.
   static at::Tensor borrow(const at::Tensor& tensor) {
     if (tensor.scalar_type() == at::kBFloat16) {
       return at::from_blob(tensor.data_ptr(), {tensor.numel() * 2}, at::TensorOptions().dtype(at::kByte));
     }
     return at::from_blob(tensor.data_ptr(), {tensor.numel()}, tensor.options());
   }
+  // By default Gloo takes the address of the host's name, which ranks that meet over loopback need not be able to
+  // reach.
   c10::intrusive_ptr<Group> make_group(const Store& store, int rank, int size) const {
     auto options = Group::Options::create();
     options->devices = {is_loopback ? Group::createDeviceForInterface("lo") : Group::createDefaultDevice()};
     return c10::make_intrusive<Group>(store, rank, size, options);
   }
 
-  static void let_go(c10::intrusive_ptr<Group>) {}
+  static void let_go(c10::intrusive_ptr<Group>) {}  // its destructor may close connections at once
 
   bool is_loopback;
 };
 
-// Builds of LibTorch 2 may lack libuv, which they ask for unless told otherwise.
+// Some builds of LibTorch 2 lack libuv, but ask for it by default. Older options have no such field: the overload that
+// takes a long is for them.
 template <typename Options>
 auto without_libuv(Options& options, int) -> decltype(options.useLibUV, void()) {
   options.useLibUV = false;
@@ -54,21 +56,22 @@ Store open_store(const Rendezvous& r) {
     return c10::make_intrusive<c10d::TCPStore>(r.address, options);
   } catch (const std::exception& error) {
     // Only the rank that serves can be the cause; the others wait for it in vain.
-    if (r.rank != 0) throw PeerLost(std::string("cannot meet rank 0: ") + error.what());
-    const std::string where = r.address + ":" + std::to_string(r.port);
+    const std::string reason = reason_in(error.what());
+    if (r.rank != 0) throw PeerLost(fmt::format("cannot meet rank 0 at {}:{}: {}", r.address, r.port, reason));
     // c10d's own text names every address family that it tried, over several lines.
     if (std::strstr(error.what(), "already in use") != nullptr || std::strstr(error.what(), "EADDRINUSE") != nullptr) {
       throw Error(DSAT_INTERNAL,
-                  "cannot listen on " + where + ": Address already in use (EADDRINUSE); set MASTER_PORT");
+                  fmt::format("cannot listen on {}:{}: Address already in use (EADDRINUSE); set MASTER_PORT", r.address,
+                              r.port));
     }
-    const std::string text = error.what();
-    throw Error(DSAT_INTERNAL, "cannot meet the other ranks at " + where + ": " + text.substr(0, text.find('\n')));
+    throw Error(DSAT_INTERNAL, fmt::format("cannot meet the other ranks at {}:{}: {}", r.address, r.port, reason));
   }
 }
 
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
-// A connection of its own: one that is in use by a collective may wait for long.
+// The watch's notes (peer_watch.h) as keys of the store. It has a connection of its own, because one that a collective
+// uses may wait for long.
 class StoreNotes : public Notes {
  public:
   explicit StoreNotes(const Rendezvous& r) {
@@ -81,8 +84,9 @@ class StoreNotes : public Notes {
   }
   void write(const std::string& name, const std::string& text) override {
     store_->set(name, bytes_of(text));
-    store_->get(name);  // the answer tells that it has arrived
+    store_->get(name);  // set() does not wait: the answer to get() shows that the note has arrived
   }
+  // compareSet sets a key that is not there when the expected text is empty.
   void write_first(const std::string& name, const std::string& text) override {
     store_->compareSet(name, bytes_of(""), bytes_of(text));
   }
@@ -96,14 +100,15 @@ class StoreNotes : public Notes {
   Store store_;
 };
 
-// Where this process has joined the others.
-struct Meeting {
+// What a process has from the moment that it joins the others until its end; never destroyed, because communication
+// threads may still use it then. The watch is there only without a launcher of ours (Rendezvous::on_cause_of_others).
+struct Joined {
   Store store;
   std::unique_ptr<PeerWatch> watch;
 };
 
-Meeting& meeting() {
-  static Meeting* const instance = new Meeting;
+Joined& joined() {
+  static Joined* const instance = new Joined;
   return *instance;
 }
 
@@ -113,24 +118,25 @@ bool is_loopback(const std::string& address) {
 
 }  // namespace
 
-const Store& meeting_store() { return meeting().store; }
+const Store& rendezvous_store() { return joined().store; }
 
+// The watch starts before the group is made: a rank that dies while the others connect is then noticed as well.
 std::unique_ptr<Comm> join_gloo(const Rendezvous& r) {
-  meeting().store = open_store(r);
+  joined().store = open_store(r);
   if (r.on_cause_of_others) {
-    meeting().watch = as_peer_lost([&] {
+    joined().watch = as_peer_lost([&] {
       return std::make_unique<PeerWatch>(std::make_unique<StoreNotes>(r), r.rank, r.world_size, r.on_cause_of_others);
     });
   }
-  return std::make_unique<C10dComm<Gloo>>(Gloo{is_loopback(r.address)}, meeting().store, r.rank, r.world_size);
+  return std::make_unique<C10dComm<Gloo>>(Gloo{is_loopback(r.address)}, joined().store, r.rank, r.world_size);
 }
 
 void wait_for_cause() {
-  if (meeting().watch) meeting().watch->wait_for_cause();
+  if (joined().watch) joined().watch->wait_for_cause();
 }
 
 void leave_others(const std::optional<Cause>& own) {
-  if (meeting().watch) meeting().watch->leave(own);
+  if (joined().watch) joined().watch->leave(own);
 }
 
 }  // namespace dsat::trainer

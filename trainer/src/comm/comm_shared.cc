@@ -1,5 +1,6 @@
-// Collectives through shared memory, between ranks that one launcher has started. What need not be fast, and what may
-// be under way beside other operations, is left to another transport.
+// Collectives through shared memory, between ranks that one launcher has started: blocking sums and all-gathers, cut
+// into rounds of one slot (SharedExchange). What need not be fast, and what may be under way beside other operations,
+// is left to another transport.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -11,37 +12,37 @@
 namespace dsat::trainer {
 namespace {
 
-// The part of a sum that is shown in one round, at an offset of each rank's slot.
-struct Run {
-  at::Tensor part;
+// The part of a sum that is exchanged in one round, at an offset in bytes of each rank's slot.
+struct SumPart {
+  at::Tensor values;
   int root;
   size_t offset;
 };
 
-// The sums that one rank gets, or all do, cut into rounds.
-class Stream {
+// All sums with one root (a rank, or all ranks), and how far they have been exchanged.
+class RootSums {
  public:
-  explicit Stream(int root) : root_(root) {}
+  explicit RootSums(int root) : root_(root) {}
   int root() const { return root_; }
   void add(const at::Tensor& tensor) {
     if (tensor.numel() > 0) tensors_.push_back(tensor);
   }
   bool is_done() const { return tensor_ == tensors_.size(); }
 
-  // As much as fits between `offset` and `end`.
-  void take(size_t offset, size_t end, std::vector<Run>& runs) {
+  // Adds the next parts to `parts`: as much as fits between the bytes `offset` and `end` of a slot.
+  void take(size_t offset, size_t end, std::vector<SumPart>& parts) {
     while (!is_done()) {
       const at::Tensor& tensor = tensors_[tensor_];
       const auto fits = static_cast<int64_t>((end - offset) / tensor.element_size());
       const int64_t length = std::min(tensor.numel() - at_, fits);
       if (length == 0) return;
-      runs.push_back({tensor.narrow(0, at_, length), root_, offset});
+      parts.push_back({tensor.narrow(0, at_, length), root_, offset});
       at_ += length;
       if (at_ == tensor.numel()) {
         ++tensor_;
         at_ = 0;
       }
-      offset += (static_cast<size_t>(length) * tensor.element_size() + 63) / 64 * 64;  // lines of a cache
+      offset += (static_cast<size_t>(length) * tensor.element_size() + 63) / 64 * 64;  // whole cache lines
       if (offset >= end) return;
     }
   }
@@ -53,23 +54,22 @@ class Stream {
   int64_t at_ = 0;
 };
 
-// A stream for each root, so that in every round each rank has something to add.
-std::vector<Stream> streams_of(const std::vector<Summand>& summands) {
-  std::vector<Stream> streams;
+// Sums by root: each gets a share of every round, so that all ranks add in parallel instead of one after the other.
+std::vector<RootSums> sums_by_root(const std::vector<Summand>& summands) {
+  std::vector<RootSums> sums;
   for (const Summand& summand : summands) {
-    auto found =
-        std::find_if(streams.begin(), streams.end(), [&](const Stream& s) { return s.root() == summand.root; });
-    if (found == streams.end()) found = streams.insert(streams.end(), Stream(summand.root));
+    auto found = std::find_if(sums.begin(), sums.end(), [&](const RootSums& s) { return s.root() == summand.root; });
+    if (found == sums.end()) found = sums.insert(sums.end(), RootSums(summand.root));
     found->add(summand.tensor);
   }
-  return streams;
+  return sums;
 }
 
-// Element by element in the order of the ranks, so that the sum is the same on every rank and at every stage. Tiles
-// stay in the nearest cache.
+// Adds element by element in the order of the ranks, so that the sum is the same, bit for bit, on every rank and at
+// every ZeRO stage. A tile stays in the nearest cache while all ranks' parts are added to it.
 template <typename T>
 void add_in_order(const std::vector<const char*>& sources, T* to, int64_t size) {
-  constexpr int64_t kTile = 1024;
+  constexpr int64_t kTile = 1024;  // elements
   T sum[kTile];
   for (int64_t at = 0; at < size; at += kTile) {
     const int64_t length = std::min(kTile, size - at);
@@ -81,13 +81,14 @@ void add_in_order(const std::vector<const char*>& sources, T* to, int64_t size) 
   }
 }
 
-class SharedComm : public Comm {
+class SharedMemoryComm : public Comm {
  public:
-  SharedComm(std::unique_ptr<Comm> other, SharedRegion& region, int place, std::vector<int> members)
+  SharedMemoryComm(std::unique_ptr<Comm> other, SharedRegion& region, int place, std::vector<int> members)
       : other_(std::move(other)), region_(region), exchange_(region, place, std::move(members), other_->rank()) {}
 
   int rank() const override { return other_->rank(); }
   int size() const override { return other_->size(); }
+  // What may run beside other operations goes to the other transport: a meeting needs all operations in one order.
   std::unique_ptr<Pending> all_reduce_sum(const at::Tensor& tensor) override { return other_->all_reduce_sum(tensor); }
   std::unique_ptr<Pending> reduce_sum(const at::Tensor& tensor, int root) override {
     return other_->reduce_sum(tensor, root);
@@ -101,10 +102,11 @@ class SharedComm : public Comm {
   void barrier() override { exchange_.meet(); }
 
   void all_gather(const std::vector<at::Tensor>& parts) override {
+    // A rank's part lies in its own tensor already; only the others' are copied out of their slots.
     const size_t bytes = parts.front().nbytes();
     const auto data = [&](int rank) { return static_cast<char*>(parts[static_cast<size_t>(rank)].data_ptr()); };
-    for (size_t at = 0; at < bytes; at += Exchange::kBytes) {
-      const size_t length = std::min(Exchange::kBytes, bytes - at);
+    for (size_t at = 0; at < bytes; at += SharedExchange::kBytes) {
+      const size_t length = std::min(SharedExchange::kBytes, bytes - at);
       std::memcpy(exchange_.own(), data(rank()) + at, length);
       exchange_.meet();
       for (int other = 0; other < size(); ++other) {
@@ -114,14 +116,16 @@ class SharedComm : public Comm {
   }
 
   void sum(const std::vector<Summand>& summands) override {
-    std::vector<Stream> streams = streams_of(summands);
-    for (std::vector<Run> runs = next(streams); !runs.empty(); runs = next(streams)) {
-      for (const Run& run : runs) {
-        if (run.root != rank()) std::memcpy(exchange_.own() + run.offset, run.part.data_ptr(), run.part.nbytes());
+    std::vector<RootSums> sums = sums_by_root(summands);
+    for (std::vector<SumPart> parts = next(sums); !parts.empty(); parts = next(sums)) {
+      for (const SumPart& part : parts) {
+        if (part.root == rank()) continue;  // adds its own values from where they are
+        std::memcpy(exchange_.own() + part.offset, part.values.data_ptr(), part.values.nbytes());
       }
       exchange_.meet();
-      for (const Run& run : runs) {
-        if (run.root == rank() || run.root == Summand::kAllRanks) add(run);
+      // Every root adds what the others have written for it; the slots stay as they are until the next meeting.
+      for (const SumPart& part : parts) {
+        if (part.root == rank() || part.root == Summand::kAllRanks) add(part);
       }
     }
   }
@@ -134,31 +138,30 @@ class SharedComm : public Comm {
   }
 
  private:
-  // What is shown in the next round: of each stream its share of the slot. Empty: nothing is left.
-  static std::vector<Run> next(std::vector<Stream>& streams) {
-    streams.erase(std::remove_if(streams.begin(), streams.end(), [](const Stream& s) { return s.is_done(); }),
-                  streams.end());
-    std::vector<Run> runs;
-    if (streams.empty()) return runs;
-    const size_t share = Exchange::kBytes / streams.size() / 64 * 64;
-    for (size_t i = 0; i < streams.size(); ++i) streams[i].take(i * share, (i + 1) * share, runs);
-    return runs;
+  // What the next round exchanges: every root with sums left gets the same share of the slot. Empty: nothing is left.
+  static std::vector<SumPart> next(std::vector<RootSums>& sums) {
+    sums.erase(std::remove_if(sums.begin(), sums.end(), [](const RootSums& s) { return s.is_done(); }), sums.end());
+    std::vector<SumPart> parts;
+    if (sums.empty()) return parts;
+    const size_t share = SharedExchange::kBytes / sums.size() / 64 * 64;
+    for (size_t i = 0; i < sums.size(); ++i) sums[i].take(i * share, (i + 1) * share, parts);
+    return parts;
   }
 
-  void add(const Run& run) {
+  void add(const SumPart& part) {
     std::vector<const char*> sources;
-    for (int other = 0; other < size(); ++other) sources.push_back(exchange_.of(other) + run.offset);
-    sources[static_cast<size_t>(rank())] = static_cast<const char*>(run.part.data_ptr());
-    if (run.part.scalar_type() == at::kDouble) {
-      add_in_order(sources, run.part.data_ptr<double>(), run.part.numel());
+    for (int other = 0; other < size(); ++other) sources.push_back(exchange_.of(other) + part.offset);
+    sources[static_cast<size_t>(rank())] = static_cast<const char*>(part.values.data_ptr());
+    if (part.values.scalar_type() == at::kDouble) {
+      add_in_order(sources, part.values.data_ptr<double>(), part.values.numel());
     } else {
-      add_in_order(sources, run.part.data_ptr<float>(), run.part.numel());
+      add_in_order(sources, part.values.data_ptr<float>(), part.values.numel());
     }
   }
 
   std::unique_ptr<Comm> other_;
   SharedRegion& region_;
-  Exchange exchange_;
+  SharedExchange exchange_;
 };
 
 }  // namespace
@@ -166,11 +169,11 @@ class SharedComm : public Comm {
 std::unique_ptr<Comm> through_shared_memory(std::unique_ptr<Comm> comm, SharedRegion& region,
                                             std::vector<int> members) {
   if (comm->size() == 1) return comm;
-  // The first rank takes a place for all.
+  // The first rank takes a place for all; the others learn it from a sum to which they add 0.
   double place = comm->rank() == 0 ? region.take_place(comm->size()) : 0;
   place = sum_over_ranks(*comm, {place})[0];
   if (place == SharedRegion::kNoPlace) return comm;
-  return std::make_unique<SharedComm>(std::move(comm), region, static_cast<int>(place), std::move(members));
+  return std::make_unique<SharedMemoryComm>(std::move(comm), region, static_cast<int>(place), std::move(members));
 }
 
 }  // namespace dsat::trainer

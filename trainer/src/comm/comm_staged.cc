@@ -1,4 +1,5 @@
-// Tensors of a device over a group that knows only the host's: copied there, exchanged, and copied back.
+// Staging: tensors of a device over a group that can only send those of the host. A tensor is copied to the host,
+// exchanged there, and the result is copied back when the operation ends.
 #include <utility>
 
 #include "comm/rendezvous.h"
@@ -8,6 +9,7 @@ namespace {
 
 bool is_on_host(const at::Tensor& tensor) { return tensor.is_cpu(); }
 
+// A host collective under way, and the copy that follows it.
 class StagedPending : public Pending {
  public:
   // `back`: where the result goes; undefined: nowhere.
@@ -51,6 +53,7 @@ class StagedComm : public Comm {
 
   void all_gather(const std::vector<at::Tensor>& parts) override {
     if (is_on_host(parts.front())) return host_->all_gather(parts);
+    // This rank's part is the only one with a meaning; the other copies are room for what arrives.
     std::vector<at::Tensor> copies;
     for (const at::Tensor& part : parts) copies.push_back(part.to(at::kCPU));
     host_->all_gather(copies);
@@ -73,6 +76,7 @@ class StagedComm : public Comm {
   }
 
  private:
+  // `back`: the tensor that gets the result; undefined on ranks that get none.
   template <typename Call>
   std::unique_ptr<Pending> staged(const at::Tensor& tensor, const at::Tensor& back, Call call) {
     if (is_on_host(tensor)) return call(tensor);

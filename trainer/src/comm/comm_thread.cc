@@ -1,8 +1,11 @@
+// The communication thread: a queue of operations behind a mutex, and for each operation a state that start() returns.
+// On a device, events order its stream and the caller's, so neither thread waits for the device.
 #include "comm/comm_thread.h"
 
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
 
 #include <condition_variable>
 #include <deque>
@@ -16,30 +19,32 @@
 namespace dsat::trainer {
 namespace {
 
-// A device's queues in order: the lane's goes on after what the caller had started, and the caller after the lane.
-class Order {
+// Orders the communication stream between two points of the caller's stream: it goes on after what the caller had
+// started when this was made, and the caller goes on after it from wait() on.
+class StreamOrder {
  public:
-  explicit Order(const c10::Stream& lane) : lane_(lane), begin_(lane.device_type()), end_(lane.device_type()) {
-    begin_.record(current_stream(lane.device()));
+  explicit StreamOrder(const c10::Stream& stream)
+      : stream_(stream), begin_(stream.device_type()), end_(stream.device_type()) {
+    begin_.record(current_stream(stream.device()));
   }
   template <typename Call>
   void run(Call call) {
-    const c10::StreamGuard on_lane(lane_);
-    begin_.block(lane_);
+    const c10::StreamGuard on_own_stream(stream_);
+    begin_.block(stream_);
     call();
-    end_.record(lane_);
+    end_.record(stream_);
   }
-  void wait() { end_.block(current_stream(lane_.device())); }
+  void wait() { end_.block(current_stream(stream_.device())); }
 
  private:
-  c10::Stream lane_;
+  c10::Stream stream_;
   c10::Event begin_, end_;
 };
 
-// One operation from its start to its end.
-class Job {
+// One operation from its start to its end: the communication thread calls run(), the compute thread wait().
+class StartedOperation {
  public:
-  Job(std::string name, Lane::Operation operation, const std::optional<c10::Stream>& stream)
+  StartedOperation(std::string name, CommThread::Operation operation, const std::optional<c10::Stream>& stream)
       : name_(std::move(name)), operation_(std::move(operation)) {
     if (stream) order_.emplace(*stream);
   }
@@ -50,10 +55,12 @@ class Job {
       const WaitingIn waiting(name_);
       order_ ? order_->run([&] { operation_(comm); }) : operation_(comm);
     } catch (const PeerLost& error) {
-      failure = std::make_exception_ptr(PeerLost(name_ + ": " + error.what()));
+      // Which collective it was helps to find the rank that did not come.
+      failure = std::make_exception_ptr(PeerLost(fmt::format("{}: {}", name_, error.what())));
     } catch (...) {
       failure = std::current_exception();
     }
+    // Under the lock, or wait() could miss the notification between its look and its sleep.
     const std::lock_guard<std::mutex> lock(mutex_);
     failure_ = failure;
     is_done_ = true;
@@ -63,36 +70,38 @@ class Job {
     std::unique_lock<std::mutex> lock(mutex_);
     done_.wait(lock, [this] { return is_done_; });
     if (order_ && !failure_) order_->wait();
-    operation_ = nullptr;  // gives its tensors back
+    // The compute thread frees the operation's tensors, at a point of its own program: if the communication thread did,
+    // the peak of a step would depend on which of the two is faster.
+    operation_ = nullptr;
     if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
   std::string name_;
-  Lane::Operation operation_;
-  std::optional<Order> order_;
+  CommThread::Operation operation_;
+  std::optional<StreamOrder> order_;
   std::mutex mutex_;  // guards the rest
   std::condition_variable done_;
   bool is_done_ = false;
   std::exception_ptr failure_;
 };
 
-class JobPending : public Pending {
+class OperationPending : public Pending {
  public:
-  explicit JobPending(std::shared_ptr<Job> job) : job_(std::move(job)) {}
-  void wait() override { job_->wait(); }
+  explicit OperationPending(std::shared_ptr<StartedOperation> operation) : operation_(std::move(operation)) {}
+  void wait() override { operation_->wait(); }
 
  private:
-  std::shared_ptr<Job> job_;
+  std::shared_ptr<StartedOperation> operation_;
 };
 
 }  // namespace
 
-class Lane::Queue {
+class CommThread::Queue {
  public:
-  void add(std::shared_ptr<Job> job) {
+  void add(std::shared_ptr<StartedOperation> operation) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    jobs_.push_back(std::move(job));
+    operations_.push_back(std::move(operation));
     changed_.notify_one();
   }
   void close() {
@@ -102,39 +111,42 @@ class Lane::Queue {
   }
   bool is_idle() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return jobs_.empty();
+    return operations_.empty();
   }
-  // Until it is closed and empty. A job stays in the queue while it runs.
+  // The thread's whole life: until the queue is closed and empty. An operation stays in the queue while it runs, so
+  // that is_idle() is true only when none is under way.
   void run(Comm& comm) {
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [this] { return is_closed_ || !jobs_.empty(); });
-      if (jobs_.empty()) return;
-      const std::shared_ptr<Job> job = jobs_.front();
+      changed_.wait(lock, [this] { return is_closed_ || !operations_.empty(); });
+      if (operations_.empty()) return;
+      const std::shared_ptr<StartedOperation> operation = operations_.front();
       lock.unlock();
-      job->run(comm);
+      operation->run(comm);
       lock.lock();
-      jobs_.pop_front();
+      operations_.pop_front();
     }
   }
 
  private:
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards the rest
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Job>> jobs_;
+  std::deque<std::shared_ptr<StartedOperation>> operations_;
   bool is_closed_ = false;
 };
 
-Lane::Lane(std::shared_ptr<Comm> comm, at::Device device) : comm_(std::move(comm)), queue_(std::make_shared<Queue>()) {
+CommThread::CommThread(std::shared_ptr<Comm> comm, at::Device device)
+    : comm_(std::move(comm)), queue_(std::make_shared<Queue>()) {
   if (comm_->size() == 1) return;
   if (!device.is_cpu()) stream_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
   thread_ = std::thread([own_comm = comm_, queue = queue_, device] {
+    // The current device is a thread's own setting.
     if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
     queue->run(*own_comm);
   });
 }
 
-Lane::~Lane() {
+CommThread::~CommThread() {
   if (!thread_.joinable()) return;
   queue_->close();
   if (std::uncaught_exceptions() > 0) {
@@ -144,17 +156,19 @@ Lane::~Lane() {
   }
 }
 
-std::unique_ptr<Pending> Lane::start(std::string name, Operation operation) {
-  auto job = std::make_shared<Job>(std::move(name), std::move(operation), stream_);
+std::unique_ptr<Pending> CommThread::start(std::string name, Operation operation) {
+  auto started = std::make_shared<StartedOperation>(std::move(name), std::move(operation), stream_);
   if (thread_.joinable()) {
-    queue_->add(job);
+    queue_->add(started);
   } else {
-    job->run(*comm_);
+    started->run(*comm_);
   }
-  return std::make_unique<JobPending>(std::move(job));
+  return std::make_unique<OperationPending>(std::move(started));
 }
 
-void Lane::run(std::string name, const Operation& operation) {
+// In the caller's thread where the communication thread is idle: a hand-over would cost two wake-ups. Where it is not,
+// the order of collectives, which must be the same on all ranks, asks for its queue.
+void CommThread::run(std::string name, const Operation& operation) {
   if (thread_.joinable() && !queue_->is_idle()) return start(std::move(name), operation)->wait();
   const WaitingIn waiting(std::move(name));
   operation(*comm_);

@@ -1,3 +1,5 @@
+// Gathers JSON texts of different lengths with the collectives that there are: a sum over fp32 numbers. A number holds
+// one byte of text, which fp32 stores exactly.
 #include "comm/gather_json.h"
 
 #include <ATen/ops/zeros.h>
@@ -6,7 +8,7 @@
 
 namespace dsat::trainer {
 
-// Every rank writes its bytes into a row of its own and zeros elsewhere, so that the sum has all of them.
+// Every rank writes its bytes into its own row of a table and zeros elsewhere, so that the sum holds all rows.
 std::vector<Json> gather_json(Comm& comm, const Json& mine) {
   if (comm.size() == 1) return {mine};
   const std::string text = mine.dump();

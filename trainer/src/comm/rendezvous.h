@@ -1,6 +1,7 @@
-// Where the ranks of a training meet.
+// Where the ranks of a training meet, and the groups that join() is made of.
 //
-// Threading: join() once in a process. Errors: PeerLost, dsat::Error.
+// Ownership: a group that is put on top of another one owns it. Threading: join() once in a process. Errors: PeerLost
+// where another rank is gone; dsat::Error.
 #ifndef DSAT_TRAINER_COMM_RENDEZVOUS_H_
 #define DSAT_TRAINER_COMM_RENDEZVOUS_H_
 
@@ -22,7 +23,8 @@ struct Rendezvous {
   int world_size = 1;
   std::string address = "127.0.0.1";
   uint16_t port = 0;
-  // For a rank that no launcher of ours answers for, which watches over the others then; empty: one does.
+  // For a rank that no launcher of ours has started: it watches over the other ranks, and this is called with the cause
+  // when one of them fails. Empty: our launcher watches.
   PeerWatch::End on_cause_of_others = {};
 };
 
@@ -34,14 +36,14 @@ std::unique_ptr<Comm> join_gloo(const Rendezvous& rendezvous);
 // How many ranks of the group compute on this one's CUDA device. Collective.
 int ranks_on_device(Comm& comm, at::Device device);
 // The group of this rank alone.
-std::unique_ptr<Comm> alone();
-// The same group with its fast operations through the region, if that has a place left; `members`: the ranks' numbers
-// at the launcher. Collective.
+std::unique_ptr<Comm> single_rank_comm();
+// The same group, with its blocking operations through the region if that has a place left. `members`: the ranks'
+// numbers at the launcher. Collective.
 std::unique_ptr<Comm> through_shared_memory(std::unique_ptr<Comm> comm, SharedRegion& region, std::vector<int> members);
-// The same group for tensors of any device: those of others than the host take their way through its memory.
+// The same group for tensors of any device: what does not lie on the host is staged through its memory.
 std::unique_ptr<Comm> through_host_memory(std::unique_ptr<Comm> comm);
 
-// The watch over the others, if there is one. See PeerWatch.
+// PeerWatch::wait_for_cause() and leave() of this process's watch over the others; nothing happens where there is none.
 void wait_for_cause();
 void leave_others(const std::optional<Cause>& own);
 

@@ -1,8 +1,8 @@
-// Rounds in which every rank of a group, all on this host, shows the others what it has written.
+// Rounds in which every rank of a group, all on this host, lets the others read what it has written.
 //
-// A round: write into own(), meet(), read of(...). One meeting a round is enough, because slots are used in turn: who
-// has come to a meeting has read all that was shown at the one before, so what was shown there may be overwritten.
-// Threading: one thread at a time. Errors: PeerLost, when a rank has ended that has not come.
+// A round: write into own(), meet(), read of(...). One meeting a round is enough, because each rank has two slots and
+// uses them in turn: a rank that comes to a meeting has read all slots of the round before, so these may be
+// overwritten. Threading: one thread at a time. Errors: PeerLost, when a rank has ended before it came to the meeting.
 #ifndef DSAT_TRAINER_COMM_SHARED_EXCHANGE_H_
 #define DSAT_TRAINER_COMM_SHARED_EXCHANGE_H_
 
@@ -14,23 +14,23 @@
 
 namespace dsat::trainer {
 
-class Exchange {
+class SharedExchange {
  public:
-  // At a place that was taken for this group, by each of its ranks. `members`: their numbers at the launcher;
-  // `position`: this rank's among them.
-  Exchange(SharedRegion& region, int place, std::vector<int> members, int position);
-  ~Exchange() { region_.leave_place(place_); }
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
+  // Every rank of the group makes one, for a place of the region that was taken for the group. `members`: the ranks'
+  // numbers at the launcher; `position`: this rank's among them. Borrows the region.
+  SharedExchange(SharedRegion& region, int place, std::vector<int> members, int position);
+  ~SharedExchange() { region_.leave_place(place_); }
+  SharedExchange(const SharedExchange&) = delete;
+  SharedExchange& operator=(const SharedExchange&) = delete;
 
-  static constexpr size_t kBytes = SharedRegion::kSlotBytes;  // that a rank can show in a round
+  static constexpr size_t kBytes = SharedRegion::kSlotBytes;  // what a rank can write in a round, at most
   const std::vector<int>& members() const { return members_; }
   int position() const { return position_; }
 
   char* own() const { return region_.slot(place_, position_, static_cast<int>((round_ + 1) % 2)); }
   // Waits until all ranks have written.
   void meet();
-  // What that rank has shown at the last meeting; until this rank comes to the next one.
+  // What the rank at `position` had written at the last meeting; valid until this rank comes to the next one.
   const char* of(int position) const { return region_.slot(place_, position, static_cast<int>(round_ % 2)); }
 
  private:

@@ -1,3 +1,5 @@
+// Layout of the region: a header, then kPlaces places, each with a counter for every rank and two slots for every rank.
+// All sizes are rounded up to pages, so that pages nobody touches take no memory.
 #include "comm/shared_region.h"
 
 #include <sys/mman.h>
@@ -13,10 +15,10 @@ SharedRegion* current = nullptr;
 
 }  // namespace
 
-// At the front of the region; all zero at first, as the memory is.
+// At the front of the region. Fresh memory is zero, which is the right start for all of it.
 struct SharedRegion::Header {
-  std::atomic<uint32_t> users[kPlaces];
-  std::atomic<bool> has_ended[1];  // one a rank
+  std::atomic<uint32_t> users[kPlaces];  // ranks that have not left the place; 0: it is free
+  std::atomic<bool> has_ended[1];        // as many as ranks; they go on behind the struct
 };
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
@@ -29,6 +31,7 @@ SharedRegion::SharedRegion(int ranks)
       bytes_(head_bytes_ + kPlaces * place_bytes_) {
   void* const memory =
       ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  // Without the memory there are no places, and ranks talk over Gloo.
   if (memory != MAP_FAILED) base_ = static_cast<char*>(memory);
   current = this;
 }
@@ -52,6 +55,7 @@ int SharedRegion::take_place(int users) {
     uint32_t nobody = 0;
     std::atomic<uint32_t>& used_by = reinterpret_cast<Header*>(base_)->users[place];
     if (!used_by.compare_exchange_strong(nobody, static_cast<uint32_t>(users))) continue;
+    // The users before have left, so nobody reads these counters now.
     for (int position = 0; position < users; ++position) counter(place, position).value = 0;
     return place;
   }

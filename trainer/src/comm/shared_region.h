@@ -2,7 +2,8 @@
 //
 // Mapped before the ranks are forked: it needs no name and is gone with the last of them, however they end. A page that
 // nobody has touched takes no memory. A place serves one group of ranks: a counter and two slots for each of them.
-// Threading: any; what lies in a slot is guarded by the counters (exchange.h).
+// Ownership: the launcher's process makes the one region, its forks inherit it. Threading: any thread of any of these
+// processes; what lies in a slot is guarded by the counters (shared_exchange.h). Errors: none.
 #ifndef DSAT_TRAINER_COMM_SHARED_REGION_H_
 #define DSAT_TRAINER_COMM_SHARED_REGION_H_
 
@@ -12,7 +13,8 @@
 
 namespace dsat::trainer {
 
-// What a rank has reached, and how many sleep until it goes on. A cache line of its own.
+// `value`: the round that a rank has reached; `sleepers`: ranks that sleep until it changes. It has a cache line of its
+// own, so that waiting for one rank does not slow another one.
 struct alignas(64) SharedCounter {
   std::atomic<uint32_t> value;
   std::atomic<uint32_t> sleepers;
@@ -24,7 +26,8 @@ class SharedRegion {
   static constexpr int kPlaces = 64;
   static constexpr int kNoPlace = -1;
 
-  // Becomes the process's own, and that of all it forks. A machine that refuses the memory leaves it without places.
+  // Becomes the region of this process and of all that it forks. A machine that refuses the memory leaves it without
+  // places.
   explicit SharedRegion(int ranks);
   ~SharedRegion();
   SharedRegion(const SharedRegion&) = delete;
@@ -32,11 +35,12 @@ class SharedRegion {
   // nullptr: this process was started by another launcher.
   static SharedRegion* of_this_process();
 
-  // Told by the launcher, who knows first.
+  // The launcher calls set_ended(), because it is the first to know.
   void set_ended(int rank);
   bool has_ended(int rank) const;
 
-  // For a group of `users` ranks, with counters at 0; kNoPlace: all are taken. Free again when all users have left.
+  // Takes a place for a group of `users` ranks, with counters at 0; kNoPlace: all are taken. It is free again when each
+  // of them has called leave_place().
   int take_place(int users);
   void leave_place(int place);
   SharedCounter& counter(int place, int position) const;

@@ -1,3 +1,5 @@
+// Stands in for a GPU's memory: LibTorch's CPU allocator is replaced by one that counts tensors against a budget.
+// Each block has a header in front of it with its size, because LibTorch frees a block without naming its size.
 #include "device/budget_allocator.h"
 
 #include <c10/core/CPUAllocator.h>
@@ -5,12 +7,13 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <mutex>
+
+#include "device/high_water_mark.h"
 
 namespace dsat::trainer {
 namespace {
 
-// Holds the size in front of the block; a cache line, so that the block stays aligned for vector code.
+// The header takes a whole cache line, so that the block after it stays aligned for vector code.
 constexpr size_t kHeader = 64;
 
 class DeviceOutOfMemory : public c10::OutOfMemoryError {
@@ -21,10 +24,9 @@ class DeviceOutOfMemory : public c10::OutOfMemoryError {
 
 struct Counters {
   std::atomic<uint64_t> in_use{0};
-  std::atomic<uint64_t> peak{0}, window_peak{0};
+  HighWaterMark peak, window_peak;
   uint64_t budget = UINT64_MAX;
-  std::mutex mutex;  // guards refused
-  std::optional<OutOfMemory> refused;
+  FirstRefusal refusal;
 };
 
 // Never destroyed: blocks are freed until the process is gone.
@@ -35,10 +37,7 @@ Counters& counters() {
 
 [[noreturn]] void refuse(uint64_t requested, uint64_t in_use, uint64_t budget) {
   const OutOfMemory failure{requested, in_use, budget};
-  {
-    const std::lock_guard<std::mutex> lock(counters().mutex);
-    if (!counters().refused) counters().refused = failure;
-  }
+  counters().refusal.note(failure);
   throw DeviceOutOfMemory(describe(failure));
 }
 
@@ -49,12 +48,7 @@ void release(void* block) {
   std::free(base);
 }
 
-void raise(std::atomic<uint64_t>& highest, uint64_t value) {
-  uint64_t seen = highest;
-  while (seen < value && !highest.compare_exchange_weak(seen, value)) {
-  }
-}
-
+// Counts first and takes the memory then, so that two threads cannot both pass the last bytes of the budget.
 void* take(size_t bytes) {
   Counters& c = counters();
   const uint64_t now = c.in_use += bytes;
@@ -68,8 +62,8 @@ void* take(size_t bytes) {
     refuse(bytes, now - bytes, 0);
   }
   *static_cast<uint64_t*>(base) = bytes;
-  raise(c.peak, now);
-  raise(c.window_peak, now);
+  c.peak.raise_to(now);
+  c.window_peak.raise_to(now);
   return static_cast<char*>(base) + kHeader;
 }
 
@@ -94,17 +88,10 @@ class BudgetAllocator : public c10::Allocator {
 class CountedMemory : public DeviceMemory {
  public:
   uint64_t in_use() const override { return counters().in_use; }
-  uint64_t peak() const override { return counters().peak; }
-  void begin_window() override { counters().window_peak = counters().in_use.load(); }
-  uint64_t window_peak() const override { return counters().window_peak; }
-  std::optional<OutOfMemory> refused() const override {
-    const std::lock_guard<std::mutex> lock(counters().mutex);
-    return counters().refused;
-  }
-  void forget_refusal() override {
-    const std::lock_guard<std::mutex> lock(counters().mutex);
-    counters().refused.reset();
-  }
+  uint64_t peak() const override { return counters().peak.bytes(); }
+  void begin_window() override { counters().window_peak.reset(counters().in_use); }
+  uint64_t window_peak() const override { return counters().window_peak.bytes(); }
+  FirstRefusal& refusal() override { return counters().refusal; }
 };
 
 }  // namespace
@@ -112,7 +99,7 @@ class CountedMemory : public DeviceMemory {
 std::unique_ptr<DeviceMemory> install_budget(std::optional<uint64_t> budget_bytes) {
   static BudgetAllocator* const allocator = new BudgetAllocator;
   counters().budget = budget_bytes.value_or(UINT64_MAX);
-  c10::SetCPUAllocator(allocator, /*priority=*/100);
+  c10::SetCPUAllocator(allocator, /*priority=*/100);  // above LibTorch's own, which have lower ones
   return std::make_unique<CountedMemory>();
 }
 

@@ -2,7 +2,8 @@
 //
 // Counts every byte that LibTorch allocates for tensors on this process's CPU and refuses what goes over the budget, as
 // a GPU does. Memory that Gloo or oneDNN take with malloc is not a device's and is not counted.
-// Threading: counters are atomic; LibTorch may allocate from any thread.
+// Threading: counters are atomic; LibTorch may allocate from any thread. Errors: a refused allocation throws
+// c10::OutOfMemoryError out of the operation that asked for it; out_of_memory() has the reason.
 #ifndef DSAT_TRAINER_DEVICE_BUDGET_ALLOCATOR_H_
 #define DSAT_TRAINER_DEVICE_BUDGET_ALLOCATOR_H_
 
@@ -15,6 +16,7 @@
 namespace dsat::trainer {
 
 // Installs the allocator for the whole process, for good: call it before the first tensor. nullopt: counts only.
+// Called again, it changes the budget.
 std::unique_ptr<DeviceMemory> install_budget(std::optional<uint64_t> budget_bytes);
 
 }  // namespace dsat::trainer

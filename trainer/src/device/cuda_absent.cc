@@ -1,3 +1,5 @@
+// What cuda_support.h declares, for builds with a LibTorch for the CPU: no device, and any use of one is refused.
+// CMake compiles this file in place of cuda_support.cc, cuda_memory.cc and comm_nccl.cc.
 #include "device/cuda_support.h"
 #include "dsat/error.h"
 

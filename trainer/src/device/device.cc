@@ -1,3 +1,5 @@
+// Chooses and opens a rank's device. Whether the machine has CUDA is asked in a forked child, so that this process
+// never starts CUDA; streams are reached through LibTorch's device guards, so this file needs no header of CUDA.
 #include "device/device.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -13,7 +15,7 @@
 namespace dsat::trainer {
 namespace {
 
-// Asked in a process of its own.
+// The child starts CUDA and exits with the answer: the parent must stay without CUDA (see resolve_device).
 bool machine_has_cuda() {
   const pid_t pid = ::fork();
   if (pid < 0) return false;
@@ -26,7 +28,7 @@ bool machine_has_cuda() {
 
 }  // namespace
 
-DeviceChoice resolved(DeviceChoice choice) {
+DeviceChoice resolve_device(DeviceChoice choice) {
   if (choice == DeviceChoice::cpu) return choice;
   const bool is_wanted = choice == DeviceChoice::cuda;
   if (!kHasCuda) {
@@ -40,14 +42,16 @@ DeviceChoice resolved(DeviceChoice choice) {
 
 at::Device open_device(DeviceChoice choice, int local_rank, std::optional<uint64_t> budget_bytes) {
   if (choice != DeviceChoice::cuda) {
-    use_memory(install_budget(budget_bytes));
+    set_device_memory(install_budget(budget_bytes));
     return at::kCPU;
   }
   const int count = cuda_device_count();
-  if (count < 1) throw Error(DSAT_INTERNAL, "the CUDA devices that were there are gone");
+  if (count < 1)
+    throw Error(DSAT_INTERNAL,
+                "no CUDA device is visible to this rank, but its launcher saw one; see CUDA_VISIBLE_DEVICES");
   const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(local_rank % count));
   use_cuda_device(device.index());
-  use_memory(cuda_memory(device.index(), budget_bytes));
+  set_device_memory(cuda_memory(device.index(), budget_bytes));
   return device;
 }
 

@@ -1,6 +1,7 @@
 // The device that a rank computes on: the CPU, or a CUDA device where the build has a CUDA LibTorch.
 //
-// Threading: open_device() once in a rank's process, before its first tensor. Errors: dsat::Error.
+// Threading: open_device() once in a rank's process, before its first tensor; current_stream() and synchronize() for
+// the calling thread's own queue. Errors: dsat::Error.
 #ifndef DSAT_TRAINER_DEVICE_DEVICE_H_
 #define DSAT_TRAINER_DEVICE_DEVICE_H_
 
@@ -14,12 +15,12 @@
 
 namespace dsat::trainer {
 
-// Of `automatic`: CUDA if the build has it and the machine a device, else the CPU. Leaves this process without CUDA:
-// ranks are forked from it, and CUDA does not outlive a fork. Throws where a named device is not to be had.
-DeviceChoice resolved(DeviceChoice choice);
+// Decides `automatic`: CUDA if the build has it and the machine a device, else the CPU. Leaves this process without
+// CUDA: ranks are forked from it, and CUDA does not outlive a fork. Throws where a named device is not to be had.
+DeviceChoice resolve_device(DeviceChoice choice);
 
-// Of a resolved choice: the device of this rank, which becomes the process's own, with its memory (device_memory.h)
-// within `budget_bytes`. Ranks of one machine take its devices in turn.
+// Opens this rank's device for a resolved choice: it becomes the process's current device, and its memory
+// (device_memory.h) stays within `budget_bytes`. Ranks of one machine take its devices in turn.
 at::Device open_device(DeviceChoice choice, int local_rank, std::optional<uint64_t> budget_bytes);
 
 // The queue that this thread's operations on the device go to.

@@ -1,4 +1,8 @@
+// The process's one DeviceMemory, behind functions that any room may call: a pointer that is set once and never freed.
+// Also puts a refused allocation into a sentence for people.
 #include "device/device_memory.h"
+
+#include <fmt/format.h>
 
 #include <utility>
 
@@ -13,9 +17,11 @@ DeviceMemory*& current() {
   return memory;
 }
 
+std::string size_of(uint64_t bytes) { return format_size(static_cast<double>(bytes)); }
+
 }  // namespace
 
-void use_memory(std::unique_ptr<DeviceMemory> memory) { current() = memory.release(); }
+void set_device_memory(std::unique_ptr<DeviceMemory> memory) { current() = memory.release(); }
 
 uint64_t memory_in_use() { return current() == nullptr ? 0 : current()->in_use(); }
 uint64_t memory_peak() { return current() == nullptr ? 0 : current()->peak(); }
@@ -23,16 +29,16 @@ void begin_memory_window() {
   if (current() != nullptr) current()->begin_window();
 }
 uint64_t memory_window_peak() { return current() == nullptr ? 0 : current()->window_peak(); }
-void forget_out_of_memory() {
-  if (current() != nullptr) current()->forget_refusal();
+void clear_out_of_memory() {
+  if (current() != nullptr) current()->refusal().clear();
 }
-std::optional<OutOfMemory> out_of_memory() { return current() == nullptr ? std::nullopt : current()->refused(); }
+std::optional<OutOfMemory> out_of_memory() { return current() == nullptr ? std::nullopt : current()->refusal().get(); }
 
 std::string describe(const OutOfMemory& failure) {
-  std::string text = "out of memory: tried to allocate " + format_size(static_cast<double>(failure.requested)) +
-                     "; in use " + format_size(static_cast<double>(failure.in_use));
-  return failure.budget == 0 ? text + ", and the machine has no more"
-                             : text + " of " + format_size(static_cast<double>(failure.budget));
+  const std::string limit =
+      failure.budget == 0 ? ", and the machine has no more" : fmt::format(" of {}", size_of(failure.budget));
+  return fmt::format("out of memory: tried to allocate {}; in use {}{}", size_of(failure.requested),
+                     size_of(failure.in_use), limit);
 }
 
 }  // namespace dsat::trainer

@@ -1,3 +1,5 @@
+// Lists the generators whose state a checkpoint keeps, through at::Context, which knows those of every device.
+// The names are part of the checkpoint format: a changed name would leave older states unread.
 #include "device/random_state.h"
 
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,4 +1,6 @@
-// LibTorch's default random generators: what dropout and its kin draw from.
+// LibTorch's default random generators: what dropout and similar layers draw from.
+//
+// Ownership: a generator is a handle on LibTorch's own. Threading: the compute thread. Errors: what LibTorch throws.
 #ifndef DSAT_TRAINER_DEVICE_RANDOM_STATE_H_
 #define DSAT_TRAINER_DEVICE_RANDOM_STATE_H_
 
@@ -14,7 +16,7 @@ struct NamedGenerator {
   at::Generator generator;
 };
 
-// The host's and, where the device is a CUDA device, its own.
+// The host's generator and, where the device is a CUDA device, the device's. The names are those in a checkpoint.
 std::vector<NamedGenerator> generators_of(at::Device device);
 
 }  // namespace dsat::trainer

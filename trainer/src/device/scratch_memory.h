@@ -1,7 +1,9 @@
-// Notes how much memory operations use at most, and those alone that hold scratch of their own, like the columns of a
-// convolution.
+// Measures the most memory in use inside operations: of all operations, and of those that hold scratch memory of their
+// own, like the columns of a convolution.
 //
-// Threading: operations of the thread that made it; one at a time. It uses the memory window (device_memory.h).
+// An operation has scratch where the peak inside it is higher than the memory in use both before and after it.
+// Threading: sees the operations of the thread that made it; one watch at a time. It uses the memory window
+// (device_memory.h), so nobody else may. Units: bytes. Errors: none.
 #ifndef DSAT_TRAINER_DEVICE_SCRATCH_MEMORY_H_
 #define DSAT_TRAINER_DEVICE_SCRATCH_MEMORY_H_
 
@@ -11,16 +13,16 @@
 
 namespace dsat::trainer {
 
-class ScratchWatch {
+class ScratchMemoryWatch {
  public:
-  ScratchWatch();
-  ~ScratchWatch();
-  ScratchWatch(const ScratchWatch&) = delete;
-  ScratchWatch& operator=(const ScratchWatch&) = delete;
+  ScratchMemoryWatch();
+  ~ScratchMemoryWatch();
+  ScratchMemoryWatch(const ScratchMemoryWatch&) = delete;
+  ScratchMemoryWatch& operator=(const ScratchMemoryWatch&) = delete;
 
-  // The most memory that was in use, whatever for, inside an operation; 0: there was none.
+  // The most memory that was in use inside any operation, whatever for; 0: there was no operation.
   uint64_t highest_bytes() const;
-  // Of the operations that took more than their results.
+  // The same, over the operations that had scratch memory.
   uint64_t highest_with_scratch_bytes() const;
 
  private:

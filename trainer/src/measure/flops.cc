@@ -1,3 +1,5 @@
+// A global callback of at::RecordFunction sees each operator's name and inputs, whose shapes say how much it computes.
+// It counts matrix products and convolutions by their names in ATen, where all layers end.
 #include "measure/flops.h"
 
 #include <ATen/core/Tensor.h>
@@ -16,14 +18,15 @@ std::atomic<int64_t>& total() {
   return flops;
 }
 
-// (n, k) x (k, m), or batches of it.
+// (n, k) x (k, m), or batches of it: each of n * m outputs takes k multiply-adds.
 int64_t product(const at::Tensor& a, const at::Tensor& b) { return 2 * a.numel() * b.size(-1); }
 
-// Every output element is a sum over one filter.
+// Every output element is a sum over one filter: weight is (out, in, kernel...).
 int64_t convolution(int64_t output_elements, const at::Tensor& weight) {
   return 2 * output_elements * (weight.numel() / weight.size(0));
 }
 
+// aten::convolution(input, weight, bias, stride, padding, dilation, ...)
 int64_t convolution_forward(c10::ArrayRef<const c10::IValue> inputs) {
   const at::Tensor& x = inputs[0].toTensor();
   const at::Tensor& weight = inputs[1].toTensor();
@@ -32,6 +35,7 @@ int64_t convolution_forward(c10::ArrayRef<const c10::IValue> inputs) {
   const auto along = [](const std::vector<int64_t>& list, int64_t i) {
     return list[std::min(static_cast<size_t>(i - 2), list.size() - 1)];
   };
+  // The output's size along each dimension, as torch.nn.Conv2d documents it.
   int64_t elements = x.size(0) * weight.size(0);
   for (int64_t i = 2; i < x.dim(); ++i) {
     const int64_t reach = along(dilation, i) * (weight.size(i) - 1) + 1;
@@ -40,7 +44,8 @@ int64_t convolution_forward(c10::ArrayRef<const c10::IValue> inputs) {
   return convolution(elements, weight);
 }
 
-// Each gradient that is asked for costs as much as forward.
+// aten::convolution_backward(grad_output, input, weight, ..., output_mask): the gradients of input and weight cost as
+// much as forward each, if they are asked for.
 int64_t convolution_backward(c10::ArrayRef<const c10::IValue> inputs) {
   const auto wanted = inputs[10].toBoolList();
   return (int64_t{wanted[0]} + int64_t{wanted[1]}) * convolution(inputs[0].toTensor().numel(), inputs[2].toTensor());

@@ -1,7 +1,8 @@
 // Counts the floating-point operations of what runs while it lives: matrix products and convolutions, forward and
 // backward, two per multiply-add; everything else is left out, as is usual.
 //
-// Slows small models by a third: profile one step of its own. Threading: one counter at a time in a process.
+// As DeepSpeed's FLOPS profiler counts. It slows small models by a third, so the step that it counts should not be
+// timed. Threading: counts the operations of all threads; one counter at a time in a process. Errors: none.
 #ifndef DSAT_TRAINER_MEASURE_FLOPS_H_
 #define DSAT_TRAINER_MEASURE_FLOPS_H_
 
@@ -16,7 +17,7 @@ class FlopsCounter {
   FlopsCounter(const FlopsCounter&) = delete;
   FlopsCounter& operator=(const FlopsCounter&) = delete;
 
-  double flops() const;
+  double flops() const;  // since its begin
 
  private:
   uint64_t handle_;

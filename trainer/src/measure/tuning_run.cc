@@ -1,7 +1,12 @@
+// Times forward, backward and step of the measured steps with a stopwatch that waits for the device, reads the memory
+// counters at their end, and lets rank 0 write the result file. FLOPs are counted in a step that is not timed.
 #include "measure/tuning_run.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <string>
 #include <utility>
 
 #include "device/device.h"
@@ -11,6 +16,7 @@
 namespace dsat::trainer {
 namespace {
 
+// The most of any rank: a configuration fits only where its neediest rank does.
 int64_t worst_rank(Comm& comm, uint64_t bytes) {
   return static_cast<int64_t>(max_over_ranks(comm, {static_cast<double>(bytes)})[0]);
 }
@@ -30,9 +36,10 @@ TuningRun::TuningRun(World& world, const Settings& settings, ModelInfo info)
 TuningRun::~TuningRun() {
   const TuningSettings& tuning = settings_.tuning;
   if (!tuning.enabled || is_done_ || std::uncaught_exceptions() > 0 || world_.rank() != 0) return;
-  std::fprintf(stderr, "%s: ended after %lld steps, before end_profile_step %lld: nothing was measured\n",
-               world_.program().c_str(), static_cast<long long>(steps_),
-               static_cast<long long>(tuning.end_profile_step));
+  // Not fmt::print(), which throws where stderr is closed.
+  const std::string line = fmt::format("{}: ended after {} steps, before end_profile_step {}: nothing was measured\n",
+                                       world_.program(), steps_, tuning.end_profile_step);
+  std::fputs(line.c_str(), stderr);
 }
 
 bool TuningRun::is_measured() const {
@@ -40,7 +47,8 @@ bool TuningRun::is_measured() const {
   return tuning.enabled && steps_ >= tuning.start_profile_step && steps_ <= tuning.end_profile_step;
 }
 
-// In a micro step that is not timed: the very first, or if that is timed, one of a step more.
+// In a micro step that is not timed: the first one of this run or, if that is timed, the first one after the measured
+// steps.
 bool TuningRun::counts_flops() const {
   const TuningSettings& tuning = settings_.tuning;
   const int64_t step = tuning.start_profile_step > first_step_ ? first_step_ : tuning.end_profile_step + 1;
@@ -52,12 +60,13 @@ void TuningRun::resume(int64_t steps) {
   if (settings_.tuning.enabled && steps > settings_.tuning.end_profile_step) throw TuningDone();
 }
 
-// What was started on a device is over by then.
+// A device computes behind the host's back: what was started on it has ended before the clock is read.
 TuningRun::Clock::time_point TuningRun::now() const {
   if (settings_.tuning.enabled) synchronize(world_.device());
   return Clock::now();
 }
 
+// Time since the last lap, or since an operation began.
 double TuningRun::lap() {
   const Clock::time_point end = now();
   const double time_us = microseconds(end - lap_start_);
@@ -101,6 +110,7 @@ void TuningRun::step_ended(bool is_update, int64_t skipped_steps) {
   const Clock::time_point end = now();
   if (steps_ == tuning.start_profile_step) window_start_ = end;
   if (steps_ == tuning.end_profile_step + 1) {
+    // Before the step that counts FLOPs, which would raise the peaks.
     wall_us_ = microseconds(end - window_start_);
     state_bytes_ = worst_rank(world_.comm(), memory_in_use());
     host_bytes_ = worst_rank(world_.comm(), host_memory_peak());
@@ -153,7 +163,7 @@ void TuningRun::write_metrics(int64_t skipped_steps) {
   m.host_memory_bytes = host_bytes_;
   m.skipped_steps = skipped_steps;
   m.precision = settings_.precision();
-  // Ranks of a pipeline compute different layers.
+  // The mean over ranks, because those of a pipeline compute different layers.
   m.flops_per_micro_step = sum_over_ranks(world_.comm(), {flops_})[0] / world_.size();
   m.device_memory_bytes = world_.device_memory();
   m.world_size = world_.size();

@@ -1,7 +1,9 @@
 // What a tuning trial measures while a training runs, and the files that it leaves.
 //
-// Threading: one rank, one thread; step_ended() and forward_ended() are collective. Errors: TuningDone when all is
-// measured and written; dsat::Error.
+// The configuration's autotuning section says which optimizer steps are measured and where the result goes. A training
+// without that section calls the same functions, which then do next to nothing.
+// Threading: the compute thread; step_ended() and forward_ended() are collective. Units: microseconds, bytes. Errors:
+// TuningDone when all is measured and written; dsat::Error.
 #ifndef DSAT_TRAINER_MEASURE_TUNING_RUN_H_
 #define DSAT_TRAINER_MEASURE_TUNING_RUN_H_
 
@@ -24,9 +26,9 @@ struct StepTimes {
 
 class TuningRun {
  public:
-  // Borrows both. `info`: what is known of the model beforehand.
+  // Borrows world and settings. `info`: what is known of the model before it has run.
   TuningRun(World& world, const Settings& settings, ModelInfo info);
-  // Says so when the training has ended too early for a measurement.
+  // Prints a line on rank 0 when the training has ended too early for a measurement.
   ~TuningRun();
 
   // After a checkpoint: `steps` optimizer steps have been made before. Ends a trial that is past its window.
@@ -37,12 +39,12 @@ class TuningRun {
   // `loss`: of the micro step, a scalar.
   void backward_ended(const at::Tensor& loss);
   void step_begins();
-  // In place of all above and below, for a training whose micro steps overlap: around an optimizer step.
+  // After a micro step's step(). `is_update`: it has ended an optimizer step.
+  void step_ended(bool is_update, int64_t skipped_steps);
+  // For a training whose micro steps overlap (a pipeline): around an optimizer step, in place of the other functions.
   void whole_step_begins();
   // `loss`: the mean over the micro steps.
   void whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps);
-  // Of a micro step. `is_update`: it has ended an optimizer step.
-  void step_ended(bool is_update, int64_t skipped_steps);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -1,3 +1,5 @@
+// Two chains: a built-in model, whose layers get their tensors as arguments, and a user's PipelineModule, whose modules
+// keep theirs. A user's modules are made layer by layer with a seed each, so that every cut gives them the same values.
 #include "model/layer_chain.h"
 
 #include <ATen/Context.h>
@@ -12,6 +14,7 @@
 namespace dsat::trainer {
 namespace {
 
+// A built-in model's layers have no tensors of their own: the leaves live in what build() returns.
 class ModelChain : public LayerChain {
  public:
   explicit ModelChain(const Model& model) : model_(model) {
@@ -27,17 +30,11 @@ class ModelChain : public LayerChain {
 
   StageLayers build(const Segment& stage) const override {
     StageLayers built;
+    // Initial values go by a parameter's number in the whole model.
     for (size_t i = 0; i < stage.begin; ++i) built.parts.first_id += layers_[i].num_tensors;
     for (size_t i = stage.begin; i < stage.end; ++i) {
       const Layer* const layer = model_.layers()[i].get();
-      Tensors leaves;
-      built.parts.groups.emplace_back();
-      for (const ParameterSpec& spec : layer->parameters()) {
-        leaves.push_back(at::empty({0}, at::TensorOptions().dtype(at::kFloat)).set_requires_grad(true));
-        built.parts.groups.back().push_back({spec, leaves.back(), /*has_values=*/false});
-        std::string& name = built.parts.groups.back().back().spec.name;
-        name = name_of_layer(i) + name;
-      }
+      const Tensors leaves = add_layer(*layer, i, built.parts);
       built.forward.push_back([layer, leaves](const at::Tensor& x) { return layer->forward(x, leaves); });
     }
     return built;
@@ -52,30 +49,32 @@ class ModelChain : public LayerChain {
 
 using ModulePtr = std::shared_ptr<torch::nn::Module>;
 
+// Counting needs each module once; it is dropped again, so that a rank holds the layers of its stage only.
 class ModuleChain : public LayerChain {
  public:
   ModuleChain(PipelineModule module, uint64_t seed) : module_(std::move(module)), seed_(seed) {
     for (size_t i = 0; i < module_.layers.size(); ++i) {
       const std::string& tie = module_.layers[i].tie();
       first_of_tie_.emplace(tie, i);
-      layers_.push_back(counted(make(i)->parameters()));
+      layers_.push_back(counted_layer(make(i)->parameters()));
       layers_.back().tie = tie;
     }
   }
 
   StageLayers build(const Segment& stage) const override {
     StageLayers built;
-    std::map<std::string, ModulePtr> shared;
+    std::map<std::string, ModulePtr> shared;  // by tie: what a layer of this stage has made
     std::vector<ModulePtr> modules;
     for (size_t i = stage.begin; i < stage.end; ++i) {
       const LayerSpec& spec = module_.layers[i];
+      // Layers of one tie in the same stage share one module, and its parameters belong to the first of them.
       const auto known = spec.tie().empty() ? shared.end() : shared.find(spec.tie());
       const bool is_first = known == shared.end();
       const ModulePtr module = is_first ? make(i) : known->second;
       if (!spec.tie().empty()) shared.emplace(spec.tie(), module);
       modules.push_back(module);
       built.parts.groups.emplace_back();
-      if (is_first) collect(*module, name_of_layer(maker_of(i)), built.parts);
+      if (is_first) add_module(*module, layer_prefix(maker_of(i)), built.parts);
       built.forward.push_back([module, forward = spec.forward()](const at::Tensor& x) { return forward(*module, x); });
     }
     built.parts.train = [modules](bool on) {
@@ -88,25 +87,19 @@ class ModuleChain : public LayerChain {
   }
 
  private:
-  // What it trains goes to the last group.
-  static void collect(const torch::nn::Module& module, const std::string& prefix, ModelParts& parts) {
-    for (const auto& item : module.named_parameters()) {
-      const at::Tensor& tensor = item.value();
-      if (tensor.requires_grad()) {
-        parts.groups.back().push_back({{prefix + item.key(), tensor.sizes().vec()}, tensor, /*has_values=*/true});
-      } else {
-        parts.others.push_back({prefix + item.key(), tensor});
-      }
-    }
-    for (const auto& item : module.named_buffers()) parts.others.push_back({prefix + item.key(), item.value()});
+  static void add_module(const torch::nn::Module& module, const std::string& prefix, ModelParts& parts) {
+    for (const auto& item : module.named_parameters()) parts.add_parameter(prefix + item.key(), item.value());
+    for (const auto& item : module.named_buffers()) parts.add_buffer(prefix + item.key(), item.value());
   }
 
-  // The first layer of a tie makes the module of all: it decides the values, and names them.
+  // The first layer of a tie, in the whole chain, makes the module for all of them: its number decides values and
+  // names.
   size_t maker_of(size_t index) const {
     const std::string& tie = module_.layers[index].tie();
     return tie.empty() ? index : first_of_tie_.at(tie);
   }
 
+  // A layer that is a function has no module: an empty one stands in for it.
   ModulePtr make(size_t index) const {
     const size_t maker = maker_of(index);
     const LayerSpec& spec = module_.layers[maker];
@@ -129,6 +122,17 @@ int64_t LayerChain::num_params() const {
     if (layer.tie.empty() || seen.insert(layer.tie).second) sum += layer.num_params;
   }
   return sum;
+}
+
+Tensors add_layer(const Layer& layer, size_t index, ModelParts& parts) {
+  Tensors leaves;
+  parts.groups.emplace_back();
+  for (ParameterSpec spec : layer.parameters()) {
+    spec.name = layer_prefix(index) + spec.name;
+    leaves.push_back(at::empty({0}, at::TensorOptions().dtype(at::kFloat)).set_requires_grad(true));
+    parts.groups.back().push_back({std::move(spec), leaves.back(), /*has_values=*/false});
+  }
+  return leaves;
 }
 
 std::unique_ptr<LayerChain> chain_of(const Model& model) { return std::make_unique<ModelChain>(model); }

@@ -1,8 +1,12 @@
 // A chain of layers of which a rank builds only those of its stage: the built-in models and a user's PipelineModule.
 //
-// Threading: one rank, one thread. Errors: whatever a user's layer throws.
+// The names and initial values of parameters do not depend on where the chain is cut.
+// Ownership: chain_of(model) borrows the model, the other chain owns its module; StageLayers shares what it has built.
+// Threading: the compute thread. Errors: whatever a user's layer throws.
 #ifndef DSAT_TRAINER_MODEL_LAYER_CHAIN_H_
 #define DSAT_TRAINER_MODEL_LAYER_CHAIN_H_
+
+#include <fmt/format.h>
 
 #include <functional>
 #include <memory>
@@ -22,9 +26,9 @@ struct ChainLayer {
   std::string tie;          // layers of one name share their parameters; empty: shares with none
 };
 
-// Of a layer that has these tensors; those that need no gradient are not trained.
+// Counts a layer's trained tensors: those that require a gradient.
 template <class Parameters>
-ChainLayer counted(const Parameters& parameters) {
+ChainLayer counted_layer(const Parameters& parameters) {
   ChainLayer layer;
   for (const at::Tensor& parameter : parameters) {
     if (!parameter.requires_grad()) continue;
@@ -34,10 +38,14 @@ ChainLayer counted(const Parameters& parameters) {
   return layer;
 }
 
-// Names of parameters begin with it: wherever the chain is cut they are the same.
-inline std::string name_of_layer(size_t index) { return "layer" + std::to_string(index) + "."; }
+// The begin of a parameter's name: "layer3." for those of layer 3 of the whole chain.
+inline std::string layer_prefix(size_t index) { return fmt::format("layer{}.", index); }
 
-// Some of a chain's layers, for an engine. A group of `parts` for each, empty where another layer has the parameters.
+// Adds the parameters of a built-in layer as a group; returns its leaves, which get memory and values from the engine.
+Tensors add_layer(const Layer& layer, size_t index, ModelParts& parts);
+
+// The layers of one stage, for an engine: forward[i] computes layer i, and parts.groups[i] has its parameters. The
+// group is empty where a layer before it has the same ones (ties).
 struct StageLayers {
   std::vector<std::function<at::Tensor(const at::Tensor&)>> forward;
   ModelParts parts;
@@ -47,8 +55,9 @@ class LayerChain {
  public:
   virtual ~LayerChain() = default;
   const std::vector<ChainLayer>& layers() const { return layers_; }
-  // Of the whole chain; what layers share counts once.
+  // Trained elements of the whole chain; what layers share counts once.
   int64_t num_params() const;
+  // `stage`: the layers to build, of the whole chain.
   virtual StageLayers build(const Segment& stage) const = 0;
   virtual at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const = 0;
 

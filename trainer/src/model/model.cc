@@ -1,3 +1,5 @@
+// Chooses a built-in model by its kind, and draws batches: element i of a tensor is number i of its random stream, so a
+// batch is the same on every rank and machine.
 #include "model/model.h"
 
 #include <ATen/ops/empty.h>

@@ -2,7 +2,8 @@
 //
 // A layer names its parameters (ParameterSpec) and computes with tensors that it is handed; who holds them, whole or
 // partitioned, is the engine's matter. That is what lets stage 3 gather one layer at a time.
-// Threading: immutable after construction; one rank, one thread.
+// Shapes: every batch has its samples in the first dimension. Ownership: a model owns its layers; parameters are
+// borrowed for a forward. Threading: immutable after construction; the compute thread. Errors: what LibTorch throws.
 #ifndef DSAT_TRAINER_MODEL_MODEL_H_
 #define DSAT_TRAINER_MODEL_MODEL_H_
 
@@ -23,7 +24,7 @@ class Layer {
  public:
   virtual ~Layer() = default;
   virtual std::vector<ParameterSpec> parameters() const = 0;
-  // `parameters` in the order of parameters(). Changes nothing in place: the input may be needed by backward.
+  // `parameters` in the order of parameters(). Changes nothing in place: backward may need the input.
   virtual at::Tensor forward(const at::Tensor& input, const Tensors& parameters) const = 0;
 };
 
@@ -45,13 +46,13 @@ class Model {
   std::vector<std::unique_ptr<Layer>> layers_;
 };
 
-// `dtype`: of parameters and activations. `device`: where they are computed.
+// `dtype`: the type of parameters and activations. `device`: where they are computed.
 std::unique_ptr<Model> make_gpt(const ModelOptions& options, at::ScalarType dtype, at::Device device = at::kCPU);
 std::unique_ptr<Model> make_resnet(const ModelOptions& options, at::ScalarType dtype);
 std::unique_ptr<Model> make_mlp(const ModelOptions& options, at::ScalarType dtype);
 std::unique_ptr<Model> make_model(const ModelOptions& options, at::ScalarType dtype, at::Device device = at::kCPU);
 
-// Random tensors for batches.
+// Random tensors for batches, on the host: uniform in [-1, 1), or whole numbers in [0, limit).
 at::Tensor random_values(const RandomStream& stream, at::IntArrayRef shape, at::ScalarType dtype);
 at::Tensor random_integers(const RandomStream& stream, at::IntArrayRef shape, int64_t limit);
 

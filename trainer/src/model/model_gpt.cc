@@ -1,6 +1,6 @@
-// A GPT: token and position embedding, pre-norm transformer blocks with causal attention, a final norm and a head of
-// its own (not tied to the embedding, so that every parameter belongs to one layer). The loss is the cross entropy of
-// the next token.
+// A GPT (Radford et al., 2019: GPT-2): token and position embedding, pre-norm transformer blocks with causal attention,
+// a final norm and a head of its own, not tied to the embedding, so that every parameter belongs to one layer. The loss
+// is the cross entropy of the next token.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
@@ -26,6 +26,7 @@ at::Tensor norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor&
   return at::layer_norm(x, {weight.size(0)}, weight, bias, 1e-5);
 }
 
+// (batch, seq) whole numbers -> (batch, seq, hidden)
 class EmbeddingLayer : public Layer {
  public:
   explicit EmbeddingLayer(const ModelOptions& o) : options_(o) {}
@@ -42,9 +43,10 @@ class EmbeddingLayer : public Layer {
   ModelOptions options_;
 };
 
+// Attention and a feed-forward part of four times the width, each added to its input: (batch, seq, hidden) in and out.
 class Block : public Layer {
  public:
-  // `mask`: 0 where a position may look, minus infinity where it may not; shared by all blocks.
+  // `mask`: (1, seq, seq), 0 where a position may attend, minus infinity where it may not; shared by all blocks.
   Block(const ModelOptions& o, at::Tensor mask) : options_(o), mask_(std::move(mask)) {}
 
   std::vector<ParameterSpec> parameters() const override {
@@ -75,8 +77,10 @@ class Block : public Layer {
   at::Tensor attend(const at::Tensor& qkv) const {
     const int64_t batch = qkv.size(0), seq = options_.seq, heads = options_.heads, width = options_.hidden / heads;
     const at::Tensor split = qkv.view({batch, seq, 3, heads, width}).permute({2, 0, 3, 1, 4});
+    // Batch and heads become one dimension, so that the two products are plain batched ones.
     const auto part = [&](int64_t i) { return split[i].reshape({batch * heads, seq, width}); };
     const double scale = 1 / std::sqrt(static_cast<double>(width));
+    // The mask is the product's start value: no operation of its own, and no memory for its result.
     const at::Tensor scores = at::baddbmm(mask_, part(0), part(1).transpose(1, 2), /*beta=*/1, /*alpha=*/scale);
     const at::Tensor mixed = at::bmm(at::softmax(scores, -1), part(2));
     return mixed.view({batch, heads, seq, width}).transpose(1, 2).reshape({batch, seq, options_.hidden});
@@ -86,6 +90,7 @@ class Block : public Layer {
   at::Tensor mask_;
 };
 
+// (batch, seq, hidden) -> (batch, seq, vocab)
 class HeadLayer : public Layer {
  public:
   explicit HeadLayer(const ModelOptions& o) : options_(o) {}
@@ -113,11 +118,13 @@ class Gpt : public Model {
     layers_.push_back(std::make_unique<HeadLayer>(options));
   }
 
+  // Tokens 0 to seq - 1 are the input, tokens 1 to seq the target.
   Batch batch(const RandomStream& stream, int64_t samples) const override {
     const at::Tensor tokens = random_integers(stream, {samples, options_.seq + 1}, options_.vocab);
     return {tokens.narrow(1, 0, options_.seq).contiguous(), tokens.narrow(1, 1, options_.seq).reshape({-1})};
   }
   at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const override {
+    // In fp32 whatever the model's type is: a sum over the vocabulary is too coarse in 16 bits.
     return at::cross_entropy_loss(output.view({-1, options_.vocab}).to(at::kFloat), target);
   }
 

@@ -11,12 +11,13 @@
 namespace dsat::trainer {
 namespace {
 
+// ReLU is applied to the input and not to the output, so that the last layer's output is unbounded.
 class MlpLayer : public Layer {
  public:
   MlpLayer(int64_t hidden, bool is_first) : hidden_(hidden), is_first_(is_first) {}
 
   std::vector<ParameterSpec> parameters() const override {
-    const double stddev = std::sqrt(2.0 / static_cast<double>(hidden_));  // He et al.: for ReLU
+    const double stddev = std::sqrt(2.0 / static_cast<double>(hidden_));  // He et al., 2015: for ReLU
     return {spread("weight", {hidden_, hidden_}, stddev), zeros("bias", {hidden_})};
   }
   at::Tensor forward(const at::Tensor& input, const Tensors& p) const override {
@@ -35,6 +36,7 @@ class Mlp : public Model {
   }
 
   Batch batch(const RandomStream& stream, int64_t samples) const override {
+    // One draw for inputs and targets. Targets stay fp32, as the loss is.
     const at::Tensor both = random_values(stream, {2, samples, hidden_}, at::kFloat);
     return {both[0].to(dtype_), both[1]};
   }

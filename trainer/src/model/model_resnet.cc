@@ -1,8 +1,8 @@
 // A ResNet (He et al., 2016): depths 18, 34 (basic blocks), 50, 101, 152 (bottlenecks) with four stages of 64 to 512
 // channels, and 6n + 2 with three stages of 16 to 64 for small images.
 //
-// Group normalisation instead of batch normalisation: its result does not depend on how a batch is cut into micro
-// batches, so runs of the same samples compare.
+// Group normalisation (Wu and He, 2018) in place of batch normalisation: its result does not depend on how a batch is
+// cut into micro batches, so runs of the same samples can be compared.
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
@@ -22,10 +22,12 @@ namespace {
 constexpr int64_t kClasses = 10;
 constexpr int64_t kGroups = 8;
 
+// Initial spread for ReLU after it (He et al., 2015), from the number of inputs to an output.
 ParameterSpec convolution(const std::string& name, int64_t out, int64_t in, int64_t kernel) {
   return spread(name, {out, in, kernel, kernel}, std::sqrt(2.0 / static_cast<double>(in * kernel * kernel)));
 }
 
+// Padded so that a stride of 1 keeps the image's size.
 at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, int64_t stride) {
   return at::conv2d(x, weight, {}, stride, weight.size(2) / 2);
 }
@@ -49,9 +51,11 @@ class Stem : public Layer {
   int64_t channels_;
 };
 
+// Channels in, in between and out.
 struct BlockShape {
   int64_t in, middle, out, stride;
   bool bottleneck;
+  // The shortcut needs a convolution where it cannot be the input itself.
   bool projects() const { return stride != 1 || in != out; }
 };
 
@@ -76,12 +80,13 @@ class ResidualBlock : public Layer {
   }
 
   at::Tensor forward(const at::Tensor& input, const Tensors& p) const override {
-    size_t at = 0;
+    size_t at = 0;  // the next convolution's place in `p`, as parameters() lists them
     const auto next = [&](const at::Tensor& x, int64_t stride) {
       const at::Tensor y = norm(convolve(x, p[at], stride), p[at + 1], p[at + 2]);
       at += 3;
       return y;
     };
+    // The shortcut comes first here as in parameters().
     const at::Tensor shortcut = shape_.projects() ? next(input, shape_.stride) : input;
     at::Tensor x = input;
     if (shape_.bottleneck) {
@@ -103,6 +108,7 @@ class ResidualBlock : public Layer {
   BlockShape shape_;
 };
 
+// The mean over the image, then a linear map to the classes.
 class Classifier : public Layer {
  public:
   explicit Classifier(int64_t channels) : channels_(channels) {}
@@ -118,13 +124,14 @@ class Classifier : public Layer {
   int64_t channels_;
 };
 
-struct Plan {
+struct ResNetPlan {
   std::vector<int64_t> blocks;  // per stage
   int64_t width;                // channels of the first stage
   bool bottleneck;
 };
 
-Plan plan_of(int64_t depth) {
+// Table 1 of He et al., 2016, and section 4.2 (6n + 2) for other depths.
+ResNetPlan plan_of(int64_t depth) {
   switch (depth) {
     case 18:
       return {{2, 2, 2, 2}, 64, false};
@@ -145,9 +152,9 @@ class ResNet : public Model {
  public:
   ResNet(const ModelOptions& options, at::ScalarType dtype) : image_(options.image), dtype_(dtype) {
     // LibTorch would choose oneDNN for some micro batches and not for others, and oneDNN takes a second copy of each
-    // weight's gradient: the peak would jump where the choice changes. bf16 is oneDNN's alone.
+    // weight's gradient: the peak would jump where the choice changes. Only oneDNN has convolutions in bf16.
     if (dtype == at::kFloat) at::globalContext().setUserEnabledMkldnn(false);
-    const Plan plan = plan_of(options.depth);
+    const ResNetPlan plan = plan_of(options.depth);
     int64_t channels = plan.width, middle = plan.width;
     layers_.push_back(std::make_unique<Stem>(channels));
     for (size_t stage = 0; stage < plan.blocks.size(); ++stage, middle *= 2) {
@@ -163,11 +170,12 @@ class ResNet : public Model {
 
   Batch batch(const RandomStream& stream, int64_t samples) const override {
     const at::Tensor images = random_values(stream, {samples, 3, image_, image_}, dtype_);
-    // Labels from a stream of their own, decided by the images' one.
+    // Labels come from a stream of their own, whose seed is a number of the images' stream.
     at::Tensor labels = random_integers(RandomStream(stream.bits(0), 1), {samples}, kClasses);
     return {images, labels};
   }
   at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const override {
+    // In fp32, as everywhere: the sum over classes is too coarse in 16 bits.
     return at::cross_entropy_loss(output.to(at::kFloat), target);
   }
 

@@ -1,3 +1,6 @@
+// Activation checkpointing (Chen et al., 2016) as one node of the autograd graph: forward runs without a graph,
+// backward runs the function again with one and sends the gradients through it. Random generators are wound back for
+// the second run.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <c10/core/GradMode.h>
@@ -10,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "dsat/error.h"
 #include "dsat/trainer/checkpoint.h"
 
 namespace dsat::trainer {
@@ -18,12 +22,12 @@ namespace {
 using torch::autograd::variable_list;
 using Function = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
-// Where LibTorch's default generators stand, the host's and that of a CUDA device. The host's is kept outside tensors,
-// which would count as memory of a device that the host stands in for.
-class RandomState {
+// The states of LibTorch's default generators, the host's and that of a CUDA device. The host's state is kept outside
+// of tensors, because on the CPU a tensor counts as memory of the device.
+class GeneratorStates {
  public:
-  static RandomState current(at::Device device) {
-    RandomState state;
+  static GeneratorStates current(at::Device device) {
+    GeneratorStates state;
     if (device.is_cuda()) state.of_device_ = {device, at::globalContext().defaultGenerator(device).get_state()};
     const std::lock_guard<std::mutex> lock(generator().mutex_);
     state.engine_ = generator().engine();
@@ -52,24 +56,30 @@ class RandomState {
   std::optional<std::pair<at::Device, at::Tensor>> of_device_;
 };
 
-// Stands in the graph for all that the function does.
+// Stands in the graph for all operations of the function. Parameters that it uses are no inputs of the node: the inner
+// backward accumulates their gradients directly.
 struct Recompute : torch::autograd::Node {
   Function function;
   variable_list inputs;
-  RandomState random_state;
+  GeneratorStates generators;
 
   variable_list apply(variable_list&& gradients) override {
-    if (!function) throw std::runtime_error("backward through a checkpoint for the second time");
+    if (!function) {
+      throw Error(
+          "backward() for the second time through a part that is recomputed: its inputs are gone after the first");
+    }
+    // Emptied first: what this backward needs is freed with its own variables, not with the graph.
     const variable_list kept = std::exchange(inputs, {});
     const Function compute = std::exchange(function, nullptr);
     variable_list leaves;
     for (size_t i = 0; i < kept.size(); ++i) {
       leaves.push_back(kept[i].detach().set_requires_grad(next_edge(i).is_valid()));
     }
-    const RandomState now = RandomState::current(gradients.front().device());
+    // What backward draws itself must not depend on whether a part was recomputed.
+    const GeneratorStates now = GeneratorStates::current(gradients.front().device());
     {
       const c10::AutoGradMode with_graph(true);
-      random_state.restore();
+      generators.restore();
       const at::Tensor output = compute(leaves);
       now.restore();
       torch::autograd::backward({output}, {gradients.front()});
@@ -87,16 +97,18 @@ struct Recompute : torch::autograd::Node {
 }  // namespace
 
 at::Tensor checkpoint(const Function& function, const std::vector<at::Tensor>& inputs) {
-  if (!c10::GradMode::is_enabled()) return function(inputs);
+  if (!c10::GradMode::is_enabled()) return function(inputs);  // no backward will come
   const auto node = std::make_shared<Recompute>();
   node->function = function;
-  if (!inputs.empty()) node->random_state = RandomState::current(inputs.front().device());
+  if (!inputs.empty()) node->generators = GeneratorStates::current(inputs.front().device());
+  // Detached: the node, not the kept tensor, leads on to what computed the input.
   for (const at::Tensor& input : inputs) {
     node->inputs.push_back(input.detach());
     node->add_next_edge(torch::autograd::impl::gradient_edge(input));
   }
   at::Tensor output;
   {
+    // Without a graph the activations inside are freed as the function goes on: that is the saving.
     const c10::AutoGradMode without_graph(false);
     output = function(inputs).detach();
   }

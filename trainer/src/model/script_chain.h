@@ -1,6 +1,7 @@
 // A TorchScript module, exported from a torch.nn.Sequential, as a chain of layers that a pipeline can cut.
 //
-// Threading: one rank, one thread. Errors: dsat::Error in one line for a file that is no such module.
+// Ownership: the chain owns what it has read. Threading: the compute thread. Errors: dsat::Error in one line for a file
+// that is no such module.
 #ifndef DSAT_TRAINER_MODEL_SCRIPT_CHAIN_H_
 #define DSAT_TRAINER_MODEL_SCRIPT_CHAIN_H_
 
@@ -12,7 +13,7 @@
 
 namespace dsat::trainer {
 
-// A scalar, of the last layer's output and of whatever the batch has as its target.
+// The loss as a scalar. `target`: whatever the batch has as its target.
 using ScriptLoss = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
 
 // The file is read once to count and once more to build: a rank keeps the layers of its stage only.

@@ -1,5 +1,8 @@
+// Loads TorchScript files and runs them, whole or layer by layer in recomputed segments. Whether a module is a chain is
+// read from the class name that the exporter has written.
 #include "model/script_module.h"
 
+#include <fmt/format.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
 #include <unistd.h>
@@ -14,17 +17,18 @@
 namespace dsat::trainer {
 namespace {
 
-// Its own forward is its children's, one after the other. A class derived from it has a name of its own, and perhaps a
-// forward of its own.
+// Whether forward calls the children one after the other and does nothing else. A class that is derived from Sequential
+// has another name, and perhaps another forward.
 bool is_sequential(const torch::jit::Module& module) {
   const auto& name = module.type()->name();
   return name && name->name() == "Sequential" &&
          name->qualifiedName().rfind("__torch__.torch.nn.modules.container.", 0) == 0;
 }
 
-// Of what the archive's reader refuses LibTorch tells how it got there, not what was expected.
+// A person's reason for what LibTorch throws. For a file of another format its own text describes the reader's state
+// and not the file.
 std::string why_unreadable(const std::string& path, const std::string& libtorch) {
-  if (::access(path.c_str(), R_OK) != 0) return std::string("cannot be read: ") + std::strerror(errno);
+  if (::access(path.c_str(), R_OK) != 0) return fmt::format("cannot be read: {}", std::strerror(errno));
   if (libtorch.find("PytorchStreamReader") == std::string::npos) return libtorch.substr(0, libtorch.find('\n'));
   return "is no TorchScript module; expected a file that torch.jit.script(model).save(FILE) or a traced model has "
          "written, no state_dict and no pickled model";
@@ -33,14 +37,15 @@ std::string why_unreadable(const std::string& path, const std::string& libtorch)
 }  // namespace
 
 torch::jit::Module load_script(const std::string& path, at::Device device) {
-  // It would specialise the graph in the first steps, which are then several times slower.
+  // Profiling mode would specialise the graph in the first steps, which are then several times slower: a tuning trial
+  // measures just these.
   torch::jit::getProfilingMode() = false;
   try {
     torch::jit::Module module = torch::jit::load(path, device);
     module.train();
     return module;
   } catch (const std::exception& error) {
-    throw Error("--torchscript " + path + ": " + why_unreadable(path, error.what()));
+    throw Error(fmt::format("--torchscript {}: {}", path, why_unreadable(path, error.what())));
   }
 }
 
@@ -49,14 +54,16 @@ at::Tensor output_of(const c10::IValue& value) {
   if (value.isTuple() && !value.toTuple()->elements().empty() && value.toTuple()->elements()[0].isTensor()) {
     return value.toTuple()->elements()[0].toTensor();
   }
-  throw Error("the TorchScript module returns a " + value.tagKind() +
-              "; expected a tensor, or a tuple that begins with one");
+  throw Error(fmt::format("the TorchScript module returns a {}; expected a tensor, or a tuple that begins with one",
+                          value.tagKind()));
 }
 
 std::vector<torch::jit::Module> script_layers(const torch::jit::Module& module, const std::string& who) {
   if (!is_sequential(module)) {
-    throw Error(who + ": the TorchScript module is a " + module.type()->name()->name() +
-                "; only one that was exported from a torch.nn.Sequential is known to be a chain of layers");
+    throw Error(
+        fmt::format("{}: the TorchScript module is a {}; only one that was exported from a torch.nn.Sequential is "
+                    "known to be a chain of layers",
+                    who, module.type()->name()->name()));
   }
   std::vector<torch::jit::Module> layers;
   for (const torch::jit::Module& layer : module.children()) layers.push_back(layer);
@@ -64,7 +71,7 @@ std::vector<torch::jit::Module> script_layers(const torch::jit::Module& module, 
 }
 
 void require_one_input(size_t count) {
-  if (count != 1) throw Error("a torch.nn.Sequential takes one input; --input-spec names " + std::to_string(count));
+  if (count != 1) throw Error(fmt::format("a torch.nn.Sequential takes one input; --input-spec names {}", count));
 }
 
 ScriptModule::ScriptModule(const std::string& path, at::Device device) : module_(load_script(path, device)) {}
@@ -79,6 +86,7 @@ at::Tensor ScriptModule::run(const Segment& segment, at::Tensor x) {
   return x;
 }
 
+// Segments keep their first input only, so a chain takes one tensor.
 at::Tensor ScriptModule::forward(std::vector<c10::IValue> inputs) {
   if (segments_.empty()) return output_of(module_.forward(std::move(inputs)));
   require_one_input(inputs.size());
@@ -91,7 +99,7 @@ at::Tensor ScriptModule::forward(std::vector<c10::IValue> inputs) {
 
 std::shared_ptr<ModelParts> parts_of(ScriptModule& script) {
   auto parts = parts_of(script.module());
-  parts->activation_checkpoints = script.segments().size();
+  parts->recomputed_segments = script.segments().size();
   return parts;
 }
 

@@ -1,7 +1,8 @@
-// A TorchScript module for the engine. One that was exported from a torch.nn.Sequential is a chain, of which activation
-// checkpointing can recompute parts.
+// A TorchScript module for the engine. One that was exported from a torch.nn.Sequential is a chain, and activation
+// checkpointing can recompute parts of it.
 //
-// Threading: one rank, one thread. Errors: dsat::Error in one line.
+// Ownership: owns the module that it has loaded. Threading: the compute thread. Errors: dsat::Error in one line; what
+// the script itself throws.
 #ifndef DSAT_TRAINER_MODEL_SCRIPT_MODULE_H_
 #define DSAT_TRAINER_MODEL_SCRIPT_MODULE_H_
 
@@ -16,16 +17,17 @@
 
 namespace dsat::trainer {
 
-// Its tensors lie on `device`, wherever it was exported.
+// Loads a module in training mode. Its tensors lie on `device`, wherever it was exported.
 torch::jit::Module load_script(const std::string& path, at::Device device);
 
-// The layers of one that was exported from a torch.nn.Sequential; for others an error that names `who` needs them.
+// The layers of a module that was exported from a torch.nn.Sequential. Others are refused, in the name of `who`, the
+// option or feature that needs layers.
 std::vector<torch::jit::Module> script_layers(const torch::jit::Module& module, const std::string& who);
 
-// Of --input-spec, for such a chain.
+// Throws unless --input-spec names one input, which is what such a chain takes.
 void require_one_input(size_t count);
 
-// What a forward has returned, or the first of a tuple.
+// The tensor that a forward has returned, or the first of a tuple.
 at::Tensor output_of(const c10::IValue& value);
 
 class ScriptModule {
@@ -33,7 +35,7 @@ class ScriptModule {
   // Keeps all activations.
   ScriptModule(const std::string& path, at::Device device);
 
-  // Computes the layers once more in backward, in `count` segments; 0: the square root of the layers' number.
+  // Makes backward compute the layers once more, in `count` segments; 0: the square root of the number of layers.
   void recompute(int64_t count);
 
   // The output, or the first of a tuple of outputs.
@@ -46,7 +48,7 @@ class ScriptModule {
   at::Tensor run(const Segment& segment, at::Tensor x);
 
   torch::jit::Module module_;
-  std::vector<torch::jit::Module> layers_;  // that segments_ counts
+  std::vector<torch::jit::Module> layers_;  // of a chain that is recomputed; else empty
   Segments segments_;
 };
 

@@ -1,6 +1,10 @@
+// Sends tensors as they are, after a header of fixed length: type, number of dimensions, and up to eight sizes.
+// Both ends keep the shape of the first tensor: the sender to check the next ones, the receiver to make room for them.
 #include "pipeline/pipeline_link.h"
 
 #include <ATen/ops/empty.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -11,22 +15,23 @@ namespace dsat::trainer {
 namespace {
 
 constexpr size_t kMostDimensions = 8;
+// Elements of the header, which lies on the host.
 constexpr int64_t kHeader = 2 + static_cast<int64_t>(kMostDimensions);  // type, number of dimensions, sizes
 
 void finish(const std::unique_ptr<Pending>& pending) {
   if (pending) pending->wait();
 }
 
+// "Float [4, 6]"
 std::string describe(const TensorShape& shape) {
-  std::string text = std::string(c10::toString(shape.dtype)) + " [";
-  for (size_t i = 0; i < shape.sizes.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape.sizes[i]);
-  return text + "]";
+  return fmt::format("{} [{}]", c10::toString(shape.dtype), fmt::join(shape.sizes, ", "));
 }
 
+// Only floating-point tensors have gradients to send back.
 void check_sendable(const TensorShape& shape) {
   if (at::isFloatingType(shape.dtype) && shape.sizes.size() <= kMostDimensions) return;
-  throw Error("a stage's output is " + describe(shape) +
-              "; between stages a tensor is floating-point, of 8 dimensions at most");
+  throw Error(fmt::format("a stage's output is {}; between stages a tensor is floating-point, of {} dimensions at most",
+                          describe(shape), kMostDimensions));
 }
 
 }  // namespace
@@ -44,8 +49,10 @@ void PipelineSender::send(const at::Tensor& tensor) {
     shape_ = shape;
   }
   if (!(*shape_ == shape)) {
-    throw Error("a stage's output was " + describe(*shape_) + " and is now " + describe(shape) +
-                "; micro batches of a pipeline have one shape: leave out the last, shorter one");
+    throw Error(
+        fmt::format("a stage's output was {} and is now {}; micro batches of a pipeline have one shape: leave out "
+                    "the last, shorter one",
+                    describe(*shape_), describe(shape)));
   }
   if (tensor.numel() > 0) finish(comm_.send(tensor.contiguous(), peer_));
 }

@@ -1,8 +1,8 @@
-// One direction between two neighbouring stages.
+// One direction between two neighbouring stages of a pipeline: a sender on one rank, a receiver on the other.
 //
-// The first tensor is preceded by its type and shape, the others are not: they must be of the same. Sending ends when
-// the receiver has taken the tensor.
-// Threading: one rank, one thread. Errors: PeerLost; dsat::Error for a tensor that cannot be sent.
+// A header with type and shape goes before the first tensor only: all later ones must have the same type and shape.
+// send() returns when the receiver has taken the tensor, so nothing piles up between stages. Ownership: borrows the
+// group. Threading: the compute thread of each rank. Errors: PeerLost; dsat::Error for a tensor that cannot be sent.
 #ifndef DSAT_TRAINER_PIPELINE_PIPELINE_LINK_H_
 #define DSAT_TRAINER_PIPELINE_PIPELINE_LINK_H_
 
@@ -24,7 +24,6 @@ struct TensorShape {
 
 class PipelineSender {
  public:
-  // Borrows the group.
   PipelineSender(Comm& comm, int peer) : comm_(comm), peer_(peer) {}
   void send(const at::Tensor& tensor);
 
@@ -36,7 +35,7 @@ class PipelineSender {
 
 class PipelineReceiver {
  public:
-  // Tensors come to lie on `device`.
+  // Received tensors lie on `device`.
   PipelineReceiver(Comm& comm, int peer, at::Device device) : comm_(comm), peer_(peer), device_(device) {}
   at::Tensor receive();
 

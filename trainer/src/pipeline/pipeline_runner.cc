@@ -1,3 +1,5 @@
+// Carries out the pipeline schedule's instructions: receive, forward, send, and the same backwards. Around the schedule
+// it sums what tied layers and data-parallel ranks share, and updates the parameters.
 #include "pipeline/pipeline_runner.h"
 
 #include <algorithm>
@@ -10,12 +12,14 @@
 namespace dsat::trainer {
 namespace {
 
+// The first layer of each stage and the one behind its last, by the settings' way to cut.
 Segments stages_of(const LayerChain& chain, const PipelineSettings& settings) {
   std::vector<int64_t> sizes;
   for (const ChainLayer& layer : chain.layers()) sizes.push_back(layer.num_params);
   return pipeline_stages(sizes, settings.stages, settings.partition);
 }
 
+// A step's time is split into forward and backward as the tuner reads it: transfers count with the pass they serve.
 bool is_forward(PipelineAction action) {
   return action == PipelineAction::receive_activation || action == PipelineAction::forward ||
          action == PipelineAction::send_activation;
@@ -29,13 +33,14 @@ PipelineRunner::Links::Links(Comm& world, int previous, int next, at::Device dev
       activations_out(world, next),
       gradients_out(world, previous) {}
 
-// The first stage's `previous` and the last one's `next` are never used: no schedule names them.
+// A neighbour stage is data_parallel_size ranks away. The first stage has no previous one and the last no next one:
+// their links are made with a wrong rank, but no schedule uses them.
 PipelineRunner::Links PipelineRunner::make_links() const {
   const int step = grid_.data_parallel_size();
   return Links(world_, world_.rank() - step, world_.rank() + step, device_);
 }
 
-// What was started on a device is over by then, where somebody wants to know.
+// In a tuning trial, where somebody reads the times, what was started on a device has ended before the clock is read.
 double PipelineRunner::microseconds_since(Clock::time_point start) const {
   if (settings_.tuning.enabled) synchronize(device_);
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
@@ -69,7 +74,7 @@ StagePlan PipelineRunner::plan_of_stage(const LayerChain& chain, uint64_t seed, 
   if (const auto interval = static_cast<size_t>(settings_.pipeline.checkpoint_interval); interval > 0) {
     plan.recomputed = segments_of(layers, static_cast<int64_t>((layers + interval - 1) / interval));
   } else if (activation_checkpointing) {
-    // The configuration counts the segments of the whole model.
+    // The configuration counts the segments of the whole model; this stage gets its share by its number of layers.
     const int64_t all = settings_.number_checkpoints;
     const auto share = all * static_cast<int64_t>(layers) / static_cast<int64_t>(chain.layers().size());
     plan.recomputed = segments_of(layers, all == 0 ? 0 : std::max<int64_t>(1, share));
@@ -80,6 +85,7 @@ StagePlan PipelineRunner::plan_of_stage(const LayerChain& chain, uint64_t seed, 
 double PipelineRunner::train_batch(const NextBatch& next) {
   run_training(next);
   const Clock::time_point start = Clock::now();
+  // First over the stages, then (in step) over the data-parallel group: both copies then get the same sum.
   tied_->sum_gradients();
   stage_->step();
   times_.step_us = microseconds_since(start);
@@ -98,7 +104,7 @@ void PipelineRunner::run_training(const NextBatch& next) {
   }
 }
 
-// A tensor is let go as soon as nothing here needs it.
+// std::exchange empties a place as soon as its tensor is used: what nothing needs any more must not stay in memory.
 void PipelineRunner::execute(const PipelineInstruction& instruction, const NextBatch& next) {
   switch (instruction.action) {
     case PipelineAction::receive_activation:
@@ -140,6 +146,7 @@ void PipelineRunner::forward(int64_t micro_batch, const NextBatch& next) {
   }
 }
 
+// No schedule is needed: forwards flow through the stages one after the other, and nothing is kept for a backward.
 double PipelineRunner::eval_batch(const NextBatch& next) {
   loss_sum_ = 0;
   stage_->set_training(false);
@@ -163,6 +170,7 @@ void PipelineRunner::hold_forwards(const NextBatch& next, const std::function<vo
   stage_->begin_step();
   const int64_t most = std::min<int64_t>(grid_.num_stages() - stage(), micro_batches);
   for (const PipelineInstruction& one : evaluation_schedule(stage(), grid_.num_stages(), micro_batches)) {
+    // In training a backward would have freed it by now (1F1B): stage s holds at most stages - s micro batches.
     if (one.action == PipelineAction::forward) stage_->drop(one.micro_batch - most);
     execute(one, next);
   }
@@ -170,13 +178,14 @@ void PipelineRunner::hold_forwards(const NextBatch& next, const std::function<vo
   stage_->abandon_step();
 }
 
-// Only the last stage has added to it.
+// Only the last stage has losses; the other ranks add 0.
 double PipelineRunner::mean_loss(int64_t micro_batches) {
   const double sum = sum_over_ranks(world_, {is_last() ? loss_sum_ : 0})[0];
   return sum / static_cast<double>(micro_batches * grid_.data_parallel_size());
 }
 
-// At stage 0 every rank of a data-parallel group has the whole sum.
+// Over the whole model: the sum over stages and shards, with tied parameters counted once. At ZeRO stage 0 every rank
+// of a data-parallel group holds the whole gradient of its stage, which is then counted once for each of them.
 double PipelineRunner::squared_norm(const at::Tensor& gradient_shard) {
   double squares = sum_of_squares(gradient_shard);
   squares -= tied_->squares_counted_elsewhere(gradient_shard, data_parallel_->rank());

@@ -1,7 +1,8 @@
 // Trains a chain of layers as a pipeline: this rank's stage, its neighbours, its data-parallel group.
 //
-// Threading: one rank, one thread. Construction and all calls are collective over all ranks. Errors: PeerLost;
-// dsat::Error; whatever LibTorch throws.
+// The order of forwards, backwards and transfers is that of pipeline_schedule.h (1F1B, as DeepSpeed's TrainSchedule).
+// Ownership: borrows chain, settings and world, owns its stage. Threading: the compute thread. Construction and all
+// calls that train or evaluate are collective over all ranks. Errors: PeerLost; dsat::Error; whatever LibTorch throws.
 #ifndef DSAT_TRAINER_PIPELINE_PIPELINE_RUNNER_H_
 #define DSAT_TRAINER_PIPELINE_PIPELINE_RUNNER_H_
 
@@ -21,13 +22,13 @@
 
 namespace dsat::trainer {
 
-// The next micro batch of this rank's pipeline. Called once a micro batch by the first stage and by the last, which
-// must get the same ones.
+// Gives the next micro batch of this rank's pipeline. The first and the last stage call it once a micro batch, and must
+// get the same ones: the first uses the input, the last the target.
 using NextBatch = std::function<Batch()>;
 
 class PipelineRunner {
  public:
-  // `settings.pipeline` says how many stages there are and how the chain is cut. Borrows the first three.
+  // `settings.pipeline` says how many stages there are and how the chain is cut.
   PipelineRunner(const LayerChain& chain, const Settings& settings, Comm& world, uint64_t seed,
                  bool activation_checkpointing, at::Device device = at::kCPU);
 
@@ -35,10 +36,11 @@ class PipelineRunner {
   double train_batch(const NextBatch& next);
   // The mean loss, without training.
   double eval_batch(const NextBatch& next);
-  // Forwards of as many micro batches as a stage holds at once in training; `held` is called while they are.
+  // Runs forwards only, until each stage holds the activations of as many micro batches as it does at most in training,
+  // and calls `held` at that moment. Nothing is trained.
   void hold_forwards(const NextBatch& next, const std::function<void()>& held);
 
-  // Of the last train_batch() on this rank, waiting for its neighbours included.
+  // The times of the last train_batch() on this rank, with the waits for its neighbours.
   const StepTimes& times() const { return times_; }
   const PipelineGrid& grid() const { return grid_; }
   int stage() const { return grid_.stage_of(world_.rank()); }
@@ -52,6 +54,7 @@ class PipelineRunner {
  private:
   using Clock = std::chrono::steady_clock;
 
+  // All transfers of this rank, to and from the stage before and the stage after.
   struct Links {
     Links(Comm& world, int previous, int next, at::Device device);
     PipelineReceiver activations_in, gradients_in;
@@ -77,10 +80,10 @@ class PipelineRunner {
   std::unique_ptr<Comm> data_parallel_;
   std::unique_ptr<PipelineStage> stage_;
   std::unique_ptr<TiedParameters> tied_;
-  Links training_, evaluation_;  // shapes differ
+  Links training_, evaluation_;  // each link has one shape, and batches of the two may differ
 
   double loss_sum_ = 0;
-  // On their way between a link and a forward or backward.
+  // What a link has received or is about to send: the schedule's instructions leave tensors here for each other.
   at::Tensor activation_in_, activation_out_, gradient_in_, gradient_out_;
   StepTimes times_;
 };

@@ -1,3 +1,5 @@
+// Cuts the autograd graph at the stage's borders: the input is a leaf, the output is sent on without its graph, and
+// backward starts from the gradient that comes back.
 #include "pipeline/pipeline_stage.h"
 
 #include <ATen/ops/full.h>
@@ -23,6 +25,7 @@ at::Tensor PipelineStage::run(const Segment& segment, at::Tensor x) const {
 }
 
 at::Tensor PipelineStage::run(at::Tensor x) const {
+  // The first stage's input comes as the batch has it; whole numbers (tokens) stay whole.
   if (x.is_floating_point()) x = x.to(engine_.dtype());
   if (plan_.recomputed.empty()) return run({0, layers_.forward.size()}, std::move(x));
   for (const Segment& segment : plan_.recomputed) {
@@ -32,33 +35,36 @@ at::Tensor PipelineStage::run(at::Tensor x) const {
 }
 
 at::Tensor PipelineStage::forward(int64_t micro_batch, at::Tensor input, const at::Tensor& target) {
-  Kept kept;
+  HeldMicroBatch held;
+  // A leaf: backward leaves the gradient for the stage before in its grad().
   if (!plan_.is_first) {
     input.set_requires_grad(true);
-    kept.input = input;
+    held.input = input;
   }
-  kept.output = run(std::move(input));
+  held.output = run(std::move(input));
   if (plan_.is_last) {
-    kept.output = chain_.loss(kept.output, target);
-    if (kept.output.scalar_type() == at::kHalf) kept.output = kept.output.to(at::kFloat);  // holds the loss scale
+    held.output = chain_.loss(held.output, target);
+    if (held.output.scalar_type() == at::kHalf) held.output = held.output.to(at::kFloat);  // holds the loss scale
   }
-  const at::Tensor result = kept.output.detach();
-  kept_[micro_batch] = std::move(kept);
+  // Shares the output's memory, but not its graph.
+  const at::Tensor result = held.output.detach();
+  held_[micro_batch] = std::move(held);
   return result;
 }
 
 at::Tensor PipelineStage::backward(int64_t micro_batch, const at::Tensor& gradient) {
-  Kept kept = std::move(kept_.at(micro_batch));
-  kept_.erase(micro_batch);
-  // A first stage of layers without parameters has nothing to go back to.
-  if (kept.output.requires_grad()) {
-    const at::Tensor output = std::exchange(kept.output, {});
-    engine_.backward_from(output, plan_.is_last ? start_gradient(output) : gradient);
+  HeldMicroBatch held = std::move(held_.at(micro_batch));
+  held_.erase(micro_batch);
+  // The output of a first stage whose layers have no parameters needs no gradient: there is no backward pass.
+  if (held.output.requires_grad()) {
+    const at::Tensor output = std::exchange(held.output, {});
+    engine_.backward_from(output, plan_.is_last ? loss_gradient(output) : gradient);
   }
-  return plan_.is_first ? at::Tensor() : kept.input.grad();
+  return plan_.is_first ? at::Tensor() : held.input.grad();
 }
 
-at::Tensor PipelineStage::start_gradient(const at::Tensor& loss) {
+// The share of a micro batch in the mean over the optimizer step, with the loss scale.
+at::Tensor PipelineStage::loss_gradient(const at::Tensor& loss) {
   const double share = engine_.optimizer().loss_scale() / static_cast<double>(settings_.batch.accumulation);
   return at::full({}, share, loss.options());
 }
@@ -69,7 +75,7 @@ void PipelineStage::step() {
 }
 
 void PipelineStage::abandon_step() {
-  kept_.clear();
+  held_.clear();
   engine_.abandon_step();
 }
 

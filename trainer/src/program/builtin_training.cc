@@ -25,12 +25,13 @@ std::unique_ptr<Model> model_of(const Options& options, const Settings& settings
   return make_model(options.model, dtype_of(settings), world.device());
 }
 
-std::shared_ptr<Chain> make_chain(const Options& options, const Settings& settings, const World& world) {
+std::shared_ptr<ModelModule> make_chain(const Options& options, const Settings& settings, const World& world) {
   auto model = model_of(options, settings, world);
   const Segments segments = segments_of(model->layers().size(), settings.number_checkpoints);
-  auto chain = std::make_shared<Chain>(std::move(model), options.activation_checkpointing ? segments : Segments());
+  auto chain =
+      std::make_shared<ModelModule>(std::move(model), options.activation_checkpointing ? segments : Segments());
   const bool is_profile = settings.tuning.enabled && settings.tuning.model_info;
-  if (is_profile && !options.activation_checkpointing) chain->watch_activations(segments);
+  if (is_profile && !options.activation_checkpointing) chain->measure_activations(segments);
   return chain;
 }
 
@@ -74,7 +75,7 @@ class DataParallelTraining : public Training {
 
   const Settings& settings_;
   World& world_;
-  std::unique_ptr<Engine<Chain>> engine_;
+  std::unique_ptr<Engine<ModelModule>> engine_;
 };
 
 class PipelineTraining : public Training {
@@ -167,7 +168,7 @@ int64_t Run::steps() const { return options_.steps.value_or(settings_.tuning.ena
 // Batches are numbered, so the next one follows from the number of steps that were made.
 void Run::resume() {
   if (options_.checkpoint_dir.empty()) return;
-  const std::string mended = world_.rank() == 0 ? mend_latest(options_.checkpoint_dir) : "";
+  const std::string mended = world_.rank() == 0 ? repair_latest(options_.checkpoint_dir) : "";
   if (!mended.empty()) {
     std::fprintf(stderr, "%s: warning: %s/latest is missing: going on from %s, the last checkpoint there\n",
                  options_.program.c_str(), options_.checkpoint_dir.c_str(), mended.c_str());

@@ -66,7 +66,7 @@ int run_alone(const WorldOptions& options, const Json& config, Rendezvous rendez
 
 int run_all(WorldOptions options, const std::function<void(World&)>& body) {
   require_address_space();
-  options.device = resolved(options.device);
+  options.device = resolve_device(options.device);
   const Group group = find_group(options.ranks);
   const Json config = checked_configuration(options, group);
   Rendezvous rendezvous{group.rank.value_or(0), group.world_size, group.address, group.port};

@@ -1,4 +1,8 @@
-// Where a backward pass runs.
+// Which thread runs a backward pass: always the one that asked for it.
+//
+// The gradient hooks of this room and the watch over storages are not made for two threads at once. Ownership: the
+// setting is LibTorch's, kept per thread and restored at the end. Threading: made and ended on the compute thread.
+// Errors: none.
 #ifndef DSAT_TRAINER_ZERO_BACKWARD_THREAD_H_
 #define DSAT_TRAINER_ZERO_BACKWARD_THREAD_H_
 
@@ -6,8 +10,9 @@
 
 namespace dsat::trainer {
 
-// While it lives, backward passes that this thread starts run on it, as those of the CPU always do: LibTorch would give
-// those of a device to a thread of its own. LibTorch 1 cannot be told; there the caller waits for that thread.
+// While it lives, backward passes that this thread starts run on it, as those of the CPU always do: by default LibTorch
+// gives those of a device to a thread of its own. LibTorch 1 has no such setting; there the caller waits for that
+// thread.
 class BackwardOnThisThread {
 #if DSAT_LIBTORCH_MAJOR >= 2
  public:

@@ -1,7 +1,8 @@
 // The parameters that a checkpoint is of: all of the model's, by name, whichever rank holds them.
 //
-// How a ZeRO stage groups and orders parameters, and how a pipeline is cut, is their own matter: a shard's ranges count
-// in this table. Threading: one rank, one thread. Errors: PeerLost; dsat::Error in one line.
+// A checkpoint does not depend on how a ZeRO stage groups and orders parameters, nor on how a pipeline is cut: the
+// ranges of a saved shard name a parameter by its place in this table, which is sorted by name. Ownership: a value.
+// Threading: the compute thread. Errors: PeerLost; dsat::Error in one line.
 #ifndef DSAT_TRAINER_ZERO_CHECKPOINT_PARAMETERS_H_
 #define DSAT_TRAINER_ZERO_CHECKPOINT_PARAMETERS_H_
 
@@ -17,23 +18,24 @@
 
 namespace dsat::trainer {
 
-// Who saves and loads together. An engine is of one stage of a pipeline, or of the whole model: of the only stage.
+// The ranks that save and load together. An engine holds one stage of a pipeline; without a pipeline the whole model is
+// the only stage.
 struct CheckpointScope {
-  Comm& ranks;  // of all stages, ranks of one stage being neighbours; every stage has as many
+  Comm& ranks;  // those of all stages; ranks of a stage are neighbours, and every stage has as many. Borrowed
   int stage = 0;
   int stages = 1;
 };
 
-class CheckpointTable {
+class CheckpointParameters {
  public:
-  // `layout`: of the parameters that this rank's stage has. Collective over the scope's ranks if there are stages.
-  CheckpointTable(const Layout& layout, const CheckpointScope& scope);
+  // `layout`: the parameters of this rank's stage. Collective over the scope's ranks if there are stages.
+  CheckpointParameters(const Layout& layout, const CheckpointScope& scope);
 
   // Name and shape of each, sorted by name: what makes two models the same.
   const Json& described() const { return described_; }
-  // The same ranges with a parameter's place in the table instead of its id.
+  // The same ranges, with a parameter's place in the table instead of its id.
   std::vector<OwnedRange> numbered(std::vector<OwnedRange> ranges) const;
-  // Of those, without parameters of which an earlier stage has a copy: it saves them.
+  // numbered(), without the parameters of which an earlier stage has a copy (tied layers): that stage saves them.
   std::vector<OwnedRange> to_save(const std::vector<OwnedRange>& ranges) const;
 
   // Throws unless `saved` describes the same parameters; `where` is the checkpoint.
@@ -41,7 +43,7 @@ class CheckpointTable {
 
  private:
   Json described_ = Json::array();
-  std::map<int64_t, int64_t> numbers_;     // by ParameterSlot::id
+  std::map<int64_t, int64_t> places_;      // by ParameterSlot::id
   std::set<int64_t> saved_by_an_earlier_;  // places in the table
 };
 

@@ -1,16 +1,20 @@
-// Stage 3: each rank holds its shard; a group of parameters is gathered whole just before an operation reads it.
+// Stage 3: each rank holds its shard; a group of parameters is gathered whole just before an operation reads it (ZeRO,
+// Rajbhandari et al., SC 2020, section 5.3: P/N elements a rank, for one more all-gather of P a micro step).
 //
-// A group's tensors are views of one storage that has no memory of its own. Gathering lends it a block; autograd keeps
-// views of the storage for backward and finds the data there once the group is gathered again. What an operation reads
-// stays until it has ended. By default at most one group is there at a time, in an arena of the largest one's size,
-// unless an operation reads several. With stage3_max_live_parameters or stage3_max_reuse_distance groups stay while
-// they are soon used again, with stage3_prefetch_bucket_size the next ones are gathered ahead, with overlap_comm beside
-// the computation; both go by the trace of the micro step before. Then a block is taken for each group and given back
-// at its release. Groups of parameters that stage3_param_persistence_threshold keeps are whole on every rank, always.
+// A group's tensors are views of one storage that has no memory of its own. Gathering points the storage at a block;
+// autograd keeps views of the storage for backward and finds the data there once the group is gathered again. What an
+// operation reads stays until the operation has ended. By default at most one group is there at a time, in an arena of
+// the largest one's size, unless an operation reads several. With stage3_max_live_parameters or
+// stage3_max_reuse_distance groups stay while they are soon used again; with stage3_prefetch_bucket_size the next ones
+// are gathered ahead, with overlap_comm beside the computation. Both go by the trace of the micro step before. Then a
+// block is taken for each group and given back at its release. Groups of parameters that
+// stage3_param_persistence_threshold keeps are whole on every rank, always.
 //
-// Memory: P/N elements (with offload_param the host's), during a step the arena or the blocks.
-// Errors: an operation cannot be stopped from here. After a failure groups get their block, or where there is none
-// memory of the host with nothing in it, and check() tells.
+// Memory: P/N elements (with offload_param on the host); during a step the arena or the blocks as well.
+// Threading: all members on the compute thread, before_use() and after_use() out of the operations that it runs; the
+// communication thread only fills blocks, between start and wait of a gathering.
+// Errors: an operation cannot be stopped from here. After a failure groups keep their block, or get a placeholder in
+// host memory where they have none, and check() throws the failure.
 #ifndef DSAT_TRAINER_ZERO_GATHERED_PARAMETERS_H_
 #define DSAT_TRAINER_ZERO_GATHERED_PARAMETERS_H_
 
@@ -27,7 +31,7 @@
 
 namespace dsat::trainer {
 
-class GatheredParameters : public Parameters, public StorageUser {
+class GatheredParameters : public Parameters, public StorageUseListener {
  public:
   GatheredParameters(const ZeroContext& context, std::vector<Tensors> leaves);
   ~GatheredParameters() override;
@@ -46,42 +50,43 @@ class GatheredParameters : public Parameters, public StorageUser {
   void after_use(size_t id) noexcept override { --groups_[id].uses; }
 
  private:
-  struct Group {
+  // A group of the layout, by its number.
+  struct GatheredGroup {
     c10::Storage storage;
-    int64_t size = 0;
-    int64_t shard_begin = 0;
+    int64_t size = 0;         // elements, padded
+    int64_t shard_begin = 0;  // of this rank's part
     bool is_persistent = false;
-    at::Tensor block;                  // lent to the storage, or about to be
+    at::Tensor block;                  // what the storage points at, or will when the gathering has ended
     std::unique_ptr<Pending> pending;  // still being gathered
-    bool is_ahead = false;             // gathered for a use that has not come yet
+    bool is_prefetched = false;        // gathered for a use that has not come yet
     int uses = 0;                      // operations under way that read it
   };
 
   bool keeps_groups() const { return c_.settings.max_live_parameters > 0 || c_.settings.max_reuse_distance >= 0; }
-  bool is_wanted(size_t id) const;
+  bool is_used_soon(size_t id) const;
   void make_room(size_t id);
   void release_idle(size_t except);
   std::optional<size_t> farthest_idle(size_t except) const;
   void prefetch();
   at::Tensor take_block(int64_t size);
-  Lane::Operation gathering(size_t id);
+  CommThread::Operation gathering_of(size_t id);
   std::string name_of_gathering(size_t id) const;
   void gather_now(size_t id);
   void start_gathering(size_t id);
   void finish_gathering(size_t id);
   void release(size_t id);
-  void lend_nothing(size_t id) noexcept;
-  void lend(Group& group, void* data);
+  void use_placeholder(size_t id) noexcept;
+  void point_storage_at(GatheredGroup& group, void* data);
 
   ZeroContext c_;
   at::Tensor shard_;
-  std::vector<Group> groups_;
+  std::vector<GatheredGroup> groups_;
   AccessTrace trace_;
-  int64_t live_ = 0;  // elements of gathered groups and of those under way, without persistent ones
-  at::Tensor arena_;
+  int64_t live_elements_ = 0;  // elements of gathered groups and of those under way, without persistent ones
+  at::Tensor arena_;           // one block for all groups in turn; none where several groups may be there
   std::exception_ptr failure_;
-  Tensors nothing_;  // what groups are lent after a failure
-  std::optional<AccessWatch> watch_;
+  Tensors placeholders_;  // what groups without a block hold after a failure
+  std::optional<StorageUseWatch> watch_;
 };
 
 }  // namespace dsat::trainer

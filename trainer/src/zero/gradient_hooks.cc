@@ -1,3 +1,5 @@
+// A tensor hook runs before a leaf's gradient is accumulated, a post hook of the leaf's accumulator node after it.
+// Both are autograd's own extension points; LibTorch's C++ interface has no accumulator hooks above them.
 #include "zero/gradient_hooks.h"
 
 #include <torch/csrc/autograd/function.h>

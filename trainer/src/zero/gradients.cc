@@ -1,6 +1,9 @@
+// Gradients of stages 0 and 1: one flat array with all of them on every rank, reduced in buckets from its end to its
+// front. With overlap_comm, hooks count what has arrived, so that a bucket leaves as soon as it is complete.
 #include "zero/gradients.h"
 
 #include <ATen/ops/zeros.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -12,7 +15,7 @@
 namespace dsat::trainer {
 namespace {
 
-// Stages 0 and 1.
+// Every gradient is a view of the flat array from the start, so autograd accumulates into it over the micro steps.
 class ReplicatedGradients : public Gradients {
  public:
   ReplicatedGradients(const ZeroContext& c, Parameters& parameters)
@@ -21,33 +24,35 @@ class ReplicatedGradients : public Gradients {
       const LayerSlot& layer = c.layout.layers()[i];
       for (size_t k = 0; k < layer.parameters.size(); ++k) {
         const ParameterSlot& slot = layer.parameters[k];
-        parameters.layers()[i][k].mutable_grad() = flat_.narrow(0, slot.begin, slot.size).view(slot.spec.shape);
+        parameters.groups()[i][k].mutable_grad() = flat_.narrow(0, slot.begin, slot.size).view(slot.spec.shape);
       }
     }
+    // Without overlap nobody needs to know when a gradient arrives: all are there when backward ends.
     if (c.comm.size() > 1 && c.settings.overlap_comm) {
-      hooks_ = std::make_unique<GradientHooks>(c.layout, parameters.layers(), nullptr,
+      hooks_ = std::make_unique<GradientHooks>(c.layout, parameters.groups(), nullptr,
                                                [this](GradientEntry& entry) { arrived(entry); });
     }
   }
 
   void begin_step() override { reducer_.begin_step(); }
 
+  // Only the last backward of a step is reduced: the micro steps before it accumulate on each rank alone.
   void begin_backward(bool is_last) override {
     is_last_ = is_last;
     if (hooks_ == nullptr) return;
     hooks_->begin_backward();
     missing_.assign(static_cast<size_t>(num_buckets()), 0);
     for (const GradientEntry& entry : hooks_->entries()) count(*entry.slot, +1);
-    next_ = 0;
+    next_bucket_ = 0;
   }
 
   void end_backward() override {
     if (is_last_) {
-      while (next_ < num_buckets()) reduce(next_++);
+      while (next_bucket_ < num_buckets()) reduce(next_bucket_++);
       wait_all(pending_);
     }
     has_seen_a_backward_ = true;
-    next_ = 0;
+    next_bucket_ = 0;
   }
 
   at::Tensor shard() const override {
@@ -62,9 +67,10 @@ class ReplicatedGradients : public Gradients {
   }
 
  private:
-  // Bucket b ends b buckets before the end of the flat array.
+  // Bucket b ends b * reduce_bucket elements before the end of the flat array: backward delivers the last layers first.
   int64_t num_buckets() const { return (flat_.numel() + c_.settings.reduce_bucket - 1) / c_.settings.reduce_bucket; }
   int64_t bucket_of(int64_t element) const { return (flat_.numel() - 1 - element) / c_.settings.reduce_bucket; }
+  // A parameter may lie in several buckets: each of them misses it.
   void count(const ParameterSlot& slot, int by) {
     if (slot.size == 0) return;
     for (int64_t b = bucket_of(slot.begin + slot.size - 1); b <= bucket_of(slot.begin); ++b) {
@@ -72,32 +78,28 @@ class ReplicatedGradients : public Gradients {
     }
   }
 
+  // Called by the hooks. Buckets leave in their order on every rank, so a complete one waits for those before it.
   void arrived(GradientEntry& entry) {
     if (!is_last_) return;
     if (entry.arrived > entry.expected && entry.slot->size > 0 &&
-        bucket_of(entry.slot->begin + entry.slot->size - 1) < next_) {
-      throw Error(entry.slot->spec.name +
-                  " got another gradient after its sum had begun: it is used more often than before; set overlap_comm "
-                  "to false");
+        bucket_of(entry.slot->begin + entry.slot->size - 1) < next_bucket_) {
+      throw Error(
+          fmt::format("{} got another gradient after its sum had begun: it is used more often than before; set "
+                      "overlap_comm to false",
+                      entry.slot->spec.name));
     }
     if (entry.arrived != entry.expected) return;
     count(*entry.slot, -1);
-    if (!has_seen_a_backward_) return;  // more pieces of a gradient may come
-    while (next_ < num_buckets() && missing_[static_cast<size_t>(next_)] == 0) reduce(next_++);
+    // In the first backward nobody knows how many pieces a gradient has (GradientEntry::expected): wait for its end.
+    if (!has_seen_a_backward_) return;
+    while (next_bucket_ < num_buckets() && missing_[static_cast<size_t>(next_bucket_)] == 0) reduce(next_bucket_++);
   }
 
+  // Without overlap_comm nothing else happens meanwhile, so the sum is waited for at once.
   void reduce(int64_t bucket) {
     const int64_t end = flat_.numel() - bucket * c_.settings.reduce_bucket;
     const int64_t begin = std::max<int64_t>(0, end - c_.settings.reduce_bucket);
-    std::vector<Summand> summands;
-    if (c_.settings.stage == 0 || !c_.settings.reduce_scatter) {
-      summands.push_back({flat_.narrow(0, begin, end - begin)});
-    } else {
-      for (const Piece& piece : c_.partition.pieces(begin, end - begin)) {
-        summands.push_back({flat_.narrow(0, piece.begin, piece.size), piece.owner});
-      }
-    }
-    pending_.push_back(reducer_.start("the sum of gradient bucket " + std::to_string(bucket), std::move(summands)));
+    pending_.push_back(reducer_.start_bucket(bucket, flat_.narrow(0, begin, end - begin), begin));
     if (!c_.settings.overlap_comm) wait_all(pending_);
   }
 
@@ -106,7 +108,7 @@ class ReplicatedGradients : public Gradients {
   at::Tensor flat_;
   std::unique_ptr<GradientHooks> hooks_;  // with overlap_comm between ranks
   std::vector<int> missing_;              // parameters per bucket whose gradient has not arrived
-  int64_t next_ = 0;                      // bucket to be reduced
+  int64_t next_bucket_ = 0;               // the first that is not being reduced
   bool is_last_ = false;
   bool has_seen_a_backward_ = false;
   std::vector<std::unique_ptr<Pending>> pending_;

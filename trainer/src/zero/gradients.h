@@ -5,8 +5,9 @@
 // on every rank, each as soon as all its gradients are there, and the rest when backward ends: a parameter that got no
 // gradient counts as zero, so ranks may use different parameters. In all stages a parameter's gradient is accumulated
 // into a view that is there before autograd writes: backward takes the same memory in every stage.
-// Threading: one rank, one thread (autograd runs backward on the caller's); begin_backward to end_backward is
-// collective.
+// ZeRO's stage 2 keeps a rank only the sum of its own shard: P/N elements instead of P.
+// Ownership: gradients are views of memory that is held here. Threading: the compute thread, on which backward runs
+// (backward_thread.h); begin_backward to end_backward is collective. Errors: PeerLost; dsat::Error.
 #ifndef DSAT_TRAINER_ZERO_GRADIENTS_H_
 #define DSAT_TRAINER_ZERO_GRADIENTS_H_
 
@@ -23,11 +24,13 @@ class Gradients {
  public:
   virtual ~Gradients() = default;
 
+  // Takes the memory that only a step needs: buckets and staging buffers.
   virtual void begin_step() = 0;
   // `is_last`: of the optimizer step.
   virtual void begin_backward(bool is_last) = 0;
   // After the last one the shard holds the sum over ranks and micro steps.
   virtual void end_backward() = 0;
+  // This rank's elements, flat, of the parameters' type. Meaningful after the last backward of an optimizer step.
   virtual at::Tensor shard() const = 0;
   // After the update: the shard is zero again and what the step has taken is given back.
   virtual void end_step() = 0;

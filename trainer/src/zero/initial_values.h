@@ -1,4 +1,9 @@
 // Initial parameter values, for the part of the flat array that a rank owns.
+//
+// A value depends on the seed, the parameter's id and the element's position in the parameter, and on nothing else:
+// ranks fill their shards without communication, and the model is the same at every stage and world size. The
+// distribution of a parameter (offset plus uniform noise within a bound) is in its ParameterSpec. Threading: none of
+// its own. Errors: none.
 #ifndef DSAT_TRAINER_ZERO_INITIAL_VALUES_H_
 #define DSAT_TRAINER_ZERO_INITIAL_VALUES_H_
 
@@ -10,7 +15,7 @@
 
 namespace dsat::trainer {
 
-// `shard` has partition.shard_size() elements and is zero; padding stays zero. The same values for every partition.
+// `shard`: partition.shard_size() elements, all zero; padding stays zero.
 template <typename T>
 void fill_initial(const Layout& layout, const Partition& partition, int rank, uint64_t seed, T* shard) {
   for (const LayerSlot& layer : layout.layers()) {

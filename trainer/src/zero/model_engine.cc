@@ -1,5 +1,8 @@
-#include <ATen/ops/full.h>
+// ModelEngine (dsat/trainer/engine.h): counts micro steps and optimizer steps, checks the order of the calls, and
+// passes them on to a ZeroEngine. Every call is also reported to the tuning run, which measures the steps of a tuning
+// trial.
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <cstdio>
 #include <optional>
@@ -16,25 +19,28 @@ namespace {
 
 Settings settings_for(World& world, const Json& config) {
   SettingsResult read = read_settings(config, world.size(), fp16_on(world.device().is_cpu(), world.fp16_as_bf16()));
-  // run() has told those of the program's own configuration.
+  // The program has printed the warnings of its own configuration already.
   if (world.rank() == 0 && config != world.config()) {
     for (const std::string& warning : read.warnings) {
-      std::fprintf(stderr, "%s: warning: %s\n", world.program().c_str(), warning.c_str());
+      std::fputs(fmt::format("{}: warning: {}\n", world.program(), warning).c_str(), stderr);
     }
   }
   return std::move(read.settings);
 }
 
-Settings settings_of_a_whole(World& world, const Json& config) {
+Settings settings_of_whole_model(World& world, const Json& config) {
   Settings settings = settings_for(world, config);
   if (settings.pipeline.stages > 1) {
-    throw Error("pipeline.stages is " + std::to_string(settings.pipeline.stages) +
-                ": this model is no chain of layers that could be cut; make it a PipelineModule, or set it to 1");
+    throw Error(
+        fmt::format("pipeline.stages is {}: this model is no chain of layers that could be cut; make it a "
+                    "PipelineModule, or set it to 1",
+                    settings.pipeline.stages));
   }
   return settings;
 }
 
-ModelParts& prepared(ModelParts& parts, const Settings& settings) {
+// Before the layout is made from the groups.
+ModelParts& with_persistent_groups(ModelParts& parts, const Settings& settings) {
   if (settings.stage == 3 && settings.persistence_threshold > 0) {
     make_small_ones_persistent(parts, settings.persistence_threshold, settings.model_persistence_threshold);
   }
@@ -45,7 +51,7 @@ ModelInfo info_of(const ModelParts& parts, const Layout& layout) {
   ModelInfo info;
   info.num_params = layout.num_params();
   info.largest_layer_params = layout.largest_layer();
-  info.activation_checkpoints = parts.activation_checkpoints;
+  info.activation_checkpoints = parts.recomputed_segments;
   info.activation_peaks = parts.activation_peaks;
   return info;
 }
@@ -54,16 +60,18 @@ ModelInfo info_of(const ModelParts& parts, const Layout& layout) {
 
 class ModelEngine::Impl {
  public:
+  // For a whole model, with a ZeroEngine of its own.
   Impl(World& own_world, const Json& own_config, const std::shared_ptr<ModelParts>& parts)
       : world(own_world),
         config(own_config),
-        settings(settings_of_a_whole(world, config)),
-        own_zero(std::make_unique<ZeroEngine>(prepared(*parts, settings), settings, world.comm(), world.device(),
-                                              world.seed())),
+        settings(settings_of_whole_model(world, config)),
+        own_zero(std::make_unique<ZeroEngine>(with_persistent_groups(*parts, settings), settings, world.comm(),
+                                              world.device(), world.seed())),
         zero(*own_zero),
         info(info_of(*parts, zero.layout())),
         tuning(world, settings, info),
         set_mode(parts->train) {}
+  // For a stage of a pipeline, which trains its layers with its own ZeroEngine.
   Impl(World& own_world, const Json& own_config, ZeroEngine& part, int of_stage, int of_stages,
        const ModelInfo& of_whole, std::function<void(bool)> mode)
       : world(own_world),
@@ -106,11 +114,14 @@ ModelEngine::~ModelEngine() = default;
 
 TuningRun& ModelEngine::tuning() { return impl_->tuning; }
 
+// For a pipeline, whose micro steps the schedule makes.
 void ModelEngine::count_whole_step() {
   impl_->micro_steps += impl_->settings.batch.accumulation;
   ++impl_->global_steps;
 }
 
+// A forward is an evaluation in evaluation mode, or where the caller keeps no graph: nothing is trained then. At stage
+// 3 it still gathers parameters, so outside of an optimizer step it needs a begin and an end of its own.
 void ModelEngine::begin_forward() {
   Impl& i = *impl_;
   i.in_evaluation = !i.is_training || !c10::GradMode::is_enabled();
@@ -131,12 +142,14 @@ void ModelEngine::end_forward() {
   if (!i.in_step) i.zero.end_evaluation();
 }
 
+// The loss is divided by the micro steps of an optimizer step here, so that their sum is the mean over the batch.
 void ModelEngine::backward(const at::Tensor& loss) {
   Impl& i = *impl_;
   if (!i.in_step) throw Error("backward() without a forward() in training mode before it");
   if (i.is_reduced) throw Error("backward() twice at a gradient accumulation boundary; call step() between them");
-  if (loss.numel() != 1)
-    throw Error("backward() needs a scalar loss; this one has " + std::to_string(loss.numel()) + " elements");
+  if (loss.numel() != 1) {
+    throw Error(fmt::format("backward() needs a scalar loss; this one has {} elements", loss.numel()));
+  }
   const bool is_last = i.is_boundary();
   i.tuning.backward_begins();
   i.zero.backward(loss, 1.0 / static_cast<double>(i.settings.batch.accumulation), is_last);
@@ -144,11 +157,13 @@ void ModelEngine::backward(const at::Tensor& loss) {
   i.tuning.backward_ended(loss);
 }
 
+// Between boundaries it only counts. The tuning run is informed after the counts, because it may end the training.
 void ModelEngine::step() {
   Impl& i = *impl_;
   const bool is_update = i.is_boundary();
-  if (is_update && !i.is_reduced)
+  if (is_update && !i.is_reduced) {
     throw Error("step() at a gradient accumulation boundary without a backward() before it");
+  }
   i.tuning.step_begins();
   ++i.micro_steps;
   if (is_update) {
@@ -159,6 +174,7 @@ void ModelEngine::step() {
   i.tuning.step_ended(is_update, i.zero.optimizer().skipped_steps());
 }
 
+// Within an optimizer step gradients are accumulated, which a checkpoint does not keep.
 void ModelEngine::save_checkpoint(const std::string& dir, const std::string& tag, const Json& client_state) {
   Impl& i = *impl_;
   if (i.in_step) throw Error("save_checkpoint() within an optimizer step; call it after the step() that ends it");

@@ -1,5 +1,8 @@
+// Takes a module's parameters and buffers apart: one group for each submodule that has parameters of its own, because a
+// submodule is what forward uses at one time, so stage 3 gathers its parameters together.
 #include "zero/model_parts.h"
 
+#include <fmt/format.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/nn/module.h>
 
@@ -13,35 +16,37 @@
 namespace dsat::trainer {
 namespace {
 
+// The flat array holds dense floating-point elements, and the engine replaces the memory of leaves.
+void check_trainable(const std::string& name, const at::Tensor& tensor) {
+  if (!tensor.is_floating_point() || tensor.layout() != at::kStrided) {
+    throw Error(fmt::format("parameter {} is no dense floating-point tensor", name));
+  }
+  if (!tensor.is_leaf()) {
+    throw Error(fmt::format("parameter {} is computed from others; register those instead", name));
+  }
+}
+
 // Collects a module's tensors, each once: a tied parameter belongs to the first submodule that has it.
 class Collector {
  public:
   explicit Collector(ModelParts& parts) : parts_(parts) {}
 
-  void begin_group() { group_.clear(); }
+  void begin_group() { parts_.groups.emplace_back(); }
   void parameter(const std::string& name, const at::Tensor& tensor) {
     if (!tensor.defined() || !seen_.insert(tensor.unsafeGetTensorImpl()).second) return;
-    if (!tensor.requires_grad()) {
-      parts_.others.push_back({name, tensor});
-      return;
-    }
-    if (!tensor.is_floating_point() || tensor.layout() != at::kStrided) {
-      throw Error("parameter " + name + " is no dense floating-point tensor");
-    }
-    if (!tensor.is_leaf()) throw Error("parameter " + name + " is computed from others; register those instead");
-    group_.push_back({{name, tensor.sizes().vec()}, tensor, /*has_values=*/true});
+    if (tensor.requires_grad()) check_trainable(name, tensor);
+    parts_.add_parameter(name, tensor);
   }
   void buffer(const std::string& name, const at::Tensor& tensor) {
-    if (tensor.defined() && seen_.insert(tensor.unsafeGetTensorImpl()).second) parts_.others.push_back({name, tensor});
+    if (tensor.defined() && seen_.insert(tensor.unsafeGetTensorImpl()).second) parts_.add_buffer(name, tensor);
   }
   void end_group() {
-    if (!group_.empty()) parts_.groups.push_back(std::move(group_));
+    if (parts_.groups.back().empty()) parts_.groups.pop_back();
   }
 
  private:
   ModelParts& parts_;
-  std::vector<ModelParameter> group_;
-  std::unordered_set<const c10::TensorImpl*> seen_;
+  std::unordered_set<const c10::TensorImpl*> seen_;  // a tied parameter is the same tensor under two names
 };
 
 std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
@@ -53,6 +58,14 @@ std::shared_ptr<ModelParts> checked(std::shared_ptr<ModelParts> parts) {
 
 }  // namespace
 
+void ModelParts::add_parameter(const std::string& name, const at::Tensor& tensor) {
+  if (tensor.requires_grad()) {
+    groups.back().push_back({{name, tensor.sizes().vec()}, tensor, /*has_values=*/true});
+  } else {
+    untrained.push_back({name, tensor});
+  }
+}
+
 std::shared_ptr<ModelParts> parts_of(torch::nn::Module& module) {
   auto parts = std::make_shared<ModelParts>();
   Collector collector(*parts);
@@ -61,8 +74,9 @@ std::shared_ptr<ModelParts> parts_of(torch::nn::Module& module) {
     for (const auto& item : part.named_parameters(/*recurse=*/false)) {
       collector.parameter(joined(path, item.key()), item.value());
     }
-    for (const auto& item : part.named_buffers(/*recurse=*/false))
+    for (const auto& item : part.named_buffers(/*recurse=*/false)) {
       collector.buffer(joined(path, item.key()), item.value());
+    }
     collector.end_group();
   };
   visit("", module);
@@ -79,14 +93,16 @@ std::shared_ptr<ModelParts> parts_of(torch::jit::Module& module) {
     for (const auto& item : part.value.named_parameters(/*recurse=*/false)) {
       collector.parameter(joined(part.name, item.name), item.value);
     }
-    for (const auto& item : part.value.named_buffers(/*recurse=*/false))
+    for (const auto& item : part.value.named_buffers(/*recurse=*/false)) {
       collector.buffer(joined(part.name, item.name), item.value);
+    }
     collector.end_group();
   }
   parts->train = [&module](bool on) { module.train(on); };
   return checked(std::move(parts));
 }
 
+// A group of small parameters goes behind the rest of its own group: the order of forward stays as it was.
 void make_small_ones_persistent(ModelParts& parts, int64_t threshold, int64_t most) {
   std::vector<std::vector<ModelParameter>> groups;
   for (auto& group : parts.groups) {

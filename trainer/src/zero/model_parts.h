@@ -1,6 +1,8 @@
 // A model as the engine sees it: groups of trainable tensors, whatever computes with them.
 //
-// Threading: a value. The tensors are the model's own: the engine gives them other memory.
+// Ownership: the tensors are handles on the model's own; the engine gives them other memory. `train` and
+// `activation_peaks` borrow the model. Threading: a value, used by the compute thread. Errors: dsat::Error that names
+// the parameter which the engine cannot train.
 #ifndef DSAT_TRAINER_ZERO_MODEL_PARTS_H_
 #define DSAT_TRAINER_ZERO_MODEL_PARTS_H_
 
@@ -22,11 +24,12 @@ namespace dsat::trainer {
 struct ModelParameter {
   ParameterSpec spec;
   at::Tensor tensor;  // a leaf that requires a gradient
-  bool
-      has_values;  // its own, which rank 0 gives to all; false: it has no memory yet, and spec says what it starts with
+  // true: it holds its initial values, and rank 0's are every rank's. false: it has no memory yet, and its initial
+  // values follow from `spec` (initial_values.h).
+  bool has_values;
 };
 
-// A buffer, or a parameter that needs no gradient.
+// A buffer, or a parameter that needs no gradient: whole on every rank, cast to the engine's type.
 struct UntrainedTensor {
   std::string name;
   at::Tensor tensor;
@@ -35,17 +38,22 @@ struct UntrainedTensor {
 struct ModelParts {
   // What stage 3 gathers together; in the order of forward where that is known.
   std::vector<std::vector<ModelParameter>> groups;
-  int64_t first_id = 0;         // parameters of the model before these: it decides what a specification's values are
+  int64_t first_id = 0;         // how many parameters of the model come before these; initial values depend on it
   std::set<size_t> persistent;  // groups that stage 3 does not partition
-  std::vector<UntrainedTensor> others;  // whole on every rank, cast to the engine's type
-  std::function<void(bool)> train = [](bool) {};
-  size_t activation_checkpoints = 0;  // parts that are recomputed in backward
-  // After a forward: what a chain of layers has seen of its activations.
+  std::vector<UntrainedTensor> untrained;
+  std::function<void(bool)> train = [](bool) {};  // the model's mode: training, or evaluation
+  size_t recomputed_segments = 0;                 // whose activations backward computes once more
+  // After a forward: the peaks of activation memory that the model has measured, where it does that.
   std::function<std::optional<ActivationPeaks>()> activation_peaks;
+
+  // Adds a parameter that has values: to the last group if it is trained, else to `untrained`.
+  void add_parameter(const std::string& name, const at::Tensor& tensor);
+  void add_buffer(const std::string& name, const at::Tensor& tensor) { untrained.push_back({name, tensor}); }
 };
 
-// Cuts out of each group the parameters of at most `threshold` elements, as a persistent group of its own, until
-// `most` elements are.
+// Moves the parameters of at most `threshold` elements out of each group into a persistent group of their own, as long
+// as all persistent ones together have at most `most` elements. DeepSpeed: stage3_param_persistence_threshold and
+// stage3_model_persistence_threshold.
 void make_small_ones_persistent(ModelParts& parts, int64_t threshold, int64_t most);
 
 }  // namespace dsat::trainer

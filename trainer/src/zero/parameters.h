@@ -1,8 +1,8 @@
 // Who holds the parameters: every rank all of them (stages 0 to 2), or each rank its shard, with groups gathered whole
 // while operations read them (stage 3, gathered_parameters.h).
 //
-// The model's own tensors become views of the memory that is held here.
-// Threading: one rank, one thread; what gathers or publishes is collective.
+// Ownership: the model's own tensors become views of memory that is held here. Threading: the compute thread; what
+// gathers or publishes is collective. Errors: PeerLost; dsat::Error; c10::OutOfMemoryError where memory is taken.
 #ifndef DSAT_TRAINER_ZERO_PARAMETERS_H_
 #define DSAT_TRAINER_ZERO_PARAMETERS_H_
 
@@ -20,15 +20,17 @@ class Parameters {
  public:
   virtual ~Parameters() = default;
 
-  // The model's tensors, in the order of the layout.
-  const std::vector<Tensors>& layers() const { return leaves_; }
+  // The model's tensors by group, in the order of the layout.
+  const std::vector<Tensors>& groups() const { return leaves_; }
   // This rank's own elements, which its optimizer updates. Zero at first.
   virtual at::Tensor shard() const = 0;
   // The tensors take the memory that is held here; before that they are as the model made them.
   virtual void bind() = 0;
-  // After the shard has changed: every rank gets what the others have.
+  // After the shard has changed: every rank gets the other ranks' new elements, as far as it holds them between steps.
   virtual void publish() = 0;
 
+  // Around an optimizer step, and at the begin of each of its micro steps: memory that only a step needs is taken and
+  // given back.
   virtual void begin_step() {}
   virtual void begin_micro_step() {}
   // In backward: the group's last gradient has arrived.
@@ -47,8 +49,9 @@ class Parameters {
 // For context.settings.stage.
 std::unique_ptr<Parameters> make_parameters(const ZeroContext& context, std::vector<Tensors> leaves);
 
-// parts[r] is rank r's part, all of one size, neighbours in memory. `bucket` elements travel at a time, all ranks
-// together, or with `one_by_one` each rank's after the other's. Blocks: for a lane's operation.
+// Collective, in place: parts[r] is rank r's part, all of one size and neighbours in memory. `bucket` elements of all
+// ranks together travel at a time, with `one_by_one` (allgather_partitions false) as a broadcast of each rank. Returns
+// when all is there: call it on the communication thread.
 void all_gather(Comm& comm, const Tensors& parts, int64_t bucket, bool one_by_one);
 
 // Makes `leaves` views of `flat`, which holds the elements from `begin` on.

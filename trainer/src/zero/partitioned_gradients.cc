@@ -1,3 +1,5 @@
+// Before autograd accumulates a gradient, its parameter gets a view into a bucket; when the bucket is complete it is
+// reduced, and this rank's part of the sum is added to its shard. Then the bucket's memory serves the next bucket.
 #include "zero/partitioned_gradients.h"
 
 #include <ATen/ops/empty.h>
@@ -5,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "zero/sharded_optimizer.h"
+#include "device/offload_memory.h"
 
 namespace dsat::trainer {
 
@@ -14,15 +16,18 @@ PartitionedGradients::PartitionedGradients(const ZeroContext& context, Parameter
     : c_(context),
       reducer_(context),
       group_done_(std::move(group_done)),
-      shard_(optimizer_zeros(context, context.partition.shard_size(), context.dtype)),
+      shard_(state_zeros(context.partition.shard_size(), context.dtype, context.device,
+                         context.settings.offload_optimizer)),
       hooks_(
-          context.layout, parameters.layers(), [this](GradientEntry& entry) { place(entry); },
-          [this](GradientEntry& entry) { arrived(entry); }),
+          context.layout, parameters.groups(), [this](GradientEntry& entry) { before_accumulation(entry); },
+          [this](GradientEntry& entry) { after_accumulation(entry); }),
       bucket_size_(
           std::min(context.layout.size(), std::max(context.settings.reduce_bucket, context.layout.largest_layer()))) {
   cut_into_buckets();
 }
 
+// From the last group to the first, as backward delivers gradients: a bucket is full where the next group would not
+// fit.
 void PartitionedGradients::cut_into_buckets() {
   const std::vector<LayerSlot>& groups = c_.layout.layers();
   bucket_of_group_.resize(groups.size());
@@ -39,14 +44,12 @@ void PartitionedGradients::cut_into_buckets() {
 void PartitionedGradients::begin_step() {
   reducer_.begin_step();
   if (!c_.settings.contiguous_gradients) return;
-  for (int i = 0; i < (c_.settings.overlap_comm ? 2 : 1); ++i) {
-    free_.push_back(at::empty({bucket_size_}, c_.options()));
-  }
+  for (size_t i = 0; i < held_buckets(); ++i) free_memory_.push_back(at::empty({bucket_size_}, c_.options()));
 }
 
 void PartitionedGradients::end_step() {
   shard_.zero_();
-  free_.clear();
+  free_memory_.clear();
   reducer_.end_step();
 }
 
@@ -57,56 +60,57 @@ void PartitionedGradients::begin_backward(bool) {
     missing_in_group_.push_back(static_cast<int>(group.parameters.size()));
   }
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
-  next_ = 0;
+  next_bucket_ = 0;
 }
 
-at::Tensor PartitionedGradients::take(int64_t size) {
-  while (free_.empty() && !under_way_.empty()) finish_oldest();
-  if (free_.empty()) return at::empty({size}, c_.options());
-  at::Tensor memory = std::move(free_.back());
-  free_.pop_back();
+// Held memory as soon as a reduction gives some back; new memory only where the buckets under way do not.
+at::Tensor PartitionedGradients::take_memory(int64_t size) {
+  while (free_memory_.empty() && !under_way_.empty()) finish_oldest();
+  if (free_memory_.empty()) return at::empty({size}, c_.options());
+  at::Tensor memory = std::move(free_memory_.back());
+  free_memory_.pop_back();
   return memory;
 }
 
-void PartitionedGradients::fill(Bucket& bucket) {
-  bucket.memory = take(bucket.size);
+// Zero, because autograd adds to a gradient that is there, and what no parameter fills must not change the sum.
+void PartitionedGradients::give_zeros(Bucket& bucket) {
+  bucket.memory = take_memory(bucket.size);
   bucket.memory.narrow(0, 0, bucket.size).zero_();
 }
 
-void PartitionedGradients::place(GradientEntry& entry) {
+// The view makes autograd add the gradient to the bucket: without it autograd would keep memory of its own for it.
+void PartitionedGradients::before_accumulation(GradientEntry& entry) {
   Bucket& bucket = buckets_[bucket_of_group_[entry.group]];
-  // A piece of a gradient that comes after its bucket has left travels once more when backward ends.
+  // A piece of a gradient that comes after its bucket has left travels by itself when backward ends.
   while (bucket.pending != nullptr) finish_oldest();
-  if (!bucket.memory.defined()) fill(bucket);
+  if (!bucket.memory.defined()) give_zeros(bucket);
   const ParameterSlot& slot = *entry.slot;
   entry.leaf.mutable_grad() = bucket.memory.narrow(0, slot.begin - bucket.begin, slot.size).view(slot.spec.shape);
 }
 
-void PartitionedGradients::arrived(GradientEntry& entry) {
+// The bucket holds the gradient now: without the view autograd finds none at the next micro step. Buckets leave in
+// their order on every rank, so a complete one waits for those before it.
+void PartitionedGradients::after_accumulation(GradientEntry& entry) {
   entry.leaf.mutable_grad().reset();
   if (entry.arrived != entry.expected) return;
   if (--missing_in_group_[entry.group] == 0) group_done_(entry.group);
   --buckets_[bucket_of_group_[entry.group]].missing;
-  while (next_ < buckets_.size() && buckets_[next_].missing == 0) flush(buckets_[next_++]);
+  while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].missing == 0) {
+    start_reduction(buckets_[next_bucket_++]);
+  }
 }
 
-void PartitionedGradients::flush(Bucket& bucket) {
-  if (!bucket.memory.defined()) fill(bucket);
-  std::vector<Summand> summands;
-  if (!c_.settings.reduce_scatter) {
-    summands.push_back({bucket.memory.narrow(0, 0, bucket.size)});
-  } else {
-    for (const Piece& piece : c_.partition.pieces(bucket.begin, bucket.size)) {
-      summands.push_back({bucket.memory.narrow(0, piece.begin - bucket.begin, piece.size), piece.owner});
-    }
-  }
-  const std::string number = std::to_string(&bucket - buckets_.data());
-  bucket.pending = reducer_.start("the sum of gradient bucket " + number, std::move(summands));
+// A bucket in which no gradient has arrived is reduced too, as zeros: the other ranks may have gradients there.
+void PartitionedGradients::start_reduction(Bucket& bucket) {
+  if (!bucket.memory.defined()) give_zeros(bucket);
+  const auto number = static_cast<int64_t>(&bucket - buckets_.data());
+  bucket.pending = reducer_.start_bucket(number, bucket.memory.narrow(0, 0, bucket.size), bucket.begin);
   under_way_.push_back(&bucket);
   if (!c_.settings.overlap_comm) finish_oldest();
 }
 
-// Waits for the bucket's sums, keeps this rank's part and gives its memory back.
+// Waits for the oldest bucket's sums, adds this rank's part to the shard (which collects the micro steps, and lies on
+// the host with offload_optimizer) and gives the bucket's memory back.
 void PartitionedGradients::finish_oldest() {
   Bucket& bucket = *under_way_.front();
   under_way_.pop_front();
@@ -117,16 +121,18 @@ void PartitionedGradients::finish_oldest() {
     const at::Tensor part = bucket.memory.narrow(0, piece.begin - bucket.begin, piece.size);
     shard_.narrow(0, piece.shard_begin, piece.size).add_(part.to(shard_.device()));
   }
-  const bool is_held = c_.settings.contiguous_gradients && free_.size() < (c_.settings.overlap_comm ? 2u : 1u);
-  if (is_held && bucket.memory.numel() == bucket_size_) free_.push_back(std::move(bucket.memory));
+  // Memory of another size was taken for this bucket alone.
+  const bool is_held = c_.settings.contiguous_gradients && free_memory_.size() < held_buckets();
+  if (is_held && bucket.memory.numel() == bucket_size_) free_memory_.push_back(std::move(bucket.memory));
   bucket.memory.reset();
 }
 
 void PartitionedGradients::end_backward() {
-  while (next_ < buckets_.size()) flush(buckets_[next_++]);
+  while (next_bucket_ < buckets_.size()) start_reduction(buckets_[next_bucket_++]);
   while (!under_way_.empty()) finish_oldest();
+  // Pieces of gradients that came after their bucket had left (before_accumulation) are summed as a second round.
   for (Bucket& bucket : buckets_) {
-    if (bucket.memory.defined()) flush(bucket);
+    if (bucket.memory.defined()) start_reduction(bucket);
   }
   while (!under_way_.empty()) finish_oldest();
 }

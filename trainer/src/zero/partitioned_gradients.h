@@ -5,6 +5,8 @@
 // More is taken, for as long as it is needed, where gradients arrive in another order than the flat array's, or where
 // an unused parameter holds back its bucket. Without contiguous_gradients nothing is held: a bucket's memory, of its
 // own size, is taken when its first gradient arrives and given back when it has been reduced.
+// Threading: the compute thread, on which backward runs; the communication thread only sums a bucket, between start and
+// wait. Ownership: borrows the context; `group_done` is called within backward. Errors: PeerLost.
 #ifndef DSAT_TRAINER_ZERO_PARTITIONED_GRADIENTS_H_
 #define DSAT_TRAINER_ZERO_PARTITIONED_GRADIENTS_H_
 
@@ -31,20 +33,21 @@ class PartitionedGradients : public Gradients {
 
  private:
   struct Bucket {
-    int64_t begin = 0, size = 0;  // of the flat array
+    int64_t begin = 0, size = 0;  // elements of the flat array
     int parameters = 0;
-    int missing = 0;    // parameters whose gradient has not arrived
-    at::Tensor memory;  // while there is something in it
-    std::unique_ptr<Pending> pending;
+    int missing = 0;                   // parameters whose gradient has not arrived in this backward
+    at::Tensor memory;                 // from its first gradient until its sum is kept
+    std::unique_ptr<Pending> pending;  // while it is being reduced
   };
 
   void cut_into_buckets();
-  at::Tensor take(int64_t size);
-  void fill(Bucket& bucket);           // gives it memory, zero
-  void place(GradientEntry& entry);    // before autograd accumulates it
-  void arrived(GradientEntry& entry);  // after
-  void flush(Bucket& bucket);
+  at::Tensor take_memory(int64_t size);
+  void give_zeros(Bucket& bucket);
+  void before_accumulation(GradientEntry& entry);
+  void after_accumulation(GradientEntry& entry);
+  void start_reduction(Bucket& bucket);
   void finish_oldest();
+  size_t held_buckets() const { return c_.settings.overlap_comm ? 2 : 1; }
 
   ZeroContext c_;
   Reducer reducer_;
@@ -53,11 +56,11 @@ class PartitionedGradients : public Gradients {
   GradientHooks hooks_;
   std::vector<size_t> bucket_of_group_;
   std::vector<int> missing_in_group_;
-  std::vector<Bucket> buckets_;    // in the order of backward
-  std::deque<Bucket*> under_way_;  // being reduced, in that order
-  std::vector<at::Tensor> free_;   // memory of bucket_size_ elements that the step holds
+  std::vector<Bucket> buckets_;          // in the order of backward
+  std::deque<Bucket*> under_way_;        // being reduced, in that order
+  std::vector<at::Tensor> free_memory_;  // of bucket_size_ elements each, which the step holds
   int64_t bucket_size_ = 0;
-  size_t next_ = 0;  // bucket to be reduced
+  size_t next_bucket_ = 0;  // the first that is not being reduced
 };
 
 }  // namespace dsat::trainer

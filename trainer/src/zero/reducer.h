@@ -1,5 +1,8 @@
 // Sums of gradients over the ranks, whatever their type: with overlap_comm on the communication thread.
 //
+// Threading: all members on the compute thread. Ownership: a sum under way owns its tensors until it has been waited
+// for. Units: elements. Errors: PeerLost.
+//
 // fp32 is summed in place. 16-bit floats pass through an fp32 staging buffer, chunk by chunk, so that the sum is
 // rounded once; Gloo could not sum brain floats otherwise. A device, whose collectives take long to start, has larger
 // chunks.
@@ -25,12 +28,16 @@ class Reducer {
   void begin_step();
   void end_step() { staging_.reset(); }
 
-  // Sums all of them, with overlap_comm beside the computation; nullptr: there is nothing to wait for.
+  // Sums all of them, with overlap_comm beside the computation; nullptr: there is nothing to wait for. `name`: what the
+  // launcher reports that this rank waits in.
   std::unique_ptr<Pending> start(std::string name, std::vector<Summand> summands);
+  // The sums of the elements of the flat array from `begin` on, which `values` holds: with reduce_scatter each element
+  // goes to its owner only (ZeRO stages 1 to 3), else to all ranks. `bucket`: its number, for the name.
+  std::unique_ptr<Pending> start_bucket(int64_t bucket, const at::Tensor& values, int64_t begin);
 
  private:
   ZeroContext c_;
-  at::Tensor staging_;
+  at::Tensor staging_;  // fp32; none where gradients are summed in place
 };
 
 }  // namespace dsat::trainer

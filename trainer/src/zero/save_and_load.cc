@@ -1,14 +1,17 @@
+// Saving goes in three steps that all ranks finish together: an empty hidden folder, one file a rank in it, and the
+// rename of the folder to its tag by rank 0. Loading checks every file before it changes anything.
 #include "zero/save_and_load.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <memory>
+#include <system_error>
 
 #include "device/random_state.h"
+#include "dsat/base/files.h"
 #include "files/checkpoint_dir.h"
 #include "files/durable_file.h"
 
@@ -22,26 +25,23 @@ constexpr const char* kDescription = "checkpoint.json";
 
 // `rank`: among those of its stage.
 std::string shard_name(int stage, int stages, int rank) {
-  char name[48];
-  if (stages == 1) {
-    std::snprintf(name, sizeof name, "rank_%05d.ckpt", rank);
-  } else {
-    std::snprintf(name, sizeof name, "stage_%03d_rank_%05d.ckpt", stage, rank);
-  }
-  return name;
+  if (stages == 1) return fmt::format("rank_{:05}.ckpt", rank);
+  return fmt::format("stage_{:03}_rank_{:05}.ckpt", stage, rank);
 }
 
-// Runs `step` on this rank and goes on only if it succeeded on all.
-void together(Comm& comm, const std::function<void()>& step) {
+// Runs `step` on this rank and goes on only if it succeeded on all: a rank that fails alone would leave the others
+// waiting in the next collective. `bad_json`: what is wrong when a JSON value is not there or of another type.
+void on_every_rank(Comm& comm, const std::string& bad_json, const std::function<void()>& step) {
   std::exception_ptr mine;
   try {
     step();
   } catch (const Error&) {
     mine = std::current_exception();
-  } catch (const Json::exception& error) {
-    mine = std::make_exception_ptr(Error(std::string("the checkpoint is damaged: ") + error.what()));
+  } catch (const Json::exception&) {
+    mine = std::make_exception_ptr(Error(bad_json));
   } catch (const fs::filesystem_error& error) {
-    mine = std::make_exception_ptr(Error(DSAT_INTERNAL, error.what()));
+    mine = std::make_exception_ptr(
+        Error(DSAT_INTERNAL, fmt::format("cannot change {}: {}", error.path1().string(), error.code().message())));
   }
   const double failures = sum_over_ranks(comm, {mine ? 1.0 : 0.0})[0];
   if (mine) std::rethrow_exception(mine);
@@ -50,7 +50,7 @@ void together(Comm& comm, const std::function<void()>& step) {
 
 void check_tag(const std::string& tag) {
   const bool is_name = !tag.empty() && tag[0] != '.' && tag.find('/') == std::string::npos && tag != kLatest;
-  if (!is_name) throw Error("the checkpoint's tag \"" + tag + "\" is no name for a folder");
+  if (!is_name) throw Error(fmt::format("the checkpoint's tag \"{}\" is no name for a folder", tag));
 }
 
 const char* name_of(OptimizerSettings::Kind kind) {
@@ -65,7 +65,8 @@ const char* name_of(OptimizerSettings::Kind kind) {
   return "Lamb";
 }
 
-// The optimizer's arrays in memory of the host; those of a device are copies.
+// The optimizer's arrays in memory of the host, where files are read and written. Those of a device are copies, which
+// write_back() copies to the device again.
 class HostArrays {
  public:
   explicit HostArrays(const ShardedOptimizer& optimizer) : shards_(optimizer.arrays()) {
@@ -87,8 +88,9 @@ class HostArrays {
   std::vector<ShardArray> arrays_;
 };
 
-// Where every rank holds everything, each saves a part only.
-std::vector<OwnedRange> ranges_to_save(const Checkpointed& what, const CheckpointTable& table) {
+// What this rank saves of its shard. At stage 0 every rank holds everything: there each saves the part that it would
+// own at stage 1, so that all write at once and nothing is written twice.
+std::vector<OwnedRange> ranges_to_save(const CheckpointContents& what, const CheckpointParameters& table) {
   const ZeroContext& c = what.context;
   if (c.settings.stage > 0) return table.to_save(what.optimizer.ranges());
   const Partition parts = Partition::contiguous(c.layout);
@@ -99,7 +101,7 @@ std::vector<OwnedRange> ranges_to_save(const Checkpointed& what, const Checkpoin
 
 Blob blob_of(const std::string& name, const at::Tensor& state) { return {name, state.data_ptr(), state.nbytes()}; }
 
-Json description_of(const Checkpointed& what, const CheckpointTable& table, const Json& client_state) {
+Json description_of(const CheckpointContents& what, const CheckpointParameters& table, const Json& client_state) {
   const ZeroContext& c = what.context;
   return {{"version", kCheckpointVersion},
           {"world_size", what.scope.ranks.size()},
@@ -113,36 +115,38 @@ Json description_of(const Checkpointed& what, const CheckpointTable& table, cons
 }
 
 std::string read_text(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw Error("cannot read " + file.string() + ": there is no checkpoint");
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  FileText text = try_read_file(file);
+  if (text.ok()) return std::move(text.bytes);
+  throw Error(fmt::format("cannot read {}: {}; there is no checkpoint", file.string(), text.problem));
 }
 
-class Loader {
+class CheckpointLoader {
  public:
-  Loader(const Checkpointed& what, const CheckpointTable& table, const fs::path& folder)
+  CheckpointLoader(const CheckpointContents& what, const CheckpointParameters& table, const fs::path& folder)
       : what_(what), table_(table), folder_(folder), ranges_(table.numbered(what.optimizer.ranges())) {}
 
   // Everything that can be wrong with the files is found here, before anything is changed.
   void check() {
     const std::string where = folder_.string();
     const Json saved = Json::parse(read_text(folder_ / kDescription), nullptr, /*allow_exceptions=*/false);
-    if (!saved.is_object()) throw Error((folder_ / kDescription).string() + " is truncated or no JSON object");
+    if (!saved.is_object()) {
+      throw Error(fmt::format("{} is truncated or no JSON object", (folder_ / kDescription).string()));
+    }
     const int64_t version = saved.value("version", int64_t{0});
     if (version != kCheckpointVersion) {
-      throw Error(where + " has version " + std::to_string(version) +
-                  " of the checkpoint format; this program reads version " + std::to_string(kCheckpointVersion));
+      throw Error(fmt::format("{} has version {} of the checkpoint format; this program reads version {}", where,
+                              version, kCheckpointVersion));
     }
     table_.check(where, saved.at("parameters"));
+    const auto theirs = saved.at("optimizer").get<std::string>();
     const std::string mine = name_of(what_.context.settings.optimizer.kind);
-    if (saved.at("optimizer") != mine) {
-      throw Error(where + " was trained with " + saved.at("optimizer").get<std::string>() + "; this run uses " + mine);
-    }
+    if (theirs != mine) throw Error(fmt::format("{} was trained with {}; this run uses {}", where, theirs, mine));
     client_state_ = saved.at("client_state");
     optimizer_state_ = saved.at("optimizer_state");
     open_shards(saved.at("world_size").get<int>(), saved.value("pipeline_stages", 1));
   }
 
+  // Changes the optimizer. check() has found all that can be wrong, so only a disk that fails can stop it half way.
   void read() {
     const HostArrays host(what_.optimizer);
     for (const ShardArray& array : host.arrays()) {
@@ -154,14 +158,15 @@ class Loader {
     }
     host.write_back();
     for (const Blob& blob : what_.blobs) holder_of(blob).read(blob);
-    if (is_cut_alike_) read_generators(*shards_[static_cast<size_t>(what_.scope.ranks.rank())]);
+    if (has_same_cut_) read_generators(*shards_[static_cast<size_t>(what_.scope.ranks.rank())]);
     what_.optimizer.restore(optimizer_state_);
   }
 
   const Json& client_state() const { return client_state_; }
 
  private:
-  // A checkpoint of another kind of device has no state for this one's generator.
+  // A generator goes on only where this rank computes what it would have computed. A checkpoint that was saved on
+  // another kind of device has no state for this one's generator.
   void read_generators(const ShardReader& shard) const {
     for (auto& [name, generator] : generators_of(what_.context.device)) {
       if (!shard.has_blob(name)) continue;
@@ -171,13 +176,14 @@ class Loader {
     }
   }
 
+  // `ranks` and `stages`: those of the checkpoint. Its shards must hold every element that this rank wants, just once.
   void open_shards(int ranks, int stages) {
-    is_cut_alike_ = ranks == what_.scope.ranks.size() && stages == what_.scope.stages;
+    has_same_cut_ = ranks == what_.scope.ranks.size() && stages == what_.scope.stages;
     int64_t wanted = 0, found = 0;
     for (const OwnedRange& range : ranges_) wanted += range.size;
     if (stages < 1 || ranks % stages != 0) {
-      throw Error((folder_ / kDescription).string() + " is damaged: " + std::to_string(ranks) + " ranks in " +
-                  std::to_string(stages) + " stages");
+      throw Error(
+          fmt::format("{} is damaged: {} ranks in {} stages", (folder_ / kDescription).string(), ranks, stages));
     }
     const int of_a_stage = ranks / stages;
     for (int i = 0; i < ranks; ++i) {
@@ -186,25 +192,31 @@ class Loader {
       for_each_overlap(*shards_.back(), [&](const OwnedRange&, int64_t, int64_t, int64_t size) { found += size; });
       for (const NamedShard& array : what_.optimizer.arrays()) {
         if (!shards_.back()->has_array(array.name)) {
-          throw Error(folder_.string() + " has no \"" + array.name + "\" of the optimizer; was its momentum 0?");
+          throw Error(
+              fmt::format("{} has no \"{}\" of the optimizer; was its momentum 0?", folder_.string(), array.name));
         }
       }
     }
-    if (shards_.empty() || found != wanted) throw Error(folder_.string() + " does not hold the whole model");
+    if (shards_.empty() || found != wanted) {
+      throw Error(fmt::format("{} does not hold the whole model", folder_.string()));
+    }
     for (const Blob& blob : what_.blobs) holder_of(blob).check(blob);
   }
 
-  // Of the ranks that have saved it the one in this rank's place.
+  // The file of the rank in this rank's place, counted among the ranks that have saved this blob.
   const ShardReader& holder_of(const Blob& blob) const {
     std::vector<const ShardReader*> holders;
     for (const auto& shard : shards_) {
       if (shard->has_blob(blob.name)) holders.push_back(shard.get());
     }
-    if (holders.empty()) throw Error(folder_.string() + " is of another model: it has no " + blob.name);
+    if (holders.empty()) {
+      throw Error(fmt::format("{} is of another model: it has no {}", folder_.string(), blob.name));
+    }
     return *holders[static_cast<size_t>(what_.context.comm.rank()) % holders.size()];
   }
 
-  // Calls call(my range, first element in the shard's arrays, first element in my range, elements).
+  // Where the parameters of `shard` and of this rank overlap: calls call(my range, first element in the shard's arrays,
+  // first element in my range, elements).
   template <typename Call>
   void for_each_overlap(const ShardReader& shard, Call call) const {
     for (const OwnedRange& mine : ranges_) {
@@ -218,31 +230,33 @@ class Loader {
     }
   }
 
-  const Checkpointed& what_;
-  const CheckpointTable& table_;
+  const CheckpointContents& what_;
+  const CheckpointParameters& table_;
   fs::path folder_;
   std::vector<OwnedRange> ranges_;
   Json client_state_, optimizer_state_;
   std::vector<std::unique_ptr<ShardReader>> shards_;
-  bool is_cut_alike_ = false;  // into as many ranks and pipeline stages
+  bool has_same_cut_ = false;  // as many ranks and pipeline stages as now
 };
 
 }  // namespace
 
-void save_checkpoint(const Checkpointed& what, const std::string& dir, const std::string& tag,
+void save_checkpoint(const CheckpointContents& what, const std::string& dir, const std::string& tag,
                      const Json& client_state) {
   Comm& comm = what.scope.ranks;
-  const CheckpointTable table(what.context.layout, what.scope);
+  const CheckpointParameters table(what.context.layout, what.scope);
   const bool leads = comm.rank() == 0;
-  const std::string unfinished = "." + tag + ".unfinished";
+  // A name that no tag can have (check_tag): a save that is killed leaves it behind, and never a half TAG.
+  const std::string unfinished = fmt::format(".{}.unfinished", tag);
+  const std::string bad_json = "the client state cannot be saved: its texts must be UTF-8";
   const fs::path folder = fs::path(dir) / unfinished;
-  together(comm, [&] {
+  on_every_rank(comm, bad_json, [&] {
     check_tag(tag);
     if (!leads) return;
-    fs::remove_all(folder);  // of a save that was killed
+    fs::remove_all(folder);  // left by a save that was killed
     fs::create_directories(folder);
   });
-  together(comm, [&] {
+  on_every_rank(comm, bad_json, [&] {
     std::vector<Blob> blobs = what.blobs;
     std::vector<at::Tensor> states;
     for (const auto& [name, generator] : generators_of(what.context.device)) {
@@ -252,41 +266,50 @@ void save_checkpoint(const Checkpointed& what, const std::string& dir, const std
     const std::string name = shard_name(what.scope.stage, what.scope.stages, what.context.comm.rank());
     write_shard((folder / name).string(), ranges_to_save(what, table), HostArrays(what.optimizer).arrays(), blobs);
   });
-  together(comm, [&] {
+  // The renames come last: until then a reader finds the old checkpoint, from then on the new one.
+  on_every_rank(comm, bad_json, [&] {
     if (!leads) return;
-    write_text_atomically((folder / kDescription).string(), description_of(what, table, client_state).dump(1) + "\n");
+    write_file_atomically(folder / kDescription, description_of(what, table, client_state).dump(1) + "\n");
     sync_folder(folder.string());
     put_folder_in_place(dir, unfinished, tag);
-    write_text_atomically((fs::path(dir) / kLatest).string(), tag + "\n");
+    write_file_atomically(fs::path(dir) / kLatest, tag + "\n");
     sync_folder(dir);
-    fs::remove_all(folder);  // what had the tag before
+    fs::remove_all(folder);  // now it is the folder that had the tag before
   });
 }
 
-Json load_checkpoint(const Checkpointed& what, const std::string& dir, const std::string& tag) {
-  const CheckpointTable table(what.context.layout, what.scope);
-  std::unique_ptr<Loader> loader;
-  together(what.scope.ranks, [&] {
+Json load_checkpoint(const CheckpointContents& what, const std::string& dir, const std::string& tag) {
+  const CheckpointParameters table(what.context.layout, what.scope);
+  const std::string bad_json =
+      fmt::format("the checkpoint in {} is damaged: {} lacks a value or has one of another type", dir, kDescription);
+  std::unique_ptr<CheckpointLoader> loader;
+  on_every_rank(what.scope.ranks, bad_json, [&] {
     std::string name = tag;
     if (name.empty()) {
       name = read_text(fs::path(dir) / kLatest);
       name.erase(name.find_last_not_of(" \n") + 1);
     }
     check_tag(name);
-    loader = std::make_unique<Loader>(what, table, fs::path(dir) / name);
+    loader = std::make_unique<CheckpointLoader>(what, table, fs::path(dir) / name);
     loader->check();
   });
-  together(what.scope.ranks, [&] { loader->read(); });
+  on_every_rank(what.scope.ranks, bad_json, [&] { loader->read(); });
   return loader->client_state();
 }
 
-std::string mend_latest(const std::string& dir) {
+std::string repair_latest(const std::string& dir) {
   if (has_checkpoint(dir)) return "";
   const std::string tag = last_numbered(dir, "step", kDescription);
-  if (!tag.empty()) write_text_atomically((fs::path(dir) / kLatest).string(), tag + "\n");
+  if (!tag.empty()) write_file_atomically(fs::path(dir) / kLatest, tag + "\n");
   return tag;
 }
 
-bool has_checkpoint(const std::string& dir) { return fs::exists(fs::path(dir) / kLatest); }
+bool has_checkpoint(const std::string& dir) {
+  const fs::path latest = fs::path(dir) / kLatest;
+  std::error_code error;
+  const bool is_there = fs::exists(latest, error);
+  if (error) throw Error(DSAT_INTERNAL, fmt::format("cannot look at {}: {}", latest.string(), error.message()));
+  return is_there;
+}
 
 }  // namespace dsat::trainer

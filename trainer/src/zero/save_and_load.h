@@ -8,8 +8,9 @@
 //
 // Values are stored by parameter and range, in fp32, so a loader picks out what it holds itself. Parameters in bf16 are
 // their rounded master copy and are not stored a second time.
-// Threading: one rank, one thread; all functions are collective. Errors: dsat::Error in one line, PeerLost on ranks
-// that only another one's error stops. On an error nothing has changed, neither on disk nor in the optimizer.
+// Ownership: everything is borrowed. Threading: the compute thread; functions are collective unless they say otherwise.
+// Errors: dsat::Error in one line; PeerLost on ranks that only another rank's error stops. On an error nothing has
+// changed, neither on disk nor in the optimizer.
 #ifndef DSAT_TRAINER_ZERO_SAVE_AND_LOAD_H_
 #define DSAT_TRAINER_ZERO_SAVE_AND_LOAD_H_
 
@@ -23,29 +24,29 @@
 namespace dsat::trainer {
 
 // What is saved and loaded. Borrowed.
-struct Checkpointed {
+struct CheckpointContents {
   const ZeroContext& context;
   ShardedOptimizer& optimizer;
-  // Each rank's own, like the buffers of its module; at another number of ranks the one of rank mod old number, ranks
-  // of the same stage.
+  // What each rank has of its own, like the buffers of its module. At another number of ranks, rank r loads those of
+  // rank r modulo the old number; ranks are counted within a stage.
   std::vector<Blob> blobs;
   CheckpointScope scope;
 };
 
 // Atomic: DIR/TAG appears whole, or stays what it was. DIR is made if needed. `client_state` is rank 0's.
-void save_checkpoint(const Checkpointed& what, const std::string& dir, const std::string& tag,
+void save_checkpoint(const CheckpointContents& what, const std::string& dir, const std::string& tag,
                      const Json& client_state);
 
-// `tag` empty: the one that DIR/latest names. Returns the client state. The random generator of LibTorch goes on where
-// it was if the numbers of ranks and stages are the same. Afterwards each rank has its own shard; whoever holds other
-// ranks' parameters as well has to fetch them.
-Json load_checkpoint(const Checkpointed& what, const std::string& dir, const std::string& tag = "");
+// `tag` empty: the one that DIR/latest names. Returns the client state. LibTorch's random generators go on where they
+// were if the numbers of ranks and stages are the same. Afterwards each rank has its own shard: the caller must gather
+// the other ranks' parameters where it holds them (Parameters::publish).
+Json load_checkpoint(const CheckpointContents& what, const std::string& dir, const std::string& tag = "");
 
-// For trainings whose tags are stepN: names the last one in DIR/latest again if that has been lost. The tag; "": there
-// was nothing to mend. Not collective.
-std::string mend_latest(const std::string& dir);
+// For trainings whose tags are stepN: writes DIR/latest again if it has been lost, with the last tag that is there.
+// Returns that tag; "": there was nothing to repair. Not collective.
+std::string repair_latest(const std::string& dir);
 
-// Whether DIR has a checkpoint to go on from.
+// Whether DIR has a checkpoint to go on from. Not collective.
 bool has_checkpoint(const std::string& dir);
 
 }  // namespace dsat::trainer

@@ -1,3 +1,5 @@
+// The same updates twice: host tensors go to the loops of the room optimizer, device tensors to LibTorch operations
+// that mirror them term by term. A device's are chunked, because each operation takes memory of its result's size.
 #include "zero/shard_update.h"
 
 #include <ATen/ops/mul.h>
@@ -12,7 +14,7 @@
 namespace dsat::trainer {
 namespace {
 
-// Calls call(view) with the run as arrays of the host.
+// Calls call(view) with the tensors as arrays of the host.
 template <typename Call>
 auto with_view(const ShardTensors& run, Call call) {
   const auto state = [&](size_t i) { return i < run.states.size() ? run.states[i].data_ptr<float>() : nullptr; };
@@ -45,6 +47,7 @@ LambSquares lamb_moments(const OptimizerSettings& settings, double gradient_scal
                    [&](const auto& view) { return lamb_moments(settings, static_cast<float>(gradient_scale), view); });
 }
 
+// The gradient is in the moments already.
 void lamb_apply(const OptimizerSettings& settings, int64_t step, double trust_ratio, const ShardTensors& run) {
   if (!run.param.is_cpu()) return on_device::lamb_apply(settings, step, trust_ratio, run);
   lamb_apply(settings, step, trust_ratio, run.param.data_ptr<float>(), run.states[0].data_ptr<float>(),
@@ -62,11 +65,13 @@ double sum_of_squares(const at::Tensor& values) {
 namespace on_device {
 namespace {
 
+// Chunks bound the memory of intermediate results; all are started without waiting for the device.
 template <typename Call>
 void for_each_chunk(int64_t size, Call call) {
   for (int64_t at = 0; at < size; at += kChunk) call(at, std::min(kChunk, size - at));
 }
 
+// Adam (Kingma and Ba, 2015), with L2 decay in the gradient or, as AdamW (Loshchilov and Hutter, 2019), beside it.
 void adam(const OptimizerSettings& s, int64_t step, double scale, const ShardTensors& run) {
   const double correction1 = s.bias_correction ? 1 - std::pow(s.beta1, static_cast<double>(step)) : 1;
   const double correction2 = s.bias_correction ? 1 - std::pow(s.beta2, static_cast<double>(step)) : 1;
@@ -79,6 +84,7 @@ void adam(const OptimizerSettings& s, int64_t step, double scale, const ShardTen
   run.param.addcdiv_(run.states[0], g, -s.lr / correction1);
 }
 
+// SGD with momentum as torch.optim.SGD has it: the first step takes the gradient undamped.
 void sgd(const OptimizerSettings& s, int64_t step, double scale, const ShardTensors& run) {
   at::Tensor g = at::mul(run.gradient.to(at::kFloat), scale);
   if (s.weight_decay != 0) g.add_(run.param, s.weight_decay);
@@ -89,13 +95,15 @@ void sgd(const OptimizerSettings& s, int64_t step, double scale, const ShardTens
   run.param.add_(g, -s.lr);
 }
 
-// What elements are moved against, before its length is set.
+// Lamb's direction r + lambda x (You et al., 2020, algorithm 2): elements move against it, by a length that is set
+// later.
 at::Tensor direction(const OptimizerSettings& s, const ShardTensors& run) {
   const at::Tensor root = s.eps_inside_sqrt ? run.states[1].add(s.eps).sqrt_() : run.states[1].sqrt().add_(s.eps);
   at::Tensor result = run.states[0].div(root);
   return s.weight_decay == 0 ? result : result.add_(run.param, s.weight_decay);
 }
 
+// In fp64: a sum over millions of fp32 elements would lose the small ones.
 at::Tensor squares(const at::Tensor& values) { return values.to(at::kDouble).square_().sum(); }
 
 }  // namespace
@@ -109,7 +117,7 @@ void update(const OptimizerSettings& settings, int64_t step, double gradient_sca
 }
 
 LambSquares lamb_moments(const OptimizerSettings& s, double gradient_scale, const ShardTensors& whole) {
-  // The two sums stay on the device until all is started.
+  // The two sums stay on the device until all chunks are started: reading one would wait for the device.
   const at::Tensor sums = at::zeros({2}, whole.param.options().dtype(at::kDouble));
   for_each_chunk(whole.param.numel(), [&](int64_t begin, int64_t size) {
     const ShardTensors run = whole.narrow(begin, size);

@@ -2,7 +2,8 @@
 // and lamb.h, on a device with its own operations, chunk by chunk so that little memory is taken.
 //
 // All tensors are flat and of one size; `param` and `states` in fp32 and on one device, which decides; the gradient is
-// of any floating-point type and is not changed. Threading: none of its own.
+// of any floating-point type and is not changed. `gradient_scale` multiplies every gradient (mean over ranks, loss
+// scale, clipping). Threading: none of its own. Errors: what LibTorch throws.
 #ifndef DSAT_TRAINER_ZERO_SHARD_UPDATE_H_
 #define DSAT_TRAINER_ZERO_SHARD_UPDATE_H_
 
@@ -33,7 +34,7 @@ void lamb_apply(const OptimizerSettings& settings, int64_t step, double trust_ra
 
 double sum_of_squares(const at::Tensor& values);
 
-// The device's own way, which tests compare with the loops on tensors of the host.
+// The way of devices. Tests call it with tensors of the host, to compare it with the loops.
 namespace on_device {
 
 inline constexpr int64_t kChunk = int64_t{1} << 22;  // elements

@@ -1,6 +1,8 @@
+// One optimizer step: the gradient's norm over all ranks, loss scale and clipping as one factor, the update on the
+// master copy (host or device, shard_update.h), and the rounded copy back into the parameters.
 #include "zero/sharded_optimizer.h"
 
-#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <utility>
@@ -9,9 +11,6 @@
 #include "optimizer/learning_rate.h"
 
 namespace dsat::trainer {
-at::Tensor optimizer_zeros(const ZeroContext& c, int64_t size, at::ScalarType dtype) {
-  return c.settings.offload_optimizer ? host_zeros(size, dtype, c.device) : at::zeros({size}, c.options(dtype));
-}
 
 ShardedOptimizer::ShardedOptimizer(const ZeroContext& context, at::Tensor parameters,
                                    const std::function<void(const at::Tensor&)>& fill_master, SquaredNorm squared_norm)
@@ -23,22 +22,27 @@ ShardedOptimizer::ShardedOptimizer(const ZeroContext& context, at::Tensor parame
       scaler_(context.settings.loss_scale) {
   const Settings& s = c_.settings;
   const int64_t size = parameters_.numel();
-  const bool is_elsewhere = parameters_.device() != c_.device;  // offloaded by themselves
+  const bool is_elsewhere = parameters_.device() != c_.device;  // offload_param
+  const auto new_state = [&] { return state_zeros(size, at::kFloat, c_.device, s.offload_optimizer); };
   if (s.is_16_bit() || s.offload_optimizer || is_elsewhere) {
-    master_ = optimizer_zeros(c_, size, at::kFloat);
+    // 16-bit parameters need a master in fp32; offloaded states need it where they lie.
+    master_ = new_state();
     fill_master(master_);
   }
-  for (int i = 0; i < s.optimizer.num_states(); ++i) states_.push_back(optimizer_zeros(c_, size, at::kFloat));
+  for (int i = 0; i < s.optimizer.num_states(); ++i) states_.push_back(new_state());
   if (s.offload_optimizer && s.stage == 1) host_gradient_ = host_zeros(size, c_.dtype, c_.device);
 }
 
+// Averaging, unscaling and clipping become one factor, so that the gradient is read once and never written.
 bool ShardedOptimizer::step(const at::Tensor& summed) {
   at::Tensor gradient = summed;
+  // The update runs where its states lie.
   if (host_gradient_.defined()) {
     host_gradient_.copy_(summed);
     gradient = host_gradient_;
   }
   const Settings& s = c_.settings;
+  // The gradient is a sum over ranks, multiplied by the loss scale.
   double scale = 1 / (c_.comm.size() * scaler_.scale());
   if (s.gradient_clipping > 0 || s.loss_scale.enabled) {
     const double norm = scale * std::sqrt(squares_of(gradient));
@@ -72,7 +76,8 @@ OptimizerSettings ShardedOptimizer::settings_now() const {
   return settings;
 }
 
-// Of the sum's norm over all ranks. An element that is not finite shows in the squares of every rank.
+// Over all ranks. The norm is the same on all of them, so all see an element that is not finite and skip the step
+// together.
 double ShardedOptimizer::squares_of(const at::Tensor& gradient) {
   if (squared_norm_) return squared_norm_(gradient);
   const double squares = sum_of_squares(gradient);
@@ -81,7 +86,8 @@ double ShardedOptimizer::squares_of(const at::Tensor& gradient) {
 
 void ShardedOptimizer::update_with_lamb(const ShardTensors& shard, double scale) {
   const OptimizerSettings settings = settings_now();
-  // Two sums for each parameter of the model: other ranks may hold parts that this one does not know of.
+  // Lamb's trust ratio needs the norms of whole parameters. There are two sums for each parameter of the model, because
+  // other ranks may hold parts of it.
   size_t parameters = 0;
   for (const LayerSlot& layer : c_.layout.layers()) parameters += layer.parameters.size();
   std::vector<double> squares(2 * parameters);
@@ -102,6 +108,7 @@ void ShardedOptimizer::update_with_lamb(const ShardTensors& shard, double scale)
   }
 }
 
+// Rounds to the parameters' type, and copies to where they lie. In fp32 without offload they are one tensor.
 void ShardedOptimizer::publish_master() {
   if (master_.is_same(parameters_)) return;
   parameters_.copy_(master_);
@@ -109,7 +116,7 @@ void ShardedOptimizer::publish_master() {
 
 std::vector<NamedShard> ShardedOptimizer::arrays() const {
   std::vector<NamedShard> arrays = {{"master", master_}};
-  for (size_t i = 0; i < states_.size(); ++i) arrays.push_back({"state" + std::to_string(i + 1), states_[i]});
+  for (size_t i = 0; i < states_.size(); ++i) arrays.push_back({fmt::format("state{}", i + 1), states_[i]});
   return arrays;
 }
 

@@ -3,7 +3,9 @@
 // Holds, for its shard, the fp32 master copy and the optimizer's states, all allocated in the constructor: on the
 // device, or with offload_optimizer in host memory. Without bf16 and without offload the parameters are their own
 // master. A step takes no memory of its own.
-// Threading: one rank, one thread; step() is collective. Errors: PeerLost; dsat::Error from the loss scaler.
+// With mixed precision and Adam these are the K = 12 bytes a parameter of the ZeRO paper (SC 2020, section 3.1).
+// Ownership: borrows the context, shares the parameters' shard. Threading: the compute thread; step() is collective.
+// Units: elements in sizes. Errors: PeerLost; dsat::Error from the loss scaler.
 #ifndef DSAT_TRAINER_ZERO_SHARDED_OPTIMIZER_H_
 #define DSAT_TRAINER_ZERO_SHARDED_OPTIMIZER_H_
 
@@ -42,7 +44,8 @@ class ShardedOptimizer {
 
   double loss_scale() const { return scaler_.scale(); }
   double learning_rate() const;  // of the next update
-  // Of the mean gradient over all ranks at the last step, before clipping; where clipping or a loss scale needed it.
+  // The norm of the mean gradient over all ranks at the last step, before clipping. nullopt: nothing needed it, neither
+  // clipping nor a loss scale.
   std::optional<double> gradient_norm() const { return gradient_norm_; }
   int64_t updates() const { return updates_; }
   int64_t skipped_steps() const { return skipped_steps_; }
@@ -72,9 +75,6 @@ class ShardedOptimizer {
   int64_t updates_ = 0;
   int64_t skipped_steps_ = 0;
 };
-
-// Zeros for a state of the optimizer's side: on the device, or in host memory where the settings offload it.
-at::Tensor optimizer_zeros(const ZeroContext& context, int64_t size, at::ScalarType dtype);
 
 }  // namespace dsat::trainer
 

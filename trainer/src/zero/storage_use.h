@@ -1,9 +1,11 @@
-// Tells before an operation reads a watched storage, and when the operation has ended: in forward and in backward, for
-// any model, without hooks in it.
+// Reports when operations read a watched storage: before each one, and after it has ended. That works in forward and in
+// backward, for any model, without hooks in it.
 //
-// A global at::RecordFunction callback sees every operation's inputs before its kernel runs.
-// Threading: calls come on the thread that runs the operation; watches are made and ended while none runs.
-// Errors: the user must not throw; LibTorch would swallow it and run the kernel.
+// A global at::RecordFunction callback sees every operation's inputs before its kernel runs. Stage 3 gathers parameters
+// with it (gathered_parameters.h). Ownership: a watch shares the storages and borrows its listener.
+// Threading: calls come on the thread that runs the operation, in this trainer the compute thread; watches are made and
+// ended while no operation runs. Errors: a listener must not throw, because LibTorch would swallow the exception and
+// run the kernel all the same.
 #ifndef DSAT_TRAINER_ZERO_STORAGE_USE_H_
 #define DSAT_TRAINER_ZERO_STORAGE_USE_H_
 
@@ -14,20 +16,21 @@
 
 namespace dsat::trainer {
 
-class StorageUser {
+class StorageUseListener {
  public:
-  virtual ~StorageUser() = default;
+  virtual ~StorageUseListener() = default;
+  // `id`: the storage's number in its watch. An operation with several inputs of one storage calls both for each input.
   virtual void before_use(size_t id) noexcept = 0;
   virtual void after_use(size_t id) noexcept = 0;
 };
 
-class AccessWatch {
+class StorageUseWatch {
  public:
-  // Borrows the user. storages[id] is told of as `id`.
-  AccessWatch(StorageUser& user, std::vector<c10::Storage> storages);
-  ~AccessWatch();
-  AccessWatch(const AccessWatch&) = delete;
-  AccessWatch& operator=(const AccessWatch&) = delete;
+  // storages[id] is reported as `id`.
+  StorageUseWatch(StorageUseListener& listener, std::vector<c10::Storage> storages);
+  ~StorageUseWatch();
+  StorageUseWatch(const StorageUseWatch&) = delete;
+  StorageUseWatch& operator=(const StorageUseWatch&) = delete;
 
  private:
   std::vector<c10::Storage> storages_;

@@ -1,10 +1,12 @@
+// Puts the engine's parts together: layout, partition, parameters, gradients and optimizer, for the stage in the
+// settings. Afterwards a step only calls them in their order; which stage it is, only the parts know.
 #include "zero/zero_engine.h"
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <fmt/format.h>
 
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "device/device_memory.h"
@@ -23,14 +25,17 @@ Layout layout_of(const ModelParts& parts, int world_size) {
   return Layout(groups, world_size, parts.persistent, parts.first_id);
 }
 
+// Stage 3 cuts each group by itself, so that a group can be gathered without the rest; stages 1 and 2 cut the whole
+// array.
 Partition partition_of(const Layout& layout, int stage, int rank) {
   if (stage == 0) return Partition::replicated(layout, rank);
   return stage == 3 ? Partition::by_layer(layout) : Partition::contiguous(layout);
 }
 
-// The first operation on a device takes the transport's own memory there: before the model's states, so that it is
-// these which do not fit.
-std::shared_ptr<Comm> group_of_its_own(Comm& world, at::Device device) {
+// A group of this engine's own, with all ranks. On a device its first operation takes the transport's memory there.
+// That happens here, before the model's states, so that a budget which is too small fails at the states, not in the
+// transport.
+std::shared_ptr<Comm> split_whole_group(Comm& world, at::Device device) {
   std::vector<int> ranks(static_cast<size_t>(world.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   std::shared_ptr<Comm> group = world.split(ranks);
@@ -47,17 +52,18 @@ std::vector<Tensors> leaves_of(const ModelParts& parts) {
   return leaves;
 }
 
-// The values of rank 0 for all: the model's own random numbers differ between ranks.
-void take_from_first(Comm& comm, const at::Tensor& tensor) {
+// Rank 0's values for all ranks: a model that was built with random numbers is another one on each. Collectives know
+// contiguous tensors only, and no type for bool.
+void broadcast_from_rank_0(Comm& comm, const at::Tensor& tensor) {
   if (comm.size() == 1) return;
   const at::Tensor values = tensor.detach().contiguous();
   comm.broadcast(values.scalar_type() == at::kBool ? values.view(at::kByte) : values, 0)->wait();
   if (!tensor.is_contiguous()) tensor.detach().copy_(values);
 }
 
-// What the model's own tensors hold, or what the specification says; padding stays zero.
+// This rank's elements: what the model's own tensors hold, or what their specification says. Padding stays zero.
 template <typename T>
-void fill(const ModelParts& parts, const ZeroContext& c, T* shard) {
+void fill_elements(const ModelParts& parts, const ZeroContext& c, T* shard) {
   fill_initial(c.layout, c.partition, c.comm.rank(), c.seed, shard);
   for (size_t i = 0; i < parts.groups.size(); ++i) {
     for (size_t k = 0; k < parts.groups[i].size(); ++k) {
@@ -73,15 +79,36 @@ void fill(const ModelParts& parts, const ZeroContext& c, T* shard) {
   }
 }
 
-// `shard`: zeros. Those of a device are made on the host.
+// `shard`: zeros on any device. Types without host loops, and those of a device, get their values through fp32 on the
+// host.
 void fill_shard(const ModelParts& parts, const ZeroContext& c, const at::Tensor& shard) {
   if (shard.is_cpu() && shard.scalar_type() != at::kHalf) {
-    with_data(shard, [&](auto* data) { fill(parts, c, data); });
+    with_data(shard, [&](auto* data) { fill_elements(parts, c, data); });
   } else {
     const at::Tensor values = at::zeros({shard.numel()}, at::TensorOptions().dtype(at::kFloat));
-    fill(parts, c, values.data_ptr<float>());
+    fill_elements(parts, c, values.data_ptr<float>());
     shard.copy_(values);
   }
+}
+
+// Untrained tensors as a checkpoint keeps them: on the host, contiguous and, where they are real numbers, in fp32, so
+// that a training in another precision can load them.
+std::vector<at::Tensor> checkpoint_forms(const std::vector<UntrainedTensor>& tensors) {
+  std::vector<at::Tensor> forms;
+  for (const UntrainedTensor& untrained : tensors) {
+    const at::Tensor values = untrained.tensor.detach();
+    const at::ScalarType dtype = values.is_floating_point() ? at::kFloat : values.scalar_type();
+    forms.push_back(values.to(at::kCPU, dtype).contiguous());
+  }
+  return forms;
+}
+
+std::vector<Blob> blobs_of(const std::vector<UntrainedTensor>& tensors, const std::vector<at::Tensor>& forms) {
+  std::vector<Blob> blobs;
+  for (size_t i = 0; i < forms.size(); ++i) {
+    blobs.push_back({fmt::format("untrained {}", tensors[i].name), forms[i].data_ptr(), forms[i].nbytes()});
+  }
+  return blobs;
 }
 
 }  // namespace
@@ -89,29 +116,30 @@ void fill_shard(const ModelParts& parts, const ZeroContext& c, const at::Tensor&
 ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, at::Device device, uint64_t seed,
                        SquaredNorm squared_norm)
     : settings_(settings),
-      comm_(group_of_its_own(world, device)),
+      comm_(split_whole_group(world, device)),
       layout_(layout_of(parts, comm_->size())),
       partition_(partition_of(layout_, settings.stage, comm_->rank())),
-      lane_(comm_, device),
-      context_{settings_, layout_, partition_, *comm_, lane_, device, dtype_of(settings), seed},
+      comm_thread_(comm_, device),
+      context_{settings_, layout_, partition_, *comm_, comm_thread_, device, dtype_of(settings), seed},
       parameters_(make_parameters(context_, leaves_of(parts))) {
   for (const auto& group : parts.groups) {
     for (const ModelParameter& parameter : group) {
-      if (parameter.has_values) take_from_first(*comm_, parameter.tensor);
+      if (parameter.has_values) broadcast_from_rank_0(*comm_, parameter.tensor);
     }
   }
-  for (const auto& [name, other] : parts.others) {
-    take_from_first(*comm_, other);
-    const at::ScalarType dtype = other.is_floating_point() ? context_.dtype : other.scalar_type();
-    other.set_data(other.detach().to(context_.device, dtype));
+  for (const auto& [name, tensor] : parts.untrained) {
+    broadcast_from_rank_0(*comm_, tensor);
+    const at::ScalarType dtype = tensor.is_floating_point() ? context_.dtype : tensor.scalar_type();
+    tensor.set_data(tensor.detach().to(context_.device, dtype));
   }
+  // The model's tensors still hold their values: bind() replaces their memory, so shard and master copy come before it.
   fill_shard(parts, context_, parameters_->shard());
   optimizer_ = std::make_unique<ShardedOptimizer>(
       context_, parameters_->shard(), [&](const at::Tensor& master) { fill_shard(parts, context_, master); },
       std::move(squared_norm));
   parameters_->bind();
   parameters_->publish();
-  others_ = parts.others;
+  untrained_ = parts.untrained;
   gradients_ = make_gradients(context_, *parameters_, [this](size_t group) { parameters_->group_done(group); });
 }
 
@@ -122,8 +150,9 @@ void ZeroEngine::begin_step() {
 
 void ZeroEngine::backward(const at::Tensor& loss, double gradient, bool is_last) {
   gradients_->begin_backward(is_last);
-  const BackwardOnThisThread here;
-  // A number in fp16 could not hold the scale, whose overflow is the scaler's to notice.
+  const BackwardOnThisThread here;  // hooks and gathering run on this thread
+  // The gradient of the loss is the loss scale, which may be larger than fp16 can hold: it starts in fp32. An overflow
+  // after that is for the loss scaler to notice.
   const at::Tensor wide = loss.scalar_type() == at::kHalf ? loss.to(at::kFloat) : loss;
   wide.backward(at::full({}, gradient * optimizer_->loss_scale(), wide.options()));
   parameters_->check();
@@ -138,15 +167,17 @@ void ZeroEngine::backward_from(const at::Tensor& output, const at::Tensor& gradi
 }
 
 void ZeroEngine::sum_gradients() {
+  // A backward pass without a graph: nothing arrives, and its end reduces all buckets.
   gradients_->begin_backward(/*is_last=*/true);
   gradients_->end_backward();
 }
 
+// Ranks that gathered different groups have summed nonsense: that is found before the update.
 void ZeroEngine::step() {
   parameters_->compare_uses();
   if (optimizer_->step(gradients_->shard())) parameters_->publish();
-  abandon_step();
-  forget_out_of_memory();
+  abandon_step();  // the update is made: what is left is to drop the gradients
+  clear_out_of_memory();
 }
 
 void ZeroEngine::abandon_step() {
@@ -154,39 +185,16 @@ void ZeroEngine::abandon_step() {
   parameters_->end_step();
 }
 
-namespace {
-
-// Untrained tensors as a checkpoint keeps them: on the host, in one piece and, where they are real numbers, in fp32.
-std::vector<at::Tensor> stored_forms(const std::vector<UntrainedTensor>& tensors) {
-  std::vector<at::Tensor> forms;
-  for (const UntrainedTensor& other : tensors) {
-    const at::Tensor values = other.tensor.detach();
-    const at::ScalarType dtype = values.is_floating_point() ? at::kFloat : values.scalar_type();
-    forms.push_back(values.to(at::kCPU, dtype).contiguous());
-  }
-  return forms;
-}
-
-std::vector<Blob> blobs_of(const std::vector<UntrainedTensor>& tensors, const std::vector<at::Tensor>& forms) {
-  std::vector<Blob> blobs;
-  for (size_t i = 0; i < forms.size(); ++i) {
-    blobs.push_back({"untrained " + tensors[i].name, forms[i].data_ptr(), forms[i].nbytes()});
-  }
-  return blobs;
-}
-
-}  // namespace
-
 void ZeroEngine::save(const std::string& dir, const std::string& tag, const Json& client_state,
                       const CheckpointScope& scope) {
-  const std::vector<at::Tensor> forms = stored_forms(others_);
-  save_checkpoint({context_, *optimizer_, blobs_of(others_, forms), scope}, dir, tag, client_state);
+  const std::vector<at::Tensor> forms = checkpoint_forms(untrained_);
+  save_checkpoint({context_, *optimizer_, blobs_of(untrained_, forms), scope}, dir, tag, client_state);
 }
 
 Json ZeroEngine::load(const std::string& dir, const std::string& tag, const CheckpointScope& scope) {
-  const std::vector<at::Tensor> forms = stored_forms(others_);
-  const Json client_state = load_checkpoint({context_, *optimizer_, blobs_of(others_, forms), scope}, dir, tag);
-  for (size_t i = 0; i < forms.size(); ++i) others_[i].tensor.detach().copy_(forms[i]);
+  const std::vector<at::Tensor> forms = checkpoint_forms(untrained_);
+  const Json client_state = load_checkpoint({context_, *optimizer_, blobs_of(untrained_, forms), scope}, dir, tag);
+  for (size_t i = 0; i < forms.size(); ++i) untrained_[i].tensor.detach().copy_(forms[i]);
   parameters_->publish();
   return client_state;
 }
