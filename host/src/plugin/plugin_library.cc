@@ -1,4 +1,8 @@
+// Opens a plugin with Boost.DLL and reads its descriptors. Each check names what the plugin's author has to mend;
+// nothing of the library but its [load] functions runs.
 #include "plugin/plugin_library.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/dll/shared_library.hpp>
@@ -14,8 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEntrySymbol = "dsat_plugin_entry_v1";
 
-Status bad_plugin(const fs::path& file, const std::string& why) {
-  return Status::invalid("plugin " + file.string() + ": " + why);
+Error bad_plugin(const fs::path& file, const std::string& why) {
+  return Error(fmt::format("plugin {}: {}", file.string(), why));
 }
 
 // The part of dlerror's text that a person needs; it starts with the file's name.
@@ -31,33 +35,34 @@ std::string loader_message(const std::exception& error, const fs::path& file) {
 }
 
 // Boost.DLL's error_code overloads lose dlerror's text, so this is the one place that takes its exceptions.
-Result<std::shared_ptr<boost::dll::shared_library>> open(const fs::path& file) {
+std::shared_ptr<boost::dll::shared_library> open(const fs::path& file) {
   namespace dll = boost::dll;
   try {
     return std::make_shared<dll::shared_library>(file.string(), dll::load_mode::rtld_now | dll::load_mode::rtld_local);
   } catch (const std::exception& error) {
     const std::string text = loader_message(error, file);
     if (text.find("undefined symbol") != std::string::npos) {
-      return bad_plugin(file, text + "; link the plugin with -Wl,-z,defs to find what is missing");
+      throw bad_plugin(file, text + "; link the plugin with -Wl,-z,defs to find what is missing");
     }
     if (text.find("ELF") != std::string::npos || text.find("file too short") != std::string::npos) {
-      return bad_plugin(file, "not a shared library of this machine (" + text + "); give the path of a lib*.so");
+      throw bad_plugin(file, "not a shared library of this machine (" + text + "); give the path of a lib*.so");
     }
-    return bad_plugin(file, text);
+    throw bad_plugin(file, text);
   }
 }
 
-Status check_entry(const fs::path& file, const dsat_plugin_entry& entry) {
-  if (entry.magic != DSAT_MAGIC)
-    return bad_plugin(file, std::string(kEntrySymbol) + " is not a dsat entry point (wrong magic)");
+void check_entry(const fs::path& file, const dsat_plugin_entry& entry) {
+  if (entry.magic != DSAT_MAGIC) {
+    throw bad_plugin(file, fmt::format("{} is not a dsat entry point (wrong magic)", kEntrySymbol));
+  }
   if (entry.abi_major != DSAT_ABI_MAJOR) {
-    return bad_plugin(file, "built for plugin ABI " + std::to_string(entry.abi_major) + ", this dsat has " +
-                                std::to_string(DSAT_ABI_MAJOR) + "; rebuild it against this version's SDK");
+    throw bad_plugin(file,
+                     fmt::format("built for plugin ABI {}, this dsat has {}; rebuild it against this version's SDK",
+                                 entry.abi_major, DSAT_ABI_MAJOR));
   }
   if (!DSAT_HAS(&entry, dsat_plugin_entry, get_factory) || entry.get_factory == nullptr) {
-    return bad_plugin(file, "its entry point has no get_factory");
+    throw bad_plugin(file, "its entry point has no get_factory");
   }
-  return {};
 }
 
 bool kebab_case(const std::string& name) {
@@ -74,11 +79,11 @@ bool of_type(const Json& value, const std::string& type) {
 
 std::string check_choices(const Json& option, const std::string& name) {
   const Json choices = option.value("choices", Json());
-  if (!choices.is_array() || choices.empty()) return "option '" + name + "' has no choices";
+  if (!choices.is_array() || choices.empty()) return fmt::format("option '{}' has no choices", name);
   const bool texts = std::all_of(choices.begin(), choices.end(), [](const Json& c) { return c.is_string(); });
-  if (!texts) return "option '" + name + "' has a choice that is no string";
+  if (!texts) return fmt::format("option '{}' has a choice that is no string", name);
   if (std::find(choices.begin(), choices.end(), option["default"]) != choices.end()) return "";
-  return "option '" + name + "' has a default that is none of its choices";
+  return fmt::format("option '{}' has a default that is none of its choices", name);
 }
 
 // "" when the declared options are as the ABI wants them, else what is wrong.
@@ -88,17 +93,17 @@ std::string check_options(const Json& options) {
   for (const Json& option : options) {
     if (!option.is_object() || !option.contains("name") || !option["name"].is_string()) return "an option has no name";
     const std::string name = option["name"];
-    if (!kebab_case(name)) return "option '" + name + "' is not in kebab-case";
+    if (!kebab_case(name)) return fmt::format("option '{}' is not in kebab-case", name);
     const std::string type =
         option.contains("type") && option["type"].is_string() ? option["type"].get<std::string>() : "";
     const bool known = type == "int" || type == "number" || type == "bool" || type == "string" || type == "choice";
-    if (!known) return "option '" + name + "' has no known type";
-    if (!names.insert(name).second) return "option '" + name + "' is declared twice";
-    if (!option.contains("default")) return "option '" + name + "' has no default";
-    if (!of_type(option["default"], type)) return "option '" + name + "' has a default that is no " + type;
+    if (!known) return fmt::format("option '{}' has no known type", name);
+    if (!names.insert(name).second) return fmt::format("option '{}' is declared twice", name);
+    if (!option.contains("default")) return fmt::format("option '{}' has no default", name);
+    if (!of_type(option["default"], type)) return fmt::format("option '{}' has a default that is no {}", name, type);
     for (const char* bound : {"min", "max"}) {
       if (option.contains(bound) && !option[bound].is_number()) {
-        return "option '" + name + "' has a " + bound + " that is no number";
+        return fmt::format("option '{}' has a {} that is no number", name, bound);
       }
     }
     const std::string problem = type == "choice" ? check_choices(option, name) : "";
@@ -122,17 +127,17 @@ std::string check_study(const Json& study, PluginKind kind) {
       const bool count = value.is_number_integer() && value >= 1 && value <= std::numeric_limits<int>::max();
       if (!count) return "study_json: profile_trials is no number of at least 1";
     } else {
-      return "study_json: '" + item.key() + "' is neither zero_stages nor profile_trials";
+      return fmt::format("study_json: '{}' is neither zero_stages nor profile_trials", item.key());
     }
   }
   return "";
 }
 
-Result<PluginInfo> describe_one(const fs::path& file, PluginKind kind, const dsat_plugin_entry& entry,
-                                const dsat_descriptor* raw) {
+PluginInfo describe_one(const fs::path& file, PluginKind kind, const dsat_plugin_entry& entry,
+                        const dsat_descriptor* raw) {
   if (raw == nullptr || !DSAT_HAS(raw, dsat_descriptor, options_json) || raw->id == nullptr || raw->name == nullptr ||
       raw->version == nullptr || raw->summary == nullptr || raw->options_json == nullptr) {
-    return bad_plugin(file, "a descriptor is incomplete (plugin defect)");
+    throw bad_plugin(file, "a descriptor is incomplete (plugin defect)");
   }
   PluginInfo info;
   info.file = file;
@@ -151,50 +156,44 @@ Result<PluginInfo> describe_one(const fs::path& file, PluginKind kind, const dsa
     info.study = Json::parse(raw->study_json, nullptr, /*allow_exceptions=*/false);
     problem = check_study(info.study, kind);
   }
-  if (!problem.empty()) return bad_plugin(file, info.id + ": " + problem + " (plugin defect)");
+  if (!problem.empty()) throw bad_plugin(file, fmt::format("{}: {} (plugin defect)", info.id, problem));
   return info;
 }
 
 }  // namespace
 
-Result<PluginLibrary> PluginLibrary::load(const fs::path& file) {
+std::shared_ptr<const PluginLibrary> PluginLibrary::load(const fs::path& file) {
   std::error_code error;
-  if (!fs::exists(file, error)) return bad_plugin(file, "no such file");
-  if (!fs::is_regular_file(file, error)) return bad_plugin(file, "not a file");
-  Result<std::shared_ptr<boost::dll::shared_library>> library = open(fs::absolute(file));
-  if (!library.ok()) return library.status();
-  if (!library.value()->has(kEntrySymbol)) {
-    return bad_plugin(file, std::string("exports no ") + kEntrySymbol + ": it is not a dsat plugin");
+  if (!fs::exists(file, error)) throw bad_plugin(file, "no such file");
+  if (!fs::is_regular_file(file, error)) throw bad_plugin(file, "not a file");
+  const std::shared_ptr<boost::dll::shared_library> library = open(fs::absolute(file));
+  if (!library->has(kEntrySymbol)) {
+    throw bad_plugin(file, fmt::format("exports no {}: it is not a dsat plugin", kEntrySymbol));
   }
-  PluginLibrary plugin;
-  plugin.file_ = file;
-  plugin.entry_ = &library.value()->get<const dsat_plugin_entry>(kEntrySymbol);
-  plugin.handle_ = library.value();
-  const Status status = check_entry(file, *plugin.entry_);
-  if (!status.ok()) return status;
-  return plugin;
+  const auto& entry = library->get<const dsat_plugin_entry>(kEntrySymbol);
+  check_entry(file, entry);
+  return std::shared_ptr<const PluginLibrary>(new PluginLibrary(file, library, entry));
 }
 
 const dsat_factory* PluginLibrary::factory(PluginKind kind) const {
   const char* id = kind == PluginKind::searcher ? DSAT_SEARCHER_FACTORY : DSAT_PROFILER_FACTORY;
-  return static_cast<const dsat_factory*>(entry_->get_factory(id));
+  return static_cast<const dsat_factory*>(entry_.get_factory(id));
 }
 
-Result<std::vector<PluginInfo>> PluginLibrary::describe() const {
+std::vector<PluginInfo> PluginLibrary::describe() const {
   std::vector<PluginInfo> found;
   for (const PluginKind kind : {PluginKind::searcher, PluginKind::profiler}) {
     const dsat_factory* maker = factory(kind);
     if (maker == nullptr) continue;
     if (!DSAT_HAS(maker, dsat_factory, create) || maker->descriptor == nullptr || maker->create == nullptr) {
-      return bad_plugin(file_, "a factory is incomplete (plugin defect)");
+      throw bad_plugin(file_, "a factory is incomplete (plugin defect)");
     }
     for (uint32_t i = 0; i < maker->count; ++i) {
-      Result<PluginInfo> info = describe_one(file_, kind, *entry_, maker->descriptor(i));
-      if (!info.ok()) return info.status();
-      found.push_back(std::move(info).value());
+      found.push_back(describe_one(file_, kind, entry_, maker->descriptor(i)));
+      found.back().library = shared_from_this();
     }
   }
-  if (found.empty()) return bad_plugin(file_, "offers neither a searcher nor a profiler");
+  if (found.empty()) throw bad_plugin(file_, "offers neither a searcher nor a profiler");
   return found;
 }
 

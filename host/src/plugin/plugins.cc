@@ -1,13 +1,18 @@
+// Finds plugins on the search path, picks the strategy that a name means, and reads its options. What is wrong is
+// thrown inside and returned by the public functions.
 #include "dsat/host/plugins.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <boost/dll/runtime_symbol_info.hpp>
-#include <charconv>
-#include <cmath>
 #include <cstdlib>
-#include <limits>
+#include <optional>
 #include <sstream>
 #include <system_error>
 
+#include "base/guarded.h"
+#include "dsat/base/numbers.h"
 #include "plugin/plugin_library.h"
 
 #ifndef DSAT_PLUGIN_DIR
@@ -20,66 +25,102 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string joined(const Json& list) {
-  std::string text;
-  for (const Json& item : list) text += (text.empty() ? "" : ", ") + item.get<std::string>();
-  return text;
-}
-
 const char* kind_name(PluginKind kind) { return kind == PluginKind::searcher ? "searcher" : "profiler"; }
 
-Status bad_option(const PluginInfo& plugin, const std::string& name, const std::string& text,
-                  const std::string& wants) {
-  return Status::invalid("option --" + name + " of " + plugin.name + ": '" + text + "' is not " + wants);
-}
-
-Result<Json> parse_integer(const PluginInfo& plugin, const std::string& name, const std::string& text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return bad_option(plugin, name, text, "a whole number");
-  return Json(value);
-}
-
-Result<Json> parse_number(const PluginInfo& plugin, const std::string& name, const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
-  if (!whole) return bad_option(plugin, name, text, "a number");
-  return Json(value);
-}
-
-Result<Json> parse_bool(const PluginInfo& plugin, const std::string& name, const std::string& text) {
+// The value of `text` as a declared type; nullopt: it is none.
+std::optional<Json> value_of(const std::string& type, const std::string& text) {
+  if (type == "int") {
+    const std::optional<int64_t> value = parse_integer(text);
+    return value ? std::optional<Json>(*value) : std::nullopt;
+  }
+  if (type == "number") {
+    const std::optional<double> value = parse_number(text);
+    return value ? std::optional<Json>(*value) : std::nullopt;
+  }
+  if (type != "bool") return Json(text);
   for (const char* yes : {"true", "1", "yes", "on"}) {
     if (text == yes) return Json(true);
   }
   for (const char* no : {"false", "0", "no", "off"}) {
     if (text == no) return Json(false);
   }
-  return bad_option(plugin, name, text, "true or false");
+  return std::nullopt;
 }
 
 // A text as typed, or a JSON value that an embedder gave, as a value of the declared type.
-Result<Json> parse_value(const PluginInfo& plugin, const Json& option, const Json& given) {
+Json parse_value(const PluginInfo& plugin, const Json& option, const Json& given) {
   const std::string name = option["name"], type = option["type"];
   const std::string text = given.is_string() ? given.get<std::string>() : given.dump();
-  Result<Json> value = type == "int"      ? parse_integer(plugin, name, text)
-                       : type == "number" ? parse_number(plugin, name, text)
-                       : type == "bool"   ? parse_bool(plugin, name, text)
-                                          : Result<Json>(Json(text));
-  if (!value.ok()) return value;
+  const auto refuse = [&](const std::string& wants) {
+    return Error(fmt::format("option --{} of {}: '{}' is not {}", name, plugin.name, text, wants));
+  };
+  std::optional<Json> value = value_of(type, text);
+  if (!value) throw refuse(type == "int" ? "a whole number" : type == "number" ? "a number" : "true or false");
   if (type == "choice") {
-    for (const Json& choice : option["choices"]) {
-      if (choice == value.value()) return value;
-    }
-    return bad_option(plugin, name, text, "one of " + joined(option["choices"]));
+    const std::vector<std::string> choices = option["choices"];
+    if (std::find(choices.begin(), choices.end(), text) != choices.end()) return *value;
+    throw refuse(fmt::format("one of {}", fmt::join(choices, ", ")));
   }
-  if (option.contains("min") && value.value() < option["min"]) {
-    return bad_option(plugin, name, text, "at least " + option["min"].dump());
+  if (option.contains("min") && *value < option["min"]) throw refuse("at least " + option["min"].dump());
+  if (option.contains("max") && *value > option["max"]) throw refuse("at most " + option["max"].dump());
+  return *std::move(value);
+}
+
+fs::path find_file(const std::string& name_or_path) {
+  if (name_or_path.empty()) {
+    throw Error("no plugin is named; give a name such as guided or the path of a lib*.so");
   }
-  if (option.contains("max") && value.value() > option["max"]) {
-    return bad_option(plugin, name, text, "at most " + option["max"].dump());
+  if (name_or_path.find('/') != std::string::npos) return name_or_path;
+  const bool is_file_name = name_or_path.size() > 3 && name_or_path.compare(name_or_path.size() - 3, 3, ".so") == 0;
+  const std::string file = is_file_name ? name_or_path : "lib" + name_or_path + ".so";
+  std::vector<std::string> tried;
+  std::error_code error;
+  for (const fs::path& folder : plugin_search_path()) {
+    if (fs::exists(folder / file, error)) return folder / file;
+    tried.push_back(folder.string());
   }
-  return value;
+  throw Error(fmt::format("no plugin '{}': no {} in {}; `dsat-host plugins` lists what is there", name_or_path, file,
+                          fmt::join(tried, ", ")));
+}
+
+PluginInfo strategy_of(const fs::path& file, PluginKind kind) {
+  const std::vector<PluginInfo> all = PluginLibrary::load(file)->describe();
+  std::vector<PluginInfo> fitting;
+  std::vector<std::string> names;
+  for (const PluginInfo& info : all) {
+    if (info.kind != kind) continue;
+    fitting.push_back(info);
+    names.push_back(info.name);
+  }
+  if (fitting.empty()) {
+    throw Error(fmt::format("plugin {}: offers no {}; it is a {}", file.string(), kind_name(kind),
+                            kind_name(all.front().kind)));
+  }
+  if (fitting.size() == 1) return fitting.front();
+  for (const PluginInfo& info : fitting) {
+    if (file.filename() == "lib" + info.name + ".so") return info;
+  }
+  throw Error(
+      fmt::format("plugin {}: offers several of its kind ({}); make a library of each, or name the library after "
+                  "the one to use",
+                  file.string(), fmt::join(names, ", ")));
+}
+
+Json parse_options(const PluginInfo& plugin, const Json& texts_by_name) {
+  Json values = Json::object();
+  for (const Json& option : plugin.options) {
+    const std::string name = option["name"];
+    const auto given = texts_by_name.find(name);
+    values[name] = given == texts_by_name.end() ? option["default"] : parse_value(plugin, option, *given);
+  }
+  for (const auto& item : texts_by_name.items()) {
+    if (values.contains(item.key())) continue;
+    std::string names;
+    for (const Json& option : plugin.options) names += " --" + option["name"].get<std::string>();
+    throw Error(fmt::format("option --{}: {} has no such option; it has{}", item.key(), plugin.name,
+                            names.empty() ? " none" : names));
+  }
+  return values;
 }
 
 }  // namespace
@@ -107,71 +148,19 @@ std::vector<fs::path> plugin_search_path() {
 }
 
 Result<fs::path> find_plugin(const std::string& name_or_path) {
-  if (name_or_path.empty())
-    return Status::invalid("no plugin is named; give a name such as guided or the path of a lib*.so");
-  if (name_or_path.find('/') != std::string::npos) return fs::path(name_or_path);
-  const bool is_file_name = name_or_path.size() > 3 && name_or_path.compare(name_or_path.size() - 3, 3, ".so") == 0;
-  const std::string file = is_file_name ? name_or_path : "lib" + name_or_path + ".so";
-  std::string tried;
-  std::error_code error;
-  for (const fs::path& folder : plugin_search_path()) {
-    if (fs::exists(folder / file, error)) return folder / file;
-    tried += (tried.empty() ? "" : ", ") + folder.string();
-  }
-  return Status::invalid("no plugin '" + name_or_path + "': no " + file + " in " + tried +
-                         "; `dsat-host plugins` lists what is there");
+  return as_result([&] { return find_file(name_or_path); });
 }
 
 Result<std::vector<PluginInfo>> describe_plugin(const fs::path& file) {
-  Result<PluginLibrary> library = PluginLibrary::load(file);
-  if (!library.ok()) return library.status();
-  return library->describe();
+  return as_result([&] { return PluginLibrary::load(file)->describe(); });
 }
 
 Result<PluginInfo> find_strategy(const std::string& name_or_path, PluginKind kind) {
-  Result<fs::path> file = find_plugin(name_or_path);
-  if (!file.ok()) return file.status();
-  Result<std::vector<PluginInfo>> all = describe_plugin(file.value());
-  if (!all.ok()) return all.status();
-  std::vector<PluginInfo> fitting;
-  std::string names;
-  for (const PluginInfo& info : all.value()) {
-    if (info.kind != kind) continue;
-    fitting.push_back(info);
-    names += (names.empty() ? "" : ", ") + info.name;
-  }
-  if (fitting.empty()) {
-    return Status::invalid("plugin " + file->string() + ": offers no " + kind_name(kind) + "; it is a " +
-                           kind_name(all->front().kind));
-  }
-  if (fitting.size() == 1) return fitting.front();
-  for (const PluginInfo& info : fitting) {
-    if (file->filename() == "lib" + info.name + ".so") return info;
-  }
-  return Status::invalid("plugin " + file->string() + ": offers several of its kind (" + names +
-                         "); make a library of each, or name the library after the one to use");
+  return as_result([&] { return strategy_of(find_file(name_or_path), kind); });
 }
 
 Result<Json> parse_plugin_options(const PluginInfo& plugin, const Json& texts_by_name) {
-  Json values = Json::object();
-  for (const Json& option : plugin.options) {
-    const std::string name = option["name"];
-    if (!texts_by_name.contains(name)) {
-      values[name] = option["default"];
-      continue;
-    }
-    Result<Json> value = parse_value(plugin, option, texts_by_name[name]);
-    if (!value.ok()) return value.status();
-    values[name] = std::move(value).value();
-  }
-  for (const auto& item : texts_by_name.items()) {
-    if (values.contains(item.key())) continue;
-    std::string names;
-    for (const Json& option : plugin.options) names += " --" + option["name"].get<std::string>();
-    return Status::invalid("option --" + item.key() + ": " + plugin.name + " has no such option; it has" +
-                           (names.empty() ? " none" : names));
-  }
-  return values;
+  return as_result([&] { return parse_options(plugin, texts_by_name); });
 }
 
 }  // namespace dsat::host

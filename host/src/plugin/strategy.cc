@@ -1,22 +1,24 @@
+// Calls into one strategy of a plugin, and is called by it: every op is checked and collected, every status becomes an
+// exception on the host's side and every exception a status on the plugin's.
 #include "plugin/strategy.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
-#include <mutex>
 
 namespace dsat::host {
 
 // The host as the plugin sees it. Its functions are noexcept: what they throw becomes a status.
 struct Strategy::HostSide {
   dsat_host abi{};
-  Callbacks callbacks;
-  std::mutex log_mutex;  // guards callbacks.log, which a plugin's own threads call
+  Log log;
   bool profiler = false;
-  bool in_event = false;
+  RequestAnswers* answers = nullptr;  // while an event is handled
   bool finished = false;
   std::string error;
   std::vector<Op> ops;
 
-  explicit HostSide(Callbacks given, bool is_profiler) : callbacks(std::move(given)), profiler(is_profiler) {
+  HostSide(Log given, bool is_profiler) : log(std::move(given)), profiler(is_profiler) {
     abi.struct_size = sizeof(dsat_host);
     abi.abi_minor = DSAT_ABI_MINOR;
     abi.host_data = this;
@@ -24,9 +26,7 @@ struct Strategy::HostSide {
       self(host).error = one_line(dsat::detail::view(message));
     };
     abi.log = [](const dsat_host* host, int32_t severity, dsat_str message) noexcept {
-      HostSide& side = self(host);
-      const std::lock_guard<std::mutex> lock(side.log_mutex);
-      side.callbacks.log(severity, one_line(dsat::detail::view(message)));
+      self(host).log(severity, one_line(dsat::detail::view(message)));
     };
     abi.create_trial = [](const dsat_host* host, const dsat_trial_request* request, dsat_trial_id* id) noexcept {
       return self(host).guarded([&](HostSide& side) { return side.create_trial(*request, id); });
@@ -56,7 +56,7 @@ struct Strategy::HostSide {
   template <class Body>
   dsat_status guarded(Body&& body) noexcept {
     try {
-      if (!in_event) return refuse(DSAT_FAILED_PRECONDITION, "an op outside an event");
+      if (answers == nullptr) return refuse(DSAT_FAILED_PRECONDITION, "an op outside an event");
       if (finished) return refuse(DSAT_FAILED_PRECONDITION, "an op after finish");
       return body(*this);
     } catch (const std::exception& e) {
@@ -76,13 +76,13 @@ struct Strategy::HostSide {
     if (!op.overrides.is_object())
       return refuse(DSAT_INVALID_ARGUMENT, "create_trial: overrides_json is not a JSON object");
     if (request.parent != DSAT_NO_TRIAL) {
-      if (!callbacks.knows_trial(request.parent))
+      if (!answers->knows_trial(request.parent))
         return refuse(DSAT_NOT_FOUND, "create_trial: its parent does not exist");
       op.parent = request.parent;
     }
     op.repeat = (request.flags & DSAT_TRIAL_REPEAT) != 0;
     op.note = one_line(dsat::detail::view(request.note));
-    op.trial = callbacks.create_trial(op);
+    op.trial = answers->create_trial(op);
     op.refused = !op.trial.has_value();
     ops.push_back(op);
     if (op.refused) return DSAT_RESOURCE_EXHAUSTED;
@@ -91,7 +91,7 @@ struct Strategy::HostSide {
   }
 
   dsat_status stop_trial(dsat_trial_id trial) {
-    if (!callbacks.knows_trial(trial)) return refuse(DSAT_NOT_FOUND, "stop_trial: no trial " + std::to_string(trial));
+    if (!answers->knows_trial(trial)) return refuse(DSAT_NOT_FOUND, fmt::format("stop_trial: no trial {}", trial));
     Op op;
     op.kind = Op::Kind::stop_trial;
     op.trial = trial;
@@ -104,7 +104,7 @@ struct Strategy::HostSide {
     op.kind = Op::Kind::finish;
     op.reason = one_line(dsat::detail::view(reason));
     if (best != DSAT_NO_TRIAL) {
-      if (!callbacks.knows_trial(best)) return refuse(DSAT_NOT_FOUND, "finish: no trial " + std::to_string(best));
+      if (!answers->knows_trial(best)) return refuse(DSAT_NOT_FOUND, fmt::format("finish: no trial {}", best));
       op.trial = best;
     }
     ops.push_back(op);
@@ -123,25 +123,20 @@ struct Strategy::HostSide {
   }
 };
 
-Result<std::unique_ptr<Strategy>> Strategy::create(const PluginInfo& plugin, const Json& options, uint64_t seed,
-                                                   Callbacks callbacks) {
-  Result<PluginLibrary> library = PluginLibrary::load(plugin.file);
-  if (!library.ok()) return library.status();
-  const dsat_factory* factory = library->factory(plugin.kind);
-  if (factory == nullptr) return Status::invalid("plugin " + plugin.file.string() + ": no longer offers " + plugin.id);
+std::unique_ptr<Strategy> Strategy::create(const PluginInfo& plugin, const Json& options, uint64_t seed, Log log) {
   std::unique_ptr<Strategy> strategy(new Strategy);
-  strategy->library_ = std::move(library).value();
+  strategy->library_ = plugin.library;
   strategy->name_ = plugin.name;
   strategy->seed_ = seed;
-  strategy->host_ = std::make_unique<HostSide>(std::move(callbacks), plugin.kind == PluginKind::profiler);
+  strategy->host_ = std::make_unique<HostSide>(std::move(log), plugin.kind == PluginKind::profiler);
   const std::string text = options.dump();
   dsat_strategy* made = nullptr;
-  const dsat_status status = factory->create(plugin.id.c_str(), &strategy->host_->abi, dsat::detail::str(text), &made);
-  Status outcome = strategy->called("create", status);
-  if (!outcome.ok()) return outcome;
+  strategy->check("create", plugin.library->factory(plugin.kind)
+                                ->create(plugin.id.c_str(), &strategy->host_->abi, dsat::detail::str(text), &made));
   if (made == nullptr || !DSAT_HAS(made, dsat_strategy, destroy) || made->start == nullptr ||
       made->on_result == nullptr || made->on_trial_exited == nullptr || made->destroy == nullptr) {
-    return Status::internal("plugin " + plugin.name + ": create returned an incomplete strategy (plugin defect)");
+    throw Error(DSAT_INTERNAL,
+                fmt::format("plugin {}: create returned an incomplete strategy (plugin defect)", plugin.name));
   }
   strategy->vtable_ = made;
   return strategy;
@@ -151,17 +146,15 @@ Strategy::~Strategy() {
   if (vtable_ != nullptr) vtable_->destroy(vtable_);
 }
 
-void Strategy::redirect(Callbacks callbacks) {
-  const std::lock_guard<std::mutex> lock(host_->log_mutex);
-  host_->callbacks = std::move(callbacks);
-}
-
-Status Strategy::called(const char* function, dsat_status status) {
+// Throws what a call into the plugin left as its error.
+void Strategy::check(const char* function, dsat_status status) {
   std::string message;
   std::swap(message, host_->error);
-  if (status == DSAT_OK) return {};
-  if (message.empty()) message = "failed with status " + std::to_string(status) + " and no message (plugin defect)";
-  return Status::internal("plugin " + name_ + ": " + function + ": " + message);
+  if (status == DSAT_OK) return;
+  if (message.empty()) {
+    message = fmt::format("failed with status {} and no message (plugin defect)", static_cast<int>(status));
+  }
+  throw Error(DSAT_INTERNAL, fmt::format("plugin {}: {}: {}", name_, function, message));
 }
 
 namespace {
@@ -185,9 +178,9 @@ RawResult raw_result(const StrategyEvent& event) {
 
 }  // namespace
 
-Result<std::vector<Op>> Strategy::handle(const StrategyEvent& event) {
+std::vector<Op> Strategy::handle(const StrategyEvent& event, RequestAnswers& answers) {
   host_->ops.clear();
-  host_->in_event = true;
+  host_->answers = &answers;
   dsat_status status = DSAT_OK;
   const char* function = "start";
   switch (event.kind) {
@@ -218,15 +211,14 @@ Result<std::vector<Op>> Strategy::handle(const StrategyEvent& event) {
       break;
     }
   }
-  host_->in_event = false;
-  const Status outcome = called(function, status);
-  if (!outcome.ok()) return outcome;
+  host_->answers = nullptr;
+  check(function, status);
   return std::move(host_->ops);
 }
 
 bool Strategy::can_save() const { return vtable_->save != nullptr && vtable_->restore != nullptr; }
 
-Result<std::string> Strategy::save() {
+std::string Strategy::save() {
   std::string state;
   dsat_sink sink{&state, [](const dsat_sink* to, const void* data, size_t size) noexcept -> dsat_status {
                    try {
@@ -236,15 +228,14 @@ Result<std::string> Strategy::save() {
                      return DSAT_RESOURCE_EXHAUSTED;
                    }
                  }};
-  const Status outcome = called("save", vtable_->save(vtable_, &sink));
-  if (!outcome.ok()) return outcome;
+  check("save", vtable_->save(vtable_, &sink));
   return state;
 }
 
-Status Strategy::restore(const Json& study_json, const std::string& state) {
+void Strategy::restore(const Json& study_json, const std::string& state) {
   const std::string text = study_json.dump();
   const dsat_study study{sizeof(dsat_study), 0, seed_, dsat::detail::str(text)};
-  return called("restore", vtable_->restore(vtable_, &study, dsat::detail::str(state)));
+  check("restore", vtable_->restore(vtable_, &study, dsat::detail::str(state)));
 }
 
 }  // namespace dsat::host

@@ -1,9 +1,9 @@
 // One searcher or profiler at work, as the study sees it: events in, the ops it asks for out.
 //
 // Purpose: the only file that calls into a plugin. It checks what comes back and collects an event's ops.
-// Threading: control thread, but for the plugin's log calls, which may come from any thread and reach `Callbacks::log`
-//   from there.
+// Threading: control thread, but for the plugin's log calls, which may come from any thread and reach `Log` from there.
 // Ownership: keeps the plugin's library mapped for its own life.
+// Errors: dsat::Error, "plugin NAME: FUNCTION: what the plugin says", DSAT_INTERNAL.
 #ifndef DSAT_HOST_PLUGIN_STRATEGY_H_
 #define DSAT_HOST_PLUGIN_STRATEGY_H_
 
@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "dsat/host/plugins.h"
-#include "dsat/host/status.h"
 #include "plugin/plugin_library.h"
 
 namespace dsat::host {
@@ -58,38 +57,39 @@ struct StrategyEvent {
 Json to_json(const StrategyEvent& event);
 StrategyEvent event_from_json(const Json& json);
 
+// Answers what a strategy asks for while it handles one event. What it decides takes effect only when the event is
+// accepted.
+class RequestAnswers {
+ public:
+  virtual ~RequestAnswers() = default;
+  // The new trial's id, or nullopt at the trial limit.
+  virtual std::optional<uint64_t> create_trial(const Op& request) = 0;
+  // Was this id ever given out?
+  virtual bool knows_trial(uint64_t id) const = 0;
+};
+
 class Strategy {
  public:
-  struct Callbacks {
-    // Decides on a request: its id, or nullopt at the trial limit. Called during an event; what it decides takes
-    // effect only when the event is accepted.
-    std::function<std::optional<uint64_t>(const Op& request)> create_trial;
-    std::function<bool(uint64_t)> knows_trial;                        // was this id ever given out?
-    std::function<void(int severity, std::string_view message)> log;  // [any-thread]
-  };
+  using Log = std::function<void(int severity, std::string_view message)>;  // [any-thread]
 
-  static Result<std::unique_ptr<Strategy>> create(const PluginInfo& plugin, const Json& options, uint64_t seed,
-                                                  Callbacks callbacks);
+  static std::unique_ptr<Strategy> create(const PluginInfo& plugin, const Json& options, uint64_t seed, Log log);
   ~Strategy();
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
-  // Answers its calls from now on.
-  void redirect(Callbacks callbacks);
-
-  // Hands over an event. On failure its ops are dropped; nothing may follow but the destructor.
-  Result<std::vector<Op>> handle(const StrategyEvent& event);
+  // Hands over an event and returns the ops of its answer. When this throws, nothing may follow but the destructor.
+  std::vector<Op> handle(const StrategyEvent& event, RequestAnswers& answers);
 
   bool can_save() const;
-  Result<std::string> save();
-  Status restore(const Json& study, const std::string& state);
+  std::string save();
+  void restore(const Json& study, const std::string& state);
 
  private:
   struct HostSide;
   Strategy() = default;
-  Status called(const char* function, dsat_status status);
+  void check(const char* function, dsat_status status);
 
-  PluginLibrary library_;
+  std::shared_ptr<const PluginLibrary> library_;
   std::string name_;
   uint64_t seed_ = 0;
   std::unique_ptr<HostSide> host_;

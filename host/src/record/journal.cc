@@ -1,5 +1,8 @@
+// Writes and reads the study's database through prepared statements. A failure is kept until the turn's commit, so that
+// nothing is written after it.
 #include "record/journal.h"
 
+#include <fmt/format.h>
 #include <sqlite3.h>
 #include <sys/vfs.h>
 
@@ -24,12 +27,13 @@ CREATE TABLE states(phase TEXT NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NU
 )";
 
 constexpr const char* kPhases[] = {"profiler", "searcher"};
-constexpr const char* kStates[] = {"waiting", "running", "ended", "delivered"};
+// A trial that is being stopped still runs; "running" is read as the first of the two.
+constexpr const char* kStates[] = {"waiting", "running", "running", "ended", "delivered"};
 
 template <class Enum, size_t N>
 Enum enum_from(const char* const (&names)[N], const std::string& name) {
   const auto* found = std::find_if(std::begin(names), std::end(names), [&](const char* n) { return name == n; });
-  if (found == std::end(names)) throw Error(DSAT_DATA_LOSS, "unknown word '" + name + "'");
+  if (found == std::end(names)) throw Error(DSAT_DATA_LOSS, fmt::format("unknown word '{}'", name));
   return static_cast<Enum>(found - std::begin(names));
 }
 
@@ -101,7 +105,7 @@ class Journal::Statement {
   }
   // After a failure SQLite may have rolled back on its own: what follows would be committed each by itself.
   void run(const char* doing) {
-    if (!journal_.error_.ok()) return;
+    if (!journal_.error_.empty()) return;
     if (raw_ != nullptr && sqlite3_step(raw_) != SQLITE_DONE) journal_.fail(doing);
   }
   // False at the end, and when reading fails: the journal's error says which.
@@ -128,38 +132,46 @@ class Journal::Statement {
   int bound_ = 0;
 };
 
-Result<std::unique_ptr<Journal>> Journal::open(const fs::path& dir, Mode mode) {
+std::unique_ptr<Journal> Journal::open(const fs::path& dir, Mode mode) {
   std::unique_ptr<Journal> journal(new Journal);
   journal->file_ = dir / "dsat.db";
   std::error_code error;
   const bool exists = fs::exists(journal->file_, error);
   if (mode == Mode::create && exists) {
-    return Status::invalid("output directory " + dir.string() +
-                           ": holds another study; give a fresh --output-dir, or `dsat-host resume` to take it up");
+    throw Error(
+        fmt::format("output directory {}: holds another study; give a fresh --output-dir, or `dsat-host resume` "
+                    "to take it up",
+                    dir.string()));
   }
   if (mode != Mode::create && !exists) {
-    return Status::invalid(dir.string() + ": holds no study (no dsat.db); give the folder that a study was written to");
+    throw Error(
+        fmt::format("{}: holds no study (no dsat.db); give the folder that a study was written to", dir.string()));
   }
   const int flags = mode == Mode::read_only ? SQLITE_OPEN_READONLY
                                             : SQLITE_OPEN_READWRITE | (mode == Mode::create ? SQLITE_OPEN_CREATE : 0);
-  int status = sqlite3_open_v2(journal->file_.c_str(), &journal->db_, flags, nullptr);
-  Status ready = status == SQLITE_OK ? journal->prepare_schema(mode)
-                                     : Status::internal(journal->file_.string() + ": " + sqlite3_errstr(status));
-  if (!ready.ok() && mode == Mode::read_only) {
+  try {
+    journal->open_database(journal->file_, flags);
+    journal->prepare_schema(mode);
+  } catch (const Error&) {
+    if (mode != Mode::read_only) throw;
     // Read-only media can hold no lock or log file: the file as it is, promised not to change.
     sqlite3_close(journal->db_);
-    const std::string uri = "file:" + uri_escaped(journal->file_.string()) + "?immutable=1";
-    status = sqlite3_open_v2(uri.c_str(), &journal->db_, flags | SQLITE_OPEN_URI, nullptr);
-    journal->error_ = Status();
-    if (status == SQLITE_OK) ready = journal->prepare_schema(mode);
+    journal->error_.clear();
+    journal->open_database("file:" + uri_escaped(journal->file_.string()) + "?immutable=1", flags | SQLITE_OPEN_URI);
+    journal->prepare_schema(mode);
   }
-  if (!ready.ok()) return ready;
   return journal;
+}
+
+void Journal::open_database(const std::string& name, int flags) {
+  const int status = sqlite3_open_v2(name.c_str(), &db_, flags, nullptr);
+  if (status == SQLITE_OK) return;
+  throw Error(DSAT_INTERNAL, fmt::format("{}: {}", file_.string(), sqlite3_errstr(status)));
 }
 
 Journal::~Journal() { sqlite3_close(db_); }
 
-Status Journal::prepare_schema(Mode mode) {
+void Journal::prepare_schema(Mode mode) {
   sqlite3_busy_timeout(db_, 5000);
   if (mode != Mode::read_only) {
     execute(on_local_file_system(file_.parent_path()) ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE");
@@ -173,53 +185,56 @@ Status Journal::prepare_schema(Mode mode) {
   }
   Statement tables(*this, "SELECT 1 FROM sqlite_master WHERE name = 'meta'");
   const bool ours = tables.row();
-  if (!ours && (error_.ok() || sqlite3_errcode(db_) == SQLITE_NOTADB)) {
-    return Status::invalid(file_.string() + ": is no journal of a study");
-  }
+  const auto no_journal = [this] { return Error(file_.string() + ": is no journal of a study"); };
+  if (!ours && (error_.empty() || sqlite3_errcode(db_) == SQLITE_NOTADB)) throw no_journal();
   const std::optional<Json> schema = meta("schema");
-  if (!error_.ok()) return error_;
-  if (!schema) return Status::invalid(file_.string() + ": is no journal of a study");
+  throw_error();
+  if (!schema) throw no_journal();
   if (*schema != kJournalSchema) {
-    return Status::invalid(file_.string() + ": journal schema " + schema->dump() + ", this dsat reads " +
-                           std::to_string(kJournalSchema) + "; use the version that wrote it");
+    throw Error(fmt::format("{}: journal schema {}, this dsat reads {}; use the version that wrote it", file_.string(),
+                            schema->dump(), kJournalSchema));
   }
   Statement last(*this, "SELECT max(seq) + 1 FROM events");
   if (last.row()) next_seq_ = last.get_integer(0);
-  return error_;
+  throw_error();
 }
 
 void Journal::fail(const std::string& doing) {
-  if (!error_.ok()) return;
+  if (!error_.empty()) return;
   const int code = sqlite3_errcode(db_) & 0xff;
   const char* remedy = code == SQLITE_CORRUPT || code == SQLITE_NOTADB
                            ? "; the file is damaged: put a copy of it back"
                            : "; free space or mend the file system, then `dsat-host resume`";
-  error_ = Status::internal("journal " + file_.string() + ": " + doing + ": " + sqlite3_errmsg(db_) + remedy);
+  error_ = fmt::format("journal {}: {}: {}{}", file_.string(), doing, sqlite3_errmsg(db_), remedy);
+}
+
+void Journal::throw_error() const {
+  if (!error_.empty()) throw Error(DSAT_INTERNAL, error_);
 }
 
 // Programs print what they like, and dump() would throw at what is no UTF-8.
 std::string Journal::text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 void Journal::execute(const std::string& sql) {
-  if (!error_.ok()) return;
+  if (!error_.empty()) return;
   if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail("write");
 }
 
 void Journal::begin() {
   if (!keeps()) return;
   if (in_turn_) return;
-  error_ = Status();
+  error_.clear();
   execute("BEGIN IMMEDIATE");
   seq_before_turn_ = next_seq_;
   in_turn_ = true;
 }
 
-Status Journal::commit() {
-  if (!in_turn_) return {};
-  if (error_.ok()) execute("COMMIT");
-  if (!error_.ok()) rollback();
+void Journal::commit() {
+  if (!in_turn_) return;
+  execute("COMMIT");
+  if (!error_.empty()) rollback();
   in_turn_ = false;
-  return error_;
+  throw_error();
 }
 
 void Journal::rollback() {
@@ -318,10 +333,17 @@ std::optional<Json> Journal::meta(const std::string& key) {
   return value;
 }
 
-Result<std::vector<Trial>> Journal::trials() {
+// A row that cannot be read. What nlohmann/json says of a torn text helps nobody.
+Error Journal::damaged(const char* what, size_t row, const std::exception& error) const {
+  const bool own = dynamic_cast<const Error*>(&error) != nullptr;
+  return Error(DSAT_INTERNAL, fmt::format("journal {}: {} {}: {}", file_.string(), what, row,
+                                          own ? error.what() : "is damaged; put a copy of the file back"));
+}
+
+std::vector<Trial> Journal::trials() {
   std::vector<Trial> trials;
   if (!keeps()) return trials;
-  if (!in_turn_) error_ = Status();
+  if (!in_turn_) error_.clear();
   try {
     Statement query(*this, "SELECT * FROM trials ORDER BY id");
     while (query.row()) {
@@ -352,16 +374,16 @@ Result<std::vector<Trial>> Journal::trials() {
       trials.push_back(std::move(trial));
     }
   } catch (const std::exception& e) {
-    return Status::internal("journal " + file_.string() + ": trial " + std::to_string(trials.size()) + ": " + e.what());
+    throw damaged("trial", trials.size(), e);
   }
-  if (!error_.ok()) return error_;
+  throw_error();
   return trials;
 }
 
-Result<std::vector<JournalEvent>> Journal::events() {
+std::vector<JournalEvent> Journal::events() {
   std::vector<JournalEvent> events;
   if (!keeps()) return events;
-  if (!in_turn_) error_ = Status();
+  if (!in_turn_) error_.clear();
   try {
     Statement query(*this, "SELECT seq, phase, event, ops FROM events ORDER BY seq");
     while (query.row()) {
@@ -374,9 +396,9 @@ Result<std::vector<JournalEvent>> Journal::events() {
       events.push_back(std::move(entry));
     }
   } catch (const std::exception& e) {
-    return Status::internal("journal " + file_.string() + ": event " + std::to_string(events.size()) + ": " + e.what());
+    throw damaged("event", events.size(), e);
   }
-  if (!error_.ok()) return error_;
+  throw_error();
   return events;
 }
 
@@ -388,14 +410,14 @@ std::optional<SavedState> Journal::state(Phase phase, uint64_t last_seq) {
   return SavedState{query.get_integer(0), query.get_text(1)};
 }
 
-Status Journal::checkpoint() {
-  if (!keeps()) return {};
-  error_ = Status();
+void Journal::checkpoint() {
+  if (!keeps()) return;
+  error_.clear();
   sqlite3_busy_timeout(db_, 200);  // a reader may stay for long, and the journal is whole without this
   execute("PRAGMA wal_checkpoint(TRUNCATE)");
   // A database left in WAL mode cannot be opened where its -shm file cannot be made.
   execute("PRAGMA journal_mode=DELETE");
-  return error_;
+  throw_error();
 }
 
 }  // namespace dsat::host

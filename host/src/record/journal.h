@@ -2,8 +2,11 @@
 //
 // Purpose: everything that must survive the plug being pulled. A turn of the study is one transaction: begin, any
 //   number of put_ and append_ calls, commit; only then does the study act on it.
-// Threading: control thread. Errors: put_ and append_ remember the first failure, write nothing after it, and commit
-//   returns it: a turn is written whole or not at all.
+// Threading: control thread.
+// Errors: dsat::Error, "journal FILE: ...", DSAT_INTERNAL, and DSAT_INVALID_ARGUMENT for a folder that is not what
+// `open`
+//   needs. put_ and append_ remember the first failure, write nothing after it, and commit throws it: a turn is written
+//   whole or not at all.
 #ifndef DSAT_HOST_RECORD_JOURNAL_H_
 #define DSAT_HOST_RECORD_JOURNAL_H_
 
@@ -14,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "dsat/host/status.h"
 #include "plugin/strategy.h"
 #include "record/trial.h"
 
@@ -41,7 +43,7 @@ struct SavedState {
 class Journal {
  public:
   enum class Mode { create, open, read_only };
-  static Result<std::unique_ptr<Journal>> open(const std::filesystem::path& dir, Mode mode);
+  static std::unique_ptr<Journal> open(const std::filesystem::path& dir, Mode mode);
   // Keeps nothing: every write succeeds, every read is empty.
   static std::unique_ptr<Journal> none() { return std::unique_ptr<Journal>(new Journal); }
   ~Journal();
@@ -51,7 +53,7 @@ class Journal {
   bool keeps() const { return db_ != nullptr; }
 
   void begin();
-  Status commit();
+  void commit();
   void rollback();  // as if the turn had not begun
 
   void put_meta(const std::string& key, const Json& value);
@@ -64,8 +66,8 @@ class Journal {
   void remove_states(Phase phase);
 
   std::optional<Json> meta(const std::string& key);
-  Result<std::vector<Trial>> trials();
-  Result<std::vector<JournalEvent>> events();
+  std::vector<Trial> trials();
+  std::vector<JournalEvent> events();
   // The latest state that contains no event after `last_seq`.
   std::optional<SavedState> state(Phase phase, uint64_t last_seq);
 
@@ -73,18 +75,21 @@ class Journal {
   static std::string text_of(const Json& json);
 
   // Folds the write-ahead log into the one file, which read-only media can then serve.
-  Status checkpoint();
+  void checkpoint();
 
  private:
   class Statement;
   Journal() = default;
-  Status prepare_schema(Mode mode);
+  void open_database(const std::string& name, int flags);
+  void prepare_schema(Mode mode);
   void execute(const std::string& sql);
   void fail(const std::string& doing);
+  void throw_error() const;
+  Error damaged(const char* what, size_t row, const std::exception& error) const;
 
   std::filesystem::path file_;
   sqlite3* db_ = nullptr;  // nullptr: keeps nothing
-  Status error_;           // the first since begin
+  std::string error_;      // the first since begin; empty: none
   uint64_t next_seq_ = 0;
   uint64_t seq_before_turn_ = 0;
   bool in_turn_ = false;

@@ -1,7 +1,11 @@
+// Reads a run directory through its journal, and writes what was read as `show --json` has it.
 #include "dsat/host/record.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
+#include "base/guarded.h"
 #include "record/journal.h"
 #include "record/run_lock.h"
 
@@ -105,28 +109,38 @@ Json to_json(const StudyRecord& record) {
   Json study = record.study;
   study["status"] = to_string(record.status);
   study["reason"] = record.reason;
-  study["best"] = nullptr;
-  if (record.best) {
-    study["best"] = {{"trial", record.best->trial},
-                     {"config", record.best->config},
-                     {"metrics", record.best->metrics},
-                     {"metric", record.best->metric},
-                     {"why", record.best->why}};
-  }
+  study["best"] = record.best ? to_json(*record.best) : Json();
   Json trials = Json::array();
   for (const TrialRecord& trial : record.trials) trials.push_back(to_json(trial));
   return {{"study", std::move(study)}, {"profile", record.profile}, {"trials", std::move(trials)}};
 }
 
-Result<StudyRecord> read_study(const std::filesystem::path& dir) {
-  Result<std::unique_ptr<Journal>> journal = Journal::open(dir, Journal::Mode::read_only);
-  if (!journal.ok()) return journal.status();
-  Journal& db = *journal.value();
+Json to_json(const BestRecord& best) {
+  return {{"trial", best.trial},
+          {"config", best.config},
+          {"metrics", best.metrics},
+          {"metric", best.metric},
+          {"why", best.why}};
+}
+
+namespace {
+
+BestRecord best_from_json(const Json& json, const std::filesystem::path& file) {
+  try {
+    return {json.at("trial").get<uint64_t>(), json.at("config"), json.at("metrics"), json.at("metric").get<double>(),
+            json.at("why").get<std::string>()};
+  } catch (const Json::exception&) {
+    throw Error(DSAT_INTERNAL, fmt::format("journal {}: its best configuration: is damaged", file.string()));
+  }
+}
+
+StudyRecord read_record(const std::filesystem::path& dir) {
+  const std::unique_ptr<Journal> journal = Journal::open(dir, Journal::Mode::read_only);
   StudyRecord record;
   record.dir = dir;
-  record.study = db.meta("settings").value_or(Json::object());
-  record.profile = db.meta("profile").value_or(Json());
-  const Json ended = db.meta("ended").value_or(Json());
+  record.study = journal->meta("settings").value_or(Json::object());
+  record.profile = journal->meta("profile").value_or(Json());
+  const Json ended = journal->meta("ended").value_or(Json());
   if (ended.is_object()) {
     for (const StudyStatus status :
          {StudyStatus::completed, StudyStatus::no_best, StudyStatus::interrupted, StudyStatus::failed}) {
@@ -137,19 +151,17 @@ Result<StudyRecord> read_study(const std::filesystem::path& dir) {
     record.status = StudyStatus::interrupted;
     record.reason = "its host was killed; `dsat-host resume` goes on";
   }
-  const Json best = db.meta("best").value_or(Json());
-  try {
-    if (best.is_object()) {
-      record.best = BestRecord{best.at("trial").get<uint64_t>(), best.at("config"), best.at("metrics"),
-                               best.at("metric").get<double>(), best.at("why").get<std::string>()};
-    }
-  } catch (const std::exception& e) {
-    return Status::internal("journal " + (dir / "dsat.db").string() + ": its best configuration: " + e.what());
-  }
-  Result<std::vector<Trial>> trials = db.trials();
-  if (!trials.ok()) return trials.status();
-  for (Trial& trial : trials.value()) record.trials.push_back(std::move(trial.record));
+  const Json best = journal->meta("best").value_or(Json());
+  if (best.is_object()) record.best = best_from_json(best, dir / "dsat.db");
+  std::vector<Trial> trials = journal->trials();
+  for (Trial& trial : trials) record.trials.push_back(std::move(trial.record));
   return record;
+}
+
+}  // namespace
+
+Result<StudyRecord> read_study(const std::filesystem::path& dir) {
+  return as_result([&] { return read_record(dir); });
 }
 
 }  // namespace dsat::host

@@ -1,6 +1,8 @@
+// Takes, asks for and drops an open-file-description lock; the file's text is for people.
 #include "record/run_lock.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +10,8 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+
+#include "dsat/error.h"
 
 namespace dsat::host {
 namespace {
@@ -17,15 +21,15 @@ std::string holder_text() {
   gethostname(host, sizeof host - 1);
   std::string boot_id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
-  return std::string("host ") + host + ", pid " + std::to_string(getpid()) + ", boot " + boot_id;
+  return fmt::format("host {}, pid {}, boot {}", host, getpid(), boot_id);
 }
 
 }  // namespace
 
-Result<RunLock> RunLock::take(const std::filesystem::path& dir) {
+RunLock RunLock::take(const std::filesystem::path& dir) {
   const std::filesystem::path file = dir / "dsat.lock";
   const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return Status::invalid(file.string() + ": " + std::strerror(errno));
+  if (fd < 0) throw Error(fmt::format("{}: {}", file.string(), std::strerror(errno)));
   RunLock lock(file, fd);
   struct flock range {};
   range.l_type = F_WRLCK;
@@ -35,7 +39,7 @@ Result<RunLock> RunLock::take(const std::filesystem::path& dir) {
     const ssize_t size = pread(fd, holder.data(), holder.size(), 0);
     holder.resize(size > 0 ? static_cast<size_t>(size) : 0);
     lock.file_.clear();  // not ours to remove
-    return Status::invalid(dir.string() + ": its study is live (" + holder + "); stop that dsat-host first");
+    throw Error(fmt::format("{}: its study is live ({}); stop that dsat-host first", dir.string(), holder));
   }
   // The last holder may have removed the file between our open and our lock: then this lock guards nothing.
   struct stat held {
@@ -46,7 +50,7 @@ Result<RunLock> RunLock::take(const std::filesystem::path& dir) {
   }
   const std::string text = holder_text();
   if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    return Status::invalid(file.string() + ": " + std::strerror(errno));
+    throw Error(fmt::format("{}: {}", file.string(), std::strerror(errno)));
   }
   return lock;
 }

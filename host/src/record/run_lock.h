@@ -1,20 +1,19 @@
 // One host at a time works on a run directory: an open-file-description lock on DIR/dsat.lock, which names its holder.
 //
 // The kernel drops it when the process ends, however it ends; a lock file without a lock means nothing.
+// Threading: control thread. Ownership: the object's life is the lock's. Errors: dsat::Error.
 #ifndef DSAT_HOST_RECORD_RUN_LOCK_H_
 #define DSAT_HOST_RECORD_RUN_LOCK_H_
 
 #include <filesystem>
 #include <utility>
 
-#include "dsat/host/status.h"
-
 namespace dsat::host {
 
 class RunLock {
  public:
-  // Status::invalid, naming host, pid and boot, when another process holds it.
-  static Result<RunLock> take(const std::filesystem::path& dir);
+  // Throws, naming host, pid and boot, when another process holds it.
+  static RunLock take(const std::filesystem::path& dir);
   RunLock(RunLock&& other) noexcept : file_(std::move(other.file_)), fd_(std::exchange(other.fd_, -1)) {}
   RunLock& operator=(RunLock&& other) noexcept;
   ~RunLock();  // removes the file and drops the lock

@@ -1,3 +1,4 @@
+// A runner's report as the journal keeps it: one JSON object with every member, null where there is nothing.
 #include "record/trial.h"
 
 namespace dsat::host {

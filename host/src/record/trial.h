@@ -1,4 +1,6 @@
 // A trial as the study keeps it: its record, and what only the study needs to know.
+//
+// Threading: plain values, used on the control thread. Errors: trial_end_from_json throws what a damaged text does.
 #ifndef DSAT_HOST_RECORD_TRIAL_H_
 #define DSAT_HOST_RECORD_TRIAL_H_
 
@@ -13,12 +15,14 @@ namespace dsat::host {
 
 enum class Phase { profiler, searcher };
 
-// Where a trial stands between being asked for and being told to its strategy.
+// Where a trial stands between its request and the moment when its strategy knows its outcome. study/trial_table.h has
+// the changes that are allowed.
 enum class TrialState {
   waiting,    // for room to run, or (a duplicate) for the trial that it repeats
   running,    // its process was started
-  ended,      // the outcome is known, the strategy has not been told
-  delivered,  // the strategy knows
+  stopping,   // its process was asked to end; the journal calls it running
+  ended,      // the outcome is known, the strategy does not know it yet
+  delivered,  // the strategy knows it
 };
 
 struct Trial {

@@ -1,4 +1,7 @@
+// Merges the overrides into the plan's configuration, completes the batch sizes, and asks DeepSpeed's rules.
 #include "study/admission.h"
+
+#include <fmt/format.h>
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
@@ -14,8 +17,7 @@ std::string misfit(const Plan& plan, const Json& merged) {
   if (!plan.slots.sizes_are_tuned()) return "";
   const TrialShape shape = plan.shape_of(merged);
   if (SlotPool(plan.slots.slots, plan.max_slots).take(shape)) return "";
-  return "num_gpus " + std::to_string(shape.node_slots[0]) + " on num_nodes " + std::to_string(shape.nodes()) +
-         ": the slots have no room for it";
+  return fmt::format("num_gpus {} on num_nodes {}: the slots have no room for it", shape.node_slots[0], shape.nodes());
 }
 
 // Completes the batch sizes of a merged configuration. The train batch of the base no longer holds: it follows.
@@ -31,8 +33,8 @@ std::string broken(const Plan& plan, const Json& merged) {
   if (const auto rule = config::broken_rule(merged, plan.rules())) return *rule;
   const int64_t train_batch = merged[config::kTrainBatchKey].get<int64_t>();
   if (plan.max_train_batch_size && train_batch > *plan.max_train_batch_size) {
-    return std::string(config::kTrainBatchKey) + " " + std::to_string(train_batch) +
-           " is over --max-train-batch-size " + std::to_string(*plan.max_train_batch_size);
+    return fmt::format("{} {} is over --max-train-batch-size {}", config::kTrainBatchKey, train_batch,
+                       *plan.max_train_batch_size);
   }
   return "";
 }
@@ -67,6 +69,11 @@ Json config_to_run(const Plan& plan, const Json& config) {
   if (const Json* world = config::find(config, kAutotuning)) config::overwrite(section, *world);
   complete[kAutotuning] = std::move(section);
   return complete;
+}
+
+TrialSpec spec_of(const Plan& plan, const Trial& trial) {
+  return {trial.id(),       trial.record.attempt, config_to_run(plan, trial.record.config),
+          trial.model_info, trial.identity,       trial.earlier_runs};
 }
 
 }  // namespace dsat::host

@@ -1,9 +1,12 @@
 // Decides on a strategy's request before it costs anything: the merged configuration, its identity, its validity.
+//
+// Threading: pure functions. Errors: none; what is wrong with a request is part of the answer.
 #ifndef DSAT_HOST_STUDY_ADMISSION_H_
 #define DSAT_HOST_STUDY_ADMISSION_H_
 
 #include <string>
 
+#include "record/trial.h"
 #include "study/plan.h"
 
 namespace dsat::host {
@@ -18,8 +21,11 @@ struct Admission {
 // A pure function of plan and overrides; never throws.
 Admission admit(const Plan& plan, const Json& overrides);
 
-// What a trial's runner gets: the configuration with the user's own `autotuning` keys.
+// The configuration with the user's own `autotuning` keys.
 Json config_to_run(const Plan& plan, const Json& config);
+
+// What the runner gets of a trial.
+TrialSpec spec_of(const Plan& plan, const Trial& trial);
 
 }  // namespace dsat::host
 

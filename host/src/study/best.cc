@@ -1,7 +1,10 @@
+// Means of the metrics over the trials of each configuration, and the best of those means.
 #include "study/best.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
+#include <map>
 
 #include "dsat/config/json.h"
 
@@ -9,7 +12,7 @@ namespace dsat::host {
 namespace {
 
 // Adds a trial's metrics to the running sums of its configuration.
-void add(Measured& to, const TrialRecord& trial, double metric) {
+void add(MeasuredConfiguration& to, const TrialRecord& trial, double metric) {
   ++to.count;
   to.metric += metric;
   if (trial.peak_bytes) to.peak_bytes = std::max(to.peak_bytes.value_or(0), *trial.peak_bytes);
@@ -28,7 +31,7 @@ void add(Measured& to, const TrialRecord& trial, double metric) {
   to.metrics = std::move(sums);
 }
 
-void sums_to_means(Measured& measured) {
+void sums_to_means(MeasuredConfiguration& measured) {
   if (measured.count == 1) return;
   measured.metric /= measured.count;
   for (auto& item : measured.metrics.items()) {
@@ -36,14 +39,10 @@ void sums_to_means(Measured& measured) {
   }
 }
 
-std::string rounded(double value, int digits) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*g", digits, value);
-  return text;
-}
+std::string rounded(double value, int digits) { return fmt::format("{:.{}g}", value, digits); }
 
 // Two different numbers, with as many digits as it takes to see that.
-std::pair<std::string, std::string> told_apart(double a, double b) {
+std::pair<std::string, std::string> distinguishable(double a, double b) {
   constexpr int kFewest = 4, kAll = 17;
   int digits = kFewest;
   while (digits < kAll && rounded(a, digits) == rounded(b, digits)) ++digits;
@@ -52,8 +51,9 @@ std::pair<std::string, std::string> told_apart(double a, double b) {
 
 }  // namespace
 
-std::vector<Measured> measured_configurations(const std::vector<Trial>& trials, const std::string& metric) {
-  std::vector<Measured> found;
+std::vector<MeasuredConfiguration> measured_configurations(const std::vector<Trial>& trials,
+                                                           const std::string& metric) {
+  std::vector<MeasuredConfiguration> found;
   std::map<std::string, size_t> by_identity;
   for (const Trial& trial : trials) {
     const TrialRecord& record = trial.record;
@@ -68,7 +68,7 @@ std::vector<Measured> measured_configurations(const std::vector<Trial>& trials, 
     }
     add(found[at->second], record, record.metrics[metric].get<double>());
   }
-  for (Measured& measured : found) sums_to_means(measured);
+  for (MeasuredConfiguration& measured : found) sums_to_means(measured);
   return found;
 }
 
@@ -78,27 +78,63 @@ Json best_config(Json trial_config) {
 }
 
 std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
-                                      std::optional<uint64_t> believed) {
-  const std::vector<Measured> all = measured_configurations(trials, metric);
+                                      std::optional<uint64_t> named) {
+  const std::vector<MeasuredConfiguration> all = measured_configurations(trials, metric);
   if (all.empty()) return std::nullopt;
-  const auto better = [&](const Measured& a, const Measured& b) {
+  const auto better = [&](const MeasuredConfiguration& a, const MeasuredConfiguration& b) {
     if (a.metric != b.metric) return maximise ? a.metric > b.metric : a.metric < b.metric;
     return a.trial < b.trial;
   };
-  const Measured* fastest = &*std::min_element(all.begin(), all.end(), better);
-  const Measured* best = fastest;
-  if (believed && *believed < trials.size()) {
-    for (const Measured& measured : all) {
-      if (trials[measured.trial].identity == trials[*believed].identity) best = &measured;
+  const MeasuredConfiguration* fastest = &*std::min_element(all.begin(), all.end(), better);
+  const MeasuredConfiguration* best = fastest;
+  if (named && *named < trials.size()) {
+    for (const MeasuredConfiguration& measured : all) {
+      if (trials[measured.trial].identity == trials[*named].identity) best = &measured;
     }
   }
   BestRecord record{best->trial, best_config(trials[best->trial].record.config), best->metrics, best->metric, ""};
   if (best->metric != fastest->metric) {
-    const auto [named, measured] = told_apart(best->metric, fastest->metric);
-    record.why = "the searcher names trial " + std::to_string(best->trial) + " (" + named +
-                 ") as the best; the best measured is trial " + std::to_string(fastest->trial) + " (" + measured + ")";
+    const auto [of_named, of_fastest] = distinguishable(best->metric, fastest->metric);
+    record.why = fmt::format("the searcher names trial {} ({}) as the best; the best measured is trial {} ({})",
+                             best->trial, of_named, fastest->trial, of_fastest);
   }
   return record;
+}
+
+// One more measured configuration leaves the means of the others as they are: it is the best, or nothing changes. A
+// further measurement of one, or a trial that the searcher named, puts them all in question.
+void BestSoFar::add(const Trial& trial) {
+  const TrialRecord& record = trial.record;
+  if (record.outcome != Outcome::completed || record.duplicate_of || !record.metrics.is_object()) return;
+  const auto metric = record.metrics.find(metric_);
+  if (metric == record.metrics.end() || !metric->is_number()) return;
+  stale_ = stale_ || trial.earlier_runs > 0 || named_;
+  const double value = metric->get<double>();
+  if (!best_ || better(value, best_->metric)) {
+    const bool tie = candidate_ && value == candidate_->metric;
+    if (!candidate_ || better(value, candidate_->metric)) {
+      candidate_ = BestRecord{trial.id(), best_config(record.config), record.metrics, value, ""};
+    }
+    stale_ = stale_ || tie;
+  } else if (value == best_->metric && trial.id() < best_->trial) {
+    stale_ = true;
+  }
+}
+
+void BestSoFar::set_named(std::optional<uint64_t> trial) {
+  named_ = trial;
+  stale_ = true;
+}
+
+bool BestSoFar::refresh(const std::vector<Trial>& trials) {
+  std::optional<BestRecord> best = std::exchange(candidate_, std::nullopt);
+  if (stale_) best = choose_best(trials, metric_, maximise_, named_);
+  stale_ = false;
+  if (!best) return false;
+  const bool changed =
+      !best_ || best_->trial != best->trial || best_->metric != best->metric || best_->why != best->why;
+  if (changed) best_ = std::move(best);
+  return changed;
 }
 
 }  // namespace dsat::host

@@ -1,12 +1,15 @@
+// Makes the summary's table from the trials and the cost model, and writes the files that have changed.
 #include "study/results.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 
-#include "base/guarded.h"
 #include "command/hyperparameters.h"
 #include "dsat/base/files.h"
+#include "dsat/base/table.h"
 #include "dsat/base/units.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
@@ -22,16 +25,8 @@ namespace {
 struct StageRow {
   int stage = 0;
   int trials = 0, out_of_memory = 0, failed = 0;
-  const Measured* best = nullptr;
+  const MeasuredConfiguration* best = nullptr;
 };
-
-int stage_of(const Json& config) {
-  try {
-    return config::zero_stage(config);
-  } catch (const std::exception&) {
-    return 0;
-  }
-}
 
 // The cost model as all trials together teach it; nullopt when there is no profile to learn from.
 std::optional<cost::MemoryFit> fit_of(const ResultsView& view) {
@@ -75,13 +70,13 @@ void list_overrides(const Json& overrides, const std::string& prefix, std::strin
       list_overrides(item.value(), key + ".", text);
       continue;
     }
-    // Everyone knows where the keys of ZeRO live; others are told in full: two sections may have one key.
+    // Everyone knows where the keys of ZeRO live; others stand in full: two sections may have one key.
     const std::string shown = key.rfind(kZero, 0) == 0 ? key.substr(std::strlen(kZero)) : key;
     text += (text.empty() ? "" : " ") + shown + "=" + item.value().dump();
   }
 }
 
-std::vector<StageRow> rows_of(const ResultsView& view, const std::vector<Measured>& measured) {
+std::vector<StageRow> rows_of(const ResultsView& view, const std::vector<MeasuredConfiguration>& measured) {
   std::vector<StageRow> rows;
   const auto row_for = [&](int stage) -> StageRow& {
     const auto found = std::find_if(rows.begin(), rows.end(), [&](const StageRow& row) { return row.stage == stage; });
@@ -93,7 +88,7 @@ std::vector<StageRow> rows_of(const ResultsView& view, const std::vector<Measure
   for (const config::StageSpace& stage : view.plan.space.stages) row_for(stage.stage);
   for (const Trial& trial : view.trials) {
     if (!trial.record.started() || trial.model_info) continue;
-    StageRow& row = row_for(stage_of(trial.record.config));
+    StageRow& row = row_for(config::zero_stage(trial.record.config));
     ++row.trials;
     if (trial.record.outcome == Outcome::out_of_memory)
       ++row.out_of_memory;
@@ -101,8 +96,8 @@ std::vector<StageRow> rows_of(const ResultsView& view, const std::vector<Measure
              trial.record.outcome != Outcome::stopped)
       ++row.failed;
   }
-  for (const Measured& m : measured) {
-    StageRow& row = row_for(stage_of(view.trials[m.trial].record.config));
+  for (const MeasuredConfiguration& m : measured) {
+    StageRow& row = row_for(config::zero_stage(view.trials[m.trial].record.config));
     const bool better =
         row.best == nullptr || (view.plan.maximise ? m.metric > row.best->metric : m.metric < row.best->metric);
     if (better) row.best = &m;
@@ -127,51 +122,34 @@ std::vector<std::string> cells(const ResultsView& view, const StageRow& row,
   line.push_back(record.config.value(config::kAccumulationKey, Json()).dump());
   line.push_back(estimated_memory(fit, record.config, view.plan.data_parallel_size));
   line.push_back(row.best->peak_bytes ? format_size(static_cast<double>(*row.best->peak_bytes)) : "-");
-  line.push_back("trial " + std::to_string(record.id) + (overrides.empty() ? "" : ": " + overrides));
+  line.push_back(fmt::format("trial {}{}{}", record.id, overrides.empty() ? "" : ": ", overrides));
   return line;
-}
-
-std::string table(const std::vector<std::vector<std::string>>& lines) {
-  std::vector<size_t> widths;
-  for (const auto& line : lines) {
-    widths.resize(std::max(widths.size(), line.size()));
-    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  }
-  std::string text;
-  for (const auto& line : lines) {
-    for (size_t i = 0; i < line.size(); ++i) {
-      text += line[i];
-      if (i + 1 < line.size()) text.append(widths[i] - line[i].size() + 2, ' ');
-    }
-    text += '\n';
-  }
-  return text;
 }
 
 }  // namespace
 
 std::string summary_text(const ResultsView& view) {
-  const std::vector<Measured> measured = measured_configurations(view.trials, view.plan.metric);
+  const std::vector<MeasuredConfiguration> measured = measured_configurations(view.trials, view.plan.metric);
   std::vector<std::vector<std::string>> lines{{"stage", "trials", "oom", "failed", view.plan.metric, "micro batch",
                                                "accumulation", "memory estimated", "measured", "best of the stage"}};
   const std::optional<cost::MemoryFit> fit = fit_of(view);
   for (const StageRow& row : rows_of(view, measured)) lines.push_back(cells(view, row, fit));
-  std::string text = table(lines);
+  std::string text = format_table(lines);
   if (view.best) {
     const Json& best = view.best->config;
-    text += "\nbest: trial " + std::to_string(view.best->trial) + ", ZeRO stage " + std::to_string(stage_of(best)) +
-            ", micro batch " + best.value(config::kMicroBatchKey, Json()).dump() + ", " + view.plan.metric + " " +
-            format_metric(view.plan.metric, view.best->metric) + "\n";
+    text += fmt::format("\nbest: trial {}, ZeRO stage {}, micro batch {}, {} {}\n", view.best->trial,
+                        config::zero_stage(best), best.value(config::kMicroBatchKey, Json()).dump(), view.plan.metric,
+                        format_metric(view.plan.metric, view.best->metric));
     if (!view.best->why.empty()) text += "note: " + view.best->why + "\n";
   }
   if (!view.reason.empty()) text += "ended: " + view.reason + "\n";
   return text;
 }
 
-Status Results::write(const ResultsView& view, bool now) {
-  if (view.plan.dir.empty()) return {};
+void Results::write(const ResultsView& view, bool now) {
+  if (view.plan.dir.empty()) return;
   const auto time = std::chrono::steady_clock::now();
-  if (!now && time < next_) return {};
+  if (!now && time < next_) return;
   const std::filesystem::path& dir = view.plan.dir;
   const auto text_of = [](const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; };
   std::vector<std::pair<const char*, std::string>> files{{"summary.txt", summary_text(view)}};
@@ -189,14 +167,12 @@ Status Results::write(const ResultsView& view, bool now) {
   for (auto& [name, text] : files) {
     std::string& written = written_[name];
     if (written == text) continue;
-    const Status status = as_result([&, &file = name, &bytes = text] { write_file_atomically(dir / file, bytes); });
-    if (!status.ok()) return status;
+    write_file_atomically(dir / name, text);
     written = std::move(text);
   }
   // The files of a study of many thousand trials take a while: never more than a twentieth of its time.
   const auto end = std::chrono::steady_clock::now();
   next_ = end + std::max<std::chrono::steady_clock::duration>(std::chrono::seconds(1), 20 * (end - time));
-  return {};
 }
 
 }  // namespace dsat::host

@@ -1,6 +1,7 @@
 // The files of a run directory that people read: the best configuration, its metrics, its command, the summary.
 //
-// Written atomically, at most once a second while the study runs. Threading: control thread.
+// Written atomically, at most once a second while the study runs. Threading: control thread. Errors: dsat::Error when a
+// file cannot be written.
 #ifndef DSAT_HOST_STUDY_RESULTS_H_
 #define DSAT_HOST_STUDY_RESULTS_H_
 
@@ -37,7 +38,7 @@ class Results {
 
   // Writes what has changed, nothing for a study without a folder; skipped when the last time is under a second ago,
   // unless `now`.
-  Status write(const ResultsView& view, bool now);
+  void write(const ResultsView& view, bool now);
 
  private:
   CommandLine command_line_;

@@ -112,9 +112,9 @@ std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
   const bool with_trials = !plan.simulation;
   check_reach(plan, options.environment);
   make_run_dir(plan.dir, with_trials);
-  RunLock lock = or_throw(RunLock::take(plan.dir));
+  RunLock lock = RunLock::take(plan.dir);
   if (options.replace_study) delete_study(plan.dir, with_trials);
-  std::unique_ptr<Journal> journal = or_throw(Journal::open(plan.dir, Journal::Mode::create));
+  std::unique_ptr<Journal> journal = Journal::open(plan.dir, Journal::Mode::create);
   auto impl = std::make_unique<Impl>(std::move(plan), std::move(lock), std::move(journal));
   impl->environment = std::move(options.environment);
   impl->launcher = launcher;
@@ -122,7 +122,7 @@ std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
   impl->journal->put_meta("plan", to_json(impl->plan));
   impl->journal->put_meta("settings", impl->settings);
   impl->journal->put_meta("max_trials", impl->plan.max_trials);
-  or_throw(impl->journal->commit());
+  impl->journal->commit();
   return impl;
 }
 
@@ -133,8 +133,8 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
     throw Error(
         fmt::format("{}: holds no study (no dsat.db); give the folder that a study was written to", given.string()));
   }
-  RunLock lock = or_throw(RunLock::take(dir));
-  std::unique_ptr<Journal> journal = or_throw(Journal::open(dir, Journal::Mode::open));
+  RunLock lock = RunLock::take(dir);
+  std::unique_ptr<Journal> journal = Journal::open(dir, Journal::Mode::open);
   const std::optional<Json> stored = journal->meta("plan");
   if (!stored) throw Error(fmt::format("{}: its journal holds no plan; start a new study", dir.string()));
   Plan plan = plan_from_json(*stored);
@@ -164,7 +164,7 @@ StudyResult Study::Impl::run(Observer& observer) {
   });
   const std::unique_ptr<Runner> runner = make_runner(loop, plan, std::move(command), environment, launcher);
   Coordinator coordinator(plan, *journal, *runner, loop, results, observer, stop_level);
-  if (resumed) or_throw(coordinator.resume());
+  if (resumed) coordinator.resume();
   return coordinator.run();
 }
 

@@ -1,3 +1,4 @@
+// One pass over the trials in the order of their ids: a better one starts the count anew.
 #include "study/trials_since_best.h"
 
 namespace dsat::host {

@@ -9,7 +9,7 @@
 
 namespace dsat::host {
 
-// Trials of the searcher that ended, and were told to it, after the one that measured best. Duplicates, refused
+// Trials of the searcher that were delivered to it after the one that measured best. Duplicates, refused
 // configurations and trials that measured nothing for want of time do not count; before any trial measured the metric
 // there is nothing to compare with, and the answer is 0. Threading: pure function.
 int trials_since_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise);

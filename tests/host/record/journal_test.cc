@@ -3,21 +3,16 @@
 
 #include "host/study/study_fixture.h"
 #include "record/run_lock.h"
+#include "support/error_of.h"
 
 namespace dsat::host {
 namespace {
 
 class JournalTest : public StudyTest {
  protected:
-  std::unique_ptr<Journal> open(Journal::Mode mode = Journal::Mode::create) {
-    Result<std::unique_ptr<Journal>> journal = Journal::open(dir(), mode);
-    EXPECT_TRUE(journal.ok()) << journal.status().message();
-    return std::move(journal).value();
-  }
+  std::unique_ptr<Journal> open(Journal::Mode mode = Journal::Mode::create) { return Journal::open(dir(), mode); }
   std::string why_not(Journal::Mode mode) {
-    const auto journal = Journal::open(dir(), mode);
-    EXPECT_FALSE(journal.ok());
-    return journal.status().message();
+    return error_of([&] { Journal::open(dir(), mode); });
   }
   // Does something to the database behind the journal's back.
   void sql(const std::string& text) {
@@ -63,10 +58,10 @@ TEST_F(JournalTest, GivesBackWhatWasWritten) {
     EXPECT_EQ(journal->append_event(Phase::searcher, event, {op}), 0u);
     journal->put_state(Phase::searcher, 0, std::string("\0bytes\xff", 7));
     journal->put_meta("key", {{"v", 1}});
-    ASSERT_TRUE(journal->commit().ok());
+    journal->commit();
   }
   auto journal = open(Journal::Mode::open);
-  const Trial trial = journal->trials()->at(0);
+  const Trial trial = journal->trials().at(0);
   const Trial expected = some_trial(0);
   EXPECT_EQ(to_json(trial.record), to_json(expected.record));
   EXPECT_EQ(trial.record.config.dump(), expected.record.config.dump()) << "keys keep their order";
@@ -74,7 +69,7 @@ TEST_F(JournalTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(trial.phase, Phase::profiler);
   EXPECT_EQ(trial.state, TrialState::ended);
   EXPECT_TRUE(trial.model_info);
-  const JournalEvent entry = journal->events()->at(0);
+  const JournalEvent entry = journal->events().at(0);
   EXPECT_EQ(entry.event.reason, "because");
   EXPECT_TRUE(entry.ops.at(0).refused);
   EXPECT_EQ(journal->state(Phase::searcher, 5)->state, std::string("\0bytes\xff", 7));
@@ -90,11 +85,11 @@ TEST_F(JournalTest, ATurnThatIsRolledBackLeavesNothing) {
   journal->append_event(Phase::searcher, {}, {});
   journal->put_trial(some_trial(0));
   journal->rollback();
-  EXPECT_TRUE(journal->events()->empty());
-  EXPECT_TRUE(journal->trials()->empty());
+  EXPECT_TRUE(journal->events().empty());
+  EXPECT_TRUE(journal->trials().empty());
   journal->begin();
   EXPECT_EQ(journal->append_event(Phase::searcher, {}, {}), 0u);
-  EXPECT_TRUE(journal->commit().ok());
+  journal->commit();
 }
 
 TEST_F(JournalTest, AfterAFailureNothingMoreOfTheTurnIsWritten) {
@@ -104,10 +99,8 @@ TEST_F(JournalTest, AfterAFailureNothingMoreOfTheTurnIsWritten) {
   journal->put_trial(some_trial(0));
   journal->append_event(Phase::searcher, {}, {});  // SQLite rolls the transaction back by itself
   journal->put_trial(some_trial(0));
-  const Status status = journal->commit();
-  ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.message(), HasSubstr("no room"));
-  EXPECT_TRUE(journal->trials()->empty());
+  EXPECT_THAT(error_of([&] { journal->commit(); }, DSAT_INTERNAL), HasSubstr("no room"));
+  EXPECT_TRUE(journal->trials().empty());
 }
 
 TEST_F(JournalTest, RefusesWhatIsNoJournalOfThisSchema) {
@@ -130,14 +123,15 @@ TEST_F(JournalTest, DamageIsAnErrorAndNeverAShorterStudy) {
     auto journal = open();
     journal->begin();
     for (uint64_t id = 0; id < 3; ++id) journal->put_trial(some_trial(id));
-    ASSERT_TRUE(journal->commit().ok());
+    journal->commit();
   }
   sql("UPDATE trials SET outcome = 'splendid' WHERE id = 1");
-  EXPECT_THAT(open(Journal::Mode::open)->trials().status().message(), HasSubstr("trial 1: unknown word 'splendid'"));
+  const auto why_unreadable = [this] { return error_of([&] { open(Journal::Mode::open)->trials(); }, DSAT_INTERNAL); };
+  EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: unknown word 'splendid'"));
   sql("UPDATE trials SET outcome = 'failed', config = '{torn' WHERE id = 1");
-  EXPECT_FALSE(open(Journal::Mode::open)->trials().ok());
+  EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: is damaged"));
   sql("DELETE FROM trials WHERE id = 1");
-  EXPECT_THAT(open(Journal::Mode::open)->trials().status().message(), HasSubstr("trial 1: is missing"));
+  EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: is missing"));
 }
 
 TEST_F(JournalTest, APageOfNoiseIsAnError) {
@@ -150,14 +144,13 @@ TEST_F(JournalTest, APageOfNoiseIsAnError) {
       big.record.note = std::string(500, 'n');
       journal->put_trial(big);
     }
-    ASSERT_TRUE(journal->commit().ok());
-    ASSERT_TRUE(journal->checkpoint().ok());
+    journal->commit();
+    journal->checkpoint();
   }
   std::string bytes = read_text(dir() / "dsat.db");
   for (size_t i = bytes.size() / 2; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31);
   write_text(dir() / "dsat.db", bytes);
-  const auto trials = open(Journal::Mode::open)->trials();
-  EXPECT_FALSE(trials.ok());
+  EXPECT_THAT(error_of([&] { open(Journal::Mode::open)->trials(); }, DSAT_INTERNAL), HasSubstr("put a copy of"));
 }
 
 TEST_F(JournalTest, TheLatestStateThatContainsNoLaterEventIsGiven) {
@@ -170,7 +163,7 @@ TEST_F(JournalTest, TheLatestStateThatContainsNoLaterEventIsGiven) {
   EXPECT_FALSE(journal->state(Phase::searcher, 2));
   journal->remove_states(Phase::searcher);
   EXPECT_FALSE(journal->state(Phase::searcher, 9));
-  EXPECT_TRUE(journal->commit().ok());
+  journal->commit();
 }
 
 TEST_F(JournalTest, BytesThatAreNoUtf8AreReplaced) {
@@ -222,8 +215,7 @@ TEST_F(ReadStudyTest, AJournalInWalModeIsReadWhereNothingCanBeWritten) {
 TEST_F(ReadStudyTest, ALiveStudyIsReadAsRunningWithWhatItHas) {
   Session session(plan_of(scripted({{"start", {try_micro_batch(1), try_micro_batch(2)}}})));
   fs::create_directories(session.plan.dir);
-  const Result<RunLock> lock = RunLock::take(session.plan.dir);
-  ASSERT_TRUE(lock.ok()) << lock.status().message();
+  const RunLock lock = RunLock::take(session.plan.dir);
   std::vector<size_t> seen;
   session.runner.before_each_step = [&] {
     const Result<StudyRecord> record = read_study(session.plan.dir);
@@ -246,7 +238,7 @@ TEST_F(ReadStudyTest, AStudyWhoseHostWasKilledIsInterrupted) {
 
 TEST_F(ReadStudyTest, AFolderWithoutAJournalAndADamagedBestAreErrors) {
   EXPECT_FALSE(read_study(dir() / "nowhere").ok());
-  auto journal = std::move(Journal::open(dir(), Journal::Mode::create)).value();
+  const auto journal = Journal::open(dir(), Journal::Mode::create);
   journal->put_meta("best", {{"trial", "zero"}});
   EXPECT_THAT(read_study(dir()).status().message(), HasSubstr("its best configuration"));
 }

@@ -97,5 +97,45 @@ TEST(BestTest, ABelievedRepeatStandsForItsConfiguration) {
   EXPECT_EQ(choose_best(trials, "throughput", true, 2)->trial, 0u);
 }
 
+// BestSoFar decides as choose_best does, whatever the order of the ends.
+TEST(BestSoFarTest, KeepsTheBestWhileTrialsEnd) {
+  const std::vector<Trial> trials{measured(0, "a", 5), measured(1, "b", 9), measured(2, "c", 9), measured(3, "d", 2)};
+  BestSoFar best("throughput", true);
+  EXPECT_FALSE(best.refresh({}));
+  best.add(trials[0]);
+  EXPECT_TRUE(best.refresh(trials));
+  EXPECT_EQ(best.get()->trial, 0u);
+  best.add(trials[2]);
+  EXPECT_TRUE(best.refresh({trials[0], trials[2]}));
+  best.add(trials[3]);
+  EXPECT_FALSE(best.refresh({trials[0], trials[2], trials[3]})) << "a worse trial changes nothing";
+  best.add(trials[1]);
+  EXPECT_TRUE(best.refresh(trials)) << "a tie goes to the lower id";
+  EXPECT_EQ(best.get()->trial, 1u);
+}
+
+TEST(BestSoFarTest, ARepeatPutsTheMeansInQuestion) {
+  std::vector<Trial> trials{measured(0, "a", 10), measured(1, "b", 9)};
+  BestSoFar best("throughput", true);
+  for (const Trial& trial : trials) best.add(trial);
+  best.refresh(trials);
+  trials.push_back(measured(2, "a", 2));
+  trials.back().earlier_runs = 1;
+  best.add(trials.back());
+  EXPECT_TRUE(best.refresh(trials));
+  EXPECT_EQ(best.get()->trial, 1u) << "the mean of 10 and 2 is below 9";
+}
+
+TEST(BestSoFarTest, TheTrialThatTheSearcherNamesTakesItsPlace) {
+  const std::vector<Trial> trials{measured(0, "a", 10), measured(1, "b", 9)};
+  BestSoFar best("throughput", true);
+  for (const Trial& trial : trials) best.add(trial);
+  best.refresh(trials);
+  best.set_named(1);
+  EXPECT_TRUE(best.refresh(trials));
+  EXPECT_EQ(best.get()->trial, 1u);
+  EXPECT_FALSE(best.refresh(trials)) << "decided already";
+}
+
 }  // namespace
 }  // namespace dsat::host

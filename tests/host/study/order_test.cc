@@ -56,7 +56,7 @@ TEST_F(OrderTest, StrategiesAreAskedToKeepOneTrialMoreOpenForEveryFive) {
     given.output_dir = dir() / std::to_string(concurrency);
     Session session(plan_of(given));
     ASSERT_EQ(session.run_new().status, StudyStatus::completed);
-    const std::vector<JournalEvent> events = session.journal->events().value();
+    const std::vector<JournalEvent> events = session.journal->events();
     const Json limits = events.at(0).event.study.at("limits");
     EXPECT_EQ(limits.at("max_concurrent_trials"), concurrency);
     EXPECT_EQ(limits.at("open_trials"), open);

@@ -3,6 +3,7 @@
 
 #include "study/best.h"
 #include "study_fixture.h"
+#include "support/error_of.h"
 
 namespace dsat::host {
 namespace {
@@ -43,7 +44,7 @@ class ResultsTest : public StudyTest {
 };
 
 TEST_F(ResultsTest, WritesTheBestConfigurationItsMetricsItsCommandAndTheTable) {
-  ASSERT_TRUE(results_.write(view(), true).ok());
+  results_.write(view(), true);
   const Json config = Json::parse(read_text(plan_.dir / "best_ds_config.json"));
   EXPECT_EQ(config, best_->config);
   EXPECT_EQ(Json::parse(read_text(plan_.dir / "best_ds_metrics.json"))["throughput"], 200.0);
@@ -56,34 +57,32 @@ TEST_F(ResultsTest, WritesTheBestConfigurationItsMetricsItsCommandAndTheTable) {
 
 TEST_F(ResultsTest, WithoutABestThereIsOnlyTheTable) {
   best_.reset();
-  ASSERT_TRUE(results_.write(view(), true).ok());
+  results_.write(view(), true);
   EXPECT_TRUE(fs::exists(plan_.dir / "summary.txt"));
   EXPECT_FALSE(fs::exists(plan_.dir / "best_ds_config.json"));
 }
 
 TEST_F(ResultsTest, WritesAtMostOnceASecondUnlessItMust) {
-  ASSERT_TRUE(results_.write(view(), true).ok());
+  results_.write(view(), true);
   const std::string before = read_text(plan_.dir / "summary.txt");
   add(1, Outcome::completed, 900);
   best_ = choose_best(trials_, "throughput", true, std::nullopt);
-  ASSERT_TRUE(results_.write(view(), false).ok());
+  results_.write(view(), false);
   EXPECT_EQ(read_text(plan_.dir / "summary.txt"), before);
-  ASSERT_TRUE(results_.write(view(), true).ok());
+  results_.write(view(), true);
   EXPECT_NE(read_text(plan_.dir / "summary.txt"), before);
 }
 
 TEST_F(ResultsTest, AnUnchangedFileIsLeftAlone) {
-  ASSERT_TRUE(results_.write(view(), true).ok());
+  results_.write(view(), true);
   write_text(plan_.dir / "best_cmd.txt", "touched by hand");
-  ASSERT_TRUE(results_.write(view("at an end"), true).ok());
+  results_.write(view("at an end"), true);
   EXPECT_EQ(read_text(plan_.dir / "best_cmd.txt"), "touched by hand");
 }
 
 TEST_F(ResultsTest, AFolderThatIsGoneIsAnErrorThatNamesTheFile) {
   fs::remove_all(plan_.dir);
-  const Status status = results_.write(view(), true);
-  ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.message(), HasSubstr("summary.txt"));
+  EXPECT_THAT(error_of([&] { results_.write(view(), true); }, DSAT_INTERNAL), HasSubstr("summary.txt"));
 }
 
 TEST_F(ResultsTest, TheTableHasALineForEachStageWithItsTrialsAndItsBest) {

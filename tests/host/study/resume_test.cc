@@ -57,7 +57,7 @@ class ResumeTest : public StudyTest {
     session.runner.before_each_step = [&] {
       const fs::path to = dir() / ("crash-" + std::to_string(snapshots.size()));
       copy_db(session.plan.dir, to);
-      snapshots.push_back({to, session.journal->trials().value()});
+      snapshots.push_back({to, session.journal->trials()});
     };
     const StudyResult result = session.run_new();
     EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
@@ -266,7 +266,7 @@ TEST_F(ResumeTest, ATrialThatWasToBeStoppedDoesNotRunAgain) {
   first.runner.held = {1};
   fs::path crash = dir() / "crash";
   first.runner.before_each_step = [&] {
-    if (first.runner.started.size() == 2 && first.journal->trials()->size() == 3) copy_db(first.plan.dir, crash);
+    if (first.runner.started.size() == 2 && first.journal->trials().size() == 3) copy_db(first.plan.dir, crash);
   };
   first.run_new();
   ASSERT_TRUE(fs::exists(crash));

@@ -54,7 +54,7 @@ TEST_F(SavingTest, NoMoreThan64EventsLieBeyondTheLastState) {
     most_beyond = std::max(most_beyond, sql(session.plan.dir, beyond));
   };
   ASSERT_EQ(session.run_new().status, StudyStatus::completed);
-  ASSERT_GT(session.journal->events()->size(), 1000u);
+  ASSERT_GT(session.journal->events().size(), 1000u);
   EXPECT_GT(most_beyond, 50);
   EXPECT_LE(most_beyond, 64);
 }
@@ -63,7 +63,7 @@ TEST_F(SavingTest, NoMoreThan64EventsLieBeyondTheLastState) {
 TEST_F(SavingTest, EarlierStatesGiveWayButForThoseFarApart) {
   Session session(walk(1200));
   ASSERT_EQ(session.run_new().status, StudyStatus::completed);
-  ASSERT_GT(session.journal->events()->size(), 2000u);
+  ASSERT_GT(session.journal->events().size(), 2000u);
   EXPECT_GT(states(session), 10);
   EXPECT_LT(states(session), 35);
 }

@@ -177,28 +177,26 @@ struct Session {
       : plan(given), results([](const Json&) { return std::string("train"); }), runner(loop) {}
 
   StudyResult run_new() {
-    fs::create_directories(plan.dir);
-    Result<std::unique_ptr<Journal>> made = Journal::open(plan.dir, Journal::Mode::create);
-    if (!made.ok()) return failed_to(made.status());
-    journal = std::move(made).value();
-    journal->begin();
-    journal->put_meta("plan", to_json(plan));
-    journal->put_meta("settings", settings_of(plan));
-    journal->put_meta("max_trials", plan.max_trials);
-    const Status written = journal->commit();
-    if (!written.ok()) return failed_to(written);
-    coordinator = std::make_unique<Coordinator>(plan, *journal, runner, loop, results, observer, stop_level);
-    return coordinator->run();
+    return result_of([&] {
+      fs::create_directories(plan.dir);
+      journal = Journal::open(plan.dir, Journal::Mode::create);
+      journal->begin();
+      journal->put_meta("plan", to_json(plan));
+      journal->put_meta("settings", settings_of(plan));
+      journal->put_meta("max_trials", plan.max_trials);
+      journal->commit();
+      coordinator = std::make_unique<Coordinator>(plan, *journal, runner, loop, results, observer, stop_level);
+      return coordinator->run();
+    });
   }
 
   StudyResult resume() {
-    Result<std::unique_ptr<Journal>> opened = Journal::open(plan.dir, Journal::Mode::open);
-    if (!opened.ok()) return failed_to(opened.status());
-    journal = std::move(opened).value();
-    coordinator = std::make_unique<Coordinator>(plan, *journal, runner, loop, results, observer, stop_level);
-    const Status status = coordinator->resume();
-    if (!status.ok()) return failed_to(status);
-    return coordinator->run();
+    return result_of([&] {
+      journal = Journal::open(plan.dir, Journal::Mode::open);
+      coordinator = std::make_unique<Coordinator>(plan, *journal, runner, loop, results, observer, stop_level);
+      coordinator->resume();
+      return coordinator->run();
+    });
   }
 
   void request_stop() {
@@ -206,21 +204,23 @@ struct Session {
     loop.wake();
   }
 
-  static StudyResult failed_to(const Status& status) {
-    StudyResult result;
-    result.reason = status.message();
-    return result;
+  static StudyResult result_of(const std::function<StudyResult()>& body) {
+    try {
+      return body();
+    } catch (const Error& error) {
+      StudyResult result;
+      result.reason = error.what();
+      return result;
+    }
   }
 
-  std::vector<Trial> trials() const {
-    return Journal::open(plan.dir, Journal::Mode::read_only).value()->trials().value();
-  }
+  std::vector<Trial> trials() const { return Journal::open(plan.dir, Journal::Mode::read_only)->trials(); }
 
   // What the strategies heard, in order: "start", "result 3", "exit 3 completed".
   std::vector<std::string> heard(Phase phase = Phase::searcher) const {
     std::vector<std::string> lines;
     const auto db = Journal::open(plan.dir, Journal::Mode::read_only);
-    const std::vector<JournalEvent> events = db.value()->events().value();
+    const std::vector<JournalEvent> events = db->events();
     for (const JournalEvent& entry : events) {
       if (entry.phase != phase) continue;
       const StrategyEvent& event = entry.event;
@@ -266,7 +266,7 @@ class StudyTest : public TempDirTest {
   static Plan plan_of(const StudyOptions& options) { return make_plan(options); }
   static Plan resumed_plan(const fs::path& run_dir) {
     const auto db = Journal::open(run_dir, Journal::Mode::read_only);
-    Plan plan = plan_from_json(*db.value()->meta("plan"));
+    Plan plan = plan_from_json(*db->meta("plan"));
     plan.dir = run_dir;
     return plan;
   }

@@ -3,6 +3,7 @@
 #define DSAT_HOST_PLUGINS_H_
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 namespace dsat::host {
 
 enum class PluginKind { searcher, profiler };
+class PluginLibrary;
 
 struct PluginInfo {
   std::filesystem::path file;
@@ -21,6 +23,7 @@ struct PluginInfo {
   unsigned state_version = 0;
   Json options;  // as in dsat_descriptor.options_json, checked
   Json study;    // as in dsat_descriptor.study_json, checked: an object, empty where the plugin wants nothing
+  std::shared_ptr<const PluginLibrary> library;  // stays open while a copy of this lives
 };
 
 // Where bare names are looked up: $DSAT_PLUGIN_PATH, <folder of this program>/plugins, <libdir>/dsat/plugins.

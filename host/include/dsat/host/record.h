@@ -56,6 +56,9 @@ struct BestRecord {
   std::string why;  // empty, or why it is not the luckiest single measurement
 };
 
+// `best` of `show --json`, and of the journal.
+Json to_json(const BestRecord& best);
+
 struct StudyRecord {
   std::filesystem::path dir;
   StudyStatus status = StudyStatus::running;

@@ -1,0 +1,69 @@
+// What a study shows of itself: the best and the files while it runs, and how it closes: the last rows of the journal,
+// the last files, the result.
+#include <fmt/format.h>
+
+#include "base/guarded.h"
+#include "study/coordinator.h"
+#include "study/no_best.h"
+
+namespace dsat::host {
+
+void Coordinator::refresh_best() {
+  if (!best_.refresh(trials_.all())) return;
+  journal_.put_meta("best", to_json(*best_.get()));
+  observer_.on_best(*best_.get());
+}
+
+void Coordinator::write_results(const std::string& reason, bool now) {
+  results_.write({plan_, trials_.all(), profile_, best_.get(), device_memory(), reason}, now);
+}
+
+StudyResult Coordinator::close() {
+  journal_.begin();
+  refresh_best();
+  if (ending_->status == StudyStatus::completed && !best_.get()) {
+    ending_->status = StudyStatus::no_best;
+    ending_->reason = why_no_best(trials_.all(), plan_.metric, ending_->reason);
+  }
+  if (group_lost_) {
+    trials_.take_changed();  // what led to these changes was lost
+  } else {
+    if (ending_->resumable) states_.save(run_);
+    put_changes();
+  }
+  journal_.put_meta("ended", {{"status", to_string(ending_->status)}, {"reason", ending_->reason}});
+  try {
+    write_last();
+  } catch (const std::exception& error) {
+    if (ending_->status != StudyStatus::failed) ending_ = Ending{StudyStatus::failed, status_of(error).message()};
+  }
+  if (ending_->status == StudyStatus::no_best) {
+    for (const std::string& line : last_lines_of_failure(trials_.all(), plan_.dir)) {
+      log(Observer::Severity::error, line);
+    }
+  }
+  StudyResult result;
+  result.status = ending_->status;
+  result.reason = ending_->reason;
+  result.best = best_.get();
+  result.dir = plan_.dir;
+  for (const Trial& trial : trials_.all()) {
+    if (trial.record.outcome && !trial.record.duplicate_of) ++result.counts[*trial.record.outcome];
+  }
+  return result;
+}
+
+void Coordinator::write_last() {
+  run_.strategy.reset();
+  plugin_log_.forward(observer_);
+  journal_.commit();
+  write_results(ending_->reason, true);
+  try {
+    journal_.checkpoint();
+  } catch (const Error& error) {
+    // Somebody who reads the journal at this moment keeps it from being folded: it is whole all the same.
+    log(Observer::Severity::warning, error.what());
+  }
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,45 @@
+// Fills the SDK's Study from the plan and from the trials whose ends are known.
+#include "study/describe_study.h"
+
+#include "dsat/study.h"
+
+namespace dsat::host {
+namespace {
+
+Json observations(const std::vector<Trial>& trials) {
+  Json list = Json::array();
+  for (const Trial& trial : trials) {
+    if (trial.state != TrialState::delivered || trial.model_info || trial.record.duplicate_of) continue;
+    list.push_back({{"trial", trial.id()},
+                    {"config", trial.record.config},
+                    {"outcome", to_string(*trial.record.outcome)},
+                    {"metrics", trial.record.metrics},
+                    {"peak_bytes", trial.record.peak_bytes ? Json(*trial.record.peak_bytes) : Json()}});
+  }
+  return list;
+}
+
+}  // namespace
+
+Json describe_study(const Plan& plan, Phase phase, const std::vector<Trial>& trials, const Json& profile,
+                    std::optional<uint64_t> device_memory_bytes) {
+  dsat::Study study;
+  study.metric = plan.metric;
+  study.maximise = plan.maximise;
+  for (const config::StageSpace& stage : plan.space.stages) study.zero_stages.push_back(stage.stage);
+  study.base_config = plan.base_config;
+  study.space = config::to_json(plan.space);
+  study.limits.max_trials = plan.max_trials;
+  study.limits.max_concurrent_trials = plan.concurrency();
+  study.limits.open_trials = plan.concurrency() + plan.concurrency() / kSlotsPerSpareTrial;
+  study.limits.slots = static_cast<int64_t>(plan.slots.slots.size());
+  study.limits.slots_per_trial = plan.slots.slots_per_trial;
+  study.limits.data_parallel_size = plan.data_parallel_size;
+  study.limits.profile_trials = plan.profile_trials.value();
+  study.device_memory_bytes = device_memory_bytes;
+  if (phase == Phase::searcher) study.profile = profile;
+  study.observations = observations(trials);
+  return study.to_json();
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,25 @@
+// What a strategy learns of its study when it starts: dsat_study.study_json.
+//
+// Threading: pure function. Errors: none.
+#ifndef DSAT_HOST_STUDY_DESCRIBE_STUDY_H_
+#define DSAT_HOST_STUDY_DESCRIBE_STUDY_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "record/trial.h"
+#include "study/plan.h"
+
+namespace dsat::host {
+
+// Strategies are asked to keep one trial more open than can run for every so many that can: it takes the slot of one
+// that has ended and waits for older ones to be delivered.
+inline constexpr int kSlotsPerSpareTrial = 5;
+
+Json describe_study(const Plan& plan, Phase phase, const std::vector<Trial>& trials, const Json& profile,
+                    std::optional<uint64_t> device_memory_bytes);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_DESCRIBE_STUDY_H_

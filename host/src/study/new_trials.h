@@ -1,0 +1,55 @@
+// The trials that a strategy asks for in the course of one event.
+//
+// Purpose: decides on each request (limits, duplicates, validity) and keeps what was asked for. The study takes the
+//   trials when the event is accepted; when the event fails they are dropped with this object.
+// Threading: control thread. Ownership: refers to its arguments for the time of the event.
+#ifndef DSAT_HOST_STUDY_NEW_TRIALS_H_
+#define DSAT_HOST_STUDY_NEW_TRIALS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "plugin/strategy.h"
+#include "study/plan.h"
+#include "study/trial_table.h"
+
+namespace dsat::host {
+
+// This many duplicate or invalid requests in a row say that the space is exhausted.
+inline constexpr int kFruitlessRequests = 1000;
+
+class NewTrials : public RequestAnswers {
+ public:
+  // `baseline`: the identity of the user's own configuration.
+  NewTrials(const Plan& plan, const TrialTable& trials, Phase phase, const std::string& baseline, const Loop& loop)
+      : plan_(plan), trials_(trials), phase_(phase), baseline_(baseline), loop_(loop) {}
+
+  std::optional<uint64_t> create_trial(const Op& request) override;
+  bool knows_trial(uint64_t id) const override { return id < next_id(); }
+
+  // In the order of their ids.
+  std::vector<Trial> take() { return std::move(asked_); }
+
+ private:
+  uint64_t next_id() const { return trials_.size() + asked_.size(); }
+  std::optional<uint64_t> answering(const std::string& identity) const;
+  Trial trial_of(const Op& request) const;
+
+  const Plan& plan_;
+  const TrialTable& trials_;
+  const Phase phase_;
+  const std::string& baseline_;
+  const Loop& loop_;
+  std::vector<Trial> asked_;
+  std::unordered_map<std::string, uint64_t> first_of_;  // of asked_, those that can answer for their configuration
+  int counted_ = 0;                                     // of asked_, against the trial limit
+  int fruitless_ = 0;                                   // the last so many of asked_ cost no run
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_NEW_TRIALS_H_

@@ -1,0 +1,109 @@
+// Opens the strategy, restores its state, and hands over the events that the state does not contain.
+#include "study/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+
+namespace dsat::host {
+namespace {
+
+using Events = std::vector<const JournalEvent*>;
+
+// Gives a strategy's requests the answers that they once had.
+class RecordedAnswers : public RequestAnswers {
+ public:
+  explicit RecordedAnswers(uint64_t first_id) : next_id_(first_id) {}
+
+  std::optional<uint64_t> create_trial(const Op&) override {
+    if (answers_.empty()) return std::nullopt;
+    const std::optional<uint64_t> answer = answers_.front();
+    answers_.pop_front();
+    if (answer) next_id_ = *answer + 1;
+    return answer;
+  }
+  bool knows_trial(uint64_t id) const override { return id < next_id_; }
+
+  // The answers to the requests of one event.
+  void load(const std::vector<Op>& ops) {
+    answers_.clear();
+    for (const Op& op : ops) {
+      if (op.kind == Op::Kind::create_trial) answers_.push_back(op.refused ? std::nullopt : op.trial);
+    }
+  }
+  // As if they had been asked for.
+  void skip() {
+    while (!answers_.empty()) create_trial(Op());
+  }
+
+ private:
+  std::deque<std::optional<uint64_t>> answers_;
+  uint64_t next_id_;
+};
+
+// Gives a new strategy its last saved state. Returns how many of the events that state contains: 0 without one.
+size_t restore_state(StrategyRun& run, const Plan& plan, const Events& events, Journal& journal) {
+  const StrategyPlan& chosen = strategy_plan(plan, run.phase);
+  const bool usable = chosen.plugin.state_version == chosen.journalled_state_version;
+  const std::optional<SavedState> saved = journal.state(run.phase, events.back()->seq);
+  if (!saved || !usable || !run.strategy->can_save()) return 0;
+  Json study = events.front()->event.study;
+  study["limits"]["max_trials"] = plan.max_trials;
+  run.strategy->restore(study, saved->state);
+  const auto later =
+      std::find_if(events.begin(), events.end(), [&](const JournalEvent* entry) { return entry->seq > saved->seq; });
+  return static_cast<size_t>(later - events.begin());
+}
+
+void replay_event(Strategy& strategy, const JournalEvent& entry, RecordedAnswers& answers) {
+  const std::string now = Journal::text_of(to_json(strategy.handle(entry.event, answers)));
+  if (now == entry.ops_text) return;
+  throw Error(DSAT_INTERNAL,
+              fmt::format("replay_mismatch: event {} was answered with {} and is now answered with {}; the plugin has "
+                          "changed or is not deterministic; everything is kept, start a new study",
+                          entry.seq, entry.ops_text, now));
+}
+
+}  // namespace
+
+StrategyRun replay_strategy(const Plan& plan, const std::vector<JournalEvent>& events, uint64_t first_id,
+                            Journal& journal, PluginLog& log, Observer& observer) {
+  StrategyRun run;
+  run.phase = events.back().phase;
+  Events of_phase;
+  for (const JournalEvent& entry : events) {
+    if (entry.phase == run.phase) of_phase.push_back(&entry);
+  }
+  run.strategy = open_strategy(plan, run.phase, log);
+  run.started = true;
+  size_t contained = 0;
+  try {
+    const PluginLog::Muted muted(log);
+    contained = restore_state(run, plan, of_phase, journal);
+  } catch (const Error& error) {
+    observer.on_log(Observer::Severity::warning, fmt::format("{}; its events are replayed instead", error.what()));
+    run.strategy.reset();
+    run.strategy = open_strategy(plan, run.phase, log);
+  }
+  const PluginLog::Muted muted(log);
+  RecordedAnswers answers(first_id);
+  for (size_t i = 0; i < of_phase.size(); ++i) {
+    const JournalEvent& entry = *of_phase[i];
+    answers.load(entry.ops);
+    if (i < contained) {
+      answers.skip();
+    } else {
+      replay_event(*run.strategy, entry, answers);
+    }
+    for (const Op& op : entry.ops) {
+      if (op.kind == Op::Kind::finish) run.finish = op;
+    }
+  }
+  if (of_phase.back()->event.kind == StrategyEvent::Kind::result) {
+    run.result_delivered = of_phase.back()->event.trial;
+  }
+  return run;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,29 @@
+// Brings a strategy back to where the journal left it.
+//
+// Purpose: the strategy gets its last saved state and then the later events again. Its requests get the answers of
+// then,
+//   and its ops have to be those of then, byte for byte.
+// Threading: control thread. Errors: dsat::Error, DSAT_INTERNAL: "replay_mismatch: ...", or what the plugin says. A
+// saved
+//   state that cannot be used is a warning, and all events are replayed.
+#ifndef DSAT_HOST_STUDY_REPLAY_H_
+#define DSAT_HOST_STUDY_REPLAY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "dsat/host/study.h"
+#include "record/journal.h"
+#include "study/plan.h"
+#include "study/strategy_run.h"
+
+namespace dsat::host {
+
+// `events`: all of the journal, at least one; the strategy is that of the last one's phase. `first_id`: of that phase's
+// trials.
+StrategyRun replay_strategy(const Plan& plan, const std::vector<JournalEvent>& events, uint64_t first_id,
+                            Journal& journal, PluginLog& log, Observer& observer);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_REPLAY_H_

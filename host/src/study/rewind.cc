@@ -1,0 +1,68 @@
+// Finds the first answer to take back, gives the trials before it their earlier states, and removes what came after.
+#include "study/rewind.h"
+
+#include <algorithm>
+
+namespace dsat::host {
+namespace {
+
+bool ends_or_is_refused(const JournalEvent& entry) {
+  return std::any_of(entry.ops.begin(), entry.ops.end(),
+                     [](const Op& op) { return op.kind == Op::Kind::finish || op.refused; });
+}
+
+// It ran in answer to a request that is taken back: nobody waits for it.
+void close_unrequested(Trial& trial) {
+  trial.state = TrialState::delivered;
+  if (trial.record.outcome) return;
+  trial.record.outcome = Outcome::stopped;
+  trial.record.reason = "taken back, with the answer that asked for it";
+}
+
+// Its strategy is to learn of its end again. One that only the finish had stopped runs after all.
+void undo_delivery(Trial& trial) {
+  trial.state = TrialState::ended;
+  if (trial.record.outcome != Outcome::stopped) return;
+  trial.state = TrialState::waiting;
+  trial.record.outcome.reset();
+  trial.record.reason.clear();
+  trial.record.ended_at.clear();
+  trial.end.reset();
+}
+
+}  // namespace
+
+std::set<uint64_t> rewind_if_limit_raised(int max_trials, Journal& journal, std::vector<Trial>& trials,
+                                          std::vector<JournalEvent>& events) {
+  const int old_limit = journal.meta("max_trials").value_or(Json(max_trials)).get<int>();
+  journal.put_meta("max_trials", max_trials);
+  if (max_trials <= old_limit) return {};
+  const auto first = std::find_if(events.begin(), events.end(), [](const JournalEvent& entry) {
+    return entry.phase == Phase::searcher && ends_or_is_refused(entry);
+  });
+  if (first == events.end()) return {};
+  uint64_t first_taken_back = trials.size();
+  for (auto it = first; it != events.end(); ++it) {
+    for (const Op& op : it->ops) {
+      if (op.kind == Op::Kind::create_trial && op.trial) first_taken_back = std::min(first_taken_back, *op.trial);
+    }
+  }
+  std::set<uint64_t> changed;
+  while (trials.size() > first_taken_back && !trials.back().record.started()) trials.pop_back();
+  for (uint64_t id = first_taken_back; id < trials.size(); ++id) {
+    close_unrequested(trials[id]);
+    changed.insert(id);
+  }
+  for (auto it = first; it != events.end(); ++it) {
+    const uint64_t id = it->event.trial;
+    if (it->event.kind == StrategyEvent::Kind::start || id >= first_taken_back) continue;
+    undo_delivery(trials[id]);
+    changed.insert(id);
+  }
+  journal.remove_events_from(first->seq);
+  journal.remove_trials_from(trials.size());
+  events.erase(first, events.end());
+  return changed;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,25 @@
+// Going back in a study's history: with a raised trial limit, what the old limit had shaped happens again.
+//
+// Threading: control thread, inside a turn of the journal. Errors: none; the journal's commit has them.
+#ifndef DSAT_HOST_STUDY_REWIND_H_
+#define DSAT_HOST_STUDY_REWIND_H_
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "record/journal.h"
+#include "record/trial.h"
+
+namespace dsat::host {
+
+// When `max_trials` is above the journal's: takes back the searcher's first answer that the old limit shaped (a refused
+// request, or the finish that followed) and all later events, in `events`, in `trials` and in the journal. Trials that
+// those answers had asked for and that ran stay: asked for again, they answer at no cost. Returns the trials that have
+// changed and that the journal is yet to have.
+std::set<uint64_t> rewind_if_limit_raised(int max_trials, Journal& journal, std::vector<Trial>& trials,
+                                          std::vector<JournalEvent>& events);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_REWIND_H_

@@ -1,0 +1,35 @@
+// One strategy of a study at work, from its start event to its finish.
+//
+// Threading: control thread. Ownership: of the strategy, which ends with it. The plugin log outlives both.
+#ifndef DSAT_HOST_STUDY_STRATEGY_RUN_H_
+#define DSAT_HOST_STUDY_STRATEGY_RUN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "plugin/strategy.h"
+#include "record/trial.h"
+#include "study/plan.h"
+#include "study/plugin_log.h"
+
+namespace dsat::host {
+
+struct StrategyRun {
+  Phase phase = Phase::profiler;
+  std::unique_ptr<Strategy> strategy;  // none before its start, and after it failed
+  bool started = false;                // it has its start event
+  std::optional<Op> finish;            // what it ended its work with
+  // The trial whose result it had before the host was resumed; only the exit is to follow.
+  std::optional<uint64_t> result_delivered;
+};
+
+// The part of a plan that names the strategy of a phase.
+const StrategyPlan& strategy_plan(const Plan& plan, Phase phase);
+
+// Opens the strategy of a phase; it has had no event yet. Throws dsat::Error.
+std::unique_ptr<Strategy> open_strategy(const Plan& plan, Phase phase, PluginLog& log);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_STRATEGY_RUN_H_

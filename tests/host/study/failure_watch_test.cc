@@ -1,0 +1,78 @@
+// Which failures end a study, and which have a second run.
+#include "study/failure_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dsat/config/batch.h"
+
+namespace dsat::host {
+namespace {
+
+using ::testing::ElementsAre;
+
+Trial ended(uint64_t id, Outcome outcome, const std::string& last_line, int64_t micro_batch) {
+  Trial trial;
+  trial.record.id = id;
+  trial.record.outcome = outcome;
+  trial.record.reason = last_line;
+  trial.record.config = {{config::kMicroBatchKey, micro_batch}};
+  trial.end.emplace();
+  trial.end->last_line = last_line;
+  return trial;
+}
+
+// What the watch says after the last of these trials.
+std::optional<std::string> reason_after(const std::vector<Trial>& trials) {
+  FailureWatch watch;
+  for (const Trial& trial : trials) watch.add(trial);
+  return watch.reason_to_end(trials.back());
+}
+
+TEST(FailureWatchTest, ThreeFailuresInARowWithOneLastLineEndTheStudy) {
+  EXPECT_EQ(reason_after({ended(0, Outcome::failed, "NameError", 1), ended(1, Outcome::failed, "NameError", 2),
+                          ended(2, Outcome::failed, "NameError", 1)}),
+            "3 trials in a row failed in the same way: NameError");
+}
+
+TEST(FailureWatchTest, OneMicroBatchAnotherLineOrAnotherOutcomeSaysNothingOfTheScript) {
+  const Trial first = ended(0, Outcome::failed, "NameError", 1), second = ended(1, Outcome::failed, "NameError", 2);
+  EXPECT_FALSE(reason_after({first, second}));
+  EXPECT_FALSE(
+      reason_after({first, ended(1, Outcome::failed, "NameError", 1), ended(2, Outcome::failed, "NameError", 1)}));
+  EXPECT_FALSE(reason_after({first, second, ended(2, Outcome::failed, "OSError", 3)}));
+  EXPECT_FALSE(reason_after({first, second, ended(2, Outcome::failed, "", 3)}));
+  EXPECT_FALSE(reason_after(
+      {first, second, ended(2, Outcome::out_of_memory, "NameError", 3), ended(3, Outcome::failed, "NameError", 4)}));
+}
+
+TEST(FailureWatchTest, DuplicatesNeitherCountNorInterrupt) {
+  Trial duplicate = ended(2, Outcome::completed, "", 8);
+  duplicate.record.duplicate_of = 0;
+  EXPECT_TRUE(reason_after({ended(0, Outcome::failed, "NameError", 1), ended(1, Outcome::failed, "NameError", 2),
+                            duplicate, ended(3, Outcome::failed, "NameError", 4)}));
+}
+
+TEST(FailureWatchTest, AProfileTrialThatFailsEndsTheStudyAtOnce) {
+  for (const Outcome outcome : {Outcome::failed, Outcome::timed_out}) {
+    Trial trial = ended(0, outcome, "no such file", 1);
+    trial.record.kind = TrialKind::profile;
+    EXPECT_EQ(reason_after({trial}), "the profile trial failed: no such file");
+  }
+  Trial full = ended(0, Outcome::out_of_memory, "CUDA out of memory", 1);
+  full.record.kind = TrialKind::profile;
+  EXPECT_FALSE(reason_after({full})) << "the profiler knows what to do";
+}
+
+TEST(FailureWatchTest, EachTrialHasOneSecondRun) {
+  FailureWatch watch;
+  watch.restore_reruns({3});
+  EXPECT_FALSE(watch.take_changed_reruns()) << "the journal has these";
+  EXPECT_FALSE(watch.grant_rerun(3));
+  EXPECT_TRUE(watch.grant_rerun(1));
+  EXPECT_THAT(watch.take_changed_reruns().value(), ElementsAre(1, 3));
+  EXPECT_FALSE(watch.take_changed_reruns());
+}
+
+}  // namespace
+}  // namespace dsat::host
