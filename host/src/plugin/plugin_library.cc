@@ -45,7 +45,8 @@ std::shared_ptr<boost::dll::shared_library> open(const fs::path& file) {
       throw bad_plugin(file, text + "; link the plugin with -Wl,-z,defs to find what is missing");
     }
     if (text.find("ELF") != std::string::npos || text.find("file too short") != std::string::npos) {
-      throw bad_plugin(file, "not a shared library of this machine (" + text + "); give the path of a lib*.so");
+      throw bad_plugin(file,
+                       fmt::format("not a shared library of this machine ({}); give the path of a lib*.so", text));
     }
     throw bad_plugin(file, text);
   }

@@ -1,5 +1,7 @@
 // Events and ops as the journal keeps them. The text of an op is compared byte for byte when a study is resumed, so
 // members are written in one fixed order and only where they mean something.
+#include <fmt/format.h>
+
 #include "plugin/strategy.h"
 
 namespace dsat::host {
@@ -13,7 +15,7 @@ Kind kind_from(const char* const (&names)[N], const std::string& name) {
   for (size_t i = 0; i < N; ++i) {
     if (name == names[i]) return static_cast<Kind>(i);
   }
-  throw Error(DSAT_DATA_LOSS, "unknown kind '" + name + "' in the journal");
+  throw Error(DSAT_DATA_LOSS, fmt::format("unknown kind '{}' in the journal", name));
 }
 
 }  // namespace

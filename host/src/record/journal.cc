@@ -23,7 +23,8 @@ CREATE TABLE trials(
   slots TEXT NOT NULL, attempt INTEGER NOT NULL, submitted_at TEXT NOT NULL, started_at TEXT NOT NULL,
   ended_at TEXT NOT NULL, end TEXT);
 CREATE TABLE events(seq INTEGER PRIMARY KEY, phase TEXT NOT NULL, event TEXT NOT NULL, ops TEXT NOT NULL);
-CREATE TABLE states(phase TEXT NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NULL, PRIMARY KEY(phase, seq)) WITHOUT ROWID;
+CREATE TABLE states(phase TEXT NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NULL, PRIMARY KEY(phase, seq)) )"
+                                R"(WITHOUT ROWID;
 )";
 
 constexpr const char* kPhases[] = {"profiler", "searcher"};

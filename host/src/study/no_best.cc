@@ -30,7 +30,7 @@ std::vector<std::string> last_lines_of_failure(const std::vector<Trial>& trials,
     return failed && trial.end && !trial.end->tail.empty();
   });
   if (failing == trials.rend()) return {};
-  const std::string id = std::to_string(failing->id());
+  const std::string id = fmt::to_string(failing->id());
   const std::filesystem::path file = dir / "trials" / id / "stderr.log";
   std::vector<std::string> lines{fmt::format("last lines of trial {} ({}):", id, file.string())};
   for (const std::string& line : failing->end->tail) lines.push_back("  " + line);

@@ -72,7 +72,7 @@ void list_overrides(const Json& overrides, const std::string& prefix, std::strin
     }
     // Everyone knows where the keys of ZeRO live; others stand in full: two sections may have one key.
     const std::string shown = key.rfind(kZero, 0) == 0 ? key.substr(std::strlen(kZero)) : key;
-    text += (text.empty() ? "" : " ") + shown + "=" + item.value().dump();
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", shown, item.value().dump());
   }
 }
 
@@ -108,8 +108,8 @@ std::vector<StageRow> rows_of(const ResultsView& view, const std::vector<Measure
 
 std::vector<std::string> cells(const ResultsView& view, const StageRow& row,
                                const std::optional<cost::MemoryFit>& fit) {
-  std::vector<std::string> line{std::to_string(row.stage), std::to_string(row.trials),
-                                std::to_string(row.out_of_memory), std::to_string(row.failed)};
+  std::vector<std::string> line;
+  for (const int count : {row.stage, row.trials, row.out_of_memory, row.failed}) line.push_back(fmt::to_string(count));
   if (row.best == nullptr) {
     line.insert(line.end(), {"-", "-", "-", "-", "-", "-"});
     return line;
@@ -140,9 +140,9 @@ std::string summary_text(const ResultsView& view) {
     text += fmt::format("\nbest: trial {}, ZeRO stage {}, micro batch {}, {} {}\n", view.best->trial,
                         config::zero_stage(best), best.value(config::kMicroBatchKey, Json()).dump(), view.plan.metric,
                         format_metric(view.plan.metric, view.best->metric));
-    if (!view.best->why.empty()) text += "note: " + view.best->why + "\n";
+    if (!view.best->why.empty()) text += fmt::format("note: {}\n", view.best->why);
   }
-  if (!view.reason.empty()) text += "ended: " + view.reason + "\n";
+  if (!view.reason.empty()) text += fmt::format("ended: {}\n", view.reason);
   return text;
 }
 
