@@ -4,8 +4,8 @@
 //
 //   1. An event: the start of a strategy, the result of a trial, its exit. Each ended trial is delivered to the
 //   strategy
-//      that asked for it, in the order of ids as far as they end close together (TrialTable::next_to_deliver; why a
-//      window and not a strict order: docs/decisions.md).
+//      that asked for it, in the order of ids as far as they end close together (TrialTable::next_to_deliver; why:
+//      docs/decisions/0001-ended-trials-in-order.md).
 //   2. The plugin answers it with ops (Strategy::handle). New trials are admitted while it asks (NewTrials).
 //   3. Event and ops go to the journal, and the ops take effect: new trials wait, stops are noted, a profile or a
 //   finish

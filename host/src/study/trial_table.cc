@@ -45,6 +45,11 @@ TrialTable::TrialTable(std::vector<Trial> trials, Time now) : trials_(std::move(
   }
 }
 
+uint64_t TrialTable::checked(uint64_t id) const {
+  if (id < trials_.size()) return id;
+  throw Error(DSAT_INTERNAL, fmt::format("there is no trial {}; the journal is damaged, or the host has a defect", id));
+}
+
 bool TrialTable::any_open() const {
   return !waiting_.empty() || !duplicates_.empty() || !running_.empty() || !ended_without_run_.empty() ||
          !ended_.empty();
@@ -79,29 +84,29 @@ const Trial& TrialTable::add(Trial trial, Time now) {
 }
 
 void TrialTable::start(uint64_t id) {
-  Trial& trial = trials_.at(id);
+  Trial& trial = get(id);
   change_state(trial, TrialState::running, {});
   ++trial.record.attempt;
 }
 
 void TrialTable::take_back_start(uint64_t id) {
-  change_state(trials_.at(id), TrialState::waiting, {});
+  change_state(get(id), TrialState::waiting, {});
   changed_.erase(id);
 }
 
 void TrialTable::note_start(const TrialStart& start) {
-  TrialRecord& record = trials_.at(start.id).record;
+  TrialRecord& record = get(start.id).record;
   record.slots = start.slots;
   record.started_at = start.started_at;
 }
 
 void TrialTable::run_again(uint64_t id) {
   stop_requests_.erase(id);
-  change_state(trials_.at(id), TrialState::waiting, {});
+  change_state(get(id), TrialState::waiting, {});
 }
 
 void TrialTable::end(TrialEnd end, Time now) {
-  Trial& trial = trials_.at(end.id);
+  Trial& trial = get(end.id);
   TrialRecord& record = trial.record;
   if (trial.state == TrialState::waiting && trial.costs_a_run() && !record.started()) --counted_;
   stop_requests_.erase(end.id);
@@ -121,15 +126,15 @@ void TrialTable::end(TrialEnd end, Time now) {
       next == trials_.end() ? std::nullopt : std::optional<uint64_t>(next->id());
 }
 
-void TrialTable::deliver(uint64_t id) { change_state(trials_.at(id), TrialState::delivered, {}); }
+void TrialTable::deliver(uint64_t id) { change_state(get(id), TrialState::delivered, {}); }
 
 std::vector<uint64_t> TrialTable::answer_duplicates(uint64_t original, const std::string& ended_at, Time now) {
   std::vector<uint64_t> answered;
   const auto [first, last] = duplicates_.equal_range(original);
   std::transform(first, last, std::back_inserter(answered), [](const auto& pair) { return pair.second; });
-  const Trial& from = trials_.at(original);
+  const Trial& from = get(original);
   for (const uint64_t id : answered) {
-    Trial& duplicate = trials_.at(id);
+    Trial& duplicate = get(id);
     duplicate.record.outcome = from.record.outcome;
     duplicate.record.reason = from.record.reason;
     duplicate.record.metrics = from.record.metrics;
@@ -175,7 +180,7 @@ std::vector<uint64_t> TrialTable::take_stops_of_running() {
                         std::back_inserter(stops));
   stop_requests_.clear();
   for (const uint64_t id : stops) {
-    if (trials_.at(id).state == TrialState::running) change_state(trials_.at(id), TrialState::stopping, {});
+    if (get(id).state == TrialState::running) change_state(get(id), TrialState::stopping, {});
   }
   return stops;
 }

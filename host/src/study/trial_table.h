@@ -3,7 +3,8 @@
 // Purpose: the only place that changes a trial's state. A change that may_follow() does not allow throws. The queues
 //   are kept beside the trials and follow each change; what has changed since the last call of take_changed is what the
 //   journal has to write.
-// Threading: control thread. Errors: dsat::Error, DSAT_INTERNAL, for a state change that is not allowed.
+// Threading: control thread. Errors: dsat::Error, DSAT_INTERNAL, for a state change that is not allowed and for an id
+//   that there is not.
 #ifndef DSAT_HOST_STUDY_TRIAL_TABLE_H_
 #define DSAT_HOST_STUDY_TRIAL_TABLE_H_
 
@@ -36,7 +37,7 @@ class TrialTable {
   TrialTable(std::vector<Trial> trials, Time now);
 
   const std::vector<Trial>& all() const { return trials_; }  // by id
-  const Trial& operator[](uint64_t id) const { return trials_.at(id); }
+  const Trial& operator[](uint64_t id) const { return trials_[checked(id)]; }
   uint64_t size() const { return trials_.size(); }
   const std::set<uint64_t>& waiting() const { return waiting_; }  // for room
   const std::set<uint64_t>& running() const { return running_; }  // stopping ones, too
@@ -85,6 +86,8 @@ class TrialTable {
     std::optional<uint64_t> answering;
     uint32_t runs = 0;
   };
+  uint64_t checked(uint64_t id) const;
+  Trial& get(uint64_t id) { return trials_[checked(id)]; }
   void count(Trial& trial);
   void change_state(Trial& trial, TrialState to, Time now);
   void enter_queue(const Trial& trial, Time now);

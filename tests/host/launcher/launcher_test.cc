@@ -50,7 +50,7 @@ class Launcher : public TempDirTest {
 };
 
 TEST_F(Launcher, WakesAStoppedCommandSoThatItHearsTheTerm) {
-  shell("trap 'echo heard >> heard; exit 7' TERM; echo $$; kill -STOP $$; while :; do sleep 0.01; done");
+  shell("trap 'echo deliveries >> deliveries; exit 7' TERM; echo $$; kill -STOP $$; while :; do sleep 0.01; done");
   const pid_t command = wait_for_pids(1).at(0);
   run_until(loop_, [&] {
     loop_.at(Loop::Clock::now() + std::chrono::milliseconds(2), [] {});
@@ -58,7 +58,7 @@ TEST_F(Launcher, WakesAStoppedCommandSoThatItHearsTheTerm) {
   });
   child_->signal(SIGTERM);
   EXPECT_EQ(wait().code, 7);
-  EXPECT_EQ(read_text(dir() / "heard"), "heard\n");
+  EXPECT_EQ(read_text(dir() / "deliveries"), "deliveries\n");
 }
 
 TEST_F(Launcher, EndsAsItsCommandDoes) {

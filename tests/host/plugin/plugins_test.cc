@@ -1,4 +1,4 @@
-// Finding plugins and reading their options.
+// Finding plugins and reading their options, with the fixture plugins and with options declared by hand.
 #include "dsat/host/plugins.h"
 
 #include "host/study/study_fixture.h"
@@ -43,6 +43,19 @@ TEST(PluginsTest, DescribesAllThatALibraryOffers) {
   EXPECT_EQ(all->at(0).kind, PluginKind::searcher);
   EXPECT_EQ(all->at(1).kind, PluginKind::profiler);
   EXPECT_EQ(all->at(1).abi_major, 1u);
+}
+
+class OpenPluginTest : public StudyTest {};
+
+// A study opens a plugin once: what describes it keeps it open for what runs it.
+TEST_F(OpenPluginTest, AStrategyComesFromTheLibraryThatWasDescribed) {
+  const fs::path file = dir() / "libwalker.so";
+  fs::copy_file(fixture_plugin("walker"), file);
+  const PluginInfo walker = find_strategy(file.string(), PluginKind::searcher).value();
+  fs::remove(file);
+  const Json options = parse_plugin_options(walker, Json::object()).value();
+  EXPECT_NE(Strategy::create(walker, options, 42, [](int, std::string_view) {}), nullptr);
+  EXPECT_FALSE(describe_plugin(file).ok());
 }
 
 class PluginOptionsTest : public ::testing::Test {

@@ -1,4 +1,4 @@
-// The journal by itself, and what others read of it.
+// The journal by itself, and what others read of it. Damage is done to the database with SQL and with bytes.
 #include <sqlite3.h>
 
 #include "host/study/study_fixture.h"

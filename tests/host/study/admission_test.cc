@@ -1,4 +1,5 @@
-// What becomes of a request before it costs anything.
+// What becomes of a request before it costs anything: merged configurations, identities and refusals by the plan of a
+// small study.
 #include "study/admission.h"
 
 #include "study_fixture.h"

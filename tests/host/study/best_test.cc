@@ -1,4 +1,5 @@
-// Which configuration wins.
+// Which configuration wins: from all trials at once, and kept while trials end. Trials are made by hand, with nothing
+// but what counts.
 #include "study/best.h"
 
 #include "study_fixture.h"

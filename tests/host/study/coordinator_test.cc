@@ -1,4 +1,5 @@
-// What a strategy is promised: ids, events, duplicates, limits, stopping.
+// What a strategy is promised: ids, events, duplicates, limits, stopping. Whole studies run with a scripted searcher
+// and a runner without processes.
 #include "study_fixture.h"
 
 namespace dsat::host {
@@ -15,7 +16,8 @@ TEST_F(CoordinatorTest, TellsEachTrialsResultAndThenItsExit) {
   const StudyResult result = session.run_new();
   EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
   EXPECT_EQ(result.reason, "done");
-  EXPECT_THAT(session.heard(), ElementsAre("start", "result 0", "exit 0 completed", "result 1", "exit 1 completed"));
+  EXPECT_THAT(session.deliveries(),
+              ElementsAre("start", "result 0", "exit 0 completed", "result 1", "exit 1 completed"));
   ASSERT_TRUE(result.best);
   EXPECT_EQ(result.best->trial, 1u);
   EXPECT_EQ(micro_batch(result.best->config), 4);
@@ -29,7 +31,7 @@ TEST_F(CoordinatorTest, ATrialThatDidNotCompleteHasAnExitAndNoResult) {
     return completed(5);
   };
   const StudyResult result = session.run_new();
-  EXPECT_THAT(session.heard(),
+  EXPECT_THAT(session.deliveries(),
               ElementsAre("start", "exit 0 out_of_memory", "exit 1 timed_out", "result 2", "exit 2 completed"));
   EXPECT_EQ(result.counts.at(Outcome::out_of_memory), 1);
   EXPECT_EQ(result.counts.at(Outcome::timed_out), 1);
@@ -47,15 +49,15 @@ TEST_F(CoordinatorTest, IdsGoOnFromTheProfilersTrialsToTheSearchers) {
   ASSERT_EQ(trials.size(), 2u);
   EXPECT_EQ(trials[0].record.kind, TrialKind::profile);
   EXPECT_EQ(trials[1].record.kind, TrialKind::search);
-  EXPECT_THAT(session.heard(), ElementsAre("start", "result 1", "exit 1 completed"));
+  EXPECT_THAT(session.deliveries(), ElementsAre("start", "result 1", "exit 1 completed"));
 }
 
 TEST_F(CoordinatorTest, ASecondIdenticalRequestIsAnsweredFromTheFirstAfterItsEnd) {
   Json again = try_micro_batch(2);
   Session session(plan_of(scripted({{"start", {try_micro_batch(2), again, try_micro_batch(4)}}, {"exit 2", {again}}})));
   const StudyResult result = session.run_new();
-  EXPECT_THAT(session.heard(), ElementsAre("start", "result 0", "exit 0 completed", "result 1", "exit 1 completed",
-                                           "result 2", "exit 2 completed", "result 3", "exit 3 completed"));
+  EXPECT_THAT(session.deliveries(), ElementsAre("start", "result 0", "exit 0 completed", "result 1", "exit 1 completed",
+                                                "result 2", "exit 2 completed", "result 3", "exit 3 completed"));
   EXPECT_THAT(session.runner.started_ids(), ElementsAre(0, 2));
   const std::vector<Trial> trials = session.trials();
   EXPECT_EQ(trials[1].record.duplicate_of, 0u);
@@ -82,7 +84,7 @@ TEST_F(CoordinatorTest, AnInvalidConfigurationExitsAndCostsNothing) {
   limited.max_trials = 1;
   Session session(plan_of(limited));
   const StudyResult result = session.run_new();
-  EXPECT_THAT(session.heard(), ElementsAre("start", "exit 0 invalid_config", "result 1", "exit 1 completed"));
+  EXPECT_THAT(session.deliveries(), ElementsAre("start", "exit 0 invalid_config", "result 1", "exit 1 completed"));
   EXPECT_THAT(session.runner.started_ids(), ElementsAre(1));
   EXPECT_FALSE(session.trials()[0].record.started());
   EXPECT_EQ(result.status, StudyStatus::completed);
@@ -140,21 +142,22 @@ TEST_F(CoordinatorTest, ARunningTrialThatIsStoppedExitsAsStopped) {
       plan_of(scripted({{"start", {try_micro_batch(1), try_micro_batch(2)}}, {"exit 0", {{{"stop", 1}}}}})));
   session.runner.held = {1};
   session.run_new();
-  EXPECT_THAT(session.heard(), ElementsAre("start", "result 0", "exit 0 completed", "exit 1 stopped"));
+  EXPECT_THAT(session.deliveries(), ElementsAre("start", "result 0", "exit 0 completed", "exit 1 stopped"));
   EXPECT_THAT(session.runner.stopped, ElementsAre(std::pair<uint64_t, bool>(1, false)));
 }
 
 TEST_F(CoordinatorTest, AWaitingDuplicateThatIsStoppedExitsAsStoppedAndItsOriginalGoesOn) {
   Session session(plan_of(scripted({{"start", {try_micro_batch(2), try_micro_batch(2), {{"stop", 1}}}}})));
   session.run_new();
-  EXPECT_THAT(session.heard(), ElementsAre("start", "exit 1 stopped", "result 0", "exit 0 completed"));
+  EXPECT_THAT(session.deliveries(), ElementsAre("start", "exit 1 stopped", "result 0", "exit 0 completed"));
 }
 
 TEST_F(CoordinatorTest, StoppingATrialThatHasEndedDoesNothing) {
   Session session(
       plan_of(scripted({{"start", {try_micro_batch(2)}}, {"exit 0", {{{"stop", 0}}, try_micro_batch(4)}}})));
   const StudyResult result = session.run_new();
-  EXPECT_THAT(session.heard(), ElementsAre("start", "result 0", "exit 0 completed", "result 1", "exit 1 completed"));
+  EXPECT_THAT(session.deliveries(),
+              ElementsAre("start", "result 0", "exit 0 completed", "result 1", "exit 1 completed"));
   EXPECT_EQ(result.status, StudyStatus::completed);
 }
 
@@ -162,7 +165,7 @@ TEST_F(CoordinatorTest, AfterAStoppedTrialTheSameConfigurationIsATrialOfItsOwn) 
   Session session(
       plan_of(scripted({{"start", {try_micro_batch(2), {{"stop", 0}}}}, {"exit 0", {try_micro_batch(2)}}})));
   session.run_new();
-  EXPECT_THAT(session.heard(), ElementsAre("start", "exit 0 stopped", "result 1", "exit 1 completed"));
+  EXPECT_THAT(session.deliveries(), ElementsAre("start", "exit 0 stopped", "result 1", "exit 1 completed"));
 }
 
 TEST_F(CoordinatorTest, AStoppedRepeatLeavesTheFirstMeasurementToAnswerForIt) {
@@ -185,11 +188,11 @@ TEST_F(CoordinatorTest, FinishStopsWhatIsOpenAndOnlyExitsFollow) {
   const StudyResult result = session.run_new();
   EXPECT_EQ(result.reason, "enough");
   EXPECT_EQ(result.status, StudyStatus::completed);
-  const std::vector<std::string> heard = session.heard();
-  EXPECT_EQ(std::count(heard.begin(), heard.end(), "exit 1 stopped"), 1);
-  EXPECT_EQ(std::count(heard.begin(), heard.end(), "exit 2 stopped"), 1);
-  EXPECT_EQ(std::count(heard.begin(), heard.end(), "exit 3 stopped"), 1);
-  EXPECT_EQ(heard.size(), 6u) << "start, result 0 and four exits";
+  const std::vector<std::string> deliveries = session.deliveries();
+  EXPECT_EQ(std::count(deliveries.begin(), deliveries.end(), "exit 1 stopped"), 1);
+  EXPECT_EQ(std::count(deliveries.begin(), deliveries.end(), "exit 2 stopped"), 1);
+  EXPECT_EQ(std::count(deliveries.begin(), deliveries.end(), "exit 3 stopped"), 1);
+  EXPECT_EQ(deliveries.size(), 6u) << "start, result 0 and four exits";
 }
 
 TEST_F(CoordinatorTest, ATrialThatCompletesAfterFinishHasNoResultEvent) {
@@ -198,7 +201,7 @@ TEST_F(CoordinatorTest, ATrialThatCompletesAfterFinishHasNoResultEvent) {
   session.runner.held = {1};
   session.runner.answers_when_stopped = true;
   session.run_new();
-  EXPECT_THAT(session.heard(), ElementsAre("start", "result 0", "exit 0 completed", "exit 1 completed"));
+  EXPECT_THAT(session.deliveries(), ElementsAre("start", "result 0", "exit 0 completed", "exit 1 completed"));
 }
 
 TEST_F(CoordinatorTest, TheTrialThatTheSearcherBelievesBestIsTheBest) {
@@ -221,7 +224,7 @@ TEST_F(CoordinatorTest, AnInfrastructureFailureIsRunAgainOnceUnseenAndUncounted)
     return end;
   };
   session.run_new();
-  EXPECT_THAT(session.heard(), ElementsAre("start", "result 0", "exit 0 completed"));
+  EXPECT_THAT(session.deliveries(), ElementsAre("start", "result 0", "exit 0 completed"));
   EXPECT_THAT(session.runner.started_ids(), ElementsAre(0, 0));
   EXPECT_EQ(session.trials()[0].record.attempt, 2u);
   EXPECT_TRUE(session.observer.logged("EADDRINUSE"));
@@ -235,7 +238,7 @@ TEST_F(CoordinatorTest, ASecondInfrastructureFailureIsTheTrialsOutcome) {
     return end;
   };
   const StudyResult result = session.run_new();
-  EXPECT_THAT(session.heard(), ElementsAre("start", "exit 0 failed"));
+  EXPECT_THAT(session.deliveries(), ElementsAre("start", "exit 0 failed"));
   EXPECT_EQ(result.status, StudyStatus::no_best);
 }
 
@@ -271,7 +274,7 @@ TEST_F(CoordinatorTest, TheProfileTrialsWorldSizeCorrectsTheBatchOfMeasuredTrial
   ASSERT_EQ(session.runner.started.size(), 2u);
   EXPECT_TRUE(session.runner.started[0].model_info);
   EXPECT_EQ(session.runner.started[1].config[config::kTrainBatchKey], 12);
-  EXPECT_TRUE(session.observer.logged("data-parallel size 4")) << "the searcher is told";
+  EXPECT_TRUE(session.observer.logged("data-parallel size 4")) << "the searcher knows";
   EXPECT_TRUE(session.observer.logged("device memory 1073741824")) << "learned from the trial";
   ASSERT_TRUE(result.best);
   EXPECT_EQ(result.best->config[config::kTrainBatchKey], 12);

@@ -1,4 +1,5 @@
-// How studies end: idle, exhausted, interrupted, out of time, and by failures of scripts, plugins and the machine.
+// How studies end: idle, exhausted, interrupted, out of time, and by failures of scripts, plugins and the machine. Each
+// test makes one way to end happen in a whole study.
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
@@ -138,7 +139,7 @@ TEST_F(EndsTest, AStopRequestStopsGentlyAndKeepsTheTrialsForLater) {
   EXPECT_EQ(result.status, StudyStatus::interrupted);
   EXPECT_THAT(session.runner.stopped,
               ElementsAre(std::pair<uint64_t, bool>(0, false), std::pair<uint64_t, bool>(1, false)));
-  EXPECT_THAT(session.heard(), ElementsAre("start")) << "the searcher does not hear of it";
+  EXPECT_THAT(session.deliveries(), ElementsAre("start")) << "the searcher has no event of it";
   for (const Trial& trial : session.trials()) EXPECT_FALSE(trial.record.outcome);
 }
 
@@ -169,7 +170,7 @@ TEST_F(EndsTest, AFailingEventDropsItsOpsAndFailsTheStudy) {
   const StudyResult result = session.run_new();
   EXPECT_EQ(result.status, StudyStatus::failed);
   EXPECT_EQ(result.reason, "plugin scripted: on_trial_exited: lost my way");
-  EXPECT_THAT(session.heard(), ElementsAre("start", "result 0"));
+  EXPECT_THAT(session.deliveries(), ElementsAre("start", "result 0"));
   EXPECT_EQ(session.trials().size(), 2u) << "the ids of a failed event are given back";
   EXPECT_TRUE(fs::exists(session.plan.dir / "best_ds_config.json"));
   EXPECT_EQ(session.runner.stopped.size(), 1u) << "what runs is stopped";
@@ -257,7 +258,7 @@ TEST_F(EndsTest, AFullDiskFailsTheStudyAndNothingUnwrittenIsActedUpon) {
   EXPECT_THAT(result.reason, HasSubstr("free space"));
   EXPECT_THAT(session.runner.started_ids(), ElementsAre(0, 1));
   EXPECT_THAT(session.runner.stopped, ElementsAre(std::pair<uint64_t, bool>(1, false))) << "what ran is stopped";
-  EXPECT_THAT(session.heard(), ElementsAre("start")) << "the turn is written whole or not at all";
+  EXPECT_THAT(session.deliveries(), ElementsAre("start")) << "the turn is written whole or not at all";
   EXPECT_EQ(session.trials().size(), 2u);
   session.coordinator.reset();
   session.journal.reset();

@@ -1,4 +1,5 @@
-// Which failures end a study, and which have a second run.
+// Which failures end a study, and which have a second run. The watch gets trials made by hand, in the order of their
+// delivery.
 #include "study/failure_watch.h"
 
 #include <gmock/gmock.h>

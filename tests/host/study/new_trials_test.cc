@@ -1,4 +1,5 @@
-// What becomes of a strategy's requests within one event.
+// What becomes of a strategy's requests within one event: the requests of one NewTrials after another over one table of
+// trials.
 #include "study/new_trials.h"
 
 #include "study/admission.h"

@@ -1,4 +1,5 @@
-// Strategies hear of trials in the order of their ids whatever the order of their ends, within a window.
+// Trials are delivered in the order of their ids whatever the order of their ends, within a window. Many shuffled
+// orders of ends have to give one search.
 #include <random>
 
 #include "study_fixture.h"
@@ -38,16 +39,16 @@ TEST_F(OrderTest, OneAtATimeIsRepeatableAndAnotherSeedSearchesDifferently) {
   EXPECT_NE(decisions(1, 0, 43), expected);
 }
 
-// The elder never ends by itself: the younger one's exit stops it, so it must have been told first.
+// The elder never ends by itself: the younger one's exit stops it, so that one is delivered first.
 TEST_F(OrderTest, AYoungerTrialIsToldWhenTheWindowIsOver) {
   Session session(
       plan_of(scripted({{"start", {try_micro_batch(1), try_micro_batch(2)}}, {"exit 1", {{{"stop", 0}}}}})));
   session.runner.held = {0};
   EXPECT_EQ(session.run_new().status, StudyStatus::completed);
-  EXPECT_THAT(session.heard(), ::testing::ElementsAre("start", "result 1", "exit 1 completed", "exit 0 stopped"));
+  EXPECT_THAT(session.deliveries(), ::testing::ElementsAre("start", "result 1", "exit 1 completed", "exit 0 stopped"));
 }
 
-// What waits takes the slot of one that has ended and is not told yet.
+// What waits takes the slot of one that has ended and is not delivered yet.
 TEST_F(OrderTest, StrategiesAreAskedToKeepOneTrialMoreOpenForEveryFive) {
   const std::map<int, int> open_by_concurrency{{1, 1}, {4, 4}, {5, 6}, {9, 10}, {16, 19}};
   for (const auto& [concurrency, open] : open_by_concurrency) {
@@ -75,7 +76,7 @@ TEST_F(OrderTest, ASpareTrialRunsWhileAnEndedOneWaitsForItsElder) {
   const auto ids = session.runner.started_ids();
   const auto spare = std::find(ids.begin(), ids.end(), 5u);
   EXPECT_NE(spare, ids.end());
-  EXPECT_EQ(session.heard().at(1), "result 1") << "nothing was told before the spare one had its slot";
+  EXPECT_EQ(session.deliveries().at(1), "result 1") << "nothing was delivered before the spare one had its slot";
 }
 
 }  // namespace

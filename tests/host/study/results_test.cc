@@ -1,4 +1,5 @@
-// The files that people read.
+// The files that people read: which are written when, and what the summary has. The trials of a small study are made by
+// hand.
 #include "study/results.h"
 
 #include "study/best.h"

@@ -1,4 +1,5 @@
-// Crash and resume: whatever the moment, the search goes on as if nothing had happened.
+// Crash and resume: whatever the moment, the search goes on as if nothing had happened. A study is copied at each of
+// its steps, and every copy is resumed and compared.
 #include "study_fixture.h"
 
 namespace dsat::host {
@@ -70,7 +71,7 @@ class ResumeTest : public StudyTest {
     const std::vector<Snapshot> snapshots = run_with_snapshots(whole);
     ASSERT_GT(snapshots.size(), 15u);
     const std::vector<std::string> expected = lines_of(whole.trials());
-    const std::vector<std::string> expected_events = whole.heard();
+    const std::vector<std::string> expected_events = whole.deliveries();
     for (const Snapshot& snapshot : snapshots) {
       SCOPED_TRACE(snapshot.dir.filename().string());
       Session session(resumed_plan(snapshot.dir));
@@ -82,7 +83,7 @@ class ResumeTest : public StudyTest {
       const StudyResult result = session.resume();
       EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
       EXPECT_EQ(lines_of(session.trials()), expected);
-      EXPECT_EQ(session.heard(), expected_events);
+      EXPECT_EQ(session.deliveries(), expected_events);
       for (const TrialSpec& spec : session.runner.started) {
         if (spec.id >= snapshot.trials.size()) continue;
         const Trial& then = snapshot.trials[spec.id];
@@ -174,7 +175,7 @@ TEST_F(ResumeTest, ASearcherThatAnswersDifferentlyIsAReplayMismatchAndEverything
   Session first(plan_of(walk("walker_clock")));
   ASSERT_EQ(run_and_interrupt(first, 12).status, StudyStatus::interrupted);
   const std::vector<std::string> before = lines_of(first.trials());
-  const std::vector<std::string> heard = first.heard();
+  const std::vector<std::string> deliveries = first.deliveries();
   first.coordinator.reset();
   first.journal.reset();
   Plan plan = resumed_plan(first.plan.dir);
@@ -185,7 +186,7 @@ TEST_F(ResumeTest, ASearcherThatAnswersDifferentlyIsAReplayMismatchAndEverything
   EXPECT_THAT(result.reason, HasSubstr("replay_mismatch"));
   EXPECT_THAT(second.runner.started, IsEmpty());
   EXPECT_EQ(lines_of(second.trials()), before);
-  EXPECT_EQ(second.heard(), heard);
+  EXPECT_EQ(second.deliveries(), deliveries);
 }
 
 TEST_F(ResumeTest, ARaisedLimitTakesAFinishedStudyFurther) {
@@ -247,7 +248,7 @@ TEST_F(ResumeTest, TrialsThatOnlyTheFinishHadStoppedRunAfterAll) {
   Session second(raised);
   second.resume();
   // The finish comes again, in answer to the same exit: trial 1 is stopped as before, by a decision made now.
-  EXPECT_EQ(second.heard().back(), "exit 1 stopped");
+  EXPECT_EQ(second.deliveries().back(), "exit 1 stopped");
 }
 
 TEST_F(ResumeTest, AResultThatWasToldBeforeItsExitFailedIsNotToldTwice) {
@@ -257,7 +258,7 @@ TEST_F(ResumeTest, AResultThatWasToldBeforeItsExitFailedIsNotToldTwice) {
   first.journal.reset();
   Session second(resumed_plan(first.plan.dir));
   EXPECT_EQ(second.resume().status, StudyStatus::failed) << "it fails in the same way";
-  EXPECT_THAT(second.heard(), ElementsAre("start", "result 0"));
+  EXPECT_THAT(second.deliveries(), ElementsAre("start", "result 0"));
 }
 
 TEST_F(ResumeTest, ATrialThatWasToBeStoppedDoesNotRunAgain) {

@@ -1,4 +1,5 @@
-// When a state is due, what is saved, and what stays of it.
+// When a state is due, what is saved, and what stays of it. A fixture plugin gives the states, a journal in a folder
+// takes them.
 #include "study/saved_states.h"
 
 #include "study_fixture.h"

@@ -1,4 +1,5 @@
-// What the journal holds at any moment: the strategy's states, and turns that are written in groups.
+// What the journal holds at any moment: the strategy's states, and turns that are written in groups. SQL asks the
+// database behind the journal's back.
 #include <sqlite3.h>
 
 #include "study_fixture.h"

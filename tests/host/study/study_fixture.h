@@ -216,8 +216,8 @@ struct Session {
 
   std::vector<Trial> trials() const { return Journal::open(plan.dir, Journal::Mode::read_only)->trials(); }
 
-  // What the strategies heard, in order: "start", "result 3", "exit 3 completed".
-  std::vector<std::string> heard(Phase phase = Phase::searcher) const {
+  // The events of a strategy, in order: "start", "result 3", "exit 3 completed".
+  std::vector<std::string> deliveries(Phase phase = Phase::searcher) const {
     std::vector<std::string> lines;
     const auto db = Journal::open(plan.dir, Journal::Mode::read_only);
     const std::vector<JournalEvent> events = db->events();

@@ -1,4 +1,5 @@
-// One state each, and the queues that follow from it.
+// One state for each trial, and the queues that follow from it. The table gets trials without configurations, and time
+// is a number.
 #include "study/trial_table.h"
 
 #include "study_fixture.h"
@@ -77,6 +78,7 @@ TEST_F(TrialTableTest, AnyOtherChangeThrowsAndChangesNothing) {
             "trial 0 cannot go from waiting to delivered (host defect)");
   EXPECT_EQ(error_of([&] { table_.run_again(id); }, DSAT_INTERNAL),
             "trial 0 cannot go from waiting to waiting (host defect)");
+  EXPECT_THAT(error_of([&] { table_.start(7); }, DSAT_INTERNAL), HasSubstr("there is no trial 7"));
   EXPECT_THAT(table_.waiting(), ElementsAre(id));
 }
 

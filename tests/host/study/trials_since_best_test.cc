@@ -1,3 +1,5 @@
+// The count that early stopping goes by, over lists of trials made by hand: which trials start it anew, which it leaves
+// out.
 #include "study/trials_since_best.h"
 
 #include <gtest/gtest.h>

@@ -1,0 +1,88 @@
+// What a raised trial limit takes back: events, trials and states made by hand in a journal, and what is left of them.
+#include "study/rewind.h"
+
+#include "study_fixture.h"
+
+namespace dsat::host {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class RewindTest : public TempDirTest {
+ protected:
+  RewindTest() : journal_(Journal::open(dir(), Journal::Mode::create)) { journal_->put_meta("max_trials", 2); }
+
+  void add_trial(TrialState state, std::optional<Outcome> outcome, uint32_t attempt) {
+    Trial trial;
+    trial.record.id = trials_.size();
+    trial.record.outcome = outcome;
+    trial.record.attempt = attempt;
+    trial.state = state;
+    journal_->put_trial(trial);
+    trials_.push_back(std::move(trial));
+  }
+  static Op request(std::optional<uint64_t> id) {
+    Op op;
+    op.trial = id;
+    op.refused = !id;
+    return op;
+  }
+  static Op finish() {
+    Op op;
+    op.kind = Op::Kind::finish;
+    return op;
+  }
+  void add_event(StrategyEvent::Kind kind, uint64_t trial, std::vector<Op> ops) {
+    JournalEvent entry;
+    entry.event.kind = kind;
+    entry.event.trial = trial;
+    entry.ops = std::move(ops);
+    entry.seq = journal_->append_event(entry.phase, entry.event, entry.ops);
+    events_.push_back(std::move(entry));
+  }
+  std::set<uint64_t> rewind(int max_trials) { return rewind_if_limit_raised(max_trials, *journal_, trials_, events_); }
+
+  std::unique_ptr<Journal> journal_;
+  std::vector<Trial> trials_;
+  std::vector<JournalEvent> events_;
+};
+
+TEST_F(RewindTest, ALimitThatIsNotRaisedTakesNothingBack) {
+  add_trial(TrialState::delivered, Outcome::completed, 1);
+  add_event(StrategyEvent::Kind::start, 0, {request(0), request(std::nullopt)});
+  EXPECT_THAT(rewind(2), IsEmpty());
+  EXPECT_EQ(events_.size(), 1u);
+  EXPECT_EQ(journal_->meta("max_trials"), Json(2));
+}
+
+TEST_F(RewindTest, WithoutAnAnswerThatTheLimitShapedNothingIsTakenBack) {
+  add_trial(TrialState::delivered, Outcome::completed, 1);
+  add_event(StrategyEvent::Kind::start, 0, {request(0)});
+  EXPECT_THAT(rewind(9), IsEmpty());
+  EXPECT_EQ(events_.size(), 1u);
+  EXPECT_EQ(journal_->meta("max_trials"), Json(9)) << "the new limit is kept all the same";
+}
+
+TEST_F(RewindTest, TheFirstRefusalAndAllThatFollowedHappenAgain) {
+  add_trial(TrialState::delivered, Outcome::completed, 1);
+  add_trial(TrialState::delivered, Outcome::stopped, 0);
+  add_trial(TrialState::delivered, Outcome::completed, 1);
+  add_trial(TrialState::waiting, std::nullopt, 0);
+  add_event(StrategyEvent::Kind::start, 0, {request(0), request(1)});
+  add_event(StrategyEvent::Kind::exited, 0, {request(2), request(3), request(std::nullopt)});
+  add_event(StrategyEvent::Kind::exited, 2, {finish()});
+  add_event(StrategyEvent::Kind::exited, 1, {});
+  EXPECT_THAT(rewind(9), ElementsAre(0, 1, 2));
+  ASSERT_EQ(events_.size(), 1u);
+  EXPECT_EQ(journal_->events().size(), 1u);
+  ASSERT_EQ(trials_.size(), 3u) << "what never ran is gone";
+  EXPECT_EQ(journal_->trials().size(), 3u);
+  EXPECT_EQ(trials_[0].state, TrialState::ended) << "its exit is delivered again";
+  EXPECT_EQ(trials_[1].state, TrialState::waiting) << "only the finish had stopped it";
+  EXPECT_FALSE(trials_[1].record.outcome);
+  EXPECT_EQ(trials_[2].state, TrialState::delivered) << "it ran: nobody waits for it, and it answers at no cost";
+}
+
+}  // namespace
+}  // namespace dsat::host
