@@ -4,7 +4,7 @@
 #ifndef DSAT_CLI_COMMANDS_COMMANDS_H_
 #define DSAT_CLI_COMMANDS_COMMANDS_H_
 
-#include "options/split_arguments.h"
+#include "options/kit.h"
 #include "terminal/console.h"
 
 namespace dsat::cli {

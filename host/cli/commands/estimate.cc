@@ -31,10 +31,10 @@ std::optional<cost::TransformerShape> transformer_of(const Values& values) {
   if (!any) return std::nullopt;
   if (!missing.empty()) throw Error("the transformer's shape is incomplete: give " + missing + " too");
   cost::TransformerShape shape;
-  shape.layers = static_cast<double>(*values.integer("layers", 1));
-  shape.hidden = static_cast<double>(*values.integer("hidden", 1));
-  shape.heads = static_cast<double>(*values.integer("heads", 1));
-  shape.sequence = static_cast<double>(*values.integer("seq", 1));
+  shape.layers = static_cast<double>(*values.integer("layers"));
+  shape.hidden = static_cast<double>(*values.integer("hidden"));
+  shape.heads = static_cast<double>(*values.integer("heads"));
+  shape.sequence = static_cast<double>(*values.integer("seq"));
   shape.flash_attention = values.given("flash-attention");
   if (const auto text = values.text("checkpointing")) shape.checkpointing = cost::parse_checkpointing(*text);
   return shape;
@@ -48,15 +48,15 @@ cost::EstimateRequest request_of(const Values& values) {
     }
   }
   cost::EstimateRequest request;
-  request.num_params = *values.number("num-params", 1);
-  request.trainable_params = values.number("trainable-params", 0);
-  request.world_size = *values.integer("world-size", 1);
+  request.num_params = *values.number("num-params");
+  request.trainable_params = values.number("trainable-params");
+  request.world_size = *values.integer("world-size");
   if (const auto text = values.text("precision")) request.precision = cost::parse_precision(*text);
   if (const auto text = values.text("optimizer")) request.optimizer = cost::parse_optimizer(*text);
   request.transformer = transformer_of(values);
   if (const auto bytes = values.size("device-memory")) request.device_memory_bytes = static_cast<double>(*bytes);
-  request.offload_optimizer = values.choice("offload-optimizer", {"cpu", "none"}).value_or("none") == "cpu";
-  request.offload_param = values.choice("offload-param", {"cpu", "none"}).value_or("none") == "cpu";
+  request.offload_optimizer = values.text("offload-optimizer") == "cpu";
+  request.offload_param = values.text("offload-param") == "cpu";
   return request;
 }
 

@@ -3,7 +3,7 @@
 #ifndef DSAT_CLI_COMMANDS_HOST_OPTIONS_H_
 #define DSAT_CLI_COMMANDS_HOST_OPTIONS_H_
 
-#include "options/option_set.h"
+#include "options/kit.h"
 
 namespace dsat::cli {
 

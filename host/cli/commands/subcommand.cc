@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "deepspeed/study_file.h"
+#include "dsat/cli/help.h"
 #include "dsat/error.h"
 
 namespace dsat::cli {
@@ -21,7 +22,7 @@ std::optional<Request> read_request(const OptionSet& set, const Tokens& argument
     print_help(usage, set, console);
     return std::nullopt;
   }
-  Split parts = split(set, arguments, FreeTokens::interleave);
+  Split parts = split(set, arguments, Grammar::operands);
   Request request{Values(set, parts.options), std::move(parts.rest)};
   if (request.values.given("json")) console.reserve_stdout_for_json();
   return request;

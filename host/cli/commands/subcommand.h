@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "options/option_values.h"
+#include "options/kit.h"
 #include "terminal/console.h"
 
 namespace dsat::cli {

@@ -12,8 +12,8 @@
 #include "dsat/host/plugins.h"
 #include "dsat/host/study.h"
 #include "options/actions.h"
-#include "options/option_values.h"
 #include "options/plugin_options.h"
+#include "options/preview.h"
 #include "options/study_options.h"
 #include "terminal/exit_status.h"
 
@@ -58,7 +58,7 @@ int tune(const Tokens& arguments, Console& console) {
   add_plugin_options(set, searcher.value(), profiler.value());
   if (wanted.help) return print_help(kUsageText, set, console), kBestFound;
 
-  Split parts = split(set, arguments, FreeTokens::end_options);
+  Split parts = split(set, arguments, Grammar::command);
   const Values values(set, parts.options);
   const std::optional<Autotuning> mode = autotuning_of(values);
   if (mode) parts.rest = deepspeed_command(values, parts.rest, std::filesystem::current_path());

@@ -14,6 +14,7 @@
 #include "dsat/host/plugins.h"
 #include "options/actions.h"
 #include "options/plugin_options.h"
+#include "options/preview.h"
 #include "options/study_options.h"
 #include "terminal/exit_status.h"
 
@@ -83,7 +84,7 @@ ExperimentRequest request_of(const Split& parts, const Values& values) {
   if (!fs::is_directory(model, error)) throw Error("model directory " + model.string() + ": is a file, no directory");
   request.model_dir = fs::canonical(model);
   for (const std::string& include : values.texts("include")) request.includes.emplace_back(include);
-  request.slots_per_trial = values.small_integer("slots-per-trial", 1);
+  request.slots_per_trial = values.small_integer("slots-per-trial");
   request.environment = host::current_environment();
   return request;
 }
@@ -181,12 +182,12 @@ Form form_of(const Tokens& arguments) {
 
 int tune_experiment(const Tokens& arguments, Console& console) {
   Form form = form_of(arguments);
-  const Preview wanted = preview(form.set, form.arguments, FreeTokens::interleave);
+  const Preview wanted = preview(form.set, form.arguments, Grammar::operands);
   const Strategies strategies = choose(form, wanted);
   add_plugin_options(form.set, strategies.searcher, strategies.profiler);
   if (wanted.help) return print_help(kUsageText, form.set, console), kBestFound;
 
-  const Split parts = split(form.set, form.arguments, FreeTokens::interleave);
+  const Split parts = split(form.set, form.arguments, Grammar::operands);
   const Values values(form.set, parts.options);
   if (values.given("json")) console.reserve_stdout_for_json();
   ExperimentRequest request = request_of(parts, values);
@@ -201,7 +202,7 @@ int tune_experiment(const Tokens& arguments, Console& console) {
     restarts = runner.max_restarts.value_or(restarts);
     for (const std::string& notice : runner.notices) console.line("warning: " + notice);
   }
-  restarts = values.small_integer("max-search-runner-restarts", 0).value_or(restarts);
+  restarts = values.small_integer("max-search-runner-restarts").value_or(restarts);
   return ExperimentRun(values, std::move(request), std::move(options), console).run(restarts);
 }
 

@@ -12,7 +12,7 @@
 #include "deepspeed/autotuning_section.h"
 #include "dsat/host/plugins.h"
 #include "dsat/host/study.h"
-#include "options/option_values.h"
+#include "options/kit.h"
 
 namespace dsat::cli {
 

@@ -58,26 +58,23 @@ std::vector<const LauncherOption*> given_options(const Values& values) {
 }  // namespace
 
 void add_deepspeed_options(OptionSet& set) {
-  Option mode;
-  mode.name = "autotuning";
-  mode.value_name = "tune|run";
-  mode.help = "find the best configuration; run: then train with it";
-  mode.group = kGroup;
-  set.add(mode);
+  set.add_group(
+      kGroup, {Option::choice("autotuning", {"tune", "run"}, "find the best configuration; run: then train with it")});
   for (const LauncherOption& known : kLauncherOptions) {
-    Option option;
-    option.name = hyphenated(known.name);
-    option.takes = *known.value_name == '\0' ? Takes::nothing : Takes::value;
-    option.value_name = known.value_name;
-    option.help = known.help;
-    option.group = kGroup;
+    const bool is_switch = *known.value_name == '\0';
+    Option option = is_switch ? Option::toggle(hyphenated(known.name), known.help)
+                              : Option::text(hyphenated(known.name), known.value_name, known.help);
+    if (option.name == "launcher") {
+      option.kind = cli_kit::Kind::choice;
+      option.words = {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"};
+    }
     option.hidden = *known.help == '\0';
-    set.add(std::move(option));
+    set.add_group(kGroup, {std::move(option)});
   }
 }
 
 std::optional<Autotuning> autotuning_of(const Values& values) {
-  const auto mode = values.choice("autotuning", {"tune", "run"});
+  const auto mode = values.text("autotuning");
   if (mode) return *mode == "run" ? Autotuning::run : Autotuning::tune;
   for (const LauncherOption* known : given_options(values)) {
     const std::string flag = "--" + std::string(known->name);
@@ -94,8 +91,6 @@ Tokens deepspeed_command(const Values& values, const Tokens& rest, const fs::pat
     throw Error("no script '" + rest.front() +
                 "': after --autotuning the first free word is the script, without 'deepspeed' before it");
   }
-  // Whether it is there is asked when the hosts are known.
-  values.choice("launcher", {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"});
   Tokens command{"deepspeed"};
   for (const LauncherOption* known : given_options(values)) {
     command.push_back("--" + std::string(known->name));

@@ -32,9 +32,9 @@ std::string value_name(const Json& declared) {
 
 Option as_option(const host::PluginInfo& plugin, const Json& declared) {
   Option option;
-  option.takes = declared.value("type", "string") == "bool" ? Takes::optional : Takes::value;
+  option.takes = declared.value("type", "string") == "bool" ? Takes::attached : Takes::value;
   option.value_name = value_name(declared);
-  if (declared.contains("default")) option.fallback = shown_value(declared["default"]);
+  if (declared.contains("default")) option.default_shown = shown_value(declared["default"]);
   option.help = declared.value("help", "");
   option.group = "Options of " + role(plugin) + " " + plugin.name;
   return option;
@@ -64,10 +64,10 @@ void add_plugin_options(OptionSet& set, const host::PluginInfo& searcher, const 
       const bool in_host = host_options.find("--" + name) != nullptr, in_other = declares(other, name);
       Option option = as_option(*plugin, declared);
       option.name = name;
-      option.others.push_back("--" + qualified(*plugin, name));
+      option.aliases.push_back("--" + qualified(*plugin, name));
       if (in_host || in_other) {
         option.name = qualified(*plugin, name);
-        option.others.clear();
+        option.aliases.clear();
       }
       set.add(std::move(option));
       // Of a clash between the two plugins the searcher's turn tells.

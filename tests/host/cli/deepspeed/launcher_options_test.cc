@@ -27,7 +27,7 @@ class DeepspeedForm : public ::testing::Test {
 
   Tokens command(const Tokens& arguments) const {
     const OptionSet set = tune_options();
-    const Split parts = split(set, arguments, FreeTokens::end_options);
+    const Split parts = split(set, arguments, Grammar::command);
     const Values values(set, parts.options);
     EXPECT_TRUE(autotuning_of(values));
     return deepspeed_command(values, parts.rest, dir_);
@@ -41,14 +41,17 @@ class DeepspeedForm : public ::testing::Test {
 
 std::optional<Autotuning> mode(const Tokens& arguments) {
   const OptionSet set = tune_options();
-  return autotuning_of(Values(set, split(set, arguments, FreeTokens::end_options).options));
+  return autotuning_of(Values(set, split(set, arguments, Grammar::command).options));
 }
 
 TEST(AutotuningOf, IsAskedForByName) {
   EXPECT_EQ(mode({"--autotuning", "tune", "x"}), Autotuning::tune);
   EXPECT_EQ(mode({"--max-trials", "3", "--autotuning=run", "x"}), Autotuning::run);
   EXPECT_EQ(mode({"--", "deepspeed", "--autotuning", "tune"}), std::nullopt);
-  EXPECT_THAT(error_of([] { mode({"--autotuning", "train.py"}); }), HasSubstr("'train.py' is none of tune, run"));
+  EXPECT_THAT(error_of([] {
+                mode({"--autotuning", "train.py"});
+              }),
+              HasSubstr("--autotuning train.py: choose tune or run"));
 }
 
 TEST(AutotuningOf, TheLaunchersOptionsAreNotOnesOfAPlainCommand) {

@@ -32,9 +32,7 @@ struct Reading {
         set(tune_options()) {
     add_plugin_options(set, searcher, profiler);
   }
-  Values values(const Tokens& arguments) const {
-    return Values(set, split(set, arguments, FreeTokens::end_options).options);
-  }
+  Values values(const Tokens& arguments) const { return Values(set, split(set, arguments, Grammar::command).options); }
   Json of_searcher(const Tokens& arguments) const { return given_plugin_options(set, values(arguments), searcher); }
   Json of_profiler(const Tokens& arguments) const { return given_plugin_options(set, values(arguments), profiler); }
   std::string refusal(const Tokens& arguments) const {
