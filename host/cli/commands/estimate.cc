@@ -1,11 +1,15 @@
+// dsat-host estimate: what a model needs by ZeRO stage, from the cost model alone.
+// The command line becomes one request; its answer is the JSON that --json prints, and a table is made of it.
 #include "dsat/cost/estimate.h"
+
+#include <fmt/format.h>
 
 #include "commands/commands.h"
 #include "commands/host_options.h"
 #include "commands/subcommand.h"
+#include "dsat/base/table.h"
 #include "dsat/base/units.h"
 #include "terminal/exit_status.h"
-#include "terminal/format.h"
 
 namespace dsat::cli {
 namespace {
@@ -19,17 +23,19 @@ constexpr const char* kUsageText =
 constexpr const char* kShape[] = {"layers", "hidden", "heads", "seq"};
 
 std::optional<cost::TransformerShape> transformer_of(const Values& values) {
-  std::string missing;
+  std::vector<std::string> missing;
   bool any = values.given("flash-attention") || values.given("checkpointing");
   for (const char* name : kShape) {
     if (values.given(name)) {
       any = true;
     } else {
-      missing += std::string(missing.empty() ? "--" : ", --") + name;
+      missing.push_back(fmt::format("--{}", name));
     }
   }
   if (!any) return std::nullopt;
-  if (!missing.empty()) throw Error("the transformer's shape is incomplete: give " + missing + " too");
+  if (!missing.empty()) {
+    throw Error(fmt::format("the transformer's shape is incomplete: give {} too", fmt::join(missing, ", ")));
+  }
   cost::TransformerShape shape;
   shape.layers = static_cast<double>(*values.integer("layers"));
   shape.hidden = static_cast<double>(*values.integer("hidden"));
@@ -43,8 +49,7 @@ std::optional<cost::TransformerShape> transformer_of(const Values& values) {
 cost::EstimateRequest request_of(const Values& values) {
   for (const char* name : {"num-params", "world-size"}) {
     if (!values.given(name)) {
-      throw Error(std::string("estimate needs --") + name +
-                  ": type dsat-host estimate --num-params 7.5e9 --world-size 64");
+      throw Error(fmt::format("estimate needs --{}: type dsat-host estimate --num-params 7.5e9 --world-size 64", name));
     }
   }
   cost::EstimateRequest request;

@@ -1,4 +1,5 @@
-// Declares every option of dsat-host, by the groups of --help. A form of the program adds to a set or takes out of it.
+// Declares every option of dsat-host, by the groups of --help.
+// A form of the program adds to a set or takes out of it.
 #include "commands/host_options.h"
 
 #include "deepspeed/launcher_options.h"
@@ -83,10 +84,8 @@ void add_placement_options(OptionSet& set) {
                  Option::text("include", "NODES", "nodes and slots to use: worker-0@worker-1:0,2").also("-i"),
                  Option::text("exclude", "NODES", "nodes and slots to leave alone").also("-e"),
                  Option::size("device-memory", "memory of one device: 80GB, 512MiB; default: as the trial reports"),
-                 // slurm is known, and refused with what to do instead.
-                 Option::choice("runner", {"local", "slurm", "sim"},
-                                "where trials run: on this machine, or in a model of a cluster")
-                     .shown_as("local|sim")
+                 // A text: slurm is known, and refused with what to do instead.
+                 Option::text("runner", "local|sim", "where trials run: on this machine, or in a model of a cluster")
                      .by_default("local"),
                  Option::text("sim", "FILE",
                               "for --runner sim: a cluster (JSON) or recorded trials (CSV); no COMMAND is needed")});

@@ -1,4 +1,8 @@
+// Declares the deepspeed launcher's own options in one table, and writes those that were given back into its command.
+// The launcher spells names with underscores; dsat-host takes both spellings.
 #include "deepspeed/launcher_options.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -65,7 +69,7 @@ void add_deepspeed_options(OptionSet& set) {
     Option option = is_switch ? Option::toggle(hyphenated(known.name), known.help)
                               : Option::text(hyphenated(known.name), known.value_name, known.help);
     if (option.name == "launcher") {
-      option.kind = cli_kit::Kind::choice;
+      option.kind = cli_kit::ValueKind::choice;
       option.words = {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"};
     }
     option.hidden = *known.help == '\0';
@@ -77,9 +81,10 @@ std::optional<Autotuning> autotuning_of(const Values& values) {
   const auto mode = values.text("autotuning");
   if (mode) return *mode == "run" ? Autotuning::run : Autotuning::tune;
   for (const LauncherOption* known : given_options(values)) {
-    const std::string flag = "--" + std::string(known->name);
-    throw Error(flag + " is the deepspeed launcher's: type dsat-host --autotuning tune " + flag +
-                " ... SCRIPT, or dsat-host -- deepspeed " + flag + " ... SCRIPT");
+    throw Error(
+        fmt::format("--{0} is the deepspeed launcher's: type dsat-host --autotuning tune --{0} ... SCRIPT, or "
+                    "dsat-host -- deepspeed --{0} ... SCRIPT",
+                    known->name));
   }
   return std::nullopt;
 }
@@ -88,12 +93,13 @@ Tokens deepspeed_command(const Values& values, const Tokens& rest, const fs::pat
   if (rest.empty()) throw Error("no SCRIPT to tune: type dsat-host --autotuning tune [options] SCRIPT ARGS...");
   std::error_code ignored;
   if (!given(values, "module") && !given(values, "no_python") && !fs::exists(cwd / rest.front(), ignored)) {
-    throw Error("no script '" + rest.front() +
-                "': after --autotuning the first free word is the script, without 'deepspeed' before it");
+    throw Error(fmt::format(
+        "no script '{}': after --autotuning the first free word is the script, without 'deepspeed' before it",
+        rest.front()));
   }
   Tokens command{"deepspeed"};
   for (const LauncherOption* known : given_options(values)) {
-    command.push_back("--" + std::string(known->name));
+    command.push_back(fmt::format("--{}", known->name));
     if (*known->value_name != '\0') command.push_back(values.text(hyphenated(known->name)).value());
   }
   command.insert(command.end(), rest.begin(), rest.end());

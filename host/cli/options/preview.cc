@@ -1,4 +1,5 @@
 // Takes the six options that decide what comes next from the kit's lenient reading.
+// Everything else about the command line waits until the plugins' options are known.
 #include "options/preview.h"
 
 namespace dsat::cli {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "dsat/cli/read_value.h"
 #include "dsat/error.h"
 
 namespace dsat::cli {
@@ -104,6 +105,7 @@ void read_runner(const Values& values, host::StudyOptions& options) {
   if (runner == "slurm") {
     throw Error("--runner slurm is not in this version: leave it out, and trials run on this machine");
   }
+  cli_kit::read_choice("--runner", runner, {"local", "sim"});
   if (runner == "local") {
     if (file) throw Error("--sim " + *file + " needs --runner sim: without it trials run on this machine");
     return;

@@ -1,4 +1,5 @@
 // Walks over the tokens once; each option takes the tokens that its declaration gives it.
+// What an option leaves is a command, an operand or somebody else's, as the grammar has it.
 #include "dsat/cli/grammar.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // Boost.Program_options lays the options out in two columns, one description for each group.
+// Hidden options are left out, and so is a group that has no other.
 #include "dsat/cli/help.h"
 
 #include <algorithm>

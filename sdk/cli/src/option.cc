@@ -1,4 +1,5 @@
-// Builders of options. Each sets the kind and the name that --help gives the value; the setters refine it.
+// Builders of options: each sets the kind, and the name that --help gives the value.
+// The setters refine what a builder made and hand it on.
 #include "dsat/cli/option.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,7 @@
 namespace dsat::cli_kit {
 namespace {
 
-Option valued(Kind kind, std::string name, std::string value_name, std::string help) {
+Option valued(ValueKind kind, std::string name, std::string value_name, std::string help) {
   Option option;
   option.kind = kind;
   option.name = std::move(name);
@@ -20,35 +21,35 @@ Option valued(Kind kind, std::string name, std::string value_name, std::string h
 }  // namespace
 
 Option Option::toggle(std::string name, std::string help) {
-  return valued(Kind::text, std::move(name), "", std::move(help)).taking(Takes::nothing);
+  return valued(ValueKind::text, std::move(name), "", std::move(help)).taking(Takes::nothing);
 }
 
 Option Option::text(std::string name, std::string value_name, std::string help) {
-  return valued(Kind::text, std::move(name), std::move(value_name), std::move(help));
+  return valued(ValueKind::text, std::move(name), std::move(value_name), std::move(help));
 }
 
 Option Option::path(std::string name, std::string value_name, std::string help) {
-  return valued(Kind::path, std::move(name), std::move(value_name), std::move(help));
+  return valued(ValueKind::path, std::move(name), std::move(value_name), std::move(help));
 }
 
 Option Option::integer(std::string name, std::string help) {
-  return valued(Kind::integer, std::move(name), "N", std::move(help));
+  return valued(ValueKind::integer, std::move(name), "N", std::move(help));
 }
 
 Option Option::number(std::string name, std::string help) {
-  return valued(Kind::number, std::move(name), "N", std::move(help));
+  return valued(ValueKind::number, std::move(name), "N", std::move(help));
 }
 
 Option Option::size(std::string name, std::string help) {
-  return valued(Kind::size, std::move(name), "SIZE", std::move(help));
+  return valued(ValueKind::size, std::move(name), "SIZE", std::move(help));
 }
 
 Option Option::duration(std::string name, std::string help) {
-  return valued(Kind::duration, std::move(name), "TIME", std::move(help));
+  return valued(ValueKind::duration, std::move(name), "TIME", std::move(help));
 }
 
 Option Option::choice(std::string name, std::vector<std::string> words, std::string help) {
-  Option option = valued(Kind::choice, std::move(name), fmt::format("{}", fmt::join(words, "|")), std::move(help));
+  Option option = valued(ValueKind::choice, std::move(name), fmt::format("{}", fmt::join(words, "|")), std::move(help));
   option.words = std::move(words);
   return option;
 }

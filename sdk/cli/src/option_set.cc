@@ -1,4 +1,5 @@
 // Finds options by name with a linear search: a set has some dozens, and a command line is read once.
+// Suggestions come from the distance between spellings.
 #include "dsat/cli/option_set.h"
 
 #include <algorithm>

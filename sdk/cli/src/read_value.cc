@@ -1,4 +1,5 @@
-// Values by dsat's own parsers of numbers and units, with messages of one form: "OPTION TEXT: expected WHAT".
+// Reads values with the parsers of numbers and units of dsat/base.
+// Messages have one form: "OPTION TEXT: expected WHAT".
 #include "dsat/cli/read_value.h"
 
 #include <fmt/format.h>
@@ -27,13 +28,15 @@ std::string any_of(const std::vector<std::string>& words) {
 
 }  // namespace
 
-int64_t read_integer(const std::string& shown, const std::string& text, int64_t low, int64_t high) {
+int64_t read_integer(const std::string& shown, const std::string& text, int64_t low, int64_t high,
+                     const std::vector<std::string>& words) {
   if (const auto value = parse_integer(text, low, high)) return *value;
-  if (high < std::numeric_limits<int64_t>::max()) {
-    refuse(shown, text, fmt::format("expected an integer from {} to {}", low, high));
-  }
-  if (low == std::numeric_limits<int64_t>::min()) refuse(shown, text, "expected an integer");
-  refuse(shown, text, fmt::format("expected an integer of at least {}", low));
+  using Limits = std::numeric_limits<int64_t>;
+  const std::string range = high < Limits::max()  ? fmt::format(" from {} to {}", low, high)
+                            : low > Limits::min() ? fmt::format(" of at least {}", low)
+                                                  : "";
+  const std::string others = words.empty() ? "" : fmt::format(", or {}", any_of(words));
+  refuse(shown, text, fmt::format("expected an integer{}{}", range, others));
 }
 
 double read_number(const std::string& shown, const std::string& text, int64_t low) {

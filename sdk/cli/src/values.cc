@@ -1,4 +1,5 @@
 // Boost.Program_options matches the tokens with the declared options; each value is then checked by its kind.
+// Readers convert again: a command line is short, and texts are all that has to be kept.
 #include "dsat/cli/values.h"
 
 #include <fmt/format.h>
@@ -26,24 +27,24 @@ bool is_word(const Option& option, const std::string& text) {
 void check(const Option& option, const std::string& text) {
   const std::string shown = display(option);
   switch (option.kind) {
-    case Kind::text:
+    case ValueKind::text:
       break;
-    case Kind::path:
+    case ValueKind::path:
       if (text.empty()) throw Error(shown + " is empty: name a path");
       break;
-    case Kind::integer:
-      if (!is_word(option, text)) read_integer(shown, text, option.low, option.high);
+    case ValueKind::integer:
+      if (!is_word(option, text)) read_integer(shown, text, option.low, option.high, option.words);
       break;
-    case Kind::number:
+    case ValueKind::number:
       read_number(shown, text, option.low);
       break;
-    case Kind::size:
+    case ValueKind::size:
       read_size(shown, text);
       break;
-    case Kind::duration:
+    case ValueKind::duration:
       read_duration(shown, text);
       break;
-    case Kind::choice:
+    case ValueKind::choice:
       read_choice(shown, text, option.words);
       break;
   }

@@ -3,11 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "commands/host_options.h"
 #include "support/error_of.h"
+#include "support/temp_dir.h"
 
 namespace dsat::cli {
 namespace {
@@ -19,11 +17,7 @@ namespace fs = std::filesystem;
 
 class DeepspeedForm : public ::testing::Test {
  protected:
-  DeepspeedForm() {
-    fs::create_directories(dir_);
-    std::ofstream(dir_ / "train.py") << "\n";
-  }
-  ~DeepspeedForm() override { fs::remove_all(dir_); }
+  DeepspeedForm() { write_text(dir_ / "train.py", "\n"); }
 
   Tokens command(const Tokens& arguments) const {
     const OptionSet set = tune_options();
@@ -36,7 +30,8 @@ class DeepspeedForm : public ::testing::Test {
     return error_of([&] { command(arguments); });
   }
 
-  const fs::path dir_ = fs::temp_directory_path() / ("dsat-form-" + std::to_string(getpid()));
+  const TempDir temp_;
+  const fs::path dir_ = temp_.path();
 };
 
 std::optional<Autotuning> mode(const Tokens& arguments) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "commands/host_options.h"
+#include "dsat/cli/help.h"
+#include "dsat/error.h"
 #include "support/error_of.h"
 
 namespace dsat::cli {

@@ -24,7 +24,7 @@ enum class Takes {
 };
 
 // What the text of each value has to be.
-enum class Kind {
+enum class ValueKind {
   text,
   path,      // not empty
   integer,   // from `low` to `high`, or one of `words`
@@ -67,7 +67,7 @@ struct Option {
   std::string name;                  // long, without dashes
   std::vector<std::string> aliases;  // further spellings, dashes included
   Takes takes = Takes::value;
-  Kind kind = Kind::text;
+  ValueKind kind = ValueKind::text;
   int64_t low = std::numeric_limits<int64_t>::min(), high = kNoLimit;
   std::vector<std::string> words;
   Again again = Again::is_refused;

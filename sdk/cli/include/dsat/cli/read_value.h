@@ -12,7 +12,9 @@
 
 namespace dsat::cli_kit {
 
-int64_t read_integer(const std::string& shown, const std::string& text, int64_t low, int64_t high);
+// `words` may stand in place of an integer and are the caller's to take; messages name them.
+int64_t read_integer(const std::string& shown, const std::string& text, int64_t low, int64_t high,
+                     const std::vector<std::string>& words = {});
 double read_number(const std::string& shown, const std::string& text, int64_t low);
 uint64_t read_size(const std::string& shown, const std::string& text);                       // bytes, above 0
 std::chrono::milliseconds read_duration(const std::string& shown, const std::string& text);  // above 0
