@@ -59,7 +59,7 @@ host::PluginInfo find(const std::string& name, host::PluginKind kind) {
 Strategies choose(const ExperimentForm& form, const Preview& wanted) {
   if (!form.method.empty() && wanted.searcher && *wanted.searcher != form.method) {
     throw Error(
-        fmt::format("the method {} and --searcher {} contradict each other: leave the method out for a searcher of "
+        fmt::format("the method {} and --searcher {} say two things: leave the method out for a searcher of "
                     "your own",
                     form.method, *wanted.searcher));
   }
