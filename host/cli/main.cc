@@ -1,4 +1,5 @@
-// dsat-host: tunes a training command. See commands.h.
+// dsat-host: tunes a training command. Sets up streams and signals, then hands over to commands/dispatch.cc.
+// Everything else is a library, so that its pieces can be tested.
 #include "commands/commands.h"
 #include "terminal/signals.h"
 

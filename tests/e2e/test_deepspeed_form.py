@@ -322,7 +322,7 @@ class Refused(DeepspeedForm):
 
     def test_command_lines(self):
         self.write_section()
-        self.refused(["--autotuning", "train.py"], "--autotuning", "tune, run")
+        self.refused(["--autotuning", "train.py"], "--autotuning", "tune or run")
         self.refused(["--autotuning", "tune"], "no SCRIPT")
         self.refused(["--autotuning", "tune", "deepspeed", *self.SCRIPT], "no script 'deepspeed'")
         self.refused(["--autotuning", "tune", "--num_gpu", 2, *self.SCRIPT], "--num_gpu", "--num-gpus")

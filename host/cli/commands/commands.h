@@ -1,10 +1,11 @@
 // What dsat-host does: one function for tuning and one for each sub-command, all returning the exit status.
 //
-// Arguments are those after the sub-command's name. Errors: dsat::Error for wrong usage.
+// Arguments are those after the sub-command's name. Threading: called on the main thread. Errors: dsat::Error for wrong
+// usage; run() throws nothing.
 #ifndef DSAT_CLI_COMMANDS_COMMANDS_H_
 #define DSAT_CLI_COMMANDS_COMMANDS_H_
 
-#include "options/split_arguments.h"
+#include "options/kit.h"
 #include "terminal/console.h"
 
 namespace dsat::cli {

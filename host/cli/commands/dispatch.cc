@@ -1,7 +1,9 @@
+// The program after its streams are set up: finds out what is asked for, calls it, and turns exceptions into lines.
+// Each command is a function of its own file.
 #include "commands/commands.h"
-#include "dsat/error.h"
 #include "options/actions.h"
 #include "terminal/exit_status.h"
+#include "terminal/failure.h"
 
 namespace dsat::cli {
 namespace {
@@ -30,16 +32,7 @@ int dispatch(const Tokens& arguments, Console& console) {
 }  // namespace
 
 int run(const Tokens& arguments, Console& console) {
-  int status = kFailed;
-  try {
-    status = dispatch(arguments, console);
-  } catch (const Error& error) {
-    console.error(error.what());
-    status = kUsage;
-  } catch (const std::exception& error) {
-    console.error(std::string("an error of its own: ") + error.what());
-  }
-  return console.finish(status);
+  return console.finish(guarded(console, [&] { return dispatch(arguments, console); }));
 }
 
 }  // namespace dsat::cli

@@ -1,11 +1,15 @@
+// dsat-host estimate: what a model needs by ZeRO stage, from the cost model alone.
+// The command line becomes one request; its answer is the JSON that --json prints, and a table is made of it.
 #include "dsat/cost/estimate.h"
+
+#include <fmt/format.h>
 
 #include "commands/commands.h"
 #include "commands/host_options.h"
 #include "commands/subcommand.h"
+#include "dsat/base/table.h"
 #include "dsat/base/units.h"
 #include "terminal/exit_status.h"
-#include "terminal/format.h"
 
 namespace dsat::cli {
 namespace {
@@ -19,22 +23,24 @@ constexpr const char* kUsageText =
 constexpr const char* kShape[] = {"layers", "hidden", "heads", "seq"};
 
 std::optional<cost::TransformerShape> transformer_of(const Values& values) {
-  std::string missing;
+  std::vector<std::string> missing;
   bool any = values.given("flash-attention") || values.given("checkpointing");
   for (const char* name : kShape) {
     if (values.given(name)) {
       any = true;
     } else {
-      missing += std::string(missing.empty() ? "--" : ", --") + name;
+      missing.push_back(fmt::format("--{}", name));
     }
   }
   if (!any) return std::nullopt;
-  if (!missing.empty()) throw Error("the transformer's shape is incomplete: give " + missing + " too");
+  if (!missing.empty()) {
+    throw Error(fmt::format("the transformer's shape is incomplete: give {} too", fmt::join(missing, ", ")));
+  }
   cost::TransformerShape shape;
-  shape.layers = static_cast<double>(*values.integer("layers", 1));
-  shape.hidden = static_cast<double>(*values.integer("hidden", 1));
-  shape.heads = static_cast<double>(*values.integer("heads", 1));
-  shape.sequence = static_cast<double>(*values.integer("seq", 1));
+  shape.layers = static_cast<double>(*values.integer("layers"));
+  shape.hidden = static_cast<double>(*values.integer("hidden"));
+  shape.heads = static_cast<double>(*values.integer("heads"));
+  shape.sequence = static_cast<double>(*values.integer("seq"));
   shape.flash_attention = values.given("flash-attention");
   if (const auto text = values.text("checkpointing")) shape.checkpointing = cost::parse_checkpointing(*text);
   return shape;
@@ -43,20 +49,19 @@ std::optional<cost::TransformerShape> transformer_of(const Values& values) {
 cost::EstimateRequest request_of(const Values& values) {
   for (const char* name : {"num-params", "world-size"}) {
     if (!values.given(name)) {
-      throw Error(std::string("estimate needs --") + name +
-                  ": type dsat-host estimate --num-params 7.5e9 --world-size 64");
+      throw Error(fmt::format("estimate needs --{}: type dsat-host estimate --num-params 7.5e9 --world-size 64", name));
     }
   }
   cost::EstimateRequest request;
-  request.num_params = *values.number("num-params", 1);
-  request.trainable_params = values.number("trainable-params", 0);
-  request.world_size = *values.integer("world-size", 1);
+  request.num_params = *values.number("num-params");
+  request.trainable_params = values.number("trainable-params");
+  request.world_size = *values.integer("world-size");
   if (const auto text = values.text("precision")) request.precision = cost::parse_precision(*text);
   if (const auto text = values.text("optimizer")) request.optimizer = cost::parse_optimizer(*text);
   request.transformer = transformer_of(values);
   if (const auto bytes = values.size("device-memory")) request.device_memory_bytes = static_cast<double>(*bytes);
-  request.offload_optimizer = values.choice("offload-optimizer", {"cpu", "none"}).value_or("none") == "cpu";
-  request.offload_param = values.choice("offload-param", {"cpu", "none"}).value_or("none") == "cpu";
+  request.offload_optimizer = values.text("offload-optimizer") == "cpu";
+  request.offload_param = values.text("offload-param") == "cpu";
   return request;
 }
 

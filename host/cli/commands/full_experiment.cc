@@ -1,5 +1,8 @@
+// Hands best_cmd.txt to /bin/sh and waits, with signals as an interactive shell sets them for what it runs.
+// The command is in one file, so that a person can run it again.
 #include "commands/full_experiment.h"
 
+#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,7 +10,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fstream>
+
+#include "dsat/base/files.h"
 
 namespace dsat::cli {
 namespace {
@@ -46,36 +50,35 @@ int spawn_shell(const std::string& command, bool output_to_stderr, pid_t& pid) {
 }
 
 std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) return std::string("was ended by signal ") + strsignal(WTERMSIG(status));
-  return "ended with status " + std::to_string(WEXITSTATUS(status));
+  if (WIFSIGNALED(status)) return fmt::format("was ended by signal {}", strsignal(WTERMSIG(status)));
+  return fmt::format("ended with status {}", WEXITSTATUS(status));
 }
 
 }  // namespace
 
 ExitStatus run_full_experiment(const std::filesystem::path& dir, Console& console) {
   const std::filesystem::path file = dir / "best_cmd.txt";
-  std::string command;
-  std::getline(std::ifstream(file), command, '\0');
+  std::string command = try_read_file(file).bytes;
   command.erase(command.find_last_not_of('\n') + 1);
   if (command.empty()) {
-    console.error("the full training was not run: cannot read its command from " + file.string());
+    console.error(fmt::format("the full training was not run: cannot read its command from {}", file.string()));
     return kFailed;
   }
-  console.line("running the full training: " + one_line(command));
+  console.line(fmt::format("running the full training: {}", one_line(command)));
   const IgnoreInterrupts ignore;
   pid_t pid = 0;
   if (const int error = spawn_shell(command, console.json(), pid)) {
-    console.error(std::string("the full training was not run: /bin/sh: ") + std::strerror(error));
+    console.error(fmt::format("the full training was not run: /bin/sh: {}", std::strerror(error)));
     return kFailed;
   }
   int status = 0;
   while (waitpid(pid, &status, 0) < 0) {
     if (errno == EINTR) continue;
-    console.error(std::string("lost sight of the full training: ") + std::strerror(errno));
+    console.error(fmt::format("lost sight of the full training: {}", std::strerror(errno)));
     return kFailed;
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return kBestFound;
-  console.error("the full training " + how_it_ended(status) + "; its command is in " + file.string());
+  console.error(fmt::format("the full training {}; its command is in {}", how_it_ended(status), file.string()));
   return kNoBest;
 }
 

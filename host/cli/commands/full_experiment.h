@@ -1,4 +1,6 @@
 // --run-full-experiment: the user's training with the best configuration.
+//
+// Threading: called on the main thread; ignores interrupts while it waits. Errors: printed, and in the status.
 #ifndef DSAT_CLI_COMMANDS_FULL_EXPERIMENT_H_
 #define DSAT_CLI_COMMANDS_FULL_EXPERIMENT_H_
 
@@ -10,7 +12,7 @@
 namespace dsat::cli {
 
 // Runs the command in DIR/best_cmd.txt with the shell, in the current folder, and waits. Its output goes to ours, under
-// --json to standard error. Anything but its status 0 is kNoBest, told as an error.
+// --json to standard error. Anything but its status 0 is kNoBest and an error message.
 ExitStatus run_full_experiment(const std::filesystem::path& dir, Console& console);
 
 }  // namespace dsat::cli

@@ -1,9 +1,9 @@
 // The options of dsat-host itself, one set for each thing that it does. Defaults that --help shows are those of
-// host::StudyOptions.
+// host::StudyOptions. Threading: pure functions. Errors: none.
 #ifndef DSAT_CLI_COMMANDS_HOST_OPTIONS_H_
 #define DSAT_CLI_COMMANDS_HOST_OPTIONS_H_
 
-#include "options/option_set.h"
+#include "options/kit.h"
 
 namespace dsat::cli {
 

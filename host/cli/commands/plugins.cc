@@ -1,3 +1,5 @@
+// dsat-host plugins: opens every library on the search path and prints what it says about itself.
+// A library that cannot be used is listed with the reason.
 #include "dsat/host/plugins.h"
 
 #include <fmt/format.h>
@@ -51,7 +53,7 @@ Json as_json(const host::PluginInfo& plugin) {
 void print_plugin(const host::PluginInfo& plugin, Console& console) {
   console.line(
       one_line(fmt::format("{} {} {}: {}", kind_text(plugin.kind), plugin.name, plugin.version, plugin.summary)));
-  console.line("    " + plugin.file.string());
+  console.line(fmt::format("    {}", plugin.file.string()));
   for (const Json& option : plugin.options) {
     console.line(
         one_line(fmt::format("    --{} (={})  {}", option.value("name", ""),
@@ -89,7 +91,7 @@ int plugins(const Tokens& arguments, Console& console) {
     console.print_json(Json{{"plugins", std::move(found)}, {"broken", std::move(broken)}});
   } else if (found.empty()) {
     console.line("no plugin on the search path:");
-    for (const fs::path& folder : host::plugin_search_path()) console.line("    " + folder.string());
+    for (const fs::path& folder : host::plugin_search_path()) console.line(fmt::format("    {}", folder.string()));
   }
   return kBestFound;
 }

@@ -1,6 +1,9 @@
+// Forks for every attempt, passes signals on to the child, and reads from its end whether the study is taken up again.
+// The run directory comes back through a pipe, since the child is the one that makes it.
 #include "commands/restart_on_crash.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,9 +15,10 @@
 #include <cstring>
 #include <optional>
 
-#include "dsat/error.h"
+#include "dsat/base/shell.h"
 #include "dsat/host/record.h"
 #include "terminal/exit_status.h"
+#include "terminal/failure.h"
 
 namespace dsat::cli {
 namespace {
@@ -58,22 +62,15 @@ struct ChildEnd {
   // A signal that was passed on, and came before the study could handle it, is a wish.
   bool was_asked_for() const { return std::find(kPassedOn.begin(), kPassedOn.end(), signal) != kPassedOn.end(); }
   bool wants_restart() const { return (signal != 0 && !was_asked_for()) || status == kFailed; }
-  std::string text() const { return signal != 0 ? std::string("was killed by signal ") + strsignal(signal) : "failed"; }
+  std::string text() const {
+    return signal != 0 ? fmt::format("was killed by signal {}", strsignal(signal)) : "failed";
+  }
 };
 
 [[noreturn]] void be_the_child(const std::function<int()>& run, pid_t parent, Console& console) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kFailed);
-  int status = kFailed;
-  try {
-    status = run();
-  } catch (const Error& error) {
-    console.error(error.what());
-    status = kUsage;
-  } catch (const std::exception& error) {
-    console.error(std::string("an error of its own: ") + error.what());
-  }
-  _exit(console.finish(status));
+  _exit(console.finish(guarded(console, run)));
 }
 
 // Runs it in a child; a signal that comes before the child has its own disposition ends it as it would have ended us.
@@ -152,12 +149,12 @@ int supervise(const Supervised& study, int max_restarts, std::filesystem::path& 
     const int seen = ended_trials(dir);
     if (restart > max_restarts || seen == last_seen) break;
     last_seen = seen;
-    console.error("the search " + end->text() + ": it is taken up again (restart " + std::to_string(restart) + " of " +
-                  std::to_string(max_restarts) + ", --max-search-runner-restarts)");
+    console.error(fmt::format("the search {}: it is taken up again (restart {} of {}, --max-search-runner-restarts)",
+                              end->text(), restart, max_restarts));
     end = run_in_child([&] { return study.resume(dir); }, signals, console);
   }
   if (!end) {
-    console.error(std::string("cannot run the search in a process of its own: ") + std::strerror(errno));
+    console.error(fmt::format("cannot run the search in a process of its own: {}", std::strerror(errno)));
     return kFailed;
   }
   if (end->signal == 0) return end->status;
@@ -165,7 +162,8 @@ int supervise(const Supervised& study, int max_restarts, std::filesystem::path& 
     signals.restore();
     raise(end->signal);  // as it would have ended us
   }
-  console.error("the search " + end->text() + (dir.empty() ? "" : "; go on with dsat-host resume " + dir.string()));
+  const std::string how = dir.empty() ? "" : fmt::format("; go on with dsat-host resume {}", shell_quote(dir.string()));
+  console.error(fmt::format("the search {}{}", end->text(), how));
   return kFailed;
 }
 

@@ -13,7 +13,7 @@
 namespace dsat::cli {
 
 struct Supervised {
-  // In the child. Begins the study, tells `started` its run directory, runs it, returns the exit status.
+  // In the child. Begins the study, hands its run directory to `started`, runs it, returns the exit status.
   std::function<int(const std::function<void(const std::filesystem::path&)>& started)> begin;
   // In a child. Takes the study in this directory up again.
   std::function<int(const std::filesystem::path&)> resume;
@@ -21,8 +21,8 @@ struct Supervised {
 
 // Runs `begin`; as long as the child is killed or ends with kFailed (the host or a plugin failed), runs `resume`, at
 // most `max_restarts` times in all, and once only where no trial has ended since the last time: a failure that comes
-// back by itself is told, not repeated. Returns the exit status of the last one; of a killed one kFailed. `dir` becomes
-// the run directory.
+// back by itself is reported, not repeated. Returns the exit status of the last one; of a killed one kFailed. `dir`
+// becomes the run directory.
 int supervise(const Supervised& study, int max_restarts, std::filesystem::path& dir, Console& console);
 
 }  // namespace dsat::cli

@@ -1,7 +1,11 @@
+// dsat-host resume: the limits that may change are read from the command line, all else from the run directory.
+// An option of a new study is refused with the list of those that may be given.
+#include <fmt/format.h>
+
 #include "commands/commands.h"
 #include "commands/host_options.h"
-#include "commands/run_study.h"
 #include "commands/subcommand.h"
+#include "commands/tune_as_deepspeed.h"
 #include "dsat/error.h"
 #include "dsat/host/study.h"
 #include "options/study_options.h"
@@ -22,8 +26,10 @@ void refuse_fixed_options(const Tokens& arguments, const OptionSet& allowed) {
   for (const std::string& token : arguments) {
     const std::string spelling = token.substr(0, token.find('='));
     if (allowed.find(spelling) == nullptr && all.find(spelling) != nullptr) {
-      throw Error(spelling + " cannot change when a study is resumed: resume takes --max-trials, --time-budget, " +
-                  "--max-concurrent-trials, --quiet and --json");
+      throw Error(
+          fmt::format("{} cannot change when a study is resumed: resume takes --max-trials, --time-budget, "
+                      "--max-concurrent-trials, --quiet and --json",
+                      spelling));
     }
   }
 }
@@ -45,7 +51,7 @@ int resume(const Tokens& arguments, Console& console) {
   settings.time_budget = options.time_budget;
   auto study = host::Study::resume(dir, options);
   if (!study.ok()) return console.error(study.status().message()), exit_status(study.status());
-  return run_study(*study.value(), settings, console);
+  return run_in_its_form(*study.value(), std::move(settings), console);
 }
 
 }  // namespace dsat::cli

@@ -1,7 +1,8 @@
+// Puts the observers of a study together, runs it under its signal handlers, and reports in a fixed order.
+// The object of --json comes last: standard output holds nothing else.
 #include "commands/run_study.h"
 
 #include "commands/full_experiment.h"
-#include "deepspeed/result_files.h"
 #include "terminal/progress.h"
 #include "terminal/report.h"
 #include "terminal/signals.h"
@@ -16,13 +17,14 @@ ProgressSettings progress_settings(const host::Study& study, const RunSettings& 
   progress.max_trials = settings.max_trials;
   const Json& known = study.settings();
   if (const auto it = known.find("metric"); it != known.end() && it->is_string()) progress.metric = *it;
-  if (const auto it = known.find("max_trials"); settings.max_trials == 0 && it != known.end() && it->is_number()) {
+  if (const auto it = known.find("max_trials");
+      settings.max_trials == 0 && it != known.end() && it->is_number_integer()) {
     progress.max_trials = *it;
   }
   return progress;
 }
 
-// Tells several of what happens.
+// Passes every event on to several observers, in the order in which they were added.
 class Observers final : public host::Observer {
  public:
   void add(host::Observer& observer) { all_.push_back(&observer); }
@@ -51,11 +53,10 @@ class Observers final : public host::Observer {
 
 }  // namespace
 
-ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& console) {
+ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& console,
+                     const std::vector<ResultWriter*>& writers) {
   host::StudyResult result;
   std::vector<std::string> errors;
-  std::optional<DeepspeedOutput> deepspeed;
-  if (auto form = read_deepspeed_study(study.dir())) deepspeed.emplace(std::move(*form), console);
   if (!settings.quiet) {
     for (const std::string& notice : settings.notices) console.line(notice);
   }
@@ -67,16 +68,15 @@ ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& c
     }
     Observers observers;
     observers.add(progress);
-    if (deepspeed) observers.add(*deepspeed);
+    for (ResultWriter* writer : writers) observers.add(*writer);
     result = study.run(observers);
     errors = progress.errors();
   }
-  if (deepspeed) deepspeed->finish();
+  for (ResultWriter* writer : writers) writer->finish();
   report(result, errors, console);
-  if (deepspeed) console.line("as DeepSpeed   " + deepspeed->study().results_dir.string());
+  for (const ResultWriter* writer : writers) console.line(writer->place());
   ExitStatus status = exit_status(result.status);
-  const bool run_full = settings.run_full_experiment || (deepspeed && deepspeed->study().run);
-  if (status == kBestFound && run_full) status = run_full_experiment(result.dir, console);
+  if (status == kBestFound && settings.run_full_experiment) status = run_full_experiment(result.dir, console);
   if (console.json()) console.print_json(result_json(result));
   return status;
 }

@@ -1,4 +1,6 @@
-// Running a study in the foreground: signals, progress, the report, the exit status.
+// Running a study in the foreground: signals, progress, the report, the full training, the exit status.
+//
+// Threading: called on the main thread, one study at a time. Errors: what fails is printed, and is in the status.
 #ifndef DSAT_CLI_COMMANDS_RUN_STUDY_H_
 #define DSAT_CLI_COMMANDS_RUN_STUDY_H_
 
@@ -10,6 +12,7 @@
 #include "dsat/host/study.h"
 #include "terminal/console.h"
 #include "terminal/exit_status.h"
+#include "terminal/result_writer.h"
 
 namespace dsat::cli {
 
@@ -17,12 +20,14 @@ struct RunSettings {
   bool quiet = false;
   bool resumed = false;
   bool run_full_experiment = false;
-  int max_trials = 0;  // as given; 0: as the study's settings say
+  int max_trials = 0;  // as given; 0: as the study's settings have it
   std::optional<std::chrono::milliseconds> time_budget;
-  std::vector<std::string> notices;  // said first, unless quiet
+  std::vector<std::string> notices;  // printed first, unless quiet
 };
 
-ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& console);
+// `writers` watch the study, finish before the report, and add their places to it; they are the caller's.
+ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& console,
+                     const std::vector<ResultWriter*>& writers = {});
 
 }  // namespace dsat::cli
 

@@ -1,8 +1,11 @@
+// dsat-host show: reads a run directory and prints it as a table, as JSON, or as a trace that a simulation replays.
+// Nothing in the directory is changed.
 #include <fmt/format.h>
 
 #include "commands/commands.h"
 #include "commands/host_options.h"
 #include "commands/subcommand.h"
+#include "dsat/base/table.h"
 #include "dsat/error.h"
 #include "dsat/host/record.h"
 #include "dsat/host/simulation.h"
@@ -29,14 +32,14 @@ std::string trials_table(const host::StudyRecord& record, const std::string& met
   std::vector<std::vector<std::string>> rows{
       {"trial", "kind", "stage", "micro batch", "outcome", metric, "peak", "slots", "note"}};
   for (const host::TrialRecord& trial : record.trials) {
-    std::string slots, note = trial.note;
+    std::string note = trial.note;
     if (!trial.reason.empty()) note += (note.empty() ? "" : ": ") + trial.reason;
-    for (const std::string& slot : trial.slots) slots += (slots.empty() ? "" : ",") + slot;
+    const std::string slots = fmt::format("{}", fmt::join(trial.slots, ","));
     if (trial.duplicate_of) note = fmt::format("as trial {}", *trial.duplicate_of);
-    // Of a study that has ended nothing runs: what was open then goes on when it is resumed.
+    // Nothing runs in a study that has ended: what was open then goes on when it is resumed.
     const bool runs = trial.started() && record.status == host::StudyStatus::running;
     const char* open = runs ? "running" : "waiting";
-    rows.push_back({std::to_string(trial.id), to_string(trial.kind), or_dash(zero_stage_of(trial.config)),
+    rows.push_back({fmt::format("{}", trial.id), to_string(trial.kind), or_dash(zero_stage_of(trial.config)),
                     or_dash(micro_batch_of(trial.config)), trial.outcome ? to_string(*trial.outcome) : open,
                     format_metric(metric, trial.metrics), bytes_or_dash(trial.peak_bytes), slots.empty() ? "-" : slots,
                     one_line(note)});
@@ -47,12 +50,12 @@ std::string trials_table(const host::StudyRecord& record, const std::string& met
 void print_study(const host::StudyRecord& record, Console& console) {
   const std::string metric = text_at(record.study, "metric");
   std::string status = to_string(record.status);
-  if (!record.reason.empty()) status += ": " + one_line(record.reason);
-  console.line("study   " + record.dir.string());
-  console.line("status  " + status);
-  console.line("metric  " + metric);
+  if (!record.reason.empty()) status += fmt::format(": {}", one_line(record.reason));
+  console.line(fmt::format("study   {}", record.dir.string()));
+  console.line(fmt::format("status  {}", status));
+  console.line(fmt::format("metric  {}", metric));
   for (const std::string& line : profile_lines(record.profile)) console.line(line);
-  console.text().write("\n" + trials_table(record, metric));
+  console.text().write(fmt::format("\n{}", trials_table(record, metric)));
   if (!record.best) return;
   console.line(fmt::format("\nbest: trial {}, {}, stage {}, micro batch {}", record.best->trial,
                            format_metric(metric, record.best->metric), or_dash(zero_stage_of(record.best->config)),

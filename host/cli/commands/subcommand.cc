@@ -1,8 +1,13 @@
+// Reads options and operands of a sub-command in one pass; help is looked for before anything can be wrong.
+// A run directory may be named by the folder of DeepSpeed's results around it.
 #include "commands/subcommand.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "deepspeed/study_file.h"
+#include "dsat/cli/help.h"
 #include "dsat/error.h"
 
 namespace dsat::cli {
@@ -13,26 +18,26 @@ void print_help(const std::string& usage, const OptionSet& set, Console& console
   console.text().write(usage + help_text(set, static_cast<unsigned>(std::clamp(columns, 80, kColumns))));
 }
 
-std::optional<Request> read_request(const OptionSet& set, const Tokens& arguments, const std::string& usage,
-                                    Console& console) {
+std::optional<SubCommandArguments> read_request(const OptionSet& set, const Tokens& arguments, const std::string& usage,
+                                                Console& console) {
   const bool help = std::any_of(arguments.begin(), arguments.end(),
                                 [](const std::string& token) { return token == "--help" || token == "-h"; });
   if (help) {
     print_help(usage, set, console);
     return std::nullopt;
   }
-  Split parts = split(set, arguments, FreeTokens::interleave);
-  Request request{Values(set, parts.options), std::move(parts.rest)};
+  Split parts = split(set, arguments, Grammar::operands);
+  SubCommandArguments request{Values(set, parts.options), std::move(parts.rest)};
   if (request.values.given("json")) console.reserve_stdout_for_json();
   return request;
 }
 
 std::filesystem::path only_directory(const Tokens& operands, const std::string& sub_command) {
   if (operands.empty()) {
-    throw Error(sub_command + " needs the run directory of a study: type dsat-host " + sub_command + " DIR");
+    throw Error(fmt::format("{0} needs the run directory of a study: type dsat-host {0} DIR", sub_command));
   }
   if (operands.size() > 1) {
-    throw Error(sub_command + " takes one run directory: '" + operands[1] + "' is one too many");
+    throw Error(fmt::format("{} takes one run directory: '{}' is one too many", sub_command, operands[1]));
   }
   const std::filesystem::path dir = operands.front(), within = dir / kDeepspeedRunDir;
   std::error_code ignored;
@@ -42,7 +47,7 @@ std::filesystem::path only_directory(const Tokens& operands, const std::string& 
 }
 
 void refuse_operands(const Tokens& operands, const std::string& sub_command) {
-  if (!operands.empty()) throw Error(sub_command + " takes options only: drop '" + operands.front() + "'");
+  if (!operands.empty()) throw Error(fmt::format("{} takes options only: drop '{}'", sub_command, operands.front()));
 }
 
 }  // namespace dsat::cli

@@ -1,5 +1,8 @@
+// dsat-host [options] [--] COMMAND...: finds the plugins first, since they bring options, then reads the command line
+// and runs the study in its form.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <filesystem>
 
 #include "commands/commands.h"
 #include "commands/host_options.h"
@@ -12,9 +15,10 @@
 #include "dsat/host/plugins.h"
 #include "dsat/host/study.h"
 #include "options/actions.h"
-#include "options/option_values.h"
 #include "options/plugin_options.h"
+#include "options/preview.h"
 #include "options/study_options.h"
+#include "terminal/current_folder.h"
 #include "terminal/exit_status.h"
 
 namespace dsat::cli {
@@ -35,8 +39,7 @@ constexpr const char* kUsageText =
     "\n";
 
 void print_version(Console& console) {
-  console.line("dsat-host " DSAT_VERSION " (plugin ABI " + std::to_string(DSAT_ABI_MAJOR) + "." +
-               std::to_string(DSAT_ABI_MINOR) + ")");
+  console.line(fmt::format("dsat-host {} (plugin ABI {}.{})", DSAT_VERSION, DSAT_ABI_MAJOR, DSAT_ABI_MINOR));
 }
 
 }  // namespace
@@ -58,10 +61,10 @@ int tune(const Tokens& arguments, Console& console) {
   add_plugin_options(set, searcher.value(), profiler.value());
   if (wanted.help) return print_help(kUsageText, set, console), kBestFound;
 
-  Split parts = split(set, arguments, FreeTokens::end_options);
+  Split parts = split(set, arguments, Grammar::command);
   const Values values(set, parts.options);
   const std::optional<Autotuning> mode = autotuning_of(values);
-  if (mode) parts.rest = deepspeed_command(values, parts.rest, std::filesystem::current_path());
+  if (mode) parts.rest = deepspeed_command(values, parts.rest, current_folder());
   host::StudyOptions options = study_options(values);
   if (!mode && (!options.simulation || !parts.rest.empty())) check_command(parts);
   options.command = std::move(parts.rest);

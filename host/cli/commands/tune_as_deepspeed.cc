@@ -1,10 +1,16 @@
+// Decides from what lies in results_dir whether a study is new, goes on, or replaces an earlier one.
+// Two requests are the same if command, configuration, lasting options and script are.
 #include "commands/tune_as_deepspeed.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <memory>
 
 #include "deepspeed/result_files.h"
 #include "deepspeed/study_file.h"
 #include "dsat/config/json.h"
+#include "terminal/current_folder.h"
 
 namespace dsat::cli {
 namespace {
@@ -69,24 +75,32 @@ int resume_study(const DeepspeedStudy& form, const AutotuningChoice& choice, con
   write_deepspeed_study(form);
   settings.resumed = true;
   settings.max_trials = 0;
-  settings.notices = {form.results_dir.string() +
-                      " holds results of this very request: they are reused (\"overwrite\": " +
-                      "true in the autotuning section begins anew)"};
-  return run_study(*study.value(), settings, console);
+  settings.notices = {fmt::format(
+      "{} holds results of this very request: they are reused (\"overwrite\": true in the autotuning section "
+      "begins anew)",
+      form.results_dir.string())};
+  return run_in_its_form(*study.value(), std::move(settings), console);
 }
 
 }  // namespace
 
+int run_in_its_form(host::Study& study, RunSettings settings, Console& console) {
+  const std::unique_ptr<DeepspeedOutput> output = deepspeed_output(study.dir(), console);
+  if (!output) return run_study(study, settings, console);
+  settings.run_full_experiment |= output->study().run;
+  return run_study(study, settings, console, {output.get()});
+}
+
 int tune_as_deepspeed(Autotuning mode, const AutotuningChoice& choice, const Values& values, const Tokens& given,
                       host::StudyOptions options, RunSettings settings, Console& console) {
-  const fs::path cwd = fs::current_path();
+  const fs::path cwd = current_folder();
   DeepspeedStudy form = places_of(choice.section, options.output_dir, cwd);
   form.run = mode == Autotuning::run;
   form.request = request_of(choice, given, options.command, cwd);
   if (!values.given("zero-stages")) options.zero_stages = deepspeed_stages(choice.config).value_or(options.zero_stages);
 
   const bool overwrite = choice.section.overwrite.value_or(false);
-  if (!overwrite && existing_results(form) == Existing::same_request) {
+  if (!overwrite && existing_results(form) == ExistingResults::of_same_request) {
     return resume_study(form, choice, values, options, std::move(settings), console);
   }
   std::vector<fs::path> outdated;
@@ -100,7 +114,7 @@ int tune_as_deepspeed(Autotuning mode, const AutotuningChoice& choice, const Val
   std::error_code ignored;
   for (const fs::path& path : outdated) fs::remove_all(path, ignored);
   write_deepspeed_study(form);
-  return run_study(*study.value(), settings, console);
+  return run_in_its_form(*study.value(), std::move(settings), console);
 }
 
 }  // namespace dsat::cli

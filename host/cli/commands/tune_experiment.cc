@@ -1,4 +1,7 @@
 // The experiment form: dsat-host [asha|binary|random|_test] EXPERIMENT.yaml MODEL_DIR [options].
+// What the command line leaves open comes from the file; the study runs in a child that is started again if it dies.
+#include <fmt/format.h>
+
 #include <functional>
 
 #include "commands/commands.h"
@@ -14,6 +17,7 @@
 #include "dsat/host/plugins.h"
 #include "options/actions.h"
 #include "options/plugin_options.h"
+#include "options/preview.h"
 #include "options/study_options.h"
 #include "terminal/exit_status.h"
 
@@ -34,8 +38,8 @@ constexpr const char* kUsageText =
 constexpr const char* kTestSearcher = "random";
 constexpr int kTestTrials = 6, kTestProfileTrials = 1;
 
-// The command line, read.
-struct Form {
+// The command line before its options are read.
+struct ExperimentForm {
   std::string method;  // empty: none given
   OptionSet set;
   Tokens arguments;  // without the method
@@ -52,10 +56,12 @@ host::PluginInfo find(const std::string& name, host::PluginKind kind) {
   return std::move(plugin).value();
 }
 
-Strategies choose(const Form& form, const Preview& wanted) {
+Strategies choose(const ExperimentForm& form, const Preview& wanted) {
   if (!form.method.empty() && wanted.searcher && *wanted.searcher != form.method) {
-    throw Error("the method " + form.method + " and --searcher " + *wanted.searcher +
-                " say two things: leave the method out for a searcher of your own");
+    throw Error(
+        fmt::format("the method {} and --searcher {} say two things: leave the method out for a searcher of "
+                    "your own",
+                    form.method, *wanted.searcher));
   }
   Strategies chosen;
   const std::string by_method = form.method == "_test" ? kTestSearcher : form.method;
@@ -71,30 +77,36 @@ ExperimentRequest request_of(const Split& parts, const Values& values) {
     const bool swallowed = parts.rest.size() < 2 && values.given("include");
     const std::string have = swallowed               ? " before -i, which takes every word up to the next option"
                              : parts.rest.size() < 2 ? ""
-                                                     : ", not also " + parts.rest[2];
-    throw Error("the experiment form takes EXPERIMENT.yaml and MODEL_DIR" + have +
-                ": dsat-host asha deepspeed.yaml . [-i FILE...]");
+                                                     : fmt::format(", not also {}", parts.rest[2]);
+    throw Error(fmt::format(
+        "the experiment form takes EXPERIMENT.yaml and MODEL_DIR{}: dsat-host asha deepspeed.yaml . [-i FILE...]",
+        have));
   }
   ExperimentRequest request;
   request.file = parts.rest[0];
   std::error_code error;
   const fs::path model = parts.rest[1];
-  if (!fs::exists(model, error)) throw Error("model directory " + model.string() + ": no such directory");
-  if (!fs::is_directory(model, error)) throw Error("model directory " + model.string() + ": is a file, no directory");
-  request.model_dir = fs::canonical(model);
+  const auto refuse = [&](const std::string& why) {
+    throw Error(fmt::format("model directory {}: {}", model.string(), why));
+  };
+  if (!fs::exists(model, error)) refuse("no such directory");
+  if (!fs::is_directory(model, error)) refuse("is a file, no directory");
+  request.model_dir = fs::canonical(model, error);
+  if (error) refuse(error.message());
   for (const std::string& include : values.texts("include")) request.includes.emplace_back(include);
-  request.slots_per_trial = values.small_integer("slots-per-trial", 1);
+  request.slots_per_trial = values.small_integer("slots-per-trial");
   request.environment = host::current_environment();
   return request;
 }
 
-host::StudyOptions options_of(const Form& form, const Values& values, const ExperimentRequest& request,
+host::StudyOptions options_of(const ExperimentForm& form, const Values& values, const ExperimentRequest& request,
                               Console& console) {
   host::StudyOptions options = study_options(values);
   options.include.clear();  // --include names files in this form
   if (options.simulation) throw Error("--runner sim runs no experiment: leave one of the two out");
   if (options.ds_config) {
-    throw Error("--ds-config: the experiment form takes hyperparameters.deepspeed_config of " + request.file.string());
+    throw Error(fmt::format("--ds-config: the experiment form takes hyperparameters.deepspeed_config of {}",
+                            request.file.string()));
   }
   const Experiment experiment = read_experiment(request);
   apply_experiment(experiment, request, options);
@@ -107,15 +119,15 @@ host::StudyOptions options_of(const Form& form, const Values& values, const Expe
     if (!values.given("max-trials")) options.max_trials = kTestTrials;
     if (!values.given("profile-trials")) options.profile_trials = kTestProfileTrials;
   }
-  for (const std::string& notice : experiment.notices) console.line("warning: " + notice);
+  for (const std::string& notice : experiment.notices) console.line(fmt::format("warning: {}", notice));
   return options;
 }
 
-// What the study's own check calls by its option has been said in the file, unless the option was given.
+// The study's own check names an option where the value came from the file, unless the option was given.
 std::string in_terms_of_the_file(std::string message, const Values& values, const ExperimentRequest& request) {
   const std::string option = "--slots-per-trial is ";
   if (message.rfind(option, 0) != 0 || values.given("slots-per-trial")) return message;
-  return request.file.string() + ": resources.slots_per_trial is " + message.substr(option.size());
+  return fmt::format("{}: resources.slots_per_trial is {}", request.file.string(), message.substr(option.size()));
 }
 
 class ExperimentRun {
@@ -166,8 +178,8 @@ class ExperimentRun {
   fs::path dir_;
 };
 
-Form form_of(const Tokens& arguments) {
-  Form form;
+ExperimentForm form_of(const Tokens& arguments) {
+  ExperimentForm form;
   form.set = experiment_options();
   form.arguments = arguments;
   if (!arguments.empty() && is_search_method(arguments.front())) {
@@ -180,13 +192,13 @@ Form form_of(const Tokens& arguments) {
 }  // namespace
 
 int tune_experiment(const Tokens& arguments, Console& console) {
-  Form form = form_of(arguments);
-  const Preview wanted = preview(form.set, form.arguments, FreeTokens::interleave);
+  ExperimentForm form = form_of(arguments);
+  const Preview wanted = preview(form.set, form.arguments, Grammar::operands);
   const Strategies strategies = choose(form, wanted);
   add_plugin_options(form.set, strategies.searcher, strategies.profiler);
   if (wanted.help) return print_help(kUsageText, form.set, console), kBestFound;
 
-  const Split parts = split(form.set, form.arguments, FreeTokens::interleave);
+  const Split parts = split(form.set, form.arguments, Grammar::operands);
   const Values values(form.set, parts.options);
   if (values.given("json")) console.reserve_stdout_for_json();
   ExperimentRequest request = request_of(parts, values);
@@ -199,9 +211,9 @@ int tune_experiment(const Tokens& arguments, Console& console) {
     const SearchRunner runner = read_search_runner(*file);
     if (!runner.name.empty()) options.name = runner.name;
     restarts = runner.max_restarts.value_or(restarts);
-    for (const std::string& notice : runner.notices) console.line("warning: " + notice);
+    for (const std::string& notice : runner.notices) console.line(fmt::format("warning: {}", notice));
   }
-  restarts = values.small_integer("max-search-runner-restarts", 0).value_or(restarts);
+  restarts = values.small_integer("max-search-runner-restarts").value_or(restarts);
   return ExperimentRun(values, std::move(request), std::move(options), console).run(restarts);
 }
 

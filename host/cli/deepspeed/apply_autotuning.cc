@@ -1,9 +1,14 @@
+// Takes each value of the section into the study's options unless the command line gave one, with a notice where it
+// means something else here than in DeepSpeed.
 #include "deepspeed/apply_autotuning.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "dsat/config/json.h"
+#include "terminal/current_folder.h"
 
 namespace dsat::cli {
 namespace {
@@ -63,9 +68,10 @@ class Applier {
       options_.end_profile_step = small(*section_.end_profile_step);
     }
     if (options_.start_profile_step > options_.end_profile_step) {
-      throw Error("autotuning: start_profile_step " + std::to_string(options_.start_profile_step) +
-                  " lies after end_profile_step " + std::to_string(options_.end_profile_step) +
-                  ": give a window of at least one step");
+      throw Error(
+          fmt::format("autotuning: start_profile_step {} lies after end_profile_step {}: give a window of at "
+                      "least one step",
+                      options_.start_profile_step, options_.end_profile_step));
     }
   }
 
@@ -87,7 +93,8 @@ class Applier {
     }
     if (section_.num_tuning_micro_batch_sizes &&
         !give(searcher, kMicroBatchesOption, *section_.num_tuning_micro_batch_sizes)) {
-      say("num_tuning_micro_batch_sizes: " + searcher.name + " chooses micro batches one by one, it is not used");
+      say(fmt::format("num_tuning_micro_batch_sizes: {} chooses micro batches one by one, it is not used",
+                      searcher.name));
     }
     if (section_.gives_model_size) say("model_info gives the size of the model: no trial is spent on it");
   }
@@ -120,7 +127,7 @@ AutotuningChoice read_autotuning(const Tokens& arguments, const std::optional<st
                                  bool deepspeed_form) {
   AutotuningChoice choice;
   choice.deepspeed_form = deepspeed_form;
-  const std::filesystem::path cwd = std::filesystem::current_path();
+  const std::filesystem::path cwd = current_folder();
   const auto file =
       ds_config ? std::optional<std::filesystem::path>(cwd / *ds_config) : host::config_file_of(arguments, cwd);
   if (!file) return choice;
@@ -140,7 +147,7 @@ std::optional<TunerChoice> searcher_of(const AutotuningChoice& choice) {
   if (!choice.section.tuner_type && !choice.deepspeed_form) return std::nullopt;
   const std::string tuner = choice.section.tuner_type.value_or(kDefaultTuner);
   const std::string searcher = tuner == "gridsearch" ? kGridSearcher : tuner == "random" ? "random" : "guided";
-  return TunerChoice{searcher, "autotuning.tuner_type " + tuner + ": the searcher is " + searcher};
+  return TunerChoice{searcher, fmt::format("autotuning.tuner_type {}: the searcher is {}", tuner, searcher)};
 }
 
 std::vector<std::string> apply_autotuning(const AutotuningChoice& choice, const Values& values,

@@ -1,7 +1,8 @@
 // What the `autotuning` section of the user's configuration means for a study.
 //
 // An option on the command line beats the section. What the section leaves out keeps dsat's defaults, in DeepSpeed's
-// form DeepSpeed's documented ones. Threading: pure functions. Errors: dsat::Error.
+// form DeepSpeed's documented ones. Threading: pure functions but for read_autotuning(), which reads a file. Errors:
+// dsat::Error, one line that names the key.
 #ifndef DSAT_CLI_DEEPSPEED_APPLY_AUTOTUNING_H_
 #define DSAT_CLI_DEEPSPEED_APPLY_AUTOTUNING_H_
 
@@ -12,7 +13,7 @@
 #include "deepspeed/autotuning_section.h"
 #include "dsat/host/plugins.h"
 #include "dsat/host/study.h"
-#include "options/option_values.h"
+#include "options/kit.h"
 
 namespace dsat::cli {
 
@@ -33,12 +34,12 @@ struct TunerChoice {
 };
 std::optional<TunerChoice> searcher_of(const AutotuningChoice& choice);
 
-// Takes the section's values into `options`; returns what is to be said of it, line by line.
+// Takes the section's values into `options`; returns notices for the person, line by line.
 std::vector<std::string> apply_autotuning(const AutotuningChoice& choice, const Values& values,
                                           const host::PluginInfo& searcher, host::StudyOptions& options);
 
-// The ZeRO stages that DeepSpeed would tune for this configuration: the one that it names, else all, of which a list
-// leaves some; nullopt: it names none that there is.
+// The ZeRO stages that DeepSpeed would tune for this configuration: the one that it names, else all; a list of stages
+// is an axis of its own. nullopt: it names none that there is.
 std::optional<std::vector<int>> deepspeed_stages(const Json& config);
 
 }  // namespace dsat::cli

@@ -1,4 +1,8 @@
+// Reads each key with the type and range that DeepSpeed documents for it; a wrong one is refused by name.
+// Keys with white space around them are read all the same, with a notice.
 #include "deepspeed/autotuning_section.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,14 +18,14 @@ std::string trim(const std::string& text) {
 }
 
 // The members of one object, by key without the white space around it.
-class Reader {
+class SectionReader {
  public:
-  Reader(const Json& object, std::string where, std::vector<std::string>& notices) : where_(std::move(where)) {
+  SectionReader(const Json& object, std::string where, std::vector<std::string>& notices) : where_(std::move(where)) {
     for (const auto& [key, value] : object.items()) {
       const std::string name = trim(key);
       if (name != key) {
-        notices.push_back("the key '" + where_ + "." + key + "' has stray white space around it: read as '" + name +
-                          "'");
+        notices.push_back(
+            fmt::format("the key '{}.{}' has stray white space around it: read as '{}'", where_, key, name));
       }
       if (!value.is_null()) members_[name] = value;
     }
@@ -32,7 +36,7 @@ class Reader {
     return it == members_.end() ? nullptr : &*it;
   }
   [[noreturn]] void refuse(const std::string& name, const std::string& wanted) const {
-    throw Error(where_ + "." + name + " is " + members_.at(name).dump() + ": it must be " + wanted);
+    throw Error(fmt::format("{}.{} is {}: it must be {}", where_, name, members_.at(name).dump(), wanted));
   }
 
   std::optional<bool> flag(const std::string& name) const {
@@ -51,7 +55,7 @@ class Reader {
     const Json* value = find(name);
     if (value == nullptr) return std::nullopt;
     const auto number = whole(*value);
-    if (!number || *number < least) refuse(name, "a whole number from " + std::to_string(least) + " on");
+    if (!number || *number < least) refuse(name, fmt::format("a whole number from {} on", least));
     return number;
   }
   // A number or a list of them.
@@ -84,17 +88,17 @@ class Reader {
 };
 
 // Object members of the section; nullptr: absent.
-const Json* object_at(const Reader& section, const std::string& name, const std::string& wanted) {
+const Json* object_at(const SectionReader& section, const std::string& name, const std::string& wanted) {
   const Json* value = section.find(name);
   if (value != nullptr && !value->is_object()) section.refuse(name, wanted);
   return value;
 }
 
-void read_arg_mappings(const Reader& section, const std::string& where, AutotuningSection& out) {
+void read_arg_mappings(const SectionReader& section, const std::string& where, AutotuningSection& out) {
   const char* const kWanted = "an object such as {\"train_micro_batch_size_per_gpu\": \"--batch-size\"}";
   const Json* mappings = object_at(section, "arg_mappings", kWanted);
   if (mappings == nullptr) return;
-  const Reader reader(*mappings, where + ".arg_mappings", out.notices);
+  const SectionReader reader(*mappings, where + ".arg_mappings", out.notices);
   for (const auto& item : reader.members().items()) {
     const std::string flag = reader.text(item.key()).value();
     if (flag.size() < 2 || flag[0] != '-') reader.refuse(item.key(), "a flag of the script, such as --batch-size");
@@ -102,14 +106,14 @@ void read_arg_mappings(const Reader& section, const std::string& where, Autotuni
   }
 }
 
-void read_model_info(const Reader& section, const std::string& where, AutotuningSection& out) {
+void read_model_info(const SectionReader& section, const std::string& where, AutotuningSection& out) {
   const Json* info = object_at(section, "model_info", "an object such as {\"num_params\": 1000000000}");
   if (info == nullptr) return;
-  const Reader reader(*info, where + ".model_info", out.notices);
+  const SectionReader reader(*info, where + ".model_info", out.notices);
   out.gives_model_size = reader.integer("num_params", 1).has_value() && !reader.flag("profile").value_or(false);
 }
 
-void read_tuner(const Reader& section, AutotuningSection& out) {
+void read_tuner(const SectionReader& section, AutotuningSection& out) {
   out.tuner_type = section.text("tuner_type");
   if (out.tuner_type && *out.tuner_type != "gridsearch" && *out.tuner_type != "random" &&
       *out.tuner_type != "model_based") {
@@ -120,14 +124,15 @@ void read_tuner(const Reader& section, AutotuningSection& out) {
   out.num_tuning_micro_batch_sizes = section.integer("num_tuning_micro_batch_sizes", 1);
 }
 
-void read_bounds(const Reader& section, const std::string& where, AutotuningSection& out) {
+void read_bounds(const SectionReader& section, const std::string& where, AutotuningSection& out) {
   out.max_train_batch_size = section.integer("max_train_batch_size", 1);
   out.min_micro_batch = section.integer("min_train_micro_batch_size_per_gpu", 1);
   out.max_micro_batch = section.integer("max_train_micro_batch_size_per_gpu", 1);
   if (out.min_micro_batch && out.max_micro_batch && *out.min_micro_batch > *out.max_micro_batch) {
-    throw Error(where + ": min_train_micro_batch_size_per_gpu " + std::to_string(*out.min_micro_batch) +
-                " is above max_train_micro_batch_size_per_gpu " + std::to_string(*out.max_micro_batch) +
-                ": nothing is left to try");
+    throw Error(
+        fmt::format("{}: min_train_micro_batch_size_per_gpu {} is above max_train_micro_batch_size_per_gpu {}: "
+                    "nothing is left to try",
+                    where, *out.min_micro_batch, *out.max_micro_batch));
   }
   const auto either = [&](const char* name, const char* older) {
     const auto value = section.integer(name, 0);
@@ -144,9 +149,9 @@ AutotuningSection read_autotuning_section(const Json& config, const std::string&
   const std::string name = where + ": autotuning";
   const auto it = config.find("autotuning");
   if (it == config.end() || it->is_null()) return out;
-  if (!it->is_object()) throw Error(name + " is " + it->dump() + ": it must be an object");
+  if (!it->is_object()) throw Error(fmt::format("{} is {}: it must be an object", name, it->dump()));
   out.present = true;
-  const Reader section(*it, name, out.notices);
+  const SectionReader section(*it, name, out.notices);
   out.enabled = section.flag("enabled");
   out.fast = section.flag("fast");
   out.overwrite = section.flag("overwrite");

@@ -1,6 +1,6 @@
 // The `autotuning` section of a DeepSpeed configuration, read and checked. docs/migrate-from-deepspeed.md has the keys.
 //
-// Threading: pure functions but for reading the file. Errors: dsat::Error, one line, that names file, key and what it
+// Threading: pure functions. Errors: dsat::Error, one line, that names file, key and what it
 // must be.
 #ifndef DSAT_CLI_DEEPSPEED_AUTOTUNING_SECTION_H_
 #define DSAT_CLI_DEEPSPEED_AUTOTUNING_SECTION_H_

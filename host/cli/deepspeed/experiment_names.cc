@@ -1,7 +1,10 @@
+// Builds a name from the stage, the accumulation, the micro batch and the initials of each further key.
+// DeepSpeed formats values as Python does; the two rules of it that matter are here.
 #include "deepspeed/experiment_names.h"
 
-#include <cstdio>
+#include <fmt/format.h>
 
+#include "dsat/base/numbers.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
@@ -24,10 +27,9 @@ std::string value_text(const Json& value) {
   constexpr double kLongest = 9000;  // what is larger is written with an exponent
   if (value.is_boolean()) return value.get<bool>() ? "T" : "F";
   if (value.is_number() && value.get<double>() > kLongest) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1e", value.get<double>());
-    // Two values that differ only further behind must not look alike.
-    return Json::parse(text).get<double>() == value.get<double>() ? text : value.dump();
+    std::string text = fmt::format("{:.1e}", value.get<double>());
+    // Two values that differ only in later digits must not look alike.
+    return parse_number(text) == value.get<double>() ? text : value.dump();
   }
   std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   for (char& c : text) {
@@ -47,21 +49,13 @@ void add_keys(const Json& overrides, const std::string& prefix, std::string& nam
     // The two offload sections have the same keys: theirs go with the section's letters (opd, ood).
     const size_t offload = key.find("offload_");
     const size_t from = offload != std::string::npos ? offload : key.rfind('.') + 1;
-    name += "_" + initials(key.substr(from)) + value_text(item.value());
+    name += fmt::format("_{}{}", initials(key.substr(from)), value_text(item.value()));
   }
 }
 
 std::string number_at(const Json& config, const char* key) {
   const Json* value = config::find(config, key);
   return value == nullptr ? "1" : value_text(*value);
-}
-
-int stage_of(const Json& config) {
-  try {
-    return config::zero_stage(config);
-  } catch (const Error&) {
-    return 0;
-  }
 }
 
 }  // namespace
@@ -75,11 +69,19 @@ bool is_model_information(const host::TrialRecord& trial) {
   return profile != nullptr && *profile == true;
 }
 
+int stage_of(const host::TrialRecord& trial) {
+  try {
+    return config::zero_stage(trial.config);
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
 std::string experiment_name(const host::TrialRecord& trial) {
   if (is_model_information(trial)) return "profile_model_info";
-  std::string name = "z" + std::to_string(stage_of(trial.config)) + "_gas" +
-                     number_at(trial.config, config::kAccumulationKey) + "_tmbspg" +
-                     number_at(trial.config, config::kMicroBatchKey);
+  std::string name =
+      fmt::format("z{}_gas{}_tmbspg{}", stage_of(trial), number_at(trial.config, config::kAccumulationKey),
+                  number_at(trial.config, config::kMicroBatchKey));
   add_keys(trial.overrides, "", name);
   return name;
 }
@@ -89,7 +91,7 @@ const std::string& ExperimentNames::name(const host::TrialRecord& trial) {
   if (known != names_.end()) return known->second;
   std::string name = experiment_name(trial);
   if (!taken_.insert(name).second) {
-    name += "_" + std::to_string(trial.id);
+    name += fmt::format("_{}", trial.id);
     taken_.insert(name);
   }
   return names_.emplace(trial.id, std::move(name)).first->second;

@@ -1,7 +1,7 @@
 // Trials by the names that DeepSpeed gives its experiments: z1_gas1_tmbspg3, then the first letters and the value of
 // every further key that the trial sets (z2_gas1_tmbspg4_rbs5.0e+08_ocT).
 //
-// Threading: plain values.
+// Threading: plain values. Errors: none.
 #ifndef DSAT_CLI_DEEPSPEED_EXPERIMENT_NAMES_H_
 #define DSAT_CLI_DEEPSPEED_EXPERIMENT_NAMES_H_
 
@@ -14,6 +14,9 @@
 
 namespace dsat::cli {
 
+// The ZeRO stage of a trial's configuration; 0 where it names none that there is.
+int stage_of(const host::TrialRecord& trial);
+
 // Two trials may bear the same one.
 std::string experiment_name(const host::TrialRecord& trial);
 
@@ -21,7 +24,7 @@ std::string experiment_name(const host::TrialRecord& trial);
 bool is_experiment(const host::TrialRecord& trial);
 bool is_model_information(const host::TrialRecord& trial);
 
-// Unique names: of trials with the same one all but the first to come bear their id as well.
+// Unique names: where trials would share one, all but the first to come bear their id as well.
 class ExperimentNames {
  public:
   // Trials must come in the order of their ids.

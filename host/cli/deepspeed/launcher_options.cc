@@ -1,4 +1,8 @@
+// Declares the deepspeed launcher's own options in one table, and writes those that were given back into its command.
+// The launcher spells names with underscores; dsat-host takes both spellings.
 #include "deepspeed/launcher_options.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -58,31 +62,29 @@ std::vector<const LauncherOption*> given_options(const Values& values) {
 }  // namespace
 
 void add_deepspeed_options(OptionSet& set) {
-  Option mode;
-  mode.name = "autotuning";
-  mode.value_name = "tune|run";
-  mode.help = "find the best configuration; run: then train with it";
-  mode.group = kGroup;
-  set.add(mode);
+  set.add_group(
+      kGroup, {Option::choice("autotuning", {"tune", "run"}, "find the best configuration; run: then train with it")});
   for (const LauncherOption& known : kLauncherOptions) {
-    Option option;
-    option.name = hyphenated(known.name);
-    option.takes = *known.value_name == '\0' ? Takes::nothing : Takes::value;
-    option.value_name = known.value_name;
-    option.help = known.help;
-    option.group = kGroup;
+    const bool is_switch = *known.value_name == '\0';
+    Option option = is_switch ? Option::toggle(hyphenated(known.name), known.help)
+                              : Option::text(hyphenated(known.name), known.value_name, known.help);
+    if (option.name == "launcher") {
+      option.kind = cli_kit::ValueKind::choice;
+      option.words = {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"};
+    }
     option.hidden = *known.help == '\0';
-    set.add(std::move(option));
+    set.add_group(kGroup, {std::move(option)});
   }
 }
 
 std::optional<Autotuning> autotuning_of(const Values& values) {
-  const auto mode = values.choice("autotuning", {"tune", "run"});
+  const auto mode = values.text("autotuning");
   if (mode) return *mode == "run" ? Autotuning::run : Autotuning::tune;
   for (const LauncherOption* known : given_options(values)) {
-    const std::string flag = "--" + std::string(known->name);
-    throw Error(flag + " is the deepspeed launcher's: type dsat-host --autotuning tune " + flag +
-                " ... SCRIPT, or dsat-host -- deepspeed " + flag + " ... SCRIPT");
+    throw Error(
+        fmt::format("--{0} is the deepspeed launcher's: type dsat-host --autotuning tune --{0} ... SCRIPT, or "
+                    "dsat-host -- deepspeed --{0} ... SCRIPT",
+                    known->name));
   }
   return std::nullopt;
 }
@@ -91,14 +93,13 @@ Tokens deepspeed_command(const Values& values, const Tokens& rest, const fs::pat
   if (rest.empty()) throw Error("no SCRIPT to tune: type dsat-host --autotuning tune [options] SCRIPT ARGS...");
   std::error_code ignored;
   if (!given(values, "module") && !given(values, "no_python") && !fs::exists(cwd / rest.front(), ignored)) {
-    throw Error("no script '" + rest.front() +
-                "': after --autotuning the first free word is the script, without 'deepspeed' before it");
+    throw Error(fmt::format(
+        "no script '{}': after --autotuning the first free word is the script, without 'deepspeed' before it",
+        rest.front()));
   }
-  // Whether it is there is asked when the hosts are known.
-  values.choice("launcher", {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"});
   Tokens command{"deepspeed"};
   for (const LauncherOption* known : given_options(values)) {
-    command.push_back("--" + std::string(known->name));
+    command.push_back(fmt::format("--{}", known->name));
     if (*known->value_name != '\0') command.push_back(values.text(hyphenated(known->name)).value());
   }
   command.insert(command.end(), rest.begin(), rest.end());

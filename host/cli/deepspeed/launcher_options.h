@@ -9,8 +9,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "options/option_values.h"
-#include "options/split_arguments.h"
+#include "options/kit.h"
 
 namespace dsat::cli {
 

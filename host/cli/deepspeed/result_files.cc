@@ -1,9 +1,11 @@
+// Writes an experiment's files as soon as its trial has ended, and the summary in the end from the study's own record.
+// Logs are linked rather than copied where the file system can do that.
 #include "deepspeed/result_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -18,12 +20,6 @@ constexpr const char* kTrialFiles[] = {"cmd.txt",         "ds_config.json", "met
                                        "model_info.json", "stdout.log",     "stderr.log"};
 
 std::string pretty(const Json& json) { return json.dump(4, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
-std::string text_of(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
 
 // Slots of several hosts are HOST:SLOT.
 size_t hosts_of(const host::TrialRecord& trial) {
@@ -46,16 +42,17 @@ DeepspeedOutput::DeepspeedOutput(DeepspeedStudy study, Console& console) : study
 }
 
 void DeepspeedOutput::complain(const std::string& what) {
-  if (!std::exchange(complained_, true)) console_.error("DeepSpeed's results are not complete: " + what);
+  if (!std::exchange(complained_, true)) console_.error(fmt::format("DeepSpeed's results are not complete: {}", what));
 }
 
-void DeepspeedOutput::write(const fs::path& file, const std::string& text) {
+void DeepspeedOutput::write(const fs::path& file, const std::string& text, Durability durability) {
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
-  const fs::path half = file.string() + ".new";
-  if (!(std::ofstream(half) << text << std::flush)) return complain("cannot write " + file.string());
-  fs::rename(half, file, error);
-  if (error) complain("cannot write " + file.string() + ": " + error.message());
+  try {
+    write_file_atomically(file, text, durability);
+  } catch (const Error& problem) {
+    complain(problem.what());
+  }
 }
 
 Json DeepspeedOutput::description(const host::TrialRecord& trial) {
@@ -69,30 +66,30 @@ Json DeepspeedOutput::description(const host::TrialRecord& trial) {
 }
 
 void DeepspeedOutput::describe(const host::TrialRecord& trial) {
-  write(study_.exps_dir / (names_.name(trial) + ".json"), pretty(description(trial)));
+  write(study_.exps_dir / fmt::format("{}.json", names_.name(trial)), pretty(description(trial)), Durability::renamed);
 }
 
 // The trial's folder under its name; large logs are not written twice where the file system can help it.
 void DeepspeedOutput::keep(const host::TrialRecord& trial) {
-  const fs::path source = study_.dir / "trials" / std::to_string(trial.id);
+  const fs::path source = study_.dir / "trials" / fmt::format("{}", trial.id);
   const fs::path target = study_.results_dir / names_.name(trial);
   std::error_code error;
   fs::remove_all(target, error);
   fs::create_directories(target, error);
-  if (error) return complain("cannot make " + target.string() + ": " + error.message());
+  if (error) return complain(fmt::format("cannot make {}: {}", target.string(), error.message()));
   for (const char* file : kTrialFiles) {
     std::error_code none, linked;
     if (!fs::exists(source / file, none)) continue;
     fs::create_hard_link(source / file, target / file, linked);
     if (linked) fs::copy_file(source / file, target / file, error);
-    if (error) complain("cannot write " + (target / file).string() + ": " + error.message());
+    if (error) complain(fmt::format("cannot write {}: {}", (target / file).string(), error.message()));
   }
   Json json = description(trial);
   json["result_dir"] = target.string();
   json["trial_dir"] = source.string();
   if (trial.outcome) json["outcome"] = host::to_string(*trial.outcome);
   json["reason"] = trial.reason;
-  write(target / "exp.json", pretty(json));
+  write(target / "exp.json", pretty(json), Durability::renamed);
 }
 
 void DeepspeedOutput::on_trial_submitted(const host::TrialRecord& trial) { describe(trial); }
@@ -111,16 +108,23 @@ void DeepspeedOutput::finish() {
     const bool ended = is_experiment(trial) && trial.started() && trial.outcome;
     if (ended && !fs::exists(study_.results_dir / names_.name(trial) / "exp.json", error)) keep(trial);
   }
-  write(study_.results_dir / "summary.txt", deepspeed_summary(record.value(), names_));
+  write(study_.results_dir / "summary.txt", deepspeed_summary(record.value(), names_), Durability::synced);
   if (!record->best) return;
-  write(study_.results_dir / "ds_config_optimal.json", pretty(record->best->config));
-  std::string command = text_of(study_.dir / "best_cmd.txt");
-  const std::string own = "/" + study_.dir.filename().string() + "/best_ds_config.json";
+  write(study_.results_dir / "ds_config_optimal.json", pretty(record->best->config), Durability::synced);
+  std::string command = try_read_file(study_.dir / "best_cmd.txt").bytes;
+  const std::string own = fmt::format("/{}/best_ds_config.json", study_.dir.filename().string());
   const size_t at = command.find(own);
   if (study_.dir.parent_path() == study_.results_dir && at != std::string::npos) {
     command.replace(at, own.size(), "/ds_config_optimal.json");
   }
-  write(study_.results_dir / "cmd_optimal.txt", command);
+  write(study_.results_dir / "cmd_optimal.txt", command, Durability::synced);
+}
+
+std::string DeepspeedOutput::place() const { return fmt::format("as DeepSpeed   {}", study_.results_dir.string()); }
+
+std::unique_ptr<DeepspeedOutput> deepspeed_output(const fs::path& dir, Console& console) {
+  auto study = read_deepspeed_study(dir);
+  return study ? std::make_unique<DeepspeedOutput>(std::move(*study), console) : nullptr;
 }
 
 std::vector<fs::path> deepspeed_results(const DeepspeedStudy& study) {
@@ -131,7 +135,7 @@ std::vector<fs::path> deepspeed_results(const DeepspeedStudy& study) {
   for (const host::TrialRecord& trial : record->trials) {
     if (!is_experiment(trial)) continue;
     paths.push_back(study.results_dir / names.name(trial));
-    paths.push_back(study.exps_dir / (names.name(trial) + ".json"));
+    paths.push_back(study.exps_dir / fmt::format("{}.json", names.name(trial)));
   }
   for (const char* file : {"summary.txt", "ds_config_optimal.json", "cmd_optimal.txt"}) {
     paths.push_back(study.results_dir / file);

@@ -1,28 +1,32 @@
 // Results in DeepSpeed's shape, beside dsat's own: results_dir/NAME/ for every trial, exps_dir/NAME.json, and in the
 // end summary.txt, ds_config_optimal.json and cmd_optimal.txt.
 //
-// Threading: as host::Observer; finish() after the study has ended. A file that cannot be written is told once and
-// never fails a study.
+// Threading: as ResultWriter. Ownership: the console outlives it. Errors: a file that cannot be written is reported
+// once and never fails a study.
 #ifndef DSAT_CLI_DEEPSPEED_RESULT_FILES_H_
 #define DSAT_CLI_DEEPSPEED_RESULT_FILES_H_
 
 #include <filesystem>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "deepspeed/experiment_names.h"
 #include "deepspeed/study_file.h"
-#include "dsat/host/study.h"
+#include "dsat/base/files.h"
 #include "terminal/console.h"
+#include "terminal/result_writer.h"
 
 namespace dsat::cli {
 
-class DeepspeedOutput final : public host::Observer {
+class DeepspeedOutput final : public ResultWriter {
  public:
   DeepspeedOutput(DeepspeedStudy study, Console& console);
 
   void on_trial_submitted(const host::TrialRecord& trial) override;
   void on_trial_ended(const host::TrialRecord& trial) override;
-  void finish();
+  void finish() override;
+  std::string place() const override;
 
   const DeepspeedStudy& study() const { return study_; }
 
@@ -30,7 +34,7 @@ class DeepspeedOutput final : public host::Observer {
   Json description(const host::TrialRecord& trial);
   void describe(const host::TrialRecord& trial);
   void keep(const host::TrialRecord& trial);
-  void write(const std::filesystem::path& file, const std::string& text);
+  void write(const std::filesystem::path& file, const std::string& text, Durability durability);
   void complain(const std::string& what);
 
   DeepspeedStudy study_;
@@ -38,6 +42,9 @@ class DeepspeedOutput final : public host::Observer {
   ExperimentNames names_;
   bool complained_ = false;
 };
+
+// The writer of a study of this form; nullptr: the run directory holds none.
+std::unique_ptr<DeepspeedOutput> deepspeed_output(const std::filesystem::path& dir, Console& console);
 
 // The files and folders that an earlier study wrote into its results_dir and exps_dir.
 std::vector<std::filesystem::path> deepspeed_results(const DeepspeedStudy& study);

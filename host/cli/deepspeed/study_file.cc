@@ -1,10 +1,15 @@
+// Keeps the form of a study in one small JSON file, and compares a new request with it part by part.
+// What cannot be read as such a file is no study of this form.
 #include "deepspeed/study_file.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <fstream>
+#include <string_view>
 #include <system_error>
 
+#include "dsat/base/files.h"
 #include "dsat/config/json.h"
 #include "dsat/host/record.h"
 
@@ -16,19 +21,20 @@ namespace fs = std::filesystem;
 constexpr const char* kMarker = "deepspeed.json";
 
 [[noreturn]] void refuse(const DeepspeedStudy& study, const std::string& what) {
-  throw Error(study.results_dir.string() + " holds " + what +
-              ": set \"overwrite\": true in the autotuning section, or give another results_dir");
+  throw Error(fmt::format("{} holds {}: set \"overwrite\": true in the autotuning section, or give another results_dir",
+                          study.results_dir.string(), what));
 }
 
 // "'ds_confg.json', then it was 'ds_config.json'": the first word in which two commands differ.
 std::string difference(const Json& now, const Json& then) {
   if (!now.is_array() || !then.is_array()) return "";
   const auto word = [](const Json& words, size_t i) {
-    return i < words.size() ? "'" + words[i].get<std::string>() + "'" : std::string("nothing");
+    if (i >= words.size()) return std::string("nothing");
+    return fmt::format("'{}'", words[i].is_string() ? words[i].get<std::string>() : words[i].dump());
   };
   for (size_t i = 0; i < std::max(now.size(), then.size()); ++i) {
     if (i >= now.size() || i >= then.size() || now[i] != then[i]) {
-      return " (" + word(now, i) + " here, " + word(then, i) + " there)";
+      return fmt::format(" ({} here, {} there)", word(now, i), word(then, i));
     }
   }
   return "";
@@ -57,8 +63,11 @@ std::optional<DeepspeedStudy> read_deepspeed_study(const fs::path& dir) {
     study.exps_dir = json.at("exps_dir").get<std::string>();
     study.run = json.at("run").get<bool>();
     study.request = json.at("request");
+    if (!study.request.is_object()) return std::nullopt;
     return study;
-  } catch (const std::exception&) {
+  } catch (const Error&) {
+    return std::nullopt;
+  } catch (const Json::exception&) {
     return std::nullopt;
   }
 }
@@ -68,25 +77,21 @@ void write_deepspeed_study(const DeepspeedStudy& study) {
                   {"exps_dir", study.exps_dir.string()},
                   {"run", study.run},
                   {"request", study.request}};
-  const fs::path file = study.dir / kMarker, half = study.dir / (std::string(kMarker) + ".new");
-  std::ofstream(half) << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-  std::error_code error;
-  fs::rename(half, file, error);
-  if (error) throw Error("cannot write " + file.string() + ": " + error.message());
+  write_file_atomically(study.dir / kMarker, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-Existing existing_results(const DeepspeedStudy& study) {
+ExistingResults existing_results(const DeepspeedStudy& study) {
   std::error_code ignored;
   if (!fs::exists(study.dir / "dsat.db", ignored)) {
     if (holds_foreign_results(study.results_dir)) refuse(study, "results that dsat did not make");
-    return Existing::nothing;
+    return ExistingResults::none;
   }
   const auto earlier = read_deepspeed_study(study.dir);
   if (!earlier) refuse(study, "a study that was not started with --autotuning");
   // Ended or interrupted before anything was measured: what was in the way (a script's error, a missing package) has
   // perhaps been mended since, and there is nothing to lose.
   const host::Result<host::StudyRecord> record = host::read_study(study.dir);
-  if (record.ok() && record->status != host::StudyStatus::running && !record->best) return Existing::nothing;
+  if (record.ok() && record->status != host::StudyStatus::running && !record->best) return ExistingResults::none;
   constexpr std::array<std::pair<const char*, const char*>, 4> kParts{
       {{"command", "results of another command"},
        {"configuration", "results of another configuration"},
@@ -94,18 +99,18 @@ Existing existing_results(const DeepspeedStudy& study) {
        {"script", "results of another version of the script"}}};
   for (const auto& [part, what] : kParts) {
     const Json now = study.request.value(part, Json()), then = earlier->request.value(part, Json());
-    if (now != then) refuse(study, what + (part == std::string("command") ? difference(now, then) : ""));
+    if (now == then) continue;
+    refuse(study, fmt::format("{}{}", what, part == std::string_view("command") ? difference(now, then) : ""));
   }
-  return Existing::same_request;
+  return ExistingResults::of_same_request;
 }
 
 std::string fingerprint(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return {};
+  const FileText text = try_read_file(file);
+  if (!text.ok()) return {};
   uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a: it has to notice an edit, not an attack
-  uint64_t size = 0;
-  for (char c = 0; in.get(c); ++size) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  return std::to_string(size) + "-" + std::to_string(hash);
+  for (const char c : text.bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+  return fmt::format("{}-{}", text.bytes.size(), hash);
 }
 
 }  // namespace dsat::cli

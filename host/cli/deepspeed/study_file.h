@@ -1,7 +1,7 @@
 // A study in DeepSpeed's form: where its results go, and whether results that lie there are its own.
 //
-// DIR/deepspeed.json in the run directory keeps it, so that `dsat-host resume` writes the same files. Errors:
-// dsat::Error that says what to do.
+// DIR/deepspeed.json in the run directory keeps it, so that `dsat-host resume` writes the same files. Threading: plain
+// values; the functions read and write files. Errors: dsat::Error that says what to do.
 #ifndef DSAT_CLI_DEEPSPEED_STUDY_FILE_H_
 #define DSAT_CLI_DEEPSPEED_STUDY_FILE_H_
 
@@ -12,7 +12,7 @@
 
 namespace dsat::cli {
 
-// Of the study itself, in results_dir.
+// The run directory of the study itself, in results_dir.
 inline constexpr const char* kDeepspeedRunDir = "dsat";
 
 struct DeepspeedStudy {
@@ -26,10 +26,10 @@ struct DeepspeedStudy {
 std::optional<DeepspeedStudy> read_deepspeed_study(const std::filesystem::path& dir);
 void write_deepspeed_study(const DeepspeedStudy& study);
 
-enum class Existing { nothing, same_request };
+enum class ExistingResults { none, of_same_request };
 
-// What lies in results_dir. Results of another request, and DeepSpeed's own, are refused: they say nothing of this one.
-Existing existing_results(const DeepspeedStudy& study);
+// What lies in results_dir. Results of another request, and DeepSpeed's own, are refused: this study cannot use them.
+ExistingResults existing_results(const DeepspeedStudy& study);
 
 // Contents of a file as a short text that changes with them; empty: it cannot be read.
 std::string fingerprint(const std::filesystem::path& file);

@@ -1,4 +1,8 @@
+// Collects the best experiment of each stage and writes the table as Markdown, as the Python package does.
+// Numbers are aligned at their decimal points.
 #include "deepspeed/summary.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -7,13 +11,10 @@
 #include <optional>
 #include <vector>
 
-#include "dsat/config/json.h"
-#include "dsat/config/rules.h"
-
 namespace dsat::cli {
 namespace {
 
-struct Row {
+struct StageBest {
   int experiments = 0;
   std::optional<double> metric;
   std::string name;
@@ -57,12 +58,6 @@ std::string markdown_table(const std::vector<Line>& lines, const std::vector<boo
   return text;
 }
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
-
 // Microseconds from one RFC 3339 time in UTC to a later one.
 int64_t microseconds_of(const std::string& time) {
   std::tm fields{};
@@ -85,22 +80,10 @@ std::string duration(const host::StudyRecord& study) {
     end = std::max(end, to);
   }
   const int64_t span = std::max<int64_t>(0, end - begin), seconds = span / 1'000'000;
-  char text[64];
-  std::snprintf(text, sizeof text, "%lld:%02d:%02d.%06d", static_cast<long long>(seconds / 3600),
-                static_cast<int>(seconds / 60 % 60), static_cast<int>(seconds % 60),
-                static_cast<int>(span % 1'000'000));
-  return text;
+  return fmt::format("{}:{:02}:{:02}.{:06}", seconds / 3600, seconds / 60 % 60, seconds % 60, span % 1'000'000);
 }
 
-int stage_of(const Json& config) {
-  try {
-    return config::zero_stage(config);
-  } catch (const Error&) {
-    return 0;
-  }
-}
-
-void take(Row& row, const std::string& name, std::optional<double> metric, bool maximise) {
+void take(StageBest& row, const std::string& name, std::optional<double> metric, bool maximise) {
   ++row.experiments;
   const bool better = metric && (!row.metric || (maximise ? *metric > *row.metric : *metric < *row.metric));
   if (!better && (row.metric || !row.name.empty())) return;
@@ -108,8 +91,8 @@ void take(Row& row, const std::string& name, std::optional<double> metric, bool 
   row.name = name;
 }
 
-Line cells(const std::string& space, const Row& row) {
-  return {space, std::to_string(row.experiments), number(row.metric.value_or(0)), row.name};
+Line cells(const std::string& space, const StageBest& row) {
+  return {space, fmt::format("{}", row.experiments), fmt::format("{:g}", row.metric.value_or(0)), row.name};
 }
 
 }  // namespace
@@ -117,18 +100,19 @@ Line cells(const std::string& space, const Row& row) {
 std::string deepspeed_summary(const host::StudyRecord& study, ExperimentNames& names) {
   const std::string metric = study.study.value("metric", "");
   const bool maximise = study.study.value("direction", "maximize") == "maximize";
-  std::map<int, Row> stages;
-  Row global;
+  std::map<int, StageBest> stages;
+  StageBest global;
   std::string best_name;
   for (const host::TrialRecord& trial : study.trials) {
     if (!is_experiment(trial)) continue;
     const std::string& name = names.name(trial);
     if (is_model_information(trial) || !trial.started()) continue;
     std::optional<double> value;
-    if (trial.outcome == host::Outcome::completed && trial.metrics.is_object() && trial.metrics.contains(metric)) {
-      value = trial.metrics[metric].get<double>();
+    if (trial.outcome == host::Outcome::completed && trial.metrics.is_object()) {
+      const auto it = trial.metrics.find(metric);
+      if (it != trial.metrics.end() && it->is_number()) value = it->get<double>();
     }
-    take(stages[stage_of(trial.config)], name, value, maximise);
+    take(stages[stage_of(trial)], name, value, maximise);
     take(global, name, value, maximise);
     best_name = study.best && study.best->trial == trial.id ? name : best_name;
   }
@@ -138,11 +122,11 @@ std::string deepspeed_summary(const host::StudyRecord& study, ExperimentNames& n
     global.name = best_name;
   }
   std::vector<Line> lines{{"tuning_space", "num_experiments", "best_metric_val", "best_exp_name"}};
-  for (const auto& [stage, row] : stages) lines.push_back(cells("z" + std::to_string(stage), row));
+  for (const auto& [stage, row] : stages) lines.push_back(cells(fmt::format("z{}", stage), row));
   lines.push_back(cells("global", global));
   align_points(lines, 2);
-  return markdown_table(lines, {false, true, true, false}) + "\nTuning completed in " + duration(study) +
-         ". Total number of experiments: " + std::to_string(global.experiments) + ".\n";
+  return fmt::format("{}\nTuning completed in {}. Total number of experiments: {}.\n",
+                     markdown_table(lines, {false, true, true, false}), duration(study), global.experiments);
 }
 
 }  // namespace dsat::cli

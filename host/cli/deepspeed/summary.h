@@ -1,6 +1,6 @@
 // summary.txt as DeepSpeed writes it: the best experiment of each ZeRO stage and of all.
 //
-// Threading: pure function.
+// Threading: pure function. Errors: none.
 #ifndef DSAT_CLI_DEEPSPEED_SUMMARY_H_
 #define DSAT_CLI_DEEPSPEED_SUMMARY_H_
 

@@ -1,4 +1,8 @@
+// Cuts the entrypoint into words with a small state machine of a shell's quotes, then looks for a launch module and
+// puts a launcher of this machine in its place.
 #include "determined/entrypoint.h"
+
+#include <fmt/format.h>
 
 #include <optional>
 #include <string_view>
@@ -22,7 +26,7 @@ class WordCutter {
 
   Words cut() {
     while (at_ < text_.size()) take();
-    if (quote_ != 0) throw Error(std::string("has a ") + quote_ + " that nothing closes");
+    if (quote_ != 0) throw Error(fmt::format("has a {} that nothing closes", quote_));
     end_word();
     return words_;
   }
@@ -71,10 +75,11 @@ class WordCutter {
   }
 
   [[noreturn]] static void refuse(char c) {
-    const std::string shown = c == '\n' ? "a second line" : std::string("'") + c + "'";
-    throw Error("holds shell syntax (" + shown +
-                "): write one command in plain words, quoted where it needs to be, or "
-                "put it into a script");
+    const std::string shown = c == '\n' ? "a second line" : fmt::format("'{}'", c);
+    throw Error(
+        fmt::format("holds shell syntax ({}): write one command in plain words, quoted where it needs to be, or "
+                    "put it into a script",
+                    shown));
   }
 
   const std::string& text_;
@@ -90,14 +95,14 @@ void append(Words& words, Words::const_iterator begin, Words::const_iterator end
 }
 
 // `python3 -m determined.launch.NAME`, wherever it stands.
-struct Module {
+struct LaunchModule {
   size_t python = 0;
   std::string name;
 };
-std::optional<Module> find_module(const Words& words) {
+std::optional<LaunchModule> find_module(const Words& words) {
   for (size_t i = 0; i + 2 < words.size(); ++i) {
     if (words[i + 1] == "-m" && words[i + 2].rfind(kLaunch, 0) == 0) {
-      return Module{i, words[i + 2].substr(kLaunch.size())};
+      return LaunchModule{i, words[i + 2].substr(kLaunch.size())};
     }
   }
   return std::nullopt;
@@ -121,7 +126,8 @@ std::vector<std::string> entrypoint_words(const Json& entrypoint) {
     words = WordCutter(entrypoint.get<std::string>()).cut();
   } else {
     for (const Json& part : entrypoint) {
-      if (part.is_structured() || part.is_null()) throw Error("must be a list of words, it has " + part.dump());
+      if (part.is_structured() || part.is_null())
+        throw Error(fmt::format("must be a list of words, it has {}", part.dump()));
       words.push_back(part.is_string() ? part.get<std::string>() : part.dump());
     }
   }
@@ -133,18 +139,19 @@ std::vector<std::string> entrypoint_words(const Json& entrypoint) {
 
 LaunchCommand replace_launch_module(const LaunchRequest& request) {
   const Words& words = request.words;
-  const std::optional<Module> module = find_module(words);
+  const std::optional<LaunchModule> module = find_module(words);
   if (!module) return {words, ""};
   if (module->name != "deepspeed" && module->name != "torch_distributed") {
-    throw Error("starts through determined.launch." + module->name +
-                ", which needs Determined: dsat knows "
-                "determined.launch.deepspeed and determined.launch.torch_distributed");
+    throw Error(
+        fmt::format("starts through determined.launch.{}, which needs Determined: dsat knows "
+                    "determined.launch.deepspeed and determined.launch.torch_distributed",
+                    module->name));
   }
   const auto script = words.begin() + static_cast<std::ptrdiff_t>(module->python) + 3;
   refuse_trial_class(words, script);
 
-  const std::string slots = std::to_string(request.slots_per_trial);
-  const std::string wanted = "determined.launch." + module->name;
+  const std::string slots = fmt::format("{}", request.slots_per_trial);
+  const std::string wanted = fmt::format("determined.launch.{}", module->name);
   LaunchCommand result;
   append(result.words, words.begin(), words.begin() + static_cast<std::ptrdiff_t>(module->python));
   if (module->name == "deepspeed" && in_path(request, "deepspeed")) {
@@ -155,14 +162,16 @@ LaunchCommand replace_launch_module(const LaunchRequest& request) {
     for (const char* word : {"torchrun", "--no_python", "--nproc_per_node", slots.c_str()}) {
       result.words.emplace_back(word);
     }
-    if (module->name == "deepspeed")
-      result.notice = "deepspeed is not in PATH: torchrun starts what " + wanted + " would";
+    if (module->name == "deepspeed") {
+      result.notice = fmt::format("deepspeed is not in PATH: torchrun starts what {} would", wanted);
+    }
   } else if (request.slots_per_trial == 1) {
-    result.notice = "no launcher in PATH: the script runs by itself, without " + wanted;
+    result.notice = fmt::format("no launcher in PATH: the script runs by itself, without {}", wanted);
   } else {
-    throw Error("starts through " + wanted + " on " + slots +
-                " slots, and neither deepspeed nor torchrun is in PATH: "
-                "install one, or set resources.slots_per_trial to 1");
+    throw Error(
+        fmt::format("starts through {} on {} slots, and neither deepspeed nor torchrun is in PATH: install one, or "
+                    "set resources.slots_per_trial to 1",
+                    wanted, slots));
   }
   append(result.words, script, words.end());
   return result;

@@ -1,6 +1,10 @@
 // The keys of an experiment file: which there are, and which of them change anything here.
+// A key that is unknown and near a known one is taken for a slip; any other unknown key is left alone.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 #include "determined/read_experiment.h"
 #include "dsat/base/spelling.h"
@@ -72,16 +76,9 @@ bool is_known(const std::string& key) {
 
 // The known key that this one is a slip of; empty: none is near.
 std::string nearest(const std::string& key) {
-  std::string best;
   const size_t letters = key.size() - (key.rfind('.') + 1);  // npos + 1 is 0
-  size_t best_distance = std::max<size_t>(1, letters / 4) + 1;
-  for (const char* known : kKnown) {
-    const size_t distance = edit_distance(key, known);
-    if (distance >= best_distance) continue;
-    best_distance = distance;
-    best = known;
-  }
-  return best;
+  static const std::vector<std::string_view> known(std::begin(kKnown), std::end(kKnown));
+  return std::string(nearest_name(key, known, std::max<size_t>(1, letters / 4)));
 }
 
 // Every key at the top, and in place of a section of which dsat reads a part the keys in it.
@@ -94,7 +91,7 @@ std::vector<std::string> keys_of(const YamlFile& file) {
       keys.push_back(section);
       continue;
     }
-    for (const auto& inner : item.value().items()) keys.push_back(section + "." + inner.key());
+    for (const auto& inner : item.value().items()) keys.push_back(fmt::format("{}.{}", section, inner.key()));
   }
   return keys;
 }
@@ -104,7 +101,7 @@ std::vector<std::string> keys_of(const YamlFile& file) {
 void refuse_misspelt_keys(const YamlFile& file) {
   for (const std::string& key : keys_of(file)) {
     const std::string meant = is_known(key) ? "" : nearest(key);
-    if (!meant.empty()) file.refuse(key, "is no key of an experiment: did you mean " + meant + "?");
+    if (!meant.empty()) file.refuse(key, fmt::format("is no key of an experiment: did you mean {}?", meant));
   }
 }
 

@@ -1,4 +1,8 @@
+// Reads the file key by key in the order in which they depend on each other: resources and hyperparameters first, then
+// the command, then the configuration that the command trains with.
 #include "determined/read_experiment.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -9,6 +13,7 @@
 #include "dsat/host/command.h"
 #include "dsat/host/environment.h"
 #include "dsat/host/metric.h"
+#include "terminal/current_folder.h"
 
 namespace dsat::cli {
 namespace {
@@ -22,9 +27,10 @@ bool one_of(const std::string& text, std::initializer_list<const char*> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-class Reader {
+class ExperimentReader {
  public:
-  explicit Reader(const ExperimentRequest& request) : request_(request), file_(YamlFile::load(request.file)) {}
+  explicit ExperimentReader(const ExperimentRequest& request)
+      : request_(request), file_(YamlFile::load(request.file)) {}
 
   Experiment read() {
     refuse_misspelt_keys(file_);
@@ -48,7 +54,7 @@ class Reader {
     const Json* value = file_.find(key);
     if (value == nullptr) return std::nullopt;
     if (!value->is_number_integer() || *value < min || *value > INT32_MAX) {
-      file_.refuse(key, "must be an integer of at least " + std::to_string(min) + ", it has " + value->dump());
+      file_.refuse(key, fmt::format("must be an integer of at least {}, it has {}", min, value->dump()));
     }
     return value->get<int64_t>();
   }
@@ -64,14 +70,15 @@ class Reader {
     if (file_.find_object("environment") == nullptr || file_.find(key) == nullptr) return;
     const Json& given = *file_.find(key);
     if (given.is_array()) return add_variables(given, key);
-    if (!given.is_object()) file_.refuse(key, "must be a list of NAME=value, it has " + given.dump());
+    if (!given.is_object()) file_.refuse(key, fmt::format("must be a list of NAME=value, it has {}", given.dump()));
     for (const auto& item : given.items()) {
+      const std::string place = fmt::format("{}.{}", key, item.key());
       const bool for_device = one_of(item.key(), {"cpu", "cuda", "gpu", "rocm"}) && item.value().is_array();
       if (!for_device) {
-        if (item.value().is_structured()) file_.refuse(key + "." + item.key(), "must be a text");
-        add_variable(item.key() + "=" + text_of(item.value()), key + "." + item.key());
+        if (item.value().is_structured()) file_.refuse(place, "must be a text");
+        add_variable(fmt::format("{}={}", item.key(), text_of(item.value())), place);
       } else if (is_for_this_machine(item.key())) {
-        add_variables(item.value(), key + "." + item.key());
+        add_variables(item.value(), place);
       }
     }
   }
@@ -90,7 +97,7 @@ class Reader {
 
   void add_variables(const Json& list, const std::string& key) {
     for (const Json& entry : list) {
-      if (!entry.is_string()) file_.refuse(key, "must be a list of NAME=value, it has " + entry.dump());
+      if (!entry.is_string()) file_.refuse(key, fmt::format("must be a list of NAME=value, it has {}", entry.dump()));
       add_variable(entry, key);
     }
   }
@@ -98,7 +105,7 @@ class Reader {
   void add_variable(const std::string& entry, const std::string& key) {
     const size_t equals = entry.find('=');
     if (equals == std::string::npos || equals == 0) {
-      file_.refuse(key, "must be a list of NAME=value, it has \"" + entry + "\"");
+      file_.refuse(key, fmt::format("must be a list of NAME=value, it has \"{}\"", entry));
     }
     host::set_variable(result_.variables, entry.substr(0, equals), entry.substr(equals + 1));
   }
@@ -108,7 +115,9 @@ class Reader {
     if (given != nullptr) result_.hyperparameters = constant(*given, "hyperparameters");
     const Json* overwrites = hyperparameter("overwrite_deepspeed_args");
     if (overwrites == nullptr) return;
-    if (!overwrites->is_object()) file_.refuse(kOverwriteKey, "must hold DeepSpeed keys, it has " + overwrites->dump());
+    if (!overwrites->is_object()) {
+      file_.refuse(kOverwriteKey, fmt::format("must hold DeepSpeed keys, it has {}", overwrites->dump()));
+    }
     result_.config_overwrites = *overwrites;
   }
 
@@ -125,26 +134,27 @@ class Reader {
     const std::string form = type != node.end() && type->is_string() ? type->get<std::string>() : "";
     if (form == "const" && node.contains("val")) return node["val"];
     if (form == "categorical" && node.contains("vals")) {
-      if (key.rfind(std::string(kOverwriteKey) + ".", 0) == 0 && node["vals"].is_array()) return node["vals"];
+      if (key.rfind(fmt::format("{}.", kOverwriteKey), 0) == 0 && node["vals"].is_array()) return node["vals"];
       file_.refuse(key, "is a choice (categorical): dsat runs one value of it, write that");
     }
     if (one_of(form, {"int", "double", "log"}) && node.contains("minval")) {
-      file_.refuse(key, "is a range (" + form + "): dsat tunes DeepSpeed's keys only, write one value");
+      file_.refuse(key, fmt::format("is a range ({}): dsat tunes DeepSpeed's keys only, write one value", form));
     }
     Json result = Json::object();
-    for (const auto& item : node.items()) result[item.key()] = constant(item.value(), key + "." + item.key());
+    for (const auto& item : node.items()) {
+      result[item.key()] = constant(item.value(), fmt::format("{}.{}", key, item.key()));
+    }
     return result;
   }
 
   void read_command() {
     const Json* entrypoint = file_.find("entrypoint");
     if (entrypoint == nullptr) {
-      throw Error(file_.file().string() +
-                  ": has no entrypoint: add the command that trains, \"entrypoint: python3 "
-                  "train.py\"");
+      throw Error(fmt::format("{}: has no entrypoint: add the command that trains, \"entrypoint: python3 train.py\"",
+                              file_.file().string()));
     }
     if (!entrypoint->is_string() && !entrypoint->is_array()) {
-      file_.refuse("entrypoint", "must be a command or a list of words, it has " + entrypoint->dump());
+      file_.refuse("entrypoint", fmt::format("must be a command or a list of words, it has {}", entrypoint->dump()));
     }
     try {
       result_.command = entrypoint_words(*entrypoint);
@@ -161,8 +171,8 @@ class Reader {
   void settle_slots() {
     const std::optional<int> asked = host::slots_of_command(result_.command);
     if (asked && result_.slots_per_trial && *asked != *result_.slots_per_trial) {
-      throw Error("takes " + std::to_string(*asked) + " slots, resources.slots_per_trial is " +
-                  std::to_string(*result_.slots_per_trial) + ": make them the same");
+      throw Error(fmt::format("takes {} slots, resources.slots_per_trial is {}: make them the same", *asked,
+                              *result_.slots_per_trial));
     }
     if (request_.slots_per_trial) result_.slots_per_trial = request_.slots_per_trial;
     if (!asked && !result_.slots_per_trial) result_.slots_per_trial = 1;  // Determined's default
@@ -177,21 +187,24 @@ class Reader {
     if (given != nullptr && given->is_object()) std::swap(given, inlined);
     const std::string in_command = entrypoint_config();
     if (given == nullptr && inlined != nullptr) return take_inlined(*inlined);
-    if (given != nullptr && !given->is_string()) file_.refuse(kConfigKey, "must be a path, it has " + given->dump());
+    if (given != nullptr && !given->is_string()) {
+      file_.refuse(kConfigKey, fmt::format("must be a path, it has {}", given->dump()));
+    }
     const std::string path = given != nullptr ? given->get<std::string>() : in_command;
     if (path.empty()) {
-      throw Error(file_.where("hyperparameters") + ": " + kConfigKey +
-                  " is missing: give the path of the DeepSpeed configuration in the model directory");
+      throw Error(fmt::format("{}: {} is missing: give the path of the DeepSpeed configuration in the model directory",
+                              file_.where("hyperparameters"), kConfigKey));
     }
     if (!in_command.empty() && fs::path(in_command).lexically_normal() != fs::path(path).lexically_normal()) {
-      file_.refuse(kConfigKey, "is " + path + ", the entrypoint has " + in_command + ": name one and the same file");
+      file_.refuse(kConfigKey,
+                   fmt::format("is {}, the entrypoint has {}: name one and the same file", path, in_command));
     }
     result_.ds_config = find_config(path, given != nullptr ? kConfigKey : "entrypoint");
   }
 
   void take_inlined(const Json& inlined) {
     if (!inlined.is_object()) {
-      file_.refuse("hyperparameters.ds_config", "must hold DeepSpeed keys, it has " + inlined.dump());
+      file_.refuse("hyperparameters.ds_config", fmt::format("must hold DeepSpeed keys, it has {}", inlined.dump()));
     }
     Json config = inlined;
     config::overwrite(config, result_.config_overwrites);
@@ -207,12 +220,13 @@ class Reader {
       const fs::path name = (include.has_filename() ? include : include.parent_path()).filename();
       if (wanted.begin() == wanted.end() || *wanted.begin() != name) continue;
       const fs::path candidate = include.parent_path() / wanted;
-      if (fs::is_regular_file(candidate, error)) return fs::absolute(candidate);
+      if (fs::is_regular_file(candidate, error))
+        return candidate.is_absolute() ? candidate : current_folder() / candidate;
     }
-    file_.refuse(key, "names " + path + ", which is neither in " + request_.model_dir.string() + " nor included");
+    file_.refuse(key, fmt::format("names {}, which is neither in {} nor included", path, request_.model_dir.string()));
   }
 
-  // Sizes that the script is told as hyperparameters must be those of the configuration.
+  // Sizes that the script gets as hyperparameters must be those of the configuration.
   void check_batch_sizes() const {
     const auto global = checked_size("global_batch_size"), ranks = checked_size("data_parallel_world_size");
     if (!global && !ranks) return;
@@ -222,21 +236,21 @@ class Reader {
     const int64_t expected_ranks = config::data_parallel_size(slots, config);
     if (ranks && *ranks != expected_ranks) {
       file_.refuse("hyperparameters.data_parallel_world_size",
-                   "is " + std::to_string(*ranks) + ", " + std::to_string(slots) +
-                       " slots per trial and the DeepSpeed configuration make it " + std::to_string(expected_ranks));
+                   fmt::format("is {}, {} slots per trial and the DeepSpeed configuration make it {}", *ranks, slots,
+                               expected_ranks));
     }
     config::GivenBatchSizes given = config::read_batch_sizes(config);
     if (!global) return;
     const std::string key = "hyperparameters.global_batch_size";
     if (given.train_batch && *given.train_batch != *global) {
-      file_.refuse(key, "is " + std::to_string(*global) + ", the DeepSpeed configuration's train_batch_size is " +
-                            std::to_string(*given.train_batch) + ": make them the same");
+      file_.refuse(key, fmt::format("is {}, the DeepSpeed configuration's train_batch_size is {}: make them the same",
+                                    *global, *given.train_batch));
     }
     given.train_batch = global;
     try {
       config::check_batch_sizes(given, expected_ranks);
     } catch (const Error& error) {
-      file_.refuse(key, std::string("does not go with the DeepSpeed configuration: ") + error.what());
+      file_.refuse(key, fmt::format("does not go with the DeepSpeed configuration: {}", error.what()));
     }
   }
 
@@ -244,7 +258,8 @@ class Reader {
     const Json* value = hyperparameter(name);
     if (value == nullptr) return std::nullopt;
     if (!value->is_number_integer() || *value < 1) {
-      file_.refuse(std::string("hyperparameters.") + name, "must be a positive integer, it has " + value->dump());
+      file_.refuse(fmt::format("hyperparameters.{}", name),
+                   fmt::format("must be a positive integer, it has {}", value->dump()));
     }
     return value->get<int64_t>();
   }
@@ -254,15 +269,15 @@ class Reader {
     const std::string metric = file_.text("searcher.metric");
     const Json* smaller = file_.find("searcher.smaller_is_better");
     if (smaller != nullptr && !smaller->is_boolean()) {
-      file_.refuse("searcher.smaller_is_better", "must be true or false, it has " + smaller->dump());
+      file_.refuse("searcher.smaller_is_better", fmt::format("must be true or false, it has {}", smaller->dump()));
     }
     const host::Result<host::MetricInfo> known = host::metric_info(metric);
     if (!known.ok()) return;
     result_.metric = metric;
     if (smaller != nullptr && smaller->get<bool>() == known->maximise) {
-      file_.refuse("searcher.smaller_is_better", "is " + smaller->dump() + ", and of " + metric + " the " +
-                                                     (known->maximise ? "largest" : "smallest") +
-                                                     " is best: leave the key out");
+      file_.refuse("searcher.smaller_is_better",
+                   fmt::format("is {}, and of {} the {} is best: leave the key out", smaller->dump(), metric,
+                               known->maximise ? "largest" : "smallest"));
     }
   }
 
@@ -278,9 +293,10 @@ class Reader {
                                   "resources.max_slots",
                                   "environment.environment_variables"};
     if (result_.metric) used.insert(used.end(), {"searcher.metric", "searcher.smaller_is_better"});
-    std::string list;
-    for (const std::string& key : keys_without_effect(file_, used)) list += (list.empty() ? "" : ", ") + key;
-    if (!list.empty()) result_.notices.push_back(file_.file().string() + ": kept, but without effect here: " + list);
+    const std::vector<std::string> others = keys_without_effect(file_, used);
+    if (others.empty()) return;
+    result_.notices.push_back(
+        fmt::format("{}: kept, but without effect here: {}", file_.file().string(), fmt::join(others, ", ")));
   }
 
   const ExperimentRequest& request_;
@@ -290,7 +306,7 @@ class Reader {
 
 }  // namespace
 
-Experiment read_experiment(const ExperimentRequest& request) { return Reader(request).read(); }
+Experiment read_experiment(const ExperimentRequest& request) { return ExperimentReader(request).read(); }
 
 void apply_experiment(const Experiment& experiment, const ExperimentRequest& request, host::StudyOptions& options) {
   options.command = experiment.command;

@@ -1,4 +1,8 @@
+// Reads the two keys that mean something here; the others are listed in one notice.
+// A misspelt key is refused as in an experiment file.
 #include "determined/search_runner_config.h"
+
+#include <fmt/format.h>
 
 #include "determined/read_experiment.h"
 
@@ -11,16 +15,14 @@ SearchRunner read_search_runner(const std::filesystem::path& file) {
   runner.name = yaml.text("name");
   if (const Json* restarts = yaml.find("max_restarts")) {
     if (!restarts->is_number_integer() || *restarts < 0 || *restarts > INT32_MAX) {
-      yaml.refuse("max_restarts", "must be an integer of at least 0, it has " + restarts->dump());
+      yaml.refuse("max_restarts", fmt::format("must be an integer of at least 0, it has {}", restarts->dump()));
     }
     runner.max_restarts = restarts->get<int>();
   }
-  std::string list;
-  for (const std::string& key : keys_without_effect(yaml, {"name", "max_restarts"})) {
-    list += (list.empty() ? "" : ", ") + key;
-  }
-  if (!list.empty()) {
-    runner.notices.push_back(file.string() + ": without effect, since the search runs in dsat-host itself: " + list);
+  const std::vector<std::string> others = keys_without_effect(yaml, {"name", "max_restarts"});
+  if (!others.empty()) {
+    runner.notices.push_back(fmt::format("{}: without effect, since the search runs in dsat-host itself: {}",
+                                         file.string(), fmt::join(others, ", ")));
   }
   return runner;
 }

@@ -1,4 +1,6 @@
 // --search-runner-config: Determined's configuration of the task that searched, as far as there is one here.
+//
+// Threading: reads one file. Errors: dsat::Error "FILE:LINE:COLUMN: KEY ...", as YamlFile has them.
 #ifndef DSAT_CLI_DETERMINED_SEARCH_RUNNER_CONFIG_H_
 #define DSAT_CLI_DETERMINED_SEARCH_RUNNER_CONFIG_H_
 
@@ -13,11 +15,10 @@ inline constexpr int kDefaultSearchRunnerRestarts = 5;  // Determined's
 
 struct SearchRunner {
   std::string name;                 // of the study; empty: the experiment's
-  std::optional<int> max_restarts;  // nullopt: not said
+  std::optional<int> max_restarts;  // nullopt: not given
   std::vector<std::string> notices;
 };
 
-// Throws dsat::Error as YamlFile does.
 SearchRunner read_search_runner(const std::filesystem::path& file);
 
 }  // namespace dsat::cli

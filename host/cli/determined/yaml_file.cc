@@ -1,16 +1,18 @@
+// Parses with yaml-cpp and converts its nodes to JSON values by hand, since that library knows no types of scalars.
+// Its complaints are put in our words, with the place in the file.
 #include "determined/yaml_file.h"
 
+#include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <optional>
-#include <set>
 #include <vector>
 
+#include "dsat/base/files.h"
+#include "dsat/base/utf8.h"
 #include "dsat/config/json.h"
 
 namespace dsat::cli {
@@ -22,7 +24,7 @@ constexpr int kMaxDepth = 100;
 constexpr int kMaxNodes = 100'000;  // aliases of aliases multiply: a small file may stand for billions
 
 std::string place_text(const fs::path& file, int line, int column) {
-  return file.string() + ":" + std::to_string(line) + ":" + std::to_string(column);
+  return fmt::format("{}:{}:{}", file.string(), line, column);
 }
 
 bool one_of(const std::string& text, std::initializer_list<const char*> words) {
@@ -70,9 +72,10 @@ Json plain_value(const std::string& text) {
   return text;
 }
 
-class Converter {
+class NodeConverter {
  public:
-  Converter(const fs::path& file, std::map<std::string, YamlFile::Place>& places) : file_(file), places_(places) {}
+  NodeConverter(const fs::path& file, std::map<std::string, YamlFile::Position>& places)
+      : file_(file), places_(places) {}
 
   Json convert(const YAML::Node& node, const std::string& key) {
     if (++nodes_ > kMaxNodes) fail(node.Mark(), "its aliases stand for more than 100,000 values: write them out");
@@ -97,18 +100,18 @@ class Converter {
 
  private:
   [[noreturn]] void fail(const YAML::Mark& mark, const std::string& complaint) const {
-    throw Error(place_text(file_, mark.line + 1, mark.column + 1) + ": " + complaint);
+    throw Error(fmt::format("{}: {}", place_text(file_, mark.line + 1, mark.column + 1), complaint));
   }
 
   Json scalar(const YAML::Node& node) const {
     const std::string tag = node.Tag();
     const std::string core = "tag:yaml.org,2002:";
-    if (tag == "!" || tag == core + "str") return node.Scalar();  // quoted, or said to be text
+    if (tag == "!" || tag == core + "str") return node.Scalar();  // quoted, or marked as text
     const bool known = tag.empty() || tag == "?" || tag.rfind(core, 0) == 0;
-    if (!known) fail(node.Mark(), "the tag " + tag + " means nothing here: leave it out");
+    if (!known) fail(node.Mark(), fmt::format("the tag {} means nothing here: leave it out", tag));
     Json value = plain_value(node.Scalar());
     if (value.is_number_float() && !std::isfinite(value.get<double>())) {
-      fail(node.Mark(), "'" + node.Scalar() + "' is no finite number: configurations hold none");
+      fail(node.Mark(), fmt::format("'{}' is no finite number: configurations hold none", node.Scalar()));
     }
     return value;
   }
@@ -125,13 +128,13 @@ class Converter {
     for (const auto& entry : node) {
       if (!entry.first.IsScalar()) fail(entry.first.Mark(), "a key must be a name");
       const std::string name = entry.first.Scalar();
-      const std::string key = prefix.empty() ? name : prefix + "." + name;
+      const std::string key = prefix.empty() ? name : fmt::format("{}.{}", prefix, name);
       if (name == "<<" && entry.first.Tag() == "?") {
         merge(entry.second, key, merged);
         continue;
       }
-      if (object.contains(name)) fail(entry.first.Mark(), "the key '" + key + "' is there twice: keep one");
-      places_.insert_or_assign(key, YamlFile::Place{entry.first.Mark().line + 1, entry.first.Mark().column + 1});
+      if (object.contains(name)) fail(entry.first.Mark(), fmt::format("the key '{}' is there twice: keep one", key));
+      places_.insert_or_assign(key, YamlFile::Position{entry.first.Mark().line + 1, entry.first.Mark().column + 1});
       object[name] = convert(entry.second, key);
     }
     for (const auto& item : merged.items()) {
@@ -153,24 +156,41 @@ class Converter {
   }
 
   const fs::path& file_;
-  std::map<std::string, YamlFile::Place>& places_;
+  std::map<std::string, YamlFile::Position>& places_;
   std::vector<YAML::Node> open_;  // the objects and lists around the node at hand
   int nodes_ = 0;
 };
 
 std::string read_text(const fs::path& file) {
   std::error_code error;
-  if (fs::is_directory(file, error)) throw Error(file.string() + ": is a folder: name the experiment file");
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw Error(file.string() + ": no such file, or it cannot be read");
-  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (text.find('\0') != std::string::npos) throw Error(file.string() + ": is no text in UTF-8");
-  try {
-    Json(text).dump();
-  } catch (const std::exception&) {
-    throw Error(file.string() + ": is no text in UTF-8");
+  if (fs::is_directory(file, error))
+    throw Error(fmt::format("{}: is a folder: name the experiment file", file.string()));
+  if (!fs::exists(file, error)) throw Error(fmt::format("{}: no such file", file.string()));
+  FileText text = try_read_file(file);
+  if (!text.ok()) throw Error(fmt::format("{}: cannot be read: {}", file.string(), text.problem));
+  const bool binary = text.bytes.find('\0') != std::string::npos;
+  if (binary || first_invalid_utf8(text.bytes) != std::string::npos) {
+    throw Error(fmt::format("{}: is no text in UTF-8", file.string()));
   }
-  return text;
+  return std::move(text.bytes);
+}
+
+// What yaml-cpp complains about, by the constants of its messages, in words for who wrote the file.
+std::string complaint_about(const YAML::Exception& error) {
+  const auto begins = [&](const std::string& text) { return error.msg.rfind(text, 0) == 0; };
+  if (begins(YAML::ErrorMsg::UNKNOWN_ANCHOR)) return "an alias names an anchor that is not defined above it";
+  if (begins(YAML::ErrorMsg::EOF_IN_SCALAR)) return "a quote that nothing closes";
+  if (begins(YAML::ErrorMsg::END_OF_MAP_FLOW) || begins(YAML::ErrorMsg::END_OF_SEQ_FLOW) ||
+      begins(YAML::ErrorMsg::FLOW_END)) {
+    return "a bracket is open or closed too much: look at { } and [ ]";
+  }
+  if (begins(YAML::ErrorMsg::INVALID_ALIAS) || begins(YAML::ErrorMsg::ALIAS_NOT_FOUND))
+    return "an alias without a name";
+  if (begins(YAML::ErrorMsg::INVALID_ESCAPE)) return "a backslash that begins no escape: write two of them";
+  if (begins(YAML::ErrorMsg::BLOCK_ENTRY) || begins(YAML::ErrorMsg::END_OF_SEQ)) {
+    return "a list is not indented as one: put its dashes below each other";
+  }
+  return "is no YAML here: look at the indentation, the colons and the quotes";
 }
 
 // A tab that indents means one thing to the eye and another to a parser.
@@ -181,8 +201,8 @@ void refuse_tabs(const std::string& text, const fs::path& file) {
     const size_t content = std::min(text.find_first_not_of(" \t\r", begin), end);
     const size_t tab = text.find('\t', begin);
     if (content < end && text[content] != '#' && tab < content) {
-      throw Error(place_text(file, line, static_cast<int>(tab - begin) + 1) +
-                  ": a tab indents this line: YAML takes spaces only");
+      throw Error(fmt::format("{}: a tab indents this line: YAML takes spaces only",
+                              place_text(file, line, static_cast<int>(tab - begin) + 1)));
     }
     begin = end + 1;
   }
@@ -197,15 +217,19 @@ YamlFile YamlFile::load(const fs::path& file) {
   result.file_ = file;
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.empty() || documents[0].IsNull()) throw Error(file.string() + ": is empty");
+    if (documents.empty() || documents[0].IsNull()) throw Error(fmt::format("{}: is empty", file.string()));
     if (documents.size() > 1) {
-      throw Error(place_text(file, documents[1].Mark().line + 1, 1) + ": a second document begins: keep one");
+      throw Error(
+          fmt::format("{}: a second document begins: keep one", place_text(file, documents[1].Mark().line + 1, 1)));
     }
-    result.root_ = Converter(file, result.places_).convert(documents[0], "");
+    result.root_ = NodeConverter(file, result.places_).convert(documents[0], "");
   } catch (const YAML::Exception& error) {
-    throw Error(place_text(file, error.mark.line + 1, error.mark.column + 1) + ": " + error.msg);
+    throw Error(
+        fmt::format("{}: {}", place_text(file, error.mark.line + 1, error.mark.column + 1), complaint_about(error)));
   }
-  if (!result.root_.is_object()) throw Error(file.string() + ": must hold keys and values (\"name: ...\") at its top");
+  if (!result.root_.is_object()) {
+    throw Error(fmt::format("{}: must hold keys and values (\"name: ...\") at its top", file.string()));
+  }
   return result;
 }
 
@@ -219,7 +243,7 @@ std::string YamlFile::where(const std::string& key) const {
 }
 
 void YamlFile::refuse(const std::string& key, const std::string& complaint) const {
-  throw Error(where(key) + ": " + key + " " + complaint);
+  throw Error(fmt::format("{}: {} {}", where(key), key, complaint));
 }
 
 const Json* YamlFile::find(const std::string& key) const {
@@ -229,7 +253,8 @@ const Json* YamlFile::find(const std::string& key) const {
 
 const Json* YamlFile::find_object(const std::string& key) const {
   const Json* value = find(key);
-  if (value != nullptr && !value->is_object()) refuse(key, "must hold keys and values, it has " + value->dump());
+  if (value != nullptr && !value->is_object())
+    refuse(key, fmt::format("must hold keys and values, it has {}", value->dump()));
   return value;
 }
 
@@ -237,7 +262,7 @@ std::string YamlFile::text(const std::string& key) const {
   const Json* value = find(key);
   if (value == nullptr) return "";
   if (value->is_string()) return *value;
-  if (value->is_structured()) refuse(key, "must be a text, it has " + value->dump());
+  if (value->is_structured()) refuse(key, fmt::format("must be a text, it has {}", value->dump()));
   return value->dump();
 }
 

@@ -16,7 +16,7 @@ namespace dsat::cli {
 
 class YamlFile {
  public:
-  struct Place {
+  struct Position {
     int line = 1, column = 1;
   };
 
@@ -37,7 +37,7 @@ class YamlFile {
  private:
   std::filesystem::path file_;
   Json root_;
-  std::map<std::string, Place> places_;
+  std::map<std::string, Position> places_;
 };
 
 }  // namespace dsat::cli

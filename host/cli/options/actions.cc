@@ -1,4 +1,8 @@
+// Looks at the first argument alone, in tables of words: sub-commands, words kept for later, search methods.
+// What looks like a slip of one of them is refused before it would be run as a program.
 #include "options/actions.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -42,8 +46,8 @@ void refuse_reserved(const Tokens& tokens) {
   const std::string& word = tokens.front();
   for (const Reserved& reserved : kReserved) {
     if (reserved.word == word) {
-      throw Error("'" + word + "' is not in this version: " + reserved.instead +
-                  "; a program of that name goes after --");
+      throw Error(
+          fmt::format("'{}' is not in this version: {}; a program of that name goes after --", word, reserved.instead));
     }
   }
 }
@@ -64,8 +68,9 @@ void refuse_unknown_method(const Tokens& tokens) {
   const std::string& word = tokens.front();
   if (!is_experiment(tokens, 1) || word.empty() || word[0] == '-' || word.find('/') != std::string::npos) return;
   if (host::find_program(word, "/", host::current_environment()).ok()) return;
-  throw Error("unknown search method '" + word +
-              "': asha, binary, random or _test, or --searcher NAME behind MODEL_DIR for any other");
+  throw Error(fmt::format(
+      "unknown search method '{}': asha, binary, random or _test, or --searcher NAME behind MODEL_DIR for any other",
+      word));
 }
 
 }  // namespace
@@ -90,12 +95,14 @@ void check_command(const Split& split) {
   if (split.after_dashes) return;
   const std::string& word = split.rest.front();
   if (find_sub_command(word) != nullptr) {
-    throw Error("'" + word + "' is a sub-command and comes first: type dsat-host " + word +
-                " ...; a program of that name goes after --");
+    throw Error(fmt::format(
+        "'{0}' is a sub-command and comes first: type dsat-host {0} ...; a program of that name goes after --", word));
   }
   if (is_search_method(word) || is_experiment(split.rest, 0)) {
-    throw Error("'" + word + "' begins the experiment form and comes first: type dsat-host " + word +
-                " ... with the options behind; a program of that name goes after --");
+    throw Error(
+        fmt::format("'{0}' begins the experiment form and comes first: type dsat-host {0} ... with the options "
+                    "behind; a program of that name goes after --",
+                    word));
   }
   refuse_reserved(split.rest);
 }

@@ -4,7 +4,7 @@
 #ifndef DSAT_CLI_OPTIONS_ACTIONS_H_
 #define DSAT_CLI_OPTIONS_ACTIONS_H_
 
-#include "options/split_arguments.h"
+#include "options/kit.h"
 
 namespace dsat::cli {
 

@@ -1,4 +1,8 @@
+// Turns what a plugin declares into options of the kit, and finds the names that two owners declare.
+// Values stay text here: the host checks them against the declaration.
 #include "options/plugin_options.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -9,7 +13,9 @@ std::string role(const host::PluginInfo& plugin) {
   return plugin.kind == host::PluginKind::searcher ? "searcher" : "profiler";
 }
 
-std::string qualified(const host::PluginInfo& plugin, const std::string& name) { return role(plugin) + "." + name; }
+std::string qualified(const host::PluginInfo& plugin, const std::string& name) {
+  return fmt::format("{}.{}", role(plugin), name);
+}
 
 bool declares(const host::PluginInfo& plugin, const std::string& name) {
   return std::any_of(plugin.options.begin(), plugin.options.end(),
@@ -32,25 +38,26 @@ std::string value_name(const Json& declared) {
 
 Option as_option(const host::PluginInfo& plugin, const Json& declared) {
   Option option;
-  option.takes = declared.value("type", "string") == "bool" ? Takes::optional : Takes::value;
+  option.takes = declared.value("type", "string") == "bool" ? Takes::attached : Takes::value;
   option.value_name = value_name(declared);
-  if (declared.contains("default")) option.fallback = shown_value(declared["default"]);
+  if (declared.contains("default")) option.default_shown = shown_value(declared["default"]);
   option.help = declared.value("help", "");
-  option.group = "Options of " + role(plugin) + " " + plugin.name;
+  option.group = fmt::format("Options of {} {}", role(plugin), plugin.name);
   return option;
 }
 
 std::string clash_message(const std::string& name, const std::vector<std::string>& roles, bool with_host) {
   const std::string bare = "--" + name;
-  std::string owners, spellings, needed;
-  for (const std::string& role : roles) {
-    owners += (owners.empty() ? "" : " and of the ") + role;
-    spellings += (spellings.empty() ? "" : " or ") + ("--" + role + "." + name);
-    needed += (needed.empty() ? "" : " and ") + ("--" + role + "." + name);
-  }
-  if (!with_host) return bare + " is an option of the " + owners + ": type " + spellings;
-  return bare + " is an option of dsat-host and of the " + owners + ": type " + spellings + " for the plugin's; " +
-         bare + " is dsat-host's once " + needed + " is given too";
+  std::vector<std::string> qualified_names;
+  for (const std::string& role : roles) qualified_names.push_back(fmt::format("--{}.{}", role, name));
+  const std::string owners = fmt::format("{}", fmt::join(roles, " and of the "));
+  const std::string spellings = fmt::format("{}", fmt::join(qualified_names, " or "));
+  const std::string needed = fmt::format("{}", fmt::join(qualified_names, " and "));
+  if (!with_host) return fmt::format("{} is an option of the {}: type {}", bare, owners, spellings);
+  return fmt::format(
+      "{0} is an option of dsat-host and of the {1}: type {2} for the plugin's; {0} is dsat-host's once {3} is "
+      "given too",
+      bare, owners, spellings, needed);
 }
 
 }  // namespace
@@ -64,13 +71,13 @@ void add_plugin_options(OptionSet& set, const host::PluginInfo& searcher, const 
       const bool in_host = host_options.find("--" + name) != nullptr, in_other = declares(other, name);
       Option option = as_option(*plugin, declared);
       option.name = name;
-      option.others.push_back("--" + qualified(*plugin, name));
+      option.aliases.push_back("--" + qualified(*plugin, name));
       if (in_host || in_other) {
         option.name = qualified(*plugin, name);
-        option.others.clear();
+        option.aliases.clear();
       }
       set.add(std::move(option));
-      // Of a clash between the two plugins the searcher's turn tells.
+      // A clash between the two plugins is declared once, with the searcher's options.
       if ((!in_host && !in_other) || (in_other && plugin == &profiler)) continue;
       std::vector<std::string> roles{role(*plugin)};
       if (in_other) roles.push_back(role(other));

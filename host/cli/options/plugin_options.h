@@ -7,8 +7,7 @@
 
 #include "dsat/error.h"
 #include "dsat/host/plugins.h"
-#include "options/option_set.h"
-#include "options/option_values.h"
+#include "options/kit.h"
 
 namespace dsat::cli {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "dsat/cli/read_value.h"
 #include "dsat/error.h"
 
 namespace dsat::cli {
@@ -34,11 +35,11 @@ void read_search(const Values& values, host::StudyOptions& options) {
   assign(options.metric, values.text("metric"));
   if (values.given("zero-stages")) options.zero_stages = stages_of(values.texts("zero-stages"));
   assign(options.space_file, values.text("space"));
-  assign(options.global_batch, values.integer("global-batch", 1));
-  assign(options.max_train_batch_size, values.integer("max-train-batch-size", 1));
-  assign(options.min_micro_batch, values.integer("min-micro-batch", 1));
-  assign(options.max_micro_batch, values.integer("max-micro-batch", 1));
-  assign(options.seed, values.integer("random-seed", 0));
+  assign(options.global_batch, values.integer("global-batch"));
+  assign(options.max_train_batch_size, values.integer("max-train-batch-size"));
+  assign(options.min_micro_batch, values.integer("min-micro-batch"));
+  assign(options.max_micro_batch, values.integer("max-micro-batch"));
+  assign(options.seed, values.integer("random-seed"));
   if (options.max_micro_batch && *options.max_micro_batch < options.min_micro_batch) {
     throw Error("--max-micro-batch " + std::to_string(*options.max_micro_batch) + " is below --min-micro-batch " +
                 std::to_string(options.min_micro_batch) + ": nothing is left to try");
@@ -46,10 +47,10 @@ void read_search(const Values& values, host::StudyOptions& options) {
 }
 
 void read_limits(const Values& values, host::StudyOptions& options) {
-  assign(options.max_trials, values.small_integer("max-trials", 1));
-  assign(options.max_concurrent_trials, values.small_integer("max-concurrent-trials", 1));
-  assign(options.max_slots, values.small_integer("max-slots", 1));
-  assign(options.profile_trials, values.small_integer("profile-trials", 1));
+  assign(options.max_trials, values.small_integer("max-trials"));
+  assign(options.max_concurrent_trials, values.small_integer("max-concurrent-trials"));
+  assign(options.max_slots, values.small_integer("max-slots"));
+  assign(options.profile_trials, values.small_integer("profile-trials"));
   assign(options.time_budget, values.duration("time-budget"));
   assign(options.trial_timeout, values.duration("trial-timeout"));
   assign(options.no_progress_timeout, values.duration("no-progress-timeout"));
@@ -74,8 +75,8 @@ std::vector<int> sizes(const Values& values, const std::string& name) {
 }
 
 void read_resources(const Values& values, host::StudyOptions& options) {
-  if (values.text("slots").value_or("auto") != "auto") options.slots = values.small_integer("slots", 1);
-  assign(options.slots_per_trial, values.small_integer("slots-per-trial", 1));
+  assign(options.slots, values.small_integer("slots"));
+  assign(options.slots_per_trial, values.small_integer("slots-per-trial"));
   assign(options.hostfile, values.text("hostfile"));
   assign(options.include, values.text("include"));
   assign(options.exclude, values.text("exclude"));
@@ -86,24 +87,25 @@ void read_resources(const Values& values, host::StudyOptions& options) {
 void read_trials(const Values& values, host::StudyOptions& options) {
   assign(options.ds_config, values.text("ds-config"));
   assign(options.device_memory_bytes, values.size("device-memory"));
-  assign(options.start_profile_step, values.small_integer("start-profile-step", 0));
-  assign(options.end_profile_step, values.small_integer("end-profile-step", 0));
+  assign(options.start_profile_step, values.small_integer("start-profile-step"));
+  assign(options.end_profile_step, values.small_integer("end-profile-step"));
   if (options.end_profile_step < options.start_profile_step) {
     throw Error("--end-profile-step " + std::to_string(options.end_profile_step) +
                 " lies before --start-profile-step " + std::to_string(options.start_profile_step) +
                 ": give a window of at least one step");
   }
   for (const std::string& text : values.texts("arg-mapping")) options.arg_mappings.push_back(arg_mapping(text));
-  if (values.choice("trial-cwd", {"keep", "copy"}).value_or("keep") == "copy") options.trial_cwd = host::TrialCwd::copy;
+  if (values.text("trial-cwd").value_or("keep") == "copy") options.trial_cwd = host::TrialCwd::copy;
 }
 
 // Where trials run: on this machine, or only in a model of a cluster.
 void read_runner(const Values& values, host::StudyOptions& options) {
-  const std::string runner = values.choice("runner", {"local", "slurm", "sim"}).value_or("local");
+  const std::string runner = values.text("runner").value_or("local");
   const std::optional<std::string> file = values.text("sim");
   if (runner == "slurm") {
     throw Error("--runner slurm is not in this version: leave it out, and trials run on this machine");
   }
+  cli_kit::read_choice("--runner", runner, {"local", "sim"});
   if (runner == "local") {
     if (file) throw Error("--sim " + *file + " needs --runner sim: without it trials run on this machine");
     return;
@@ -130,8 +132,8 @@ host::StudyOptions study_options(const Values& values) {
 
 host::ResumeOptions resume_options(const Values& values) {
   host::ResumeOptions options;
-  options.max_trials = values.small_integer("max-trials", 1);
-  options.max_concurrent_trials = values.small_integer("max-concurrent-trials", 1);
+  options.max_trials = values.small_integer("max-trials");
+  options.max_concurrent_trials = values.small_integer("max-concurrent-trials");
   options.time_budget = values.duration("time-budget");
   return options;
 }

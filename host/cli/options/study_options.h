@@ -6,7 +6,7 @@
 #define DSAT_CLI_OPTIONS_STUDY_OPTIONS_H_
 
 #include "dsat/host/study.h"
-#include "options/option_values.h"
+#include "options/kit.h"
 
 namespace dsat::cli {
 

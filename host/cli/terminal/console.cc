@@ -1,12 +1,16 @@
+// Writes to file descriptors directly, so that a full disk or a closed pipe is noticed at the line that meets it.
+// Text from elsewhere is made printable before it reaches a terminal.
 #include "terminal/console.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "dsat/base/utf8.h"
 #include "terminal/exit_status.h"
 
 namespace dsat::cli {
@@ -29,18 +33,20 @@ int Output::columns() const {
   return ioctl(fd_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+void Console::line(std::string_view text) { this->text().write(fmt::format("{}\n", text)); }
+
 void Console::print_json(const Json& object) {
   // Notes and reasons come from scripts and plugins: bytes that are no UTF-8 must not cost the result.
   out_.write(object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-void Console::error(std::string_view message) { err_.write("dsat-host: " + one_line(message) + "\n"); }
+void Console::error(std::string_view message) { err_.write(fmt::format("dsat-host: {}\n", one_line(message))); }
 
-void Console::error_detail(std::string_view message) { err_.write(std::string(message) + "\n"); }
+void Console::error_detail(std::string_view message) { err_.write(fmt::format("{}\n", message)); }
 
 int Console::finish(int status) {
   if (out_.error() == 0 || out_.error() == EPIPE) return status;
-  error(std::string("cannot write to standard output: ") + std::strerror(out_.error()) + "; what was printed is lost");
+  error(fmt::format("cannot write to standard output: {}; what was printed is lost", std::strerror(out_.error())));
   return status == kBestFound ? kFailed : status;
 }
 
@@ -51,14 +57,6 @@ void open_missing_standard_streams() {
   }
 }
 
-std::string one_line(std::string_view text) {
-  std::string line;
-  line.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    line += byte < 0x20 || byte == 0x7f ? ' ' : c;
-  }
-  return line;
-}
+std::string one_line(std::string_view text) { return fmt::format("{}", fmt::join(printable_lines(text), " ")); }
 
 }  // namespace dsat::cli

@@ -2,7 +2,7 @@
 // only the one object goes to standard output and everything else to standard error.
 //
 // Threading: one thread at a time. Errors: a stream that cannot be written is remembered and no longer written to; the
-// study goes on, and `finish` tells at the end.
+// study goes on, and `finish` reports it at the end.
 #ifndef DSAT_CLI_TERMINAL_CONSOLE_H_
 #define DSAT_CLI_TERMINAL_CONSOLE_H_
 
@@ -37,7 +37,7 @@ class Console {
   bool json() const { return json_; }
 
   Output& text() { return json_ ? err_ : out_; }
-  void line(std::string_view text) { this->text().write(std::string(text) + "\n"); }
+  void line(std::string_view text);
   void print_json(const Json& object);
   void error(std::string_view message);         // "dsat-host: <message>"
   void error_detail(std::string_view message);  // further lines below an error
@@ -55,7 +55,8 @@ class Console {
 // receives our messages.
 void open_missing_standard_streams();
 
-// Text that may hold anything (a script's own message), as one line that cannot confuse a terminal.
+// Text that may hold anything (a script's own message), as one line that a terminal takes as it is: each break becomes
+// a blank.
 std::string one_line(std::string_view text);
 
 }  // namespace dsat::cli

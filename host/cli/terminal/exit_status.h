@@ -2,6 +2,7 @@
 #ifndef DSAT_CLI_TERMINAL_EXIT_STATUS_H_
 #define DSAT_CLI_TERMINAL_EXIT_STATUS_H_
 
+#include "dsat/error.h"
 #include "dsat/host/record.h"
 #include "dsat/host/status.h"
 
@@ -34,6 +35,9 @@ inline ExitStatus exit_status(const host::Status& status) {
   if (status.ok()) return kBestFound;
   return status.code() == host::Status::Code::invalid ? kUsage : kFailed;
 }
+
+// A wrong command line or file is the user's to mend, DSAT_INTERNAL is the machine's.
+inline ExitStatus exit_status(const Error& error) { return error.code() == DSAT_INTERNAL ? kFailed : kUsage; }
 
 }  // namespace dsat::cli
 

@@ -1,3 +1,5 @@
+// Counts the trials that end and keeps one line of the terminal up to date; other lines push it down.
+// How long the rest takes follows from the mean time of a trial so far.
 #include "terminal/progress.h"
 
 #include <fmt/format.h>
@@ -45,8 +47,8 @@ std::string ceiling_text(const Json& stage, bool memory_known) {
 }
 
 std::string stage_line(const Json& stage, bool memory_known) {
-  return fmt::format("stage {}: model states {}, {}", stage.value("stage", 0), bytes_at(stage, "model_state_bytes"),
-                     ceiling_text(stage, memory_known));
+  return fmt::format("stage {:.0f}: model states {}, {}", number_at(stage, "stage").value_or(0),
+                     bytes_at(stage, "model_state_bytes"), ceiling_text(stage, memory_known));
 }
 
 }  // namespace
@@ -60,9 +62,9 @@ std::vector<std::string> profile_lines(const Json& profile) {
     if (trainable && *trainable != *params) line += fmt::format(", {} of them trainable", format_count(*trainable));
     lines.push_back(line);
   }
-  lines.push_back("device memory: " + bytes_at(profile, "device_memory_bytes"));
-  lines.push_back("activation memory per example: " + bytes_at(profile, "activation_bytes_per_sample") +
-                  interval_text(profile, "activation_bytes_per_sample"));
+  lines.push_back(fmt::format("device memory: {}", bytes_at(profile, "device_memory_bytes")));
+  lines.push_back(fmt::format("activation memory per example: {}{}", bytes_at(profile, "activation_bytes_per_sample"),
+                              interval_text(profile, "activation_bytes_per_sample")));
   const auto stages = profile.find("stages");
   if (stages != profile.end() && stages->is_array()) {
     const bool memory_known = number_at(profile, "device_memory_bytes").has_value();
@@ -94,14 +96,14 @@ void Progress::redraw() {
   std::string line = one_line(status_line());
   const auto columns = static_cast<size_t>(std::max(1, console_.text().columns() - 1));
   if (line.size() > columns) line.resize(columns);
-  console_.text().write("\r\033[K" + line);
+  console_.text().write(fmt::format("\r\033[K{}", line));
   drawn_ = true;
 }
 
 void Progress::on_log(Severity severity, std::string_view message) {
   if (severity == Severity::error) return errors_.push_back(one_line(message));
   if (severity == Severity::debug || (settings_.quiet && severity == Severity::info)) return;
-  print((severity == Severity::warning ? "warning: " : "") + std::string(message));
+  print(fmt::format("{}{}", severity == Severity::warning ? "warning: " : "", message));
   redraw();
 }
 
@@ -149,7 +151,7 @@ std::string Progress::status_line() const {
   line += fmt::format(", {} running", running_.size());
   if (const auto left = time_left()) line += fmt::format(", about {} left", format_duration(*left));
   // Last: a narrow terminal cuts it off.
-  if (!best_.empty()) line += ", best " + best_;
+  if (!best_.empty()) line += fmt::format(", best {}", best_);
   return line;
 }
 
@@ -158,11 +160,11 @@ std::string Progress::trial_line(const host::TrialRecord& trial, const std::stri
                                  or_dash(zero_stage_of(trial.config)), or_dash(micro_batch_of(trial.config)),
                                  trial.outcome ? to_string(*trial.outcome) : "running");
   const std::string value = format_metric(metric, trial.metrics);
-  if (value != "-") line += ", " + value;
-  if (trial.peak_bytes) line += ", peak " + bytes_or_dash(trial.peak_bytes);
+  if (value != "-") line += fmt::format(", {}", value);
+  if (trial.peak_bytes) line += fmt::format(", peak {}", bytes_or_dash(trial.peak_bytes));
   if (trial.duplicate_of) line += fmt::format(", as trial {}", *trial.duplicate_of);
-  if (!trial.reason.empty()) line += ", " + trial.reason;
-  if (!trial.note.empty()) line += " (" + trial.note + ")";
+  if (!trial.reason.empty()) line += fmt::format(", {}", trial.reason);
+  if (!trial.note.empty()) line += fmt::format(" ({})", trial.note);
   return line;
 }
 

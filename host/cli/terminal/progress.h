@@ -1,7 +1,8 @@
 // What a person sees while a study runs: on a terminal one line that is rewritten in place, elsewhere a line a trial;
 // log messages and the profile in both.
 //
-// Threading: called on the study's control thread, one call at a time.
+// Threading: called on the study's control thread, one call at a time. Ownership: the console outlives it. Errors:
+// none.
 #ifndef DSAT_CLI_TERMINAL_PROGRESS_H_
 #define DSAT_CLI_TERMINAL_PROGRESS_H_
 
@@ -23,7 +24,7 @@ struct ProgressSettings {
   bool quiet = false;
 };
 
-// Reads a profile (docs/profile.md) to the log lines about the model and what of it fits.
+// Turns a profile (docs/profile.md) into lines about the model and what of it fits.
 std::vector<std::string> profile_lines(const Json& profile);
 
 class Progress : public host::Observer {
@@ -33,7 +34,7 @@ class Progress : public host::Observer {
   Progress(Console& console, ProgressSettings settings);
   ~Progress() override { clear(); }
 
-  // Of trials that ended before this program took the study up: they count, but do not tell how long one takes.
+  // Trials that ended before this program took the study up count, but show nothing about how long one takes.
   void count_earlier(const host::StudyRecord& record);
   // Leaves the terminal's line empty for what comes next.
   void clear();

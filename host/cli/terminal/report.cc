@@ -1,7 +1,11 @@
+// Prints the result of a study in three parts: the summary that the host wrote, the best configuration, where things
+// lie. Errors follow on standard error, the reason first.
 #include "terminal/report.h"
 
-#include <fstream>
-#include <sstream>
+#include <fmt/format.h>
+
+#include "dsat/base/files.h"
+#include "dsat/base/shell.h"
 
 namespace dsat::cli {
 namespace {
@@ -12,23 +16,8 @@ namespace fs = std::filesystem;
 constexpr Outcome kOutcomes[] = {Outcome::completed,      Outcome::out_of_memory, Outcome::failed, Outcome::timed_out,
                                  Outcome::invalid_config, Outcome::stopped,       Outcome::lost};
 
-std::string file_text(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
-// As a shell takes it back.
-std::string shell_word(const std::string& text) {
-  constexpr const char* kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+,:@%=";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 void print_summary(const fs::path& dir, Console& console) {
-  std::string summary = file_text(dir / "summary.txt");
+  std::string summary = try_read_file(dir / "summary.txt").bytes;
   if (summary.empty()) return;
   if (summary.back() != '\n') summary += '\n';
   console.text().write("\n" + summary);
@@ -37,20 +26,20 @@ void print_summary(const fs::path& dir, Console& console) {
 void print_best(const host::StudyResult& result, Console& console) {
   if (!result.best) return;
   const std::string config = result.best->config.dump(2, ' ', false, Json::error_handler_t::replace);
-  console.line("\nbest configuration (trial " + std::to_string(result.best->trial) + "):\n" + config);
+  console.line(fmt::format("\nbest configuration (trial {}):\n{}", result.best->trial, config));
   if (!result.best->why.empty()) console.line(one_line(result.best->why));
 }
 
 void print_places(const host::StudyResult& result, Console& console) {
   console.line("");
   if (result.best) {
-    console.line("configuration  " + (result.dir / "best_ds_config.json").string());
-    console.line("its metrics    " + (result.dir / "best_ds_metrics.json").string());
+    console.line(fmt::format("configuration  {}", (result.dir / "best_ds_config.json").string()));
+    console.line(fmt::format("its metrics    {}", (result.dir / "best_ds_metrics.json").string()));
     if (std::error_code error; fs::exists(result.dir / "best_cmd.txt", error)) {
-      console.line("train with     " + (result.dir / "best_cmd.txt").string());
+      console.line(fmt::format("train with     {}", (result.dir / "best_cmd.txt").string()));
     }
   }
-  console.line("all trials     dsat-host show " + shell_word(result.dir.string()));
+  console.line(fmt::format("all trials     dsat-host show {}", shell_quote(result.dir.string())));
 }
 
 }  // namespace
@@ -81,17 +70,19 @@ void report(const host::StudyResult& result, const std::vector<std::string>& err
       break;
     case host::StudyStatus::interrupted:
       console.error(reason == "interrupted" ? "interrupted; everything is saved, `dsat-host resume` goes on"
-                                            : "interrupted: " + reason);
-      console.line("dsat-host resume " + shell_word(result.dir.string()));
+                                            : fmt::format("interrupted: {}", reason));
+      console.line(fmt::format("dsat-host resume {}", shell_quote(result.dir.string())));
       break;
     case host::StudyStatus::no_best:
-      console.error(result.best ? "the search ended early: " + reason + "; the best configuration is that of the " +
-                                      "trials measured before"
-                                : "no best configuration: " + reason);
+      console.error(result.best
+                        ? fmt::format("the search ended early: {}; the best configuration is that of the trials "
+                                      "measured before",
+                                      reason)
+                        : fmt::format("no best configuration: {}", reason));
       break;
     case host::StudyStatus::running:
     case host::StudyStatus::failed:
-      console.error("the study failed: " + reason);
+      console.error(fmt::format("the study failed: {}", reason));
       break;
   }
   for (const std::string& error : errors) console.error_detail(error);

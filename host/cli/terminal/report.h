@@ -1,4 +1,6 @@
-// What dsat-host says once a study has ended.
+// What dsat-host prints once a study has ended.
+//
+// Threading: as Console. Errors: none; a summary that cannot be read is left out.
 #ifndef DSAT_CLI_TERMINAL_REPORT_H_
 #define DSAT_CLI_TERMINAL_REPORT_H_
 

@@ -1,3 +1,5 @@
+// Signal handlers that only ask the study to stop; what the caller had set up comes back in the end.
+// The study is held in an atomic pointer, the one thing that a handler may read.
 #include "terminal/signals.h"
 
 #include <atomic>

@@ -10,7 +10,7 @@
 
 namespace dsat::cli {
 
-// A reader of ours that goes away is an error of write(), not the end of a study.
+// A reader that goes away (head) is an error of write(), not the end of a study.
 void ignore_broken_pipes();
 
 class StopOnSignal {

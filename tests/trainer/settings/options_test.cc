@@ -126,6 +126,23 @@ TEST(OptionsTest, DepthsOfBothResNetFamilies) {
 
 TEST(OptionsTest, HelpNeedsNothingElse) { EXPECT_TRUE(parse_options({"-h"}).help); }
 
+TEST(OptionsTest, HelpHasTheOptionsOfModelsAndOfTheWorld) {
+  for (const char* text : {"--layers N (=4)", "--ranks N (=1)", "--model gpt|resnet|mlp", "--deepspeed_config FILE"}) {
+    EXPECT_THAT(options_help(), HasSubstr(text));
+  }
+}
+
+TEST(OptionsTest, TheLastOfSeveralHolds) {
+  EXPECT_EQ(parse_options({"--steps", "5", "--steps=7", "--deepspeed_config", "a"}).steps, 7);
+  EXPECT_EQ(parse_options({"--ranks", "5", "--ranks=7", "--deepspeed_config", "a"}).ranks, 7);
+  EXPECT_THAT(error_of({"--steps", "x", "--steps", "5", "--deepspeed_config", "a"}), HasSubstr("--steps x"));
+}
+
+TEST(OptionsTest, AMisspeltOptionIsSuggested) {
+  EXPECT_THAT(error_of({"--layer", "5"}), HasSubstr("unknown argument '--layer', did you mean --layers?"));
+  EXPECT_THAT(error_of({"--rank", "5"}), HasSubstr("did you mean --ranks?"));
+}
+
 TEST(OptionsTest, TheEnvironmentStandsInForTheDeviceMemory) {
   ::setenv("DSAT_DEVICE_MEMORY", "1 GiB", 1);
   EXPECT_EQ(parse_options({"--deepspeed_config", "a"}).device_memory, 1u << 30);

@@ -29,7 +29,7 @@ bool asks_for_help(const std::vector<std::string>& args) {
 // The library is loaded here, once, before any rank is started.
 Job trial_job(const std::vector<std::string>& args) {
   if (asks_for_help(args)) {
-    std::fputs(trainer::kTrialHelp, stdout);
+    std::fputs(trainer::trial_options_help().c_str(), stdout);
     return {};
   }
   const trainer::WorldOptions world = trainer::parse_world_options(args);
@@ -41,7 +41,7 @@ Job trial_job(const std::vector<std::string>& args) {
 Job model_job(const std::vector<std::string>& args) {
   const trainer::Options options = trainer::parse_options(args);
   if (options.help) {
-    std::fputs(trainer::kHelp, stdout);
+    std::fputs(trainer::options_help().c_str(), stdout);
     return {};
   }
   return {options, [options](trainer::World& world) { trainer::train(options, world); }};

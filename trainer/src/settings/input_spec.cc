@@ -1,8 +1,13 @@
+// Cuts the text at commas, each entry at its colon, and each shape at its crosses.
+// Anything else is refused with the entry and an example.
 #include "settings/input_spec.h"
 
-#include <charconv>
+#include <fmt/format.h>
+
+#include <optional>
 #include <sstream>
 
+#include "dsat/base/numbers.h"
 #include "dsat/error.h"
 
 namespace dsat::trainer {
@@ -11,15 +16,14 @@ namespace {
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
 [[noreturn]] void refuse(const std::string& entry) {
-  throw Error("--input-spec " + entry + ": expected float:SHAPE or int<LIMIT>:SHAPE, like float:3x32x32,int<512>:64");
+  throw Error(
+      fmt::format("--input-spec {}: expected float:SHAPE or int<LIMIT>:SHAPE, like float:3x32x32,int<512>:64", entry));
 }
 
 int64_t parse_extent(const std::string& text, const std::string& entry) {
-  int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, code] = std::from_chars(text.data(), end, value);
-  if (code != std::errc() || at != end || value < 1 || value > kMaxExtent) refuse(entry);
-  return value;
+  const std::optional<int64_t> extent = parse_integer(text, 1, kMaxExtent);
+  if (!extent) refuse(entry);
+  return *extent;
 }
 
 InputSpec parse_entry(const std::string& entry) {

@@ -1,187 +1,175 @@
+// Declares the options of dsat-trial's own models and reads them from what the options of the world leave.
+// The shape of a model is a table: one row an option, with the models that it has a meaning for.
 #include "settings/options.h"
 
-#include <functional>
-#include <map>
-#include <set>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
 #include <utility>
 
-#include "base/option_values.h"
+#include "dsat/cli/help.h"
+#include "dsat/cli/values.h"
 #include "dsat/error.h"
 #include "settings/input_spec.h"
+#include "settings/world_option_set.h"
 
 namespace dsat::trainer {
 namespace {
 
-ModelKind parse_model(const std::string& text) {
-  if (text == "gpt") return ModelKind::gpt;
-  if (text == "resnet") return ModelKind::resnet;
-  if (text == "mlp") return ModelKind::mlp;
-  throw Error("--model " + text + ": unknown model; choose gpt, resnet or mlp");
-}
+using cli_kit::Option;
+using cli_kit::OptionSet;
+using cli_kit::Values;
 
-const char* name_of(ModelKind kind) {
-  return kind == ModelKind::gpt ? "gpt" : kind == ModelKind::resnet ? "resnet" : "mlp";
-}
+const std::vector<std::string> kModels{"gpt", "resnet", "mlp"};  // in the order of ModelKind
 
-const std::set<std::string>& shape_options(ModelKind kind) {
-  static const std::set<std::string> gpt = {"--layers", "--hidden", "--heads", "--seq", "--vocab"};
-  static const std::set<std::string> resnet = {"--depth", "--image"};
-  static const std::set<std::string> mlp = {"--layers", "--hidden"};
-  return kind == ModelKind::gpt ? gpt : kind == ModelKind::resnet ? resnet : mlp;
-}
+constexpr unsigned bit(ModelKind kind) { return 1U << static_cast<unsigned>(kind); }
+constexpr unsigned kGpt = bit(ModelKind::gpt), kResnet = bit(ModelKind::resnet), kMlp = bit(ModelKind::mlp);
 
-class Parser {
- public:
-  explicit Parser(const std::vector<std::string>& args) : args_(args) {
-    integer("--layers", &ModelOptions::layers, 1, 10000);
-    integer("--hidden", &ModelOptions::hidden, 1, 1 << 20);
-    integer("--heads", &ModelOptions::heads, 1, 1 << 20);
-    integer("--seq", &ModelOptions::seq, 2, 1 << 20);
-    integer("--vocab", &ModelOptions::vocab, 2, 1 << 26);
-    integer("--depth", &ModelOptions::depth, 8, 200);
-    integer("--image", &ModelOptions::image, 8, 4096);
-    on_["--checkpoint-dir"] = [this](const std::string& v) {
-      if (v.empty()) throw Error("--checkpoint-dir is empty; name a folder");
-      options_.checkpoint_dir = v;
-    };
-    on_["--checkpoint-every"] = [this](const std::string& v) {
-      options_.checkpoint_every = parse_integer("--checkpoint-every", v, 1, INT64_MAX);
-    };
-    on_["--model"] = [this](const std::string& v) {
-      options_.model.kind = parse_model(v);
-      is_model_given_ = true;
-    };
-    on_["--torchscript"] = [this](const std::string& v) { options_.torchscript = v; };
-    on_["--input-spec"] = [this](const std::string& v) {
-      parse_input_spec(v);
-      options_.input_spec = v;
-    };
-    on_["--loss"] = [this](const std::string& v) {
-      if (v != "mean" && v != "cross-entropy") throw Error("--loss " + v + ": choose mean or cross-entropy");
-      options_.loss = v;
-    };
-    on_["--steps"] = [this](const std::string& v) { options_.steps = parse_integer("--steps", v, 1, INT64_MAX); };
-  }
-
-  Options run() {
-    static_cast<WorldOptions&>(options_) = parse_world_options(args_);
-    args_ = std::move(options_.arguments);
-    for (at_ = 0; at_ < args_.size(); ++at_) take(args_[at_]);
-    if (!options_.help) check();
-    return options_;
-  }
-
- private:
-  void integer(const std::string& name, int64_t ModelOptions::*field, int64_t low, int64_t high) {
-    on_[name] = [=](const std::string& v) {
-      options_.model.*field = parse_integer(name, v, low, high);
-      shapes_given_.insert(name);
-    };
-  }
-
-  void take(const std::string& arg) {
-    if (arg == "--help" || arg == "-h") {
-      options_.help = true;
-      return;
-    }
-    const size_t equals = arg.find('=');
-    const std::string name = arg.substr(0, equals);
-    const std::string next = at_ + 1 < args_.size() ? args_[at_ + 1] : "";
-    if (arg == "--activation-checkpointing") {
-      options_.activation_checkpointing = true;
-      return;
-    }
-    const auto found = on_.find(name);
-    if (found == on_.end()) throw Error("unknown argument '" + arg + "'; dsat-trial --help lists them");
-    if (equals != std::string::npos) return found->second(arg.substr(equals + 1));
-    if (at_ + 1 >= args_.size()) throw Error(name + " needs a value");
-    ++at_;
-    found->second(next);
-  }
-
-  void check_torchscript() const {
-    const Options& o = options_;
-    if (o.torchscript.empty()) {
-      const char* const alone = !o.input_spec.empty() ? "--input-spec" : !o.loss.empty() ? "--loss" : nullptr;
-      if (alone != nullptr) throw Error(std::string(alone) + " has a meaning only with --torchscript; leave it out");
-      return;
-    }
-    if (is_model_given_ || !shapes_given_.empty()) {
-      throw Error("--torchscript and " + (is_model_given_ ? "--model" : *shapes_given_.begin()) + ": choose one model");
-    }
-    if (o.input_spec.empty()) throw Error("--torchscript needs --input-spec, like float:3x32x32,int<512>:64");
-  }
-
-  void check() const {
-    check_torchscript();
-    const ModelOptions& m = options_.model;
-    for (const std::string& name : shapes_given_) {
-      if (shape_options(m.kind).count(name) == 0) {
-        throw Error(name + " has no meaning for --model " + name_of(m.kind) + "; leave it out");
-      }
-    }
-    if (m.kind == ModelKind::gpt && m.hidden % m.heads != 0) {
-      throw Error("--hidden " + std::to_string(m.hidden) + " is no multiple of --heads " + std::to_string(m.heads));
-    }
-    if (m.kind == ModelKind::resnet && !is_resnet_depth(m.depth)) {
-      throw Error("--depth " + std::to_string(m.depth) + ": choose 18, 34, 50, 101, 152 or 6n + 2 (8, 14, 20, ...)");
-    }
-    if (options_.checkpoint_every > 0 && options_.checkpoint_dir.empty()) {
-      throw Error("--checkpoint-every needs --checkpoint-dir DIR");
-    }
-    if (options_.deepspeed_config.empty()) {
-      throw Error("no configuration: add --deepspeed_config FILE");
-    }
-  }
-
-  std::vector<std::string> args_;
-  size_t at_ = 0;
-  Options options_;
-  std::map<std::string, std::function<void(const std::string&)>> on_;
-  std::set<std::string> shapes_given_;
-  bool is_model_given_ = false;
+struct ShapeOption {
+  const char* name;
+  int64_t ModelOptions::*field;
+  int64_t low, high;
+  unsigned models;
+  const char* help;
 };
+constexpr std::array<ShapeOption, 7> kShape{
+    {{"layers", &ModelOptions::layers, 1, 10000, kGpt | kMlp, "gpt, mlp: layers"},
+     {"hidden", &ModelOptions::hidden, 1, 1 << 20, kGpt | kMlp, "gpt, mlp: hidden size"},
+     {"heads", &ModelOptions::heads, 1, 1 << 20, kGpt, "gpt: attention heads"},
+     {"seq", &ModelOptions::seq, 2, 1 << 20, kGpt, "gpt: tokens of one sample"},
+     {"vocab", &ModelOptions::vocab, 2, 1 << 26, kGpt, "gpt: size of the vocabulary"},
+     {"depth", &ModelOptions::depth, 8, 200, kResnet, "resnet: 18, 34, 50, 101, 152 or 6n + 2 (8, 14, 20, ...)"},
+     {"image", &ModelOptions::image, 8, 4096, kResnet, "resnet: pixels a side"}}};
+
+OptionSet model_option_set() {
+  const ModelOptions defaults;
+  OptionSet set;
+  std::vector<Option> shape{Option::choice("model", kModels, "what to train").by_default(kModels.front())};
+  for (const ShapeOption& option : kShape) {
+    shape.push_back(
+        Option::integer(option.name, option.help).from(option.low, option.high).by_default(defaults.*option.field));
+  }
+  add_options(set, "A built-in model, on random data", std::move(shape));
+  add_options(set, "A model of your own",
+              {Option::text("torchscript", "FILE", "train this TorchScript module instead, on random inputs"),
+               Option::text("input-spec", "LIST",
+                            "its inputs: one entry an input, of one sample: float:3x32x32 or int<512>:64, separated by "
+                            "commas"),
+               Option::choice("loss", {"mean", "cross-entropy"},
+                              "of its output: the mean, or against random classes in the last dimension; default: the "
+                              "output itself where it is one number, else cross-entropy")});
+  add_options(
+      set, "The training",
+      {Option::integer("steps", "optimizer steps; default in a tuning trial: what the trial needs")
+           .from(1)
+           .by_default(20),
+       Option::toggle("activation-checkpointing",
+                      "keep a few activations only and recompute the others in backward; how many: "
+                      "activation_checkpointing.number_checkpoints, else the square root of the layers"),
+       Option::path("checkpoint-dir", "DIR", "save checkpoints there, and go on from the latest one there"),
+       Option::integer("checkpoint-every", "after every N optimizer steps; default: after the last one only").from(1),
+       Option::toggle("help", "this text").also("-h")});
+  return set;
+}
+
+// For --help and for suggestions: all that a command line of the program may hold.
+OptionSet all_options() {
+  OptionSet set = model_option_set();
+  const OptionSet world = world_option_set();
+  for (const Option& option : world.options()) set.add(option);
+  return set;
+}
+
+Options read_options(const Values& values, WorldOptions world) {
+  Options options;
+  static_cast<WorldOptions&>(options) = std::move(world);
+  ModelOptions& model = options.model;
+  if (const auto name = values.text("model")) {
+    const auto at = std::find(kModels.begin(), kModels.end(), *name) - kModels.begin();
+    model.kind = static_cast<ModelKind>(at);
+  }
+  for (const ShapeOption& option : kShape) {
+    model.*option.field = values.integer(option.name).value_or(model.*option.field);
+  }
+  options.torchscript = values.text("torchscript").value_or("");
+  options.input_spec = values.text("input-spec").value_or("");
+  if (values.given("input-spec")) parse_input_spec(options.input_spec);
+  options.loss = values.text("loss").value_or("");
+  options.steps = values.integer("steps");
+  options.activation_checkpointing = values.given("activation-checkpointing");
+  options.checkpoint_dir = values.text("checkpoint-dir").value_or("");
+  options.checkpoint_every = values.integer("checkpoint-every").value_or(0);
+  options.help = values.given("help");
+  return options;
+}
+
+void check_torchscript(const Values& values, const Options& options) {
+  if (options.torchscript.empty()) {
+    const char* const alone = !options.input_spec.empty() ? "input-spec" : !options.loss.empty() ? "loss" : nullptr;
+    if (alone != nullptr) {
+      throw Error(fmt::format("--{} has a meaning only with --torchscript; leave it out", alone));
+    }
+    return;
+  }
+  const auto refuse_second_model = [&](const char* name) {
+    if (values.given(name)) throw Error(fmt::format("--torchscript and --{}: choose one model", name));
+  };
+  refuse_second_model("model");
+  for (const ShapeOption& option : kShape) refuse_second_model(option.name);
+  if (options.input_spec.empty()) {
+    throw Error("--torchscript needs --input-spec, like float:3x32x32,int<512>:64");
+  }
+}
+
+void check(const Values& values, const Options& options) {
+  check_torchscript(values, options);
+  const ModelOptions& m = options.model;
+  for (const ShapeOption& option : kShape) {
+    if (!values.given(option.name) || (option.models & bit(m.kind)) != 0) continue;
+    throw Error(fmt::format("--{} has no meaning for --model {}; leave it out", option.name,
+                            kModels[static_cast<size_t>(m.kind)]));
+  }
+  if (m.kind == ModelKind::gpt && m.hidden % m.heads != 0) {
+    throw Error(fmt::format("--hidden {} is no multiple of --heads {}", m.hidden, m.heads));
+  }
+  if (m.kind == ModelKind::resnet && !is_resnet_depth(m.depth)) {
+    throw Error(fmt::format("--depth {}: choose 18, 34, 50, 101, 152 or 6n + 2 (8, 14, 20, ...)", m.depth));
+  }
+  if (options.checkpoint_every > 0 && options.checkpoint_dir.empty()) {
+    throw Error("--checkpoint-every needs --checkpoint-dir DIR");
+  }
+  if (options.deepspeed_config.empty()) throw Error("no configuration: add --deepspeed_config FILE");
+}
 
 }  // namespace
 
 bool is_resnet_depth(int64_t depth) {
-  static const std::set<int64_t> image_net = {18, 34, 50, 101, 152};
-  return image_net.count(depth) > 0 || (depth >= 8 && depth <= 200 && depth % 6 == 2);
+  constexpr std::array<int64_t, 5> kImageNet{18, 34, 50, 101, 152};
+  const bool of_image_net = std::find(kImageNet.begin(), kImageNet.end(), depth) != kImageNet.end();
+  return of_image_net || (depth >= 8 && depth <= 200 && depth % 6 == 2);
 }
 
-Options parse_options(const std::vector<std::string>& args) { return Parser(args).run(); }
+Options parse_options(const std::vector<std::string>& args) {
+  WorldOptions world = parse_world_options(args);
+  const OptionSet set = model_option_set();
+  const cli_kit::Split parts = cli_kit::split(set, std::exchange(world.arguments, {}), cli_kit::Grammar::shared);
+  const Values values(set, parts.options);
+  refuse_leftovers(parts.rest, all_options(), "dsat-trial --help");
+  Options options = read_options(values, std::move(world));
+  if (!options.help) check(values, options);
+  return options;
+}
 
-const char* const kHelp =
-    R"(usage: dsat-trial [options] --deepspeed_config FILE
-
-Trains a model on random data as a DeepSpeed configuration says: real ZeRO stages over CPU processes.
-
-  --model gpt|resnet|mlp      what to train (default gpt)
-    gpt: --layers 4 --hidden 128 --heads 4 --seq 64 --vocab 512
-    resnet: --depth 18 --image 32
-    mlp: --layers 4 --hidden 128
-  --torchscript FILE          train this TorchScript module instead, on random inputs of
-  --input-spec LIST           one entry an input, of one sample: float:3x32x32 or int<512>:64, separated by commas
-  --loss mean|cross-entropy   of its output: the mean, or against random classes in the last dimension (default: the
-                              output itself where it is one number, else cross-entropy)
-  --deepspeed_config FILE     the configuration (or its URL-safe base64); --deepspeed alone is accepted and ignored
-  --ranks N                   start N processes here (default 1). Without it RANK, WORLD_SIZE, MASTER_ADDR and
-                              MASTER_PORT from the environment place this process in a group started elsewhere
-  --device DEVICE             cpu, cuda, or auto: cuda where this build and this machine have it (default)
-  --device-memory SIZE        memory of each rank's device, like 512MiB; more than that is an out-of-memory failure
-                              (default: DSAT_DEVICE_MEMORY, else unlimited)
-  --activation-checkpointing  keep a few activations only and recompute the others in backward; how many:
-                              activation_checkpointing.number_checkpoints, else the square root of the layers
-  --checkpoint-dir DIR        save checkpoints there, and go on from the latest one there
-  --checkpoint-every N        after every N optimizer steps (default: after the last step only)
-  --fp16-as-bf16              train in bf16 where the configuration says fp16, which a CPU cannot compute
-  --pipeline-stages N         cut the model into N stages that different ranks compute (pipeline.stages of the
-                              configuration does the same); N groups of ranks then share the data
-  --seed N                    of parameters and data (default 42)
-  --steps N                   optimizer steps (default 20; in a tuning trial, what the trial needs)
-  -h, --help                  this text
-
-Exit status: 0 done; 1 out of memory or failed; 2 wrong usage or configuration. docs/trainer.md has the rest.
-)";
+std::string options_help() {
+  constexpr unsigned kColumns = 100;
+  return fmt::format(
+      "usage: dsat-trial [options] --deepspeed_config FILE\n\n"
+      "Trains a model on random data as a DeepSpeed configuration says: real ZeRO stages over CPU processes.\n"
+      "dsat-trial --trial LIB.so --help has the options for a trial of your own.\n\n"
+      "{}"
+      "Exit status: 0 done; 1 out of memory or failed; 2 wrong usage or configuration. docs/trainer.md has the rest.\n",
+      cli_kit::help_text(all_options(), kColumns));
+}
 
 }  // namespace dsat::trainer

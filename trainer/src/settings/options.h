@@ -44,7 +44,8 @@ Options parse_options(const std::vector<std::string>& args);
 // Depths that --model resnet knows: 18, 34, 50, 101, 152, and 6n + 2 from 8 to 200.
 bool is_resnet_depth(int64_t depth);
 
-extern const char* const kHelp;
+// The text of --help.
+std::string options_help();
 
 }  // namespace dsat::trainer
 

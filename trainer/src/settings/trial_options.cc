@@ -1,49 +1,49 @@
+// Declares the options of a trial's library and reads them from what the options of the world leave.
+// The experiment's file is read here, so that a wrong one is refused before any rank is started.
 #include "settings/trial_options.h"
 
-#include <charconv>
-#include <functional>
-#include <map>
+#include <fmt/format.h>
 
+#include "dsat/cli/help.h"
+#include "dsat/cli/values.h"
 #include "dsat/config/json.h"
+#include "settings/world_option_set.h"
 
 namespace dsat::trainer {
 namespace {
 
-int64_t parse_count(const std::string& name, const std::string& text) {
-  int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, code] = std::from_chars(text.data(), end, value);
-  if (code == std::errc() && at == end && value >= 1) return value;
-  throw Error(name + " " + text + ": expected an integer of 1 or more");
+using cli_kit::Option;
+using cli_kit::OptionSet;
+using cli_kit::Values;
+
+OptionSet trial_option_set() {
+  OptionSet set;
+  add_options(
+      set, "The trial",
+      {Option::path("trial", "LIB.so", "the library; built from dsat's headers, with DSAT_TRIAL(YourTrial)"),
+       Option::path("experiment", "FILE.json", "what get_experiment_config() and get_hparam() read"),
+       Option::integer("steps", "how long to train, in optimizer steps").from(1),
+       Option::integer("epochs", "how long to train, in passes over the data").from(1).by_default(1),
+       Option::integer("validate-every", "optimizer steps between validations").from(1).by_default("an epoch"),
+       Option::integer("report-every", "optimizer steps between reports").from(1).by_default(1),
+       Option::path("checkpoints", "DIR", "where to keep the newest checkpoint, and to go on from it"),
+       Option::integer("checkpoint-every", "optimizer steps between checkpoints").from(1).by_default("at the end only"),
+       Option::path("metrics", "FILE", "reported metrics as lines of JSON"),
+       Option::path("tensorboard", "DIR", "where event files and traces go").by_default("tensorboard")});
+  return set;
 }
 
-using Setters = std::map<std::string, std::function<void(const std::string&)>>;
+OptionSet all_options() {
+  OptionSet set = trial_option_set();
+  const OptionSet world = world_option_set();
+  for (const Option& option : world.options()) set.add(option);
+  return set;
+}
 
-Setters setters_of(TrialOptions& options) {
-  Setters on;
-  const auto count = [&](const char* name, auto field) {
-    on[name] = [&options, name, field](const std::string& text) { options.*field = parse_count(name, text); };
-  };
-  const auto path = [&](const char* name, std::string TrialOptions::*field) {
-    on[name] = [&options, name, field](const std::string& text) {
-      if (text.empty()) throw Error(std::string(name) + " is empty; name a path");
-      options.*field = text;
-    };
-  };
-  count("--steps", &TrialOptions::steps);
-  count("--epochs", &TrialOptions::epochs);
-  count("--validate-every", &TrialOptions::validate_every);
-  count("--report-every", &TrialOptions::report_every);
-  count("--checkpoint-every", &TrialOptions::checkpoint_every);
-  path("--trial", &TrialOptions::library);
-  path("--checkpoints", &TrialOptions::checkpoints);
-  path("--metrics", &TrialOptions::metrics);
-  path("--tensorboard", &TrialOptions::tensorboard);
-  on["--experiment"] = [&options](const std::string& text) {
-    options.experiment = config::load_file(text);
-    if (!options.experiment.is_object()) throw Error("--experiment " + text + ": is no JSON object; expected {...}");
-  };
-  return on;
+Json read_experiment(const std::string& file) {
+  Json experiment = config::load_file(file);
+  if (!experiment.is_object()) throw Error(fmt::format("--experiment {}: is no JSON object; expected {{...}}", file));
+  return experiment;
 }
 
 }  // namespace
@@ -56,22 +56,21 @@ bool names_trial(const std::vector<std::string>& args) {
 }
 
 TrialOptions parse_trial_options(const std::vector<std::string>& arguments) {
+  const OptionSet set = trial_option_set();
+  const cli_kit::Split parts = cli_kit::split(set, arguments, cli_kit::Grammar::shared);
+  const Values values(set, parts.options);
+  refuse_leftovers(parts.rest, all_options(), "dsat-trial --trial LIB --help");
   TrialOptions options;
-  const Setters on = setters_of(options);
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    const size_t equals = argument.find('=');
-    const std::string name = argument.substr(0, equals);
-    const auto found = on.find(name);
-    if (found == on.end()) throw Error("unknown argument '" + argument + "'; dsat-trial --trial LIB --help lists them");
-    if (equals != std::string::npos) {
-      found->second(argument.substr(equals + 1));
-    } else if (++i < arguments.size()) {
-      found->second(arguments[i]);
-    } else {
-      throw Error(name + " needs a value");
-    }
-  }
+  options.library = values.text("trial").value_or("");
+  if (const auto file = values.text("experiment")) options.experiment = read_experiment(*file);
+  options.steps = values.integer("steps");
+  options.epochs = values.integer("epochs");
+  options.validate_every = values.integer("validate-every").value_or(options.validate_every);
+  options.report_every = values.integer("report-every").value_or(options.report_every);
+  options.checkpoint_every = values.integer("checkpoint-every").value_or(options.checkpoint_every);
+  options.checkpoints = values.text("checkpoints").value_or("");
+  options.metrics = values.text("metrics").value_or("");
+  options.tensorboard = values.text("tensorboard").value_or("");
   if (options.steps && options.epochs) throw Error("--steps and --epochs are both given; give one");
   if (options.checkpoint_every > 0 && options.checkpoints.empty()) {
     throw Error("--checkpoint-every without --checkpoints DIR: there is nowhere to put them");
@@ -79,22 +78,13 @@ TrialOptions parse_trial_options(const std::vector<std::string>& arguments) {
   return options;
 }
 
-const char* const kTrialHelp =
-    "dsat-trial --trial LIB.so --deepspeed_config FILE [options]: trains a trial of your own\n"
-    "\n"
-    "  --trial LIB.so           the library; built from dsat's headers, with DSAT_TRIAL(YourTrial)\n"
-    "  --deepspeed_config FILE  the DeepSpeed configuration; without it the hyperparameter deepspeed_config names it\n"
-    "  --experiment FILE.json   what get_experiment_config() and get_hparam() read\n"
-    "  --ranks N                processes to start here (1)\n"
-    "  --device DEVICE          cpu, cuda or auto (default: cuda where there is one)\n"
-    "  --device-memory SIZE     memory of each rank's device\n"
-    "  --seed N                 of parameters, data and dropout (42)\n"
-    "  --steps N | --epochs N   how long to train, optimizer steps or passes (one epoch)\n"
-    "  --validate-every N       optimizer steps between validations (an epoch)\n"
-    "  --report-every N         optimizer steps between reports (1)\n"
-    "  --checkpoints DIR        where to keep the newest checkpoint, and to go on from it\n"
-    "  --checkpoint-every N     optimizer steps between checkpoints (at the end only)\n"
-    "  --metrics FILE           reported metrics as lines of JSON\n"
-    "  --tensorboard DIR        where event files and traces go (tensorboard)\n";
+std::string trial_options_help() {
+  constexpr unsigned kColumns = 100;
+  return fmt::format(
+      "usage: dsat-trial --trial LIB.so --deepspeed_config FILE [options]\n\n"
+      "Trains a trial of your own. Without --deepspeed_config the hyperparameter deepspeed_config names the file.\n\n"
+      "{}",
+      cli_kit::help_text(all_options(), kColumns));
+}
 
 }  // namespace dsat::trainer

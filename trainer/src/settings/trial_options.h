@@ -1,4 +1,4 @@
-// What `dsat-trial --trial` takes from the command line beside the options of every training program (world.h).
+// What `dsat-trial --trial` takes from the command line beside the options of every training program (world_options.h).
 //
 // Errors: dsat::Error, one line that names the option and its text. Threading: pure functions.
 #ifndef DSAT_TRAINER_SETTINGS_TRIAL_OPTIONS_H_
@@ -31,7 +31,8 @@ bool names_trial(const std::vector<std::string>& args);
 // `arguments`: those that parse_world_options() has left. Reads the experiment's file.
 TrialOptions parse_trial_options(const std::vector<std::string>& arguments);
 
-extern const char* const kTrialHelp;
+// The text of --trial LIB --help.
+std::string trial_options_help();
 
 }  // namespace dsat::trainer
 

@@ -1,26 +1,26 @@
+// Declares the options of every training program and reads them out of a command line that it shares with a script.
+// The environment stands in for the device and its memory where the command line leaves them out.
 #include "dsat/trainer/world_options.h"
 
-#include <cstdlib>
-#include <functional>
-#include <map>
-#include <utility>
+#include <fmt/format.h>
 
-#include "base/option_values.h"
+#include <cstdlib>
+
+#include "dsat/cli/read_value.h"
+#include "dsat/cli/values.h"
 #include "dsat/error.h"
+#include "settings/world_option_set.h"
 
 namespace dsat::trainer {
 namespace {
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
+using cli_kit::Again;
+using cli_kit::Option;
+using cli_kit::OptionSet;
+using cli_kit::Values;
 
-DeviceChoice parse_device(const std::string& name, const std::string& text) {
-  if (text == "auto") return DeviceChoice::automatic;
-  if (text == "cpu") return DeviceChoice::cpu;
-  if (text == "cuda") return DeviceChoice::cuda;
-  throw Error(name + " \"" + text + "\": expected auto, cpu or cuda");
-}
+constexpr int64_t kMostRanks = 1024;
+const std::vector<std::string> kDevices{"auto", "cpu", "cuda"};  // in the order of DeviceChoice
 
 // nullptr: not set.
 const char* environment(const char* name) {
@@ -28,77 +28,93 @@ const char* environment(const char* name) {
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
-class Parser {
- public:
-  explicit Parser(const std::vector<std::string>& args) : args_(args) {
-    on_["--ranks"] = [this](const std::string& v) { options_.ranks = parse_integer("--ranks", v, 1, 1024); };
-    on_["--pipeline-stages"] = [this](const std::string& v) {
-      options_.pipeline_stages = parse_integer("--pipeline-stages", v, 1, 1024);
-    };
-    on_["--seed"] = [this](const std::string& v) {
-      options_.seed = static_cast<uint64_t>(parse_integer("--seed", v, 0, INT64_MAX));
-    };
-    on_["--device"] = [this](const std::string& v) {
-      options_.device = parse_device("--device", v);
-      has_device_ = true;
-    };
-    on_["--device-memory"] = [this](const std::string& v) {
-      options_.device_memory = parse_memory("--device-memory", v);
-    };
-    on_["--deepspeed_config"] = on_["--deepspeed-config"] = [this](const std::string& v) { set_config(v); };
-    // DeepSpeed's launcher adds it; the environment's RANK says the same.
-    on_["--local_rank"] =
-        on_["--local-rank"] = [](const std::string& v) { parse_integer("--local_rank", v, -1, 1024); };
-  }
+DeviceChoice read_device(const std::string& shown, const std::string& text) {
+  return static_cast<DeviceChoice>(cli_kit::read_choice(shown, text, kDevices));
+}
 
-  WorldOptions run() {
-    for (at_ = 0; at_ < args_.size(); ++at_) take(args_[at_]);
-    const char* const device = environment("DSAT_DEVICE");
-    if (!has_device_ && device != nullptr) options_.device = parse_device("DSAT_DEVICE", device);
-    const char* const memory = environment("DSAT_DEVICE_MEMORY");
-    if (!options_.device_memory && memory != nullptr) {
-      options_.device_memory = parse_memory("DSAT_DEVICE_MEMORY", memory);
-    }
-    return std::move(options_);
-  }
+// --deepspeed FILE is the configuration, too, as Hugging Face writes it.
+std::string config_of(const Values& values) {
+  std::vector<std::string> configs = values.texts("deepspeed_config");
+  for (const std::string& config : values.texts("deepspeed")) configs.push_back(config);
+  if (configs.size() > 1) throw Error("--deepspeed_config is given twice; give one configuration");
+  return configs.empty() ? "" : configs.front();
+}
 
- private:
-  void set_config(const std::string& text) {
-    if (!options_.deepspeed_config.empty()) throw Error("--deepspeed_config is given twice; give one configuration");
-    if (text.empty()) throw Error("--deepspeed_config is empty; name a file");
-    options_.deepspeed_config = text;
+void read_device_options(const Values& values, WorldOptions& options) {
+  const char* const device = environment("DSAT_DEVICE");
+  const char* const memory = environment("DSAT_DEVICE_MEMORY");
+  if (const auto text = values.text("device")) {
+    options.device = read_device("--device", *text);
+  } else if (device != nullptr) {
+    options.device = read_device("DSAT_DEVICE", device);
   }
-
-  void take(const std::string& arg) {
-    const size_t equals = arg.find('=');
-    const std::string name = arg.substr(0, equals);
-    const bool has_next = at_ + 1 < args_.size();
-    if (name == "--deepspeed") {
-      // Bare it is DeepSpeed's switch; with a file it is the configuration, as Hugging Face writes it.
-      if (equals != std::string::npos) return set_config(arg.substr(equals + 1));
-      if (!has_next || !ends_with(args_[at_ + 1], ".json")) return;
-      return set_config(args_[++at_]);
-    }
-    if (arg == "--fp16-as-bf16") {
-      options_.fp16_as_bf16 = true;
-      return;
-    }
-    const auto found = on_.find(name);
-    if (found == on_.end()) return options_.arguments.push_back(arg);
-    if (equals != std::string::npos) return found->second(arg.substr(equals + 1));
-    if (!has_next) throw Error(name + " needs a value");
-    found->second(args_[++at_]);
+  options.device_memory = values.size("device-memory");
+  if (!options.device_memory && memory != nullptr) {
+    options.device_memory = cli_kit::read_size("DSAT_DEVICE_MEMORY", memory);
   }
-
-  const std::vector<std::string>& args_;
-  size_t at_ = 0;
-  WorldOptions options_;
-  bool has_device_ = false;
-  std::map<std::string, std::function<void(const std::string&)>> on_;
-};
+}
 
 }  // namespace
 
-WorldOptions parse_world_options(const std::vector<std::string>& args) { return Parser(args).run(); }
+void add_options(OptionSet& set, const std::string& heading, std::vector<Option> options) {
+  for (Option& option : options) option.again = Again::replaces;
+  set.add_group(heading, std::move(options));
+}
+
+OptionSet world_option_set() {
+  const char* const kHeading = "Configuration, ranks and devices";
+  OptionSet set;
+  set.add_group(
+      kHeading,
+      {Option::path("deepspeed_config", "FILE",
+                    "the configuration (or its URL-safe base64); --deepspeed alone is accepted and ignored")
+           .also("--deepspeed-config")
+           .when_repeated(Again::adds),
+       Option::path("deepspeed", "FILE", "").taking(cli_kit::Takes::config_file).when_repeated(Again::adds).hide()});
+  add_options(
+      set, kHeading,
+      {Option::integer("ranks",
+                       "start N processes here. Without it RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT from "
+                       "the environment place this process in a group started elsewhere")
+           .from(1, kMostRanks)
+           .by_default(1),
+       // DeepSpeed's launcher adds it; the environment's RANK says the same.
+       Option::integer("local_rank", "").from(-1, kMostRanks).also("--local-rank").hide(),
+       Option::integer("pipeline-stages",
+                       "cut the model into N stages that different ranks compute (pipeline.stages of the "
+                       "configuration does the same); N groups of ranks then share the data")
+           .from(1, kMostRanks),
+       Option::choice("device", kDevices, "auto: cuda where this build and this machine have it").by_default("auto"),
+       Option::size("device-memory",
+                    "memory of each rank's device, like 512MiB; more than that is an out-of-memory failure; "
+                    "default: DSAT_DEVICE_MEMORY, else unlimited"),
+       Option::toggle("fp16-as-bf16", "train in bf16 where the configuration says fp16, which a CPU cannot compute"),
+       Option::integer("seed", "of parameters, data and dropout").from(0).by_default(42)});
+  return set;
+}
+
+void refuse_leftovers(const std::vector<std::string>& tokens, const OptionSet& known,
+                      const std::string& how_to_get_help) {
+  if (tokens.empty()) return;
+  const std::string& token = tokens.front();
+  const std::string nearest = token.rfind('-', 0) == 0 ? known.nearest(token.substr(0, token.find('='))) : "";
+  if (!nearest.empty()) throw Error(fmt::format("unknown argument '{}', did you mean {}?", token, nearest));
+  throw Error(fmt::format("unknown argument '{}'; {} lists them", token, how_to_get_help));
+}
+
+WorldOptions parse_world_options(const std::vector<std::string>& args) {
+  const OptionSet set = world_option_set();
+  cli_kit::Split parts = cli_kit::split(set, args, cli_kit::Grammar::shared);
+  const Values values(set, parts.options);
+  WorldOptions options;
+  options.deepspeed_config = config_of(values);
+  options.ranks = values.integer("ranks").value_or(options.ranks);
+  options.pipeline_stages = values.integer("pipeline-stages").value_or(options.pipeline_stages);
+  if (const auto seed = values.integer("seed")) options.seed = static_cast<uint64_t>(*seed);
+  options.fp16_as_bf16 = values.given("fp16-as-bf16");
+  read_device_options(values, options);
+  options.arguments = std::move(parts.rest);
+  return options;
+}
 
 }  // namespace dsat::trainer

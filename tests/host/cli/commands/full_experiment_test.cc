@@ -2,11 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <fstream>
 
 #include "host/cli/terminal/captured.h"
+#include "support/temp_dir.h"
 
 namespace dsat::cli {
 namespace {
@@ -16,26 +14,19 @@ namespace fs = std::filesystem;
 
 class FullExperiment : public ::testing::Test {
  protected:
-  FullExperiment() { fs::create_directories(dir_); }
-  ~FullExperiment() override { fs::remove_all(dir_); }
-
   ExitStatus run(const std::string& command) {
-    std::ofstream(dir_ / "best_cmd.txt") << command << "\n";
+    write_text(dir_ / "best_cmd.txt", command + "\n");
     return run_full_experiment(dir_, captured_.console);
   }
-  std::string file(const char* name) const {
-    std::string text;
-    std::getline(std::ifstream(dir_ / name), text, '\0');
-    return text;
-  }
 
-  const fs::path dir_ = fs::path(::testing::TempDir()) / ("full_experiment_test." + std::to_string(getpid()));
+  const TempDir temp_;
+  const fs::path dir_ = temp_.path();
   Captured captured_;
 };
 
 TEST_F(FullExperiment, RunsTheCommandAsTheShellReadsIt) {
   EXPECT_EQ(run("printf '%s' 'two words' > '" + (dir_ / "proof").string() + "'"), kBestFound);
-  EXPECT_EQ(file("proof"), "two words");
+  EXPECT_EQ(read_text(dir_ / "proof"), "two words");
 }
 
 TEST_F(FullExperiment, ItsFailureIsStatusOneAndSaid) {

@@ -3,11 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "commands/host_options.h"
 #include "support/error_of.h"
+#include "support/temp_dir.h"
 
 namespace dsat::cli {
 namespace {
@@ -19,15 +17,11 @@ namespace fs = std::filesystem;
 
 class DeepspeedForm : public ::testing::Test {
  protected:
-  DeepspeedForm() {
-    fs::create_directories(dir_);
-    std::ofstream(dir_ / "train.py") << "\n";
-  }
-  ~DeepspeedForm() override { fs::remove_all(dir_); }
+  DeepspeedForm() { write_text(dir_ / "train.py", "\n"); }
 
   Tokens command(const Tokens& arguments) const {
     const OptionSet set = tune_options();
-    const Split parts = split(set, arguments, FreeTokens::end_options);
+    const Split parts = split(set, arguments, Grammar::command);
     const Values values(set, parts.options);
     EXPECT_TRUE(autotuning_of(values));
     return deepspeed_command(values, parts.rest, dir_);
@@ -36,19 +30,23 @@ class DeepspeedForm : public ::testing::Test {
     return error_of([&] { command(arguments); });
   }
 
-  const fs::path dir_ = fs::temp_directory_path() / ("dsat-form-" + std::to_string(getpid()));
+  const TempDir temp_;
+  const fs::path dir_ = temp_.path();
 };
 
 std::optional<Autotuning> mode(const Tokens& arguments) {
   const OptionSet set = tune_options();
-  return autotuning_of(Values(set, split(set, arguments, FreeTokens::end_options).options));
+  return autotuning_of(Values(set, split(set, arguments, Grammar::command).options));
 }
 
 TEST(AutotuningOf, IsAskedForByName) {
   EXPECT_EQ(mode({"--autotuning", "tune", "x"}), Autotuning::tune);
   EXPECT_EQ(mode({"--max-trials", "3", "--autotuning=run", "x"}), Autotuning::run);
   EXPECT_EQ(mode({"--", "deepspeed", "--autotuning", "tune"}), std::nullopt);
-  EXPECT_THAT(error_of([] { mode({"--autotuning", "train.py"}); }), HasSubstr("'train.py' is none of tune, run"));
+  EXPECT_THAT(error_of([] {
+                mode({"--autotuning", "train.py"});
+              }),
+              HasSubstr("--autotuning train.py: choose tune or run"));
 }
 
 TEST(AutotuningOf, TheLaunchersOptionsAreNotOnesOfAPlainCommand) {

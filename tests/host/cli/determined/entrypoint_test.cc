@@ -2,11 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <fstream>
 
 #include "support/error_of.h"
+#include "support/temp_dir.h"
 
 namespace dsat::cli {
 namespace {
@@ -47,15 +45,7 @@ TEST(EntrypointWords, ThereIsSomethingToRun) {
 
 class LaunchModule : public ::testing::Test {
  protected:
-  LaunchModule() : tools_(fs::path(::testing::TempDir()) / ("dsat_launch_module_test." + std::to_string(getpid()))) {
-    fs::create_directories(tools_);
-  }
-  ~LaunchModule() override { fs::remove_all(tools_); }
-
-  void install(const char* program) {
-    std::ofstream(tools_ / program) << "#!/bin/sh\n";
-    fs::permissions(tools_ / program, fs::perms::owner_all);
-  }
+  void install(const char* program) { write_program(tools_ / program, "#!/bin/sh\n"); }
   LaunchCommand replace(std::vector<std::string> words, int slots = 2) {
     return replace_launch_module({std::move(words), slots, "/", {"PATH=" + tools_.string()}});
   }
@@ -65,7 +55,8 @@ class LaunchModule : public ::testing::Test {
                                         "python3", "train.py"};
 
  private:
-  fs::path tools_;
+  const TempDir temp_;
+  const fs::path tools_ = temp_.path();
 };
 
 TEST_F(LaunchModule, DeepSpeedsLauncherComesFirst) {

@@ -3,11 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
-
-#include <fstream>
 
 #include "support/error_of.h"
+#include "support/temp_dir.h"
 
 namespace dsat::cli {
 namespace {
@@ -20,21 +18,15 @@ namespace fs = std::filesystem;
 class ExperimentFile : public ::testing::Test {
  protected:
   ExperimentFile() {
-    std::string name = (fs::temp_directory_path() / "dsat-experiment-XXXXXX").string();
-    dir_ = fs::canonical(mkdtemp(name.data()));
     fs::create_directories(dir_ / "model");
     write("model/ds.json", R"({"train_batch_size": 8})");
     request_.file = dir_ / "e.yaml";
     request_.model_dir = dir_ / "model";
     request_.environment = {"PATH=" + dir_.string()};
   }
-  ~ExperimentFile() override { fs::remove_all(dir_); }
 
-  void write(const std::string& name, const std::string& text) { std::ofstream(dir_ / name) << text; }
-  void install(const std::string& program) {
-    write(program, "#!/bin/sh\n");
-    fs::permissions(dir_ / program, fs::perms::owner_all);
-  }
+  void write(const std::string& name, const std::string& text) { write_text(dir_ / name, text); }
+  void install(const std::string& program) { write_program(dir_ / program, "#!/bin/sh\n"); }
   // The experiment of these keys beside the two that every experiment needs.
   Experiment read(const std::string& keys, const std::string& hyperparameters = "deepspeed_config: ds.json") {
     write("e.yaml", "entrypoint: python3 t.py\nhyperparameters: {" + hyperparameters + "}\n" + keys);
@@ -44,7 +36,8 @@ class ExperimentFile : public ::testing::Test {
     return error_of([&] { read(keys); });
   }
 
-  fs::path dir_;
+  const TempDir temp_;
+  const fs::path dir_ = temp_.path();
   ExperimentRequest request_;
 };
 

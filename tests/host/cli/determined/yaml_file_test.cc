@@ -2,11 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <fstream>
 
 #include "support/error_of.h"
+#include "support/temp_dir.h"
 
 namespace dsat::cli {
 namespace {
@@ -16,13 +14,8 @@ using ::testing::StartsWith;
 
 class YamlFileTest : public ::testing::Test {
  protected:
-  YamlFileTest()
-      : file_(std::filesystem::path(::testing::TempDir()) /
-              ("dsat_yaml_file_test." + std::to_string(getpid()) + ".yaml")) {}
-  ~YamlFileTest() override { std::filesystem::remove(file_); }
-
   YamlFile load(const std::string& text) {
-    std::ofstream(file_, std::ios::binary) << text;
+    write_text(file_, text);
     return YamlFile::load(file_);
   }
   Json root(const std::string& text) { return load(text).root(); }
@@ -33,7 +26,8 @@ class YamlFileTest : public ::testing::Test {
     return message.substr(std::min(message.size(), file_.string().size() + 1));
   }
 
-  const std::filesystem::path file_;
+  const TempDir temp_;
+  const std::filesystem::path file_ = temp_.path() / "file.yaml";
 };
 
 TEST_F(YamlFileTest, ScalarsHaveTheTypesOfTheCoreSchema) {
@@ -70,8 +64,11 @@ TEST_F(YamlFileTest, SaysWhereItCannotBeRead) {
   EXPECT_EQ(complaint("a: 1\nb: 2\na: 3\n"), "3:1: the key 'a' is there twice: keep one");
   EXPECT_EQ(complaint("a: {b: 1, b: 2}\n"), "1:11: the key 'a.b' is there twice: keep one");
   EXPECT_THAT(complaint("a: &x [*x]\n"), HasSubstr("1:4: an alias that holds itself"));
-  EXPECT_THAT(complaint("a: *nowhere\n"), StartsWith("1:4: the referenced anchor is not defined"));
+  EXPECT_THAT(complaint("a: *nowhere\n"), StartsWith("1:4: an alias names an anchor that is not defined above it"));
   EXPECT_THAT(complaint("a: [1, 2\nb: 3\n"), StartsWith("2:"));
+  EXPECT_EQ(complaint("a: {b: 1\n"), "2:1: a bracket is open or closed too much: look at { } and [ ]");
+  EXPECT_EQ(complaint("a: \"\\q\"\n"), "1:7: a backslash that begins no escape: write two of them");
+  EXPECT_EQ(complaint("a: b: c\n"), "1:5: is no YAML here: look at the indentation, the colons and the quotes");
   EXPECT_THAT(complaint("---\na: 1\n---\nb: 2\n"), HasSubstr("a second document begins"));
   EXPECT_THAT(complaint("a: .nan\n"), HasSubstr("1:4: '.nan' is no finite number"));
   EXPECT_THAT(complaint("a: 1e999\n"), HasSubstr("no finite number"));
@@ -109,7 +106,7 @@ TEST_F(YamlFileTest, ReadersRefuseOtherTypes) {
 }
 
 TEST(YamlFileLoad, AMissingFileAndAFolderAreNamed) {
-  EXPECT_EQ(error_of([] { YamlFile::load("/nowhere.yaml"); }), "/nowhere.yaml: no such file, or it cannot be read");
+  EXPECT_EQ(error_of([] { YamlFile::load("/nowhere.yaml"); }), "/nowhere.yaml: no such file");
   EXPECT_THAT(error_of([] { YamlFile::load("/"); }), HasSubstr("is a folder"));
 }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "commands/host_options.h"
+#include "dsat/cli/help.h"
+#include "dsat/error.h"
 #include "support/error_of.h"
 
 namespace dsat::cli {
@@ -32,9 +34,7 @@ struct Reading {
         set(tune_options()) {
     add_plugin_options(set, searcher, profiler);
   }
-  Values values(const Tokens& arguments) const {
-    return Values(set, split(set, arguments, FreeTokens::end_options).options);
-  }
+  Values values(const Tokens& arguments) const { return Values(set, split(set, arguments, Grammar::command).options); }
   Json of_searcher(const Tokens& arguments) const { return given_plugin_options(set, values(arguments), searcher); }
   Json of_profiler(const Tokens& arguments) const { return given_plugin_options(set, values(arguments), profiler); }
   std::string refusal(const Tokens& arguments) const {

@@ -16,7 +16,7 @@ using ::testing::Pair;
 
 host::StudyOptions read(const Tokens& arguments) {
   const OptionSet set = tune_options();
-  return study_options(Values(set, split(set, arguments, FreeTokens::end_options).options));
+  return study_options(Values(set, split(set, arguments, Grammar::command).options));
 }
 
 std::string refusal(const Tokens& arguments) {
@@ -145,7 +145,7 @@ TEST(StudyOptions, ASimulationNeedsItsFileAndHasNothingToTrain) {
 TEST(ResumeOptions, AreTheThreeLimits) {
   const OptionSet set = resume_options();
   const host::ResumeOptions options = resume_options(
-      Values(set, split(set, {"-mt", "9", "-mct", "2", "--time-budget", "5m"}, FreeTokens::interleave).options));
+      Values(set, split(set, {"-mt", "9", "-mct", "2", "--time-budget", "5m"}, Grammar::operands).options));
   EXPECT_EQ(options.max_trials, 9);
   EXPECT_EQ(options.max_concurrent_trials, 2);
   EXPECT_EQ(options.time_budget, std::chrono::minutes(5));

@@ -37,17 +37,5 @@ TEST(Configuration, TellsStageAndMicroBatchIfItHasThem) {
   EXPECT_EQ(or_dash(zero_stage_of(Json())), "-");
 }
 
-TEST(FormatTable, AlignsColumnsAndEndsLinesWithoutBlanks) {
-  EXPECT_EQ(format_table({{"id", "name", "n"}, {"10", "a", "5"}, {"9", "long", "100"}}, {true, false, true}),
-            "id  name    n\n"
-            "10  a       5\n"
-            " 9  long  100\n");
-  EXPECT_EQ(format_table({{"a", "b"}, {"long", ""}}, {}), "a     b\nlong\n");
-}
-
-TEST(FormatTable, CountsCharactersRatherThanBytes) {
-  EXPECT_EQ(format_table({{"\xc3\xbc", "x"}, {"ab", "y"}}, {}), "\xc3\xbc   x\nab  y\n");
-}
-
 }  // namespace
 }  // namespace dsat::cli

@@ -2,12 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "captured.h"
+#include "support/temp_dir.h"
 
 namespace dsat::cli {
 namespace {
@@ -20,11 +17,9 @@ namespace fs = std::filesystem;
 class Report : public ::testing::Test {
  protected:
   Report() {
-    result_.dir = fs::path(::testing::TempDir()) / ("report_test." + std::to_string(getpid()));
-    fs::create_directories(result_.dir);
-    std::ofstream(result_.dir / "summary.txt") << "stage  trials\n    1       4";
+    result_.dir = temp_.path();
+    write_text(result_.dir / "summary.txt", "stage  trials\n    1       4");
   }
-  ~Report() override { fs::remove_all(result_.dir); }
 
   void complete() {
     result_.status = host::StudyStatus::completed;
@@ -36,6 +31,7 @@ class Report : public ::testing::Test {
     result_.best = best;
   }
 
+  const TempDir temp_;
   host::StudyResult result_;
   std::vector<std::string> errors_;
   Captured captured_;

@@ -1,9 +1,10 @@
-#include "options/split_arguments.h"
+// The grammar of the command-line kit on dsat-host's own options: what is its, what is the user's command.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "commands/host_options.h"
+#include "dsat/error.h"
 #include "support/error_of.h"
 
 namespace dsat::cli {
@@ -13,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-Split split_command(const Tokens& arguments) { return split(tune_options(), arguments, FreeTokens::end_options); }
+Split split_command(const Tokens& arguments) { return split(tune_options(), arguments, Grammar::command); }
 
 std::string refusal(const Tokens& arguments) {
   return error_of([&] { split_command(arguments); });
@@ -64,7 +65,7 @@ TEST(Split, StagesMayBeFollowedByAnOption) {
 TEST(Split, WhatIsNoStageIsRefused) {
   for (const Tokens& arguments : {Tokens{"-z", "4"}, Tokens{"-z", "1", "7", "train"}, Tokens{"-z", "-1"},
                                   Tokens{"-z", "train"}, Tokens{"-z"}, Tokens{"-z=5"}, Tokens{"-z", "--", "train"}}) {
-    EXPECT_THAT(refusal(arguments), HasSubstr("--zero-stages (-z) takes ZeRO stages, one or more of 0 1 2 3"));
+    EXPECT_THAT(refusal(arguments), HasSubstr("--zero-stages (-z) takes one or more of 0 1 2 3"));
   }
 }
 
@@ -94,34 +95,16 @@ TEST(Split, NamesAreNotGuessedAndShortOnesNotSticky) {
 }
 
 TEST(Split, SubCommandsTakeOptionsAnywhere) {
-  const Split parts = split(show_options(), {"dir", "--json", "other"}, FreeTokens::interleave);
+  const Split parts = split(show_options(), {"dir", "--json", "other"}, Grammar::operands);
   EXPECT_THAT(parts.options, ElementsAre("--json"));
   EXPECT_THAT(parts.rest, ElementsAre("dir", "other"));
-  EXPECT_THAT(split(show_options(), {"--", "--json"}, FreeTokens::interleave).rest, ElementsAre("--json"));
+  EXPECT_THAT(split(show_options(), {"--", "--json"}, Grammar::operands).rest, ElementsAre("--json"));
 }
 
 TEST(Split, NothingAtAllIsNothing) {
   const Split parts = split_command({});
   EXPECT_THAT(parts.options, IsEmpty());
   EXPECT_THAT(parts.rest, IsEmpty());
-}
-
-TEST(Preview, FindsStrategiesAmongOptionsThatAreNotKnownYet) {
-  const Preview found = preview(tune_options(), {"--max-rungs", "5", "--divisor=3", "--searcher", "a", "--flag",
-                                                 "--profiler=p", "--help", "--", "--searcher", "b"});
-  EXPECT_EQ(found.searcher, "a");
-  EXPECT_EQ(found.profiler, "p");
-  EXPECT_TRUE(found.help);
-}
-
-TEST(Preview, DoesNotLookIntoTheCommand) {
-  const Preview found = preview(tune_options(), {"--max-trials", "5", "./train", "--searcher", "x", "--help"});
-  EXPECT_FALSE(found.searcher);
-  EXPECT_FALSE(found.help);
-}
-
-TEST(Preview, LeavesErrorsToTheRealReading) {
-  EXPECT_EQ(preview(tune_options(), {"--metric", "--searcher", "a"}).searcher, "a");
 }
 
 }  // namespace

@@ -1,21 +1,14 @@
-#include "options/option_set.h"
+#include "dsat/cli/option_set.h"
 
 #include <gtest/gtest.h>
 
-namespace dsat::cli {
+namespace dsat::cli_kit {
 namespace {
 
 OptionSet two_options() {
-  Option trials, metric, refused;
-  trials.name = "max-trials";
-  trials.others = {"-mt"};
-  metric.name = "metric";
-  refused.name = "autotuning";
-  refused.refusal = "not here";
   OptionSet set;
-  set.add(trials);
-  set.add(metric);
-  set.add(refused);
+  set.add(Option::integer("max-trials", "at most").also("-mt"));
+  set.add(Option::text("metric", "NAME", "which"));
   return set;
 }
 
@@ -38,10 +31,13 @@ TEST(OptionSet, SuggestsWhatIsNear) {
   EXPECT_EQ(set.nearest("--max"), "--max-trials");
 }
 
-TEST(OptionSet, SuggestsNeitherTheFarNorTheRefused) {
+TEST(OptionSet, SuggestsNothingFar) { EXPECT_EQ(two_options().nearest("--frobnicate"), ""); }
+
+TEST(OptionSet, FindsExactlyWhereUnderscoresAreNoHyphens) {
   const OptionSet set = two_options();
-  EXPECT_EQ(set.nearest("--frobnicate"), "");
-  EXPECT_EQ(set.nearest("--autotunin"), "");
+  EXPECT_NE(set.find_exactly("--max-trials"), nullptr);
+  EXPECT_NE(set.find_exactly("-mt"), nullptr);
+  EXPECT_EQ(set.find_exactly("--max_trials"), nullptr);
 }
 
 TEST(Display, NamesTheShortSpellings) {
@@ -50,4 +46,4 @@ TEST(Display, NamesTheShortSpellings) {
 }
 
 }  // namespace
-}  // namespace dsat::cli
+}  // namespace dsat::cli_kit

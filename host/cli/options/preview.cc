@@ -1,0 +1,22 @@
+// Takes the six options that decide what comes next from the kit's lenient reading.
+// Everything else about the command line waits until the plugins' options are known.
+#include "options/preview.h"
+
+namespace dsat::cli {
+
+Preview preview(const OptionSet& set, const Tokens& arguments, Grammar grammar) {
+  Preview found;
+  for (const std::string& token : cli_kit::known_options(set, arguments, grammar)) {
+    const std::string name = token.substr(0, token.find('='));
+    const std::string value = name.size() < token.size() ? token.substr(name.size() + 1) : "";
+    if (name == "--searcher") found.searcher = value;
+    if (name == "--profiler") found.profiler = value;
+    if (name == "--ds-config") found.ds_config = value;
+    found.autotuning |= name == "--autotuning";
+    found.help |= name == "--help";
+    found.version |= name == "--version";
+  }
+  return found;
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,24 @@
+// A first look at the command line, before the options of the plugins are known: it says which plugins there are.
+//
+// Threading: pure function. Errors: none; what is wrong with the command line is left to split().
+#ifndef DSAT_CLI_OPTIONS_PREVIEW_H_
+#define DSAT_CLI_OPTIONS_PREVIEW_H_
+
+#include <optional>
+#include <string>
+
+#include "options/kit.h"
+
+namespace dsat::cli {
+
+struct Preview {
+  std::optional<std::string> searcher, profiler, ds_config;
+  bool autotuning = false;  // DeepSpeed's form
+  bool help = false, version = false;
+};
+
+Preview preview(const OptionSet& set, const Tokens& arguments, Grammar grammar = Grammar::command);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_OPTIONS_PREVIEW_H_

@@ -1,0 +1,17 @@
+// The help text of an option set. Threading: pure function. Errors: none.
+#ifndef DSAT_CLI_HELP_H_
+#define DSAT_CLI_HELP_H_
+
+#include <string>
+
+#include "dsat/cli/option_set.h"
+
+namespace dsat::cli_kit {
+
+// The options by group, in the order in which they were declared, each with its default and its other spellings; lines
+// are at most `columns` wide.
+std::string help_text(const OptionSet& set, unsigned columns);
+
+}  // namespace dsat::cli_kit
+
+#endif  // DSAT_CLI_HELP_H_

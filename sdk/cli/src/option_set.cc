@@ -1,0 +1,67 @@
+// Finds options by name with a linear search: a set has some dozens, and a command line is read once.
+// Suggestions come from the distance between spellings.
+#include "dsat/cli/option_set.h"
+
+#include <algorithm>
+
+#include "dsat/base/spelling.h"
+
+namespace dsat::cli_kit {
+namespace {
+
+// The long spelling with hyphens only; other spellings as they are.
+std::string hyphenated(std::string_view spelling) {
+  std::string text(spelling);
+  if (text.rfind("--", 0) == 0) std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+}  // namespace
+
+void OptionSet::add_group(const std::string& heading, std::vector<Option> options) {
+  for (Option& option : options) {
+    option.group = heading;
+    add(std::move(option));
+  }
+}
+
+void OptionSet::remove(std::string_view name) {
+  const auto bears = [&](const Option& option) { return option.name == name; };
+  options_.erase(std::remove_if(options_.begin(), options_.end(), bears), options_.end());
+}
+
+const Option* OptionSet::find(std::string_view spelling) const {
+  const Option* const exact = find_exactly(spelling);
+  return exact != nullptr ? exact : find_exactly(hyphenated(spelling));
+}
+
+const Option* OptionSet::find_exactly(std::string_view spelling) const {
+  const auto is_spelt_so = [&](const Option& option) {
+    return spelling == "--" + option.name ||
+           std::find(option.aliases.begin(), option.aliases.end(), spelling) != option.aliases.end();
+  };
+  const auto it = std::find_if(options_.begin(), options_.end(), is_spelt_so);
+  return it == options_.end() ? nullptr : &*it;
+}
+
+std::string OptionSet::nearest(std::string_view spelling) const {
+  const std::string wanted = hyphenated(spelling);
+  std::vector<std::string> names;
+  for (const Option& option : options_) {
+    names.push_back("--" + option.name);
+    // One dash too few, or an abbreviation, is a likely slip of its own.
+    const bool abbreviated = wanted.size() > 4 && names.back().rfind(wanted, 0) == 0;
+    if (abbreviated || "-" + wanted == names.back()) return names.back();
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return std::string(nearest_name(wanted, known, slip_tolerance(wanted)));
+}
+
+const OptionSet::Clash* OptionSet::clash(std::string_view spelling) const {
+  const std::string wanted = hyphenated(spelling);
+  const auto it =
+      std::find_if(clashes_.begin(), clashes_.end(), [&](const Clash& c) { return "--" + c.name == wanted; });
+  return it == clashes_.end() ? nullptr : &*it;
+}
+
+}  // namespace dsat::cli_kit

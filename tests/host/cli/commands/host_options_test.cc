@@ -1,0 +1,36 @@
+#include "commands/host_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dsat/cli/help.h"
+
+namespace dsat::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(HelpText, ShowsEveryOptionWithItsDefaultAndShortName) {
+  const OptionSet set = tune_options();
+  const std::string help = help_text(set, 100);
+  for (const Option& option : set.options()) {
+    const bool shown = help.find("--" + option.name) != std::string::npos;
+    EXPECT_EQ(shown, !option.hidden) << option.name;
+  }
+  EXPECT_THAT(help, HasSubstr("--max-trials N (=50)"));
+  EXPECT_THAT(help, HasSubstr("-mt: "));
+  EXPECT_THAT(help, HasSubstr("--searcher PLUGIN (=guided)"));
+  EXPECT_THAT(help, Not(HasSubstr("slurm|"))) << "refused in this version";
+}
+
+TEST(HelpText, FitsTheTerminal) {
+  const std::string help = help_text(tune_options(), 80);
+  size_t begin = 0;
+  for (size_t end = help.find('\n'); end != std::string::npos; begin = end + 1, end = help.find('\n', begin)) {
+    EXPECT_LE(end - begin, 80u) << help.substr(begin, end - begin);
+  }
+}
+
+}  // namespace
+}  // namespace dsat::cli

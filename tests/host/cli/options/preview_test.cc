@@ -1,0 +1,30 @@
+#include "options/preview.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "commands/host_options.h"
+
+namespace dsat::cli {
+namespace {
+
+TEST(Preview, FindsStrategiesAmongOptionsThatAreNotKnownYet) {
+  const Preview found = preview(tune_options(), {"--max-rungs", "5", "--divisor=3", "--searcher", "a", "--flag",
+                                                 "--profiler=p", "--help", "--", "--searcher", "b"});
+  EXPECT_EQ(found.searcher, "a");
+  EXPECT_EQ(found.profiler, "p");
+  EXPECT_TRUE(found.help);
+}
+
+TEST(Preview, DoesNotLookIntoTheCommand) {
+  const Preview found = preview(tune_options(), {"--max-trials", "5", "./train", "--searcher", "x", "--help"});
+  EXPECT_FALSE(found.searcher);
+  EXPECT_FALSE(found.help);
+}
+
+TEST(Preview, LeavesErrorsToTheRealReading) {
+  EXPECT_EQ(preview(tune_options(), {"--metric", "--searcher", "a"}).searcher, "a");
+}
+
+}  // namespace
+}  // namespace dsat::cli

@@ -1,0 +1,69 @@
+// The kit's grammars on a small set; tests/host/cli/options/grammar_test.cc has that of a command at length.
+#include "dsat/cli/grammar.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dsat/cli/help.h"
+#include "support/error_of.h"
+
+namespace dsat::cli_kit {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+OptionSet training_options() {
+  OptionSet set;
+  set.add_group("Training", {Option::integer("ranks", "processes").from(1, 1024).by_default(1),
+                             Option::path("deepspeed_config", "FILE", "the configuration").also("--deepspeed-config"),
+                             Option::text("deepspeed", "FILE", "").taking(Takes::config_file).hide(),
+                             Option::toggle("fp16-as-bf16", "bf16 in place of fp16")});
+  return set;
+}
+
+Split shared(const Tokens& arguments) { return split(training_options(), arguments, Grammar::shared); }
+
+TEST(SharedGrammar, LeavesTheOthersTokensInTheirOrder) {
+  const Split parts = shared({"--layers", "4", "--ranks", "2", "file", "--", "--fp16-as-bf16", "-x"});
+  EXPECT_THAT(parts.options, ElementsAre("--ranks=2", "--fp16-as-bf16"));
+  EXPECT_THAT(parts.rest, ElementsAre("--layers", "4", "file", "--", "-x"));
+}
+
+TEST(SharedGrammar, EveryTokenMayBeAValue) {
+  EXPECT_THAT(shared({"--ranks", "--fp16-as-bf16"}).options, ElementsAre("--ranks=--fp16-as-bf16"));
+  EXPECT_THAT(shared({"--deepspeed_config="}).options, ElementsAre("--deepspeed_config="));
+  EXPECT_EQ(error_of([] { shared({"--ranks"}); }), "--ranks needs a value: --ranks N");
+}
+
+TEST(SharedGrammar, SpellingsAreToTheLetter) {
+  EXPECT_THAT(shared({"--deepspeed-config", "a"}).options, ElementsAre("--deepspeed_config=a"));
+  EXPECT_THAT(shared({"--fp16_as_bf16"}).rest, ElementsAre("--fp16_as_bf16"));
+  EXPECT_THAT(shared({"--fp16-as-bf16=yes"}).rest, ElementsAre("--fp16-as-bf16=yes"));
+}
+
+TEST(SharedGrammar, AConfigFileEndsInJson) {
+  EXPECT_THAT(shared({"--deepspeed", "a.json", "b"}).options, ElementsAre("--deepspeed=a.json"));
+  EXPECT_THAT(shared({"--deepspeed", "--ranks", "2"}).options, ElementsAre("--deepspeed", "--ranks=2"));
+  EXPECT_THAT(shared({"--deepspeed=c"}).options, ElementsAre("--deepspeed=c"));
+}
+
+TEST(KnownOptions, PassesOverWhatIsUnknown) {
+  EXPECT_THAT(
+      known_options(training_options(), {"--max-rungs", "5", "--ranks=2", "cmd", "--ranks=3"}, Grammar::command),
+      ElementsAre("--ranks=2"));
+  EXPECT_THAT(known_options(training_options(), {"--ranks"}, Grammar::command), IsEmpty());
+}
+
+TEST(HelpText, HasGroupsDefaultsAndNoHiddenOption) {
+  const std::string help = help_text(training_options(), 80);
+  EXPECT_THAT(help, HasSubstr("Training:\n"));
+  EXPECT_THAT(help, HasSubstr("--ranks N (=1)"));
+  EXPECT_THAT(help, HasSubstr("--deepspeed_config FILE"));
+  EXPECT_THAT(help, Not(HasSubstr("--deepspeed ")));
+}
+
+}  // namespace
+}  // namespace dsat::cli_kit
