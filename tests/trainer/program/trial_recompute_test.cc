@@ -1,4 +1,5 @@
-// Activation checkpointing: the same training in less memory, in every stage.
+// Recomputation of activations: the same training in less memory, in every stage.
+// Peaks of two micro batches are compared with and without it, and the difference with what a profile has predicted.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -61,7 +62,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"gpt_stage_3_four_ranks", kGpt4, 3, false, 0.7},
                       Case{"gpt_stage_3_bf16", kGpt2, 3, true, 0.7},
                       Case{"resnet_stage_1", "--model resnet --depth 32 --image 8 --ranks 2", 1, false, 0.85},
-                      Case{"mlp_stage_3_bf16", "--model mlp --layers 25 --hidden 32 --ranks 2", 3, true, 0.7}),
+                      // With AVX-512 LibTorch gives products in bf16 of more than 16^3 multiplications to oneDNN, whose
+                      // kernels take memory of their own: at 64 x 64 those of both micro batches are above that.
+                      Case{"mlp_stage_3_bf16", "--model mlp --layers 25 --hidden 64 --ranks 2", 3, true, 0.7}),
     [](const auto& info) { return info.param.name; });
 
 class ForetoldSaving : public ::testing::TestWithParam<Case> {};
