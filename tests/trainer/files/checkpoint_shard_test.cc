@@ -1,12 +1,16 @@
+// A shard is read as it was written, and a damaged one is refused.
+// Files are cut short and changed byte by byte.
 #include "files/checkpoint_shard.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
 #include <filesystem>
 #include <fstream>
+
+#include "support/error_of.h"
+#include "support/temp_dir.h"
 
 namespace dsat::trainer {
 namespace {
@@ -14,23 +18,16 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class CheckpointShardTest : public ::testing::Test {
+class CheckpointShardTest : public TempDirTest {
  protected:
   CheckpointShardTest() {
-    std::filesystem::create_directory(folder_);
     write_shard(file(), {{0, 5, 2, 0}, {3, 0, 1, 3}}, {{"master", master_.data()}, {"state1", state_.data()}},
                 {{"own", own_.data(), own_.size()}});
   }
-  ~CheckpointShardTest() override { std::filesystem::remove_all(folder_); }
 
-  std::string file() const { return (folder_ / "rank.ckpt").string(); }
+  std::string file() const { return (dir() / "rank.ckpt").string(); }
   std::string error_of_reading() const {
-    try {
-      const ShardReader reader(file());
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "read";
+    return error_of([&] { const ShardReader reader(file()); });
   }
   void overwrite(std::streamoff at, const std::string& bytes) const {
     std::fstream out(file(), std::ios::in | std::ios::out | std::ios::binary);
@@ -38,7 +35,6 @@ class CheckpointShardTest : public ::testing::Test {
     out << bytes;
   }
 
-  std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("dsat-shard-" + std::to_string(::getpid()));
   std::array<float, 4> master_ = {1, 2, 3, 4}, state_ = {5, 6, 7, 8};
   std::string own_ = "state of this rank";
 };

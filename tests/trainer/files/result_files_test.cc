@@ -1,17 +1,20 @@
+// The files of the tuning protocol have DeepSpeed's keys and units.
+// A failure leaves the old file and no other.
 #include "files/result_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
+
+#include "support/error_of.h"
+#include "support/temp_dir.h"
 
 namespace dsat::trainer {
 namespace {
 
 TEST(ResultFilesTest, MetricsAreDerivedAsDeepSpeedDoes) {
-  Metrics m;
+  TuningMetrics m;
   m.forward_us = 100;
   m.backward_us = 200;
   m.step_us = 50;
@@ -28,25 +31,17 @@ TEST(ResultFilesTest, MetricsAreDerivedAsDeepSpeedDoes) {
 }
 
 TEST(ResultFilesTest, AFileIsReplacedWholeAndNothingElseIsLeft) {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("dsat-result-" + std::to_string(::getpid()));
-  std::filesystem::create_directory(folder);
-  const std::filesystem::path file = folder / "metrics.json";
-  std::ofstream(file) << "torn";
+  const TempDir folder;
+  const std::filesystem::path file = folder.path() / "metrics.json";
+  write_text(file, "torn");
   write_atomically(file.string(), Json{{"fwd", 1}});
-  std::ifstream in(file);
-  EXPECT_EQ(Json::parse(in).at("fwd"), 1);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
-  std::filesystem::remove_all(folder);
+  EXPECT_EQ(Json::parse(read_text(file)).at("fwd"), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
 TEST(ResultFilesTest, AFailureNamesTheFile) {
-  try {
-    write_atomically("/nowhere/at/all.json", Json::object());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "cannot write /nowhere/at/all.json: open: No such file or directory");
-  }
+  EXPECT_EQ(error_of([] { write_atomically("/nowhere/at/all.json", Json::object()); }, DSAT_INTERNAL),
+            "cannot write /nowhere/at/all.json: No such file or directory");
 }
 
 }  // namespace

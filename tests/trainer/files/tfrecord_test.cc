@@ -1,3 +1,5 @@
+// Checksums, records, messages and images against known bytes.
+// The expected bytes are those of the formats' own definitions.
 #include "files/tfrecord.h"
 
 #include <gtest/gtest.h>

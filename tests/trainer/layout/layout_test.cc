@@ -1,3 +1,5 @@
+// Where parameters and shards lie: every element has one owner and one place, whatever the partition.
+// Small layouts, whose numbers can be counted by hand.
 #include "layout/layout.h"
 
 #include <gtest/gtest.h>
@@ -8,25 +10,25 @@
 namespace dsat::trainer {
 namespace {
 
-// Layers of 10, 7 and 3 parameters.
+// Groups of 10, 7 and 3 parameters.
 Layout layout(int world_size) {
   return Layout({{spread("a", {2, 4}, 1), ones("b", {2})}, {zeros("c", {7})}, {spread("d", {3}, 1)}}, world_size);
 }
 
-TEST(LayoutTest, LayersArePaddedToTheWorldSize) {
+TEST(LayoutTest, GroupsArePaddedToTheWorldSize) {
   const Layout l = layout(4);
   EXPECT_EQ(l.num_params(), 20);
   EXPECT_EQ(l.size(), 12 + 8 + 4);
-  EXPECT_EQ(l.largest_layer(), 12);
-  EXPECT_EQ(l.layers()[1].begin, 12);
-  EXPECT_EQ(l.layers()[0].parameters[1].begin, 8);
+  EXPECT_EQ(l.largest_group(), 12);
+  EXPECT_EQ(l.groups()[1].begin, 12);
+  EXPECT_EQ(l.groups()[0].parameters[1].begin, 8);
   EXPECT_EQ(layout(1).size(), 20);
 }
 
 TEST(PartitionTest, EveryElementHasOneOwnerAndOnePlace) {
   for (int world_size : {1, 2, 3, 5}) {
     const Layout l = layout(world_size);
-    for (const Partition& p : {Partition::contiguous(l), Partition::by_layer(l)}) {
+    for (const Partition& p : {Partition::contiguous(l), Partition::by_group(l)}) {
       std::vector<std::vector<int>> seen(static_cast<size_t>(world_size),
                                          std::vector<int>(static_cast<size_t>(p.shard_size()), 0));
       int64_t at = 0;
@@ -56,8 +58,8 @@ TEST(PartitionTest, ARunIsCutAtItsOwners) {
   EXPECT_TRUE(p.pieces(5, 0).empty());
 }
 
-TEST(PartitionTest, ByLayerEveryRankHasAPartOfEachLayer) {
-  const Partition p = Partition::by_layer(layout(2));
+TEST(PartitionTest, ByGroupEveryRankHasAPartOfEachGroup) {
+  const Partition p = Partition::by_group(layout(2));
   const std::vector<Piece> second = p.pieces(10, 8);
   ASSERT_EQ(second.size(), 2u);
   EXPECT_EQ(second[0].owner, 0);
@@ -73,7 +75,7 @@ TEST(InitialTest, ShardsHoldTheValuesOfTheWhole) {
   EXPECT_EQ(whole[8], 1);   // ones
   EXPECT_EQ(whole[10], 0);  // zeros
   EXPECT_NE(whole[0], whole[1]);
-  for (const Partition& p : {Partition::contiguous(l), Partition::by_layer(l)}) {
+  for (const Partition& p : {Partition::contiguous(l), Partition::by_group(l)}) {
     for (int rank : {0, 1}) {
       std::vector<float> shard(static_cast<size_t>(p.shard_size()), 0);
       fill_initial(l, p, rank, 42, shard.data());

@@ -1,4 +1,5 @@
 // The parts of a pipeline that need no LibTorch: the order of work, the cut of the layers, the grid of ranks.
+// Schedules of all stages are played together, so that a deadlock would show.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,5 @@
+// Segments cover all layers once, in their order, and differ by one layer at most.
+// Every small number of layers is tried with every number of segments.
 #include "layout/recompute_segments.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // What stage 3 foresees of the order in which parameters are used.
+// Micro steps are written as lists of groups.
 #include "layout/use_trace.h"
 
 #include <gtest/gtest.h>
@@ -8,26 +9,26 @@
 namespace dsat::trainer {
 namespace {
 
-std::vector<size_t> upcoming(const AccessTrace& trace) {
-  const AccessTrace::Range range = trace.upcoming();
+std::vector<size_t> upcoming(const UseTrace& trace) {
+  const UseTrace::Range range = trace.upcoming();
   return {range.begin(), range.end()};
 }
 
 // Forward through three groups and back.
-void run(AccessTrace& trace) {
+void run(UseTrace& trace) {
   trace.begin();
   for (const size_t group : {0, 1, 1, 2, 1, 0}) trace.use(group);
 }
 
-TEST(AccessTraceTest, NothingIsForeseenInTheFirstMicroStep) {
-  AccessTrace trace({10, 20, 30});
+TEST(UseTraceTest, NothingIsForeseenInTheFirstMicroStep) {
+  UseTrace trace({10, 20, 30});
   run(trace);
   EXPECT_TRUE(upcoming(trace).empty());
   EXPECT_EQ(trace.distance_to(1), std::nullopt);
 }
 
-TEST(AccessTraceTest, AMicroStepGoesLikeTheOneBefore) {
-  AccessTrace trace({10, 20, 30});
+TEST(UseTraceTest, AMicroStepGoesLikeTheOneBefore) {
+  UseTrace trace({10, 20, 30});
   run(trace);
   trace.begin();
   EXPECT_EQ(upcoming(trace), (std::vector<size_t>{0, 1, 2, 1, 0}));
@@ -40,8 +41,8 @@ TEST(AccessTraceTest, AMicroStepGoesLikeTheOneBefore) {
   EXPECT_EQ(trace.distance_to(1), 30);
 }
 
-TEST(AccessTraceTest, ASurpriseEndsWhatIsForeseenUntilTheNextMicroStep) {
-  AccessTrace trace({10, 20, 30});
+TEST(UseTraceTest, ASurpriseEndsWhatIsForeseenUntilTheNextMicroStep) {
+  UseTrace trace({10, 20, 30});
   run(trace);
   trace.begin();
   trace.use(2);
@@ -52,8 +53,8 @@ TEST(AccessTraceTest, ASurpriseEndsWhatIsForeseenUntilTheNextMicroStep) {
   EXPECT_EQ(upcoming(trace), (std::vector<size_t>{2, 1}));
 }
 
-TEST(AccessTraceTest, FingerprintsTellDifferentUses) {
-  AccessTrace one({10, 20}), same({10, 20}), other({10, 20});
+TEST(UseTraceTest, FingerprintsTellDifferentUses) {
+  UseTrace one({10, 20}), same({10, 20}), other({10, 20});
   for (const size_t group : {0, 1}) one.use(group);
   for (const size_t group : {0, 0, 1}) same.use(group);
   for (const size_t group : {1, 0}) other.use(group);
@@ -62,8 +63,8 @@ TEST(AccessTraceTest, FingerprintsTellDifferentUses) {
   EXPECT_LT(one.fingerprint(), uint64_t{1} << 52);
 }
 
-TEST(AccessTraceTest, AMicroStepThatGoesOnLongerForeseesNothingAtItsEnd) {
-  AccessTrace trace({10, 20});
+TEST(UseTraceTest, AMicroStepThatGoesOnLongerForeseesNothingAtItsEnd) {
+  UseTrace trace({10, 20});
   trace.begin();
   trace.use(0);
   trace.begin();

@@ -1,3 +1,5 @@
+// Lamb against its formula, and parts of a parameter against the whole.
+// A parameter spread over ranks must move as one that is not.
 #include "optimizer/lamb.h"
 
 #include <gtest/gtest.h>

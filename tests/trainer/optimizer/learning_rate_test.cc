@@ -1,3 +1,5 @@
+// DeepSpeed's warm-up schedules, update by update.
+// The expected rates were computed from DeepSpeed's definitions.
 #include "optimizer/learning_rate.h"
 
 #include <gtest/gtest.h>

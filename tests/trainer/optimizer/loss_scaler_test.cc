@@ -1,3 +1,5 @@
+// When the loss scale rises, when it falls, and when training has diverged.
+// Overflows are given one by one, as DeepSpeed's scaler would see them.
 #include "optimizer/loss_scaler.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
 // Checkpoints: a training that was ended anywhere goes on as if it had not been, at any number of ranks and any stage.
+// Losses after a resume are compared with those of a run that was never ended.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -39,7 +40,7 @@ struct Training {
     program.write_raw_config(ds_config.dump());
     return program.run(options + " --checkpoint-dir " + dir().string());
   }
-  // With a tuning section, whose metrics tell the losses of every step of this run.
+  // With a tuning section, whose metrics hold the losses of every step of this run.
   std::vector<double> losses(const Json& ds_config, const std::string& options, int64_t steps) {
     program.write_config(ds_config, steps - 1, steps - 1);
     const Ended ended = program.run(options + " --checkpoint-dir " + dir().string());
@@ -56,7 +57,7 @@ struct Training {
   TrialProgram program;
 };
 
-// Of the steps from `first` on.
+// Losses of the steps from `first` on.
 std::vector<double> uninterrupted(const Json& ds_config, const std::string& options, int64_t first, int64_t steps) {
   const Json losses = measure(options, ds_config, steps - 1, steps - 1).at("losses");
   return {losses.begin() + first, losses.end()};

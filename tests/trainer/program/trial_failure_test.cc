@@ -1,4 +1,5 @@
 // Failures: the cause is the last line of stderr, the status says whose it is, and nothing is left running.
+// Budgets, broken files and killed ranks are given to the real program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -1,4 +1,5 @@
 // The built-in models as pipelines: the same training, cut over ranks; its files, its memory, its failures.
+// Losses are compared with those of one process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -120,8 +121,8 @@ TEST(PipelineTrial, RecomputingLowersThePeakAndKeepsTheLosses) {
   EXPECT_EQ(losses_of(measure(options, c)), losses_of(kept));
 }
 
-// What it tells of activations is what a rank holds at once, so that the peak follows.
-TEST(PipelineTrial, ModelInformationForetellsThePeak) {
+// The activations that it reports are what a rank holds at once, so that the peak follows.
+TEST(PipelineTrial, ModelInformationPredictsThePeak) {
   TrialProgram program;
   Json c = config(0, 4, 2);
   c["train_micro_batch_size_per_gpu"] = 8;

@@ -1,3 +1,5 @@
+// Starts dsat-trial with posix_spawn, its output in files of a folder of the test's own.
+// Variables about ranks that a shell has set are kept from it.
 #include "trial_program.h"
 
 #include <fcntl.h>
@@ -20,11 +22,6 @@ extern char** environ;
 
 namespace dsat::trainer::testing {
 namespace {
-
-std::string read_text(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> result;
@@ -50,18 +47,11 @@ std::string Ended::last_error_line() const {
   return last;
 }
 
-TrialProgram::TrialProgram() {
-  std::string name = (std::filesystem::temp_directory_path() / "dsat-trial-XXXXXX").string();
-  folder_ = ::mkdtemp(name.data());
-}
-
 TrialProgram::~TrialProgram() {
   for (const pid_t pid : running_) {
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
   }
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 void TrialProgram::write_config(Json config, int64_t start_step, int64_t end_step, bool model_info) {
@@ -69,13 +59,13 @@ void TrialProgram::write_config(Json config, int64_t start_step, int64_t end_ste
   tuning["enabled"] = true;
   tuning["start_profile_step"] = start_step;
   tuning["end_profile_step"] = end_step;
-  tuning["metric_path"] = (folder_ / "metrics.json").string();
+  tuning["metric_path"] = (folder() / "metrics.json").string();
   if (model_info) tuning["model_info"]["profile"] = true;
-  if (model_info) tuning["model_info_path"] = (folder_ / "metrics.json").string();
+  if (model_info) tuning["model_info_path"] = (folder() / "metrics.json").string();
   write_raw_config(config.dump());
 }
 
-void TrialProgram::write_raw_config(const std::string& text) { std::ofstream(folder_ / "ds_config.json") << text; }
+void TrialProgram::write_raw_config(const std::string& text) { write_text(folder() / "ds_config.json", text); }
 
 Ended TrialProgram::run(const std::string& options, const std::vector<std::string>& environment) {
   return wait(start(options, environment));
@@ -85,13 +75,13 @@ pid_t TrialProgram::start(const std::string& options, const std::vector<std::str
   std::istringstream words(options);
   std::vector<std::string> args = {DSAT_TRIAL};
   args.insert(args.end(), std::istream_iterator<std::string>(words), {});
-  args.insert(args.end(), {"--deepspeed_config", (folder_ / "ds_config.json").string()});
+  args.insert(args.end(), {"--deepspeed_config", (folder() / "ds_config.json").string()});
   std::vector<std::string> variables = environment;
   for (char** v = environ; *v != nullptr; ++v) {
     if (!is_about_ranks(*v)) variables.push_back(*v);
   }
   // The files are found again by the process id.
-  const std::string out = (folder_ / "out.new").string(), err = (folder_ / "err.new").string();
+  const std::string out = (folder() / "out.new").string(), err = (folder() / "err.new").string();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -101,8 +91,8 @@ pid_t TrialProgram::start(const std::string& options, const std::vector<std::str
       ::posix_spawn(&pid, DSAT_TRIAL, &actions, nullptr, pointers(args).data(), pointers(variables).data());
   posix_spawn_file_actions_destroy(&actions);
   EXPECT_EQ(failed, 0) << DSAT_TRIAL;
-  std::filesystem::rename(out, folder_ / ("out." + std::to_string(pid)));
-  std::filesystem::rename(err, folder_ / ("err." + std::to_string(pid)));
+  std::filesystem::rename(out, folder() / ("out." + std::to_string(pid)));
+  std::filesystem::rename(err, folder() / ("err." + std::to_string(pid)));
   running_.push_back(pid);
   return pid;
 }
@@ -113,16 +103,16 @@ Ended TrialProgram::wait(pid_t pid) {
   running_.erase(std::remove(running_.begin(), running_.end(), pid), running_.end());
   Ended ended;
   ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  ended.out = read_text(folder_ / ("out." + std::to_string(pid)));
-  ended.err = read_text(folder_ / ("err." + std::to_string(pid)));
+  ended.out = read_text(folder() / ("out." + std::to_string(pid)));
+  ended.err = read_text(folder() / ("err." + std::to_string(pid)));
   return ended;
 }
 
-std::string TrialProgram::output_of(pid_t pid) const { return read_text(folder_ / ("out." + std::to_string(pid))); }
+std::string TrialProgram::output_of(pid_t pid) const { return read_text(folder() / ("out." + std::to_string(pid))); }
 
 std::optional<Json> TrialProgram::result() const {
-  if (!std::filesystem::exists(folder_ / "metrics.json")) return std::nullopt;
-  return Json::parse(read_text(folder_ / "metrics.json"));
+  if (!std::filesystem::exists(folder() / "metrics.json")) return std::nullopt;
+  return Json::parse(read_text(folder() / "metrics.json"));
 }
 
 Json measure(const std::string& options, const Json& config, int64_t start_step, int64_t end_step) {
@@ -171,7 +161,7 @@ bool eventually(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
-    ::poll(nullptr, 0, 5);  // nothing tells of another process's children
+    ::poll(nullptr, 0, 5);  // no call waits for another process's children
   }
   return true;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dsat/error.h"
+#include "support/temp_dir.h"
 
 namespace dsat::trainer::testing {
 
@@ -24,12 +25,12 @@ struct Ended {
 // A folder of its own, removed at the end. One program at a time unless start() is used.
 class TrialProgram {
  public:
-  TrialProgram();
+  TrialProgram() = default;
   ~TrialProgram();
   TrialProgram(const TrialProgram&) = delete;
   TrialProgram& operator=(const TrialProgram&) = delete;
 
-  std::filesystem::path folder() const { return folder_; }
+  std::filesystem::path folder() const { return folder_.path(); }
   // Writes ds_config.json: `config` with an autotuning section that names metrics.json in the folder.
   void write_config(Json config, int64_t start_step = 3, int64_t end_step = 5, bool model_info = false);
   // As it is.
@@ -46,7 +47,7 @@ class TrialProgram {
   std::optional<Json> result() const;
 
  private:
-  std::filesystem::path folder_;
+  TempDir folder_;
   std::vector<pid_t> running_;
 };
 

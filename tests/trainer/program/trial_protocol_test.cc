@@ -1,4 +1,5 @@
 // The files of the tuning protocol.
+// The keys are those that DeepSpeed's autotuner reads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Activation checkpointing: the same training in less memory, in every stage.
+// Recomputation of activations: the same training in less memory, in every stage.
+// Peaks of two micro batches are compared with and without it, and the difference with what a profile has predicted.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,9 +34,9 @@ Json config(const Case& c, int64_t micro_batch) {
 
 double peak_of(const Json& result) { return result.at("peak_memory").get<double>(); }
 
-class Checkpointing : public ::testing::TestWithParam<Case> {};
+class Recompute : public ::testing::TestWithParam<Case> {};
 
-TEST_P(Checkpointing, TrainsTheSameInLessMemory) {
+TEST_P(Recompute, TrainsTheSameInLessMemory) {
   const Case& c = GetParam();
   const std::string options = c.options;
   const Json plain_small = measure(options, config(c, 2)), plain = measure(options, config(c, 6));
@@ -56,39 +57,41 @@ constexpr const char* kGpt1 = "--model gpt --layers 7 --hidden 32 --heads 2 --se
 constexpr const char* kGpt2 = "--model gpt --layers 7 --hidden 32 --heads 2 --seq 32 --vocab 64 --ranks 2";
 constexpr const char* kGpt4 = "--model gpt --layers 7 --hidden 32 --heads 2 --seq 32 --vocab 64 --ranks 4";
 INSTANTIATE_TEST_SUITE_P(
-    Stages, Checkpointing,
+    Stages, Recompute,
     ::testing::Values(Case{"gpt_stage_0_one_rank", kGpt1, 0, false, 0.7}, Case{"gpt_stage_2", kGpt2, 2, false, 0.7},
                       Case{"gpt_stage_3_four_ranks", kGpt4, 3, false, 0.7},
                       Case{"gpt_stage_3_bf16", kGpt2, 3, true, 0.7},
                       Case{"resnet_stage_1", "--model resnet --depth 32 --image 8 --ranks 2", 1, false, 0.85},
-                      Case{"mlp_stage_3_bf16", "--model mlp --layers 25 --hidden 32 --ranks 2", 3, true, 0.7}),
+                      // With AVX-512 LibTorch gives products in bf16 of more than 16^3 multiplications to oneDNN, whose
+                      // kernels take memory of their own: at 64 x 64 those of both micro batches are above that.
+                      Case{"mlp_stage_3_bf16", "--model mlp --layers 25 --hidden 64 --ranks 2", 3, true, 0.7}),
     [](const auto& info) { return info.param.name; });
 
-class ForetoldSaving : public ::testing::TestWithParam<Case> {};
+class PredictedSaving : public ::testing::TestWithParam<Case> {};
 
-TEST_P(ForetoldSaving, IsWhatActivationCheckpointingSaves) {
+TEST_P(PredictedSaving, IsWhatRecomputationSaves) {
   const Case& c = GetParam();
   const std::string options = c.options;
   TrialProgram program;
   program.write_config(config(c, 6), 3, 5, /*model_info=*/true);
   const Ended ended = program.run(options);
   ASSERT_EQ(ended.status, 0) << ended.err;
-  const Json told = program.result().value();
-  const double foretold =
-      told.at("activation_peak_kept").get<double>() - told.at("activation_peak_recomputed").get<double>();
+  const Json info = program.result().value();
+  const double predicted =
+      info.at("activation_peak_kept").get<double>() - info.at("activation_peak_recomputed").get<double>();
   const double saved = peak_of(measure(options, config(c, 6))) - peak_of(measure(options + kSwitch, config(c, 6)));
-  EXPECT_NEAR(saved, foretold, 0.1 * foretold);
+  EXPECT_NEAR(saved, predicted, 0.1 * predicted);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Models, ForetoldSaving,
+    Models, PredictedSaving,
     ::testing::Values(Case{"gpt_stage_3", kGpt2, 3, false, 0},
                       Case{"resnet_stage_1", "--model resnet --depth 32 --image 8 --ranks 1", 1, false, 0},
                       Case{"bottleneck_resnet_stage_0", "--model resnet --depth 50 --image 16 --ranks 1", 0, false, 0}),
     [](const auto& info) { return info.param.name; });
 
-TEST(CheckpointingTest, TheModelInformationTellsHowManySegmentsAreRecomputed) {
-  const auto checkpoints = [](const std::string& options, const Json& settings) {
+TEST(RecomputeTest, TheModelInformationCountsRecomputedSegments) {
+  const auto segments = [](const std::string& options, const Json& settings) {
     TrialProgram program;
     Json json = settings;
     json["train_micro_batch_size_per_gpu"] = 1;
@@ -98,10 +101,10 @@ TEST(CheckpointingTest, TheModelInformationTellsHowManySegmentsAreRecomputed) {
     return program.result().value().at("activation_checkpoints").get<int>();
   };
   const Json five = {{"activation_checkpointing", {{"number_checkpoints", 5}}}};
-  EXPECT_EQ(checkpoints("", Json::object()), 0);
-  EXPECT_EQ(checkpoints("", five), 0);  // the section configures; the script decides
-  EXPECT_EQ(checkpoints(kSwitch, Json::object()), 3);
-  EXPECT_EQ(checkpoints(kSwitch, five), 5);
+  EXPECT_EQ(segments("", Json::object()), 0);
+  EXPECT_EQ(segments("", five), 0);  // the section configures; the script decides
+  EXPECT_EQ(segments(kSwitch, Json::object()), 3);
+  EXPECT_EQ(segments(kSwitch, five), 5);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // The update is one and the same in every ZeRO stage: optimizers that need norms, schedules, loss scaling, offload.
+// Losses of every stage are compared with those of stage 0.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,5 @@
+// Ranks that fail, hang, are killed or are stopped: which cause the launcher reports.
+// Real processes are forked.
 #include "ranks/launcher.h"
 
 #include <gmock/gmock.h>

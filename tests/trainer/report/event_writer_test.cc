@@ -1,3 +1,5 @@
+// Event files, read back record by record.
+// Images are unpacked to the pixels that were given.
 #include "dsat/trainer/event_writer.h"
 
 #include <ATen/ops/full.h>
@@ -12,7 +14,7 @@
 #include <map>
 
 #include "dsat/error.h"
-#include "trainer/own_folder.h"
+#include "support/temp_dir.h"
 
 namespace dsat::trainer {
 namespace {
@@ -81,18 +83,15 @@ std::map<int, std::string> fields_of(const std::string& message) {
   return fields;
 }
 
-class EventWriterTest : public ::testing::Test {
+class EventWriterTest : public TempDirTest {
  protected:
-  EventWriterTest() : folder_(own_folder()) { fs::remove_all(folder_); }
-  ~EventWriterTest() override { fs::remove_all(folder_); }
-
   std::vector<std::string> records() const {
     const auto file = fs::directory_iterator(folder_)->path();
     EXPECT_THAT(file.filename(), HasSubstr("events.out.tfevents."));
     std::ifstream in(file, std::ios::binary);
     return records_of({std::istreambuf_iterator<char>(in), {}});
   }
-  fs::path folder_;
+  fs::path folder_ = dir() / "events";  // the writer makes it
 };
 
 TEST_F(EventWriterTest, MakesNoFileBeforeItsFirstValue) {

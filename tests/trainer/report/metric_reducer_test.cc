@@ -1,3 +1,5 @@
+// Reducers over ranks and phases.
+// The gather over ranks is a function of the test.
 #include "dsat/trainer/metric_reducer.h"
 
 #include <gmock/gmock.h>
@@ -8,8 +10,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-using Phase = Reducers::Phase;
-
 std::vector<Json> alone(const Json& mine) { return {mine}; }
 
 Json sum(const std::vector<Json>& values) {

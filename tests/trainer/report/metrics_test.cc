@@ -1,3 +1,5 @@
+// Which metrics are JSON, and what their mean is.
+// Refusals name the metric.
 #include "dsat/trainer/metrics.h"
 
 #include <ATen/ops/full.h>

@@ -1,3 +1,5 @@
+// The profiler's schedule and the traces that it writes.
+// Real operations of LibTorch are recorded.
 #include "dsat/trainer/profiler.h"
 
 #include <ATen/ops/mm.h>
@@ -10,7 +12,7 @@
 #include <fstream>
 
 #include "dsat/error.h"
-#include "trainer/own_folder.h"
+#include "support/temp_dir.h"
 
 namespace dsat::trainer {
 namespace {
@@ -19,11 +21,8 @@ namespace fs = std::filesystem;
 
 using ::testing::ElementsAre;
 
-class ProfilerTest : public ::testing::Test {
+class ProfilerTest : public TempDirTest {
  protected:
-  ProfilerTest() : folder_(own_folder()) { fs::remove_all(folder_); }
-  ~ProfilerTest() override { fs::remove_all(folder_); }
-
   // Steps of one matrix product each.
   void train(Profiler& profiler, int steps) const {
     for (int i = 0; i < steps; ++i) {
@@ -45,7 +44,7 @@ class ProfilerTest : public ::testing::Test {
       return event["name"] == "aten::mm" && event["ph"] == "X" && event["dur"] >= 0 && event["ts"] > 0;
     });
   }
-  fs::path folder_;
+  fs::path folder_ = dir() / "traces";  // the profiler makes it
 };
 
 TEST_F(ProfilerTest, WritesATraceOfTheActiveSteps) {

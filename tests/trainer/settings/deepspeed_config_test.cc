@@ -1,3 +1,5 @@
+// Configurations written over each other, and an experiment's sizes compared with an engine's.
+// Errors name both sides.
 #include "dsat/trainer/deepspeed_config.h"
 
 #include <gmock/gmock.h>

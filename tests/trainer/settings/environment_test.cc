@@ -1,3 +1,5 @@
+// The place of a process among ranks that another launcher has started.
+// Variables are set for one test and put back after it.
 #include "settings/environment.h"
 
 #include <gmock/gmock.h>
@@ -6,6 +8,7 @@
 #include <cstdlib>
 
 #include "dsat/error.h"
+#include "support/error_of.h"
 
 namespace dsat::trainer {
 namespace {
@@ -21,12 +24,7 @@ class EnvironmentTest : public ::testing::Test {
   }
   static void set(const char* name, const char* value) { ::setenv(name, value, 1); }
   static std::string error_of(int64_t ranks) {
-    try {
-      find_group(ranks);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "accepted";
+    return dsat::error_of([&] { find_group(ranks); });
   }
 };
 

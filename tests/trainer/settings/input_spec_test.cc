@@ -1,3 +1,5 @@
+// What --input-spec takes and what it refuses.
+// Errors repeat the entry that is wrong.
 #include "settings/input_spec.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// The command line of dsat-trial with a built-in model.
+// Each refusal names the option and what to do.
 #include "settings/options.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// Batches reach the ranks in the same order in every run.
+// Any batch of any pass can be the first.
 #include "dsat/trainer/data_loader.h"
 
 #include <ATen/ops/arange.h>

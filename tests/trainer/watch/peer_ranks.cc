@@ -1,4 +1,5 @@
 // A program whose ranks another launcher starts, for peers_test: `peer_ranks meet|hang|compute`.
+// It joins the others as any training does and then does what its argument says.
 #include <unistd.h>
 
 #include <chrono>

@@ -1,4 +1,5 @@
 // Ranks that another launcher has started watch over each other: whatever becomes of one, each log ends with the cause.
+// Real processes are killed and stopped at each point of their life.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,5 @@
 // When a training is judged dead, and when it is left alone.
+// Times are numbers of the test: nothing is waited for.
 #include "watch/rank_watch.h"
 
 #include <gmock/gmock.h>

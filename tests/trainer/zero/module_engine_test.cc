@@ -18,8 +18,8 @@
 
 #include "base/random.h"
 #include "comm/rendezvous.h"
-#include "dsat/trainer/checkpoint.h"
 #include "dsat/trainer/engine.h"
+#include "dsat/trainer/recompute.h"
 #include "ranks/launcher.h"
 #include "support/error_of.h"
 
@@ -56,7 +56,7 @@ struct Net : torch::nn::Module {
       return at::dropout(outer->forward(at::relu(inner->forward(norm->forward(in.front())))), 0.1, is_training());
     };
     at::Tensor x = embedding->forward(tokens);
-    x = x + frozen * (recomputes_ ? checkpoint(part, {x}) : part({x}));
+    x = x + frozen * (recomputes_ ? recompute(part, {x}) : part({x}));
     const at::Tensor scores = at::linear(x * scale, head->weight);
     return at::cross_entropy_loss(scores.view({-1, kVocabulary}).to(at::kFloat), targets.view({-1}));
   }

@@ -1,7 +1,10 @@
+// Looks keys up, checks type and range, and says in one line what was there and what was expected.
+// Numbers are read as doubles, so that 5e8 and 500000000 are the same integer.
 #include "base/config_reader.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
-#include <sstream>
 
 #include "dsat/config/json.h"
 
@@ -9,13 +12,11 @@ namespace dsat::trainer {
 namespace {
 
 [[noreturn]] void refuse(const std::string& key, const Json& value, const std::string& expected) {
-  throw Error(key + " is " + value.dump() + "; expected " + expected);
+  throw Error(fmt::format("{} is {}; expected {}", key, value.dump(), expected));
 }
 
 std::string range(const char* what, double low, double high) {
-  std::ostringstream text;
-  text << what << " from " << low << " to " << high;
-  return text.str();
+  return fmt::format("{} from {:.6g} to {:.6g}", what, low, high);
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 // with queues (CUDA streams) the thread has a queue of its own: an operation begins after all that its caller had
 // started on the caller's queue, and what the caller starts after wait() comes after the operation. Threading: the
 // compute thread calls start() and run(), and wait() of what they return. Ownership: shares the group; an operation
-// owns all the tensors that it uses, until wait() has returned. Errors: an operation's exception comes out of its
+// owns all the tensors that it uses, until wait() has returned. Its caller takes and frees their memory, so that the
+// peak of a step does not depend on how far this thread has come. Errors: an operation's exception comes out of its
 // wait(); later operations still run.
 #ifndef DSAT_TRAINER_COMM_COMM_THREAD_H_
 #define DSAT_TRAINER_COMM_COMM_THREAD_H_

@@ -1,14 +1,18 @@
+// Tries the folder before hours are spent on what could not be saved, and finds the last whole checkpoint in it.
+// A checkpoint is whole when the file that is written last is there.
 #include "files/checkpoint_dir.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
+#include "dsat/base/numbers.h"
 #include "dsat/error.h"
 
 namespace dsat::trainer {
@@ -18,9 +22,9 @@ namespace fs = std::filesystem;
 void require_writable(const std::string& option, const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw Error(option + " " + folder + ": the folder cannot be made: " + error.message());
+  if (error) throw Error(fmt::format("{} {}: the folder cannot be made: {}", option, folder, error.message()));
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
-  throw Error(option + " " + folder + ": nothing can be saved there: " + std::strerror(errno));
+  throw Error(fmt::format("{} {}: nothing can be saved there: {}", option, folder, std::strerror(errno)));
 }
 
 std::string last_numbered(const std::string& folder, const std::string& prefix, const std::string& file) {
@@ -30,11 +34,9 @@ std::string last_numbered(const std::string& folder, const std::string& prefix, 
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.rfind(prefix, 0) != 0 || !fs::exists(entry.path() / file, ignored)) continue;
-    int64_t number = 0;
-    const char* const end = name.data() + name.size();
-    const auto [at, code] = std::from_chars(name.data() + prefix.size(), end, number);
-    if (code != std::errc() || at != end || number <= highest) continue;
-    highest = number;
+    const auto number = parse_integer(std::string_view(name).substr(prefix.size()));
+    if (!number || *number <= highest) continue;
+    highest = *number;
     last = name;
   }
   return last;

@@ -1,6 +1,9 @@
+// Writes a shard in one pass from borrowed memory, and reads it back after it has checked all of it.
+// The reader trusts no size: it compares the file's length and its CRC-32 with the header before any value is used.
 #include "files/checkpoint_shard.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -9,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "files/durable_file.h"
+#include "dsat/base/files.h"
 
 namespace dsat::trainer {
 namespace {
@@ -33,7 +36,7 @@ int64_t elements_of(const std::vector<OwnedRange>& ranges) {
 
 uLong added(uLong sum, const void* data, size_t bytes) { return crc32_z(sum, static_cast<const Bytef*>(data), bytes); }
 
-// Of all values and blobs, one after the other.
+// Covers all values and blobs, one after the other.
 uLong checksum_of(const std::vector<OwnedRange>& ranges, const std::vector<ShardArray>& arrays,
                   const std::vector<Blob>& blobs) {
   uLong sum = crc32_z(0, nullptr, 0);
@@ -100,13 +103,13 @@ void write_shard(const std::string& path, const std::vector<OwnedRange>& ranges,
 }
 
 ShardReader::ShardReader(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (fd_ < 0 && errno == ENOENT) throw Error(path + " is missing: the checkpoint is not whole");
-  if (fd_ < 0) throw Error("cannot read " + path + ": " + std::strerror(errno));
+  if (fd_ < 0 && errno == ENOENT) throw Error(fmt::format("{} is missing: the checkpoint is not whole", path));
+  if (fd_ < 0) throw Error(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
   try {
     open();
   } catch (const Json::exception&) {
     ::close(fd_);
-    throw Error(path_ + " is damaged: its header cannot be read");
+    throw Error(fmt::format("{} is damaged: its header cannot be read", path_));
   } catch (...) {
     ::close(fd_);
     throw;
@@ -117,18 +120,19 @@ ShardReader::~ShardReader() { ::close(fd_); }
 
 void ShardReader::open() {
   struct stat info {};
-  if (::fstat(fd_, &info) != 0) throw Error("cannot read " + path_ + ": " + std::strerror(errno));
+  if (::fstat(fd_, &info) != 0) throw Error(fmt::format("cannot read {}: {}", path_, std::strerror(errno)));
   const auto file_bytes = static_cast<uint64_t>(info.st_size);
   Preamble preamble{};
-  if (file_bytes < sizeof preamble) throw Error(path_ + " is truncated: it ends before its header");
+  if (file_bytes < sizeof preamble) throw Error(fmt::format("{} is truncated: it ends before its header", path_));
   read_at(0, &preamble, sizeof preamble);
-  if (std::memcmp(preamble.magic, kMagic, sizeof kMagic) != 0) throw Error(path_ + " is no checkpoint of dsat-trial");
+  if (std::memcmp(preamble.magic, kMagic, sizeof kMagic) != 0)
+    throw Error(fmt::format("{} is no checkpoint of dsat-trial", path_));
   if (preamble.version != kCheckpointVersion) {
-    throw Error(path_ + " has version " + std::to_string(preamble.version) +
-                " of the checkpoint format; this program reads version " + std::to_string(kCheckpointVersion));
+    throw Error(fmt::format("{} has version {} of the checkpoint format; this program reads version {}", path_,
+                            preamble.version, kCheckpointVersion));
   }
   if (file_bytes < sizeof preamble + preamble.header_bytes) {
-    throw Error(path_ + " is truncated: it ends before its header");
+    throw Error(fmt::format("{} is truncated: it ends before its header", path_));
   }
   std::string header(preamble.header_bytes, '\0');
   read_at(sizeof preamble, header.data(), header.size());
@@ -152,8 +156,7 @@ void ShardReader::parse(const std::string& text, uint64_t file_bytes) {
   for (const Json& name : header.at("arrays")) arrays_.push_back(place(name, array_bytes));
   for (const Json& blob : header.at("blobs")) blobs_.push_back(place(blob.at(0), blob.at(1)));
   if (file_bytes < aligned(at)) {
-    throw Error(path_ + " is truncated: it has " + std::to_string(file_bytes) + " of " + std::to_string(aligned(at)) +
-                " bytes");
+    throw Error(fmt::format("{} is truncated: it has {} of {} bytes", path_, file_bytes, aligned(at)));
   }
   check_payload(header.at("crc32").get<uint32_t>());
 }
@@ -171,12 +174,14 @@ void ShardReader::check_payload(uint32_t expected) const {
       }
     }
   }
-  if (sum != expected) throw Error(path_ + " is damaged: its values have another checksum than when they were saved");
+  if (sum != expected) {
+    throw Error(fmt::format("{} is damaged: its values have another checksum than when they were saved", path_));
+  }
 }
 
 const ShardReader::Part& ShardReader::part(const std::vector<Part>& parts, const std::string& name) const {
   const auto found = std::find_if(parts.begin(), parts.end(), [&](const Part& part) { return part.name == name; });
-  if (found == parts.end()) throw Error(path_ + " has no \"" + name + "\"");
+  if (found == parts.end()) throw Error(fmt::format("{} has no \"{}\"", path_, name));
   return *found;
 }
 
@@ -194,8 +199,7 @@ void ShardReader::read(const std::string& array, int64_t begin, int64_t count, f
 void ShardReader::check(const Blob& blob) const {
   const uint64_t bytes = part(blobs_, blob.name).bytes;
   if (bytes == blob.bytes) return;
-  throw Error(path_ + ": \"" + blob.name + "\" has " + std::to_string(bytes) + " bytes there and " +
-              std::to_string(blob.bytes) + " here");
+  throw Error(fmt::format("{}: \"{}\" has {} bytes there and {} here", path_, blob.name, bytes, blob.bytes));
 }
 
 void ShardReader::read(const Blob& blob) const {
@@ -208,7 +212,8 @@ void ShardReader::read_at(uint64_t at, void* to, size_t bytes) const {
   for (size_t done = 0; done < bytes;) {
     const ssize_t n = ::pread(fd_, begin + done, bytes - done, static_cast<off_t>(at + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) throw Error("cannot read " + path_ + ": " + (n == 0 ? "it is truncated" : std::strerror(errno)));
+    const char* const problem = n == 0 ? "it is truncated" : std::strerror(errno);
+    if (n <= 0) throw Error(fmt::format("cannot read {}: {}", path_, problem));
     done += static_cast<size_t>(n);
   }
 }

@@ -1,6 +1,8 @@
+// Turns what was measured into the keys that DeepSpeed's autotuner reads, and writes the file whole.
+// Keys of dsat's own come after DeepSpeed's, which other readers ignore.
 #include "files/result_files.h"
 
-#include "files/durable_file.h"
+#include "dsat/base/files.h"
 
 namespace dsat::trainer {
 namespace {
@@ -19,7 +21,7 @@ Json to_json(const ModelInfo& info) {
   json["device_memory"] = or_null(info.device_memory_bytes);
   json["world_size"] = info.world_size;
   json["largest_layer_params"] = info.largest_layer_params;
-  json["activation_checkpoints"] = info.activation_checkpoints;
+  json["activation_checkpoints"] = info.recomputed_segments;
   if (const auto peaks = info.activation_peaks ? info.activation_peaks() : std::nullopt) {
     json["activation_peak_kept"] = peaks->kept_bytes;
     json["activation_peak_recomputed"] = peaks->recomputed_bytes;
@@ -27,7 +29,7 @@ Json to_json(const ModelInfo& info) {
   return json;
 }
 
-Json to_json(const Metrics& m) {
+Json to_json(const TuningMetrics& m) {
   const double latency_us = m.latency_us();
   Json json;
   json["fwd"] = m.forward_us;
@@ -50,6 +52,6 @@ Json to_json(const Metrics& m) {
   return json;
 }
 
-void write_atomically(const std::string& path, const Json& json) { write_text_atomically(path, json.dump(2) + "\n"); }
+void write_atomically(const std::string& path, const Json& json) { write_file_atomically(path, json.dump(2) + "\n"); }
 
 }  // namespace dsat::trainer

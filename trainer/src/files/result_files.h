@@ -1,6 +1,7 @@
 // The two files of the tuning protocol, as DeepSpeed's engine writes them, with optional keys of our own after them.
 //
-// Written atomically: a reader sees the whole file or none. The directory must exist. Errors: dsat::Error.
+// Written atomically: a reader sees the whole file or none. The directory must exist. Units: bytes, microseconds,
+// elements; see the fields. Threading: values and pure functions. Errors: dsat::Error, one line that names the file.
 #ifndef DSAT_TRAINER_FILES_RESULT_FILES_H_
 #define DSAT_TRAINER_FILES_RESULT_FILES_H_
 
@@ -15,10 +16,10 @@
 
 namespace dsat::trainer {
 
-// The most that activations take at a time in a step, foretold from one forward.
+// The most that activations take at a time in a step, predicted from one forward.
 struct ActivationPeaks {
   double kept_bytes = 0;        // when all are kept for backward
-  double recomputed_bytes = 0;  // with activation checkpointing
+  double recomputed_bytes = 0;  // when they are recomputed
 };
 
 struct ModelInfo {
@@ -28,12 +29,13 @@ struct ModelInfo {
   int64_t peak_bytes = 0;            // so far: model states and one forward, worst rank
   std::optional<uint64_t> device_memory_bytes;
   int world_size = 1;
-  size_t activation_checkpoints = 0;  // segments that are recomputed in backward; 0: none is
+  size_t recomputed_segments = 0;  // in backward; 0: every activation is kept
   // Asked for when it is written, after a forward; none where the model is no chain of layers that keeps all.
   std::function<std::optional<ActivationPeaks>()> activation_peaks;
 };
 
-struct Metrics {
+// What the metric file is made of. Times are means, in microseconds.
+struct TuningMetrics {
   double forward_us = 0;   // per micro step
   double backward_us = 0;  // per micro step
   double step_us = 0;      // of the optimizer, shared out over the micro steps
@@ -57,7 +59,7 @@ struct Metrics {
 };
 
 Json to_json(const ModelInfo& info);
-Json to_json(const Metrics& metrics);
+Json to_json(const TuningMetrics& metrics);
 
 void write_atomically(const std::string& path, const Json& json);
 

@@ -1,5 +1,8 @@
+// Frames records with masked CRC-32C sums and encodes the few protocol-buffer types that event files need.
+// PNG images are stored with filter 0 in every row and packed by zlib.
 #include "files/tfrecord.h"
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <array>
@@ -113,7 +116,7 @@ std::string encode_png(const uint8_t* pixels, uint32_t width, uint32_t height, i
   std::string packed(size, '\0');
   const int status =
       ::compress(reinterpret_cast<Bytef*>(packed.data()), &size, bytes_of(raw), static_cast<uLong>(raw.size()));
-  if (status != Z_OK) throw Error(DSAT_INTERNAL, "zlib cannot compress an image: status " + std::to_string(status));
+  if (status != Z_OK) throw Error(DSAT_INTERNAL, fmt::format("zlib cannot compress an image: status {}", status));
   packed.resize(size);
   // 8 bits a channel; colour type 0 is grey, 2 is RGB; no interlacing.
   const std::string header =

@@ -1,3 +1,5 @@
+// Lays groups end to end, and cuts the array into the pieces that ranks own.
+// Pieces lie in ascending order, so a range's pieces are found by a binary search for its begin.
 #include "layout/layout.h"
 
 #include <algorithm>
@@ -9,24 +11,24 @@ int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1
 
 }  // namespace
 
-Layout::Layout(const std::vector<std::vector<ParameterSpec>>& layers, int world_size,
+Layout::Layout(const std::vector<std::vector<ParameterSpec>>& groups, int world_size,
                const std::set<size_t>& persistent, int64_t first_id)
     : world_size_(world_size), first_id_(first_id) {
   int64_t id = first_id;
-  for (const std::vector<ParameterSpec>& specs : layers) {
-    LayerSlot layer;
-    layer.begin = size_;
-    layer.is_persistent = persistent.count(layers_.size()) > 0;
+  for (const std::vector<ParameterSpec>& specs : groups) {
+    GroupSlot group;
+    group.begin = size_;
+    group.is_persistent = persistent.count(groups_.size()) > 0;
     int64_t at = size_;
     for (const ParameterSpec& spec : specs) {
-      layer.parameters.push_back({spec, id++, at, spec.numel()});
+      group.parameters.push_back({spec, id++, at, spec.numel()});
       at += spec.numel();
     }
     num_params_ += at - size_;
-    layer.size = round_up(at - size_, world_size);
-    size_ += layer.size;
-    largest_layer_ = std::max(largest_layer_, layer.size);
-    layers_.push_back(std::move(layer));
+    group.size = round_up(at - size_, world_size);
+    size_ += group.size;
+    largest_group_ = std::max(largest_group_, group.size);
+    groups_.push_back(std::move(group));
   }
 }
 
@@ -46,12 +48,12 @@ Partition Partition::contiguous(const Layout& layout) {
   return partition;
 }
 
-Partition Partition::by_layer(const Layout& layout) {
+Partition Partition::by_group(const Layout& layout) {
   Partition partition;
-  for (const LayerSlot& layer : layout.layers()) {
-    const int64_t part = layer.size / layout.world_size();
+  for (const GroupSlot& group : layout.groups()) {
+    const int64_t part = group.size / layout.world_size();
     for (int owner = 0; owner < layout.world_size(); ++owner) {
-      partition.pieces_.push_back({owner, layer.begin + owner * part, part, partition.shard_size_});
+      partition.pieces_.push_back({owner, group.begin + owner * part, part, partition.shard_size_});
     }
     partition.shard_size_ += part;
   }

@@ -1,8 +1,11 @@
 // Where every parameter lies in the one flat array of the model, and which rank owns which part of it.
 //
-// Units: elements. The flat array holds the layers one after the other, each padded to a multiple of the world size,
-// so that it divides evenly both as a whole (stages 1 and 2) and layer by layer (stage 3).
-// Threading: immutable after construction.
+// Units: elements. Parameters come in groups, what stage 3 gathers together: in a chain a group is a layer. The flat
+// array holds the groups one after the other, each padded to a multiple of the world size, so that it divides evenly
+// both as a whole (stages 1 and 2) and group by group (stage 3).
+// Threading: immutable after construction. Ownership: values. Errors: none; arguments as documented.
+// Source: the partitions of ZeRO (Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter
+// Models", 2020).
 #ifndef DSAT_TRAINER_LAYOUT_LAYOUT_H_
 #define DSAT_TRAINER_LAYOUT_LAYOUT_H_
 
@@ -17,12 +20,12 @@ namespace dsat::trainer {
 
 struct ParameterSlot {
   ParameterSpec spec;
-  int64_t id = 0;     // counts over all layers: the random stream of its initial value
+  int64_t id = 0;     // counts over all groups: the random stream of its initial value
   int64_t begin = 0;  // in the flat array
   int64_t size = 0;
 };
 
-struct LayerSlot {
+struct GroupSlot {
   int64_t begin = 0;
   int64_t size = 0;            // padded
   bool is_persistent = false;  // whole on every rank at stage 3 too
@@ -31,24 +34,25 @@ struct LayerSlot {
 
 class Layout {
  public:
-  // `persistent`: the numbers of the layers that are. `first_id`: where these are not the first layers of their model.
-  Layout(const std::vector<std::vector<ParameterSpec>>& layers, int world_size, const std::set<size_t>& persistent = {},
+  // `persistent`: the numbers of the groups that are. `first_id`: of the first parameter; above 0 where these are not
+  // the first groups of their model.
+  Layout(const std::vector<std::vector<ParameterSpec>>& groups, int world_size, const std::set<size_t>& persistent = {},
          int64_t first_id = 0);
 
-  const std::vector<LayerSlot>& layers() const { return layers_; }
+  const std::vector<GroupSlot>& groups() const { return groups_; }
   int world_size() const { return world_size_; }
   int64_t first_id() const { return first_id_; }
   int64_t num_params() const { return num_params_; }  // without padding
   int64_t size() const { return size_; }              // with padding
-  int64_t largest_layer() const { return largest_layer_; }
+  int64_t largest_group() const { return largest_group_; }
 
  private:
-  std::vector<LayerSlot> layers_;
+  std::vector<GroupSlot> groups_;
   int world_size_;
   int64_t first_id_;
   int64_t num_params_ = 0;
   int64_t size_ = 0;
-  int64_t largest_layer_ = 0;
+  int64_t largest_group_ = 0;
 };
 
 // A run of the flat array that one rank owns.
@@ -66,8 +70,8 @@ class Partition {
   static Partition replicated(const Layout& layout, int rank);
   // Rank r owns the r-th part of the whole array (stages 1 and 2).
   static Partition contiguous(const Layout& layout);
-  // Rank r owns the r-th part of each layer (stage 3).
-  static Partition by_layer(const Layout& layout);
+  // Rank r owns the r-th part of each group (stage 3).
+  static Partition by_group(const Layout& layout);
 
   int64_t shard_size() const { return shard_size_; }
   const std::vector<Piece>& pieces() const { return pieces_; }  // ascending, covering the flat array

@@ -1,6 +1,6 @@
 // Which elements of which parameters a rank's shard holds: what a partition looks like from the parameters' side.
 //
-// Threading: a pure function.
+// Units: elements. Threading: a pure function. Errors: none.
 #ifndef DSAT_TRAINER_LAYOUT_OWNED_RANGES_H_
 #define DSAT_TRAINER_LAYOUT_OWNED_RANGES_H_
 

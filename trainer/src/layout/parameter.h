@@ -1,4 +1,6 @@
 // What a layer says of one of its parameters before any memory is taken for it.
+//
+// Threading: values. Errors: none.
 #ifndef DSAT_TRAINER_LAYOUT_PARAMETER_H_
 #define DSAT_TRAINER_LAYOUT_PARAMETER_H_
 

@@ -1,6 +1,8 @@
+// Numbers the ranks of a pipeline's stages.
+// The data-parallel rank counts fastest, as in DeepSpeed, so that ranks of one stage are neighbours.
 #include "layout/pipeline_grid.h"
 
-#include <string>
+#include <fmt/format.h>
 
 #include "dsat/error.h"
 
@@ -9,8 +11,8 @@ namespace dsat::trainer {
 PipelineGrid::PipelineGrid(int ranks, int num_stages)
     : num_stages_(num_stages), data_parallel_size_(num_stages < 1 ? 0 : ranks / num_stages) {
   if (data_parallel_size_ > 0 && ranks % num_stages == 0) return;
-  throw Error("pipeline.stages is " + std::to_string(num_stages) + ": it does not divide the " + std::to_string(ranks) +
-              " ranks; change --ranks or pipeline.stages");
+  throw Error(fmt::format("pipeline.stages is {}: it does not divide the {} ranks; change --ranks or pipeline.stages",
+                          num_stages, ranks));
 }
 
 std::vector<int> PipelineGrid::data_parallel_group(int stage) const {

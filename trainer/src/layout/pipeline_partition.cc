@@ -1,8 +1,11 @@
+// Cuts a chain into stages by number of layers or by parameters.
+// By parameters: the smallest limit at which a greedy filling needs no more stages, found by bisection.
 #include "layout/pipeline_partition.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
-#include <string>
 
 #include "dsat/error.h"
 
@@ -42,8 +45,8 @@ Segments balanced(const std::vector<int64_t>& parameters, size_t num_stages) {
 
 Segments pipeline_stages(const std::vector<int64_t>& parameters, int num_stages, PartitionMethod method) {
   if (num_stages < 1 || static_cast<size_t>(num_stages) > parameters.size()) {
-    throw Error("pipeline.stages is " + std::to_string(num_stages) + ": the model has " +
-                std::to_string(parameters.size()) + " layers, and each stage needs one at least");
+    throw Error(fmt::format("pipeline.stages is {}: the model has {} layers, and each stage needs one at least",
+                            num_stages, parameters.size()));
   }
   if (method == PartitionMethod::uniform) return segments_of(parameters.size(), num_stages);
   return balanced(parameters, static_cast<size_t>(num_stages));

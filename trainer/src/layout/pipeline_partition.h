@@ -1,6 +1,7 @@
 // How a chain of layers is cut into the stages of a pipeline.
 //
-// Threading: pure functions. Errors: dsat::Error when there are more stages than layers.
+// Units: parameters are elements. Threading: pure functions. Errors: dsat::Error, one line, when there are more stages
+// than layers.
 #ifndef DSAT_TRAINER_LAYOUT_PIPELINE_PARTITION_H_
 #define DSAT_TRAINER_LAYOUT_PIPELINE_PARTITION_H_
 

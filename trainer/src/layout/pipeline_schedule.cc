@@ -1,3 +1,5 @@
+// Writes down, action by action, what a stage does in one optimizer step.
+// Neighbours that exchange both ways take turns by the parity of the stage, so that no two sends wait for each other.
 #include "layout/pipeline_schedule.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Cuts a chain of layers into segments of nearly equal length.
+// Without a count there are about as many segments as each has layers: the square root.
 #include "layout/recompute_segments.h"
 
 #include <algorithm>

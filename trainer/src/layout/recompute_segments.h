@@ -1,7 +1,7 @@
-// How a chain of layers is cut for activation checkpointing: forward keeps the input of each segment only, backward
-// recomputes one segment at a time.
+// How a chain of layers is cut for the recomputation of activations (DeepSpeed: activation checkpointing): forward
+// keeps the input of each segment only, backward recomputes one segment at a time.
 //
-// Threading: a pure function.
+// Units: layers, counted from 0. Threading: a pure function. Errors: none.
 #ifndef DSAT_TRAINER_LAYOUT_RECOMPUTE_SEGMENTS_H_
 #define DSAT_TRAINER_LAYOUT_RECOMPUTE_SEGMENTS_H_
 

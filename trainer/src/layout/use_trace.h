@@ -2,7 +2,7 @@
 //
 // What one micro step did is the prediction for the next. As soon as a step uses another group than predicted, nothing
 // is predicted for the rest of it. Every rank that uses the same groups predicts the same.
-// Units: groups by number, distances in elements of their sizes. Threading: none of its own.
+// Units: groups by number, distances in elements of their sizes. Threading: one thread. Errors: none.
 #ifndef DSAT_TRAINER_LAYOUT_USE_TRACE_H_
 #define DSAT_TRAINER_LAYOUT_USE_TRACE_H_
 
@@ -13,9 +13,9 @@
 
 namespace dsat::trainer {
 
-class AccessTrace {
+class UseTrace {
  public:
-  explicit AccessTrace(std::vector<int64_t> group_sizes) : sizes_(std::move(group_sizes)) {}
+  explicit UseTrace(std::vector<int64_t> group_sizes) : sizes_(std::move(group_sizes)) {}
 
   // A micro step begins: what was recorded is the prediction from now on.
   void begin();
@@ -33,7 +33,7 @@ class AccessTrace {
   // Elements of the groups that are used before `group` is used again; nullopt: it is not, as far as is known.
   std::optional<int64_t> distance_to(size_t group) const;
 
-  // Of all uses so far, in their order: equal on ranks that have used the same. Below 2^52.
+  // A hash of all uses so far, in their order: equal on ranks that have used the same. Below 2^52.
   uint64_t fingerprint() const { return fingerprint_ >> 12; }
 
  private:

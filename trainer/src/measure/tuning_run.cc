@@ -149,7 +149,7 @@ void TuningRun::write_model_info() {
 
 void TuningRun::write_metrics(int64_t skipped_steps) {
   const TuningSettings& tuning = settings_.tuning;
-  Metrics m;
+  TuningMetrics m;
   m.accumulation = settings_.batch.accumulation;
   m.train_batch = settings_.batch.train_batch;
   m.measured_steps = tuning.end_profile_step - std::max(first_step_, tuning.start_profile_step) + 1;

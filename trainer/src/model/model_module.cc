@@ -7,7 +7,7 @@
 
 #include "device/device_memory.h"
 #include "device/scratch_memory.h"
-#include "dsat/trainer/checkpoint.h"
+#include "dsat/trainer/recompute.h"
 #include "model/layer_chain.h"
 
 namespace dsat::trainer {
@@ -86,7 +86,7 @@ at::Tensor ModelModule::forward(const Batch& batch) const {
   at::Tensor x = batch.input;
   if (segments_.empty()) x = run({0, parameters_.size()}, std::move(x));
   for (const Segment& segment : segments_) {
-    x = checkpoint([this, segment](const std::vector<at::Tensor>& in) { return run(segment, in.front()); }, {x});
+    x = recompute([this, segment](const std::vector<at::Tensor>& in) { return run(segment, in.front()); }, {x});
   }
   return model_->loss(x, batch.target);
 }

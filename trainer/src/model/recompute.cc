@@ -1,6 +1,8 @@
-// Activation checkpointing (Chen et al., 2016) as one node of the autograd graph: forward runs without a graph,
+// Recomputation of activations (Chen et al., 2016) as one node of the autograd graph: forward runs without a graph,
 // backward runs the function again with one and sends the gradients through it. Random generators are wound back for
 // the second run.
+#include "dsat/trainer/recompute.h"
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <c10/core/GradMode.h>
@@ -14,7 +16,6 @@
 #include <utility>
 
 #include "dsat/error.h"
-#include "dsat/trainer/checkpoint.h"
 
 namespace dsat::trainer {
 namespace {
@@ -96,7 +97,7 @@ struct Recompute : torch::autograd::Node {
 
 }  // namespace
 
-at::Tensor checkpoint(const Function& function, const std::vector<at::Tensor>& inputs) {
+at::Tensor recompute(const Function& function, const std::vector<at::Tensor>& inputs) {
   if (!c10::GradMode::is_enabled()) return function(inputs);  // no backward will come
   const auto node = std::make_shared<Recompute>();
   node->function = function;

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "dsat/trainer/checkpoint.h"
+#include "dsat/trainer/recompute.h"
 #include "zero/model_parts.h"
 
 namespace dsat::trainer {
@@ -92,7 +92,8 @@ at::Tensor ScriptModule::forward(std::vector<c10::IValue> inputs) {
   require_one_input(inputs.size());
   at::Tensor x = inputs.front().toTensor();
   for (const Segment& segment : segments_) {
-    x = checkpoint([this, segment](const std::vector<at::Tensor>& in) { return run(segment, in.front()); }, {x});
+    x = trainer::recompute([this, segment](const std::vector<at::Tensor>& in) { return run(segment, in.front()); },
+                           {x});
   }
   return x;
 }

@@ -1,3 +1,5 @@
+// Lamb in two passes over flat arrays: moments and sums of squares first, the update by the trust ratio after.
+// The sums are in double, so that the ratio does not depend on how a parameter is cut over ranks.
 #include "optimizer/lamb.h"
 
 #include <algorithm>
@@ -47,6 +49,7 @@ LambSquares lamb_moments(const OptimizerSettings& settings, float gradient_scale
   return moments(settings, gradient_scale, run);
 }
 
+// A new parameter of zeros, or a direction of zeros, has no length to compare: then the step is Adam's.
 double lamb_trust_ratio(const OptimizerSettings& s, const LambSquares& whole) {
   if (whole.param == 0 || whole.direction == 0) return 1;
   return std::clamp(std::sqrt(whole.param / whole.direction), s.min_coeff, s.max_coeff);

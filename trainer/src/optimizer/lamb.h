@@ -2,8 +2,8 @@
 // Learning: Training BERT in 76 minutes", 2019), in the form of DeepSpeed's FusedLamb.
 //
 // Two passes over a shard, because the length of a parameter that is spread over ranks is known only after a sum over
-// them: moments() advances the moments and gives this rank's part of the norms, apply() moves the parameter.
-// The caller owns every array. Threading: none of its own.
+// them: lamb_moments() advances the moments and gives this rank's part of the norms, lamb_apply() moves the parameter.
+// Units: elements. Ownership: the caller owns every array. Threading: pure functions on their arguments. Errors: none.
 #ifndef DSAT_TRAINER_OPTIMIZER_LAMB_H_
 #define DSAT_TRAINER_OPTIMIZER_LAMB_H_
 
@@ -11,7 +11,7 @@
 
 namespace dsat::trainer {
 
-// Of a part of one parameter; those of the parts add up.
+// Sums of squares over a part of one parameter; those of the parts add up.
 struct LambSquares {
   double param = 0;
   double direction = 0;
@@ -27,7 +27,7 @@ double lamb_trust_ratio(const OptimizerSettings& settings, const LambSquares& wh
 // The learning rate of the update number `step` (from 1), with the correction of the moments' bias.
 double lamb_rate(const OptimizerSettings& settings, int64_t step);
 
-// The update number `step` (from 1) of `size` elements; `state1`, `state2` as moments() left them.
+// The update number `step` (from 1) of `size` elements; `state1`, `state2` as lamb_moments() left them.
 void lamb_apply(const OptimizerSettings& settings, int64_t step, double trust_ratio, float* param, const float* state1,
                 const float* state2, int64_t size);
 

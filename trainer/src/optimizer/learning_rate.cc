@@ -1,3 +1,5 @@
+// The height of DeepSpeed's warm-up schedules at an update, as a closed formula.
+// DeepSpeed's scheduler steps after the update, which shifts its count by one.
 #include "optimizer/learning_rate.h"
 
 #include <algorithm>

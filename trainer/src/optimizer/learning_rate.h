@@ -1,7 +1,8 @@
 // The learning rate of each update, as DeepSpeed's WarmupLR and WarmupDecayLR define it.
 //
 // A pure function of the number of updates made before, so a schedule has no state to save. An update that is skipped
-// for an overflow does not count, as in DeepSpeed. Threading: pure functions.
+// for an overflow does not count, as in DeepSpeed. Units: updates, counted from 0. Threading: pure functions.
+// Errors: none.
 #ifndef DSAT_TRAINER_OPTIMIZER_LEARNING_RATE_H_
 #define DSAT_TRAINER_OPTIMIZER_LEARNING_RATE_H_
 

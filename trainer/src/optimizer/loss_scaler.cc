@@ -1,3 +1,5 @@
+// Counts updates and overflows as DeepSpeed's DynamicLossScaler does and moves the scale by factors of two.
+// A fixed scale never moves and has no state.
 #include "optimizer/loss_scaler.h"
 
 #include <algorithm>
@@ -22,6 +24,7 @@ void LossScaler::update(bool overflow) {
     lower();
     last_overflow_ = updates_;
   } else {
+    // As DeepSpeed counts: a window after the last overflow, and every window after that.
     const bool rises = (updates_ - last_overflow_) % settings_.window == 0;
     if (rises) scale_ *= 2;
     if (rises || settings_.consecutive_hysteresis) hysteresis_left_ = settings_.hysteresis;
@@ -30,6 +33,7 @@ void LossScaler::update(bool overflow) {
 }
 
 void LossScaler::lower() {
+  // A single overflow may be an accident of one batch.
   if (hysteresis_left_ > 1) {
     --hysteresis_left_;
     return;

@@ -1,3 +1,5 @@
+// Adam, AdamW and SGD as loops over a shard, templates over the gradient's type.
+// Each loop reads and writes every array once: the update is bound by memory, not by arithmetic.
 #include "optimizer/optimizer.h"
 
 #include <algorithm>
@@ -8,6 +10,7 @@ namespace {
 
 template <typename Gradient>
 void adam(const OptimizerSettings& s, int64_t step, float scale, const ShardView<Gradient>& shard) {
+  // Moments start at zero, so the first ones are too small by these factors (Kingma and Ba, 2015, section 3).
   const double correction1 = s.bias_correction ? 1 - std::pow(s.beta1, static_cast<double>(step)) : 1;
   const double correction2 = s.bias_correction ? 1 - std::pow(s.beta2, static_cast<double>(step)) : 1;
   const float beta1 = static_cast<float>(s.beta1), beta2 = static_cast<float>(s.beta2);
@@ -15,6 +18,7 @@ void adam(const OptimizerSettings& s, int64_t step, float scale, const ShardView
   const float step_size = static_cast<float>(s.lr / correction1);
   const float root2 = static_cast<float>(1 / std::sqrt(correction2));
   const float eps = static_cast<float>(s.eps);
+  // AdamW shrinks the parameter by itself; L2 adds to the gradient and passes through the moments.
   const float shrink = s.decoupled_weight_decay ? static_cast<float>(1 - s.lr * s.weight_decay) : 1.0f;
   const float l2 = s.decoupled_weight_decay ? 0.0f : static_cast<float>(s.weight_decay);
   for (int64_t i = 0; i < shard.size; ++i) {
@@ -53,6 +57,7 @@ void dispatch(const OptimizerSettings& s, int64_t step, float scale, const Shard
   }
 }
 
+// In double: a long fp32 sum would lose the small elements.
 template <typename T>
 double squares(const T* values, int64_t size) {
   double sum = 0;
@@ -76,6 +81,7 @@ double sum_of_squares(const BFloat16* values, int64_t size) { return squares(val
 double clip_factor(double norm, double max_norm) {
   if (max_norm <= 0) return 1;
   // A norm that is not finite must show in the loss, not be hidden by a factor of 0.
+  // 1e-6 as in torch.nn.utils.clip_grad_norm_, for a norm of 0.
   return std::isfinite(norm) ? std::min(1.0, max_norm / (norm + 1e-6)) : 1;
 }
 

@@ -1,7 +1,9 @@
 // Adam, AdamW and SGD on one rank's shard (Lamb: lamb.h), as plain loops: an optimizer step takes no memory of its own,
 // so the peak of a step is decided by forward and backward alone.
 //
-// The caller owns every array. Threading: none of its own.
+// Units: elements; norms are L2. Ownership: the caller owns every array. Threading: pure functions on their arguments.
+// Errors: none. Sources: Kingma and Ba, "Adam", 2015; Loshchilov and Hutter, "Decoupled Weight Decay Regularization",
+// 2019; SGD with momentum as torch.optim.SGD defines it.
 #ifndef DSAT_TRAINER_OPTIMIZER_OPTIMIZER_H_
 #define DSAT_TRAINER_OPTIMIZER_OPTIMIZER_H_
 

@@ -23,7 +23,7 @@ ModelInfo info_of(const LayerChain& chain, const PipelineRunner& runner) {
   for (const ChainLayer& layer : chain.layers()) {
     info.largest_layer_params = std::max(info.largest_layer_params, layer.num_params);
   }
-  info.activation_checkpoints = runner.recomputed_segments();
+  info.recomputed_segments = runner.recomputed_segments();
   return info;
 }
 

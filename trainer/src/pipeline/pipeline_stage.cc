@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "dsat/trainer/checkpoint.h"
+#include "dsat/trainer/recompute.h"
 
 namespace dsat::trainer {
 
@@ -29,7 +29,7 @@ at::Tensor PipelineStage::run(at::Tensor x) const {
   if (x.is_floating_point()) x = x.to(engine_.dtype());
   if (plan_.recomputed.empty()) return run({0, layers_.forward.size()}, std::move(x));
   for (const Segment& segment : plan_.recomputed) {
-    x = checkpoint([this, segment](const std::vector<at::Tensor>& in) { return run(segment, in.front()); }, {x});
+    x = recompute([this, segment](const std::vector<at::Tensor>& in) { return run(segment, in.front()); }, {x});
   }
   return x;
 }

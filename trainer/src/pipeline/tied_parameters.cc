@@ -68,7 +68,7 @@ double TiedParameters::squares_counted_elsewhere(const at::Tensor& gradient_shar
   double squares = 0;
   for (const Tie& tie : ties_) {
     if (tie.is_first_holder) continue;
-    const LayerSlot& slot = engine_.layout().layers()[tie.layer];
+    const GroupSlot& slot = engine_.layout().groups()[tie.layer];
     // Only the pieces that this rank's shard has.
     for (const Piece& piece : engine_.partition().pieces(slot.begin, slot.size)) {
       if (piece.owner != data_parallel_rank) continue;

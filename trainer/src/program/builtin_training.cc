@@ -1,4 +1,8 @@
+// Trains a built-in model on random micro batches: data-parallel or as a pipeline, from a checkpoint if there is one.
+// A micro batch is a function of its number, so any number of ranks sees the same data, and a resumed run goes on.
 #include "program/builtin_training.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -156,7 +160,7 @@ void Run::print_end(double time_us) {
   if (world_.rank() != 0) return;
   const double samples = static_cast<double>((steps() - first_step_) * settings_.batch.train_batch);
   const int stages = settings_.pipeline.stages;
-  const std::string cut = stages > 1 ? " in " + std::to_string(stages) + " stages" : "";
+  const std::string cut = stages > 1 ? fmt::format(" in {} stages", stages) : "";
   std::printf("%lld parameters%s, %.1f samples/s, peak memory %s per rank\n",
               static_cast<long long>(training_->num_params()), cut.c_str(), time_us > 0 ? samples * 1e6 / time_us : 0,
               format_size(peak).c_str());
@@ -183,7 +187,7 @@ void Run::save_if_due() {
   if (options_.checkpoint_dir.empty()) return;
   const int64_t done = training_->global_steps();
   const bool due = done == steps() || (options_.checkpoint_every > 0 && done % options_.checkpoint_every == 0);
-  if (due) training_->save(options_.checkpoint_dir, "step" + std::to_string(done));
+  if (due) training_->save(options_.checkpoint_dir, fmt::format("step{}", done));
 }
 
 // A checkpoint that has all the steps.

@@ -1,4 +1,5 @@
 // dsat-trial: trains a built-in model, or a user's trial, in this process or in ranks that it starts.
+// Reads the command line and loads a trial's library once, before any rank is started.
 #include <algorithm>
 #include <cstdio>
 #include <functional>

@@ -1,8 +1,11 @@
+// Trains a TorchScript module on random inputs of the shapes in --input-spec.
+// A module exported from a Sequential can be a pipeline; the number of a micro batch decides its inputs and classes.
 #include "program/torchscript_training.h"
 
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
 
 #include <memory>
 #include <utility>
@@ -63,8 +66,9 @@ class ScriptTask {
   // Against random classes, of which the output's last dimension has the scores.
   static at::Tensor cross_entropy(const at::Tensor& output, const RandomStream& stream) {
     if (output.dim() < 2) {
-      throw Error("the loss cross-entropy needs an output of (samples, ..., classes); this one has " +
-                  std::to_string(output.dim()) + " dimensions");
+      throw Error(
+          fmt::format("the loss cross-entropy needs an output of (samples, ..., classes); this one has {} dimensions",
+                      output.dim()));
     }
     const at::Tensor scores = output.reshape({-1, output.size(-1)}).to(at::kFloat);
     return at::cross_entropy_loss(scores,

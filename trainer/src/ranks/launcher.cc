@@ -1,6 +1,9 @@
+// Forks the ranks, reads their signs of life and reports through a pipe each, and ends all of them on the first
+// failure. A rank that only lost a peer waits for a short time: the peer's own report is the cause that is shown.
 #include "ranks/launcher.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -29,11 +32,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long ranks that lost a peer wait for that peer's own word on why.
+// How long the launcher waits, when a rank has lost a peer, for that peer's own report.
 constexpr std::chrono::milliseconds kCauseGrace{3000};
 
 [[noreturn]] void fail(const char* what) {
-  throw Error(DSAT_INTERNAL, std::string(what) + ": " + std::strerror(errno));
+  throw Error(DSAT_INTERNAL, fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
 struct Child {
@@ -192,17 +195,17 @@ class Launch {
 
   void conclude(const Child& child, int status) {
     if (killed_) return;  // its end is our doing
-    const std::string who = "rank " + std::to_string(child.rank);
+    const std::string who = fmt::format("rank {}", child.rank);
     if (!child.report.empty()) {
       note({static_cast<FailureKind>(child.report[0]), child.report.substr(1)});
     } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM && Forwarding::signalled()) {
       end_as_asked();
     } else if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
-      note({FailureKind::error, who + " was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) +
-                                    ")" + (signal == SIGKILL ? ", perhaps for want of memory" : "")});
+      note({FailureKind::error, fmt::format("{} was killed by signal {} ({}){}", who, signal, strsignal(signal),
+                                            signal == SIGKILL ? ", perhaps for want of memory" : "")});
     } else if (WEXITSTATUS(status) != 0) {
-      note({FailureKind::error, who + " ended with status " + std::to_string(WEXITSTATUS(status))});
+      note({FailureKind::error, fmt::format("{} ended with status {}", who, WEXITSTATUS(status))});
     }
   }
 

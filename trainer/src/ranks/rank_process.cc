@@ -1,12 +1,16 @@
+// Prepares the process of one rank, joins the others, runs the body, and turns every exception into one line.
+// An allocation that the device refused decides the kind of failure, whatever exception came out in the end.
 #include "ranks/rank_process.h"
 
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <malloc.h>
 
 #include <exception>
 #include <utility>
 
+#include "base/error_text.h"
 #include "device/cuda_support.h"
 #include "device/device.h"
 #include "device/device_memory.h"
@@ -15,7 +19,7 @@
 namespace dsat::trainer {
 namespace {
 
-// TorchScript tells where first, and what last.
+// TorchScript's text begins with where it failed and ends with why.
 std::string first_line(const std::string& text) {
   const std::string first = text.substr(0, text.find('\n'));
   if (first.find("failed in the TorchScript interpreter") == std::string::npos) return first;
@@ -34,9 +38,9 @@ void keep_freed_memory() {
 RankResult failure_of(const Rendezvous& rendezvous, FailureKind kind, const std::string& message) {
   if (const auto refused = out_of_memory()) {
     return {FailureKind::out_of_memory,
-            "OutOfMemoryError: " + describe(*refused) + " (rank " + std::to_string(rendezvous.rank) + ")"};
+            fmt::format("OutOfMemoryError: {} (rank {})", describe(*refused), rendezvous.rank)};
   }
-  return {kind, first_line(message) + " (rank " + std::to_string(rendezvous.rank) + ")"};
+  return {kind, fmt::format("{} (rank {})", first_line(message), rendezvous.rank)};
 }
 
 void run_to_its_end(World& world, const std::function<void(World&)>& body) {
@@ -83,7 +87,7 @@ RankResult run_rank(const WorldOptions& options, const Json& config, const Rende
     // Without the C++ backtrace that LibTorch appends.
     return failure_of(rendezvous, FailureKind::error, error.what_without_backtrace());
   } catch (const std::exception& error) {
-    return failure_of(rendezvous, FailureKind::error, error.what());
+    return failure_of(rendezvous, FailureKind::error, error_text(error));
   } catch (...) {
     return failure_of(rendezvous, FailureKind::error, "an exception that is no std::exception");
   }

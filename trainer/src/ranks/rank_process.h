@@ -1,4 +1,6 @@
-// What one rank's process does from its start to its end, and how it says why it failed.
+// What one rank's process does from its start to its end, and how it reports why it failed.
+//
+// Threading: once in a process. Errors: none are thrown; a failure is the result.
 #ifndef DSAT_TRAINER_RANKS_RANK_PROCESS_H_
 #define DSAT_TRAINER_RANKS_RANK_PROCESS_H_
 

@@ -1,3 +1,5 @@
+// The life of a training program: options, configuration, ranks, one line about a failure, the exit status.
+// The process ends with _exit(): LibTorch's teardown would wait for peers that may be gone.
 #include "dsat/trainer/world.h"
 
 #include <unistd.h>
@@ -6,6 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/error_text.h"
 #include "device/device.h"
 #include "ranks/launcher.h"
 #include "ranks/rank_process.h"
@@ -81,7 +84,7 @@ int run_all(WorldOptions options, const std::function<void(World&)>& body) {
                 }));
 }
 
-// Tells errors and gives the status.
+// Prints what `call` throws, and gives the status.
 int guarded(const std::string& program, const std::function<int()>& call) {
   try {
     return call();
@@ -89,7 +92,7 @@ int guarded(const std::string& program, const std::function<int()>& call) {
     std::fprintf(stderr, "%s: %s\n", program.c_str(), error.what());
     return error.code() == DSAT_INTERNAL ? kFailed : kUsage;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", program.c_str(), error.what());
+    std::fprintf(stderr, "%s: %s\n", program.c_str(), error_text(error).c_str());
     return kFailed;
   }
 }

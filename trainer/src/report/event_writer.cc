@@ -1,10 +1,12 @@
+// Encodes scalars and images as tensorflow.Event messages and appends them to a file as TFRecords.
+// The file is made with the first value and flushed after each, so that TensorBoard can follow.
 #include "dsat/trainer/event_writer.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
-#include <sstream>
 #include <utility>
 
 #include "dsat/error.h"
@@ -38,10 +40,10 @@ at::Tensor pixels_of(const at::Tensor& image) {
   at::Tensor chw = image.dim() == 2 ? image.unsqueeze(0) : image;
   const bool is_image = chw.dim() == 3 && (chw.size(0) == 1 || chw.size(0) == 3) && chw.size(1) > 0 && chw.size(2) > 0;
   if (!is_image || (!chw.is_floating_point() && chw.scalar_type() != at::kByte)) {
-    std::ostringstream text;
-    text << "add_image: a tensor of type " << c10::toString(image.scalar_type()) << " and shape " << image.sizes()
-         << "; expected uint8 or floating point and [height, width] or [1 or 3, height, width]";
-    throw Error(text.str());
+    throw Error(fmt::format(
+        "add_image: a tensor of type {} and shape [{}]; expected uint8 or floating point and [height, width] "
+        "or [1 or 3, height, width]",
+        c10::toString(image.scalar_type()), fmt::join(image.sizes(), ", ")));
   }
   chw = chw.detach().cpu();
   if (chw.is_floating_point()) chw = chw.to(at::kFloat).clamp(0, 1).mul(255).add(0.5).to(at::kByte);
@@ -58,14 +60,16 @@ void EventWriter::write(const std::string& event) {
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     const double now = seconds_since_epoch();
-    file_ = (folder_ / ("events.out.tfevents." + std::to_string(static_cast<int64_t>(now)) + "." + host_name() + "." +
-                        std::to_string(::getpid()) + suffix_))
+    file_ = (folder_ /
+             fmt::format("events.out.tfevents.{}.{}.{}{}", static_cast<int64_t>(now), host_name(), ::getpid(), suffix_))
                 .string();
     out_.open(file_, std::ios::binary);
     out_ << tfrecord(ProtoMessage().add_double(1, now).add_bytes(3, "brain.Event:2").bytes());
   }
   out_ << tfrecord(event) << std::flush;
-  if (!out_) throw Error(DSAT_INTERNAL, file_ + ": cannot be written: is the folder writable, the disk full?");
+  if (!out_) {
+    throw Error(DSAT_INTERNAL, fmt::format("{}: cannot be written: is the folder writable, the disk full?", file_));
+  }
 }
 
 void EventWriter::add_scalar(const std::string& tag, double value, int64_t step) {

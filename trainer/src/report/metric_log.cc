@@ -1,4 +1,8 @@
+// Prints metrics, appends them to a file of JSON lines, and hands numbers to the event writer.
+// A run that goes on from a checkpoint first drops the lines that it will write again.
 #include "report/metric_log.h"
+
+#include <fmt/format.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -25,21 +29,19 @@ MetricLog::MetricLog(TrialContext& context, const std::string& file, int64_t fir
   const std::string kept = first_batch > 0 ? lines_before(path_, first_batch) : "";
   file_.open(path_, std::ios::trunc);
   file_ << kept << std::flush;
-  if (!file_) throw Error("--metrics " + path_ + ": cannot be written; does its folder exist?");
+  if (!file_) throw Error(fmt::format("--metrics {}: cannot be written; does its folder exist?", path_));
 }
 
 void MetricLog::write(const std::string& phase, int64_t batch, const Json& metrics) {
-  std::string line = phase + " " + std::to_string(batch + 1);
+  std::string line = fmt::format("{} {}", phase, batch + 1);
   for (const auto& [key, value] : metrics.items()) {
-    char number[32];
-    if (value.is_number()) std::snprintf(number, sizeof number, "%.6g", value.get<double>());
-    line += "  " + key + " " + (value.is_number() ? number : value.dump());
+    line += fmt::format("  {} {}", key, value.is_number() ? fmt::format("{:.6g}", value.get<double>()) : value.dump());
   }
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
   if (file_.is_open()) {
     file_ << Json{{"phase", phase}, {"batch", batch}, {"metrics", metrics}}.dump() << "\n" << std::flush;
-    if (!file_) throw Error(DSAT_INTERNAL, path_ + ": cannot be written: is the disk full?");
+    if (!file_) throw Error(DSAT_INTERNAL, fmt::format("{}: cannot be written: is the disk full?", path_));
   }
   if (!context_.get_enable_tensorboard_logging()) return;
   for (const auto& [key, value] : metrics.items()) {

@@ -1,6 +1,7 @@
 // Where reported metrics go: stdout, a file of JSON lines, event files.
 //
-// Threading: one thread of rank 0. Errors: dsat::Error that names the file.
+// Threading: one thread of rank 0. Ownership: borrows the context, owns the file. Errors: dsat::Error, one line that
+// names the file.
 #ifndef DSAT_TRAINER_REPORT_METRIC_LOG_H_
 #define DSAT_TRAINER_REPORT_METRIC_LOG_H_
 

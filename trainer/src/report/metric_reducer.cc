@@ -1,4 +1,8 @@
+// Runs reducers rank by rank and then over the ranks, through one gather for all of them.
+// What a reducer gives is checked before it joins the metrics: a wrong one is named.
 #include "dsat/trainer/metric_reducer.h"
+
+#include <fmt/format.h>
 
 #include <utility>
 
@@ -34,11 +38,15 @@ std::shared_ptr<MetricReducer> make_reducer(ReduceFunction function) {
 
 void Reducers::add(std::shared_ptr<MetricReducer> reducer, std::optional<std::string> name, bool for_training,
                    bool for_validation) {
-  const std::string who = name ? "wrap_reducer '" + *name + "'" : std::string("wrap_reducer");
-  if (!reducer) throw Error(who + ": the reducer is null");
-  if (!for_training && !for_validation) throw Error(who + ": for neither training nor validation; choose one or both");
+  const std::string who = name ? fmt::format("wrap_reducer '{}'", *name) : "wrap_reducer";
+  if (!reducer) throw Error(fmt::format("{}: the reducer is null", who));
+  if (!for_training && !for_validation) {
+    throw Error(fmt::format("{}: for neither training nor validation; choose one or both", who));
+  }
   for (const Wrapped& other : all_) {
-    if (name && other.name == name) throw Error(who + ": another reducer has this name; choose a different one");
+    if (name && other.name == name) {
+      throw Error(fmt::format("{}: another reducer has this name; choose a different one", who));
+    }
   }
   all_.push_back({std::move(reducer), std::move(name), for_training, for_validation});
 }
@@ -66,8 +74,8 @@ Json Reducers::reduce(Phase phase, const Gather& gather) {
     for (const Json& of_rank : of_ranks) per_slot.push_back(of_rank.at(i));
     const Json value = taking_part[i]->reducer->cross_slot_reduce(per_slot);
     if (!taking_part[i]->name && !value.is_object()) {
-      throw Error("a reducer without a name gave " + value.dump() +
-                  ": give an object of metrics, or wrap it with a name");
+      throw Error(fmt::format("a reducer without a name gave {}: give an object of metrics, or wrap it with a name",
+                              value.dump()));
     }
     const Json named = taking_part[i]->name ? Json{{*taking_part[i]->name, value}} : value;
     check_serialisable(named, "a reducer");
@@ -78,7 +86,7 @@ Json Reducers::reduce(Phase phase, const Gather& gather) {
 
 void add_metrics(Json& metrics, const Json& more) {
   for (const auto& [key, value] : more.items()) {
-    if (metrics.contains(key)) throw Error("metric '" + key + "' is reported twice: rename it or the reducer");
+    if (metrics.contains(key)) throw Error(fmt::format("metric '{}' is reported twice: rename it or the reducer", key));
     metrics[key] = value;
   }
 }

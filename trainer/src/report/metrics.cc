@@ -1,22 +1,23 @@
+// Checks that metrics are JSON, and averages numbers over batches and ranks.
+// Sums and counts travel between ranks, not means, so that every batch weighs the same.
 #include "dsat/trainer/metrics.h"
 
-#include <ATen/core/Formatting.h>
+#include <fmt/format.h>
 
 #include <cmath>
-#include <sstream>
 
 namespace dsat::trainer {
 namespace {
 
 [[noreturn]] void refuse(const std::string& where, const std::string& key, const std::string& what) {
-  throw Error("metric '" + key + "' of " + where + " " + what);
+  throw Error(fmt::format("metric '{}' of {} {}", key, where, what));
 }
 
 void check(const Json& value, const std::string& where, const std::string& key) {
   if (value.is_number_float() && !std::isfinite(value.get<double>())) {
     const double number = value.get<double>();
     const char* const name = std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
-    refuse(where, key, std::string("is ") + name + ", which JSON cannot hold: leave it out or report another number");
+    refuse(where, key, fmt::format("is {}, which JSON cannot hold: leave it out or report another number", name));
   }
   if (value.is_binary()) refuse(where, key, "is binary, which JSON cannot hold: report numbers or text");
   if (value.is_string()) {
@@ -34,10 +35,9 @@ void check(const Json& value, const std::string& where, const std::string& key) 
 Json scalar_of(const at::Tensor& tensor, const std::string& where, const std::string& key) {
   if (!tensor.defined()) refuse(where, key, "is a tensor that was never set: give it a value or leave it out");
   if (tensor.numel() != 1 || tensor.is_complex()) {
-    std::ostringstream shape;
-    shape << tensor.sizes();
     refuse(where, key,
-           "is a tensor of shape " + shape.str() + ": reduce it to one number (mean(), sum()) or use a reducer");
+           fmt::format("is a tensor of shape [{}]: reduce it to one number (mean(), sum()) or use a reducer",
+                       fmt::join(tensor.sizes(), ", ")));
   }
   if (tensor.is_floating_point()) return tensor.item<double>();
   if (tensor.scalar_type() == at::kBool) return tensor.item<bool>();
@@ -47,7 +47,9 @@ Json scalar_of(const at::Tensor& tensor, const std::string& where, const std::st
 }  // namespace
 
 void check_serialisable(const Json& metrics, const std::string& where) {
-  if (!metrics.is_object()) throw Error("the metrics of " + where + " are " + metrics.dump() + ", not named values");
+  if (!metrics.is_object()) {
+    throw Error(fmt::format("the metrics of {} are {}, not named values", where, metrics.dump()));
+  }
   check(metrics, where, "");
 }
 
@@ -64,9 +66,10 @@ Json to_json(const Metrics& metrics, const std::string& where) {
 void MetricMean::add_same(const std::string& key, const Json& value) {
   const auto [at, is_new] = same_.emplace(key, value);
   if ((!is_new && at->second != value) || sums_.count(key) > 0) {
-    throw Error("metric '" + key +
-                "' is not a number in every batch and differs between them: it has no mean; reduce it " +
-                "with wrap_reducer");
+    throw Error(
+        fmt::format("metric '{}' is not a number in every batch and differs between them: it has no mean; reduce it "
+                    "with wrap_reducer",
+                    key));
   }
 }
 

@@ -1,6 +1,9 @@
+// Records LibTorch's operations through a global callback and writes them as Chrome trace events.
+// Callbacks are plain functions, so the recording is one object of the process.
 #include "dsat/trainer/profiler.h"
 
 #include <ATen/record_function.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "dsat/base/files.h"
 #include "dsat/error.h"
-#include "files/durable_file.h"
 
 namespace dsat::trainer {
 namespace {
@@ -54,9 +57,10 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
 
 void check(const ProfilerSchedule& s) {
   if (s.wait >= 0 && s.warmup >= 0 && s.active >= 1 && s.repeat >= 0) return;
-  throw Error("set_profiler(wait " + std::to_string(s.wait) + ", warmup " + std::to_string(s.warmup) + ", active " +
-              std::to_string(s.active) + ", repeat " + std::to_string(s.repeat) +
-              "): expected steps of 0 or more, at least one of them active");
+  throw Error(fmt::format(
+      "set_profiler(wait {}, warmup {}, active {}, repeat {}): expected steps of 0 or more, at least one of "
+      "them active",
+      s.wait, s.warmup, s.active, s.repeat));
 }
 
 }  // namespace
@@ -114,9 +118,9 @@ void Profiler::write(int64_t step) const {
   }
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
-  const auto file = folder_ / (name_ + ".step" + std::to_string(step) + ".trace.json");
+  const auto file = folder_ / fmt::format("{}.step{}.trace.json", name_, step);
   const Json trace{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
-  write_text_atomically(file.string(), trace.dump());
+  write_file_atomically(file, trace.dump());
 }
 
 }  // namespace dsat::trainer

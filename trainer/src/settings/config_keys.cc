@@ -1,4 +1,8 @@
+// The lists of keys that dsat-trial obeys, ignores with a warning, or refuses.
+// A key in no list is named in a warning: a typing mistake is not passed over.
 #include "settings/config_keys.h"
+
+#include <fmt/format.h>
 
 #include <set>
 
@@ -131,24 +135,24 @@ const char* const kFeatures[] = {"compression_training",
                                  "activation_checkpointing.partition_activations",
                                  "activation_checkpointing.cpu_checkpointing"};
 
-// Of parameters; update_settings.cc has the optimizer's.
+// The offload of parameters; update_settings.cc has the optimizer's.
 void check_param_offload(const Json& config) {
   for (const char* key : {"zero_optimization.cpu_offload_param", "zero_optimization.cpu_offload_params"}) {
     if (!is_enabled(config, key)) continue;
-    throw Error(std::string(key) + R"(: set zero_optimization.offload_param to {"device": "cpu"} instead)");
+    throw Error(fmt::format(R"({}: set zero_optimization.offload_param to {{"device": "cpu"}} instead)", key));
   }
   const std::string device = "zero_optimization.offload_param.device";
   const std::string where = read_string(config, device, "none");
   if (where == "none") return;
-  if (where != "cpu") throw Error(device + " is \"" + where + "\": dsat-trial offloads to \"cpu\" only");
+  if (where != "cpu") throw Error(fmt::format("{} is \"{}\": dsat-trial offloads to \"cpu\" only", device, where));
   const int64_t stage = read_integer(config, "zero_optimization.stage", 0, 0, 3);
   if (stage != 3)
-    throw Error(device + " is \"cpu\" at stage " + std::to_string(stage) + ": only stage 3 offloads parameters");
+    throw Error(fmt::format("{} is \"cpu\" at stage {}: only stage 3 offloads parameters", device, stage));
 }
 
 void refuse_above_one(const Json& config, const std::string& key, const std::string& what) {
   const int64_t value = read_integer(config, key, 1, -1, INT32_MAX);
-  if (value > 1) throw Error(key + " is " + std::to_string(value) + ": dsat-trial has no " + what + "; set it to 1");
+  if (value > 1) throw Error(fmt::format("{} is {}: dsat-trial has no {}; set it to 1", key, value, what));
 }
 
 }  // namespace
@@ -165,8 +169,9 @@ void refuse_unsupported(const Json& config) {
   const std::string own = is_enabled(config, "fp16") ? "fp16" : bf16 ? "bf16" : "fp32";
   const std::string dtype = read_string(config, "data_types.grad_accum_dtype", own);
   if (dtype != own) {
-    throw Error("data_types.grad_accum_dtype is \"" + dtype + "\": gradients accumulate in the parameters' own type, " +
-                own + "; leave it out");
+    throw Error(fmt::format(
+        "data_types.grad_accum_dtype is \"{}\": gradients accumulate in the parameters' own type, {}; leave it out",
+        dtype, own));
   }
 }
 
@@ -174,17 +179,17 @@ std::vector<std::string> warn_of_ignored(const Json& config) {
   std::vector<std::string> warnings;
   if (config.contains("sparse_attention")) warnings.push_back("sparse_attention: dsat-trial computes it densely");
   for (const char* feature : kFeatures) {
-    if (is_enabled(config, feature)) warnings.push_back(std::string(feature) + ": dsat-trial does not have it");
+    if (is_enabled(config, feature)) warnings.push_back(fmt::format("{}: dsat-trial does not have it", feature));
   }
   for (const auto& [key, value] : config.items()) {
     if (obeyed().count(key) > 0 || harmless().count(key) > 0) continue;
-    warnings.push_back(key + ": unknown to dsat-trial, without effect");
+    warnings.push_back(fmt::format("{}: unknown to dsat-trial, without effect", key));
   }
   const Json* zero = given(config, "zero_optimization");
   if (zero != nullptr && zero->is_object()) {
     for (const auto& [key, value] : zero->items()) {
       if (known_in_zero().count(key) > 0) continue;
-      warnings.push_back("zero_optimization." + key + ": unknown to dsat-trial, without effect");
+      warnings.push_back(fmt::format("zero_optimization.{}: unknown to dsat-trial, without effect", key));
     }
   }
   return warnings;

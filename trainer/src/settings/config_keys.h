@@ -1,4 +1,6 @@
 // Which keys of a DeepSpeed configuration this trainer cannot obey.
+//
+// Threading: pure functions. Errors: dsat::Error, one line that names the key and what to do.
 #ifndef DSAT_TRAINER_SETTINGS_CONFIG_KEYS_H_
 #define DSAT_TRAINER_SETTINGS_CONFIG_KEYS_H_
 

@@ -1,4 +1,8 @@
+// Merges configurations leaf by leaf, and compares an experiment's sizes with an engine's.
+// Both sides of a contradiction are named, because either may be the wrong one.
 #include "dsat/trainer/deepspeed_config.h"
+
+#include <fmt/format.h>
 
 #include <string>
 
@@ -11,17 +15,19 @@ void compare(const Json& experiment, const char* key, const char* engine_key, in
   const Json* said = config::find(experiment, key);
   if (said == nullptr || said->is_null()) return;
   if (said->is_number_integer() && said->get<int64_t>() == engine) return;
-  throw Error("the experiment's " + std::string(key) + " is " + said->dump() + ", but the engine's " + engine_key +
-              " is " + std::to_string(engine) + ": make the two agree");
+  throw Error(fmt::format("the experiment's {} is {}, but the engine's {} is {}: make the two agree", key, said->dump(),
+                          engine_key, engine));
 }
 
 }  // namespace
 
 Json overwrite_deepspeed_config(const Json& base, const Json& source) {
-  if (!source.is_object()) throw Error("what overwrites a DeepSpeed configuration is an object, not " + source.dump());
+  if (!source.is_object())
+    throw Error(fmt::format("what overwrites a DeepSpeed configuration is an object, not {}", source.dump()));
   Json result = base.is_string() ? config::load_file(base.get<std::string>()) : base;
   if (!result.is_object()) {
-    throw Error("a DeepSpeed configuration is an object or the path of a JSON file with one, not " + base.dump());
+    throw Error(
+        fmt::format("a DeepSpeed configuration is an object or the path of a JSON file with one, not {}", base.dump()));
   }
   config::overwrite(result, source);
   return result;

@@ -1,13 +1,15 @@
+// Reads RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and LOCAL_RANK, and the limit on address space.
+// Contradictions with --ranks are refused before a process is started.
 #include "settings/environment.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
+#include "dsat/base/numbers.h"
 #include "dsat/base/units.h"
 #include "dsat/error.h"
 
@@ -17,12 +19,8 @@ namespace {
 std::optional<int64_t> read(const char* name, int64_t low, int64_t high) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return std::nullopt;
-  int64_t value = 0;
-  const char* const end = text + std::strlen(text);
-  const auto [at, code] = std::from_chars(text, end, value);
-  if (code == std::errc() && at == end && value >= low && value <= high) return value;
-  throw Error(std::string(name) + "=" + text + ": expected an integer from " + std::to_string(low) + " to " +
-              std::to_string(high));
+  if (const auto value = parse_integer(text, low, high)) return value;
+  throw Error(fmt::format("{}={}: expected an integer from {} to {}", name, text, low, high));
 }
 
 // For the stacks and buffers of some ten threads; models come on top.
@@ -42,11 +40,11 @@ Group find_group(int64_t ranks) {
   const auto world_size = read("WORLD_SIZE", 1, 1024);
   if (!world_size) throw Error("RANK is set but WORLD_SIZE is not; set both, or neither and use --ranks");
   if (*rank >= *world_size) {
-    throw Error("RANK=" + std::to_string(*rank) + " is not below WORLD_SIZE=" + std::to_string(*world_size));
+    throw Error(fmt::format("RANK={} is not below WORLD_SIZE={}", *rank, *world_size));
   }
   if (ranks != 0 && ranks != *world_size) {
-    throw Error("--ranks " + std::to_string(ranks) + " contradicts WORLD_SIZE=" + std::to_string(*world_size) +
-                "; leave --ranks out where RANK is set");
+    throw Error(
+        fmt::format("--ranks {} contradicts WORLD_SIZE={}; leave --ranks out where RANK is set", ranks, *world_size));
   }
   if (*world_size > 1 && group.port == 0) throw Error("RANK is set but MASTER_PORT is not; set it for all ranks");
   group.rank = static_cast<int>(*rank);
@@ -70,8 +68,10 @@ void require_address_space() {
 void require_address_space(std::optional<uint64_t> limit_bytes, uint64_t mapped_bytes) {
   if (!limit_bytes || *limit_bytes >= mapped_bytes + kLeastRoomBytes) return;
   const auto size = [](uint64_t bytes) { return format_size(static_cast<double>(bytes)); };
-  throw Error("ulimit -v is " + size(*limit_bytes) + ": LibTorch alone maps " + size(mapped_bytes) +
-              ", and a rank needs " + size(kLeastRoomBytes) + " more; raise it, or use --device-memory for a budget");
+  throw Error(
+      fmt::format("ulimit -v is {}: LibTorch alone maps {}, and a rank needs {} more; raise it, or use --device-memory "
+                  "for a budget",
+                  size(*limit_bytes), size(mapped_bytes), size(kLeastRoomBytes)));
 }
 
 }  // namespace dsat::trainer

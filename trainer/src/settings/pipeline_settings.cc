@@ -1,4 +1,8 @@
+// Reads the `pipeline` section, and merges the program's own number of stages into it.
+// Two different numbers are refused: nobody could know which one is meant.
 #include "settings/pipeline_settings.h"
+
+#include <fmt/format.h>
 
 #include <string>
 
@@ -20,7 +24,7 @@ PipelineSettings read_pipeline(const Json& config) {
   if (method == "uniform") {
     p.partition = PartitionMethod::uniform;
   } else if (method != "best" && method != "parameters") {
-    throw Error("pipeline.partition is \"" + method + "\"; dsat-trial has \"parameters\" and \"uniform\"");
+    throw Error(fmt::format("pipeline.partition is \"{}\"; dsat-trial has \"parameters\" and \"uniform\"", method));
   }
   return p;
 }
@@ -28,8 +32,8 @@ PipelineSettings read_pipeline(const Json& config) {
 void set_pipeline_stages(Json& config, int64_t stages, const std::string& who) {
   const int64_t said = read_integer(config, kStages, stages, 1, INT32_MAX);
   if (said != stages) {
-    throw Error(who + " " + std::to_string(stages) + " contradicts " + kStages + " " + std::to_string(said) +
-                " of the configuration; leave one of them out");
+    throw Error(
+        fmt::format("{} {} contradicts {} {} of the configuration; leave one of them out", who, stages, kStages, said));
   }
   config::set(config, kStages, stages);
 }

@@ -1,6 +1,7 @@
 // The `pipeline` section of a configuration.
 //
-// Errors: dsat::Error, one line. Threading: pure functions.
+// DeepSpeed has no `stages` and `partition` there; both are keys of dsat's own. Errors: dsat::Error, one line that
+// names the key. Threading: pure functions.
 #ifndef DSAT_TRAINER_SETTINGS_PIPELINE_SETTINGS_H_
 #define DSAT_TRAINER_SETTINGS_PIPELINE_SETTINGS_H_
 

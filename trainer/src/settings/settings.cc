@@ -1,4 +1,8 @@
+// Reads a DeepSpeed configuration into plain settings: refusals first, then rules, sizes and sections.
+// The configuration comes from a file or, as DeepSpeed's launcher passes it, from URL-safe base64.
 #include "settings/settings.h"
+
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <optional>
@@ -25,8 +29,8 @@ TuningSettings read_tuning(const Json& config) {
   t.start_profile_step = read_integer(config, "autotuning.start_profile_step", t.start_profile_step, 0, INT32_MAX);
   t.end_profile_step = read_integer(config, "autotuning.end_profile_step", t.end_profile_step, 0, INT32_MAX);
   if (t.end_profile_step < t.start_profile_step) {
-    throw Error("autotuning.end_profile_step " + std::to_string(t.end_profile_step) + " is before start_profile_step " +
-                std::to_string(t.start_profile_step));
+    throw Error(fmt::format("autotuning.end_profile_step {} is before start_profile_step {}", t.end_profile_step,
+                            t.start_profile_step));
   }
   return t;
 }
@@ -57,7 +61,7 @@ std::optional<std::string> decode_base64(const std::string& text) {
   return bytes;
 }
 
-// Stage 3's keys have an older spelling without the prefix.
+// Keys of stage 3 have an older spelling without the prefix; the new one wins.
 int64_t read_elements(const Json& config, const std::string& key, int64_t otherwise) {
   const std::string section = "zero_optimization.";
   const bool is_old = given(config, section + "stage3_" + key) == nullptr;
@@ -101,6 +105,7 @@ SettingsResult read_settings(const Json& config, int64_t world_size, Fp16 fp16) 
   if (!config.is_object()) throw Error("the configuration is no JSON object; expected {...}");
   refuse_unsupported(config);
   if (fp16 == Fp16::refused) refuse_fp16(config);
+  // DeepSpeed's own rules come after the refusals: a key that dsat-trial cannot obey is the shorter answer.
   config::RuleOptions rules;
   rules.offload_optimizer_at_stage_1 = true;
   if (const auto broken = config::broken_rule(config, rules)) throw Error(*broken);

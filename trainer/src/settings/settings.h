@@ -1,7 +1,7 @@
 // What a DeepSpeed configuration asks of this trainer.
 //
 // Every key is obeyed, known to change nothing here, named in one warning, or refused: never passed over in silence.
-// Errors: dsat::Error, one line. Threading: pure functions.
+// Units: in the fields. Errors: dsat::Error, one line that names the key. Threading: values and pure functions.
 #ifndef DSAT_TRAINER_SETTINGS_SETTINGS_H_
 #define DSAT_TRAINER_SETTINGS_SETTINGS_H_
 
@@ -48,7 +48,8 @@ struct Settings {
   LossScaleSettings loss_scale;     // enabled: the configuration is in fp16
   bool offload_optimizer = false;   // master copy, optimizer states and gradient shard in host memory
   double gradient_clipping = 0;     // 0: none
-  // Where the script switches checkpointing on: segments of layers to keep the input of. 0: decided by the model.
+  // activation_checkpointing.number_checkpoints: segments to recompute where the script switches recomputation on.
+  // 0: the square root of the layers.
   int64_t number_checkpoints = 0;
   PipelineSettings pipeline;
   OptimizerSettings optimizer;

@@ -1,4 +1,8 @@
+// Reads the sections about the update: optimizer, scheduler, fp16, offload_optimizer.
+// Defaults are DeepSpeed's; keys of these sections that have no effect are named in a warning.
 #include "settings/update_settings.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -24,7 +28,8 @@ void warn_of_unknown(const Json& config, const std::string& section, std::initia
   if (object == nullptr || !object->is_object()) return;
   for (const auto& [key, value] : object->items()) {
     const bool is_off = value.is_null() || value == Json(false);
-    if (!is_off && !is_one_of(key, known)) warnings.push_back(section + "." + key + ": dsat-trial does not have it");
+    if (!is_off && !is_one_of(key, known))
+      warnings.push_back(fmt::format("{}.{}: dsat-trial does not have it", section, key));
   }
 }
 
@@ -38,7 +43,7 @@ void read_betas(const Json& config, OptimizerSettings& s) {
   }
   const auto valid = [](double beta) { return beta >= 0 && beta < 1; };
   if (!pair || !valid(s.beta1) || !valid(s.beta2)) {
-    throw Error("optimizer.params.betas is " + betas->dump() + "; expected two numbers from 0 to below 1");
+    throw Error(fmt::format("optimizer.params.betas is {}; expected two numbers from 0 to below 1", betas->dump()));
   }
 }
 
@@ -65,13 +70,13 @@ OptimizerSettings read_optimizer(const Json& config) {
   const std::string type = read_string(config, "optimizer.type", "Adam");
   const std::string name = lower(type);
   if (!is_one_of(name, {"adam", "adamw", "sgd", "lamb"})) {
-    throw Error("optimizer.type is \"" + type + "\"; dsat-trial has Adam, AdamW, SGD and Lamb");
+    throw Error(fmt::format("optimizer.type is \"{}\"; dsat-trial has Adam, AdamW, SGD and Lamb", type));
   }
   s.lr = read_number(config, "optimizer.params.lr", s.lr, 0, 1e6);
   s.eps = read_number(config, "optimizer.params.eps", s.eps, 0, 1);
   s.weight_decay = read_number(config, "optimizer.params.weight_decay", s.weight_decay, 0, 1e6);
   s.bias_correction = read_bool(config, "optimizer.params.bias_correction", true);
-  // DeepSpeed's Adam is AdamW unless it is told otherwise.
+  // DeepSpeed's Adam is AdamW unless adam_w_mode is false.
   s.decoupled_weight_decay = name == "adamw" || read_bool(config, "optimizer.params.adam_w_mode", true);
   read_betas(config, s);
   if (name == "sgd") read_sgd(config, s);
@@ -94,13 +99,13 @@ ScheduleSettings read_schedule(const Json& config, double constant) {
       std::max<int64_t>(2, read_integer(config, params + "warmup_num_steps", s.warmup_steps, 0, INT64_C(1) << 50));
   const std::string rise = read_string(config, params + "warmup_type", "log");
   if (rise != "log" && rise != "linear") {
-    throw Error(params + "warmup_type is \"" + rise + "\"; expected \"log\" or \"linear\"");
+    throw Error(fmt::format("{}warmup_type is \"{}\"; expected \"log\" or \"linear\"", params, rise));
   }
   s.logarithmic = rise == "log";
   if (s.kind == ScheduleSettings::Kind::warmup) return s;
   s.total_steps = read_integer(config, params + "total_num_steps", 0, 1, INT64_C(1) << 50);
   if (s.total_steps == 0)
-    throw Error(params + "total_num_steps is missing; WarmupDecayLR needs the length of training");
+    throw Error(fmt::format("{}total_num_steps is missing; WarmupDecayLR needs the length of training", params));
   return s;
 }
 
@@ -120,9 +125,10 @@ LossScaleSettings read_loss_scale(const Json& config) {
 bool offloads_optimizer(const Json& config) {
   const std::string section = "zero_optimization.offload_optimizer";
   const std::string device = read_string(config, section + ".device", "none");
-  if (device == "nvme") throw Error(section + ".device is \"nvme\": dsat-trial offloads to \"cpu\" only");
+  if (device == "nvme") throw Error(fmt::format("{}.device is \"nvme\": dsat-trial offloads to \"cpu\" only", section));
   const double ratio = read_number(config, section + ".ratio", 1, 0, 1);
-  if (device == "cpu" && ratio != 1) throw Error(section + ".ratio: dsat-trial offloads all or nothing; set it to 1");
+  if (device == "cpu" && ratio != 1)
+    throw Error(fmt::format("{}.ratio: dsat-trial offloads all or nothing; set it to 1", section));
   return device == "cpu" || is_enabled(config, "zero_optimization.cpu_offload");
 }
 
@@ -139,8 +145,9 @@ void warn_of_update_settings(const Json& config, std::vector<std::string>& warni
     warn_of_unknown(config, "scheduler.params",
                     {"warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type", "total_num_steps"}, warnings);
   } else if (given(config, "scheduler") != nullptr) {
-    warnings.push_back("scheduler.type is \"" + type +
-                       "\": dsat-trial has WarmupLR and WarmupDecayLR; it trains at a constant learning rate");
+    warnings.push_back(fmt::format(
+        "scheduler.type is \"{}\": dsat-trial has WarmupLR and WarmupDecayLR; it trains at a constant learning rate",
+        type));
   }
   // torch_adam, fused and foreach say which kernel runs.
   warn_of_unknown(config, "optimizer.params",

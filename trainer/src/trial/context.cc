@@ -1,4 +1,8 @@
+// Implements what a trial asks of its context, over the state that the controller shares with it.
+// In a tuning run the host's hyperparameters are written over the experiment's before the trial sees them.
 #include "dsat/trainer/context.h"
+
+#include <fmt/format.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -22,10 +26,10 @@ std::string environment(const char* name) {
 
 // The hyperparameters of a tuning run are in a file of the trial's own.
 Json with_hyperparameters(Json experiment) {
-  if (!experiment.is_object()) throw Error("an experiment is an object, not " + experiment.dump());
+  if (!experiment.is_object()) throw Error(fmt::format("an experiment is an object, not {}", experiment.dump()));
   Json& hparams = experiment["hyperparameters"];
   if (hparams.is_null()) hparams = Json::object();
-  if (!hparams.is_object()) throw Error("hyperparameters is an object, not " + hparams.dump());
+  if (!hparams.is_object()) throw Error(fmt::format("hyperparameters is an object, not {}", hparams.dump()));
   hparams = without_const_wrappers(hparams);
   if (const std::string file = environment("DSAT_HPARAMS"); !file.empty()) {
     config::overwrite(hparams, without_const_wrappers(config::load_file(file)));
@@ -72,10 +76,11 @@ void TrialContext::add_engine(std::shared_ptr<ModelEngine> engine, const std::op
     if (other == engine) throw Error("wrap_model_engine: this engine is wrapped already; wrap each engine once");
     if (other->train_batch_size() != engine->train_batch_size() ||
         other->gradient_accumulation_steps() != engine->gradient_accumulation_steps()) {
-      throw Error("wrap_model_engine: this engine trains " + std::to_string(engine->train_batch_size()) +
-                  " samples in " + std::to_string(engine->gradient_accumulation_steps()) +
-                  " micro steps, another one " + std::to_string(other->train_batch_size()) + " in " +
-                  std::to_string(other->gradient_accumulation_steps()) + ": make the two agree");
+      throw Error(fmt::format(
+          "wrap_model_engine: this engine trains {} samples in {} micro steps, another one {} in {}: make the "
+          "two agree",
+          engine->train_batch_size(), engine->gradient_accumulation_steps(), other->train_batch_size(),
+          other->gradient_accumulation_steps()));
     }
   }
   const bool has_unit = s.mpu.has_value() && !s.mpu_is_the_trials;
@@ -96,9 +101,10 @@ void TrialContext::add_engine(std::shared_ptr<ModelEngine> engine, const std::op
 void TrialContext::set_mpu(const ModelParallelUnit& unit) {
   const int64_t size = unit.data_parallel_world_size, rank = unit.data_parallel_rank;
   if (size < 1 || size > state_->world.size() || rank < 0 || rank >= size) {
-    throw Error("set_mpu: data-parallel rank " + std::to_string(rank) + " of " + std::to_string(size) +
-                " in a world of " + std::to_string(state_->world.size()) +
-                " ranks; expected a rank below the size, and no more than the ranks");
+    throw Error(fmt::format(
+        "set_mpu: data-parallel rank {} of {} in a world of {} ranks; expected a rank below the size, and no "
+        "more than the ranks",
+        rank, size, state_->world.size()));
   }
   state_->mpu = unit;
   state_->mpu_is_the_trials = true;
@@ -117,11 +123,11 @@ void TrialContext::reconcile_ds_config(const ModelEngine& engine) const {
   sizes.data_parallel_world_size = mpu().data_parallel_world_size;
   sizes.world_size = state_->world.size();
   if (sizes.train_batch_size != as_samples(sizes)) {
-    throw Error("the engine's train_batch_size is " + std::to_string(sizes.train_batch_size) +
-                ", but micro batches of " + std::to_string(sizes.train_micro_batch_size_per_gpu) + " in " +
-                std::to_string(sizes.gradient_accumulation_steps) + " micro steps on " +
-                std::to_string(sizes.data_parallel_world_size) + " data-parallel ranks are " +
-                std::to_string(as_samples(sizes)) + ": make the two agree");
+    throw Error(fmt::format(
+        "the engine's train_batch_size is {}, but micro batches of {} in {} micro steps on {} data-parallel "
+        "ranks are {}: make the two agree",
+        sizes.train_batch_size, sizes.train_micro_batch_size_per_gpu, sizes.gradient_accumulation_steps,
+        sizes.data_parallel_world_size, as_samples(sizes)));
   }
   if (!state_->tuning) reconcile_sizes(state_->experiment, sizes);
 }
@@ -188,7 +194,7 @@ Json TrialContext::get_hparam(const std::string& name) const {
   const Json& hparams = get_hparams();
   const auto found = hparams.find(name);
   if (found == hparams.end())
-    throw Error("no hyperparameter '" + name + "': set hyperparameters." + name + " in the experiment");
+    throw Error(fmt::format("no hyperparameter '{0}': set hyperparameters.{0} in the experiment", name));
   return *found;
 }
 
@@ -215,14 +221,14 @@ fs::path TrialContext::get_tensorboard_path() const { return state_->tensorboard
 
 EventWriter& TrialContext::get_tensorboard_writer() {
   if (!state_->writer) {
-    state_->writer = std::make_unique<EventWriter>(state_->tensorboard, ".rank" + std::to_string(state_->world.rank()));
+    state_->writer = std::make_unique<EventWriter>(state_->tensorboard, fmt::format(".rank{}", state_->world.rank()));
   }
   return *state_->writer;
 }
 
 void TrialContext::set_profiler(int64_t wait, int64_t warmup, int64_t active, int64_t repeat) {
   state_->profiler.reset();  // the old one stops recording first
-  state_->profiler = std::make_unique<Profiler>(state_->tensorboard, "rank" + std::to_string(state_->world.rank()),
+  state_->profiler = std::make_unique<Profiler>(state_->tensorboard, fmt::format("rank{}", state_->world.rank()),
                                                 ProfilerSchedule{wait, warmup, active, repeat});
 }
 

@@ -1,7 +1,10 @@
+// The loop over optimizer steps: train, report, validate, save, until the end or a request to stop.
+// All ranks take the same path: what one of them decides is agreed on before it is acted on.
 #include "trial/controller.h"
 
 #include <ATen/Context.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 #include <cstdio>
 
@@ -16,8 +19,6 @@
 
 namespace dsat::trainer {
 namespace {
-
-using Phase = Reducers::Phase;
 
 std::unique_ptr<TrialContext> make_context(World& world, const TrialOptions& options) {
   return std::make_unique<TrialContext>(
@@ -45,7 +46,7 @@ class Controller {
     build_data();
     callbacks_ = trial_->build_callbacks();
     for (const auto& [name, callback] : callbacks_) {
-      if (!callback) throw Error("build_callbacks: callback '" + name + "' is null");
+      if (!callback) throw Error(fmt::format("build_callbacks: callback '{}' is null", name));
     }
     checkpoints_ = std::make_unique<TrialCheckpoints>(state_.tuning ? "" : options.checkpoints, library.name(), *trial_,
                                                       *context_, callbacks_);
@@ -108,17 +109,19 @@ void Controller::build_data() {
   const int64_t accumulation = state_.engines.front()->gradient_accumulation_steps();
   state_.batches_per_epoch = training_.length / accumulation;
   if (state_.batches_per_epoch == 0) {
-    throw Error("the training data has " + std::to_string(training_.length) +
-                " micro batches for a rank, but a step takes " + std::to_string(accumulation) +
-                " (gradient_accumulation_steps): use more data or smaller batches");
+    throw Error(
+        fmt::format("the training data has {} micro batches for a rank, but a step takes {} "
+                    "(gradient_accumulation_steps): use more data or smaller batches",
+                    training_.length, accumulation));
   }
   if (state_.tuning) return;
   validation_ = prepare_data(*context_, builds ? trial_->build_validation_data_loader() : nullptr,
                              "build_validation_data_loader", /*training=*/false);
   if (is_pipeline() && validation_.length > 0 && validation_.length < accumulation) {
-    throw Error("the validation data has " + std::to_string(validation_.length) +
-                " micro batches for a rank, but a pipeline evaluates " + std::to_string(accumulation) +
-                " at once (gradient_accumulation_steps): use more data or smaller batches");
+    throw Error(
+        fmt::format("the validation data has {} micro batches for a rank, but a pipeline evaluates {} at once "
+                    "(gradient_accumulation_steps): use more data or smaller batches",
+                    validation_.length, accumulation));
   }
 }
 

@@ -1,7 +1,10 @@
+// Draws a permutation for each epoch from the seed and deals micro batches out, ranks innermost.
+// Any batch of any epoch can be reached directly, so that a resumed run reads on where it stopped.
 #include "dsat/trainer/data_loader.h"
 
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/index_select.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
@@ -58,10 +61,10 @@ TensorDataset::TensorDataset(Tensors tensors) : tensors_(std::move(tensors)) {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const at::Tensor& tensor = tensors_[i];
     if (!tensor.defined() || tensor.dim() == 0)
-      throw Error("TensorDataset: tensor " + std::to_string(i) + " has no dimension of samples");
+      throw Error(fmt::format("TensorDataset: tensor {} has no dimension of samples", i));
     if (tensor.size(0) != tensors_[0].size(0)) {
-      throw Error("TensorDataset: tensor " + std::to_string(i) + " has " + std::to_string(tensor.size(0)) +
-                  " samples, tensor 0 has " + std::to_string(tensors_[0].size(0)));
+      throw Error(fmt::format("TensorDataset: tensor {} has {} samples, tensor 0 has {}", i, tensor.size(0),
+                              tensors_[0].size(0)));
     }
   }
 }
@@ -79,17 +82,17 @@ DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, int64_t batch_siz
     : dataset_(std::move(dataset)), batch_size_(batch_size), shuffle_(shuffle), drop_last_(drop_last) {
   if (!dataset_) throw Error("DataLoader: the data set is null");
   if (dataset_->size() <= 0) throw Error("DataLoader: the data set is empty");
-  if (batch_size_ <= 0)
-    throw Error("DataLoader: batch_size is " + std::to_string(batch_size_) + "; expected 1 or more");
+  if (batch_size_ <= 0) throw Error(fmt::format("DataLoader: batch_size is {}; expected 1 or more", batch_size_));
 }
 
 int64_t DataLoader::length(const Shard& shard) const {
   const int64_t samples = batch_size_ * shard.count;  // of a micro batch on every rank
   const int64_t length = (dataset_->size() + (drop_last_ ? 0 : samples - 1)) / samples;
   if (length > 0) return length;
-  throw Error("DataLoader: " + std::to_string(dataset_->size()) + " samples are fewer than a micro batch of " +
-              std::to_string(batch_size_) + " on each of " + std::to_string(shard.count) +
-              " ranks: use more data, smaller batches or no drop_last");
+  throw Error(fmt::format(
+      "DataLoader: {} samples are fewer than a micro batch of {} on each of {} ranks: use more data, smaller "
+      "batches or no drop_last",
+      dataset_->size(), batch_size_, shard.count));
 }
 
 std::unique_ptr<BatchSource> DataLoader::pass(const Shard& shard, int64_t epoch, int64_t first) {
@@ -99,8 +102,7 @@ std::unique_ptr<BatchSource> DataLoader::pass(const Shard& shard, int64_t epoch,
 
 BatchIterator::BatchIterator(Loader& loader, Shard shard, bool repeat, int64_t first)
     : loader_(&loader), shard_(shard), repeat_(repeat), length_(loader.length(shard)), taken_(first) {
-  if (length_ <= 0)
-    throw Error("a data loader has " + std::to_string(length_) + " batches for a pass; expected 1 or more");
+  if (length_ <= 0) throw Error(fmt::format("a data loader has {} batches for a pass; expected 1 or more", length_));
   epoch_ = taken_ / length_;
   source_ = loader.pass(shard_, epoch_, taken_ % length_);
 }
@@ -113,8 +115,7 @@ Tensors BatchIterator::next() {
     batch = source_->next();
   }
   if (!batch) {
-    throw Error("next(): the data is at its end after " + std::to_string(taken_) + " micro batches of " +
-                std::to_string(length_));
+    throw Error(fmt::format("next(): the data is at its end after {} micro batches of {}", taken_, length_));
   }
   ++taken_;
   return std::move(*batch);

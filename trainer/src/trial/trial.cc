@@ -1,11 +1,15 @@
+// The default save() and load() of a trial: every engine under a tag of its own.
+// Engines save and load together with all ranks.
 #include "dsat/trainer/trial.h"
+
+#include <fmt/format.h>
 
 #include "trial/trial_state.h"
 
 namespace dsat::trainer {
 namespace {
 
-std::string tag_of(size_t engine) { return "engine" + std::to_string(engine); }
+std::string tag_of(size_t engine) { return fmt::format("engine{}", engine); }
 
 }  // namespace
 

@@ -1,13 +1,17 @@
+// Saves a trial into a folder of its own and then points latest.json to it; loads the one it points to.
+// Barriers part the steps, so that no rank reads what rank 0 is about to change.
 #include "trial/trial_checkpoint.h"
+
+#include <fmt/format.h>
 
 #include <cstdio>
 #include <utility>
 
 #include "comm/gather_json.h"
+#include "dsat/base/files.h"
 #include "dsat/config/json.h"
 #include "dsat/trainer/metrics.h"
 #include "files/checkpoint_dir.h"
-#include "files/durable_file.h"
 
 namespace dsat::trainer {
 namespace {
@@ -18,14 +22,15 @@ constexpr const char* kLatest = "latest.json";
 constexpr const char* kDescription = "trial.json";
 constexpr const char* kPrefix = "step-";
 
-std::string state_file(int rank) { return "callbacks.rank" + std::to_string(rank) + ".json"; }
+std::string state_file(int rank) { return fmt::format("callbacks.rank{}.json", rank); }
 
 // What a whole checkpoint's file must have, or an error that names it.
 Json field(const Json& json, const fs::path& file, const char* key, Json::value_t type) {
   const Json value = json.is_object() ? json.value(key, Json()) : Json();
   const bool fits = type == Json::value_t::string ? value.is_string() : value.is_number_integer();
   if (!fits) {
-    throw Error(file.string() + ": damaged, it lacks '" + key + "': remove this checkpoint or take another folder");
+    throw Error(
+        fmt::format("{}: damaged, it lacks '{}': remove this checkpoint or take another folder", file.string(), key));
   }
   return value;
 }
@@ -34,13 +39,13 @@ Json trial_file(const fs::path& file, const std::string& trial_name) {
   const Json json = config::load_file(file);
   const Json format = field(json, file, "format", Json::value_t::number_integer);
   if (format != kFormat) {
-    throw Error(file.string() + ": a checkpoint of format " + format.dump() + ", this dsat-trial reads format " +
-                std::to_string(kFormat) + ": take another folder");
+    throw Error(fmt::format("{}: a checkpoint of format {}, this dsat-trial reads format {}: take another folder",
+                            file.string(), format.dump(), kFormat));
   }
   const Json name = field(json, file, "trial", Json::value_t::string);
   if (name != trial_name) {
-    throw Error(file.string() + ": a checkpoint of " + name.dump() + ", not of \"" + trial_name +
-                "\": take another folder");
+    throw Error(fmt::format("{}: a checkpoint of {}, not of \"{}\": take another folder", file.string(), name.dump(),
+                            trial_name));
   }
   return json;
 }
@@ -48,12 +53,14 @@ Json trial_file(const fs::path& file, const std::string& trial_name) {
 // "" where there is none. Without the file that names it, it is the last one that was finished.
 std::string latest_of(const fs::path& folder) {
   const fs::path file = folder / kLatest;
-  if (!fs::exists(file)) return last_numbered(folder.string(), kPrefix, kDescription);
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return last_numbered(folder.string(), kPrefix, kDescription);
   const Json json = config::load_file(file);
-  const Json checkpoint = json.value("checkpoint", Json());
+  const Json checkpoint = json.is_object() ? json.value("checkpoint", Json()) : Json();
   const std::string name = checkpoint.is_string() ? checkpoint.get<std::string>() : "";
-  if (name.empty() || name.find('/') != std::string::npos || !fs::is_directory(folder / name)) {
-    throw Error(file.string() + ": names no checkpoint of this folder, but " + json.dump() + ": take another folder");
+  if (name.empty() || name.find('/') != std::string::npos || !fs::is_directory(folder / name, ignored)) {
+    throw Error(
+        fmt::format("{}: names no checkpoint of this folder, but {}: take another folder", file.string(), json.dump()));
   }
   return name;
 }
@@ -64,12 +71,12 @@ void make_folder(World& world, const fs::path& folder) {
   if (world.rank() == 0) {
     fs::remove_all(folder, error);  // what was left of one that was interrupted
     fs::create_directories(folder, error);
-    if (error) throw Error(folder.string() + ": cannot be made: " + error.message());
+    if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
   }
   world.comm().barrier();
 }
 
-void write_json(const fs::path& file, const Json& json) { write_text_atomically(file.string(), json.dump(2) + "\n"); }
+void write_json(const fs::path& file, const Json& json) { write_file_atomically(file, json.dump(2) + "\n"); }
 
 }  // namespace
 
@@ -83,7 +90,7 @@ TrialCheckpoints::TrialCheckpoints(fs::path folder, std::string trial_name, Tria
 
 void TrialCheckpoints::save(const TrialProgress& progress) {
   World& world = context_.world();
-  const std::string name = kPrefix + std::to_string(progress.batch);
+  const std::string name = fmt::format("{}{}", kPrefix, progress.batch);
   const fs::path path = folder_ / name;
   const std::string before = latest_of(folder_);
   if (before == name) return;  // nothing was trained since
@@ -104,7 +111,8 @@ void TrialCheckpoints::save(const TrialProgress& progress) {
                                      {"samples", progress.samples},
                                      {"world_size", world.size()}});
     write_json(folder_ / kLatest, {{"checkpoint", name}});
-    if (!before.empty()) fs::remove_all(folder_ / before);
+    std::error_code ignored;  // what is left of the old one takes room, no more
+    if (!before.empty()) fs::remove_all(folder_ / before, ignored);
   }
   world.comm().barrier();
   for (const auto& [key, callback] : callbacks_) callback->on_checkpoint_end(path.string());
@@ -113,7 +121,8 @@ void TrialCheckpoints::save(const TrialProgress& progress) {
 TrialProgress TrialCheckpoints::load() {
   const std::string name = latest_of(folder_);
   if (name.empty()) return {};
-  if (context_.world().rank() == 0 && !fs::exists(folder_ / kLatest)) {
+  std::error_code ignored;
+  if (context_.world().rank() == 0 && !fs::exists(folder_ / kLatest, ignored)) {
     std::fprintf(stderr, "%s: warning: %s is missing: going on from %s, the last checkpoint there\n",
                  context_.world().program().c_str(), (folder_ / kLatest).c_str(), name.c_str());
   }
@@ -124,7 +133,7 @@ TrialProgress TrialCheckpoints::load() {
   progress.samples = field(json, file, "samples", Json::value_t::number_integer).get<int64_t>();
   // Ranks that were not there then start from the first one's state.
   fs::path states_file = path / state_file(context_.world().rank());
-  if (!fs::exists(states_file)) states_file = path / state_file(0);
+  if (!fs::exists(states_file, ignored)) states_file = path / state_file(0);
   const Json states = callbacks_.empty() ? Json::object() : config::load_file(states_file);
   trial_.load(path.string());
   for (const auto& [key, callback] : callbacks_) {

@@ -1,6 +1,9 @@
+// Checks a trial's loaders and finds the length of a pass that all ranks share.
+// Ranks that build no loader learn the length from those that do.
 #include "trial/trial_data.h"
 
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 #include <cstdlib>
 #include <typeinfo>
@@ -21,19 +24,21 @@ std::string type_name(const Loader& loader) {
 }
 
 void check_loader(TrialContext& context, const Loader* loader, const std::string& name, bool training) {
-  if (loader == nullptr) throw Error(name + " gave no loader: return a dsat::trainer::DataLoader");
+  if (loader == nullptr) throw Error(fmt::format("{} gave no loader: return a dsat::trainer::DataLoader", name));
   const auto* const own = dynamic_cast<const DataLoader*>(loader);
   if (own == nullptr) {
     if (!context.state().reproducibility_checks) return;
-    throw Error(name + " gave a " + type_name(*loader) + ", not a dsat::trainer::DataLoader, whose order is known: " +
-                "return one, or call disable_dataset_reproducibility_checks()");
+    throw Error(
+        fmt::format("{} gave a {}, not a dsat::trainer::DataLoader, whose order is known: return one, or call "
+                    "disable_dataset_reproducibility_checks()",
+                    name, type_name(*loader)));
   }
   const ModelEngine& engine = *context.state().engines.front();
   if (training && own->batch_size() != engine.train_micro_batch_size_per_gpu()) {
-    throw Error(name + " gave micro batches of " + std::to_string(own->batch_size()) +
-                " samples, but the engine's train_micro_batch_size_per_gpu is " +
-                std::to_string(engine.train_micro_batch_size_per_gpu()) + " (train_batch_size " +
-                std::to_string(engine.train_batch_size()) + "): make the two agree");
+    throw Error(
+        fmt::format("{} gave micro batches of {} samples, but the engine's train_micro_batch_size_per_gpu is {} "
+                    "(train_batch_size {}): make the two agree",
+                    name, own->batch_size(), engine.train_micro_batch_size_per_gpu(), engine.train_batch_size()));
   }
 }
 
@@ -44,12 +49,14 @@ int64_t common_length(World& world, const TrialData& data, const std::string& na
   for (const Json& length : gather_json(world.comm(), mine)) {
     if (length.is_null()) continue;
     if (!common.is_null() && length != common) {
-      throw Error(name + ": one rank has " + common.dump() + " micro batches in a pass, another " + length.dump() +
-                  ": every rank must have as many");
+      throw Error(fmt::format("{}: one rank has {} micro batches in a pass, another {}: every rank must have as many",
+                              name, common.dump(), length.dump()));
     }
     common = length;
   }
-  if (common.is_null()) throw Error(name + ": no rank builds a loader: set should_build_data_loader on one");
+  if (common.is_null()) {
+    throw Error(fmt::format("{}: no rank builds a loader: set should_build_data_loader on one", name));
+  }
   return common.get<int64_t>();
 }
 

@@ -1,10 +1,15 @@
+// Loads a user's library, compares versions before anything else in it is used, and makes its trial.
+// What the trial's constructor throws gets the trial's name in front.
 #include "trial/trial_library.h"
 
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <string_view>
+
+#include "base/error_text.h"
 
 namespace dsat::trainer {
 namespace {
@@ -13,17 +18,18 @@ static_assert(std::string_view(DSAT_TRAINER_VERSION) == DSAT_PROJECT_VERSION,
               "trial.h names another version than CMake");
 
 std::string describe(const TrialVersions& versions) {
-  return std::string("dsat ") + versions.dsat + " and LibTorch " + versions.libtorch;
+  return fmt::format("dsat {} and LibTorch {}", versions.dsat, versions.libtorch);
 }
 
 void* load(const std::string& path) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored))
-    throw Error("--trial " + path + ": no such file; name a trial's library");
+  if (!std::filesystem::is_regular_file(path, ignored)) {
+    throw Error(fmt::format("--trial {}: no such file; name a trial's library", path));
+  }
   // Absolute: a bare name would be looked for where the system's libraries are.
   void* const library = ::dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library != nullptr) return library;
-  throw Error("--trial " + path + ": cannot be loaded: " + ::dlerror() + "; build it with this dsat's headers");
+  throw Error(fmt::format("--trial {}: cannot be loaded: {}; build it with this dsat's headers", path, ::dlerror()));
 }
 
 }  // namespace
@@ -31,17 +37,19 @@ void* load(const std::string& path) {
 TrialLibrary::TrialLibrary(const std::string& path) {
   void* const library = load(path);
   const auto entry = reinterpret_cast<const TrialEntry* (*)()>(::dlsym(library, kTrialEntry));
-  if (entry == nullptr)
-    throw Error("--trial " + path + ": has no " + kTrialEntry + ": put DSAT_TRIAL(YourTrial) into one of its sources");
+  if (entry == nullptr) {
+    throw Error(
+        fmt::format("--trial {}: has no {}: put DSAT_TRIAL(YourTrial) into one of its sources", path, kTrialEntry));
+  }
   entry_ = entry();
   const std::string theirs = describe(entry_->versions), ours = describe(TrialVersions());
   if (theirs != ours) {
-    throw Error("--trial " + path + ": was built with " + theirs + ", this is " + ours + ": build it again");
+    throw Error(fmt::format("--trial {}: was built with {}, this is {}: build it again", path, theirs, ours));
   }
 }
 
 std::unique_ptr<Trial> TrialLibrary::make(TrialContext& context) const {
-  const std::string where = "the constructor of " + name() + ": ";
+  const std::string where = fmt::format("the constructor of {}: ", name());
   try {
     return entry_->make(context);
   } catch (const PeerLost&) {
@@ -53,7 +61,7 @@ std::unique_ptr<Trial> TrialLibrary::make(TrialContext& context) const {
   } catch (const c10::Error& error) {
     throw Error(DSAT_INTERNAL, where + error.what_without_backtrace());
   } catch (const std::exception& error) {
-    throw Error(DSAT_INTERNAL, where + error.what());
+    throw Error(DSAT_INTERNAL, where + error_text(error));
   } catch (...) {
     throw Error(DSAT_INTERNAL, where + "threw something that is no std::exception");
   }

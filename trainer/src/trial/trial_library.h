@@ -18,7 +18,7 @@ class TrialLibrary {
   explicit TrialLibrary(const std::string& path);
 
   std::string name() const { return entry_->name; }
-  // What the trial's constructor throws is told with its name; LibTorch's errors without their backtrace.
+  // Errors of the trial's constructor are thrown again with its name in front, LibTorch's without their backtrace.
   std::unique_ptr<Trial> make(TrialContext& context) const;
 
  private:

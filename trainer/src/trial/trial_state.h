@@ -1,4 +1,6 @@
 // What a TrialContext holds, for it and for the loop that runs the trial.
+//
+// Threading: one rank, one thread; the stop signal may come on any. Ownership: borrows the World, shares engines.
 #ifndef DSAT_TRAINER_TRIAL_TRIAL_STATE_H_
 #define DSAT_TRAINER_TRIAL_TRIAL_STATE_H_
 

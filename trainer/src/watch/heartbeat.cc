@@ -1,5 +1,8 @@
+// A thread writes the process's CPU time, bytes moved and current wait to the launcher, twice a second.
+// Its own CPU time does not count as motion.
 #include "watch/heartbeat.h"
 
+#include <fmt/format.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,7 +71,7 @@ Beat current_beat() {
 }
 
 std::string to_line(const Beat& beat) {
-  return kMark + std::to_string(beat.cpu_us) + " " + std::to_string(beat.io_bytes) + " " + beat.waiting_in;
+  return fmt::format("{}{} {} {}", kMark, beat.cpu_us, beat.io_bytes, beat.waiting_in);
 }
 
 std::optional<Beat> parse_beat(const std::string& line) {

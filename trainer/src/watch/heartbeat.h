@@ -1,6 +1,8 @@
 // A rank's signs of life, for the launcher: whether it lives, whether it moves, and what it waits in.
 //
-// Threading: WaitingIn from any thread; one Heartbeat in a process, with a thread of its own.
+// Units: microseconds and bytes since the process began. Threading: WaitingIn from any thread; one Heartbeat in a
+// process, with a thread of its own. Ownership: borrows the descriptor. Errors: none; a launcher that is gone takes
+// this process with it.
 #ifndef DSAT_TRAINER_WATCH_HEARTBEAT_H_
 #define DSAT_TRAINER_WATCH_HEARTBEAT_H_
 
@@ -34,7 +36,7 @@ struct Beat {
   std::string waiting_in;  // empty: in no operation with other ranks
 };
 
-// Of this process; called by the thread whose time does not count.
+// This process's; called by the thread whose time does not count.
 Beat current_beat();
 std::string to_line(const Beat& beat);  // without its end
 std::optional<Beat> parse_beat(const std::string& line);

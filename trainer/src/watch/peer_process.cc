@@ -1,5 +1,8 @@
+// Names this process by boot, process namespace and number, and opens a peer of the same host as a pidfd.
+// Number and program are both compared, because a number may belong to another process by then.
 #include "watch/peer_process.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -28,11 +31,11 @@ std::string own_host() {
   return in >> boot && !numbers.empty() ? boot + "/" + numbers : "";
 }
 
-std::string program_of(const std::string& process) { return target_of("/proc/" + process + "/exe"); }
+std::string program_of(const std::string& process) { return target_of(fmt::format("/proc/{}/exe", process)); }
 
 }  // namespace
 
-std::string PeerProcess::own_name() { return own_host() + " " + std::to_string(::getpid()); }
+std::string PeerProcess::own_name() { return fmt::format("{} {}", own_host(), ::getpid()); }
 
 PeerProcess::PeerProcess(const std::string& name) {
   std::istringstream in(name);

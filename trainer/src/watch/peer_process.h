@@ -1,7 +1,8 @@
 // A rank's process as its peers know it: by the name that it gives itself.
 //
 // Only processes of the same host and the same program can be looked after; of all others nothing is known.
-// Threading: none. Errors: none; what cannot be known is unknown.
+// Threading: one thread at a time. Ownership: holds a pidfd, moved and not copied. Errors: none; what cannot be known
+// is unknown.
 #ifndef DSAT_TRAINER_WATCH_PEER_PROCESS_H_
 #define DSAT_TRAINER_WATCH_PEER_PROCESS_H_
 

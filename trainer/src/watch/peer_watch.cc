@@ -1,4 +1,8 @@
+// One thread writes and reads notes; on ranks other than 0 a second one guards against a rank 0 that does not answer.
+// Rank 0 judges, the first cause noted wins, and rank 0 leaves last, because the notes end with it.
 #include "watch/peer_watch.h"
+
+#include <fmt/format.h>
 
 #include <exception>
 #include <sstream>
@@ -9,13 +13,13 @@ namespace {
 
 constexpr char kCause[] = "watch.cause";
 constexpr std::chrono::milliseconds kSoon{10};
-// For others to hear of a cause before they are killed, and for a cause to be found when a peer is lost.
-constexpr std::chrono::seconds kHearing{2};
+// For others to read a cause before they are killed, and for a cause to be found when a peer is lost.
+constexpr std::chrono::seconds kNotice{2};
 constexpr std::chrono::seconds kFinding = RankWatch::kSilence + std::chrono::seconds(2);
 
-std::string name_of(const char* what, int rank) { return std::string("watch.") + what + "." + std::to_string(rank); }
+std::string name_of(const char* what, int rank) { return fmt::format("watch.{}.{}", what, rank); }
 
-std::string to_text(const Cause& cause) { return std::to_string(cause.status) + " " + cause.text; }
+std::string to_text(const Cause& cause) { return fmt::format("{} {}", cause.status, cause.text); }
 
 Cause to_cause(const std::string& text) {
   std::istringstream in(text);
@@ -24,6 +28,10 @@ Cause to_cause(const std::string& text) {
   in.get();
   std::getline(in, cause.text);
   return cause;
+}
+
+Cause death_of(int rank) {
+  return {1, fmt::format("rank {} has ended without a word: killed, perhaps for want of memory", rank)};
 }
 
 // Without a beat's number, which makes it differ from the one before.
@@ -96,7 +104,7 @@ void PeerWatch::run() {
     } while (pause(kBeatInterval));
     say_goodbye();
   } catch (const std::exception&) {
-    // One who leaves has nothing to hear any more.
+    // A rank that leaves needs no answer any more.
     if (!pause({})) return;
     peers_[0].process.kill();
     end_once(loss_of_keeper());
@@ -107,10 +115,10 @@ void PeerWatch::say_goodbye() {
   if (own_) notes_->write_first(kCause, to_text(*own_));
   notes_->write(name_of("left", rank_), "");
   if (rank_ != 0) return;
-  if (own_) return wait_for_others(Clock::now() + kHearing);
+  if (own_) return wait_for_others(Clock::now() + kNotice);
   while (!have_left(/*or_died=*/false)) {
     look();
-    std::this_thread::sleep_for(kSoon);  // a note tells nobody that it has been written
+    std::this_thread::sleep_for(kSoon);  // the store has no call that waits for a note of another rank
   }
 }
 
@@ -120,7 +128,7 @@ void PeerWatch::look() {
     watch_.heard(0, beat, Clock::now());
     return look_as_keeper();
   }
-  notes_->write(name_of("beat", rank_), std::to_string(++beats_) + " " + to_line(beat));
+  notes_->write(name_of("beat", rank_), fmt::format("{} {}", ++beats_, to_line(beat)));
   if (const auto cause = notes_->read(kCause)) end_with(to_cause(*cause));
   answered_ = Clock::now();
 }
@@ -132,9 +140,9 @@ void PeerWatch::look_as_keeper() {
     const bool has_ended = peer.process.has_ended();  // before its notes are read: they may be its last
     hear(r);
     if (!has_ended || peer.has_left || found) continue;
-    found = Cause{1, "rank " + std::to_string(r) + " has ended without a word: killed, perhaps for want of memory"};
+    found = death_of(r);
   }
-  if (const auto told = notes_->read(kCause)) found = to_cause(*told);
+  if (const auto noted = notes_->read(kCause)) found = to_cause(*noted);
   if (const auto wrong = watch_.verdict(Clock::now()); wrong && !found) found = Cause{1, *wrong};
   if (found) end_with(*found);
 }
@@ -181,18 +189,17 @@ void PeerWatch::end_with(const Cause& cause) {
   try {
     notes_->write_first(kCause, to_text(cause));
     notes_->write(name_of("left", rank_), "");
-    if (rank_ == 0) wait_for_others(Clock::now() + kHearing);
-  } catch (const std::exception&) {  // rank 0 has ended meanwhile, after it told the cause
+    if (rank_ == 0) wait_for_others(Clock::now() + kNotice);
+  } catch (const std::exception&) {  // rank 0 has ended meanwhile, after it had noted the cause
   }
   end_once(cause);
 }
 
 Cause PeerWatch::loss_of_keeper() const {
   if (peers_[0].process.has_ended() || Clock::now() - answered_.load() < RankWatch::kSilence / 2) {
-    return {1, "rank 0 has ended without a word: killed, perhaps for want of memory"};
+    return death_of(0);
   }
-  return {1, "rank 0 has given no sign of life for " + std::to_string(RankWatch::kSilence.count()) +
-                 " s: it has been stopped or killed, or its machine is stuck"};
+  return {1, RankWatch::silence_of(0)};
 }
 
 }  // namespace dsat::trainer

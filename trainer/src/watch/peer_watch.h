@@ -2,8 +2,8 @@
 //
 // Twice a second each rank notes, where all of them can read it, that it lives and what it has done. Rank 0 keeps the
 // notes and judges by the rules of our own launcher (rank_watch.h); for the others it is enough that it answers. Who
-// fails notes the cause, and every rank ends with the first one. What cannot hear of it, because it is stopped, is
-// killed if it is a process of the same host: by rank 0, and rank 0 by the others.
+// fails notes the cause, and every rank ends with the first one. A rank that cannot read it, because it is
+// stopped, is killed if it is a process of the same host: by rank 0, and rank 0 by the others.
 // Threading: two threads of its own; its functions are for one other thread.
 #ifndef DSAT_TRAINER_WATCH_PEER_WATCH_H_
 #define DSAT_TRAINER_WATCH_PEER_WATCH_H_
@@ -55,7 +55,7 @@ class PeerWatch {
   // For one who has lost a peer: the process ends here, unless nobody finds the cause.
   void wait_for_cause();
   // The watch's end, before the process's own. `own`: why this rank fails; absent: all ranks have done their work, and
-  // rank 0 stays until the others have heard so.
+  // rank 0 stays until the others know it.
   void leave(const std::optional<Cause>& own = std::nullopt);
 
  private:

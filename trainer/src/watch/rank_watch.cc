@@ -1,4 +1,10 @@
+// Keeps the time of each rank's last beat and of the last motion of any rank, and compares them with limits.
+// If this process itself was stopped, all clocks begin anew: the others' silence was its own.
 #include "watch/rank_watch.h"
+
+#include <fmt/format.h>
+
+#include <vector>
 
 namespace dsat::trainer {
 
@@ -24,6 +30,12 @@ void RankWatch::ended(int rank) {
   moved_ = looked_;
 }
 
+std::string RankWatch::silence_of(int rank) {
+  return fmt::format(
+      "rank {} has given no sign of life for {} s: it has been stopped or killed, or its machine is stuck", rank,
+      kSilence.count());
+}
+
 std::chrono::seconds RankWatch::patience() const {
   for (const auto& [rank, r] : ranks_) {
     if (!r.beat || r.beat->waiting_in.empty()) return kOwnStillness;
@@ -39,17 +51,16 @@ std::optional<std::string> RankWatch::verdict(Clock::time_point now) {
   looked_ = now;
   for (const auto& [rank, r] : ranks_) {
     if (now - r.heard <= kSilence) continue;
-    return "rank " + std::to_string(rank) + " has given no sign of life for " + std::to_string(kSilence.count()) +
-           " s: it has been stopped or killed, or its machine is stuck";
+    return silence_of(rank);
   }
   if (ranks_.empty() || now - moved_ <= patience()) return std::nullopt;
-  std::string text = "no rank has done anything for " + std::to_string(patience().count()) + " s:";
+  std::vector<std::string> places;
   for (const auto& [rank, r] : ranks_) {
     const bool waits = r.beat && !r.beat->waiting_in.empty();
-    text += (text.back() == ':' ? " rank " : ", rank ") + std::to_string(rank) + " is in " +
-            (waits ? r.beat->waiting_in : "nothing that the engine knows of");
+    places.push_back(
+        fmt::format("rank {} is in {}", rank, waits ? r.beat->waiting_in : "nothing that the engine knows of"));
   }
-  return text;
+  return fmt::format("no rank has done anything for {} s: {}", patience().count(), fmt::join(places, ", "));
 }
 
 }  // namespace dsat::trainer

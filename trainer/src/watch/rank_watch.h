@@ -3,7 +3,7 @@
 // A rank that does not even beat has been stopped. When all beat but none computes, reads or writes anything any more,
 // they wait for each other or for what never comes. A training that is slow, but moves, is left alone; a rank outside
 // the engine may wait for its data, and is given longer.
-// Threading: none of its own. Times are given, so that it can be tested without waiting.
+// Threading: one thread. Times are given, so that it can be tested without waiting. Errors: none.
 #ifndef DSAT_TRAINER_WATCH_RANK_WATCH_H_
 #define DSAT_TRAINER_WATCH_RANK_WATCH_H_
 
@@ -30,6 +30,8 @@ class RankWatch {
   // What is wrong, in one line. To be called every second or more often; if it was not, this process itself has been
   // stopped meanwhile, and all clocks begin anew.
   std::optional<std::string> verdict(Clock::time_point now);
+  // The verdict on a rank that does not beat.
+  static std::string silence_of(int rank);
 
  private:
   std::chrono::seconds patience() const;

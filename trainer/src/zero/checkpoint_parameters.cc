@@ -12,7 +12,7 @@ namespace {
 // {name: shape}
 Json shapes_of(const Layout& layout) {
   Json shapes = Json::object();
-  for (const LayerSlot& layer : layout.layers()) {
+  for (const GroupSlot& layer : layout.groups()) {
     for (const ParameterSlot& slot : layer.parameters) shapes[slot.spec.name] = slot.spec.shape;
   }
   return shapes;
@@ -46,7 +46,7 @@ CheckpointParameters::CheckpointParameters(const Layout& layout, const Checkpoin
     if (parameter.first_stage != scope.stage) saved_by_an_earlier_.insert(place);
     described_.push_back({{"name", name}, {"shape", parameter.shape}});
   }
-  for (const LayerSlot& layer : layout.layers()) {
+  for (const GroupSlot& layer : layout.groups()) {
     for (const ParameterSlot& slot : layer.parameters) places_[slot.id] = places.at(slot.spec.name);
   }
 }

@@ -15,7 +15,7 @@ namespace {
 
 std::vector<int64_t> sizes_of(const Layout& layout) {
   std::vector<int64_t> sizes;
-  for (const LayerSlot& group : layout.layers()) sizes.push_back(group.size);
+  for (const GroupSlot& group : layout.groups()) sizes.push_back(group.size);
   return sizes;
 }
 
@@ -36,7 +36,7 @@ GatheredParameters::GatheredParameters(const ZeroContext& c, std::vector<Tensors
   const int64_t size = c.partition.shard_size();
   shard_ = state_zeros(size, c.dtype, c.device, c.settings.offload_param);
   int64_t shard_begin = 0;
-  for (const LayerSlot& layer : c.layout.layers()) {
+  for (const GroupSlot& layer : c.layout.groups()) {
     GatheredGroup group;
     group.size = layer.size;
     group.shard_begin = shard_begin;
@@ -51,7 +51,7 @@ GatheredParameters::~GatheredParameters() = default;
 void GatheredParameters::bind() {
   std::vector<c10::Storage> storages;
   for (size_t id = 0; id < groups_.size(); ++id) {
-    const LayerSlot& layer = c_.layout.layers()[id];
+    const GroupSlot& layer = c_.layout.groups()[id];
     const at::Tensor full = without_memory(layer.size, c_.options());
     groups_[id].storage = full.storage();
     storages.push_back(full.storage());
@@ -222,7 +222,7 @@ CommThread::Operation GatheredParameters::gathering_of(size_t id) {
 }
 
 std::string GatheredParameters::name_of_gathering(size_t id) const {
-  return fmt::format("the gathering of {}", c_.layout.layers()[id].parameters.front().spec.name);
+  return fmt::format("the gathering of {}", c_.layout.groups()[id].parameters.front().spec.name);
 }
 
 void GatheredParameters::gather_now(size_t id) {

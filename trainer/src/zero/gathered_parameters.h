@@ -81,7 +81,7 @@ class GatheredParameters : public Parameters, public StorageUseListener {
   ZeroContext c_;
   at::Tensor shard_;
   std::vector<GatheredGroup> groups_;
-  AccessTrace trace_;
+  UseTrace trace_;
   int64_t live_elements_ = 0;  // elements of gathered groups and of those under way, without persistent ones
   at::Tensor arena_;           // one block for all groups in turn; none where several groups may be there
   std::exception_ptr failure_;

@@ -16,8 +16,8 @@ using torch::autograd::variable_list;
 GradientHooks::GradientHooks(const Layout& layout, const std::vector<std::vector<at::Tensor>>& leaves, Callback before,
                              Callback after)
     : before_(std::move(before)), after_(std::move(after)) {
-  for (size_t group = 0; group < layout.layers().size(); ++group) {
-    const std::vector<ParameterSlot>& slots = layout.layers()[group].parameters;
+  for (size_t group = 0; group < layout.groups().size(); ++group) {
+    const std::vector<ParameterSlot>& slots = layout.groups()[group].parameters;
     for (size_t k = 0; k < slots.size(); ++k) {
       const at::Tensor& leaf = leaves[group][k];
       entries_.push_back({group, &slots[k], leaf, torch::autograd::impl::grad_accumulator(leaf)});

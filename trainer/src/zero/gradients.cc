@@ -20,8 +20,8 @@ class ReplicatedGradients : public Gradients {
  public:
   ReplicatedGradients(const ZeroContext& c, Parameters& parameters)
       : c_(c), reducer_(c), flat_(at::zeros({c.layout.size()}, c.options())) {
-    for (size_t i = 0; i < c.layout.layers().size(); ++i) {
-      const LayerSlot& layer = c.layout.layers()[i];
+    for (size_t i = 0; i < c.layout.groups().size(); ++i) {
+      const GroupSlot& layer = c.layout.groups()[i];
       for (size_t k = 0; k < layer.parameters.size(); ++k) {
         const ParameterSlot& slot = layer.parameters[k];
         parameters.groups()[i][k].mutable_grad() = flat_.narrow(0, slot.begin, slot.size).view(slot.spec.shape);

@@ -18,7 +18,7 @@ namespace dsat::trainer {
 // `shard`: partition.shard_size() elements, all zero; padding stays zero.
 template <typename T>
 void fill_initial(const Layout& layout, const Partition& partition, int rank, uint64_t seed, T* shard) {
-  for (const LayerSlot& layer : layout.layers()) {
+  for (const GroupSlot& layer : layout.groups()) {
     for (const ParameterSlot& slot : layer.parameters) {
       const RandomStream stream(seed, static_cast<uint64_t>(slot.id));
       for (const Piece& piece : partition.pieces(slot.begin, slot.size)) {

@@ -50,8 +50,8 @@ ModelParts& with_persistent_groups(ModelParts& parts, const Settings& settings) 
 ModelInfo info_of(const ModelParts& parts, const Layout& layout) {
   ModelInfo info;
   info.num_params = layout.num_params();
-  info.largest_layer_params = layout.largest_layer();
-  info.activation_checkpoints = parts.recomputed_segments;
+  info.largest_layer_params = layout.largest_group();
+  info.recomputed_segments = parts.recomputed_segments;
   info.activation_peaks = parts.activation_peaks;
   return info;
 }

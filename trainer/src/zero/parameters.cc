@@ -21,7 +21,7 @@ class ReplicatedParameters : public Parameters {
       : Parameters(std::move(leaves)), c_(c), flat_(at::zeros({c.layout.size()}, c.options())) {}
 
   void bind() override {
-    for (size_t i = 0; i < leaves_.size(); ++i) make_views(leaves_[i], c_.layout.layers()[i], flat_, 0);
+    for (size_t i = 0; i < leaves_.size(); ++i) make_views(leaves_[i], c_.layout.groups()[i], flat_, 0);
   }
   at::Tensor shard() const override { return c_.settings.stage == 0 ? flat_ : part(c_.comm.rank()); }
   void publish() override {
@@ -69,7 +69,7 @@ void all_gather(Comm& comm, const Tensors& parts, int64_t bucket, bool one_by_on
 
 // set_data, and not a view as the leaf itself: each leaf keeps a version counter of its own, so an update of the flat
 // array does not look to autograd like a change of tensors that it has saved for backward.
-void make_views(const Tensors& leaves, const LayerSlot& layer, const at::Tensor& flat, int64_t begin) {
+void make_views(const Tensors& leaves, const GroupSlot& layer, const at::Tensor& flat, int64_t begin) {
   for (size_t k = 0; k < leaves.size(); ++k) {
     const ParameterSlot& slot = layer.parameters[k];
     leaves[k].set_data(flat.narrow(0, slot.begin - begin, slot.size).view(slot.spec.shape).variable_data());

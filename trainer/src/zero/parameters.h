@@ -55,7 +55,7 @@ std::unique_ptr<Parameters> make_parameters(const ZeroContext& context, std::vec
 void all_gather(Comm& comm, const Tensors& parts, int64_t bucket, bool one_by_one);
 
 // Makes `leaves` views of `flat`, which holds the elements from `begin` on.
-void make_views(const Tensors& leaves, const LayerSlot& layer, const at::Tensor& flat, int64_t begin);
+void make_views(const Tensors& leaves, const GroupSlot& layer, const at::Tensor& flat, int64_t begin);
 
 }  // namespace dsat::trainer
 

@@ -22,14 +22,14 @@ PartitionedGradients::PartitionedGradients(const ZeroContext& context, Parameter
           context.layout, parameters.groups(), [this](GradientEntry& entry) { before_accumulation(entry); },
           [this](GradientEntry& entry) { after_accumulation(entry); }),
       bucket_size_(
-          std::min(context.layout.size(), std::max(context.settings.reduce_bucket, context.layout.largest_layer()))) {
+          std::min(context.layout.size(), std::max(context.settings.reduce_bucket, context.layout.largest_group()))) {
   cut_into_buckets();
 }
 
 // From the last group to the first, as backward delivers gradients: a bucket is full where the next group would not
 // fit.
 void PartitionedGradients::cut_into_buckets() {
-  const std::vector<LayerSlot>& groups = c_.layout.layers();
+  const std::vector<GroupSlot>& groups = c_.layout.groups();
   bucket_of_group_.resize(groups.size());
   for (size_t group = groups.size(); group-- > 0;) {
     if (buckets_.empty() || buckets_.back().size + groups[group].size > bucket_size_) buckets_.emplace_back();
@@ -56,7 +56,7 @@ void PartitionedGradients::end_step() {
 void PartitionedGradients::begin_backward(bool) {
   hooks_.begin_backward();
   missing_in_group_.clear();
-  for (const LayerSlot& group : c_.layout.layers()) {
+  for (const GroupSlot& group : c_.layout.groups()) {
     missing_in_group_.push_back(static_cast<int>(group.parameters.size()));
   }
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;

@@ -89,7 +89,7 @@ void ShardedOptimizer::update_with_lamb(const ShardTensors& shard, double scale)
   // Lamb's trust ratio needs the norms of whole parameters. There are two sums for each parameter of the model, because
   // other ranks may hold parts of it.
   size_t parameters = 0;
-  for (const LayerSlot& layer : c_.layout.layers()) parameters += layer.parameters.size();
+  for (const GroupSlot& layer : c_.layout.groups()) parameters += layer.parameters.size();
   std::vector<double> squares(2 * parameters);
   const auto place_of = [&](const OwnedRange& range) {
     return 2 * static_cast<size_t>(range.parameter - c_.layout.first_id());

@@ -29,7 +29,7 @@ Layout layout_of(const ModelParts& parts, int world_size) {
 // array.
 Partition partition_of(const Layout& layout, int stage, int rank) {
   if (stage == 0) return Partition::replicated(layout, rank);
-  return stage == 3 ? Partition::by_layer(layout) : Partition::contiguous(layout);
+  return stage == 3 ? Partition::by_group(layout) : Partition::contiguous(layout);
 }
 
 // A group of this engine's own, with all ranks. On a device its first operation takes the transport's memory there.
@@ -68,7 +68,7 @@ void fill_elements(const ModelParts& parts, const ZeroContext& c, T* shard) {
   for (size_t i = 0; i < parts.groups.size(); ++i) {
     for (size_t k = 0; k < parts.groups[i].size(); ++k) {
       if (!parts.groups[i][k].has_values) continue;
-      const ParameterSlot& slot = c.layout.layers()[i].parameters[k];
+      const ParameterSlot& slot = c.layout.groups()[i].parameters[k];
       const at::Tensor values = parts.groups[i][k].tensor.detach().to(at::kCPU, at::kFloat).contiguous();
       for (const Piece& piece : c.partition.pieces(slot.begin, slot.size)) {
         if (piece.owner != c.comm.rank()) continue;

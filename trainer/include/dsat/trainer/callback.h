@@ -1,7 +1,8 @@
 // What a user's code does beside the training: any number of callbacks, each with a name.
 //
 // All hooks run on every rank, in the order of the callbacks' names. What state_dict() gives is in the checkpoint, rank
-// by rank, and comes back through load_state_dict() before on_trial_startup(). Exceptions end the trial.
+// by rank, and comes back through load_state_dict() before on_trial_startup().
+// Threading: one rank, one thread. Ownership: shared with the trial. Errors: an exception ends the trial on all ranks.
 #ifndef DSAT_TRAINER_CALLBACK_H_
 #define DSAT_TRAINER_CALLBACK_H_
 

@@ -58,7 +58,7 @@ class Comm {
   virtual std::unique_ptr<Comm> split(const std::vector<int>& ranks) = 0;
 
   // These have ended when they return, and may take a shorter way: through memory that ranks of one host share.
-  // parts[r] is rank r's, contiguous; afterwards every rank has all. Of one size.
+  // parts[r] is rank r's, contiguous, all of one size; afterwards every rank has all.
   virtual void all_gather(const std::vector<at::Tensor>& parts);
   // In place, of fp32 or fp64.
   virtual void sum(const std::vector<Summand>& summands);
@@ -69,7 +69,7 @@ void wait_all(std::vector<std::unique_ptr<Pending>>& pending);
 
 // Element-wise over ranks; every rank gets the result.
 std::vector<double> sum_over_ranks(Comm& comm, const std::vector<double>& values);
-// Of a small count of numbers below 2^53.
+// As above, of a small count of numbers below 2^53.
 std::vector<double> max_over_ranks(Comm& comm, const std::vector<double>& values);
 
 }  // namespace dsat::trainer

@@ -2,7 +2,8 @@
 //
 // Micro batches of an epoch are numbered through, ranks innermost: rank r of N gets the batches r, r + N, ... of the
 // global order, so one rank with N times the accumulation sees the same ones in the same order.
-// Threading: one rank, one thread. Errors: dsat::Error, one line.
+// Units: samples; lengths are micro batches of one rank. Threading: one rank, one thread. Ownership: a loader shares
+// its data set. Errors: dsat::Error, one line.
 #ifndef DSAT_TRAINER_DATA_LOADER_H_
 #define DSAT_TRAINER_DATA_LOADER_H_
 

@@ -54,7 +54,7 @@ class ModelEngine {
   ModelEngine(const ModelEngine&) = delete;
   ModelEngine& operator=(const ModelEngine&) = delete;
 
-  // Of one micro batch: a scalar, its mean. Scaled by 1 / gradient_accumulation_steps. At the boundary gradients are
+  // `loss`: one micro batch's mean, a scalar. Scaled by 1 / gradient_accumulation_steps. At the boundary gradients are
   // summed over the ranks.
   void backward(const at::Tensor& loss);
   // Ends a micro step; at the boundary updates the parameters and forgets the gradients.
@@ -84,7 +84,7 @@ class ModelEngine {
   int64_t skipped_steps() const;                   // of them, for an overflow of the gradients
   double get_lr() const;                           // of the next update
   double loss_scale() const;                       // 1 without fp16
-  // Of the mean gradient at the last step, before clipping; where clipping or a loss scale needed it.
+  // The norm of the mean gradient at the last step, before clipping; where clipping or a loss scale needed it.
   std::optional<double> get_global_grad_norm() const;
   int64_t num_params() const;  // trainable, without padding
   int zero_optimization_stage() const;
@@ -94,8 +94,8 @@ class ModelEngine {
 
  protected:
   ModelEngine(World& world, const Json& config, std::shared_ptr<ModelParts> parts);
-  // Of a stage of a pipeline, which whoever derives from this trains himself on `zero`, borrowed; `info` is of the
-  // whole.
+  // The engine of one pipeline stage: the derived class trains it on `zero`, which is borrowed. `info` describes the
+  // whole model.
   ModelEngine(World& world, const Json& config, ZeroEngine& zero, int stage, int stages, const ModelInfo& info,
               std::function<void(bool)> set_mode);
   TuningRun& tuning();

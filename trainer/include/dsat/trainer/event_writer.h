@@ -1,7 +1,8 @@
 // Writes event files that TensorBoard reads: scalars and images.
 //
 // A file is a sequence of TFRecords (length, masked CRC-32C, bytes) of tensorflow.Event messages. It is made with the
-// first value, and each value is in the file when the call returns. Threading: one thread. Errors: dsat::Error.
+// first value, and each value is in the file when the call returns. Threading: one thread. Errors:
+// dsat::Error, one line: an image of another shape or type, a file that cannot be written.
 #ifndef DSAT_TRAINER_EVENT_WRITER_H_
 #define DSAT_TRAINER_EVENT_WRITER_H_
 

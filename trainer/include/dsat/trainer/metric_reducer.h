@@ -1,6 +1,7 @@
 // Metrics that are no mean over batches: collected on every rank (slot), reduced there, then over the ranks.
 //
-// Threading: one rank, one thread. reduce() is collective through the gather that it is given.
+// Threading: one rank, one thread. reduce() is collective through the gather that it is given. Ownership: reducers are
+// shared with the trial that updates them. Errors: dsat::Error, one line that names the reducer or the metric.
 #ifndef DSAT_TRAINER_METRIC_REDUCER_H_
 #define DSAT_TRAINER_METRIC_REDUCER_H_
 
@@ -32,10 +33,12 @@ class MetricReducer {
 using ReduceFunction = std::function<Json(const std::vector<Json>& values)>;
 std::shared_ptr<MetricReducer> make_reducer(ReduceFunction function);
 
+// What a trial does between two reports: a reducer takes part in one of them or in both.
+enum class Phase { training, validation };
+
 // The reducers of one trial.
 class Reducers {
  public:
-  enum class Phase { training, validation };
   // Gives every rank the values of all ranks.
   using Gather = std::function<std::vector<Json>(const Json& mine)>;
 

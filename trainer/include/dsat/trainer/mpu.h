@@ -1,4 +1,6 @@
 // What a trial has to know of a rank's place where a model is spread over several: whose data it reads, who reports.
+//
+// Threading: a value. Errors: none; TrialContext::set_mpu() checks it.
 #ifndef DSAT_TRAINER_MPU_H_
 #define DSAT_TRAINER_MPU_H_
 

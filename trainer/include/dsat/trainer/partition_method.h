@@ -1,4 +1,6 @@
 // How the layers of a pipeline are shared out to its stages.
+//
+// A value of its own header, so that the settings need no LibTorch.
 #ifndef DSAT_TRAINER_PARTITION_METHOD_H_
 #define DSAT_TRAINER_PARTITION_METHOD_H_
 

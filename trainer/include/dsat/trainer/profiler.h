@@ -2,7 +2,9 @@
 //
 // The schedule is that of torch.profiler: `wait` steps pass by, `warmup` steps run under the recorder but are dropped,
 // `active` steps are written, and so on from the start, `repeat` times (0: until the training ends).
-// Threading: step() by one thread; operations of all threads are recorded. Errors: dsat::Error.
+// Units: steps are optimizer steps, times in the file are microseconds. Threading: step() by one thread; operations of
+// all threads are recorded; one Profiler at a time. Errors: dsat::Error, one line: a wrong schedule, or a file that
+// cannot be written.
 #ifndef DSAT_TRAINER_PROFILER_H_
 #define DSAT_TRAINER_PROFILER_H_
 

@@ -5,7 +5,8 @@
 //
 // is a shared library, built from headers only; `dsat-trial --trial libmytrial.so` has the rest. docs/trial-api.md has
 // the whole of it.
-// Threading: one rank, one thread; every rank runs the same trial. Exceptions end the training, on all ranks.
+// Threading: one rank, one thread; every rank runs the same trial. Ownership: dsat-trial owns the trial, which borrows
+// its context. Errors: an exception ends the training on all ranks.
 #ifndef DSAT_TRAINER_TRIAL_H_
 #define DSAT_TRAINER_TRIAL_H_
 

@@ -8,7 +8,8 @@
 // WORLD_SIZE, MASTER_ADDR, MASTER_PORT), gives each a device of --device-memory bytes (--device: the CPU, or a CUDA
 // device; ranks of one machine take them in turn), and calls the body in each of them. It answers for their end: one
 // line on stderr for the first cause of a failure, and an exit status: 0 done, 1 failed or out of memory, 2 wrong usage
-// or configuration. Threading: one World a process, used by the thread that got it. Errors of the body: any exception.
+// or configuration. Threading: one World a process, used by the thread that got it. Ownership: lives while the body
+// runs. Errors of the body: any exception.
 #ifndef DSAT_TRAINER_WORLD_H_
 #define DSAT_TRAINER_WORLD_H_
 

@@ -1,6 +1,6 @@
 // What dsat itself takes from the command line of a training program.
 //
-// Errors: dsat::Error, one line. Threading: a pure function.
+// Errors: dsat::Error, one line that names the option. Threading: a pure function.
 #ifndef DSAT_TRAINER_WORLD_OPTIONS_H_
 #define DSAT_TRAINER_WORLD_OPTIONS_H_
 
