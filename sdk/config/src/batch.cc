@@ -1,4 +1,9 @@
+// DeepSpeed's batch-size rule in 64 bits: reads the three keys, checks them against each other, fills in what is
+// missing. Every refusal shows the numbers that contradict each other as a product, so that the reader sees which one
+// to change.
 #include "dsat/config/batch.h"
+
+#include <fmt/format.h>
 
 #include <array>
 #include <limits>
@@ -13,26 +18,27 @@ namespace {
 // Products of three sizes that a person typed may leave 64 bits; a wrapped one would look valid.
 int64_t multiply(int64_t a, int64_t b) {
   if (a > std::numeric_limits<int64_t>::max() / b) {
-    throw Error("batch sizes too large: " + std::to_string(a) + " x " + std::to_string(b) + " exceeds 64 bits");
+    throw Error(fmt::format("batch sizes too large: {} x {} exceeds 64 bits", a, b));
   }
   return a * b;
 }
 
 void require_positive(int64_t value, const char* what) {
-  if (value < 1) throw Error(std::string(what) + " is " + std::to_string(value) + "; it must be at least 1");
+  if (value < 1) throw Error(fmt::format("{} is {}; it must be at least 1", what, value));
 }
 
-std::string term(const char* key, int64_t value) { return std::string(key) + " " + std::to_string(value); }
+std::string term(const char* key, int64_t value) { return fmt::format("{} {}", key, value); }
 
 std::string with_dp(const std::string& terms, int64_t dp_size) {
-  return terms + " x data-parallel size " + std::to_string(dp_size);
+  return fmt::format("{} x data-parallel size {}", terms, dp_size);
 }
 
 // train_batch_size must be whole multiples of what the other sizes already fix.
 void require_multiple(int64_t train_batch, int64_t unit, const std::string& unit_terms) {
   if (train_batch % unit == 0) return;
-  throw Error("contradictory batch sizes: " + term(kTrainBatchKey, train_batch) + " is not a multiple of " +
-              unit_terms + " = " + std::to_string(unit) + "; change one of them or set it to \"auto\"");
+  throw Error(fmt::format(
+      "contradictory batch sizes: {} {} is not a multiple of {} = {}; change one of them or set it to \"auto\"",
+      kTrainBatchKey, train_batch, unit_terms, unit));
 }
 
 // Tensor-parallel size under any of the names it goes by. Two names that disagree are an Error.
@@ -40,19 +46,19 @@ int64_t tensor_parallel_size(const Json& config) {
   constexpr std::array<const char*, 5> kKeys = {"tensor_parallel.autotp_size", "tensor_parallel.tp_size",
                                                 "tensor_parallel.tp.tp_size", "mp_size", "autotuning.mp_size"};
   int64_t size = 1;
-  const char* said_by = nullptr;
+  const char* given_by = nullptr;
   for (const char* key : kKeys) {
     const std::optional<int64_t> value = read_integer(config, key);
     if (!value) continue;
     if (*value < 0) refuse_value(key, *find(config, key), "a positive integer, or 0 for none");
     // 0 switches tensor parallelism off and 1 is what every one of them defaults to.
     if (*value <= 1) continue;
-    if (said_by != nullptr && size != *value) {
-      throw Error("contradictory tensor-parallel sizes: " + term(said_by, size) + " and " + term(key, *value) +
-                  "; keep one");
+    if (given_by != nullptr && size != *value) {
+      throw Error(
+          fmt::format("contradictory tensor-parallel sizes: {} {} and {} {}; keep one", given_by, size, key, *value));
     }
     size = *value;
-    said_by = key;
+    given_by = key;
   }
   return size;
 }
@@ -78,11 +84,11 @@ void check_batch_sizes(const GivenBatchSizes& given, int64_t dp_size) {
   }
   if (!given.train_batch) return;
   if (given.micro_batch && given.accumulation && *given.train_batch != unit) {
-    throw Error("contradictory batch sizes: " + term(kTrainBatchKey, *given.train_batch) + " is not " +
-                with_dp(terms, dp_size) + " = " + std::to_string(unit) + "; change one of them or set it to \"auto\"");
+    throw Error(fmt::format("contradictory batch sizes: {} {} is not {} = {}; change one of them or set it to \"auto\"",
+                            kTrainBatchKey, *given.train_batch, with_dp(terms, dp_size), unit));
   }
   require_multiple(*given.train_batch, unit,
-                   terms.empty() ? "the data-parallel size " + std::to_string(dp_size) : with_dp(terms, dp_size));
+                   terms.empty() ? fmt::format("the data-parallel size {}", dp_size) : with_dp(terms, dp_size));
 }
 
 BatchSizes complete_batch_sizes(const GivenBatchSizes& given, int64_t dp_size) {
@@ -112,8 +118,8 @@ BatchSizes trial_batch_sizes(int64_t micro_batch, int64_t accumulation, int64_t 
   require_positive(*global_batch, "--global-batch");
   const int64_t per_micro_step = multiply(micro_batch, dp_size);
   if (*global_batch % per_micro_step != 0) {
-    throw Error("--global-batch " + std::to_string(*global_batch) + " is not a multiple of " +
-                with_dp(term(kMicroBatchKey, micro_batch), dp_size) + " = " + std::to_string(per_micro_step));
+    throw Error(fmt::format("--global-batch {} is not a multiple of {} = {}", *global_batch,
+                            with_dp(term(kMicroBatchKey, micro_batch), dp_size), per_micro_step));
   }
   return {micro_batch, *global_batch / per_micro_step, *global_batch};
 }
@@ -130,9 +136,10 @@ int64_t data_parallel_size(int64_t slots, const Json& config) {
   const int64_t pipeline_stages = read_positive(config, "pipeline.stages").value_or(1);
   const int64_t slots_per_replica = multiply(tensor_parallel, pipeline_stages);
   if (slots % slots_per_replica != 0) {
-    throw Error(std::to_string(slots) + " slots per trial is not a multiple of tensor-parallel size " +
-                std::to_string(tensor_parallel) + " x pipeline.stages " + std::to_string(pipeline_stages) + " = " +
-                std::to_string(slots_per_replica) + "; change --slots-per-trial or the configuration");
+    throw Error(
+        fmt::format("{} slots per trial is not a multiple of tensor-parallel size {} x pipeline.stages {} = {}; change "
+                    "--slots-per-trial or the configuration",
+                    slots, tensor_parallel, pipeline_stages, slots_per_replica));
   }
   return slots / slots_per_replica;
 }

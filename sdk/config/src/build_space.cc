@@ -1,5 +1,7 @@
 // build_space(): the default space, the user's lists and the space file laid out by stage, with what the validity rules
 // forbid taken out.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -110,8 +112,7 @@ StageOutcome lay_out(int stage, std::vector<Axis> axes, const Json& base, const 
         continue;
       }
       out.why_not = *broken;
-      out.notices.push_back("stage " + std::to_string(stage) + " leaves out " + axis.key + " " + shown(value) + ": " +
-                            *broken);
+      out.notices.push_back(fmt::format("stage {} leaves out {} {}: {}", stage, axis.key, shown(value), *broken));
     }
     if (legal.empty()) {
       out.space.reset();
@@ -201,8 +202,10 @@ class Builder {
     const int64_t slots = request_.world.size();
     for (const Json& value : entry->values) {
       if (slots % value.get<int64_t>() == 0) continue;
-      throw Error(entry->origin + ": " + entry->key + " lists " + shown(value) + ", which does not divide the " +
-                  std::to_string(slots) + " slots of a trial; leave it out or change --slots-per-trial");
+      throw Error(
+          fmt::format("{}: {} lists {}, which does not divide the {} slots of a trial; leave it out or change "
+                      "--slots-per-trial",
+                      entry->origin, entry->key, shown(value), slots));
     }
     set(base_, kNumGpusKey, request_.world.num_gpus);
     set(base_, kNumNodesKey, request_.world.num_nodes);
@@ -215,12 +218,12 @@ class Builder {
       if (std::any_of(entry.values.begin(), entry.values.end(), same)) kept.push_back(stage);
     }
     if (kept.empty()) {
-      throw Error("no ZeRO stage is left: " + entry.origin + " lists " + kStageKey + " " + shown(Json(entry.values)) +
-                  " and --zero-stages has " + shown(Json(stages_)) + "; let them share one");
+      throw Error(fmt::format("no ZeRO stage is left: {} lists {} {} and --zero-stages has {}; let them share one",
+                              entry.origin, kStageKey, shown(Json(entry.values)), shown(Json(stages_))));
     }
     if (kept.size() < entry.values.size()) {
-      result_.notices.push_back(entry.origin + " lists " + kStageKey + " " + shown(Json(entry.values)) +
-                                ", --zero-stages leaves " + shown(Json(kept)));
+      result_.notices.push_back(fmt::format("{} lists {} {}, --zero-stages leaves {}", entry.origin, kStageKey,
+                                            shown(Json(entry.values)), shown(Json(kept))));
     }
     stages_ = std::move(kept);
   }
@@ -235,29 +238,29 @@ class Builder {
     }
     space().min_micro_batch = std::max(space().min_micro_batch, low);
     space().max_micro_batch = std::min(space().max_micro_batch.value_or(high), high);
-    result_.notices.push_back(entry.origin + " lists micro batches: they are searched from " + std::to_string(low) +
-                              " to " + std::to_string(high));
+    result_.notices.push_back(
+        fmt::format("{} lists micro batches: they are searched from {} to {}", entry.origin, low, high));
   }
 
   void bound_micro_batch() {
     const int64_t low = space().min_micro_batch;
     if (space().max_micro_batch && *space().max_micro_batch < low) {
-      throw Error("no micro batch is left: the smallest allowed is " + std::to_string(low) + " and the largest " +
-                  std::to_string(*space().max_micro_batch) + "; check --min-micro-batch, --max-micro-batch and " +
-                  kMicroBatchKey);
+      throw Error(
+          fmt::format("no micro batch is left: the smallest allowed is {} and the largest {}; check --min-micro-batch, "
+                      "--max-micro-batch and {}",
+                      low, *space().max_micro_batch, kMicroBatchKey));
     }
     if (!request_.global_batch) return;
     // Far beyond any training, and small enough to look for divisors in.
     constexpr int64_t kMaxGlobalBatch = int64_t{1} << 40;
     const int64_t global = *request_.global_batch;
     if (global < 1 || global > kMaxGlobalBatch) {
-      throw Error("--global-batch is " + std::to_string(global) + "; it must be from 1 to " +
-                  std::to_string(kMaxGlobalBatch));
+      throw Error(fmt::format("--global-batch is {}; it must be from 1 to {}", global, kMaxGlobalBatch));
     }
     if (request_.dp_size < 1) throw Error("the data-parallel size must be at least 1");
     if (global % request_.dp_size != 0) {
-      throw Error("--global-batch " + std::to_string(global) + " is not a multiple of the data-parallel size " +
-                  std::to_string(request_.dp_size));
+      throw Error(
+          fmt::format("--global-batch {} is not a multiple of the data-parallel size {}", global, request_.dp_size));
     }
     space().micro_batch_divides = global / request_.dp_size;
     require_divisor();
@@ -269,9 +272,10 @@ class Builder {
       if (number % divisor != 0) continue;
       if (space().allows_micro_batch(divisor) || space().allows_micro_batch(number / divisor)) return;
     }
-    throw Error("no micro batch is left: none within the bounds divides --global-batch / data-parallel size = " +
-                std::to_string(number) + "; check --global-batch, --min-micro-batch, --max-micro-batch and " +
-                kMicroBatchKey);
+    throw Error(
+        fmt::format("no micro batch is left: none within the bounds divides --global-batch / data-parallel size = {}; "
+                    "check --global-batch, --min-micro-batch, --max-micro-batch and {}",
+                    number, kMicroBatchKey));
   }
 
   // take_user_entries() left each list's first value. Every list gives instead its first one that is allowed at the
@@ -316,8 +320,8 @@ class Builder {
       if (outcome.space) {
         space().stages.push_back(std::move(*outcome.space));
       } else {
-        reasons += "; stage " + std::to_string(stage) + ": " + outcome.why_not;
-        result_.notices.push_back("ZeRO stage " + std::to_string(stage) + " is left out: " + outcome.why_not);
+        reasons += fmt::format("; stage {}: {}", stage, outcome.why_not);
+        result_.notices.push_back(fmt::format("ZeRO stage {} is left out: {}", stage, outcome.why_not));
       }
       result_.notices.insert(result_.notices.end(), outcome.notices.begin(), outcome.notices.end());
     }

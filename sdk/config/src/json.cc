@@ -1,3 +1,5 @@
+// Walks dotted keys, merges configurations, and makes the text that identifies one: keys sorted, whole floats as
+// integers, nothing that is only for the tuner.
 #include "dsat/config/json.h"
 
 #include <cmath>

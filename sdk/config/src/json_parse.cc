@@ -1,16 +1,17 @@
 // parse() and load_file(): the library's parser driven through a SAX handler, because its own tree builder keeps the
 // last of two equal keys silently, calls NaN a syntax error and has no limit of depth.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <cstddef>
 #include <iterator>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "dsat/base/files.h"
 #include "dsat/base/utf8.h"
 #include "dsat/config/json.h"
 
@@ -145,7 +146,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
 
   bool open(Json container) {
     if (open_.size() >= kMaxDepth) {
-      fail(*consumed_ - 1, "nested deeper than " + std::to_string(kMaxDepth) + " levels; flatten the configuration");
+      fail(*consumed_ - 1, fmt::format("nested deeper than {} levels; flatten the configuration", kMaxDepth));
     }
     open_.push_back(place(std::move(container)));
     keys_.emplace_back();
@@ -165,7 +166,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
       if (open_[i]->is_array()) {
         const size_t size = open_[i]->size();
         const bool inside = i + 1 < open_.size();  // its last element is the open container itself
-        out += "[" + std::to_string(inside ? size - 1 : size) + "]";
+        out += fmt::format("[{}]", inside ? size - 1 : size);
       } else if (!keys_[i].empty()) {
         out += (out.empty() ? "" : ".") + keys_[i];
       }
@@ -276,17 +277,16 @@ Json parse(std::string_view text, const std::string& source) {
 
 Json load_file(const std::filesystem::path& file) {
   const std::string name = file.string();
-  std::error_code error;
-  if (std::filesystem::is_directory(file, error)) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) {
     throw Error(name + ": is a directory; name the configuration file in it");
   }
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw Error(name + ": cannot be opened: " + std::strerror(errno));
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (in.bad()) throw Error(name + ": cannot be read: " + std::strerror(errno));
-  Json json = parse(text, name);
-  if (!json.is_object()) throw Error(name + ": holds " + json.type_name() + "; an object in braces is wanted");
+  const FileText text = try_read_file(file);
+  if (!text.ok()) throw Error(fmt::format("{}: cannot be read: {}", name, text.problem));
+  Json json = parse(text.bytes, name);
+  if (!json.is_object()) {
+    throw Error(fmt::format("{}: holds {}; an object in braces is wanted", name, json.type_name()));
+  }
   return json;
 }
 

@@ -1,3 +1,5 @@
+// The table of all keys that DeepSpeed reads, section by section, as compact rows of names. It is parsed once, on first
+// use, into a map that the readers of configurations look keys up in.
 #include "known_keys.h"
 
 #include <map>

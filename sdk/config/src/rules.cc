@@ -1,4 +1,8 @@
+// Combinations that DeepSpeed refuses or misreads, one function a rule; broken_rule() names the first that is broken.
+// A message names the keys with the values that they have, so that the reader finds them in the file.
 #include "dsat/config/rules.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +15,6 @@ namespace dsat::config {
 namespace {
 
 constexpr const char* kZero = "zero_optimization";
-constexpr const char* kStageKey = "zero_optimization.stage";
 constexpr const char* kOptimizerDeviceKey = "zero_optimization.offload_optimizer.device";
 constexpr const char* kParamDeviceKey = "zero_optimization.offload_param.device";
 
@@ -22,7 +25,7 @@ void require_section(const Json& config, const char* key) {
   refuse_value(key, *section, "a section in braces");
 }
 
-std::string but_stage(int stage) { return ", but " + std::string(kStageKey) + " is " + std::to_string(stage); }
+std::string but_stage(int stage) { return fmt::format(", but {} is {}", kStageKey, stage); }
 
 // "key DEVICE" when it moves something off the device, else empty.
 std::string offloads(const Json& config, const char* device_key, std::initializer_list<const char*> older_keys) {
@@ -31,10 +34,10 @@ std::string offloads(const Json& config, const char* device_key, std::initialize
     if (std::find(kDevices.begin(), kDevices.end(), *device) == kDevices.end()) {
       refuse_value(device_key, Json(*device), "\"none\", \"cpu\" or \"nvme\"");
     }
-    if (*device != "none") return std::string(device_key) + " " + *device;
+    if (*device != "none") return fmt::format("{} {}", device_key, *device);
   }
   for (const char* older : older_keys) {
-    if (read_bool(config, older).value_or(false)) return std::string(older) + " true";
+    if (read_bool(config, older).value_or(false)) return fmt::format("{} true", older);
   }
   return {};
 }
@@ -43,8 +46,8 @@ std::optional<std::string> broken_pipeline_rule(const Json& config, int stage) {
   require_section(config, "pipeline");
   const int64_t stages = read_positive(config, "pipeline.stages").value_or(1);
   if (stages <= 1 || stage <= 1) return std::nullopt;
-  return "pipeline parallelism works only with ZeRO 0 or 1: pipeline.stages is " + std::to_string(stages) +
-         but_stage(stage);
+  return fmt::format("pipeline parallelism works only with ZeRO 0 or 1: pipeline.stages is {}{}", stages,
+                     but_stage(stage));
 }
 
 std::optional<std::string> broken_offload_rule(const Json& config, int stage, const RuleOptions& options) {
@@ -58,8 +61,8 @@ std::optional<std::string> broken_offload_rule(const Json& config, int stage, co
   const std::string optimizer = offloads(config, kOptimizerDeviceKey, {"zero_optimization.cpu_offload"});
   const int lowest = options.offload_optimizer_at_stage_1 ? 1 : 2;
   if (!optimizer.empty() && stage < lowest) {
-    return std::string("optimizer offload works only with ZeRO ") + (lowest == 1 ? "1, 2 or 3: " : "2 or 3: ") +
-           optimizer + but_stage(stage);
+    return fmt::format("optimizer offload works only with ZeRO {}: {}{}", lowest == 1 ? "1, 2 or 3" : "2 or 3",
+                       optimizer, but_stage(stage));
   }
   return std::nullopt;
 }
@@ -67,12 +70,12 @@ std::optional<std::string> broken_offload_rule(const Json& config, int stage, co
 std::optional<std::string> broken_micro_batch_rule(const Json& config, const RuleOptions& options) {
   const std::optional<int64_t> micro_batch = read_positive(config, kMicroBatchKey);
   if (!micro_batch) return std::nullopt;
-  const std::string has = std::string(kMicroBatchKey) + " is " + std::to_string(*micro_batch);
+  const std::string has = fmt::format("{} is {}", kMicroBatchKey, *micro_batch);
   if (*micro_batch < options.min_micro_batch) {
-    return has + ", below the smallest allowed, " + std::to_string(options.min_micro_batch) + " (--min-micro-batch)";
+    return fmt::format("{}, below the smallest allowed, {} (--min-micro-batch)", has, options.min_micro_batch);
   }
   if (options.max_micro_batch && *micro_batch > *options.max_micro_batch) {
-    return has + ", above the largest allowed, " + std::to_string(*options.max_micro_batch) + " (--max-micro-batch)";
+    return fmt::format("{}, above the largest allowed, {} (--max-micro-batch)", has, *options.max_micro_batch);
   }
   return std::nullopt;
 }
@@ -80,13 +83,13 @@ std::optional<std::string> broken_micro_batch_rule(const Json& config, const Rul
 std::optional<std::string> broken_bucket_rule(const Json& config) {
   for (const char* key : {"zero_optimization.reduce_bucket_size", "zero_optimization.allgather_bucket_size"}) {
     const std::optional<int64_t> size = read_integer(config, key);
-    if (size && *size < 1) return "bucket sizes are positive: " + std::string(key) + " is " + std::to_string(*size);
+    if (size && *size < 1) return fmt::format("bucket sizes are positive: {} is {}", key, *size);
   }
   // DeepSpeed reads a prefetch bucket of 0 as "do not prefetch".
   constexpr const char* kPrefetch = "zero_optimization.stage3_prefetch_bucket_size";
   const std::optional<int64_t> prefetch = read_integer(config, kPrefetch);
   if (prefetch && *prefetch < 0) {
-    return "bucket sizes are not negative: " + std::string(kPrefetch) + " is " + std::to_string(*prefetch);
+    return fmt::format("bucket sizes are not negative: {} is {}", kPrefetch, *prefetch);
   }
   return std::nullopt;
 }
@@ -97,7 +100,7 @@ std::optional<std::string> broken_precision_rule(const Json& config) {
   for (const char* key : {"bf16.enabled", "bfloat16.enabled"}) {
     const bool bf16 = read_bool(config, key).value_or(false);
     if (fp16 && bf16) {
-      return "one precision at a time: fp16.enabled and " + std::string(key) + " are both true";
+      return fmt::format("one precision at a time: fp16.enabled and {} are both true", key);
     }
   }
   return std::nullopt;

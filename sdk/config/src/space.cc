@@ -1,4 +1,8 @@
+// A space as a value: its JSON form, which a study hands to its searcher, and the overrides of one of its points.
+// How a space is made out of a configuration is in build_space.cc.
 #include "dsat/config/space.h"
+
+#include <fmt/format.h>
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
@@ -70,16 +74,15 @@ Space space_from_json(const Json& json) {
 
 Json overrides(const StageSpace& stage, const std::vector<size_t>& choice, int64_t micro_batch) {
   if (choice.size() != stage.axes.size()) {
-    throw Error("a choice of " + std::to_string(choice.size()) + " values for the " +
-                std::to_string(stage.axes.size()) + " axes of stage " + std::to_string(stage.stage));
+    throw Error(fmt::format("a choice of {} values for the {} axes of stage {}", choice.size(), stage.axes.size(),
+                            stage.stage));
   }
   Json out = Json::object();
-  set(out, "zero_optimization.stage", stage.stage);
+  set(out, kStageKey, stage.stage);
   for (size_t i = 0; i < choice.size(); ++i) {
     const Axis& axis = stage.axes[i];
     if (choice[i] >= axis.values.size()) {
-      throw Error("choice " + std::to_string(choice[i]) + " of " + axis.key + ", which has " +
-                  std::to_string(axis.values.size()) + " values");
+      throw Error(fmt::format("choice {} of {}, which has {} values", choice[i], axis.key, axis.values.size()));
     }
     set(out, axis.key, axis.values[choice[i]]);
   }

@@ -1,3 +1,5 @@
+// Turns lists in the user's configuration and entries of the space file into SpaceEntry, after checking that each value
+// has the type and the range of its key and that no two are alike.
 #include "space_entries.h"
 
 #include <algorithm>

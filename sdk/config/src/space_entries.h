@@ -11,8 +11,6 @@
 
 namespace dsat::config {
 
-inline constexpr const char* kStageKey = "zero_optimization.stage";
-
 struct SpaceEntry {
   std::string key;                         // dotted
   std::vector<Json> values;                // scalars, no two alike, 5e8 as 500000000

@@ -1,4 +1,5 @@
-// unknown_keys(): what DeepSpeed would ignore without a word, and what was probably meant.
+// unknown_keys(): what DeepSpeed would ignore without a word, and what was probably meant. Walks the sections that
+// DeepSpeed itself interprets and compares each unknown name with the known ones by edit distance.
 #include <algorithm>
 #include <cctype>
 

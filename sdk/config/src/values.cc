@@ -1,3 +1,5 @@
+// Reads single keys with a type. Each reader first drops what means "not given" (absent, null, "auto"), then refuses
+// every other type with the key and its value.
 #include "values.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Reads, keeps and applies the size of a trial where a configuration names its own: autotuning.num_gpus and
+// autotuning.num_nodes. Anything but two positive integers counts as not named.
 #include "dsat/config/world.h"
 
 #include "dsat/config/batch.h"

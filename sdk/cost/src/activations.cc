@@ -1,4 +1,8 @@
+// The highest moment of one forward and backward with recomputation: adds up what is held while the backward of each
+// layer runs, segment by segment, and takes the largest sum.
 #include "dsat/cost/activations.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
@@ -30,8 +34,8 @@ double activation_peak_bytes(const std::vector<LayerActivations>& layers, const 
   size_t begin = 0;
   for (const size_t end : segment_ends) {
     if (end <= begin || end > layers.size()) {
-      throw Error("a segment of layers ends at " + std::to_string(end) + "; it must lie after " +
-                  std::to_string(begin) + " and at most at " + std::to_string(layers.size()));
+      throw Error(fmt::format("a segment of layers ends at {}; it must lie after {} and at most at {}", end, begin,
+                              layers.size()));
     }
     if (begin > 0) inputs += layers[begin - 1].output_bytes;
     // The segment's output and its gradient are held until its backward has ended.

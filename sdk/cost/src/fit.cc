@@ -6,12 +6,15 @@
 //
 // Sources: Tobin, "Estimation of Relationships for Limited Dependent Variables" (1958), for the one-sided terms;
 // Nocedal and Wright, "Numerical Optimization", chapter 3, for the search along Newton's step.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <string>
 
+#include "dsat/base/normal.h"
 #include "terms.h"
 
 namespace dsat::cost {
@@ -66,7 +69,7 @@ struct Problem {
 
 void check_bytes(const std::optional<double>& bytes, const char* what) {
   if (bytes && (!std::isfinite(*bytes) || *bytes < 0)) {
-    throw Error(std::string(what) + " is " + std::to_string(*bytes) + "; it must be a number that is not negative");
+    throw Error(fmt::format("{} is {:f}; it must be a number that is not negative", what, *bytes));
   }
 }
 
@@ -192,16 +195,6 @@ Problem problem_of(const Inputs& inputs, const std::vector<Observation>& observa
   return problem;
 }
 
-// phi(z) / Phi(z) and log Phi(z), also far in the lower tail, where both functions underflow.
-double inverse_mills(double z) {
-  if (z < -20) return -z + 1 / -z;
-  return std::exp(-0.5 * z * z) / std::sqrt(2 * M_PI) / (0.5 * std::erfc(-z / std::sqrt(2.0)));
-}
-double log_normal_cdf(double z) {
-  if (z < -20) return -0.5 * z * z - std::log(-z * std::sqrt(2 * M_PI));
-  return std::log(0.5 * std::erfc(-z / std::sqrt(2.0)));
-}
-
 struct Point {
   double loss = 0;
   Terms gradient = Terms::Zero();
@@ -218,7 +211,7 @@ Point evaluate(const Problem& problem, double noise, const Terms& unknowns) {
   for (const Bound& bound : problem.bounds) {
     const double z = bound.sign * (bound.known + bound.x.dot(unknowns)) / sigma;
     if (z > 9) continue;  // as expected: it adds less than rounding does
-    const double mills = inverse_mills(z);
+    const double mills = normal_hazard(z);
     point.loss -= log_normal_cdf(z);
     point.gradient -= bound.x * (bound.sign * mills / sigma);
     point.curvature += bound.x * bound.x.transpose() * (std::max(0.0, mills * (mills + z)) / (sigma * sigma));

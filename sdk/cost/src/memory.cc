@@ -1,10 +1,12 @@
 // Predictions from a fit: peaks, probabilities and ceilings, and where to measure next. All in bytes per device.
+// A prediction is a linear form of the fitted unknowns; its deviation follows from their covariance.
 #include "dsat/cost/memory.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "dsat/base/normal.h"
 #include "terms.h"
 
 namespace dsat::cost {
@@ -149,7 +151,7 @@ double probability_of_fitting(const MemoryFit& fit, const Setup& setup) {
   if (!fit.inputs.device_memory_bytes) return probability_by_peers(fit, setup);
   const Normal shortage = shortage_of(fit, setup);
   const double deviation = shortage.mean < 0 ? shortage.above : shortage.below;
-  return 0.5 * std::erfc(shortage.mean / (deviation * std::sqrt(2.0)));
+  return normal_cdf(-shortage.mean / deviation);
 }
 
 Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {

@@ -1,4 +1,5 @@
-// The cost model's side of two documents: a profile and the observations of a study.
+// The cost model's side of two documents: a profile and the observations of a study. Reads and checks the members it
+// needs, leaves the others alone, and names the document and the member in every refusal.
 #include <cmath>
 #include <string>
 

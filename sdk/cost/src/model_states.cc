@@ -1,4 +1,8 @@
+// Bytes of parameters, gradients and optimizer states on one device, by ZeRO stage, precision and optimizer, with the
+// shares that the stage and offloading take away.
 #include "dsat/cost/model_states.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -30,7 +34,7 @@ double optimizer_bytes(const Setup& setup) {
 
 void check(double value, const char* name) {
   if (!std::isfinite(value) || value < 0) {
-    throw Error(std::string(name) + " is " + std::to_string(value) + "; it must be a number that is not negative");
+    throw Error(fmt::format("{} is {:f}; it must be a number that is not negative", name, value));
   }
 }
 
@@ -44,11 +48,12 @@ Share share_of(const ModelSize& size, const Setup& setup) {
   check(size.trainable_num_params, "trainable_num_params");
   check(size.largest_layer_params, "largest_layer_params");
   if (size.trainable_num_params > size.num_params) {
-    throw Error("trainable_num_params (" + std::to_string(size.trainable_num_params) + ") is above num_params (" +
-                std::to_string(size.num_params) + "); give the count of those that are trained");
+    throw Error(
+        fmt::format("trainable_num_params ({:f}) is above num_params ({:f}); give the count of those that are trained",
+                    size.trainable_num_params, size.num_params));
   }
   if (setup.stage < 0 || setup.stage > 3) {
-    throw Error("ZeRO stage " + std::to_string(setup.stage) + " does not exist; stages are 0 to 3");
+    throw Error(fmt::format("ZeRO stage {} does not exist; stages are 0 to 3", setup.stage));
   }
   if (setup.data_parallel_size < 1 || setup.tensor_parallel_size < 1 || setup.pipeline_stages < 1) {
     throw Error("data-, tensor- and pipeline-parallel sizes must be at least 1");

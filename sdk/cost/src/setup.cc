@@ -1,4 +1,8 @@
+// Reads what decides memory out of a DeepSpeed configuration: stage, precision, optimizer, offloading, recomputation.
+// "auto" and absent keys count as DeepSpeed's defaults.
 #include "dsat/cost/setup.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
@@ -121,7 +125,7 @@ bool checkpoints_activations(const Json& config) {
 Setup setup_from_config(const Json& config, int64_t data_parallel_size) {
   if (!config.is_object()) throw Error("configuration: it is not a JSON object; write {\"zero_optimization\": ...}");
   if (data_parallel_size < 1) {
-    throw Error("data-parallel size is " + std::to_string(data_parallel_size) + "; it must be at least 1");
+    throw Error(fmt::format("data-parallel size is {}; it must be at least 1", data_parallel_size));
   }
   data_parallel_size = config::data_parallel_size_of(config, data_parallel_size);
   Setup setup;

@@ -2,6 +2,8 @@
 #ifndef DSAT_COST_SRC_TERMS_H_
 #define DSAT_COST_SRC_TERMS_H_
 
+#include <fmt/format.h>
+
 #include <Eigen/Dense>
 #include <tuple>
 
@@ -30,7 +32,7 @@ struct PeakForm {
 // Buffers count by their difference from those of the reference; see memory.h.
 inline PeakForm peak_form(const ModelSize& size, const Setup& setup, const std::optional<Setup>& reference) {
   if (setup.micro_batch < 1) {
-    throw Error("micro batch is " + std::to_string(setup.micro_batch) + "; it must be at least 1");
+    throw Error(fmt::format("micro batch is {}; it must be at least 1", setup.micro_batch));
   }
   PeakForm form;
   const double same_buffers = reference ? buffer_bytes(size, *reference) : 0;

@@ -19,22 +19,13 @@
 #include "dsat/abi.h"
 #include "dsat/error.h"
 #include "dsat/option.h"
+#include "dsat/outcome.h"
 #include "dsat/study.h"
 
 namespace dsat {
 
 using TrialId = dsat_trial_id;
 inline constexpr TrialId kNoTrial = DSAT_NO_TRIAL;
-
-enum class Outcome : int32_t {
-  completed = DSAT_TRIAL_COMPLETED,
-  out_of_memory = DSAT_TRIAL_OUT_OF_MEMORY,
-  failed = DSAT_TRIAL_FAILED,
-  timed_out = DSAT_TRIAL_TIMED_OUT,
-  invalid_config = DSAT_TRIAL_INVALID_CONFIG,
-  stopped = DSAT_TRIAL_STOPPED,
-  lost = DSAT_TRIAL_LOST,
-};
 
 enum class Severity : int32_t { debug = 0, info = 1, warning = 2, error = 3 };
 
@@ -70,10 +61,7 @@ class Exit {
  public:
   explicit Exit(const dsat_exit& raw) : raw_(raw) {}
   TrialId trial() const { return raw_.trial; }
-  Outcome outcome() const {
-    const bool known = raw_.outcome >= DSAT_TRIAL_COMPLETED && raw_.outcome <= DSAT_TRIAL_LOST;
-    return known ? static_cast<Outcome>(raw_.outcome) : Outcome::failed;
-  }
+  Outcome outcome() const { return outcome_of(raw_.outcome); }
   std::optional<uint64_t> peak_bytes() const {
     return raw_.peak_bytes == 0 ? std::nullopt : std::optional<uint64_t>(raw_.peak_bytes);
   }

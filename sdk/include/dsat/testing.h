@@ -74,6 +74,17 @@ const dsat_factory& factory() {
   return *static_cast<const dsat_factory*>(detail::Factories<T>::get(T::kFactoryId));
 }
 
+// The ops of the event that is being handled. Outside of Bench, because an optional of a nested class with default
+// members is not default-constructible inside the class around it (clang).
+struct PendingOps {
+  std::vector<Trial> created;
+  std::vector<TrialId> stopped;
+  bool finish = false;
+  std::string reason;
+  TrialId best = kNoTrial;
+  std::optional<Json> profile;
+};
+
 class Bench {
  public:
   Bench(const dsat_factory& factory, const std::string& strategy_id, Study study, AnswerFunction answer,
@@ -104,7 +115,8 @@ class Bench {
 
   void start() {
     if (strategy_ == nullptr) return;
-    event("start", [&](const dsat_study& raw) { return strategy_->start(strategy_, &raw); });
+    const auto start = [&](const dsat_study& raw) { return strategy_->start(strategy_, &raw); };
+    event("start", [&] { return with_study(start); });
     stop_open_trials();
   }
 
@@ -141,10 +153,9 @@ class Bench {
     first_of_ = other.first_of_;
     next_id_ = other.next_id_;
     counted_ = other.counted_;
-    const std::string json = study_.to_json().dump();
-    const dsat_study raw{sizeof(dsat_study), 0, study_.seed, detail::str(json)};
     if (strategy_->restore == nullptr) throw Error(DSAT_UNIMPLEMENTED, "this strategy keeps no state");
-    if (strategy_->restore(strategy_, &raw, detail::str(state)) != DSAT_OK) fail("restore");
+    const auto restore = [&](const dsat_study& raw) { return strategy_->restore(strategy_, &raw, detail::str(state)); };
+    if (with_study(restore) != DSAT_OK) fail("restore");
   }
 
   // What the strategy did, in order.
@@ -172,15 +183,6 @@ class Bench {
   }
 
  private:
-  struct Pending {  // the ops of the event that is being handled
-    std::vector<Trial> created;
-    std::vector<TrialId> stopped;
-    bool finish = false;
-    std::string reason;
-    TrialId best = kNoTrial;
-    std::optional<Json> profile;
-  };
-
   // The profile's trials have the first ids, count against the limit, and are not run again.
   void go_on_after_the_profile() {
     const auto take = [this](TrialId id) { next_id_ = std::max<TrialId>(next_id_, id + 1); };
@@ -283,16 +285,21 @@ class Bench {
     return DSAT_OK;
   }
 
+  // The study as it crosses the boundary; its text lives as long as the call.
+  template <class Call>
+  dsat_status with_study(const Call& call) const {
+    const std::string json = study_.to_json().dump();
+    return call(dsat_study{sizeof(dsat_study), 0, study_.seed, detail::str(json)});
+  }
+
   // Hands one event to the strategy; commits its ops if it succeeds.
   template <class Call>
   void event(const char* name, Call&& call) {
     pending_.emplace();
     pending_->finish = finished_;  // then no op is legal any more
     message_.clear();
-    const std::string json = study_.to_json().dump();
-    const dsat_study raw{sizeof(dsat_study), 0, study_.seed, detail::str(json)};
-    const dsat_status status = call(raw);
-    Pending done = std::move(*pending_);
+    const dsat_status status = call();
+    PendingOps done = std::move(*pending_);
     pending_.reset();
     if (status != DSAT_OK) return fail(name);
     for (Trial& trial : done.created) {
@@ -343,7 +350,7 @@ class Bench {
       for (const auto& [name, value] : answer.metrics) metrics.push_back({detail::str(name), value});
       const dsat_result result{sizeof(dsat_result), static_cast<uint32_t>(metrics.size()), ended.trial.id, 5,
                                metrics.data()};
-      event("on_result", [&](const dsat_study&) { return strategy_->on_result(strategy_, &result); });
+      event("on_result", [&] { return strategy_->on_result(strategy_, &result); });
       if (!error_.empty()) return;
     }
     const int32_t exit_code = answer.outcome == Outcome::completed ? 0 : 1;
@@ -356,7 +363,7 @@ class Bench {
                          1,
                          0,
                          detail::str(answer.reason)};
-    event("on_trial_exited", [&](const dsat_study&) { return strategy_->on_trial_exited(strategy_, &exit); });
+    event("on_trial_exited", [&] { return strategy_->on_trial_exited(strategy_, &exit); });
   }
 
   void fail(const char* where) {
@@ -368,7 +375,7 @@ class Bench {
   std::function<size_t(size_t)> order_;
   dsat_host host_{};
   dsat_strategy* strategy_ = nullptr;
-  std::optional<Pending> pending_;
+  std::optional<PendingOps> pending_;
   std::vector<Trial> open_, asked_;
   std::vector<Ended> ended_;
   std::vector<TrialId> stopped_;

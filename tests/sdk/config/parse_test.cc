@@ -149,7 +149,7 @@ TEST_F(LoadFile, ReadsAnObject) { EXPECT_EQ(load_file(write("{\"a\": 1}\n")), Js
 
 TEST_F(LoadFile, NamesAMissingFile) {
   const std::filesystem::path file = folder_ / "absent.json";
-  EXPECT_EQ(error_of([&] { load_file(file); }), file.string() + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(error_of([&] { load_file(file); }), file.string() + ": cannot be read: No such file or directory");
 }
 
 TEST_F(LoadFile, RefusesADirectory) {

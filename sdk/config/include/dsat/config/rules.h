@@ -11,6 +11,8 @@
 
 namespace dsat::config {
 
+inline constexpr const char* kStageKey = "zero_optimization.stage";
+
 // zero_optimization.stage; absent = 0. An Error for anything but 0 to 3 ("auto" = 0).
 int zero_stage(const Json& config);
 

@@ -1,0 +1,50 @@
+// How a trial ended, and the names of it that journals, `show --json`, reports and observations use.
+//
+// Threading: pure functions. Errors: a name that is none is nullopt; the caller knows where it stands.
+#ifndef DSAT_OUTCOME_H_
+#define DSAT_OUTCOME_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "dsat/abi.h"
+
+namespace dsat {
+
+enum class Outcome : int32_t {
+  completed = DSAT_TRIAL_COMPLETED,
+  out_of_memory = DSAT_TRIAL_OUT_OF_MEMORY,
+  failed = DSAT_TRIAL_FAILED,
+  timed_out = DSAT_TRIAL_TIMED_OUT,
+  invalid_config = DSAT_TRIAL_INVALID_CONFIG,
+  stopped = DSAT_TRIAL_STOPPED,
+  lost = DSAT_TRIAL_LOST,
+};
+
+// By the value of dsat_trial_outcome; the order in which tables list them.
+inline constexpr std::array<const char*, 7> kOutcomeNames = {"completed",      "out_of_memory", "failed", "timed_out",
+                                                             "invalid_config", "stopped",       "lost"};
+
+// A value that this header does not know is a newer host's: failed, as dsat/abi.h wants it.
+inline Outcome outcome_of(dsat_trial_outcome value) {
+  const bool known = value >= 0 && static_cast<size_t>(value) < kOutcomeNames.size();
+  return known ? static_cast<Outcome>(value) : Outcome::failed;
+}
+
+inline const char* outcome_name(Outcome outcome) {
+  return kOutcomeNames[static_cast<size_t>(outcome_of(static_cast<dsat_trial_outcome>(outcome)))];
+}
+
+inline std::optional<Outcome> outcome_named(std::string_view name) {
+  for (size_t i = 0; i < kOutcomeNames.size(); ++i) {
+    if (name == kOutcomeNames[i]) return static_cast<Outcome>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace dsat
+
+#endif  // DSAT_OUTCOME_H_
