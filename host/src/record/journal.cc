@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <system_error>
 
+#include "dsat/outcome.h"
+
 namespace dsat::host {
 namespace {
 
@@ -31,10 +33,12 @@ constexpr const char* kPhases[] = {"profiler", "searcher"};
 // A trial that is being stopped still runs; "running" is read as the first of the two.
 constexpr const char* kStates[] = {"waiting", "running", "running", "ended", "delivered"};
 
+Error unknown_word(const std::string& name) { return {DSAT_DATA_LOSS, fmt::format("unknown word '{}'", name)}; }
+
 template <class Enum, size_t N>
 Enum enum_from(const char* const (&names)[N], const std::string& name) {
   const auto* found = std::find_if(std::begin(names), std::end(names), [&](const char* n) { return name == n; });
-  if (found == std::end(names)) throw Error(DSAT_DATA_LOSS, fmt::format("unknown word '{}'", name));
+  if (found == std::end(names)) throw unknown_word(name);
   return static_cast<Enum>(found - std::begin(names));
 }
 
@@ -46,9 +50,9 @@ TrialKind kind_from(const std::string& name) {
 }
 
 Outcome outcome_from(const std::string& name) {
-  static constexpr const char* kNames[] = {"completed",      "out_of_memory", "failed", "timed_out",
-                                           "invalid_config", "stopped",       "lost"};
-  return enum_from<Outcome>(kNames, name);
+  const std::optional<dsat::Outcome> outcome = outcome_named(name);
+  if (!outcome) throw unknown_word(name);
+  return static_cast<Outcome>(*outcome);
 }
 
 // Write-ahead logging needs shared memory between processes, which network file systems do not have.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/guarded.h"
+#include "dsat/outcome.h"
 #include "record/journal.h"
 #include "record/run_lock.h"
 
@@ -21,25 +22,8 @@ Json value_or_null(const std::optional<T>& value) {
 
 }  // namespace
 
-const char* to_string(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::completed:
-      return "completed";
-    case Outcome::out_of_memory:
-      return "out_of_memory";
-    case Outcome::failed:
-      return "failed";
-    case Outcome::timed_out:
-      return "timed_out";
-    case Outcome::invalid_config:
-      return "invalid_config";
-    case Outcome::stopped:
-      return "stopped";
-    case Outcome::lost:
-      return "lost";
-  }
-  return "failed";
-}
+static_assert(static_cast<int>(Outcome::lost) == DSAT_TRIAL_LOST, "the values are those of dsat_trial_outcome");
+const char* to_string(Outcome outcome) { return outcome_name(static_cast<dsat::Outcome>(outcome)); }
 
 const char* to_string(TrialKind kind) {
   switch (kind) {
