@@ -5,6 +5,7 @@
 #include "deepspeed/launcher_options.h"
 #include "determined/search_runner_config.h"
 #include "dsat/host/study.h"
+#include "options/study_options.h"
 
 namespace dsat::cli {
 namespace {
@@ -18,72 +19,30 @@ Option count(const char* name, int64_t least, const char* help) {
   return Option::integer(name, help).from(least, Option::kLargestInt);
 }
 
-Option max_trials_option() {
-  return count("max-trials", 1, "trials to run at most, those of the profiler included")
-      .also("-mt")
-      .by_default(host::StudyOptions().max_trials);
-}
-Option max_concurrent_option() {
-  return count("max-concurrent-trials", 1, "trials to run at the same time at most")
-      .also("-mct")
-      .by_default(host::StudyOptions().max_concurrent_trials);
-}
-Option time_budget_option() { return Option::duration("time-budget", "end the search after this long: 90s, 15m, 2h"); }
-
 void add_search_options(OptionSet& set) {
   const host::StudyOptions defaults;
-  set.add_group(
-      "What to search, and how",
-      {Option::text("searcher", "PLUGIN", "guided, asha, binary, random, grid, or the path of a plugin")
-           .by_default(kDefaultSearcher),
-       Option::text("profiler", "PLUGIN", "what measures the model first: a path or a name")
-           .by_default(defaults.profiler.plugin),
-       Option::text("metric", "NAME",
-                    "FLOPS_per_gpu or throughput (largest), latency, forward, backward or step (smallest)")
-           .also("-m")
-           .by_default(defaults.metric),
-       Option::choice("zero-stages", {"0", "1", "2", "3"}, "ZeRO stages to search, of 0 1 2 3")
-           .shown_as("STAGE...")
-           .taking(Takes::words)
-           .when_repeated(Again::adds)
-           .also("-z")
-           .by_default("the searcher's, else 1 2 3"),
-       Option::text("space", "FILE", "further keys to tune and their values, as JSON"),
-       Option::integer("global-batch", "fixed train_batch_size: the accumulation follows the micro batch").from(1),
-       Option::integer("max-train-batch-size", "largest train_batch_size to try").from(1),
-       Option::integer("min-micro-batch", "smallest micro batch to try").from(1).by_default(defaults.min_micro_batch),
-       Option::integer("max-micro-batch", "largest micro batch to try").from(1),
-       Option::integer("random-seed", "the same seed gives the same search")
-           .from(0)
-           .also("-r")
-           .by_default(static_cast<int64_t>(defaults.seed))});
+  set.add_group("What to search, and how",
+                {Option::text("searcher", "PLUGIN", "guided, asha, binary, random, grid, or the path of a plugin")
+                     .by_default(kDefaultSearcher),
+                 Option::text("profiler", "PLUGIN", "what measures the model first: a path or a name")
+                     .by_default(defaults.profiler.plugin),
+                 setting_option("metric"), setting_option("zero-stages"),
+                 Option::text("space", "FILE", "further keys to tune and their values, as JSON"),
+                 setting_option("global-batch"), setting_option("max-train-batch-size"),
+                 setting_option("min-micro-batch"), setting_option("max-micro-batch"), setting_option("random-seed")});
 }
 
 void add_limit_options(OptionSet& set) {
-  set.add_group("Limits",
-                {max_trials_option(), max_concurrent_option(),
-                 count("max-slots", 1, "slots (devices) that all running trials may use together").also("-ms"),
-                 time_budget_option(),
-                 count("profile-trials", 1, "trials of the profiler; one out of memory is replaced")
-                     .by_default("the searcher's, else 3"),
-                 Option::duration("trial-timeout", "end a trial that runs longer").by_default("30m"),
-                 Option::duration("no-progress-timeout", "end a trial that has written nothing for this long")
-                     .by_default("10m")});
+  set.add_group("Limits", {setting_option("max-trials"), setting_option("max-concurrent-trials"),
+                           setting_option("max-slots"), setting_option("time-budget"), setting_option("profile-trials"),
+                           setting_option("trial-timeout"), setting_option("no-progress-timeout")});
 }
 
 void add_placement_options(OptionSet& set) {
   set.add_group("Where trials run",
-                {Option::integer("slots", "devices of this machine")
-                     .from(1, Option::kLargestInt)
-                     .or_word("auto")
-                     .by_default("auto"),
-                 count("slots-per-trial", 1, "devices of one trial; default: the launcher's own flag, else all"),
-                 Option::text("num-gpus", "N[,N...]", "GPUs of each node that a trial takes; several are searched"),
-                 Option::text("num-nodes", "N[,N...]", "nodes that a trial takes, default all; several are searched"),
-                 Option::text("hostfile", "FILE", "hosts and their slots, one a line: worker-1 slots=4").also("-H"),
-                 Option::text("include", "NODES", "nodes and slots to use: worker-0@worker-1:0,2").also("-i"),
-                 Option::text("exclude", "NODES", "nodes and slots to leave alone").also("-e"),
-                 Option::size("device-memory", "memory of one device: 80GB, 512MiB; default: as the trial reports"),
+                {setting_option("slots"), setting_option("slots-per-trial"), setting_option("num-gpus"),
+                 setting_option("num-nodes"), setting_option("hostfile"), setting_option("include"),
+                 setting_option("exclude"), setting_option("device-memory"),
                  // A text: slurm is known, and refused with what to do instead.
                  Option::text("runner", "local|sim", "where trials run: on this machine, or in a model of a cluster")
                      .by_default("local"),
@@ -92,17 +51,11 @@ void add_placement_options(OptionSet& set) {
 }
 
 void add_trial_options(OptionSet& set) {
-  const host::StudyOptions defaults;
-  set.add_group(
-      "How trials run",
-      {Option::text("ds-config", "FILE", "base configuration; needed where COMMAND names none"),
-       count("start-profile-step", 0, "first step that is measured").by_default(defaults.start_profile_step),
-       count("end-profile-step", 0, "last step that is measured").by_default(defaults.end_profile_step),
-       Option::text("arg-mapping", "KEY=FLAG",
-                    "keep a flag of COMMAND in step with a key of the configuration; may be given again")
-           .when_repeated(Again::adds),
-       Option::choice("trial-cwd", {"keep", "copy"}, "run trials in this folder or in a copy of it").by_default("keep"),
-       Option::toggle("run-full-experiment", "run COMMAND with the best configuration at the end")});
+  set.add_group("How trials run",
+                {Option::text("ds-config", "FILE", "base configuration; needed where COMMAND names none"),
+                 setting_option("start-profile-step"), setting_option("end-profile-step"),
+                 setting_option("arg-mapping"), setting_option("trial-cwd"),
+                 Option::toggle("run-full-experiment", "run COMMAND with the best configuration at the end")});
 }
 
 OptionSet study_option_set() {
@@ -143,10 +96,11 @@ OptionSet experiment_options() {
 
 OptionSet resume_options() {
   OptionSet set;
-  set.add_group("Options", {max_trials_option().by_default("as before"),
-                            max_concurrent_option().by_default("as before"), time_budget_option(), quiet_option(),
-                            json_option("the result as one JSON object on standard output; all else on standard error"),
-                            help_option()});
+  set.add_group(
+      "Options",
+      {setting_option("max-trials").by_default("as before"),
+       setting_option("max-concurrent-trials").by_default("as before"), setting_option("time-budget"), quiet_option(),
+       json_option("the result as one JSON object on standard output; all else on standard error"), help_option()});
   return set;
 }
 

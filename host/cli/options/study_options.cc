@@ -1,105 +1,195 @@
+// Makes options of the command line from the tables of settings, and reads given options back into them. A visitor
+// picks the kind of an option by the type of its field.
 #include "options/study_options.h"
 
-#include <algorithm>
-#include <charconv>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <type_traits>
+
+#include "dsat/base/numbers.h"
 #include "dsat/cli/read_value.h"
 #include "dsat/error.h"
 
 namespace dsat::cli {
 namespace {
 
-template <class Target, class Value>
-void assign(Target& target, const std::optional<Value>& value) {
-  if (value) target = *value;
+using host::Setting;
+using host::StudyOptions;
+using std::chrono::milliseconds;
+using ArgMappings = std::vector<std::pair<std::string, std::string>>;
+
+// The groups of settings that the command line gives.
+template <class Self, class Visitor>
+void visit_groups(Self& options, Visitor&& visitor) {
+  host::SearchTarget::visit(options, visitor);
+  host::BatchBounds::visit(options, visitor);
+  host::SearchSettings::visit(options, visitor);
+  host::StudyLimits::visit(options, visitor);
+  host::TrialTimeouts::visit(options, visitor);
+  host::SlotOptions::visit(options, visitor);
+  host::TrialMeasurement::visit(options, visitor);
+  host::TrialSetup::visit(options, visitor);
 }
 
-std::vector<int> stages_of(const std::vector<std::string>& texts) {
-  std::vector<int> stages;
-  for (const std::string& text : texts) stages.push_back(text[0] - '0');
-  std::sort(stages.begin(), stages.end());
-  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
-  return stages;
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t start = 0; start <= text.size();) {
+    const size_t end = std::min(text.find(separator, start), text.size());
+    parts.emplace_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return parts;
 }
 
-std::pair<std::string, std::string> arg_mapping(const std::string& text) {
+// Declares the option of every setting that has one.
+struct Declare {
+  std::map<std::string, Option, std::less<>>& options;
+
+  template <class Field>
+  void operator()(const Setting& setting, const Field& field) const {
+    if (setting.option == nullptr) return;
+    Option option = option_for(setting, field);
+    option.value_name = setting.value_name;
+    option.default_shown = setting.fallback != nullptr ? setting.fallback : shown(field);
+    if (setting.other != nullptr) option.aliases.emplace_back(setting.other);
+    options.emplace(setting.option, std::move(option));
+  }
+
+ private:
+  template <class Number, class = std::enable_if_t<std::is_integral_v<Number>>>
+  static Option option_for(const Setting& setting, Number) {
+    Option option = Option::integer(setting.option, setting.help)
+                        .from(setting.least, sizeof(Number) == sizeof(int) ? Option::kLargestInt : Option::kNoLimit);
+    if (setting.words != nullptr) option.words = split(setting.words, '|');
+    return option;
+  }
+  static Option option_for(const Setting& setting, milliseconds) {
+    return Option::duration(setting.option, setting.help);
+  }
+  static Option option_for(const Setting& setting, const std::optional<uint64_t>&) {
+    return Option::size(setting.option, setting.help);
+  }
+  template <class Field>
+  static Option option_for(const Setting& setting, const std::optional<Field>&) {
+    return option_for(setting, Field());
+  }
+  static Option option_for(const Setting& setting, host::TrialCwd) {
+    return Option::choice(setting.option, split(setting.words, '|'), setting.help);
+  }
+  static Option option_for(const Setting& setting, const std::vector<int>&) {
+    if (setting.words == nullptr) return Option::text(setting.option, setting.value_name, setting.help);
+    return Option::choice(setting.option, split(setting.words, '|'), setting.help)
+        .taking(Takes::words)
+        .when_repeated(Again::adds);
+  }
+  static Option option_for(const Setting& setting, const ArgMappings&) {
+    return Option::text(setting.option, setting.value_name, setting.help).when_repeated(Again::adds);
+  }
+  template <class Text, class = std::enable_if_t<!std::is_integral_v<Text>>, class = void>
+  static Option option_for(const Setting& setting, const Text&) {
+    return Option::text(setting.option, setting.value_name, setting.help);
+  }
+
+  template <class Field>
+  static std::string shown(const Field& field) {
+    if constexpr (std::is_integral_v<Field>) return fmt::to_string(field);
+    if constexpr (std::is_same_v<Field, milliseconds>) {
+      return fmt::format("{}m", std::chrono::duration_cast<std::chrono::minutes>(field).count());
+    }
+    if constexpr (std::is_same_v<Field, host::TrialCwd>) return field == host::TrialCwd::copy ? "copy" : "keep";
+    if constexpr (std::is_same_v<Field, std::string>) return field;
+    return "";
+  }
+};
+
+// "4", or "2,4": sizes to choose from.
+std::vector<int> read_sizes(const std::string& option, const std::string& text) {
+  constexpr int kMost = 1 << 20;
+  std::vector<int> sizes;
+  for (const std::string& part : split(text, ',')) {
+    const std::optional<int64_t> size = parse_integer(part, 1, kMost);
+    if (!size) {
+      throw Error(
+          fmt::format("--{}: '{}' is no number of at least 1, nor several with commas, such as 2,4", option, text));
+    }
+    sizes.push_back(static_cast<int>(*size));
+  }
+  return sizes;
+}
+
+std::pair<std::string, std::string> read_arg_mapping(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    throw Error("--arg-mapping: '" + text +
-                "' is no KEY=FLAG: give one such as train_micro_batch_size_per_gpu=--per_device_train_batch_size");
+    throw Error(
+        fmt::format("--arg-mapping: '{}' is no KEY=FLAG: give one such as "
+                    "train_micro_batch_size_per_gpu=--per_device_train_batch_size",
+                    text));
   }
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-void read_search(const Values& values, host::StudyOptions& options) {
-  assign(options.metric, values.text("metric"));
-  if (values.given("zero-stages")) options.zero_stages = stages_of(values.texts("zero-stages"));
-  assign(options.space_file, values.text("space"));
-  assign(options.global_batch, values.integer("global-batch"));
-  assign(options.max_train_batch_size, values.integer("max-train-batch-size"));
-  assign(options.min_micro_batch, values.integer("min-micro-batch"));
-  assign(options.max_micro_batch, values.integer("max-micro-batch"));
-  assign(options.seed, values.integer("random-seed"));
-  if (options.max_micro_batch && *options.max_micro_batch < options.min_micro_batch) {
-    throw Error("--max-micro-batch " + std::to_string(*options.max_micro_batch) + " is below --min-micro-batch " +
-                std::to_string(options.min_micro_batch) + ": nothing is left to try");
+// Sets every field whose option is given.
+struct Read {
+  const Values& values;
+
+  template <class Field>
+  void operator()(const Setting& setting, Field& field) const {
+    if (setting.option != nullptr && values.given(setting.option)) read(setting, field);
   }
-}
 
-void read_limits(const Values& values, host::StudyOptions& options) {
-  assign(options.max_trials, values.small_integer("max-trials"));
-  assign(options.max_concurrent_trials, values.small_integer("max-concurrent-trials"));
-  assign(options.max_slots, values.small_integer("max-slots"));
-  assign(options.profile_trials, values.small_integer("profile-trials"));
-  assign(options.time_budget, values.duration("time-budget"));
-  assign(options.trial_timeout, values.duration("trial-timeout"));
-  assign(options.no_progress_timeout, values.duration("no-progress-timeout"));
-}
-
-// "4", or "2,4": sizes to choose from.
-std::vector<int> sizes(const Values& values, const std::string& name) {
-  std::vector<int> numbers;
-  const std::string text = values.text(name).value_or("");
-  for (size_t start = 0; values.given(name) && start <= text.size();) {
-    const size_t end = std::min(text.find(',', start), text.size());
-    int number = 0;
-    const auto [stop, error] = std::from_chars(text.data() + start, text.data() + end, number);
-    constexpr int kMost = 1 << 20;
-    if (start == end || stop != text.data() + end || error != std::errc() || number < 1 || number > kMost) {
-      throw Error("--" + name + ": '" + text + "' is no number of at least 1, nor several with commas, such as 2,4");
+ private:
+  template <class Field, class Value>
+  static void assign(Field& field, const std::optional<Value>& value) {
+    if (value) field = *value;
+  }
+  void read(const Setting& s, int& field) const { assign(field, values.small_integer(s.option)); }
+  void read(const Setting& s, std::optional<int>& field) const { assign(field, values.small_integer(s.option)); }
+  void read(const Setting& s, int64_t& field) const { assign(field, values.integer(s.option)); }
+  void read(const Setting& s, std::optional<int64_t>& field) const { assign(field, values.integer(s.option)); }
+  void read(const Setting& s, uint64_t& field) const { field = static_cast<uint64_t>(*values.integer(s.option)); }
+  void read(const Setting& s, std::optional<uint64_t>& field) const { assign(field, values.size(s.option)); }
+  void read(const Setting& s, milliseconds& field) const { assign(field, values.duration(s.option)); }
+  void read(const Setting& s, std::optional<milliseconds>& field) const { assign(field, values.duration(s.option)); }
+  void read(const Setting& s, std::string& field) const { assign(field, values.text(s.option)); }
+  void read(const Setting& s, std::filesystem::path& field) const { assign(field, values.text(s.option)); }
+  void read(const Setting& s, host::TrialCwd& field) const {
+    field = values.text(s.option) == "copy" ? host::TrialCwd::copy : host::TrialCwd::keep;
+  }
+  void read(const Setting& s, std::vector<int>& field) const {
+    if (s.words == nullptr) {
+      field = read_sizes(s.option, values.text(s.option).value_or(""));
+      return;
     }
-    numbers.push_back(number);
-    start = end + 1;
+    field.clear();
+    for (const std::string& word : values.texts(s.option)) field.push_back(parse_count(word).value());
+    std::sort(field.begin(), field.end());
+    field.erase(std::unique(field.begin(), field.end()), field.end());
   }
-  return numbers;
-}
+  void read(const Setting& s, ArgMappings& field) const {
+    for (const std::string& text : values.texts(s.option)) field.push_back(read_arg_mapping(text));
+  }
+  // Settings without an option are never read.
+  template <class Field>
+  void read(const Setting&, Field&) const {}
+};
 
-void read_resources(const Values& values, host::StudyOptions& options) {
-  assign(options.slots, values.small_integer("slots"));
-  assign(options.slots_per_trial, values.small_integer("slots-per-trial"));
-  assign(options.hostfile, values.text("hostfile"));
-  assign(options.include, values.text("include"));
-  assign(options.exclude, values.text("exclude"));
-  options.num_gpus = sizes(values, "num-gpus");
-  options.num_nodes = sizes(values, "num-nodes");
-}
-
-void read_trials(const Values& values, host::StudyOptions& options) {
-  assign(options.ds_config, values.text("ds-config"));
-  assign(options.device_memory_bytes, values.size("device-memory"));
-  assign(options.start_profile_step, values.small_integer("start-profile-step"));
-  assign(options.end_profile_step, values.small_integer("end-profile-step"));
+void check_windows(const StudyOptions& options) {
+  if (options.max_micro_batch && *options.max_micro_batch < options.min_micro_batch) {
+    throw Error(fmt::format("--max-micro-batch {} is below --min-micro-batch {}: nothing is left to try",
+                            *options.max_micro_batch, options.min_micro_batch));
+  }
   if (options.end_profile_step < options.start_profile_step) {
-    throw Error("--end-profile-step " + std::to_string(options.end_profile_step) +
-                " lies before --start-profile-step " + std::to_string(options.start_profile_step) +
-                ": give a window of at least one step");
+    throw Error(
+        fmt::format("--end-profile-step {} lies before --start-profile-step {}: give a window of at least one step",
+                    options.end_profile_step, options.start_profile_step));
   }
-  for (const std::string& text : values.texts("arg-mapping")) options.arg_mappings.push_back(arg_mapping(text));
-  if (values.text("trial-cwd").value_or("keep") == "copy") options.trial_cwd = host::TrialCwd::copy;
 }
 
 // Where trials run: on this machine, or only in a model of a cluster.
-void read_runner(const Values& values, host::StudyOptions& options) {
+void read_runner(const Values& values, StudyOptions& options) {
   const std::string runner = values.text("runner").value_or("local");
   const std::optional<std::string> file = values.text("sim");
   if (runner == "slurm") {
@@ -107,7 +197,7 @@ void read_runner(const Values& values, host::StudyOptions& options) {
   }
   cli_kit::read_choice("--runner", runner, {"local", "sim"});
   if (runner == "local") {
-    if (file) throw Error("--sim " + *file + " needs --runner sim: without it trials run on this machine");
+    if (file) throw Error(fmt::format("--sim {} needs --runner sim: without it trials run on this machine", *file));
     return;
   }
   if (!file) throw Error("--runner sim needs --sim FILE: a cluster (JSON) or recorded trials (CSV)");
@@ -119,14 +209,35 @@ void read_runner(const Values& values, host::StudyOptions& options) {
 
 }  // namespace
 
-host::StudyOptions study_options(const Values& values) {
-  host::StudyOptions options;
-  read_search(values, options);
-  read_limits(values, options);
-  read_resources(values, options);
-  read_trials(values, options);
+Option setting_option(std::string_view name) {
+  static const auto options = [] {
+    std::map<std::string, Option, std::less<>> declared;
+    const StudyOptions defaults;
+    visit_groups(defaults, Declare{declared});
+    return declared;
+  }();
+  const auto it = options.find(name);
+  if (it == options.end()) throw Error(DSAT_INTERNAL, fmt::format("no setting has an option --{}", name));
+  return it->second;
+}
+
+std::vector<std::string> setting_option_names() {
+  std::vector<std::string> names;
+  const StudyOptions defaults;
+  visit_groups(defaults, [&](const Setting& setting, const auto&) {
+    if (setting.option != nullptr) names.emplace_back(setting.option);
+  });
+  return names;
+}
+
+StudyOptions study_options(const Values& values) {
+  StudyOptions options;
+  visit_groups(options, Read{values});
+  check_windows(options);
+  if (const auto file = values.text("space")) options.space_file = *file;
+  if (const auto file = values.text("ds-config")) options.ds_config = *file;
+  if (const auto folder = values.text("output-dir")) options.output_dir = *folder;
   read_runner(values, options);
-  assign(options.output_dir, values.text("output-dir"));
   return options;
 }
 

@@ -1,4 +1,5 @@
-// Formats wall-clock times: broken down by gmtime_r, written with six fractional digits.
+// Formats wall-clock times as RFC 3339.
+// gmtime_r breaks a time down; its microseconds become exactly six fractional digits.
 #include "base/clock.h"
 
 #include <fmt/format.h>

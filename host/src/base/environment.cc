@@ -1,4 +1,5 @@
-// Reads and changes lists of "NAME=value", and looks for programs as a shell does: in PATH, or at a path with a slash.
+// Reads and changes lists of "NAME=value".
+// Programs are looked for as a shell does: in the folders of PATH, or at a path with a slash.
 #include "dsat/host/environment.h"
 
 #include <fmt/format.h>

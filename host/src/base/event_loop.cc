@@ -1,4 +1,5 @@
-// One poll() over the watched descriptors and a wake-up eventfd; timers in a multimap by time decide how long it waits.
+// One poll() over the watched descriptors and a wake-up eventfd.
+// Timers lie in a multimap by time; the first one decides how long the poll waits.
 #include "base/event_loop.h"
 
 #include <poll.h>

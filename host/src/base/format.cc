@@ -1,4 +1,5 @@
-// Writes measured values for people: three or four significant digits and the unit that suits their size.
+// Writes measured values for people.
+// A value gets three or four significant digits and the unit that suits its size.
 #include "dsat/host/format.h"
 
 #include <fmt/format.h>

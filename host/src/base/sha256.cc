@@ -1,4 +1,5 @@
-// Hashes a file block by block with OpenSSL's digest interface.
+// Computes the SHA-256 of a file.
+// The file is read block by block into OpenSSL's digest interface.
 #include "base/sha256.h"
 
 #include <fmt/format.h>

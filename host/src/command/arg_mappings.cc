@@ -1,4 +1,5 @@
-// Merges the mappings of the configuration's autotuning section with those of the options, and checks keys and flags.
+// Merges the mappings of the configuration's autotuning section with those of the options.
+// Keys are checked against DeepSpeed's, flags by their form; stray white space is dropped with a notice.
 #include "command/arg_mappings.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Looks through the arguments for "--flag VALUE" and "--flag=VALUE"; a token that is a value is not looked at again.
+// Looks through the arguments for "--flag VALUE" and "--flag=VALUE".
+// A token that is a flag's value is not looked at again.
 #include "command/command_args.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Answers dsat/host/command.h: reads the flags of the launcher that a command starts, and its configuration flag.
+// Implements dsat/host/command.h.
+// It reads the flags of the launcher that a command starts, and the command's configuration flag.
 #include "command/command_args.h"
 #include "command/launchers.h"
 #include "dsat/base/numbers.h"

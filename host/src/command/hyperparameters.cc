@@ -1,4 +1,5 @@
-// Copies the experiment file's hyperparameters and puts the trial's configuration in their known keys.
+// Makes the hyperparameters of one trial.
+// They are a copy of the experiment file's, with the trial's configuration in the known keys.
 #include "command/hyperparameters.h"
 
 #include "dsat/config/batch.h"

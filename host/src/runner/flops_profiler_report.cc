@@ -1,4 +1,5 @@
-// Reads the report's summary, line by line, into named numbers in basic units; the canonical metrics follow from those.
+// Reads the report's summary, line by line, into named numbers in basic units.
+// The canonical metrics follow from those numbers.
 #include "runner/flops_profiler_report.h"
 
 #include <fmt/format.h>

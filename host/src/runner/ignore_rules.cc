@@ -1,4 +1,5 @@
-// Splits patterns and paths at their slashes and matches name by name with fnmatch(), "**" by trying every depth.
+// Splits patterns and paths at their slashes and matches them name by name.
+// fnmatch() matches a name; "**" tries every depth.
 #include "runner/ignore_rules.h"
 
 #include <fnmatch.h>

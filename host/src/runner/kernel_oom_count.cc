@@ -1,4 +1,5 @@
-// Reads the oom_kill counter of this process's cgroup (version 2 or 1), else that of the machine.
+// Reads the kernel's oom_kill counter.
+// That of this process's cgroup (version 2 or 1) goes first, else that of the machine.
 #include "runner/kernel_oom_count.h"
 
 #include <fstream>

@@ -1,4 +1,5 @@
-// Looks a metric up in the tables of aliases and of canonical names; the table that holds a name gives its direction.
+// Looks a metric up in the tables of aliases and of canonical names.
+// There is one table for each direction: the one that holds the name decides it.
 #include "dsat/host/metric.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Walks through a range of ports below the kernel's own and tries to listen on each, on IPv4 and IPv6.
+// Walks through a range of ports below the kernel's own.
+// A port is free if this program can listen on it, on IPv4 and IPv6.
 #include "runner/ports.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Asks every other host by ssh, all at once, whether it sees the folders; what a host answers decides the message.
+// Asks every other host by ssh, all at once, whether it sees the folders.
+// ssh's exit status and last line decide the message.
 #include "runner/preflight.h"
 
 #include <fmt/format.h>

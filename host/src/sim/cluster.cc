@@ -1,4 +1,5 @@
-// Answers a trial by the step model: out of memory, or times with noise; a trial's length is start-up plus its steps.
+// Answers a trial by the step model: out of memory, or times with noise.
+// A trial takes its start-up time plus that of its steps.
 #include "sim/cluster.h"
 
 #include <fmt/format.h>

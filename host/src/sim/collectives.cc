@@ -1,4 +1,5 @@
-// The alpha-beta model of a ring: latency of its hops and overhead of each call, plus bytes over the slowest link.
+// The alpha-beta model of a ring.
+// Time is the latency of its hops and the overhead of each call, plus bytes over the slowest link.
 #include "sim/collectives.h"
 
 #include <algorithm>

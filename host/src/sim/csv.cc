@@ -1,4 +1,5 @@
-// Reads and writes comma-separated values, character by character.
+// Reads and writes comma-separated values.
+// One pass over the characters keeps whether it is inside quotes.
 #include "sim/csv.h"
 
 #include "dsat/error.h"

@@ -1,4 +1,5 @@
-// Makes a Simulation of a scenario or of recorded trials, and keeps the text it came from as its source.
+// Makes a Simulation of a scenario or of recorded trials.
+// It keeps the text it came from, so that a resumed study makes it again.
 #include "sim/load_simulation.h"
 
 #include <utility>

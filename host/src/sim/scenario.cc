@@ -1,4 +1,5 @@
-// Reads a scenario section by section and checks what no single key shows: shape against size, devices against nodes.
+// Reads a scenario section by section.
+// Then it checks what no single key shows: shape against size, devices against nodes.
 #include "sim/scenario.h"
 
 #include <fmt/format.h>

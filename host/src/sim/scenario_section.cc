@@ -1,4 +1,5 @@
-// Reads one JSON object key by key, remembers which keys were asked for, and refuses the rest with the likeliest name.
+// Reads one JSON object key by key and remembers which keys were read.
+// The rest are refused with the likeliest name.
 #include "sim/scenario_section.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Asks the surface when a trial starts and sets a timer for its end, in the loop's virtual time.
+// Asks the surface when a trial starts.
+// A timer in the loop's virtual time ends the trial.
 #include "sim/simulated_runner.h"
 
 #include <fmt/format.h>

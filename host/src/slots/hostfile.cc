@@ -1,4 +1,5 @@
-// Reads hostfiles line by line and node filters node by node; every refusal names its place and shows how to write it.
+// Reads hostfiles line by line and node filters node by node.
+// Every refusal names its place and shows how to write it.
 #include "slots/hostfile.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Keeps which slots are taken; places a trial's shares largest first, each on the fullest host that has room.
+// Keeps which slots are taken.
+// A trial's shares are placed largest first, each on the fullest host that has room.
 #include "slots/slot_pool.h"
 
 #include <fmt/format.h>

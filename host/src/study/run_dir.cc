@@ -1,4 +1,5 @@
-// Looks for dsat-launch beside this program and where it was installed; makes and empties run directories.
+// Makes and empties run directories.
+// dsat-launch is looked for beside this program, then where it was installed.
 #include "study/run_dir.h"
 
 #include <fmt/format.h>

@@ -37,11 +37,15 @@ TEST(StudyOptions, DefaultsAreTheLibrarys) {
   EXPECT_FALSE(options.slots);
 }
 
-// --help writes these two defaults as texts of its own.
-TEST(StudyOptions, TimeoutsAreWhatHelpSays) {
-  const host::StudyOptions defaults;
-  EXPECT_EQ(defaults.trial_timeout, std::chrono::minutes(30));
-  EXPECT_EQ(defaults.no_progress_timeout, std::chrono::minutes(10));
+TEST(StudyOptions, EverySettingWithAnOptionIsOnTheCommandLine) {
+  const OptionSet set = tune_options();
+  for (const std::string& name : setting_option_names()) {
+    const Option* option = set.find("--" + name);
+    ASSERT_NE(option, nullptr) << name;
+    EXPECT_EQ(option->help, setting_option(name).help);
+  }
+  EXPECT_EQ(set.find("--trial-timeout")->default_shown, "30m");
+  EXPECT_EQ(set.find("--no-progress-timeout")->default_shown, "10m");
 }
 
 TEST(StudyOptions, EveryOptionReachesItsMember) {
