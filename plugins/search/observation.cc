@@ -24,10 +24,9 @@ std::optional<ObservedTrial> training_trial(const Json& observation) {
   }
   const Json metrics = observation.value("metrics", Json());
   if (metrics.is_object() && metrics.contains("num_params")) return std::nullopt;
-  const std::string outcome = observation.at("outcome").get<std::string>();
-  if (outcome != "completed" && outcome != "out_of_memory") return std::nullopt;
-  return ObservedTrial{observation.at("trial").get<TrialId>(), observation.at("config"),
-                       outcome == "completed" ? Outcome::completed : Outcome::out_of_memory, metrics,
+  const std::optional<Outcome> outcome = outcome_named(observation.at("outcome").get<std::string>());
+  if (!outcome || !is_informative(*outcome)) return std::nullopt;
+  return ObservedTrial{observation.at("trial").get<TrialId>(), observation.at("config"), *outcome, metrics,
                        number(observation, "peak_bytes")};
 }
 

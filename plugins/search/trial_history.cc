@@ -85,7 +85,7 @@ void TrialHistory::learn(TrialId trial, const Json& merged, Outcome outcome, std
   }
   (ran_out ? ran_out_ : fitted_).add(of);
   observe({of, ran_out, peak_bytes});
-  Entry& entry = measured_[key(merged)];
+  HistoryEntry& entry = measured_[key(merged)];
   const TrialId before = entry.first;
   if (entry.first == kNoTrial || trial < entry.first) entry.first = trial;
   entry.stage = of.stage;
@@ -111,7 +111,7 @@ void TrialHistory::observe(const cost::Observation& observation) {
 }
 
 // Compares an entry that has changed with the best of its stage; `before` was the entry's first trial until now.
-void TrialHistory::compare(const Entry& entry, TrialId before) {
+void TrialHistory::compare(const HistoryEntry& entry, TrialId before) {
   std::optional<BestTrial>& best = stages_[entry.stage].best;
   const BestTrial candidate{entry.first, entry.sum / entry.count, entry.micro_batch};
   const auto wins = [this](const BestTrial& a, const BestTrial& b) {
@@ -149,7 +149,7 @@ void TrialHistory::ParetoFront::add(const cost::Setup& seen) {
 std::optional<TriedConfiguration> TrialHistory::find(const Json& merged) const {
   const auto it = measured_.find(key(merged));
   if (it == measured_.end()) return std::nullopt;
-  const Entry& entry = it->second;
+  const HistoryEntry& entry = it->second;
   TriedConfiguration known{entry.first, entry.out_of_memory, std::nullopt};
   if (entry.count > 0) known.metric = entry.sum / entry.count;
   return known;

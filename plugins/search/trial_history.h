@@ -73,7 +73,7 @@ class TrialHistory {
   std::optional<BestTrial> best_of(std::optional<int> stage) const;
 
  private:
-  struct Entry {  // of a configuration that was tried, micro batch included
+  struct HistoryEntry {  // of a configuration that was tried, micro batch included
     TrialId first = kNoTrial;
     bool out_of_memory = false;
     double sum = 0;
@@ -102,7 +102,7 @@ class TrialHistory {
 
   std::string key(Json merged) const;
   void observe(const cost::Observation& observation);
-  void compare(const Entry& entry, TrialId before);
+  void compare(const HistoryEntry& entry, TrialId before);
   const cost::MemoryFit& fit() const;
   void bound(Ceiling& ceiling, const cost::Setup& setup) const;
 
@@ -116,7 +116,7 @@ class TrialHistory {
   cost::ObservationWindow window_;
   std::vector<cost::Observation> observations_;  // those of the last fit
   int64_t learned_ = 0;
-  std::unordered_map<std::string, Entry> measured_;
+  std::unordered_map<std::string, HistoryEntry> measured_;
   mutable std::optional<cost::MemoryFit> fit_;  // to observations_, made when first asked for
 };
 
