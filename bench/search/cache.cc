@@ -1,35 +1,27 @@
+// One JSON file a key, named by the key's hash; the key itself is inside, so that a collision is noticed. A cache that
+// cannot be written is no failure of the run.
 #include "search/cache.h"
 
-#include <fstream>
-#include <sstream>
+#include <fmt/format.h>
 
+#include "dsat/base/files.h"
 #include "search/surfaces/draw.h"
+#include "search/surfaces/hash.h"
 #include "search/surfaces/measure.h"
 
 namespace dsat::bench {
 namespace {
 
-std::string hex(uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
-uint64_t mix(uint64_t sum, const std::string& text) {
-  for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return sum;
-}
-
-constexpr uint64_t kStart = 14695981039346656037u;
+std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
 
 }  // namespace
 
-std::filesystem::path Cache::file(const std::string& key) const { return folder_ / (hex(mix(kStart, key)) + ".json"); }
+std::filesystem::path Cache::file(const std::string& key) const { return folder_ / (hex(fnv1a(key)) + ".json"); }
 
 std::optional<std::vector<SeedScore>> Cache::find(const std::string& key) const {
   if (folder_.empty()) return std::nullopt;
-  std::ifstream in(file(key));
-  const Json json = in ? Json::parse(in, nullptr, false) : Json();
+  const FileText text = try_read_file(file(key));
+  const Json json = Json::parse(text.bytes, nullptr, false);
   if (!json.is_object() || json.value("key", "") != key) return std::nullopt;
   std::vector<SeedScore> seeds;
   for (const Json& seed : json.at("seeds")) seeds.push_back(score_from_json(seed));
@@ -42,22 +34,17 @@ void Cache::put(const std::string& key, const std::vector<SeedScore>& seeds) con
   for (const SeedScore& seed : seeds) json["seeds"].push_back(to_json(seed));
   std::error_code ignored;
   std::filesystem::create_directories(folder_, ignored);
-  const std::filesystem::path target = file(key), half = target.string() + ".new";
-  std::ofstream(half) << json.dump();
-  std::filesystem::rename(half, target, ignored);
+  try {
+    write_file_atomically(file(key), json.dump(), Durability::renamed);
+  } catch (const Error&) {
+  }
 }
 
-std::string file_hash(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw Error("cannot read " + file.string());
-  std::ostringstream content;
-  content << in.rdbuf();
-  return hex(mix(kStart, content.str()));
-}
+std::string file_hash(const std::filesystem::path& file) { return hex(fnv1a(read_file(file))); }
 
 std::string fingerprint(const Surface& surface, const config::Space& space) {
   constexpr int kPoints = 200;
-  uint64_t sum = mix(kStart, config::to_json(space).dump() + surface.base_config().dump());
+  uint64_t hash = fnv1a(config::to_json(space).dump() + surface.base_config().dump());
   Draw draw(1, 5);
   for (int i = 0; i < kPoints; ++i) {
     const config::StageSpace& stage = space.stages[static_cast<size_t>(draw.uniform(0, 1) * space.stages.size())];
@@ -67,13 +54,12 @@ std::string fingerprint(const Surface& surface, const config::Space& space) {
     const double most = static_cast<double>(surface.max_micro_batch);
     Json config = surface.base_config();
     testing::merge(config, config::overrides(stage, choice, static_cast<int64_t>(draw.log_uniform(1, most))));
-    const Measurement measurement = measure(surface, config, 7, 0);
-    sum = mix(sum, std::to_string(surface.truth(point_of(config)).peak_bytes) + " " +
-                       std::to_string(measurement.duration_s) + " " +
-                       std::to_string(measurement.answer.peak_bytes.value_or(0)) +
-                       Json(measurement.answer.metrics).dump());
+    const SurfaceTrial trial = measure(surface, config, 7, 0);
+    hash = fnv1a(fmt::format("{:f} {:f} {}{}", surface.truth(point_of(config)).peak_bytes, trial.duration_s,
+                             trial.answer.peak_bytes.value_or(0), Json(trial.answer.metrics).dump()),
+                 hash);
   }
-  return hex(sum);
+  return hex(hash);
 }
 
 }  // namespace dsat::bench

@@ -1,5 +1,6 @@
 // Scores of earlier runs. A score depends on the searcher's file, the profiler's, the surface, the seed and the
 // budgets: what has not changed is not run again. A damaged or foreign file is as good as none.
+// Threading: several threads may use it, each with keys of its own. Errors: file_hash alone throws dsat::Error.
 #ifndef DSAT_BENCH_SEARCH_CACHE_H_
 #define DSAT_BENCH_SEARCH_CACHE_H_
 
@@ -26,7 +27,7 @@ class Cache {
 // Hashes a file's content; a missing one is an Error.
 std::string file_hash(const std::filesystem::path& file);
 
-// What a surface answers at some hundred points of its space: two that agree there are one.
+// A hash of what a surface answers at some hundred points of its space: surfaces that agree there count as the same.
 std::string fingerprint(const Surface& surface, const config::Space& space);
 
 }  // namespace dsat::bench

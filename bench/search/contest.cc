@@ -1,6 +1,9 @@
+// Loads the plugins, prepares each scenario (optimum, fingerprint), and spreads pairs of scenario and searcher over the
+// threads. Scores that the cache has are not run again.
 #include "search/contest.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +20,7 @@
 namespace dsat::bench {
 namespace {
 
-// Raised whenever the rules of a study change here: no kept score outlives that.
+// Raise it whenever the rules of a study change here: no kept score outlives that.
 constexpr const char* kRules = "rules 1";
 
 bool is_optuna(const std::string& searcher) { return searcher.rfind("optuna-", 0) == 0; }
@@ -36,16 +39,17 @@ Variant variant_of(const std::string& name) {
 // A plugin's library, loaded for the life of the program.
 class Library {
  public:
-  Library(const std::filesystem::path& folder, const std::string& name) : file_(folder / ("lib" + name + ".so")) {
+  Library(const std::filesystem::path& folder, const std::string& name)
+      : file_(folder / fmt::format("lib{}.so", name)) {
     void* handle = dlopen(file_.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) throw Error(std::string("cannot load a plugin: ") + dlerror());
+    if (handle == nullptr) throw Error(fmt::format("cannot load a plugin: {}", dlerror()));
     entry_ = static_cast<const dsat_plugin_entry*>(dlsym(handle, "dsat_plugin_entry_v1"));
-    if (entry_ == nullptr) throw Error(file_.string() + " is no dsat plugin");
+    if (entry_ == nullptr) throw Error(fmt::format("{} is no dsat plugin", file_.string()));
     hash_ = file_hash(file_);
   }
   const dsat_factory& factory(const char* id) const {
     const void* found = entry_->get_factory(id);
-    if (found == nullptr) throw Error(file_.string() + " has no " + id);
+    if (found == nullptr) throw Error(fmt::format("{} has no {}", file_.string(), id));
     return *static_cast<const dsat_factory*>(found);
   }
   const std::string& hash() const { return hash_; }
@@ -56,13 +60,7 @@ class Library {
   std::string hash_;
 };
 
-std::string two_decimals(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", value);
-  return text;
-}
-
-struct Scenario {
+struct ContestScenario {
   const Surface* surface;
   config::Space space;
   Optimum optimum;
@@ -70,19 +68,19 @@ struct Scenario {
 };
 
 // Each trial's true regret, its overrides and why it was proposed.
-void print_trace(const Scenario& scenario, uint64_t seed, const StudyRun& run) {
+void print_trace(const ContestScenario& scenario, uint64_t seed, const StudyRun& run) {
   const Surface& surface = *scenario.surface;
   const auto regret = [&](const Json& config) {
     return regret_percent(surface.throughput(point_of(config)), scenario.optimum.throughput);
   };
-  std::printf("%s, seed %llu; the optimum is %s\n", surface.name.c_str(), static_cast<unsigned long long>(seed),
-              scenario.optimum.overrides.dump().c_str());
+  fmt::print("{}, seed {}; the optimum is {}\n", surface.name, seed, scenario.optimum.overrides.dump());
   for (const TrialLog& trial : run.trials) {
-    std::printf("%3lld %6s %s\n    %s\n", static_cast<long long>(trial.id),
-                trial.outcome == Outcome::completed ? two_decimals(regret(trial.config)).c_str() : "oom",
-                Json::diff(surface.base_config(), trial.config).dump().c_str(), trial.note.c_str());
+    const std::string result =
+        trial.outcome == Outcome::completed ? fmt::format("{:.2f}", regret(trial.config)) : "oom";
+    fmt::print("{:3} {:>6} {}\n    {}\n", trial.id, result, Json::diff(surface.base_config(), trial.config).dump(),
+               trial.note);
   }
-  std::printf("handed back: %s %%\n", two_decimals(regret(run.best)).c_str());
+  fmt::print("handed back: {:.2f} %\n", regret(run.best));
 }
 
 class Contest {
@@ -102,10 +100,9 @@ class Contest {
   std::vector<ScenarioResult> run() {
     results_.resize(options_.surfaces.size());
     scenarios_.resize(options_.surfaces.size());
-    const auto for_each = [this](size_t count, const std::function<void(size_t)>& work) { spread(count, work); };
-    for_each(scenarios_.size(), [this](size_t i) { prepare(i); });
-    for_each(scenarios_.size() * options_.searchers.size(),
-             [this](size_t i) { play(i / options_.searchers.size(), i % options_.searchers.size()); });
+    spread(scenarios_.size(), [this](size_t i) { prepare(i); });
+    spread(scenarios_.size() * options_.searchers.size(),
+           [this](size_t i) { play(i / options_.searchers.size(), i % options_.searchers.size()); });
     return std::move(results_);
   }
 
@@ -133,11 +130,11 @@ class Contest {
 
   void prepare(size_t index) {
     const Surface& surface = options_.surfaces[index];
-    Scenario& scenario = scenarios_[index];
+    ContestScenario& scenario = scenarios_[index];
     scenario.surface = &surface;
     scenario.space = surface.space();
     scenario.optimum = find_optimum(surface, scenario.space);
-    if (scenario.optimum.throughput <= 0) throw Error("nothing fits in scenario " + surface.name);
+    if (scenario.optimum.throughput <= 0) throw Error(fmt::format("nothing fits in scenario {}", surface.name));
     scenario.fingerprint = fingerprint(surface, scenario.space);
     results_[index] = {
         surface.name, surface.family, surface.about, scenario.optimum.throughput, scenario.optimum.overrides, {}};
@@ -145,7 +142,7 @@ class Contest {
   }
 
   void play(size_t index, size_t searcher) {
-    const Scenario& scenario = scenarios_[index];
+    const ContestScenario& scenario = scenarios_[index];
     const std::string key = key_of(scenario, searcher);
     std::optional<std::vector<SeedScore>> seeds = cache_.find(key);
     if (!seeds) {
@@ -161,11 +158,11 @@ class Contest {
     }
     results_[index].entries[searcher].summary = summarise(*seeds, options_.concurrency);
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::fprintf(stderr, "%zu of %zu: %s on %s\n", ++done_, scenarios_.size() * options_.searchers.size(),
-                 options_.searchers[searcher].c_str(), scenario.surface->name.c_str());
+    fmt::print(stderr, "{} of {}: {} on {}\n", ++done_, scenarios_.size() * options_.searchers.size(),
+               options_.searchers[searcher], scenario.surface->name);
   }
 
-  SeedScore score(const Scenario& scenario, size_t searcher, uint64_t seed, OptunaProcess* optuna) const {
+  SeedScore score(const ContestScenario& scenario, size_t searcher, uint64_t seed, OptunaProcess* optuna) const {
     const std::string& name = options_.searchers[searcher];
     StudySetting setting{scenario.surface, &scenario.space, seed, options_.budgets.back(), options_.concurrency};
     const ProfileRun profile = run_profile(profiler_.factory(DSAT_PROFILER_FACTORY), setting);
@@ -173,7 +170,7 @@ class Contest {
     if (optuna != nullptr) {
       // It does not know its budget: the shorter studies are the beginnings of the longest.
       OptunaStudy study(*optuna, name.substr(7), options_.optuna_oom, setting, profile);
-      const StudyRun run = run_asked(study, setting, profile);
+      const StudyRun run = run_ask_tell(study, setting, profile);
       add_study(score, *scenario.surface, scenario.optimum.throughput, run, setting.max_trials, setting.concurrency);
       for (const int budget : options_.budgets) score.handed[budget] = score.so_far.at(static_cast<size_t>(budget - 1));
       return score;
@@ -182,7 +179,7 @@ class Contest {
     for (const int budget : options_.budgets) {
       setting.max_trials = budget;
       const StudyRun run = run_searcher(factory, options_for(name), setting, profile);
-      if (!run.error.empty()) throw Error(name + " failed on " + scenario.surface->name + ": " + run.error);
+      if (!run.error.empty()) throw Error(fmt::format("{} failed on {}: {}", name, scenario.surface->name, run.error));
       add_study(score, *scenario.surface, scenario.optimum.throughput, run, budget, setting.concurrency);
       if (options_.trace && budget == options_.budgets.back()) print_trace(scenario, seed, run);
     }
@@ -195,17 +192,14 @@ class Contest {
     return options;
   }
 
-  std::string key_of(const Scenario& scenario, size_t searcher) const {
+  std::string key_of(const ContestScenario& scenario, size_t searcher) const {
     const std::string& name = options_.searchers[searcher];
     const std::string version = libraries_[searcher] == nullptr
-                                    ? script_hash_ + " " + optuna_version_ + " " + options_.optuna_oom
+                                    ? fmt::format("{} {} {}", script_hash_, optuna_version_, options_.optuna_oom)
                                     : libraries_[searcher]->hash() + options_for(name).dump();
-    std::string budgets;
-    for (const int budget : options_.budgets) budgets += " " + std::to_string(budget);
-    return std::string(kRules) + ", " + name + " " + version + ", profiler " + profiler_.hash() + ", " +
-           scenario.surface->name + " " + scenario.fingerprint + ", seeds " + std::to_string(options_.first_seed) +
-           "+" + std::to_string(options_.seeds) + ", budgets" + budgets + ", " + std::to_string(options_.concurrency) +
-           " at a time";
+    return fmt::format("{}, {} {}, profiler {}, {} {}, seeds {}+{}, budgets {}, {} at a time", kRules, name, version,
+                       profiler_.hash(), scenario.surface->name, scenario.fingerprint, options_.first_seed,
+                       options_.seeds, fmt::join(options_.budgets, " "), options_.concurrency);
   }
 
   const ContestOptions& options_;
@@ -213,7 +207,7 @@ class Contest {
   Library profiler_;
   std::vector<std::unique_ptr<Library>> libraries_;  // null: Optuna
   std::string script_hash_, optuna_version_;
-  std::vector<Scenario> scenarios_;
+  std::vector<ContestScenario> scenarios_;
   std::vector<ScenarioResult> results_;
   std::mutex mutex_;
   size_t done_ = 0;

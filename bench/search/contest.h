@@ -1,4 +1,5 @@
 // Runs every searcher on every scenario, seed and budget, and keeps the scores.
+// Threading: one call at a time; it uses as many threads as jobs. Units: samples a second.
 #ifndef DSAT_BENCH_SEARCH_CONTEST_H_
 #define DSAT_BENCH_SEARCH_CONTEST_H_
 
@@ -20,13 +21,13 @@ struct ContestOptions {
   std::filesystem::path plugins;  // the folder
   std::filesystem::path cache;    // empty: none
   std::string python = "/usr/bin/python3";
-  std::string optuna_oom = "pruned";  // how Optuna is told of an out-of-memory trial: pruned, failed or zero
+  std::string optuna_oom = "pruned";  // how an out-of-memory trial is reported to Optuna: pruned, failed or zero
   int jobs = 1;
   bool trace = false;  // print every trial of the longest study of each seed; nothing is taken from the cache
   Json searcher_options = Json::object();  // name -> options
 };
 
-struct Entry {
+struct SearcherResult {
   std::string searcher;
   Summary summary;
 };
@@ -34,10 +35,10 @@ struct ScenarioResult {
   std::string name, family, about;
   double optimum = 0;  // samples a second
   Json best_overrides;
-  std::vector<Entry> entries;  // in the order of the searchers
+  std::vector<SearcherResult> entries;  // in the order of the searchers
 };
 
-// Says on stderr how far it is. Throws dsat::Error when a plugin is missing or fails.
+// Reports its progress on stderr. Throws dsat::Error when a plugin is missing or fails.
 std::vector<ScenarioResult> run_contest(const ContestOptions& options);
 
 }  // namespace dsat::bench

@@ -1,4 +1,7 @@
-// bench_search: all searchers side by side on simulated jobs. docs/bench-search.md says how to read it.
+// bench_search: all searchers side by side on simulated jobs; docs/bench-search.md says how to read its tables.
+// Reads the command line, chooses scenarios and searchers, runs the contest, and prints or writes its results.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <csignal>
@@ -6,6 +9,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "dsat/base/numbers.h"
 #include "search/contest.h"
 #include "search/optuna.h"
 #include "search/report.h"
@@ -40,7 +44,8 @@ po::options_description described() {
   add("concurrency", po::value<int>()->default_value(1), "trials at a time");
   add("quick", "3 seeds, budgets 8,16,32, every third scenario, no Optuna unless named");
   add("options", po::value<std::string>(), "JSON: {searcher: {option: value}}");
-  add("optuna-oom", po::value<std::string>()->default_value("pruned"), "pruned, failed or zero: what Optuna is told");
+  add("optuna-oom", po::value<std::string>()->default_value("pruned"),
+      "pruned, failed or zero: how an out-of-memory trial is reported to Optuna");
   add("python", po::value<std::string>()->default_value("/usr/bin/python3"), "the Python that has Optuna");
   add("plugins", po::value<std::string>(), "folder of the plugins; default: plugins beside this program");
   add("no-cache", "run all again, keep nothing");
@@ -83,7 +88,7 @@ std::vector<Surface> chosen_surfaces(const po::variables_map& given) {
 std::vector<std::string> default_searchers(const ContestOptions& options, bool quick) {
   std::vector<std::string> searchers;
   for (const char* name : {"guided", "asha", "binary", "random", "grid"}) {
-    if (exists(options.plugins / (std::string("lib") + name + ".so"))) searchers.push_back(name);
+    if (exists(options.plugins / fmt::format("lib{}.so", name))) searchers.push_back(name);
   }
   if (!quick) searchers.insert(searchers.end(), {"optuna-tpe", "optuna-random"});
   return searchers;
@@ -104,11 +109,10 @@ std::vector<int> budgets_of(const po::variables_map& given) {
   }
   std::vector<int> budgets;
   for (const std::string& part : split(given["budgets"].as<std::string>())) {
-    char* end = nullptr;
-    const long budget = std::strtol(part.c_str(), &end, 10);
-    if (*end != '\0' || budget < 4 || budget > 100000) throw Error("--budgets takes numbers from 4: " + part);
-    if (!budgets.empty() && budget <= budgets.back()) throw Error("--budgets must ascend");
-    budgets.push_back(static_cast<int>(budget));
+    const std::optional<int64_t> budget = dsat::parse_integer(part, 4, 100000);
+    if (!budget) throw Error(fmt::format("--budgets takes numbers from 4 to 100000: {}", part));
+    if (!budgets.empty() && *budget <= budgets.back()) throw Error("--budgets must ascend");
+    budgets.push_back(static_cast<int>(*budget));
   }
   if (budgets.empty()) throw Error("--budgets is empty");
   return budgets;
@@ -116,7 +120,7 @@ std::vector<int> budgets_of(const po::variables_map& given) {
 
 int at_least_one(const po::variables_map& given, const char* name) {
   const int value = given[name].as<int>();
-  if (value < 1) throw Error(std::string("--") + name + " must be at least 1");
+  if (value < 1) throw Error(fmt::format("--{} must be at least 1", name));
   return value;
 }
 
@@ -162,7 +166,7 @@ int run(const po::variables_map& given) {
   if (given.count("json") != 0) {
     std::ofstream out(given["json"].as<std::string>());
     out << report_json(results, options).dump(1) << "\n";
-    if (!out) throw Error("cannot write " + given["json"].as<std::string>());
+    if (!out) throw Error(fmt::format("cannot write {}", given["json"].as<std::string>()));
   }
   return 0;
 }

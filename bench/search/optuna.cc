@@ -1,6 +1,9 @@
+// Starts the Python process with pipes on both sides and exchanges one JSON line a message. A configuration's open
+// trials differ by Optuna's ids, in the order in which they were asked for.
 #include "search/optuna.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,10 +21,10 @@ namespace dsat::bench {
 namespace {
 
 void make_pipe(int (&ends)[2]) {
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(std::string("no pipe for Optuna: ") + std::strerror(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("no pipe for Optuna: {}", std::strerror(errno)));
 }
 
-// What the searchers look up to: the upper end of the interval, at most half as far again as expected.
+// How far up the searchers look: the upper end of the interval, at most half as far again as expected.
 int64_t highest_micro_batch(const Json& profile) {
   constexpr double kUnknown = 256;
   double highest = 8;
@@ -38,7 +41,7 @@ int64_t highest_micro_batch(const Json& profile) {
 // A measured trial of the profile as a point of Optuna's space: keys that the user leaves out have DeepSpeed's
 // defaults.
 Json params_of(const Json& config, const config::Space& space) {
-  const Point point = point_of(config);
+  const SurfacePoint point = point_of(config);
   const std::map<std::string, Json> defaults{
       {"zero_optimization.reduce_bucket_size", static_cast<int64_t>(point.reduce_bucket)},
       {"zero_optimization.allgather_bucket_size", static_cast<int64_t>(point.allgather_bucket)},
@@ -99,7 +102,9 @@ Json OptunaProcess::receive() {
   const std::string text = length > 0 ? std::string(line, static_cast<size_t>(length)) : "";
   free(line);
   if (text.empty()) throw Error("Optuna's process ended without an answer");
-  return Json::parse(text);
+  Json answer = Json::parse(text, nullptr, false);
+  if (answer.is_discarded()) throw Error(fmt::format("Optuna's process sent no JSON: {}", text));
+  return answer;
 }
 
 OptunaStudy::OptunaStudy(OptunaProcess& process, const std::string& sampler, const std::string& out_of_memory,
@@ -121,7 +126,7 @@ OptunaStudy::OptunaStudy(OptunaProcess& process, const std::string& sampler, con
                    {"known", known}}}});
 }
 
-Json OptunaStudy::next() {
+Json OptunaStudy::ask() {
   process_.send({{"ask", true}});
   const Json asked = process_.receive();
   Json overrides = Json::object();
@@ -132,7 +137,7 @@ Json OptunaStudy::next() {
   return overrides;
 }
 
-void OptunaStudy::told(const Json& overrides, const testing::Answer& answer) {
+void OptunaStudy::tell(const Json& overrides, const testing::Answer& answer) {
   std::vector<Json>& ids = ids_.at(overrides.dump());
   Json value;
   if (answer.outcome == Outcome::completed) value = answer.metrics.at("throughput");

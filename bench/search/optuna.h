@@ -1,4 +1,5 @@
-// Optuna as a searcher: a Python process that is asked and told (optuna_peer.py).
+// Optuna as a searcher, by its ask-and-tell interface: a Python process at the other end of a pipe (optuna_peer.py).
+// Errors: dsat::Error where the process cannot be started, ends, or sends what is no JSON.
 #ifndef DSAT_BENCH_SEARCH_OPTUNA_H_
 #define DSAT_BENCH_SEARCH_OPTUNA_H_
 
@@ -31,13 +32,14 @@ class OptunaProcess {
   std::string version_;
 };
 
-// One study of it: the searchers' space, with a micro batch up to what the profile thinks possible.
-class OptunaStudy final : public Asked {
+// One study in Optuna, over the searchers' space, with a micro batch up to what the profile thinks possible.
+// Threading: one thread. Ownership: refers to the process, which must live longer.
+class OptunaStudy final : public AskTell {
  public:
   OptunaStudy(OptunaProcess& process, const std::string& sampler, const std::string& out_of_memory,
               const StudySetting& setting, const ProfileRun& profile);
-  Json next() override;
-  void told(const Json& overrides, const testing::Answer& answer) override;
+  Json ask() override;
+  void tell(const Json& overrides, const testing::Answer& answer) override;
 
  private:
   OptunaProcess& process_;

@@ -1,17 +1,13 @@
+// Groups scenarios by family and means over them. A column's mean is over the scenarios, whose figures are medians or
+// means over the seeds.
 #include "search/report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 
 namespace dsat::bench {
 namespace {
-
-template <class... Args>
-std::string format(const char* pattern, Args... args) {
-  char text[256];
-  std::snprintf(text, sizeof text, pattern, args...);
-  return text;
-}
 
 // A searcher's summaries over the scenarios of a family.
 struct Column {
@@ -32,7 +28,7 @@ struct Column {
     for (const Summary* summary : summaries) worst = std::max(worst, summary->regret.at(budget));
     return worst;
   }
-  // The median scenario's; 0: never.
+  // The median over the scenarios; 0: never.
   double trials_to(double limit) const {
     std::vector<double> trials;
     for (const Summary* summary : summaries) {
@@ -75,27 +71,27 @@ std::vector<int> shown_budgets(const ContestOptions& options) {
 }
 
 std::string count_or_never(double trials, int most) {
-  return trials > 0 ? format("%7.0f", trials) : format("%7s", (">" + std::to_string(most)).c_str());
+  return trials > 0 ? fmt::format("{:7.0f}", trials) : fmt::format("{:>7}", fmt::format(">{}", most));
 }
 
 std::string family_table(const std::vector<Column>& columns, const ContestOptions& options) {
   const std::vector<int> budgets = shown_budgets(options);
-  std::string text = format("%-14s", "regret, %");
-  for (const int budget : budgets) text += format("%8d", budget);
-  for (const int budget : budgets) text += format("%8s", ("max " + std::to_string(budget)).c_str());
+  std::string text = fmt::format("{:<14}", "regret, %");
+  for (const int budget : budgets) text += fmt::format("{:8}", budget);
+  for (const int budget : budgets) text += fmt::format("{:>8}", fmt::format("max {}", budget));
   text += "   OOM %  to 5 %  to 1 %  1 % at 20  wall/full  slots %  wall h  ms a trial\n";
   for (const Column& column : columns) {
-    text += format("%-14s", column.searcher.c_str());
-    for (const int budget : budgets) text += format("%8.2f", column.mean_regret(budget));
-    for (const int budget : budgets) text += format("%8.2f", column.worst_regret(budget));
-    text += format("%8.1f", column.mean([](const Summary& s) { return s.out_of_memory; }));
+    text += fmt::format("{:<14}", column.searcher);
+    for (const int budget : budgets) text += fmt::format("{:8.2f}", column.mean_regret(budget));
+    for (const int budget : budgets) text += fmt::format("{:8.2f}", column.worst_regret(budget));
+    text += fmt::format("{:8.1f}", column.mean([](const Summary& s) { return s.out_of_memory; }));
     text += " " + count_or_never(column.trials_to(5), options.budgets.back());
     text += " " + count_or_never(column.trials_to(1), options.budgets.back());
-    text += format("%11.0f", column.mean([](const Summary& s) { return s.within_1_at_20; }));
-    text += format("%11.2f", column.mean([](const Summary& s) { return s.wall_ratio; }));
-    text += format("%9.1f", column.mean([](const Summary& s) { return s.slot_use; }));
-    text += format("%8.2f", column.mean([](const Summary& s) { return s.wall_h; }));
-    text += format("%12.2f\n", column.mean([](const Summary& s) { return s.decision_ms; }));
+    text += fmt::format("{:11.0f}", column.mean([](const Summary& s) { return s.within_1_at_20; }));
+    text += fmt::format("{:11.2f}", column.mean([](const Summary& s) { return s.wall_ratio; }));
+    text += fmt::format("{:9.1f}", column.mean([](const Summary& s) { return s.slot_use; }));
+    text += fmt::format("{:8.2f}", column.mean([](const Summary& s) { return s.wall_h; }));
+    text += fmt::format("{:12.2f}\n", column.mean([](const Summary& s) { return s.decision_ms; }));
   }
   return text;
 }
@@ -106,16 +102,16 @@ std::string scenario_table(const std::vector<ScenarioResult>& results, const std
   for (const ScenarioResult& result : results) {
     if (result.family != family) continue;
     if (text.empty()) {
-      text = format("%-18s", ("after " + std::to_string(budget)).c_str());
-      for (const Entry& entry : result.entries) text += format("%15s", entry.searcher.c_str());
+      text = fmt::format("{:<18}", fmt::format("after {}", budget));
+      for (const SearcherResult& entry : result.entries) text += fmt::format("{:>15}", entry.searcher);
       text += "\n";
     }
     double least = 1e9;
-    for (const Entry& entry : result.entries) least = std::min(least, entry.summary.regret.at(budget));
-    text += format("%-18s", result.name.c_str());
-    for (const Entry& entry : result.entries) {
+    for (const SearcherResult& entry : result.entries) least = std::min(least, entry.summary.regret.at(budget));
+    text += fmt::format("{:<18}", result.name);
+    for (const SearcherResult& entry : result.entries) {
       const double regret = entry.summary.regret.at(budget);
-      text += format("%14.2f%s", regret, regret <= least + 1e-9 ? "*" : " ");
+      text += fmt::format("{:14.2f}{}", regret, regret <= least + 1e-9 ? "*" : " ");
     }
     text += "\n";
   }
@@ -128,8 +124,8 @@ std::string table(const std::vector<ScenarioResult>& results, const ContestOptio
   std::string text;
   for (const std::string& family : families_of(results)) {
     const std::vector<Column> columns = columns_of(results, family);
-    text += format("\n%s: %zu scenarios, %d seeds, %d at a time; mean over scenarios of the median over seeds\n",
-                   family.c_str(), columns.front().summaries.size(), options.seeds, options.concurrency);
+    text += fmt::format("\n{}: {} scenarios, {} seeds, {} at a time; mean over scenarios of the median over seeds\n",
+                        family, columns.front().summaries.size(), options.seeds, options.concurrency);
     text += family_table(columns, options);
     for (const int budget : {16, 32}) {
       if (std::find(options.budgets.begin(), options.budgets.end(), budget) == options.budgets.end()) continue;
@@ -143,7 +139,7 @@ Json report_json(const std::vector<ScenarioResult>& results, const ContestOption
   Json scenarios = Json::array();
   for (const ScenarioResult& result : results) {
     Json entries = Json::object();
-    for (const Entry& entry : result.entries) {
+    for (const SearcherResult& entry : result.entries) {
       const Summary& summary = entry.summary;
       Json regrets = Json::object();
       for (const auto& [budget, regret] : summary.regret) regrets[std::to_string(budget)] = regret;

@@ -1,4 +1,5 @@
-// The tables, and the same as JSON.
+// A contest's results as tables for people and as JSON for programs.
+// Threading: pure functions. Errors: none.
 #ifndef DSAT_BENCH_SEARCH_REPORT_H_
 #define DSAT_BENCH_SEARCH_REPORT_H_
 

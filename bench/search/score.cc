@@ -1,3 +1,5 @@
+// Regrets of what a study hands back, after each trial and at the end.
+// A summary takes medians and means of them over the seeds.
 #include "search/score.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What is kept of a study, and what is made of the studies of all seeds.
+// The score of one seed's studies, and its summary over all seeds.
+// Units: percent, virtual seconds; decision_ms is real time. Threading: pure functions. Errors: damaged JSON throws.
 #ifndef DSAT_BENCH_SEARCH_SCORE_H_
 #define DSAT_BENCH_SEARCH_SCORE_H_
 

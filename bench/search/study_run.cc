@@ -1,4 +1,8 @@
+// Runs a plugin on the SDK's test bench and lets a virtual clock decide which open trial ends next. Samplers that are
+// no plugins take turns by ask and tell, under the same clock.
 #include "search/study_run.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,8 +14,8 @@ namespace {
 
 constexpr double kReorderWindow_s = 5;  // of the host: an ended trial waits so long for older ones
 
-// Open trials, in the order of their ids; the first `slots` are at work, the others wait. Each is told when it has
-// ended and no older one is still at work, or when it has waited for the window.
+// Open trials, in the order of their ids: the first `slots` run, the others wait. The end of a trial is reported when
+// no older one still runs, or when it has waited for the window.
 class Clock {
  public:
   Clock(double now_s, int slots) : now_s_(now_s), slots_(static_cast<size_t>(std::max(1, slots))) {}
@@ -20,31 +24,31 @@ class Clock {
 
   void start(double duration_s) { open_.push_back({now_s_, now_s_ + duration_s}); }
 
-  // Which trial is told next; the clock moves there.
+  // The trial whose end is reported next; the clock moves there.
   size_t next() {
     size_t chosen = 0;
     double soonest = 0, older_end = 0;
     for (size_t i = 0; i < std::min(slots_, open_.size()); ++i) {
       const double end = open_[i].end_s;
       older_end = std::max(older_end, end);
-      const double told = std::min(end + kReorderWindow_s, older_end);
-      if (i == 0 || told < soonest) {
+      const double reported = std::min(end + kReorderWindow_s, older_end);
+      if (i == 0 || reported < soonest) {
         chosen = i;
-        soonest = told;
+        soonest = reported;
       }
     }
     now_s_ = std::max(now_s_, soonest);
     return chosen;
   }
 
-  struct Times {
+  struct TrialTimes {
     double start_s, end_s;
   };
-  Times take(size_t index) {
-    const Times times = open_[index];
+  TrialTimes take(size_t index) {
+    const TrialTimes times = open_[index];
     open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(index));
     if (open_.size() >= slots_) {
-      Times& begins = open_[slots_ - 1];
+      TrialTimes& begins = open_[slots_ - 1];
       begins = {now_s_, now_s_ + begins.end_s - begins.start_s};
     }
     return times;
@@ -53,7 +57,7 @@ class Clock {
  private:
   double now_s_;
   size_t slots_;
-  std::vector<Times> open_;
+  std::vector<TrialTimes> open_;
 };
 
 Study study_of(const StudySetting& setting) {
@@ -75,9 +79,10 @@ Study study_of(const StudySetting& setting) {
 }
 
 // Answers a plugin's trials and keeps the clock beside the bench, whose open trials are the clock's in the same order.
-class Simulation {
+class SimulatedStudy {
  public:
-  Simulation(const StudySetting& setting, double start_s) : setting_(setting), clock_(start_s, setting.concurrency) {}
+  SimulatedStudy(const StudySetting& setting, double start_s)
+      : setting_(setting), clock_(start_s, setting.concurrency) {}
 
   void run(testing::Bench& bench) {
     bench.end_in_order([this, &bench](size_t) { return pick(bench); });
@@ -96,9 +101,9 @@ class Simulation {
       const testing::Trial& trial = bench.asked()[started_];
       const std::string same = identity(trial.config);
       const uint64_t repetition = trial.duplicate ? 0 : seen_[same]++;
-      Measurement measurement = measure(*setting_.surface, trial.config, setting_.seed, repetition);
-      clock_.start(trial.duplicate ? 0 : measurement.duration_s);
-      measured_.emplace(trial.id, std::move(measurement));
+      SurfaceTrial simulated = measure(*setting_.surface, trial.config, setting_.seed, repetition);
+      clock_.start(trial.duplicate ? 0 : simulated.duration_s);
+      measured_.emplace(trial.id, std::move(simulated));
     }
     const size_t index = clock_.next();
     times_ = clock_.take(index);
@@ -120,10 +125,10 @@ class Simulation {
 
   const StudySetting& setting_;
   Clock clock_;
-  Clock::Times times_{0, 0};
+  Clock::TrialTimes times_{0, 0};
   size_t started_ = 0, recorded_ = 0;
   std::map<std::string, uint64_t> seen_;
-  std::map<TrialId, Measurement> measured_;
+  std::map<TrialId, SurfaceTrial> measured_;
   std::vector<TrialLog> trials_;
 };
 
@@ -146,12 +151,13 @@ void append(StudyRun& run, std::vector<TrialLog> trials) {
 ProfileRun run_profile(const dsat_factory& profiler, const StudySetting& setting) {
   StudySetting alone = setting;
   alone.concurrency = 1;
-  Simulation simulation(alone, 0);
+  SimulatedStudy simulation(alone, 0);
   testing::Bench bench(profiler, profiler.descriptor(0)->id, study_of(alone),
                        [&](const testing::Trial& trial) { return simulation.answer(trial); });
   simulation.run(bench);
   if (!bench.error().empty() || bench.profile().is_null()) {
-    throw Error("the profile of " + setting.surface->name + " failed: " + bench.error() + bench.finish_reason());
+    throw Error(
+        fmt::format("the profile of {} failed: {}{}", setting.surface->name, bench.error(), bench.finish_reason()));
   }
   ProfileRun run;
   run.profile = bench.profile();
@@ -179,11 +185,11 @@ StudyRun run_searcher(const dsat_factory& searcher, const Json& options, const S
   Study study = study_of(setting);
   study.profile = profile.profile;
   study.observations = profile.observations;
-  if (setting.surface->tells_device_memory) {
+  if (setting.surface->reports_device_memory) {
     study.device_memory_bytes = static_cast<uint64_t>(setting.surface->job.device_memory);
   }
   const auto began = std::chrono::steady_clock::now();
-  Simulation simulation(setting, profile.wall_s);
+  SimulatedStudy simulation(setting, profile.wall_s);
   testing::Bench bench(
       searcher, searcher.descriptor(0)->id, study,
       [&](const testing::Trial& trial) { return simulation.answer(trial); }, options);
@@ -199,37 +205,37 @@ StudyRun run_searcher(const dsat_factory& searcher, const Json& options, const S
   return run;
 }
 
-StudyRun run_asked(Asked& asked, const StudySetting& setting, const ProfileRun& profile) {
+StudyRun run_ask_tell(AskTell& sampler, const StudySetting& setting, const ProfileRun& profile) {
   StudyRun run = after(profile);
   Clock clock(profile.wall_s, setting.concurrency);
-  struct Open {
+  struct AskedTrial {
     TrialLog log;
     Json overrides;
     testing::Answer answer;
   };
-  std::vector<Open> open;
+  std::vector<AskedTrial> open;
   std::map<std::string, uint64_t> seen;
   size_t asked_for = run.trials.size();
   for (;;) {
     while (asked_for < static_cast<size_t>(setting.max_trials) &&
            open.size() < static_cast<size_t>(setting.concurrency)) {
-      Open next;
-      next.overrides = asked.next();
+      AskedTrial next;
+      next.overrides = sampler.ask();
       next.log.id = asked_for++;
       next.log.config = setting.surface->base_config();
       testing::merge(next.log.config, next.overrides);
       const uint64_t repetition = seen[identity(next.log.config)]++;
-      Measurement measurement = measure(*setting.surface, next.log.config, setting.seed, repetition);
-      clock.start(measurement.duration_s);
-      next.answer = std::move(measurement.answer);
+      SurfaceTrial simulated = measure(*setting.surface, next.log.config, setting.seed, repetition);
+      clock.start(simulated.duration_s);
+      next.answer = std::move(simulated.answer);
       open.push_back(std::move(next));
     }
     if (open.empty()) break;
     const size_t index = clock.next();
-    Open ended = std::move(open[index]);
+    AskedTrial ended = std::move(open[index]);
     open.erase(open.begin() + static_cast<std::ptrdiff_t>(index));
-    const Clock::Times times = clock.take(index);
-    asked.told(ended.overrides, ended.answer);
+    const Clock::TrialTimes times = clock.take(index);
+    sampler.tell(ended.overrides, ended.answer);
     ended.log.outcome = ended.answer.outcome;
     ended.log.start_s = times.start_s;
     ended.log.end_s = times.end_s;

@@ -1,9 +1,9 @@
 // A study of a surface in virtual time: the host's rules without processes, files or a journal.
 //
 // Purpose: thousands of studies in minutes. The plugins are the built libraries and the rules are those of the SDK's
-//   test bench (limits, duplicates, all or nothing); on top come the profile, the clock, and the host's way of telling
-//   ended trials in the order of their ids within a window (docs/decisions.md).
-// Threading: one thread a study. Times are virtual seconds.
+//   test bench (limits, duplicates, all or nothing); on top come the profile, the clock, and the host's way of
+//   reporting ended trials in the order of their ids within a window (docs/decisions.md).
+// Threading: one thread a study. Units: virtual seconds; decision_s is real time. Errors: dsat::Error.
 #ifndef DSAT_BENCH_SEARCH_STUDY_RUN_H_
 #define DSAT_BENCH_SEARCH_STUDY_RUN_H_
 
@@ -34,7 +34,7 @@ struct ProfileRun {
 
 // A configuration that a study hands back, and what led there.
 struct StudyRun {
-  std::vector<TrialLog> trials;  // in the order in which the searcher heard of them, the profile's first
+  std::vector<TrialLog> trials;  // in the order in which their ends were reported, the profile's first
   Json best;                     // the configuration that is handed back; null: none
   double profile_s = 0;          // wall time of the profile
   double wall_s = 0;             // of all
@@ -57,14 +57,15 @@ ProfileRun run_profile(const dsat_factory& profiler, const StudySetting& setting
 StudyRun run_searcher(const dsat_factory& searcher, const Json& options, const StudySetting& setting,
                       const ProfileRun& profile);
 
-// Someone who is asked for one trial after another: next() gives overrides, told() the trial's end.
-class Asked {
+// A sampler with an ask-and-tell interface: ask() gives the overrides of the next trial, tell() reports the trial's
+// end.
+class AskTell {
  public:
-  virtual ~Asked() = default;
-  virtual Json next() = 0;
-  virtual void told(const Json& overrides, const testing::Answer& answer) = 0;
+  virtual ~AskTell() = default;
+  virtual Json ask() = 0;
+  virtual void tell(const Json& overrides, const testing::Answer& answer) = 0;
 };
-StudyRun run_asked(Asked& asked, const StudySetting& setting, const ProfileRun& profile);
+StudyRun run_ask_tell(AskTell& sampler, const StudySetting& setting, const ProfileRun& profile);
 
 // The configuration with the best mean of its measurements among the first `count` trials, as the host chooses where
 // the searcher names none; null: nothing completed.

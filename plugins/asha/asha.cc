@@ -1,3 +1,5 @@
+// Keeps every lineage listed in the rungs that it has completed, each rung split at 1/divisor, and promotes from the
+// highest rung first.
 #include "asha/asha.h"
 
 #include <algorithm>
@@ -33,26 +35,27 @@ Asha::Asha(Host host, const Options& options)
       divisor_(options.get<int64_t>("divisor")),
       early_stopping_(options.get<int64_t>("asha-early-stopping")) {}
 
-guided::StudySoFar Asha::so_far() const {
-  guided::StudySoFar known;
+zero_model::SearcherTrials Asha::trials_for_models() const {
+  zero_model::SearcherTrials trials;
   const std::vector<Record>& all = records();
-  for (size_t i = all.size() - std::min(guided::kNewest, all.size()); i < all.size(); ++i) {
+  for (size_t i = all.size() - std::min(zero_model::kLearnedTrials, all.size()); i < all.size(); ++i) {
     const Record& record = all[i];
-    known.ended.push_back({record.trial, lineages()[record.lineage].configuration, micro_batches().at(record.rank),
+    trials.past.push_back({record.trial, lineages()[record.lineage].configuration, micro_batches().at(record.rank),
                            record.outcome, record.metric, record.peak_bytes});
   }
   for (const size_t index : running()) {
     const Lineage& lineage = lineages()[index];
-    known.running.push_back({lineage.configuration, micro_batches().at(lineage.open_rank)});
+    trials.pending.push_back({lineage.configuration, micro_batches().at(lineage.open_rank)});
   }
-  return known;
+  return trials;
 }
 
-// A share stays random, as in BOHB (Falkner et al., arXiv:1807.01774): no belief shuts out what it is wrong about.
+// A share stays random, as in BOHB (Falkner et al., arXiv:1807.01774): so that no prediction shuts out what it is wrong
+// about.
 std::optional<Configuration> Asha::draw(uint64_t index, const Usable& usable) {
   constexpr uint64_t kRandomShare = 4;
   if (draws_guided_ && index % kRandomShare != kRandomShare - 1) {
-    if (auto drawn = guided::draw(study(), so_far(), index, usable)) return drawn;
+    if (auto drawn = zero_model::draw_configuration(study(), trials_for_models(), index, usable)) return drawn;
   }
   return LineageSearch::draw(index, usable);
 }
@@ -67,28 +70,28 @@ bool Asha::completed_its_rung(const Lineage& lineage) const {
   return lineage.open == kNoTrial && (lineage.ended || lineage.trials >= trials_of_rung(lineage.rung));
 }
 
-bool Asha::Place::operator<(const Place& other) const {
+bool Asha::Standing::operator<(const Standing& other) const {
   if (unmeasured != other.unmeasured) return other.unmeasured;
   if (!unmeasured && cost != other.cost) return cost < other.cost;
   return index < other.index;
 }
 
-Asha::Entry Asha::entry_of(size_t index) const {
+Asha::Listing Asha::listing_of(size_t index) const {
   const Lineage& lineage = lineages()[index];
-  Entry entry;
-  entry.place = {!lineage.best_metric, lineage.best_metric.value_or(0), index};
-  if (knowledge().better(1, 0)) entry.place.cost = -entry.place.cost;
+  Listing listing;
+  listing.standing = {!lineage.best_metric, lineage.best_metric.value_or(0), index};
+  if (history().better(1, 0)) listing.standing.cost = -listing.standing.cost;
   const bool completed = completed_its_rung(lineage);
-  entry.rung = lineage.rung;
-  entry.rungs = lineage.rung + (completed ? 1 : 0);
-  entry.idle = lineage.idle();
-  entry.unfinished = entry.idle && !completed;
-  return entry;
+  listing.rung = lineage.rung;
+  listing.rungs = lineage.rung + (completed ? 1 : 0);
+  listing.idle = lineage.idle();
+  listing.unfinished = listing.idle && !completed;
+  return listing;
 }
 
-bool Asha::waits_in(const Place& place, int64_t rung) const { return entries_[place.index].rung == rung; }
+bool Asha::waits_in(const Standing& standing, int64_t rung) const { return listings_[standing.index].rung == rung; }
 
-// Moves what the split's ends have become.
+// Restores the split of a rung after a lineage has changed.
 void Asha::balance(int64_t number) {
   Rung& rung = rungs_[static_cast<size_t>(number)];
   const size_t wanted = (rung.best.size() + rung.rest.size()) / static_cast<size_t>(divisor_);
@@ -98,7 +101,7 @@ void Asha::balance(int64_t number) {
     rung.rest.insert(rung.best.extract(last));
   };
   const auto lift = [&] {
-    const Place first = *rung.rest.begin();
+    const Standing first = *rung.rest.begin();
     rung.best.insert(rung.rest.extract(rung.rest.begin()));
     if (waits_in(first, number)) rung.promotable.insert(first);
   };
@@ -110,32 +113,32 @@ void Asha::balance(int64_t number) {
   }
 }
 
-void Asha::leave(const Entry& entry) {
-  unfinished_.erase(entry.place.index);
-  idle_.erase(entry.place);
-  for (int64_t number = 0; number < std::min(entry.rungs, max_rungs_); ++number) {
+void Asha::unlist(const Listing& listing) {
+  unfinished_.erase(listing.standing.index);
+  idle_.erase(listing.standing);
+  for (int64_t number = 0; number < std::min(listing.rungs, max_rungs_); ++number) {
     Rung& rung = rungs_[static_cast<size_t>(number)];
-    rung.promotable.erase(entry.place);
-    if (rung.best.erase(entry.place) == 0) rung.rest.erase(entry.place);
+    rung.promotable.erase(listing.standing);
+    if (rung.best.erase(listing.standing) == 0) rung.rest.erase(listing.standing);
   }
 }
 
-void Asha::enter(const Entry& entry) {
-  if (entry.unfinished) unfinished_.insert(entry.place.index);
-  if (entry.idle) idle_.insert(entry.place);
-  for (int64_t number = 0; number < std::min(entry.rungs, max_rungs_); ++number) {
-    rungs_[static_cast<size_t>(number)].rest.insert(entry.place);
+void Asha::list(const Listing& listing) {
+  if (listing.unfinished) unfinished_.insert(listing.standing.index);
+  if (listing.idle) idle_.insert(listing.standing);
+  for (int64_t number = 0; number < std::min(listing.rungs, max_rungs_); ++number) {
+    rungs_[static_cast<size_t>(number)].rest.insert(listing.standing);
   }
 }
 
 void Asha::changed(size_t index) {
   rungs_.resize(static_cast<size_t>(max_rungs_));
-  const Entry entry = entry_of(index);
-  if (index == entries_.size()) entries_.push_back(entry);
-  const Entry before = std::exchange(entries_[index], entry);
-  leave(before);
-  enter(entry);
-  for (int64_t number = 0; number < std::min(std::max(before.rungs, entry.rungs), max_rungs_); ++number)
+  const Listing listing = listing_of(index);
+  if (index == listings_.size()) listings_.push_back(listing);
+  const Listing before = std::exchange(listings_[index], listing);
+  unlist(before);
+  list(listing);
+  for (int64_t number = 0; number < std::min(std::max(before.rungs, listing.rungs), max_rungs_); ++number)
     balance(number);
 }
 
@@ -143,8 +146,8 @@ void Asha::changed(size_t index) {
 std::optional<size_t> Asha::promote() {
   for (int64_t rung = max_rungs_ - 2; rung >= 0; --rung) {
     std::optional<size_t> longest;
-    for (const Place& place : rungs_[static_cast<size_t>(rung)].promotable) {
-      if (!longest || lineages()[place.index].trials > lineages()[*longest].trials) longest = place.index;
+    for (const Standing& standing : rungs_[static_cast<size_t>(rung)].promotable) {
+      if (!longest || lineages()[standing.index].trials > lineages()[*longest].trials) longest = standing.index;
     }
     if (!longest) continue;
     ++lineage(*longest).rung;

@@ -6,9 +6,11 @@
 // have completed a rung, the best 1/divisor are promoted, from the highest rung first and among those the one with the
 // most trials. A search that ends early has completed its rung. When no new configuration is left to draw, the
 // searches that wait for a promotion go on, best first: a trial that may be spent is spent.
-// With asha-draw=guided configurations are drawn from what guided's models believe (guided_draw.h); all else stays.
+// With asha-draw=guided new configurations are drawn by guided's models (zero_model/choice/draw_configuration.h); all
+// else stays.
 //
 // Cost: a decision takes logarithmic time; rungs are kept sorted and split as lineages change.
+// Threading, errors and state: as in search/lineage_search.h.
 #ifndef DSAT_PLUGINS_ASHA_ASHA_H_
 #define DSAT_PLUGINS_ASHA_ASHA_H_
 
@@ -16,8 +18,8 @@
 #include <set>
 #include <vector>
 
-#include "asha/guided_draw.h"
 #include "search/lineage_search.h"
+#include "zero_model/choice/draw_configuration.h"
 
 namespace dsat {
 
@@ -32,34 +34,34 @@ class Asha final : public search::LineageSearch {
   void changed(size_t index) override;
 
  private:
-  // Where a lineage stands among others: the better metric first; without one last; of equals the older.
-  struct Place {
+  // How a lineage ranks among others: the better metric first, one without a metric last; a tie goes to the older.
+  struct Standing {
     bool unmeasured = false;
     double cost = 0;
     size_t index = 0;
-    bool operator<(const Place& other) const;
+    bool operator<(const Standing& other) const;
   };
-  // Those that have completed a rung, split into the best 1/divisor and the rest; some may be further up by now.
+  // The lineages that have completed a rung, split into the best 1/divisor and the rest. Some may be further up by now.
   struct Rung {
-    std::set<Place> best, rest;
-    std::set<Place> promotable;  // of the best, those that have not been promoted
+    std::set<Standing> best, rest;
+    std::set<Standing> promotable;  // those of the best that have not been promoted
   };
-  // How a lineage is entered in the rungs and lists below.
-  struct Entry {
-    Place place;
+  // How a lineage is listed in the rungs and sets below.
+  struct Listing {
+    Standing standing;
     int64_t rungs = 0;  // it has completed the rungs below this one
     int64_t rung = 0;   // that it is in
     bool unfinished = false, idle = false;
   };
 
-  guided::StudySoFar so_far() const;
+  zero_model::SearcherTrials trials_for_models() const;
   int64_t trials_of_rung(int64_t rung) const;
   bool completed_its_rung(const search::Lineage& lineage) const;
-  Entry entry_of(size_t index) const;
-  void enter(const Entry& entry);
-  void leave(const Entry& entry);
+  Listing listing_of(size_t index) const;
+  void list(const Listing& listing);
+  void unlist(const Listing& listing);
   void balance(int64_t rung);
-  bool waits_in(const Place& place, int64_t rung) const;
+  bool waits_in(const Standing& standing, int64_t rung) const;
   std::optional<size_t> promote();
 
   bool draws_guided_;
@@ -67,10 +69,10 @@ class Asha final : public search::LineageSearch {
   int64_t min_trials_;
   int64_t divisor_;
   int64_t early_stopping_;
-  std::vector<Entry> entries_;  // by lineage
+  std::vector<Listing> listings_;  // by lineage
   std::vector<Rung> rungs_;
   std::set<size_t> unfinished_;  // idle, and their rung allows more trials
-  std::set<Place> idle_;
+  std::set<Standing> idle_;
 };
 
 }  // namespace dsat

@@ -1,3 +1,5 @@
+// binary adds nothing but its options to the common search: the binary search of search/lineage_search.h is its method.
+// The first idle lineage goes on, else a new one begins.
 #include "binary/binary.h"
 
 namespace dsat {

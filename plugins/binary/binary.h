@@ -3,6 +3,7 @@
 // Determined's method: draw a configuration, search its micro batch in [1, search-range-factor x expected ceiling]; a
 // trial that completes moves the lower end up, one that runs out of memory the upper end down; when the range is empty,
 // draw the next configuration. As many searches go on at once as trials may run.
+// Threading, errors and state: as in search/lineage_search.h.
 #ifndef DSAT_PLUGINS_BINARY_BINARY_H_
 #define DSAT_PLUGINS_BINARY_BINARY_H_
 

@@ -1,4 +1,8 @@
+// Walks through the stages in turn.
+// In each, the user's values come first, at several micro batches, then every other choice at one.
 #include "grid/grid.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -55,7 +59,7 @@ bool Grid::left(int stage) const {
   int64_t since_best = 0;
   for (const Lineage& lineage : lineages()) {
     if (lineage.configuration.stage != stage) continue;
-    const bool better = lineage.best_metric && (!best || knowledge().better(*lineage.best_metric, *best));
+    const bool better = lineage.best_metric && (!best || history().better(*lineage.best_metric, *best));
     since_best = better ? 0 : since_best + lineage.trials;
     if (better) best = lineage.best_metric;
   }
@@ -71,15 +75,15 @@ bool Grid::first_of_stage(size_t index) const {
 // The largest rank that is expected to fit; the smallest is tried even where it is not.
 int64_t Grid::expected_top(const Lineage& lineage) const {
   const Ceiling known = ceiling(lineage);
-  const bool modelled = knowledge().device_memory_known();
-  // Nothing to expect from: twice what ran in the stage, as far as nothing ran out of memory.
+  const bool modelled = history().device_memory_known();
+  // Without a model: twice what ran in the stage, as far as nothing ran out of memory.
   const double expected = modelled ? known.likely : std::min(2 * std::max(1.0, known.likely), known.possible);
   const int64_t last = last_allowed(lineage, known);
   return std::min(last, std::max<int64_t>(0, micro_batches().rank_at_or_below(expected)));
 }
 
-// The next larger of the ceiling and the powers of two below it, as many in all as there are trials left for it. One
-// that ran out of memory is made up for.
+// The next of an ascending ladder: the ceiling and the powers of two below it, as many as there are trials left. A
+// trial that ran out of memory is made up for.
 std::optional<Grid::Step> Grid::first_choice_step(const Lineage& lineage) const {
   const int64_t left = micro_batch_sizes_ + (lineage.too_big ? 1 : 0) - lineage.trials;
   const int64_t top = expected_top(lineage);
@@ -92,8 +96,7 @@ std::optional<Grid::Step> Grid::first_choice_step(const Lineage& lineage) const 
     if (rank < lineage.low) break;
     wanted = rank;
   }
-  return Step{wanted, lineage.low,
-              "grid: micro batch " + std::to_string(micro_batches().at(wanted)) + " with your values"};
+  return Step{wanted, lineage.low, fmt::format("grid: micro batch {} with your values", micro_batches().at(wanted))};
 }
 
 std::optional<Grid::Step> Grid::next_step(size_t index) const {
@@ -107,7 +110,7 @@ std::optional<Grid::Step> Grid::next_step(size_t index) const {
   });
   if (first->best_rank && !first->best_at_top()) rank = std::min(rank, *first->best_rank);
   if (rank < 0) return std::nullopt;
-  return Step{rank, 0, "grid: values " + std::to_string(index)};
+  return Step{rank, 0, fmt::format("grid: values {}", index)};
 }
 
 }  // namespace dsat

@@ -3,8 +3,9 @@
 // The stages take turns, the lowest first. A stage begins with the user's own values at num-tuning-micro-batch-sizes
 // micro batches: the powers of two below the expected ceiling and the ceiling itself, ascending. Each further choice of
 // values (grid_order.h) is one trial, at the best micro batch of the stage so far, or at its own ceiling where larger
-// was better. What runs out of memory is measured once more below the ceiling that this taught. A stage is left after
+// was better. What runs out of memory is measured once more below the ceiling that this showed. A stage is left after
 // early-stopping trials in it without a better one (DeepSpeed's tuner_early_stopping).
+// Threading, errors and state: as in search/lineage_search.h.
 #ifndef DSAT_PLUGINS_GRID_GRID_H_
 #define DSAT_PLUGINS_GRID_GRID_H_
 

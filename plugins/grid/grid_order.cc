@@ -1,3 +1,5 @@
+// Lists a stage's choices of values by their distance from the user's own.
+// The distance is the number of axes on which they differ; choices are made as far as they are asked for.
 #include "grid/grid_order.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // The order in which a grid search goes through the values of a stage's axes: from the user's own outwards.
 //
 // First the user's values, then all that differ from them in one axis, then in two, and so on; among those the first
-// axes first, and of an axis the values as they are listed. The most of a large grid is never reached, so what comes
-// first had better be near what the user runs today.
-// Threading: plain values.
+// axes first, and of an axis the values as they are listed. Most of a large grid is never reached, so what comes
+// first should be near what the user runs today.
+// Threading: plain values. Ownership: refers to the stage's space, which must live longer. Errors: none.
 #ifndef DSAT_PLUGINS_GRID_GRID_ORDER_H_
 #define DSAT_PLUGINS_GRID_GRID_ORDER_H_
 

@@ -1,11 +1,12 @@
-// guided: proposes each trial from a model of ZeRO training that the trials themselves correct.
+// guided: Bayesian optimisation with a model of ZeRO training that the trials correct.
 //
-// Purpose: find the fastest configuration in few trials and with few that run out of memory. How it decides:
-//   docs/searchers.md. This class keeps the books: it asks for trials while slots are free, hands their ends to
-//   Beliefs, asks Planner what comes next, and finishes when the expected gain is below the tolerance, when the trial
-//   limit is reached or when nothing is left to try.
-// State: none is saved; the host replays the events, and the same events give the same decisions. Threading: the
-//   host's control thread.
+// Purpose: find the fastest configuration in few trials, of which few run out of memory. docs/searchers.md describes
+// how
+//   it decides. This class keeps the open trials: it asks for trials while slots are free, passes their ends to the
+//   surrogate, and takes the next one from the acquisition. It finishes when the expected gain is below the tolerance,
+//   when the trial limit is reached, or when nothing is left to try.
+// State: none is saved; the host replays the events, and the same events give the same decisions.
+// Threading: the host's control thread. Errors: a space without a stage or a micro batch throws dsat::Error.
 #ifndef DSAT_PLUGINS_GUIDED_GUIDED_H_
 #define DSAT_PLUGINS_GUIDED_GUIDED_H_
 
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "dsat/searcher.h"
+#include "search/stopping.h"
 #include "zero_model/choice/acquisition.h"
 #include "zero_model/choice/surrogate.h"
 
@@ -31,34 +33,33 @@ class Guided final : public Searcher<Guided> {
   void on_trial_exited(const Exit& exit);
 
  private:
-  struct Open {
+  struct OpenTrial {
     TrialId trial = kNoTrial;
-    guided::Point point;
-    bool again = false;  // the machinery lost it before
+    zero_model::Point point;
+    bool again = false;  // an earlier trial of this point was lost
     std::optional<double> metric, forward, backward, step;
   };
 
   void prepare(const Study& study);
   void advance();
-  std::optional<guided::Proposal> propose();
-  bool ask(const guided::Proposal& proposal, bool again);
-  guided::Risk risk(const std::vector<guided::Point>& running) const;
-  bool worth_it(const guided::Proposal& proposal) const;
-  std::vector<guided::Point> pending() const;
+  std::optional<zero_model::Proposal> propose();
+  bool ask(const zero_model::Proposal& proposal, bool again);
+  zero_model::Risk risk(const std::vector<zero_model::Point>& running) const;
+  bool worth_it(const zero_model::Proposal& proposal) const;
+  std::vector<zero_model::Point> pending() const;
   void end(const std::string& reason);
-  std::string note(const guided::Proposal& proposal) const;
+  std::string note(const zero_model::Proposal& proposal) const;
 
   double tolerance_, most_risk_;
   Study study_;
-  std::unique_ptr<guided::Lattice> lattice_;
-  std::unique_ptr<guided::Beliefs> beliefs_;
-  std::unique_ptr<guided::Planner> planner_;
-  std::vector<guided::Proposal> queue_;  // of an old study: what the last search found, best last
-  std::vector<Open> open_;
-  int64_t failures_ = 0;  // in a row, that taught nothing
+  std::unique_ptr<zero_model::ModelSpace> space_;
+  std::unique_ptr<zero_model::Surrogate> surrogate_;
+  std::unique_ptr<zero_model::Acquisition> acquisition_;
+  std::vector<zero_model::Proposal> queue_;  // what the last search found, best last; empty in a young study
+  std::vector<OpenTrial> open_;
+  search::FailureStreak failures_;
   uint64_t asked_ = 0;
-  std::string last_failure_;
-  bool beside_ = false;  // several trials run at once
+  bool concurrent_ = false;  // several trials run at once
   bool limit_reached_ = false;
   bool finished_ = false;
 };

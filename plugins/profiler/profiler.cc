@@ -1,4 +1,8 @@
+// A small state machine: ask for the model's size, then measure micro batches one after another where the cost model
+// learns most, and write the fit as the profile.
 #include "profiler/profiler.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +14,8 @@
 namespace dsat {
 namespace {
 
-// A second point at least so far out that a slope can be told from it; and no farther than this, since a slope needs no
-// more and a trial's duration grows with its micro batch.
+// The second point of a line is far enough out to show a slope, and no farther than kMost: a slope needs no more, and a
+// trial's duration grows with its micro batch.
 constexpr int64_t kLeastSecond = 4;
 constexpr int64_t kMost = 1024;
 
@@ -69,8 +73,8 @@ void ModelProfiler::ask_model_information(StageOverride stage) {
   micro_batch_ = micro_batches_->smallest();
   Json wanted = overrides(stage, micro_batch_);
   wanted["autotuning"] = {{"model_info", {{"profile", true}}}};
-  const std::string where = stage ? "at stage " + std::to_string(*stage) : "of your own configuration";
-  if (ask(wanted, "model information " + where)) return;
+  const std::string where = stage ? fmt::format("at stage {}", *stage) : "of your own configuration";
+  if (ask(wanted, fmt::format("model information {}", where))) return;
   finished_ = true;
   finish("the trial limit leaves no trial for the model's size; raise --max-trials");
 }
@@ -95,8 +99,9 @@ void ModelProfiler::model_information_ended(const Exit& exit) {
   const int own = config::zero_stage(merged(stage_, micro_batch_));
   if (own >= highest_stage()) {
     finished_ = true;
-    return finish("the model does not fit: the model-information trial ran out of memory at stage " +
-                  std::to_string(own) + " with micro batch " + std::to_string(micro_batch_));
+    return finish(fmt::format(
+        "the model does not fit: the model-information trial ran out of memory at stage {} with micro batch {}", own,
+        micro_batch_));
   }
   ask_model_information(highest_stage());
 }
@@ -117,46 +122,46 @@ bool ModelProfiler::take_given_information() {
 
 void ModelProfiler::read_model_information() {
   information_ = std::move(metrics_);
-  const auto told = [&](const char* name) {
+  const auto reported = [&](const char* name) {
     const auto it = information_.find(name);
     return it == information_.end() ? std::nullopt : std::optional<double>(it->second);
   };
-  const std::optional<double> num_params = told("num_params");
+  const std::optional<double> num_params = reported("num_params");
   if (!num_params || *num_params <= 0) {
     throw Error(
         DSAT_FAILED_PRECONDITION,
-        "the model-information trial told no num_params; does the script pass the configuration to its engine?");
+        "the model-information trial reported no num_params; does the script pass the configuration to its engine?");
   }
   have_information_ = true;
   inputs_.size.num_params = *num_params;
-  inputs_.size.trainable_num_params = told("trainable_num_params").value_or(*num_params);
-  inputs_.size.largest_layer_params = told("largest_layer_params").value_or(0);
-  inputs_.recomputes_activations = told("activation_checkpoints").value_or(0) > 0;
+  inputs_.size.trainable_num_params = reported("trainable_num_params").value_or(*num_params);
+  inputs_.size.largest_layer_params = reported("largest_layer_params").value_or(0);
+  inputs_.recomputes_activations = reported("activation_checkpoints").value_or(0) > 0;
   // The one forward ran with the smallest legal micro batch.
-  if (const auto activation = told("activation_mem_per_gpu")) {
+  if (const auto activation = reported("activation_mem_per_gpu")) {
     inputs_.activation_bytes_at_micro_batch_1 = *activation / static_cast<double>(micro_batch_);
   }
   learn_device_memory();
-  if (const auto world_size = told("world_size"); world_size && *world_size >= 1) {
+  if (const auto world_size = reported("world_size"); world_size && *world_size >= 1) {
     world_size_ = static_cast<int64_t>(*world_size);
     data_parallel_size_ = config::data_parallel_size(world_size_, study_.base_config);
   }
   for (cost::Observation& seen : observations_) seen.setup.data_parallel_size = data_parallel_size_;
-  if (const auto peak = told("peak_memory"); peak && told("activation_mem_per_gpu")) {
+  if (const auto peak = reported("peak_memory"); peak && reported("activation_mem_per_gpu")) {
     inputs_.fixed_bytes = cost::fixed_bytes_by_forward(
         inputs_.size, cost::setup_from_config(merged(stage_, micro_batch_), data_parallel_size_), *peak,
-        *told("activation_mem_per_gpu"));
+        *reported("activation_mem_per_gpu"));
   }
   stage_ = measuring_stage();
 }
 
-// The user's word, else the first trial's that tells it: a script may know its device only once it trains.
+// The user's number, else that of the first trial that reports one: a script may know its device only once it trains.
 void ModelProfiler::learn_device_memory() {
   if (inputs_.device_memory_bytes) return;
-  const std::map<std::string, double>& told = metrics_.empty() ? information_ : metrics_;
+  const std::map<std::string, double>& reported = metrics_.empty() ? information_ : metrics_;
   if (study_.device_memory_bytes) {
     inputs_.device_memory_bytes = static_cast<double>(*study_.device_memory_bytes);
-  } else if (const auto it = told.find("device_memory"); it != told.end() && it->second > 0) {
+  } else if (const auto it = reported.find("device_memory"); it != reported.end() && it->second > 0) {
     inputs_.device_memory_bytes = it->second;
   }
 }
@@ -201,8 +206,8 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
   return untried ? std::optional<int64_t>(micro_batch) : std::nullopt;
 }
 
-// A trial that ran out of memory told little: what the second point of a line teaches is worth one more, up to as many
-// again.
+// A trial that ran out of memory shows little, and the second point of a line is worth one more trial: as many again
+// are allowed at most.
 bool ModelProfiler::may_spend() const {
   const int64_t allowed = study_.limits.profile_trials;
   const int64_t out_of_memory = std::count_if(observations_.begin(), observations_.end(),
@@ -216,7 +221,7 @@ void ModelProfiler::measure_next() {
       micro_batch_ = *micro_batch;
       const int stage = config::zero_stage(merged(stage_, micro_batch_));
       if (ask(overrides(stage_, micro_batch_),
-              "memory at micro batch " + std::to_string(micro_batch_) + " of stage " + std::to_string(stage))) {
+              fmt::format("memory at micro batch {} of stage {}", micro_batch_, stage))) {
         return;
       }
     }
@@ -227,7 +232,7 @@ void ModelProfiler::measure_next() {
 void ModelProfiler::give_up(const std::string& what, const Exit& exit) {
   finished_ = true;
   const std::string reason(exit.reason());
-  finish(what + " failed" + (reason.empty() ? "" : ": " + reason));
+  finish(reason.empty() ? fmt::format("{} failed", what) : fmt::format("{} failed: {}", what, reason));
 }
 
 Json ModelProfiler::profile() const {
@@ -260,7 +265,7 @@ Json ModelProfiler::profile() const {
 void ModelProfiler::hand_over() {
   set_profile(profile());
   finished_ = true;
-  finish("the profile is made of " + std::to_string(trials_.size()) + " trials");
+  finish(fmt::format("the profile is made of {} trials", trials_.size()));
 }
 
 }  // namespace dsat

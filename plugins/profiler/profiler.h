@@ -2,13 +2,14 @@
 //
 // First the model-information trial: the user's own configuration with the smallest micro batch, one forward. Then, as
 // far as --profile-trials and the trial limit allow, measured trials at small micro batches, one after another, of the
-// user's configuration at a stage that the study may use: two micro batches tell the bytes per sample from the fixed
-// bytes. Out of memory at the user's stage, it goes on at the highest stage that the study may use, and spends another
-// trial for the one that told so little. A trial that fails otherwise ends the profile without one: what fails here
-// fails in every trial.
+// user's configuration at a stage that the study may use: two micro batches separate the bytes per sample from the
+// fixed bytes. Out of memory at the user's stage, it goes on at the highest stage that the study may use, and spends
+// another trial for the one that showed so little. A trial that fails otherwise ends the search for a profile: what
+// fails here fails in every trial.
 //
 // State: none is saved; a study has at most a handful of profile trials, and the host replays their events.
-// Threading: the host's control thread. The profile's schema: docs/profile.md.
+// Threading: the host's control thread. Units: bytes, samples. The profile's schema: docs/profile.md.
+// Errors: a study without a micro batch or a stage, and a trial that reports no model size, throw dsat::Error.
 #ifndef DSAT_PLUGINS_PROFILER_PROFILER_H_
 #define DSAT_PLUGINS_PROFILER_PROFILER_H_
 
@@ -65,9 +66,9 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   std::vector<TrialId> trials_;
   bool have_information_ = false;
   bool finished_ = false;
-  StageOverride stage_;  // of the trial at work
+  StageOverride stage_;  // of the trial that runs
   int64_t micro_batch_ = 1;
-  std::map<std::string, double> metrics_;  // of the trial at work, then of the model-information trial
+  std::map<std::string, double> metrics_;  // of the trial that runs, then of the model-information trial
   std::map<std::string, double> information_;
 
   cost::Inputs inputs_;

@@ -1,4 +1,8 @@
+// Bounds the range of ranks of a lineage by what is known, and draws a rank from it.
+// A draw is a seeded binomial, one substream for each trial of each lineage.
 #include "random/random.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -25,7 +29,7 @@ RandomSearch::RandomSearch(Host host, const Options& options)
 
 std::optional<std::string> RandomSearch::enough() const {
   if (early_stopping_ == 0 || trials_since_best() < early_stopping_) return std::nullopt;
-  return "no better configuration in the last " + std::to_string(trials_since_best()) + " trials";
+  return fmt::format("no better configuration in the last {} trials", trials_since_best());
 }
 
 // Has another configuration of the stage completed a larger micro batch?
@@ -35,14 +39,14 @@ bool RandomSearch::outrun(size_t index) const {
   return top && (!self.top || *top > *self.top);
 }
 
-std::optional<RandomSearch::Range> RandomSearch::range_of(const Lineage& lineage) const {
+std::optional<RandomSearch::RankRange> RandomSearch::range_of(const Lineage& lineage) const {
   const Ceiling known = ceiling(lineage);
   const int64_t last = last_allowed(lineage, known);
-  const bool modelled = knowledge().device_memory_known();
+  const bool modelled = history().device_memory_known();
   int64_t high = std::min(last, micro_batches().rank_at_or_below(upper_end(known)));
   int64_t low = lineage.low;
   if (lineage.trials == 0) {
-    if (const auto best = knowledge().best_of(lineage.configuration.stage)) {
+    if (const auto best = history().best_of(lineage.configuration.stage)) {
       // Above the best of the stage if there is room; with the ceiling reached, at the ceiling.
       low = micro_batches().rank_at_or_below(static_cast<double>(best->micro_batch)) + 1;
       low = std::min({low, last, micro_batches().rank_at_or_below(modelled ? known.likely : known.possible)});
@@ -56,21 +60,21 @@ std::optional<RandomSearch::Range> RandomSearch::range_of(const Lineage& lineage
     if (lineage.trials == 0) high = std::min(last, std::max(high, low));
   }
   if (high < low) return std::nullopt;
-  return Range{low, high};
+  return RankRange{low, high};
 }
 
 std::optional<RandomSearch::Step> RandomSearch::next_step(size_t index) const {
   const Lineage& lineage = lineages()[index];
   if (lineage.trials >= trials_per_configuration_) return std::nullopt;
   if (lineage.trials > 0 && outrun(index)) return std::nullopt;
-  const std::optional<Range> range = range_of(lineage);
+  const std::optional<RankRange> range = range_of(lineage);
   if (!range) return std::nullopt;
   // One substream for each draw of each lineage, after those that drew the configurations.
   constexpr uint64_t kMicroBatches = uint64_t{1} << 32;
   Random random(study().seed, kMicroBatches + index, static_cast<uint64_t>(lineage.trials));
   const int64_t width = range->high - range->low;
   const int64_t rank = range->low + static_cast<int64_t>(random.binomial_half(static_cast<uint64_t>(width)));
-  return Step{rank, range->low, "random micro batch in " + this->range(range->low, range->high)};
+  return Step{rank, range->low, fmt::format("random micro batch in {}", this->range(range->low, range->high))};
 }
 
 }  // namespace dsat

@@ -12,6 +12,7 @@
 // - Stage 3 is not given up once stage 1 or 2 has run. The rule assumed that stage 3 is always slower; where its
 // smaller
 //   memory allows larger batches it is not, and its trials cost what all others cost.
+// Threading, errors and state: as in search/lineage_search.h.
 #ifndef DSAT_PLUGINS_RANDOM_RANDOM_H_
 #define DSAT_PLUGINS_RANDOM_RANDOM_H_
 
@@ -32,10 +33,10 @@ class RandomSearch final : public search::LineageSearch {
   std::optional<std::string> enough() const override;
 
  private:
-  struct Range {
+  struct RankRange {
     int64_t low = 0, high = 0;
   };
-  std::optional<Range> range_of(const search::Lineage& lineage) const;
+  std::optional<RankRange> range_of(const search::Lineage& lineage) const;
   bool outrun(size_t index) const;
 
   int64_t trials_per_configuration_;

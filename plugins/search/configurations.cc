@@ -1,3 +1,5 @@
+// Deals the stages like cards and draws values at random. A stage in which random draws find nothing usable is searched
+// in order, up to a limit, before it counts as drained.
 #include "search/configurations.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 // Which one a lineage gets depends on the seed, the lineage's number and on which ones are still usable, never on the
 // order in which trials ended. Stages are dealt like cards: each run of as many lineages as there are stages has every
 // stage once, so that a small budget does not leave one out by chance.
-// Threading: plain values.
+// Threading: plain values. Ownership: refers to the space, which must live longer. Errors: none.
 #ifndef DSAT_PLUGINS_SEARCH_CONFIGURATIONS_H_
 #define DSAT_PLUGINS_SEARCH_CONFIGURATIONS_H_
 

@@ -1,3 +1,5 @@
+// A lineage as JSON, for a searcher's saved state.
+// Fields that have no value are null.
 #include "search/lineage.h"
 
 namespace dsat::search {

@@ -1,6 +1,7 @@
 // A lineage: one configuration, and the search for its best micro batch. Searchers differ in how a lineage picks its
 // next micro batch and in which lineage goes on; what a trial's end means for its lineage is the same for all.
-// Threading: plain values. Ranks count the legal micro batches (micro_batches.h).
+// Threading: plain values. Errors: a damaged JSON form throws a JSON error. Units: ranks count the legal micro batches
+// (micro_batches.h).
 #ifndef DSAT_PLUGINS_SEARCH_LINEAGE_H_
 #define DSAT_PLUGINS_SEARCH_LINEAGE_H_
 
@@ -26,9 +27,9 @@ struct Lineage {
   bool ended = false;                 // nothing left to try
   bool again = false;                 // the machinery lost the last trial: it is asked for once more
   TrialId last = kNoTrial;            // the trial that the next one follows from
-  TrialId open = kNoTrial;            // the trial at work
+  TrialId open = kNoTrial;            // the trial that runs
   int64_t open_rank = 0;              // its micro batch
-  std::optional<double> open_metric;  // told by its result, before its exit
+  std::optional<double> open_metric;  // reported by its result, before its exit
 
   bool idle() const { return !ended && open == kNoTrial; }
 
@@ -63,7 +64,7 @@ void Lineage::settle(int64_t rank, Outcome outcome, std::optional<double> metric
       if (rank == 0) ended = true;
       return;
     case Outcome::lost:
-      // Not the configuration's doing: once more, and then no more.
+      // The configuration did not cause it: the trial is asked for once more, and no more.
       ended = lost_before;
       again = !lost_before;
       return;

@@ -1,4 +1,8 @@
+// Fills the open slots with steps of lineages, settles each lineage when its trial ends, and keeps what all searchers
+// must remember. The binary search for the largest micro batch is at the end.
 #include "search/lineage_search.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -6,12 +10,8 @@
 namespace dsat::search {
 namespace {
 
-// Trials in a row that failed, timed out or were refused before the search gives up.
-constexpr int64_t kMostFailures = 64;
-// Configurations in a row of which not one micro batch was worth a trial before it does.
+// Configurations in a row of which not one micro batch was worth a trial before the search gives up.
 constexpr int64_t kMostBarren = 256;
-
-bool teaches(Outcome outcome) { return outcome == Outcome::completed || outcome == Outcome::out_of_memory; }
 
 }  // namespace
 
@@ -21,7 +21,7 @@ void LineageSearch::prepare(const Study& study) {
   micro_batches_ = std::make_unique<MicroBatches>(space_);
   if (micro_batches_->empty()) throw Error("the space allows no micro batch; widen its bounds or the global batch");
   configurations_ = std::make_unique<Configurations>(study.seed, space_);
-  knowledge_ = std::make_unique<Knowledge>(study);
+  history_ = std::make_unique<TrialHistory>(study);
   // With the global batch fixed, latency counts the same samples whatever the micro batch; forward, backward and step
   // never do.
   small_wins_ = !study.maximise && !(study.metric == "latency" && space_.micro_batch_divides);
@@ -40,7 +40,8 @@ void LineageSearch::on_result(const Result& result) {
 void LineageSearch::on_trial_exited(const Exit& exit) {
   if (finished_) return;
   const auto open = by_open_trial_.find(exit.trial());
-  // The exit of a trial that has ended before changes nothing, but there may be room again: a raised limit, say.
+  // The exit of a trial that has ended already changes nothing, but there may be room again, by a raised limit for
+  // instance.
   if (open != by_open_trial_.end()) {
     const size_t index = open->second;
     by_open_trial_.erase(open);
@@ -50,14 +51,13 @@ void LineageSearch::on_trial_exited(const Exit& exit) {
     owner.open = kNoTrial;
     owner.open_metric.reset();
     --open_;
-    if (!teaches(record.outcome)) last_failure_ = exit.reason();
-    const std::optional<Knowledge::Best> before = knowledge_->best();
+    const std::optional<TrialHistory::BestTrial> before = history_->best();
     learn(record);
     records_.push_back(record);
-    const std::optional<Knowledge::Best> after = knowledge_->best();
-    const bool improved = after && (!before || knowledge_->better(after->metric, before->metric));
+    const std::optional<TrialHistory::BestTrial> after = history_->best();
+    const bool improved = after && (!before || history_->better(after->metric, before->metric));
     since_best_ = improved ? 0 : since_best_ + 1;
-    failures_ = teaches(record.outcome) ? 0 : failures_ + 1;
+    failures_.add(record.outcome, exit.reason());
     settle(index, record.trial, record.rank, record.outcome, record.metric);
   }
   limit_reached_ = false;
@@ -65,14 +65,14 @@ void LineageSearch::on_trial_exited(const Exit& exit) {
 }
 
 void LineageSearch::learn(const Record& record) {
-  const Json config = knowledge_->merged(overrides(lineages_[record.lineage].configuration, record.rank));
-  knowledge_->learn(record.trial, config, record.outcome, record.metric, record.peak_bytes);
+  const Json config = history_->merged(overrides(lineages_[record.lineage].configuration, record.rank));
+  history_->learn(record.trial, config, record.outcome, record.metric, record.peak_bytes);
 }
 
 void LineageSearch::settle(size_t index, TrialId trial, int64_t rank, Outcome outcome, std::optional<double> metric) {
   Lineage& lineage = lineages_[index];
   lineage.last = trial;
-  lineage.settle(rank, outcome, metric, [&](double a, double b) { return knowledge_->better(a, b); });
+  lineage.settle(rank, outcome, metric, [&](double a, double b) { return history_->better(a, b); });
   note_top(lineage);
   changed(index);
 }
@@ -91,8 +91,7 @@ std::optional<int64_t> LineageSearch::top_of_stage(int stage) const {
 // Fills what may run; finishes when nothing runs and nothing comes.
 void LineageSearch::advance() {
   std::optional<std::string> stop;
-  const int64_t most_open = std::max({int64_t{1}, study_.limits.max_concurrent_trials, study_.limits.open_trials});
-  while (!stop && !limit_reached_ && open_ < most_open) {
+  while (!stop && !limit_reached_ && open_ < most_open_trials(study_)) {
     stop = reason_to_stop();
     if (stop) break;
     const std::optional<size_t> index = choose();
@@ -101,20 +100,18 @@ void LineageSearch::advance() {
   }
   if (stop) return end(*stop);
   if (open_ > 0) return;
-  if (limit_reached_) return end("all trials that --max-trials allows are spent");
-  end("nothing is left to try: " + std::to_string(lineages_.size()) + " configurations were searched to their end");
+  if (limit_reached_) return end(kTrialLimitReached);
+  end(fmt::format("nothing is left to try: {} configurations were searched to their end", lineages_.size()));
 }
 
 std::optional<std::string> LineageSearch::reason_to_stop() const {
-  if (failures_ >= kMostFailures) {
-    return std::to_string(failures_) + " trials in a row failed, the last with: " + last_failure_;
-  }
+  if (const std::optional<std::string> failures = failures_.reason_to_stop()) return failures;
   if (barren_ >= kMostBarren) return "no further configuration fits the device";
   return enough();
 }
 
 void LineageSearch::end(const std::string& reason) {
-  const std::optional<Knowledge::Best> best = knowledge_->best();
+  const std::optional<TrialHistory::BestTrial> best = history_->best();
   finished_ = true;
   finish(reason, best ? best->trial : kNoTrial);
 }
@@ -131,10 +128,11 @@ bool LineageSearch::take_step(size_t index) {
   }
   lineage.low = std::max(lineage.low, step->low);
   const Json wanted = overrides(lineage.configuration, step->rank);
-  const std::optional<Known> known = lineage.again ? std::nullopt : knowledge_->find(knowledge_->merged(wanted));
-  if (!known) return ask(index, *step, wanted);
-  settle(index, known->trial, step->rank, known->out_of_memory ? Outcome::out_of_memory : Outcome::completed,
-         known->metric);
+  const std::optional<TriedConfiguration> tried =
+      lineage.again ? std::nullopt : history_->find(history_->merged(wanted));
+  if (!tried) return ask(index, *step, wanted);
+  settle(index, tried->trial, step->rank, tried->out_of_memory ? Outcome::out_of_memory : Outcome::completed,
+         tried->metric);
   return true;
 }
 
@@ -144,8 +142,8 @@ bool LineageSearch::ask(size_t index, const Step& step, const Json& overrides) {
   request.overrides = overrides;
   request.parent = lineage.last;
   request.repeat = lineage.again;
-  request.note = step.why + " of stage " + std::to_string(lineage.configuration.stage) + ", lineage " +
-                 std::to_string(index) + (lineage.again ? ", once more: the last trial was lost" : "");
+  request.note = fmt::format("{} of stage {}, lineage {}{}", step.why, lineage.configuration.stage, index,
+                             lineage.again ? ", once more: the last trial was lost" : "");
   const std::optional<TrialId> trial = create_trial(request);
   if (!trial) return false;
   lineage.open = *trial;
@@ -161,7 +159,7 @@ std::optional<LineageSearch::Step> LineageSearch::plan(size_t index) const {
   const Lineage& lineage = lineages_[index];
   if (!small_wins_) return next_step(index);
   if (lineage.trials > 0) return std::nullopt;
-  return Step{0, 0, "smallest micro batch (least " + study_.metric + ")"};
+  return Step{0, 0, fmt::format("smallest micro batch (least {})", study_.metric)};
 }
 
 std::optional<size_t> LineageSearch::idle_or_new() {
@@ -179,7 +177,7 @@ std::optional<Configuration> LineageSearch::draw(uint64_t index, const Usable& u
 std::optional<size_t> LineageSearch::open_lineage() {
   std::optional<Configuration> drawn = draw(lineages_.size(), [&](const Configuration& configuration) {
     return !is_taken(configuration) &&
-           !knowledge_->hopeless(knowledge_->setup(knowledge_->merged(overrides(configuration, 0))));
+           !history_->hopeless(history_->setup(history_->merged(overrides(configuration, 0))));
   });
   if (!drawn) return std::nullopt;
   taken_.insert(*drawn);
@@ -195,11 +193,11 @@ Json LineageSearch::overrides(const Configuration& configuration, int64_t rank) 
 }
 
 std::string LineageSearch::range(int64_t low, int64_t high) const {
-  return "[" + std::to_string(micro_batches_->at(low)) + ", " + std::to_string(micro_batches_->at(high)) + "]";
+  return fmt::format("[{}, {}]", micro_batches_->at(low), micro_batches_->at(high));
 }
 
 Ceiling LineageSearch::ceiling(const Lineage& lineage) const {
-  return knowledge_->ceiling(knowledge_->setup(knowledge_->merged(overrides(lineage.configuration, 0))));
+  return history_->ceiling(history_->setup(history_->merged(overrides(lineage.configuration, 0))));
 }
 
 int64_t LineageSearch::last_allowed(const Lineage& lineage, const Ceiling& ceiling) const {
@@ -210,15 +208,15 @@ int64_t LineageSearch::last_allowed(const Lineage& lineage, const Ceiling& ceili
   return last;
 }
 
-// With a model of the memory, what it thinks possible, but not much more than it expects. Without one, what has run.
+// With a model of the memory: what it thinks possible, but not much more than it expects. Without one: what has run.
 double LineageSearch::upper_end(const Ceiling& ceiling) const {
   constexpr double kFarthest = 1.5;
-  if (!knowledge_->device_memory_known()) return ceiling.likely;
+  if (!history_->device_memory_known()) return ceiling.likely;
   return std::min(ceiling.possible, kFarthest * ceiling.likely);
 }
 
-// What almost surely fits is settled by one trial at its upper end, which is a measurement worth having; below it
-// nothing is worth a trial, and every such trial moves the end.
+// One trial at the upper end of what almost surely fits settles all of it, and is a measurement worth having. Nothing
+// below it is worth a trial, and every such trial moves the end.
 std::optional<LineageSearch::Step> LineageSearch::certain_step(const Lineage& lineage, const Ceiling& known,
                                                                int64_t high) const {
   const int64_t certain = std::min(high, micro_batches_->rank_at_or_below(range_factor_ * known.certain));
@@ -226,37 +224,37 @@ std::optional<LineageSearch::Step> LineageSearch::certain_step(const Lineage& li
   return Step{certain, lineage.low, "the largest that almost surely fits"};
 }
 
-// Is what lies between the largest that ran and `high` too little to be worth a trial? Searched more closely than the
-// others are the best configuration of the study, and in each stage the one with the largest micro batch: the ceiling
-// of a stage is its to find, whatever noise says of speeds.
+// Is the distance between the largest that ran and `high` too small to be worth a trial? Two kinds of lineage are
+// searched more closely than others: the best of the study, and the one with the largest micro batch of its stage,
+// which finds the ceiling of the stage whatever noise does to speeds.
 bool LineageSearch::too_fine(const Lineage& lineage, int64_t high) const {
   constexpr int64_t kCloseShare = 50, kCoarseShare = 16;  // 2 and 6 % of the micro batch
-  if (!lineage.top || !knowledge_->device_memory_known()) return false;
-  const std::optional<Knowledge::Best> best = knowledge_->best();
-  const bool leads = best && lineage.best_metric && !knowledge_->better(best->metric, *lineage.best_metric);
+  if (!lineage.top || !history_->device_memory_known()) return false;
+  const std::optional<TrialHistory::BestTrial> best = history_->best();
+  const bool leads = best && lineage.best_metric && !history_->better(best->metric, *lineage.best_metric);
   const int64_t top = micro_batches_->at(*lineage.top);
-  const bool highest = top >= knowledge_->largest_fit(lineage.configuration.stage);
+  const bool highest = top >= history_->largest_fit(lineage.configuration.stage);
   return (micro_batches_->at(high) - top) * (leads || highest ? kCloseShare : kCoarseShare) <= top;
 }
 
-// Is there a reason to search above the end of the range? Where the model knows the memory, only if it thinks a good
-// deal more possible than ran; where nothing is known, as long as larger batches are better.
+// Is there a reason to search above the end of the range? Where the device's memory is known: if the model thinks a
+// good deal more possible than ran. Where it is not: as long as larger batches are better.
 bool LineageSearch::goes_beyond(const Lineage& lineage, const Ceiling& known) const {
   constexpr double kWorthwhile = 1.1;
   if (!lineage.top) return false;
-  if (!knowledge_->device_memory_known()) return lineage.best_at_top();
+  if (!history_->device_memory_known()) return lineage.best_at_top();
   return known.possible >= kWorthwhile * static_cast<double>(micro_batches_->at(*lineage.top));
 }
 
 // Determined's binary search, between what is settled and the ceiling, which every trial may move. When the top of the
-// range held, the search goes on above it, up to three times as far (the midpoint then doubles) but not beyond what the
-// model thinks possible: a ceiling that was guessed too low is found nevertheless, and one that nobody could guess, the
-// device's memory being unknown. Without that bound it goes on only while larger batches are better.
+// range fitted, the search goes on above it, up to three times as far (the midpoint then doubles) but not beyond what
+// the model thinks possible. So it finds a ceiling that was guessed too low, and one that could not be guessed because
+// the device's memory is unknown. In the latter case it goes on only while larger batches are better.
 std::optional<LineageSearch::Step> LineageSearch::binary_step(const Lineage& lineage) const {
   const Ceiling known = ceiling(lineage);
   const int64_t last = last_allowed(lineage, known);
   // Once a large one ran, what is merely possible is mostly out of memory: the search looks up to what is expected.
-  const double end = lineage.top && knowledge_->device_memory_known() ? known.likely : upper_end(known);
+  const double end = lineage.top && history_->device_memory_known() ? known.likely : upper_end(known);
   int64_t high = std::min(last, micro_batches_->rank_at_or_below(range_factor_ * end));
   if (high < lineage.low && goes_beyond(lineage, known)) {
     const int64_t farthest =
@@ -265,7 +263,7 @@ std::optional<LineageSearch::Step> LineageSearch::binary_step(const Lineage& lin
     // Divisors can lie farther apart than that: the next one at least.
     high = std::min({last, possible, std::max(farthest, lineage.low)});
   }
-  // The smallest micro batch is tried even where the model doubts it: a model may err, an out-of-memory trial not.
+  // The smallest micro batch is tried even where the model doubts it: a model may err, an out-of-memory trial does not.
   if (lineage.trials == 0) high = std::min(last, std::max(high, lineage.low));
   if (high < lineage.low) return std::nullopt;
   if (const auto sure = certain_step(lineage, known, high)) return sure;
@@ -281,8 +279,10 @@ std::vector<size_t> LineageSearch::running() const {
 }
 
 std::string LineageSearch::save() const {
-  Json state{
-      {"failures", failures_}, {"since_best", since_best_}, {"last_failure", last_failure_}, {"barren", barren_}};
+  Json state{{"failures", failures_.count},
+             {"since_best", since_best_},
+             {"last_failure", failures_.last_reason},
+             {"barren", barren_}};
   state["drained"] = configurations_->drained();
   state["lineages"] = Json::array();
   for (const Lineage& lineage : lineages_) state["lineages"].push_back(to_json(lineage));
@@ -296,29 +296,33 @@ std::string LineageSearch::save() const {
 
 void LineageSearch::restore(const Study& study, std::string_view text) {
   prepare(study);
-  const Json state = Json::parse(text);
-  failures_ = state.at("failures").get<int64_t>();
-  since_best_ = state.at("since_best").get<int64_t>();
-  barren_ = state.at("barren").get<int64_t>();
-  last_failure_ = state.at("last_failure").get<std::string>();
-  configurations_->set_drained(state.at("drained").get<std::set<int>>());
-  for (const Json& json : state.at("lineages")) {
-    lineages_.push_back(lineage_from_json(json));
-    taken_.insert(lineages_.back().configuration);
-    if (lineages_.back().open != kNoTrial) {
-      ++open_;
-      by_open_trial_[lineages_.back().open] = lineages_.size() - 1;
+  try {
+    const Json state = Json::parse(text);
+    failures_.count = state.at("failures").get<int64_t>();
+    since_best_ = state.at("since_best").get<int64_t>();
+    barren_ = state.at("barren").get<int64_t>();
+    failures_.last_reason = state.at("last_failure").get<std::string>();
+    configurations_->set_drained(state.at("drained").get<std::set<int>>());
+    for (const Json& json : state.at("lineages")) {
+      lineages_.push_back(lineage_from_json(json));
+      taken_.insert(lineages_.back().configuration);
+      if (lineages_.back().open != kNoTrial) {
+        ++open_;
+        by_open_trial_[lineages_.back().open] = lineages_.size() - 1;
+      }
+      note_top(lineages_.back());
+      changed(lineages_.size() - 1);
     }
-    note_top(lineages_.back());
-    changed(lineages_.size() - 1);
-  }
-  const auto maybe = [](const Json& json) {
-    return json.is_null() ? std::nullopt : std::optional<double>(json.get<double>());
-  };
-  for (const Json& row : state.at("trials")) {
-    records_.push_back({row.at(0).get<TrialId>(), row.at(1).get<size_t>(), row.at(2).get<int64_t>(),
-                        static_cast<Outcome>(row.at(3).get<int>()), maybe(row.at(4)), maybe(row.at(5))});
-    learn(records_.back());
+    const auto maybe = [](const Json& json) {
+      return json.is_null() ? std::nullopt : std::optional<double>(json.get<double>());
+    };
+    for (const Json& row : state.at("trials")) {
+      records_.push_back({row.at(0).get<TrialId>(), row.at(1).get<size_t>(), row.at(2).get<int64_t>(),
+                          static_cast<Outcome>(row.at(3).get<int>()), maybe(row.at(4)), maybe(row.at(5))});
+      learn(records_.back());
+    }
+  } catch (const Json::exception&) {
+    throw Error("the saved state of the search is damaged; start the study anew");
   }
 }
 

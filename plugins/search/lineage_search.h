@@ -1,13 +1,14 @@
-// The searchers' common body: as many lineages at a time as trials may run, one trial of each at a time.
+// The base of asha, binary, grid and random: as many lineages at a time as trials may run, one trial of each at a time.
 //
-// A searcher derives from LineageSearch and says which lineage goes on (choose) and, if it does not want the binary
-// search, which micro batch comes next (next_step). The body does the rest: it learns from every trial of the study,
+// A searcher derives from LineageSearch and decides which lineage goes on (choose) and, if it does not want the binary
+// search, which micro batch comes next (next_step). The base does the rest: it learns from every trial of the study,
 // never asks for a configuration that has been measured, ends a lineage whose trial failed, and finishes when the
-// trial limit is reached, when nothing is left to try or when nothing but failures comes back.
+// trial limit is reached, when nothing is left to try, or when nothing but failures comes back.
 //
 // Where a small batch wins by construction (a time per step is minimised, the global batch is not fixed) a lineage is
 // one trial, at the smallest micro batch.
 // Threading: the host's control thread. Errors: as in dsat/searcher.h.
+// State: the lineages and the ended trials are saved; everything else is rebuilt from them.
 #ifndef DSAT_PLUGINS_SEARCH_LINEAGE_SEARCH_H_
 #define DSAT_PLUGINS_SEARCH_LINEAGE_SEARCH_H_
 
@@ -26,6 +27,7 @@
 #include "search/configurations.h"
 #include "search/lineage.h"
 #include "search/micro_batches.h"
+#include "search/stopping.h"
 #include "search/trial_history.h"
 
 namespace dsat::search {
@@ -42,14 +44,14 @@ class LineageSearch : public Searcher<LineageSearch> {
   void restore(const Study& study, std::string_view state);
 
  protected:
-  // A micro batch to try, and the words that say why.
+  // A micro batch to try, and why.
   struct Step {
     int64_t rank = 0;
-    int64_t low = 0;  // ranks below it are not looked at any more
+    int64_t low = 0;  // ranks below it are settled
     std::string why;
   };
 
-  // A trial of this searcher that has ended: what the state is rebuilt from.
+  // A trial of this searcher that has ended; the state is rebuilt from them.
   struct Record {
     TrialId trial = kNoTrial;
     size_t lineage = 0;
@@ -68,7 +70,7 @@ class LineageSearch : public Searcher<LineageSearch> {
   virtual std::optional<Step> next_step(size_t index) const { return binary_step(lineages_[index]); }
   // A lineage has changed in any way; a new one too.
   virtual void changed(size_t /*index*/) {}
-  // Why to stop although trials are left; nullopt: go on.
+  // Why to stop although trials are left; nullopt: go on. For early stopping.
   virtual std::optional<std::string> enough() const { return std::nullopt; }
 
   // The first idle lineage, or a new one.
@@ -91,12 +93,12 @@ class LineageSearch : public Searcher<LineageSearch> {
   bool is_taken(const Configuration& configuration) const { return taken_.count(configuration) != 0; }
   const config::Space& space() const { return space_; }
   const Study& study() const { return study_; }
-  const Knowledge& knowledge() const { return *knowledge_; }
+  const TrialHistory& history() const { return *history_; }
   const MicroBatches& micro_batches() const { return *micro_batches_; }
   const std::vector<Lineage>& lineages() const { return lineages_; }
   Lineage& lineage(size_t index) { return lineages_[index]; }
   const std::vector<Record>& records() const { return records_; }  // in the order in which they ended
-  std::vector<size_t> running() const;                             // lineages with a trial at work, ascending
+  std::vector<size_t> running() const;                             // lineages with a running trial, ascending
   int64_t trials_since_best() const { return since_best_; }
   // The largest rank that completed in a stage.
   std::optional<int64_t> top_of_stage(int stage) const;
@@ -118,7 +120,7 @@ class LineageSearch : public Searcher<LineageSearch> {
   config::Space space_;
   std::unique_ptr<MicroBatches> micro_batches_;
   std::unique_ptr<Configurations> configurations_;
-  std::unique_ptr<Knowledge> knowledge_;
+  std::unique_ptr<TrialHistory> history_;
   bool small_wins_ = false;
 
   std::vector<Lineage> lineages_;
@@ -128,10 +130,9 @@ class LineageSearch : public Searcher<LineageSearch> {
   std::vector<Record> records_;
   std::set<Configuration> taken_;
   int64_t open_ = 0;
-  int64_t barren_ = 0;    // lineages in a row that ended without a trial
-  int64_t failures_ = 0;  // trials in a row that taught nothing
+  int64_t barren_ = 0;  // lineages in a row that ended without a trial
+  FailureStreak failures_;
   int64_t since_best_ = 0;
-  std::string last_failure_;
   bool limit_reached_ = false;
   bool finished_ = false;
 };

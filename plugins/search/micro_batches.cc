@@ -1,3 +1,5 @@
+// Lists the legal divisors of a fixed global batch; without one, all integers between the bounds are legal and none is
+// listed.
 #include "search/micro_batches.h"
 
 #include <algorithm>
@@ -36,7 +38,7 @@ MicroBatches::MicroBatches(const config::Space& space) : first_(std::max<int64_t
 int64_t MicroBatches::rank_at_or_below(double micro_batch) const {
   if (!(micro_batch >= 1)) return -1;
   const int64_t limit = static_cast<int64_t>(std::min(std::floor(micro_batch), static_cast<double>(kLargest)));
-  if (divisors_.empty()) return std::min(limit - first_, count_ - 1) < 0 ? -1 : std::min(limit - first_, count_ - 1);
+  if (divisors_.empty()) return std::max<int64_t>(-1, std::min(limit - first_, count_ - 1));
   return std::upper_bound(divisors_.begin(), divisors_.end(), limit) - divisors_.begin() - 1;
 }
 

@@ -1,6 +1,6 @@
 // The micro batches that a space allows, counted 0, 1, 2, ...: searches walk over ranks, so that a space of divisors
 // (a fixed global batch) and a space of all integers are searched by the same code.
-// Threading: plain values.
+// Threading: plain values. Units: samples. Errors: none; an impossible space is empty.
 #ifndef DSAT_PLUGINS_SEARCH_MICRO_BATCHES_H_
 #define DSAT_PLUGINS_SEARCH_MICRO_BATCHES_H_
 

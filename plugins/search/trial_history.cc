@@ -1,3 +1,5 @@
+// Keeps one entry for each configuration, two Pareto fronts of memory bounds, the best trial of each stage, and a
+// memory model that is fitted when a ceiling is asked for.
 #include "search/trial_history.h"
 
 #include <algorithm>
@@ -8,13 +10,14 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
+#include "search/observation.h"
 
 namespace dsat::search {
 namespace {
 
 constexpr double kHopeless = 0.05;
-// Where memory hardly grows with the micro batch the model's line meets the device's anywhere: no farther than so many
-// times what is known to fit.
+// Where memory hardly grows with the micro batch, the model's line meets the device's memory anywhere. No ceiling is
+// farther than so many times what is known to fit.
 constexpr double kFarthest = 64;
 
 // Do the two differ in nothing but buckets, overlap and micro batch?
@@ -37,45 +40,31 @@ double finite_or(double value, double otherwise) { return std::isfinite(value) ?
 
 }  // namespace
 
-Knowledge::Knowledge(const Study& study)
+TrialHistory::TrialHistory(const Study& study)
     : maximise_(study.maximise),
-      metric_(study.metric),
       accumulation_follows_(!study.space.value("micro_batch_divides", Json()).is_null()),
       data_parallel_size_(study.limits.data_parallel_size),
       base_config_(study.base_config) {
-  if (study.profile.is_object()) {
-    inputs_ = cost::inputs_from_profile(study.profile);
-    const Json largest_layer = study.profile.value("largest_layer_params", Json());
-    if (largest_layer.is_number()) inputs_.size.largest_layer_params = largest_layer.get<double>();
-  }
+  if (study.profile.is_object()) inputs_ = cost::inputs_from_profile(study.profile);
   if (study.device_memory_bytes) inputs_.device_memory_bytes = static_cast<double>(*study.device_memory_bytes);
-  for (const Json& observation : study.observations) learn_observation(observation);
+  for (const Json& observation : study.observations) {
+    const auto trial = training_trial(observation);
+    if (trial) learn(trial->trial, trial->config, trial->outcome, trial->metric(study.metric), trial->peak_bytes);
+  }
 }
 
-void Knowledge::learn_observation(const Json& observation) {
-  const Json metrics = observation.value("metrics", Json());
-  // One forward pass says nothing of a training step's memory or speed.
-  if (metrics.is_object() && metrics.contains("num_params")) return;
-  const std::string outcome = observation.at("outcome").get<std::string>();
-  if (outcome != "completed" && outcome != "out_of_memory") return;
-  std::optional<double> metric, peak;
-  if (metrics.is_object() && metrics.contains(metric_)) metric = metrics[metric_].get<double>();
-  const Json peak_json = observation.value("peak_bytes", Json());
-  if (peak_json.is_number()) peak = peak_json.get<double>();
-  learn(observation.at("trial").get<TrialId>(), observation.at("config"),
-        outcome == "completed" ? Outcome::completed : Outcome::out_of_memory, metric, peak);
-}
-
-Json Knowledge::merged(const Json& overrides) const {
+Json TrialHistory::merged(const Json& overrides) const {
   Json config = base_config_;
   config::overwrite(config, overrides);
   return config;
 }
 
-cost::Setup Knowledge::setup(const Json& merged) const { return cost::setup_from_config(merged, data_parallel_size_); }
+cost::Setup TrialHistory::setup(const Json& merged) const {
+  return cost::setup_from_config(merged, data_parallel_size_);
+}
 
-// The host completes the batch sizes of a configuration; what follows from the rest must not tell two apart.
-std::string Knowledge::key(Json merged) const {
+// The host completes the batch sizes of a configuration: those that follow from the rest are no part of its key.
+std::string TrialHistory::key(Json merged) const {
   merged.erase(config::kTrainBatchKey);
   const auto accumulation = merged.find(config::kAccumulationKey);
   const bool given = accumulation != merged.end() && accumulation->is_number();
@@ -83,12 +72,12 @@ std::string Knowledge::key(Json merged) const {
   return config::identity(merged);
 }
 
-void Knowledge::learn(TrialId trial, const Json& merged, Outcome outcome, std::optional<double> metric,
-                      std::optional<double> peak_bytes) {
-  if (outcome != Outcome::completed && outcome != Outcome::out_of_memory) return;
+void TrialHistory::learn(TrialId trial, const Json& merged, Outcome outcome, std::optional<double> metric,
+                         std::optional<double> peak_bytes) {
+  if (!is_informative(outcome)) return;
   const cost::Setup of = setup(merged);
   const bool ran_out = outcome == Outcome::out_of_memory;
-  OfStage& stage = stages_[of.stage];
+  StageHistory& stage = stages_[of.stage];
   if (ran_out) {
     stage.too_big.insert(of.micro_batch);
   } else {
@@ -96,7 +85,7 @@ void Knowledge::learn(TrialId trial, const Json& merged, Outcome outcome, std::o
   }
   (ran_out ? ran_out_ : fitted_).add(of);
   observe({of, ran_out, peak_bytes});
-  Measured& entry = measured_[key(merged)];
+  HistoryEntry& entry = measured_[key(merged)];
   const TrialId before = entry.first;
   if (entry.first == kNoTrial || trial < entry.first) entry.first = trial;
   entry.stage = of.stage;
@@ -109,10 +98,10 @@ void Knowledge::learn(TrialId trial, const Json& merged, Outcome outcome, std::o
   }
 }
 
-// A fit gains little by one more observation of many: it is made anew whenever their number has grown by a
-// thirty-second. When depends on their number alone, so that a restored searcher decides as the interrupted one would
-// have.
-void Knowledge::observe(const cost::Observation& observation) {
+// One more observation of many changes a fit little: the fit is made anew whenever their number has grown by about a
+// thirty-second. That depends on their number alone, so that a restored searcher decides as the interrupted one would
+// have done.
+void TrialHistory::observe(const cost::Observation& observation) {
   window_.add(observation);
   int64_t interval = 1;
   while (interval * 64 <= learned_) interval *= 2;
@@ -121,34 +110,34 @@ void Knowledge::observe(const cost::Observation& observation) {
   fit_.reset();
 }
 
-// Takes up an entry that has changed among the best of its stage; `before` was its first trial.
-void Knowledge::compare(const Measured& entry, TrialId before) {
-  std::optional<Best>& best = stages_[entry.stage].best;
-  const Best candidate{entry.first, entry.sum / entry.count, entry.micro_batch};
-  const auto wins = [this](const Best& a, const Best& b) {
+// Compares an entry that has changed with the best of its stage; `before` was the entry's first trial until now.
+void TrialHistory::compare(const HistoryEntry& entry, TrialId before) {
+  std::optional<BestTrial>& best = stages_[entry.stage].best;
+  const BestTrial candidate{entry.first, entry.sum / entry.count, entry.micro_batch};
+  const auto wins = [this](const BestTrial& a, const BestTrial& b) {
     return better(a.metric, b.metric) || (a.metric == b.metric && a.trial < b.trial);
   };
   const bool was_best = best && best->trial == before;
   if (!best || wins(candidate, *best)) {
     best = candidate;
   } else if (was_best) {
-    // Measured again and found worse than it seemed: another one may be the best.
+    // The best was measured again and found worse than it seemed: another one may be the best now.
     best = candidate;
     for (const auto& [key, other] : measured_) {
       if (other.count == 0 || other.stage != entry.stage) continue;
-      const Best rival{other.first, other.sum / other.count, other.micro_batch};
+      const BestTrial rival{other.first, other.sum / other.count, other.micro_batch};
       if (wins(rival, *best)) best = rival;
     }
   }
 }
 
-// Does what `a` has shown make what `b` has shown plain?
-bool Knowledge::Front::implies(const cost::Setup& a, const cost::Setup& b) const {
+// Does the bound of `b` follow from that of `a`?
+bool TrialHistory::ParetoFront::implies(const cost::Setup& a, const cost::Setup& b) const {
   return fits_ ? needs_no_more(b, a) && b.micro_batch <= a.micro_batch
                : needs_no_more(a, b) && a.micro_batch <= b.micro_batch;
 }
 
-void Knowledge::Front::add(const cost::Setup& seen) {
+void TrialHistory::ParetoFront::add(const cost::Setup& seen) {
   for (const cost::Setup& known : setups_) {
     if (implies(known, seen)) return;
   }
@@ -157,22 +146,22 @@ void Knowledge::Front::add(const cost::Setup& seen) {
   setups_.push_back(seen);
 }
 
-std::optional<Known> Knowledge::find(const Json& merged) const {
+std::optional<TriedConfiguration> TrialHistory::find(const Json& merged) const {
   const auto it = measured_.find(key(merged));
   if (it == measured_.end()) return std::nullopt;
-  const Measured& entry = it->second;
-  Known known{entry.first, entry.out_of_memory, std::nullopt};
+  const HistoryEntry& entry = it->second;
+  TriedConfiguration known{entry.first, entry.out_of_memory, std::nullopt};
   if (entry.count > 0) known.metric = entry.sum / entry.count;
   return known;
 }
 
-const cost::MemoryFit& Knowledge::fit() const {
+const cost::MemoryFit& TrialHistory::fit() const {
   if (!fit_) fit_ = cost::fit_memory(inputs_, observations_);
   return *fit_;
 }
 
-// What was seen outweighs any model.
-void Knowledge::bound(Ceiling& ceiling, const cost::Setup& setup) const {
+// Bounds by trials outweigh any model.
+void TrialHistory::bound(Ceiling& ceiling, const cost::Setup& setup) const {
   for (const cost::Setup& seen : fitted_.setups()) {
     if (needs_no_more(setup, seen)) ceiling.fits = std::max(ceiling.fits, seen.micro_batch);
   }
@@ -195,7 +184,7 @@ void Knowledge::bound(Ceiling& ceiling, const cost::Setup& setup) const {
   }
 }
 
-Ceiling Knowledge::ceiling(const cost::Setup& setup) const {
+Ceiling TrialHistory::ceiling(const cost::Setup& setup) const {
   constexpr double kUnbounded = std::numeric_limits<int64_t>::max() / 4;
   Ceiling ceiling;
   if (inputs_.device_memory_bytes) {
@@ -207,8 +196,8 @@ Ceiling Knowledge::ceiling(const cost::Setup& setup) const {
     ceiling.likely = std::min(ceiling.likely, kFarthest * known);
     ceiling.possible = std::min(ceiling.possible, kFarthest * known);
   } else {
-    // Without the device's memory, what ran in the stage is the guess, and only an OOM is a bound: one of another
-    // configuration of the stage says that little more can be possible.
+    // With the device's memory unknown, the guess is what ran in the stage. An out-of-memory trial is the only bound:
+    // one of another configuration of the stage shows that little more can be possible.
     ceiling.possible = kUnbounded;
     if (const auto stage = stages_.find(setup.stage); stage != stages_.end()) {
       ceiling.likely = static_cast<double>(stage->second.fits);
@@ -220,7 +209,7 @@ Ceiling Knowledge::ceiling(const cost::Setup& setup) const {
   return ceiling;
 }
 
-bool Knowledge::hopeless(const cost::Setup& setup) const {
+bool TrialHistory::hopeless(const cost::Setup& setup) const {
   const Ceiling known = ceiling(setup);
   if (known.too_big && *known.too_big <= setup.micro_batch) return true;
   const auto stage = stages_.find(setup.stage);
@@ -228,15 +217,15 @@ bool Knowledge::hopeless(const cost::Setup& setup) const {
   return stage_ran_out && cost::probability_of_fitting(fit(), setup) < kHopeless;
 }
 
-int64_t Knowledge::largest_fit(int stage) const {
+int64_t TrialHistory::largest_fit(int stage) const {
   const auto it = stages_.find(stage);
   return it == stages_.end() ? 0 : it->second.fits;
 }
 
-std::optional<Knowledge::Best> Knowledge::best_of(std::optional<int> stage) const {
-  std::optional<Best> best;
+std::optional<TrialHistory::BestTrial> TrialHistory::best_of(std::optional<int> stage) const {
+  std::optional<BestTrial> best;
   for (const auto& [number, of_stage] : stages_) {
-    const std::optional<Best>& here = of_stage.best;
+    const std::optional<BestTrial>& here = of_stage.best;
     if (!here || (stage && number != *stage)) continue;
     const bool wins =
         !best || better(here->metric, best->metric) || (here->metric == best->metric && here->trial < best->trial);

@@ -1,10 +1,11 @@
-// What a study has taught so far: which configurations were measured, and how large a micro batch fits.
+// The history of a study's trials: which configurations were measured, and how large a micro batch fits.
 //
-// Everything is learned from every trial of the study, whoever asked for it: those in study.observations and the
-// searcher's own. Only out_of_memory teaches "too big"; a trial that failed or timed out teaches nothing about memory.
-// What a decision costs does not grow with the study: bounds are kept as fronts, bests as they change, and the memory
-// model is fitted to a window of the observations, anew at ever rarer intervals.
-// Threading: one thread. Ownership: copies what it needs.
+// It learns from every trial of the study: those in study.observations, and the searcher's own.
+// Only an out-of-memory trial is a bound from above; a trial that failed or timed out shows nothing about memory.
+// Cost: a decision costs the same however long the study is. Bounds are kept as Pareto fronts, the best trials as they
+//   change, and the memory model is fitted to a window of the observations, at ever rarer intervals.
+// Threading: one thread. Ownership: copies what it needs. Units: samples (micro batches), bytes.
+// Errors: a malformed profile or observation throws dsat::Error or a JSON error.
 #ifndef DSAT_PLUGINS_SEARCH_TRIAL_HISTORY_H_
 #define DSAT_PLUGINS_SEARCH_TRIAL_HISTORY_H_
 
@@ -22,7 +23,7 @@
 
 namespace dsat::search {
 
-// Micro batches of one configuration, in samples.
+// What is known of the largest micro batch of one configuration.
 struct Ceiling {
   double certain = 0;              // the largest that fits almost surely: the lower end of the 90 % interval
   double likely = 0;               // the largest that fits, as far as is known
@@ -32,29 +33,29 @@ struct Ceiling {
 };
 
 // A configuration that was tried, micro batch included.
-struct Known {
+struct TriedConfiguration {
   TrialId trial = kNoTrial;  // the first one that measured it
   bool out_of_memory = false;
   std::optional<double> metric;  // the mean over its trials
 };
 
-class Knowledge {
+class TrialHistory {
  public:
-  explicit Knowledge(const Study& study);
+  explicit TrialHistory(const Study& study);
 
   // The base configuration with overrides merged over it.
   Json merged(const Json& overrides) const;
   cost::Setup setup(const Json& merged) const;
 
-  // Takes in one trial that has ended.
+  // Takes in one trial that has ended. `merged`: its whole configuration.
   void learn(TrialId trial, const Json& merged, Outcome outcome, std::optional<double> metric,
              std::optional<double> peak_bytes);
 
-  std::optional<Known> find(const Json& merged) const;
+  std::optional<TriedConfiguration> find(const Json& merged) const;
   Ceiling ceiling(const cost::Setup& setup) const;
   bool device_memory_known() const { return inputs_.device_memory_bytes.has_value(); }
 
-  // Has this stage run out of memory, and does the model give `setup` less than one chance in twenty?
+  // Has this stage run out of memory, and is the probability that `setup` fits below one in twenty?
   bool hopeless(const cost::Setup& setup) const;
 
   // The largest micro batch that completed in a stage, of any configuration; 0: none.
@@ -63,28 +64,28 @@ class Knowledge {
   // Is metric a better than metric b?
   bool better(double a, double b) const { return maximise_ ? a > b : a < b; }
   // The configuration with the best mean, among all or in one stage; a tie goes to the lower id.
-  struct Best {
+  struct BestTrial {
     TrialId trial = kNoTrial;
     double metric = 0;
     int64_t micro_batch = 0;
   };
-  std::optional<Best> best() const { return best_of(std::nullopt); }
-  std::optional<Best> best_of(std::optional<int> stage) const;
+  std::optional<BestTrial> best() const { return best_of(std::nullopt); }
+  std::optional<BestTrial> best_of(std::optional<int> stage) const;
 
  private:
-  struct Measured {
+  struct HistoryEntry {  // of a configuration that was tried, micro batch included
     TrialId first = kNoTrial;
     bool out_of_memory = false;
     double sum = 0;
-    int count = 0;  // of trials that told the metric
+    int count = 0;  // of trials that reported the metric
     int stage = 0;
     int64_t micro_batch = 0;
   };
 
-  // Bounds that trials have shown, each stronger than none of the others.
-  class Front {
+  // Configurations that fitted, or that ran out of memory, less those that follow from another one.
+  class ParetoFront {
    public:
-    explicit Front(bool fits) : fits_(fits) {}
+    explicit ParetoFront(bool fits) : fits_(fits) {}
     void add(const cost::Setup& seen);
     const std::vector<cost::Setup>& setups() const { return setups_; }
 
@@ -93,32 +94,30 @@ class Knowledge {
     bool fits_;
     std::vector<cost::Setup> setups_;
   };
-  struct OfStage {
+  struct StageHistory {
     int64_t fits = 0;           // the largest micro batch that completed, of any configuration
     std::set<int64_t> too_big;  // micro batches that ran out of memory
-    std::optional<Best> best;
+    std::optional<BestTrial> best;
   };
 
   std::string key(Json merged) const;
-  void learn_observation(const Json& observation);
   void observe(const cost::Observation& observation);
-  void compare(const Measured& entry, TrialId before);
+  void compare(const HistoryEntry& entry, TrialId before);
   const cost::MemoryFit& fit() const;
   void bound(Ceiling& ceiling, const cost::Setup& setup) const;
 
   bool maximise_;
-  std::string metric_;
   bool accumulation_follows_;  // a fixed global batch decides it
   int64_t data_parallel_size_;
   Json base_config_;
   cost::Inputs inputs_;
-  Front fitted_{true}, ran_out_{false};
-  std::map<int, OfStage> stages_;
+  ParetoFront fitted_{true}, ran_out_{false};
+  std::map<int, StageHistory> stages_;
   cost::ObservationWindow window_;
-  std::vector<cost::Observation> observations_;  // what the last fit was made of
+  std::vector<cost::Observation> observations_;  // those of the last fit
   int64_t learned_ = 0;
-  std::unordered_map<std::string, Measured> measured_;
-  mutable std::optional<cost::MemoryFit> fit_;  // of observations_, made when first asked for
+  std::unordered_map<std::string, HistoryEntry> measured_;
+  mutable std::optional<cost::MemoryFit> fit_;  // to observations_, made when first asked for
 };
 
 }  // namespace dsat::search

@@ -1,4 +1,5 @@
-// How bench/search makes scores of studies.
+// How bench/search makes scores of studies, and what its virtual clock does with slots.
+// Made-up trials, and short studies of the random searcher.
 #include "search/score.h"
 
 #include <gtest/gtest.h>

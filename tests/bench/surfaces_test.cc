@@ -1,4 +1,5 @@
 // The scenarios of bench/search: what they promise to those who are measured on them.
+// Every family of surfaces is checked, the held-back ones too.
 #include "search/surfaces/surfaces.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +26,7 @@ TEST(Surfaces, AreTheSameEveryTime) {
   for (size_t i = 0; i < once.size(); ++i) {
     Json config = once[i].base_config();
     config["train_micro_batch_size_per_gpu"] = 3;
-    const Measurement a = measure(once[i], config, 5, 0), b = measure(again[i], config, 5, 0);
+    const SurfaceTrial a = measure(once[i], config, 5, 0), b = measure(again[i], config, 5, 0);
     EXPECT_EQ(a.answer.metrics, b.answer.metrics) << once[i].name;
     EXPECT_EQ(a.duration_s, b.duration_s) << once[i].name;
   }

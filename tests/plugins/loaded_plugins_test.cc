@@ -1,4 +1,5 @@
-// The built libraries themselves: what they export and say of themselves, and that they run when loaded.
+// The built libraries: what they export, how they describe themselves, and that they run when loaded.
+// Each is loaded by dlopen, as the host does.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

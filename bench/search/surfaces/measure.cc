@@ -1,8 +1,11 @@
+// Adds noise to a surface's truth, seeded by surface, study, configuration and repetition: the same question under the
+// same seed has the same answer, whoever asks.
 #include "search/surfaces/measure.h"
 
 #include <algorithm>
 
 #include "search/surfaces/draw.h"
+#include "search/surfaces/hash.h"
 
 namespace dsat::bench {
 namespace {
@@ -10,29 +13,22 @@ namespace {
 constexpr double kMicro = 1e6;
 constexpr double kSteps = 5;  // of a measured trial: the default --end-profile-step
 
-// FNV-1a: std::hash differs between libraries.
-uint64_t hash(const std::string& text) {
-  uint64_t value = 14695981039346656037u;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return value;
-}
-
 bool is_model_information(const Json& config) {
   return config.value("/autotuning/model_info/profile"_json_pointer, false);
 }
 
 testing::Answer model_information(const Surface& surface, Draw& draw) {
-  const Job& job = surface.job;
+  const TrainingJob& job = surface.job;
   std::map<std::string, double> metrics{{"num_params", job.num_params},
                                         {"trainable_num_params", job.num_params},
                                         {"activation_mem_per_gpu", job.activation_bytes * draw.uniform(0.7, 0.95)},
                                         {"world_size", static_cast<double>(job.gpus)}};
-  if (surface.tells_device_memory) metrics["device_memory"] = job.device_memory;
+  if (surface.reports_device_memory) metrics["device_memory"] = job.device_memory;
   return testing::Answer::completed(std::move(metrics));
 }
 
-testing::Answer measured(const Surface& surface, const Point& point, const Truth& truth, Draw& draw) {
-  const Noise& noise = surface.noise;
+testing::Answer measured(const Surface& surface, const SurfacePoint& point, const Truth& truth, Draw& draw) {
+  const SurfaceNoise& noise = surface.noise;
   const auto shaken = [&](double seconds, double deviation) {
     return seconds * std::exp(deviation * draw.normal()) * kMicro;
   };
@@ -44,7 +40,7 @@ testing::Answer measured(const Surface& surface, const Point& point, const Truth
   const double latency = forward + backward + step;
   const double samples = static_cast<double>(point.micro_batch * surface.job.gpus);
   std::optional<uint64_t> peak;
-  if (surface.tells_peak) {
+  if (surface.reports_peak) {
     peak =
         static_cast<uint64_t>(std::min(surface.job.device_memory, truth.peak_bytes * (1 + noise.peak * draw.normal())));
   }
@@ -65,28 +61,28 @@ std::string identity(Json config) {
   return config.dump();
 }
 
-Measurement measure(const Surface& surface, const Json& config, uint64_t seed, uint64_t repetition) {
-  const Point point = point_of(config);
-  Draw draw(mix64(surface.id) ^ seed, hash(identity(config)), 2 * repetition + (is_model_information(config) ? 1 : 0));
+SurfaceTrial measure(const Surface& surface, const Json& config, uint64_t seed, uint64_t repetition) {
+  const SurfacePoint point = point_of(config);
+  Draw draw(mix64(surface.id) ^ seed, fnv1a(identity(config)), 2 * repetition + (is_model_information(config) ? 1 : 0));
   Truth truth = surface.truth(point);
   const double peak_bytes = truth.peak_bytes * (1 + surface.noise.memory * draw.normal());
-  Measurement out;
-  out.duration_s = surface.startup_s * draw.uniform(0.85, 1.15);
+  SurfaceTrial trial;
+  trial.duration_s = surface.startup_s * draw.uniform(0.85, 1.15);
   Truth really = truth;
   really.peak_bytes = peak_bytes;
   if (!surface.fits(really)) {
-    out.duration_s *= 0.8;  // it dies in its first step
-    out.answer = testing::Answer::out_of_memory();
-    return out;
+    trial.duration_s *= 0.8;  // it dies in its first step
+    trial.answer = testing::Answer::out_of_memory();
+    return trial;
   }
   if (is_model_information(config)) {
-    out.duration_s += truth.forward_s;
-    out.answer = model_information(surface, draw);
-    return out;
+    trial.duration_s += truth.forward_s;
+    trial.answer = model_information(surface, draw);
+    return trial;
   }
-  out.answer = measured(surface, point, truth, draw);
-  out.duration_s += kSteps * out.answer.metrics.at("latency") / kMicro;
-  return out;
+  trial.answer = measured(surface, point, truth, draw);
+  trial.duration_s += kSteps * trial.answer.metrics.at("latency") / kMicro;
+  return trial;
 }
 
 }  // namespace dsat::bench

@@ -1,4 +1,5 @@
 // One trial of a surface: what a host would report of it, and how long it would have taken.
+// Units: virtual seconds. Threading: pure functions. Errors: none.
 #ifndef DSAT_BENCH_SEARCH_SURFACES_MEASURE_H_
 #define DSAT_BENCH_SEARCH_SURFACES_MEASURE_H_
 
@@ -9,7 +10,7 @@
 
 namespace dsat::bench {
 
-struct Measurement {
+struct SurfaceTrial {
   testing::Answer answer;
   double duration_s = 0;
 };
@@ -18,7 +19,7 @@ struct Measurement {
 std::string identity(Json config);
 
 // The `repetition`th (from 0) trial of this configuration in the study of this seed.
-Measurement measure(const Surface& surface, const Json& config, uint64_t seed, uint64_t repetition);
+SurfaceTrial measure(const Surface& surface, const Json& config, uint64_t seed, uint64_t repetition);
 
 }  // namespace dsat::bench
 

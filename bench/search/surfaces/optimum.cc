@@ -1,3 +1,5 @@
+// Tries every point of a space without noise.
+// The choices of axis values turn like an odometer, with every legal micro batch at each.
 #include "search/surfaces/optimum.h"
 
 #include <algorithm>
@@ -26,7 +28,7 @@ Optimum find_optimum(const Surface& surface, const config::Space& space) {
     do {
       Json config = surface.base_config();
       testing::merge(config, config::overrides(stage, choice, 1));
-      Point point = point_of(config);
+      SurfacePoint point = point_of(config);
       for (point.micro_batch = space.min_micro_batch; point.micro_batch <= last; ++point.micro_batch) {
         if (!space.allows_micro_batch(point.micro_batch)) continue;
         const double throughput = surface.throughput(point);

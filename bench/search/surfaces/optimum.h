@@ -1,4 +1,5 @@
 // The best of a surface's space, by trying all of it without noise.
+// Units: samples a second, percent. Threading: pure functions. Errors: none.
 #ifndef DSAT_BENCH_SEARCH_SURFACES_OPTIMUM_H_
 #define DSAT_BENCH_SEARCH_SURFACES_OPTIMUM_H_
 

@@ -1,3 +1,5 @@
+// The physics of ZeRO training: compute, communication and its overlap, model states, buffers and activations.
+// docs/bench-search.md names the sources of the formulas.
 #include "search/surfaces/surface.h"
 
 #include <algorithm>
@@ -17,7 +19,7 @@ bool flag(const Json& section, const char* key, bool otherwise) {
 }
 
 // Moves `bytes` between all ranks in `messages` pieces: a ring's share of the volume, a tree's latency.
-double collective_s(const Job& job, double bytes, double messages) {
+double collective_s(const TrainingJob& job, double bytes, double messages) {
   const double ranks = static_cast<double>(job.gpus);
   if (job.gpus <= 1) return 0;
   const double link =
@@ -25,18 +27,18 @@ double collective_s(const Job& job, double bytes, double messages) {
   return bytes * (ranks - 1) / ranks / link + std::ceil(messages) * job.message_s * (1 + std::log2(ranks));
 }
 
-struct Traffic {
+struct StepTraffic {
   double forward_s = 0, backward_s = 0, step_s = 0;  // before overlap
-  double tail_s = 0;                                 // of the last bucket, which nothing hides
+  double tail_s = 0;                                 // of the last bucket, which nothing can hide
 };
 
 constexpr double kHalf = 2;  // bytes of a 16-bit element
 
-Traffic traffic_of(const Job& job, const Point& point) {
+StepTraffic traffic_of(const TrainingJob& job, const SurfacePoint& point) {
   const double params = job.num_params;
   const double bytes = kHalf * params;
   const double buckets = params / std::min(params, point.reduce_bucket);
-  Traffic traffic;
+  StepTraffic traffic;
   if (point.stage == 0) {
     traffic.backward_s = collective_s(job, 2 * bytes, params / 5e8);
     return traffic;
@@ -56,7 +58,7 @@ Traffic traffic_of(const Job& job, const Point& point) {
   return traffic;
 }
 
-double states_bytes(const Job& job, const Point& point) {
+double states_bytes(const TrainingJob& job, const SurfacePoint& point) {
   const double ranks = static_cast<double>(job.gpus);
   const double params = kHalf * job.num_params / (point.stage >= 3 ? ranks : 1);
   const double gradients =
@@ -65,7 +67,7 @@ double states_bytes(const Job& job, const Point& point) {
   return params + gradients + optimizer;
 }
 
-double buffers_bytes(const Job& job, const Point& point) {
+double buffers_bytes(const TrainingJob& job, const SurfacePoint& point) {
   const double reduce = kHalf * std::min(job.num_params, point.reduce_bucket);
   double bytes = 0;
   if (point.stage >= 2) bytes += job.bucket_scale * reduce * (point.overlap ? 2 : 1);
@@ -82,8 +84,8 @@ double buffers_bytes(const Job& job, const Point& point) {
 
 }  // namespace
 
-Point point_of(const Json& config) {
-  Point point;
+SurfacePoint point_of(const Json& config) {
+  SurfacePoint point;
   point.micro_batch = static_cast<int64_t>(number(config, "train_micro_batch_size_per_gpu", 1));
   const Json zero = config.value("zero_optimization", Json::object());
   point.stage = static_cast<int>(number(zero, "stage", 0));
@@ -99,13 +101,13 @@ Point point_of(const Json& config) {
   return point;
 }
 
-Truth zero_physics(const Job& job, const Point& point) {
+Truth zero_physics(const TrainingJob& job, const SurfacePoint& point) {
   const double samples = static_cast<double>(point.micro_batch);
   const double compute_s = job.flops_per_sample * (samples + job.half_batch) / job.flop_per_s;
   const double forward_s = std::hypot(compute_s / (1 + job.backward_ratio), job.launch_s);
   double backward_s = job.backward_ratio * forward_s;
   if (point.stage >= 2 && point.contiguous) backward_s *= 1 + job.copy_cost;
-  const Traffic traffic = traffic_of(job, point);
+  const StepTraffic traffic = traffic_of(job, point);
 
   Truth truth;
   truth.forward_s = forward_s + std::max(0.0, traffic.forward_s - job.prefetch_share * forward_s);
@@ -127,18 +129,18 @@ Truth zero_physics(const Job& job, const Point& point) {
   return truth;
 }
 
-Truth Surface::truth(const Point& point) const {
+Truth Surface::truth(const SurfacePoint& point) const {
   Truth truth = zero_physics(job, point);
   for (const Twist& twist : twists) twist(job, point, truth);
   return truth;
 }
 
-double Surface::throughput(const Point& point, const Truth& truth) const {
+double Surface::throughput(const SurfacePoint& point, const Truth& truth) const {
   if (!fits(truth)) return 0;
   return static_cast<double>(point.micro_batch * job.gpus) / truth.latency_s();
 }
 
-double Surface::throughput(const Point& point) const { return throughput(point, truth(point)); }
+double Surface::throughput(const SurfacePoint& point) const { return throughput(point, truth(point)); }
 
 Json Surface::base_config() const {
   return {{"train_micro_batch_size_per_gpu", 1},

@@ -2,8 +2,9 @@
 //
 // Purpose: searchers are judged by the true speed of what they hand back, and the truth is known here. A surface is the
 //   physics of ZeRO training with the scenario's constants, bent by the scenario's twists; noise comes on top.
-// Everything is a function of (configuration, seed, how often it was measured): two searchers that ask the same under
-//   the same seed are told the same. Threading: immutable once made. Units: seconds, bytes, elements, samples.
+// Determinism: everything is a function of configuration, seed, and how often the configuration was measured. Two
+//   searchers that ask the same under the same seed get the same answer.
+// Threading: immutable once made. Units: seconds, bytes, elements, samples. Errors: none.
 #ifndef DSAT_BENCH_SEARCH_SURFACES_SURFACE_H_
 #define DSAT_BENCH_SEARCH_SURFACES_SURFACE_H_
 
@@ -16,8 +17,8 @@
 
 namespace dsat::bench {
 
-// What of a configuration a surface looks at.
-struct Point {
+// The settings of a configuration that a surface reads.
+struct SurfacePoint {
   int stage = 0;
   int64_t micro_batch = 1;
   double reduce_bucket = 5e8;  // elements; DeepSpeed's defaults
@@ -31,9 +32,9 @@ struct Point {
 };
 
 // Reads a merged configuration; absent keys take DeepSpeed's defaults.
-Point point_of(const Json& config);
+SurfacePoint point_of(const Json& config);
 
-// One point without noise.
+// What a point takes, without noise.
 struct Truth {
   double forward_s = 0, backward_s = 0, step_s = 0;
   double peak_bytes = 0;  // needed; more than the usable memory is an out-of-memory trial
@@ -41,7 +42,7 @@ struct Truth {
 };
 
 // A job on a cluster. Sources of the formulas: docs/bench-search.md.
-struct Job {
+struct TrainingJob {
   // Model
   double num_params = 1e9;
   double layers = 24;
@@ -75,12 +76,12 @@ struct Job {
   double host_update_s = 1e-10;  // a parameter's update there
 };
 
-Truth zero_physics(const Job& job, const Point& point);
+Truth zero_physics(const TrainingJob& job, const SurfacePoint& point);
 
 // Bends the physics: changes times and memory of a point.
-using Twist = std::function<void(const Job&, const Point&, Truth&)>;
+using Twist = std::function<void(const TrainingJob&, const SurfacePoint&, Truth&)>;
 
-struct Noise {
+struct SurfaceNoise {
   double forward = 0.005, backward = 0.005, step = 0.005;  // relative standard deviations
   double straggler_chance = 0;                             // of a trial
   double straggler_slowdown = 0.2;                         // its mean
@@ -93,22 +94,22 @@ struct Surface {
   std::string family;  // classic, zero, other, held-back zero or held-back other
   std::string about;   // its mechanisms, in a line
   uint64_t id = 0;     // its own noise
-  Job job;
+  TrainingJob job;
   std::vector<Twist> twists;
-  Noise noise;
+  SurfaceNoise noise;
   double startup_s = 40;  // of a trial, before its first step
-  bool tells_peak = true;
-  bool tells_device_memory = true;
+  bool reports_peak = true;
+  bool reports_device_memory = true;
   int user_stage = 1;  // in the user's own configuration
   bool offload_axis = false;
   std::vector<int> stages{0, 1, 2, 3};
   int64_t max_micro_batch = 4096;  // the optimum is looked for up to here
 
-  Truth truth(const Point& point) const;
+  Truth truth(const SurfacePoint& point) const;
   bool fits(const Truth& truth) const { return truth.peak_bytes <= job.usable_share * job.device_memory; }
   // Samples a second over all devices; 0: out of memory.
-  double throughput(const Point& point) const;
-  double throughput(const Point& point, const Truth& truth) const;
+  double throughput(const SurfacePoint& point) const;
+  double throughput(const SurfacePoint& point, const Truth& truth) const;
   Json base_config() const;
   config::Space space() const;
 };

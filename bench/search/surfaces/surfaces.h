@@ -1,5 +1,6 @@
 // The scenarios. Those of the families zero, other and held-back are drawn at random from fixed seeds;
 // docs/bench-search.md describes their mechanisms. Searchers must not be tuned to any of them.
+// Threading: pure functions. Errors: none.
 #ifndef DSAT_BENCH_SEARCH_SURFACES_SURFACES_H_
 #define DSAT_BENCH_SEARCH_SURFACES_SURFACES_H_
 

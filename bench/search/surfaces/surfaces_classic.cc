@@ -1,4 +1,5 @@
-// Six models on 1 to 64 devices, of the kind that the classic searchers were made for: all searched at stages 1 to 3.
+// Six models on 1 to 64 devices, of the kind that the classic searchers were made for.
+// All are searched at stages 1 to 3; each function describes one job.
 #include <utility>
 
 #include "search/surfaces/surfaces.h"
@@ -17,7 +18,7 @@ Surface base(std::string name, std::string about) {
 }
 
 // A transformer: parameters, layers, and what a sample of `sequence` tokens costs.
-void transformer(Job& job, double layers, double hidden, double sequence, double activation_per_layer) {
+void transformer(TrainingJob& job, double layers, double hidden, double sequence, double activation_per_layer) {
   job.layers = layers;
   job.num_params = 12 * layers * hidden * hidden + 5e4 * hidden;
   job.flops_per_sample = 6 * job.num_params * sequence;

@@ -1,8 +1,12 @@
-// For before a release: drawn with other seeds, and bent by mechanisms that no other surface has.
+// The scenarios that are kept back until a release: drawn with other seeds, and bent by mechanisms that no other
+// surface has. The mechanisms come first, then the jobs that they bend.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "search/surfaces/surface_maker.h"
 #include "search/surfaces/surfaces.h"
 #include "search/surfaces/twists.h"
 
@@ -13,7 +17,7 @@ constexpr uint64_t kSeed = 900'001;
 
 // Sustained load makes the devices clock down: more so the larger the micro batch.
 Twist throttles(double from, double strength) {
-  return [=](const Job& job, const Point& point, Truth& truth) {
+  return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
     const double samples = static_cast<double>(point.micro_batch);
     const double busy = samples / (samples + job.half_batch);
     const double factor = 1 + strength * std::max(0.0, busy - from) / (1 - from);
@@ -24,7 +28,7 @@ Twist throttles(double from, double strength) {
 
 // Reduce buckets below a size fall back to one message a layer and a slow protocol: a cliff.
 Twist small_buckets_fall_off(double elements, double slowdown) {
-  return [=](const Job&, const Point& point, Truth& truth) {
+  return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
     if (point.stage >= 1 && point.reduce_bucket < elements) truth.backward_s *= slowdown;
     if (point.stage >= 1 && point.stage < 3 && point.allgather_bucket < elements) truth.step_s *= slowdown;
   };
@@ -32,50 +36,28 @@ Twist small_buckets_fall_off(double elements, double slowdown) {
 
 // Stages 0 and 1 run a fused kernel, as long as the micro batch is small.
 Twist fused_while_small(int64_t most, double speedup) {
-  return [=](const Job&, const Point& point, Truth& truth) {
+  return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
     if (point.stage <= 1 && point.micro_batch <= most) truth.forward_s /= speedup, truth.backward_s /= speedup;
   };
 }
 
 // Reduce buckets are held several times over.
 Twist buckets_weigh(double times) {
-  return [=](const Job& job, const Point& point, Truth& truth) {
+  return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
     if (point.stage >= 1) truth.peak_bytes += 2 * times * std::min(job.num_params, point.reduce_bucket);
   };
 }
 
 // Two flags that only pay together.
 Twist flags_interact(double gain) {
-  return [=](const Job&, const Point& point, Truth& truth) {
+  return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
     if (point.stage < 2) return;
     if (point.reduce_scatter != point.contiguous) truth.backward_s *= 1 + gain;
     if (!point.reduce_scatter && !point.contiguous && !point.overlap) truth.backward_s /= 1 + 2 * gain;
   };
 }
 
-class Maker {
- public:
-  Surface& next(std::string name, std::string about) {
-    draw_ = Draw(kSeed, 3, surfaces_.size());
-    Surface surface = draw_surface(draw_);
-    surface.name = std::move(name);
-    surface.about = std::move(about);
-    surface.id = mix64(kSeed) + 100 + surfaces_.size();
-    surfaces_.push_back(std::move(surface));
-    return surfaces_.back();
-  }
-  double of_ceiling(const Surface& surface, double share) const {
-    return std::max(2.0, share * 0.75 * static_cast<double>(surface.max_micro_batch - 16));
-  }
-  Draw& draw() { return draw_; }
-  std::vector<Surface> take() { return std::move(surfaces_); }
-
- private:
-  Draw draw_{kSeed};
-  std::vector<Surface> surfaces_;
-};
-
-void add_speed(Maker& make) {
+void add_speed(SurfaceMaker& make) {
   make.next("held-throttle", "devices clock down under load").twists.push_back(throttles(0.5, 0.35));
   make.next("held-cliff", "small buckets fall off a cliff").twists.push_back(small_buckets_fall_off(4e7, 1.3));
   {
@@ -90,7 +72,7 @@ void add_speed(Maker& make) {
   }
 }
 
-void add_memory(Maker& make) {
+void add_memory(SurfaceMaker& make) {
   make.next("held-buckets", "reduce buckets are held three times over").twists.push_back(buckets_weigh(3));
   {
     Surface& s = make.next("held-shared", "the memory that is there differs from trial to trial");
@@ -98,7 +80,7 @@ void add_memory(Maker& make) {
   }
   {
     Surface& s = make.next("held-silent", "trials tell no peak, and noise");
-    s.tells_peak = false;
+    s.reports_peak = false;
     s.noise.forward = s.noise.backward = 0.02;
     s.noise.step = 0.05;
   }
@@ -110,7 +92,7 @@ void add_memory(Maker& make) {
         needs_workspace_between(static_cast<int64_t>(from), static_cast<int64_t>(1.5 * from) + 1, 0.5, 1.0));
   }
   for (uint64_t i = 0; i < 2; ++i) {
-    Surface& s = make.next("held-anything-" + std::to_string(i + 1), "not ZeRO-like at all");
+    Surface& s = make.next(fmt::format("held-anything-{}", i + 1), "not ZeRO-like at all");
     s.twists.push_back(anything(kSeed + i, 0.5));
     s.max_micro_batch = 1024;
   }
@@ -124,13 +106,10 @@ std::vector<Surface> held_back_surfaces() {
     surface.family = "held-back zero";
     surface.name = "held-" + surface.name;
   }
-  Maker make;
+  SurfaceMaker make("held-back other", kSeed, 3, mix64(kSeed) + 100);
   add_speed(make);
   add_memory(make);
-  for (Surface& surface : make.take()) {
-    surface.family = "held-back other";
-    surfaces.push_back(std::move(surface));
-  }
+  for (Surface& surface : make.take()) surfaces.push_back(std::move(surface));
   return surfaces;
 }
 

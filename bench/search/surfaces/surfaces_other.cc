@@ -1,7 +1,10 @@
-// Physics that differ on purpose: a drawn job of the first family, bent by a mechanism or two.
-#include <algorithm>
+// Scenarios whose physics differ from ZeRO's on purpose.
+// Each is a drawn job of the first family, bent by a mechanism or two of twists.h.
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "search/surfaces/surface_maker.h"
 #include "search/surfaces/surfaces.h"
 #include "search/surfaces/twists.h"
 
@@ -10,33 +13,7 @@ namespace {
 
 constexpr uint64_t kSeed = 20'000;
 
-class Maker {
- public:
-  // The next drawn job; a mechanism is laid over it.
-  Surface& next(std::string name, std::string about) {
-    const uint64_t index = surfaces_.size();
-    draw_ = Draw(kSeed, 2, index);
-    Surface surface = draw_surface(draw_);
-    surface.family = "other";
-    surface.name = std::move(name);
-    surface.about = std::move(about);
-    surface.id = mix64(kSeed) + index;
-    surfaces_.push_back(std::move(surface));
-    return surfaces_.back();
-  }
-  // A micro batch at this share of the most that fits.
-  double of_ceiling(const Surface& surface, double share) const {
-    return std::max(2.0, share * 0.75 * static_cast<double>(surface.max_micro_batch - 16));
-  }
-  Draw& draw() { return draw_; }
-  std::vector<Surface> take() { return std::move(surfaces_); }
-
- private:
-  Draw draw_{kSeed};
-  std::vector<Surface> surfaces_;
-};
-
-void add_shapes_of_speed(Maker& make) {
+void add_shapes_of_speed(SurfaceMaker& make) {
   {
     Surface& s = make.next("falls", "throughput falls again from half of the ceiling on");
     s.twists.push_back(falls_beyond(make.of_ceiling(s, 0.4), make.draw().uniform(0.15, 0.4)));
@@ -55,7 +32,7 @@ void add_shapes_of_speed(Maker& make) {
   }
   {
     Surface& s = make.next("input", "the data loader bounds the throughput");
-    Point point;
+    SurfacePoint point;
     point.stage = 2;
     point.micro_batch = static_cast<int64_t>(make.of_ceiling(s, 0.3));
     const double latency_s = s.truth(point).latency_s();
@@ -64,7 +41,7 @@ void add_shapes_of_speed(Maker& make) {
   }
 }
 
-void add_shapes_of_memory(Maker& make) {
+void add_shapes_of_memory(SurfaceMaker& make) {
   {
     Surface& s = make.next("workspace", "memory is not monotone: micro batches in the middle need a workspace");
     const double from = make.of_ceiling(s, 0.35);
@@ -78,7 +55,7 @@ void add_shapes_of_memory(Maker& make) {
   }
 }
 
-void add_communication(Maker& make) {
+void add_communication(SurfaceMaker& make) {
   {
     Surface& s = make.next("buckets", "buckets have an optimum in the middle");
     s.twists.push_back(bucket_optimum(make.draw().log_uniform(5e6, 3e8), make.draw().log_uniform(5e6, 3e8),
@@ -97,7 +74,7 @@ void add_communication(Maker& make) {
   }
 }
 
-void add_noise_and_more(Maker& make) {
+void add_noise_and_more(SurfaceMaker& make) {
   {
     Surface& s = make.next("noise", "noise of 1, 3 and 10 % by phase, and stragglers");
     s.noise.forward = 0.01;
@@ -112,7 +89,7 @@ void add_noise_and_more(Maker& make) {
     s.twists.push_back(bucket_optimum(2e7, 8e7, 0.1));
   }
   for (int i = 0; i < 2; ++i) {
-    Surface& s = make.next("anything-" + std::to_string(i + 1), "not ZeRO-like at all: random smooth functions");
+    Surface& s = make.next(fmt::format("anything-{}", i + 1), "not ZeRO-like at all: random smooth functions");
     s.twists.push_back(anything(kSeed + static_cast<uint64_t>(i), i == 0 ? 0.35 : 0.6));
     s.max_micro_batch = 1024;
   }
@@ -121,7 +98,7 @@ void add_noise_and_more(Maker& make) {
 }  // namespace
 
 std::vector<Surface> other_surfaces() {
-  Maker make;
+  SurfaceMaker make("other", kSeed, 2, mix64(kSeed));
   add_shapes_of_speed(make);
   add_shapes_of_memory(make);
   add_communication(make);

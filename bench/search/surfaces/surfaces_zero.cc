@@ -1,14 +1,16 @@
-// ZeRO's physics with constants drawn at random.
+// Scenarios with ZeRO's physics, whose constants are drawn at random.
+// A drawn job counts if it is plausible and worth tuning; otherwise the next one is drawn.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "search/surfaces/surfaces.h"
 
 namespace dsat::bench {
 namespace {
 
-void draw_model(Draw& draw, Job& job) {
+void draw_model(Draw& draw, TrainingJob& job) {
   const double hidden = 128 * std::round(draw.log_uniform(6, 64));
   job.layers = std::round(draw.log_uniform(12, 72));
   job.num_params = 12 * job.layers * hidden * hidden + 5e4 * hidden;
@@ -21,7 +23,7 @@ void draw_model(Draw& draw, Job& job) {
   job.launch_s = job.layers * draw.log_uniform(5e-5, 4e-4);
 }
 
-void draw_cluster(Draw& draw, Job& job) {
+void draw_cluster(Draw& draw, TrainingJob& job) {
   job.gpus = int64_t{1} << static_cast<int>(draw.uniform(0, 12.99));
   job.gpus_per_node = draw.pick<int64_t>({1, 4, 8, 8});
   job.device_memory = draw.pick<double>({16, 24, 32, 40, 48, 80, 141}) * 1e9;
@@ -35,7 +37,7 @@ void draw_cluster(Draw& draw, Job& job) {
   job.message_s = draw.log_uniform(4e-6, 1e-4);
 }
 
-void draw_engine(Draw& draw, Job& job) {
+void draw_engine(Draw& draw, TrainingJob& job) {
   job.overlap_share = draw.uniform(0.4, 0.95);
   job.prefetch_share = draw.uniform(0.3, 0.9);
   job.overlap_cost = draw.uniform(0, 0.05);
@@ -51,7 +53,7 @@ void draw_engine(Draw& draw, Job& job) {
 
 // The largest micro batch that fits at a stage, with small buckets and offload if there is any.
 int64_t ceiling(const Surface& surface, int stage) {
-  Point point;
+  SurfacePoint point;
   point.stage = stage;
   point.offload_optimizer = surface.offload_axis && stage >= 2;
   point.reduce_bucket = point.allgather_bucket = 5e6;
@@ -93,13 +95,11 @@ std::vector<Surface> zero_surfaces(uint64_t seed, int count) {
     Draw draw(seed, 1, static_cast<uint64_t>(i));
     Surface surface = draw_surface(draw);
     surface.family = "zero";
-    surface.name = "zero-" + std::to_string(i + 1);
+    surface.name = fmt::format("zero-{}", i + 1);
     surface.id = mix64(seed) + static_cast<uint64_t>(i);
-    char text[160];
-    std::snprintf(text, sizeof text, "%.2gB parameters, %lld devices of %.0f GB%s", surface.job.num_params / 1e9,
-                  static_cast<long long>(surface.job.gpus), surface.job.device_memory / 1e9,
-                  surface.offload_axis ? ", offload to choose" : "");
-    surface.about = text;
+    surface.about =
+        fmt::format("{:.2g}B parameters, {} devices of {:.0f} GB{}", surface.job.num_params / 1e9, surface.job.gpus,
+                    surface.job.device_memory / 1e9, surface.offload_axis ? ", offload to choose" : "");
     surfaces.push_back(std::move(surface));
   }
   return surfaces;

@@ -1,3 +1,5 @@
+// Each mechanism is a function that changes the times or the memory of a point.
+// anything() replaces both by sums of cosine waves.
 #include "search/surfaces/twists.h"
 
 #include <algorithm>
@@ -22,21 +24,21 @@ void slow_all(Truth& truth, double factor) {
 }  // namespace
 
 Twist falls_beyond(double from, double strength) {
-  return [=](const Job&, const Point& point, Truth& truth) {
+  return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
     const double doublings = std::log2(static_cast<double>(point.micro_batch) / from);
     if (doublings > 0) slow_compute(truth, 1 + strength * doublings);
   };
 }
 
 Twist thrashes_near_full(double share, double strength) {
-  return [=](const Job& job, const Point&, Truth& truth) {
+  return [=](const TrainingJob& job, const SurfacePoint&, Truth& truth) {
     const double full = truth.peak_bytes / (job.usable_share * job.device_memory);
     if (full > share) slow_all(truth, 1 + strength * std::pow((full - share) / (1 - share), 2));
   };
 }
 
 Twist runs_in_tiles(int64_t tile, double misfit) {
-  return [=](const Job& job, const Point& point, Truth& truth) {
+  return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
     const int64_t rest = point.micro_batch % tile;
     if (rest == 0) return;
     const double wasted = static_cast<double>(tile - rest);
@@ -46,7 +48,7 @@ Twist runs_in_tiles(int64_t tile, double misfit) {
 }
 
 Twist needs_workspace_between(int64_t from, int64_t below, double share_of_memory, double speedup) {
-  return [=](const Job& job, const Point& point, Truth& truth) {
+  return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
     if (point.micro_batch < from || point.micro_batch >= below) return;
     truth.peak_bytes += share_of_memory * job.device_memory;
     slow_compute(truth, 1 / speedup);
@@ -54,7 +56,7 @@ Twist needs_workspace_between(int64_t from, int64_t below, double share_of_memor
 }
 
 Twist memory_power(double exponent, double at) {
-  return [=](const Job& job, const Point& point, Truth& truth) {
+  return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
     const double samples = static_cast<double>(point.micro_batch);
     const double line = job.activation_bytes * samples;
     truth.peak_bytes += line * (std::pow(samples / at, exponent - 1) - 1);
@@ -62,13 +64,13 @@ Twist memory_power(double exponent, double at) {
 }
 
 Twist memory_blocks(double block_bytes) {
-  return [=](const Job&, const Point&, Truth& truth) {
+  return [=](const TrainingJob&, const SurfacePoint&, Truth& truth) {
     truth.peak_bytes = std::ceil(truth.peak_bytes / block_bytes) * block_bytes;
   };
 }
 
 Twist bucket_optimum(double reduce, double allgather, double strength) {
-  return [=](const Job&, const Point& point, Truth& truth) {
+  return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
     if (point.stage == 0) return;
     const double off_reduce = std::log10(point.reduce_bucket / reduce);
     const double off_gather = std::log10(point.allgather_bucket / allgather);
@@ -80,19 +82,19 @@ Twist bucket_optimum(double reduce, double allgather, double strength) {
 }
 
 Twist overlap_hurts(double slowdown) {
-  return [=](const Job&, const Point& point, Truth& truth) {
+  return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
     if (point.stage >= 2 && point.overlap) truth.backward_s *= 1 + slowdown;
   };
 }
 
 Twist stage_factors(std::vector<double> factors) {
-  return [factors = std::move(factors)](const Job&, const Point& point, Truth& truth) {
+  return [factors = std::move(factors)](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
     slow_all(truth, factors[static_cast<size_t>(point.stage)]);
   };
 }
 
 Twist input_bound(double samples_per_s) {
-  return [=](const Job& job, const Point& point, Truth& truth) {
+  return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
     const double least_s = static_cast<double>(point.micro_batch * job.gpus) / samples_per_s;
     // The loader works beside the step: the slower of the two, smoothly.
     const double latency_s = truth.latency_s();
@@ -101,7 +103,7 @@ Twist input_bound(double samples_per_s) {
 }
 
 Twist valley(double at, double log2_width, double depth) {
-  return [=](const Job&, const Point& point, Truth& truth) {
+  return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
     const double distance = std::log2(static_cast<double>(point.micro_batch) / at) / log2_width;
     slow_compute(truth, 1 + depth * std::exp(-0.5 * distance * distance));
   };
@@ -125,7 +127,7 @@ Twist anything(uint64_t seed, double roughness) {
   for (int stage = 0; stage < 4; ++stage) stage_speed.push_back(draw.uniform(0.7, 1.4));
   for (int stage = 0; stage < 4; ++stage) stage_memory.push_back(draw.uniform(0.1, 0.4));
   const double rise = draw.uniform(0.1, 0.6), per_doubling = draw.uniform(0.07, 0.16);
-  return [=](const Job& job, const Point& point, Truth& truth) {
+  return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
     const double doublings = std::log2(static_cast<double>(point.micro_batch));
     const std::array<double, 8> at{0.45 * doublings,
                                    0.5 * point.stage,

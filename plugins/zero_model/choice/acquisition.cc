@@ -1,3 +1,5 @@
+// Chooses the next trial: climbs from the best arms to their best neighbours, scores the micro batches of the
+// finalists, and weighs the best of them against measuring a leader again.
 #include "zero_model/choice/acquisition.h"
 
 #include <algorithm>
@@ -5,20 +7,20 @@
 
 #include "zero_model/gaussian/normal.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 namespace {
 
 constexpr int kSweeps = 3;
-constexpr size_t kFront = 5;  // arms from which a sweep looks around
+constexpr size_t kFront = 5;  // arms whose neighbours a sweep visits
 constexpr int kRandomStarts = 2;
-constexpr size_t kThorough = 8;  // arms whose micro batches are all looked at
+constexpr size_t kFinalists = 8;  // arms of which all micro batches are scored
 
 void add_unique(std::vector<const Arm*>& arms, const Arm* arm) {
   if (arm != nullptr && std::find(arms.begin(), arms.end(), arm) == arms.end()) arms.push_back(arm);
 }
 
-// The values to look at beside one of them: all of a short axis; of a long one, ever farther steps either way.
-std::vector<size_t> others(size_t value, size_t count) {
+// The other values of an axis to visit: all of a short axis; on a long one, ever larger steps either way.
+std::vector<size_t> other_values(size_t value, size_t count) {
   constexpr size_t kShort = 10;
   std::vector<size_t> chosen;
   for (size_t step = 1; step<count; step = count> kShort ? 2 * step : step + 1) {
@@ -28,6 +30,11 @@ std::vector<size_t> others(size_t value, size_t count) {
   return chosen;
 }
 
+// Deviation of the change that one more trial makes to a point's posterior mean (Frazier, Powell and Dayanik 2009).
+double mean_change_deviation(const Prediction& prediction, double noise_variance) {
+  return prediction.variance / std::sqrt(prediction.variance + noise_variance);
+}
+
 }  // namespace
 
 bool better(const Proposal& a, const Proposal& b) {
@@ -35,14 +42,14 @@ bool better(const Proposal& a, const Proposal& b) {
   return a.point < b.point;
 }
 
-bool Planner::taken(const Point& point) const {
-  return beliefs_.find(point) != nullptr || std::find(pending_.begin(), pending_.end(), point) != pending_.end();
+bool Acquisition::taken(const Point& point) const {
+  return surrogate_.find(point) != nullptr || std::find(pending_.begin(), pending_.end(), point) != pending_.end();
 }
 
-// The arm of a stage that has the same values where both have the knob.
-const Arm* Planner::project(const Arm& from, const config::StageSpace& onto) {
+// The arm of a stage that has the same values where both stages have the axis.
+const Arm* Acquisition::project(const Arm& from, const config::StageSpace& onto) {
   Configuration to{onto.stage, {}};
-  const config::StageSpace* of = from.in_space ? lattice_.space().stage(from.stage) : nullptr;
+  const config::StageSpace* of = from.in_space ? space_.tuning_space().stage(from.stage) : nullptr;
   for (const config::Axis& axis : onto.axes) {
     size_t index = axis.values.size() / 2;
     for (size_t i = 0; of != nullptr && i < of->axes.size(); ++i) {
@@ -52,51 +59,56 @@ const Arm* Planner::project(const Arm& from, const config::StageSpace& onto) {
     }
     to.choice.push_back(index);
   }
-  return lattice_.arm(to);
+  return space_.arm(to);
 }
 
-std::vector<const Arm*> Planner::starts(uint64_t draw) {
+const Arm* Acquisition::random_arm(const config::StageSpace& stage, Random& random) {
+  Configuration any{stage.stage, {}};
+  for (const config::Axis& axis : stage.axes) any.choice.push_back(random.uniform_below(axis.values.size()));
+  return space_.arm(any);
+}
+
+// Where the search starts: the best arm of each stage, the incumbent moved to each stage, and random arms.
+std::vector<const Arm*> Acquisition::starts(uint64_t draw) {
   std::vector<const Arm*> arms;
   std::map<int, std::pair<double, const Arm*>> best_of_stage;
-  for (const Point& point : beliefs_.leaders()) {
-    const Beliefs::Measured& measured = *beliefs_.find(point);
+  for (const Point& point : surrogate_.leaders()) {
+    const Surrogate::PointRecord& measured = *surrogate_.find(point);
     if (!point.arm->in_space) continue;
-    const double mean = measured.sum_goodness / measured.count;
+    const double mean = measured.objective();
     const auto it = best_of_stage.find(point.arm->stage);
     if (it == best_of_stage.end() || mean > it->second.first) best_of_stage[point.arm->stage] = {mean, point.arm};
   }
   for (const auto& [stage, best] : best_of_stage) add_unique(arms, best.second);
   Random random(seed_, 11, draw);
-  for (const config::StageSpace& stage : lattice_.space().stages) {
+  for (const config::StageSpace& stage : space_.tuning_space().stages) {
     if (incumbent_) add_unique(arms, project(*incumbent_->point.arm, stage));
     for (int i = 0; i < kRandomStarts; ++i) {
-      Configuration any{stage.stage, {}};
-      for (const config::Axis& axis : stage.axes) any.choice.push_back(random.uniform_below(axis.values.size()));
-      add_unique(arms, lattice_.arm(any));
+      add_unique(arms, random_arm(stage, random));
     }
   }
   return arms;
 }
 
-const std::vector<const Arm*>& Planner::neighbours(const Arm& arm) {
+const std::vector<const Arm*>& Acquisition::neighbours(const Arm& arm) {
   std::vector<const Arm*>& arms = neighbours_[&arm];
   if (!arms.empty()) return arms;
-  const config::StageSpace& stage = *lattice_.space().stage(arm.stage);
+  const config::StageSpace& stage = *space_.tuning_space().stage(arm.stage);
   for (size_t i = 0; i < stage.axes.size(); ++i) {
     Configuration next{arm.stage, arm.choice};
-    for (const size_t value : others(arm.choice[i], stage.axes[i].values.size())) {
+    for (const size_t value : other_values(arm.choice[i], stage.axes[i].values.size())) {
       next.choice[i] = value;
-      arms.push_back(lattice_.arm(next));
+      arms.push_back(space_.arm(next));
     }
   }
   return arms;
 }
 
-// Gallops from `hint`, then bisects: memory need not be monotone, but its ceiling nearly is.
-int64_t Planner::top_rank(const Arm& arm, int64_t hint, double risk) const {
-  const search::MicroBatches& batches = lattice_.micro_batches();
+// Gallops from `hint`, then bisects: fitting is nearly monotone in the micro batch.
+int64_t Acquisition::top_rank(const Arm& arm, int64_t hint, double risk) const {
+  const search::MicroBatches& batches = space_.micro_batches();
   const int64_t last = batches.count() - 1;
-  const auto fits = [&](int64_t rank) { return beliefs_.expected_to_fit({&arm, batches.at(rank)}) >= 1 - risk; };
+  const auto fits = [&](int64_t rank) { return surrogate_.expected_to_fit({&arm, batches.at(rank)}) >= 1 - risk; };
   int64_t low = -1, high = last + 1;
   int64_t at = std::clamp<int64_t>(hint, 0, last);
   int64_t stride = 1;
@@ -121,8 +133,8 @@ int64_t Planner::top_rank(const Arm& arm, int64_t hint, double risk) const {
   return low;
 }
 
-std::vector<int64_t> Planner::micro_batches(const Arm& arm, const Visit& visit, bool thorough) const {
-  const search::MicroBatches& batches = lattice_.micro_batches();
+std::vector<int64_t> Acquisition::micro_batches(const Arm& arm, const Visit& visit, bool thorough) const {
+  const search::MicroBatches& batches = space_.micro_batches();
   const int64_t most = batches.at(visit.top);
   std::vector<int64_t> chosen{most};
   if (visit.safe >= 0) chosen.push_back(batches.at(visit.safe));
@@ -153,36 +165,36 @@ std::vector<int64_t> Planner::micro_batches(const Arm& arm, const Visit& visit, 
   return chosen;
 }
 
-std::vector<Proposal> Planner::score(const std::vector<Point>& points) const {
+std::vector<Proposal> Acquisition::score(const std::vector<Point>& points) const {
   std::vector<Proposal> proposals(points.size());
   if (points.empty()) return proposals;
-  const std::vector<Belief> beliefs = beliefs_.speed().goodness(points);
-  const double noise = beliefs_.speed().noise_variance();
+  const std::vector<Prediction> predictions = surrogate_.speed().predict(points);
+  const double noise = surrogate_.speed().noise_variance();
   for (size_t i = 0; i < points.size(); ++i) {
     Proposal& proposal = proposals[i];
     proposal.point = points[i];
-    proposal.fits = beliefs_.expected_to_fit(points[i]);
-    proposal.improvement = beliefs[i].mean - incumbent_->belief.mean;
-    proposal.deviation = std::sqrt(beliefs[i].variance);
-    const double learns = beliefs[i].variance / std::sqrt(beliefs[i].variance + noise);
-    double gain = expected_positive(proposal.improvement, learns);
-    if (pending_fits_ > 0 && pending_best_ > incumbent_->belief.mean) {
-      const double beyond = expected_positive(beliefs[i].mean - pending_best_, learns);
+    proposal.fit_probability = surrogate_.expected_to_fit(points[i]);
+    proposal.improvement = predictions[i].mean - incumbent_->prediction.mean;
+    proposal.deviation = std::sqrt(predictions[i].variance);
+    const double deviation = mean_change_deviation(predictions[i], noise);
+    double gain = expected_improvement(proposal.improvement, deviation);
+    if (pending_fits_ > 0 && pending_best_ > incumbent_->prediction.mean) {
+      const double beyond = expected_improvement(predictions[i].mean - pending_best_, deviation);
       gain = pending_fits_ * beyond + (1 - pending_fits_) * gain;
     }
-    proposal.gain = gain * proposal.fits * beliefs_.probability_of_running(*points[i].arm);
-    proposal.value = risk_.less_price(proposal.gain, proposal.fits);
+    proposal.gain = gain * proposal.fit_probability * surrogate_.probability_of_running(*points[i].arm);
+    proposal.value = risk_.value_of(proposal.gain, proposal.fit_probability);
   }
   return proposals;
 }
 
-void Planner::find_tops(const Arm& arm, int64_t hint, Visit& visit) const {
+void Acquisition::find_tops(const Arm& arm, int64_t hint, Visit& visit) const {
   visit.top = top_rank(arm, hint, risk_.daring);
   visit.safe = risk_.usual < risk_.daring ? top_rank(arm, visit.top, risk_.usual) : visit.top;
 }
 
-// The best of those that surely fit, unless a daring one promises clearly more.
-std::optional<Proposal> Planner::choose() const {
+// The best proposal that surely fits, unless a daring one promises clearly more.
+std::optional<Proposal> Acquisition::best_visited() const {
   constexpr double kWorthDaring = 1.4, kLeastGain = 0.001;
   std::optional<Proposal> best, safe;
   for (const auto& [arm, visit] : visits_) {
@@ -193,7 +205,7 @@ std::optional<Proposal> Planner::choose() const {
   return best;
 }
 
-void Planner::visit(const std::vector<const Arm*>& arms, bool thorough, int64_t hint) {
+void Acquisition::visit(const std::vector<const Arm*>& arms, bool thorough, int64_t hint) {
   std::vector<Point> points;
   for (const Arm* arm : arms) {
     Visit& visit = visits_[arm];
@@ -202,70 +214,69 @@ void Planner::visit(const std::vector<const Arm*>& arms, bool thorough, int64_t 
     for (const int64_t m : micro_batches(*arm, visit, thorough)) points.push_back({arm, m});
   }
   for (const Proposal& proposal : score(points)) {
-    if (proposal.fits < 1 - risk_.daring) continue;
-    if (proposal.fits >= 1 - risk_.usual) scored_.push_back(proposal);
+    if (proposal.fit_probability < 1 - risk_.daring) continue;
+    if (proposal.fit_probability >= 1 - risk_.usual) scored_.push_back(proposal);
     Visit& visit = visits_[proposal.point.arm];
     if (!visit.any || better(proposal, visit.best)) visit.best = proposal;
-    if (proposal.fits >= 1 - risk_.usual && (!visit.best_safe || better(proposal, *visit.best_safe))) {
+    if (proposal.fit_probability >= 1 - risk_.usual && (!visit.best_safe || better(proposal, *visit.best_safe))) {
       visit.best_safe = proposal;
     }
     visit.any = true;
   }
 }
 
-// Measuring a point again pays where that may change which one is believed best.
-void Planner::consider_repeats(std::optional<Proposal>& best) const {
+// Measuring a point again pays where that may change which one is predicted best.
+void Acquisition::consider_repeats(std::optional<Proposal>& best) const {
   std::vector<Point> points;
-  for (const Point& point : beliefs_.leaders()) {
+  for (const Point& point : surrogate_.leaders()) {
     const bool running = std::find(pending_.begin(), pending_.end(), point) != pending_.end();
     if (!running) points.push_back(point);
   }
   if (points.size() < 2) return;
-  const std::vector<Belief> beliefs = beliefs_.speed().goodness(points);
-  const double noise = beliefs_.speed().noise_variance();
+  const std::vector<Prediction> predictions = surrogate_.speed().predict(points);
+  const double noise = surrogate_.speed().noise_variance();
   size_t first = 0, second = points.size();
   for (size_t i = 1; i < points.size(); ++i) {
-    if (beliefs[i].mean > beliefs[first].mean) {
+    if (predictions[i].mean > predictions[first].mean) {
       second = first;
       first = i;
-    } else if (second == points.size() || beliefs[i].mean > beliefs[second].mean) {
+    } else if (second == points.size() || predictions[i].mean > predictions[second].mean) {
       second = i;
     }
   }
   for (size_t i = 0; i < points.size(); ++i) {
     if (!points[i].arm->in_space) continue;
-    const double rival = beliefs[i == first ? second : first].mean;
-    const double learns = beliefs[i].variance / std::sqrt(beliefs[i].variance + noise);
-    Proposal again{points[i], true, 0, 0, 1, beliefs[i].mean - beliefs[first].mean, std::sqrt(beliefs[i].variance)};
-    again.gain = again.value = expected_positive(-std::abs(beliefs[i].mean - rival), learns);
+    const double rival = predictions[i == first ? second : first].mean;
+    Proposal again{
+        points[i], true, 0, 0, 1, predictions[i].mean - predictions[first].mean, std::sqrt(predictions[i].variance)};
+    again.gain = again.value =
+        expected_improvement(-std::abs(predictions[i].mean - rival), mean_change_deviation(predictions[i], noise));
     if (!best || better(again, *best)) best = again;
   }
 }
 
-std::vector<Proposal> Planner::ranked() const {
+std::vector<Proposal> Acquisition::ranked() const {
   std::vector<Proposal> all = scored_;
   std::sort(all.begin(), all.end(), better);
   return all;
 }
 
-// Before anything was measured: the most that surely fits, of what has not failed, each stage in its turn.
-std::optional<Proposal> Planner::safest(uint64_t draw) {
-  const auto& stages = lattice_.space().stages;
+// Before anything was measured: the largest micro batch that surely fits, among random arms of each stage in its turn.
+std::optional<Proposal> Acquisition::safest(uint64_t draw) {
+  const auto& stages = space_.tuning_space().stages;
   std::optional<Proposal> best;
   double most = -1;
   Random random(seed_, 12, draw);
   for (size_t i = 0; i < stages.size(); ++i) {
     const config::StageSpace& stage = stages[(stages.size() - 1 + draw + i) % stages.size()];
     for (int attempt = 0; attempt < 4; ++attempt) {
-      Configuration any{stage.stage, {}};
-      for (const config::Axis& axis : stage.axes) any.choice.push_back(random.uniform_below(axis.values.size()));
-      const Arm* arm = lattice_.arm(any);
+      const Arm* arm = random_arm(stage, random);
       int64_t rank = std::max<int64_t>(0, top_rank(*arm, 8, risk_.usual));
-      while (rank >= 0 && taken({arm, lattice_.micro_batches().at(rank)})) --rank;
+      while (rank >= 0 && taken({arm, space_.micro_batches().at(rank)})) --rank;
       if (rank < 0) continue;
-      const Point point{arm, lattice_.micro_batches().at(rank)};
-      const double fits = beliefs_.expected_to_fit(point);
-      const double ends_well = fits * beliefs_.probability_of_running(*arm);
+      const Point point{arm, space_.micro_batches().at(rank)};
+      const double fits = surrogate_.expected_to_fit(point);
+      const double ends_well = fits * surrogate_.probability_of_running(*arm);
       // A later stage must be clearly more likely to end well.
       if (ends_well <= most + 0.05) continue;
       most = ends_well;
@@ -276,7 +287,7 @@ std::optional<Proposal> Planner::safest(uint64_t draw) {
 }
 
 // Coordinate ascent: from the most promising arms to the best of their neighbours, as long as that is another.
-void Planner::climb(std::vector<const Arm*> front, int64_t hint) {
+void Acquisition::coordinate_ascent(std::vector<const Arm*> front, int64_t hint) {
   visit(front, false, hint);
   const auto promises = [this](const Arm* a, const Arm* b) {
     const Visit &left = visits_[a], &right = visits_[b];
@@ -303,61 +314,73 @@ void Planner::climb(std::vector<const Arm*> front, int64_t hint) {
   }
 }
 
-std::optional<Proposal> Planner::next(const std::vector<Point>& pending, const Risk& risk, uint64_t draw) {
+std::optional<Proposal> Acquisition::next(const std::vector<Point>& pending, const Risk& risk, uint64_t draw) {
   pending_ = pending;
   risk_ = risk;
   visits_.clear();
   scored_.clear();
-  incumbent_ = beliefs_.best();
+  incumbent_ = surrogate_.incumbent();
   if (!incumbent_) return safest(draw);
   anchor_ = incumbent_->point;
-  return draws_pending() ? next_beside(draw) : next_alone(draw);
+  return samples_pending() ? choose_in_batch(draw) : choose_alone(draw);
 }
 
-std::optional<Proposal> Planner::next_alone(uint64_t draw) {
+// The best pending point: a proposal must gain beyond it, should it fit.
+void Acquisition::expect_pending() {
   pending_fits_ = 0;
-  if (!pending_.empty()) {
-    const std::vector<Belief> running = beliefs_.speed().goodness(pending_);
-    for (size_t i = 0; i < pending_.size(); ++i) {
-      if (pending_fits_ > 0 && running[i].mean <= pending_best_) continue;
-      pending_best_ = running[i].mean;
-      pending_fits_ = beliefs_.probability_of_fitting(pending_[i]);
-    }
+  if (pending_.empty()) return;
+  const std::vector<Prediction> predictions = surrogate_.speed().predict(pending_);
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    if (pending_fits_ > 0 && predictions[i].mean <= pending_best_) continue;
+    pending_best_ = predictions[i].mean;
+    pending_fits_ = surrogate_.probability_of_fitting(pending_[i]);
   }
-  const int64_t hint = lattice_.micro_batches().rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch));
-  climb(starts(draw), hint);
+}
+
+// The visited arms with the best proposals.
+std::vector<const Arm*> Acquisition::finalists() const {
   std::vector<Proposal> ranked;
   for (const auto& [arm, visit] : visits_) {
     if (visit.any) ranked.push_back(visit.best);
   }
   std::sort(ranked.begin(), ranked.end(), better);
-  std::vector<const Arm*> finalists;
-  for (size_t i = 0; i < std::min(kThorough, ranked.size()); ++i) finalists.push_back(ranked[i].point.arm);
+  std::vector<const Arm*> arms;
+  for (size_t i = 0; i < std::min(kFinalists, ranked.size()); ++i) arms.push_back(ranked[i].point.arm);
+  return arms;
+}
+
+std::optional<Proposal> Acquisition::choose_alone(uint64_t draw) {
+  expect_pending();
+  const int64_t hint = space_.micro_batches().rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch));
+  coordinate_ascent(starts(draw), hint);
+  std::vector<const Arm*> arms = finalists();
   if (incumbent_->point.arm->in_space) {
     find_tops(*incumbent_->point.arm, hint, visits_[incumbent_->point.arm]);
-    add_unique(finalists, incumbent_->point.arm);
+    add_unique(arms, incumbent_->point.arm);
   }
-  visit(finalists, true, hint);
-  std::optional<Proposal> best = choose();
+  visit(arms, true, hint);
+  std::optional<Proposal> best = best_visited();
   consider_repeats(best);
   if (best && !best->repeat) round_down(*best);
-  if (best && !best->repeat && best->fits < 1 - risk_.usual) save_memory(*best);
+  if (best && !best->repeat && best->fit_probability < 1 - risk_.usual) save_memory(*best);
   return best;
 }
 
-// Who dares a micro batch does so with the knobs that need the least memory: if it fails it is settled for all others,
-// if it fits they are tried from there. A smaller bucket never needs more, whatever the residual makes of noise.
-void Planner::save_memory(Proposal& proposal) {
-  constexpr double kTrusted = 0.5, kAtLeast = 0.5;  // the latter of the gain that it promises if it fits
-  if (beliefs_.memory().formula_share() < kTrusted) return;
-  const double least = kAtLeast * proposal.gain / proposal.fits;
-  const config::StageSpace& stage = *lattice_.space().stage(proposal.point.arm->stage);
+// A daring micro batch is tried with the values that need the least memory: if it fails there, it fails with all
+// others; if it fits, the others are tried from there. A smaller bucket never needs more, whatever the residual makes
+// of noise.
+void Acquisition::save_memory(Proposal& proposal) {
+  constexpr double kTrusted = 0.5;
+  constexpr double kAtLeast = 0.5;  // share of the gain, given that it fits, which the saving may not go below
+  if (surrogate_.memory().formula_probability() < kTrusted) return;
+  const double least = kAtLeast * proposal.gain / proposal.fit_probability;
+  const config::StageSpace& stage = *space_.tuning_space().stage(proposal.point.arm->stage);
   for (size_t axis = 0; axis < stage.axes.size(); ++axis) {
     std::vector<Point> points;
     Configuration other{stage.stage, proposal.point.arm->choice};
     for (size_t value = 0; value < stage.axes[axis].values.size(); ++value) {
       other.choice[axis] = value;
-      const Point point{lattice_.arm(other), proposal.point.micro_batch};
+      const Point point{space_.arm(other), proposal.point.micro_batch};
       if (!taken(point)) points.push_back(point);
     }
     const bool bucket = is_bucket(stage.axes[axis].key);
@@ -366,32 +389,35 @@ void Planner::save_memory(Proposal& proposal) {
       return value.is_number() ? value.get<double>() : 0;
     };
     for (Proposal& saving : score(points)) {
-      if (saving.gain < least * saving.fits) continue;
-      if (bucket ? size(saving) >= size(proposal) : saving.fits <= proposal.fits) continue;
-      saving.fits = std::max(saving.fits, proposal.fits);
+      if (saving.gain < least * saving.fit_probability) continue;
+      if (bucket ? size(saving) >= size(proposal) : saving.fit_probability <= proposal.fit_probability) continue;
+      saving.fit_probability = std::max(saving.fit_probability, proposal.fit_probability);
       proposal = saving;
     }
   }
 }
 
-// Hardware may compute in tiles, of which the models know nothing until a multiple has been measured. One that is a
-// little smaller than what was to be proposed costs next to nothing.
-void Planner::round_down(Proposal& proposal) const {
+// Hardware may compute in tiles, which the models cannot know before a multiple has been measured. A multiple that is a
+// little smaller than the proposal costs next to nothing.
+void Acquisition::round_down(Proposal& proposal) const {
   constexpr int64_t kTile = 8, kLeast = 16;
   constexpr double kNearly = 0.85;
-  const search::MicroBatches& batches = lattice_.micro_batches();
+  const search::MicroBatches& batches = space_.micro_batches();
   const int64_t rounded = proposal.point.micro_batch / kTile * kTile;
   const int64_t rank = batches.rank_at_or_below(static_cast<double>(rounded));
   const bool is_near = static_cast<double>(rounded) >= kNearly * static_cast<double>(proposal.point.micro_batch);
   if (rounded < kLeast || !is_near || rank < 0 || batches.at(rank) != rounded) return;
-  const auto tells = [](const Point& point) { return point.micro_batch % kTile == 0 && point.micro_batch >= kLeast; };
-  const auto& measured = beliefs_.points();
-  const bool is_known = std::any_of(measured.begin(), measured.end(),
-                                    [&](const auto& known) { return known.second.count > 0 && tells(known.first); }) ||
-                        std::any_of(pending_.begin(), pending_.end(), tells);
+  const auto is_multiple = [](const Point& point) {
+    return point.micro_batch % kTile == 0 && point.micro_batch >= kLeast;
+  };
+  const auto& measured = surrogate_.points();
+  const bool is_known =
+      std::any_of(measured.begin(), measured.end(),
+                  [&](const auto& known) { return known.second.count > 0 && is_multiple(known.first); }) ||
+      std::any_of(pending_.begin(), pending_.end(), is_multiple);
   const Point point{proposal.point.arm, rounded};
   if (is_known || taken(point)) return;
   proposal = score({point}).front();
 }
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model

@@ -1,11 +1,16 @@
-// What to try next: expected improvement times the probability of fitting, searched over the lattice.
+// The acquisition: chooses the next trial by expected improvement times the probability of fitting.
 //
-// The gain of a trial is how much the best posterior mean is expected to rise by it (the knowledge gradient of one
-// point: expected improvement, Jones et al. 1998, with the noise of a measurement counted: Frazier, Powell and Dayanik
-// 2009). Measured points are candidates too: measuring one again is worth something where noise hides the order of
-// the best. Arms are searched by coordinate ascent from the best of each stage; of each arm the micro batches at the
-// ceiling, round ones below it and the neighbours of the best are looked at.
-// Threading: one thread. Draws: by (seed, trials so far).
+// Formula: the gain of a trial is how much the best posterior mean is expected to rise by it. That is the knowledge
+//   gradient of one point: expected improvement (Jones, Schonlau and Welch 1998), with the noise of a measurement
+//   counted (Frazier, Powell and Dayanik 2009). Measured points are candidates too: measuring one again is worth
+//   something where noise hides the order of the best.
+// Search: coordinate ascent over arms, from the best of each stage. It scores each arm at its ceiling, at round micro
+//   batches below it, and at neighbours of the best micro batch.
+// Files: acquisition.cc chooses one trial, choose_batch.cc one among concurrent trials, explore.cc looks where no trial
+//   was, sensitivity.cc reports what each axis is worth.
+// Units: gains are in the objective, the logarithm of the metric. Threading: one thread. Errors: none.
+// Determinism: random numbers follow from the seed and from the number of trials so far.
+// Ownership: refers to the space and to the surrogate, which must live longer.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_CHOICE_ACQUISITION_H_
 #define DSAT_PLUGINS_ZERO_MODEL_CHOICE_ACQUISITION_H_
 
@@ -16,67 +21,71 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "dsat/random.h"
 #include "zero_model/choice/joint_samples.h"
 #include "zero_model/choice/surrogate.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 
 struct Proposal {
   Point point;
   bool repeat = false;
-  double gain = 0;         // expected, of the logarithm of the metric
-  double value = 0;        // the gain less the price of the risk
-  double fits = 1;         // probability
-  double improvement = 0;  // of the point's mean over the best
-  double deviation = 0;    // of the point's goodness
-  std::string look{};      // of a look around: what is not known there
+  double gain = 0;   // expected
+  double value = 0;  // the gain less the price of the risk
+  double fit_probability = 1;
+  double improvement = 0;     // of the point's mean over the incumbent's
+  double deviation = 0;       // of the point's objective
+  std::string exploration{};  // what is unknown there, where the trial is to explore; else empty
 };
 
-// By value; ties by what the points are.
+// Orders by value; a tie goes by what the points are.
 bool better(const Proposal& a, const Proposal& b);
 
 // Highest probabilities of running out of memory: of any proposal, and of one that promises far more than all others.
 struct Risk {
   double usual = 0.05;
   double daring = 0.05;  // at least the usual
-  double price = 0;      // gain that a trial must promise more for certainly running out of memory
+  double price = 0;      // further gain that a trial must promise if it is certain to run out of memory
 
   // What is left of a gain when the risk beyond the usual one is paid for.
-  double less_price(double gain, double fits) const { return gain - price * std::max(0.0, 1 - fits - usual); }
+  double value_of(double gain, double fit_probability) const {
+    return gain - price * std::max(0.0, 1 - fit_probability - usual);
+  }
 };
 
-class Planner {
+class Acquisition {
  public:
-  // `beside`: other trials will be at work when a proposal is tried.
-  Planner(Lattice& lattice, const Beliefs& beliefs, uint64_t seed, bool beside)
-      : lattice_(lattice), beliefs_(beliefs), seed_(seed), beside_(beside) {}
+  // `concurrent`: other trials run while a proposal is tried.
+  Acquisition(ModelSpace& space, const Surrogate& surrogate, uint64_t seed, bool concurrent)
+      : space_(space), surrogate_(surrogate), seed_(seed), concurrent_(concurrent) {}
 
-  // Pending trials are drawn with the next one, and must not narrow what is believed.
-  bool draws_pending() const { return beside_ && beliefs_.young(); }
+  // Does next() sample the pending trials' ends? If so, the surrogate must not count them in.
+  bool samples_pending() const { return concurrent_ && surrogate_.young(); }
 
-  // Of the last search, best first: what serves further decisions where each cannot have a search of its own.
-  std::vector<Proposal> ranked() const;
-
-  // After next(): where nothing was measured yet, whatever the models say. nullopt: no such place that fits.
-  // `boldly`: likely to fit is enough, for when the study would end otherwise.
-  std::optional<Proposal> look_around(bool boldly);
-
-  // After next(): in a stage that no trial has touched, if it may be the best for all that is known.
-  std::optional<Proposal> look_at_new_stage();
-
-  // What each choice of the best trial is worth: a line each, the one that matters most first.
-  std::vector<std::string> effects();
-
-  // nullopt: nothing is left to try.
+  // The next trial, beside those that are pending; nullopt: nothing is left to try. `draw` numbers the random choices.
   std::optional<Proposal> next(const std::vector<Point>& pending, const Risk& risk, uint64_t draw);
 
+  // The proposals of the last next(), best first: they serve further decisions where each cannot have a search of its
+  // own.
+  std::vector<Proposal> ranked() const;
+
+  // After next(): a point in a region that no trial has touched, whatever the models predict there; nullopt: there is
+  // none that fits. `boldly`: being likely to fit is enough, for when the study would end otherwise.
+  std::optional<Proposal> explore(bool boldly);
+
+  // After next(): a point in a stage that no trial has touched, if that stage may be the best for all that is known.
+  std::optional<Proposal> explore_new_stage();
+
+  // What another value of each choice would cost the best trial: a line each, the one that matters most first.
+  std::vector<std::string> sensitivity();
+
  private:
-  struct Visit {
+  struct Visit {        // of an arm
     int64_t top = -1;   // the largest rank that fits at the daring risk; -1: none
-    int64_t safe = -1;  // and at the usual one
+    int64_t safe = -1;  // the same at the usual risk
     Proposal best;      // of all
     std::optional<Proposal> best_safe;
     bool any = false;
@@ -84,51 +93,55 @@ class Planner {
 
   std::vector<const Arm*> starts(uint64_t draw);
   const Arm* project(const Arm& from, const config::StageSpace& onto);
+  const Arm* random_arm(const config::StageSpace& stage, Random& random);
   const std::vector<const Arm*>& neighbours(const Arm& arm);
-  void climb(std::vector<const Arm*> front, int64_t hint);
+  void coordinate_ascent(std::vector<const Arm*> front, int64_t hint);
   void visit(const std::vector<const Arm*>& arms, bool thorough, int64_t hint);
   int64_t top_rank(const Arm& arm, int64_t hint, double risk) const;
   std::vector<int64_t> micro_batches(const Arm& arm, const Visit& visit, bool thorough) const;
   void find_tops(const Arm& arm, int64_t hint, Visit& visit) const;
-  std::optional<Proposal> choose() const;
-  std::optional<Proposal> next_alone(uint64_t draw);
-  std::optional<Proposal> next_beside(uint64_t draw);
-  void draw_round(uint64_t draw);
-  std::vector<Point> candidates(uint64_t draw) const;
-  std::map<int, std::vector<Point>> promising() const;
-  std::vector<const Arm*> spread_arms(uint64_t draw) const;
-  std::vector<int64_t> ladder(const Arm& arm, const Visit& visit, bool fine) const;
+  std::vector<const Arm*> finalists() const;
+  std::optional<Proposal> best_visited() const;
+  std::optional<Proposal> choose_alone(uint64_t draw);
+  std::optional<Proposal> choose_in_batch(uint64_t draw);
+  void sample_batch(uint64_t draw);
+  std::vector<Point> batch_candidates(uint64_t draw) const;
+  std::map<int, std::vector<Point>> promising_points() const;
+  std::vector<const Arm*> batch_arms(uint64_t draw) const;
+  std::vector<int64_t> micro_batch_ladder(const Arm& arm, const Visit& visit, bool fine) const;
   std::vector<Proposal> score(const std::vector<Point>& points) const;
+  void expect_pending();
   void consider_repeats(std::optional<Proposal>& best) const;
   void round_down(Proposal& proposal) const;
   void save_memory(Proposal& proposal);
   bool taken(const Point& point) const;
-  struct Touched;
-  Touched touched(int stage) const;
-  std::optional<Proposal> look_at(const Arm* arm, int64_t micro_batch, const std::string& why);
-  std::optional<Proposal> look_along(const Touched& seen, const Arm& arm, int64_t top);
-  std::optional<Proposal> look_across(const Touched& seen, const config::StageSpace& stage, bool numeric);
+  struct StageCoverage;
+  StageCoverage coverage(int stage) const;
+  std::optional<Proposal> explore_at(const Arm* arm, int64_t micro_batch, const std::string& why);
+  std::optional<Proposal> explore_ceilings();
+  std::optional<Proposal> explore_micro_batches(const StageCoverage& seen, const Arm& arm, int64_t top);
+  std::optional<Proposal> explore_values(const StageCoverage& seen, const config::StageSpace& stage, bool numeric);
   std::optional<Proposal> safest(uint64_t draw);
 
-  Lattice& lattice_;
-  const Beliefs& beliefs_;
+  ModelSpace& space_;
+  const Surrogate& surrogate_;
   uint64_t seed_;
-  bool beside_;
+  bool concurrent_;
   Risk risk_;
-  double look_risk_ = 0;  // of a look around
+  double exploration_risk_ = 0;
   std::vector<Point> pending_;
-  std::optional<Beliefs::Best> incumbent_;
-  Point anchor_;             // the incumbent, or what runs and is believed better
-  double pending_best_ = 0;  // goodness of the best that is running
+  std::optional<Surrogate::Incumbent> incumbent_;
+  Point anchor_;             // the incumbent, or a pending point that is predicted better
+  double pending_best_ = 0;  // objective of the best pending point
   double pending_fits_ = 0;  // and its probability of fitting
   std::map<const Arm*, Visit> visits_;
-  std::unordered_map<const Arm*, std::vector<const Arm*>> neighbours_;  // known ones
+  std::unordered_map<const Arm*, std::vector<const Arm*>> neighbours_;  // made when first asked for
   std::vector<Proposal> scored_;
-  std::unique_ptr<JointDraws> round_;  // of the trials that were known when this many had ended
-  size_t round_ended_ = 0;
-  std::set<std::pair<int, std::string>> looked_;  // stage and what was not known: looked at once
+  std::unique_ptr<JointSamples> batch_samples_;
+  size_t batch_samples_ended_ = 0;                  // trials that had ended when batch_samples_ was made
+  std::set<std::pair<int, std::string>> explored_;  // stage and what was unknown: each is explored once
 };
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model
 
 #endif  // DSAT_PLUGINS_ZERO_MODEL_CHOICE_ACQUISITION_H_

@@ -1,30 +1,28 @@
-// What to try beside trials that are still at work.
-//
-// One trial at a time, the next one is chosen when all is known. With several slots the others' ends are not known yet:
-// what they will have shown is drawn (joint_draws.h), and the next trial is the one that adds most to the best of the
-// incumbent and of those at work. So the trials of a round spread by themselves: over micro batches where the ceiling
-// is not known, over stages and knobs where speed is not.
+// Chooses a trial beside trials that still run, by samples of what all of them may show.
+// With several slots the pending trials' results are not known yet: they are sampled (joint_samples.h), and the next
+// trial is the one that adds most to the best of the incumbent and of the pending ones. So the trials of a batch spread
+// by themselves: over micro batches where the ceiling is not known, over stages and axes where speed is not.
 #include <algorithm>
 #include <cmath>
 
 #include "zero_model/choice/acquisition.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 namespace {
 
-constexpr double kLeastFit = 0.05;  // probability of fitting, of any
-constexpr size_t kMostArms = 48;    // of a stage: what draws are made of
-constexpr size_t kArms = 6;         // of them those of which several sizes are looked at
-constexpr size_t kBestArms = 2;     // and of those the ones with the best means
-constexpr size_t kThorough = 2;     // arms whose micro batches are all looked at
+constexpr double kLeastFit = 0.05;  // probability of fitting that a candidate needs
+constexpr size_t kMostArms = 48;    // of a stage, to sample
+constexpr size_t kArms = 6;         // those of them that become candidates, at several micro batches
+constexpr size_t kBestArms = 2;     // those of these with the best means
+constexpr size_t kThorough = 2;     // arms of which all micro batches are candidates
 constexpr size_t kFine = 2;         // arms of a stage with a fine ladder
 constexpr int kMostRungs = 24;
-constexpr Eigen::Index kDraws = 192, kDrawsOfArms = 96;
+constexpr Eigen::Index kSamples = 192, kArmSamples = 96;
 
 }  // namespace
 
-// Of each stage the most promising arms that were visited, each at a size that surely fits.
-std::map<int, std::vector<Point>> Planner::promising() const {
+// The most promising arms of each stage among the visited ones, each at a micro batch that surely fits.
+std::map<int, std::vector<Point>> Acquisition::promising_points() const {
   std::map<int, std::vector<const Visit*>> stages;
   for (const auto& [arm, visit] : visits_) {
     if (visit.any) stages[arm->stage].push_back(&visit);
@@ -35,29 +33,29 @@ std::map<int, std::vector<Point>> Planner::promising() const {
     visits.resize(std::min(kMostArms, visits.size()));
     for (const Visit* visit : visits) {
       const int64_t rank = visit->safe >= 0 ? visit->safe : visit->top;
-      points[stage].push_back({visit->best.point.arm, lattice_.micro_batches().at(rank)});
+      points[stage].push_back({visit->best.point.arm, space_.micro_batches().at(rank)});
     }
   }
   return points;
 }
 
-// Of each stage the arms with the best means and those that add most to them. The arm of the incumbent comes first.
-std::vector<const Arm*> Planner::spread_arms(uint64_t draw) const {
-  std::map<int, std::vector<Point>> stages = promising();
+// The arms of each stage with the best means, and those that add most to them. The incumbent's arm comes first.
+std::vector<const Arm*> Acquisition::batch_arms(uint64_t draw) const {
+  std::map<int, std::vector<Point>> stages = promising_points();
   std::vector<Point> all, chosen;
   for (const auto& [stage, points] : stages) all.insert(all.end(), points.begin(), points.end());
   if (all.empty()) return {};
-  const JointDraws drawn(beliefs_, all, kDrawsOfArms, Random(seed_, 14, draw));
-  const auto by_mean = [&](const Point& a, const Point& b) { return drawn.mean(a) > drawn.mean(b); };
+  const JointSamples samples(surrogate_, all, kArmSamples, Random(seed_, 14, draw));
+  const auto by_mean = [&](const Point& a, const Point& b) { return samples.mean(a) > samples.mean(b); };
   for (auto& [stage, points] : stages) {
     std::sort(points.begin(), points.end());
     std::stable_sort(points.begin(), points.end(), by_mean);
     const auto best = points.begin() + static_cast<std::ptrdiff_t>(std::min(kBestArms, points.size()));
     std::vector<Point> of_stage(points.begin(), best);
     while (of_stage.size() < std::min(kArms, points.size())) {
-      const Eigen::ArrayXd bar = drawn.best_of(of_stage);
+      const Eigen::ArrayXd bar = samples.best_of(of_stage);
       of_stage.push_back(*std::max_element(points.begin(), points.end(), [&](const Point& a, const Point& b) {
-        return drawn.gain(a, bar) < drawn.gain(b, bar);
+        return samples.gain(a, bar) < samples.gain(b, bar);
       }));
     }
     chosen.insert(chosen.end(), of_stage.begin(), of_stage.end());
@@ -73,9 +71,9 @@ std::vector<const Arm*> Planner::spread_arms(uint64_t draw) const {
 }
 
 // From half of what surely fits to what might just fit: in steps of the logarithm, and round ones.
-std::vector<int64_t> Planner::ladder(const Arm& arm, const Visit& visit, bool fine) const {
+std::vector<int64_t> Acquisition::micro_batch_ladder(const Arm& arm, const Visit& visit, bool fine) const {
   const double step = fine ? 0.07 : 0.25, tile = 8;
-  const search::MicroBatches& batches = lattice_.micro_batches();
+  const search::MicroBatches& batches = space_.micro_batches();
   const int64_t highest = top_rank(arm, visit.top, 1 - kLeastFit);
   if (highest < 0) return {};
   const double high = static_cast<double>(batches.at(highest));
@@ -95,13 +93,13 @@ std::vector<int64_t> Planner::ladder(const Arm& arm, const Visit& visit, bool fi
   return chosen;
 }
 
-std::vector<Point> Planner::candidates(uint64_t draw) const {
+std::vector<Point> Acquisition::batch_candidates(uint64_t draw) const {
   std::vector<Point> points;
   size_t count = 0;
   std::map<int, size_t> of_stage;
-  for (const Arm* arm : spread_arms(draw)) {
+  for (const Arm* arm : batch_arms(draw)) {
     const Visit& visit = visits_.at(arm);
-    std::vector<int64_t> chosen = ladder(*arm, visit, of_stage[arm->stage]++ < kFine);
+    std::vector<int64_t> chosen = micro_batch_ladder(*arm, visit, of_stage[arm->stage]++ < kFine);
     if (count++ < kThorough && visit.top >= 0) {
       for (const int64_t m : micro_batches(*arm, visit, true)) chosen.push_back(m);
     }
@@ -112,43 +110,45 @@ std::vector<Point> Planner::candidates(uint64_t draw) const {
   return points;
 }
 
-void Planner::draw_round(uint64_t draw) {
-  const int64_t hint = lattice_.micro_batches().rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch));
+void Acquisition::sample_batch(uint64_t draw) {
+  const int64_t hint = space_.micro_batches().rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch));
   pending_fits_ = 0;
-  climb(starts(draw), hint);
-  std::vector<Point> points = candidates(draw);
+  coordinate_ascent(starts(draw), hint);
+  std::vector<Point> points = batch_candidates(draw);
   points.push_back(incumbent_->point);
   points.insert(points.end(), pending_.begin(), pending_.end());
-  round_ = std::make_unique<JointDraws>(beliefs_, points, kDraws, Random(seed_, 13, draw));
-  round_ended_ = beliefs_.ended();
+  batch_samples_ = std::make_unique<JointSamples>(surrogate_, points, kSamples, Random(seed_, 13, draw));
+  batch_samples_ended_ = surrogate_.ended();
 }
 
-std::optional<Proposal> Planner::next_beside(uint64_t draw) {
-  const bool known = round_ != nullptr && round_ended_ == beliefs_.ended() &&
-                     std::all_of(pending_.begin(), pending_.end(), [&](const Point& p) { return round_->knows(p); });
-  if (!known) draw_round(draw);
+std::optional<Proposal> Acquisition::choose_in_batch(uint64_t draw) {
+  const bool known =
+      batch_samples_ != nullptr && batch_samples_ended_ == surrogate_.ended() &&
+      std::all_of(pending_.begin(), pending_.end(), [&](const Point& p) { return batch_samples_->contains(p); });
+  if (!known) sample_batch(draw);
   std::vector<Point> others = pending_;
   others.push_back(incumbent_->point);
-  const Eigen::ArrayXd bar = round_->best_of(others);
-  anchor_ = *std::max_element(others.begin(), others.end(),
-                              [this](const Point& a, const Point& b) { return round_->mean(a) < round_->mean(b); });
+  const Eigen::ArrayXd bar = batch_samples_->best_of(others);
+  anchor_ = *std::max_element(others.begin(), others.end(), [this](const Point& a, const Point& b) {
+    return batch_samples_->mean(a) < batch_samples_->mean(b);
+  });
   std::optional<Proposal> best;
-  for (const Point& point : round_->points()) {
+  for (const Point& point : batch_samples_->points()) {
     if (taken(point) || !point.arm->in_space) continue;
     Proposal proposal;
     proposal.point = point;
-    proposal.fits = round_->probability_of_fitting(point);
-    proposal.gain = round_->gain(point, bar) * beliefs_.probability_of_running(*point.arm);
-    proposal.value = risk_.less_price(proposal.gain, proposal.fits);
-    if (proposal.fits >= kLeastFit && (!best || better(proposal, *best))) best = proposal;
+    proposal.fit_probability = batch_samples_->probability_of_fitting(point);
+    proposal.gain = batch_samples_->gain(point, bar) * surrogate_.probability_of_running(*point.arm);
+    proposal.value = risk_.value_of(proposal.gain, proposal.fit_probability);
+    if (proposal.fit_probability >= kLeastFit && (!best || better(proposal, *best))) best = proposal;
   }
   if (best) {
-    const Belief belief = beliefs_.speed().goodness({best->point}).front();
-    best->improvement = belief.mean - incumbent_->belief.mean;
-    best->deviation = std::sqrt(belief.variance);
+    const Prediction prediction = surrogate_.speed().predict({best->point}).front();
+    best->improvement = prediction.mean - incumbent_->prediction.mean;
+    best->deviation = std::sqrt(prediction.variance);
   }
   consider_repeats(best);
   return best;
 }
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model

@@ -1,11 +1,12 @@
-// Draws from what is believed of many points together: how fast each is and whether it fits.
+// Samples of what many points together may turn out to be: how fast each is, and whether it fits.
 //
-// Purpose: what trials that run side by side add to each other. Beliefs about single points cannot tell: if one micro
-//   batch fits, a slightly larger one most likely does too, and a knob that helps here helps there. In a draw every
-//   point has one speed and fits or does not, all consistent with each other and with the trials so far; what a
-//   trial adds to others is the mean over the draws (the multi-point expected improvement by simulation: Ginsbourger,
+// Purpose: what concurrent trials add to each other. Predictions of single points cannot answer that: if one micro
+//   batch fits, a slightly larger one most likely does too, and a value that helps here helps there. In a sample every
+//   point has one speed and fits or does not, all consistent with each other and with the trials so far. What a trial
+//   adds to others is the mean over the samples (the multi-point expected improvement by simulation: Ginsbourger,
 //   Le Riche and Carraro, "Kriging is well-suited to parallelize optimization", 2010).
-// Threading: one thread. Cost: O(points^3) to make. Units: goodness, the logarithm of the metric (speed_model.h).
+// Units: the objective of speed_model.h. Shapes: samples x points. Cost: O(points^3) to make.
+// Threading: one thread. Ownership: copies what it needs. Errors: points must be among those of the constructor.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_CHOICE_JOINT_SAMPLES_H_
 #define DSAT_PLUGINS_ZERO_MODEL_CHOICE_JOINT_SAMPLES_H_
 
@@ -16,34 +17,34 @@
 #include "dsat/random.h"
 #include "zero_model/choice/surrogate.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 
-class JointDraws {
+class JointSamples {
  public:
-  // Copies of a point are drawn once.
-  JointDraws(const Beliefs& beliefs, const std::vector<Point>& points, Eigen::Index draws, Random random);
+  // At least one point. Copies of a point are sampled once.
+  JointSamples(const Surrogate& surrogate, const std::vector<Point>& points, Eigen::Index count, Random random);
 
   const std::vector<Point>& points() const { return points_; }
-  bool knows(const Point& point) const { return index_.count(point) != 0; }
+  bool contains(const Point& point) const { return index_.count(point) != 0; }
 
-  // In each draw the best of `points` that fits; draws in which none does have the lowest goodness of all.
+  // The best of `points` that fits, in each sample. A sample in which none fits has the lowest objective of all.
   Eigen::ArrayXd best_of(const std::vector<Point>& points) const;
-  // The mean over the draws of what the point adds to the best of others.
+  // What the point adds to the best of others: the mean over the samples.
   double gain(const Point& point, const Eigen::ArrayXd& best) const;
-  double mean(const Point& point) const;  // of the goodness, or the lowest
+  double mean(const Point& point) const;  // of the objective; the lowest counts where the point does not fit
   double probability_of_fitting(const Point& point) const;
 
  private:
-  void limit_reach(const Beliefs& beliefs, Random& random);
+  void limit_extrapolation(const Surrogate& surrogate, Random& random);
   Eigen::Index at(const Point& point) const { return index_.at(point); }
 
   std::vector<Point> points_;
   std::map<Point, Eigen::Index> index_;
-  Eigen::ArrayXXd goodness_;  // draws x points; of one that does not fit the lowest of all
-  Eigen::ArrayXXd fits_;      // 1 or 0
+  Eigen::ArrayXXd objective_;  // where a point does not fit, the lowest of all
+  Eigen::ArrayXXd fits_;       // 1 or 0
   double lowest_ = 0;
 };
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model
 
 #endif  // DSAT_PLUGINS_ZERO_MODEL_CHOICE_JOINT_SAMPLES_H_

@@ -1,94 +1,102 @@
-// All that a study has taught, and the models that were learned from it.
+// The surrogate: what a study's trials have shown, and the models of speed and memory that were fitted to them.
 //
-// Purpose: takes in trials as they end, fits the models again when asked for them, and answers what the planner asks:
-//   what was measured, what is believed, what fits, what is likely to fail for other reasons.
+// Purpose: takes in trials as they end, fits the models when asked to, and answers the acquisition: what was measured,
+//   what is predicted, what fits, what is likely to fail for other reasons.
 // Threading: one thread. Determinism: the models follow from the trials in the order in which they ended.
+// Ownership: refers to the space and to its arms, which must live longer.
+// Errors: the constructor throws dsat::Error or a JSON error where the study's profile or observations are malformed.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_CHOICE_SURROGATE_H_
 #define DSAT_PLUGINS_ZERO_MODEL_CHOICE_SURROGATE_H_
 
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "zero_model/memory/memory_mixture.h"
 #include "zero_model/speed/speed_model.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 
-// One trial that has ended.
-struct Ended {
+// One trial that has ended. Numbers that are not positive and finite count as missing.
+struct EndedTrial {
   TrialId trial = kNoTrial;
   Point point;
   Outcome outcome = Outcome::completed;
   std::optional<double> metric, forward, backward, step, peak_bytes;
 };
 
-class Beliefs {
+class Surrogate {
  public:
-  Beliefs(const Study& study, Lattice& lattice);
+  // Learns the study's observations. A point in them that lies outside the space becomes an arm of `space`.
+  Surrogate(const Study& study, ModelSpace& space);
 
-  void learn(const Ended& ended);
-  // Is there enough news to fit again? Always while a study is young, later each time that a twentieth more is known:
-  // the cost of a trial stays flat.
+  void learn(EndedTrial ended);
+  // Is there enough news for another fit? A young study fits after each trial, an old one each time that a twentieth
+  // more is known: so the cost of a trial stays flat.
   bool due() const;
-  // Beyond this many trials a fit serves many decisions.
+  // Beyond a window of trials a study is no longer young, and one fit serves many decisions.
   bool young() const;
-  // Fits what has not been fitted yet, if it is due, and counts `pending` in.
+  // Fits the models, if that is due, and counts `pending` in.
   void update(const std::vector<Point>& pending);
   // The measured points worth comparing: all while there are few, else the best by measurement at the last fit.
   const std::vector<Point>& leaders() const { return leaders_; }
 
   bool any_measured() const { return !measurements_.empty(); }
-  size_t ended() const { return ended_.size(); }
+  size_t ended() const { return ended_; }
   int64_t out_of_memory() const { return out_of_memory_; }
-  const MemoryBelief& memory() const { return memory_; }
+  const MemoryMixture& memory() const { return memory_; }
   const SpeedModel& speed() const { return speed_; }
 
-  struct Measured {
+  struct PointRecord {
     TrialId first = kNoTrial;
-    int count = 0;     // of completed trials with the metric
-    int failures = 0;  // of any other end but lost and stopped
-    double sum_goodness = 0;
+    int count = 0;  // of completed trials with the metric
+    double objective_sum = 0;
     bool out_of_memory = false;
+    double objective() const { return objective_sum / count; }
   };
-  const std::map<Point, Measured>& points() const { return points_; }
-  const Measured* find(const Point& point) const;
+  const std::map<Point, PointRecord>& points() const { return points_; }
+  const PointRecord* find(const Point& point) const;
 
   double probability_of_fitting(const Point& point) const;
-  // The same of a point that no trial has measured.
+  // The same, as the model predicts it for a point that no trial has measured.
   double expected_to_fit(const Point& point) const { return memory_.probability_of_fitting(point); }
-  // That a trial of this arm ends well, memory apart.
+  // The probability that a trial of this arm ends well, memory apart.
   double probability_of_running(const Arm& arm) const;
 
-  // The measured point believed best; nullptr: nothing was measured.
-  struct Best {
+  // The measured point with the best prediction; nullopt: nothing was measured.
+  struct Incumbent {
     Point point;
     TrialId trial = kNoTrial;
-    Belief belief;
+    Prediction prediction;
   };
-  std::optional<Best> best() const;
+  std::optional<Incumbent> incumbent() const;
 
  private:
-  std::vector<Measurement> window() const;
-  std::vector<MemoryModel::Sample> memory_window() const;
+  struct Runs {
+    int good = 0, bad = 0;  // trials that ran, and trials that failed for other reasons than memory
+  };
+  static double share_of_good(const Runs& runs);
+
+  std::vector<SpeedObservation> window() const;
+  std::vector<MemoryObservation> memory_window() const;
   void find_leaders();
 
-  Lattice& lattice_;
-  MemoryBelief memory_;
+  MemoryMixture memory_;
   SpeedModel speed_;
-  std::vector<Ended> ended_;
-  std::vector<Measurement> measurements_;
-  std::vector<MemoryModel::Sample> memory_samples_;
-  std::map<Point, Measured> points_;
-  std::map<int, std::pair<int, int>> stage_runs_;                 // good ends and bad ends
-  std::vector<std::map<double, std::pair<int, int>>> knob_runs_;  // of each knob's coordinates
+  std::vector<SpeedObservation> measurements_;
+  std::vector<MemoryObservation> memory_observations_;
+  std::map<Point, PointRecord> points_;
+  std::map<int, Runs> stage_runs_;
+  std::vector<std::map<double, Runs>> axis_runs_;  // by axis and coordinate
   int64_t out_of_memory_ = 0;
   std::vector<Point> leaders_;
-  size_t fitted_ = 0;  // ended trials that the models know
-  size_t tuned_ = 0;   // and those at the last choice of their residuals' scales
+  size_t ended_ = 0;
+  size_t fitted_ = 0;  // ended trials at the last fit
+  size_t tuned_ = 0;   // and at the last choice of the residuals' scales
 };
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model
 
 #endif  // DSAT_PLUGINS_ZERO_MODEL_CHOICE_SURROGATE_H_

@@ -1,4 +1,5 @@
-// Jointly normal variables, and draws from them. Threading: pure functions.
+// Jointly normal variables, and draws from them.
+// Shapes: variables x draws. Threading: pure functions. Errors: none.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_JOINT_NORMAL_H_
 #define DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_JOINT_NORMAL_H_
 
@@ -7,18 +8,17 @@
 
 #include "dsat/random.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 
 struct JointNormal {
   Eigen::VectorXd mean;
   Eigen::MatrixXd covariance;  // symmetric; as rounding has left it
 };
 
-// Standard normal numbers, independent.
+// Independent standard normal numbers (Box and Muller, 1958: two at a time).
 inline Eigen::MatrixXd normal_numbers(Eigen::Index rows, Eigen::Index columns, Random& random) {
   Eigen::MatrixXd all(rows, columns);
   for (Eigen::Index i = 0; i < all.size(); i += 2) {
-    // Box and Muller, 1958: two at a time.
     const double radius = std::sqrt(-2 * std::log(1 - random.uniform())), angle = 6.283185307179586 * random.uniform();
     all.data()[i] = radius * std::cos(angle);
     if (i + 1 < all.size()) all.data()[i + 1] = radius * std::sin(angle);
@@ -26,9 +26,10 @@ inline Eigen::MatrixXd normal_numbers(Eigen::Index rows, Eigen::Index columns, R
   return all;
 }
 
-// Variables x draws.
+// At least one variable. Points that are nearly copies of each other leave the covariance singular up to rounding: its
+// diagonal is raised until it has a Cholesky factor.
 inline Eigen::MatrixXd draw(const JointNormal& joint, Eigen::Index draws, Random& random) {
-  constexpr double kJitter = 1e-9;  // of the largest variance: points are nearly copies of each other
+  constexpr double kJitter = 1e-9;  // of the largest variance
   Eigen::MatrixXd covariance = joint.covariance;
   const double largest = std::max(1e-12, covariance.diagonal().maxCoeff());
   Eigen::LLT<Eigen::MatrixXd> llt;
@@ -43,6 +44,6 @@ inline Eigen::MatrixXd draw(const JointNormal& joint, Eigen::Index draws, Random
   return numbers;
 }
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model
 
 #endif  // DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_JOINT_NORMAL_H_

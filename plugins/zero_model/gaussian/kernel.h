@@ -1,10 +1,12 @@
-// How alike two points are, in what no formula knows: the covariance of the models' residuals.
+// The covariance of the models' residuals: how alike two points are in what no formula knows.
 //
-// A sum of independent parts, each with its own reach: an offset of a stage, of a knob's value (numeric knobs vary
-// smoothly, others freely), a curve along the micro batch, a rough part of it (jumps), its divisibility by two, an
-// offset of a single arm, and what stage, knobs and micro batch do together and not each by itself. What one stage
-// teaches about a knob holds for the others in part. An additive covariance is what makes knobs separable (Duvenaud et
-// al., "Additive Gaussian Processes", 2011). Threading: pure functions.
+// The kernel is a sum of independent parts, each with a length scale of its own: an offset of a stage, of an axis's
+//   value (numeric axes vary smoothly, others freely), a curve along the micro batch, a rough part of it (jumps), its
+//   divisibility by two, an offset of a single arm, and an interaction of stage, axes and micro batch. What one stage
+//   teaches about an axis holds in part for the others. An additive covariance is what makes axes separable (Duvenaud
+//   et al., "Additive Gaussian Processes", 2011).
+// Units: relative standard deviations and their squares. Threading: pure functions. Errors: none.
+// Ownership: refers to the axes, which must live longer.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_KERNEL_H_
 #define DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_KERNEL_H_
 
@@ -14,13 +16,13 @@
 
 #include "zero_model/space/space.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 
 // Standard deviations of the parts, relative (of a logarithm, or as a share).
 struct Amplitudes {
   double stage = 0;
-  std::vector<double> knobs;
-  double curve = 0, rough = 0, divisibility = 0, arm = 0, together = 0;
+  std::vector<double> axes;
+  double curve = 0, rough = 0, divisibility = 0, arm = 0, interaction = 0;
 };
 
 // A point prepared for the kernel.
@@ -33,30 +35,31 @@ Site site_of(const Point& point);
 
 class Kernel {
  public:
-  Kernel(const std::vector<Knob>& knobs, Amplitudes amplitudes) : knobs_(&knobs), amplitudes_(std::move(amplitudes)) {}
+  Kernel(const std::vector<ModelAxis>& axes, Amplitudes amplitudes)
+      : axes_(&axes), amplitudes_(std::move(amplitudes)) {}
 
-  // The parts, in this order: stage, curve, rough, divisibility, arm, together, then each knob.
-  Eigen::Index parts() const { return kFirstKnob + static_cast<Eigen::Index>(knobs_->size()); }
+  // The parts, in this order: stage, curve, rough, divisibility, arm, interaction, then each axis.
+  Eigen::Index parts() const { return kFirstAxis + static_cast<Eigen::Index>(axes_->size()); }
   // The covariance of each part, to be weighed by the squares of the parts' scales.
   void covariances(const Site& a, const Site& b, double* out) const;
-  void knob_covariances(const Arm& a, const Arm& b, double* out) const;    // the knobs' only
+  void axis_covariances(const Arm& a, const Arm& b, double* out) const;    // the axes' alone
   void rest_covariances(const Site& a, const Site& b, double* out) const;  // the first six
-  // Their sum, in two: what the arms' knobs give, and the rest.
-  double of_knobs(const Arm& a, const Arm& b) const;
+  // Their sum, in two: what the arms' axes give, and the rest.
+  double of_axes(const Arm& a, const Arm& b) const;
   double of_rest(const Site& a, const Site& b) const;
-  // Of any one point with itself.
+  // The parts' variances, which all points share.
   Eigen::VectorXd variances() const;
 
-  static constexpr Eigen::Index kFirstKnob = 6;
+  static constexpr Eigen::Index kFirstAxis = 6;
 
  private:
-  double together(const Site& a, const Site& b) const;
-  double of_knob(size_t knob, const Arm& a, const Arm& b, double shared) const;
+  double interaction(const Site& a, const Site& b) const;
+  double of_axis(size_t axis, const Arm& a, const Arm& b, double shared) const;
 
-  const std::vector<Knob>* knobs_;
+  const std::vector<ModelAxis>* axes_;
   Amplitudes amplitudes_;
 };
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model
 
 #endif  // DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_KERNEL_H_

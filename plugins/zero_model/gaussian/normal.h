@@ -1,37 +1,35 @@
-// The normal distribution, and likelihoods made of it. Threading: pure functions.
+// Likelihoods and expectations of the standard normal distribution. Threading: pure functions. Errors: none.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_NORMAL_H_
 #define DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_NORMAL_H_
 
-#include <cmath>
+#include "dsat/base/normal.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 
-inline double normal_density(double z) { return 0.3989422804014327 * std::exp(-0.5 * z * z); }
-inline double normal_cdf(double z) { return 0.5 * std::erfc(-0.7071067811865476 * z); }
-
-// log(e + (1 - 2 e) cdf(z)), its slope, and the negative of its curvature: a probit observation in which a share e has
-// another cause.
+// A log likelihood, its slope, and the negative of its curvature.
 struct Tail {
   double log_likelihood = 0, slope = 0, curvature = 0;
 };
+
+// log(e + (1 - 2 e) cdf(z)): a probit observation, where a share e of the observations has another cause.
 inline Tail censored(double z, double other_cause) {
-  // Where the distribution function underflows: its asymptote.
-  constexpr double kUnderflow = -30;
-  if (other_cause == 0 && z < kUnderflow) {
-    return {-0.5 * z * z - std::log(-2.5066282746310002 * z), -z, 1};
+  if (other_cause == 0) {
+    const double hazard = normal_hazard(z), u = 1 / (z * z);
+    // In the far tail hazard + z is a difference of nearly equal numbers: its series (Abramowitz and Stegun 26.2.12).
+    return {log_normal_cdf(z), hazard, z < kNormalTail ? 1 - u * (1 - 6 * u) : hazard * (hazard + z)};
   }
   const double inside = other_cause + (1 - 2 * other_cause) * normal_cdf(z);
   const double ratio = (1 - 2 * other_cause) * normal_density(z) / inside;
   return {std::log(inside), ratio, ratio * (ratio + z)};
 }
 
-// E[max(0, X)] of a normal X: the expected improvement (Jones, Schonlau and Welch, 1998).
-inline double expected_positive(double mean, double deviation) {
+// E[max(0, X)] of a normal X: the expected improvement (Jones, Schonlau and Welch, 1998, equation 15).
+inline double expected_improvement(double mean, double deviation) {
   if (deviation <= 0) return mean > 0 ? mean : 0;
   const double z = mean / deviation;
   return deviation * (normal_density(z) + z * normal_cdf(z));
 }
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model
 
 #endif  // DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_NORMAL_H_

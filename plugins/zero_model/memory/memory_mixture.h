@@ -1,9 +1,9 @@
-// What fits, by all laws of memory together: each as credible as the evidence makes it.
+// Predicts whether a point fits the device, by all hypotheses about memory together.
 //
-// Bayesian model averaging (Hoeting, Madigan, Raftery and Volinsky, "Bayesian Model Averaging: A Tutorial", 1999): the
-// probability of fitting is the laws' own, weighed by prior and evidence. Where the formula explains the trials the
-// others count for next to nothing; a surprise or two shifts the weight.
-// Threading: one thread.
+// Source: Bayesian model averaging (Hoeting, Madigan, Raftery and Volinsky, "Bayesian Model Averaging: A Tutorial",
+//   1999). The probability of fitting is the mean of the hypotheses' own, weighted by prior and evidence. Where the
+//   formula explains the trials the others count for next to nothing; a surprise or two shifts the weight.
+// Shapes: points x draws. Threading: one thread. Errors: none. Ownership: as in memory_model.h.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MIXTURE_H_
 #define DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MIXTURE_H_
 
@@ -11,27 +11,27 @@
 
 #include "zero_model/memory/memory_model.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 
-class MemoryBelief {
+class MemoryMixture {
  public:
-  MemoryBelief(const Lattice& lattice, const MemoryPrior& prior);
+  MemoryMixture(const ModelSpace& space, const MemoryPrior& prior);
 
-  void fit(const std::vector<MemoryModel::Sample>& observed, bool tune);  // see MemoryModel
-  size_t sites() const { return laws_.front().sites(); }                  // of the last fit
-  bool device_known() const { return laws_.front().device_known(); }
+  void fit(const std::vector<MemoryObservation>& observations, bool tune);  // as MemoryModel::fit
+  size_t sites() const { return models_.front().sites(); }                  // of the last fit
+  bool device_known() const { return models_.front().device_known(); }
   double probability_of_fitting(const Point& point) const;
-  // 1 where a point fits, else 0: points x draws. In a draw one law holds for all points. For trials that run side by
-  // side: each law is as credible as MemoryLaw::beside makes it.
+  // Draws for trials that run concurrently, points x draws: 1 where a point fits, else 0. In a draw one hypothesis
+  // holds for all points. MemoryHypothesis::concurrent_factor changes the hypotheses' weights here.
   Eigen::MatrixXd draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
-  // Credibility of the formula of cost-model.md, in [0, 1].
-  double formula_share() const;
+  // The posterior probability of the formula in docs/cost-model.md, in [0, 1].
+  double formula_probability() const;
 
  private:
-  std::vector<MemoryModel> laws_;  // the formula first
+  std::vector<MemoryModel> models_;  // one a hypothesis, the formula's first
   std::vector<double> weights_;
 };
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model
 
 #endif  // DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MIXTURE_H_

@@ -1,10 +1,13 @@
-// What fits: a posterior over the memory ceiling.
+// Predicts whether a point fits the device, under one hypothesis about memory.
 //
-// A point's shortage is its peak less what the device gives. Its prior is a law (memory_law.h), most often the formula
-// for model states and buffers (dsat::cost), with unknown constants - fixed bytes, bytes a sample, scales of the
-// buffers, an offset and a slope of each stage, the usable share of the device - plus a residual (kernel.h). A measured
-// peak is an equation; a trial that ran out of memory, or fitted without telling its peak, is a one-sided observation
-// with a probit likelihood (one_sided.h). Threading: one thread. Units: bytes, inside as shares of the device memory.
+// The latent variable is a point's shortage: its peak less what the device gives. Its prior mean and covariance come
+//   from the hypothesis (memory_hypotheses.h), most often the formula for model states and buffers (dsat::cost). That
+//   formula has unknown constants: fixed bytes, bytes a sample, scales of the buffers, an offset and a slope of each
+//   stage, the usable share of the device. A residual (kernel.h) covers the rest.
+// Observations: a measured peak is an equation. A trial that ran out of memory, or that fitted and reported no peak, is
+//   a censored observation with a probit likelihood (censored.h).
+// Units: bytes; inside, shares of the device memory. Shapes: points x draws. Threading: one thread. Errors: none.
+// Ownership: refers to the space's arms, which must live longer.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MODEL_H_
 #define DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MODEL_H_
 
@@ -17,7 +20,7 @@
 #include "zero_model/gaussian/kernel.h"
 #include "zero_model/memory/memory_hypotheses.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 
 struct MemoryPrior {
   std::optional<double> device_bytes;
@@ -26,77 +29,78 @@ struct MemoryPrior {
 };
 MemoryPrior memory_prior(const Study& study);
 
+struct MemoryObservation {
+  Point point;
+  bool fits = true;
+  std::optional<double> peak_bytes;  // of one that fitted
+};
+
 class MemoryModel {
  public:
-  MemoryModel(const Lattice& lattice, const MemoryPrior& prior, const MemoryLaw& law);
+  MemoryModel(const ModelSpace& space, const MemoryPrior& prior, const MemoryHypothesis& hypothesis);
 
-  struct Sample {
-    Point point;
-    bool fits = true;
-    std::optional<double> peak_bytes;  // of one that fitted
-  };
-  // `tune`: choose the residual's scale and the noise anew, which is most of the work; the first fit does.
-  void fit(const std::vector<Sample>& observed, bool tune);
+  // `tune`: choose the scales of residual, noise and activations anew, which is most of the work; the first fit does.
+  void fit(const std::vector<MemoryObservation>& observations, bool tune);
 
-  size_t sites() const { return rows_.size(); }  // of the last fit
+  size_t sites() const { return features_.size(); }  // of the last fit
   bool device_known() const { return prior_.device_bytes.has_value(); }
-  const MemoryLaw& law() const { return law_; }
-  // Of the last fit, its law's prior included: to weigh laws that saw the same trials.
+  const MemoryHypothesis& hypothesis() const { return hypothesis_; }
+  // The evidence of the last fit, the hypothesis's prior included: weighs hypotheses that saw the same trials.
   double log_evidence() const { return log_evidence_; }
   double probability_of_fitting(const Point& point) const;
-  // 1 where a point fits, else 0, of the joint posterior: points x draws.
+  // Draws from the joint posterior, points x draws: 1 where a point fits, else 0.
   Eigen::MatrixXd draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
-  // The expected peak; bytes.
+  // The expected peak.
   double peak_bytes(const Point& point) const;
 
  private:
-  struct Row {  // one observation, or a point that is asked about
+  struct Features {  // of an observation, or of a point to predict
     Site site;
     double micro_batch = 1;
-    double known = 0;       // the law's peak at the prior's means, as a share
+    double known = 0;       // the hypothesis's peak at the prior's means, as a share
     double growth = 0;      // the part of it that grows with the micro batch
-    double slope = 0;       // its common deviation
+    double slope = 0;       // the deviation that all points share, of that part
     bool threshold = true;  // compared with the device's memory; a measured peak is not
   };
-  Row row_of(const Point& point, bool threshold) const;
-  double covariance(const Row& a, const Row& b) const;
-  double residual(const Row& a, const Row& b) const;
-  Eigen::VectorXd cross(const Row& row) const;
+  Features features_of(const Point& point, bool threshold) const;
+  double covariance(const Features& a, const Features& b) const;
+  double residual(const Features& a, const Features& b) const;
+  Eigen::VectorXd cross(const Features& features) const;
   JointNormal joint_shortage(const std::vector<Point>& points) const;
   void add_bounds();
-  void find_holes();
-  double doubtful(const Site& site) const;
-  void choose_scale();
-  double solve(double scale, double noise, double doubt);
+  void fill();
+  void find_unexplained_failures();
+  double shared_failure_probability(const Site& site) const;
+  void choose_scales();
+  double solve(double scale, double noise, double activation_scale);
 
-  // Around a failure that the law cannot explain; reaches in log(micro batch).
-  struct Hole {
+  // A failure that the hypothesis cannot explain, and how far from it others may fail too, in log(micro batch).
+  struct UnexplainedFailure {
     Site site;
-    double share = 0;  // probability that it is one
+    double probability = 0;  // that the hypothesis does not explain it
     double below = 0, above = 0;
   };
 
-  const Lattice& lattice_;
   MemoryPrior prior_;
-  MemoryLaw law_;
-  double unit_;  // bytes
+  MemoryHypothesis hypothesis_;
+  double unit_;  // bytes of the share 1
   double device_deviation_;
   Kernel growth_, offsets_;
   double growth_variance_, offsets_variance_;
-  double scale_ = 1, noise_ = 0.002, doubt_ = 1;
+  double scale_ = 1, noise_ = 0.002, activation_scale_ = 1;
   bool tuned_ = false;
-  std::vector<Row> rows_;
-  std::vector<Sample> samples_;
-  mutable const Arm* cached_arm_ = nullptr;
+  std::vector<Features> features_;  // of the observations
+  std::vector<MemoryObservation> observations_;
+  mutable const Arm* cached_arm_ = nullptr;  // the arm that cross() was last asked about
   mutable Eigen::VectorXd cached_growth_, cached_offsets_;
-  std::vector<Observed> observed_;
+  std::vector<CensoredObservation> shortages_;
   Eigen::MatrixXd parametric_, residual_;
   Eigen::VectorXd prior_mean_, slopes_;
   Posterior posterior_;
-  std::vector<Hole> holes_;
+  std::vector<UnexplainedFailure> unexplained_failures_;
   double log_evidence_ = 0;
 };
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model
 
 #endif  // DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MODEL_H_

@@ -1,4 +1,8 @@
+// Reads the space's axes over all stages, and makes an arm of a configuration when it is first asked for.
+// Configurations outside the space differ by their identity without batch sizes.
 #include "zero_model/space/space.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +10,7 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 namespace {
 
 // What DeepSpeed does where a key is left out, for the keys of the default space.
@@ -26,89 +30,75 @@ bool same(const Json& a, const Json& b) {
   return a == b;
 }
 
-void add_values(std::vector<Knob>& knobs, const config::Axis& axis) {
-  auto it = std::find_if(knobs.begin(), knobs.end(), [&](const Knob& knob) { return knob.key == axis.key; });
-  if (it == knobs.end()) it = knobs.insert(knobs.end(), Knob{axis.key, {}, false, false, 0, 1});
+void add_values(std::vector<ModelAxis>& axes, const config::Axis& axis) {
+  auto it = std::find_if(axes.begin(), axes.end(), [&](const ModelAxis& known) { return known.key == axis.key; });
+  if (it == axes.end()) it = axes.insert(axes.end(), ModelAxis{axis.key, {}, false, false, 0, 1});
   for (const Json& value : axis.values) {
     const auto alike = [&](const Json& other) { return same(other, value); };
     if (std::none_of(it->values.begin(), it->values.end(), alike)) it->values.push_back(value);
   }
 }
 
-// Numbers are ordered: neighbours behave alike. Two values or words are just different.
-void find_scale(Knob& knob) {
-  knob.numeric = knob.values.size() > 2 &&
-                 std::all_of(knob.values.begin(), knob.values.end(), [](const Json& v) { return v.is_number(); });
-  if (!knob.numeric) return;
-  knob.low = knob.high = knob.values.front().get<double>();
-  for (const Json& value : knob.values) {
-    knob.low = std::min(knob.low, value.get<double>());
-    knob.high = std::max(knob.high, value.get<double>());
+// Numbers are ordered, and neighbours behave alike. Two values, or words, are just different.
+void find_scale(ModelAxis& axis) {
+  axis.numeric = axis.values.size() > 2 &&
+                 std::all_of(axis.values.begin(), axis.values.end(), [](const Json& v) { return v.is_number(); });
+  if (!axis.numeric) return;
+  axis.low = axis.high = axis.values.front().get<double>();
+  for (const Json& value : axis.values) {
+    axis.low = std::min(axis.low, value.get<double>());
+    axis.high = std::max(axis.high, value.get<double>());
   }
-  knob.logarithmic = knob.low > 0 && knob.high >= 4 * knob.low;
+  axis.logarithmic = axis.low > 0 && axis.high >= 4 * axis.low;
 }
 
-std::vector<Knob> knobs_of(const config::Space& space) {
-  std::vector<Knob> knobs;
+std::vector<ModelAxis> axes_of(const config::Space& space) {
+  std::vector<ModelAxis> axes;
   for (const config::StageSpace& stage : space.stages) {
-    for (const config::Axis& axis : stage.axes) add_values(knobs, axis);
+    for (const config::Axis& axis : stage.axes) add_values(axes, axis);
   }
-  for (Knob& knob : knobs) find_scale(knob);
-  return knobs;
+  for (ModelAxis& axis : axes) find_scale(axis);
+  return axes;
 }
 
 cost::ModelSize size_of(const Study& study) {
-  if (!study.profile.is_object()) return {};
-  cost::ModelSize size = cost::inputs_from_profile(study.profile).size;
-  const Json largest = study.profile.value("largest_layer_params", Json());
-  if (largest.is_number()) size.largest_layer_params = largest.get<double>();
-  return size;
+  return study.profile.is_object() ? cost::inputs_from_profile(study.profile).size : cost::ModelSize();
 }
 
 }  // namespace
 
-Lattice::Lattice(const Study& study)
+ModelSpace::ModelSpace(const Study& study)
     : space_(config::space_from_json(study.space)),
       micro_batches_(space_),
       base_config_(study.base_config),
       data_parallel_size_(std::max<int64_t>(1, study.limits.data_parallel_size)),
       size_(size_of(study)),
-      knobs_(knobs_of(space_)) {}
+      axes_(axes_of(space_)) {}
 
-double Lattice::parameters() const {
+double ModelSpace::parameters() const {
   const cost::Setup setup = cost::setup_from_config(base_config_, data_parallel_size_);
   const double shards = static_cast<double>(setup.tensor_parallel_size * setup.pipeline_stages);
   return size_.num_params > 0 ? size_.num_params / shards : 1e9;
 }
 
-double Lattice::arm_count() const {
-  double count = 0;
-  for (const config::StageSpace& stage : space_.stages) {
-    double of_stage = 1;
-    for (const config::Axis& axis : stage.axes) of_stage *= static_cast<double>(axis.values.size());
-    count += of_stage;
-  }
-  return std::min(count, 0x1p62);
-}
-
-double Lattice::coordinate(const Knob& knob, const Json* value) const {
+double ModelSpace::coordinate(const ModelAxis& axis, const Json* value) const {
   if (value == nullptr || value->is_null()) return kAbsent;
-  if (!knob.numeric) {
+  if (!axis.numeric) {
     const auto at =
-        std::find_if(knob.values.begin(), knob.values.end(), [&](const Json& v) { return same(v, *value); });
-    return static_cast<double>(at - knob.values.begin());
+        std::find_if(axis.values.begin(), axis.values.end(), [&](const Json& v) { return same(v, *value); });
+    return static_cast<double>(at - axis.values.begin());
   }
   if (!value->is_number()) return kAbsent;
-  double low = knob.low, high = knob.high, at = value->get<double>();
-  if (knob.logarithmic) {
+  double low = axis.low, high = axis.high, at = value->get<double>();
+  if (axis.logarithmic) {
     if (at <= 0) return kAbsent;
     low = std::log(low), high = std::log(high), at = std::log(at);
   }
-  // A value outside the axis is still near its end; below zero is taken for absent.
+  // A value outside the axis stays near its end.
   return std::clamp((at - low) / (high - low), 0.0, 2.0);
 }
 
-Arm Lattice::read(int stage, const Json& config) const {
+Arm ModelSpace::read(int stage, const Json& config) const {
   Arm arm;
   arm.stage = stage;
   arm.setup = cost::setup_from_config(config, data_parallel_size_);
@@ -121,20 +111,20 @@ Arm Lattice::read(int stage, const Json& config) const {
   const Json* accumulation = config::find(config, config::kAccumulationKey);
   if (accumulation != nullptr && accumulation->is_number()) arm.accumulation = accumulation->get<double>();
   const config::StageSpace* of = space_.stage(stage);
-  for (const Knob& knob : knobs_) {
-    const auto has = [&](const config::Axis& axis) { return axis.key == knob.key; };
+  for (const ModelAxis& axis : axes_) {
+    const auto has = [&](const config::Axis& own) { return own.key == axis.key; };
     if (of == nullptr || std::none_of(of->axes.begin(), of->axes.end(), has)) {
       arm.coordinates.push_back(kAbsent);
       continue;
     }
-    const Json otherwise = default_of(knob.key, stage);
-    const Json* value = config::find(config, knob.key);
-    arm.coordinates.push_back(coordinate(knob, value != nullptr ? value : &otherwise));
+    const Json otherwise = default_of(axis.key, stage);
+    const Json* value = config::find(config, axis.key);
+    arm.coordinates.push_back(coordinate(axis, value != nullptr ? value : &otherwise));
   }
   return arm;
 }
 
-const Arm* Lattice::arm(const Configuration& configuration) {
+const Arm* ModelSpace::arm(const Configuration& configuration) {
   std::unique_ptr<Arm>& slot = arms_[configuration];
   if (slot == nullptr) {
     Json config = base_config_;
@@ -147,7 +137,7 @@ const Arm* Lattice::arm(const Configuration& configuration) {
 }
 
 // The stage space in which a configuration lies, and its choice; nullptr: it lies outside.
-const config::StageSpace* Lattice::match(const Json& config, std::vector<size_t>& choice) const {
+const config::StageSpace* ModelSpace::match(const Json& config, std::vector<size_t>& choice) const {
   const Json* stage = config::find(config, "zero_optimization.stage");
   const config::StageSpace* of = space_.stage(stage != nullptr && stage->is_number_integer() ? stage->get<int>() : 0);
   if (of == nullptr) return nullptr;
@@ -162,7 +152,7 @@ const config::StageSpace* Lattice::match(const Json& config, std::vector<size_t>
   return of;
 }
 
-const Arm* Lattice::arm(const Json& config) {
+const Arm* ModelSpace::arm(const Json& config) {
   std::vector<size_t> choice;
   if (const config::StageSpace* stage = match(config, choice)) return arm(Configuration{stage->stage, choice});
   Json rest = config;
@@ -177,21 +167,21 @@ const Arm* Lattice::arm(const Json& config) {
   return slot.get();
 }
 
-Json Lattice::overrides(const Point& point) const {
+Json ModelSpace::overrides(const Point& point) const {
   return config::overrides(*space_.stage(point.arm->stage), point.arm->choice, point.micro_batch);
 }
 
-double Lattice::accumulation(const Point& point) const {
+double ModelSpace::accumulation(const Point& point) const {
   if (!space_.micro_batch_divides) return point.arm->accumulation;
   return static_cast<double>(*space_.micro_batch_divides) / static_cast<double>(point.micro_batch);
 }
 
-double Lattice::samples_per_step(const Point& point) const {
+double ModelSpace::samples_per_step(const Point& point) const {
   return static_cast<double>(point.micro_batch) * accumulation(point) * data_parallel_size();
 }
 
-std::string Lattice::text(const Point& point) const {
-  return "stage " + std::to_string(point.arm->stage) + ", micro batch " + std::to_string(point.micro_batch);
+std::string ModelSpace::text(const Point& point) const {
+  return fmt::format("stage {}, micro batch {}", point.arm->stage, point.micro_batch);
 }
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model

@@ -1,8 +1,9 @@
-// The points of a tuning space as numbers: what the models and the acquisition work on.
+// A tuning space as numbers, for models and acquisition.
 //
-// An arm is a point but for its micro batch: a ZeRO stage and a value on each of its axes, read once and kept. Points
-// that were measured outside the space (the profile's) become arms too, from their configuration.
-// Threading: one thread. Ownership: the lattice owns its arms; their addresses last as long as it does.
+// An arm is a point without its micro batch: a ZeRO stage and a value on each of its axes, read once and kept. A point
+// that was measured outside the space (the profile's, for instance) gets an arm too, from its configuration.
+// Threading: one thread. Ownership: the space owns its arms, and their addresses last as long as it does.
+// Errors: a malformed space or profile throws dsat::Error.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_SPACE_SPACE_H_
 #define DSAT_PLUGINS_ZERO_MODEL_SPACE_SPACE_H_
 
@@ -19,13 +20,14 @@
 #include "search/configurations.h"
 #include "search/micro_batches.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 
 using search::Configuration;
 
-// One tunable key, over all stages. A numeric knob's coordinates lie in [0, 1] (logarithmic where the values span a
-// factor of four), a categorical one's are indices into `values`.
-struct Knob {
+// One tunable key over all stages, where config::Axis is that of one stage. A numeric axis has coordinates in [0, 1],
+// on a logarithmic scale where the values span a factor of four. The coordinates of a categorical axis are indices into
+// `values`.
+struct ModelAxis {
   std::string key;
   std::vector<Json> values;  // of all stages
   bool numeric = false;
@@ -37,14 +39,14 @@ struct Arm {
   int stage = 0;
   bool in_space = false;
   std::vector<size_t> choice;  // of an arm in the space
-  cost::Setup setup;           // micro batch apart
+  cost::Setup setup;           // at micro batch 1
   bool reduce_scatter = true;
   double accumulation = 1;
   double state_bytes = 0, buffer_bytes = 0, optional_buffer_bytes = 0;  // by the formulas of dsat::cost
-  std::vector<double> coordinates;  // of each knob; kAbsent where the stage does not have it
+  std::vector<double> coordinates;  // of each axis; kAbsent where the stage does not have it
   std::string identity;             // of an arm outside the space
 
-  // An order that depends on what the arms are, never on when they were made.
+  // An order that depends on what the arms are, and not on when they were made.
   bool before(const Arm& other) const {
     return std::tie(stage, choice, identity) < std::tie(other.stage, other.choice, other.identity);
   }
@@ -62,21 +64,19 @@ struct Point {
   bool operator==(const Point& other) const { return arm == other.arm && micro_batch == other.micro_batch; }
 };
 
-class Lattice {
+class ModelSpace {
  public:
-  explicit Lattice(const Study& study);
+  explicit ModelSpace(const Study& study);
 
-  const config::Space& space() const { return space_; }
+  const config::Space& tuning_space() const { return space_; }
   const search::MicroBatches& micro_batches() const { return micro_batches_; }
-  const std::vector<Knob>& knobs() const { return knobs_; }
-  const cost::ModelSize& size() const { return size_; }
+  const std::vector<ModelAxis>& axes() const { return axes_; }
   double data_parallel_size() const { return static_cast<double>(data_parallel_size_); }
-  double parameters() const;  // of one model replica's shard; a nominal count where the profile tells none
-  // Arms of the space, at most 2^62.
-  double arm_count() const;
+  // Parameters of one model replica's shard; a nominal count where the profile has none.
+  double parameters() const;
 
   const Arm* arm(const Configuration& configuration);
-  // The arm of a measured configuration; an arm of the space where it lies in it.
+  // The arm of a measured configuration: an arm of the space where the configuration lies in it.
   const Arm* arm(const Json& config);
   Json overrides(const Point& point) const;
   // Micro steps of an optimizer step.
@@ -86,7 +86,7 @@ class Lattice {
 
  private:
   Arm read(int stage, const Json& config) const;
-  double coordinate(const Knob& knob, const Json* value) const;
+  double coordinate(const ModelAxis& axis, const Json* value) const;
   const config::StageSpace* match(const Json& config, std::vector<size_t>& choice) const;
 
   config::Space space_;
@@ -94,11 +94,11 @@ class Lattice {
   Json base_config_;
   int64_t data_parallel_size_;
   cost::ModelSize size_;
-  std::vector<Knob> knobs_;
+  std::vector<ModelAxis> axes_;
   std::map<Configuration, std::unique_ptr<Arm>> arms_;
   std::map<std::string, std::unique_ptr<Arm>> outside_;
 };
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model
 
 #endif  // DSAT_PLUGINS_ZERO_MODEL_SPACE_SPACE_H_

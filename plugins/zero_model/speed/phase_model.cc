@@ -1,10 +1,12 @@
+// Gauss-Newton finds the most probable constants, a grid search by evidence the scales of residual and noise, and a
+// Cholesky factor of the whole covariance answers predictions. Joint draws take the constants first, then the residual.
 #include "zero_model/speed/phase_model.h"
 
 #include <array>
 #include <cmath>
 #include <limits>
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 namespace {
 
 // Multiples of the residual's amplitudes and noises of a time that the evidence chooses from.
@@ -20,24 +22,24 @@ double square(double x) { return x * x; }
 
 }  // namespace
 
-PhaseModel::PhaseModel(const Lattice& lattice, Phase phase, Amplitudes amplitudes)
-    : lattice_(lattice), phase_(phase), kernel_(lattice.knobs(), std::move(amplitudes)) {}
+PhaseModel::PhaseModel(const ModelSpace& space, StepPhase phase, Amplitudes amplitudes)
+    : space_(space), phase_(phase), kernel_(space.axes(), std::move(amplitudes)) {}
 
-void PhaseModel::fit(const std::vector<Sample>& samples, bool tune) {
+void PhaseModel::fit(const std::vector<TimeObservation>& observations, bool tune) {
   sites_.clear();
   loads_.clear();
-  measured_ = static_cast<Eigen::Index>(samples.size());
+  measured_ = static_cast<Eigen::Index>(observations.size());
   log_times_.resize(measured_);
   widened_ = Eigen::VectorXd::Ones(measured_);
-  for (const Sample& sample : samples) {
-    log_times_[static_cast<Eigen::Index>(sites_.size())] = std::log(sample.time_us);
-    sites_.push_back(site_of(sample.point));
-    loads_.push_back(load_of(lattice_, sample.point));
+  for (const TimeObservation& observation : observations) {
+    log_times_[static_cast<Eigen::Index>(sites_.size())] = std::log(observation.time_us);
+    sites_.push_back(site_of(observation.point));
+    loads_.push_back(load_of(space_, observation.point));
   }
   reference_ = loads_.front().micro_batch;
   for (Load& load : loads_) load.reference = reference_;
   fill(residual_, sites_, 0);
-  prior_ = prior_of(phase_, loads_.front(), samples.front().time_us);
+  prior_ = prior_of(phase_, loads_.front(), observations.front().time_us);
   theta_ = prior_.mean;
   if (tune || scales_.size() == 0) {
     scales_ = Eigen::VectorXd::Ones(kernel_.parts());
@@ -53,12 +55,12 @@ void PhaseModel::fit(const std::vector<Sample>& samples, bool tune) {
 }
 
 Load PhaseModel::load_at(const Point& point) const {
-  Load load = load_of(lattice_, point);
+  Load load = load_of(space_, point);
   load.reference = reference_;
   return load;
 }
 
-// Each part's covariances of sites with each other: rows and columns from `from` on.
+// Fills each part's covariances between sites, in the rows and columns from `from` on.
 void PhaseModel::fill(Cross& all, const std::vector<Site>& sites, Eigen::Index from) const {
   const Eigen::Index n = static_cast<Eigen::Index>(sites.size());
   all.resize(static_cast<size_t>(kernel_.parts()));
@@ -84,7 +86,7 @@ void PhaseModel::linearise() {
   }
 }
 
-// What was measured less what the physics expects before any trial, to first order.
+// The measured log times less those of the step time model before any trial, to first order.
 Eigen::VectorXd PhaseModel::departure() const {
   return log_times_ - values_.head(measured_) - gradients_.topRows(measured_) * (prior_.mean - theta_);
 }
@@ -98,14 +100,14 @@ Eigen::MatrixXd PhaseModel::covariance(const Eigen::VectorXd& scales, double noi
   return k;
 }
 
-// How badly theta explains the measurements and departs from what is believed before them.
+// Squared misfit of theta: to the measurements, and to its prior.
 double PhaseModel::misfit(const Eigen::VectorXd& theta, const Eigen::LLT<Eigen::MatrixXd>& rest) const {
-  const Eigen::VectorXd gap = log_times_ - physics_at_sites(theta).col(0);
+  const Eigen::VectorXd gap = log_times_ - log_times_at_sites(theta).col(0);
   return rest.matrixL().solve(gap).squaredNorm() + (theta - prior_.mean).cwiseQuotient(prior_.deviation).squaredNorm();
 }
 
-// A step that makes it worse is halved: where measurements contradict the physics, whole ones go back and forth for
-// ever.
+// A step that makes the misfit larger is halved. Where measurements contradict the step time model, whole steps would
+// go back and forth for ever.
 void PhaseModel::gauss_newton(int iterations) {
   constexpr double kLongestStep = 1.0;  // in prior deviations: the linearisation holds no farther
   constexpr int kMostHalvings = 6;
@@ -146,8 +148,8 @@ double PhaseModel::evidence(const Eigen::VectorXd& scales, double noise) const {
   return -0.5 * (fit + volume + prior);
 }
 
-// One scale for all parts and the noise; from there each part by itself. From a large scale parts that are not needed
-// shrink, from a small one those that are grow: they end in different places, and the evidence tells which is better.
+// Chooses one scale for all parts, and the noise; from there each part's own. Starting large, the parts that are not
+// needed shrink; starting small, those that are needed grow. The ends differ, and the evidence decides which is better.
 void PhaseModel::choose_scales() {
   double best = -std::numeric_limits<double>::infinity();
   Eigen::VectorXd best_scales = scales_;
@@ -166,7 +168,7 @@ void PhaseModel::choose_scales() {
   noise_ = best_noise;
 }
 
-// Which parts matter (automatic relevance determination). Returns the evidence.
+// Chooses which parts matter (automatic relevance determination: MacKay 1994). Returns the evidence.
 double PhaseModel::choose_parts(double best) {
   constexpr Eigen::Index kEnough = 6;
   constexpr int kPasses = 4;
@@ -191,7 +193,8 @@ double PhaseModel::choose_parts(double best) {
   return best;
 }
 
-// Standardised leave-one-out residuals: the diagonal of the inverse tells them without fitting again.
+// A measurement whose standardised leave-one-out residual is large gets a larger noise. The inverse gives these
+// residuals without fitting again (Rasmussen and Williams 2006, equation 5.12).
 void PhaseModel::widen_outliers() {
   constexpr double kSuspicious = 3.5;
   if (measured_ < 4) return;
@@ -244,9 +247,9 @@ PhaseModel::Cross PhaseModel::cross(const std::vector<Point>& points) const {
     for (Eigen::Index i = 0; i < n; ++i) {
       const Site& other = sites_[static_cast<size_t>(i)];
       kernel_.rest_covariances(other, site, parts.data());
-      if (!same_arm) kernel_.knob_covariances(*other.arm, *site.arm, parts.data() + Kernel::kFirstKnob);
+      if (!same_arm) kernel_.axis_covariances(*other.arm, *site.arm, parts.data() + Kernel::kFirstAxis);
       for (size_t p = 0; p < cross.size(); ++p) {
-        const bool known = same_arm && p >= static_cast<size_t>(Kernel::kFirstKnob);
+        const bool known = same_arm && p >= static_cast<size_t>(Kernel::kFirstAxis);
         cross[p](i, c) = known ? cross[p](i, c - 1) : parts[p];
       }
     }
@@ -262,11 +265,11 @@ PhaseModel::Cross PhaseModel::own_cross(const std::vector<Point>& points) const 
   return own;
 }
 
-std::vector<Belief> PhaseModel::predict(const std::vector<Point>& points, const Cross& parts) const {
+std::vector<Prediction> PhaseModel::predict(const std::vector<Point>& points, const Cross& cross_parts) const {
   const Eigen::Index count = static_cast<Eigen::Index>(points.size());
   const Eigen::VectorXd weights = scales_.array().square();
   const double residual_variance = weights.dot(kernel_.variances());
-  Eigen::MatrixXd cross = weighed(parts), gradients(count, theta_.size());
+  Eigen::MatrixXd cross = weighed(cross_parts), gradients(count, theta_.size());
   Eigen::VectorXd values(count);
   const Eigen::VectorXd constants = theta_.array().exp();
   for (Eigen::Index c = 0; c < count; ++c) {
@@ -279,12 +282,12 @@ std::vector<Belief> PhaseModel::predict(const std::vector<Point>& points, const 
   const Eigen::MatrixXd scaled = gradients * prior_.deviation.asDiagonal();
   cross += (gradients_ * prior_.deviation.asDiagonal()) * scaled.transpose();
   factor_.triangularView<Eigen::Lower>().solveInPlace(cross);
-  std::vector<Belief> beliefs(points.size());
+  std::vector<Prediction> predictions(points.size());
   for (Eigen::Index c = 0; c < count; ++c) {
     const double before = scaled.row(c).squaredNorm() + residual_variance;
-    beliefs[static_cast<size_t>(c)] = {means[c], std::max(1e-12, before - cross.col(c).squaredNorm())};
+    predictions[static_cast<size_t>(c)] = {means[c], std::max(1e-12, before - cross.col(c).squaredNorm())};
   }
-  return beliefs;
+  return predictions;
 }
 
 Eigen::MatrixXd PhaseModel::weighed(const Cross& parts) const {
@@ -293,8 +296,8 @@ Eigen::MatrixXd PhaseModel::weighed(const Cross& parts) const {
   return sum;
 }
 
-// log physics of every site under each column of theta: sites x columns.
-Eigen::MatrixXd PhaseModel::physics_at_sites(const Eigen::MatrixXd& theta) const {
+// The step time model's log time of every measured site under each column of theta: sites x columns.
+Eigen::MatrixXd PhaseModel::log_times_at_sites(const Eigen::MatrixXd& theta) const {
   Eigen::MatrixXd values(measured_, theta.cols());
   for (Eigen::Index c = 0; c < theta.cols(); ++c) {
     const Eigen::VectorXd constants = theta.col(c).array().exp();
@@ -305,22 +308,22 @@ Eigen::MatrixXd PhaseModel::physics_at_sites(const Eigen::MatrixXd& theta) const
   return values;
 }
 
-// Of the residual and the noise at the measured sites.
+// The covariance of residual and noise at the measured sites.
 Eigen::MatrixXd PhaseModel::rest() const {
   Eigen::MatrixXd k = weighed(residual_).topLeftCorner(measured_, measured_);
   k.diagonal() += square(noise_) * widened_;
   return k;
 }
 
-// While few trials are known, theta is far from normal: drawn from the prior, kept in proportion to its likelihood
-// (sampling, importance resampling: Rubin 1988). Empty where too few of the draws are likely.
+// While few trials are known, theta is far from normal: it is drawn from the prior and kept in proportion to its
+// likelihood (sampling, importance resampling: Rubin 1988). Empty where too few of the draws are likely.
 Eigen::MatrixXd PhaseModel::resampled_theta(Eigen::Index draws, Random& random) const {
   constexpr Eigen::Index kFew = 6, kPool = 16;
   if (measured_ > kFew) return {};
   Eigen::MatrixXd pool = prior_.deviation.asDiagonal() * normal_numbers(theta_.size(), kPool * draws, random);
   pool.colwise() += prior_.mean;
   const Eigen::LLT<Eigen::MatrixXd> llt(rest());
-  const Eigen::MatrixXd gaps = (-physics_at_sites(pool)).colwise() + log_times_;
+  const Eigen::MatrixXd gaps = (-log_times_at_sites(pool)).colwise() + log_times_;
   const Eigen::ArrayXd misfit = llt.matrixL().solve(gaps).colwise().squaredNorm();
   const Eigen::ArrayXd weights = (-0.5 * (misfit - misfit.minCoeff())).exp();
   const double total = weights.sum(), effective = square(total) / weights.square().sum();
@@ -333,7 +336,7 @@ Eigen::MatrixXd PhaseModel::resampled_theta(Eigen::Index draws, Random& random) 
     for (; next < draws && static_cast<double>(next) + 0.5 < so_far; ++next) theta.col(next) = pool.col(i);
   }
   for (; next < draws; ++next) theta.col(next) = pool.col(pool.cols() - 1);
-  // In no order: draws of several models are put together.
+  // Shuffled, because the draws of several phases are put together.
   for (Eigen::Index i = draws - 1; i > 0; --i) {
     theta.col(i).swap(theta.col(static_cast<Eigen::Index>(random.uniform_below(static_cast<uint64_t>(i) + 1))));
   }
@@ -354,7 +357,7 @@ Eigen::MatrixXd PhaseModel::linear_theta(Eigen::Index draws, Random& random) con
   return theta;
 }
 
-// The unknowns first, then the residual that leads from their physics to the measurements.
+// Draws the constants, then the residual that leads from their step times to the measurements.
 Eigen::MatrixXd PhaseModel::draw(const std::vector<Point>& points, const Cross& across, const Cross& own,
                                  Eigen::Index draws, Random& random) const {
   const Eigen::Index count = static_cast<Eigen::Index>(points.size()), n = measured_;
@@ -363,8 +366,8 @@ Eigen::MatrixXd PhaseModel::draw(const std::vector<Point>& points, const Cross& 
   const Eigen::MatrixXd cross = weighed(across);
   JointNormal residual{Eigen::VectorXd::Zero(n + count), Eigen::MatrixXd(n + count, n + count)};
   residual.covariance << weighed(residual_), cross, cross.transpose(), weighed(own);
-  const Eigen::MatrixXd drawn = guided::draw(residual, draws, random);
-  Eigen::MatrixXd lacking = -physics_at_sites(theta) - drawn.topRows(n);
+  const Eigen::MatrixXd drawn = zero_model::draw(residual, draws, random);
+  Eigen::MatrixXd lacking = -log_times_at_sites(theta) - drawn.topRows(n);
   lacking -= (noise_ * widened_.cwiseSqrt()).asDiagonal() * normal_numbers(n, draws, random);
   lacking.colwise() += log_times_;
   Eigen::MatrixXd log_times = drawn.bottomRows(count) + cross.transpose() * rest().llt().solve(lacking);
@@ -379,4 +382,4 @@ Eigen::MatrixXd PhaseModel::draw(const std::vector<Point>& points, const Cross& 
   return log_times;
 }
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model

@@ -1,10 +1,13 @@
-// One phase's time, learned: physics with unknown constants plus a residual that overrules it.
+// A learned model of one phase's time: the step time model with fitted constants, plus a residual that overrules it.
 //
-// log time = log physics(point; theta) + residual(point) + noise. The physics is linearised about the most probable
-// theta (Gauss-Newton), which makes the whole a Gaussian process with covariance J S J' + residual kernel (Rasmussen
-// and Williams, "Gaussian Processes for Machine Learning", 2006, section 2.7). How large residual and noise are is
-// chosen from a small grid by the evidence; a measurement that nothing explains (a straggler) gets a larger noise.
-// Threading: one thread. Cost: O(n^3) to fit, O(n^2) a prediction.
+// Formula: log time = log step_time(point; theta) + residual(point) + noise, theta being the constants of step_time.h.
+//   The first term is linearised about the most probable theta (Gauss-Newton). The whole is then a Gaussian process
+//   with covariance J S J' + residual kernel (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006,
+//   section 2.7). The evidence chooses the scales of residual and noise from a small grid. A measurement that nothing
+//   explains (a straggler) gets a larger noise of its own.
+// Units: microseconds; predictions are of the logarithm of the time. Shapes: points x draws, sites x points.
+// Threading: one thread. Ownership: refers to the space and to its arms, which must live longer.
+// Cost: O(n^3) to fit, O(n^2) a prediction, for n measurements. Errors: none.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_SPEED_PHASE_MODEL_H_
 #define DSAT_PLUGINS_ZERO_MODEL_SPEED_PHASE_MODEL_H_
 
@@ -15,75 +18,78 @@
 #include "zero_model/gaussian/kernel.h"
 #include "zero_model/speed/step_time.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 
-// Of log time.
-struct Belief {
+// A normal distribution: of log time here, of the objective in speed_model.h.
+struct Prediction {
   double mean = 0, variance = 0;
+};
+
+struct TimeObservation {
+  Point point;
+  double time_us = 1;
 };
 
 class PhaseModel {
  public:
-  PhaseModel(const Lattice& lattice, Phase phase, Amplitudes amplitudes);
+  PhaseModel(const ModelSpace& space, StepPhase phase, Amplitudes amplitudes);
 
-  struct Sample {
-    Point point;
-    double time_us = 1;
-  };
-  // At least one sample. `tune`: choose the scales and the noise anew, which is most of the work; the first fit does.
-  void fit(const std::vector<Sample>& samples, bool tune);
-  // Counts points that will be measured soon: they narrow beliefs, and do not move them.
+  // Takes at least one observation. `tune`: choose the scales and the noise anew, which is most of the work; the first
+  // fit always does.
+  void fit(const std::vector<TimeObservation>& observations, bool tune);
+  // Counts points that will be measured soon: they narrow predictions and do not move them.
   void expect(const std::vector<Point>& pending);
 
-  // What the kernel says of points against the sites: the same for all phases of a study.
-  using Cross = std::vector<Eigen::MatrixXd>;  // of each part: sites x points
+  // The kernel's parts between points and sites (the measured and the pending points): one matrix a part, sites x
+  // points. All phases of a study have the same.
+  using Cross = std::vector<Eigen::MatrixXd>;
   Cross cross(const std::vector<Point>& points) const;
-  std::vector<Belief> predict(const std::vector<Point>& points, const Cross& parts) const;
-  // Log times of the joint belief: points x draws. `own` is what the kernel says of the points against each other, the
-  // same for all phases; nothing may be pending.
-  Eigen::MatrixXd draw(const std::vector<Point>& points, const Cross& across, const Cross& own, Eigen::Index draws,
-                       Random& random) const;
+  // The same between the points themselves: points x points.
   Cross own_cross(const std::vector<Point>& points) const;
+
+  std::vector<Prediction> predict(const std::vector<Point>& points, const Cross& cross) const;
+  // Draws of log times from the joint posterior: points x draws. Nothing may be pending.
+  Eigen::MatrixXd draw(const std::vector<Point>& points, const Cross& cross, const Cross& own, Eigen::Index draws,
+                       Random& random) const;
   size_t sites() const { return sites_.size(); }  // of the last fit, pending ones included
   double noise_variance() const { return noise_ * noise_; }
-  const Eigen::VectorXd& theta() const { return theta_; }
 
  private:
   void linearise();
   void gauss_newton(int iterations);
   double misfit(const Eigen::VectorXd& theta, const Eigen::LLT<Eigen::MatrixXd>& rest) const;
   void choose_scales();
+  double choose_parts(double best);
   void widen_outliers();
   Eigen::MatrixXd covariance(const Eigen::VectorXd& scales, double noise) const;
   double evidence(const Eigen::VectorXd& scales, double noise) const;
   void fill(Cross& all, const std::vector<Site>& sites, Eigen::Index from) const;
-  double choose_parts(double best);
   Eigen::VectorXd departure() const;
   Eigen::MatrixXd weighed(const Cross& parts) const;
   Load load_at(const Point& point) const;
-  Eigen::MatrixXd physics_at_sites(const Eigen::MatrixXd& theta) const;
+  Eigen::MatrixXd log_times_at_sites(const Eigen::MatrixXd& theta) const;
   Eigen::MatrixXd rest() const;
   Eigen::MatrixXd resampled_theta(Eigen::Index draws, Random& random) const;
   Eigen::MatrixXd linear_theta(Eigen::Index draws, Random& random) const;
   void factorise();
   void solve();
 
-  const Lattice& lattice_;
-  Phase phase_;
+  const ModelSpace& space_;
+  StepPhase phase_;
   Kernel kernel_;
-  Prior prior_;
+  StepTimePrior prior_;
   Eigen::VectorXd scales_;  // of the kernel's parts
   double noise_ = 0.01;
-  double reference_ = 1;  // micro batch, of the physics
+  double reference_ = 1;  // micro batch at which the step time model's compute time is an unknown
 
   std::vector<Site> sites_;
   std::vector<Load> loads_;
-  Eigen::Index measured_ = 0;  // the first of the sites; the rest is pending
+  Eigen::Index measured_ = 0;  // sites that were measured; they come first, the pending ones follow
   Eigen::VectorXd log_times_, widened_, values_, theta_, theta_posterior_, weights_;
-  Cross residual_;  // each part's covariance
+  Cross residual_;  // covariance of the sites, part by part
   Eigen::MatrixXd gradients_, factor_;
 };
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model
 
 #endif  // DSAT_PLUGINS_ZERO_MODEL_SPEED_PHASE_MODEL_H_

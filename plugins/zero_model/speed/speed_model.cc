@@ -1,107 +1,108 @@
+// Fits one phase model for each of forward, backward and step where these make up the metric, else one for the whole,
+// and turns predicted log times into the objective. Variances combine to first order, by each phase's share of the
+// time.
 #include "zero_model/speed/speed_model.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 namespace {
 
 double square(double x) { return x * x; }
 
 bool is_phase(const std::string& metric) { return metric == "forward" || metric == "backward" || metric == "step"; }
 
-Phase phase_of(const std::string& metric) {
-  if (metric == "forward") return Phase::forward;
-  if (metric == "backward") return Phase::backward;
-  return metric == "step" ? Phase::step : Phase::total;
+StepPhase phase_of(const std::string& metric) {
+  if (metric == "forward") return StepPhase::forward;
+  if (metric == "backward") return StepPhase::backward;
+  return metric == "step" ? StepPhase::step : StepPhase::total;
 }
 
 }  // namespace
 
-Amplitudes speed_amplitudes(const std::vector<Knob>& knobs) {
+Amplitudes speed_amplitudes(const std::vector<ModelAxis>& axes) {
   Amplitudes amplitudes;
   amplitudes.stage = 0.08;
-  for (const Knob& knob : knobs) {
+  for (const ModelAxis& axis : axes) {
     const bool of_default_space =
-        knob.key.find("bucket_size") != std::string::npos || knob.key == "zero_optimization.reduce_scatter" ||
-        knob.key == "zero_optimization.contiguous_gradients" || knob.key == "zero_optimization.allgather_partitions";
-    amplitudes.knobs.push_back(of_default_space ? 0.03 : 0.06);
+        axis.key.find("bucket_size") != std::string::npos || axis.key == "zero_optimization.reduce_scatter" ||
+        axis.key == "zero_optimization.contiguous_gradients" || axis.key == "zero_optimization.allgather_partitions";
+    amplitudes.axes.push_back(of_default_space ? 0.03 : 0.06);
   }
   amplitudes.curve = 0.04;
   amplitudes.rough = 0.012;
   amplitudes.divisibility = 0.012;
   amplitudes.arm = 0.012;
-  amplitudes.together = 0.03;
+  amplitudes.interaction = 0.03;
   return amplitudes;
 }
 
-SpeedModel::SpeedModel(const Lattice& lattice, std::string metric, bool maximise)
-    : lattice_(lattice), metric_(std::move(metric)), maximise_(maximise) {}
+SpeedModel::SpeedModel(const ModelSpace& space, std::string metric, bool maximise)
+    : space_(space), metric_(std::move(metric)), maximise_(maximise) {}
 
-double SpeedModel::goodness_of(double metric) const { return maximise_ ? std::log(metric) : -std::log(metric); }
-double SpeedModel::metric(double goodness) const { return std::exp(maximise_ ? goodness : -goodness); }
+double SpeedModel::objective_of(double metric) const { return maximise_ ? std::log(metric) : -std::log(metric); }
 
-// What follows from the phases, up to a constant: the share of work done in a second, or less time.
-double phase_goodness(const Lattice& lattice, const Point& point, double forward, double backward, double step,
-                      bool per_sample) {
-  const double latency = lattice.accumulation(point) * (forward + backward) + step;
-  return (per_sample ? std::log(lattice.samples_per_step(point)) : 0) - std::log(latency);
+double phase_objective(const ModelSpace& space, const Point& point, double forward, double backward, double step,
+                       bool per_sample) {
+  const double latency = space.accumulation(point) * (forward + backward) + step;
+  return (per_sample ? std::log(space.samples_per_step(point)) : 0) - std::log(latency);
 }
 
 // Do the phases of every trial make up its metric, to within half a percent?
-bool SpeedModel::phases_explain(const std::vector<Measurement>& measurements) {
+bool SpeedModel::phases_explain(const std::vector<SpeedObservation>& observations) {
   constexpr double kWithin = 0.005;
   double sum = 0, squares = 0;
-  for (const Measurement& m : measurements) {
+  for (const SpeedObservation& m : observations) {
     if (!m.forward || !m.backward || !m.step) return false;
     const double gap =
-        goodness_of(m.metric) - phase_goodness(lattice_, m.point, *m.forward, *m.backward, *m.step, maximise_);
+        objective_of(m.metric) - phase_objective(space_, m.point, *m.forward, *m.backward, *m.step, maximise_);
     sum += gap;
     squares += square(gap);
   }
-  const double n = static_cast<double>(measurements.size());
+  const double n = static_cast<double>(observations.size());
   offset_ = sum / n;
   return squares / n - square(offset_) < square(kWithin);
 }
 
-// Time of a micro step, in any unit where the metric has none.
-double SpeedModel::time_of(const Measurement& measurement) const {
-  const double accumulation = lattice_.accumulation(measurement.point);
-  if (is_phase(metric_)) return measurement.metric;
-  if (!maximise_) return measurement.metric / accumulation;
-  return std::exp(std::log(lattice_.samples_per_step(measurement.point)) - std::log(measurement.metric) + offset_) /
+// The time of a micro step; in an arbitrary unit where the metric has none.
+double SpeedModel::time_of(const SpeedObservation& observation) const {
+  const double accumulation = space_.accumulation(observation.point);
+  if (is_phase(metric_)) return observation.metric;
+  if (!maximise_) return observation.metric / accumulation;
+  return std::exp(std::log(space_.samples_per_step(observation.point)) - std::log(observation.metric) + offset_) /
          accumulation;
 }
 
-void SpeedModel::fit(const std::vector<Measurement>& measurements, bool tune) {
-  const bool phases = !is_phase(metric_) && phases_explain(measurements);
-  single_ = phase_of(metric_);
-  const std::vector<Phase> wanted =
-      phases ? std::vector<Phase>{Phase::forward, Phase::backward, Phase::step} : std::vector<Phase>{single_};
+void SpeedModel::fit(const std::vector<SpeedObservation>& observations, bool tune) {
+  const bool phases = !is_phase(metric_) && phases_explain(observations);
+  const std::vector<StepPhase> wanted =
+      phases ? std::vector<StepPhase>{StepPhase::forward, StepPhase::backward, StepPhase::step}
+             : std::vector<StepPhase>{phase_of(metric_)};
   if (parts_.size() != wanted.size()) {
     parts_.clear();
-    for (const Phase phase : wanted) parts_.emplace_back(lattice_, phase, speed_amplitudes(lattice_.knobs()));
+    for (const StepPhase phase : wanted) parts_.emplace_back(space_, phase, speed_amplitudes(space_.axes()));
   }
-  // Throughput counts samples a second; FLOPS_per_gpu has no known scale: the first trial takes a fifth of a second.
+  // Throughput counts times a second; FLOPS_per_gpu has no known scale: the first trial takes a fifth of a second.
   if (!phases) {
     offset_ = 0;
     if (maximise_) {
-      offset_ = metric_ == "throughput" ? std::log(1e6) : std::log(2e5) - std::log(time_of(measurements.front()));
+      offset_ = metric_ == "throughput" ? std::log(1e6) : std::log(2e5) - std::log(time_of(observations.front()));
     }
   }
-  std::vector<PhaseModel::Sample> samples(measurements.size());
+  std::vector<TimeObservation> times(observations.size());
   for (size_t p = 0; p < wanted.size(); ++p) {
-    for (size_t i = 0; i < samples.size(); ++i) {
-      const Measurement& m = measurements[i];
-      samples[i] = {m.point, !phases ? time_of(m) : *(p == 0 ? m.forward : p == 1 ? m.backward : m.step)};
+    for (size_t i = 0; i < times.size(); ++i) {
+      const SpeedObservation& m = observations[i];
+      times[i] = {m.point, !phases ? time_of(m) : *(p == 0 ? m.forward : p == 1 ? m.backward : m.step)};
     }
-    parts_[p].fit(samples, tune);
+    parts_[p].fit(times, tune);
   }
-  // A point that a trial measured: what the parts make of its noise.
+  // The noise of the whole, from that of the phases, at a measured point.
   noise_variance_ = parts_.front().noise_variance();
   if (by_phases()) {
-    const Measurement& m = measurements.back();
-    const double accumulation = lattice_.accumulation(m.point);
+    const SpeedObservation& m = observations.back();
+    const double accumulation = space_.accumulation(m.point);
     const double latency = accumulation * (*m.forward + *m.backward) + *m.step;
     const double shares[] = {accumulation * *m.forward / latency, accumulation * *m.backward / latency,
                              *m.step / latency};
@@ -114,34 +115,35 @@ void SpeedModel::expect(const std::vector<Point>& pending) {
   for (PhaseModel& part : parts_) part.expect(pending);
 }
 
-// Of log times of the parts: goodness, and each part's share of the time.
+// Returns the objective that follows from the parts' log times, and gives each part's share of the time.
 double SpeedModel::put_together(const Point& point, const double* log_times, double* shares) const {
-  const double accumulation = lattice_.accumulation(point);
+  const double accumulation = space_.accumulation(point);
   if (!by_phases()) {
     const double per_step = is_phase(metric_) ? 0 : std::log(accumulation);
-    const double samples = maximise_ ? std::log(lattice_.samples_per_step(point)) + offset_ : 0;
+    const double times = maximise_ ? std::log(space_.samples_per_step(point)) + offset_ : 0;
     shares[0] = 1;
-    return samples - per_step - log_times[0];
+    return times - per_step - log_times[0];
   }
   for (size_t p = 0; p < 3; ++p) shares[p] = (p < 2 ? accumulation : 1) * std::exp(log_times[p]);
   const double latency = shares[0] + shares[1] + shares[2];
   for (size_t p = 0; p < 3; ++p) shares[p] /= latency;
-  return offset_ + (maximise_ ? std::log(lattice_.samples_per_step(point)) : 0) - std::log(latency);
+  return offset_ + (maximise_ ? std::log(space_.samples_per_step(point)) : 0) - std::log(latency);
 }
 
-std::vector<Belief> SpeedModel::goodness(const std::vector<Point>& points) const {
-  std::vector<std::vector<Belief>> parts;
+std::vector<Prediction> SpeedModel::predict(const std::vector<Point>& points) const {
+  if (points.empty()) return {};
+  std::vector<std::vector<Prediction>> parts;
   // All parts have the same sites.
   const PhaseModel::Cross cross = parts_.front().cross(points);
   for (const PhaseModel& part : parts_) parts.push_back(part.predict(points, cross));
-  std::vector<Belief> beliefs(points.size());
+  std::vector<Prediction> predictions(points.size());
   for (size_t i = 0; i < points.size(); ++i) {
     double log_times[3], shares[3];
     for (size_t p = 0; p < parts.size(); ++p) log_times[p] = parts[p][i].mean;
-    beliefs[i].mean = put_together(points[i], log_times, shares);
-    for (size_t p = 0; p < parts.size(); ++p) beliefs[i].variance += square(shares[p]) * parts[p][i].variance;
+    predictions[i].mean = put_together(points[i], log_times, shares);
+    for (size_t p = 0; p < parts.size(); ++p) predictions[i].variance += square(shares[p]) * parts[p][i].variance;
   }
-  return beliefs;
+  return predictions;
 }
 
 Eigen::MatrixXd SpeedModel::draw(const std::vector<Point>& points, Eigen::Index draws, Random& random) const {
@@ -159,4 +161,4 @@ Eigen::MatrixXd SpeedModel::draw(const std::vector<Point>& points, Eigen::Index 
   return all;
 }
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model

@@ -1,21 +1,25 @@
+// The terms of each phase, with the constants in one array a phase, and the priors of the constants. Derivatives are
+// taken by finite differences: a dozen constants cost little.
 #include "zero_model/speed/step_time.h"
 
 #include <cmath>
 #include <initializer_list>
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 namespace {
 
-// Constants of a pass (forward or backward), as offsets.
-enum Pass { kCompute, kHalf, kBandwidth, kLatency, kSharpness, kTail, kPassSize };
-// Constants of the optimizer step.
-enum Step { kFixed, kUpdate, kGatherBandwidth, kGatherLatency, kOffload, kStepSize };
+// Offsets of the constants of a pass (forward or backward).
+enum PassConstant { kCompute, kHalf, kBandwidth, kLatency, kSharpness, kTail, kPassSize };
+// Offsets of the constants of the optimizer step.
+enum StepConstant { kFixed, kUpdate, kGatherBandwidth, kGatherLatency, kOffload, kStepSize };
 
-struct Guess {
-  double median, deviation;  // of the unknown, of its logarithm
+struct ConstantPrior {
+  double median, deviation;  // the median is of the constant, the deviation of its logarithm
 };
 
-double whole(double elements, double bucket) { return bucket > 0 ? std::max(1.0, std::ceil(elements / bucket)) : 1; }
+double bucket_count(double elements, double bucket) {
+  return bucket > 0 ? std::max(1.0, std::ceil(elements / bucket)) : 1;
+}
 
 // (a^p + b^p)^(1/p) for a, b >= 0, p >= 1.
 double join(double a, double b, double p) {
@@ -24,26 +28,26 @@ double join(double a, double b, double p) {
   return most * std::pow(1 + std::pow(least / most, p), 1 / p);
 }
 
-struct Traffic {
+struct PassTraffic {
   double volume = 0;  // in units of all parameters
   double messages = 0;
   bool overlapped = false;
 };
 
-Traffic forward_traffic(const Load& load) {
+PassTraffic forward_traffic(const Load& load) {
   if (load.stage < 3) return {};
   return {1, load.prefetch_messages, true};
 }
 
 // An all-reduce moves twice what a reduce-scatter does. Stages 0 and 1 reduce once an optimizer step.
-Traffic backward_traffic(const Load& load) {
+PassTraffic backward_traffic(const Load& load) {
   const double reduce = load.reduce_scatter && load.stage > 0 ? 1 : 2;
   if (load.stage < 2) return {reduce / load.accumulation, load.reduce_messages / load.accumulation, load.overlap};
   if (load.stage == 2) return {reduce, load.reduce_messages, load.overlap};
   return {reduce + 1, load.reduce_messages + load.prefetch_messages, load.overlap};
 }
 
-double pass_time(const Load& load, const Traffic& traffic, const double* of) {
+double pass_time(const Load& load, const PassTraffic& traffic, const double* of) {
   const double half = of[kHalf];
   const double compute = of[kCompute] * (load.micro_batch + half) / (load.reference + half);
   double wire = 0, tail = 0;
@@ -68,57 +72,57 @@ double step_time(const Load& load, const double* of) {
   return time;
 }
 
-double time_of(Phase phase, const Load& load, const double* of) {
+double time_of(StepPhase phase, const Load& load, const double* of) {
   switch (phase) {
-    case Phase::forward:
+    case StepPhase::forward:
       return pass_time(load, forward_traffic(load), of);
-    case Phase::backward:
+    case StepPhase::backward:
       return pass_time(load, backward_traffic(load), of);
-    case Phase::step:
+    case StepPhase::step:
       return step_time(load, of);
-    case Phase::total:
+    case StepPhase::total:
       break;
   }
   return pass_time(load, forward_traffic(load), of) + pass_time(load, backward_traffic(load), of + kPassSize) +
          step_time(load, of + 2 * kPassSize) / load.accumulation;
 }
 
-void append(Prior& prior, std::initializer_list<Guess> guesses) {
+void append(StepTimePrior& prior, std::initializer_list<ConstantPrior> constants) {
   const Eigen::Index at = prior.mean.size();
-  prior.mean.conservativeResize(at + static_cast<Eigen::Index>(guesses.size()));
+  prior.mean.conservativeResize(at + static_cast<Eigen::Index>(constants.size()));
   prior.deviation.conservativeResize(prior.mean.size());
   Eigen::Index i = at;
-  for (const Guess& guess : guesses) {
-    prior.mean[i] = std::log(guess.median);
-    prior.deviation[i++] = guess.deviation;
+  for (const ConstantPrior& constant : constants) {
+    prior.mean[i] = std::log(constant.median);
+    prior.deviation[i++] = constant.deviation;
   }
 }
 
-// Compute from the first time seen; half of the peak rate at two samples; 10 GB/s; 100 us a message; overlap that hides
-// most; half of the last bucket's time exposed.
-void append_pass(Prior& prior, double us) {
+// Compute from the first time measured; half of the peak rate at two samples; 10 GB/s; 100 us a message; overlap that
+// hides most; half of the last bucket's time exposed.
+void append_pass(StepTimePrior& prior, double us) {
   append(prior, {{0.5 * us, 1.2}, {2, 2}, {1e4, 1.5}, {100, 1.3}, {3, 0.8}, {0.5, 1}});
 }
 
 // 2 ms fixed; Adam's 32 bytes of traffic a parameter at 500 GB/s; 10 GB/s; 100 us; the host's Adam is 30 x slower.
-void append_step(Prior& prior, double us) {
+void append_step(StepTimePrior& prior, double us) {
   append(prior, {{std::min(2000.0, 0.3 * us), 1.5}, {6.4e-5, 1.2}, {1e4, 1.5}, {100, 1.3}, {2e-3, 1.5}});
 }
 
 }  // namespace
 
-Load load_of(const Lattice& lattice, const Point& point) {
+Load load_of(const ModelSpace& space, const Point& point) {
   const cost::Setup& setup = point.arm->setup;
   Load load;
   load.micro_batch = static_cast<double>(point.micro_batch);
-  load.accumulation = lattice.accumulation(point);
-  load.ranks = lattice.data_parallel_size();
-  load.params = lattice.parameters();
+  load.accumulation = space.accumulation(point);
+  load.ranks = space.data_parallel_size();
+  load.params = space.parameters();
   load.param_bytes = load.params * (setup.precision == cost::Precision::fp32 ? 4 : 2);
   load.stage = point.arm->stage;
-  load.reduce_messages = load.stage == 0 ? 1 : whole(load.params, setup.reduce_bucket_elements);
-  load.gather_messages = whole(load.params, setup.allgather_bucket_elements);
-  load.prefetch_messages = whole(load.params, setup.prefetch_bucket_elements);
+  load.reduce_messages = load.stage == 0 ? 1 : bucket_count(load.params, setup.reduce_bucket_elements);
+  load.gather_messages = bucket_count(load.params, setup.allgather_bucket_elements);
+  load.prefetch_messages = bucket_count(load.params, setup.prefetch_bucket_elements);
   load.last_bucket_share = std::min(1.0, setup.reduce_bucket_elements / load.params);
   load.overlap = setup.overlap_comm;
   load.reduce_scatter = point.arm->reduce_scatter;
@@ -127,17 +131,17 @@ Load load_of(const Lattice& lattice, const Point& point) {
   return load;
 }
 
-Prior prior_of(Phase phase, const Load& first, double first_us) {
-  Prior prior;
+StepTimePrior prior_of(StepPhase phase, const Load& first, double first_us) {
+  StepTimePrior prior;
   switch (phase) {
-    case Phase::forward:
-    case Phase::backward:
+    case StepPhase::forward:
+    case StepPhase::backward:
       append_pass(prior, first_us);
       break;
-    case Phase::step:
+    case StepPhase::step:
       append_step(prior, first_us);
       break;
-    case Phase::total:
+    case StepPhase::total:
       // The backward pass does twice the forward's work (Narayanan et al., arXiv:2104.04473), three times with
       // recomputation.
       append_pass(prior, 0.3 * first_us);
@@ -148,11 +152,12 @@ Prior prior_of(Phase phase, const Load& first, double first_us) {
   return prior;
 }
 
-double log_time(Phase phase, const Load& load, const Eigen::VectorXd& constants) {
+double log_time(StepPhase phase, const Load& load, const Eigen::VectorXd& constants) {
   return std::log(time_of(phase, load, constants.data()));
 }
 
-Eigen::RowVectorXd log_time_gradient(Phase phase, const Load& load, const Eigen::VectorXd& constants, double value) {
+Eigen::RowVectorXd log_time_gradient(StepPhase phase, const Load& load, const Eigen::VectorXd& constants,
+                                     double value) {
   constexpr double kStep = 1e-5;
   Eigen::RowVectorXd gradient(constants.size());
   Eigen::VectorXd moved = constants;
@@ -164,4 +169,4 @@ Eigen::RowVectorXd log_time_gradient(Phase phase, const Load& load, const Eigen:
   return gradient;
 }
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model

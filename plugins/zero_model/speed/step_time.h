@@ -1,15 +1,15 @@
-// How long the phases of a ZeRO step take, up to constants that are learned.
+// The step time model: how long the phases of a ZeRO step take, up to constants that the trials teach.
 //
-// Purpose: the mean of the speed model. Each phase is a sum of terms with broad priors, so that a handful of trials
-//   scales it and what it gets wrong is left to the residual (phase_model.h):
+// Purpose: the mean of the speed model. Each phase is a sum of terms with broad priors. A handful of trials scales
+//   them; what they get wrong is left to the residual (phase_model.h).
 //     compute        time at a reference x (m + half) / (reference + half): throughput m / (m + half) saturates with
-//                    the micro batch m, and what is known of the time says nothing of where it does
+//                    the micro batch m, and one known time does not say where it does
 //     communication  volume / bandwidth + messages x latency (the alpha-beta model: Hockney 1994; Thakur et al. 2005),
 //                    volumes by ZeRO stage (Rajbhandari et al., arXiv:1910.02054, section 7), one message a bucket
 //     overlap        compute and communication join in a p-norm: p = 1 adds them, a large p hides the smaller; the
 //                    last bucket has nothing left to hide behind
 //     step           memory traffic of the optimizer over the partition, parameters gathered back, offload traffic
-// Units: microseconds, elements, bytes. Threading: pure functions.
+// Units: microseconds, elements, bytes. Threading: pure functions. Errors: none.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_SPEED_STEP_TIME_H_
 #define DSAT_PLUGINS_ZERO_MODEL_SPEED_STEP_TIME_H_
 
@@ -17,12 +17,12 @@
 
 #include "zero_model/space/space.h"
 
-namespace dsat::guided {
+namespace dsat::zero_model {
 
-// `total` is one micro step's share of an optimizer step: where trials tell no phases.
-enum class Phase { forward, backward, step, total };
+// `total` is one micro step's share of an optimizer step, for trials that report no phases.
+enum class StepPhase { forward, backward, step, total };
 
-// What of a point decides its phases.
+// The properties of a point that decide its phases' times.
 struct Load {
   double micro_batch = 1, accumulation = 1, ranks = 1;
   double reference = 1;  // micro batch at which the compute time is an unknown: one that was measured
@@ -32,22 +32,22 @@ struct Load {
   int stage = 0;
   bool overlap = false, reduce_scatter = true, offload_optimizer = false, offload_params = false;
 };
-Load load_of(const Lattice& lattice, const Point& point);
+Load load_of(const ModelSpace& space, const Point& point);
 
-// The logarithms of the unknowns: independent normals.
-struct Prior {
+// The logarithms of the constants are independent normals.
+struct StepTimePrior {
   Eigen::VectorXd mean, deviation;
 };
 
 // `first` and `first_us`: any measured point and its time, which set the scale of compute.
-Prior prior_of(Phase phase, const Load& first, double first_us);
+StepTimePrior prior_of(StepPhase phase, const Load& first, double first_us);
 
-// log(time in us) of a phase. `constants`: the unknowns themselves, not their logarithms.
-double log_time(Phase phase, const Load& load, const Eigen::VectorXd& constants);
+// log(time in us) of a phase. `constants`: the constants themselves, not their logarithms.
+double log_time(StepPhase phase, const Load& load, const Eigen::VectorXd& constants);
 
-// Its derivatives by the logarithms of the constants; `value` is log_time() there.
-Eigen::RowVectorXd log_time_gradient(Phase phase, const Load& load, const Eigen::VectorXd& constants, double value);
+// The derivatives of log_time() by the logarithms of the constants; `value` is log_time() there.
+Eigen::RowVectorXd log_time_gradient(StepPhase phase, const Load& load, const Eigen::VectorXd& constants, double value);
 
-}  // namespace dsat::guided
+}  // namespace dsat::zero_model
 
 #endif  // DSAT_PLUGINS_ZERO_MODEL_SPEED_STEP_TIME_H_

@@ -1,4 +1,5 @@
-// asha's ladder: who is promoted, when, and how many trials that grants.
+// The ladder of asha: who is promoted, when, and how many trials that grants.
+// Studies on the simple surface of surface.h, most with an unknown device.
 #include "asha/asha.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// grid's own rules: its order, its micro batches, when it leaves a stage.
+// The rules of grid: its order, its micro batches, when it leaves a stage.
+// The order is tested alone, the rest by studies on the simple surface of surface.h.
 #include "grid/grid.h"
 
 #include <gmock/gmock.h>

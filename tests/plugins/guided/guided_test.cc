@@ -1,4 +1,5 @@
-// What guided promises: few trials, few out of memory, and an answer whatever the surface and the study look like.
+// What guided promises: few trials, few out of memory, and an answer whatever surface and study look like.
+// Whole studies on the simple surface of surface.h.
 #include "guided/guided.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +39,7 @@ TEST(Guided, ComesNearTheOptimumInADozenTrials) {
   EXPECT_LE(count_outcome(bench, Outcome::out_of_memory), 1);
 }
 
-TEST(Guided, FindsTheFastStageThatPhysicsWouldNotExpect) {
+TEST(Guided, FindsTheFastStageThatTheStepTimeModelDoesNotExpect) {
   Surface surface;
   surface.stage_speed = {{0, 0.6}, {1, 0.5}, {2, 0.7}, {3, 1.0}};
   const Study study = study_of(surface, 20);
@@ -101,7 +102,7 @@ TEST(Guided, MinimisesAPhaseAtItsSmallestMicroBatch) {
   EXPECT_EQ(metric_of(bench, bench.best(), "forward"), 110);
 }
 
-TEST(Guided, MeasuresTheOnePointOfASpaceAndEnds) {
+TEST(Guided, MeasuresTheOnlyPointOfASpaceAndEnds) {
   const Surface surface;
   Study study = study_of(surface, 50);
   study.zero_stages = {1};
@@ -116,7 +117,7 @@ TEST(Guided, MeasuresTheOnePointOfASpaceAndEnds) {
   EXPECT_EQ(bench.counted(), 1);
 }
 
-TEST(Guided, LearnsAKnobThatItsPhysicsDoesNotKnow) {
+TEST(Guided, LearnsAnAxisThatTheStepTimeModelDoesNotKnow) {
   const Surface surface;
   config::Space space = small_space({1, 2});
   for (config::StageSpace& stage : space.stages) stage.axes.push_back({"my.kernel", {"plain", "slow", "fused"}});

@@ -1,4 +1,5 @@
-// The profiler: what it asks for, what it hands over, and what it does when a trial fails.
+// The profiler: what it asks for, what profile it makes, and what it does when a trial fails.
+// Trials are answered by the simple surface of surface.h.
 #include "profiler/profiler.h"
 
 #include <gmock/gmock.h>
@@ -193,10 +194,10 @@ TEST(Profiler, MeasuredTrialsKeepToTheStudysStages) {
 TEST(Profiler, UnknownDeviceMemoryIsNull) {
   Surface surface;
   auto run = bench(profile_study(surface), [&](const testing::Trial& trial) {
-    testing::Answer told = answer(surface, trial);
-    told.metrics.erase("device_memory");
-    told.metrics.erase("world_size");
-    return told;
+    testing::Answer reported = answer(surface, trial);
+    reported.metrics.erase("device_memory");
+    reported.metrics.erase("world_size");
+    return reported;
   });
   ASSERT_TRUE(run.run()) << run.error();
   EXPECT_TRUE(run.profile()["device_memory_bytes"].is_null());
@@ -206,10 +207,10 @@ TEST(Profiler, UnknownDeviceMemoryIsNull) {
 TEST(Profiler, DeviceMemoryIsLearntFromAMeasuredTrialToo) {
   const Surface surface;
   auto run = bench(profile_study(surface), [&](const testing::Trial& trial) {
-    testing::Answer told = answer(surface, trial);
-    told.metrics.erase("device_memory");
-    if (!is_model_information(trial)) told.metrics["device_memory"] = surface.device_memory;
-    return told;
+    testing::Answer reported = answer(surface, trial);
+    reported.metrics.erase("device_memory");
+    if (!is_model_information(trial)) reported.metrics["device_memory"] = surface.device_memory;
+    return reported;
   });
   ASSERT_TRUE(run.run()) << run.error();
   EXPECT_EQ(run.profile()["device_memory_bytes"], surface.device_memory);
@@ -236,9 +237,9 @@ TEST(Profiler, TheForwardsOwnPeakTellsTheFixedBytes) {
     Study study = profile_study(surface);
     study.limits.profile_trials = 1;
     auto run = bench(study, [&](const testing::Trial& trial) {
-      testing::Answer told = answer(surface, trial);
-      if (tells_peak) told.metrics["peak_memory"] = surface.peak(trial.config) - 0.2 * surface.activation_bytes;
-      return told;
+      testing::Answer reported = answer(surface, trial);
+      if (tells_peak) reported.metrics["peak_memory"] = surface.peak(trial.config) - 0.2 * surface.activation_bytes;
+      return reported;
     });
     EXPECT_TRUE(run.run()) << run.error();
     return std::abs(run.profile()["fixed_bytes"]["value"].get<double>() - surface.fixed_bytes);

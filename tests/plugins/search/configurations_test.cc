@@ -1,3 +1,5 @@
+// Random configurations depend on seed and lineage alone, cover all stages, and come to an end.
+// Small spaces, whose points can be counted.
 #include "search/configurations.h"
 
 #include <gtest/gtest.h>

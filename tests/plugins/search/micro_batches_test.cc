@@ -1,3 +1,5 @@
+// The micro batches that a space allows, and their ranks.
+// Spaces of integers, of divisors, without a bound, and empty.
 #include "search/micro_batches.h"
 
 #include <gtest/gtest.h>

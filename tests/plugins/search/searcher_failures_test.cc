@@ -1,4 +1,5 @@
-// What trials that do not complete teach a searcher: out of memory lowers a ceiling, every other failure does not.
+// What a searcher learns from trials that do not complete: out of memory lowers a ceiling, other failures do not.
+// Each test runs with every searcher that LineageSearch is the base of.
 #include <gmock/gmock.h>
 
 #include <map>

@@ -1,4 +1,5 @@
 // A searcher that was saved and restored, at any point, goes on as if nothing had happened.
+// Each test runs with every searcher that LineageSearch is the base of.
 #include <gmock/gmock.h>
 
 #include "plugins/searchers.h"

@@ -1,3 +1,5 @@
+// What the history of a study says of ceilings and of the best configuration.
+// Each test feeds trials, by learn() or as observations, and asks for bounds.
 #include "search/trial_history.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +10,7 @@
 namespace dsat::search {
 namespace {
 
-class KnowledgeTest : public ::testing::Test {
+class TrialHistoryTest : public ::testing::Test {
  protected:
   Json config(int64_t micro_batch, int64_t bucket = 500000000, int stage = 1) const {
     Json config = study_.base_config;
@@ -16,102 +18,102 @@ class KnowledgeTest : public ::testing::Test {
     config["train_micro_batch_size_per_gpu"] = micro_batch;
     return config;
   }
-  Ceiling ceiling(const Knowledge& knowledge, const Json& config) const {
-    return knowledge.ceiling(knowledge.setup(config));
+  Ceiling ceiling(const TrialHistory& history, const Json& config) const {
+    return history.ceiling(history.setup(config));
   }
   tests::Surface surface_;
   Study study_ = tests::make_study(surface_, tests::small_space({1, 2, 3}));
 };
 
-TEST_F(KnowledgeTest, OutOfMemoryBoundsTheSameAndHungrierConfigurations) {
-  Knowledge knowledge(study_);
-  knowledge.learn(0, config(20, 50000000), Outcome::out_of_memory, std::nullopt, std::nullopt);
-  EXPECT_EQ(ceiling(knowledge, config(1, 50000000)).too_big, 20);
-  EXPECT_EQ(ceiling(knowledge, config(1, 500000000)).too_big, 20);
-  EXPECT_FALSE(ceiling(knowledge, config(1, 5000000)).too_big);
-  EXPECT_FALSE(ceiling(knowledge, config(1, 500000000, 2)).too_big);
-  EXPECT_LE(ceiling(knowledge, config(1)).possible, 19);
+TEST_F(TrialHistoryTest, OutOfMemoryBoundsTheSameAndHungrierConfigurations) {
+  TrialHistory history(study_);
+  history.learn(0, config(20, 50000000), Outcome::out_of_memory, std::nullopt, std::nullopt);
+  EXPECT_EQ(ceiling(history, config(1, 50000000)).too_big, 20);
+  EXPECT_EQ(ceiling(history, config(1, 500000000)).too_big, 20);
+  EXPECT_FALSE(ceiling(history, config(1, 5000000)).too_big);
+  EXPECT_FALSE(ceiling(history, config(1, 500000000, 2)).too_big);
+  EXPECT_LE(ceiling(history, config(1)).possible, 19);
 }
 
-TEST_F(KnowledgeTest, WhatFittedFitsTheSameAndLeanerConfigurations) {
-  Knowledge knowledge(study_);
-  knowledge.learn(0, config(300, 50000000), Outcome::completed, 1.0, std::nullopt);
-  EXPECT_EQ(ceiling(knowledge, config(1, 50000000)).fits, 300);
-  EXPECT_EQ(ceiling(knowledge, config(1, 5000000)).fits, 300);
-  EXPECT_EQ(ceiling(knowledge, config(1, 500000000)).fits, 0);
-  EXPECT_GE(ceiling(knowledge, config(1, 5000000)).likely, 300);
+TEST_F(TrialHistoryTest, WhatFittedFitsTheSameAndLeanerConfigurations) {
+  TrialHistory history(study_);
+  history.learn(0, config(300, 50000000), Outcome::completed, 1.0, std::nullopt);
+  EXPECT_EQ(ceiling(history, config(1, 50000000)).fits, 300);
+  EXPECT_EQ(ceiling(history, config(1, 5000000)).fits, 300);
+  EXPECT_EQ(ceiling(history, config(1, 500000000)).fits, 0);
+  EXPECT_GE(ceiling(history, config(1, 5000000)).likely, 300);
 }
 
-TEST_F(KnowledgeTest, OtherFailuresTeachNothing) {
-  Knowledge knowledge(study_);
-  const Ceiling before = ceiling(knowledge, config(1));
+TEST_F(TrialHistoryTest, OtherFailuresTeachNothing) {
+  TrialHistory history(study_);
+  const Ceiling before = ceiling(history, config(1));
   for (const Outcome outcome :
        {Outcome::failed, Outcome::timed_out, Outcome::invalid_config, Outcome::stopped, Outcome::lost}) {
-    knowledge.learn(0, config(2), outcome, std::nullopt, std::nullopt);
+    history.learn(0, config(2), outcome, std::nullopt, std::nullopt);
   }
-  EXPECT_EQ(ceiling(knowledge, config(1)).likely, before.likely);
-  EXPECT_EQ(ceiling(knowledge, config(1)).possible, before.possible);
-  EXPECT_FALSE(knowledge.find(config(2)));
+  EXPECT_EQ(ceiling(history, config(1)).likely, before.likely);
+  EXPECT_EQ(ceiling(history, config(1)).possible, before.possible);
+  EXPECT_FALSE(history.find(config(2)));
 }
 
-TEST_F(KnowledgeTest, AFitOutweighsAnOutOfMemoryBelowIt) {
-  Knowledge knowledge(study_);
-  knowledge.learn(0, config(10), Outcome::out_of_memory, std::nullopt, std::nullopt);
-  knowledge.learn(1, config(12), Outcome::completed, 1.0, std::nullopt);
-  EXPECT_EQ(ceiling(knowledge, config(1)).fits, 12);
-  EXPECT_GE(ceiling(knowledge, config(1)).likely, 12);
+TEST_F(TrialHistoryTest, AFitOutweighsAnOutOfMemoryBelowIt) {
+  TrialHistory history(study_);
+  history.learn(0, config(10), Outcome::out_of_memory, std::nullopt, std::nullopt);
+  history.learn(1, config(12), Outcome::completed, 1.0, std::nullopt);
+  EXPECT_EQ(ceiling(history, config(1)).fits, 12);
+  EXPECT_GE(ceiling(history, config(1)).likely, 12);
 }
 
-TEST_F(KnowledgeTest, RepeatedTrialsAreOneConfigurationWithTheirMean) {
-  Knowledge knowledge(study_);
-  knowledge.learn(4, config(2), Outcome::completed, 100.0, std::nullopt);
-  knowledge.learn(5, config(3), Outcome::completed, 95.0, std::nullopt);
-  EXPECT_EQ(knowledge.best()->trial, 4u);
-  knowledge.learn(6, config(2), Outcome::completed, 80.0, std::nullopt);
-  EXPECT_EQ(knowledge.find(config(2))->metric, 90.0);
-  EXPECT_EQ(knowledge.best()->trial, 5u);
+TEST_F(TrialHistoryTest, RepeatedTrialsAreOneConfigurationWithTheirMean) {
+  TrialHistory history(study_);
+  history.learn(4, config(2), Outcome::completed, 100.0, std::nullopt);
+  history.learn(5, config(3), Outcome::completed, 95.0, std::nullopt);
+  EXPECT_EQ(history.best()->trial, 4u);
+  history.learn(6, config(2), Outcome::completed, 80.0, std::nullopt);
+  EXPECT_EQ(history.find(config(2))->metric, 90.0);
+  EXPECT_EQ(history.best()->trial, 5u);
 }
 
-TEST_F(KnowledgeTest, ATieGoesToTheLowerId) {
-  Knowledge knowledge(study_);
-  knowledge.learn(9, config(2), Outcome::completed, 100.0, std::nullopt);
-  knowledge.learn(3, config(3), Outcome::completed, 100.0, std::nullopt);
-  EXPECT_EQ(knowledge.best()->trial, 3u);
+TEST_F(TrialHistoryTest, ATieGoesToTheLowerId) {
+  TrialHistory history(study_);
+  history.learn(9, config(2), Outcome::completed, 100.0, std::nullopt);
+  history.learn(3, config(3), Outcome::completed, 100.0, std::nullopt);
+  EXPECT_EQ(history.best()->trial, 3u);
 }
 
-TEST_F(KnowledgeTest, TheBestOfAMinimisedMetricIsTheSmallest) {
+TEST_F(TrialHistoryTest, TheBestOfAMinimisedMetricIsTheSmallest) {
   study_.maximise = false;
-  Knowledge knowledge(study_);
-  knowledge.learn(0, config(2), Outcome::completed, 100.0, std::nullopt);
-  knowledge.learn(1, config(3, 500000000, 2), Outcome::completed, 50.0, std::nullopt);
-  EXPECT_EQ(knowledge.best()->trial, 1u);
-  EXPECT_EQ(knowledge.best_of(1)->trial, 0u);
-  EXPECT_FALSE(knowledge.best_of(3));
+  TrialHistory history(study_);
+  history.learn(0, config(2), Outcome::completed, 100.0, std::nullopt);
+  history.learn(1, config(3, 500000000, 2), Outcome::completed, 50.0, std::nullopt);
+  EXPECT_EQ(history.best()->trial, 1u);
+  EXPECT_EQ(history.best_of(1)->trial, 0u);
+  EXPECT_FALSE(history.best_of(3));
 }
 
-TEST_F(KnowledgeTest, BatchKeysThatFollowDoNotTellTwoConfigurationsApart) {
-  Knowledge knowledge(study_);
+TEST_F(TrialHistoryTest, BatchKeysThatFollowDoNotTellTwoConfigurationsApart) {
+  TrialHistory history(study_);
   Json complete = config(2);
   complete["train_batch_size"] = 8;
   complete["gradient_accumulation_steps"] = 1;
   complete["autotuning"] = {{"enabled", true}};
-  knowledge.learn(0, complete, Outcome::completed, 1.0, std::nullopt);
-  EXPECT_TRUE(knowledge.find(config(2)));
+  history.learn(0, complete, Outcome::completed, 1.0, std::nullopt);
+  EXPECT_TRUE(history.find(config(2)));
   Json accumulated = config(2);
   accumulated["gradient_accumulation_steps"] = 4;
-  EXPECT_FALSE(knowledge.find(accumulated));
+  EXPECT_FALSE(history.find(accumulated));
 }
 
-TEST_F(KnowledgeTest, AStageThatRanOutAtTheSmallestMicroBatchIsHopeless) {
-  Knowledge knowledge(study_);
-  EXPECT_FALSE(knowledge.hopeless(knowledge.setup(config(1))));
-  knowledge.learn(0, config(1), Outcome::out_of_memory, std::nullopt, std::nullopt);
-  EXPECT_TRUE(knowledge.hopeless(knowledge.setup(config(1))));
-  EXPECT_FALSE(knowledge.hopeless(knowledge.setup(config(1, 500000000, 2))));
+TEST_F(TrialHistoryTest, AStageThatRanOutAtTheSmallestMicroBatchIsHopeless) {
+  TrialHistory history(study_);
+  EXPECT_FALSE(history.hopeless(history.setup(config(1))));
+  history.learn(0, config(1), Outcome::out_of_memory, std::nullopt, std::nullopt);
+  EXPECT_TRUE(history.hopeless(history.setup(config(1))));
+  EXPECT_FALSE(history.hopeless(history.setup(config(1, 500000000, 2))));
 }
 
 // What is kept of many trials bounds every configuration as tightly as all of them would.
-TEST_F(KnowledgeTest, BoundsOfManyTrialsAreThoseOfAllOfThem) {
+TEST_F(TrialHistoryTest, BoundsOfManyTrialsAreThoseOfAllOfThem) {
   constexpr int64_t kBuckets[] = {1000000, 5000000, 50000000, 200000000, 500000000};
   struct Tried {
     int64_t micro_batch, bucket;
@@ -119,15 +121,15 @@ TEST_F(KnowledgeTest, BoundsOfManyTrialsAreThoseOfAllOfThem) {
     bool fitted;
   };
   std::vector<Tried> all;
-  Knowledge knowledge(study_);
+  TrialHistory history(study_);
   for (uint64_t i = 0; i < 400; ++i) {
     Random random(7, i);
     Tried tried{static_cast<int64_t>(1 + random.uniform_below(200)), kBuckets[random.uniform_below(5)],
                 static_cast<int>(1 + random.uniform_below(3)), false};
     tried.fitted = tried.micro_batch < 100 * tried.stage - tried.bucket / 10000000;
     all.push_back(tried);
-    knowledge.learn(i, config(tried.micro_batch, tried.bucket, tried.stage),
-                    tried.fitted ? Outcome::completed : Outcome::out_of_memory, std::nullopt, std::nullopt);
+    history.learn(i, config(tried.micro_batch, tried.bucket, tried.stage),
+                  tried.fitted ? Outcome::completed : Outcome::out_of_memory, std::nullopt, std::nullopt);
     if (i % 20 != 19) continue;
     for (const int64_t bucket : kBuckets) {
       for (const int stage : {1, 2, 3}) {
@@ -137,7 +139,7 @@ TEST_F(KnowledgeTest, BoundsOfManyTrialsAreThoseOfAllOfThem) {
           if (t.fitted && t.bucket >= bucket) fits = std::max(fits, t.micro_batch);
           if (!t.fitted && t.bucket <= bucket) too_big = std::min(too_big, t.micro_batch);
         }
-        const Ceiling known = ceiling(knowledge, config(1, bucket, stage));
+        const Ceiling known = ceiling(history, config(1, bucket, stage));
         EXPECT_EQ(known.fits, fits);
         EXPECT_EQ(known.too_big.value_or(1000), too_big);
       }
@@ -145,8 +147,8 @@ TEST_F(KnowledgeTest, BoundsOfManyTrialsAreThoseOfAllOfThem) {
   }
 }
 
-TEST_F(KnowledgeTest, WhatIsLearntDoesNotHangOnHowItCame) {
-  Knowledge one_by_one(study_);
+TEST_F(TrialHistoryTest, WhatIsLearntDoesNotHangOnHowItCame) {
+  TrialHistory one_by_one(study_);
   Json observations = Json::array();
   for (uint64_t i = 0; i < 300; ++i) {
     const int64_t bucket = 1000000 * static_cast<int64_t>(1 + i % 97);
@@ -164,7 +166,7 @@ TEST_F(KnowledgeTest, WhatIsLearntDoesNotHangOnHowItCame) {
     ceiling(one_by_one, config(1));  // asked for in between: a fit is made whenever it is due
   }
   study_.observations = observations;
-  const Knowledge at_once(study_);
+  const TrialHistory at_once(study_);
   for (const int stage : {1, 2, 3}) {
     const Ceiling a = ceiling(one_by_one, config(1, 30000000, stage)), b = ceiling(at_once, config(1, 30000000, stage));
     EXPECT_EQ(a.certain, b.certain);
@@ -175,33 +177,33 @@ TEST_F(KnowledgeTest, WhatIsLearntDoesNotHangOnHowItCame) {
 }
 
 // Thousands of setups do not fit the window: those that were seen last say what a ceiling is.
-TEST_F(KnowledgeTest, AfterThousandsOfTrialsACeilingIsStillTheMemorys) {
-  Knowledge knowledge(study_);
+TEST_F(TrialHistoryTest, AfterThousandsOfTrialsACeilingIsStillTheMemorys) {
+  TrialHistory history(study_);
   for (uint64_t i = 0; i < 3000; ++i) {
     const Json tried = config(static_cast<int64_t>(1 + i % 40), 1000000 + 100000 * static_cast<int64_t>(i), 2);
-    knowledge.learn(i, tried, Outcome::completed, 1.0, surface_.peak(tried));
+    history.learn(i, tried, Outcome::completed, 1.0, surface_.peak(tried));
   }
   int64_t largest = 1;
   while (surface_.fits(config(largest + 1, 150000000, 2))) ++largest;
-  EXPECT_NEAR(ceiling(knowledge, config(1, 150000000, 2)).likely, static_cast<double>(largest), 1);
+  EXPECT_NEAR(ceiling(history, config(1, 150000000, 2)).likely, static_cast<double>(largest), 1);
 }
 
-TEST_F(KnowledgeTest, MemoryThatDoesNotGrowWithTheMicroBatchFoundsNoCeiling) {
+TEST_F(TrialHistoryTest, MemoryThatDoesNotGrowWithTheMicroBatchFoundsNoCeiling) {
   study_.profile["activation_bytes_per_sample"] = {{"value", 0}, {"low", 0}, {"high", 1}};
-  Knowledge knowledge(study_);
+  TrialHistory history(study_);
   for (const int64_t samples : {2, 16}) {
-    knowledge.learn(static_cast<TrialId>(samples), config(samples), Outcome::completed, 1.0, 4e9);
+    history.learn(static_cast<TrialId>(samples), config(samples), Outcome::completed, 1.0, 4e9);
   }
-  const Ceiling known = ceiling(knowledge, config(1));
+  const Ceiling known = ceiling(history, config(1));
   const double most = 64 * std::max(16.0, known.certain);
   EXPECT_LE(known.likely, most);
   EXPECT_LE(known.possible, most);
   EXPECT_GE(known.likely, 16);
 }
 
-TEST_F(KnowledgeTest, AnObservationThatIsMalformedIsAnError) {
+TEST_F(TrialHistoryTest, AnObservationThatIsMalformedIsAnError) {
   study_.observations = Json::array({{{"trial", 1}}});
-  EXPECT_ANY_THROW(Knowledge{study_});
+  EXPECT_ANY_THROW(TrialHistory{study_});
 }
 
 }  // namespace

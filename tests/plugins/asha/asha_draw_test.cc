@@ -1,4 +1,5 @@
 // asha with asha-draw=guided: new configurations come from guided's models, and all that asha promises still holds.
+// Studies on the simple surface of surface.h, beside the same with random draws.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -40,7 +41,7 @@ size_t draws_until_good(const testing::Bench& bench, const Surface& surface) {
   return seen.size();
 }
 
-TEST(AshaGuided, ComesSoonerToWhatIsGood) {
+TEST(AshaDraw, GuidedDrawsReachGoodConfigurationsSooner) {
   const Surface surface;
   size_t guided = 0, random = 0;
   for (const uint64_t seed : {1, 2, 3, 4, 5}) {
@@ -55,7 +56,7 @@ TEST(AshaGuided, ComesSoonerToWhatIsGood) {
   EXPECT_LT(2 * guided, random);
 }
 
-TEST(AshaGuided, SavedAndRestoredItGoesOnAsIfNothingHadHappened) {
+TEST(AshaDraw, SavedAndRestoredItGoesOnAsIfNothingHadHappened) {
   const Surface surface;
   for (const int64_t concurrency : {1, 8}) {
     Study study = study_of_many_buckets(surface, 30);
@@ -75,7 +76,7 @@ TEST(AshaGuided, SavedAndRestoredItGoesOnAsIfNothingHadHappened) {
   }
 }
 
-TEST(AshaGuided, SearchesASmallSpaceToItsEndAndNothingTwice) {
+TEST(AshaDraw, SearchesASmallSpaceToItsEndAndNothingTwice) {
   const Surface surface;
   const Study study = make_study(surface, small_space({1, 2}));
   auto run = bench(surface, study, "guided");
@@ -89,7 +90,7 @@ TEST(AshaGuided, SearchesASmallSpaceToItsEndAndNothingTwice) {
 }
 
 // Nothing completes: there is no model to draw from.
-TEST(AshaGuided, DrawsAtRandomWhereNothingWasMeasured) {
+TEST(AshaDraw, DrawsAtRandomWhereNothingWasMeasured) {
   const Surface surface;
   const Study study = make_study(surface, small_space({1, 2}));
   testing::Bench run(testing::factory<Asha>(), "asha", study,

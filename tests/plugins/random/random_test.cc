@@ -1,4 +1,5 @@
-// random's own rules: trials per configuration, early stopping, where draws lie.
+// The rules of random: trials per configuration, early stopping, where draws lie.
+// Studies on the simple surface of surface.h.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,0 +1,32 @@
+// Counts failures in a row, and gives a search up when there are more of them than a searcher's own choices explain:
+// the user's script is broken then.
+#include "search/stopping.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "search/observation.h"
+
+namespace dsat::search {
+
+int64_t most_open_trials(const Study& study) {
+  return std::max({int64_t{1}, study.limits.max_concurrent_trials, study.limits.open_trials});
+}
+
+void FailureStreak::add(Outcome outcome, std::string_view reason) {
+  if (is_informative(outcome)) {
+    count = 0;
+    return;
+  }
+  ++count;
+  last_reason = reason;
+}
+
+std::optional<std::string> FailureStreak::reason_to_stop() const {
+  constexpr int64_t kMost = 64;
+  if (count < kMost) return std::nullopt;
+  return fmt::format("{} trials in a row failed, the last with: {}", count, last_reason);
+}
+
+}  // namespace dsat::search

@@ -1,0 +1,37 @@
+// When a search is given up, and how many trials it may have open.
+// Plain values, without a study.
+#include "search/stopping.h"
+
+#include <gtest/gtest.h>
+
+namespace dsat::search {
+namespace {
+
+TEST(FailureStreak, StopsAfterSixtyFourFailuresWithTheLastReason) {
+  FailureStreak failures;
+  for (int i = 0; i < 63; ++i) failures.add(Outcome::failed, "a typo");
+  EXPECT_FALSE(failures.reason_to_stop());
+  failures.add(Outcome::timed_out, "too slow");
+  EXPECT_EQ(failures.reason_to_stop(), "64 trials in a row failed, the last with: too slow");
+}
+
+TEST(FailureStreak, ATrialThatShowsSomethingEndsIt) {
+  FailureStreak failures;
+  for (int i = 0; i < 64; ++i) failures.add(Outcome::failed, "a typo");
+  failures.add(Outcome::out_of_memory, "");
+  EXPECT_FALSE(failures.reason_to_stop());
+  EXPECT_EQ(failures.last_reason, "a typo");
+}
+
+TEST(MostOpenTrials, CountsSpareTrialsAndIsAtLeastOne) {
+  Study study;
+  study.limits.max_concurrent_trials = 0;
+  study.limits.open_trials = 0;
+  EXPECT_EQ(most_open_trials(study), 1);
+  study.limits.max_concurrent_trials = 5;
+  study.limits.open_trials = 6;
+  EXPECT_EQ(most_open_trials(study), 6);
+}
+
+}  // namespace
+}  // namespace dsat::search

@@ -1,0 +1,49 @@
+// What the study's log says at its end about the choices that mattered.
+// The plugin writes the log, so the tests run whole studies.
+#include <gtest/gtest.h>
+
+#include "guided/guided.h"
+#include "plugins/searchers.h"
+
+namespace dsat::tests {
+namespace {
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const std::string& line : lines) all += line + "\n";
+  return all;
+}
+
+testing::Bench run_guided(const Study& study, testing::AnswerFunction answer) {
+  return testing::Bench(testing::factory<Guided>(), "guided", study, std::move(answer));
+}
+
+TEST(Sensitivity, IsLoggedAtTheEndWithTheLargestEffectFirst) {
+  Surface surface;
+  surface.stage_speed = {{1, 1.0}, {2, 0.6}};
+  Study study = make_study(surface, small_space({1, 2}));
+  study.limits.max_trials = 20;
+  testing::Bench bench = run_guided(study, [surface](const testing::Trial& trial) { return surface.answer(trial); });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  const std::string logs = joined(bench.logs());
+  EXPECT_NE(logs.find("what mattered"), std::string::npos) << logs;
+  const size_t stage = logs.find("ZeRO stage 2 instead of 1: -"), micro_batch = logs.find("micro batch ");
+  const size_t bucket = logs.find("zero_optimization.reduce_bucket_size");
+  EXPECT_NE(stage, std::string::npos) << logs;
+  EXPECT_NE(micro_batch, std::string::npos) << logs;
+  ASSERT_NE(bucket, std::string::npos) << logs;
+  EXPECT_LT(stage, bucket) << "40 % matters more than 10 %\n" << logs;
+}
+
+TEST(Sensitivity, IsNotLoggedWhereNothingWasMeasured) {
+  const Surface surface;
+  Study study = make_study(surface, small_space({1}));
+  study.limits.max_trials = 30;
+  testing::Bench bench =
+      run_guided(study, [](const testing::Trial&) { return testing::Answer::failed("no such file"); });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_EQ(joined(bench.logs()).find("what mattered"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace dsat::tests

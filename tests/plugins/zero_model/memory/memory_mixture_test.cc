@@ -1,0 +1,109 @@
+// What fits, after a few trials: surprises shift the weight between the hypotheses about memory.
+// Peaks are made up to follow one hypothesis or to contradict it.
+#include "zero_model/memory/memory_mixture.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "plugins/searchers.h"
+
+namespace dsat::tests {
+namespace {
+
+class MemoryMixtureTest : public ::testing::Test {
+ protected:
+  MemoryMixtureTest()
+      : study_(make_study(surface_, small_space({0, 1, 2, 3}))),
+        space_(study_),
+        formula_(space_, prior(), zero_model::formula_hypothesis(space_.axes())),
+        memory_(space_, prior()) {}
+
+  zero_model::MemoryPrior prior() const {
+    zero_model::MemoryPrior prior;
+    prior.device_bytes = 16e9;
+    prior.activation_bytes = 1e8;
+    prior.activation_deviation = 4e7;
+    return prior;
+  }
+  zero_model::Point point(int64_t micro_batch) { return {space_.arm(zero_model::Configuration{1, {0}}), micro_batch}; }
+  zero_model::MemoryObservation fits(int64_t micro_batch, double peak_bytes) {
+    return {point(micro_batch), true, peak_bytes};
+  }
+  zero_model::MemoryObservation fails(int64_t micro_batch) { return {point(micro_batch), false, std::nullopt}; }
+
+  Surface surface_;
+  Study study_;
+  zero_model::ModelSpace space_;
+  zero_model::MemoryModel formula_;
+  zero_model::MemoryMixture memory_;
+};
+
+TEST_F(MemoryMixtureTest, ASizeThatSurelyFittedAndFailedIsNotFollowedByOneJustBelow) {
+  const double base = formula_.peak_bytes(point(2));
+  memory_.fit({fits(2, base)}, true);
+  ASSERT_GT(memory_.probability_of_fitting(point(84)), 0.8);
+  memory_.fit({fits(2, base), fails(84)}, true);
+  EXPECT_LT(memory_.probability_of_fitting(point(76)), 0.7);
+  EXPECT_GT(memory_.probability_of_fitting(point(8)), 0.9);
+}
+
+TEST_F(MemoryMixtureTest, AFailureThatNothingExplainsCastsDoubtOnItsNeighboursOnly) {
+  std::vector<zero_model::MemoryObservation> known;
+  for (const int64_t m : {2, 8, 16, 60, 80, 100}) known.push_back(fits(m, 2e9 + 1e8 * static_cast<double>(m)));
+  memory_.fit(known, true);
+  ASSERT_GT(memory_.probability_of_fitting(point(31)), 0.95);
+  known.push_back(fails(30));
+  memory_.fit(known, true);
+  EXPECT_LT(memory_.probability_of_fitting(point(31)), 0.3);
+  EXPECT_GT(memory_.probability_of_fitting(point(12)), 0.9);
+  EXPECT_GT(memory_.probability_of_fitting(point(90)), 0.9);
+}
+
+// The formula's memory grows by the sample.
+TEST_F(MemoryMixtureTest, GrowthByDoublingsIsLearnedFromAFewPeaks) {
+  std::vector<zero_model::MemoryObservation> known;
+  for (const int64_t m : {1, 2, 4, 8}) known.push_back(fits(m, 16e9 * (0.3 + 0.1 * std::log2(m))));
+  formula_.fit(known, true);
+  EXPECT_LT(formula_.probability_of_fitting(point(48)), 0.4);
+  memory_.fit(known, true);
+  EXPECT_GT(memory_.probability_of_fitting(point(48)), 0.7);
+  EXPECT_LT(memory_.probability_of_fitting(point(256)), 0.3);
+}
+
+TEST_F(MemoryMixtureTest, OneFailureThatThePeaksRuleOutLeavesLargerSizesWorthALook) {
+  std::vector<zero_model::MemoryObservation> known;
+  for (const int64_t m : {1, 2, 4}) known.push_back(fits(m, 2e9 + 1e8 * static_cast<double>(m)));
+  known.push_back(fails(12));
+  memory_.fit(known, true);
+  EXPECT_GT(memory_.probability_of_fitting(point(40)), 0.3);
+  EXPECT_LT(memory_.probability_of_fitting(point(12)), 0.3);
+}
+
+TEST_F(MemoryMixtureTest, SeveralFailuresAboveOneSizeAreACeiling) {
+  std::vector<zero_model::MemoryObservation> known;
+  for (const int64_t m : {1, 2, 4, 60}) known.push_back(fits(m, 2e9 + 1e8 * static_cast<double>(m)));
+  for (const int64_t m : {100, 80, 70}) known.push_back(fails(m));
+  memory_.fit(known, true);
+  EXPECT_LT(memory_.probability_of_fitting(point(90)), 0.3);
+  EXPECT_GT(memory_.probability_of_fitting(point(50)), 0.9);
+}
+
+// Two sizes cannot show whether memory grows in proportion or by doublings. In proportion, 40 samples are far too many.
+TEST_F(MemoryMixtureTest, DrawsForConcurrentTrialsDoubtTheFormulaMore) {
+  zero_model::MemoryPrior prior;
+  prior.device_bytes = 100e9;
+  prior.activation_bytes = 5e9;
+  prior.activation_deviation = 2e9;
+  zero_model::MemoryMixture memory(space_, prior);
+  memory.fit({{point(2), true, 30e9}, {point(4), true, 40e9}}, true);
+  const double predicted = memory.probability_of_fitting(point(40));
+  Random random(3);
+  const double drawn = memory.draw_fits({point(40)}, 4000, random).mean();
+  EXPECT_LT(predicted, 0.1);
+  EXPECT_GT(drawn, 3 * predicted);
+  EXPECT_LT(drawn, 0.5);
+}
+
+}  // namespace
+}  // namespace dsat::tests
