@@ -2,7 +2,7 @@
 //
 // Purpose: thousands of studies in minutes. The plugins are the built libraries and the rules are those of the SDK's
 //   test bench (limits, duplicates, all or nothing); on top come the profile, the clock, and the host's way of
-//   reporting ended trials in the order of their ids within a window (docs/decisions.md).
+//   reporting ended trials in the order of their ids within a window (docs/decisions/0001-ended-trials-in-order.md).
 // Threading: one thread a study. Units: virtual seconds; decision_s is real time. Errors: dsat::Error.
 #ifndef DSAT_BENCH_SEARCH_STUDY_RUN_H_
 #define DSAT_BENCH_SEARCH_STUDY_RUN_H_

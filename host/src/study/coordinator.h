@@ -2,14 +2,12 @@
 //
 // The flow of a study, one turn after another:
 //
-//   1. An event: the start of a strategy, the result of a trial, its exit. Each ended trial is delivered to the
-//   strategy
-//      that asked for it, in the order of ids as far as they end close together (TrialTable::next_to_deliver; why:
+//   1. An event: the start of a strategy, the result of a trial, its exit. The strategy that asked for a trial learns
+//      of its end, in the order of ids as far as trials end close together (TrialTable::next_to_deliver; why:
 //      docs/decisions/0001-ended-trials-in-order.md).
 //   2. The plugin answers it with ops (Strategy::handle). New trials are admitted while it asks (NewTrials).
-//   3. Event and ops go to the journal, and the ops take effect: new trials wait, stops are noted, a profile or a
-//   finish
-//      is kept. More events follow as long as there are any.
+//   3. Event and ops go to the journal, and the ops take effect: new trials wait, stops are noted, a profile or an end
+//      of the search is kept. More events follow as long as there are any.
 //   4. Trials that there is room for are marked as running, and the journal's transaction is committed. A simulation
 //      commits several turns together.
 //   5. Only now does the runner start and stop processes. What they report comes back through the loop
