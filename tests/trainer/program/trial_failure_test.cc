@@ -133,7 +133,7 @@ TEST(FailureTest, AFolderThatIsNotThereIsNotMade) {
       {"enabled": true, "start_profile_step": 0, "end_profile_step": 0, "metric_path": "/nowhere/m.json"}})");
   const Ended ended = program.run("--model mlp --layers 1 --hidden 8 --ranks 2");
   EXPECT_EQ(ended.status, 1);
-  EXPECT_THAT(ended.last_error_line(), HasSubstr("cannot write /nowhere/m.json: open: No such file or directory"));
+  EXPECT_THAT(ended.last_error_line(), HasSubstr("cannot write /nowhere/m.json: No such file or directory"));
 }
 
 class UsageTest : public ::testing::TestWithParam<BadInput> {};
