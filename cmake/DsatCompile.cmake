@@ -22,8 +22,9 @@ if(DSAT_SANITIZE)
   add_link_options(-fsanitize=${DSAT_SANITIZE})
 endif()
 
-# With -DCMAKE_UNITY_BUILD=ON eight files of a target are compiled at a time: their headers are read once and their
-# templates made once, which takes about half the processor's time of a cold build. Where two unnamed namespaces of a
+# With CMAKE_UNITY_BUILD, as the release preset has it, eight files of a target are compiled at a time: their headers are
+# read once and their templates made once, which halves the processor's time of a cold build. The debug preset compiles
+# each file alone, and so finds an include that a file forgot. Where two unnamed namespaces of a
 # target hold the same name, give one another name, or leave its file out of the groups:
 # set_source_files_properties(FILE PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON).
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
