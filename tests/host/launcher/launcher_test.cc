@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class Launcher : public TempDirTest {
+class DsatLaunch : public TempDirTest {
  protected:
   void start(const Argv& command) {
     SpawnOptions options;
@@ -49,7 +49,7 @@ class Launcher : public TempDirTest {
   std::optional<ExitStatus> ended_;
 };
 
-TEST_F(Launcher, WakesAStoppedCommandSoThatItHearsTheTerm) {
+TEST_F(DsatLaunch, WakesAStoppedCommandSoThatItHearsTheTerm) {
   shell("trap 'echo deliveries >> deliveries; exit 7' TERM; echo $$; kill -STOP $$; while :; do sleep 0.01; done");
   const pid_t command = wait_for_pids(1).at(0);
   run_until(loop_, [&] {
@@ -61,7 +61,7 @@ TEST_F(Launcher, WakesAStoppedCommandSoThatItHearsTheTerm) {
   EXPECT_EQ(read_text(dir() / "deliveries"), "deliveries\n");
 }
 
-TEST_F(Launcher, EndsAsItsCommandDoes) {
+TEST_F(DsatLaunch, EndsAsItsCommandDoes) {
   shell("exit 42");
   EXPECT_EQ(wait().code, 42);
   ended_.reset();
@@ -72,7 +72,7 @@ TEST_F(Launcher, EndsAsItsCommandDoes) {
   EXPECT_EQ(wait().signal, SIGKILL);
 }
 
-TEST_F(Launcher, SaysWhatItCannotRun) {
+TEST_F(DsatLaunch, SaysWhatItCannotRun) {
   start({"no-such-program"});
   EXPECT_EQ(wait().code, 127);
   EXPECT_THAT(read_text(dir() / "err"), HasSubstr("cannot run 'no-such-program': No such file"));
@@ -83,7 +83,7 @@ TEST_F(Launcher, SaysWhatItCannotRun) {
   EXPECT_THAT(read_text(dir() / "err"), HasSubstr("Permission denied"));
 }
 
-TEST_F(Launcher, LeavesNoDescendantInWhateverSession) {
+TEST_F(DsatLaunch, LeavesNoDescendantInWhateverSession) {
   // A child, a grandchild whose parent is gone, and one in a session of its own, none of which would end by itself.
   shell(
       "sleep 600 & echo $!; (sleep 600 & echo $!); setsid sh -c 'echo $$; trap \"\" TERM; sleep 600' & "
@@ -93,7 +93,7 @@ TEST_F(Launcher, LeavesNoDescendantInWhateverSession) {
   for (const pid_t pid : pids) EXPECT_FALSE(is_alive(pid)) << pid;
 }
 
-TEST_F(Launcher, PassesTermOnToTheWholeGroup) {
+TEST_F(DsatLaunch, PassesTermOnToTheWholeGroup) {
   shell("trap 'exit 9' TERM; sleep 600 & echo $!; wait");
   const std::vector<pid_t> pids = wait_for_pids(1);
   child_->signal(SIGTERM);
@@ -101,7 +101,7 @@ TEST_F(Launcher, PassesTermOnToTheWholeGroup) {
   EXPECT_FALSE(is_alive(pids[0]));
 }
 
-TEST_F(Launcher, KillsAtOnceWhatIgnoresTerm) {
+TEST_F(DsatLaunch, KillsAtOnceWhatIgnoresTerm) {
   shell("trap '' TERM; (trap '' TERM; echo $$; sleep 600) & echo $!; wait");
   const std::vector<pid_t> pids = wait_for_pids(2);
   child_->signal(SIGTERM);
@@ -110,7 +110,7 @@ TEST_F(Launcher, KillsAtOnceWhatIgnoresTerm) {
   for (const pid_t pid : pids) EXPECT_FALSE(is_alive(pid));
 }
 
-TEST_F(Launcher, TheTreeDiesWithAHostThatIsKilled) {
+TEST_F(DsatLaunch, TheTreeDiesWithAHostThatIsKilled) {
   // A host of its own: a shell whose child is the launcher.
   SpawnOptions options;
   options.argv = {
@@ -128,7 +128,7 @@ TEST_F(Launcher, TheTreeDiesWithAHostThatIsKilled) {
   });
 }
 
-TEST_F(Launcher, RunsNothingWhenItsHostIsGone) {
+TEST_F(DsatLaunch, RunsNothingWhenItsHostIsGone) {
   SpawnOptions options;
   options.argv = {DSAT_LAUNCH, "1", "/bin/sh", "-c", "touch ran"};
   options.cwd = dir();

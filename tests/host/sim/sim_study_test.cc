@@ -26,8 +26,8 @@ TEST(SimulatedStudy, RunsTheWholeSearchAndWritesNothing) {
   EXPECT_EQ(seen.ended.size(), 30u);
   EXPECT_TRUE(result.dir.empty());
   ASSERT_TRUE(result.best);
-  EXPECT_GT(micro_batch(result.best->config), 90);
-  EXPECT_LE(micro_batch(result.best->config), 105);
+  EXPECT_GT(samples_of(result.best->config), 90);
+  EXPECT_LE(samples_of(result.best->config), 105);
 }
 
 TEST(SimulatedStudy, TimesAreVirtual) {
@@ -46,7 +46,7 @@ TEST(SimulatedStudy, TimesAreVirtual) {
 TEST(SimulatedStudy, TheTimeBudgetAndTheTrialTimeoutAreVirtualToo) {
   StudyOptions options = options_for([](const SimulatedTrial& trial) {
     SimulatedRun run = small_model(trial);
-    run.seconds = micro_batch(trial.config) > 50 ? 1e7 : 600;
+    run.seconds = samples_of(trial.config) > 50 ? 1e7 : 600;
     return run;
   });
   options.time_budget = std::chrono::hours(3);
@@ -81,7 +81,7 @@ TEST(SimulatedStudy, OneSlowTrialDoesNotHoldTheOthers) {
                     {"exit 2", {try_micro_batch(4)}}};
   StudyOptions options = scripted(script, [](const SimulatedTrial& trial) {
     SimulatedRun run = small_model(trial);
-    if (micro_batch(trial.config) == 50) run.seconds = 1000;
+    if (samples_of(trial.config) == 50) run.seconds = 1000;
     return run;
   });
   Recorder seen;

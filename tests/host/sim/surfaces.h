@@ -14,7 +14,7 @@
 
 namespace dsat::host {
 
-inline int64_t micro_batch(const Json& config) { return config.value(config::kMicroBatchKey, int64_t{0}); }
+inline int64_t samples_of(const Json& config) { return config.value(config::kMicroBatchKey, int64_t{0}); }
 
 // A surface made of a function.
 class FunctionSurface : public Surface {
@@ -36,7 +36,7 @@ inline SimulatedRun small_model(const SimulatedTrial& trial) {
     run.metrics = {{"num_params", 1000}, {"trainable_num_params", 1000}, {"activation_mem_per_gpu", 9000}};
     return run;
   }
-  const auto samples = static_cast<double>(micro_batch(trial.config));
+  const auto samples = static_cast<double>(samples_of(trial.config));
   run.peak_bytes = static_cast<uint64_t>(50000 + 9000 * samples);
   if (*run.peak_bytes > 1000000) {
     run.outcome = Outcome::out_of_memory;

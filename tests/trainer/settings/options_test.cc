@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string error_of(const std::vector<std::string>& args) {
+std::string refusal_of(const std::vector<std::string>& args) {
   try {
     parse_options(args);
   } catch (const Error& error) {
@@ -75,26 +75,26 @@ TEST(OptionsTest, TheConfigurationIsFoundHoweverItIsGiven) {
   EXPECT_EQ(parse_options({"--deepspeed", "a.json"}).deepspeed_config, "a.json");
   EXPECT_EQ(parse_options({"--deepspeed", "--deepspeed_config", "a.json"}).deepspeed_config, "a.json");
   EXPECT_EQ(parse_options({"--local_rank=1", "--deepspeed_config", "a.json"}).deepspeed_config, "a.json");
-  EXPECT_THAT(error_of({"--model", "mlp"}), HasSubstr("add --deepspeed_config FILE"));
-  EXPECT_THAT(error_of({"--deepspeed_config=a", "--deepspeed_config=b"}), HasSubstr("given twice"));
-  EXPECT_THAT(error_of({"--deepspeed_config="}), HasSubstr("is empty"));
+  EXPECT_THAT(refusal_of({"--model", "mlp"}), HasSubstr("add --deepspeed_config FILE"));
+  EXPECT_THAT(refusal_of({"--deepspeed_config=a", "--deepspeed_config=b"}), HasSubstr("given twice"));
+  EXPECT_THAT(refusal_of({"--deepspeed_config="}), HasSubstr("is empty"));
 }
 
 TEST(OptionsTest, BadNumbersAreNamedWithTheirRange) {
-  EXPECT_THAT(error_of({"--layers", "0"}), HasSubstr("--layers 0: expected an integer from 1"));
-  EXPECT_THAT(error_of({"--layers", "2x"}), HasSubstr("--layers 2x"));
-  EXPECT_THAT(error_of({"--layers", "-3"}), HasSubstr("--layers -3"));
-  EXPECT_THAT(error_of({"--seq", "99999999999999999999"}), HasSubstr("--seq"));
-  EXPECT_THAT(error_of({"--ranks", ""}), HasSubstr("--ranks"));
-  EXPECT_THAT(error_of({"--layers"}), HasSubstr("--layers needs a value"));
-  EXPECT_THAT(error_of({"--device-memory", "lots"}), HasSubstr("--device-memory"));
-  EXPECT_THAT(error_of({"--device-memory", "0"}), HasSubstr("above 0"));
+  EXPECT_THAT(refusal_of({"--layers", "0"}), HasSubstr("--layers 0: expected an integer from 1"));
+  EXPECT_THAT(refusal_of({"--layers", "2x"}), HasSubstr("--layers 2x"));
+  EXPECT_THAT(refusal_of({"--layers", "-3"}), HasSubstr("--layers -3"));
+  EXPECT_THAT(refusal_of({"--seq", "99999999999999999999"}), HasSubstr("--seq"));
+  EXPECT_THAT(refusal_of({"--ranks", ""}), HasSubstr("--ranks"));
+  EXPECT_THAT(refusal_of({"--layers"}), HasSubstr("--layers needs a value"));
+  EXPECT_THAT(refusal_of({"--device-memory", "lots"}), HasSubstr("--device-memory"));
+  EXPECT_THAT(refusal_of({"--device-memory", "0"}), HasSubstr("above 0"));
 }
 
 TEST(OptionsTest, CheckpointingIsASwitch) {
   EXPECT_FALSE(parse_options({"--deepspeed_config", "a"}).activation_checkpointing);
   EXPECT_TRUE(parse_options({"--activation-checkpointing", "--deepspeed_config", "a"}).activation_checkpointing);
-  EXPECT_THAT(error_of({"--activation-checkpointing=yes"}), HasSubstr("unknown argument"));
+  EXPECT_THAT(refusal_of({"--activation-checkpointing=yes"}), HasSubstr("unknown argument"));
 }
 
 TEST(OptionsTest, ATorchScriptModuleStandsInForAModel) {
@@ -103,22 +103,22 @@ TEST(OptionsTest, ATorchScriptModuleStandsInForAModel) {
   EXPECT_EQ(o.torchscript, "m.pt");
   EXPECT_EQ(o.input_spec, "float:3");
   EXPECT_EQ(o.loss, "mean");
-  EXPECT_THAT(error_of({"--torchscript", "m.pt", "--deepspeed_config", "a"}), HasSubstr("needs --input-spec"));
-  EXPECT_THAT(error_of({"--input-spec", "float:3", "--deepspeed_config", "a"}), HasSubstr("only with --torchscript"));
-  EXPECT_THAT(error_of({"--torchscript", "m.pt", "--input-spec", "float:3", "--model", "gpt"}),
+  EXPECT_THAT(refusal_of({"--torchscript", "m.pt", "--deepspeed_config", "a"}), HasSubstr("needs --input-spec"));
+  EXPECT_THAT(refusal_of({"--input-spec", "float:3", "--deepspeed_config", "a"}), HasSubstr("only with --torchscript"));
+  EXPECT_THAT(refusal_of({"--torchscript", "m.pt", "--input-spec", "float:3", "--model", "gpt"}),
               HasSubstr("choose one model"));
-  EXPECT_THAT(error_of({"--torchscript", "m.pt", "--input-spec", "float:3", "--layers", "2"}),
+  EXPECT_THAT(refusal_of({"--torchscript", "m.pt", "--input-spec", "float:3", "--layers", "2"}),
               HasSubstr("choose one model"));
-  EXPECT_THAT(error_of({"--torchscript", "m.pt", "--input-spec", "what"}), HasSubstr("--input-spec what"));
-  EXPECT_THAT(error_of({"--loss", "hinge"}), HasSubstr("choose mean or cross-entropy"));
+  EXPECT_THAT(refusal_of({"--torchscript", "m.pt", "--input-spec", "what"}), HasSubstr("--input-spec what"));
+  EXPECT_THAT(refusal_of({"--loss", "hinge"}), HasSubstr("choose mean or cross-entropy"));
 }
 
 TEST(OptionsTest, ShapesMustSuitTheModel) {
-  EXPECT_THAT(error_of({"--model", "mlp", "--heads", "2"}), HasSubstr("--heads has no meaning for --model mlp"));
-  EXPECT_THAT(error_of({"--model", "resnet", "--layers", "2"}), HasSubstr("no meaning for --model resnet"));
-  EXPECT_THAT(error_of({"--hidden", "130"}), HasSubstr("--hidden 130 is no multiple of --heads 4"));
-  EXPECT_THAT(error_of({"--model", "resnet", "--depth", "19"}), HasSubstr("--depth 19: choose 18"));
-  EXPECT_THAT(error_of({"stray"}), HasSubstr("unknown argument 'stray'"));
+  EXPECT_THAT(refusal_of({"--model", "mlp", "--heads", "2"}), HasSubstr("--heads has no meaning for --model mlp"));
+  EXPECT_THAT(refusal_of({"--model", "resnet", "--layers", "2"}), HasSubstr("no meaning for --model resnet"));
+  EXPECT_THAT(refusal_of({"--hidden", "130"}), HasSubstr("--hidden 130 is no multiple of --heads 4"));
+  EXPECT_THAT(refusal_of({"--model", "resnet", "--depth", "19"}), HasSubstr("--depth 19: choose 18"));
+  EXPECT_THAT(refusal_of({"stray"}), HasSubstr("unknown argument 'stray'"));
 }
 
 TEST(OptionsTest, DepthsOfBothResNetFamilies) {
@@ -137,12 +137,12 @@ TEST(OptionsTest, HelpHasTheOptionsOfModelsAndOfTheWorld) {
 TEST(OptionsTest, TheLastOfSeveralHolds) {
   EXPECT_EQ(parse_options({"--steps", "5", "--steps=7", "--deepspeed_config", "a"}).steps, 7);
   EXPECT_EQ(parse_options({"--ranks", "5", "--ranks=7", "--deepspeed_config", "a"}).ranks, 7);
-  EXPECT_THAT(error_of({"--steps", "x", "--steps", "5", "--deepspeed_config", "a"}), HasSubstr("--steps x"));
+  EXPECT_THAT(refusal_of({"--steps", "x", "--steps", "5", "--deepspeed_config", "a"}), HasSubstr("--steps x"));
 }
 
 TEST(OptionsTest, AMisspeltOptionIsSuggested) {
-  EXPECT_THAT(error_of({"--layer", "5"}), HasSubstr("unknown argument '--layer', did you mean --layers?"));
-  EXPECT_THAT(error_of({"--rank", "5"}), HasSubstr("did you mean --ranks?"));
+  EXPECT_THAT(refusal_of({"--layer", "5"}), HasSubstr("unknown argument '--layer', did you mean --layers?"));
+  EXPECT_THAT(refusal_of({"--rank", "5"}), HasSubstr("did you mean --ranks?"));
 }
 
 TEST(OptionsTest, TheEnvironmentStandsInForTheDeviceMemory) {
@@ -150,7 +150,7 @@ TEST(OptionsTest, TheEnvironmentStandsInForTheDeviceMemory) {
   EXPECT_EQ(parse_options({"--deepspeed_config", "a"}).device_memory, 1u << 30);
   EXPECT_EQ(parse_options({"--deepspeed_config", "a", "--device-memory", "5"}).device_memory, 5u);
   ::setenv("DSAT_DEVICE_MEMORY", "many", 1);
-  EXPECT_THAT(error_of({"--deepspeed_config", "a"}), HasSubstr("DSAT_DEVICE_MEMORY"));
+  EXPECT_THAT(refusal_of({"--deepspeed_config", "a"}), HasSubstr("DSAT_DEVICE_MEMORY"));
   ::unsetenv("DSAT_DEVICE_MEMORY");
 }
 
