@@ -8,8 +8,8 @@
  *   - when the command has ended, every process that it left behind, in whatever session, is killed and reaped;
  *   - then this ends as the command did: with its exit status, or by its signal.
  * Descriptor 3, if there is one, is kept until then and from the command: the host's lock on the trial's folder.
- * Exit status of its own: 126 the command cannot be executed, 127 there is no such command (printed on stderr), 125 this
- * program itself failed. It needs no library but libc and starts in about a millisecond.
+ * Exit status of its own: 126 the command cannot be executed, 127 there is no such command (printed on stderr), 125
+ * this program itself failed. It needs no library but libc and starts in about a millisecond.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

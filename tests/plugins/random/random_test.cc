@@ -1,5 +1,7 @@
 // The rules of random: trials per configuration, early stopping, where draws lie.
 // Studies on the simple surface of surface.h.
+#include "random/random.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +9,6 @@
 #include <set>
 
 #include "plugins/surface.h"
-#include "random/random.h"
 
 namespace dsat::tests {
 namespace {

@@ -142,15 +142,15 @@ TEST_P(UsageTest, IsRefusedInOneLineBeforeAnythingRuns) { expect_refused(GetPara
 
 constexpr const char* kGood = R"({"train_micro_batch_size_per_gpu": 1})";
 
-INSTANTIATE_TEST_SUITE_P(
-    Inputs, UsageTest,
-    ::testing::Values(BadInput{"--model bert", kGood, "--model bert: choose gpt, resnet or mlp"},
-                      BadInput{"--ranks 2 --frobnicate", kGood, "unknown argument '--frobnicate'"},
-                      BadInput{"--ranks 2", R"({"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2})",
-                               "train_batch_size"},
-                      BadInput{"", R"({"fp16": {"enabled": true}})", "use bf16.enabled instead"},
-                      BadInput{"", R"({"zero_optimization": {"stage": 4}})", "stage"},
-                      BadInput{"", "{\"a\": ", "ds_config.json"}));
+INSTANTIATE_TEST_SUITE_P(Inputs, UsageTest,
+                         ::testing::Values(BadInput{"--model bert", kGood, "--model bert: choose gpt, resnet or mlp"},
+                                           BadInput{"--ranks 2 --frobnicate", kGood, "unknown argument '--frobnicate'"},
+                                           BadInput{"--ranks 2",
+                                                    R"({"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2})",
+                                                    "train_batch_size"},
+                                           BadInput{"", R"({"fp16": {"enabled": true}})", "use bf16.enabled instead"},
+                                           BadInput{"", R"({"zero_optimization": {"stage": 4}})", "stage"},
+                                           BadInput{"", "{\"a\": ", "ds_config.json"}));
 
 }  // namespace
 }  // namespace dsat::trainer::testing
