@@ -18,20 +18,17 @@ std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
 
 std::filesystem::path Cache::file(const std::string& key) const { return folder_ / (hex(fnv1a(key)) + ".json"); }
 
-std::optional<std::vector<SeedScore>> Cache::find(const std::string& key) const {
-  if (folder_.empty()) return std::nullopt;
+Json Cache::find(const std::string& key) const {
+  if (folder_.empty()) return nullptr;
   const FileText text = try_read_file(file(key));
   const Json json = Json::parse(text.bytes, nullptr, false);
-  if (!json.is_object() || json.value("key", "") != key) return std::nullopt;
-  std::vector<SeedScore> seeds;
-  for (const Json& seed : json.at("seeds")) seeds.push_back(score_from_json(seed));
-  return seeds;
+  if (!json.is_object() || json.value("key", "") != key) return nullptr;
+  return json.value("value", Json());
 }
 
-void Cache::put(const std::string& key, const std::vector<SeedScore>& seeds) const {
+void Cache::put(const std::string& key, const Json& value) const {
   if (folder_.empty()) return;
-  Json json{{"key", key}, {"seeds", Json::array()}};
-  for (const SeedScore& seed : seeds) json["seeds"].push_back(to_json(seed));
+  const Json json{{"key", key}, {"value", value}};
   std::error_code ignored;
   std::filesystem::create_directories(folder_, ignored);
   try {
@@ -54,9 +51,10 @@ std::string fingerprint(const Surface& surface, const config::Space& space) {
     const double most = static_cast<double>(surface.max_micro_batch);
     Json config = surface.base_config();
     testing::merge(config, config::overrides(stage, choice, static_cast<int64_t>(draw.log_uniform(1, most))));
-    const SurfaceTrial trial = measure(surface, config, 7, 0);
-    hash = fnv1a(fmt::format("{:f} {:f} {}{}", surface.truth(point_of(config)).peak_bytes, trial.duration_s,
-                             trial.answer.peak_bytes.value_or(0), Json(trial.answer.metrics).dump()),
+    const SurfaceTrial trial = measure(surface, config, 7, 0), beside = measure(surface, config, 7, 0, false);
+    const Truth truth = surface.truth(point_of(config));
+    hash = fnv1a(fmt::format("{:f} {:g} {:f} {:f} {}{}", truth.peak_bytes, truth.latency_s(), trial.duration_s,
+                             beside.duration_s, trial.answer.peak_bytes.value_or(0), Json(trial.answer.metrics).dump()),
                  hash);
   }
   return hex(hash);

@@ -1,14 +1,13 @@
-// Scores of earlier runs. A score depends on the searcher's file, the profiler's, the surface, the seed and the
-// budgets: what has not changed is not run again. A damaged or foreign file is as good as none.
+// Results of earlier runs: scores and optima. A score depends on the searcher's file, the profiler's, the surface, the
+// seed and the budgets: what has not changed is not run again. A damaged or foreign file is as good as none.
 // Threading: several threads may use it, each with keys of its own. Errors: file_hash alone throws dsat::Error.
 #ifndef DSAT_BENCH_SEARCH_CACHE_H_
 #define DSAT_BENCH_SEARCH_CACHE_H_
 
 #include <filesystem>
-#include <optional>
 #include <string>
 
-#include "search/score.h"
+#include "search/surfaces/surface.h"
 
 namespace dsat::bench {
 
@@ -16,8 +15,8 @@ class Cache {
  public:
   explicit Cache(std::filesystem::path folder) : folder_(std::move(folder)) {}  // empty: keeps nothing
 
-  std::optional<std::vector<SeedScore>> find(const std::string& key) const;
-  void put(const std::string& key, const std::vector<SeedScore>& seeds) const;
+  Json find(const std::string& key) const;  // null: not there
+  void put(const std::string& key, const Json& value) const;
 
  private:
   std::filesystem::path file(const std::string& key) const;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -16,12 +17,13 @@
 #include "search/cache.h"
 #include "search/optuna.h"
 #include "search/surfaces/optimum.h"
+#include "search/surfaces/surfaces.h"
 
 namespace dsat::bench {
 namespace {
 
 // Raise it whenever the rules of a study change here: no kept score outlives that.
-constexpr const char* kRules = "rules 1";
+constexpr const char* kRules = "rules 2";
 
 bool is_optuna(const std::string& searcher) { return searcher.rfind("optuna-", 0) == 0; }
 
@@ -60,6 +62,20 @@ class Library {
   std::string hash_;
 };
 
+// What a configuration changes in the user's own: "stage 2, micro batch 12, reduce_bucket_size 5000000".
+std::string overrides_of(const Surface& surface, const Json& config) {
+  const SurfacePoint point = point_of(config);
+  std::string text = fmt::format("stage {}, micro batch {}", point.stage, point.micro_batch);
+  const Json base = surface.base_config().value("zero_optimization", Json::object());
+  const Json zero = config.value("zero_optimization", Json::object());
+  for (const auto& [key, value] : zero.items()) {
+    if (key != "stage" && base.value(key, Json()) != value) text += fmt::format(", {} {}", key, value.dump());
+  }
+  return text;
+}
+
+const char* half_of(const Surface& surface) { return surface.reports_peak ? "told" : "silent"; }
+
 struct ContestScenario {
   const Surface* surface;
   config::Space space;
@@ -67,20 +83,28 @@ struct ContestScenario {
   std::string fingerprint;
 };
 
-// Each trial's true regret, its overrides and why it was proposed.
-void print_trace(const ContestScenario& scenario, uint64_t seed, const StudyRun& run) {
+// Each trial: measured speed, true regret, true share of the usable memory, overrides and why it was proposed.
+std::string trace_of(const ContestScenario& scenario, const std::string& searcher, uint64_t seed, const StudyRun& run) {
   const Surface& surface = *scenario.surface;
   const auto regret = [&](const Json& config) {
     return regret_percent(surface.throughput(point_of(config)), scenario.optimum.throughput);
   };
-  fmt::print("{}, seed {}; the optimum is {}\n", surface.name, seed, scenario.optimum.overrides.dump());
+  std::string text = fmt::format("{} on {}, {}, seed {}: {}\nthe optimum, {:.5g} samples a second, is {}\n", searcher,
+                                 surface.name, half_of(surface), seed, surface.about, scenario.optimum.throughput,
+                                 scenario.optimum.overrides.dump());
   for (const TrialLog& trial : run.trials) {
-    const std::string result =
-        trial.outcome == Outcome::completed ? fmt::format("{:.2f}", regret(trial.config)) : "oom";
-    fmt::print("{:3} {:>6} {}\n    {}\n", trial.id, result, Json::diff(surface.base_config(), trial.config).dump(),
-               trial.note);
+    const bool completed = trial.outcome == Outcome::completed;
+    const double memory = surface.truth(point_of(trial.config)).peak_bytes;
+    text += fmt::format("{:3}{} {:<13} measured {:>9} regret {:>6} memory {:6.1f} %  {}\n    {}\n", trial.id,
+                        trial.repeat ? "r" : " ", outcome_name(trial.outcome),
+                        completed ? fmt::format("{:.5g}", trial.throughput) : "-",
+                        completed ? fmt::format("{:.2f}", regret(trial.config)) : "-",
+                        100 * memory / (surface.job.usable_share * surface.job.device_memory),
+                        overrides_of(surface, trial.config), trial.note);
   }
-  fmt::print("handed back: {:.2f} %\n", regret(run.best));
+  return text + fmt::format("handed back: {} % of regret, {}{}\n\n", fmt::format("{:.2f}", regret(run.best)),
+                            run.best.is_null() ? "nothing" : overrides_of(surface, run.best),
+                            run.finish_reason.empty() ? "" : "; " + run.finish_reason);
 }
 
 class Contest {
@@ -101,8 +125,10 @@ class Contest {
     results_.resize(options_.surfaces.size());
     scenarios_.resize(options_.surfaces.size());
     spread(scenarios_.size(), [this](size_t i) { prepare(i); });
+    if (!options_.trace.empty() && options_.trace != "-") trace_file_.open(options_.trace);
     spread(scenarios_.size() * options_.searchers.size(),
            [this](size_t i) { play(i / options_.searchers.size(), i % options_.searchers.size()); });
+    if (trace_file_.is_open() && !trace_file_.flush()) throw Error(fmt::format("cannot write {}", options_.trace));
     return std::move(results_);
   }
 
@@ -133,40 +159,80 @@ class Contest {
     ContestScenario& scenario = scenarios_[index];
     scenario.surface = &surface;
     scenario.space = surface.space();
-    scenario.optimum = find_optimum(surface, scenario.space);
-    if (scenario.optimum.throughput <= 0) throw Error(fmt::format("nothing fits in scenario {}", surface.name));
     scenario.fingerprint = fingerprint(surface, scenario.space);
-    results_[index] = {
-        surface.name, surface.family, surface.about, scenario.optimum.throughput, scenario.optimum.overrides, {}};
+    scenario.optimum = optimum_of(surface, scenario.space);
+    if (scenario.optimum.throughput <= 0) throw Error(fmt::format("nothing fits in scenario {}", surface.name));
+    results_[index] = {surface.name,
+                       surface.family,
+                       surface.about,
+                       surface.reports_peak,
+                       scenario.optimum.throughput,
+                       scenario.optimum.overrides,
+                       {}};
     for (const std::string& name : options_.searchers) results_[index].entries.push_back({name, {}});
+  }
+
+  // Both halves of a surface have the same one.
+  Optimum optimum_of(const Surface& surface, const config::Space& space) const {
+    const std::string key = fmt::format("{}, optimum, {} {} up to {}", kRules, surface.name,
+                                        fingerprint(silent(surface), space), surface.max_micro_batch);
+    const Json kept = cache_.find(key);
+    if (kept.is_object()) return {kept.at("throughput").get<double>(), kept.at("overrides")};
+    const Optimum optimum = find_optimum(surface, space);
+    cache_.put(key, {{"throughput", optimum.throughput}, {"overrides", optimum.overrides}});
+    return optimum;
   }
 
   void play(size_t index, size_t searcher) {
     const ContestScenario& scenario = scenarios_[index];
-    const std::string key = key_of(scenario, searcher);
-    std::optional<std::vector<SeedScore>> seeds = cache_.find(key);
-    if (!seeds) {
-      seeds.emplace();
-      std::unique_ptr<OptunaProcess> optuna;
-      if (libraries_[searcher] == nullptr) {
+    std::vector<SeedScore> seeds;
+    std::unique_ptr<OptunaProcess> optuna;  // started when a seed is not in the cache
+    for (int i = 0; i < options_.seeds; ++i) {
+      const uint64_t seed = static_cast<uint64_t>(options_.first_seed + i);
+      const std::string key = key_of(scenario, searcher, seed);
+      const Json kept = cache_.find(key);
+      if (kept.is_object()) {
+        seeds.push_back(score_from_json(kept));
+        continue;
+      }
+      if (libraries_[searcher] == nullptr && optuna == nullptr) {
         optuna = std::make_unique<OptunaProcess>(options_.python, DSAT_OPTUNA_PEER);
       }
-      for (int seed = 0; seed < options_.seeds; ++seed) {
-        seeds->push_back(score(scenario, searcher, static_cast<uint64_t>(options_.first_seed + seed), optuna.get()));
-      }
-      cache_.put(key, *seeds);
+      seeds.push_back(score(scenario, searcher, seed, optuna.get()));
+      cache_.put(key, to_json(seeds.back()));
     }
-    results_[index].entries[searcher].summary = summarise(*seeds, options_.concurrency);
+    results_[index].entries[searcher].summary = summarise(seeds, options_.concurrency);
     const std::lock_guard<std::mutex> lock(mutex_);
-    fmt::print(stderr, "{} of {}: {} on {}\n", ++done_, scenarios_.size() * options_.searchers.size(),
-               options_.searchers[searcher], scenario.surface->name);
+    fmt::print(stderr, "{} of {}: {} on {}, {}, {} at a time\n", ++done_, scenarios_.size() * options_.searchers.size(),
+               options_.searchers[searcher], scenario.surface->name, half_of(*scenario.surface), options_.concurrency);
   }
 
-  SeedScore score(const ContestScenario& scenario, size_t searcher, uint64_t seed, OptunaProcess* optuna) const {
+  void write_trace(const std::string& text) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (options_.trace == "-") {
+      fmt::print("{}", text);
+    } else {
+      trace_file_ << text;
+    }
+  }
+
+  SeedScore score(const ContestScenario& scenario, size_t searcher, uint64_t seed, OptunaProcess* optuna) {
     const std::string& name = options_.searchers[searcher];
     StudySetting setting{scenario.surface, &scenario.space, seed, options_.budgets.back(), options_.concurrency};
     const ProfileRun profile = run_profile(profiler_.factory(DSAT_PROFILER_FACTORY), setting);
     SeedScore score;
+    if (!profile.error.empty()) {
+      // A study that ends here hands nothing back, with any budget.
+      StudyRun run;
+      run.trials = profile.trials;
+      run.wall_s = run.profile_s = profile.wall_s;
+      run.finish_reason = "the profile failed: " + profile.error;
+      for (const int budget : options_.budgets) {
+        add_study(score, *scenario.surface, scenario.optimum.throughput, run, budget, setting.concurrency);
+      }
+      if (!options_.trace.empty()) write_trace(trace_of(scenario, name, seed, run));
+      return score;
+    }
     if (optuna != nullptr) {
       // It does not know its budget: the shorter studies are the beginnings of the longest.
       OptunaStudy study(*optuna, name.substr(7), options_.optuna_oom, setting, profile);
@@ -181,7 +247,9 @@ class Contest {
       const StudyRun run = run_searcher(factory, options_for(name), setting, profile);
       if (!run.error.empty()) throw Error(fmt::format("{} failed on {}: {}", name, scenario.surface->name, run.error));
       add_study(score, *scenario.surface, scenario.optimum.throughput, run, budget, setting.concurrency);
-      if (options_.trace && budget == options_.budgets.back()) print_trace(scenario, seed, run);
+      if (!options_.trace.empty() && budget == options_.budgets.back()) {
+        write_trace(trace_of(scenario, name, seed, run));
+      }
     }
     return score;
   }
@@ -192,14 +260,14 @@ class Contest {
     return options;
   }
 
-  std::string key_of(const ContestScenario& scenario, size_t searcher) const {
+  std::string key_of(const ContestScenario& scenario, size_t searcher, uint64_t seed) const {
     const std::string& name = options_.searchers[searcher];
     const std::string version = libraries_[searcher] == nullptr
                                     ? fmt::format("{} {} {}", script_hash_, optuna_version_, options_.optuna_oom)
                                     : libraries_[searcher]->hash() + options_for(name).dump();
-    return fmt::format("{}, {} {}, profiler {}, {} {}, seeds {}+{}, budgets {}, {} at a time", kRules, name, version,
-                       profiler_.hash(), scenario.surface->name, scenario.fingerprint, options_.first_seed,
-                       options_.seeds, fmt::join(options_.budgets, " "), options_.concurrency);
+    return fmt::format("{}, {} {}, profiler {}, {} {}, seed {}, budgets {}, {} at a time", kRules, name, version,
+                       profiler_.hash(), scenario.surface->name, scenario.fingerprint, seed,
+                       fmt::join(options_.budgets, " "), options_.concurrency);
   }
 
   const ContestOptions& options_;
@@ -210,6 +278,7 @@ class Contest {
   std::vector<ContestScenario> scenarios_;
   std::vector<ScenarioResult> results_;
   std::mutex mutex_;
+  std::ofstream trace_file_;
   size_t done_ = 0;
 };
 

@@ -23,7 +23,8 @@ struct ContestOptions {
   std::string python = "/usr/bin/python3";
   std::string optuna_oom = "pruned";  // how an out-of-memory trial is reported to Optuna: pruned, failed or zero
   int jobs = 1;
-  bool trace = false;  // print every trial of the longest study of each seed; nothing is taken from the cache
+  // Every trial of the longest study of each seed goes there, "-" is stdout; nothing is taken from the cache.
+  std::string trace;
   Json searcher_options = Json::object();  // name -> options
 };
 
@@ -33,6 +34,7 @@ struct SearcherResult {
 };
 struct ScenarioResult {
   std::string name, family, about;
+  bool told = true;    // its trials report their peak memory
   double optimum = 0;  // samples a second
   Json best_overrides;
   std::vector<SearcherResult> entries;  // in the order of the searchers

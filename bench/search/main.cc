@@ -37,11 +37,14 @@ po::options_description described() {
   add("searchers", po::value<std::string>(),
       "names, separated by commas; plugins, asha-guided (asha with asha-draw guided), optuna-tpe and optuna-random");
   add("scenarios", po::value<std::string>(), "those whose name or family begins with one of these, by commas");
+  add("peaks", po::value<std::string>()->default_value("both"),
+      "told, silent or both: the half of each family whose trials report their peak memory, the other, or both");
+  add("family-seed", po::value<int>()->default_value(1), "draws six, jobs and odd; tune on 1, judge on others");
   add("held-back", "the scenarios that are kept back, instead of the others; for before a release");
   add("seeds", po::value<int>()->default_value(20), "seeds of each study");
   add("first-seed", po::value<int>()->default_value(1), "the first of them");
   add("budgets", po::value<std::string>(), "trials of the studies, ascending; default 8,16,20,32,64");
-  add("concurrency", po::value<int>()->default_value(1), "trials at a time");
+  add("concurrency", po::value<std::string>()->default_value("1"), "trials at a time; several by commas");
   add("quick", "3 seeds, budgets 8,16,32, every third scenario, no Optuna unless named");
   add("options", po::value<std::string>(), "JSON: {searcher: {option: value}}");
   add("optuna-oom", po::value<std::string>()->default_value("pruned"),
@@ -50,7 +53,9 @@ po::options_description described() {
   add("plugins", po::value<std::string>(), "folder of the plugins; default: plugins beside this program");
   add("no-cache", "run all again, keep nothing");
   add("jobs", po::value<int>()->default_value(1), "threads");
-  add("trace", "print every trial of the longest study of each seed, with its true regret");
+  add("trace", po::value<std::string>(),
+      "write every trial of the longest study of each seed to this file (- is stdout), with its true regret");
+  add("brief", "the last table alone: a row for each half of a family, concurrency and searcher");
   add("json", po::value<std::string>(), "write the figures to this file");
   add("list", "name the scenarios and their mechanisms, and end");
   return options;
@@ -61,12 +66,22 @@ bool begins_with_one_of(const std::string& text, const std::vector<std::string>&
                      [&](const std::string& beginning) { return text.rfind(beginning, 0) == 0; });
 }
 
+int at_least_one(const po::variables_map& given, const char* name) {
+  const int value = given[name].as<int>();
+  if (value < 1) throw Error(fmt::format("--{} must be at least 1", name));
+  return value;
+}
+
 std::vector<Surface> chosen_surfaces(const po::variables_map& given) {
+  const std::string peaks = given["peaks"].as<std::string>();
+  if (peaks != "told" && peaks != "silent" && peaks != "both") throw Error("--peaks takes told, silent or both");
   std::vector<Surface> all;
   if (given.count("held-back") != 0) {
     all = held_back_surfaces();
   } else {
-    for (const auto& some : {classic_surfaces(), zero_surfaces(30'000, 14), other_surfaces()}) {
+    const uint64_t seed = static_cast<uint64_t>(at_least_one(given, "family-seed"));
+    for (const auto& some : {classic_surfaces(), zero_surfaces(30'000, 14), other_surfaces(), six_surfaces(seed),
+                             job_surfaces(seed, 20), odd_surfaces(seed)}) {
       all.insert(all.end(), some.begin(), some.end());
     }
   }
@@ -78,7 +93,8 @@ std::vector<Surface> chosen_surfaces(const po::variables_map& given) {
       const std::vector<std::string> wanted = split(given["scenarios"].as<std::string>());
       if (!begins_with_one_of(all[i].name, wanted) && !begins_with_one_of(all[i].family, wanted)) continue;
     }
-    chosen.push_back(all[i]);
+    if (peaks != "silent") chosen.push_back(told(all[i]));
+    if (peaks != "told") chosen.push_back(silent(all[i]));
   }
   if (chosen.empty()) throw Error("no scenario of that name; see --list");
   return chosen;
@@ -103,25 +119,22 @@ void drop_optuna_if_missing(ContestOptions& options) {
   searchers.erase(std::remove_if(searchers.begin(), searchers.end(), is_optuna), searchers.end());
 }
 
-std::vector<int> budgets_of(const po::variables_map& given) {
-  if (given.count("budgets") == 0) {
-    return given.count("quick") != 0 ? std::vector<int>{8, 16, 32} : std::vector<int>{8, 16, 20, 32, 64};
+// Ascending numbers, by commas.
+std::vector<int> numbers_of(const po::variables_map& given, const char* name, int least) {
+  std::vector<int> numbers;
+  for (const std::string& part : split(given[name].as<std::string>())) {
+    const std::optional<int64_t> number = dsat::parse_integer(part, least, 100000);
+    if (!number) throw Error(fmt::format("--{} takes numbers from {} to 100000: {}", name, least, part));
+    if (!numbers.empty() && *number <= numbers.back()) throw Error(fmt::format("--{} must ascend", name));
+    numbers.push_back(static_cast<int>(*number));
   }
-  std::vector<int> budgets;
-  for (const std::string& part : split(given["budgets"].as<std::string>())) {
-    const std::optional<int64_t> budget = dsat::parse_integer(part, 4, 100000);
-    if (!budget) throw Error(fmt::format("--budgets takes numbers from 4 to 100000: {}", part));
-    if (!budgets.empty() && *budget <= budgets.back()) throw Error("--budgets must ascend");
-    budgets.push_back(static_cast<int>(*budget));
-  }
-  if (budgets.empty()) throw Error("--budgets is empty");
-  return budgets;
+  if (numbers.empty()) throw Error(fmt::format("--{} is empty", name));
+  return numbers;
 }
 
-int at_least_one(const po::variables_map& given, const char* name) {
-  const int value = given[name].as<int>();
-  if (value < 1) throw Error(fmt::format("--{} must be at least 1", name));
-  return value;
+std::vector<int> budgets_of(const po::variables_map& given) {
+  if (given.count("budgets") != 0) return numbers_of(given, "budgets", 4);
+  return given.count("quick") != 0 ? std::vector<int>{8, 16, 32} : std::vector<int>{8, 16, 20, 32, 64};
 }
 
 ContestOptions options_of(const po::variables_map& given) {
@@ -131,10 +144,9 @@ ContestOptions options_of(const po::variables_map& given) {
   options.plugins = given.count("plugins") != 0 ? given["plugins"].as<std::string>() : (here / "plugins").string();
   options.seeds = quick && given["seeds"].defaulted() ? 3 : at_least_one(given, "seeds");
   options.first_seed = at_least_one(given, "first-seed");
-  options.concurrency = at_least_one(given, "concurrency");
   options.jobs = at_least_one(given, "jobs");
   options.budgets = budgets_of(given);
-  options.trace = given.count("trace") != 0;
+  if (given.count("trace") != 0) options.trace = given["trace"].as<std::string>();
   options.python = given["python"].as<std::string>();
   options.optuna_oom = given["optuna-oom"].as<std::string>();
   if (options.optuna_oom != "pruned" && options.optuna_oom != "failed" && options.optuna_oom != "zero") {
@@ -144,7 +156,7 @@ ContestOptions options_of(const po::variables_map& given) {
     options.searcher_options = dsat::Json::parse(given["options"].as<std::string>(), nullptr, false);
     if (!options.searcher_options.is_object()) throw Error("--options takes a JSON object of objects");
   }
-  if (given.count("no-cache") == 0 && !options.trace) options.cache = here / "bench" / "search-cache";
+  if (given.count("no-cache") == 0 && options.trace.empty()) options.cache = here / "bench" / "search-cache";
   options.surfaces = chosen_surfaces(given);
   options.searchers =
       given.count("searchers") != 0 ? split(given["searchers"].as<std::string>()) : default_searchers(options, quick);
@@ -156,16 +168,26 @@ ContestOptions options_of(const po::variables_map& given) {
 int run(const po::variables_map& given) {
   if (given.count("list") != 0) {
     for (const Surface& surface : chosen_surfaces(given)) {
-      std::cout << surface.family << "\t" << surface.name << "\t" << surface.about << "\n";
+      const char* half = surface.reports_peak ? "told" : "silent";
+      std::cout << surface.family << "\t" << half << "\t" << surface.name << "\t" << surface.about << "\n";
     }
     return 0;
   }
-  const ContestOptions options = options_of(given);
-  const std::vector<ScenarioResult> results = run_contest(options);
-  std::cout << table(results, options);
+  ContestOptions options = options_of(given);
+  std::vector<ContestRun> runs;
+  dsat::Json json = dsat::Json::array();
+  const std::vector<int> concurrencies = numbers_of(given, "concurrency", 1);
+  if (concurrencies.size() > 1 && !options.trace.empty()) throw Error("--trace takes one --concurrency");
+  for (const int concurrency : concurrencies) {
+    options.concurrency = concurrency;
+    runs.push_back({concurrency, run_contest(options)});
+    json.push_back(report_json(runs.back().results, options));
+    if (given.count("brief") == 0) std::cout << table(runs.back().results, options);
+  }
+  std::cout << summary_table(runs, options);
   if (given.count("json") != 0) {
     std::ofstream out(given["json"].as<std::string>());
-    out << report_json(results, options).dump(1) << "\n";
+    out << (json.size() == 1 ? json.front() : json).dump(1) << "\n";
     if (!out) throw Error(fmt::format("cannot write {}", given["json"].as<std::string>()));
   }
   return 0;

@@ -40,18 +40,22 @@ struct Column {
   }
 };
 
-std::vector<std::string> families_of(const std::vector<ScenarioResult>& results) {
-  std::vector<std::string> families;
+// A half of a family: what is shown together.
+std::string group_of(const ScenarioResult& result) { return result.family + (result.told ? ", told" : ", silent"); }
+
+std::vector<std::string> groups_of(const std::vector<ScenarioResult>& results) {
+  std::vector<std::string> groups;
   for (const ScenarioResult& result : results) {
-    if (std::find(families.begin(), families.end(), result.family) == families.end()) families.push_back(result.family);
+    const std::string group = group_of(result);
+    if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
   }
-  return families;
+  return groups;
 }
 
-std::vector<Column> columns_of(const std::vector<ScenarioResult>& results, const std::string& family) {
+std::vector<Column> columns_of(const std::vector<ScenarioResult>& results, const std::string& group) {
   std::vector<Column> columns;
   for (const ScenarioResult& result : results) {
-    if (result.family != family) continue;
+    if (group_of(result) != group) continue;
     columns.resize(result.entries.size());
     for (size_t i = 0; i < result.entries.size(); ++i) {
       columns[i].searcher = result.entries[i].searcher;
@@ -97,10 +101,10 @@ std::string family_table(const std::vector<Column>& columns, const ContestOption
 }
 
 // Each scenario's median regrets; `*`: no other searcher is better.
-std::string scenario_table(const std::vector<ScenarioResult>& results, const std::string& family, int budget) {
+std::string scenario_table(const std::vector<ScenarioResult>& results, const std::string& group, int budget) {
   std::string text;
   for (const ScenarioResult& result : results) {
-    if (result.family != family) continue;
+    if (group_of(result) != group) continue;
     if (text.empty()) {
       text = fmt::format("{:<18}", fmt::format("after {}", budget));
       for (const SearcherResult& entry : result.entries) text += fmt::format("{:>15}", entry.searcher);
@@ -122,14 +126,32 @@ std::string scenario_table(const std::vector<ScenarioResult>& results, const std
 
 std::string table(const std::vector<ScenarioResult>& results, const ContestOptions& options) {
   std::string text;
-  for (const std::string& family : families_of(results)) {
-    const std::vector<Column> columns = columns_of(results, family);
+  for (const std::string& group : groups_of(results)) {
+    const std::vector<Column> columns = columns_of(results, group);
     text += fmt::format("\n{}: {} scenarios, {} seeds, {} at a time; mean over scenarios of the median over seeds\n",
-                        family, columns.front().summaries.size(), options.seeds, options.concurrency);
+                        group, columns.front().summaries.size(), options.seeds, options.concurrency);
     text += family_table(columns, options);
     for (const int budget : {16, 32}) {
       if (std::find(options.budgets.begin(), options.budgets.end(), budget) == options.budgets.end()) continue;
-      text += "\n" + scenario_table(results, family, budget);
+      text += "\n" + scenario_table(results, group, budget);
+    }
+  }
+  return text;
+}
+
+std::string summary_table(const std::vector<ContestRun>& runs, const ContestOptions& options) {
+  const std::vector<int> budgets = shown_budgets(options);
+  std::string text = fmt::format("\n{:<28} {:>9}  {:<14}", "regret, % (mean of medians)", "at a time", "searcher");
+  for (const int budget : budgets) text += fmt::format("{:8}", budget);
+  text += fmt::format("{:>9}   OOM %\n", fmt::format("worst {}", budgets.back()));
+  for (const std::string& group : groups_of(runs.front().results)) {
+    for (const ContestRun& run : runs) {
+      for (const Column& column : columns_of(run.results, group)) {
+        text += fmt::format("{:<28} {:>9}  {:<14}", group, run.concurrency, column.searcher);
+        for (const int budget : budgets) text += fmt::format("{:8.2f}", column.mean_regret(budget));
+        text += fmt::format("{:9.1f}", column.worst_regret(budgets.back()));
+        text += fmt::format("{:8.1f}\n", column.mean([](const Summary& s) { return s.out_of_memory; }));
+      }
     }
   }
   return text;
@@ -153,7 +175,8 @@ Json report_json(const std::vector<ScenarioResult>& results, const ContestOption
                                  {"wall_hours", summary.wall_h},
                                  {"real_ms_a_trial", summary.decision_ms}};
     }
-    scenarios.push_back({{"name", result.name}, {"family", result.family}, {"searchers", entries}});
+    scenarios.push_back(
+        {{"name", result.name}, {"family", result.family}, {"told", result.told}, {"searchers", entries}});
   }
   return {{"seeds", options.seeds},
           {"first_seed", options.first_seed},

@@ -84,6 +84,11 @@ class SimulatedStudy {
   SimulatedStudy(const StudySetting& setting, double start_s)
       : setting_(setting), clock_(start_s, setting.concurrency) {}
 
+  // A configuration that was measured before answers with other noise when it is repeated.
+  void know(const std::vector<TrialLog>& trials) {
+    for (const TrialLog& trial : trials) ++seen_[identity(trial.config)];
+  }
+
   void run(testing::Bench& bench) {
     bench.end_in_order([this, &bench](size_t) { return pick(bench); });
     bench.start();
@@ -101,7 +106,8 @@ class SimulatedStudy {
       const testing::Trial& trial = bench.asked()[started_];
       const std::string same = identity(trial.config);
       const uint64_t repetition = trial.duplicate ? 0 : seen_[same]++;
-      SurfaceTrial simulated = measure(*setting_.surface, trial.config, setting_.seed, repetition);
+      SurfaceTrial simulated =
+          measure(*setting_.surface, trial.config, setting_.seed, repetition, setting_.concurrency == 1);
       clock_.start(trial.duplicate ? 0 : simulated.duration_s);
       measured_.emplace(trial.id, std::move(simulated));
     }
@@ -114,8 +120,14 @@ class SimulatedStudy {
     for (; recorded_ < bench.ended().size(); ++recorded_) {
       const testing::Ended& ended = bench.ended()[recorded_];
       if (ended.trial.duplicate || ended.answer.outcome == Outcome::stopped) continue;
-      TrialLog log{ended.trial.id, ended.trial.config, ended.answer.outcome, 0,
-                   times_.start_s, times_.end_s,       ended.trial.note};
+      TrialLog log;
+      log.id = ended.trial.id;
+      log.config = ended.trial.config;
+      log.outcome = ended.answer.outcome;
+      log.repeat = ended.trial.repeat;
+      log.start_s = times_.start_s;
+      log.end_s = times_.end_s;
+      log.note = ended.trial.note;
       log.config.erase("autotuning");
       const auto metric = ended.answer.metrics.find("throughput");
       if (metric != ended.answer.metrics.end()) log.throughput = metric->second;
@@ -155,11 +167,10 @@ ProfileRun run_profile(const dsat_factory& profiler, const StudySetting& setting
   testing::Bench bench(profiler, profiler.descriptor(0)->id, study_of(alone),
                        [&](const testing::Trial& trial) { return simulation.answer(trial); });
   simulation.run(bench);
-  if (!bench.error().empty() || bench.profile().is_null()) {
-    throw Error(
-        fmt::format("the profile of {} failed: {}{}", setting.surface->name, bench.error(), bench.finish_reason()));
-  }
   ProfileRun run;
+  run.trials = simulation.take_trials();
+  run.wall_s = simulation.now_s();
+  if (!bench.error().empty() || bench.profile().is_null()) run.error = bench.error() + bench.finish_reason();
   run.profile = bench.profile();
   run.observations = Json::array();
   for (const testing::Ended& ended : bench.ended()) {
@@ -167,15 +178,12 @@ ProfileRun run_profile(const dsat_factory& profiler, const StudySetting& setting
     Json metrics, peak;
     if (!ended.answer.metrics.empty()) metrics = ended.answer.metrics;
     if (ended.answer.peak_bytes) peak = *ended.answer.peak_bytes;
-    const bool fits = ended.answer.outcome == Outcome::completed;
     run.observations.push_back({{"trial", ended.trial.id},
                                 {"config", ended.trial.config},
-                                {"outcome", fits ? "completed" : "out_of_memory"},
+                                {"outcome", outcome_name(ended.answer.outcome)},
                                 {"metrics", metrics},
                                 {"peak_bytes", peak}});
   }
-  run.trials = simulation.take_trials();
-  run.wall_s = simulation.now_s();
   return run;
 }
 
@@ -190,12 +198,14 @@ StudyRun run_searcher(const dsat_factory& searcher, const Json& options, const S
   }
   const auto began = std::chrono::steady_clock::now();
   SimulatedStudy simulation(setting, profile.wall_s);
+  simulation.know(profile.trials);
   testing::Bench bench(
       searcher, searcher.descriptor(0)->id, study,
       [&](const testing::Trial& trial) { return simulation.answer(trial); }, options);
   simulation.run(bench);
   run.decision_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   run.error = bench.error();
+  run.finish_reason = bench.finish_reason();
   append(run, simulation.take_trials());
   run.best = best_measured(run.trials, run.trials.size());
   for (const TrialLog& trial : run.trials) {
@@ -215,6 +225,7 @@ StudyRun run_ask_tell(AskTell& sampler, const StudySetting& setting, const Profi
   };
   std::vector<AskedTrial> open;
   std::map<std::string, uint64_t> seen;
+  for (const TrialLog& trial : profile.trials) ++seen[identity(trial.config)];
   size_t asked_for = run.trials.size();
   for (;;) {
     while (asked_for < static_cast<size_t>(setting.max_trials) &&
@@ -225,7 +236,8 @@ StudyRun run_ask_tell(AskTell& sampler, const StudySetting& setting, const Profi
       next.log.config = setting.surface->base_config();
       testing::merge(next.log.config, next.overrides);
       const uint64_t repetition = seen[identity(next.log.config)]++;
-      SurfaceTrial simulated = measure(*setting.surface, next.log.config, setting.seed, repetition);
+      SurfaceTrial simulated =
+          measure(*setting.surface, next.log.config, setting.seed, repetition, setting.concurrency == 1);
       clock.start(simulated.duration_s);
       next.answer = std::move(simulated.answer);
       open.push_back(std::move(next));

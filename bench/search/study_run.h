@@ -21,6 +21,7 @@ struct TrialLog {
   Json config;
   Outcome outcome = Outcome::completed;
   double throughput = 0;  // as measured; 0: none
+  bool repeat = false;    // asked for as a repetition of an earlier one
   double start_s = 0, end_s = 0;
   std::string note;  // of the searcher
 };
@@ -30,6 +31,7 @@ struct ProfileRun {
   Json observations;
   std::vector<TrialLog> trials;
   double wall_s = 0;
+  std::string error;  // empty: none; else no search can follow
 };
 
 // A configuration that a study hands back, and what led there.
@@ -40,6 +42,7 @@ struct StudyRun {
   double wall_s = 0;             // of all
   double decision_s = 0;         // real time that the searcher took, the simulation included
   std::string error;             // empty: none
+  std::string finish_reason;     // of the searcher
 };
 
 struct StudySetting {
@@ -50,7 +53,7 @@ struct StudySetting {
   int concurrency = 1;
 };
 
-// The trials of a profiler plugin, one after another.
+// The trials of a profiler plugin, one after another. A profile that a trial's failure ends is in `error`.
 ProfileRun run_profile(const dsat_factory& profiler, const StudySetting& setting);
 
 // A searcher plugin after that profile.

@@ -2,6 +2,8 @@
 // same seed has the same answer, whoever asks.
 #include "search/surfaces/measure.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "search/surfaces/draw.h"
@@ -19,37 +21,71 @@ bool is_model_information(const Json& config) {
 
 testing::Answer model_information(const Surface& surface, Draw& draw) {
   const TrainingJob& job = surface.job;
-  std::map<std::string, double> metrics{{"num_params", job.num_params},
-                                        {"trainable_num_params", job.num_params},
-                                        {"activation_mem_per_gpu", job.activation_bytes * draw.uniform(0.7, 0.95)},
-                                        {"world_size", static_cast<double>(job.gpus)}};
+  std::map<std::string, double> metrics{
+      {"num_params", job.num_params},
+      {"trainable_num_params", job.trained_params > 0 ? job.trained_params : job.num_params},
+      {"activation_mem_per_gpu", job.activation_bytes * draw.uniform(0.7, 0.95)},
+      {"world_size", static_cast<double>(job.gpus)}};
   if (surface.reports_device_memory) metrics["device_memory"] = job.device_memory;
   return testing::Answer::completed(std::move(metrics));
 }
 
-testing::Answer measured(const Surface& surface, const SurfacePoint& point, const Truth& truth, Draw& draw) {
-  const SurfaceNoise& noise = surface.noise;
-  const auto shaken = [&](double seconds, double deviation) {
-    return seconds * std::exp(deviation * draw.normal()) * kMicro;
-  };
+// Seconds of the phases, and of the whole step.
+struct Times {
+  double forward_s = 0, backward_s = 0, step_s = 0, latency_s = 0;
+};
+
+// Phases that are noisy on their own; the latency is their sum.
+Times shaken_phases(const SurfaceNoise& noise, const Truth& truth, Draw& draw) {
   double slowdown = 1;
   if (draw.chance(noise.straggler_chance)) slowdown += noise.straggler_slowdown * -std::log(1 - draw.uniform(0, 1));
-  const double forward = slowdown * shaken(truth.forward_s, noise.forward);
-  const double backward = slowdown * shaken(truth.backward_s, noise.backward);
-  const double step = slowdown * shaken(truth.step_s, noise.step);
-  const double latency = forward + backward + step;
+  const auto shaken = [&](double seconds, double deviation) {
+    return slowdown * seconds * std::exp(deviation * draw.normal());
+  };
+  Times times;
+  times.forward_s = shaken(truth.forward_s, noise.forward);
+  times.backward_s = shaken(truth.backward_s, noise.backward);
+  times.step_s = shaken(truth.step_s, noise.step);
+  times.latency_s = times.forward_s + times.backward_s + times.step_s;
+  return times;
+}
+
+// The latency is that of many steps, with one draw a trial; the phases are those of a single step.
+Times shaken_trial(const SurfaceNoise& noise, const Truth& truth, bool alone, Draw& draw) {
+  constexpr double kLeastStraggling = 0.03, kMostStraggling = 0.15;
+  double slowdown = std::exp(noise.trial * draw.normal());
+  const bool straggles = draw.chance(noise.straggler_chance);
+  const double straggling = draw.uniform(kLeastStraggling, kMostStraggling);
+  const double interference = draw.uniform(0, noise.interference);
+  if (straggles) slowdown *= 1 + straggling;
+  if (!alone) slowdown *= 1 + interference;
+  const auto shaken = [&](double seconds, double deviation) {
+    return slowdown * seconds * std::exp(deviation * draw.normal());
+  };
+  Times times;
+  times.forward_s = shaken(truth.forward_s, 1.5 * noise.trial);
+  times.backward_s = shaken(truth.backward_s, 1.5 * noise.trial);
+  times.step_s = shaken(truth.step_s, 3 * noise.trial);
+  times.latency_s = slowdown * truth.latency_s();
+  return times;
+}
+
+testing::Answer measured(const Surface& surface, const SurfacePoint& point, const Truth& truth, bool alone,
+                         Draw& draw) {
+  const SurfaceNoise& noise = surface.noise;
+  const Times times = noise.trial > 0 ? shaken_trial(noise, truth, alone, draw) : shaken_phases(noise, truth, draw);
   const double samples = static_cast<double>(point.micro_batch * surface.job.gpus);
   std::optional<uint64_t> peak;
   if (surface.reports_peak) {
-    peak =
-        static_cast<uint64_t>(std::min(surface.job.device_memory, truth.peak_bytes * (1 + noise.peak * draw.normal())));
+    const double reported = truth.reported_bytes > 0 ? truth.reported_bytes : truth.peak_bytes;
+    peak = static_cast<uint64_t>(std::min(surface.job.device_memory, reported * (1 + noise.peak * draw.normal())));
   }
-  const double flops = surface.job.flops_per_sample * static_cast<double>(point.micro_batch) * kMicro / latency;
-  return testing::Answer::completed({{"forward", forward},
-                                     {"backward", backward},
-                                     {"step", step},
-                                     {"latency", latency},
-                                     {"throughput", samples * kMicro / latency},
+  const double flops = surface.job.flops_per_sample * static_cast<double>(point.micro_batch) / times.latency_s;
+  return testing::Answer::completed({{"forward", times.forward_s * kMicro},
+                                     {"backward", times.backward_s * kMicro},
+                                     {"step", times.step_s * kMicro},
+                                     {"latency", times.latency_s * kMicro},
+                                     {"throughput", samples / times.latency_s},
                                      {"FLOPS_per_gpu", flops}},
                                     peak);
 }
@@ -61,13 +97,19 @@ std::string identity(Json config) {
   return config.dump();
 }
 
-SurfaceTrial measure(const Surface& surface, const Json& config, uint64_t seed, uint64_t repetition) {
+SurfaceTrial measure(const Surface& surface, const Json& config, uint64_t seed, uint64_t repetition, bool alone) {
   const SurfacePoint point = point_of(config);
   Draw draw(mix64(surface.id) ^ seed, fnv1a(identity(config)), 2 * repetition + (is_model_information(config) ? 1 : 0));
   Truth truth = surface.truth(point);
   const double peak_bytes = truth.peak_bytes * (1 + surface.noise.memory * draw.normal());
   SurfaceTrial trial;
   trial.duration_s = surface.startup_s * draw.uniform(0.85, 1.15);
+  if (surface.beyond_script(point)) {
+    trial.duration_s *= 0.8;
+    trial.answer = testing::Answer::failed(fmt::format(
+        "ValueError: a batch of {} samples is more than the data set's {}", point.micro_batch, surface.script_limit));
+    return trial;
+  }
   Truth really = truth;
   really.peak_bytes = peak_bytes;
   if (!surface.fits(really)) {
@@ -80,7 +122,7 @@ SurfaceTrial measure(const Surface& surface, const Json& config, uint64_t seed, 
     trial.answer = model_information(surface, draw);
     return trial;
   }
-  trial.answer = measured(surface, point, truth, draw);
+  trial.answer = measured(surface, point, truth, alone, draw);
   trial.duration_s += kSteps * trial.answer.metrics.at("latency") / kMicro;
   return trial;
 }

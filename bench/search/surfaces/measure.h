@@ -18,8 +18,8 @@ struct SurfaceTrial {
 // What makes two trials the same: the configuration without `autotuning`.
 std::string identity(Json config);
 
-// The `repetition`th (from 0) trial of this configuration in the study of this seed.
-SurfaceTrial measure(const Surface& surface, const Json& config, uint64_t seed, uint64_t repetition);
+// The `repetition`th (from 0) trial of this configuration in the study of this seed; alone: no other trial runs.
+SurfaceTrial measure(const Surface& surface, const Json& config, uint64_t seed, uint64_t repetition, bool alone = true);
 
 }  // namespace dsat::bench
 

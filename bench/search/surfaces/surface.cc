@@ -98,6 +98,10 @@ SurfacePoint point_of(const Json& config) {
   point.allgather_partitions = flag(zero, "allgather_partitions", true);
   const Json offload = zero.value("offload_optimizer", Json::object());
   point.offload_optimizer = offload.value("device", "none") != "none";
+  point.persistence_threshold = number(zero, "stage3_param_persistence_threshold", point.persistence_threshold);
+  point.reuse_distance = number(zero, "stage3_max_reuse_distance", point.reuse_distance);
+  point.live_parameters = number(zero, "stage3_max_live_parameters", point.live_parameters);
+  point.sub_group = number(zero, "sub_group_size", point.sub_group);
   return point;
 }
 
@@ -130,19 +134,24 @@ Truth zero_physics(const TrainingJob& job, const SurfacePoint& point) {
 }
 
 Truth Surface::truth(const SurfacePoint& point) const {
-  Truth truth = zero_physics(job, point);
+  Truth truth = physics ? physics(point) : zero_physics(job, point);
   for (const Twist& twist : twists) twist(job, point, truth);
   return truth;
 }
 
 double Surface::throughput(const SurfacePoint& point, const Truth& truth) const {
-  if (!fits(truth)) return 0;
+  if (!fits(truth) || beyond_script(point)) return 0;
   return static_cast<double>(point.micro_batch * job.gpus) / truth.latency_s();
 }
 
 double Surface::throughput(const SurfacePoint& point) const { return throughput(point, truth(point)); }
 
 Json Surface::base_config() const {
+  if (user_config.is_object()) {
+    Json config = user_config;
+    config["zero_optimization"]["stage"] = user_stage;
+    return config;
+  }
   return {{"train_micro_batch_size_per_gpu", 1},
           {"gradient_accumulation_steps", 1},
           {"optimizer", {{"type", "AdamW"}, {"params", {{"lr", 1e-4}}}}},

@@ -29,6 +29,7 @@ struct SurfacePoint {
   bool contiguous = true;
   bool allgather_partitions = true;
   bool offload_optimizer = false;
+  double persistence_threshold = 1e5, reuse_distance = 1e9, live_parameters = 1e9, sub_group = 1e9;
 };
 
 // Reads a merged configuration; absent keys take DeepSpeed's defaults.
@@ -37,7 +38,8 @@ SurfacePoint point_of(const Json& config);
 // What a point takes, without noise.
 struct Truth {
   double forward_s = 0, backward_s = 0, step_s = 0;
-  double peak_bytes = 0;  // needed; more than the usable memory is an out-of-memory trial
+  double peak_bytes = 0;      // needed; more than the usable memory is an out-of-memory trial
+  double reported_bytes = 0;  // what a result reports as its peak; 0: peak_bytes
   double latency_s() const { return forward_s + backward_s + step_s; }
 };
 
@@ -45,6 +47,7 @@ struct Truth {
 struct TrainingJob {
   // Model
   double num_params = 1e9;
+  double trained_params = 0;  // 0: all of them
   double layers = 24;
   double flops_per_sample = 6e12;  // forward and backward
   double backward_ratio = 2;       // of backward to forward compute; 3 with recomputation
@@ -78,6 +81,9 @@ struct TrainingJob {
 
 Truth zero_physics(const TrainingJob& job, const SurfacePoint& point);
 
+// Physics of a surface's own, in place of zero_physics.
+using Physics = std::function<Truth(const SurfacePoint&)>;
+
 // Bends the physics: changes times and memory of a point.
 using Twist = std::function<void(const TrainingJob&, const SurfacePoint&, Truth&)>;
 
@@ -87,14 +93,19 @@ struct SurfaceNoise {
   double straggler_slowdown = 0.2;                         // its mean
   double peak = 0.001;                                     // of a reported peak
   double memory = 0;                                       // of the memory that is really there, trial by trial
+  // A trial's latency, over all of its steps: not 0 takes the place of the three phases above. The timers of forward,
+  // backward and step are then those of one step: 1.5 and 3 times as noisy on their own.
+  double trial = 0;
+  double interference = 0;  // trials beside others are slower by up to this
 };
 
 struct Surface {
   std::string name;
-  std::string family;  // classic, zero, other, held-back zero or held-back other
+  std::string family;  // classic, zero, other, six, jobs, odd, held-back zero or held-back other
   std::string about;   // its mechanisms, in a line
   uint64_t id = 0;     // its own noise
   TrainingJob job;
+  Physics physics;  // empty: zero_physics(job)
   std::vector<Twist> twists;
   SurfaceNoise noise;
   double startup_s = 40;  // of a trial, before its first step
@@ -104,10 +115,13 @@ struct Surface {
   bool offload_axis = false;
   std::vector<int> stages{0, 1, 2, 3};
   int64_t max_micro_batch = 4096;  // the optimum is looked for up to here
+  int64_t script_limit = 0;        // a larger micro batch fails in the script, with memory left; 0: none
+  Json user_config;                // null: AdamW in fp16
 
   Truth truth(const SurfacePoint& point) const;
   bool fits(const Truth& truth) const { return truth.peak_bytes <= job.usable_share * job.device_memory; }
-  // Samples a second over all devices; 0: out of memory.
+  bool beyond_script(const SurfacePoint& point) const { return script_limit > 0 && point.micro_batch > script_limit; }
+  // Samples a second over all devices; 0: out of memory, or beyond what the script takes.
   double throughput(const SurfacePoint& point) const;
   double throughput(const SurfacePoint& point, const Truth& truth) const;
   Json base_config() const;
