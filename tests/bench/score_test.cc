@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "dsat/searcher.h"
 #include "profiler/profiler.h"
 #include "random/random.h"
 #include "search/surfaces/optimum.h"
@@ -103,6 +106,53 @@ TEST(StudyRun, TheSameSeedIsTheSameStudy) {
   ASSERT_EQ(once.trials.size(), again.trials.size());
   for (size_t i = 0; i < once.trials.size(); ++i) EXPECT_EQ(once.trials[i].config, again.trials[i].config);
   EXPECT_EQ(once.best, again.best);
+}
+
+// Asks for the user's own configuration, which the profile has measured, and again twice.
+class Repeater : public Searcher<Repeater> {
+ public:
+  static Descriptor descriptor() { return {"test.repeater", "repeater", "1", "repeats one configuration", {}}; }
+  Repeater(Host host, const Options&) : Searcher(host) {}
+  void start(const Study& study) {
+    for (int i = 0; i < 3; ++i) {
+      TrialRequest request;
+      const Json& config = study.observations.at(0).at("config");
+      request.overrides = {{"train_micro_batch_size_per_gpu", config.at("train_micro_batch_size_per_gpu")},
+                           {"zero_optimization", config.at("zero_optimization")}};
+      request.repeat = true;
+      create_trial(request);
+    }
+  }
+  void on_result(const Result&) {}
+  void on_trial_exited(const Exit&) {
+    if (++ended_ == 3) finish("done");
+  }
+
+ private:
+  int ended_ = 0;
+};
+
+TEST(StudyRun, ARepeatedConfigurationHasOtherNoise) {
+  Studied studied;
+  const StudyRun run = run_searcher(testing::factory<Repeater>(), Json::object(), studied.setting, studied.profile);
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.finish_reason, "done");
+  std::set<double> measured;
+  const Json config = studied.profile.observations.at(0).at("config");
+  for (const TrialLog& trial : run.trials) {
+    if (trial.config == config) measured.insert(trial.throughput);
+  }
+  EXPECT_EQ(measured.size(), 4u);  // the profile's and three repeats
+}
+
+// A profiler whose trials fail.
+TEST(StudyRun, AProfileThatFailsIsReportedAndNotThrown) {
+  Surface surface = classic_surfaces().front();
+  surface.script_limit = 1;
+  const config::Space space = surface.space();
+  const StudySetting setting{&surface, &space, 1, 16, 1};
+  const ProfileRun profile = run_profile(testing::factory<ModelProfiler>(), setting);
+  EXPECT_TRUE(profile.error.empty() || profile.error.find("more than the data set's") != std::string::npos);
 }
 
 }  // namespace

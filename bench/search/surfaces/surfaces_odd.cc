@@ -51,9 +51,11 @@ std::vector<Mechanism> mechanisms_of_compute() {
        "a device at full power slows down: throughput falls from the middle on",
        [](DrawnJob& job, Draw& draw, double ceiling) {
          ComputeForm& compute = job.physics.compute;
+         compute.half = std::min(compute.half, 0.1 * ceiling);
+         compute.launch_s *= 0.2;
          compute.drop_at = std::max(3.0, draw.uniform(0.3, 0.6) * ceiling);
-         compute.drop = draw.uniform(0.12, 0.35);
-         compute.drop_width = draw.uniform(0.5, 2);
+         compute.drop = draw.uniform(0.25, 0.5);
+         compute.drop_width = draw.uniform(0.3, 1.5);
        },
        {}},
       {"odd-algorithms",
