@@ -165,11 +165,12 @@ Json config_of(const ModelForm& model, Draw& draw) {
 }
 
 // The point of a stage that needs the least memory.
-SurfacePoint leanest(int stage, bool contiguous) {
+SurfacePoint leanest(int stage, bool contiguous, bool offload) {
   SurfacePoint point;
   point.stage = stage;
   point.reduce_bucket = 1e6;
   point.contiguous = contiguous;
+  point.offload_optimizer = offload && stage >= 1;
   point.prefetch_bucket = point.reuse_distance = point.persistence_threshold = 0;
   return point;
 }
@@ -210,6 +211,8 @@ DrawnJob draw_job(Draw& draw) {
   draw_links(draw, job.physics.link);
   draw_allocator(draw, job);
   draw_engine(draw, job.physics);
+  job.offload_axis = draw.chance(0.15);
+  if (job.offload_axis) job.kind += ", offload to choose";
   return job;
 }
 
@@ -219,7 +222,7 @@ int64_t highest_micro_batch(const DrawnJob& job, int64_t most) {
   for (int64_t micro_batch = most; micro_batch >= 1; --micro_batch) {
     for (int stage = 0; stage <= 3; ++stage) {
       for (const bool contiguous : {true, false}) {
-        SurfacePoint point = leanest(stage, contiguous);
+        SurfacePoint point = leanest(stage, contiguous, job.offload_axis);
         point.micro_batch = micro_batch;
         const PeakMemory peak = peak_memory(job.physics.model, job.physics.memory, ranks, point);
         if (peak.needed_bytes <= room) return micro_batch == most ? 0 : micro_batch;
@@ -243,7 +246,7 @@ bool worth_tuning(const DrawnJob& job, Draw& draw) {
   point.overlap = true;
   if (peak(point) > room) return false;
   // Every third may have room for every stage; the others are tighter.
-  SurfacePoint lean = leanest(0, true);
+  SurfacePoint lean = leanest(0, true, false);
   lean.micro_batch = highest * 3 / 4;
   return peak(lean) > room || draw.chance(0.33);
 }
@@ -264,10 +267,12 @@ Surface surface_of(const DrawnJob& job, Draw& draw) {
   surface.job.activation_bytes = activation_bytes(physics.memory, 1) * draw.uniform(0.4, 1.1);
   surface.physics = [physics](const SurfacePoint& point) { return job_truth(physics, point); };
   draw_noise(draw, surface.noise);
+  surface.offload_axis = job.offload_axis;
   surface.startup_s = draw.log_uniform(15, 120);
   surface.user_stage = draw.pick<int>({0, 1, 1, 2, 3});
   surface.user_config = config_of(physics.model, draw);
   surface.reports_device_memory = !draw.chance(0.15);
+  if (!surface.reports_device_memory) surface.about += ", device memory unknown";
   const int64_t highest = highest_micro_batch(job, 4096);
   surface.max_micro_batch = highest + 8;
   return surface;

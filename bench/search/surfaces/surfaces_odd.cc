@@ -14,6 +14,7 @@ namespace dsat::bench {
 namespace {
 
 constexpr uint64_t kOddStream = 43;
+constexpr int64_t kLeastCeiling = 12;  // below it there is no room for a mechanism
 
 // A mechanism changes the job before it becomes a surface, or the surface afterwards. `ceiling` is the job's largest
 // micro batch before it is bent.
@@ -29,11 +30,23 @@ void wave(DrawnJob& job, double share, double period) {
   job.physics.compute.backward_tiles = 1;
 }
 
+// Compute decides where messages are cheap. Returns the ceiling, which the number of devices changes.
+double on_one_node(DrawnJob& job, Draw& draw) {
+  LinkForm& link = job.physics.link;
+  link.ranks = draw.pick<int64_t>({1, 2, 4, 8});
+  link.ranks_per_node = 8;
+  link.node_bytes_s = std::max(link.node_bytes_s, 1e11);
+  job.physics.data_s = 0;
+  return static_cast<double>(highest_micro_batch(job, 1000));
+}
+
 std::vector<Mechanism> mechanisms_of_compute() {
   return {
       {"odd-waves",
        "two waves just miss the ceiling: the best is one whole wave",
-       [](DrawnJob& job, Draw& draw, double ceiling) {
+       [](DrawnJob& job, Draw& draw, double) {
+         const double ceiling = on_one_node(job, draw);
+         job.physics.compute.launch_s *= 0.2;
          wave(job, draw.uniform(0.7, 0.95), std::max(2.0, draw.uniform(0.52, 0.7) * ceiling));
          job.physics.compute.saturation = Saturation::roofline;
          job.physics.compute.half = 1.5;
@@ -49,7 +62,8 @@ std::vector<Mechanism> mechanisms_of_compute() {
        {}},
       {"odd-throttle",
        "a device at full power slows down: throughput falls from the middle on",
-       [](DrawnJob& job, Draw& draw, double ceiling) {
+       [](DrawnJob& job, Draw& draw, double) {
+         const double ceiling = on_one_node(job, draw);
          ComputeForm& compute = job.physics.compute;
          compute.half = std::min(compute.half, 0.1 * ceiling);
          compute.launch_s *= 0.2;
@@ -162,13 +176,13 @@ std::vector<Surface> odd_surfaces(uint64_t seed) {
     do {
       job = draw_job(draw);
       const double ceiling = static_cast<double>(highest_micro_batch(job, 1000));
-      if (ceiling >= 8 && mechanism.bend) mechanism.bend(job, draw, ceiling);
-    } while (highest_micro_batch(job, 1000) < 8 || !worth_tuning(job, draw));
+      if (ceiling >= kLeastCeiling && mechanism.bend) mechanism.bend(job, draw, ceiling);
+    } while (highest_micro_batch(job, 1000) < kLeastCeiling || !worth_tuning(job, draw));
     const double ceiling = static_cast<double>(highest_micro_batch(job, 1000));
     Surface surface = surface_of(job, draw);
     surface.family = "odd";
     surface.name = mechanism.name;
-    surface.about = mechanism.about;
+    surface.about = fmt::format("{}; {}", mechanism.about, surface.about);
     surface.id = mix64(70'000 + seed) + index;
     if (mechanism.finish) mechanism.finish(surface, draw, ceiling);
     surfaces.push_back(std::move(surface));
