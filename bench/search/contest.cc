@@ -93,18 +93,19 @@ std::string trace_of(const ContestScenario& scenario, const std::string& searche
                                  surface.name, half_of(surface), seed, surface.about, scenario.optimum.throughput,
                                  scenario.optimum.overrides.dump());
   for (const TrialLog& trial : run.trials) {
-    const bool completed = trial.outcome == Outcome::completed;
+    const bool measured = trial.throughput > 0;  // not where it asked for model information
     const double memory = surface.truth(point_of(trial.config)).peak_bytes;
     text += fmt::format("{:3}{} {:<13} measured {:>9} regret {:>6} memory {:6.1f} %  {}\n    {}\n", trial.id,
                         trial.repeat ? "r" : " ", outcome_name(trial.outcome),
-                        completed ? fmt::format("{:.5g}", trial.throughput) : "-",
-                        completed ? fmt::format("{:.2f}", regret(trial.config)) : "-",
+                        measured ? fmt::format("{:.5g}", trial.throughput) : "-",
+                        measured ? fmt::format("{:.2f}", regret(trial.config)) : "-",
                         100 * memory / (surface.job.usable_share * surface.job.device_memory),
                         overrides_of(surface, trial.config), trial.note);
   }
-  return text + fmt::format("handed back: {} % of regret, {}{}\n\n", fmt::format("{:.2f}", regret(run.best)),
-                            run.best.is_null() ? "nothing" : overrides_of(surface, run.best),
-                            run.finish_reason.empty() ? "" : "; " + run.finish_reason);
+  const std::string handed =
+      run.best.is_null() ? "nothing"
+                         : fmt::format("{:.2f} % of regret, {}", regret(run.best), overrides_of(surface, run.best));
+  return text + fmt::format("handed back: {}; {}\n\n", handed, run.finish_reason);
 }
 
 class Contest {
