@@ -53,7 +53,7 @@ std::vector<Mechanism> mechanisms_of_compute() {
        },
        {}},
       {"odd-stairs",
-       "many short waves, and micro batches that are no multiple of 8 are slow",
+       "many short waves, and micro batches that are no multiple of 4 or 8 are slow",
        [](DrawnJob& job, Draw& draw, double ceiling) {
          wave(job, draw.uniform(0.5, 0.8), std::max(3.0, ceiling / draw.uniform(3, 7)));
          job.physics.compute.multiple = ceiling > 40 ? 8 : 4;
