@@ -85,7 +85,8 @@ int64_t Grid::expected_top(const Lineage& lineage) const {
 // The next of an ascending ladder: the ceiling and the powers of two below it, as many as there are trials left. A
 // trial that ran out of memory is made up for.
 std::optional<Grid::Step> Grid::first_choice_step(const Lineage& lineage) const {
-  const int64_t left = micro_batch_sizes_ + (lineage.too_big ? 1 : 0) - lineage.trials;
+  const int64_t made_up = (lineage.too_big ? 1 : 0) + (lineage.failed ? 1 : 0);
+  const int64_t left = micro_batch_sizes_ + made_up - lineage.trials;
   const int64_t top = expected_top(lineage);
   if (left < 1 || top < lineage.low) return std::nullopt;
   int64_t wanted = top;
@@ -96,6 +97,7 @@ std::optional<Grid::Step> Grid::first_choice_step(const Lineage& lineage) const 
     if (rank < lineage.low) break;
     wanted = rank;
   }
+  if (lineage.failed) wanted = below_failure(lineage, top);
   return Step{wanted, lineage.low, fmt::format("grid: micro batch {} with your values", micro_batches().at(wanted))};
 }
 
@@ -110,6 +112,7 @@ std::optional<Grid::Step> Grid::next_step(size_t index) const {
   });
   if (first->best_rank && !first->best_at_top()) rank = std::min(rank, *first->best_rank);
   if (rank < 0) return std::nullopt;
+  if (lineage.failed) rank = below_failure(lineage, rank);
   return Step{rank, 0, fmt::format("grid: values {}", index)};
 }
 
