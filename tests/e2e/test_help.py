@@ -22,6 +22,7 @@ VALUES = {
     "--ds-config": ["ds_config.json"], "--arg-mapping": ["train_micro_batch_size_per_gpu=--batch"],
     "--output-dir": ["elsewhere"], "--launcher": ["pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"],
     "--master-port": ["29999"], "--search-runner-config": ["runner.yaml"], "--precision": ["fp16", "bf16", "fp32"],
+    "--sim": [SCENARIO], "--max-oom-probability": ["0.1"],
     "--optimizer": ["adam", "adamw", "sgd", "sgd-momentum"], "--checkpointing": ["none", "selective", "full"],
 }
 TRANSFORMER = ["--layers", "2", "--hidden", "64", "--heads", "2", "--seq", "16"]
@@ -82,7 +83,6 @@ class Help(HostTest):
             own = set(self.offered("--searcher", searcher)) - set(self.offered())
             for name, choice in own:
                 with self.subTest("%s %s %s" % (searcher, name, choice)):
-                    choice = {"--max-oom-probability": "0.1"}.get(name, choice)
                     result = self.host("--runner", "sim", "--sim", SCENARIO, "--searcher", searcher, "--max-trials", 2, name, choice)
                     self.assert_ok(result)
 
