@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "dsat/host/command.h"
 #include "dsat/host/study.h"
 #include "host/runner/support.h"
 
@@ -325,6 +326,13 @@ TEST_F(Command, EveryTrialGetsAFreshArgumentList) {
   EXPECT_THAT(second, Contains("1002"));
   EXPECT_THAT(second, Not(Contains("1001")));
   EXPECT_EQ(first.size(), second.size());
+}
+
+TEST_F(Command, DeepspeedsOtherNameForGpusIsReadAndReplaced) {
+  const Argv argv{"deepspeed", "--num_accelerators", "2", "t.py", "--deepspeed_config", "a.json"};
+  EXPECT_EQ(parse(argv).resources().num_gpus, 2);
+  EXPECT_EQ(slots_of_command(argv), 2);
+  EXPECT_THAT(render(argv), Not(Contains("--num_accelerators")));
 }
 
 TEST_F(Command, AGivenConfigurationNeedsAPlaceOrAScriptThatReadsTheVariable) {
