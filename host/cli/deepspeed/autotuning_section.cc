@@ -126,6 +126,7 @@ void read_tuner(const SectionReader& section, AutotuningSection& out) {
 }
 
 void read_bounds(const SectionReader& section, const std::string& where, AutotuningSection& out) {
+  section.integer("mp_size", 1);  // it is read with the configuration: here it is checked
   out.max_train_batch_size = section.integer("max_train_batch_size", 1);
   out.min_micro_batch = section.integer("min_train_micro_batch_size_per_gpu", 1);
   out.max_micro_batch = section.integer("max_train_micro_batch_size_per_gpu", 1);

@@ -130,7 +130,7 @@ ArgMappings merge_arg_mappings(const Json& user_config, const Json& space_file,
   const Json* section = config::find(user_config, kMappingsKey);
   ArgMappings mappings;
   if (section != nullptr) mappings = read_section(*section, config_file.string() + ": " + kMappingsKey, notices);
-  for (const auto& [key, flag] : options) put(mappings, key, flag);
+  for (const auto& [key, flag] : options) put(mappings, key, with_dashes(flag, "--arg-mapping", key, notices));
   for (const auto& [key, flag] : mappings) check_key(key, flag, user_config, space_file);
   return mappings;
 }

@@ -138,6 +138,11 @@ TEST_F(PlanTest, AMappingWithoutDashesIsTheFlagOfThatName) {
                               });
   EXPECT_EQ(plan.arg_mappings.at(0).second, "--batch");
   EXPECT_TRUE(noticed(plan, "'train_micro_batch_size_per_gpu' is mapped to 'batch': read as the flag --batch"));
+  const Plan by_option = plan_with("{}", [](StudyOptions& o) {
+    o.command.insert(o.command.end(), {"--batch", "1"});
+    o.arg_mappings = {{"train_micro_batch_size_per_gpu", "batch"}};
+  });
+  EXPECT_EQ(by_option.arg_mappings.at(0).second, "--batch");
   for (const char* bad : {"", " ", "-", "--", "--a b", "--a=1"}) {
     write_text(dir() / "ds_config.json",
                Json{{"autotuning", {{"arg_mappings", {{"train_micro_batch_size_per_gpu", bad}}}}}}.dump());

@@ -106,6 +106,7 @@ TEST(ApplyAutotuning, OneLineNamesTheKeysWithoutEffect) {
 
 TEST(AutotuningSection, RefusesWrongTypesByFileKeyAndValue) {
   EXPECT_EQ(refusal(R"({"fast": "yes"})"), "c.json: autotuning.fast is \"yes\": it must be true or false");
+  EXPECT_THAT(refusal(R"({"mp_size": 0})"), HasSubstr("autotuning.mp_size is 0: it must be a whole number from 1 on"));
   EXPECT_EQ(read(R"({"tuner_early_stopping": 0})").tuner_early_stopping, 0) << "never, as DeepSpeed reads it";
   for (const char* bad : {R"("x")", "-1", "2.5", "[]", "true"}) {
     for (const char* key : {"tuner_num_trials", "max_train_batch_size", "num_gpus", "start_profile_step"}) {
