@@ -81,10 +81,13 @@ void LineageSearch::settle(size_t index, TrialId trial, int64_t rank, Outcome ou
   changed(index);
 }
 
+// The profile's trials count as well.
 int64_t LineageSearch::largest_completed() const {
-  int64_t largest = -1;
-  for (const auto& [stage, top] : top_of_stage_) largest = std::max(largest, top);
-  return largest;
+  int64_t largest = 0;
+  for (const config::StageSpace& stage : space_.stages) {
+    largest = std::max(largest, history_->largest_fit(stage.stage));
+  }
+  return micro_batches_->rank_at_or_below(static_cast<double>(largest));
 }
 
 void LineageSearch::note_top(const Lineage& lineage) {
