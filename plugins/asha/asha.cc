@@ -24,7 +24,8 @@ Descriptor Asha::descriptor() {
        OptionSpec::choice("asha-draw", {"random", "guided"}, "random",
                           "whether a new configuration is drawn at random or from guided's models"),
        OptionSpec::number("search-range-factor", 1.0, "upper end of a search, as a multiple of the expected ceiling")
-           .min(0.01)}};
+           .min(0.01)},
+      kStateVersion};
 }
 
 Asha::Asha(Host host, const Options& options)

@@ -21,7 +21,8 @@ Descriptor Grid::descriptor() {
       "grid search: the stages in turn, from the user's own values outwards",
       {OptionSpec::integer("num-tuning-micro-batch-sizes", 3, "micro batches tried with the user's own values").min(1),
        OptionSpec::integer("early-stopping", 0, "leave a stage after so many trials without a better one; 0 = never")
-           .min(0)}};
+           .min(0)},
+      kStateVersion};
 }
 
 Grid::Grid(Host host, const Options& options)

@@ -34,6 +34,9 @@ namespace dsat::search {
 
 class LineageSearch : public Searcher<LineageSearch> {
  public:
+  // Raised when what save() writes changes: 2 has the failures of a lineage and its best metric after each trial.
+  static constexpr uint32_t kStateVersion = 2;
+
   LineageSearch(Host host, double range_factor) : Searcher(host), range_factor_(range_factor) {}
   virtual ~LineageSearch() = default;
 
