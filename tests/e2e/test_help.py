@@ -118,6 +118,10 @@ class Help(HostTest):
         offered = {name for name, _ in self.offered("asha")}
         self.assertFalse(offered & {"--runner", "--sim", "--ds-config", "--searcher"}, offered)
         self.assertIn("--searcher", {name for name, _ in self.offered("model/deepspeed.yaml", "model")})
+        for words in (["--runner", "sim"], ["--sim", SCENARIO]):
+            refused = self.host("asha", "model/deepspeed.yaml", "model", *words)
+            self.assert_ok(refused, 2)
+            self.assertIn("runs no experiment", refused.stderr)
         self.assertIn("plugin ABI", self.host("asha", "model/deepspeed.yaml", "model", "--version").stdout)
 
 

@@ -101,11 +101,13 @@ ExperimentRequest request_of(const Split& parts, const Values& values) {
 
 host::StudyOptions options_of(const ExperimentForm& form, const Values& values, const ExperimentRequest& request,
                               Console& console) {
+  if (values.given("sim") || values.text("runner").value_or("local") == "sim") {
+    throw Error("--runner sim runs no experiment: leave one of the two out");
+  }
   host::StudyOptions options = study_options(values);
   options.include.clear();  // --include names files in this form
   // Typed in this folder, while the study's own is MODEL_DIR.
   if (!options.hostfile.empty()) options.hostfile = fs::absolute(options.hostfile);
-  if (options.simulation) throw Error("--runner sim runs no experiment: leave one of the two out");
   if (options.ds_config) {
     throw Error(fmt::format("--ds-config: the experiment form takes hyperparameters.deepspeed_config of {}",
                             request.file.string()));
