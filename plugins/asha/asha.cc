@@ -20,11 +20,12 @@ Descriptor Asha::descriptor() {
       {OptionSpec::integer("max-rungs", 5, "rungs of the ladder").min(1).max(30),
        OptionSpec::integer("min-binary-search-trials", 3, "trials of a configuration in the lowest rung").min(1),
        OptionSpec::integer("divisor", 2, "of each rung the best 1/divisor are promoted").min(2),
-       OptionSpec::integer("asha-early-stopping", 0, "doublings of the trials in every rung").min(0).max(30),
+       OptionSpec::integer("asha-early-stopping", 0, "rungs whose growth is granted from the start").min(0).max(30),
        OptionSpec::choice("asha-draw", {"random", "guided"}, "random",
                           "whether a new configuration is drawn at random or from guided's models"),
        OptionSpec::number("search-range-factor", 1.0, "upper end of a search, as a multiple of the expected ceiling")
-           .min(0.01)}};
+           .min(0.01)},
+      kStateVersion};
 }
 
 Asha::Asha(Host host, const Options& options)
@@ -62,8 +63,11 @@ std::optional<Configuration> Asha::draw(uint64_t index, const Usable& usable) {
 
 int64_t Asha::trials_of_rung(int64_t rung) const {
   constexpr int64_t kPlenty = int64_t{1} << 40;  // more than any study has, and no overflow
-  const int64_t doublings = std::min<int64_t>(early_stopping_ + rung, 40);
-  return min_trials_ > (kPlenty >> doublings) ? kPlenty : min_trials_ << doublings;
+  int64_t trials = std::min(min_trials_, kPlenty);
+  for (int64_t i = 0; i < early_stopping_ + rung && trials < kPlenty; ++i) {
+    trials = divisor_ > kPlenty / trials ? kPlenty : trials * divisor_;
+  }
+  return trials;
 }
 
 bool Asha::completed_its_rung(const Lineage& lineage) const {
@@ -76,14 +80,26 @@ bool Asha::Standing::operator<(const Standing& other) const {
   return index < other.index;
 }
 
+Asha::Standing Asha::standing_of(size_t index, std::optional<double> metric) const {
+  const double sign = history().better(1, 0) ? -1 : 1;
+  return {!metric, sign * metric.value_or(0), index};
+}
+
+// By what the lineage had when it completed the rung.
+Asha::Standing Asha::standing_in(size_t index, int64_t rung) const {
+  const std::vector<std::optional<double>>& best = lineages()[index].best_after;
+  const size_t trials = std::min(best.size(), static_cast<size_t>(trials_of_rung(rung)));
+  return standing_of(index, trials == 0 ? std::nullopt : best[trials - 1]);
+}
+
 Asha::Listing Asha::listing_of(size_t index) const {
   const Lineage& lineage = lineages()[index];
-  Listing listing;
-  listing.standing = {!lineage.best_metric, lineage.best_metric.value_or(0), index};
-  if (history().better(1, 0)) listing.standing.cost = -listing.standing.cost;
   const bool completed = completed_its_rung(lineage);
+  Listing listing;
+  listing.standing = standing_of(index, lineage.best_metric);
+  const int64_t rungs = std::min(lineage.rung + (completed ? 1 : 0), max_rungs_);
+  for (int64_t rung = 0; rung < rungs; ++rung) listing.rungs.push_back(standing_in(index, rung));
   listing.rung = lineage.rung;
-  listing.rungs = lineage.rung + (completed ? 1 : 0);
   listing.idle = lineage.idle();
   listing.unfinished = listing.idle && !completed;
   return listing;
@@ -94,7 +110,8 @@ bool Asha::waits_in(const Standing& standing, int64_t rung) const { return listi
 // Restores the split of a rung after a lineage has changed.
 void Asha::balance(int64_t number) {
   Rung& rung = rungs_[static_cast<size_t>(number)];
-  const size_t wanted = (rung.best.size() + rung.rest.size()) / static_cast<size_t>(divisor_);
+  const size_t completed = rung.best.size() + rung.rest.size();
+  const size_t wanted = std::min(completed / static_cast<size_t>(divisor_), completed - rung.unmeasured);
   const auto demote = [&] {
     const auto last = std::prev(rung.best.end());
     rung.promotable.erase(*last);
@@ -116,30 +133,33 @@ void Asha::balance(int64_t number) {
 void Asha::unlist(const Listing& listing) {
   unfinished_.erase(listing.standing.index);
   idle_.erase(listing.standing);
-  for (int64_t number = 0; number < std::min(listing.rungs, max_rungs_); ++number) {
-    Rung& rung = rungs_[static_cast<size_t>(number)];
-    rung.promotable.erase(listing.standing);
-    if (rung.best.erase(listing.standing) == 0) rung.rest.erase(listing.standing);
+  for (size_t number = 0; number < listing.rungs.size(); ++number) {
+    Rung& rung = rungs_[number];
+    const Standing& standing = listing.rungs[number];
+    rung.promotable.erase(standing);
+    if (rung.best.erase(standing) + rung.rest.erase(standing) > 0 && standing.unmeasured) --rung.unmeasured;
   }
 }
 
 void Asha::list(const Listing& listing) {
   if (listing.unfinished) unfinished_.insert(listing.standing.index);
   if (listing.idle) idle_.insert(listing.standing);
-  for (int64_t number = 0; number < std::min(listing.rungs, max_rungs_); ++number) {
-    rungs_[static_cast<size_t>(number)].rest.insert(listing.standing);
+  for (size_t number = 0; number < listing.rungs.size(); ++number) {
+    rungs_[number].rest.insert(listing.rungs[number]);
+    if (listing.rungs[number].unmeasured) ++rungs_[number].unmeasured;
   }
 }
 
 void Asha::changed(size_t index) {
   rungs_.resize(static_cast<size_t>(max_rungs_));
   const Listing listing = listing_of(index);
-  if (index == listings_.size()) listings_.push_back(listing);
-  const Listing before = std::exchange(listings_[index], listing);
-  unlist(before);
+  if (index == listings_.size()) {
+    listings_.push_back(listing);
+  } else {
+    unlist(std::exchange(listings_[index], listing));
+  }
   list(listing);
-  for (int64_t number = 0; number < std::min(std::max(before.rungs, listing.rungs), max_rungs_); ++number)
-    balance(number);
+  for (int64_t number = 0; number < max_rungs_; ++number) balance(number);
 }
 
 // Lifts one search to its next rung and returns it; an ended one is lifted without a trial, as far as it goes.

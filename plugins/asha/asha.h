@@ -2,10 +2,12 @@
 // binary search may use.
 //
 // Source: Li et al., "A System for Massively Parallel Hyperparameter Tuning" (arXiv:1810.05934), as Determined's dsat
-// applied it: rung i allows min-binary-search-trials x 2^(asha-early-stopping + i) trials; of the configurations that
-// have completed a rung, the best 1/divisor are promoted, from the highest rung first and among those the one with the
-// most trials. A search that ends early has completed its rung. When no new configuration is left to draw, the
-// searches that wait for a promotion go on, best first: a trial that may be spent is spent.
+// applied it: rung i allows min-binary-search-trials x divisor^(asha-early-stopping + i) trials; of the configurations
+// that have completed a rung, the best 1/divisor are promoted, from the highest rung first and among those the one with
+// the most trials. They are compared by the best metric that each had within the trials of that rung, whatever it found
+// further up; one without a metric is never promoted. A search that ends early has completed its rung. When no new
+// configuration is left to draw, the searches that wait for a promotion go on, best first: a trial that may be spent is
+// spent.
 // With asha-draw=guided new configurations are drawn by guided's models (zero_model/choice/draw_configuration.h); all
 // else stays.
 //
@@ -45,18 +47,21 @@ class Asha final : public search::LineageSearch {
   struct Rung {
     std::set<Standing> best, rest;
     std::set<Standing> promotable;  // those of the best that have not been promoted
+    size_t unmeasured = 0;          // those without a metric, all of them in `rest`
   };
   // How a lineage is listed in the rungs and sets below.
   struct Listing {
-    Standing standing;
-    int64_t rungs = 0;  // it has completed the rungs below this one
-    int64_t rung = 0;   // that it is in
+    Standing standing;            // by all its trials
+    std::vector<Standing> rungs;  // that it has completed, the lowest first: by the trials of each
+    int64_t rung = 0;             // that it is in
     bool unfinished = false, idle = false;
   };
 
   zero_model::SearcherTrials trials_for_models() const;
   int64_t trials_of_rung(int64_t rung) const;
   bool completed_its_rung(const search::Lineage& lineage) const;
+  Standing standing_of(size_t index, std::optional<double> metric) const;
+  Standing standing_in(size_t index, int64_t rung) const;
   Listing listing_of(size_t index) const;
   void list(const Listing& listing);
   void unlist(const Listing& listing);

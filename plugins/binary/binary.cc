@@ -11,7 +11,8 @@ Descriptor Binary::descriptor() {
       "1.0.0",
       "binary search for the largest micro batch of random configurations",
       {OptionSpec::number("search-range-factor", 1.0, "upper end of a search, as a multiple of the expected ceiling")
-           .min(0.01)}};
+           .min(0.01)},
+      kStateVersion};
 }
 
 }  // namespace dsat

@@ -18,6 +18,8 @@ class Binary final : public search::LineageSearch {
 
  protected:
   std::optional<size_t> choose() override { return idle_or_new(); }
+  // As Determined's, a search ends when its range is empty, and not before.
+  bool precise() const override { return true; }
 };
 
 }  // namespace dsat

@@ -21,7 +21,8 @@ Descriptor Grid::descriptor() {
       "grid search: the stages in turn, from the user's own values outwards",
       {OptionSpec::integer("num-tuning-micro-batch-sizes", 3, "micro batches tried with the user's own values").min(1),
        OptionSpec::integer("early-stopping", 0, "leave a stage after so many trials without a better one; 0 = never")
-           .min(0)}};
+           .min(0)},
+      kStateVersion};
 }
 
 Grid::Grid(Host host, const Options& options)
@@ -85,7 +86,8 @@ int64_t Grid::expected_top(const Lineage& lineage) const {
 // The next of an ascending ladder: the ceiling and the powers of two below it, as many as there are trials left. A
 // trial that ran out of memory is made up for.
 std::optional<Grid::Step> Grid::first_choice_step(const Lineage& lineage) const {
-  const int64_t left = micro_batch_sizes_ + (lineage.too_big ? 1 : 0) - lineage.trials;
+  const int64_t made_up = (lineage.too_big ? 1 : 0) + (lineage.failed ? 1 : 0);
+  const int64_t left = micro_batch_sizes_ + made_up - lineage.trials;
   const int64_t top = expected_top(lineage);
   if (left < 1 || top < lineage.low) return std::nullopt;
   int64_t wanted = top;
@@ -96,6 +98,7 @@ std::optional<Grid::Step> Grid::first_choice_step(const Lineage& lineage) const 
     if (rank < lineage.low) break;
     wanted = rank;
   }
+  if (lineage.failed) wanted = below_failure(lineage, top);
   return Step{wanted, lineage.low, fmt::format("grid: micro batch {} with your values", micro_batches().at(wanted))};
 }
 
@@ -110,6 +113,7 @@ std::optional<Grid::Step> Grid::next_step(size_t index) const {
   });
   if (first->best_rank && !first->best_at_top()) rank = std::min(rank, *first->best_rank);
   if (rank < 0) return std::nullopt;
+  if (lineage.failed) rank = below_failure(lineage, rank);
   return Step{rank, 0, fmt::format("grid: values {}", index)};
 }
 

@@ -19,7 +19,8 @@ Descriptor RandomSearch::descriptor() {
           "1.0.0",
           "random configurations with random micro batches",
           {OptionSpec::integer("trials-per-random-config", 5, "most trials of one configuration").min(1),
-           OptionSpec::integer("early-stopping", 0, "end after so many trials without a new best; 0 = never").min(0)}};
+           OptionSpec::integer("early-stopping", 0, "end after so many trials without a new best; 0 = never").min(0)},
+          kStateVersion};
 }
 
 RandomSearch::RandomSearch(Host host, const Options& options)
@@ -69,6 +70,9 @@ std::optional<RandomSearch::Step> RandomSearch::next_step(size_t index) const {
   if (lineage.trials > 0 && outrun(index)) return std::nullopt;
   const std::optional<RankRange> range = range_of(lineage);
   if (!range) return std::nullopt;
+  if (lineage.failed && !lineage.top) {
+    return Step{below_failure(lineage, range->high), lineage.low, "below a failure"};
+  }
   // One substream for each draw of each lineage, after those that drew the configurations.
   constexpr uint64_t kMicroBatches = uint64_t{1} << 32;
   Random random(study().seed, kMicroBatches + index, static_cast<uint64_t>(lineage.trials));

@@ -18,14 +18,18 @@ std::optional<T> maybe(const Json& json) {
 }  // namespace
 
 Json to_json(const Lineage& lineage) {
+  Json best_after = Json::array();
+  for (const std::optional<double>& best : lineage.best_after) best_after.push_back(maybe(best));
   return {{"stage", lineage.configuration.stage},
           {"choice", lineage.configuration.choice},
           {"low", lineage.low},
           {"too_big", maybe(lineage.too_big)},
+          {"failed", maybe(lineage.failed)},
           {"top", maybe(lineage.top)},
           {"best_rank", maybe(lineage.best_rank)},
           {"best_metric", maybe(lineage.best_metric)},
           {"trials", lineage.trials},
+          {"best_after", std::move(best_after)},
           {"rung", lineage.rung},
           {"ended", lineage.ended},
           {"again", lineage.again},
@@ -40,10 +44,12 @@ Lineage lineage_from_json(const Json& json) {
   lineage.configuration = {json.at("stage").get<int>(), json.at("choice").get<std::vector<size_t>>()};
   lineage.low = json.at("low").get<int64_t>();
   lineage.too_big = maybe<int64_t>(json.at("too_big"));
+  lineage.failed = maybe<int64_t>(json.at("failed"));
   lineage.top = maybe<int64_t>(json.at("top"));
   lineage.best_rank = maybe<int64_t>(json.at("best_rank"));
   lineage.best_metric = maybe<double>(json.at("best_metric"));
   lineage.trials = json.at("trials").get<int64_t>();
+  for (const Json& best : json.at("best_after")) lineage.best_after.push_back(maybe<double>(best));
   lineage.rung = json.at("rung").get<int64_t>();
   lineage.ended = json.at("ended").get<bool>();
   lineage.again = json.at("again").get<bool>();

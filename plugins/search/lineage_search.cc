@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace dsat::search {
@@ -72,12 +73,25 @@ void LineageSearch::learn(const Record& record) {
 void LineageSearch::settle(size_t index, TrialId trial, int64_t rank, Outcome outcome, std::optional<double> metric) {
   Lineage& lineage = lineages_[index];
   lineage.last = trial;
+  if (lineage.fails_above()) failing_.erase(failing_.find(*lineage.failed));
   lineage.settle(rank, outcome, metric, [&](double a, double b) { return history_->better(a, b); });
+  // What fails where others completed does not fail for its micro batch.
+  if (outcome == Outcome::failed && !lineage.top && rank <= largest_completed()) lineage.ended = true;
   note_top(lineage);
   changed(index);
 }
 
+// The profile's trials count as well.
+int64_t LineageSearch::largest_completed() const {
+  int64_t largest = 0;
+  for (const config::StageSpace& stage : space_.stages) {
+    largest = std::max(largest, history_->largest_fit(stage.stage));
+  }
+  return micro_batches_->rank_at_or_below(static_cast<double>(largest));
+}
+
 void LineageSearch::note_top(const Lineage& lineage) {
+  if (lineage.fails_above()) failing_.insert(*lineage.failed);
   if (!lineage.top) return;
   int64_t& top = top_of_stage_.emplace(lineage.configuration.stage, *lineage.top).first->second;
   top = std::max(top, *lineage.top);
@@ -200,8 +214,25 @@ Ceiling LineageSearch::ceiling(const Lineage& lineage) const {
   return history_->ceiling(history_->setup(history_->merged(overrides(lineage.configuration, 0))));
 }
 
+// The rank from which trials of this lineage fail. A bound that another one found holds for a lineage that has failed
+// itself, and for all once two have found one, as long as nothing that large has completed.
+std::optional<int64_t> LineageSearch::failing_rank(const Lineage& lineage) const {
+  const auto shared = failing_.upper_bound(largest_completed());
+  if (shared == failing_.end()) return lineage.failed;
+  const bool confirmed = lineage.failed || std::next(shared) != failing_.end();
+  return confirmed ? std::min(lineage.failed.value_or(*shared), *shared) : lineage.failed;
+}
+
+// First what completed elsewhere, or the smallest: it shows whether the configuration runs at any size. Then half.
+int64_t LineageSearch::below_failure(const Lineage& lineage, int64_t high) const {
+  const int64_t completed = largest_completed();
+  if (completed >= lineage.low && completed <= high) return completed;
+  return lineage.top ? lineage.low + (high - lineage.low) / 2 : lineage.low;
+}
+
 int64_t LineageSearch::last_allowed(const Lineage& lineage, const Ceiling& ceiling) const {
   int64_t last = micro_batches_->count() - 1;
+  if (const std::optional<int64_t> failing = failing_rank(lineage)) last = std::min(last, *failing - 1);
   if (lineage.too_big) last = std::min(last, *lineage.too_big - 1);
   if (ceiling.too_big)
     last = std::min(last, micro_batches_->rank_at_or_below(static_cast<double>(*ceiling.too_big - 1)));
@@ -229,7 +260,7 @@ std::optional<LineageSearch::Step> LineageSearch::certain_step(const Lineage& li
 // which finds the ceiling of the stage whatever noise does to speeds.
 bool LineageSearch::too_fine(const Lineage& lineage, int64_t high) const {
   constexpr int64_t kCloseShare = 50, kCoarseShare = 16;  // 2 and 6 % of the micro batch
-  if (!lineage.top || !history_->device_memory_known()) return false;
+  if (precise() || !lineage.top || !history_->device_memory_known()) return false;
   const std::optional<TrialHistory::BestTrial> best = history_->best();
   const bool leads = best && lineage.best_metric && !history_->better(best->metric, *lineage.best_metric);
   const int64_t top = micro_batches_->at(*lineage.top);
@@ -243,7 +274,21 @@ bool LineageSearch::goes_beyond(const Lineage& lineage, const Ceiling& known) co
   constexpr double kWorthwhile = 1.1;
   if (!lineage.top) return false;
   if (!history_->device_memory_known()) return lineage.best_at_top();
+  if (precise()) return micro_batches_->rank_at_or_below(known.possible) > *lineage.top;
   return known.possible >= kWorthwhile * static_cast<double>(micro_batches_->at(*lineage.top));
+}
+
+// With the device's memory unknown, a lineage begins where another one of its stage or of a lower one, which needs
+// more, is known to fit.
+std::optional<LineageSearch::Step> LineageSearch::first_step(const Lineage& lineage, int64_t last) const {
+  if (history_->device_memory_known() || lineage.trials > 0) return std::nullopt;
+  int64_t held = 0;
+  for (const config::StageSpace& stage : space_.stages) {
+    if (stage.stage <= lineage.configuration.stage) held = std::max(held, history_->largest_fit(stage.stage));
+  }
+  const int64_t rank = std::min(last, micro_batches_->rank_at_or_below(static_cast<double>(held)));
+  if (rank <= lineage.low) return std::nullopt;
+  return Step{rank, lineage.low, "what another configuration is known to hold"};
 }
 
 // Determined's binary search, between what is settled and the ceiling, which every trial may move. When the top of the
@@ -253,6 +298,7 @@ bool LineageSearch::goes_beyond(const Lineage& lineage, const Ceiling& known) co
 std::optional<LineageSearch::Step> LineageSearch::binary_step(const Lineage& lineage) const {
   const Ceiling known = ceiling(lineage);
   const int64_t last = last_allowed(lineage, known);
+  if (const auto first = first_step(lineage, last)) return first;
   // Once a large one ran, what is merely possible is mostly out of memory: the search looks up to what is expected.
   const double end = lineage.top && history_->device_memory_known() ? known.likely : upper_end(known);
   int64_t high = std::min(last, micro_batches_->rank_at_or_below(range_factor_ * end));
@@ -266,6 +312,10 @@ std::optional<LineageSearch::Step> LineageSearch::binary_step(const Lineage& lin
   // The smallest micro batch is tried even where the model doubts it: a model may err, an out-of-memory trial does not.
   if (lineage.trials == 0) high = std::min(last, std::max(high, lineage.low));
   if (high < lineage.low) return std::nullopt;
+  if (lineage.failed) {
+    if (too_fine(lineage, high)) return std::nullopt;
+    return Step{below_failure(lineage, high), lineage.low, "below a failure in " + range(lineage.low, high)};
+  }
   if (const auto sure = certain_step(lineage, known, high)) return sure;
   if (too_fine(lineage, high)) return std::nullopt;
   return Step{lineage.low + (high - lineage.low) / 2, lineage.low, "binary search in " + range(lineage.low, high)};

@@ -34,6 +34,9 @@ namespace dsat::search {
 
 class LineageSearch : public Searcher<LineageSearch> {
  public:
+  // Raised when what save() writes changes: 2 has the failures of a lineage and its best metric after each trial.
+  static constexpr uint32_t kStateVersion = 2;
+
   LineageSearch(Host host, double range_factor) : Searcher(host), range_factor_(range_factor) {}
   virtual ~LineageSearch() = default;
 
@@ -81,11 +84,13 @@ class LineageSearch : public Searcher<LineageSearch> {
   std::optional<Step> binary_step(const Lineage& lineage) const;
   std::optional<Step> certain_step(const Lineage& lineage, const Ceiling& known, int64_t high) const;
   bool goes_beyond(const Lineage& lineage, const Ceiling& known) const;
+  // Does a lineage go on to the last open rank? Else it ends where the rest is a small share of the micro batch.
+  virtual bool precise() const { return false; }
   bool too_fine(const Lineage& lineage, int64_t high) const;
   Ceiling ceiling(const Lineage& lineage) const;
   // Up to which micro batch a search looks, before the range factor.
   double upper_end(const Ceiling& ceiling) const;
-  // The largest rank that no out-of-memory trial rules out.
+  // The largest rank that neither an out-of-memory trial nor a failure rules out.
   int64_t last_allowed(const Lineage& lineage, const Ceiling& ceiling) const;
   Json overrides(const Configuration& configuration, int64_t rank) const;
   std::string range(int64_t low, int64_t high) const;
@@ -102,6 +107,8 @@ class LineageSearch : public Searcher<LineageSearch> {
   int64_t trials_since_best() const { return since_best_; }
   // The largest rank that completed in a stage.
   std::optional<int64_t> top_of_stage(int stage) const;
+  // Where a lineage goes on below a failure that is no lack of memory, not above `high`.
+  int64_t below_failure(const Lineage& lineage, int64_t high) const;
 
  private:
   void prepare(const Study& study);
@@ -110,6 +117,9 @@ class LineageSearch : public Searcher<LineageSearch> {
   bool ask(size_t index, const Step& step, const Json& overrides);
   void settle(size_t index, TrialId trial, int64_t rank, Outcome outcome, std::optional<double> metric);
   void note_top(const Lineage& lineage);
+  int64_t largest_completed() const;  // of any configuration; -1: none
+  std::optional<int64_t> failing_rank(const Lineage& lineage) const;
+  std::optional<Step> first_step(const Lineage& lineage, int64_t last) const;
   void learn(const Record& record);
   std::optional<Step> plan(size_t index) const;
   std::optional<std::string> reason_to_stop() const;
@@ -127,6 +137,7 @@ class LineageSearch : public Searcher<LineageSearch> {
   size_t first_alive_ = 0;  // all lineages before it have ended
   std::unordered_map<TrialId, size_t> by_open_trial_;
   std::map<int, int64_t> top_of_stage_;
+  std::multiset<int64_t> failing_;  // the smallest rank of each lineage that fails above what completed
   std::vector<Record> records_;
   std::set<Configuration> taken_;
   int64_t open_ = 0;

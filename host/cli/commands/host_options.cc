@@ -73,6 +73,13 @@ OptionSet study_option_set() {
 
 }  // namespace
 
+void hide(OptionSet& set, const char* name) {
+  Option option = *set.find(std::string("--") + name);
+  set.remove(name);
+  option.hidden = true;
+  set.add(std::move(option));
+}
+
 OptionSet tune_options() {
   OptionSet set = study_option_set();
   add_deepspeed_options(set);
@@ -82,6 +89,7 @@ OptionSet tune_options() {
 OptionSet experiment_options() {
   OptionSet set = study_option_set();
   set.remove("include");  // here it names files, as in Determined's form
+  for (const char* of_other_forms : {"runner", "sim", "ds-config"}) hide(set, of_other_forms);
   set.add_group("The experiment form",
                 {Option::text("include", "FILE...", "files and folders to copy beside those of MODEL_DIR")
                      .also("-i")

@@ -9,6 +9,9 @@ namespace dsat::cli {
 
 inline constexpr const char* kDefaultSearcher = "guided";
 
+// Leaves an option out of --help: what it does elsewhere is refused in this form, with what to do instead.
+void hide(OptionSet& set, const char* name);
+
 OptionSet tune_options();
 OptionSet experiment_options();
 OptionSet resume_options();

@@ -7,10 +7,15 @@
 #include <algorithm>
 
 #include "deepspeed/study_file.h"
+#include "dsat/abi.h"
 #include "dsat/cli/help.h"
 #include "dsat/error.h"
 
 namespace dsat::cli {
+
+void print_version(Console& console) {
+  console.line(fmt::format("dsat-host {} (plugin ABI {}.{})", DSAT_VERSION, DSAT_ABI_MAJOR, DSAT_ABI_MINOR));
+}
 
 void print_help(const std::string& usage, const OptionSet& set, Console& console) {
   constexpr int kColumns = 100;

@@ -13,6 +13,7 @@
 namespace dsat::cli {
 
 // As wide as the terminal, within reason.
+void print_version(Console& console);
 void print_help(const std::string& usage, const OptionSet& set, Console& console);
 
 // A sub-command's arguments, read.

@@ -11,7 +11,6 @@
 #include "commands/tune_as_deepspeed.h"
 #include "deepspeed/apply_autotuning.h"
 #include "deepspeed/launcher_options.h"
-#include "dsat/abi.h"
 #include "dsat/host/plugins.h"
 #include "dsat/host/study.h"
 #include "options/actions.h"
@@ -37,10 +36,6 @@ constexpr const char* kUsageText =
     "\n"
     "Options end at -- or at the first word that no option takes. Name a searcher to see its own options here.\n"
     "\n";
-
-void print_version(Console& console) {
-  console.line(fmt::format("dsat-host {} (plugin ABI {}.{})", DSAT_VERSION, DSAT_ABI_MAJOR, DSAT_ABI_MINOR));
-}
 
 }  // namespace
 

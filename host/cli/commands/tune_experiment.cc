@@ -101,9 +101,13 @@ ExperimentRequest request_of(const Split& parts, const Values& values) {
 
 host::StudyOptions options_of(const ExperimentForm& form, const Values& values, const ExperimentRequest& request,
                               Console& console) {
+  if (values.given("sim") || values.text("runner").value_or("local") == "sim") {
+    throw Error("--runner sim runs no experiment: leave one of the two out");
+  }
   host::StudyOptions options = study_options(values);
   options.include.clear();  // --include names files in this form
-  if (options.simulation) throw Error("--runner sim runs no experiment: leave one of the two out");
+  // Typed in this folder, while the study's own is MODEL_DIR.
+  if (!options.hostfile.empty()) options.hostfile = fs::absolute(options.hostfile);
   if (options.ds_config) {
     throw Error(fmt::format("--ds-config: the experiment form takes hyperparameters.deepspeed_config of {}",
                             request.file.string()));
@@ -185,6 +189,7 @@ ExperimentForm form_of(const Tokens& arguments) {
   if (!arguments.empty() && is_search_method(arguments.front())) {
     form.method = arguments.front();
     form.arguments.erase(form.arguments.begin());
+    hide(form.set, "searcher");
   }
   return form;
 }
@@ -194,6 +199,7 @@ ExperimentForm form_of(const Tokens& arguments) {
 int tune_experiment(const Tokens& arguments, Console& console) {
   ExperimentForm form = form_of(arguments);
   const Preview wanted = preview(form.set, form.arguments, Grammar::operands);
+  if (wanted.version) return print_version(console), kBestFound;
   const Strategies strategies = choose(form, wanted);
   add_plugin_options(form.set, strategies.searcher, strategies.profiler);
   if (wanted.help) return print_help(kUsageText, form.set, console), kBestFound;

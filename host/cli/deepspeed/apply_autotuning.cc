@@ -88,7 +88,7 @@ class Applier {
   void apply_tuner(const host::PluginInfo& searcher) {
     const bool grid = searcher.name == kGridSearcher;
     const auto early_stopping = or_default(section_.tuner_early_stopping, grid, kDefaultEarlyStopping);
-    if (early_stopping && !give(searcher, kEarlyStoppingOption, *early_stopping)) {
+    if (early_stopping && !give(searcher, kEarlyStoppingOption, *early_stopping) && *early_stopping > 0) {
       options_.early_stopping = small(*early_stopping);
     }
     if (section_.num_tuning_micro_batch_sizes &&
@@ -97,6 +97,17 @@ class Applier {
                       searcher.name));
     }
     if (section_.gives_model_size) say("model_info gives the size of the model: no trial is spent on it");
+  }
+
+  // A plain command writes dsat's own results alone.
+  void name_keys_without_effect() {
+    std::vector<std::string> keys = section_.without_effect;
+    if (!deepspeed_form_) {
+      if (section_.results_dir) keys.emplace_back("results_dir");
+      if (section_.exps_dir) keys.emplace_back("exps_dir");
+      if (section_.overwrite) keys.emplace_back("overwrite");
+    }
+    if (!keys.empty()) notices_.push_back(fmt::format("autotuning: without effect here: {}", fmt::join(keys, ", ")));
   }
 
   std::vector<std::string> take_notices() { return std::move(notices_); }
@@ -163,6 +174,7 @@ std::vector<std::string> apply_autotuning(const AutotuningChoice& choice, const 
   applier.apply_window();
   applier.apply_arg_mappings();
   applier.apply_tuner(searcher);
+  applier.name_keys_without_effect();
   for (std::string& notice : applier.take_notices()) notices.push_back(std::move(notice));
   return notices;
 }

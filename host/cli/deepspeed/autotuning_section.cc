@@ -101,8 +101,9 @@ void read_arg_mappings(const SectionReader& section, const std::string& where, A
   const SectionReader reader(*mappings, where + ".arg_mappings", out.notices);
   for (const auto& item : reader.members().items()) {
     const std::string flag = reader.text(item.key()).value();
-    if (flag.size() < 2 || flag[0] != '-') reader.refuse(item.key(), "a flag of the script, such as --batch-size");
-    out.arg_mappings.emplace_back(item.key(), flag);
+    const bool is_name = flag.find_first_not_of('-') != std::string::npos && flag.find_first_of(" \t=") == flag.npos;
+    if (!is_name) reader.refuse(item.key(), "a flag of the script, such as --batch-size");
+    out.arg_mappings.emplace_back(item.key(), flag[0] == '-' ? flag : "--" + flag);
   }
 }
 
@@ -119,12 +120,13 @@ void read_tuner(const SectionReader& section, AutotuningSection& out) {
       *out.tuner_type != "model_based") {
     section.refuse("tuner_type", "gridsearch, random or model_based");
   }
-  out.tuner_early_stopping = section.integer("tuner_early_stopping", 1);
+  out.tuner_early_stopping = section.integer("tuner_early_stopping", 0);
   out.tuner_num_trials = section.integer("tuner_num_trials", 1);
   out.num_tuning_micro_batch_sizes = section.integer("num_tuning_micro_batch_sizes", 1);
 }
 
 void read_bounds(const SectionReader& section, const std::string& where, AutotuningSection& out) {
+  section.integer("mp_size", 1);  // it is read with the configuration: here it is checked
   out.max_train_batch_size = section.integer("max_train_batch_size", 1);
   out.min_micro_batch = section.integer("min_train_micro_batch_size_per_gpu", 1);
   out.max_micro_batch = section.integer("max_train_micro_batch_size_per_gpu", 1);
@@ -140,6 +142,22 @@ void read_bounds(const SectionReader& section, const std::string& where, Autotun
   };
   out.start_profile_step = either("start_profile_step", "start_step");
   out.end_profile_step = either("end_profile_step", "end_step");
+}
+
+// Keys that DeepSpeed knows and nothing here follows.
+void note_keys_without_effect(const SectionReader& section, AutotuningSection& out) {
+  const auto note = [&out](const SectionReader& object, const std::string& key, const std::string& shown) {
+    if (object.find(key) != nullptr) out.without_effect.push_back(shown);
+  };
+  if (const Json* least = section.find("min_train_batch_size"); least != nullptr && *least != 1) {
+    out.without_effect.emplace_back("min_train_batch_size");
+  }
+  for (const char* path : {"metric_path", "model_info_path"}) note(section, path, path);
+  if (const Json* info = section.find("model_info"); info != nullptr && info->is_object()) {
+    std::vector<std::string> ignored;
+    const SectionReader reader(*info, "model_info", ignored);
+    for (const char* key : {"hidden_size", "num_layers"}) note(reader, key, fmt::format("model_info.{}", key));
+  }
 }
 
 }  // namespace
@@ -164,6 +182,7 @@ AutotuningSection read_autotuning_section(const Json& config, const std::string&
   read_bounds(section, name, out);
   read_arg_mappings(section, name, out);
   read_model_info(section, name, out);
+  note_keys_without_effect(section, out);
   return out;
 }
 

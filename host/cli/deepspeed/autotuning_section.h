@@ -27,6 +27,7 @@ struct AutotuningSection {
   std::vector<std::pair<std::string, std::string>> arg_mappings;  // dotted config key -> flag
   std::vector<int64_t> num_gpus, num_nodes;                       // one: that many; several: to be tuned
   bool gives_model_size = false;                                  // model_info.num_params
+  std::vector<std::string> without_effect;                        // keys that are there and change nothing
   std::vector<std::string> notices;                               // keys read in spite of stray white space
 };
 

@@ -1,11 +1,14 @@
-// Merges the mappings of the configuration's autotuning section with those of the options.
-// Keys are checked against DeepSpeed's, flags by their form; stray white space is dropped with a notice.
+// Merges the mappings of the configuration's autotuning section with those of the options. Keys are checked against
+// DeepSpeed's, flags by their form and by the word behind them; stray white space is dropped with a notice.
 #include "command/arg_mappings.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
+#include "dsat/base/numbers.h"
+#include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
 
@@ -31,6 +34,14 @@ void put(ArgMappings& mappings, const std::string& key, const std::string& flag)
   }
 }
 
+// DeepSpeed writes a name without dashes behind the command, where no argument parser looks for it.
+std::string with_dashes(const std::string& flag, const std::string& where, const std::string& key,
+                        std::vector<std::string>& notices) {
+  if (flag[0] == '-') return flag;
+  notices.push_back(fmt::format("{}: '{}' is mapped to '{}': read as the flag --{}", where, key, flag, flag));
+  return "--" + flag;
+}
+
 ArgMappings read_section(const Json& section, const std::string& where, std::vector<std::string>& notices) {
   ArgMappings mappings;
   if (section.is_null()) return mappings;
@@ -39,7 +50,7 @@ ArgMappings read_section(const Json& section, const std::string& where, std::vec
   }
   for (const auto& [key, value] : section.items()) {
     const std::string flag = value.is_string() ? trimmed(value.get<std::string>()) : "";
-    if (flag.size() < 2 || flag[0] != '-') {
+    if (flag.empty() || flag == "-" || flag == "--" || flag.find_first_of(" \t\r\n=") != std::string::npos) {
       throw Error(fmt::format(R"({}: '{}' is mapped to {}: name a flag of the command, such as "--batch_size")", where,
                               key, value.dump()));
     }
@@ -48,7 +59,7 @@ ArgMappings read_section(const Json& section, const std::string& where, std::vec
     if (plain != key) {
       notices.push_back(fmt::format("{}: the key '{}' has stray white space: taken for '{}'", where, key, plain));
     }
-    put(mappings, plain, flag);
+    put(mappings, plain, with_dashes(flag, where, plain, notices));
   }
   return mappings;
 }
@@ -71,6 +82,46 @@ void check_key(const std::string& key, const std::string& flag, const Json& user
   }
 }
 
+enum class ValueKind { number, boolean, text, none };
+
+ValueKind kind_of(const Json& value) {
+  if (value.is_number()) return ValueKind::number;
+  if (value.is_boolean()) return ValueKind::boolean;
+  return value.is_string() && value != "auto" ? ValueKind::text : ValueKind::none;
+}
+
+// What the values of a key are; none: no trial writes one.
+ValueKind kind_of_key(const std::string& key, const Json& user_config, const config::Space& space) {
+  for (const char* batch : {config::kMicroBatchKey, config::kAccumulationKey, config::kTrainBatchKey}) {
+    if (key == batch) return ValueKind::number;
+  }
+  for (const config::StageSpace& stage : space.stages) {
+    for (const config::Axis& axis : stage.axes) {
+      if (axis.key == key) return kind_of(axis.values.front());
+    }
+  }
+  const Json* given = config::find(user_config, key);
+  return given == nullptr ? ValueKind::none : kind_of(*given);
+}
+
+bool is_flag(const std::string& word) { return word.size() > 1 && word[0] == '-' && !parse_number(word); }
+
+bool is_boolean_word(std::string word) {
+  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const char* known : {"true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "0", "1", "none"}) {
+    if (word == known) return true;
+  }
+  return false;
+}
+
+// What the word behind a flag would have to be; nullptr: it can be its value.
+const char* wanted_instead_of(const std::string& word, ValueKind kind) {
+  if (is_flag(word)) return "a value";
+  if (word == "auto") return nullptr;
+  if (kind == ValueKind::number) return parse_number(word) ? nullptr : "a number";
+  return kind == ValueKind::boolean && !is_boolean_word(word) ? "true or false" : nullptr;
+}
+
 }  // namespace
 
 ArgMappings merge_arg_mappings(const Json& user_config, const Json& space_file,
@@ -79,9 +130,27 @@ ArgMappings merge_arg_mappings(const Json& user_config, const Json& space_file,
   const Json* section = config::find(user_config, kMappingsKey);
   ArgMappings mappings;
   if (section != nullptr) mappings = read_section(*section, config_file.string() + ": " + kMappingsKey, notices);
-  for (const auto& [key, flag] : options) put(mappings, key, flag);
+  for (const auto& [key, flag] : options) put(mappings, key, with_dashes(flag, "--arg-mapping", key, notices));
   for (const auto& [key, flag] : mappings) check_key(key, flag, user_config, space_file);
   return mappings;
+}
+
+void check_mapped_flags(const Argv& command, const ArgMappings& mappings, const Json& user_config,
+                        const config::Space& space) {
+  for (const auto& [key, flag] : mappings) {
+    const ValueKind kind = kind_of_key(key, user_config, space);
+    if (kind == ValueKind::none) continue;
+    for (const FlagUse& use : find_flag_in_any_spelling(command, flag)) {
+      if (use.flag == use.value || use.value >= command.size()) continue;
+      const std::string word = use.read(command);
+      const char* wanted = wanted_instead_of(word, kind);
+      if (wanted == nullptr) continue;
+      throw Error(
+          fmt::format("the argument mapping of {0} names {1}, but '{2}' behind it is not {3}: a trial would overwrite "
+                      "it; give {1} a value in the command, or remove the mapping",
+                      key, command[use.flag], word, wanted));
+    }
+  }
 }
 
 }  // namespace dsat::host

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "command/command_args.h"
+#include "dsat/config/space.h"
 #include "dsat/error.h"
 
 namespace dsat::host {
@@ -14,11 +16,17 @@ namespace dsat::host {
 using ArgMappings = std::vector<std::pair<std::string, std::string>>;  // dotted key -> flag
 
 // Those of the configuration, with those of the options in place of the same key's. White space around a key or flag is
-// dropped with a notice: DeepSpeed's own examples have it. Throws dsat::Error: no object of texts; a key
-// that neither DeepSpeed nor the configuration nor the space file (or null) has.
+// dropped with a notice, since DeepSpeed's own examples have it; a name without dashes is the flag --NAME, with a
+// notice. Throws dsat::Error: no object of texts; a key that neither DeepSpeed nor the configuration nor the space file
+// (or null) has.
 ArgMappings merge_arg_mappings(const Json& user_config, const Json& space_file,
                                const std::filesystem::path& config_file, const ArgMappings& options,
                                std::vector<std::string>& notices);
+
+// Throws dsat::Error where the word behind a mapped flag cannot be its value: the flag is a switch then, and a trial's
+// value would overwrite another argument. The values of a key are the configuration's and the space's.
+void check_mapped_flags(const Argv& command, const ArgMappings& mappings, const Json& user_config,
+                        const config::Space& space);
 
 }  // namespace dsat::host
 

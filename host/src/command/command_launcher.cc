@@ -44,10 +44,10 @@ Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialCon
   Argv inserted{"--master_port", fmt::to_string(trial.port)};
   if (trial.hostfile.empty()) {
     inserted.insert(inserted.end(), {"--include", include_argument(trial.slots)});
-    return replaced(
-        argv, launcher,
-        {"--num_gpus", "--num_nodes", "--include", "-i", "--exclude", "-e", "--master_port", "--hostfile", "-H"},
-        inserted);
+    return replaced(argv, launcher,
+                    {"--num_gpus", "--num_accelerators", "--num_nodes", "--include", "-i", "--exclude", "-e",
+                     "--master_port", "--hostfile", "-H"},
+                    inserted);
   }
   inserted.insert(inserted.end(), {"--hostfile", trial.hostfile.string(), "--include", include_argument(trial.slots)});
   const bool one_host = std::all_of(trial.slots.begin(), trial.slots.end(),
@@ -57,8 +57,8 @@ Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialCon
   if (one_host && !forced && !is_this_machine(trial.slots.front().host)) inserted.push_back("--force_multi");
   // The trial's first host is its own; the launcher asks that one for its address.
   return replaced(argv, launcher,
-                  {"--num_gpus", "--num_nodes", "--include", "-i", "--exclude", "-e", "--master_port", "--hostfile",
-                   "-H", "--master_addr"},
+                  {"--num_gpus", "--num_accelerators", "--num_nodes", "--include", "-i", "--exclude", "-e",
+                   "--master_port", "--hostfile", "-H", "--master_addr"},
                   inserted);
 }
 
@@ -113,7 +113,7 @@ LauncherResources CommandTemplate::resources() const {
   resources.hostfile = text({"--hostfile", "-H"});
   resources.include = text({"--include", "-i"});
   resources.exclude = text({"--exclude", "-e"});
-  resources.num_gpus = parse_count(text({"--num_gpus"}));
+  resources.num_gpus = parse_count(text({"--num_gpus", "--num_accelerators"}));
   resources.num_nodes = parse_count(text({"--num_nodes"}));
   return resources;
 }
@@ -154,8 +154,10 @@ void CommandTemplate::apply_size(Argv& argv, const Size& size) const {
     inserted.insert(inserted.end(), {"--num_gpus", fmt::to_string(shares[0])});
     if (!size.hostfile.empty()) inserted.insert(inserted.end(), {"--num_nodes", fmt::to_string(shares.size())});
   }
-  argv = replaced(argv, launcher_,
-                  {"--num_gpus", "--num_nodes", "--include", "-i", "--exclude", "-e", "--hostfile", "-H"}, inserted);
+  argv = replaced(
+      argv, launcher_,
+      {"--num_gpus", "--num_accelerators", "--num_nodes", "--include", "-i", "--exclude", "-e", "--hostfile", "-H"},
+      inserted);
 }
 
 }  // namespace dsat::host

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/guarded.h"
+#include "command/environment_use.h"
 #include "command/hugging_face.h"
 #include "dsat/config/json.h"
 #include "dsat/host/study.h"
@@ -132,12 +133,16 @@ void CommandTemplate::find_config() {
   if (!request_.ds_config) {
     throw Error(
         "the command names no DeepSpeed configuration: add --deepspeed_config FILE to it, or give --ds-config FILE and "
-        "put {ds_config} where the command takes it");
+        "put {ds_config} where the command takes it or read DSAT_DS_CONFIG in the script");
   }
   if (std::none_of(argv.begin(), argv.end(), has_placeholder)) {
-    throw Error(fmt::format(
-        "--ds-config {}: the command does not say where it goes: put {{ds_config}} (or {{trial_dir}}) into it",
-        request_.ds_config->string()));
+    if (!reads_config_variable(argv, request_.cwd)) {
+      throw Error(
+          fmt::format("--ds-config {}: nothing takes it: put {{ds_config}} (or {{trial_dir}}) where the command takes "
+                      "the file, or read the environment's {} in the script that the command names",
+                      request_.ds_config->string(), kConfigVariable));
+    }
+    config_by_variable_ = true;
   }
   config_file_ = request_.cwd / *request_.ds_config;
 }
@@ -189,6 +194,8 @@ Argv CommandTemplate::render_best(const Json& config, const std::filesystem::pat
   for (std::string& token : argv) replace_all(token, "{trial_dir}/ds_config.json", config_file.string());
   apply_config(argv, config, config_file, config_file.parent_path());
   if (size) apply_size(argv, *size);
+  if (config_by_variable_)
+    argv.insert(argv.begin(), {"env", fmt::format("{}={}", kConfigVariable, config_file.string())});
   return argv;
 }
 

@@ -98,6 +98,7 @@ class CommandTemplate {
   CommandRequest request_;
   std::filesystem::path config_file_;
   std::optional<FlagUse> config_use_;
+  bool config_by_variable_ = false;  // the script reads DSAT_DS_CONFIG, and no argument names the configuration
   LauncherUse launcher_;
   Trainer trainer_ = Trainer::other;
 };

@@ -10,13 +10,13 @@ namespace dsat::host {
 std::optional<int> slots_of_command(const std::vector<std::string>& command) {
   const LauncherUse launcher = find_launcher(command);
   if (launcher.kind != Launcher::deepspeed) return command_slots(command, launcher);
-  const auto count = [&](const char* flag) {
-    const auto text = launcher_value(command, launcher, {flag});
+  const auto count = [&](std::initializer_list<std::string_view> flags) {
+    const auto text = launcher_value(command, launcher, flags);
     const std::optional<int> value = text ? parse_count(*text) : std::nullopt;
     return value && *value > 0 ? value : std::nullopt;
   };
-  const std::optional<int> gpus = count("--num_gpus");
-  return gpus ? std::optional<int>(*gpus * count("--num_nodes").value_or(1)) : std::nullopt;
+  const std::optional<int> gpus = count({"--num_gpus", "--num_accelerators"});
+  return gpus ? std::optional<int>(*gpus * count({"--num_nodes"}).value_or(1)) : std::nullopt;
 }
 
 std::string config_of_command(const std::vector<std::string>& command, const std::filesystem::path& cwd) {

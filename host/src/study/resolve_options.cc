@@ -266,6 +266,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   }
   choose_slots(options, command, environment, plan);
   derive_space(plan, first_data_parallel_size(plan));
+  check_mapped_flags(plan.command, plan.arg_mappings, plan.user_config, plan.space);
   check_choice(plan);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "dsat/host/command.h"
 #include "dsat/host/study.h"
 #include "host/runner/support.h"
 
@@ -325,6 +326,30 @@ TEST_F(Command, EveryTrialGetsAFreshArgumentList) {
   EXPECT_THAT(second, Contains("1002"));
   EXPECT_THAT(second, Not(Contains("1001")));
   EXPECT_EQ(first.size(), second.size());
+}
+
+TEST_F(Command, DeepspeedsOtherNameForGpusIsReadAndReplaced) {
+  const Argv argv{"deepspeed", "--num_accelerators", "2", "t.py", "--deepspeed_config", "a.json"};
+  EXPECT_EQ(parse(argv).resources().num_gpus, 2);
+  EXPECT_EQ(slots_of_command(argv), 2);
+  EXPECT_THAT(render(argv), Not(Contains("--num_accelerators")));
+}
+
+TEST_F(Command, AGivenConfigurationNeedsAPlaceOrAScriptThatReadsTheVariable) {
+  request_.ds_config = "base.json";
+  write_text(dir() / "silent.py", "import dsatlike, mydsat\nprint('from dsa')\n");
+  EXPECT_THAT(why_not({"python3", "silent.py"}), HasSubstr("read the environment's DSAT_DS_CONFIG in the script"));
+  write_text(dir() / "reads.py", "open(os.environ['DSAT_DS_CONFIG'])\n");
+  write_text(dir() / "package.py", "import torch\n    from dsat.huggingface import x\n");
+  std::filesystem::create_directory(dir() / "pkg");
+  write_text(dir() / "pkg/train.py", "import dsat\n");
+  for (const Argv& argv : {Argv{"python3", "reads.py"}, Argv{"deepspeed", "package.py", "x"},
+                           Argv{"python3", "-m", "pkg.train"}, Argv{"env", "python3", "-c", "e['DSAT_DS_CONFIG']"}}) {
+    EXPECT_EQ(parse(argv).config_file(), dir() / "base.json") << argv.back();
+  }
+  EXPECT_THAT(render({"python3", "reads.py"}), ElementsAre("python3", "reads.py"));
+  EXPECT_THAT(parse({"python3", "reads.py"}).render_best(Json::object(), "/run/best.json"),
+              ElementsAre("env", "DSAT_DS_CONFIG=/run/best.json", "python3", "reads.py"));
 }
 
 TEST_F(Command, AScriptThatReadsItsEnvironmentNeedNotNameTheConfiguration) {

@@ -112,6 +112,44 @@ TEST_F(PlanTest, AMisspeltKeyOfAnArgumentMappingIsRefusedAndOnesOwnIsNot) {
   });
 }
 
+TEST_F(PlanTest, AMappingToASwitchWouldOverwriteTheWordBehindIt) {
+  const auto mapping = [](std::vector<std::string> words, std::string key) {
+    return [words, key](StudyOptions& o) {
+      o.command.insert(o.command.end(), words.begin(), words.end());
+      o.arg_mappings = {{key, "--batch"}};
+    };
+  };
+  const std::string micro_batch = "train_micro_batch_size_per_gpu", overlap = "zero_optimization.overlap_comm";
+  for (const char* number : {"4", "auto", "-1", "1e3"}) plan_with("{}", mapping({"--batch", number}, micro_batch));
+  for (const char* flag : {"true", "False", "0", "auto"}) plan_with("{}", mapping({"--batch", flag}, overlap));
+  EXPECT_THAT(why_not(mapping({"--batch", "data.txt"}, micro_batch)),
+              HasSubstr("train_micro_batch_size_per_gpu names --batch, but 'data.txt' behind it is not a number"));
+  EXPECT_THAT(why_not(mapping({"--batch", "--lr", "1"}, micro_batch)), HasSubstr("'--lr' behind it is not a value"));
+  EXPECT_THAT(why_not(mapping({"--batch", "data.txt"}, overlap)), HasSubstr("'data.txt' behind it is not true or"));
+  plan_with("{}", mapping({"--batch=data.txt"}, micro_batch));
+  plan_with(R"({"optimizer": {"type": "Adam"}})", mapping({"--batch", "AdamW"}, "optimizer.type"));
+  plan_with("{}", mapping({"--batch", "any.txt"}, "gradient_clipping"));  // no trial writes it
+}
+
+TEST_F(PlanTest, AMappingWithoutDashesIsTheFlagOfThatName) {
+  const Plan plan = plan_with(R"({"autotuning": {"arg_mappings": {"train_micro_batch_size_per_gpu": " batch"}}})",
+                              [](StudyOptions& o) {
+                                o.command.insert(o.command.end(), {"--batch", "1"});
+                              });
+  EXPECT_EQ(plan.arg_mappings.at(0).second, "--batch");
+  EXPECT_TRUE(noticed(plan, "'train_micro_batch_size_per_gpu' is mapped to 'batch': read as the flag --batch"));
+  const Plan by_option = plan_with("{}", [](StudyOptions& o) {
+    o.command.insert(o.command.end(), {"--batch", "1"});
+    o.arg_mappings = {{"train_micro_batch_size_per_gpu", "batch"}};
+  });
+  EXPECT_EQ(by_option.arg_mappings.at(0).second, "--batch");
+  for (const char* bad : {"", " ", "-", "--", "--a b", "--a=1"}) {
+    write_text(dir() / "ds_config.json",
+               Json{{"autotuning", {{"arg_mappings", {{"train_micro_batch_size_per_gpu", bad}}}}}}.dump());
+    EXPECT_THAT(why_not([](StudyOptions&) {}), HasSubstr("name a flag of the command")) << bad;
+  }
+}
+
 TEST_F(PlanTest, RefusesPluginsAndTheirOptionsByName) {
   EXPECT_THAT(why_not([](StudyOptions& o) { o.searcher.plugin = "nonesuch"; }), HasSubstr("no plugin 'nonesuch'"));
   EXPECT_THAT(why_not([](StudyOptions& o) { o.searcher.options["depth"] = 3; }), HasSubstr("--depth"));

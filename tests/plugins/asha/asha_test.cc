@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "plugins/surface.h"
 
@@ -91,7 +94,67 @@ TEST(Asha, ALargerDivisorPromotesFewer) {
   auto few = bench(surface, study, {{"divisor", 8}});
   auto many = bench(surface, study, {{"divisor", 2}});
   ASSERT_TRUE(few.run() && many.run());
-  EXPECT_GT(trials_of(few).size(), trials_of(many).size());
+  const auto promoted = [](const testing::Bench& run) {
+    const auto trials = trials_of(run);
+    return std::count_if(trials.begin(), trials.end(), [](const auto& of) { return of.second > 3; });
+  };
+  EXPECT_LT(promoted(few), promoted(many));
+}
+
+TEST(Asha, TheDivisorIsAlsoTheGrowthOfTheTrialsOfARung) {
+  Surface surface = silent_surface();
+  surface.activation_bytes = 1e4;  // ceilings far away
+  const Study study = long_searches(surface, wide_space(), 100);
+  auto run = bench(surface, study, {{"divisor", 3}, {"min-binary-search-trials", 2}, {"max-rungs", 2}});
+  ASSERT_TRUE(run.run()) << run.error();
+  int most = 0;
+  for (const auto& [configuration, count] : trials_of(run)) most = std::max(most, count);
+  EXPECT_EQ(most, 6);
+}
+
+TEST(Asha, NothingIsPromotedWithoutAMetric) {
+  const Surface surface;
+  Study study = make_study(surface, wide_space());
+  study.limits.max_trials = 30;
+  auto run = testing::Bench(
+      testing::factory<Asha>(), "asha", study,
+      [surface](const testing::Trial& trial) {
+        return trial.id < 6 ? testing::Answer::out_of_memory() : surface.answer(trial);
+      },
+      Json::object());
+  ASSERT_TRUE(run.run()) << run.error();
+  std::map<std::string, int> trials, measured;
+  for (const testing::Ended& ended : run.ended()) {
+    const std::string configuration = ended.trial.config["zero_optimization"].dump();
+    EXPECT_TRUE(trials[configuration] < 3 || measured[configuration] > 0) << configuration;
+    ++trials[configuration];
+    measured[configuration] += ended.answer.outcome == Outcome::completed ? 1 : 0;
+  }
+}
+
+// The first configuration is promoted and finds a far better metric there. The third beats what the first had within
+// the trials of the lowest rung, so it is the best third of that rung and follows at once.
+TEST(Asha, AMetricFromFurtherUpDoesNotCountInALowerRung) {
+  const Surface surface = silent_surface();
+  const Study study = long_searches(surface, wide_space(), 15);
+  std::vector<std::string> order;  // of the configurations
+  std::map<std::string, int> count;
+  auto run = testing::Bench(
+      testing::factory<Asha>(), "asha", study,
+      [&](const testing::Trial& trial) {
+        const std::string configuration = trial.config["zero_optimization"].dump();
+        if (count[configuration]++ == 0) order.push_back(configuration);
+        const double base[] = {5, 4, 10, 9};
+        const bool leaps = order[0] == configuration && count[configuration] > 3;
+        const double metric = leaps ? 1000 : configuration == order.back() ? base[order.size() - 1] : 0;
+        return testing::Answer::completed({{"throughput", metric + 0.01 * count[configuration]}}, std::nullopt);
+      },
+      {{"max-rungs", 2}});
+  ASSERT_TRUE(run.run()) << run.error();
+  ASSERT_EQ(run.asked().size(), 15u);
+  ASSERT_GE(order.size(), 3u);
+  EXPECT_EQ(run.asked()[6].config["zero_optimization"].dump(), order[0]);
+  EXPECT_EQ(run.asked()[12].config["zero_optimization"].dump(), order[2]);
 }
 
 TEST(Asha, WithNothingNewToDrawTheWaitingSearchesGoOn) {

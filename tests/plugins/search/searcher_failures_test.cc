@@ -51,7 +51,8 @@ TEST_P(SearcherFailures, AFailedTrialLowersNoCeiling) {
   }
 }
 
-TEST_P(SearcherFailures, AConfigurationThatFailedIsLeftAlone) {
+// Once more below the failure, which may come with the micro batch, and no more.
+TEST_P(SearcherFailures, AConfigurationThatFailedTwiceIsLeftAlone) {
   const Surface surface;
   std::map<std::string, int> failures;
   auto bench = this->bench(make_study(surface, small_space({1, 2, 3})), [&](const testing::Trial& trial) {
@@ -60,7 +61,65 @@ TEST_P(SearcherFailures, AConfigurationThatFailedIsLeftAlone) {
     return testing::Answer::failed("stage 2 does not work here");
   });
   ASSERT_TRUE(bench.run()) << bench.error();
-  for (const auto& [configuration, count] : failures) EXPECT_EQ(count, 1) << configuration;
+  for (const auto& [configuration, count] : failures) EXPECT_LE(count, 2) << configuration;
+}
+
+// A data set of so many samples, or a script's own maximum: no memory is short.
+TEST_P(SearcherFailures, ACeilingThatIsNoMemoryIsFoundAndTheSearchGoesOnBelow) {
+  constexpr int64_t kCeiling = 23;
+  Surface surface;
+  for (const bool knows_memory : {true, false}) {
+    Study study = make_study(surface, small_space({1, 2}));
+    if (!knows_memory) {
+      study.device_memory_bytes.reset();
+      study.profile["device_memory_bytes"] = nullptr;
+    }
+    int failed = 0;
+    auto bench = this->bench(study, [&](const testing::Trial& trial) {
+      if (trial.micro_batch() <= kCeiling) return surface.answer(trial);
+      ++failed;
+      return testing::Answer::failed("the data set has 23 samples");
+    });
+    ASSERT_TRUE(bench.run()) << bench.error();
+    int64_t largest = 0;
+    for (const testing::Ended& ended : bench.ended()) {
+      if (ended.answer.outcome == Outcome::completed) largest = std::max(largest, ended.trial.micro_batch());
+    }
+    EXPECT_GE(largest, kCeiling * 2 / 3) << knows_memory;
+    EXPECT_LE(failed * 2, static_cast<int>(bench.ended().size())) << knows_memory;
+  }
+}
+
+// Neither the point itself nor one with larger buckets or a larger micro batch.
+TEST_P(SearcherFailures, NoPointThatAnOutOfMemoryTrialDominatesIsTried) {
+  Surface surface;
+  surface.activation_bytes = 1.3e9;  // buckets weigh much beside it
+  surface.tells_peak = false;
+  for (const bool knows_memory : {true, false}) {
+    Study study = make_study(surface, small_space({1, 2, 3}));
+    if (!knows_memory) {
+      study.device_memory_bytes.reset();
+      study.profile["device_memory_bytes"] = nullptr;
+    }
+    auto bench = this->bench(surface, study);
+    ASSERT_TRUE(bench.run()) << bench.error();
+    std::vector<testing::Trial> too_big;
+    const auto bucket = [](const testing::Trial& t) {
+      return t.config["zero_optimization"]["reduce_bucket_size"].get<int64_t>();
+    };
+    const auto overlaps = [](const testing::Trial& t) {
+      return t.config["zero_optimization"].value("overlap_comm", false);
+    };
+    for (const testing::Ended& ended : bench.ended()) {
+      for (const testing::Trial& seen : too_big) {
+        const bool dominated = ended.trial.stage() == seen.stage() && bucket(ended.trial) >= bucket(seen) &&
+                               overlaps(ended.trial) >= overlaps(seen) &&
+                               ended.trial.micro_batch() >= seen.micro_batch();
+        EXPECT_FALSE(dominated) << ended.trial.config.dump() << " after " << seen.config.dump();
+      }
+      if (ended.answer.outcome == Outcome::out_of_memory) too_big.push_back(ended.trial);
+    }
+  }
 }
 
 TEST_P(SearcherFailures, NothingButFailuresEndsTheSearch) {

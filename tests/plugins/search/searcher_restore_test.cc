@@ -36,6 +36,26 @@ TEST_P(SearcherRestore, GoesOnAsIfNothingHadHappened) {
   }
 }
 
+TEST_P(SearcherRestore, ACeilingThatIsNoMemoryIsRememberedToo) {
+  const Surface surface;
+  const Study study = make_study(surface, small_space({1, 2, 3}));
+  const testing::AnswerFunction answer = [surface](const testing::Trial& trial) {
+    return trial.micro_batch() <= 23 ? surface.answer(trial) : testing::Answer::failed("too few samples");
+  };
+  auto whole = this->bench(study, answer);
+  ASSERT_TRUE(whole.run()) << whole.error();
+  for (const int steps : {2, 5, 9}) {
+    auto before = this->bench(study, answer);
+    before.start();
+    for (int i = 0; i < steps; ++i) ASSERT_TRUE(before.step());
+    auto after = this->bench(study, answer);
+    after.restore_from(before);
+    while (after.step()) {
+    }
+    EXPECT_EQ(after.ops(), whole.ops()) << steps << " steps";
+  }
+}
+
 TEST_P(SearcherRestore, AFailureIsRememberedToo) {
   const Surface surface;
   const Study study = make_study(surface, small_space({1, 2}));

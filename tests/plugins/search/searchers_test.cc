@@ -78,6 +78,54 @@ TEST_P(Searchers, FindsTheCeilingWithoutKnowingTheDevice) {
   EXPECT_GT(count_outcome(bench, Outcome::out_of_memory), 0);
 }
 
+// Only the first configuration crawls: the others begin where one of their stage, or of a lower one, fitted.
+TEST_P(BisectingSearchers, WithoutAKnownMemoryAConfigurationBeginsAtWhatAnotherHolds) {
+  Surface surface;
+  surface.tells_peak = false;
+  Study study = make_study(surface, small_space({1, 2, 3}));
+  study.device_memory_bytes.reset();
+  study.profile["device_memory_bytes"] = nullptr;
+  study.limits.max_trials = 60;
+  auto bench = this->bench(surface, study);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  std::set<std::string> begun;
+  std::map<int, int64_t> fitted;  // the largest micro batch by stage
+  for (const testing::Ended& ended : bench.ended()) {
+    const int stage = ended.trial.stage();
+    int64_t held = 1;
+    for (const auto& [of, largest] : fitted) held = of <= stage ? std::max(held, largest) : held;
+    const bool first = begun.insert(ended.trial.config["zero_optimization"].dump()).second;
+    if (first && begun.size() > 1) {
+      EXPECT_GE(ended.trial.micro_batch() * 2, held) << ended.trial.note;
+    }
+    if (ended.answer.outcome == Outcome::completed) fitted[stage] = std::max(fitted[stage], ended.trial.micro_batch());
+  }
+  EXPECT_GT(begun.size(), 1u);
+}
+
+// Determined's binary search ends when its range is empty.
+TEST(Binary, GoesOnToTheCeilingOfEachConfiguration) {
+  Surface surface;
+  surface.activation_bytes = 2e7;  // ceilings at some 600 samples
+  Study study = make_study(surface, small_space({1}));
+  study.limits.max_trials = 60;
+  auto bench = testing::Bench(testing::factory<Binary>(), "binary", study,
+                              [surface](const testing::Trial& trial) { return surface.answer(trial); });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  std::map<std::string, testing::Trial> top;
+  for (const testing::Ended& ended : bench.ended()) {
+    if (ended.answer.outcome != Outcome::completed) continue;
+    testing::Trial& largest = top[ended.trial.config["zero_optimization"].dump()];
+    if (largest.id == kNoTrial || ended.trial.micro_batch() > largest.micro_batch()) largest = ended.trial;
+  }
+  ASSERT_EQ(top.size(), 3u);
+  for (const auto& [configuration, largest] : top) {
+    Json next = largest.config;
+    next["train_micro_batch_size_per_gpu"] = largest.micro_batch() + 1;
+    EXPECT_FALSE(surface.fits(next)) << configuration << " ended at " << largest.micro_batch();
+  }
+}
+
 TEST_P(Searchers, WorksWithoutAProfile) {
   const Surface surface;
   Study study = make_study(surface, small_space({1, 2}));

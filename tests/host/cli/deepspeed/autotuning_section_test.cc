@@ -10,6 +10,7 @@ namespace dsat::cli {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -77,8 +78,36 @@ TEST(AutotuningSection, ReadsKeysInSpiteOfStraySpaceAndSaysSo) {
                                            HasSubstr("arg_mappings.gradient_accumulation_steps '")));
 }
 
+TEST(AutotuningSection, AMappingWithoutDashesIsTheFlagOfThatName) {
+  EXPECT_THAT(read(R"({"arg_mappings": {"train_micro_batch_size_per_gpu": "batch_size"}})").arg_mappings,
+              ElementsAre(Pair("train_micro_batch_size_per_gpu", "--batch_size")));
+}
+
+TEST(AutotuningSection, NamesKeysThatChangeNothing) {
+  EXPECT_THAT(read(R"({"min_train_batch_size": 1, "metric_path": null})").without_effect, IsEmpty());
+  const AutotuningSection section = read(R"({"min_train_batch_size": 8, "metric_path": "m", "model_info_path": "i",
+                                             "model_info": {"hidden_size": 10, "num_layers": 2}})");
+  EXPECT_THAT(section.without_effect, ElementsAre("min_train_batch_size", "metric_path", "model_info_path",
+                                                  "model_info.hidden_size", "model_info.num_layers"));
+}
+
+TEST(ApplyAutotuning, OneLineNamesTheKeysWithoutEffect) {
+  AutotuningChoice choice;
+  choice.section = read(R"({"min_train_batch_size": 8, "results_dir": "r", "tuner_early_stopping": 0})");
+  const OptionSet set;
+  host::StudyOptions options;
+  const auto notices = apply_autotuning(choice, Values(set, {}), host::PluginInfo(), options);
+  EXPECT_THAT(notices, ElementsAre("autotuning: without effect here: min_train_batch_size, results_dir"));
+  EXPECT_FALSE(options.early_stopping);
+  choice.deepspeed_form = true;
+  EXPECT_THAT(apply_autotuning(choice, Values(set, {}), host::PluginInfo(), options),
+              Contains("autotuning: without effect here: min_train_batch_size"));
+}
+
 TEST(AutotuningSection, RefusesWrongTypesByFileKeyAndValue) {
   EXPECT_EQ(refusal(R"({"fast": "yes"})"), "c.json: autotuning.fast is \"yes\": it must be true or false");
+  EXPECT_THAT(refusal(R"({"mp_size": 0})"), HasSubstr("autotuning.mp_size is 0: it must be a whole number from 1 on"));
+  EXPECT_EQ(read(R"({"tuner_early_stopping": 0})").tuner_early_stopping, 0) << "never, as DeepSpeed reads it";
   for (const char* bad : {R"("x")", "-1", "2.5", "[]", "true"}) {
     for (const char* key : {"tuner_num_trials", "max_train_batch_size", "num_gpus", "start_profile_step"}) {
       EXPECT_THAT(refusal(("{\"" + std::string(key) + "\": " + bad + "}").c_str()),
@@ -86,7 +115,8 @@ TEST(AutotuningSection, RefusesWrongTypesByFileKeyAndValue) {
     }
   }
   EXPECT_THAT(refusal(R"({"tuner_type": "genetic"})"), HasSubstr("gridsearch, random or model_based"));
-  EXPECT_THAT(refusal(R"({"arg_mappings": {"a": "b"}})"), HasSubstr("arg_mappings.a is \"b\""));
+  EXPECT_THAT(refusal(R"({"arg_mappings": {"a": "--"}})"), HasSubstr("arg_mappings.a is \"--\""));
+  EXPECT_THAT(refusal(R"({"arg_mappings": {"a": "--b 3"}})"), HasSubstr("arg_mappings.a is \"--b 3\""));
   EXPECT_THAT(refusal(R"({"model_info": 7})"), HasSubstr("model_info is 7"));
   EXPECT_THAT(refusal(R"({"min_train_micro_batch_size_per_gpu": 8, "max_train_micro_batch_size_per_gpu": 4})"),
               HasSubstr("nothing is left to try"));

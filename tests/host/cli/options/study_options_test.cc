@@ -95,6 +95,29 @@ TEST(StudyOptions, TimesReachTheirMembers) {
 
 TEST(StudyOptions, SlotsMayBeLeftToTheMachine) { EXPECT_FALSE(read({"--slots", "auto"}).slots); }
 
+TEST(StudyOptions, SizesOfATrialAreReadInBothSpellings) {
+  for (const Tokens& given :
+       {Tokens{"--num-gpus", "2"}, Tokens{"--num-gpus=2"}, Tokens{"--num_gpus", "2"}, Tokens{"--num_gpus=2"}}) {
+    EXPECT_THAT(read(given).num_gpus, ElementsAre(2)) << given[0];
+  }
+  EXPECT_THAT(read({"--num_nodes=1,4", "--num-gpus", "8"}).num_nodes, ElementsAre(1, 4));
+  for (const char* bad : {"two", "0", "-1", "1.5", "2,", ",2", "1 2", "+1", "99999999999"}) {
+    for (const char* option : {"--num-gpus", "--num_gpus"}) {
+      EXPECT_THAT(refusal({option, bad}), HasSubstr("--num-gpus: '" + std::string(bad) + "' is no number")) << bad;
+    }
+    EXPECT_THAT(refusal({"--num_nodes", bad}), HasSubstr("--num-nodes: '" + std::string(bad) + "' is no number"));
+  }
+}
+
+TEST(StudyOptions, ShortNamesOfSeveralLettersAreRead) {
+  const host::StudyOptions options = read({"-mt", "3", "-mct=2", "-ms", "4", "-r", "7", "-z", "1", "3"});
+  EXPECT_EQ(options.max_trials, 3);
+  EXPECT_EQ(options.max_concurrent_trials, 2);
+  EXPECT_EQ(options.max_slots, 4);
+  EXPECT_EQ(options.seed, 7u);
+  EXPECT_THAT(options.zero_stages, ElementsAre(1, 3));
+}
+
 TEST(StudyOptions, ArgMappingsAreKeyAndFlag) {
   EXPECT_THAT(read({"--arg-mapping", "a.b=--flag", "--arg-mapping", "c=-d=e"}).arg_mappings,
               ElementsAre(Pair("a.b", "--flag"), Pair("c", "-d=e")));

@@ -1,0 +1,53 @@
+// Looks for the variable's name, or for an import of the package dsat, in the arguments and in the scripts among them.
+#include "command/environment_use.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "dsat/base/files.h"
+
+namespace dsat::host {
+
+namespace {
+
+constexpr size_t kLargestScript = size_t{4} << 20;
+
+bool names_variable(std::string_view text) {
+  if (text.find(kConfigVariable) != std::string_view::npos) return true;
+  for (const std::string_view statement : {"import dsat", "from dsat"}) {
+    for (size_t at = text.find(statement); at != std::string_view::npos; at = text.find(statement, at + 1)) {
+      const size_t end = at + statement.size();
+      const bool whole_word = end == text.size() || std::string_view(" .\n\r\t;,").find(text[end]) != text.npos;
+      const bool begins = at == 0 || std::string_view(" \n\t;").find(text[at - 1]) != text.npos;
+      if (whole_word && begins) return true;
+    }
+  }
+  return false;
+}
+
+bool file_names_variable(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return false;
+  const FileText text = try_read_file(file, kLargestScript);
+  return text.ok() && names_variable(text.bytes);
+}
+
+// package.train of `python -m package.train`
+std::string module_file(std::string module) {
+  std::replace(module.begin(), module.end(), '.', '/');
+  return module + ".py";
+}
+
+}  // namespace
+
+bool reads_config_variable(const Argv& command, const std::filesystem::path& cwd) {
+  for (size_t i = 0; i < command.size(); ++i) {
+    const std::string& word = command[i];
+    if (word.empty()) continue;
+    if (names_variable(word) || file_names_variable(cwd / word)) return true;
+    if (i > 0 && command[i - 1] == "-m" && file_names_variable(cwd / module_file(word))) return true;
+  }
+  return false;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,22 @@
+// Does a command's script take its configuration from the environment?
+//
+// Threading: pure but for reading files. Errors: none; a file that cannot be read names nothing.
+#ifndef DSAT_HOST_COMMAND_ENVIRONMENT_USE_H_
+#define DSAT_HOST_COMMAND_ENVIRONMENT_USE_H_
+
+#include <filesystem>
+
+#include "command/command_args.h"
+
+namespace dsat::host {
+
+// The variable that names a trial's configuration file.
+inline constexpr const char* kConfigVariable = "DSAT_DS_CONFIG";
+
+// Does an argument, or a file that an argument names, contain DSAT_DS_CONFIG or import the package dsat, which reads
+// it? `cwd`: where the command runs.
+bool reads_config_variable(const Argv& command, const std::filesystem::path& cwd);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_COMMAND_ENVIRONMENT_USE_H_
