@@ -1,8 +1,7 @@
 // guided: Bayesian optimisation with a model of ZeRO training that the trials correct.
 //
 // Purpose: find the fastest configuration in few trials, of which few run out of memory. docs/searchers.md describes
-// how
-//   it decides. This class keeps the open trials: it asks for trials while slots are free, passes their ends to the
+//   how it decides. This class keeps the open trials: it asks for trials while slots are free, passes their ends to the
 //   surrogate, and takes the next one from the acquisition. It finishes when the expected gain is below the tolerance,
 //   when the trial limit is reached, or when nothing is left to try.
 // State: none is saved; the host replays the events, and the same events give the same decisions.

@@ -146,6 +146,7 @@ void ModelProfiler::read_model_information() {
     world_size_ = static_cast<int64_t>(*world_size);
     data_parallel_size_ = config::data_parallel_size(world_size_, study_.base_config);
   }
+  // Trials that ran out of memory before this one were noted with the size that the plan expected.
   for (cost::Observation& seen : observations_) seen.setup.data_parallel_size = data_parallel_size_;
   if (const auto peak = reported("peak_memory"); peak && reported("activation_mem_per_gpu")) {
     inputs_.fixed_bytes = cost::fixed_bytes_by_forward(
@@ -177,6 +178,7 @@ void ModelProfiler::measured(const Exit& exit) {
   } else if (outcome != Outcome::lost && outcome != Outcome::stopped) {
     return give_up("a measured trial of the profile", exit);
   }
+  // The highest stage needs the least memory. A lost or stopped trial has shown nothing: its point is asked for again.
   if (outcome == Outcome::out_of_memory) stage_ = highest_stage();
   measure_next();
 }

@@ -10,8 +10,7 @@
 //   and the upper end of the cost model's interval. Where the best of a stage is at the ceiling already, the new
 //   configuration is measured there.
 // - Stage 3 is not given up once stage 1 or 2 has run. The rule assumed that stage 3 is always slower; where its
-// smaller
-//   memory allows larger batches it is not, and its trials cost what all others cost.
+//   smaller memory allows larger batches it is not, and its trials cost what all others cost.
 // Threading, errors and state: as in search/lineage_search.h.
 #ifndef DSAT_PLUGINS_RANDOM_RANDOM_H_
 #define DSAT_PLUGINS_RANDOM_RANDOM_H_

@@ -4,9 +4,8 @@
 //   number of put_ and append_ calls, commit; only then does the study act on it.
 // Threading: control thread.
 // Errors: dsat::Error, "journal FILE: ...", DSAT_INTERNAL, and DSAT_INVALID_ARGUMENT for a folder that is not what
-// `open`
-//   needs. put_ and append_ remember the first failure, write nothing after it, and commit throws it: a turn is written
-//   whole or not at all.
+//   `open` needs. put_ and append_ remember the first failure, write nothing after it, and commit throws it: a turn is
+//   written whole or not at all.
 #ifndef DSAT_HOST_RECORD_JOURNAL_H_
 #define DSAT_HOST_RECORD_JOURNAL_H_
 

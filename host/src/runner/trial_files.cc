@@ -179,6 +179,7 @@ bool wait_until_unlocked(const fs::path& trial_dir) {
   return false;
 }
 
+// Not synced: after a power cut the trial runs again, and what ended well is in the journal.
 void write_exit(const RunFacts& facts, const TrialEnd& end) {
   const auto number = [](int value, bool there) { return there ? Json(value) : Json(); };
   const Json json{{"trial", facts.id},

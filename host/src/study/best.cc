@@ -31,6 +31,7 @@ void add(MeasuredConfiguration& to, const TrialRecord& trial, double metric) {
   to.metrics = std::move(sums);
 }
 
+// One trial's metrics stay as it wrote them: a division would turn its integers into floating point.
 void sums_to_means(MeasuredConfiguration& measured) {
   if (measured.count == 1) return;
   measured.metric /= measured.count;

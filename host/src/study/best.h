@@ -1,8 +1,7 @@
 // Which configuration is the best so far.
 //
 // Purpose: choose_best decides from all trials; BestSoFar keeps the decision while trials end, without looking at all
-// of
-//   them each time.
+//   of them each time.
 // Threading: control thread. Units: the metric's own.
 #ifndef DSAT_HOST_STUDY_BEST_H_
 #define DSAT_HOST_STUDY_BEST_H_

@@ -1,5 +1,5 @@
-// What a study shows of itself: the best and the files while it runs, and how it closes: the last rows of the journal,
-// the last files, the result.
+// The coordinator's output: the best and the files while a study runs, and its close with the last rows of the journal,
+// the last files and the result.
 #include <fmt/format.h>
 
 #include "base/guarded.h"

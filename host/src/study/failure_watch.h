@@ -1,8 +1,7 @@
 // The watch over failures: what a study need not go on with, and what only deserves a second chance.
 //
-// Purpose: a profile trial that fails, and a script that fails in the same way whatever it is given, are not the
-// search's
-//   business: the study ends. A failure of the machine is no failure of the trial: it runs again, once.
+// Purpose: a profile trial that fails, and a script that fails in the same way whatever it is given, are nothing that a
+//   search can mend: the study ends. A failure of the machine is no failure of the trial: it runs again, once.
 // Threading: control thread. Errors: none.
 #ifndef DSAT_HOST_STUDY_FAILURE_WATCH_H_
 #define DSAT_HOST_STUDY_FAILURE_WATCH_H_

@@ -55,6 +55,7 @@ void request_hosts(const SlotOptions& options, const LauncherResources& launcher
 
 // GPUs and nodes, as options or as the launcher's own flags.
 void request_size(const SlotOptions& options, const LauncherResources& launcher, SlotRequest& request) {
+  // The launcher writes "all" as -1, which asks for no number.
   const auto positive = [](const std::optional<int>& count) {
     return count && *count > 0 ? std::vector<int>{*count} : std::vector<int>();
   };

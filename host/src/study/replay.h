@@ -1,11 +1,10 @@
 // Brings a strategy back to where the journal left it.
 //
-// Purpose: the strategy gets its last saved state and then the later events again. Its requests get the answers of
-// then,
-//   and its ops have to be those of then, byte for byte.
-// Threading: control thread. Errors: dsat::Error, DSAT_INTERNAL: "replay_mismatch: ...", or what the plugin says. A
-// saved
-//   state that cannot be used is a warning, and all events are replayed.
+// Purpose: the strategy gets its last saved state and then the later events again. Its requests get the answers that
+//   they got then, and its ops have to be the same as then, byte for byte.
+// Threading: control thread.
+// Errors: dsat::Error, DSAT_INTERNAL: "replay_mismatch: ...", or the plugin's own message. A saved state that cannot
+//   be used is a warning, and all events are replayed.
 #ifndef DSAT_HOST_STUDY_REPLAY_H_
 #define DSAT_HOST_STUDY_REPLAY_H_
 

@@ -28,7 +28,8 @@ struct StageRow {
   const MeasuredConfiguration* best = nullptr;
 };
 
-// The cost model as all trials together teach it; nullopt when there is no profile to learn from.
+// The cost model as all trials together teach it; nullopt when there is no profile to learn from. A model that cannot
+// be made costs the table one column; it is no reason to lose the results.
 std::optional<cost::MemoryFit> fit_of(const ResultsView& view) {
   if (!view.profile.is_object()) return std::nullopt;
   try {

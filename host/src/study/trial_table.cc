@@ -67,6 +67,7 @@ uint32_t TrialTable::runs_of(const std::string& identity) const {
 
 void TrialTable::count(Trial& trial) {
   Configuration& configuration = configurations_[trial.identity];
+  // The first of a configuration answers for the later ones, so its result is the one that all of them show.
   if (trial.can_answer() && !configuration.answering) configuration.answering = trial.id();
   if (trial.costs_a_run()) trial.earlier_runs = configuration.runs++;
   fruitless_ = trial.costs_a_run() ? 0 : fruitless_ + 1;
@@ -89,11 +90,13 @@ void TrialTable::start(uint64_t id) {
   ++trial.record.attempt;
 }
 
+// Marks nothing as changed: whether the journal has the trial as waiting or as running, a resumed study runs it.
 void TrialTable::take_back_start(uint64_t id) {
   change_state(get(id), TrialState::waiting, {});
   changed_.erase(id);
 }
 
+// Does not mark the trial as changed: when a start is worth a commit of its own is for the study to say.
 void TrialTable::note_start(const TrialStart& start) {
   TrialRecord& record = get(start.id).record;
   record.slots = start.slots;
@@ -108,6 +111,7 @@ void TrialTable::run_again(uint64_t id) {
 void TrialTable::end(TrialEnd end, Time now) {
   Trial& trial = get(end.id);
   TrialRecord& record = trial.record;
+  // Stopped before it ran: it gives its place below the trial limit back.
   if (trial.state == TrialState::waiting && trial.costs_a_run() && !record.started()) --counted_;
   stop_requests_.erase(end.id);
   record.outcome = end.outcome;
@@ -119,6 +123,7 @@ void TrialTable::end(TrialEnd end, Time now) {
   trial.end = std::move(end);
   change_state(trial, TrialState::ended, now);
   if (trial.can_answer() || answering(trial.identity) != trial.id()) return;
+  // It answered for its configuration and has measured nothing in the end: the next one that can takes over.
   const auto next = std::find_if(trials_.begin(), trials_.end(), [&trial](const Trial& other) {
     return other.can_answer() && other.identity == trial.identity;
   });

@@ -1,5 +1,5 @@
-// Why these and no others: the fit needs the ends of each line and the bounds next to the ceiling; trials between two
-// kept ones of the same setup lie on the line that those already fix.
+// Keeps each setup's trials by micro batch and drops those between. The fit needs the ends of each line and the bounds
+// next to the ceiling; trials between two kept ones of the same setup lie on the line that those already fix.
 #include "dsat/cost/window.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Variables of an environment by name, and the search for a program as a shell does it.
 #include "dsat/host/environment.h"
 
 #include <gmock/gmock.h>

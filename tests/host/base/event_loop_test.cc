@@ -1,3 +1,4 @@
+// Timers, descriptors and wakes of the loop, in real and in simulated time. Pipes stand for processes.
 #include "base/event_loop.h"
 
 #include <gtest/gtest.h>

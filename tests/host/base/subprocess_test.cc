@@ -1,3 +1,4 @@
+// Children that are started, watched and ended: what they inherit, how their ends are known. /bin/sh is the child.
 #include "base/subprocess.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// The user's command for one trial and for the best configuration: files, flags, launchers, sizes.
 #include "command/command_template.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// The hyperparameters that a trial of an experiment file reads.
 #include "command/hyperparameters.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The outcome of a trial, from result files, texts of stderr, exit statuses and the kernel's counter made by hand.
 #include "runner/classify.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Reports of DeepSpeed's FLOPs profiler, in the older and the newer wording.
 #include "runner/flops_profiler_report.h"
 
 #include <gmock/gmock.h>

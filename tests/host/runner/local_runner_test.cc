@@ -1,3 +1,4 @@
+// Trials as real processes: results, failures, time limits, stops, and nothing that is left running.
 #include "runner/local_runner.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Ports for trials: each live one once, and none that somebody else listens on.
 #include "runner/ports.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Result files of older and newer engines, and metrics by their names.
 #include "runner/read_metrics.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// The folder of a trial: configuration, variables, copies of the model, progress, exit.json.
 #include "runner/trial_files.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Hostfiles and node filters in DeepSpeed's syntax, and the names of this host.
 #include "slots/hostfile.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Devices that stand-ins for the vendors' tools report, and what a trial takes of them.
 #include "slots/slots.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Options that a plugin declares, and the values that it gets.
 #include "dsat/option.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The random numbers of plugins: the same for ever, and distributed as they should be.
 #include "dsat/random.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The study that a plugin reads, from the JSON of the host.
 #include "dsat/study.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Sizes and durations: exact reading, refusals, three digits for people.
 #include "dsat/base/units.h"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// Finding options by their spellings, and suggestions for those that do not exist.
 #include "dsat/cli/option_set.h"
 
 #include <gtest/gtest.h>

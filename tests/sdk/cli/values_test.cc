@@ -1,3 +1,4 @@
+// Values of options by their kinds; a refusal names option, text and what was expected.
 #include "dsat/cli/values.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// DeepSpeed's rule of batch sizes: reading, checking, completing, in 64 bits.
 #include "dsat/config/batch.h"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// Dotted keys, merges and the identity of a configuration.
 #include "dsat/config/json.h"
 
 #include <limits>

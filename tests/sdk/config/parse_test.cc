@@ -1,3 +1,4 @@
+// Configuration files as text: what is read, and the place and the reason of what is not.
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -1,3 +1,4 @@
+// Combinations that DeepSpeed refuses, and the sentence that names each.
 #include "dsat/config/rules.h"
 
 #include "dsat/config/json.h"

@@ -1,3 +1,4 @@
+// Space files: axes that they add, replace or restrict, and entries that are refused.
 #include "dsat/config/json.h"
 #include "dsat/config/space.h"
 #include "support/error_of.h"

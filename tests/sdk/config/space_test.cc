@@ -1,3 +1,4 @@
+// The tuning space: default axes, the user's lists, stages, bounds, and its JSON form.
 #include "dsat/config/space.h"
 
 #include <algorithm>

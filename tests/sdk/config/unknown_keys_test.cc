@@ -1,3 +1,4 @@
+// Keys that DeepSpeed would ignore, and the name that was probably meant.
 #include "../../sdk/config/src/unknown_key.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"

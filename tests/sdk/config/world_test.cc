@@ -1,3 +1,4 @@
+// Configurations that name the size of their trial.
 #include "dsat/config/world.h"
 
 #include "dsat/config/json.h"

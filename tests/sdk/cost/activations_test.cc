@@ -1,3 +1,4 @@
+// The peak of activations with and without recomputation, against sums done by hand.
 #include "dsat/cost/activations.h"
 
 #include <gmock/gmock.h>

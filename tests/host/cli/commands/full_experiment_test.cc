@@ -1,3 +1,4 @@
+// The training that follows a search: its command, its signals, its exit status.
 #include "commands/full_experiment.h"
 
 #include <gmock/gmock.h>

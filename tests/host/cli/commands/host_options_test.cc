@@ -1,3 +1,4 @@
+// The help of dsat-host: every option with its default, in the width of the terminal.
 #include "commands/host_options.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// A study in a child process: when it is taken up again, and what is printed of a failure.
 #include "commands/restart_on_crash.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// The keys of DeepSpeed's autotuning section: values, older names, wrong types, tuner types.
 #include "deepspeed/autotuning_section.h"
 
 #include <gmock/gmock.h>

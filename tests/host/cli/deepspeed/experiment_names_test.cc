@@ -1,3 +1,4 @@
+// Names of experiments as DeepSpeed forms them, and its table of the best by stage.
 #include "deepspeed/experiment_names.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Options of the deepspeed launcher on dsat-host's command line, and the command that they become.
 #include "deepspeed/launcher_options.h"
 
 #include <gmock/gmock.h>

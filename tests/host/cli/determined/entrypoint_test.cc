@@ -1,3 +1,4 @@
+// Entrypoints of experiment files: how they are cut, which launchers are replaced, what is refused.
 #include "determined/entrypoint.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// YAML as the experiment form reads it: types, aliases, places, and files that are refused.
 #include "determined/yaml_file.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// What the first argument asks for: a sub-command, a search method, a command to tune, or a slip.
 #include "options/actions.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Options that plugins declare: their spellings, clashes of names, their help.
 #include "options/plugin_options.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// The first look at a command line, before the plugins' options are known.
 #include "options/preview.h"
 
 #include <gmock/gmock.h>

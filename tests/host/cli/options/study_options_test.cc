@@ -1,3 +1,4 @@
+// From the command line to the options of a study: every setting arrives, every wrong value is named.
 #include "options/study_options.h"
 
 #include <gmock/gmock.h>

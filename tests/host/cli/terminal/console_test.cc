@@ -1,3 +1,4 @@
+// What goes to which stream, with and without --json, to terminals, closed pipes and full disks.
 #include "terminal/console.h"
 
 #include <fcntl.h>

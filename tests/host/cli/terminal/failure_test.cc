@@ -1,3 +1,4 @@
+// Exceptions as lines and exit statuses.
 #include "terminal/failure.h"
 
 #include <gmock/gmock.h>

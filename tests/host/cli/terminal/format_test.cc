@@ -1,3 +1,4 @@
+// Values of a trial as a person reads them.
 #include "terminal/format.h"
 
 #include <gtest/gtest.h>

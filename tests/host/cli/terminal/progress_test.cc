@@ -1,3 +1,4 @@
+// Lines of a running study: one for each trial, and the state line of a terminal.
 #include "terminal/progress.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// The end of a study on the terminal and as --json.
 #include "terminal/report.h"
 
 #include <gmock/gmock.h>

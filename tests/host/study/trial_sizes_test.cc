@@ -12,7 +12,7 @@ Json try_gpus(int gpus, int micro_batch = 1) {
   return {{"try", {{config::kMicroBatchKey, micro_batch}, {"autotuning", {{"num_gpus", gpus}}}}}};
 }
 
-class WorldTest : public StudyTest {
+class TrialSizesTest : public StudyTest {
  protected:
   StudyOptions sized(const Json& script = Json::object()) {
     StudyOptions options = scripted(script);
@@ -24,7 +24,7 @@ class WorldTest : public StudyTest {
   }
 };
 
-TEST_F(WorldTest, BatchSizesFollowTheSizeOfEachTrial) {
+TEST_F(TrialSizesTest, BatchSizesFollowTheSizeOfEachTrial) {
   const Plan plan = plan_of(sized());
   EXPECT_EQ(plan.data_parallel_size, 2);
   EXPECT_EQ(plan.base_config["train_batch_size"], 2);
@@ -38,14 +38,14 @@ TEST_F(WorldTest, BatchSizesFollowTheSizeOfEachTrial) {
   EXPECT_NE(admit(plan, {{"autotuning", {{"num_gpus", 8}}}}).invalid, "") << "there are 4 slots";
 }
 
-TEST_F(WorldTest, AnAxisOfTheSpaceThatAnySearcherSees) {
+TEST_F(TrialSizesTest, AnAxisOfTheSpaceThatAnySearcherSees) {
   const Plan plan = plan_of(sized());
   for (const config::StageSpace& stage : plan.space.stages) {
     EXPECT_EQ(stage.axes.back().key, "autotuning.num_gpus") << stage.stage;
   }
 }
 
-TEST_F(WorldTest, TheSectionsOwnListDoesTheSame) {
+TEST_F(TrialSizesTest, TheSectionsOwnListDoesTheSame) {
   write_text(dir() / "ds_config.json",
              R"({"train_micro_batch_size_per_gpu": 1, "autotuning": {"num_gpus": [4, 2], "fast": true}})");
   StudyOptions options = sized();
@@ -57,7 +57,7 @@ TEST_F(WorldTest, TheSectionsOwnListDoesTheSame) {
   EXPECT_EQ(config_to_run(plan, a.config)["autotuning"], Json({{"num_gpus", 2}, {"fast", true}, {"num_nodes", 1}}));
 }
 
-TEST_F(WorldTest, AGlobalBatchIsDividedByEverySize) {
+TEST_F(TrialSizesTest, AGlobalBatchIsDividedByEverySize) {
   StudyOptions options = sized();
   options.global_batch = 24;
   const Plan plan = plan_of(options);
@@ -67,7 +67,7 @@ TEST_F(WorldTest, AGlobalBatchIsDividedByEverySize) {
   EXPECT_THAT(error_of([&] { make_plan(options); }), HasSubstr("--global-batch 6 is not a multiple"));
 }
 
-TEST_F(WorldTest, SizesThatTheCommandCannotBeToldAreRefused) {
+TEST_F(TrialSizesTest, SizesThatTheCommandCannotBeToldAreRefused) {
   StudyOptions options = sized();
   options.command = {"/bin/true", "--deepspeed_config", (dir() / "ds_config.json").string()};
   EXPECT_THAT(error_of([&] { make_plan(options); }),
@@ -76,7 +76,7 @@ TEST_F(WorldTest, SizesThatTheCommandCannotBeToldAreRefused) {
   EXPECT_NO_THROW(make_plan(options)) << "one size is that of the slots";
 }
 
-TEST_F(WorldTest, ASectionThatIsWrongIsRefused) {
+TEST_F(TrialSizesTest, ASectionThatIsWrongIsRefused) {
   for (const char* value : {"\"two\"", "0", "[]", "[2, 0]", "-1", "2.5", "[[2]]"}) {
     write_text(dir() / "ds_config.json", std::string(R"({"autotuning": {"num_gpus": )") + value + "}}");
     StudyOptions options = sized();
@@ -85,14 +85,14 @@ TEST_F(WorldTest, ASectionThatIsWrongIsRefused) {
   }
 }
 
-TEST_F(WorldTest, APlanSurvivesTheJournal) {
+TEST_F(TrialSizesTest, APlanSurvivesTheJournal) {
   const Plan plan = plan_of(sized());
   const Plan again = plan_from_json(to_json(plan));
   EXPECT_EQ(to_json(again), to_json(plan));
   EXPECT_EQ(again.shape_of(Json({{"autotuning", {{"num_gpus", 4}, {"num_nodes", 1}}}})), TrialShape::even(1, 4));
 }
 
-TEST_F(WorldTest, TheBestFilesHaveNoWorldAndTheTrialsDo) {
+TEST_F(TrialSizesTest, TheBestFilesHaveNoWorldAndTheTrialsDo) {
   Session session(plan_of(sized({{"start", {try_gpus(4, 7)}}})));
   const StudyResult result = session.run_new();
   ASSERT_TRUE(result.best.has_value()) << result.reason;
@@ -101,7 +101,7 @@ TEST_F(WorldTest, TheBestFilesHaveNoWorldAndTheTrialsDo) {
   EXPECT_EQ(session.trials().back().record.config["autotuning"]["num_gpus"], 4);
 }
 
-TEST_F(WorldTest, AProfileTrialOfAnotherSizeThanItWasGivenEndsTheStudy) {
+TEST_F(TrialSizesTest, AProfileTrialOfAnotherSizeThanItWasGivenEndsTheStudy) {
   StudyOptions options = sized();
   options.profiler.options["script"] =
       Json{{"start", {{{"try", {{"autotuning", {{"model_info", {{"profile", true}}}}}}}}}}}.dump();
