@@ -50,6 +50,12 @@ class MemoryModel {
   double probability_of_fitting(const Point& point) const;
   // Draws from the joint posterior, points x draws: 1 where a point fits, else 0.
   Eigen::MatrixXd draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
+  // The probability that the cause of a failure that the hypothesis cannot explain holds for this point too.
+  double surprise(const Point& point) const { return shared_failure_probability(site_of(point)); }
+  // The probability that this observation, by its place in fit(), has a cause that the hypothesis does not know.
+  double unexplained(size_t observation) const {
+    return posterior_.unexplained[static_cast<Eigen::Index>(observation)];
+  }
   // The expected peak.
   double peak_bytes(const Point& point) const;
 
