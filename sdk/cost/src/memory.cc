@@ -43,7 +43,8 @@ Normal believed(const MemoryFit& fit, const PeakForm& form, const Setup& setup, 
   const Eigen::Map<const TermsMatrix> covariance(fit.covariance.data());
   const auto beyond = static_cast<double>(std::max<int64_t>(0, setup.micro_batch - fit.largest_measured_micro_batch));
   const auto measured = static_cast<double>(std::max<int64_t>(1, fit.largest_measured_micro_batch));
-  const double steeper = fit.largest_measured_micro_batch > 0 ? kSteeperLine * fit.fixed_bytes / measured : 0;
+  const double steeper =
+      fit.largest_measured_micro_batch > 0 ? kSteeperLine * std::max(0.0, fit.fixed_bytes) / measured : 0;
   const double straight = kExtrapolationNoise * fit.activation_bytes_per_sample;
   const double variance =
       std::max(1.0, form.coefficients.dot(covariance * form.coefficients) + scatter_bytes * scatter_bytes);
