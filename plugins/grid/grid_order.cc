@@ -17,6 +17,8 @@ Json deepspeed_default(const std::string& key, int stage) {
                                                      {"zero_optimization.stage3_prefetch_bucket_size", 50000000},
                                                      {"zero_optimization.stage3_param_persistence_threshold", 100000},
                                                      {"zero_optimization.stage3_max_live_parameters", 1000000000},
+                                                     {"zero_optimization.stage3_max_reuse_distance", 1000000000},
+                                                     {"zero_optimization.sub_group_size", 1000000000},
                                                      {"zero_optimization.reduce_scatter", true},
                                                      {"zero_optimization.contiguous_gradients", true},
                                                      {"zero_optimization.allgather_partitions", true},

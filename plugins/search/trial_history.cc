@@ -19,6 +19,7 @@ constexpr double kHopeless = 0.05;
 // Where memory hardly grows with the micro batch, the model's line meets the device's memory anywhere. No ceiling is
 // farther than so many times what is known to fit.
 constexpr double kFarthest = 64;
+constexpr double kUnbounded = std::numeric_limits<int64_t>::max() / 4;
 
 // Do the two differ in nothing but buckets, overlap and micro batch?
 bool comparable(const cost::Setup& a, const cost::Setup& b) {
@@ -26,14 +27,15 @@ bool comparable(const cost::Setup& a, const cost::Setup& b) {
          a.optimizer == b.optimizer && a.optimizer_device == b.optimizer_device &&
          a.parameter_device == b.parameter_device && a.data_parallel_size == b.data_parallel_size &&
          a.tensor_parallel_size == b.tensor_parallel_size && a.pipeline_stages == b.pipeline_stages &&
-         a.activation_checkpointing == b.activation_checkpointing;
+         a.activation_checkpointing == b.activation_checkpointing && a.contiguous_gradients == b.contiguous_gradients;
 }
 
 // Does `a` need no more memory than `b` at any micro batch, whatever the model's parameters?
 bool needs_no_more(const cost::Setup& a, const cost::Setup& b) {
   return comparable(a, b) && a.reduce_bucket_elements <= b.reduce_bucket_elements &&
          a.allgather_bucket_elements <= b.allgather_bucket_elements &&
-         a.prefetch_bucket_elements <= b.prefetch_bucket_elements && a.overlap_comm <= b.overlap_comm;
+         a.prefetch_bucket_elements <= b.prefetch_bucket_elements &&
+         a.max_reuse_distance_elements <= b.max_reuse_distance_elements && a.overlap_comm <= b.overlap_comm;
 }
 
 double finite_or(double value, double otherwise) { return std::isfinite(value) ? value : otherwise; }
@@ -185,7 +187,6 @@ void TrialHistory::bound(Ceiling& ceiling, const cost::Setup& setup) const {
 }
 
 Ceiling TrialHistory::ceiling(const cost::Setup& setup) const {
-  constexpr double kUnbounded = std::numeric_limits<int64_t>::max() / 4;
   Ceiling ceiling;
   if (inputs_.device_memory_bytes) {
     const cost::Interval model = cost::max_micro_batch(fit(), setup);
@@ -196,13 +197,17 @@ Ceiling TrialHistory::ceiling(const cost::Setup& setup) const {
     ceiling.likely = std::min(ceiling.likely, kFarthest * known);
     ceiling.possible = std::min(ceiling.possible, kFarthest * known);
   } else {
-    // With the device's memory unknown, the guess is what ran in the stage. An out-of-memory trial is the only bound:
-    // one of another configuration of the stage shows that little more can be possible.
+    // With the device's memory unknown, the guess is what ran in the stage, or in a lower one: a higher stage holds
+    // less of the model. An out-of-memory trial is the only bound: one of another configuration of the stage, or of a
+    // higher stage, shows that little more can be possible.
     ceiling.possible = kUnbounded;
-    if (const auto stage = stages_.find(setup.stage); stage != stages_.end()) {
-      ceiling.likely = static_cast<double>(stage->second.fits);
-      const auto above = stage->second.too_big.upper_bound(stage->second.fits);
-      if (above != stage->second.too_big.end()) ceiling.possible = static_cast<double>(*above);
+    for (const auto& [stage, seen] : stages_) {
+      if (stage <= setup.stage) ceiling.likely = std::max(ceiling.likely, static_cast<double>(seen.fits));
+    }
+    for (const auto& [stage, seen] : stages_) {
+      if (stage < setup.stage) continue;
+      const auto above = seen.too_big.upper_bound(std::max(seen.fits, static_cast<int64_t>(ceiling.likely)));
+      if (above != seen.too_big.end()) ceiling.possible = std::min(ceiling.possible, static_cast<double>(*above));
     }
   }
   bound(ceiling, setup);

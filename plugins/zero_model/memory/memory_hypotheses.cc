@@ -58,6 +58,10 @@ std::vector<MemoryHypothesis> memory_hypotheses(const std::vector<ModelAxis>& ax
   MemoryHypothesis reserve = formula_hypothesis(axes);
   reserve.prior = 0.01;
   reserve.device_deviation = 0.12;
+  MemoryHypothesis lean = formula_hypothesis(axes);
+  lean.prior = 0.03;
+  lean.optimizer_share = 0.25;
+  lean.optimizer_deviation = 0.25;
   MemoryHypothesis doublings;
   doublings.by_formula = false;
   doublings.prior = 0.03;
@@ -73,7 +77,7 @@ std::vector<MemoryHypothesis> memory_hypotheses(const std::vector<ModelAxis>& ax
   doublings.growth.curve = 0.1;
   doublings.offsets.axes.assign(axes.size(), 0.02);
   doublings.offsets.curve = 0.03;
-  return {formula_hypothesis(axes), workspaces, reserve, doublings};
+  return {formula_hypothesis(axes), workspaces, reserve, lean, doublings};
 }
 
 }  // namespace dsat::zero_model

@@ -2,7 +2,8 @@
 //
 // Purpose: the formula is right for ZeRO as it is known. Other hypotheses stand ready for where it is not: memory that
 //   follows the formula but for sizes that need far more (another algorithm, a workspace); a device of which something
-//   else holds a part; and memory that follows no formula, each stage and doubling of the micro batch on its own.
+//   else holds a part; an optimizer with smaller states than its name says (8-bit, or made by the script); and memory
+//   that follows no formula, each stage and doubling of the micro batch on its own.
 // Units: shares of the device memory. Threading: pure functions. Errors: none.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_HYPOTHESES_H_
 #define DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_HYPOTHESES_H_
@@ -25,6 +26,7 @@ struct MemoryHypothesis {
   double stage_deviation = 0;                           // of a stage's offset
   double stage_slope_deviation = 0;                     // of its growth, relative
   double other_cause = 0;                               // share of failures that have another cause
+  double optimizer_share = 1, optimizer_deviation = 0;  // of the formula's optimizer states
   double device_deviation = 0.018;                      // of the share of a known device's memory that trials get
   Amplitudes growth, offsets;                           // of the residual: relative to the growth, and absolute
 };

@@ -1,5 +1,5 @@
 // The hypotheses' models side by side: all fit the same trials, and their evidence is their weight. Joint draws are
-// shared out between the models in proportion to it.
+// shared out between the models in proportion to it. Bounds by trials are laid over both.
 #include "zero_model/memory/memory_mixture.h"
 
 #include <algorithm>
@@ -7,8 +7,13 @@
 #include <numeric>
 
 namespace dsat::zero_model {
+namespace {
 
-MemoryMixture::MemoryMixture(const ModelSpace& space, const MemoryPrior& prior) {
+constexpr double kContradiction = 0.005;  // the chance that a trial contradicts a bound
+
+}  // namespace
+
+MemoryMixture::MemoryMixture(const ModelSpace& space, const MemoryPrior& prior) : bounds_(space.axes()) {
   for (const MemoryHypothesis& hypothesis : memory_hypotheses(space.axes())) {
     models_.emplace_back(space, prior, hypothesis);
     weights_.push_back(hypothesis.prior);
@@ -22,6 +27,34 @@ void MemoryMixture::fit(const std::vector<MemoryObservation>& observations, bool
     most = i == 0 ? models_[i].log_evidence() : std::max(most, models_[i].log_evidence());
   }
   for (size_t i = 0; i < models_.size(); ++i) weights_[i] = std::exp(models_[i].log_evidence() - most);
+  find_bounds(observations);
+}
+
+template <class Value>
+double MemoryMixture::mean(const Value& value) const {
+  constexpr double kNegligible = 1e-3;  // of the heaviest hypothesis's weight
+  double sum = 0, weights = 0;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    if (weights_[i] < kNegligible) continue;
+    sum += weights_[i] * value(models_[i]);
+    weights += weights_[i];
+  }
+  return sum / weights;
+}
+
+// A failure that measured peaks rule out is no bound for others: the models know how far such a cause reaches.
+void MemoryMixture::find_bounds(const std::vector<MemoryObservation>& observations) {
+  constexpr double kRuledOut = 0.5;
+  bounds_.clear();
+  cached_arm_ = nullptr;
+  for (size_t i = 0; i < observations.size(); ++i) {
+    const bool counts =
+        observations[i].fits || mean([i](const MemoryModel& model) { return model.unexplained(i); }) < kRuledOut;
+    if (counts) bounds_.add(observations[i].point, observations[i].fits);
+  }
+  contradicted_ = std::any_of(observations.begin(), observations.end(), [this](const MemoryObservation& observation) {
+    return !observation.fits && observation.point.micro_batch <= bounds_of(*observation.point.arm).fits;
+  });
 }
 
 Eigen::MatrixXd MemoryMixture::draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const {
@@ -36,18 +69,41 @@ Eigen::MatrixXd MemoryMixture::draw_fits(const std::vector<Point>& points, Eigen
     if (last > first) fits.middleCols(first, last - first) = models_[i].draw_fits(points, last - first, random);
     first = last;
   }
+  // In a draw that contradicts a bound all bounds are off, since their common cause is then the device.
+  Eigen::ArrayXd bounded(draws), chance(draws);
+  for (double& holds : bounded) holds = random.uniform() < kContradiction ? 0 : 1;
+  for (double& one : chance) one = contradicted_ ? random.uniform() : 1;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const MemoryBounds::Range& known = bounds_of(*points[i].arm);
+    auto row = fits.row(static_cast<Eigen::Index>(i)).array();
+    if (points[i].micro_batch <= known.fits) {
+      row = row.max((bounded * (chance >= surprise(points[i])).cast<double>()).transpose());
+    }
+    if (points[i].micro_batch >= known.too_big) row = row.min(1 - bounded.transpose());
+  }
   return fits;
 }
 
-double MemoryMixture::probability_of_fitting(const Point& point) const {
-  constexpr double kNegligible = 1e-3;  // of the heaviest hypothesis's weight
-  double sum = 0, weights = 0;
-  for (size_t i = 0; i < models_.size(); ++i) {
-    if (weights_[i] < kNegligible) continue;
-    sum += weights_[i] * models_[i].probability_of_fitting(point);
-    weights += weights_[i];
+// Callers ask about all points of an arm in a row.
+const MemoryBounds::Range& MemoryMixture::bounds_of(const Arm& arm) const {
+  if (cached_arm_ != &arm) {
+    cached_arm_ = &arm;
+    cached_range_ = bounds_.of(arm);
   }
-  return sum / weights;
+  return cached_range_;
+}
+
+// Where a trial has contradicted a bound, its cause may hold for other points near it.
+double MemoryMixture::surprise(const Point& point) const {
+  return contradicted_ ? mean([&](const MemoryModel& model) { return model.surprise(point); }) : 0;
+}
+
+double MemoryMixture::probability_of_fitting(const Point& point) const {
+  const MemoryBounds::Range& known = bounds_of(*point.arm);
+  const double predicted = mean([&](const MemoryModel& model) { return model.probability_of_fitting(point); });
+  if (point.micro_batch >= known.too_big) return kContradiction * predicted;
+  if (point.micro_batch > known.fits) return predicted;
+  return (1 - kContradiction) * (1 - surprise(point)) + kContradiction * predicted;
 }
 
 double MemoryMixture::formula_probability() const {

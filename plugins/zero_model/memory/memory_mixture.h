@@ -2,13 +2,16 @@
 //
 // Source: Bayesian model averaging (Hoeting, Madigan, Raftery and Volinsky, "Bayesian Model Averaging: A Tutorial",
 //   1999). The probability of fitting is the mean of the hypotheses' own, weighted by prior and evidence. Where the
-//   formula explains the trials the others count for next to nothing; a surprise or two shifts the weight.
+//   formula explains the trials the others count for next to nothing; a surprise or two shifts the weight. What trials
+//   imply because memory is monotonic (memory_bounds.h) outweighs every hypothesis, but for a small chance: a device
+//   that others use too, or an allocator that has fragmented, can contradict any bound.
 // Shapes: points x draws. Threading: one thread. Errors: none. Ownership: as in memory_model.h.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MIXTURE_H_
 #define DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MIXTURE_H_
 
 #include <vector>
 
+#include "zero_model/memory/memory_bounds.h"
 #include "zero_model/memory/memory_model.h"
 
 namespace dsat::zero_model {
@@ -28,8 +31,19 @@ class MemoryMixture {
   double formula_probability() const;
 
  private:
+  void find_bounds(const std::vector<MemoryObservation>& observations);
+  // The mean over the hypotheses that count, by weight.
+  template <class Value>
+  double mean(const Value& value) const;
+  double surprise(const Point& point) const;
+  const MemoryBounds::Range& bounds_of(const Arm& arm) const;
+
   std::vector<MemoryModel> models_;  // one a hypothesis, the formula's first
   std::vector<double> weights_;
+  MemoryBounds bounds_;
+  bool contradicted_ = false;                // a trial ran out of memory although another one shows that it fits
+  mutable const Arm* cached_arm_ = nullptr;  // the arm that bounds_of() was last asked about
+  mutable MemoryBounds::Range cached_range_;
 };
 
 }  // namespace dsat::zero_model

@@ -19,6 +19,9 @@ constexpr double kUsable = 0.975;           // share of the device that trials g
 constexpr double kFirstSample = 0.004;      // what the first sample allocates, later ones partly reuse
 constexpr double kThresholdWidth = 0.002;   // runs differ: fragmentation
 constexpr double kOtherCause = 1e-5;        // of a trial that fitted
+// An allocator retries once what it holds, fragments included, has reached the limit: the peak was then at most so much
+// below it, give or take; other processes can be the cause too.
+constexpr double kRetryBelow = 0.1, kRetryWidth = 0.04, kRetryOtherCause = 0.1;
 
 constexpr std::array<double, 5> kScales{0.4, 1, 3, 10, 30};
 // The prior on the residual's scale is wide: a surprise is explained by a rough memory sooner than by chance.
@@ -79,7 +82,8 @@ MemoryModel::Features MemoryModel::features_of(const Point& point, bool threshol
   if (hypothesis_.by_formula) {
     features.growth = prior_.activation_bytes * features.micro_batch / unit_;
     features.slope = prior_.activation_deviation * features.micro_batch / unit_;
-    features.known = hypothesis_.fixed + (point.arm->state_bytes + point.arm->buffer_bytes) / unit_ + features.growth;
+    const double states = point.arm->state_bytes - (1 - hypothesis_.optimizer_share) * point.arm->optimizer_bytes;
+    features.known = hypothesis_.fixed + (states + point.arm->buffer_bytes) / unit_ + features.growth;
   } else {
     const double doublings = std::log2(features.micro_batch);
     features.growth = hypothesis_.per_doubling * doublings;
@@ -97,6 +101,7 @@ double MemoryModel::covariance(const Features& a, const Features& b) const {
   const Arm& right = *b.site.arm;
   double sum = square(hypothesis_.fixed_deviation) + square(activation_scale_) * a.slope * b.slope;
   if (hypothesis_.by_formula) {
+    sum += square(hypothesis_.optimizer_deviation / unit_) * left.optimizer_bytes * right.optimizer_bytes;
     sum += square(kBufferDeviation / unit_) * left.buffer_bytes * right.buffer_bytes;
     sum += square(kOptionalDeviation / unit_) * left.optional_buffer_bytes * right.optional_buffer_bytes;
   }
@@ -137,40 +142,55 @@ Eigen::VectorXd MemoryModel::cross(const Features& features) const {
   return covariances;
 }
 
-// A point that fitted also shows that the device gave as much as its peak: the highest peaks are lower bounds too.
-void MemoryModel::add_bounds() {
-  constexpr size_t kHighest = 3;
-  std::vector<MemoryObservation> measured;
-  for (const MemoryObservation& observation : observations_) {
-    if (observation.peak_bytes) measured.push_back(observation);
+// One piece of evidence for each observation, in their order; further ones behind them.
+std::vector<MemoryModel::Evidence> MemoryModel::evidence_of(const std::vector<MemoryObservation>& observations) const {
+  std::vector<Evidence> all;
+  std::vector<const MemoryObservation*> measured;
+  for (const MemoryObservation& seen : observations) {
+    const double other_cause = seen.fits ? kOtherCause : hypothesis_.other_cause;
+    Evidence evidence{seen.point, {std::nullopt, !seen.fits, kThresholdWidth, other_cause}, !seen.peak_bytes, 0};
+    if (seen.peak_bytes) {
+      evidence.sign.value = *seen.peak_bytes / unit_;
+      measured.push_back(&seen);
+    }
+    all.push_back(evidence);
   }
-  std::stable_sort(measured.begin(), measured.end(), [](const MemoryObservation& a, const MemoryObservation& b) {
-    return *a.peak_bytes > *b.peak_bytes;
+  for (const MemoryObservation& seen : observations) {
+    if (!seen.fits && seen.peak_above_bytes) {
+      all.push_back({seen.point, {std::nullopt, true, kThresholdWidth, kOtherCause}, false, *seen.peak_above_bytes});
+    }
+    if (seen.fits && seen.allocator_retries > 0) {
+      all.push_back({seen.point, {std::nullopt, true, kRetryWidth, kRetryOtherCause}, true, kRetryBelow * unit_});
+    }
+  }
+  // A point that fitted also shows that the device gave as much as its peak: the highest peaks are lower bounds too.
+  constexpr size_t kHighest = 3;
+  std::stable_sort(measured.begin(), measured.end(), [](const MemoryObservation* a, const MemoryObservation* b) {
+    return *a->peak_bytes > *b->peak_bytes;
   });
   for (size_t i = 0; i < std::min(kHighest, measured.size()); ++i) {
-    observations_.push_back({measured[i].point, true, std::nullopt});
+    all.push_back({measured[i]->point, {std::nullopt, false, kThresholdWidth, kOtherCause}, true, 0});
   }
+  return all;
 }
 
-// Prior means and covariances of the observations, at the activation scale 1.
-void MemoryModel::fill() {
+// Prior means and covariances of the evidence, at the activation scale 1.
+void MemoryModel::fill(const std::vector<Evidence>& evidence) {
   features_.clear();
   shortages_.clear();
   cached_arm_ = nullptr;
   activation_scale_ = 1;
-  const Eigen::Index n = static_cast<Eigen::Index>(observations_.size());
+  const Eigen::Index n = static_cast<Eigen::Index>(evidence.size());
   parametric_.resize(n, n);
   residual_.resize(n, n);
   prior_mean_.resize(n);
   slopes_.resize(n);
   for (Eigen::Index i = 0; i < n; ++i) {
-    const MemoryObservation& observation = observations_[static_cast<size_t>(i)];
-    features_.push_back(features_of(observation.point, !observation.peak_bytes));
+    const Evidence& one = evidence[static_cast<size_t>(i)];
+    features_.push_back(features_of(one.point, one.threshold));
     const Features& features = features_.back();
-    prior_mean_[i] = features.known;
-    const double other_cause = observation.fits ? kOtherCause : hypothesis_.other_cause;
-    shortages_.push_back({std::nullopt, !observation.fits, kThresholdWidth, other_cause});
-    if (observation.peak_bytes) shortages_.back().value = *observation.peak_bytes / unit_;
+    prior_mean_[i] = features.known + (one.threshold ? one.bytes : -one.bytes) / unit_;
+    shortages_.push_back(one.sign);
     slopes_[i] = features.slope;
     for (Eigen::Index j = 0; j <= i; ++j) {
       const Features& other = features_[static_cast<size_t>(j)];
@@ -183,8 +203,7 @@ void MemoryModel::fill() {
 void MemoryModel::fit(const std::vector<MemoryObservation>& observations, bool tune) {
   const double activation_scale = activation_scale_;
   observations_ = observations;
-  add_bounds();
-  fill();
+  fill(evidence_of(observations));
   unexplained_failures_.clear();
   log_evidence_ = std::log(hypothesis_.prior);
   if (observations_.empty()) return;
@@ -295,11 +314,11 @@ Eigen::MatrixXd MemoryModel::draw_fits(const std::vector<Point>& points, Eigen::
 void MemoryModel::find_unexplained_failures() {
   constexpr double kReach = 0.25, kWay = 0.5, kLeast = 0.01;
   unexplained_failures_.clear();
-  for (size_t i = 0; i < features_.size(); ++i) {
+  for (size_t i = 0; i < observations_.size(); ++i) {
     const double probability = posterior_.unexplained[static_cast<Eigen::Index>(i)];
     if (observations_[i].fits || probability < kLeast) continue;
     UnexplainedFailure failure{features_[i].site, probability, kReach, kReach};
-    for (size_t j = 0; j < features_.size(); ++j) {
+    for (size_t j = 0; j < observations_.size(); ++j) {
       const double distance = features_[j].site.log_micro_batch - failure.site.log_micro_batch;
       if (!observations_[j].fits || distance == 0 || features_[j].site.arm->stage != failure.site.arm->stage) continue;
       double& reach = distance < 0 ? failure.below : failure.above;
@@ -310,12 +329,15 @@ void MemoryModel::find_unexplained_failures() {
 }
 
 double MemoryModel::shared_failure_probability(const Site& site) const {
-  constexpr double kOtherStage = 0.7;
+  // A cause that comes with large buckets says little of arms with small ones.
+  constexpr double kOtherStage = 0.7, kLeaner = 0.3, kClearly = 0.02;
   double most = 0;
   for (const UnexplainedFailure& failure : unexplained_failures_) {
     const double distance = site.log_micro_batch - failure.site.log_micro_batch;
     const double near = std::exp(-0.5 * square(distance / (distance < 0 ? failure.below : failure.above)));
-    most = std::max(most, failure.probability * near * (site.arm->stage == failure.site.arm->stage ? 1 : kOtherStage));
+    const double stage = site.arm->stage == failure.site.arm->stage ? 1 : kOtherStage;
+    const bool leaner = failure.site.arm->buffer_bytes - site.arm->buffer_bytes > kClearly * unit_;
+    most = std::max(most, failure.probability * near * stage * (leaner ? kLeaner : 1));
   }
   return most;
 }

@@ -5,7 +5,8 @@
 //   formula has unknown constants: fixed bytes, bytes a sample, scales of the buffers, an offset and a slope of each
 //   stage, the usable share of the device. A residual (kernel.h) covers the rest.
 // Observations: a measured peak is an equation. A trial that ran out of memory, or that fitted and reported no peak, is
-//   a censored observation with a probit likelihood (censored.h).
+//   a censored observation with a probit likelihood (censored.h). So is what an out-of-memory message shows of the
+//   peak, and an allocator that had to retry: the peak of such a trial was close to what the device gives.
 // Units: bytes; inside, shares of the device memory. Shapes: points x draws. Threading: one thread. Errors: none.
 // Ownership: refers to the space's arms, which must live longer.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MODEL_H_
@@ -32,7 +33,9 @@ MemoryPrior memory_prior(const Study& study);
 struct MemoryObservation {
   Point point;
   bool fits = true;
-  std::optional<double> peak_bytes;  // of one that fitted
+  std::optional<double> peak_bytes{};        // of one that fitted
+  std::optional<double> peak_above_bytes{};  // of one that ran out of memory: what it had allocated and what it wanted
+  int64_t allocator_retries = 0;             // of one that fitted
 };
 
 class MemoryModel {
@@ -50,6 +53,12 @@ class MemoryModel {
   double probability_of_fitting(const Point& point) const;
   // Draws from the joint posterior, points x draws: 1 where a point fits, else 0.
   Eigen::MatrixXd draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
+  // The probability that the cause of a failure that the hypothesis cannot explain holds for this point too.
+  double surprise(const Point& point) const { return shared_failure_probability(site_of(point)); }
+  // The probability that this observation, by its place in fit(), has a cause that the hypothesis does not know.
+  double unexplained(size_t observation) const {
+    return posterior_.unexplained[static_cast<Eigen::Index>(observation)];
+  }
   // The expected peak.
   double peak_bytes(const Point& point) const;
 
@@ -67,8 +76,15 @@ class MemoryModel {
   double residual(const Features& a, const Features& b) const;
   Eigen::VectorXd cross(const Features& features) const;
   JointNormal joint_shortage(const std::vector<Point>& points) const;
-  void add_bounds();
-  void fill();
+  // What one observation, or a part of it, says of the shortage.
+  struct Evidence {
+    Point point;
+    CensoredObservation sign;  // or the measurement
+    bool threshold = true;     // compared with the device's memory, else with `bytes`
+    double bytes = 0;          // the peak is compared with so many, or with the device less so many
+  };
+  std::vector<Evidence> evidence_of(const std::vector<MemoryObservation>& observations) const;
+  void fill(const std::vector<Evidence>& evidence);
   void find_unexplained_failures();
   double shared_failure_probability(const Site& site) const;
   void choose_scales();

@@ -17,6 +17,8 @@ namespace {
 Json default_of(const std::string& key, int stage) {
   if (key == "zero_optimization.reduce_bucket_size" || key == "zero_optimization.allgather_bucket_size") return 5e8;
   if (key == "zero_optimization.stage3_prefetch_bucket_size") return 5e7;
+  if (key == "zero_optimization.stage3_param_persistence_threshold") return 1e5;
+  if (key == "zero_optimization.stage3_max_reuse_distance" || key == "zero_optimization.sub_group_size") return 1e9;
   if (key == "zero_optimization.overlap_comm") return stage == 3;
   if (key == "zero_optimization.reduce_scatter" || key == "zero_optimization.contiguous_gradients" ||
       key == "zero_optimization.allgather_partitions") {
@@ -104,6 +106,9 @@ Arm ModelSpace::read(int stage, const Json& config) const {
   arm.setup = cost::setup_from_config(config, data_parallel_size_);
   arm.setup.micro_batch = 1;
   arm.state_bytes = cost::model_state_bytes(size_, arm.setup);
+  cost::Setup leanest = arm.setup;
+  leanest.optimizer = cost::Optimizer::sgd;
+  arm.optimizer_bytes = arm.state_bytes - cost::model_state_bytes(size_, leanest);
   arm.buffer_bytes = cost::buffer_bytes(size_, arm.setup);
   arm.optional_buffer_bytes = cost::optional_buffer_bytes(size_, arm.setup);
   const Json* scatter = config::find(config, "zero_optimization.reduce_scatter");

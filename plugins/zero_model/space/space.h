@@ -43,6 +43,7 @@ struct Arm {
   bool reduce_scatter = true;
   double accumulation = 1;
   double state_bytes = 0, buffer_bytes = 0, optional_buffer_bytes = 0;  // by the formulas of dsat::cost
+  double optimizer_bytes = 0;       // the part of the states that an optimizer with fewer of them would not have
   std::vector<double> coordinates;  // of each axis; kAbsent where the stage does not have it
   std::string identity;             // of an arm outside the space
 

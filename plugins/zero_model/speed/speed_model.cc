@@ -27,7 +27,8 @@ Amplitudes speed_amplitudes(const std::vector<ModelAxis>& axes) {
   for (const ModelAxis& axis : axes) {
     const bool of_default_space =
         axis.key.find("bucket_size") != std::string::npos || axis.key == "zero_optimization.reduce_scatter" ||
-        axis.key == "zero_optimization.contiguous_gradients" || axis.key == "zero_optimization.allgather_partitions";
+        axis.key == "zero_optimization.contiguous_gradients" || axis.key == "zero_optimization.allgather_partitions" ||
+        axis.key == "zero_optimization.sub_group_size" || axis.key.rfind("zero_optimization.stage3_", 0) == 0;
     amplitudes.axes.push_back(of_default_space ? 0.03 : 0.06);
   }
   amplitudes.curve = 0.04;

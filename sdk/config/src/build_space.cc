@@ -19,21 +19,26 @@ namespace {
 constexpr std::array<int64_t, 8> kBucketSizes = {1'000'000,   5'000'000,   10'000'000,    50'000'000,
                                                  100'000'000, 500'000'000, 1'000'000'000, 5'000'000'000};
 
-// Cumulative: a stage has its own axes and those of every lower one.
+// Cumulative: a stage has its own axes and those of every lower one. Only what DeepSpeed reads is tuned: from 0.12.4 on
+// allgather_bucket_size is without effect, and allgather_partitions always was (docs/real-deepspeed.md).
 std::vector<Axis> default_axes(int stage) {
   const std::vector<Json> buckets(kBucketSizes.begin(), kBucketSizes.end());
   const std::vector<Json> flags = {true, false};
   std::vector<Axis> axes;
   if (stage >= 1) {
     axes.push_back({"zero_optimization.reduce_bucket_size", buckets});
-    axes.push_back({"zero_optimization.allgather_bucket_size", buckets});
   }
   if (stage >= 2) {
     axes.push_back({"zero_optimization.overlap_comm", flags});
     axes.push_back({"zero_optimization.reduce_scatter", flags});
     axes.push_back({"zero_optimization.contiguous_gradients", flags});
   }
-  if (stage >= 3) axes.push_back({"zero_optimization.allgather_partitions", flags});
+  if (stage >= 3) {
+    axes.push_back({"zero_optimization.stage3_prefetch_bucket_size", {5'000'000, 50'000'000, 500'000'000}});
+    axes.push_back({"zero_optimization.stage3_param_persistence_threshold", {100'000, 1'000'000}});
+    axes.push_back({"zero_optimization.stage3_max_reuse_distance", {100'000'000, 1'000'000'000}});
+    axes.push_back({"zero_optimization.sub_group_size", {100'000'000, 1'000'000'000}});
+  }
   return axes;
 }
 

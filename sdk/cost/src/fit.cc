@@ -65,6 +65,7 @@ struct Problem {
   Prior prior;
   MeasuredPeaks measured;
   std::vector<Bound> bounds;
+  double least_fixed = 0;
 };
 
 void check_bytes(const std::optional<double>& bytes, const char* what) {
@@ -164,10 +165,20 @@ std::optional<Setup> reference_of(const std::vector<Observation>& observations) 
   return std::nullopt;
 }
 
+// What `fixed` may be at least. The formula's optimizer states can be too many: an 8-bit optimizer, or one that the
+// script makes itself. Measured peaks then lie below the formula, and a bound at zero would tilt the line instead.
+double least_fixed_bytes(const Inputs& inputs, const std::optional<Setup>& reference) {
+  if (!reference) return 0;
+  Setup without = *reference;
+  without.optimizer = Optimizer::sgd;
+  return model_state_bytes(inputs.size, without) - model_state_bytes(inputs.size, *reference);
+}
+
 Problem problem_of(const Inputs& inputs, const std::vector<Observation>& observations,
                    const std::optional<Setup>& reference) {
   Problem problem{prior_of(inputs, scale_of(inputs, observations)), {}, {}};
   const Terms& deviation = problem.prior.deviation;
+  problem.least_fixed = least_fixed_bytes(inputs, reference) / deviation[kFixed];
   const double device = inputs.device_memory_bytes.value_or(0);
   const LargestFitted largest(observations);
   const auto add_bound = [&](const PeakForm& peak, bool out_of_memory) {
@@ -219,9 +230,9 @@ Point evaluate(const Problem& problem, double noise, const Terms& unknowns) {
   return point;
 }
 
-// Newton's method with backtracking over the unknowns that are not pinned to zero.
+// Newton's method with backtracking over the unknowns that are not pinned to their bounds.
 Terms minimise(const Problem& problem, double noise, const std::vector<int>& pinned, Terms unknowns) {
-  for (const int term : pinned) unknowns[term] = 0;
+  for (const int term : pinned) unknowns[term] = term == kFixed ? problem.least_fixed : 0;
   Point point = evaluate(problem, noise, unknowns);
   for (int iteration = 0; iteration < 100; ++iteration) {
     for (const int term : pinned) {
@@ -248,15 +259,15 @@ Terms minimise(const Problem& problem, double noise, const std::vector<int>& pin
   return unknowns;
 }
 
-// The minimum with fixed and activation not negative. It is convex and has two bounds, so it is the best of the minima
-// with neither, one or both of them pinned that keeps the bounds.
+// The minimum with fixed and activation within their bounds. It is convex and has two bounds, so it is the best of the
+// minima with neither, one or both of them pinned that keeps the bounds.
 Terms minimise_within_bounds(const Problem& problem, double noise, const Terms& start) {
   const std::vector<int> choices[] = {{}, {kFixed}, {kActivation}, {kFixed, kActivation}};
   Terms best = Terms::Zero();
   double best_loss = std::numeric_limits<double>::infinity();
   for (const std::vector<int>& pinned : choices) {
     const Terms unknowns = minimise(problem, noise, pinned, start);
-    if (unknowns[kFixed] < 0 || unknowns[kActivation] < 0) continue;
+    if (unknowns[kFixed] < problem.least_fixed || unknowns[kActivation] < 0) continue;
     const double loss = evaluate(problem, noise, unknowns).loss;
     if (loss < best_loss) {
       best_loss = loss;
@@ -285,8 +296,7 @@ double noise_of(const Problem& problem, double noise, const Terms& unknowns) {
 Interval fixed_bytes_by_forward(const ModelSize& size, const Setup& setup, double peak_bytes, double activation_bytes) {
   check_bytes(peak_bytes, "the model-information trial's peak");
   check_bytes(activation_bytes, "the model-information trial's activations");
-  const double left =
-      std::max(0.0, peak_bytes - model_state_bytes(size, setup) - buffer_bytes(size, setup) - activation_bytes);
+  const double left = std::max(0.0, peak_bytes - forward_bytes(size, setup) - activation_bytes);
   const double layer = size.largest_layer_params * (setup.accumulation_dtype == Precision::fp32 ? 4 : 2);
   return {left + 0.1 * layer, 0.5 * left, left + layer + 0.5 * activation_bytes};
 }

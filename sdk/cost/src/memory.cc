@@ -43,7 +43,8 @@ Normal believed(const MemoryFit& fit, const PeakForm& form, const Setup& setup, 
   const Eigen::Map<const TermsMatrix> covariance(fit.covariance.data());
   const auto beyond = static_cast<double>(std::max<int64_t>(0, setup.micro_batch - fit.largest_measured_micro_batch));
   const auto measured = static_cast<double>(std::max<int64_t>(1, fit.largest_measured_micro_batch));
-  const double steeper = fit.largest_measured_micro_batch > 0 ? kSteeperLine * fit.fixed_bytes / measured : 0;
+  const double steeper =
+      fit.largest_measured_micro_batch > 0 ? kSteeperLine * std::max(0.0, fit.fixed_bytes) / measured : 0;
   const double straight = kExtrapolationNoise * fit.activation_bytes_per_sample;
   const double variance =
       std::max(1.0, form.coefficients.dot(covariance * form.coefficients) + scatter_bytes * scatter_bytes);
@@ -178,6 +179,7 @@ Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
 
 int64_t next_to_measure(const MemoryFit& fit, const Setup& setup) {
   constexpr double kLineBegins = 2, kLeastSecond = 4, kHalfway = 0.5, kClose = 0.9;
+  constexpr double kLongestJump = 16;  // where no trial of this setup has told its peak: one forward is little to go by
   const Seen seen = seen_of(fit, setup);
   const auto fitted = static_cast<double>(seen.fitted);
   const Interval ceiling = max_micro_batch(fit, setup);
@@ -193,6 +195,7 @@ int64_t next_to_measure(const MemoryFit& fit, const Setup& setup) {
     const double safe = surely_fits(fit, setup);
     wanted = std::min(share * ceiling.value, safe < kInfinity ? safe : ceiling.low);
     wanted = std::max(wanted, std::min(kLeastSecond, ceiling.value));
+    if (safe == kInfinity) wanted = std::min(wanted, kLongestJump * fitted);
   }
   return static_cast<int64_t>(std::clamp(wanted, 1.0, static_cast<double>(kMicroBatchLimit)));
 }

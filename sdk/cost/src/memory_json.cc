@@ -50,6 +50,10 @@ Inputs inputs_from_profile(const Json& profile) {
   inputs.size.num_params = required(profile, "num_params", what);
   inputs.size.trainable_num_params = number(profile, "trainable_num_params", what).value_or(inputs.size.num_params);
   inputs.size.largest_layer_params = number(profile, "largest_layer_params", what).value_or(0);
+  const auto version = profile.find("deepspeed_version");
+  if (version != profile.end() && version->is_string()) {
+    inputs.size.deepspeed = engine_of_deepspeed(version->get<std::string>());
+  }
   inputs.device_memory_bytes = number(profile, "device_memory_bytes", what);
   inputs.activation_bytes_per_sample = interval(profile, "activation_bytes_per_sample", what);
   inputs.fixed_bytes = interval(profile, "fixed_bytes", what);

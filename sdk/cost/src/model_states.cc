@@ -27,9 +27,9 @@ double optimizer_values(Optimizer optimizer) {
 }
 
 // Bytes for each trainable parameter. In 16 bit there is a master copy in fp32 as well.
-double optimizer_bytes(const Setup& setup) {
-  const double master = setup.precision == Precision::fp32 ? 0 : 4;
-  return master + 4 * optimizer_values(setup.optimizer);
+double master_bytes(const Setup& setup, const EngineRules& rules) {
+  const bool fp32 = setup.precision == Precision::fp32;
+  return !fp32 || (rules.master_copy_in_fp32 && setup.stage >= 1) ? 4 : 0;
 }
 
 void check(double value, const char* name) {
@@ -63,11 +63,23 @@ Share share_of(const ModelSize& size, const Setup& setup) {
   return {size.num_params / model, size.trainable_num_params / model, size.largest_layer_params / tensor};
 }
 
-// Gradients are copied into one flat bucket and reduced from there; with overlap a second one fills meanwhile.
-double reduce_bucket_bytes(const Share& share, const Setup& setup) {
+// Gradients are copied into one flat bucket and reduced from there; with overlap a second one fills meanwhile. Without
+// contiguous gradients they are collected where they are, until a bucket is full.
+double reduce_bucket_bytes(const Share& share, const Setup& setup, const EngineRules& rules) {
   // A layer's gradients arrive together, so an engine that goes by layers makes room for the largest.
-  const double wanted = std::max(setup.reduce_bucket_elements, share.largest_layer);
-  return std::min(wanted, share.trainable) * element_bytes(setup.accumulation_dtype) * (setup.overlap_comm ? 2 : 1);
+  double elements = std::max(setup.reduce_bucket_elements, share.largest_layer);
+  const bool one_by_one = !setup.contiguous_gradients && setup.stage < 3;
+  if (!rules.whole_bucket || one_by_one) elements = std::min(elements, share.trainable);
+  const bool two = setup.overlap_comm && !(rules.one_bucket_stage_3 && setup.stage == 3);
+  return elements * element_bytes(rules.whole_bucket ? setup.precision : setup.accumulation_dtype) * (two ? 2 : 1);
+}
+
+// Stage 3 keeps a parameter that is used again within the reuse distance. From the forward to the backward of one layer
+// lie twice the elements behind it, so half the distance stays, and what is fetched ahead.
+double gathered_bytes(const Share& share, const Setup& setup, const EngineRules& rules) {
+  const double kept = 0.5 * setup.max_reuse_distance_elements + setup.prefetch_bucket_elements;
+  const double live = rules.gathers_by_layer ? share.largest_layer : kept;
+  return std::min(live, share.params) * element_bytes(setup.precision);
 }
 
 }  // namespace
@@ -84,7 +96,10 @@ double model_state_bytes(const ModelSize& size, const Setup& setup) {
   double gradients = share.trainable * element_bytes(setup.accumulation_dtype);
   if (setup.stage >= 2) gradients = offloaded ? 0 : gradients / ranks;
 
-  double optimizer = offloaded ? 0 : share.trainable * optimizer_bytes(setup);
+  double optimizer =
+      offloaded
+          ? 0
+          : share.trainable * (master_bytes(setup, rules_of(size.engine())) + 4 * optimizer_values(setup.optimizer));
   if (setup.stage >= 1) optimizer /= ranks;
 
   return params + gradients + optimizer;
@@ -92,22 +107,43 @@ double model_state_bytes(const ModelSize& size, const Setup& setup) {
 
 double buffer_bytes(const ModelSize& size, const Setup& setup) {
   const Share share = share_of(size, setup);
-  if (setup.stage < 2) return 0;  // gradients stay where they are; what reducing them takes comes after the peak
-  double bytes = reduce_bucket_bytes(share, setup);
-  if (setup.stage == 3) {
-    // Whole parameters at a time: an engine that tells gathers layer by layer; DeepSpeed fetches ahead of use until its
-    // prefetch bucket is full.
-    const double live = share.largest_layer > 0 ? share.largest_layer : setup.prefetch_bucket_elements;
-    bytes += std::min(live, share.params) * element_bytes(setup.precision);
-  }
-  return bytes;
+  const EngineRules& rules = rules_of(size.engine());
+  // Without a bucket gradients stay where they are; what reducing them takes comes after the peak.
+  if (setup.stage == 0 || (setup.stage == 1 && !rules.bucket_at_stage_1)) return 0;
+  return reduce_bucket_bytes(share, setup, rules) + (setup.stage == 3 ? gathered_bytes(share, setup, rules) : 0);
 }
 
 double optional_buffer_bytes(const ModelSize& size, const Setup& setup) {
   const Share share = share_of(size, setup);
-  if (setup.stage == 0 || setup.stage == 3 || setup.data_parallel_size == 1) return 0;
-  const double gathered = std::min(setup.allgather_bucket_elements, share.params) * element_bytes(setup.precision);
-  return gathered + (setup.stage == 1 ? reduce_bucket_bytes(share, setup) : 0);
+  const EngineRules& rules = rules_of(size.engine());
+  if (setup.stage == 0 || setup.data_parallel_size == 1) return 0;
+  double bytes = 0;
+  if (setup.stage == 1 && !rules.bucket_at_stage_1) bytes += reduce_bucket_bytes(share, setup, rules);
+  if (rules.whole_bucket) {
+    bytes += std::min(setup.reduce_bucket_elements, share.trainable) * element_bytes(setup.precision);
+  }
+  if (rules.allgather_copy && setup.stage < 3) {
+    bytes += std::min(setup.allgather_bucket_elements, share.params) * element_bytes(setup.precision);
+  }
+  return bytes;
+}
+
+double forward_bytes(const ModelSize& size, const Setup& setup) {
+  const Share share = share_of(size, setup);
+  const EngineRules& rules = rules_of(size.engine());
+  if (rules.gathers_by_layer) return model_state_bytes(size, setup) + buffer_bytes(size, setup);
+  const double ranks = static_cast<double>(setup.data_parallel_size);
+  const bool third = setup.stage == 3;
+  double bytes = share.params * element_bytes(setup.precision) / (third ? ranks : 1);
+  if (setup.parameter_device == Device::host && third) bytes = 0;
+  if (setup.optimizer_device == Device::accelerator) {
+    const double master = share.trainable * master_bytes(setup, rules);
+    bytes += setup.stage >= 1 ? master / ranks : master;
+  }
+  if (third) {
+    bytes += share.trainable * element_bytes(setup.accumulation_dtype) / ranks + buffer_bytes(size, setup);
+  }
+  return bytes;
 }
 
 double transformer_activation_bytes_per_sample(const TransformerShape& shape, Precision precision) {

@@ -68,7 +68,8 @@ inline auto key_of(const Setup& s) {
   return std::make_tuple(s.stage, s.precision, s.accumulation_dtype, s.optimizer, s.optimizer_device,
                          s.parameter_device, s.data_parallel_size, s.tensor_parallel_size, s.pipeline_stages,
                          s.activation_checkpointing, s.reduce_bucket_elements, s.allgather_bucket_elements,
-                         s.prefetch_bucket_elements, s.overlap_comm);
+                         s.prefetch_bucket_elements, s.max_reuse_distance_elements, s.overlap_comm,
+                         s.contiguous_gradients);
 }
 inline bool differ_in_micro_batch_only(const Setup& a, const Setup& b) { return key_of(a) == key_of(b); }
 

@@ -201,6 +201,21 @@ TEST_F(TrialHistoryTest, MemoryThatDoesNotGrowWithTheMicroBatchFoundsNoCeiling) 
   EXPECT_GE(known.likely, 16);
 }
 
+// Else each stage would climb from the smallest micro batch anew.
+TEST_F(TrialHistoryTest, WithoutAKnownMemoryWhatOneStageShowedHoldsForOthersByTheirOrder) {
+  study_.device_memory_bytes.reset();
+  study_.profile["device_memory_bytes"] = nullptr;
+  TrialHistory history(study_);
+  history.learn(0, config(40, 500000000, 1), Outcome::completed, 1.0, std::nullopt);
+  history.learn(1, config(90, 500000000, 3), Outcome::out_of_memory, std::nullopt, std::nullopt);
+  EXPECT_EQ(ceiling(history, config(1, 500000000, 2)).likely, 40);
+  EXPECT_EQ(ceiling(history, config(1, 500000000, 2)).possible, 90);
+  EXPECT_EQ(ceiling(history, config(1, 500000000, 1)).possible, 90);
+  EXPECT_EQ(ceiling(history, config(1, 500000000, 3)).likely, 40);
+  history.learn(2, config(60, 500000000, 2), Outcome::completed, 1.0, std::nullopt);
+  EXPECT_EQ(ceiling(history, config(1, 500000000, 1)).likely, 40) << "a lower stage holds more";
+}
+
 TEST_F(TrialHistoryTest, AnObservationThatIsMalformedIsAnError) {
   study_.observations = Json::array({{{"trial", 1}}});
   EXPECT_ANY_THROW(TrialHistory{study_});

@@ -133,5 +133,14 @@ TEST(FixedBytesByForwardTest, ReplacesTheGuess) {
   EXPECT_THROW(fit_memory(inputs, {}), Error);
 }
 
+// Without a measured peak one forward pass is all that the line goes by.
+TEST(NextToMeasureTest, AJumpIsBoundedWhereNoPeakWasTold) {
+  FakeTraining training;
+  training.activation = 1e5;
+  Observation silent = training.trial(1, 2);
+  silent.peak_bytes.reset();
+  EXPECT_EQ(next_to_measure(fit_memory(training.inputs(), {silent}), training.setup(1, 1)), 32);
+}
+
 }  // namespace
 }  // namespace dsat::cost

@@ -105,5 +105,67 @@ TEST_F(MemoryMixtureTest, DrawsForConcurrentTrialsDoubtTheFormulaMore) {
   EXPECT_LT(drawn, 0.5);
 }
 
+TEST_F(MemoryMixtureTest, WhatAnOutOfMemoryMessageShowsIsALowerBoundOfThePeak) {
+  zero_model::MemoryObservation failure = fails(120);
+  formula_.fit({fits(2, 2e9), failure}, true);
+  const double without = formula_.peak_bytes(point(120));
+  failure.peak_above_bytes = 40e9;
+  formula_.fit({fits(2, 2e9), failure}, true);
+  EXPECT_LT(without, 25e9);
+  EXPECT_GT(formula_.peak_bytes(point(120)), 38e9);
+}
+
+TEST_F(MemoryMixtureTest, AnAllocatorThatRetriedIsNearItsCeiling) {
+  zero_model::MemoryObservation silent{point(100), true};
+  memory_.fit({silent}, true);
+  const double without = memory_.probability_of_fitting(point(125));
+  silent.allocator_retries = 3;
+  memory_.fit({silent}, true);
+  EXPECT_LT(memory_.probability_of_fitting(point(125)), without - 0.2);
+  EXPECT_GT(memory_.probability_of_fitting(point(100)), 0.9);
+}
+
+// 0.9e9 parameters at stage 0: Adam's states in fp32 are 7.2 GB of 16, in 8 bit 1.8 GB.
+TEST_F(MemoryMixtureTest, SmallerOptimizerStatesThanAdamsAreBelievedOnceTheyFit) {
+  Surface large;
+  large.num_params = 0.9e9;
+  const Study study = make_study(large, small_space({0}));
+  zero_model::ModelSpace space(study);
+  zero_model::MemoryMixture memory(space, prior());
+  const auto at = [&](int64_t m) { return zero_model::Point{space.arm(zero_model::Configuration{0, {0}}), m}; };
+  memory.fit({{at(2), true}}, true);
+  EXPECT_LT(memory.probability_of_fitting(at(46)), 0.3);
+  memory.fit({{at(2), true}, {at(36), true}}, true);
+  EXPECT_GT(memory.probability_of_fitting(at(46)), 0.5);
+}
+
+// The large bucket alone, twice with overlap, takes 20 of the 27 GB: that it fails at any micro batch is no news.
+TEST_F(MemoryMixtureTest, FailuresWithLargeBucketsSayLittleOfSmallOnes) {
+  Surface small;
+  config::Space buckets;
+  buckets.stages.push_back({2,
+                            {{"zero_optimization.reduce_bucket_size", {5000000, 50000000, 5000000000}},
+                             {"zero_optimization.overlap_comm", {true, false}}}});
+  small.device_memory = 27e9;
+  const Study study = make_study(small, buckets);
+  zero_model::ModelSpace space(study);
+  zero_model::MemoryPrior prior;
+  prior.device_bytes = 27e9;
+  prior.activation_bytes = 1e8;
+  prior.activation_deviation = 4e7;
+  zero_model::MemoryMixture memory(space, prior);
+  const auto at = [&](size_t bucket, int64_t m) {
+    return zero_model::Point{space.arm(zero_model::Configuration{2, {bucket, 0}}), m};
+  };
+  std::vector<zero_model::MemoryObservation> known{{at(0, 2), true}, {at(0, 40), true}};
+  memory.fit(known, true);
+  const double before = memory.probability_of_fitting(at(0, 120));
+  for (const int64_t m : {100, 80, 64, 52}) known.push_back({at(2, m), false});
+  memory.fit(known, true);
+  EXPECT_GT(memory.probability_of_fitting(at(0, 120)), before - 0.1);
+  EXPECT_GT(memory.probability_of_fitting(at(1, 120)), before - 0.15);
+  EXPECT_LT(memory.probability_of_fitting(at(2, 40)), 0.3);
+}
+
 }  // namespace
 }  // namespace dsat::tests

@@ -2,10 +2,11 @@
 //
 // Source: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", section 3:
 // mixed-precision Adam keeps 2P + 2P + 12P bytes; stage 1 divides the 12P by N, stage 2 also the gradients, stage 3
-// all.
+// all. Engines differ in their buffers, and DeepSpeed keeps a master copy in fp32 training too (dsat/cost/engine.h).
 #ifndef DSAT_COST_MODEL_STATES_H_
 #define DSAT_COST_MODEL_STATES_H_
 
+#include "dsat/cost/engine.h"
 #include "dsat/cost/setup.h"
 
 namespace dsat::cost {
@@ -13,19 +14,26 @@ namespace dsat::cost {
 struct ModelSize {
   double num_params = 0;            // of the whole model, all ranks
   double trainable_num_params = 0;  // frozen ones cost no gradient and no optimizer state
-  double largest_layer_params = 0;  // what stage 3 gathers at a time; 0 = unknown
+  double largest_layer_params = 0;  // of an engine that goes by layers; 0 = it is DeepSpeed
+  Engine deepspeed = Engine::deepspeed;
+
+  Engine engine() const { return largest_layer_params > 0 ? Engine::by_layer : deepspeed; }
 };
 
 // Bytes per device that stay for the whole training.
 double model_state_bytes(const ModelSize& size, const Setup& setup);
 
-// Bytes per device of what a step takes beyond the states while activations are at their peak: at stages 2 and 3 the
-// bucket through which gradients leave (two with overlap_comm), at stage 3 also the parameters gathered at a time.
+// Bytes per device of what a step takes beyond the states while activations are at their peak: the bucket through which
+// gradients leave (two with overlap_comm, where the engine has two), at stage 3 also the gathered parameters.
 double buffer_bytes(const ModelSize& size, const Setup& setup);
 
-// Bytes per device that some engines take and others do not: the reduce bucket at stage 1, where gradients can also be
-// reduced in place, and a copy of the allgather bucket at stages 1 and 2.
+// Bytes per device that some engines take at some moments: a flat copy of a bucket while it is reduced, and the bucket
+// at stage 1 or the copy of the allgather bucket where the engine's row leaves it open.
 double optional_buffer_bytes(const ModelSize& size, const Setup& setup);
+
+// Bytes per device that one forward pass holds before anything was trained, activations apart: DeepSpeed has neither
+// gradients nor Adam's states nor a bucket then, but for stage 3, which makes bucket and gradients at once.
+double forward_bytes(const ModelSize& size, const Setup& setup);
 
 // Transformer activations per sample in 16 bit: layers x s h (34 + 5 a s / h) bytes; without the second term with
 // FlashAttention; selective checkpointing also drops it; 2 s h per layer with full checkpointing. Doubled in fp32.

@@ -26,7 +26,9 @@ struct Setup {
   double reduce_bucket_elements = 5e8;  // DeepSpeed's defaults
   double allgather_bucket_elements = 5e8;
   double prefetch_bucket_elements = 5e7;
+  double max_reuse_distance_elements = 1e9;
   bool overlap_comm = false;
+  bool contiguous_gradients = true;
   int64_t micro_batch = 1;
 };
 

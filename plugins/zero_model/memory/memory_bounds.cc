@@ -1,0 +1,102 @@
+// Two Pareto fronts, of the trials that completed and of those that ran out of memory; a point is compared with both.
+#include "zero_model/memory/memory_bounds.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+
+namespace dsat::zero_model {
+namespace {
+
+bool is_one_of(const std::string& key, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const char* name) { return key == std::string("zero_optimization.") + name; });
+}
+
+// Keys that cost::Setup reads are compared by their numbers, so that values outside an axis count as well.
+bool read_by_setup(const std::string& key) {
+  return is_one_of(key, {"reduce_bucket_size", "allgather_bucket_size", "stage3_prefetch_bucket_size", "overlap_comm",
+                         "offload_optimizer.device", "offload_param.device"});
+}
+
+bool setup_needs_no_more(const cost::Setup& a, const cost::Setup& b) {
+  return a.precision == b.precision && a.accumulation_dtype == b.accumulation_dtype && a.optimizer == b.optimizer &&
+         a.data_parallel_size == b.data_parallel_size && a.tensor_parallel_size == b.tensor_parallel_size &&
+         a.pipeline_stages == b.pipeline_stages && a.activation_checkpointing == b.activation_checkpointing &&
+         a.optimizer_device >= b.optimizer_device && a.parameter_device >= b.parameter_device &&
+         a.reduce_bucket_elements <= b.reduce_bucket_elements &&
+         a.allgather_bucket_elements <= b.allgather_bucket_elements &&
+         a.prefetch_bucket_elements <= b.prefetch_bucket_elements && a.overlap_comm <= b.overlap_comm;
+}
+
+}  // namespace
+
+MemoryBounds::Effect MemoryBounds::effect_of(const ModelAxis& axis) {
+  if (read_by_setup(axis.key)) return Effect::none;  // beyond what the setups' comparison covers
+  if (is_one_of(axis.key, {"reduce_scatter", "allgather_partitions", "round_robin_gradients"})) return Effect::none;
+  const bool grows = is_one_of(
+      axis.key, {"stage3_max_live_parameters", "stage3_max_reuse_distance", "stage3_param_persistence_threshold",
+                 "stage3_model_persistence_threshold", "sub_group_size"});
+  return grows && axis.numeric ? Effect::takes : Effect::unknown;
+}
+
+MemoryBounds::MemoryBounds(const std::vector<ModelAxis>& axes) {
+  for (const ModelAxis& axis : axes) effects_.push_back(effect_of(axis));
+}
+
+void MemoryBounds::clear() {
+  fitted_.clear();
+  failed_.clear();
+}
+
+bool MemoryBounds::needs_no_more(const Arm& arm, const Arm& than) const {
+  if (arm.stage == than.stage) {
+    if (!setup_needs_no_more(arm.setup, than.setup)) return false;
+  } else {
+    // Stages differ in what they hold besides: all buffers of the higher one must fit in what it divides.
+    if (arm.stage < than.stage) return false;
+    const double most = arm.state_bytes + arm.buffer_bytes + arm.optional_buffer_bytes;
+    if (most > than.state_bytes || arm.setup.optimizer_device < than.setup.optimizer_device) return false;
+  }
+  for (size_t i = 0; i < effects_.size(); ++i) {
+    const double at = arm.coordinates[i], other = than.coordinates[i];
+    if (effects_[i] == Effect::none || at == other) continue;
+    if (at == kAbsent || other == kAbsent) {
+      if (arm.stage == than.stage) return false;  // an axis that one of the stages does not have is no difference
+    } else if (effects_[i] == Effect::unknown || at > other) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Does the bound of `b` follow from that of `a`?
+bool MemoryBounds::implies(const Point& a, const Point& b, bool fits) const {
+  const Point& less = fits ? b : a;
+  const Point& more = fits ? a : b;
+  return less.micro_batch <= more.micro_batch && needs_no_more(*less.arm, *more.arm);
+}
+
+void MemoryBounds::add(const Point& point, bool fits) {
+  std::vector<Point>& front = fits ? fitted_ : failed_;
+  for (const Point& known : front) {
+    if (implies(known, point, fits)) return;
+  }
+  const auto follows = [&](const Point& known) { return implies(point, known, fits); };
+  front.erase(std::remove_if(front.begin(), front.end(), follows), front.end());
+  front.push_back(point);
+}
+
+MemoryBounds::Range MemoryBounds::of(const Arm& arm) const {
+  Range range;
+  for (const Point& known : fitted_) {
+    if (known.micro_batch > range.fits && needs_no_more(arm, *known.arm)) range.fits = known.micro_batch;
+  }
+  for (const Point& known : failed_) {
+    if (known.micro_batch < range.too_big && needs_no_more(*known.arm, arm)) range.too_big = known.micro_batch;
+  }
+  range.too_big = std::max(range.too_big, range.fits + 1);
+  return range;
+}
+
+}  // namespace dsat::zero_model

@@ -1,0 +1,50 @@
+// What the ends of trials imply for other points, whatever a model believes.
+//
+// Purpose: memory is monotonic. A trial that completed shows that every point that needs no more fits too, and one that
+//   ran out of memory shows that every point that needs no less does not. A point needs no more than another one where
+//   its micro batch is no larger, its axes that only take memory (buckets, overlap, offload) take no more, all other
+//   axes but those without effect on memory have the same value, and the ZeRO stage is the same. A higher stage counts
+//   too where what it divides outweighs all of its buffers. Where two trials contradict each other, the one that
+//   completed stands.
+// Units: samples (micro batches). Threading: one thread. Errors: none. Ownership: refers to the axes and to the arms of
+//   the trials, which must live longer.
+#ifndef DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_BOUNDS_H_
+#define DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_BOUNDS_H_
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "zero_model/space/space.h"
+
+namespace dsat::zero_model {
+
+class MemoryBounds {
+ public:
+  explicit MemoryBounds(const std::vector<ModelAxis>& axes);
+
+  void clear();
+  void add(const Point& point, bool fits);
+
+  // The largest micro batch of an arm that is known to fit (0: none), and the smallest that is known not to.
+  struct Range {
+    int64_t fits = 0;
+    int64_t too_big = std::numeric_limits<int64_t>::max();
+  };
+  Range of(const Arm& arm) const;
+  // Does this arm, at any micro batch, need no more memory than the other one at the same?
+  bool needs_no_more(const Arm& arm, const Arm& than) const;
+
+ private:
+  // How an axis bears on memory: larger coordinates take more, no effect, or unknown.
+  enum class Effect { takes, none, unknown };
+  static Effect effect_of(const ModelAxis& axis);
+  bool implies(const Point& a, const Point& b, bool fits) const;
+
+  std::vector<Effect> effects_;         // of each axis
+  std::vector<Point> fitted_, failed_;  // less those that follow from another one
+};
+
+}  // namespace dsat::zero_model
+
+#endif  // DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_BOUNDS_H_

@@ -1,0 +1,108 @@
+// Bounds that trials imply: which point needs no more memory than which, and what follows for probabilities and draws.
+// The space has buckets at all stages, overlap from stage 2 on, and an axis of which nothing is known.
+#include "zero_model/memory/memory_bounds.h"
+
+#include <gtest/gtest.h>
+
+#include "plugins/searchers.h"
+#include "zero_model/memory/memory_mixture.h"
+
+namespace dsat::tests {
+namespace {
+
+using zero_model::MemoryBounds;
+using zero_model::Point;
+
+config::Space space_with_unknown_axis() {
+  config::Space space = small_space({1, 2, 3});
+  for (config::StageSpace& stage : space.stages) {
+    stage.axes.push_back({"zero_optimization.reduce_scatter", {true, false}});
+    stage.axes.push_back({"zero_optimization.contiguous_gradients", {true, false}});
+  }
+  return space;
+}
+
+class MemoryBoundsTest : public ::testing::Test {
+ protected:
+  MemoryBoundsTest()
+      : surface_{1e9},
+        study_(make_study(surface_, space_with_unknown_axis())),
+        space_(study_),
+        bounds_(space_.axes()) {}
+
+  // Of stage 2: bucket 0, 1, 2 from small to large; overlap, scatter and contiguous gradients 0 = true.
+  const zero_model::Arm& arm(size_t bucket, size_t overlap = 1, size_t scatter = 0, size_t contiguous = 0) {
+    return *space_.arm(zero_model::Configuration{2, {bucket, overlap, scatter, contiguous}});
+  }
+  // Of stage 1 or 3.
+  const zero_model::Arm& other_stage(int stage, size_t bucket) {
+    std::vector<size_t> choice{bucket};
+    if (stage == 3) choice.push_back(1);
+    choice.insert(choice.end(), {0, 0});
+    return *space_.arm(zero_model::Configuration{stage, choice});
+  }
+
+  Surface surface_;
+  Study study_;
+  zero_model::ModelSpace space_;
+  MemoryBounds bounds_;
+};
+
+TEST_F(MemoryBoundsTest, WhatFittedFitsWithSmallerBatchesSmallerBucketsAndWithoutOverlap) {
+  bounds_.add({&arm(1, 0), 109}, true);
+  EXPECT_EQ(bounds_.of(arm(1, 0)).fits, 109);
+  EXPECT_EQ(bounds_.of(arm(0, 0)).fits, 109);
+  EXPECT_EQ(bounds_.of(arm(1, 1)).fits, 109);
+  EXPECT_EQ(bounds_.of(arm(1, 0, 1)).fits, 109);  // reduce_scatter takes no memory
+  EXPECT_EQ(bounds_.of(arm(2, 0)).fits, 0);
+  EXPECT_EQ(bounds_.of(arm(1, 0, 0, 1)).fits, 0);  // of another value of this axis nothing is known
+  EXPECT_EQ(bounds_.of(arm(1, 0)).too_big, std::numeric_limits<int64_t>::max());
+}
+
+TEST_F(MemoryBoundsTest, WhatRanOutRunsOutWithLargerBatchesLargerBucketsAndOverlap) {
+  bounds_.add({&arm(1, 1), 52}, false);
+  EXPECT_EQ(bounds_.of(arm(1, 1)).too_big, 52);
+  EXPECT_EQ(bounds_.of(arm(2, 0)).too_big, 52);
+  EXPECT_EQ(bounds_.of(arm(0, 1)).too_big, std::numeric_limits<int64_t>::max());
+}
+
+TEST_F(MemoryBoundsTest, OfTwoThatContradictEachOtherTheOneThatCompletedStands) {
+  bounds_.add({&arm(1), 50}, false);
+  bounds_.add({&arm(1), 60}, true);
+  EXPECT_EQ(bounds_.of(arm(1)).fits, 60);
+  EXPECT_EQ(bounds_.of(arm(1)).too_big, 61);
+}
+
+// 1e9 parameters on 4 ranks: stage 2 frees 1.5 GB of gradients, stage 3 as much of parameters.
+TEST_F(MemoryBoundsTest, AHigherStageCountsWhereItsBuffersAreSmallerThanWhatItDivides) {
+  bounds_.add({&other_stage(1, 0), 40}, true);
+  EXPECT_EQ(bounds_.of(arm(0)).fits, 40);
+  EXPECT_EQ(bounds_.of(arm(2)).fits, 0);  // a bucket of 1 GB and a copy of it may take more than stage 2 frees
+  bounds_.clear();
+  EXPECT_EQ(bounds_.of(arm(0)).fits, 0);
+  bounds_.add({&arm(0), 40}, false);
+  EXPECT_EQ(bounds_.of(other_stage(1, 2)).too_big, 40);
+  EXPECT_EQ(bounds_.of(other_stage(3, 0)).too_big, std::numeric_limits<int64_t>::max());
+}
+
+TEST_F(MemoryBoundsTest, TheMixtureAllButTrustsThemWhateverPeaksSay) {
+  zero_model::MemoryPrior prior;
+  prior.device_bytes = 16e9;
+  prior.activation_bytes = 1e8;
+  prior.activation_deviation = 4e7;
+  zero_model::MemoryMixture memory(space_, prior);
+  std::vector<zero_model::MemoryObservation> known{{{&arm(1), 109}, true, {}}, {{&arm(1), 128}, false, {}}};
+  for (const int64_t m : {110, 111, 113}) known.push_back({{&arm(2), m}, false, {}});
+  memory.fit(known, true);
+  const std::vector<Point> points{{&arm(1), 96}, {&arm(0), 108}, {&arm(1), 130}, {&arm(2), 120}};
+  Random random(5);
+  const Eigen::VectorXd drawn = memory.draw_fits(points, 2000, random).rowwise().mean();
+  for (size_t i = 0; i < points.size(); ++i) {
+    const bool fits = i < 2;
+    EXPECT_NEAR(memory.probability_of_fitting(points[i]), fits ? 1 : 0, 0.01) << i;
+    EXPECT_NEAR(drawn[static_cast<Eigen::Index>(i)], fits ? 1 : 0, 0.01) << i;
+  }
+}
+
+}  // namespace
+}  // namespace dsat::tests
