@@ -75,6 +75,7 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   int64_t world_size_ = 0;
   int64_t data_parallel_size_ = 1;
   std::vector<cost::Observation> observations_;
+  std::optional<int64_t> least_failed_;  // smallest micro batch that failed for another reason than memory
 };
 
 }  // namespace dsat

@@ -172,6 +172,23 @@ TEST(Profiler, AFailedTrialEndsItWithThatTrialsReason) {
   }
 }
 
+TEST(Profiler, AMicroBatchThatTheScriptDoesNotTakeCostsOneTrial) {
+  const Surface surface;
+  auto run = bench(profile_study(surface), [&](const testing::Trial& trial) {
+    const bool takes = is_model_information(trial) || trial.micro_batch() <= 3;
+    return takes ? answer(surface, trial) : testing::Answer::failed("ValueError: too few samples");
+  });
+  ASSERT_TRUE(run.run()) << run.error();
+  EXPECT_TRUE(run.profile().is_object()) << run.finish_reason();
+  int64_t least_failed = 1000;
+  for (const testing::Ended& ended : run.ended()) {
+    if (ended.answer.outcome != Outcome::failed) continue;
+    EXPECT_LT(ended.trial.micro_batch(), least_failed);
+    least_failed = ended.trial.micro_batch();
+  }
+  EXPECT_LT(least_failed, 1000);
+}
+
 TEST(Profiler, AModelInformationTrialWithoutParametersIsAnError) {
   const Surface surface;
   auto run = bench(profile_study(surface), [&](const testing::Trial&) {
