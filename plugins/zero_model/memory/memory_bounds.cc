@@ -44,12 +44,15 @@ MemoryBounds::MemoryBounds(const std::vector<ModelAxis>& axes) {
   for (const ModelAxis& axis : axes) effects_.push_back(effect_of(axis));
 }
 
-void MemoryBounds::clear() {
+void MemoryBounds::clear(Reach reach) {
+  reach_ = reach;
   fitted_.clear();
   failed_.clear();
 }
 
 bool MemoryBounds::needs_no_more(const Arm& arm, const Arm& than) const {
+  if (&arm == &than) return true;
+  if (reach_ == Reach::arm || (reach_ == Reach::stage && arm.stage != than.stage)) return false;
   if (arm.stage == than.stage) {
     if (!setup_needs_no_more(arm.setup, than.setup)) return false;
   } else {

@@ -23,7 +23,9 @@ class MemoryBounds {
  public:
   explicit MemoryBounds(const std::vector<ModelAxis>& axes);
 
-  void clear();
+  // What a bound implies: more the farther it reaches, as long as no trial contradicts it.
+  enum class Reach { arm, stage, all };
+  void clear(Reach reach = Reach::all);
   void add(const Point& point, bool fits);
 
   // The largest micro batch of an arm that is known to fit (0: none), and the smallest that is known not to.
@@ -41,6 +43,7 @@ class MemoryBounds {
   static Effect effect_of(const ModelAxis& axis);
   bool implies(const Point& a, const Point& b, bool fits) const;
 
+  Reach reach_ = Reach::all;
   std::vector<Effect> effects_;         // of each axis
   std::vector<Point> fitted_, failed_;  // less those that follow from another one
 };

@@ -42,15 +42,29 @@ double MemoryMixture::mean(const Value& value) const {
   return sum / weights;
 }
 
-// A failure that measured peaks rule out is no bound for others: the models know how far such a cause reaches.
+// A failure that measured peaks rule out is no bound for others: the models know how far such a cause reaches. Where a
+// failure contradicts what followed from trials that completed, less is taken to follow: nothing across stages first,
+// then nothing across arms.
 void MemoryMixture::find_bounds(const std::vector<MemoryObservation>& observations) {
   constexpr double kRuledOut = 0.5;
-  bounds_.clear();
-  cached_arm_ = nullptr;
+  std::vector<bool> counts(observations.size());
   for (size_t i = 0; i < observations.size(); ++i) {
-    const bool counts =
+    counts[i] =
         observations[i].fits || mean([i](const MemoryModel& model) { return model.unexplained(i); }) < kRuledOut;
-    if (counts) bounds_.add(observations[i].point, observations[i].fits);
+  }
+  using Reach = MemoryBounds::Reach;
+  for (const Reach reach : {Reach::all, Reach::stage, Reach::arm}) {
+    bounds_.clear(reach);
+    cached_arm_ = nullptr;
+    for (size_t i = 0; i < observations.size(); ++i) {
+      if (counts[i]) bounds_.add(observations[i].point, observations[i].fits);
+    }
+    contradicted_ = false;
+    for (size_t i = 0; i < observations.size() && !contradicted_; ++i) {
+      const Point& point = observations[i].point;
+      contradicted_ = counts[i] && !observations[i].fits && point.micro_batch <= bounds_of(*point.arm).fits;
+    }
+    if (!contradicted_) break;
   }
   contradicted_ = std::any_of(observations.begin(), observations.end(), [this](const MemoryObservation& observation) {
     return !observation.fits && observation.point.micro_batch <= bounds_of(*observation.point.arm).fits;

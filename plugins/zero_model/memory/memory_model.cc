@@ -80,8 +80,8 @@ MemoryModel::Features MemoryModel::features_of(const Point& point, bool threshol
   features.site = site_of(point);
   features.micro_batch = static_cast<double>(point.micro_batch);
   if (hypothesis_.by_formula) {
-    features.growth = prior_.activation_bytes * features.micro_batch / unit_;
-    features.slope = prior_.activation_deviation * features.micro_batch / unit_;
+    features.growth = share_of_prior_ * prior_.activation_bytes * features.micro_batch / unit_;
+    features.slope = share_of_prior_ * prior_.activation_deviation * features.micro_batch / unit_;
     const double states = point.arm->state_bytes - (1 - hypothesis_.optimizer_share) * point.arm->optimizer_bytes;
     features.known = hypothesis_.fixed + (states + point.arm->buffer_bytes) / unit_ + features.growth;
   } else {
@@ -174,6 +174,32 @@ std::vector<MemoryModel::Evidence> MemoryModel::evidence_of(const std::vector<Me
   return all;
 }
 
+// One forward pass may show far more than a training step needs a sample. No slope is larger than what completed
+// allows, and what the residual may be in proportion to it is no larger either.
+void MemoryModel::bound_slope() {
+  share_of_prior_ = 1;
+  for (const MemoryObservation& observation : observations_) {
+    if (!observation.fits || (!observation.peak_bytes && !prior_.device_bytes)) continue;
+    const double peak = observation.peak_bytes.value_or(unit_);
+    const double expected = prior_.activation_bytes * static_cast<double>(observation.point.micro_batch);
+    share_of_prior_ = std::min(share_of_prior_, peak / expected);
+  }
+}
+
+// The peak of a small micro batch may lie outside forward and backward, in the optimizer's step: it says less about a
+// line than those of larger ones, and nothing that matters near the ceiling.
+void MemoryModel::widen_small() {
+  constexpr double kPerDoubling = 0.01;
+  double largest = 1;
+  for (size_t i = 0; i < features_.size(); ++i) {
+    if (shortages_[i].value) largest = std::max(largest, features_[i].micro_batch);
+  }
+  widening_.assign(features_.size(), 0);
+  for (size_t i = 0; i < features_.size(); ++i) {
+    widening_[i] = kPerDoubling * std::max(0.0, std::log2(largest / features_[i].micro_batch) - 1);
+  }
+}
+
 // Prior means and covariances of the evidence, at the activation scale 1.
 void MemoryModel::fill(const std::vector<Evidence>& evidence) {
   features_.clear();
@@ -203,7 +229,9 @@ void MemoryModel::fill(const std::vector<Evidence>& evidence) {
 void MemoryModel::fit(const std::vector<MemoryObservation>& observations, bool tune) {
   const double activation_scale = activation_scale_;
   observations_ = observations;
+  bound_slope();
   fill(evidence_of(observations));
+  widen_small();
   unexplained_failures_.clear();
   log_evidence_ = std::log(hypothesis_.prior);
   if (observations_.empty()) return;
@@ -222,12 +250,15 @@ void MemoryModel::choose_scales() {
     double evidence, scale, noise, activation_scale;
   };
   const bool favourite = hypothesis_.prior == 1;
+  // Only measured peaks have noise.
+  const bool noisy = std::any_of(shortages_.begin(), shortages_.end(),
+                                 [](const auto& shortage) { return shortage.value.has_value(); });
   Hyperparameters best{-std::numeric_limits<double>::infinity(), 1, kTypicalNoise, 1};
   for (const double activation_scale : kActivationScales) {
     if (activation_scale != 1 && !hypothesis_.by_formula) continue;
     for (const double scale : kScales) {
       for (const double noise : kNoises) {
-        if (activation_scale != 1 && noise != kTypicalNoise) continue;
+        if ((activation_scale != 1 || !noisy) && noise != kTypicalNoise) continue;
         if (hypothesis_.by_formula && !favourite && (scale < 1 || (activation_scale != 1 && scale != 1))) continue;
         const double evidence = solve(scale, noise, activation_scale);
         if (evidence > best.evidence) best = {evidence, scale, noise, activation_scale};
@@ -242,8 +273,8 @@ double MemoryModel::solve(double scale, double noise, double activation_scale) {
   scale_ = scale;
   noise_ = noise;
   activation_scale_ = activation_scale;
-  for (CensoredObservation& shortage : shortages_) {
-    if (shortage.value) shortage.deviation = noise;
+  for (size_t i = 0; i < shortages_.size(); ++i) {
+    if (shortages_[i].value) shortages_[i].deviation = std::hypot(noise, widening_[i]);
   }
   posterior_ =
       infer(parametric_ + (square(activation_scale) - 1) * slopes_ * slopes_.transpose() + square(scale) * residual_,

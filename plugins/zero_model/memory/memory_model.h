@@ -76,6 +76,8 @@ class MemoryModel {
   double residual(const Features& a, const Features& b) const;
   Eigen::VectorXd cross(const Features& features) const;
   JointNormal joint_shortage(const std::vector<Point>& points) const;
+  void bound_slope();
+  void widen_small();
   // What one observation, or a part of it, says of the shortage.
   struct Evidence {
     Point point;
@@ -103,6 +105,7 @@ class MemoryModel {
   double device_deviation_;
   Kernel growth_, offsets_;
   double growth_variance_, offsets_variance_;
+  double share_of_prior_ = 1;  // of the activations a sample, by which the hypothesis goes
   double scale_ = 1, noise_ = 0.002, activation_scale_ = 1;
   bool tuned_ = false;
   std::vector<Features> features_;  // of the observations
@@ -110,6 +113,7 @@ class MemoryModel {
   mutable const Arm* cached_arm_ = nullptr;  // the arm that cross() was last asked about
   mutable Eigen::VectorXd cached_growth_, cached_offsets_;
   std::vector<CensoredObservation> shortages_;
+  std::vector<double> widening_;  // deviations of measured peaks, besides the noise
   Eigen::MatrixXd parametric_, residual_;
   Eigen::VectorXd prior_mean_, slopes_;
   Posterior posterior_;

@@ -104,5 +104,35 @@ TEST_F(MemoryBoundsTest, TheMixtureAllButTrustsThemWhateverPeaksSay) {
   }
 }
 
+// A job may break the rules: stage 2 fails where stage 1 fitted. Then nothing follows across stages any more.
+TEST_F(MemoryBoundsTest, AContradictionEndsWhatFollowsAcrossStages) {
+  zero_model::MemoryPrior prior;
+  prior.device_bytes = 16e9;
+  prior.activation_bytes = 1e8;
+  prior.activation_deviation = 4e7;
+  zero_model::MemoryMixture memory(space_, prior);
+  const Point lower{&other_stage(1, 0), 48}, higher{&other_stage(3, 0), 48};
+  memory.fit({{lower, true, {}}}, true);
+  ASSERT_GT(memory.probability_of_fitting(higher), 0.95);
+  memory.fit({{lower, true, {}}, {{&other_stage(3, 1), 40}, false, {}}, {{&other_stage(3, 1), 36}, false, {}}}, true);
+  EXPECT_LT(memory.probability_of_fitting(higher), 0.5);
+  EXPECT_GT(memory.probability_of_fitting(lower), 0.95);
+}
+
+// The peak of small micro batches lies in the optimizer's step here: flat, and a line from some size on.
+TEST_F(MemoryBoundsTest, FlatPeaksOfSmallMicroBatchesDoNotHideALine) {
+  zero_model::MemoryPrior prior;
+  prior.device_bytes = 16e9;
+  prior.activation_bytes = 8e8;
+  prior.activation_deviation = 3e8;
+  zero_model::MemoryMixture memory(space_, prior);
+  std::vector<zero_model::MemoryObservation> known;
+  for (const int64_t m : {1, 2, 4, 16, 26, 34, 40, 48}) {
+    known.push_back({{&arm(0), m}, true, std::max(4.7e9, 1.6e9 + 9e7 * static_cast<double>(m))});
+  }
+  memory.fit(known, true);
+  EXPECT_GT(memory.probability_of_fitting({&arm(0), 90}), 0.9);
+}
+
 }  // namespace
 }  // namespace dsat::tests
