@@ -141,10 +141,8 @@ std::optional<Proposal> Guided::propose() {
     if (std::optional<Proposal> look = acquisition_->explore_new_stage()) return look;
   }
   if (best && surrogate_->any_measured() && best->gain < kLittle) {
-    if (std::optional<Proposal> look = acquisition_->explore(false)) return look;
-    if (!worth_it(*best)) {
-      if (std::optional<Proposal> look = acquisition_->explore(true)) return look;
-    }
+    std::optional<Proposal> look = acquisition_->explore();
+    if (look && look->value > best->value) return look;
   }
   if (!surrogate_->young()) {
     queue_ = acquisition_->ranked();

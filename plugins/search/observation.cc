@@ -25,7 +25,7 @@ std::optional<ObservedTrial> training_trial(const Json& observation) {
   const Json metrics = observation.value("metrics", Json());
   if (metrics.is_object() && metrics.contains("num_params")) return std::nullopt;
   const std::optional<Outcome> outcome = outcome_named(observation.at("outcome").get<std::string>());
-  if (!outcome || !is_informative(*outcome)) return std::nullopt;
+  if (!outcome || *outcome == Outcome::lost || *outcome == Outcome::stopped) return std::nullopt;
   return ObservedTrial{observation.at("trial").get<TrialId>(), observation.at("config"), *outcome, metrics,
                        number(observation, "peak_bytes")};
 }

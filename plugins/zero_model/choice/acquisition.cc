@@ -104,10 +104,22 @@ const std::vector<const Arm*>& Acquisition::neighbours(const Arm& arm) {
   return arms;
 }
 
+// No model holds far beyond what ran: a proposal stays within some times the largest micro batch that completed.
+int64_t Acquisition::last_rank() const {
+  constexpr double kFarthest = 4;
+  const search::MicroBatches& batches = space_.micro_batches();
+  const int64_t last = batches.count() - 1, largest = surrogate_.largest_completed();
+  if (largest == 0) return last;
+  // Divisors can lie farther apart than that: the next one at least.
+  const double farthest = kFarthest * static_cast<double>(largest);
+  const int64_t next = batches.rank_at_or_below(static_cast<double>(largest)) + 1;
+  return std::min(last, std::max(batches.rank_at_or_below(farthest), next));
+}
+
 // Gallops from `hint`, then bisects: fitting is nearly monotone in the micro batch.
 int64_t Acquisition::top_rank(const Arm& arm, int64_t hint, double risk) const {
   const search::MicroBatches& batches = space_.micro_batches();
-  const int64_t last = batches.count() - 1;
+  const int64_t last = last_rank();
   const auto fits = [&](int64_t rank) { return surrogate_.expected_to_fit({&arm, batches.at(rank)}) >= 1 - risk; };
   int64_t low = -1, high = last + 1;
   int64_t at = std::clamp<int64_t>(hint, 0, last);
@@ -182,7 +194,7 @@ std::vector<Proposal> Acquisition::score(const std::vector<Point>& points) const
       const double beyond = expected_improvement(predictions[i].mean - pending_best_, deviation);
       gain = pending_fits_ * beyond + (1 - pending_fits_) * gain;
     }
-    proposal.gain = gain * proposal.fit_probability * surrogate_.probability_of_running(*points[i].arm);
+    proposal.gain = gain * proposal.fit_probability * surrogate_.probability_of_running(points[i]);
     proposal.value = risk_.value_of(proposal.gain, proposal.fit_probability);
   }
   return proposals;
@@ -267,16 +279,22 @@ std::optional<Proposal> Acquisition::safest(uint64_t draw) {
   std::optional<Proposal> best;
   double most = -1;
   Random random(seed_, 12, draw);
+  const int64_t least_failed = surrogate_.least_failed();
   for (size_t i = 0; i < stages.size(); ++i) {
     const config::StageSpace& stage = stages[(stages.size() - 1 + draw + i) % stages.size()];
     for (int attempt = 0; attempt < 4; ++attempt) {
       const Arm* arm = random_arm(stage, random);
       int64_t rank = std::max<int64_t>(0, top_rank(*arm, 8, risk_.usual));
+      // A failure may mean that the script takes no micro batch as large.
+      if (least_failed > 0) {
+        const int64_t half = space_.micro_batches().rank_at_or_below(static_cast<double>(least_failed) / 2);
+        if (half >= 0) rank = std::min(rank, half);
+      }
       while (rank >= 0 && taken({arm, space_.micro_batches().at(rank)})) --rank;
       if (rank < 0) continue;
       const Point point{arm, space_.micro_batches().at(rank)};
       const double fits = surrogate_.expected_to_fit(point);
-      const double ends_well = fits * surrogate_.probability_of_running(*arm);
+      const double ends_well = fits * surrogate_.probability_of_running(point);
       // A later stage must be clearly more likely to end well.
       if (ends_well <= most + 0.05) continue;
       most = ends_well;

@@ -72,9 +72,9 @@ class Acquisition {
   // own.
   std::vector<Proposal> ranked() const;
 
-  // After next(): a point in a region that no trial has touched, whatever the models predict there; nullopt: there is
-  // none that fits. `boldly`: being likely to fit is enough, for when the study would end otherwise.
-  std::optional<Proposal> explore(bool boldly);
+  // After next(): the best point by what it may gain if the models are wrong where nothing was measured; nullopt: no
+  // point is worth a trial.
+  std::optional<Proposal> explore();
 
   // After next(): a point in a stage that no trial has touched, if that stage may be the best for all that is known.
   std::optional<Proposal> explore_new_stage();
@@ -97,6 +97,7 @@ class Acquisition {
   const std::vector<const Arm*>& neighbours(const Arm& arm);
   void coordinate_ascent(std::vector<const Arm*> front, int64_t hint);
   void visit(const std::vector<const Arm*>& arms, bool thorough, int64_t hint);
+  int64_t last_rank() const;
   int64_t top_rank(const Arm& arm, int64_t hint, double risk) const;
   std::vector<int64_t> micro_batches(const Arm& arm, const Visit& visit, bool thorough) const;
   void find_tops(const Arm& arm, int64_t hint, Visit& visit) const;
@@ -115,12 +116,17 @@ class Acquisition {
   void round_down(Proposal& proposal) const;
   void save_memory(Proposal& proposal);
   bool taken(const Point& point) const;
-  struct StageCoverage;
-  StageCoverage coverage(int stage) const;
-  std::optional<Proposal> explore_at(const Arm* arm, int64_t micro_batch, const std::string& why);
-  std::optional<Proposal> explore_ceilings();
-  std::optional<Proposal> explore_micro_batches(const StageCoverage& seen, const Arm& arm, int64_t top);
-  std::optional<Proposal> explore_values(const StageCoverage& seen, const config::StageSpace& stage, bool numeric);
+  struct Coverage;
+  // Deviations of a prediction that the models do not know of, by where nothing was measured.
+  struct Doubt {
+    double micro_batch = 0, stage = 0, axes = 0;
+    const ModelAxis* axis = nullptr;  // one whose value is new
+  };
+  Coverage coverage() const;
+  Doubt doubt(const Coverage& seen, const Point& point) const;
+  std::vector<int64_t> looks_of(const Arm& arm) const;
+  std::vector<const Arm*> arms_to_look_at(const Coverage& seen);
+  std::string why(const Doubt& doubt, const Point& point) const;
   std::optional<Proposal> safest(uint64_t draw);
 
   ModelSpace& space_;
@@ -138,8 +144,8 @@ class Acquisition {
   std::unordered_map<const Arm*, std::vector<const Arm*>> neighbours_;  // made when first asked for
   std::vector<Proposal> scored_;
   std::unique_ptr<JointSamples> batch_samples_;
-  size_t batch_samples_ended_ = 0;                  // trials that had ended when batch_samples_ was made
-  std::set<std::pair<int, std::string>> explored_;  // stage and what was unknown: each is explored once
+  size_t batch_samples_ended_ = 0;  // trials that had ended when batch_samples_ was made
+  std::set<int> explored_;          // stages that explore_new_stage() proposed
 };
 
 }  // namespace dsat::zero_model

@@ -138,7 +138,7 @@ std::optional<Proposal> Acquisition::choose_in_batch(uint64_t draw) {
     Proposal proposal;
     proposal.point = point;
     proposal.fit_probability = batch_samples_->probability_of_fitting(point);
-    proposal.gain = batch_samples_->gain(point, bar) * surrogate_.probability_of_running(*point.arm);
+    proposal.gain = batch_samples_->gain(point, bar) * surrogate_.probability_of_running(point);
     proposal.value = risk_.value_of(proposal.gain, proposal.fit_probability);
     if (proposal.fit_probability >= kLeastFit && (!best || better(proposal, *best))) best = proposal;
   }

@@ -1,191 +1,201 @@
-// Explores: proposes points in regions that no trial has touched, where the models are sure and may be wrong.
+// Explores: proposes points where the models are sure and may be wrong.
 //
-// The models extrapolate from where the trials are. Before a study ends, and once little is expected of the best
-// proposal, each region of the space that no trial has touched is tried once: a stage near its ceiling, micro
-// batches well below the best one, round micro batches, values of the axes in every stage that can still compete.
+// The models extrapolate from where the trials are, and a form that is wrong is wrong with confidence. So a prediction
+// is trusted less the farther a point lies from what was measured: in micro batch (waves, tiles, throttling), in its
+// stage, in the values of its axes. Once little is expected of the best proposal, the expected improvement under that
+// doubt chooses; what it leaves is not worth a trial.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <set>
 
 #include "zero_model/choice/acquisition.h"
+#include "zero_model/gaussian/normal.h"
 
 namespace dsat::zero_model {
 namespace {
 
-constexpr double kCanCompete = 0.3;  // how far below the best objective a stage may be
-constexpr double kNearTop = 0.85;
-constexpr size_t kFewValues = 3;
+constexpr double kCanCompete = 0.3;    // how far below the best objective a stage may be
 constexpr size_t kLongestStudy = 192;  // trials; a longer study has been everywhere
+
+double square(double x) { return x * x; }
 
 // The third of a numeric axis's range in which a coordinate lies; on any other axis, the value itself.
 int part_of(const ModelAxis& axis, double coordinate) {
   return static_cast<int>(std::floor(axis.numeric ? std::min(2.0, 3 * coordinate) : coordinate));
 }
 
-std::string share_text(double share) {
-  return fmt::format("nothing was measured near {} % of the best micro batch", std::lround(100 * share));
-}
+double distance(int64_t a, int64_t b) { return std::abs(std::log2(static_cast<double>(a) / static_cast<double>(b))); }
 
 }  // namespace
 
-// What trials have touched of a stage.
-struct Acquisition::StageCoverage {
-  const Arm* best = nullptr;
-  double objective = 0;
-  std::vector<Point> points;  // that completed or are pending
+// What trials have touched: points that completed or are pending.
+struct Acquisition::Coverage {
+  std::vector<Point> points;
+  std::map<int, std::pair<const Arm*, double>> best;  // of each stage: arm and objective
 };
 
-Acquisition::StageCoverage Acquisition::coverage(int stage) const {
-  StageCoverage all;
+Acquisition::Coverage Acquisition::coverage() const {
+  Coverage all;
   for (const auto& [point, measured] : surrogate_.points()) {
-    if (point.arm->stage != stage || measured.count == 0) continue;
+    if (measured.count == 0) continue;
     all.points.push_back(point);
     const double mean = measured.objective();
-    if (!point.arm->in_space || (all.best != nullptr && mean <= all.objective)) continue;
-    all.best = point.arm;
-    all.objective = mean;
+    const auto it = all.best.find(point.arm->stage);
+    if (!point.arm->in_space || (it != all.best.end() && mean <= it->second.second)) continue;
+    all.best[point.arm->stage] = {point.arm, mean};
   }
-  for (const Point& point : pending_) {
-    if (point.arm->stage == stage) all.points.push_back(point);
-  }
+  all.points.insert(all.points.end(), pending_.begin(), pending_.end());
   return all;
 }
 
-std::optional<Proposal> Acquisition::explore_at(const Arm* arm, int64_t micro_batch, const std::string& why) {
-  if (explored_.count({arm->stage, why}) != 0) return std::nullopt;
-  const int64_t rank = space_.micro_batches().rank_at_or_below(static_cast<double>(micro_batch));
-  if (rank < 0) return std::nullopt;
-  Proposal proposal;
-  proposal.point = {arm, space_.micro_batches().at(rank)};
-  proposal.fit_probability = surrogate_.probability_of_fitting(proposal.point);
-  if (taken(proposal.point) || proposal.fit_probability < 1 - exploration_risk_ ||
-      surrogate_.probability_of_running(*arm) <= 0) {
-    return std::nullopt;
-  }
-  proposal.exploration = why;
-  explored_.emplace(arm->stage, why);
-  return proposal;
-}
-
-// Micro batches of the best arm and its stage that nothing was measured near.
-std::optional<Proposal> Acquisition::explore_micro_batches(const StageCoverage& seen, const Arm& arm, int64_t top) {
-  const auto untouched = [&](double low, double high) {
-    return std::none_of(seen.points.begin(), seen.points.end(), [&](const Point& point) {
-      const double at = static_cast<double>(point.micro_batch);
-      return at >= low && at <= high;
-    });
-  };
-  const double best = static_cast<double>(anchor_.micro_batch);
-  for (const double share : {0.7, 0.45, 0.25}) {
-    // What one stage showed of small micro batches holds for the others.
-    const bool looked = std::any_of(explored_.begin(), explored_.end(),
-                                    [&](const auto& known) { return known.second == share_text(share); });
-    if (looked || share * best < 1 || !untouched(0.78 * share * best, 1.25 * share * best)) continue;
-    if (auto look = explore_at(&arm, std::llround(share * best), share_text(share))) return look;
-  }
-  for (const int64_t step : {32, 16, 8}) {
-    const int64_t round = top / step * step;
-    if (static_cast<double>(round) < kNearTop * static_cast<double>(top)) continue;
-    const bool known = std::any_of(seen.points.begin(), seen.points.end(), [&](const Point& point) {
-      return point.micro_batch % step == 0 &&
-             static_cast<double>(point.micro_batch) >= kNearTop * static_cast<double>(top);
-    });
-    if (known) break;
-    if (auto look = explore_at(&arm, round, fmt::format("no multiple of {} was measured", step))) return look;
-  }
-  return std::nullopt;
-}
-
-// Values of the axes that no trial of the stage had.
-std::optional<Proposal> Acquisition::explore_values(const StageCoverage& seen, const config::StageSpace& stage,
-                                                    bool numeric) {
-  for (size_t axis = 0; axis < stage.axes.size(); ++axis) {
-    const auto at = std::find_if(space_.axes().begin(), space_.axes().end(),
-                                 [&](const ModelAxis& known) { return known.key == stage.axes[axis].key; });
-    const size_t coordinate = static_cast<size_t>(at - space_.axes().begin());
-    if (at->numeric ? !numeric : stage.axes[axis].values.size() > kFewValues) continue;
-    for (size_t value = 0; value < stage.axes[axis].values.size(); ++value) {
-      Configuration flipped{stage.stage, seen.best->choice};
-      flipped.choice[axis] = value;
-      const Arm* arm = space_.arm(flipped);
-      const int part = part_of(*at, arm->coordinates[coordinate]);
-      const bool known = std::any_of(seen.points.begin(), seen.points.end(), [&](const Point& point) {
-        return part_of(*at, point.arm->coordinates[coordinate]) == part;
-      });
-      if (known) continue;
-      const int64_t top = top_rank(*arm, space_.micro_batches().count() / 2, exploration_risk_);
-      if (top < 0) continue;
-      const std::string why =
-          fmt::format("no trial of this stage had {} = {}", at->key, stage.axes[axis].values[value].dump());
-      if (auto look = explore_at(arm, space_.micro_batches().at(top), why)) return look;
+// Deviations that the models do not know of, by how far the nearest trial is.
+Acquisition::Doubt Acquisition::doubt(const Coverage& seen, const Point& point) const {
+  constexpr double kJump = 0.03, kPerDoubling = 0.12, kMost = 0.2;  // of the micro batch: waves and tiles; throttling
+  constexpr double kJumpWithin = 0.08;                              // doublings
+  constexpr double kNewStage = 0.1, kStage = 0.04;
+  constexpr double kValue = 0.03;
+  double nearest = std::numeric_limits<double>::infinity(), in_stage = nearest;
+  std::vector<bool> known(space_.axes().size(), false);
+  for (const Point& other : seen.points) {
+    const double away = distance(point.micro_batch, other.micro_batch);
+    nearest = std::min(nearest, away);
+    if (other.arm->stage != point.arm->stage) continue;
+    in_stage = std::min(in_stage, away);
+    for (size_t i = 0; i < known.size(); ++i) {
+      const ModelAxis& axis = space_.axes()[i];
+      if (part_of(axis, other.arm->coordinates[i]) == part_of(axis, point.arm->coordinates[i])) known[i] = true;
     }
   }
-  return std::nullopt;
+  Doubt doubt;
+  // A jump is as likely everywhere: the nearer the next trial, the less likely it lies between.
+  const auto jump = [](double away) { return 1 - std::exp(-away / kJumpWithin); };
+  doubt.micro_batch = std::min(kMost, kJump * jump(nearest) + kPerDoubling * nearest);
+  doubt.stage = std::isinf(in_stage) ? kNewStage : std::min(kNewStage, kStage * (jump(in_stage) + in_stage));
+  for (size_t i = 0; i < known.size() && !std::isinf(in_stage); ++i) {
+    if (known[i]) continue;
+    doubt.axes = std::hypot(doubt.axes, kValue);
+    doubt.axis = &space_.axes()[i];
+  }
+  return doubt;
+}
+
+// Micro batches worth a look beside the best one: larger and smaller shares of it, round ones, its direct neighbours,
+// and the ceiling with the sizes just below.
+std::vector<int64_t> Acquisition::looks_of(const Arm& arm) const {
+  const search::MicroBatches& batches = space_.micro_batches();
+  const int64_t best = anchor_.micro_batch;
+  const int64_t top = top_rank(arm, batches.rank_at_or_below(static_cast<double>(best)), exploration_risk_);
+  if (top < 0) return {};
+  std::set<int64_t> looks;
+  const auto add = [&](double wanted) {
+    const int64_t rank = std::min(top, batches.rank_at_or_below(wanted));
+    if (rank >= 0) looks.insert(batches.at(rank));
+  };
+  const double at = static_cast<double>(best), ceiling = static_cast<double>(batches.at(top));
+  for (const double share : {0.25, 0.35, 0.5, 0.6, 0.7, 0.75, 0.8, 0.875, 0.94, 1.0, 1.06, 1.125, 1.25, 1.5, 2.0}) {
+    add(share * at);
+    for (const double tile : {8.0, 32.0}) {
+      if (share * at >= 2 * tile) add(std::floor(share * at / tile) * tile);
+    }
+  }
+  for (int by = -3; by <= 3; ++by) add(at + by);
+  for (const double share : {1.0, 0.97, 0.94, 0.9}) add(share * ceiling);
+  return {looks.begin(), looks.end()};
+}
+
+// The best arm, its stage's and other stages' arms with one value changed, and the best arm moved to each stage.
+std::vector<const Arm*> Acquisition::arms_to_look_at(const Coverage& seen) {
+  std::set<const Arm*> chosen;
+  std::vector<const Arm*> arms;
+  const auto add = [&](const Arm* arm) {
+    if (chosen.insert(arm).second) arms.push_back(arm);
+  };
+  for (const config::StageSpace& stage : space_.tuning_space().stages) {
+    const Arm* moved = stage.stage == anchor_.arm->stage ? anchor_.arm : project(*anchor_.arm, stage);
+    add(moved);
+    const auto own = seen.best.find(stage.stage);
+    if (own == seen.best.end() || own->second.second < incumbent_->prediction.mean - kCanCompete) continue;
+    add(own->second.first);
+    for (const Arm* next : neighbours(*(stage.stage == anchor_.arm->stage ? anchor_.arm : own->second.first)))
+      add(next);
+  }
+  return arms;
+}
+
+std::string Acquisition::why(const Doubt& doubt, const Point& point) const {
+  constexpr double kNone = 0.005;
+  if (std::max({doubt.micro_batch, doubt.stage, doubt.axes}) < kNone) return "the ceiling is not known here";
+  if (doubt.stage >= doubt.micro_batch && doubt.stage >= doubt.axes) {
+    return fmt::format("nothing was measured in stage {} near this micro batch", point.arm->stage);
+  }
+  if (doubt.micro_batch >= doubt.axes) return "no stage was measured near this micro batch";
+  return fmt::format("no trial of this stage had {} near this value", doubt.axis->key);
+}
+
+std::optional<Proposal> Acquisition::explore() {
+  constexpr double kWorthALook = 5e-4;
+  // Late in a study a trial that runs out of memory costs little else, and shows where a ceiling is.
+  constexpr double kCheaper = 0.4;
+  exploration_risk_ = risk_.daring;
+  if (!incumbent_ || !anchor_.arm->in_space || surrogate_.ended() > kLongestStudy) return std::nullopt;
+  const Coverage seen = coverage();
+  std::vector<Point> points;
+  for (const Arm* arm : arms_to_look_at(seen)) {
+    for (const int64_t micro_batch : looks_of(*arm)) {
+      if (!taken({arm, micro_batch})) points.push_back({arm, micro_batch});
+    }
+  }
+  Risk cheaper = risk_;
+  cheaper.price *= kCheaper;
+  std::optional<Proposal> best;
+  for (Proposal& look : score(points)) {
+    if (look.fit_probability < 1 - exploration_risk_) continue;
+    const Doubt doubtful = doubt(seen, look.point);
+    const double deviation = std::sqrt(square(look.deviation) + square(doubtful.micro_batch) + square(doubtful.stage) +
+                                       square(doubtful.axes));
+    if (deviation == look.deviation && look.fit_probability > 1 - risk_.usual) continue;
+    look.gain = expected_improvement(look.improvement, deviation) * look.fit_probability *
+                surrogate_.probability_of_running(look.point);
+    look.value = cheaper.value_of(look.gain, look.fit_probability);
+    look.deviation = deviation;
+    if (look.value < kWorthALook || (best && !better(look, *best))) continue;
+    look.exploration = why(doubtful, look.point);
+    best = look;
+  }
+  return best;
 }
 
 // An untouched stage is tried at the ceiling that it surely has. Whether it may be the best is asked at the ceiling
 // that it has if all goes well.
 std::optional<Proposal> Acquisition::explore_new_stage() {
   constexpr double kDeviations = 2, kIfAllGoesWell = 0.7;
-  const std::string why = "nothing was measured in this stage";
   exploration_risk_ = risk_.usual;
   if (!incumbent_ || !anchor_.arm->in_space) return std::nullopt;
   const search::MicroBatches& batches = space_.micro_batches();
   for (const config::StageSpace& stage : space_.tuning_space().stages) {
-    if (explored_.count({stage.stage, why}) != 0) continue;  // cheap: this runs at every proposal
-    const StageCoverage seen = coverage(stage.stage);
+    if (explored_.count(stage.stage) != 0) continue;  // cheap: this runs at every proposal
+    const auto in_stage = [&](const Point& point) { return point.arm->stage == stage.stage; };
+    const bool touched = std::any_of(pending_.begin(), pending_.end(), in_stage) ||
+                         std::any_of(surrogate_.points().begin(), surrogate_.points().end(), [&](const auto& known) {
+                           return in_stage(known.first) && known.second.count > 0;
+                         });
     const Arm* arm = project(*anchor_.arm, stage);
-    const int64_t top = seen.points.empty() ? top_rank(*arm, batches.count() / 2, exploration_risk_) : -1;
+    const int64_t top = touched ? -1 : top_rank(*arm, batches.count() / 2, exploration_risk_);
     if (top < 0) continue;
     const int64_t highest = std::max(top, top_rank(*arm, top, kIfAllGoesWell));
     const Prediction prediction = surrogate_.speed().predict({{arm, batches.at(highest)}}).front();
     if (prediction.mean + kDeviations * std::sqrt(prediction.variance) < incumbent_->prediction.mean) continue;
-    if (auto look = explore_at(arm, batches.at(top), why)) return look;
-  }
-  return std::nullopt;
-}
-
-// Each stage is tried near its ceiling, and below it where the ceiling ran out of memory.
-std::optional<Proposal> Acquisition::explore_ceilings() {
-  const search::MicroBatches& batches = space_.micro_batches();
-  for (const config::StageSpace& stage : space_.tuning_space().stages) {
-    const Arm* arm = project(*anchor_.arm, stage);
-    const int64_t top = top_rank(*arm, batches.count() / 2, exploration_risk_);
-    if (top < 0) continue;
-    const double high = static_cast<double>(batches.at(top));
-    const StageCoverage seen = coverage(stage.stage);
-    const bool near = std::any_of(seen.points.begin(), seen.points.end(),
-                                  [&](const Point& p) { return static_cast<double>(p.micro_batch) >= 0.5 * high; });
-    if (near) continue;
-    if (auto look = explore_at(arm, batches.at(top), "this stage was not measured near its ceiling")) return look;
-    // The ceiling ran out of memory.
-    if (auto look = explore_at(arm, batches.at(top) / 2, "this stage was not measured below its ceiling")) return look;
-  }
-  return std::nullopt;
-}
-
-std::optional<Proposal> Acquisition::explore(bool boldly) {
-  constexpr double kBold = 0.4;
-  exploration_risk_ = boldly ? std::max(kBold, risk_.usual) : risk_.usual;
-  if (!incumbent_ || !anchor_.arm->in_space || surrogate_.ended() > kLongestStudy) return std::nullopt;
-  const search::MicroBatches& batches = space_.micro_batches();
-  if (auto look = explore_ceilings()) return look;
-  const Arm& best = *anchor_.arm;
-  const StageCoverage own = coverage(best.stage);
-  const int64_t top =
-      top_rank(best, batches.rank_at_or_below(static_cast<double>(anchor_.micro_batch)), exploration_risk_);
-  if (top >= 0) {
-    if (auto look = explore_micro_batches(own, best, batches.at(top))) return look;
-  }
-  for (const config::StageSpace& stage : space_.tuning_space().stages) {
-    StageCoverage seen = coverage(stage.stage);
-    if (seen.best == nullptr && stage.stage == best.stage) {
-      seen.best = &best;
-      seen.objective = incumbent_->prediction.mean;
-    }
-    if (seen.best == nullptr || seen.objective < incumbent_->prediction.mean - kCanCompete) continue;
-    if (auto look = explore_values(seen, stage, stage.stage == best.stage)) return look;
+    const Point point{arm, batches.at(top)};
+    if (taken(point) || surrogate_.probability_of_running(point) < 0.5) continue;
+    explored_.insert(stage.stage);
+    Proposal look;
+    look.point = point;
+    look.fit_probability = surrogate_.probability_of_fitting(point);
+    look.exploration = "nothing was measured in this stage";
+    return look;
   }
   return std::nullopt;
 }

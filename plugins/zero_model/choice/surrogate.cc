@@ -66,9 +66,13 @@ void Surrogate::learn(EndedTrial ended) {
     ++point.count;
     point.objective_sum += speed_.objective_of(*ended.metric);
   }
-  const auto count = [&](Runs& runs) { ++(ran ? runs.good : runs.bad); };
-  count(stage_runs_[ended.point.arm->stage]);
-  for (size_t i = 0; i < axis_runs_.size(); ++i) count(axis_runs_[i][ended.point.arm->coordinates[i]]);
+  if (completed) largest_completed_ = std::max(largest_completed_, ended.point.micro_batch);
+  if (!ran) {
+    failures_.push_back(ended.point);
+    return;
+  }
+  ++stage_runs_[ended.point.arm->stage];
+  for (size_t i = 0; i < axis_runs_.size(); ++i) ++axis_runs_[i][ended.point.arm->coordinates[i]];
 }
 
 bool Surrogate::young() const { return ended_ <= kWindow; }
@@ -139,21 +143,56 @@ double Surrogate::probability_of_fitting(const Point& point) const {
   return expected_to_fit(point);
 }
 
-// A value with which trials failed, and never did anything else, is given up after the third failure.
-double Surrogate::share_of_good(const Runs& runs) {
+// A value with which trials failed, and never did anything else, is given up after the third failure. Failures beyond
+// every micro batch that completed are the business of beyond_ceiling().
+double Surrogate::share_of_good(int good, const std::function<bool(const Arm&)>& shares) const {
   constexpr int kHopeless = 3;
-  if (runs.good == 0 && runs.bad >= kHopeless) return 0;
-  return (runs.good + 0.5) / (runs.good + runs.bad + 0.5);
+  int bad = 0;
+  for (const Point& failure : failures_) bad += shares(*failure.arm) && (good == 0 || !beyond_all(failure)) ? 1 : 0;
+  if (good == 0 && bad >= kHopeless) return 0;
+  return (good + 0.5) / (good + bad + 0.5);
 }
 
-double Surrogate::probability_of_running(const Arm& arm) const {
-  double least = 1;
-  const auto look = [&](const auto& runs, const auto& key) {
-    if (const auto it = runs.find(key); it != runs.end()) least = std::min(least, share_of_good(it->second));
-  };
-  look(stage_runs_, arm.stage);
-  for (size_t i = 0; i < axis_runs_.size(); ++i) look(axis_runs_[i], arm.coordinates[i]);
+// The probability that micro batches from some size below `micro_batch` on fail for another reason than memory: a
+// script's own maximum, a data set with too few samples. Each failure beyond all micro batches that completed makes it
+// more likely. Where between them it lies is not known: its logarithm is uniform.
+double Surrogate::beyond_ceiling(int64_t micro_batch) const {
+  constexpr double kByChance = 0.3;  // that one such failure has a cause of its own
+  if (micro_batch <= largest_completed_ || largest_completed_ == 0) return 0;
+  double by_chance = 1;
+  int64_t least = 0;
+  for (const Point& failure : failures_) {
+    if (!beyond_all(failure)) continue;
+    by_chance *= kByChance;
+    least = least == 0 ? failure.micro_batch : std::min(least, failure.micro_batch);
+  }
+  if (least == 0) return 0;
+  const double fits = static_cast<double>(largest_completed_), fails = static_cast<double>(least);
+  const double way = std::log(static_cast<double>(micro_batch) / fits) / std::log(fails / fits);
+  return (1 - by_chance) * std::min(1.0, way);
+}
+
+int64_t Surrogate::least_failed() const {
+  int64_t least = 0;
+  for (const Point& failure : failures_)
+    least = least == 0 ? failure.micro_batch : std::min(least, failure.micro_batch);
   return least;
+}
+
+double Surrogate::probability_of_running(const Point& point) const {
+  if (failures_.empty()) return 1;
+  const auto good = [](const auto& runs, const auto& key) {
+    const auto it = runs.find(key);
+    return it == runs.end() ? 0 : it->second;
+  };
+  const int stage = point.arm->stage;
+  double least = share_of_good(good(stage_runs_, stage), [&](const Arm& arm) { return arm.stage == stage; });
+  for (size_t i = 0; i < axis_runs_.size(); ++i) {
+    const double at = point.arm->coordinates[i];
+    least = std::min(least,
+                     share_of_good(good(axis_runs_[i], at), [&](const Arm& arm) { return arm.coordinates[i] == at; }));
+  }
+  return least * (1 - beyond_ceiling(point.micro_batch));
 }
 
 void Surrogate::find_leaders() {

@@ -8,6 +8,7 @@
 #ifndef DSAT_PLUGINS_ZERO_MODEL_CHOICE_SURROGATE_H_
 #define DSAT_PLUGINS_ZERO_MODEL_CHOICE_SURROGATE_H_
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -62,8 +63,12 @@ class Surrogate {
   double probability_of_fitting(const Point& point) const;
   // The same, as the model predicts it for a point that no trial has measured.
   double expected_to_fit(const Point& point) const { return memory_.probability_of_fitting(point); }
-  // The probability that a trial of this arm ends well, memory apart.
-  double probability_of_running(const Arm& arm) const;
+  // The smallest micro batch that failed for another reason than memory; 0: none.
+  int64_t least_failed() const;
+  // The largest micro batch that completed; 0: none.
+  int64_t largest_completed() const { return largest_completed_; }
+  // The probability that a trial of this point ends well, memory apart.
+  double probability_of_running(const Point& point) const;
 
   // The measured point with the best prediction; nullopt: nothing was measured.
   struct Incumbent {
@@ -74,10 +79,9 @@ class Surrogate {
   std::optional<Incumbent> incumbent() const;
 
  private:
-  struct Runs {
-    int good = 0, bad = 0;  // trials that ran, and trials that failed for other reasons than memory
-  };
-  static double share_of_good(const Runs& runs);
+  double share_of_good(int good, const std::function<bool(const Arm&)>& shares) const;
+  double beyond_ceiling(int64_t micro_batch) const;
+  bool beyond_all(const Point& failure) const { return failure.micro_batch > largest_completed_; }
 
   std::vector<SpeedObservation> window() const;
   std::vector<MemoryObservation> memory_window() const;
@@ -88,8 +92,10 @@ class Surrogate {
   std::vector<SpeedObservation> measurements_;
   std::vector<MemoryObservation> memory_observations_;
   std::map<Point, PointRecord> points_;
-  std::map<int, Runs> stage_runs_;
-  std::vector<std::map<double, Runs>> axis_runs_;  // by axis and coordinate
+  std::map<int, int> stage_runs_;                 // trials that ran
+  std::vector<std::map<double, int>> axis_runs_;  // by axis and coordinate
+  std::vector<Point> failures_;                   // for other reasons than memory
+  int64_t largest_completed_ = 0;                 // micro batch
   int64_t out_of_memory_ = 0;
   std::vector<Point> leaders_;
   size_t ended_ = 0;

@@ -49,6 +49,42 @@ TEST(GuidedStudies, CrossedBoundsAreRefusedInALine) {
   EXPECT_TRUE(bench.asked().empty());
 }
 
+// A script with too few samples for large micro batches fails, however much memory there is.
+TEST(GuidedStudies, AMaximumOfTheScriptBoundsTheSearch) {
+  const Surface surface;
+  constexpr int64_t kMost = 21;
+  Study study = study_of(surface, {0, 1, 2, 3}, 32);
+  testing::Bench bench = bench_of(study, [&](const testing::Trial& trial) {
+    return trial.micro_batch() <= kMost ? surface.answer(trial)
+                                        : testing::Answer::failed("ValueError: too few samples");
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  int failed = 0;
+  int64_t best = 0;
+  for (const testing::Ended& ended : bench.ended()) {
+    if (ended.answer.outcome == Outcome::failed) ++failed;
+    if (ended.trial.id == bench.best()) best = ended.trial.micro_batch();
+  }
+  EXPECT_EQ(best, kMost);
+  EXPECT_LE(failed, 8);
+}
+
+TEST(GuidedStudies, NoTrialGoesFarBeyondWhatRan) {
+  Surface surface;
+  surface.activation_bytes = 1e3;  // memory bounds nothing
+  surface.tells_peak = false;
+  testing::Bench bench = bench_of(surface, study_of(surface, {0, 1, 2, 3}, 16));
+  ASSERT_TRUE(bench.run()) << bench.error();
+  int64_t largest = 0;
+  for (const testing::Ended& ended : bench.ended()) {
+    if (largest > 0) {
+      EXPECT_LE(ended.trial.micro_batch(), 4 * largest) << ended.trial.note;
+    }
+    if (ended.answer.outcome == Outcome::completed) largest = std::max(largest, ended.trial.micro_batch());
+  }
+  EXPECT_GT(largest, 100);
+}
+
 Json observed(const testing::Ended& ended) {
   const bool completed = ended.answer.outcome == Outcome::completed;
   Json metrics, peak;

@@ -26,9 +26,11 @@ TEST(TrainingTrial, GivesTheNumbersThatTheTrialReported) {
   EXPECT_EQ(trial->peak_bytes, 3e9);
 }
 
-TEST(TrainingTrial, OutOfMemoryCountsAndOtherFailuresDoNot) {
+TEST(TrainingTrial, FailuresCountAndTrialsThatWereLostDoNot) {
   EXPECT_EQ(training_trial(observation("out_of_memory"))->outcome, Outcome::out_of_memory);
-  for (const char* outcome : {"failed", "timed_out", "lost"}) EXPECT_FALSE(training_trial(observation(outcome)));
+  EXPECT_EQ(training_trial(observation("failed"))->outcome, Outcome::failed);
+  EXPECT_EQ(training_trial(observation("timed_out"))->outcome, Outcome::timed_out);
+  for (const char* outcome : {"lost", "stopped"}) EXPECT_FALSE(training_trial(observation(outcome)));
 }
 
 TEST(TrainingTrial, ASingleForwardPassIsNoTraining) {
