@@ -64,6 +64,7 @@ class Library {
 
 // What a configuration changes in the user's own: "stage 2, micro batch 12, reduce_bucket_size 5000000".
 std::string overrides_of(const Surface& surface, const Json& config) {
+  if (config.is_null()) return "nothing";
   const SurfacePoint point = point_of(config);
   std::string text = fmt::format("stage {}, micro batch {}", point.stage, point.micro_batch);
   const Json base = surface.base_config().value("zero_optimization", Json::object());
