@@ -376,6 +376,7 @@ std::vector<Trial> Journal::trials() {
       r.started_at = query.get_text(18);
       r.ended_at = query.get_text(19);
       if (!query.get_text(20).empty()) trial.end = trial_end_from_json(Json::parse(query.get_text(20)));
+      if (trial.end && r.peak_bytes) r.peak_source = trial.end->peak_source;
       trials.push_back(std::move(trial));
     }
   } catch (const std::exception& e) {

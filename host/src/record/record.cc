@@ -69,6 +69,7 @@ Json to_json(const TrialRecord& trial) {
           {"reason", trial.reason},
           {"metrics", trial.metrics},
           {"peak_bytes", value_or_null(trial.peak_bytes)},
+          {"peak_source", trial.peak_source.empty() ? Json() : Json(trial.peak_source)},
           {"slots", trial.slots},
           {"attempt", trial.attempt},
           {"submitted_at", text_or_null(trial.submitted_at)},

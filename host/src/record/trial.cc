@@ -27,6 +27,11 @@ Json to_json(const TrialEnd& end) {
           {"warnings", end.warnings},
           {"metrics", end.metrics},
           {"peak_bytes", or_null(end.peak_bytes)},
+          {"peak_source", end.peak_source},
+          {"peak_above_bytes", or_null(end.peak_above_bytes)},
+          {"allocator_retries", or_null(end.allocator_retries)},
+          {"engine_version", end.engine_version},
+          {"torch_version", end.torch_version},
           {"device_memory_bytes", or_null(end.device_memory_bytes)},
           {"world_size", or_null(end.world_size)},
           {"step", end.step},
@@ -46,6 +51,12 @@ TrialEnd trial_end_from_json(const Json& json) {
   end.warnings = json.at("warnings").get<std::vector<std::string>>();
   end.metrics = json.at("metrics");
   end.peak_bytes = optional_at<uint64_t>(json, "peak_bytes");
+  // Journals of earlier versions know a single source.
+  end.peak_source = json.value("peak_source", end.peak_bytes ? kPeakFromMetrics : "");
+  end.peak_above_bytes = optional_at<uint64_t>(json, "peak_above_bytes");
+  end.allocator_retries = optional_at<uint64_t>(json, "allocator_retries");
+  end.engine_version = json.value("engine_version", "");
+  end.torch_version = json.value("torch_version", "");
   end.device_memory_bytes = optional_at<uint64_t>(json, "device_memory_bytes");
   end.world_size = optional_at<int64_t>(json, "world_size");
   end.step = json.at("step").get<uint64_t>();

@@ -32,6 +32,11 @@ struct TrialStart {
   std::string started_at;  // RFC 3339
 };
 
+// TrialEnd::peak_source. Where several know a peak, the first of these is taken.
+inline constexpr const char* kPeakFromMetrics = "metrics";
+inline constexpr const char* kPeakFromProbe = "probe";
+inline constexpr const char* kPeakFromLog = "log";
+
 struct TrialEnd {
   uint64_t id = 0;
   uint32_t attempt = 1;
@@ -42,6 +47,10 @@ struct TrialEnd {
   std::vector<std::string> warnings;  // e.g. completed, but exit status 1
   Json metrics;  // canonical: DeepSpeed's names and fixed units; model info for a model-information run
   std::optional<uint64_t> peak_bytes, device_memory_bytes;
+  std::string peak_source;  // who measured peak_bytes: "metrics" (the result file), "probe" or "log"; empty: nobody
+  std::optional<uint64_t> peak_above_bytes;   // of one out of memory: it would have needed more than this
+  std::optional<uint64_t> allocator_retries;  // of the worst rank; above 0: the device was as good as full
+  std::string engine_version, torch_version;  // of DeepSpeed and torch, where the probe saw them
   std::optional<int64_t> world_size;
   uint64_t step = 0;  // last profiled step
   int exit_code = -1, term_signal = 0;

@@ -35,6 +35,7 @@ struct TrialRecord {
   std::string reason;              // one line
   Json metrics;                    // canonical, or null
   std::optional<uint64_t> peak_bytes;
+  std::string peak_source;         // "metrics", "probe" or "log"; empty: no peak is known
   std::vector<std::string> slots;  // ids of the devices it ran on
   uint32_t attempt = 0;            // 0: never started
   std::string submitted_at, started_at, ended_at;
