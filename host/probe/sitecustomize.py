@@ -26,6 +26,7 @@ class Probe(object):
         self.folder = os.path.join(trial_dir, "probe")
         self.pid = os.getpid()
         self.place = place()
+        self.rank = os.environ.get("RANK")
         # A rank's own helpers (compilers, spawned workers) start with its variables.
         self.is_helper = self.place != "/" and os.environ.get(CLAIM) == self.place
         os.environ[CLAIM] = self.place
@@ -60,7 +61,8 @@ class Probe(object):
         if is_inner and group is None and place() == self.place:
             return None, None
         device = self.device(torch)
-        rank = number(group.get_rank() if group else variable("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"))
+        rank = number(group.get_rank() if group else
+                      variable("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID") or self.rank)
         # A launcher does its work in other processes.
         if device is None and group is None and "LOCAL_RANK" not in os.environ and is_smaller_than_a_child():
             return None, None
