@@ -299,7 +299,8 @@ class Studies(HostTest):
     def tune(self, *command, options=(), trials=6, micro=4):
         arguments = [HOST, "--output-dir", "out", "--searcher", "random", "--max-trials", trials, "-z", 1,
                      "--max-micro-batch", micro, *options, "--", *command, "--deepspeed_config", "ds_config.json"]
-        environment = {**os.environ, "PYTHONPATH": str(DEVICES), "PATH": "%s:%s" % (self.dir, os.environ["PATH"])}
+        environment = {**os.environ, "PYTHONPATH": str(DEVICES), "STAND_IN_SITE": "1",
+                       "PATH": "%s:%s/bin:%s" % (self.dir, FIXTURES, os.environ["PATH"])}
         result = subprocess.run(list(map(str, arguments)), cwd=self.dir, capture_output=True, text=True, timeout=240, env=environment)
         self.assert_ok(result)
         return result, [trial for trial in self.show("out")["trials"] if trial["attempt"] > 0]
@@ -328,6 +329,22 @@ class Studies(HostTest):
         for trial in trials:
             self.assertEqual(self.files(trial), ["rank0.json", "rank1.json"])
             self.assertEqual(trial["peak_bytes"], 101 + 90 * trial["config"]["train_micro_batch_size_per_gpu"])
+
+    def test_ranks_below_deepspeed(self):
+        _, trials = self.tune("deepspeed", "--num_gpus", 2, "train.py", options=["--slots", 2])
+        for trial in trials:
+            self.assertEqual(self.files(trial), ["rank0.json", "rank1.json"])
+            self.assertEqual(trial["peak_bytes"], 101 + 90 * trial["config"]["train_micro_batch_size_per_gpu"])
+
+    def test_other_hosts_have_the_hook_in_the_run_directory(self):
+        (self.dir / "hostfile").write_text("w1 slots=1\nw2 slots=1\n")
+        for tool in ("ssh", "pdsh"):
+            (self.dir / tool).write_text("#!/bin/sh\nexit 0\n")
+            (self.dir / tool).chmod(0o755)
+        _, trials = self.tune("deepspeed", "--hostfile", "hostfile", "train.py")
+        self.assertTrue((self.dir / "out/probe/sitecustomize.py").exists())
+        for trial in trials:
+            self.assertEqual(self.files(trial), ["rank0.json", "rank1.json"])
 
     def test_the_result_file_goes_first(self):
         _, trials = self.tune(sys.executable, "train.py", "told")

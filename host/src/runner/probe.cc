@@ -3,6 +3,7 @@
 #include "runner/probe.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <system_error>
@@ -133,7 +134,7 @@ void add(const ProbeReport& rank, ProbeReport& all) {
   if (all.torch_version.empty()) all.torch_version = rank.torch_version;
 }
 
-fs::path copy_for_hosts(const fs::path& hook, const fs::path& run_dir) {
+fs::path copy_of(const fs::path& hook, const fs::path& run_dir) {
   const fs::path folder = run_dir / kProbeFolder;
   std::error_code error;
   fs::create_directories(folder, error);
@@ -149,7 +150,8 @@ fs::path find_probe(const fs::path& launcher, const fs::path& run_dir, bool on_o
   try {
     std::error_code error;
     if (!fs::is_regular_file(folder / kHook, error)) throw Error("no file " + (folder / kHook).string());
-    if (on_other_hosts) folder = copy_for_hosts(folder, run_dir);
+    // Python keeps what it compiled beside the source: where it cannot, every start would compile the hook anew.
+    if (on_other_hosts || access(folder.c_str(), W_OK) != 0) folder = copy_of(folder, run_dir);
     if (folder.string().find(':') == std::string::npos) return folder;
     throw Error("PYTHONPATH cannot name " + folder.string() + ", which has a colon");
   } catch (const Error& error) {
@@ -160,7 +162,8 @@ fs::path find_probe(const fs::path& launcher, const fs::path& run_dir, bool on_o
 
 void add_probe(const fs::path& hook, const fs::path& trial_dir, Environment& environment) {
   std::error_code error;
-  if (!fs::create_directory(trial_dir / kProbeFolder, error)) return;
+  fs::create_directory(trial_dir / kProbeFolder, error);
+  if (error) return;
   const std::string users = get_variable(environment, "PYTHONPATH").value_or("");
   set_variable(environment, "PYTHONPATH", users.empty() ? hook.string() : hook.string() + ":" + users);
 }

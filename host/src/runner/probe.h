@@ -22,8 +22,8 @@ namespace dsat::host {
 
 inline constexpr const char* kProbeFolder = "probe";  // in a trial's folder, and beside dsat-launch
 
-// The hook's folder for a study: the one beside dsat-launch, or for trials on other hosts a copy of it in the run
-// directory, which they see. Empty: there is none, and `notices` says why.
+// The hook's folder for a study: the one beside dsat-launch; where that cannot be written, or trials run on other
+// hosts, a copy of it in the run directory. Empty: there is none, and `notices` says why.
 std::filesystem::path find_probe(const std::filesystem::path& launcher, const std::filesystem::path& run_dir,
                                  bool on_other_hosts, std::vector<std::string>& notices);
 
