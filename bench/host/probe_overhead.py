@@ -3,10 +3,10 @@
 
     bench/host/probe_overhead.py [BUILD_DIR] [--python PYTHON] [--starts N] [--short N] [--long N]
 
-Runs the same script with and without the hook, by turns, so that a busy machine is as busy for both: an empty script, one
-that imports torch (if PYTHON has it), and loops of about 2 and 60 seconds that import torch. Prints for each the median of
-both, the median of the differences within a pair, and its 95 % interval by resampling the pairs. Processor time is that of
-the process and its children: other work on the machine does not count.
+Runs the same script with and without the hook, by turns, so that a busy machine is as busy for both: an empty script,
+one that imports torch (if PYTHON has it), and loops of about 2 and 60 seconds that import torch. Prints for each the
+median of both, the median of the differences within a pair, and its 95 % interval by resampling the pairs. Processor
+time is that of the process and its children: other work on the machine does not count.
 """
 import argparse
 import json
@@ -74,7 +74,8 @@ def main():
         without = {**os.environ, "DSAT_TRIAL_DIR": folder, "RANK": "0", "LOCAL_RANK": "0"}
         users = without.get("PYTHONPATH")
         with_hook = {**without, "PYTHONPATH": f"{hook}:{users}" if users else str(hook)}
-        print(f"{'milliseconds':<14} {'':<5} {'pairs':>5} {'with':>10} {'without':>10} {'median':>9}   95 % of the difference")
+        print(f"{'milliseconds':<14} {'':<5} {'pairs':>5} {'with':>10} {'without':>10} {'median':>9}"
+              "   95 % of the difference")
         compare("empty script", options.python, "pass", options.starts, with_hook, without)
         compare("import", options.python, IMPORT, options.short, with_hook, without)
         compare("2 seconds", options.python, LOOP % (2 * STEPS_A_SECOND), options.short, with_hook, without)

@@ -1,8 +1,9 @@
 """dsat's memory probe: at a rank's end it leaves a small file with the memory that the rank took.
 
-dsat puts this folder first on PYTHONPATH of a trial, so every Python of it runs this file at its start; outside of a trial
-it does nothing. It imports nothing but what Python has loaded by then, prints nothing, and no failure of its own reaches
-the script. The syntax is that of Python 2.7 and 3 alike: a trial may run any Python. docs/probe.md has the rest.
+dsat puts this folder first on PYTHONPATH of a trial, so every Python of it runs this file at its start; outside of a
+trial it does nothing. It imports nothing but what Python has loaded by then, prints nothing, and no failure of its own
+reaches the script. The syntax is that of Python 2.7 and 3 alike: a trial may run any Python. docs/probe.md has the
+rest.
 """
 import atexit
 import os
@@ -57,8 +58,9 @@ class Probe(object):
         if torch is None:
             return None, None
         group = process_group()
-        is_inner = self.is_helper or os.getpid() != self.pid or is_worker()
-        if is_inner and group is None and place() == self.place:
+        is_forked = os.getpid() != self.pid  # with all that its parent had, the process group too
+        is_inner = is_forked or ((self.is_helper or is_worker()) and group is None)
+        if is_inner and place() == self.place:
             return None, None
         device = self.device(torch)
         rank = number(group.get_rank() if group else
@@ -66,7 +68,8 @@ class Probe(object):
         # A launcher does its work in other processes.
         if device is None and group is None and "LOCAL_RANK" not in os.environ and is_smaller_than_a_child():
             return None, None
-        size = group.get_world_size() if group else variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+        size = (group.get_world_size() if group else
+                variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"))
         engine = sys.modules.get("deepspeed")
         return ("pid%d" % os.getpid() if rank is None else "rank%d" % rank) + ".json", [
             ("schema", SCHEMA),
@@ -294,8 +297,8 @@ if os.environ.get("DSAT_TRIAL_DIR"):
     except Exception:
         pass
 
-# This file took the place of the next one of its name: Debian has one, so may the user. The folder leaves the path of this
-# process, and what the next one raises is what Python would have met without this one.
+# This file took the place of the next one of its name: Debian has one, so may the user. The folder leaves the path of
+# this process, and what the next one raises is what Python would have met without this one.
 _folder = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != _folder]
 sys.modules.pop("sitecustomize", None)
