@@ -96,9 +96,8 @@ std::optional<uint64_t> positive(const std::optional<uint64_t>& value) {
   return value && *value > 0 ? value : std::nullopt;
 }
 
-// One rank's file.
-ProbeReport read_rank(const std::string& text) {
-  const Json file = config::parse(text, "line");
+// What one rank's file holds. Throws Error.
+ProbeReport read_rank(const Json& file) {
   if (!file.is_object()) throw Error("it is no JSON object");
   if (read_count(file, "schema") != kSchema) throw Error(fmt::format("its schema is not {}", kSchema));
   ProbeReport rank;
@@ -132,6 +131,24 @@ void add(const ProbeReport& rank, ProbeReport& all) {
   merge(all.allocator_retries, rank.allocator_retries, larger);
   if (all.engine_version.empty()) all.engine_version = rank.engine_version;
   if (all.torch_version.empty()) all.torch_version = rank.torch_version;
+}
+
+// Adds a rank's file to the report; what is wrong with it instead: text.
+std::string add_file(const fs::path& folder, const std::string& name, ProbeReport& report) {
+  const FileText text = try_read_file(folder / name, kMaxProbeBytes);
+  if (!text.ok()) return fmt::format("{}: {}", name, text.problem);
+  Json file;
+  try {
+    file = config::parse(text.bytes, name);
+  } catch (const Error& error) {
+    return error.what();  // it begins with the name, line and column
+  }
+  try {
+    add(read_rank(file), report);
+  } catch (const Error& error) {
+    return fmt::format("{}: {}", name, error.what());
+  }
+  return "";
 }
 
 fs::path copy_of(const fs::path& hook, const fs::path& run_dir) {
@@ -173,13 +190,8 @@ ProbeReport read_probe(const fs::path& trial_dir) {
   std::string first_problem;
   int bad = 0;
   for (const std::string& name : probe_files(trial_dir / kProbeFolder, report.warnings)) {
-    try {
-      const FileText text = try_read_file(trial_dir / kProbeFolder / name, kMaxProbeBytes);
-      if (!text.ok()) throw Error(text.problem);
-      add(read_rank(text.bytes), report);
-    } catch (const Error& error) {
-      if (bad++ == 0) first_problem = fmt::format("{}: {}", name, error.what());
-    }
+    const std::string problem = add_file(trial_dir / kProbeFolder, name, report);
+    if (!problem.empty() && bad++ == 0) first_problem = problem;
   }
   if (bad > 0) {
     const std::string more = bad > 1 ? fmt::format(" (and {} more files)", bad - 1) : "";
