@@ -149,7 +149,7 @@ void take_report(const RunFacts& facts, TrialReport report, TrialEnd& end) {
   end.outcome = Outcome::completed;
   end.metrics = std::move(report.metrics);
   end.peak_bytes = report.peak_bytes;
-  if (end.peak_bytes) end.peak_source = kPeakFromMetrics;
+  if (end.peak_bytes) end.peak_source = kPeakOfMetrics;
   end.device_memory_bytes = report.device_memory_bytes;
   end.world_size = report.world_size;
   end.step = facts.model_info ? 0 : static_cast<uint64_t>(std::max(0, facts.end_profile_step));

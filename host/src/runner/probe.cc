@@ -108,7 +108,7 @@ ProbeReport read_rank(const Json& file) {
   if (const Json* device = read_part(file, "device")) {
     rank.peak_bytes = positive(read_count(*device, "max_allocated_bytes"));
     rank.device_memory_bytes = positive(read_count(*device, "total_bytes"));
-    rank.allocator_retries = read_count(*device, "allocator_retries");
+    rank.allocator_retries = read_count(*device, "allocator_retries").value_or(0);
   } else if (const Json* process = read_part(file, "process")) {
     rank.peak_bytes = positive(read_count(*process, "peak_bytes"));
     rank.device_memory_bytes = positive(read_count(*process, "limit_bytes"));
@@ -128,7 +128,7 @@ void add(const ProbeReport& rank, ProbeReport& all) {
   merge(all.world_size, rank.world_size, larger);
   merge(all.peak_bytes, rank.peak_bytes, larger);
   merge(all.device_memory_bytes, rank.device_memory_bytes, smaller);
-  merge(all.allocator_retries, rank.allocator_retries, larger);
+  all.allocator_retries = std::max(all.allocator_retries, rank.allocator_retries);
   if (all.engine_version.empty()) all.engine_version = rank.engine_version;
   if (all.torch_version.empty()) all.torch_version = rank.torch_version;
 }
@@ -203,7 +203,7 @@ ProbeReport read_probe(const fs::path& trial_dir) {
 void add_to_end(const ProbeReport& report, TrialEnd& end) {
   end.warnings.insert(end.warnings.end(), report.warnings.begin(), report.warnings.end());
   if (!end.device_memory_bytes) end.device_memory_bytes = report.device_memory_bytes;
-  end.allocator_retries = report.allocator_retries;
+  end.allocator_retries = std::max(end.allocator_retries, report.allocator_retries);
   end.engine_version = report.engine_version;
   end.torch_version = report.torch_version;
   if (end.outcome == Outcome::out_of_memory) {
@@ -212,7 +212,7 @@ void add_to_end(const ProbeReport& report, TrialEnd& end) {
   }
   if (end.outcome != Outcome::completed || end.peak_bytes || !report.peak_bytes) return;
   end.peak_bytes = report.peak_bytes;
-  end.peak_source = kPeakFromProbe;
+  end.peak_source = kPeakOfProbe;
   if (report.world_size && report.ranks < *report.world_size) {
     end.warnings.push_back(fmt::format("memory probe: {} of {} ranks left a file; the peak is the largest of theirs",
                                        report.ranks, *report.world_size));

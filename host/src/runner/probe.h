@@ -37,7 +37,7 @@ struct ProbeReport {
   std::optional<int64_t> world_size;            // as the ranks know it
   std::optional<uint64_t> peak_bytes;           // of the worst rank
   std::optional<uint64_t> device_memory_bytes;  // of the smallest device, or the limit of a process without one
-  std::optional<uint64_t> allocator_retries;    // of the worst rank; nullopt: no device was used
+  uint64_t allocator_retries = 0;               // of the worst rank
   std::string engine_version, torch_version;
   std::vector<std::string> warnings;
 };

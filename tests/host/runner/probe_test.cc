@@ -68,7 +68,7 @@ TEST_F(ProbeTest, AProcessWithoutADeviceHasItsLimitAsMemory) {
   const ProbeReport report = read();
   EXPECT_EQ(report.peak_bytes, 4000u);
   EXPECT_EQ(report.device_memory_bytes, 5000u);
-  EXPECT_FALSE(report.allocator_retries);
+  EXPECT_EQ(report.allocator_retries, 0u);
   EXPECT_EQ(report.engine_version, "");
 }
 
@@ -160,7 +160,7 @@ TEST(AddToEnd, TheResultFileGoesFirst) {
   TrialEnd end;
   end.outcome = Outcome::completed;
   end.peak_bytes = 650;
-  end.peak_source = kPeakFromMetrics;
+  end.peak_source = kPeakOfMetrics;
   end.device_memory_bytes = 900;
   add_to_end(some_report(), end);
   EXPECT_EQ(end.peak_bytes, 650u);
