@@ -49,6 +49,7 @@ foreach(program dsat-host dsat-trial)
 endforeach()
 if(TARGET dsat-launch)
   install(TARGETS dsat-launch RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat)
+  install(FILES ${PROJECT_SOURCE_DIR}/host/probe/sitecustomize.py DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat/probe)
 endif()
 
 # For training scripts: PYTHONPATH=<prefix>/share/dsat/python; the scripts that use it lie beside it.

@@ -73,6 +73,7 @@ class InstallTest(HostTest):
     def test_programs_and_plugins_are_where_the_contract_says(self):
         self.installed("bin/dsat-host")
         self.installed("libexec/dsat/dsat-launch")
+        self.installed("libexec/dsat/probe/sitecustomize.py")
         for name in ("asha", "binary", "random", "profiler"):
             self.installed(f"lib*/**/dsat/plugins/lib{name}.so")
 

@@ -66,6 +66,7 @@ struct Declare {
     if (setting.words != nullptr) option.words = split(setting.words, '|');
     return option;
   }
+  static Option option_for(const Setting& setting, bool) { return Option::toggle(setting.option, setting.help); }
   static Option option_for(const Setting& setting, milliseconds) {
     return Option::duration(setting.option, setting.help);
   }
@@ -95,6 +96,7 @@ struct Declare {
 
   template <class Field>
   static std::string shown(const Field& field) {
+    if constexpr (std::is_same_v<Field, bool>) return "";  // a switch that is not given
     if constexpr (std::is_integral_v<Field>) return fmt::to_string(field);
     if constexpr (std::is_same_v<Field, milliseconds>) {
       return fmt::format("{}m", std::chrono::duration_cast<std::chrono::minutes>(field).count());
@@ -145,6 +147,7 @@ struct Read {
   static void assign(Field& field, const std::optional<Value>& value) {
     if (value) field = *value;
   }
+  void read(const Setting&, bool& field) const { field = true; }
   void read(const Setting& s, int& field) const { assign(field, values.small_integer(s.option)); }
   void read(const Setting& s, std::optional<int>& field) const { assign(field, values.small_integer(s.option)); }
   void read(const Setting& s, int64_t& field) const { assign(field, values.integer(s.option)); }

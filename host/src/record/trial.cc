@@ -17,6 +17,12 @@ std::optional<T> optional_at(const Json& json, const char* key) {
 
 }  // namespace
 
+void take_memory(TrialRecord& record, const TrialEnd& end) {
+  record.peak_source = end.peak_source;
+  record.peak_above_bytes = end.peak_above_bytes;
+  record.allocator_retries = end.allocator_retries;
+}
+
 Json to_json(const TrialEnd& end) {
   return {{"id", end.id},
           {"attempt", end.attempt},
@@ -27,8 +33,13 @@ Json to_json(const TrialEnd& end) {
           {"warnings", end.warnings},
           {"metrics", end.metrics},
           {"peak_bytes", or_null(end.peak_bytes)},
+          {"peak_source", end.peak_source},
+          {"peak_above_bytes", or_null(end.peak_above_bytes)},
+          {"allocator_retries", end.allocator_retries},
           {"device_memory_bytes", or_null(end.device_memory_bytes)},
           {"world_size", or_null(end.world_size)},
+          {"engine_version", end.engine_version},
+          {"torch_version", end.torch_version},
           {"step", end.step},
           {"exit_code", end.exit_code},
           {"term_signal", end.term_signal},
@@ -46,8 +57,13 @@ TrialEnd trial_end_from_json(const Json& json) {
   end.warnings = json.at("warnings").get<std::vector<std::string>>();
   end.metrics = json.at("metrics");
   end.peak_bytes = optional_at<uint64_t>(json, "peak_bytes");
+  end.peak_source = json.value("peak_source", "");
+  end.peak_above_bytes = optional_at<uint64_t>(json, "peak_above_bytes");
+  end.allocator_retries = json.value("allocator_retries", uint64_t{0});
   end.device_memory_bytes = optional_at<uint64_t>(json, "device_memory_bytes");
   end.world_size = optional_at<int64_t>(json, "world_size");
+  end.engine_version = json.value("engine_version", "");
+  end.torch_version = json.value("torch_version", "");
   end.step = json.at("step").get<uint64_t>();
   end.exit_code = json.at("exit_code").get<int>();
   end.term_signal = json.at("term_signal").get<int>();

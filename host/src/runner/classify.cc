@@ -14,6 +14,7 @@
 #include "dsat/base/files.h"
 #include "dsat/base/utf8.h"
 #include "runner/flops_profiler_report.h"
+#include "runner/probe.h"
 #include "runner/read_metrics.h"
 #include "runner/trial_files.h"
 
@@ -148,6 +149,7 @@ void take_report(const RunFacts& facts, TrialReport report, TrialEnd& end) {
   end.outcome = Outcome::completed;
   end.metrics = std::move(report.metrics);
   end.peak_bytes = report.peak_bytes;
+  if (end.peak_bytes) end.peak_source = kPeakOfMetrics;
   end.device_memory_bytes = report.device_memory_bytes;
   end.world_size = report.world_size;
   end.step = facts.model_info ? 0 : static_cast<uint64_t>(std::max(0, facts.end_profile_step));
@@ -192,6 +194,7 @@ TrialEnd classify(const RunFacts& facts) {
   try {
     if (std::optional<TrialReport> report = read_result(facts)) {
       take_report(facts, std::move(*report), end);
+      add_to_end(read_probe(facts.trial_dir), end);
       return end;
     }
     const char* file_name = facts.model_info ? kModelInfoFile : kMetricsFile;
@@ -200,6 +203,7 @@ TrialEnd classify(const RunFacts& facts) {
     invalid = error.what();
   }
   explain(facts, invalid, "\n" + stderr_text, end);
+  add_to_end(read_probe(facts.trial_dir), end);
   return end;
 }
 

@@ -17,6 +17,7 @@
 #include "dsat/base/units.h"
 #include "dsat/config/json.h"
 #include "runner/kernel_oom_count.h"
+#include "runner/probe.h"
 
 namespace dsat::host {
 
@@ -154,6 +155,8 @@ void LocalRunner::launch(const TrialSpec& spec, Running& trial) {
   spawn.argv.insert(spawn.argv.end(), argv.begin(), argv.end());
   spawn.environment = options_.environment;
   set_variables(spawn.environment, prepare_files(spec, trial, argv, spawn.cwd));
+  // Not in cmd.txt: who runs that line again runs no trial.
+  if (!options_.probe.empty()) add_probe(options_.probe, folder, spawn.environment);
   spawn.stdout_file = folder / kStdoutFile;
   spawn.stderr_file = folder / kStderrFile;
   const FolderLock lock(folder);  // the launcher inherits it

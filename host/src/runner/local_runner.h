@@ -34,6 +34,7 @@ struct LocalRunnerOptions : TrialSetup, TrialTimeouts, TrialMeasurement {
   SlotPlan slots{};
   std::optional<int> max_slots{};
   std::filesystem::path launcher{};                                // dsat-launch; absolute
+  std::filesystem::path probe{};                                   // the memory probe's folder; empty: none
   std::chrono::milliseconds term_grace{std::chrono::seconds(10)};  // between TERM and KILL
 };
 

@@ -9,6 +9,7 @@
 
 #include "command/hyperparameters.h"
 #include "dsat/error.h"
+#include "runner/probe.h"
 #include "study/best_command.h"
 
 #ifndef DSAT_LIBEXEC_DIR
@@ -48,9 +49,9 @@ void make_run_dir(const fs::path& dir, bool with_trials) {
 
 void delete_study(const fs::path& dir, bool with_trials) {
   std::error_code error;
-  for (const char* name :
-       {"dsat.db", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json", "best_ds_metrics.json",
-        kBestHyperparametersFile, "best_cmd.txt", "summary.txt", "report.html", "trials", kFullExperimentFolder}) {
+  for (const char* name : {"dsat.db", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json",
+                           "best_ds_metrics.json", kBestHyperparametersFile, "best_cmd.txt", "summary.txt",
+                           "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
     fs::remove_all(dir / name, error);
     if (error) throw Error(fmt::format("{}: cannot delete the earlier study: {}", dir.string(), error.message()));
   }

@@ -15,6 +15,7 @@
 #include "record/run_lock.h"
 #include "runner/local_runner.h"
 #include "runner/preflight.h"
+#include "runner/probe.h"
 #include "sim/simulated_runner.h"
 #include "study/best_command.h"
 #include "study/coordinator.h"
@@ -32,10 +33,11 @@ CommandTemplate parse_command(const Plan& plan, const Environment& environment) 
 }
 
 std::unique_ptr<Runner> make_runner(Loop& loop, const Plan& plan, std::optional<CommandTemplate> command,
-                                    const Environment& environment, const fs::path& launcher) {
+                                    const Environment& environment, const fs::path& launcher, const fs::path& probe) {
   if (!plan.simulation) {
-    return std::make_unique<LocalRunner>(loop, LocalRunnerOptions{plan, plan, plan, plan.dir, std::move(*command),
-                                                                  environment, plan.slots, plan.max_slots, launcher});
+    return std::make_unique<LocalRunner>(
+        loop, LocalRunnerOptions{plan, plan, plan, plan.dir, std::move(*command), environment, plan.slots,
+                                 plan.max_slots, launcher, probe});
   }
   return std::make_unique<SimulatedRunner>(loop, SimulatedRunnerOptions{plan, plan, plan.simulation->surface, plan.seed,
                                                                         static_cast<int>(plan.slots.slots.size()),
@@ -155,6 +157,10 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
 }
 
 StudyResult Study::Impl::run(Observer& observer) {
+  fs::path probe;
+  if (!plan.simulation && !plan.no_probe) {
+    probe = find_probe(launcher, plan.dir, !plan.slots.hostfile.empty(), plan.notices);
+  }
   for (const std::string& notice : plan.notices) observer.on_log(Observer::Severity::warning, notice);
   for (const std::string& line : plan.slots.placements) observer.on_log(Observer::Severity::info, line);
   std::optional<CommandTemplate> command;
@@ -162,7 +168,7 @@ StudyResult Study::Impl::run(Observer& observer) {
   Results results([this, for_best = command](const Json& config) {
     return for_best ? best_command(plan, *for_best, config) : std::string();
   });
-  const std::unique_ptr<Runner> runner = make_runner(loop, plan, std::move(command), environment, launcher);
+  const std::unique_ptr<Runner> runner = make_runner(loop, plan, std::move(command), environment, launcher, probe);
   Coordinator coordinator(plan, *journal, *runner, loop, results, observer, stop_level);
   if (resumed) coordinator.resume();
   return coordinator.run();

@@ -34,8 +34,8 @@ TEST(Settings, EveryFieldHasARow) {
   EXPECT_EQ(rows<SlotOptions>(), 7);
   [[maybe_unused]] const auto& [m1, m2, m3] = TrialMeasurement();
   EXPECT_EQ(rows<TrialMeasurement>(), 3);
-  [[maybe_unused]] const auto& [c1, c2, c3, c4, c5, c6, c7] = TrialSetup();
-  EXPECT_EQ(rows<TrialSetup>(), 7);
+  [[maybe_unused]] const auto& [c1, c2, c3, c4, c5, c6, c7, c8] = TrialSetup();
+  EXPECT_EQ(rows<TrialSetup>(), 8);
 }
 
 // Gives a field another value than its default.

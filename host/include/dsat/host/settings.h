@@ -190,6 +190,7 @@ struct TrialSetup {
   std::vector<std::pair<std::string, std::string>> arg_mappings;  // config key -> flag of the command
   TrialCwd trial_cwd = TrialCwd::keep;
   std::vector<std::filesystem::path> includes;  // with TrialCwd::copy: files and folders copied beside those of cwd
+  bool no_probe = false;                        // the memory probe (docs/probe.md) stays out of the trials' processes
   // For a study that an experiment file describes (docs/trial.md).
   bool config_by_environment = false;  // ds_config (none: config_overwrites alone) is the configuration, and the
                                        // command need not name it: the script reads DSAT_DS_CONFIG or DSAT_HPARAMS
@@ -206,6 +207,10 @@ struct TrialSetup {
                     "run trials in this folder or in a copy of it", 1, "keep|copy"},
             self.trial_cwd);
     visitor(later_setting("includes"), self.includes);
+    Setting probe{"no_probe", "no-probe"};
+    probe.help = "leave the memory probe out of the trials' Python processes";
+    probe.is_in_old_plans = false;
+    visitor(probe, self.no_probe);
     visitor(later_setting("config_by_environment"), self.config_by_environment);
     visitor(later_setting("variables"), self.variables);
     visitor(later_setting("hyperparameters"), self.hyperparameters);

@@ -86,6 +86,11 @@ TEST(StudyOptions, SettingsOfTrialsReachTheirMembers) {
   EXPECT_EQ(options.profile_trials, 1);
 }
 
+TEST(StudyOptions, TheMemoryProbeIsASwitch) {
+  EXPECT_FALSE(read({}).no_probe);
+  EXPECT_TRUE(read({"--no-probe"}).no_probe);
+}
+
 TEST(StudyOptions, TimesReachTheirMembers) {
   const host::StudyOptions options =
       read({"--trial-timeout", "90", "--no-progress-timeout", "15m", "--time-budget", "2h"});

@@ -1,0 +1,305 @@
+"""dsat's memory probe: at a rank's end it leaves a small file with the memory that the rank took.
+
+dsat puts this folder first on PYTHONPATH of a trial, so every Python of it runs this file at its start; outside of a
+trial it does nothing. It imports nothing but what Python has loaded by then, prints nothing, and no failure of its own
+reaches the script. The syntax is that of Python 2.7 and 3 alike: a trial may run any Python. docs/probe.md has the
+rest.
+"""
+import atexit
+import os
+import sys
+
+SCHEMA = 1
+# Where torch keeps peak counters: torch.cuda (ROCm too), torch.xpu, torch.npu, and the modules that reset them.
+ALLOCATORS = {"torch.cuda.memory": "cuda", "torch.xpu.memory": "xpu", "intel_extension_for_pytorch.xpu.memory": "xpu",
+              "torch_npu.npu.memory": "npu"}
+# The environment of a process names the rank that it, or a process above it, is.
+CLAIM = "DSAT_PROBE_RANK"
+
+
+def place():
+    """Which rank the environment says: launchers set RANK and LOCAL_RANK, a pod sets RANK alone."""
+    return os.environ.get("RANK", "") + "/" + os.environ.get("LOCAL_RANK", "")
+
+
+class Probe(object):
+    def __init__(self, trial_dir):
+        self.folder = os.path.join(trial_dir, "probe")
+        self.pid = os.getpid()
+        self.place = place()
+        self.rank = os.environ.get("RANK")
+        # A rank's own helpers (compilers, spawned workers) start with its variables.
+        self.is_helper = self.place != "/" and os.environ.get(CLAIM) == self.place
+        os.environ[CLAIM] = self.place
+        self.earlier = {}  # kind of device -> largest (allocated, reserved) before the counters were reset
+
+    def leave(self):
+        """Registered with atexit."""
+        try:
+            name, report = self.report()
+            if name is not None:
+                self.write(name, as_json(report))
+        except BaseException:  # a second Ctrl-C too: the script has ended, nothing of this may show
+            pass
+
+    def write(self, name, text):
+        # Another file first: the host never sees half of one.
+        temporary = os.path.join(self.folder, ".%s.%d" % (name, os.getpid()))
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            os.write(file, text.encode("ascii", "replace"))
+        finally:
+            os.close(file)
+        os.rename(temporary, os.path.join(self.folder, name))
+
+    def report(self):
+        """The name of this process's file and what belongs in it; no name: it is no rank."""
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return None, None
+        group = process_group()
+        is_forked = os.getpid() != self.pid  # with all that its parent had, the process group too
+        is_inner = is_forked or ((self.is_helper or is_worker()) and group is None)
+        if is_inner and place() == self.place:
+            return None, None
+        device = self.device(torch)
+        rank = number(group.get_rank() if group else
+                      variable("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID") or self.rank)
+        # A launcher does its work in other processes.
+        if device is None and group is None and "LOCAL_RANK" not in os.environ and is_smaller_than_a_child():
+            return None, None
+        size = (group.get_world_size() if group else
+                variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"))
+        engine = sys.modules.get("deepspeed")
+        return ("pid%d" % os.getpid() if rank is None else "rank%d" % rank) + ".json", [
+            ("schema", SCHEMA),
+            ("rank", rank),
+            ("world_size", number(size)),
+            ("pid", os.getpid()),
+            ("torch", getattr(torch, "__version__", None)),
+            ("deepspeed", getattr(engine, "__version__", None)),
+            ("device", device),
+            ("process", process_memory() if device is None else None),
+        ]
+
+    def device(self, torch):
+        """The most used device of this process, None without one."""
+        used = []
+        for kind in sorted(set(ALLOCATORS.values())):
+            module = getattr(torch, kind, None)
+            try:
+                if module is None or not module.is_initialized():
+                    continue
+                used += [self.device_memory(kind, module, index) for index in range(module.device_count())]
+            except Exception:  # another version of torch
+                continue
+        used = [device for device in used if dict(device)["max_allocated_bytes"] > 0]
+        return max(used, key=lambda device: dict(device)["max_allocated_bytes"]) if used else None
+
+    def device_memory(self, kind, module, index):
+        stats = module.memory_stats(index)
+        allocated, reserved = peaks(stats, self.earlier.get(kind))
+        return [
+            ("type", kind),
+            ("total_bytes", total_memory(module, index)),
+            ("max_allocated_bytes", allocated),
+            ("max_reserved_bytes", reserved),
+            ("allocator_retries", stats.get("num_alloc_retries")),
+            ("ooms", stats.get("num_ooms")),
+        ]
+
+    def keep_peaks(self, module):
+        """DeepSpeed's memory reports reset torch's peak counters: what they held before is noted first."""
+        reset, kind = module.reset_peak_memory_stats, ALLOCATORS[module.__name__]
+
+        def reset_peak_memory_stats(*arguments, **named):
+            try:
+                # Whatever device is meant: a rank has one, and the current one is asked for without a number.
+                stats = module.memory_stats(*arguments, **named)
+                self.earlier[kind] = peaks(stats, self.earlier.get(kind))
+            except Exception:
+                pass
+            return reset(*arguments, **named)
+
+        for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+            setattr(reset_peak_memory_stats, attribute, getattr(reset, attribute))
+        reset_peak_memory_stats.__wrapped__ = reset
+        module.reset_peak_memory_stats = reset_peak_memory_stats
+
+    def after_import(self, module):
+        # Functions run in reverse order: ours before the one with which an allocator ends.
+        atexit.unregister(self.leave)
+        atexit.register(self.leave)
+        if hasattr(module, "reset_peak_memory_stats"):
+            self.keep_peaks(module)
+
+
+class Watch(object):
+    """A finder on sys.meta_path that finds nothing itself: it sees when torch's allocators have been imported."""
+
+    def __init__(self, probe):
+        self.probe = probe
+        self.names = set(ALLOCATORS) | {"torch_npu"}  # whose last act is to register the end of its allocator
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.names:
+            return None
+        self.names.discard(name)
+        for finder in sys.meta_path:
+            find = None if finder is self else getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find is not None else None
+            if spec is not None:
+                self.call_after(spec)
+                return spec
+        return None
+
+    def call_after(self, spec):
+        try:
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                del spec.loader.exec_module
+                execute(module)
+                try:
+                    self.probe.after_import(module)
+                except Exception:
+                    pass
+
+            spec.loader.exec_module = exec_module
+        except Exception:  # a loader of another kind: the peaks are those since the last reset
+            pass
+
+
+def process_group():
+    """torch.distributed with a process group, None without one."""
+    group = sys.modules.get("torch.distributed")
+    try:
+        return group if group is not None and group.is_available() and group.is_initialized() else None
+    except Exception:
+        return None
+
+
+def is_worker():
+    """Was this process started by Python's multiprocessing?"""
+    parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
+    return parent is not None and parent() is not None
+
+
+def peaks(stats, earlier):
+    """(allocated, reserved) of torch's memory_stats, or what was noted earlier where that is more."""
+    now = stats.get("allocated_bytes.all.peak", 0), stats.get("reserved_bytes.all.peak", 0)
+    return tuple(map(max, now, earlier or now))
+
+
+def variable(*names):
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
+
+
+def number(value):
+    try:
+        value = int(value)
+    except Exception:
+        return None
+    return value if 0 <= value < 10**9 else None
+
+
+def total_memory(module, index):
+    total = module.get_device_properties(index).total_memory
+    try:
+        return int(total * module.get_per_process_memory_fraction(index))
+    except Exception:  # not in older versions
+        return total
+
+
+def is_smaller_than_a_child():
+    import resource
+
+    largest = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return largest[0] < largest[1]
+
+
+def process_memory():
+    """Without a device: this process's peak against the smallest limit that is set for it, None without one."""
+    try:
+        memory = status_bytes()
+        limits = [("RLIMIT_DATA", soft_limit("Max data size"), memory["VmPeak"] - memory["VmSize"] + memory["VmData"]),
+                  ("RLIMIT_AS", soft_limit("Max address space"), memory["VmPeak"]),
+                  ("cgroup", cgroup_share(), memory["VmHWM"])]
+        name, limit, peak = min((entry for entry in limits if entry[1]), key=lambda entry: entry[1])
+    except Exception:  # no limit is set, or this is not Linux
+        return None
+    # A refused request leaves its mark in the address space alone, so the estimate may pass the limit.
+    return [("limit", name), ("limit_bytes", limit), ("peak_bytes", min(peak, limit))]
+
+
+def status_bytes():
+    with open("/proc/self/status") as file:
+        fields = (line.split() for line in file if line.startswith("Vm"))
+        return dict((words[0].rstrip(":"), int(words[1]) * 1024) for words in fields)
+
+
+def soft_limit(name):
+    with open("/proc/self/limits") as file:
+        for line in file:
+            if line.startswith(name):
+                words = line[len(name):].split()
+                return int(words[0]) if words[0].isdigit() else None
+    return None
+
+
+def cgroup_share():
+    """The smallest limit of this process's control groups, shared evenly by the ranks of the machine."""
+    smallest = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # a limit above it is none
+    share = None
+    with open("/proc/self/cgroup") as file:
+        groups = [line.rstrip("\n").split(":", 2) for line in file]
+    for _, controllers, path in groups:
+        if controllers == "":
+            root, name = "/sys/fs/cgroup", "memory.max"
+        elif "memory" in controllers.split(","):
+            root, name = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        while True:
+            try:
+                with open(root + path.rstrip("/") + "/" + name) as file:
+                    smallest, share = min((smallest, share), (int(file.read()),) * 2)
+            except Exception:  # "max", or a group that this process cannot see
+                pass
+            if path in ("", "/"):
+                break
+            path = os.path.dirname(path)
+    ranks = number(variable("LOCAL_WORLD_SIZE", "LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "WORLD_SIZE")) or 1
+    return share and share // ranks
+
+
+def as_json(value):
+    """JSON of pairs, numbers and version texts; the json module may not be loaded."""
+    if value is None:
+        return "null"
+    if isinstance(value, list):
+        return "{" + ", ".join('"%s": %s' % (key, as_json(inner)) for key, inner in value) + "}"
+    if isinstance(value, int):
+        return "%d" % value
+    return '"%s"' % "".join(c for c in str(value)[:64] if c.isalnum() or c in "+-._")
+
+
+def start(trial_dir):
+    probe = Probe(trial_dir)
+    atexit.register(probe.leave)
+    if sys.version_info >= (3, 8):
+        sys.meta_path.insert(0, Watch(probe))
+
+
+if os.environ.get("DSAT_TRIAL_DIR"):
+    try:
+        start(os.environ["DSAT_TRIAL_DIR"])
+    except Exception:
+        pass
+
+# This file took the place of the next one of its name: Debian has one, so may the user. The folder leaves the path of
+# this process, and what the next one raises is what Python would have met without this one.
+_folder = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != _folder]
+sys.modules.pop("sitecustomize", None)
+import sitecustomize  # noqa: E402,F401

@@ -1,0 +1,222 @@
+// Puts the memory probe's hook on PYTHONPATH, and reads the ranks' files: names and sizes are bounded, numbers checked,
+// and a trial may have put anything in their place.
+#include "runner/probe.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "dsat/base/files.h"
+#include "dsat/config/json.h"
+#include "dsat/error.h"
+
+namespace dsat::host {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kHook = "sitecustomize.py";
+constexpr int kSchema = 1;
+constexpr size_t kMaxFiles = 16384;      // more ranks than any trial has; each costs about 20 microseconds
+constexpr size_t kMaxProbeBytes = 4096;  // ten times what the hook writes
+constexpr int kMaxEntries = 100000;
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.size() <= 10 && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// rank3.json, or pid4711.json of a process without a rank.
+bool is_probe_file(std::string_view name) {
+  constexpr std::string_view kSuffix = ".json";
+  if (name.size() <= kSuffix.size() || name.substr(name.size() - kSuffix.size()) != kSuffix) return false;
+  name.remove_suffix(kSuffix.size());
+  for (const std::string_view prefix : {"rank", "pid"}) {
+    if (name.substr(0, prefix.size()) == prefix && is_number(name.substr(prefix.size()))) return true;
+  }
+  return false;
+}
+
+// Sorted, so that the same folder gives the same report.
+std::vector<std::string> probe_files(const fs::path& folder, std::vector<std::string>& warnings) {
+  std::vector<std::string> names;
+  std::error_code error;
+  int entries = 0;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end && entries < kMaxEntries;
+       it.increment(error), ++entries) {
+    std::string name = it->path().filename().string();
+    if (is_probe_file(name)) names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  if (names.size() > kMaxFiles) {
+    warnings.push_back(fmt::format("memory probe: {} files, only {} of them were read", names.size(), kMaxFiles));
+    names.resize(kMaxFiles);
+  }
+  return names;
+}
+
+const Json& member(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end()) throw Error(fmt::format("it has no {}", key));
+  return *it;
+}
+
+// A number of the file; nullopt: null. Throws Error.
+std::optional<uint64_t> read_count(const Json& object, const char* key) {
+  const Json& value = member(object, key);
+  if (value.is_null()) return std::nullopt;
+  const bool fits = value.is_number_integer() && (value.is_number_unsigned() || value.get<int64_t>() >= 0);
+  if (!fits) throw Error(fmt::format("{} is no whole number of at least 0", key));
+  constexpr uint64_t kMost = uint64_t{1} << 53;
+  const auto number = value.get<uint64_t>();
+  if (number > kMost) throw Error(fmt::format("{} is {}", key, number));
+  return number;
+}
+
+std::string read_version(const Json& object, const char* key) {
+  const Json& value = member(object, key);
+  if (value.is_null()) return "";
+  if (!value.is_string() || value.get_ref<const std::string&>().size() > 64) {
+    throw Error(fmt::format("{} is no version", key));
+  }
+  return value.get<std::string>();
+}
+
+// An object, or nullptr where the file has null. Throws Error.
+const Json* read_part(const Json& file, const char* key) {
+  const Json& part = member(file, key);
+  if (part.is_null()) return nullptr;
+  if (!part.is_object()) throw Error(fmt::format("{} is no object", key));
+  return &part;
+}
+
+std::optional<uint64_t> positive(const std::optional<uint64_t>& value) {
+  return value && *value > 0 ? value : std::nullopt;
+}
+
+// What one rank's file holds. Throws Error.
+ProbeReport read_rank(const Json& file) {
+  if (!file.is_object()) throw Error("it is no JSON object");
+  if (read_count(file, "schema") != kSchema) throw Error(fmt::format("its schema is not {}", kSchema));
+  ProbeReport rank;
+  rank.ranks = 1;
+  if (const auto size = positive(read_count(file, "world_size"))) rank.world_size = static_cast<int64_t>(*size);
+  rank.torch_version = read_version(file, "torch");
+  rank.engine_version = read_version(file, "deepspeed");
+  if (const Json* device = read_part(file, "device")) {
+    rank.peak_bytes = positive(read_count(*device, "max_allocated_bytes"));
+    rank.device_memory_bytes = positive(read_count(*device, "total_bytes"));
+    rank.allocator_retries = read_count(*device, "allocator_retries").value_or(0);
+  } else if (const Json* process = read_part(file, "process")) {
+    rank.peak_bytes = positive(read_count(*process, "peak_bytes"));
+    rank.device_memory_bytes = positive(read_count(*process, "limit_bytes"));
+  }
+  return rank;
+}
+
+template <class T, class Choose>
+void merge(std::optional<T>& whole, const std::optional<T>& part, Choose choose) {
+  if (part) whole = whole ? choose(*whole, *part) : *part;
+}
+
+void add(const ProbeReport& rank, ProbeReport& all) {
+  const auto larger = [](auto a, auto b) { return std::max(a, b); };
+  const auto smaller = [](auto a, auto b) { return std::min(a, b); };
+  all.ranks += rank.ranks;
+  merge(all.world_size, rank.world_size, larger);
+  merge(all.peak_bytes, rank.peak_bytes, larger);
+  merge(all.device_memory_bytes, rank.device_memory_bytes, smaller);
+  all.allocator_retries = std::max(all.allocator_retries, rank.allocator_retries);
+  if (all.engine_version.empty()) all.engine_version = rank.engine_version;
+  if (all.torch_version.empty()) all.torch_version = rank.torch_version;
+}
+
+// Adds a rank's file to the report; what is wrong with it instead: text.
+std::string add_file(const fs::path& folder, const std::string& name, ProbeReport& report) {
+  const FileText text = try_read_file(folder / name, kMaxProbeBytes);
+  if (!text.ok()) return fmt::format("{}: {}", name, text.problem);
+  Json file;
+  try {
+    file = config::parse(text.bytes, name);
+  } catch (const Error& error) {
+    return error.what();  // it begins with the name, line and column
+  }
+  try {
+    add(read_rank(file), report);
+  } catch (const Error& error) {
+    return fmt::format("{}: {}", name, error.what());
+  }
+  return "";
+}
+
+fs::path copy_of(const fs::path& hook, const fs::path& run_dir) {
+  const fs::path folder = run_dir / kProbeFolder;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  write_file_atomically(folder / kHook, read_file(hook / kHook), Durability::renamed);
+  return folder;
+}
+
+}  // namespace
+
+fs::path find_probe(const fs::path& launcher, const fs::path& run_dir, bool on_other_hosts,
+                    std::vector<std::string>& notices) {
+  fs::path folder = launcher.parent_path() / kProbeFolder;
+  try {
+    std::error_code error;
+    if (!fs::is_regular_file(folder / kHook, error)) throw Error("no file " + (folder / kHook).string());
+    // Python keeps what it compiled beside the source: where it cannot, every start would compile the hook anew.
+    if (on_other_hosts || access(folder.c_str(), W_OK) != 0) folder = copy_of(folder, run_dir);
+    if (folder.string().find(':') == std::string::npos) return folder;
+    throw Error("PYTHONPATH cannot name " + folder.string() + ", which has a colon");
+  } catch (const Error& error) {
+    notices.push_back(fmt::format("trials run without the memory probe: {} (--no-probe silences this)", error.what()));
+    return {};
+  }
+}
+
+void add_probe(const fs::path& hook, const fs::path& trial_dir, Environment& environment) {
+  std::error_code error;
+  fs::create_directory(trial_dir / kProbeFolder, error);
+  if (error) return;
+  const std::string users = get_variable(environment, "PYTHONPATH").value_or("");
+  set_variable(environment, "PYTHONPATH", users.empty() ? hook.string() : hook.string() + ":" + users);
+}
+
+ProbeReport read_probe(const fs::path& trial_dir) {
+  ProbeReport report;
+  std::string first_problem;
+  int bad = 0;
+  for (const std::string& name : probe_files(trial_dir / kProbeFolder, report.warnings)) {
+    const std::string problem = add_file(trial_dir / kProbeFolder, name, report);
+    if (!problem.empty() && bad++ == 0) first_problem = problem;
+  }
+  if (bad > 0) {
+    const std::string more = bad > 1 ? fmt::format(" (and {} more files)", bad - 1) : "";
+    report.warnings.push_back(fmt::format("memory probe: left out {}{}", first_problem, more));
+  }
+  return report;
+}
+
+void add_to_end(const ProbeReport& report, TrialEnd& end) {
+  end.warnings.insert(end.warnings.end(), report.warnings.begin(), report.warnings.end());
+  if (!end.device_memory_bytes) end.device_memory_bytes = report.device_memory_bytes;
+  end.allocator_retries = std::max(end.allocator_retries, report.allocator_retries);
+  end.engine_version = report.engine_version;
+  end.torch_version = report.torch_version;
+  if (end.outcome == Outcome::out_of_memory) {
+    end.peak_above_bytes = std::max(end.peak_above_bytes, report.peak_bytes);
+    return;
+  }
+  if (end.outcome != Outcome::completed || end.peak_bytes || !report.peak_bytes) return;
+  end.peak_bytes = report.peak_bytes;
+  end.peak_source = kPeakOfProbe;
+  if (report.world_size && report.ranks < *report.world_size) {
+    end.warnings.push_back(fmt::format("memory probe: {} of {} ranks left a file; the peak is the largest of theirs",
+                                       report.ranks, *report.world_size));
+  }
+}
+
+}  // namespace dsat::host

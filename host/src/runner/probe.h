@@ -1,0 +1,52 @@
+// The memory probe: a start-up hook of Python (host/probe/sitecustomize.py) and the files that it leaves.
+//
+// Purpose: the host puts the hook's folder first on a trial's PYTHONPATH, and after the trial's end reads one small
+// file
+//   a rank from the folder `probe` in the trial's. docs/probe.md has the hook's rules and the files' keys.
+// Threading: pure but for the files. Units: bytes. Errors: none. A trial goes on without its probe, and a file that
+// cannot
+//   be read costs itself and one line of the warnings.
+#ifndef DSAT_HOST_RUNNER_PROBE_H_
+#define DSAT_HOST_RUNNER_PROBE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/host/environment.h"
+#include "runner/runner.h"
+
+namespace dsat::host {
+
+inline constexpr const char* kProbeFolder = "probe";  // in a trial's folder, and beside dsat-launch
+
+// The hook's folder for a study: the one beside dsat-launch; where that cannot be written, or trials run on other
+// hosts, a copy of it in the run directory. Empty: there is none, and `notices` says why.
+std::filesystem::path find_probe(const std::filesystem::path& launcher, const std::filesystem::path& run_dir,
+                                 bool on_other_hosts, std::vector<std::string>& notices);
+
+// Makes the folder for the probe's files in a trial's folder and puts the hook first on PYTHONPATH. Where the folder
+// cannot be made the trial runs without.
+void add_probe(const std::filesystem::path& hook, const std::filesystem::path& trial_dir, Environment& environment);
+
+// What the ranks of a trial left.
+struct ProbeReport {
+  int ranks = 0;                                // files that were read
+  std::optional<int64_t> world_size;            // as the ranks know it
+  std::optional<uint64_t> peak_bytes;           // of the worst rank
+  std::optional<uint64_t> device_memory_bytes;  // of the smallest device, or the limit of a process without one
+  uint64_t allocator_retries = 0;               // of the worst rank
+  std::string engine_version, torch_version;
+  std::vector<std::string> warnings;
+};
+ProbeReport read_probe(const std::filesystem::path& trial_dir);
+
+// Adds what the ranks left to a trial's end. The result file goes before the probe. A trial that ran out of memory has
+// no peak: what its ranks held is less than what they needed.
+void add_to_end(const ProbeReport& report, TrialEnd& end);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RUNNER_PROBE_H_

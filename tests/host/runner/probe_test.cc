@@ -1,0 +1,266 @@
+// The memory probe's files, whatever stands in their place, and what becomes of them.
+#include "runner/probe.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include "host/runner/runner_fixture.h"
+
+namespace dsat::host {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kDeviceFile =
+    R"({"schema": 1, "rank": %, "world_size": 2, "pid": 7, "torch": "2.4.0", "deepspeed": "0.14.5",
+        "device": {"type": "cuda", "total_bytes": 8000, "max_allocated_bytes": 100%, "max_reserved_bytes": 3000,
+                   "allocator_retries": %, "ooms": 0}, "process": null})";
+
+std::string device_file(int number) {
+  std::string text = kDeviceFile;
+  for (size_t at = text.find('%'); at != std::string::npos; at = text.find('%')) {
+    text.replace(at, 1, std::to_string(number));
+  }
+  return text;
+}
+
+std::string process_file(const std::string& peak) {
+  return R"({"schema": 1, "rank": null, "world_size": null, "pid": 7, "torch": "1.13", "deepspeed": null, "device": null,
+             "process": {"limit": "RLIMIT_DATA", "limit_bytes": 5000, "peak_bytes": )" +
+         peak + "}}";
+}
+
+class ProbeTest : public TempDirTest {
+ protected:
+  ProbeTest() { fs::create_directory(folder()); }
+  fs::path folder() const { return dir() / kProbeFolder; }
+  void write(const std::string& name, const std::string& text) { write_text(folder() / name, text); }
+  ProbeReport read() const { return read_probe(dir()); }
+  // The one line about a file that cannot be read.
+  std::string complaint(const std::string& text) {
+    write("rank0.json", text);
+    const ProbeReport report = read();
+    EXPECT_EQ(report.ranks, 0) << text;
+    EXPECT_EQ(report.warnings.size(), 1u) << text;
+    return report.warnings.empty() ? "" : report.warnings[0];
+  }
+};
+
+TEST_F(ProbeTest, TheWorstRankIsTheTrials) {
+  write("rank0.json", device_file(3));
+  write("rank1.json", device_file(8));
+  const ProbeReport report = read();
+  EXPECT_EQ(report.ranks, 2);
+  EXPECT_EQ(report.world_size, 2);
+  EXPECT_EQ(report.peak_bytes, 1008u);
+  EXPECT_EQ(report.device_memory_bytes, 8000u);
+  EXPECT_EQ(report.allocator_retries, 8u);
+  EXPECT_EQ(report.engine_version, "0.14.5");
+  EXPECT_EQ(report.torch_version, "2.4.0");
+  EXPECT_THAT(report.warnings, IsEmpty());
+}
+
+TEST_F(ProbeTest, AProcessWithoutADeviceHasItsLimitAsMemory) {
+  write("pid7.json", process_file("4000"));
+  const ProbeReport report = read();
+  EXPECT_EQ(report.peak_bytes, 4000u);
+  EXPECT_EQ(report.device_memory_bytes, 5000u);
+  EXPECT_EQ(report.allocator_retries, 0u);
+  EXPECT_EQ(report.engine_version, "");
+}
+
+TEST_F(ProbeTest, NoFolderAndNoFilesAreNoNews) {
+  EXPECT_EQ(read().ranks, 0);
+  fs::remove(folder());
+  EXPECT_THAT(read().warnings, IsEmpty());
+  write_text(folder(), "a file in its place");
+  EXPECT_THAT(read().warnings, IsEmpty());
+}
+
+TEST_F(ProbeTest, OtherFilesAreNotLookedAt) {
+  for (const char* name : {".rank0.json.17", "rank.json", "rankx.json", "rank0.json.old", "rank-1.json", ".json",
+                           "rank99999999999999999999.json", "notes"}) {
+    write(name, "{");
+  }
+  EXPECT_EQ(read().ranks, 0);
+  EXPECT_THAT(read().warnings, IsEmpty());
+}
+
+TEST_F(ProbeTest, ABadFileCostsItselfAndOneLine) {
+  EXPECT_THAT(complaint(""), HasSubstr("memory probe: left out rank0.json: "));
+  EXPECT_THAT(complaint("[]"), HasSubstr("rank0.json: it is no JSON object"));
+  EXPECT_THAT(complaint(device_file(1).substr(0, 90)), HasSubstr("left out rank0.json"));
+  EXPECT_THAT(complaint("\xff\xfe"), HasSubstr("left out rank0.json"));
+  EXPECT_THAT(complaint("{}"), HasSubstr("it has no schema"));
+  EXPECT_THAT(complaint(R"({"schema": 2})"), HasSubstr("its schema is not 1"));
+  EXPECT_THAT(complaint(process_file("-1")), HasSubstr("peak_bytes is no whole number of at least 0"));
+  EXPECT_THAT(complaint(process_file("1.5")), HasSubstr("peak_bytes is no whole number"));
+  EXPECT_THAT(complaint(process_file("\"a lot\"")), HasSubstr("peak_bytes is no whole number"));
+  EXPECT_THAT(complaint(process_file("18000000000000000000")), HasSubstr("peak_bytes is 18000000000000000000"));
+  EXPECT_THAT(complaint(process_file("1e99")), HasSubstr("left out rank0.json"));
+  EXPECT_THAT(complaint(process_file("NaN")), HasSubstr("left out rank0.json"));
+  EXPECT_THAT(complaint(std::string(5000, ' ')), HasSubstr("larger than 4096 bytes"));
+  EXPECT_THAT(complaint(std::string(4000, '[')), HasSubstr("left out rank0.json"));
+}
+
+TEST_F(ProbeTest, TheOthersAreReadAllTheSame) {
+  write("rank0.json", device_file(3));
+  write("rank1.json", "{");
+  fs::create_directory(folder() / "rank2.json");
+  ASSERT_EQ(mkfifo((folder() / "rank3.json").c_str(), 0600), 0);
+  fs::create_symlink("/nowhere", folder() / "rank4.json");
+  const ProbeReport report = read();
+  EXPECT_EQ(report.ranks, 1);
+  EXPECT_EQ(report.peak_bytes, 1003u);
+  ASSERT_EQ(report.warnings.size(), 1u);
+  EXPECT_THAT(report.warnings[0], HasSubstr("rank1.json"));
+  EXPECT_THAT(report.warnings[0], HasSubstr("(and 3 more files)"));
+}
+
+TEST_F(ProbeTest, TenThousandRanksAreRead) {
+  for (int i = 0; i < 10000; ++i) write("rank" + std::to_string(i) + ".json", device_file(i % 10));
+  EXPECT_EQ(read().ranks, 10000);
+  EXPECT_EQ(read().peak_bytes, 1009u);
+}
+
+TEST_F(ProbeTest, AVersionIsNoLongText) {
+  std::string text = device_file(1);
+  text.replace(text.find("2.4.0"), 5, std::string(100, '2'));
+  EXPECT_THAT(complaint(text), HasSubstr("torch is no version"));
+}
+
+ProbeReport some_report() {
+  ProbeReport report;
+  report.ranks = 2;
+  report.world_size = 2;
+  report.peak_bytes = 700;
+  report.device_memory_bytes = 1000;
+  report.allocator_retries = 3;
+  report.engine_version = "0.14.5";
+  return report;
+}
+
+TEST(AddToEnd, ACompletedTrialHasTheProbesPeak) {
+  TrialEnd end;
+  end.outcome = Outcome::completed;
+  add_to_end(some_report(), end);
+  EXPECT_EQ(end.peak_bytes, 700u);
+  EXPECT_EQ(end.peak_source, "probe");
+  EXPECT_EQ(end.device_memory_bytes, 1000u);
+  EXPECT_EQ(end.allocator_retries, 3u);
+  EXPECT_EQ(end.engine_version, "0.14.5");
+  EXPECT_FALSE(end.peak_above_bytes);
+  EXPECT_THAT(end.warnings, IsEmpty());
+}
+
+TEST(AddToEnd, TheResultFileGoesFirst) {
+  TrialEnd end;
+  end.outcome = Outcome::completed;
+  end.peak_bytes = 650;
+  end.peak_source = kPeakOfMetrics;
+  end.device_memory_bytes = 900;
+  add_to_end(some_report(), end);
+  EXPECT_EQ(end.peak_bytes, 650u);
+  EXPECT_EQ(end.peak_source, "metrics");
+  EXPECT_EQ(end.device_memory_bytes, 900u);
+  EXPECT_EQ(end.allocator_retries, 3u);
+}
+
+TEST(AddToEnd, ATrialOutOfMemoryHasALowerBoundAndNoPeak) {
+  TrialEnd end;
+  end.outcome = Outcome::out_of_memory;
+  add_to_end(some_report(), end);
+  EXPECT_FALSE(end.peak_bytes);
+  EXPECT_EQ(end.peak_source, "");
+  EXPECT_EQ(end.peak_above_bytes, 700u);
+  EXPECT_EQ(end.device_memory_bytes, 1000u);
+  end.peak_above_bytes = 950;  // the message knows more: it has the request that was refused
+  add_to_end(some_report(), end);
+  EXPECT_EQ(end.peak_above_bytes, 950u);
+}
+
+TEST(AddToEnd, AFailedTrialHasNoPeak) {
+  for (const Outcome outcome : {Outcome::failed, Outcome::timed_out, Outcome::stopped}) {
+    TrialEnd end;
+    end.outcome = outcome;
+    add_to_end(some_report(), end);
+    EXPECT_FALSE(end.peak_bytes);
+    EXPECT_FALSE(end.peak_above_bytes);
+  }
+}
+
+TEST(AddToEnd, MissingRanksAreNamed) {
+  TrialEnd end;
+  end.outcome = Outcome::completed;
+  ProbeReport report = some_report();
+  report.world_size = 4;
+  add_to_end(report, end);
+  EXPECT_EQ(end.peak_bytes, 700u);
+  EXPECT_THAT(end.warnings, ElementsAre("memory probe: 2 of 4 ranks left a file; the peak is the largest of theirs"));
+}
+
+class HookTest : public RunnerTest {
+ protected:
+  HookTest() { environment_ = {"PATH=/usr/bin:/bin"}; }
+  // PYTHONPATH as a trial's command sees it.
+  std::string pythonpath_of_a_trial() {
+    adjust = [this](LocalRunnerOptions& options) { options.probe = hook_; };
+    make_runner_for({"sh", "-c", "echo \"$PYTHONPATH\" > $DSAT_TRIAL_DIR/path", "--deepspeed_config", "user.json"});
+    run(spec(0));
+    return read_text(trial_dir(0) / "path");
+  }
+  fs::path hook_ = "/hook";
+};
+
+TEST_F(HookTest, ItsFolderComesFirstAndTheUsersStays) {
+  set_variable(environment_, "PYTHONPATH", "/the/user's:/other");
+  EXPECT_EQ(pythonpath_of_a_trial(), "/hook:/the/user's:/other\n");
+  EXPECT_TRUE(fs::is_directory(trial_dir(0) / kProbeFolder));
+  EXPECT_THAT(read_text(trial_dir(0) / kCommandFile), ::testing::Not(HasSubstr("/hook")));
+}
+
+TEST_F(HookTest, AnEmptyPathGetsNoEmptyEntry) {
+  set_variable(environment_, "PYTHONPATH", "");
+  EXPECT_EQ(pythonpath_of_a_trial(), "/hook\n");
+}
+
+TEST_F(HookTest, WithoutAProbeNothingChanges) {
+  hook_.clear();
+  set_variable(environment_, "PYTHONPATH", "/mine");
+  EXPECT_EQ(pythonpath_of_a_trial(), "/mine\n");
+  EXPECT_FALSE(fs::exists(trial_dir(0) / kProbeFolder));
+}
+
+TEST_F(HookTest, IsFoundBesideTheLauncher) {
+  std::vector<std::string> notices;
+  EXPECT_EQ(find_probe(DSAT_LAUNCH, dir(), false, notices), fs::path(DSAT_LAUNCH).parent_path() / kProbeFolder);
+  EXPECT_THAT(notices, IsEmpty());
+}
+
+TEST_F(HookTest, OtherHostsHaveACopyInTheRunDirectory) {
+  std::vector<std::string> notices;
+  EXPECT_EQ(find_probe(DSAT_LAUNCH, dir() / "run", true, notices), dir() / "run" / kProbeFolder);
+  EXPECT_THAT(read_text(dir() / "run" / kProbeFolder / "sitecustomize.py"), HasSubstr("memory probe"));
+}
+
+TEST_F(HookTest, AMissingHookIsOneLine) {
+  std::vector<std::string> notices;
+  EXPECT_EQ(find_probe("/nowhere/dsat-launch", dir(), false, notices), fs::path());
+  EXPECT_THAT(notices, ElementsAre("trials run without the memory probe: no file /nowhere/probe/sitecustomize.py "
+                                   "(--no-probe silences this)"));
+}
+
+TEST_F(HookTest, PythonpathCannotNameAColon) {
+  fs::create_directories(dir() / "a:b" / kProbeFolder);
+  write_text(dir() / "a:b" / kProbeFolder / "sitecustomize.py", "");
+  std::vector<std::string> notices;
+  EXPECT_EQ(find_probe(dir() / "a:b" / "dsat-launch", dir(), false, notices), fs::path());
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_THAT(notices[0], HasSubstr("which has a colon"));
+}
+
+}  // namespace
+}  // namespace dsat::host
