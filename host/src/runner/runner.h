@@ -32,6 +32,11 @@ struct TrialStart {
   std::string started_at;  // RFC 3339
 };
 
+// Where a peak comes from, in the order of preference.
+inline constexpr const char* kPeakOfMetrics = "metrics";  // the result file's peak_memory
+inline constexpr const char* kPeakOfProbe = "probe";
+inline constexpr const char* kPeakOfLog = "log";  // DeepSpeed's MaxMemAllocated: of rank 0
+
 struct TrialEnd {
   uint64_t id = 0;
   uint32_t attempt = 1;
@@ -42,6 +47,10 @@ struct TrialEnd {
   std::vector<std::string> warnings;  // e.g. completed, but exit status 1
   Json metrics;  // canonical: DeepSpeed's names and fixed units; model info for a model-information run
   std::optional<uint64_t> peak_bytes, device_memory_bytes;
+  std::string peak_source;  // of peak_bytes; empty: there is no peak
+  // Of a trial that ran out of memory: its peak would have been larger than this (oom_numbers.h).
+  std::optional<uint64_t> peak_above_bytes;
+  uint64_t allocator_retries = 0;  // how often the allocator had to give its cache back; 0: never, or unknown
   std::optional<int64_t> world_size;
   uint64_t step = 0;  // last profiled step
   int exit_code = -1, term_signal = 0;
