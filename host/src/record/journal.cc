@@ -375,7 +375,10 @@ std::vector<Trial> Journal::trials() {
       r.submitted_at = query.get_text(17);
       r.started_at = query.get_text(18);
       r.ended_at = query.get_text(19);
-      if (!query.get_text(20).empty()) trial.end = trial_end_from_json(Json::parse(query.get_text(20)));
+      if (!query.get_text(20).empty()) {
+        trial.end = trial_end_from_json(Json::parse(query.get_text(20)));
+        take_memory(r, *trial.end);
+      }
       trials.push_back(std::move(trial));
     }
   } catch (const std::exception& e) {

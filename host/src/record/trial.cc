@@ -17,6 +17,12 @@ std::optional<T> optional_at(const Json& json, const char* key) {
 
 }  // namespace
 
+void take_memory(TrialRecord& record, const TrialEnd& end) {
+  record.peak_source = end.peak_source;
+  record.peak_above_bytes = end.peak_above_bytes;
+  record.allocator_retries = end.allocator_retries;
+}
+
 Json to_json(const TrialEnd& end) {
   return {{"id", end.id},
           {"attempt", end.attempt},
@@ -27,6 +33,9 @@ Json to_json(const TrialEnd& end) {
           {"warnings", end.warnings},
           {"metrics", end.metrics},
           {"peak_bytes", or_null(end.peak_bytes)},
+          {"peak_source", end.peak_source},
+          {"peak_above_bytes", or_null(end.peak_above_bytes)},
+          {"allocator_retries", end.allocator_retries},
           {"device_memory_bytes", or_null(end.device_memory_bytes)},
           {"world_size", or_null(end.world_size)},
           {"step", end.step},
@@ -46,6 +55,9 @@ TrialEnd trial_end_from_json(const Json& json) {
   end.warnings = json.at("warnings").get<std::vector<std::string>>();
   end.metrics = json.at("metrics");
   end.peak_bytes = optional_at<uint64_t>(json, "peak_bytes");
+  end.peak_source = json.value("peak_source", "");
+  end.peak_above_bytes = optional_at<uint64_t>(json, "peak_above_bytes");
+  end.allocator_retries = json.value("allocator_retries", uint64_t{0});
   end.device_memory_bytes = optional_at<uint64_t>(json, "device_memory_bytes");
   end.world_size = optional_at<int64_t>(json, "world_size");
   end.step = json.at("step").get<uint64_t>();

@@ -43,6 +43,9 @@ struct Trial {
   }
 };
 
+// What a runner reports of the trial's memory beside its peak.
+void take_memory(TrialRecord& record, const TrialEnd& end);
+
 Json to_json(const TrialEnd& end);
 TrialEnd trial_end_from_json(const Json& json);
 

@@ -115,6 +115,7 @@ void TrialTable::end(TrialEnd end, Time now) {
   record.metrics = end.outcome == Outcome::completed ? std::move(end.metrics) : Json();
   end.metrics = Json();  // the record has them
   record.peak_bytes = end.peak_bytes;
+  take_memory(record, end);
   record.ended_at = end.ended_at;
   trial.end = std::move(end);
   change_state(trial, TrialState::ended, now);
@@ -139,6 +140,7 @@ std::vector<uint64_t> TrialTable::answer_duplicates(uint64_t original, const std
     duplicate.record.reason = from.record.reason;
     duplicate.record.metrics = from.record.metrics;
     duplicate.record.peak_bytes = from.record.peak_bytes;
+    if (from.end) take_memory(duplicate.record, *from.end);
     duplicate.record.ended_at = ended_at;
     duplicate.end = from.end;
     change_state(duplicate, TrialState::ended, now);

@@ -35,8 +35,11 @@ struct TrialRecord {
   std::string reason;              // one line
   Json metrics;                    // canonical, or null
   std::optional<uint64_t> peak_bytes;
-  std::vector<std::string> slots;  // ids of the devices it ran on
-  uint32_t attempt = 0;            // 0: never started
+  std::string peak_source;                   // of peak_bytes: "metrics", "probe" or "log"; empty: there is none
+  std::optional<uint64_t> peak_above_bytes;  // out of memory: what was allocated and wanted then
+  uint64_t allocator_retries = 0;            // 0: none, or unknown
+  std::vector<std::string> slots;            // ids of the devices it ran on
+  uint32_t attempt = 0;                      // 0: never started
   std::string submitted_at, started_at, ended_at;
   bool started() const { return attempt > 0; }
 };
