@@ -68,10 +68,11 @@ struct OwnLines {
     }
     if (!lines.empty()) last = is_secondary_ && !cause_.empty() ? cause_ : lines.back();
   }
-  bool tells_the_cause() const { return !cause_.empty() && !is_secondary_; }
+  bool tells_the_cause() const { return !cause_.empty(); }
 
  private:
   static bool is_exception(const std::string& line) {
+    if (line.find("Error") == std::string::npos && line.find("Exception") == std::string::npos) return false;
     const std::string_view text = without_prefixes(line);
     const size_t name = text.find_first_not_of(kNameCharacters);
     const std::string_view head = text.substr(0, std::min(name, text.size()));
@@ -85,7 +86,7 @@ struct OwnLines {
   bool is_secondary_ = false;
 };
 
-// Standard error's own lines; where it has none, those of the rank that says most.
+// Standard error's own lines; where they tell no cause, those of a rank's log that does.
 OwnLines own_lines(const Printed& printed) {
   OwnLines best;
   for (size_t i = 0; i < printed.logs.logs.size(); ++i) {
@@ -94,7 +95,6 @@ OwnLines own_lines(const Printed& printed) {
     OwnLines own(log, printed.meanings[i]);
     if (own.lines.empty()) continue;
     if (best.lines.empty() || (own.tells_the_cause() && !best.tells_the_cause())) best = std::move(own);
-    if (log.name == kStderrFile) break;  // the script's own words are there, not in ranks' files
   }
   return best;
 }

@@ -101,8 +101,8 @@ const std::vector<LogPattern>& log_patterns() {
       {kHost, kAny, "OOMKilled", R"(Reason: +OOMKilled|OOMKilled"?[:=] *"?[Tt]rue)", "Kubernetes, Docker"},
 
       // What else decides an outcome.
-      {LineMeaning::address_in_use, kAny, "EADDRINUSE", nullptr, "sockets"},
-      {LineMeaning::address_in_use, kAny, "ddress already in use", nullptr, "sockets"},
+      {LineMeaning::address_in_use, kNotStdout, "EADDRINUSE", nullptr, "sockets"},
+      {LineMeaning::address_in_use, kNotStdout, "ddress already in use", nullptr, "sockets"},
       {LineMeaning::killed, kAny, "return code = -9", nullptr, "deepspeed"},
       {LineMeaning::killed, kAny, "SIGKILL", nullptr, "torchrun"},
       {LineMeaning::killed, kAny, "exitcode: -9", nullptr, "torchrun"},

@@ -88,42 +88,51 @@ std::vector<LoggedStep> fit_steps(const StepLog& log, ProfileWindow window) {
   return fit;
 }
 
-struct Medians {
+// The times of one step, its forward, backward and step those of one micro step.
+struct StepTimes {
   double latency = 0, forward = 0, backward = 0, step = 0;
+};
+
+struct Medians {
+  StepTimes times;
   double spread = 0;
   size_t count = 0;
 };
 
+// The step in the middle; of an even number the mean of the two in the middle. So the parts belong to the whole.
+StepTimes middle_of(std::vector<StepTimes> steps) {
+  std::sort(steps.begin(), steps.end(), [](const StepTimes& a, const StepTimes& b) { return a.latency < b.latency; });
+  const StepTimes &upper = steps[steps.size() / 2], &lower = steps[(steps.size() - 1) / 2];
+  return {(upper.latency + lower.latency) / 2, (upper.forward + lower.forward) / 2,
+          (upper.backward + lower.backward) / 2, (upper.step + lower.step) / 2};
+}
+
 // By lines with timers; the step that the metric file holds has none, so the file's numbers are one more sample.
-std::optional<Medians> by_timers(const std::vector<LoggedStep>& steps, const Medians& file, double accumulation) {
-  std::vector<double> latency{file.latency}, forward{file.forward}, backward{file.backward}, step{file.step};
-  for (const LoggedStep& logged : steps) {
-    if (logged.forward_us <= 0) continue;
-    latency.push_back(logged.timers_us());
-    forward.push_back(logged.forward_us / accumulation);
-    backward.push_back(logged.backward_us / accumulation);
-    step.push_back(logged.step_us / accumulation);
+std::optional<Medians> by_timers(const std::vector<LoggedStep>& logged, const StepTimes& file, double accumulation) {
+  std::vector<StepTimes> steps{file};
+  std::vector<double> latencies{file.latency};
+  for (const LoggedStep& step : logged) {
+    if (step.forward_us <= 0) continue;
+    steps.push_back({step.timers_us(), step.forward_us / accumulation, step.backward_us / accumulation,
+                     step.step_us / accumulation});
+    latencies.push_back(step.timers_us());
   }
-  if (latency.size() < kFewestSteps) return std::nullopt;
-  Medians medians{median_of(latency), median_of(forward), median_of(backward), median_of(step), 0, latency.size()};
-  medians.spread = relative_deviation(latency, medians.latency);
-  return medians;
+  if (steps.size() < kFewestSteps) return std::nullopt;
+  const StepTimes middle = middle_of(steps);
+  return Medians{middle, relative_deviation(latencies, middle.latency), steps.size()};
 }
 
 // By lines with throughput. They count what the script does between the engine's calls, too, so the file's step is
 // brought to the median by the ratio of the printed ones.
 std::optional<Medians> by_throughput(const std::vector<LoggedStep>& steps, const LoggedStep& last,
-                                     const Medians& file) {
+                                     const StepTimes& file) {
   std::vector<double> seconds_a_sample;
   for (const LoggedStep& logged : steps) {
     if (logged.samples_per_second > 0) seconds_a_sample.push_back(1 / logged.samples_per_second);
   }
   if (seconds_a_sample.size() < kFewestSteps || last.samples_per_second <= 0) return std::nullopt;
   const double middle = median_of(seconds_a_sample), ratio = middle * last.samples_per_second;
-  return Medians{file.latency * ratio,
-                 file.forward * ratio,
-                 file.backward * ratio,
-                 file.step * ratio,
+  return Medians{{file.latency * ratio, file.forward * ratio, file.backward * ratio, file.step * ratio},
                  relative_deviation(seconds_a_sample, middle),
                  seconds_a_sample.size()};
 }
@@ -161,8 +170,8 @@ StepLog read_step_log(const std::vector<std::string>& lines, bool is_cut) {
 
 std::string use_logged_steps(const StepLog& log, ProfileWindow window, const Json& config, Json& metrics) {
   const double accumulation = std::max(1.0, number_in(config, config::kAccumulationKey));
-  const Medians file{number_in(metrics, "latency"), number_in(metrics, "forward"), number_in(metrics, "backward"),
-                     number_in(metrics, "step")};
+  const StepTimes file{number_in(metrics, "latency"), number_in(metrics, "forward"), number_in(metrics, "backward"),
+                       number_in(metrics, "step")};
   const double sum = accumulation * (file.forward + file.backward + file.step);
   if (file.latency <= 0 || std::abs(sum - file.latency) > kSumTolerance * file.latency) return "";
   const std::vector<LoggedStep> steps = fit_steps(log, window);
@@ -170,17 +179,18 @@ std::string use_logged_steps(const StepLog& log, ProfileWindow window, const Jso
   std::optional<Medians> medians = by_timers(steps, file, accumulation);
   if (!medians && last != log.steps.end()) medians = by_throughput(steps, last->second, file);
   if (!medians) return "";
-  const double ratio = medians->latency / file.latency;
+  const StepTimes& times = medians->times;
+  const double ratio = times.latency / file.latency;
   if (ratio > kMostApart || ratio * kMostApart < 1) {
     return fmt::format(
         "the steps in the log took {:.3g} us (median), the one in the metric file {:.3g}: the log is not "
         "used",
-        medians->latency, file.latency);
+        times.latency, file.latency);
   }
-  metrics["forward"] = medians->forward;
-  metrics["backward"] = medians->backward;
-  metrics["step"] = medians->step;
-  metrics["latency"] = medians->latency;
+  metrics["forward"] = times.forward;
+  metrics["backward"] = times.backward;
+  metrics["step"] = times.step;
+  metrics["latency"] = times.latency;
   for (const char* rate : {"throughput", "FLOPS_per_gpu"}) {
     if (metrics.contains(rate)) metrics[rate] = metrics[rate].get<double>() / ratio;
   }

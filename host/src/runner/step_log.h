@@ -38,7 +38,7 @@ struct ProfileWindow {
   int start = 3, end = 5;
 };
 
-// Replaces a single step's times by the medians over the window where at least three steps are known, and adds
+// Replaces the file's step by the one in the middle where at least three steps of the window are known, and adds
 // latency_spread (the steps' standard deviation over their median) and latency_steps (how many). `metrics` are
 // canonical; those that are no work of DeepSpeed's engine (latency = accumulation x (forward + backward + step)) stay
 // as they are. Returns a warning, or "".

@@ -173,9 +173,11 @@ TEST_F(Classify, ALauncherThatFailsByItselfIsNotTheScripts) {
             "torchrun failed by itself: AttributeError: 'NoneType' object has no attribute 'get' (exit status 1)");
   const std::string script =
       "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\nValueError: mine\n";
-  stderr_is(script + own + "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \nt.py FAILED\n");
+  const std::string child = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \nt.py FAILED\n";
+  stderr_is(script + "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0\n" + own +
+            child);
   EXPECT_EQ(end().reason, "exit status 1: ValueError: mine");
-  stderr_is(own + "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \nt.py FAILED\n");
+  stderr_is(own + child);
   EXPECT_THAT(end().reason, Not(HasSubstr("by itself")));
 }
 
