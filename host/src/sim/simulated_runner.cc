@@ -64,6 +64,7 @@ TrialEnd SimulatedRunner::end_of(const TrialSpec& spec, SimulatedRun run, Loop::
   end.outcome = run.outcome;
   end.reason = std::move(run.reason);
   end.peak_bytes = run.peak_bytes;
+  if (end.peak_bytes) end.peak_source = kPeakOfMetrics;
   end.device_memory_bytes = run.device_memory_bytes;
   if (run.outcome == Outcome::completed) {
     end.metrics = std::move(run.metrics);
