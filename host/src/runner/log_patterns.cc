@@ -51,7 +51,8 @@ const std::vector<LogPattern>& log_patterns() {
 
       // The driver, and kernels that ask it.
       {kDevice, kAny, "out of memory",
-       R"(\b(?:CUDA|Cuda|cuda|HIP|hip|XPU|ROCm) ?(?:driver |runtime |API |kernel )?[Ee]rror(?: ?\([^)]*\))?(?: at [^:]*)? ?: ?\(?\d*\)? ?(?:')?out of memory)",
+       R"(\b(?:CUDA|Cuda|cuda|HIP|hip|XPU|ROCm) ?(?:driver |runtime |API |kernel )?[Ee]rror)"
+       R"((?: ?\([^)]*\))?(?: at [^:]*)? ?: ?'?out of memory)",
        "CUDA, HIP: kernels, torch.AcceleratorError"},
       {kDevice, kAny, "rror", R"(\b[Ee]rror ?[=:]? ?\(?2\)? ?:? ?'?out of memory)", "the CUDA runtime's number 2"},
       {kDevice, kAny, "failed", R"(\b(?:cuda|hip|cu)(?:Malloc|Host|Mem)\w*(?:\(.*\))? failed.*out of memory)",
