@@ -55,6 +55,7 @@ void add_trial_options(OptionSet& set) {
                 {Option::text("ds-config", "FILE", "base configuration; needed where COMMAND names none"),
                  setting_option("start-profile-step"), setting_option("end-profile-step"),
                  setting_option("arg-mapping"), setting_option("trial-cwd"), setting_option("no-probe"),
+                  setting_option("oom-pattern"),
                  Option::toggle("run-full-experiment", "run COMMAND with the best configuration at the end")});
 }
 

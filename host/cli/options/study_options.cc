@@ -86,6 +86,9 @@ struct Declare {
         .taking(Takes::words)
         .when_repeated(Again::adds);
   }
+  static Option option_for(const Setting& setting, const std::vector<std::string>&) {
+    return Option::text(setting.option, setting.value_name, setting.help).when_repeated(Again::adds);
+  }
   static Option option_for(const Setting& setting, const ArgMappings&) {
     return Option::text(setting.option, setting.value_name, setting.help).when_repeated(Again::adds);
   }
@@ -174,6 +177,7 @@ struct Read {
   void read(const Setting& s, ArgMappings& field) const {
     for (const std::string& text : values.texts(s.option)) field.push_back(read_arg_mapping(text));
   }
+  void read(const Setting& s, std::vector<std::string>& field) const { field = values.texts(s.option); }
   // Settings without an option are never read.
   template <class Field>
   void read(const Setting&, Field&) const {}

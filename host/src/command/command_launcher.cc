@@ -13,6 +13,22 @@ namespace dsat::host {
 
 namespace {
 
+constexpr const char* kDeepSpeedRankLogs = "--enable_each_rank_log";
+
+bool writes_rank_logs(const Argv& argv, const LauncherUse& launcher) {
+  switch (launcher.kind) {
+    case Launcher::deepspeed:
+      return launcher_value(argv, launcher, {kDeepSpeedRankLogs}).value_or("None") != "None";  // its word for "no"
+    case Launcher::torchrun:
+      return !launcher_flags(argv, launcher, {"-r", "--redirects", "-t", "--tee"}).empty();
+    case Launcher::accelerate:
+      return !launcher_flags(argv, launcher, {"--tee"}).empty();
+    case Launcher::none:
+      return false;
+  }
+  return false;
+}
+
 // worker-1:0,1@worker-2:0,1 as `deepspeed --include` takes it. The launcher counts a host's devices from 0, whatever
 // the visibility variable calls them.
 std::string include_argument(const std::vector<Slot>& slots) {
@@ -37,6 +53,18 @@ Argv replaced(const Argv& argv, const LauncherUse& launcher, std::initializer_li
     if (std::find(dropped.begin(), dropped.end(), i) == dropped.end()) result.push_back(argv[i]);
   }
   return result;
+}
+
+// Where the user has each rank's output in a file of its own, the trial's folder takes those files: what other trials
+// write beside them in one folder could not be told apart.
+Argv with_rank_logs(Argv argv, const TrialContext& trial) {
+  const LauncherUse launcher = find_launcher(argv);
+  if (!writes_rank_logs(argv, launcher)) return argv;
+  const std::string folder = (trial.trial_dir / kRankLogFolder).string();
+  if (launcher.kind == Launcher::deepspeed) {
+    return replaced(argv, launcher, {kDeepSpeedRankLogs}, {kDeepSpeedRankLogs, folder});
+  }
+  return replaced(argv, launcher, {"--log_dir", "--log-dir"}, {"--log_dir", folder});
 }
 
 Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
@@ -118,16 +146,18 @@ LauncherResources CommandTemplate::resources() const {
   return resources;
 }
 
+bool CommandTemplate::has_rank_logs() const { return writes_rank_logs(request_.argv, launcher_); }
+
 void CommandTemplate::apply_launcher(Argv& argv, const TrialContext& trial) const {
   switch (launcher_.kind) {
     case Launcher::deepspeed:
-      argv = for_deepspeed(argv, launcher_, trial);
+      argv = with_rank_logs(for_deepspeed(argv, launcher_, trial), trial);
       return;
     case Launcher::torchrun:
-      argv = for_torchrun(std::move(argv), launcher_, trial);
+      argv = with_rank_logs(for_torchrun(std::move(argv), launcher_, trial), trial);
       break;
     case Launcher::accelerate:
-      argv = for_accelerate(argv, launcher_, trial);
+      argv = with_rank_logs(for_accelerate(argv, launcher_, trial), trial);
       break;
     case Launcher::none:
       break;

@@ -31,6 +31,9 @@ struct CommandRequest {
   bool config_by_environment = false;
 };
 
+// The folder in a trial's own that takes each rank's output, where the command has it in files.
+inline constexpr const char* kRankLogFolder = "rank_logs";
+
 // What differs between trials.
 struct TrialContext {
   std::filesystem::path config_file, trial_dir;  // absolute
@@ -66,6 +69,8 @@ class CommandTemplate {
   bool takes_a_size() const {
     return launcher_.kind != Launcher::none || slots_flag(request_.argv, launcher_).has_value();
   }
+  // Does its launcher write each rank's output to a file? A trial's are in kRankLogFolder of its folder.
+  bool has_rank_logs() const;
   // Takes batch sizes on its command line as Hugging Face's Trainer does: "auto" values of the configuration are its.
   bool is_hugging_face() const { return trainer_ != Trainer::other || !request_.arg_mappings.empty(); }
 

@@ -25,7 +25,7 @@ bool is_switch(std::string_view option) {
   return one_of(option, {"-h", "--help", "-m", "--module", "--no_python", "--no-python",
                          // deepspeed
                          "--no_local_rank", "--force_multi", "--save_pid", "--elastic_training", "--bind_cores_to_rank",
-                         "--no_ssh", "--no_ssh_check", "--enable_each_rank_log",
+                         "--no_ssh", "--no_ssh_check",
                          // torchrun
                          "--standalone", "--run_path", "--run-path", "--use_env", "--use-env", "--virtual-local-rank",
                          // accelerate

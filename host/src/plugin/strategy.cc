@@ -128,6 +128,7 @@ std::unique_ptr<Strategy> Strategy::create(const PluginInfo& plugin, const Json&
   strategy->library_ = plugin.library;
   strategy->name_ = plugin.name;
   strategy->seed_ = seed;
+  if (plugin.abi_minor < 2) strategy->exit_size_ = offsetof(dsat_exit, peak_above_bytes);
   strategy->host_ = std::make_unique<HostSide>(std::move(log), plugin.kind == PluginKind::profiler);
   const std::string text = options.dump();
   dsat_strategy* made = nullptr;
@@ -198,7 +199,7 @@ std::vector<Op> Strategy::handle(const StrategyEvent& event, RequestAnswers& ans
     }
     case StrategyEvent::Kind::exited: {
       function = "on_trial_exited";
-      const dsat_exit raw{sizeof(dsat_exit),
+      const dsat_exit raw{exit_size_,
                           event.outcome,
                           event.trial,
                           event.peak_bytes,
@@ -206,7 +207,9 @@ std::vector<Op> Strategy::handle(const StrategyEvent& event, RequestAnswers& ans
                           event.term_signal,
                           event.attempt,
                           0,
-                          dsat::detail::str(event.reason)};
+                          dsat::detail::str(event.reason),
+                          event.peak_above_bytes,
+                          event.allocator_retries};
       status = vtable_->on_trial_exited(vtable_, &raw);
       break;
     }

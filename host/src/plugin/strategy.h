@@ -49,7 +49,7 @@ struct StrategyEvent {
   uint64_t step = 0;   // result
   Json metrics;        // result: {name: number}
   int outcome = 0;     // exited: dsat_trial_outcome
-  uint64_t peak_bytes = 0;
+  uint64_t peak_bytes = 0, peak_above_bytes = 0, allocator_retries = 0;
   int exit_code = -1, term_signal = 0;
   uint32_t attempt = 1;
   std::string reason;
@@ -92,6 +92,7 @@ class Strategy {
   std::shared_ptr<const PluginLibrary> library_;
   std::string name_;
   uint64_t seed_ = 0;
+  uint32_t exit_size_ = sizeof(dsat_exit);  // as the plugin's header has it
   std::unique_ptr<HostSide> host_;
   dsat_strategy* vtable_ = nullptr;
 };

@@ -70,6 +70,8 @@ Json to_json(const StrategyEvent& event) {
       json["trial"] = event.trial;
       json["outcome"] = event.outcome;
       json["peak_bytes"] = event.peak_bytes;
+      if (event.peak_above_bytes != 0) json["peak_above_bytes"] = event.peak_above_bytes;
+      if (event.allocator_retries != 0) json["allocator_retries"] = event.allocator_retries;
       json["exit_code"] = event.exit_code;
       json["term_signal"] = event.term_signal;
       json["attempt"] = event.attempt;
@@ -88,6 +90,8 @@ StrategyEvent event_from_json(const Json& json) {
   event.metrics = json.value("metrics", Json::object());
   event.outcome = json.value("outcome", 0);
   event.peak_bytes = json.value("peak_bytes", uint64_t{0});
+  event.peak_above_bytes = json.value("peak_above_bytes", uint64_t{0});
+  event.allocator_retries = json.value("allocator_retries", uint64_t{0});
   event.exit_code = json.value("exit_code", -1);
   event.term_signal = json.value("term_signal", 0);
   event.attempt = json.value("attempt", 1u);

@@ -1,5 +1,5 @@
-// A valid result file makes a trial completed. Without one, stderr, the time limits, the kernel and the exit status are
-// asked in this order why there is none.
+// A valid result file makes a trial completed. Without one, what was printed, the time limits, the kernel and the exit
+// status are asked in this order why there is none.
 #include "runner/classify.h"
 
 #include <fmt/format.h>
@@ -7,62 +7,130 @@
 
 #include <algorithm>
 #include <cstring>
-#include <initializer_list>
+#include <iterator>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "dsat/base/files.h"
-#include "dsat/base/utf8.h"
+#include "dsat/base/units.h"
 #include "runner/flops_profiler_report.h"
+#include "runner/launcher_failure.h"
+#include "runner/log_lines.h"
+#include "runner/oom_numbers.h"
 #include "runner/probe.h"
 #include "runner/read_metrics.h"
+#include "runner/step_log.h"
 #include "runner/trial_files.h"
+#include "runner/trial_logs.h"
 
 namespace dsat::host {
 
 namespace {
 
-// Enough for the tracebacks of many ranks; the rank that ran out of memory is often not the last one to write.
-constexpr size_t kSearchedBytes = 256 * 1024;
 constexpr size_t kShownLines = 20;
+constexpr size_t kLongestReason = 300;
 
-bool contains_any(std::string_view text, std::initializer_list<std::string_view> needles) {
-  return std::any_of(needles.begin(), needles.end(),
-                     [text](std::string_view needle) { return text.find(needle) != std::string_view::npos; });
+// What was printed, and what each line of it means.
+struct Printed {
+  TrialLogs logs;
+  std::vector<std::vector<Meanings>> meanings;  // of logs.logs
+
+  explicit Printed(const RunFacts& facts) : logs(read_trial_logs(facts.trial_dir, facts.expects_rank_logs)) {
+    const LineReader reader(facts.oom_patterns);
+    for (const TrialLog& log : logs.logs) meanings.push_back(reader.read(log.lines, log.stream));
+  }
+  bool has(LineMeaning meaning) const {
+    return std::any_of(meanings.begin(), meanings.end(), [meaning](const std::vector<Meanings>& lines) {
+      return std::any_of(lines.begin(), lines.end(), [meaning](const Meanings& line) { return line.has(meaning); });
+    });
+  }
+  const TrialLog* find(const char* name) const {
+    const auto it =
+        std::find_if(logs.logs.begin(), logs.logs.end(), [name](const TrialLog& log) { return log.name == name; });
+    return it == logs.logs.end() ? nullptr : &*it;
+  }
+};
+
+// A log's lines that are the script's own: those before the launcher's account of the ranks that died, without what the
+// launcher says at any time. Process ids and times in its lines would make no two failures alike.
+struct OwnLines {
+  std::vector<std::string> lines;
+  std::string last;  // what went wrong, as far as one line says it
+
+  OwnLines() = default;
+  OwnLines(const TrialLog& log, const std::vector<Meanings>& meanings) {
+    for (size_t i = 0; i < log.lines.size() && !meanings[i].has(LineMeaning::epilogue); ++i) {
+      if (meanings[i].has(LineMeaning::launcher)) continue;
+      lines.push_back(log.lines[i]);
+      // A rank that only lost its peer says nothing of the cause.
+      if (!meanings[i].has(LineMeaning::peer_lost) && is_exception(lines.back())) cause_ = lines.back();
+      is_secondary_ = meanings[i].has(LineMeaning::peer_lost);
+    }
+    if (!lines.empty()) last = is_secondary_ && !cause_.empty() ? cause_ : lines.back();
+  }
+  bool tells_the_cause() const { return !cause_.empty(); }
+
+ private:
+  static bool is_exception(const std::string& line) {
+    if (line.find("Error") == std::string::npos && line.find("Exception") == std::string::npos) return false;
+    const std::string_view text = without_prefixes(line);
+    const size_t name = text.find_first_not_of(kNameCharacters);
+    const std::string_view head = text.substr(0, std::min(name, text.size()));
+    return (name == std::string_view::npos || text[name] == ':') &&
+           (head.find("Error") != std::string_view::npos || head.find("Exception") != std::string_view::npos);
+  }
+  static constexpr std::string_view kNameCharacters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._";
+
+  std::string cause_;
+  bool is_secondary_ = false;
+};
+
+// Standard error's own lines; where they tell no cause, those of a rank's log that does.
+OwnLines own_lines(const Printed& printed) {
+  OwnLines best;
+  for (size_t i = 0; i < printed.logs.logs.size(); ++i) {
+    const TrialLog& log = printed.logs.logs[i];
+    if (log.stream == LogStream::standard_output) continue;
+    OwnLines own(log, printed.meanings[i]);
+    if (own.lines.empty()) continue;
+    if (best.lines.empty() || (own.tells_the_cause() && !best.tells_the_cause())) best = std::move(own);
+  }
+  return best;
 }
 
-// Where a launcher begins its own account of the ranks that died, with times and process ids in it: it comes after the
-// script's last words, and would make no two failures alike.
-bool begins_epilogue(const std::string& line) {
-  return contains_any(line,
-                      {"launch.py:sigkill_handler", "exits with return code", "failed (exitcode", "ChildFailedError"});
-}
-
-// What else a launcher prints, at any time.
-bool is_of_launcher(const std::string& line) {
-  return contains_any(line, {"[launch.py:", "torch.distributed.elastic", "torch/distributed/elastic"});
-}
-
-void keep_last_lines(std::vector<std::string> lines, TrialEnd& end) {
-  std::vector<std::string> own(lines.begin(), std::find_if(lines.begin(), lines.end(), begins_epilogue));
-  own.erase(std::remove_if(own.begin(), own.end(), is_of_launcher), own.end());
-  if (!own.empty()) lines = std::move(own);
-  if (lines.empty()) return;
-  end.last_line = lines.back();
-  const size_t skipped = lines.size() > kShownLines ? lines.size() - kShownLines : 0;
-  end.tail.assign(lines.begin() + static_cast<std::ptrdiff_t>(skipped), lines.end());
+void keep_last_lines(const Printed& printed, TrialEnd& end) {
+  OwnLines own = own_lines(printed);
+  if (own.lines.empty()) {  // the launcher's are better than nothing
+    const TrialLog* log = printed.find(kStderrFile);
+    if (log == nullptr || log->lines.empty()) return;
+    own.lines = log->lines;
+    own.last = own.lines.back();
+  }
+  end.last_line = own.last;
+  const size_t skipped = own.lines.size() > kShownLines ? own.lines.size() - kShownLines : 0;
+  end.tail.assign(own.lines.begin() + static_cast<std::ptrdiff_t>(skipped), own.lines.end());
 }
 
 // SIGKILL as the host, a shell, the deepspeed launcher and torchrun report it.
-bool was_killed(const RunFacts& facts, std::string_view stderr_text) {
+bool was_killed(const RunFacts& facts, const Printed& printed) {
   return facts.exit.signal == SIGKILL || facts.exit.code == 128 + SIGKILL || facts.exit.code == 256 - SIGKILL ||
-         contains_any(stderr_text, {"return code = -9", "SIGKILL", "exitcode: -9", "\nKilled"});
+         printed.has(LineMeaning::killed);
 }
 
-std::string how_it_ended(const ExitStatus& exit) {
+std::string how_it_ended(const RunFacts& facts) {
+  const ExitStatus& exit = facts.exit;
   if (exit.signal != 0) return fmt::format("killed by signal {} ({})", exit.signal, strsignal(exit.signal));
   if (exit.code < 0) return "ended in an unknown way";
-  return fmt::format("exit status {}", exit.code);
+  // A shell adds the signal to 128; the deepspeed launcher, which passes a rank's status on, takes it from 256.
+  const int of_rank = facts.launcher == Launcher::deepspeed ? 256 - exit.code : exit.code - 128;
+  const auto signals = {SIGABRT, SIGBUS, SIGKILL, SIGSEGV, SIGTERM};
+  if (std::find(signals.begin(), signals.end(), of_rank) == signals.end()) {
+    return fmt::format("exit status {}", exit.code);
+  }
+  return fmt::format("exit status {}: {} was killed by signal {} ({})", exit.code,
+                     facts.launcher == Launcher::deepspeed ? "a rank" : "it", of_rank, strsignal(of_rank));
 }
 
 std::string with_last_line(std::string text, const TrialEnd& end) {
@@ -84,38 +152,76 @@ std::string too_short(const RunFacts& facts) {
       facts.end_profile_step, facts.end_profile_step + 1);
 }
 
-// The line with the amount that was wanted and the amount there was.
-std::string out_of_memory_line(std::string_view stderr_text) {
-  constexpr size_t kLongestReason = 300;
-  for (const std::string& line : printable_lines(stderr_text)) {
-    if (reports_out_of_memory("\n" + line)) return line.substr(0, kLongestReason);
+// The first message of a shortage, and the bound on the peak that all of them together give.
+struct Shortage {
+  std::string line;  // empty: there is none
+  std::optional<uint64_t> peak_above_bytes;
+};
+
+// A message and what follows it: some go on for three lines.
+std::string with_next_lines(const std::vector<std::string>& lines, size_t at) {
+  constexpr size_t kMore = 3, kMostBytes = 4000;
+  std::string text;
+  for (size_t i = at; i < std::min(at + 1 + kMore, lines.size()); ++i) text += lines[i].substr(0, kMostBytes) + "\n";
+  return text;
+}
+
+std::string shown_in(const TrialLog& log, const std::string& line) {
+  const std::string text = line.substr(0, kLongestReason);
+  return log.rank ? fmt::format("rank {}: {}", *log.rank, text) : text;
+}
+
+Shortage find_shortage(const RunFacts& facts, const Printed& printed) {
+  Shortage shortage;
+  bool on_device = false;
+  for (size_t k = 0; k < printed.logs.logs.size(); ++k) {
+    const TrialLog& log = printed.logs.logs[k];
+    for (size_t i = 0; i < log.lines.size(); ++i) {
+      const Meanings& meanings = printed.meanings[k][i];
+      if (!meanings.reports_out_of_memory()) continue;
+      // The device's own message says more than what the machine or a scheduler says afterwards.
+      const bool device = meanings.has(LineMeaning::device_memory);
+      if (shortage.line.empty() || (device && !on_device)) shortage.line = shown_in(log, log.lines[i]);
+      on_device = on_device || device;
+      OomNumbers numbers = read_oom_numbers(with_next_lines(log.lines, i));
+      if (!device && facts.on_processors && !numbers.allocated) numbers.allocated = 0;
+      const std::optional<uint64_t> above = device || facts.on_processors ? peak_above_bytes(numbers) : std::nullopt;
+      shortage.peak_above_bytes = std::max(shortage.peak_above_bytes, above);
+    }
   }
-  return "out of memory";
+  return shortage;
+}
+
+std::string why_failed(const RunFacts& facts, const std::string& invalid, const Printed& printed, const TrialEnd& end) {
+  if (!invalid.empty()) return invalid;
+  if (facts.exit.code == 0) return too_short(facts);
+  const TrialLog* log = printed.find(kStderrFile);
+  const std::string launcher = log != nullptr ? launcher_failure(log->lines) : "";
+  if (!launcher.empty()) return fmt::format("{} ({})", launcher, how_it_ended(facts));
+  return with_last_line(how_it_ended(facts), end);
 }
 
 // Why there is no valid result. `invalid` is what is wrong with the file; empty: there is none.
-void explain(const RunFacts& facts, const std::string& invalid, std::string_view stderr_text, TrialEnd& end) {
+void explain(const RunFacts& facts, const std::string& invalid, const Printed& printed, TrialEnd& end) {
+  const Shortage shortage = find_shortage(facts, printed);
   if (facts.stopped) {
     end.outcome = Outcome::stopped;
-  } else if (reports_out_of_memory(stderr_text)) {
+  } else if (!shortage.line.empty()) {
     // Before the time limit: when one rank runs out of memory the others often wait for it until they are killed.
     end.outcome = Outcome::out_of_memory;
-    end.reason = out_of_memory_line(stderr_text);
+    end.reason = shortage.line;
+    end.peak_above_bytes = shortage.peak_above_bytes;
   } else if (!facts.timed_out.empty()) {
     end.outcome = Outcome::timed_out;
     end.reason = facts.timed_out;
-  } else if (reports_address_in_use(stderr_text)) {
+  } else if (printed.has(LineMeaning::address_in_use)) {
     end.infrastructure = true;
     end.reason = "its rendezvous port was taken by another program";
-  } else if (facts.kernel_oom_kills && was_killed(facts, stderr_text)) {
+  } else if (facts.kernel_oom_kills && was_killed(facts, printed)) {
     end.outcome = Outcome::out_of_memory;
     end.reason = "out of memory: killed by the kernel, host memory ran out";
-  } else if (!invalid.empty()) {
-    end.reason = invalid;
-  } else if (facts.exit.code == 0) {
-    end.reason = too_short(facts);
   } else {
-    end.reason = with_last_line(how_it_ended(facts.exit), end);
+    end.reason = why_failed(facts, invalid, printed, end);
   }
 }
 
@@ -153,32 +259,44 @@ void take_report(const RunFacts& facts, TrialReport report, TrialEnd& end) {
   end.device_memory_bytes = report.device_memory_bytes;
   end.world_size = report.world_size;
   end.step = facts.model_info ? 0 : static_cast<uint64_t>(std::max(0, facts.end_profile_step));
-  end.warnings = std::move(report.warnings);
+  std::move(report.warnings.begin(), report.warnings.end(), std::back_inserter(end.warnings));
   if (!facts.timed_out.empty()) {
     end.warnings.push_back("wrote its result, then did not end: " + facts.timed_out);
   } else if (!facts.stopped && facts.exit.code > 0) {
-    end.warnings.push_back(with_last_line("wrote its result, then ended with " + how_it_ended(facts.exit), end));
+    end.warnings.push_back(with_last_line("wrote its result, then ended with " + how_it_ended(facts), end));
   } else if (!facts.stopped && facts.exit.signal != 0) {
-    end.warnings.push_back("wrote its result, then was " + how_it_ended(facts.exit));
+    end.warnings.push_back("wrote its result, then was " + how_it_ended(facts));
+  }
+}
+
+// What DeepSpeed printed beside the result file: rank 0's output, on standard output or in a file of its own.
+void use_log(const RunFacts& facts, const Printed& printed, TrialEnd& end) {
+  if (facts.model_info || end.metrics.empty()) return;
+  for (const TrialLog& log : printed.logs.logs) {
+    if (log.stream == LogStream::standard_error || log.rank.value_or(0) != 0) continue;
+    const StepLog steps = read_step_log(log.lines, log.is_cut);
+    if (steps.steps.empty()) continue;
+    if (!end.peak_bytes && steps.peak_bytes) {
+      end.peak_bytes = steps.peak_bytes;
+      end.peak_source = kPeakOfLog;
+    }
+    const ProfileWindow window{facts.start_profile_step, facts.end_profile_step};
+    const std::string warning = use_logged_steps(steps, window, facts.config, end.metrics);
+    if (!warning.empty()) end.warnings.push_back(warning);
+    return;
+  }
+}
+
+// A cause that was printed early in a long log is not found.
+void warn_of_cut_logs(const Printed& printed, TrialEnd& end) {
+  for (const TrialLog& log : printed.logs.logs) {
+    if (!log.is_cut) continue;
+    end.warnings.push_back(
+        fmt::format("{} has {}: only its end was read", log.name, format_size(static_cast<double>(log.bytes))));
   }
 }
 
 }  // namespace
-
-bool reports_out_of_memory(std::string_view text) {
-  return contains_any(
-      text,
-      {"OutOfMemoryError",  // torch.cuda., torch., c10::
-       "CUDA out of memory", "HIP out of memory", "XPU out of memory", "out of memory. Tried to allocate",
-       "CUDA error: out of memory", "CUDA driver error: out of memory", "HIP error: out of memory",
-       "cuda runtime error (2) : out of memory", "cudaErrorMemoryAllocation", "hipErrorOutOfMemory",
-       "CUBLAS_STATUS_ALLOC_FAILED", "HIPBLAS_STATUS_ALLOC_FAILED", "can't allocate memory: you tried to allocate",
-       "not enough memory: you tried to allocate", "std::bad_alloc", "\nMemoryError"});
-}
-
-bool reports_address_in_use(std::string_view text) {
-  return contains_any(text, {"EADDRINUSE", "Address already in use", "address already in use"});
-}
 
 TrialEnd classify(const RunFacts& facts) {
   TrialEnd end;
@@ -187,14 +305,15 @@ TrialEnd classify(const RunFacts& facts) {
   end.exit_code = facts.exit.code;
   end.term_signal = facts.exit.signal;
   end.ended_at = facts.ended_at;
-  const std::string stderr_text = read_tail(facts.trial_dir / kStderrFile, kSearchedBytes);
-  keep_last_lines(printable_lines(stderr_text), end);
-
+  const Printed printed(facts);
+  end.warnings = printed.logs.notes;
+  keep_last_lines(printed, end);
   std::string invalid;
   try {
     if (std::optional<TrialReport> report = read_result(facts)) {
       take_report(facts, std::move(*report), end);
       add_to_end(read_probe(facts.trial_dir), end);
+      use_log(facts, printed, end);
       return end;
     }
     const char* file_name = facts.model_info ? kModelInfoFile : kMetricsFile;
@@ -202,8 +321,9 @@ TrialEnd classify(const RunFacts& facts) {
   } catch (const Error& error) {
     invalid = error.what();
   }
-  explain(facts, invalid, "\n" + stderr_text, end);
+  explain(facts, invalid, printed, end);
   add_to_end(read_probe(facts.trial_dir), end);
+  if (end.outcome == Outcome::failed) warn_of_cut_logs(printed, end);
   return end;
 }
 

@@ -6,9 +6,10 @@
 
 #include <filesystem>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "base/subprocess.h"
+#include "command/launchers.h"
 #include "dsat/error.h"
 #include "runner/runner.h"
 
@@ -20,8 +21,12 @@ struct RunFacts {
   uint32_t attempt = 1;
   Json config;
   bool model_info = false;
-  int end_profile_step = 5;
+  int start_profile_step = 3, end_profile_step = 5;
   std::filesystem::path trial_dir;
+  Launcher launcher = Launcher::none;
+  bool expects_rank_logs = false;         // the command has its launcher write each rank's output to a file
+  bool on_processors = false;             // no accelerator: the machine's memory is the device's
+  std::vector<std::string> oom_patterns;  // the user's own, beside the table of log_patterns.h
   ExitStatus exit;
   std::string timed_out;             // which limit was passed; empty: none
   bool stopped = false;              // the host was asked to stop it
@@ -29,15 +34,9 @@ struct RunFacts {
   std::string started_at, ended_at;  // RFC 3339
 };
 
-// Reads the trial's result file and stderr. Never fails: a file that cannot be read makes a failed trial with that
-// reason.
+// Reads the trial's result file and what it printed. Never fails: a file that cannot be read makes a failed trial with
+// that reason.
 TrialEnd classify(const RunFacts& facts);
-
-// Is there a message in it by which CUDA, HIP, LibTorch, the C++ library or Python report that memory ran out?
-bool reports_out_of_memory(std::string_view text);
-
-// Is there a message in it that the rendezvous port is another program's?
-bool reports_address_in_use(std::string_view text);
 
 }  // namespace dsat::host
 

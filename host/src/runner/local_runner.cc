@@ -89,7 +89,12 @@ RunFacts LocalRunner::facts_of(const TrialSpec& spec) const {
   facts.attempt = spec.attempt;
   facts.config = spec.config;
   facts.model_info = spec.model_info;
+  facts.start_profile_step = options_.start_profile_step;
   facts.end_profile_step = options_.end_profile_step;
+  facts.launcher = options_.command.launcher();
+  facts.expects_rank_logs = options_.command.has_rank_logs();
+  facts.on_processors = options_.slots.backend == Backend::none;
+  facts.oom_patterns = options_.oom_patterns;
   facts.trial_dir = trial_folder(options_.run_dir, spec.id);
   return facts;
 }

@@ -15,6 +15,12 @@ namespace dsat::host {
 
 namespace {
 
+// Beyond what any device or machine does: a number like that is an accident, and it would win every comparison.
+constexpr double kMostFlops = 1e18;
+constexpr double kMostTime = 1e15, kLeastTime = 1e-3;  // microseconds
+constexpr double kMostRate = 1e15;                     // samples a second
+constexpr double kMostMemory = 1e15;                   // bytes
+
 constexpr double kTolerance = 0.02;
 bool near(double a, double b) { return std::abs(a - b) <= kTolerance * std::abs(b); }
 
@@ -54,12 +60,18 @@ Json parse_report(std::string_view text, const std::string& file) {
   return report;
 }
 
+Error too_much(const std::string& file, const char* name, double value) {
+  return Error(fmt::format("{}: {} is {}, which no machine reaches", file, name, number_text(value)));
+}
+
 // Optional keys that describe the run rather than its speed. A senseless one is left out with a warning: it is not
 // worth a trial.
 void read_extras(const Json& report, const std::string& file, TrialReport& out) {
   const auto positive = [&](const char* name) -> std::optional<double> {
     try {
-      return read_number(report, file, {name}, false);
+      const std::optional<double> value = read_number(report, file, {name}, false);
+      if (value && *value > kMostMemory) throw too_much(file, name, *value);
+      return value;
     } catch (const Error& error) {
       out.warnings.push_back(fmt::format("{}: left out", error.what()));
       return std::nullopt;
@@ -74,7 +86,7 @@ void copy_positive(const Json& report, const char* name, Json& metrics) {
   const auto it = report.find(name);
   if (it == report.end() || !it->is_number()) return;
   const double value = it->get<double>();
-  if (std::isfinite(value) && value > 0) metrics[name] = value;
+  if (std::isfinite(value) && value > 0 && value <= kMostTime) metrics[name] = value;
 }
 
 // The metrics as the engine wrote them; times in microseconds, or in milliseconds from an older one.
@@ -111,19 +123,25 @@ void cross_check(EngineMetrics& m, double train_batch, std::vector<std::string>&
                   number_text(*m.throughput), number_text(*m.latency), number_text(train_batch)));
 }
 
-EngineMetrics read_engine_metrics(const Json& report, const std::string& file) {
+EngineMetrics read_engine_metrics(const Json& report, const std::string& file, std::vector<std::string>& warnings) {
   EngineMetrics m;
   struct Field {
     std::optional<double>* target;
     std::initializer_list<const char*> names;
     bool may_be_zero;
+    double most = kMostTime;
   };
   // A step of zero microseconds, or FLOPs that were not counted, are possible; a latency of zero is not.
-  for (const Field& field :
-       {Field{&m.forward, {"forward", "fwd"}, true}, Field{&m.backward, {"backward", "bwd"}, true},
-        Field{&m.step, {"step"}, true}, Field{&m.latency, {"latency"}, false},
-        Field{&m.throughput, {"throughput"}, false}, Field{&m.flops_per_gpu, {"FLOPS_per_gpu"}, true}}) {
-    *field.target = read_number(report, file, field.names, field.may_be_zero);
+  for (const Field& field : {Field{&m.forward, {"forward", "fwd"}, true}, Field{&m.backward, {"backward", "bwd"}, true},
+                             Field{&m.step, {"step"}, true}, Field{&m.latency, {"latency"}, false},
+                             Field{&m.throughput, {"throughput"}, false, kMostRate},
+                             Field{&m.flops_per_gpu, {"FLOPS_per_gpu"}, true, kMostFlops}}) {
+    const std::optional<double> value = read_number(report, file, field.names, field.may_be_zero);
+    if (value && (*value > field.most || (*value < kLeastTime && field.target == &m.latency))) {
+      warnings.push_back(fmt::format("{}: left out", too_much(file, *field.names.begin(), *value).what()));
+      continue;
+    }
+    *field.target = value;
   }
   return m;
 }
@@ -146,8 +164,8 @@ Json to_metrics(const EngineMetrics& m) {
 
 TrialReport read_metrics(std::string_view text, const std::string& file_name, const Json& config) {
   const Json report = parse_report(text, file_name);
-  EngineMetrics m = read_engine_metrics(report, file_name);
   TrialReport out;
+  EngineMetrics m = read_engine_metrics(report, file_name, out.warnings);
   const auto batch = [&](const char* key) {
     const Json* value = config::find(config, key);
     return value != nullptr && value->is_number() ? value->get<double>() : 0.0;
@@ -173,6 +191,7 @@ TrialReport read_model_info(std::string_view text, const std::string& file_name)
     const bool needed = std::string_view(name) == "num_params";
     const auto number = read_number(report, file_name, {name}, !needed);
     if (needed && !number) throw Error(file_name + " has no num_params");
+    if (number && *number > kMostMemory) throw too_much(file_name, name, *number);
   }
   TrialReport out;
   out.metrics = Json::object();

@@ -116,6 +116,9 @@ void prepare_folder(const fs::path& run_dir, const TrialSpec& spec) {
 Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialMeasurement& measurement) {
   Json config = spec.config;
   if (asks_for_flops_report(config)) config["flops_profiler"]["output_file"] = (trial_dir / kFlopsReportFile).string();
+  // Every step is worth a line (step_log.h); what the user has set stays. DeepSpeed before 0.19.3 ignores the second.
+  if (!config.contains("steps_per_print")) config["steps_per_print"] = 1;
+  if (!config.contains("log_level")) config["log_level"] = "info";
   Json& section = config["autotuning"];
   if (!section.is_object()) section = Json::object();
   section["enabled"] = true;

@@ -10,11 +10,14 @@ Json observations(const std::vector<Trial>& trials) {
   Json list = Json::array();
   for (const Trial& trial : trials) {
     if (trial.state != TrialState::delivered || trial.model_info || trial.record.duplicate_of) continue;
+    const TrialRecord& record = trial.record;
     list.push_back({{"trial", trial.id()},
-                    {"config", trial.record.config},
-                    {"outcome", to_string(*trial.record.outcome)},
-                    {"metrics", trial.record.metrics},
-                    {"peak_bytes", trial.record.peak_bytes ? Json(*trial.record.peak_bytes) : Json()}});
+                    {"config", record.config},
+                    {"outcome", to_string(*record.outcome)},
+                    {"metrics", record.metrics},
+                    {"peak_bytes", record.peak_bytes ? Json(*record.peak_bytes) : Json()},
+                    {"peak_above_bytes", record.peak_above_bytes ? Json(*record.peak_above_bytes) : Json()},
+                    {"allocator_retries", record.allocator_retries}});
   }
   return list;
 }

@@ -17,6 +17,7 @@
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
 #include "dsat/host/metric.h"
+#include "runner/log_lines.h"
 #include "study/plan.h"
 #include "study/plan_slots.h"
 
@@ -118,6 +119,7 @@ void check_numbers(const StudyOptions& o) {
     throw Error(
         fmt::format("--max-micro-batch {} is below --min-micro-batch {}", *o.max_micro_batch, o.min_micro_batch));
   }
+  const LineReader checks_patterns(o.oom_patterns);
   for (const int stage : o.zero_stages) {
     if (stage < 0 || stage > 3) throw Error(fmt::format("--zero-stages {}: stages are 0, 1, 2, 3", stage));
   }

@@ -24,6 +24,8 @@ StrategyEvent exit_event(const Trial& trial) {
   event.trial = trial.id();
   event.outcome = static_cast<int>(*trial.record.outcome);
   event.peak_bytes = trial.record.peak_bytes.value_or(0);
+  event.peak_above_bytes = trial.record.peak_above_bytes.value_or(0);
+  event.allocator_retries = trial.record.allocator_retries;
   event.reason = trial.record.reason;
   event.attempt = std::max(trial.record.attempt, 1u);
   if (trial.end) {

@@ -20,7 +20,7 @@ constexpr Row kRows[] = {
      "train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps managed_gradient_accumulation "
      "gradient_clipping prescale_gradients gradient_predivide_factor gradient_allreduce_op fp32_allreduce "
      "communication_data_type seq_parallel_communication_data_type seq_parallel_comm_data_type sparse_gradients "
-     "steps_per_print wall_clock_breakdown memory_breakdown dump_state dataloader_drop_last seed mp_size "
+     "steps_per_print log_level wall_clock_breakdown memory_breakdown dump_state dataloader_drop_last seed mp_size "
      "sequence_parallel_size data_parallel_size vocabulary_size disable_allgather allgather_size "
      "graph_harvesting zero_allow_untested_optimizer zero_force_ds_cpu_optimizer use_data_before_expert_parallelism "
      "use_node_local_storage load_universal_checkpoint checkpoint_tag_validation"},

@@ -41,7 +41,7 @@ extern "C" {
 
 /* A plugin loads when its major equals the host's. A minor adds members and extensions and breaks nothing. */
 #define DSAT_ABI_MAJOR 1u
-#define DSAT_ABI_MINOR 1u
+#define DSAT_ABI_MINOR 2u
 
 #define DSAT_EXPORT __attribute__((visibility("default")))
 
@@ -75,8 +75,10 @@ typedef uint64_t dsat_trial_id;
 #define DSAT_NO_TRIAL UINT64_MAX
 
 /* One measured number. NaN and infinities never appear. Names and units are DeepSpeed's: forward, backward, step and
- * latency in microseconds, throughput in samples a second over all devices, FLOPS_per_gpu in FLOP/s. A trial that only
- * measures the model's size has num_params, trainable_num_params and activation_mem_per_gpu (bytes) instead. */
+ * latency in microseconds, throughput in samples a second over all devices, FLOPS_per_gpu in FLOP/s;
+ * latency_spread is the standard deviation of the steps over their median, latency_steps how many steps that are. A
+ * trial that only measures the model's size has num_params, trainable_num_params and activation_mem_per_gpu (bytes)
+ * instead. */
 typedef struct dsat_metric {
   dsat_str name;
   double value;
@@ -161,7 +163,7 @@ typedef struct dsat_result {
   const dsat_metric* metrics;
 } dsat_result;
 
-/* A trial's end: exactly once for each id of an accepted event. */
+/* A trial's end: exactly once for each id of an accepted event. A plugin of an earlier minor gets the size it knows. */
 typedef struct dsat_exit {
   uint32_t struct_size;
   dsat_trial_outcome outcome;
@@ -172,6 +174,10 @@ typedef struct dsat_exit {
   uint32_t attempt;    /* 1 = the first start */
   uint32_t reserved;
   dsat_str reason; /* one line, for people */
+  /* Since 1.2. Of a trial out of memory: what it had allocated and what it wanted then, on the rank where that is most;
+   * its peak would have been larger. 0 = unknown. */
+  uint64_t peak_above_bytes;
+  uint64_t allocator_retries; /* since 1.2: how often the allocator gave its cache back; 0 = never, or unknown */
 } dsat_exit;
 
 /* Where a strategy writes its state. [control], during save only. */

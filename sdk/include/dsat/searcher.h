@@ -65,6 +65,15 @@ class Exit {
   std::optional<uint64_t> peak_bytes() const {
     return raw_.peak_bytes == 0 ? std::nullopt : std::optional<uint64_t>(raw_.peak_bytes);
   }
+  // A lower bound of the peak of a trial that ran out of memory: what was allocated and what was wanted then.
+  std::optional<uint64_t> peak_above_bytes() const {
+    const bool told = DSAT_HAS(&raw_, dsat_exit, peak_above_bytes) && raw_.peak_above_bytes != 0;
+    return told ? std::optional<uint64_t>(raw_.peak_above_bytes) : std::nullopt;
+  }
+  // How often the allocator gave its cache back: the ceiling is near. 0: never, or unknown.
+  uint64_t allocator_retries() const {
+    return DSAT_HAS(&raw_, dsat_exit, allocator_retries) ? raw_.allocator_retries : 0;
+  }
   int exit_code() const { return raw_.exit_code; }
   int term_signal() const { return raw_.term_signal; }
   unsigned attempt() const { return raw_.attempt; }

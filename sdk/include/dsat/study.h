@@ -32,7 +32,8 @@ struct Study {
   std::optional<uint64_t> device_memory_bytes;
   Json profile;       // null for a profiler; else what it handed over (docs/profile.md)
   Json observations;  // array: trials that ended before this strategy started:
-                      // {trial, config, outcome, metrics | null, peak_bytes | null}
+                      // {trial, config, outcome, metrics | null, peak_bytes | null,
+                      // peak_above_bytes | null, allocator_retries}
 
   static Study from(const dsat_study& raw) {
     Study study = parse(detail::view(raw.study_json));

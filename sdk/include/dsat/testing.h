@@ -44,10 +44,14 @@ struct Answer {
   std::map<std::string, double> metrics;  // of a completed one
   std::optional<uint64_t> peak_bytes;
   std::string reason;
+  std::optional<uint64_t> peak_above_bytes{};  // of one out of memory: see Exit
+  uint64_t allocator_retries = 0;
   static Answer completed(std::map<std::string, double> metrics, std::optional<uint64_t> peak_bytes = std::nullopt) {
     return {Outcome::completed, std::move(metrics), peak_bytes, ""};
   }
-  static Answer out_of_memory() { return {Outcome::out_of_memory, {}, std::nullopt, "out of memory"}; }
+  static Answer out_of_memory(std::optional<uint64_t> peak_above_bytes = std::nullopt) {
+    return {Outcome::out_of_memory, {}, std::nullopt, "out of memory", peak_above_bytes};
+  }
   static Answer failed(std::string reason) { return {Outcome::failed, {}, std::nullopt, std::move(reason)}; }
 };
 using AnswerFunction = std::function<Answer(const Trial&)>;
@@ -362,7 +366,9 @@ class Bench {
                          0,
                          1,
                          0,
-                         detail::str(answer.reason)};
+                         detail::str(answer.reason),
+                         answer.peak_above_bytes.value_or(0),
+                         answer.allocator_retries};
     event("on_trial_exited", [&] { return strategy_->on_trial_exited(strategy_, &exit); });
   }
 

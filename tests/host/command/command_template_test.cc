@@ -10,6 +10,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -103,6 +104,25 @@ TEST_F(Command, GivesTheDeepspeedLauncherItsPortAndSlots) {
                       "--deepspeed_config", "a.json"}),
               ElementsAre("env", "A=1", "deepspeed", "--master_port", "29500", "--include", "localhost:0,2", "t.py",
                           "--deepspeed_config", "/t/ds_config.json"));
+}
+
+TEST_F(Command, EachRanksLogGoesToTheTrialsFolder) {
+  const std::string folder = "/t/rank_logs";
+  EXPECT_THAT(render({"deepspeed", "--enable_each_rank_log", "logs", "t.py", "--deepspeed_config", "a.json"}),
+              ElementsAre("deepspeed", "--enable_each_rank_log", folder, "--master_port", "29500", "--include",
+                          "localhost:0,2", "t.py", "--deepspeed_config", "/t/ds_config.json"))
+      << "the option takes a value: the script is not it";
+  EXPECT_THAT(render({"deepspeed", "--enable_each_rank_log=None", "t.py", "--deepspeed_config", "a.json"}),
+              Not(Contains(folder)));
+  EXPECT_THAT(render({"torchrun", "-r", "3", "--log_dir=logs", "t.py", "--deepspeed_config", "a.json"}),
+              ElementsAre("torchrun", "--log_dir", folder, "--master_port", "29500", "-r", "3", "t.py",
+                          "--deepspeed_config", "/t/ds_config.json"));
+  EXPECT_THAT(render({"torchrun", "--tee", "3", "t.py", "-r", "1", "--deepspeed_config", "a.json"}), Contains(folder));
+  EXPECT_THAT(render({"torchrun", "--log-dir", "logs", "t.py", "--tee", "--deepspeed_config", "a.json"}),
+              AllOf(Not(Contains(folder)), Contains("logs")))
+      << "without a redirection torchrun writes nothing there";
+  EXPECT_TRUE(parse({"torchrun", "--redirects=1", "t.py", "--deepspeed_config", "a.json"}).has_rank_logs());
+  EXPECT_FALSE(parse({"torchrun", "t.py", "-r", "1", "--deepspeed_config", "a.json"}).has_rank_logs());
 }
 
 TEST_F(Command, GivesTorchrunItsPort) {

@@ -24,6 +24,12 @@ class BadPluginsTest : public StudyTest {
   }
 };
 
+// A study without trials.
+struct NoTrials : RequestAnswers {
+  std::optional<uint64_t> create_trial(const Op&) override { return std::nullopt; }
+  bool knows_trial(uint64_t) const override { return false; }
+};
+
 TEST_F(BadPluginsTest, WhatIsNoPluginOfThisAbiIsRefusedBeforeAnythingOfItRuns) {
   EXPECT_THAT(why_not(fixture_plugin("bad_major")), HasSubstr("built for plugin ABI 2, this dsat has 1"));
   EXPECT_THAT(why_not(fixture_plugin("bad_magic")), HasSubstr("wrong magic"));
@@ -45,6 +51,16 @@ TEST_F(BadPluginsTest, APluginOfAnOlderMinorIsReadNoFartherThanItReaches) {
   ASSERT_TRUE(described.ok()) << described.status().message();
   EXPECT_EQ(described->at(0).abi_minor, 0u);
   EXPECT_EQ(described->at(0).study, Json::object());
+}
+
+TEST_F(BadPluginsTest, APluginOfAnOlderMinorGetsTheExitThatItsHeaderKnows) {
+  const PluginInfo plugin = find_strategy(fixture_plugin("old_minor").string(), PluginKind::searcher).value();
+  const auto strategy = Strategy::create(plugin, Json::object(), 42, [](int, std::string_view) {});
+  StrategyEvent exit;
+  exit.kind = StrategyEvent::Kind::exited;
+  exit.peak_above_bytes = 7;
+  NoTrials answers;
+  EXPECT_THAT(strategy->handle(exit, answers), ::testing::IsEmpty()) << "it fails at any other size";
 }
 
 TEST_F(BadPluginsTest, AnUndefinedSymbolIsNamed) {

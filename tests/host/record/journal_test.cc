@@ -40,6 +40,9 @@ class JournalTest : public StudyTest {
     trial.identity = "i";
     trial.end = failed(Outcome::timed_out, "last");
     trial.end->world_size = 4;
+    trial.end->peak_source = trial.record.peak_source = "log";
+    trial.end->peak_above_bytes = trial.record.peak_above_bytes = 5;
+    trial.end->allocator_retries = trial.record.allocator_retries = 6;
     return trial;
   }
 };
@@ -52,6 +55,8 @@ TEST_F(JournalTest, GivesBackWhatWasWritten) {
     StrategyEvent event;
     event.kind = StrategyEvent::Kind::exited;
     event.reason = "because";
+    event.peak_above_bytes = 8;
+    event.allocator_retries = 9;
     Op op;
     op.overrides = {{"b", 2}};
     op.refused = true;
@@ -71,12 +76,25 @@ TEST_F(JournalTest, GivesBackWhatWasWritten) {
   EXPECT_TRUE(trial.model_info);
   const JournalEvent entry = journal->events().at(0);
   EXPECT_EQ(entry.event.reason, "because");
+  EXPECT_EQ(entry.event.peak_above_bytes, 8u);
+  EXPECT_EQ(entry.event.allocator_retries, 9u);
   EXPECT_TRUE(entry.ops.at(0).refused);
   EXPECT_EQ(journal->state(Phase::searcher, 5)->state, std::string("\0bytes\xff", 7));
   EXPECT_FALSE(journal->state(Phase::profiler, 5));
   EXPECT_EQ(*journal->meta("key"), Json({{"v", 1}}));
   EXPECT_FALSE(journal->meta("other"));
   EXPECT_EQ(journal->append_event(Phase::searcher, {}, {}), 1u) << "numbers go on";
+}
+
+TEST_F(JournalTest, AnEarlierVersionsTrialHasNoSignsOfMemoryButItsPeak) {
+  open()->put_trial(some_trial(0));
+  sql("UPDATE trials SET end = json_remove(end, '$.peak_source', '$.peak_above_bytes', '$.allocator_retries')");
+  const Trial trial = open(Journal::Mode::open)->trials().at(0);
+  EXPECT_EQ(trial.record.peak_bytes, uint64_t{1} << 40);
+  EXPECT_EQ(trial.record.peak_source, "");
+  EXPECT_FALSE(trial.record.peak_above_bytes);
+  EXPECT_EQ(trial.record.allocator_retries, 0u);
+  EXPECT_EQ(event_from_json(Json{{"event", "exited"}, {"trial", 1}}).peak_above_bytes, 0u);
 }
 
 TEST_F(JournalTest, ATurnThatIsRolledBackLeavesNothing) {

@@ -1,9 +1,11 @@
 // The outcome of a trial, from result files, texts of stderr, exit statuses and the kernel's counter made by hand.
 #include "runner/classify.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include "command/command_template.h"
 #include "host/runner/support.h"
 #include "runner/trial_files.h"
 
@@ -13,6 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 class Classify : public TempDirTest {
@@ -97,6 +100,120 @@ TEST_F(Classify, ATrialThatHangsAfterOneRankRanOutOfMemoryRanOutOfMemory) {
   stderr_is("step 3\n");
   EXPECT_EQ(end().outcome, Outcome::timed_out);
   EXPECT_EQ(end().reason, facts_.timed_out);
+}
+
+TEST_F(Classify, AMessageOnStandardOutputOrInARanksLogCounts) {
+  write_text(dir() / kStdoutFile, "node:1:2 [0] NCCL WARN Cuda failure 2 'out of memory'\n");
+  stderr_is("RuntimeError: NCCL error\n");
+  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
+  std::filesystem::remove(dir() / kStdoutFile);
+  std::filesystem::create_directories(dir() / kRankLogFolder / "none_x/attempt_0/5");
+  write_text(dir() / kRankLogFolder / "none_x/attempt_0/5/stderr.log", "CUDA error: out of memory\n");
+  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
+  EXPECT_EQ(end().reason, "rank 5: CUDA error: out of memory");
+  std::filesystem::rename(dir() / kRankLogFolder, dir() / "attempts");
+  EXPECT_EQ(end().outcome, Outcome::failed) << "an earlier attempt's log is not this one's";
+}
+
+TEST_F(Classify, TheLargestBoundOfAllRanksIsThePeaks) {
+  const auto line = [](const char* wanted, const char* allocated) {
+    return fmt::format(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {} GiB. GPU 0 has a total capacity "
+        "of 8.00 GiB of which 0 bytes is free. Of the allocated memory {} GiB is allocated by PyTorch\n",
+        wanted, allocated);
+  };
+  stderr_is(line("1.00", "5.00") + line("0.50", "7.00") + line("2.00", "99.00"));
+  EXPECT_EQ(end().peak_above_bytes, (uint64_t{15} << 30) / 2) << "99 of 8 GiB cannot be";
+  stderr_is("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8000000000 bytes.\n");
+  EXPECT_FALSE(end().peak_above_bytes) << "the host's memory is not the device's";
+  facts_.on_processors = true;
+  EXPECT_EQ(end().peak_above_bytes, 8000000000u);
+}
+
+TEST_F(Classify, AUsersOwnPatternIsOutOfMemory) {
+  stderr_is("pool 7 is exhausted\n");
+  EXPECT_EQ(end().outcome, Outcome::failed);
+  facts_.oom_patterns = {"pool \\d+ is exhausted"};
+  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
+  EXPECT_EQ(end().reason, "pool 7 is exhausted");
+}
+
+TEST_F(Classify, TheReasonIsTheFailingRanksAndNotTheLaunchers) {
+  std::filesystem::create_directory(dir() / kRankLogFolder);
+  write_text(dir() / kRankLogFolder / "20260101_rank0.log",
+             "Traceback\nRuntimeError: [pair.cc:598] Connection closed by peer [127.0.0.1]:3\n");
+  write_text(dir() / kRankLogFolder / "20260101_rank1.log", "Traceback\nValueError: no such sample\n");
+  write_text(dir() / kRankLogFolder / "20260101_rank2.log", "ready\n");
+  stderr_is("[2026-01-01 00:00:00] [ERROR] [launch.py:321:sigkill_handler] ['t.py', '--local_rank=2'] exits\n");
+  EXPECT_EQ(end().reason, "exit status 1: ValueError: no such sample");
+  stderr_is("ValueError: no such sample\nTraceback\nRuntimeError: [pair.cc:598] Connection closed by peer\n");
+  EXPECT_EQ(end().last_line, "ValueError: no such sample") << "a lost peer is no cause";
+}
+
+TEST_F(Classify, ALaunchersStatusNamesTheSignalOfTheRank) {
+  facts_.exit = {247, 0};
+  EXPECT_EQ(end().reason, "exit status 247");
+  facts_.launcher = Launcher::deepspeed;
+  EXPECT_EQ(end().reason, "exit status 247: a rank was killed by signal 9 (Killed)");
+  facts_.launcher = Launcher::none;
+  facts_.exit = {139, 0};
+  EXPECT_EQ(end().reason, "exit status 139: it was killed by signal 11 (Segmentation fault)");
+}
+
+// As torchrun of torch 1.13 fails on Python 3.11, and as it reports a script that failed.
+TEST_F(Classify, ALauncherThatFailsByItselfIsNotTheScripts) {
+  const std::string own =
+      "Traceback (most recent call last):\n"
+      "  File \"<frozen runpy>\", line 198, in _run_module_as_main\n"
+      "  File \"/usr/lib/python3/dist-packages/torch/distributed/run.py\", line 766, in <module>\n    main()\n"
+      "  File \"/usr/lib/python3/dist-packages/torch/distributed/elastic/multiprocessing/api.py\", line 162, in "
+      "to_map\n"
+      "    map[i] = val_or_map.get(i, Std.NONE)\n             ^^^^^^^^^^^^^^\n";
+  stderr_is(own + "AttributeError: 'NoneType' object has no attribute 'get'\n");
+  EXPECT_EQ(end().reason,
+            "torchrun failed by itself: AttributeError: 'NoneType' object has no attribute 'get' (exit status 1)");
+  const std::string script =
+      "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\nValueError: mine\n";
+  const std::string child = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \nt.py FAILED\n";
+  stderr_is(script + "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0\n" + own +
+            child);
+  EXPECT_EQ(end().reason, "exit status 1: ValueError: mine");
+  stderr_is(own + child);
+  EXPECT_THAT(end().reason, Not(HasSubstr("by itself")));
+}
+
+TEST_F(Classify, DeepSpeedsStepsRefineACompletedTrial) {
+  facts_.exit = {0, 0};
+  facts_.config = {{"train_batch_size", 8}, {"gradient_accumulation_steps", 1}};
+  metrics_are(R"({"fwd": 600, "bwd": 300, "step": 100, "latency": 1000, "throughput": 8000, "FLOPS_per_gpu": 5})");
+  std::string log;
+  for (int step = 1; step <= 6; ++step) {
+    log += fmt::format(
+        "epoch=0/micro_step=1/global_step={}, RunningAvgSamplesPerSec=1, CurrSamplesPerSec={}, "
+        "MemAllocated=1.0GB, MaxMemAllocated=0.5GB\n",
+        step, step == 6 ? 4000 : 8000);
+  }
+  write_text(dir() / kStdoutFile, log);
+  EXPECT_EQ(end().metrics["latency"], 500) << "the file's step took twice as long as the others";
+  EXPECT_EQ(end().metrics["latency_steps"], 3);
+  EXPECT_EQ(end().peak_bytes, uint64_t{1} << 29);
+  EXPECT_EQ(end().peak_source, "log");
+  EXPECT_THAT(read_text(dir() / kMetricsFile), HasSubstr("1000")) << "the trial's own file stays";
+  metrics_are(good_);
+  EXPECT_EQ(end().peak_bytes, 5u);
+  EXPECT_EQ(end().peak_source, "metrics");
+}
+
+TEST_F(Classify, SaysInOneLineWhatCouldNotBeRead) {
+  stderr_is("ValueError: x\n");
+  write_text(dir() / kStdoutFile, "");
+  std::filesystem::resize_file(dir() / kStdoutFile, uintmax_t{10} << 30);  // a sparse file
+  EXPECT_THAT(end().warnings, ElementsAre(HasSubstr("stdout.log has 10.7 GB: only its end was read")));
+  std::filesystem::resize_file(dir() / kStdoutFile, 0);
+  facts_.expects_rank_logs = true;
+  EXPECT_THAT(end().warnings, ElementsAre(HasSubstr("no rank's log came to rank_logs")));
+  metrics_are(good_);
+  EXPECT_EQ(end().outcome, Outcome::completed);
 }
 
 TEST_F(Classify, TheKernelsKillIsOutOfMemoryOnlyIfItWasAKill) {

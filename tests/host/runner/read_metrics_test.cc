@@ -124,6 +124,21 @@ TEST(ReadMetrics, ReadsOptionalKeysAndLeavesSenselessOnesOut) {
   EXPECT_THAT(report.warnings, SizeIs(2));
 }
 
+TEST(ReadMetrics, ANumberThatNoMachineReachesIsLeftOutAndWinsNothing) {
+  const TrialReport report = read(
+      {{"FLOPS_per_gpu", 1.7e308}, {"latency", 1000}, {"throughput", 8000}, {"peak_memory", 1e308}}, config_with(8, 1));
+  EXPECT_FALSE(report.metrics.contains("FLOPS_per_gpu"));
+  EXPECT_EQ(report.metrics["throughput"], 8000);
+  EXPECT_FALSE(report.peak_bytes);
+  ASSERT_THAT(report.warnings, SizeIs(2));
+  EXPECT_THAT(report.warnings[0], HasSubstr("FLOPS_per_gpu is 1.7e+308, which no machine reaches: left out"));
+  const TrialReport tiny = read({{"latency", 1e-300}, {"throughput", 8000}}, config_with(8, 1));
+  EXPECT_EQ(tiny.metrics["latency"], 1000) << "it follows from the throughput";
+  EXPECT_THAT(why_not(R"({"throughput": 1e308})"), HasSubstr("has none of"));
+  EXPECT_THAT(error_of([] { read_model_info(R"({"num_params": 1e300})", "model_info.json"); }),
+              HasSubstr("num_params is 1e+300"));
+}
+
 TEST(ReadMetrics, SaysWhyAFileIsNoResult) {
   EXPECT_THAT(why_not(""), HasSubstr("metrics.json is empty"));
   EXPECT_THAT(why_not("{\"latency\": 12"), HasSubstr("torn"));

@@ -39,6 +39,9 @@ TEST(TrialConfig, AsksForModelInformationOnlyInThatRun) {
   EXPECT_EQ(section["model_info_path"], "/t/3/model_info.json");
   wanted.config = Json::parse(R"({"autotuning": null})");
   EXPECT_EQ(trial_config(wanted, "/t/3", {})["autotuning"]["enabled"], true);
+  EXPECT_EQ(trial_config(wanted, "/t/3", {})["steps_per_print"], 1) << "every step is worth a line";
+  wanted.config["steps_per_print"] = 10;
+  EXPECT_EQ(trial_config(wanted, "/t/3", {})["steps_per_print"], 10) << "what the user has set stays";
 }
 
 TEST(TrialVariables, NameTheTrialItsPortAndItsDevices) {

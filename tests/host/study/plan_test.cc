@@ -53,6 +53,7 @@ TEST_F(PlanTest, RefusesNumbersThatMakeNoSense) {
          o.zero_stages = {1, 4};
        },
        "--zero-stages 4"},
+      {[](StudyOptions& o) { o.oom_patterns = {"fits", "a(b"}; }, "--oom-pattern 'a(b'"},
       {[](StudyOptions& o) { o.slots = 0; }, "slots"},
       {[](StudyOptions& o) { o.slots_per_trial = 99; }, "slots"},
       {[](StudyOptions& o) { o.max_slots = 0; }, "slots"},

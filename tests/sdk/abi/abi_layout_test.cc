@@ -62,7 +62,9 @@ FOLLOWS(dsat_exit, exit_code, term_signal);
 FOLLOWS(dsat_exit, term_signal, attempt);
 FOLLOWS(dsat_exit, attempt, reserved);
 FOLLOWS(dsat_exit, reserved, reason);
-ENDS(dsat_exit, reason, 56);
+FOLLOWS(dsat_exit, reason, peak_above_bytes);  // since 1.2
+FOLLOWS(dsat_exit, peak_above_bytes, allocator_retries);
+ENDS(dsat_exit, allocator_retries, 72);
 
 FOLLOWS(dsat_sink, ctx, write);
 ENDS(dsat_sink, write, 16);

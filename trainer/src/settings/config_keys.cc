@@ -37,6 +37,7 @@ const std::set<std::string>& obeyed() {
 // anyway: gradients are summed in fp32 whatever the division's place.
 const std::set<std::string>& harmless() {
   static const std::set<std::string> keys = {"steps_per_print",
+                                             "log_level",
                                              "wall_clock_breakdown",
                                              "dump_state",
                                              "memory_breakdown",

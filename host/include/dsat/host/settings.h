@@ -168,6 +168,7 @@ struct SlotOptions {
 struct TrialMeasurement {
   std::optional<uint64_t> device_memory_bytes;       // nullopt: as the trial reports
   int start_profile_step = 3, end_profile_step = 5;  // the optimizer steps that are measured, both included
+  std::vector<std::string> oom_patterns{};           // regular expressions: lines that mean out of memory
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
@@ -179,6 +180,11 @@ struct TrialMeasurement {
         self.start_profile_step);
     visitor(Setting{"end_profile_step", "end-profile-step", nullptr, "N", nullptr, "last step that is measured", 0},
             self.end_profile_step);
+    visitor(Setting{"oom_patterns", "oom-pattern", nullptr, "REGEX", nullptr,
+                    "a line that a trial prints when it runs out of memory, beside those that dsat knows; may be given "
+                    "again",
+                    1, nullptr, false},
+            self.oom_patterns);
   }
 };
 

@@ -124,6 +124,11 @@ TEST(StudyOptions, ShortNamesOfSeveralLettersAreRead) {
   EXPECT_THAT(options.zero_stages, ElementsAre(1, 3));
 }
 
+TEST(StudyOptions, PatternsOfAShortageAddUp) {
+  EXPECT_THAT(read({"--oom-pattern", "pool \\d+", "--oom-pattern", "full$"}).oom_patterns,
+              ElementsAre("pool \\d+", "full$"));
+}
+
 TEST(StudyOptions, ArgMappingsAreKeyAndFlag) {
   EXPECT_THAT(read({"--arg-mapping", "a.b=--flag", "--arg-mapping", "c=-d=e"}).arg_mappings,
               ElementsAre(Pair("a.b", "--flag"), Pair("c", "-d=e")));

@@ -1,0 +1,99 @@
+// One regular expression for each wording of each number, from torch 1.0 to today's and its relatives.
+// The forms are those that docs/real-deepspeed.md lists.
+#include "runner/oom_numbers.h"
+
+#include <fmt/format.h>
+
+#include <regex>
+#include <vector>
+
+#include "dsat/base/numbers.h"
+#include "dsat/base/units.h"
+#include "dsat/error.h"
+
+namespace dsat::host {
+
+namespace {
+
+// No device has more; "more than 1EB memory" is an overflow, not a request.
+constexpr double kMostDeviceBytes = 1e15;
+// Messages round to two digits behind the point.
+constexpr double kRounding = 1.01;
+
+// A size as these messages print it: number in group 1, unit in group 2.
+#define SIZE R"(([\d.,]*\d)\.? ?((?:[KMGT]i?)?B|bytes)?(?![A-Za-z]))"
+
+struct Form {
+  std::optional<double> OomNumbers::*number;
+  const char* regex;
+};
+const Form kForms[] = {
+    {&OomNumbers::wanted, R"([Tt]ried to allocate )" SIZE},
+    {&OomNumbers::wanted, R"(Requested +: )" SIZE},                                   // torch with cudaMallocAsync
+    {&OomNumbers::wanted, R"(emory allocating )" SIZE},                               // CuPy
+    {&OomNumbers::wanted, R"(while trying to allocate )" SIZE},                       // XLA
+    {&OomNumbers::wanted, R"(failed for size::)" SIZE},                               // Gaudi
+    {&OomNumbers::wanted, R"(CUDA calloc (?:async )?)" SIZE},                         // NCCL
+    {&OomNumbers::allocated, SIZE R"( already allocated)"},                           // torch to 2.0
+    {&OomNumbers::allocated, R"(Of the allocated memory )" SIZE R"( is allocated)"},  // torch from 2.1
+    {&OomNumbers::allocated, R"(Currently allocated +: )" SIZE},
+    {&OomNumbers::allocated, R"(MPS allocated: )" SIZE},
+    {&OomNumbers::allocated, R"(allocated so far: )" SIZE},
+    {&OomNumbers::allocated, R"(; in use )" SIZE},  // dsat-trial
+    {&OomNumbers::reserved, SIZE R"( reserved in total)"},
+    {&OomNumbers::reserved, SIZE R"( cached)"},  // torch to 1.3
+    // The limit of a memory fraction lies below the device's memory: it goes first.
+    {&OomNumbers::total, R"(free[.;] )" SIZE R"( allowed)"},
+    {&OomNumbers::total, SIZE R"( total capacity)"},
+    {&OomNumbers::total, R"(total capac\w*ty of )" SIZE},  // torch 2.1 misspells it
+    {&OomNumbers::total, R"(Device limit +: )" SIZE},
+    {&OomNumbers::total, R"(max allowed: )" SIZE},
+    {&OomNumbers::total, R"(limit set to: )" SIZE},
+    {&OomNumbers::total, R"(; in use [\d.]+ \w+ of )" SIZE},
+};
+#undef SIZE
+
+std::optional<double> bytes_of(std::string number, const std::string& unit) {
+  number.erase(std::remove(number.begin(), number.end(), ','), number.end());
+  try {
+    const bool plain = unit.empty() || unit == "bytes" || unit == "B";
+    const double bytes = static_cast<double>(parse_size(plain ? number : number + unit));
+    return bytes <= kMostDeviceBytes ? std::optional<double>(bytes) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<double> find_size(const std::string& message, const std::regex& form) {
+  std::smatch match;
+  if (!std::regex_search(message, match, form)) return std::nullopt;
+  return bytes_of(match[1].str(), match[2].str());
+}
+
+}  // namespace
+
+OomNumbers read_oom_numbers(const std::string& message) {
+  static const auto forms = [] {
+    std::vector<std::pair<std::optional<double> OomNumbers::*, std::regex>> compiled;
+    for (const Form& form : kForms) compiled.emplace_back(form.number, form.regex);
+    return compiled;
+  }();
+  OomNumbers numbers;
+  for (const auto& [number, form] : forms) {
+    if (!(numbers.*number)) numbers.*number = find_size(message, form);
+  }
+  static const std::regex unallocated(R"(([\d.]+) ?(\w+) is reserved by PyTorch but unallocated)");
+  if (!numbers.reserved && numbers.allocated) {
+    if (const auto rest = find_size(message, unallocated)) numbers.reserved = *numbers.allocated + *rest;
+  }
+  return numbers;
+}
+
+std::optional<uint64_t> peak_above_bytes(const OomNumbers& numbers) {
+  if (!numbers.wanted || !numbers.allocated || *numbers.wanted <= 0) return std::nullopt;
+  if (numbers.total && *numbers.allocated > *numbers.total * kRounding) return std::nullopt;
+  if (numbers.reserved && *numbers.allocated > *numbers.reserved * kRounding) return std::nullopt;
+  return static_cast<uint64_t>(*numbers.allocated + *numbers.wanted);
+}
+
+}  // namespace dsat::host

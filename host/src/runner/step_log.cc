@@ -1,0 +1,202 @@
+// Numbers the printed steps, takes those of the profile window that are fit to be compared, and puts medians in the
+// place of the metric file's one step.
+#include "runner/step_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "dsat/base/numbers.h"
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+
+namespace dsat::host {
+
+namespace {
+
+constexpr int kColdSteps = 2;        // the first ones make buffers and states
+constexpr size_t kFewestSteps = 3;   // of which a median says more than the last step alone
+constexpr double kMostValue = 1e15;  // of a time or a rate; more is no measurement
+constexpr double kSumTolerance = 0.02;
+constexpr double kMostApart = 100;  // the file's step and the log's: farther apart, they measure different things
+
+// The number that follows `name` in the line; 0: there is none, or none that can be.
+double value_after(std::string_view line, std::string_view name) {
+  const size_t at = line.find(name);
+  if (at == std::string_view::npos) return 0;
+  line.remove_prefix(at + name.size());
+  const std::optional<double> value = parse_number(line.substr(0, line.find_first_not_of("0123456789.eE+-naif")));
+  return value && std::isfinite(*value) && *value > 0 && *value <= kMostValue ? *value : 0;
+}
+
+bool contains_text(std::string_view line, std::string_view part) { return line.find(part) != std::string_view::npos; }
+
+bool is_of_another_rank(std::string_view line) {
+  return contains_text(line, "[Rank ") && !contains_text(line, "[Rank 0]");
+}
+
+// Gives each line its step. A printed number holds until the step's line with timers, which comes last and has none.
+class StepNumbers {
+ public:
+  explicit StepNumbers(bool is_cut) : is_known_(!is_cut) {}
+  void set(int step) {
+    if (is_known_ && step == current_) return;
+    current_ = step;
+    is_known_ = true;
+    is_done_ = false;
+  }
+  std::optional<int> finish() {
+    if (!is_known_) return std::nullopt;
+    if (is_done_) ++current_;
+    is_done_ = true;
+    return current_;
+  }
+
+ private:
+  int current_ = 0;
+  bool is_known_;
+  bool is_done_ = true;  // its line with timers has come
+};
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double relative_deviation(const std::vector<double>& values, double middle) {
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += value / static_cast<double>(values.size());
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1)) / middle;
+}
+
+double number_in(const Json& json, const char* key) {
+  const Json* value = config::find(json, key);
+  return value != nullptr && value->is_number() ? value->get<double>() : 0;
+}
+
+// Those of the window without the cold ones and without the one that carries the flops profiler, which is slower.
+std::vector<LoggedStep> fit_steps(const StepLog& log, ProfileWindow window) {
+  std::vector<LoggedStep> fit;
+  for (const auto& [number, step] : log.steps) {
+    const bool in_window = number >= window.start && number <= window.end + 1;
+    if (in_window && number > kColdSteps && number != window.start + 1) fit.push_back(step);
+  }
+  return fit;
+}
+
+// The times of one step, its forward, backward and step those of one micro step.
+struct StepTimes {
+  double latency = 0, forward = 0, backward = 0, step = 0;
+};
+
+struct Medians {
+  StepTimes times;
+  double spread = 0;
+  size_t count = 0;
+};
+
+// The step in the middle; of an even number the mean of the two in the middle. So the parts belong to the whole.
+StepTimes middle_of(std::vector<StepTimes> steps) {
+  std::sort(steps.begin(), steps.end(), [](const StepTimes& a, const StepTimes& b) { return a.latency < b.latency; });
+  const StepTimes &upper = steps[steps.size() / 2], &lower = steps[(steps.size() - 1) / 2];
+  return {(upper.latency + lower.latency) / 2, (upper.forward + lower.forward) / 2,
+          (upper.backward + lower.backward) / 2, (upper.step + lower.step) / 2};
+}
+
+// By lines with timers; the step that the metric file holds has none, so the file's numbers are one more sample.
+std::optional<Medians> by_timers(const std::vector<LoggedStep>& logged, const StepTimes& file, double accumulation) {
+  std::vector<StepTimes> steps{file};
+  std::vector<double> latencies{file.latency};
+  for (const LoggedStep& step : logged) {
+    if (step.forward_us <= 0) continue;
+    steps.push_back({step.timers_us(), step.forward_us / accumulation, step.backward_us / accumulation,
+                     step.step_us / accumulation});
+    latencies.push_back(step.timers_us());
+  }
+  if (steps.size() < kFewestSteps) return std::nullopt;
+  const StepTimes middle = middle_of(steps);
+  return Medians{middle, relative_deviation(latencies, middle.latency), steps.size()};
+}
+
+// By lines with throughput. They count what the script does between the engine's calls, too, so the file's step is
+// brought to the median by the ratio of the printed ones.
+std::optional<Medians> by_throughput(const std::vector<LoggedStep>& steps, const LoggedStep& last,
+                                     const StepTimes& file) {
+  std::vector<double> seconds_a_sample;
+  for (const LoggedStep& logged : steps) {
+    if (logged.samples_per_second > 0) seconds_a_sample.push_back(1 / logged.samples_per_second);
+  }
+  if (seconds_a_sample.size() < kFewestSteps || last.samples_per_second <= 0) return std::nullopt;
+  const double middle = median_of(seconds_a_sample), ratio = middle * last.samples_per_second;
+  return Medians{{file.latency * ratio, file.forward * ratio, file.backward * ratio, file.step * ratio},
+                 relative_deviation(seconds_a_sample, middle),
+                 seconds_a_sample.size()};
+}
+
+}  // namespace
+
+StepLog read_step_log(const std::vector<std::string>& lines, bool is_cut) {
+  StepLog log;
+  StepNumbers numbers(is_cut);
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  for (const std::string& line : lines) {
+    if (is_of_another_rank(line)) continue;
+    if (contains_text(line, "CurrSamplesPerSec=")) {
+      const int step = static_cast<int>(std::min(value_after(line, "global_step="), 1e9));
+      if (step <= 0) continue;
+      numbers.set(step);
+      log.steps[step].samples_per_second = value_after(line, "CurrSamplesPerSec=");
+      const auto peak = static_cast<uint64_t>(value_after(line, "MaxMemAllocated=") * kGiB);
+      if (peak > 0) log.peak_bytes = std::max(log.peak_bytes.value_or(0), peak);
+    } else if (contains_text(line, ", skipped=")) {
+      if (const double step = value_after(line, "step="); step > 0) numbers.set(static_cast<int>(std::min(step, 1e9)));
+    } else if (contains_text(line, "time (ms) |")) {
+      const bool old = contains_text(line, " forward: ");
+      if (!old && !contains_text(line, " fwd: ")) continue;  // of a micro step or of the optimizer
+      const std::optional<int> step = numbers.finish();
+      if (!step) continue;
+      LoggedStep& logged = log.steps[*step];
+      logged.forward_us = 1e3 * value_after(line, old ? " forward: " : " fwd: ");
+      logged.backward_us = 1e3 * value_after(line, old ? " backward: " : " bwd: ");
+      logged.step_us = 1e3 * value_after(line, " step: ");
+    }
+  }
+  return log;
+}
+
+std::string use_logged_steps(const StepLog& log, ProfileWindow window, const Json& config, Json& metrics) {
+  const double accumulation = std::max(1.0, number_in(config, config::kAccumulationKey));
+  const StepTimes file{number_in(metrics, "latency"), number_in(metrics, "forward"), number_in(metrics, "backward"),
+                       number_in(metrics, "step")};
+  const double sum = accumulation * (file.forward + file.backward + file.step);
+  if (file.latency <= 0 || std::abs(sum - file.latency) > kSumTolerance * file.latency) return "";
+  const std::vector<LoggedStep> steps = fit_steps(log, window);
+  const auto last = log.steps.find(window.end + 1);
+  std::optional<Medians> medians = by_timers(steps, file, accumulation);
+  if (!medians && last != log.steps.end()) medians = by_throughput(steps, last->second, file);
+  if (!medians) return "";
+  const StepTimes& times = medians->times;
+  const double ratio = times.latency / file.latency;
+  if (ratio > kMostApart || ratio * kMostApart < 1) {
+    return fmt::format(
+        "the steps in the log took {:.3g} us (median), the one in the metric file {:.3g}: the log is not "
+        "used",
+        times.latency, file.latency);
+  }
+  metrics["forward"] = times.forward;
+  metrics["backward"] = times.backward;
+  metrics["step"] = times.step;
+  metrics["latency"] = times.latency;
+  for (const char* rate : {"throughput", "FLOPS_per_gpu"}) {
+    if (metrics.contains(rate)) metrics[rate] = metrics[rate].get<double>() / ratio;
+  }
+  metrics["latency_spread"] = medians->spread;
+  metrics["latency_steps"] = medians->count;
+  return "";
+}
+
+}  // namespace dsat::host

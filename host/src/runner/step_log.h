@@ -1,0 +1,49 @@
+// The steps that DeepSpeed prints while it trains, and what they say beside its metric file.
+//
+// The metric file holds the timers of one step only, the last one. The log has a line with timers for each step before
+// it, and where steps_per_print allows it a line with the throughput of each; docs/real-deepspeed.md says which version
+// prints what. Threading: pure functions. Units: microseconds, samples a second, bytes. Errors: none; a line whose
+// numbers make no sense is left out.
+#ifndef DSAT_HOST_RUNNER_STEP_LOG_H_
+#define DSAT_HOST_RUNNER_STEP_LOG_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/read_metrics.h"
+
+namespace dsat::host {
+
+// One optimizer step as it was printed.
+struct LoggedStep {
+  // Of all micro steps together; 0 where the step has no line with timers.
+  double forward_us = 0, backward_us = 0, step_us = 0;
+  double samples_per_second = 0;  // 0: it has no line with its throughput
+  double timers_us() const { return forward_us + backward_us + step_us; }
+};
+
+struct StepLog {
+  std::map<int, LoggedStep> steps;     // by their number, from 1
+  std::optional<uint64_t> peak_bytes;  // the highest MaxMemAllocated, of rank 0, rounded to 0.01 GiB
+};
+
+// `is_cut`: lines are missing before the first of `lines`, so that steps are known by printed numbers only.
+StepLog read_step_log(const std::vector<std::string>& lines, bool is_cut);
+
+// The steps between which a trial is measured: autotuning's start_profile_step and end_profile_step.
+struct ProfileWindow {
+  int start = 3, end = 5;
+};
+
+// Replaces the file's step by the one in the middle where at least three steps of the window are known, and adds
+// latency_spread (the steps' standard deviation over their median) and latency_steps (how many). `metrics` are
+// canonical; those that are no work of DeepSpeed's engine (latency = accumulation x (forward + backward + step)) stay
+// as they are. Returns a warning, or "".
+std::string use_logged_steps(const StepLog& log, ProfileWindow window, const Json& config, Json& metrics);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RUNNER_STEP_LOG_H_

@@ -1,0 +1,115 @@
+// Lists the log files below a trial's folder and reads the end of each.
+// The bytes are shared out among the ranks' files, so that a thousand of them cost no more than a few.
+#include "runner/trial_logs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+#include <system_error>
+
+#include "command/command_template.h"
+#include "dsat/base/files.h"
+#include "dsat/base/numbers.h"
+#include "dsat/base/units.h"
+#include "dsat/base/utf8.h"
+#include "runner/trial_files.h"
+
+namespace dsat::host {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Enough for the tracebacks of many ranks; the rank that ran out of memory is often not the last one to write.
+constexpr size_t kStreamBytes = 256 * 1024;
+// Of all ranks' files together, and of one of them at least.
+constexpr size_t kRankBytes = 4 * 1024 * 1024, kLeastRankBytes = 8 * 1024;
+constexpr size_t kMostRankFiles = 1024;
+constexpr int kDeepest = 5;          // torchrun's are rank_logs/<run>/attempt_0/<rank>/stderr.log
+constexpr int kMostEntries = 10000;  // a trial may leave a whole data set in its folder
+
+bool is_named(const std::string& name, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* other) { return name == other; });
+}
+
+LogStream stream_of(const fs::path& file) {
+  const std::string name = file.filename().string(), kind = file.extension().string();
+  if (name == kStderrFile || kind == ".err") return LogStream::standard_error;
+  if (name == kStdoutFile || kind == ".out") return LogStream::standard_output;
+  return LogStream::both;
+}
+
+// deepspeed's <time>_rank3.log, torchrun's <run>/attempt_0/3/stderr.log.
+std::optional<int> rank_of(const std::string& name) {
+  static const std::regex pattern(R"(rank[_-]?(\d+)[^/\d]*$|/(\d+)/std(?:err|out)\.log$)");
+  std::smatch match;
+  if (!std::regex_search(name, match, pattern)) return std::nullopt;
+  return parse_count(match[1].matched ? match[1].str() : match[2].str());
+}
+
+// Files below the trial's folder that hold output, in the order of their names; its two streams are not among them.
+std::vector<fs::path> find_rank_logs(const fs::path& trial_dir, TrialLogs& found) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  int entries = 0;
+  for (fs::recursive_directory_iterator it(trial_dir, fs::directory_options::skip_permission_denied, error), end;
+       !error && it != end && entries < kMostEntries; it.increment(error), ++entries) {
+    const std::string name = it->path().filename().string();
+    if (it.depth() == 0 && is_named(name, {kStdoutFile, kStderrFile})) continue;
+    if (it->is_directory(error)) {
+      const bool others = it.depth() == 0 && is_named(name, {"attempts", kCwdFolder});
+      if (others || it.depth() >= kDeepest) it.disable_recursion_pending();
+      continue;
+    }
+    if (is_named(it->path().extension().string(), {".log", ".err", ".out"})) files.push_back(it->path());
+  }
+  std::sort(files.begin(), files.end());
+  if (files.size() > kMostRankFiles) {
+    found.notes.push_back(fmt::format("{} log files: only the first {} were read", files.size(), kMostRankFiles));
+    files.resize(kMostRankFiles);
+  }
+  return files;
+}
+
+void read_log(const fs::path& trial_dir, const fs::path& file, size_t most_bytes, TrialLogs& into) {
+  TrialLog log;
+  log.name = file.lexically_relative(trial_dir).string();
+  log.stream = stream_of(file);
+  log.rank = rank_of(log.name);
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) {
+    if (fs::exists(file, error)) into.notes.push_back(log.name + " is no regular file: it was not read");
+    return;
+  }
+  log.bytes = fs::file_size(file, error);
+  log.is_cut = !error && log.bytes > most_bytes;
+  const std::string text = read_tail(file, most_bytes);
+  if (text.empty() && log.bytes > 0) into.notes.push_back(log.name + " cannot be read");
+  log.lines = printable_lines(text);
+  into.logs.push_back(std::move(log));
+}
+
+void read_rank_logs(const fs::path& trial_dir, bool expected, TrialLogs& into) {
+  const std::vector<fs::path> files = find_rank_logs(trial_dir, into);
+  const size_t share = files.empty() ? 0 : std::clamp(kRankBytes / files.size(), kLeastRankBytes, kStreamBytes);
+  for (const fs::path& file : files) read_log(trial_dir, file, share, into);
+  if (expected && files.empty()) {
+    into.notes.push_back(
+        fmt::format("no rank's log came to {} in the trial's folder, though the command asks its "
+                    "launcher for them",
+                    kRankLogFolder));
+  }
+}
+
+}  // namespace
+
+TrialLogs read_trial_logs(const fs::path& trial_dir, bool expects_rank_logs) {
+  TrialLogs logs;
+  read_log(trial_dir, trial_dir / kStderrFile, kStreamBytes, logs);
+  read_rank_logs(trial_dir, expects_rank_logs, logs);
+  read_log(trial_dir, trial_dir / kStdoutFile, kStreamBytes, logs);
+  return logs;
+}
+
+}  // namespace dsat::host
