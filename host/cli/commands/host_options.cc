@@ -38,6 +38,10 @@ void add_limit_options(OptionSet& set) {
                            setting_option("trial-timeout"), setting_option("no-progress-timeout")});
 }
 
+void add_comparison_options(OptionSet& set) {
+  set.add_group("Against your own configuration", {setting_option("no-baseline"), setting_option("finals")});
+}
+
 void add_placement_options(OptionSet& set) {
   set.add_group("Where trials run",
                 {setting_option("slots"), setting_option("slots-per-trial"), setting_option("num-gpus"),
@@ -62,6 +66,7 @@ OptionSet study_option_set() {
   OptionSet set;
   add_search_options(set);
   add_limit_options(set);
+  add_comparison_options(set);
   add_placement_options(set);
   add_trial_options(set);
   set.add_group("Output", {Option::text("output-dir", "DIR", "the run directory").by_default("dsat-results/<name>"),

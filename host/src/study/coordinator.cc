@@ -40,7 +40,7 @@ Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop
       best_(plan_.metric, plan_.maximise),
       states_(journal, observer),
       device_memory_bytes_(plan_.device_memory_bytes),
-      baseline_(admit(plan_, Json::object()).identity) {
+      own_(own_configuration(plan_)) {
   runner_.on_started = [this](const TrialStart& start) { on_started(start); };
   runner_.on_ended = [this](const TrialEnd& end) { on_ended(end); };
   loop_.on_wake([this] {
@@ -106,6 +106,8 @@ void Coordinator::start_strategy() {
   if (run_.phase == Phase::searcher) derive_space(plan_, plan_.data_parallel_size);
   run_.started = true;
   StrategyEvent start;
+  start.study = run_.brief;
+  if (!is_of_plugin(run_.phase)) return handle(start);
   // A profiler asks its own trial for the device's memory first; what the vendor's tool says comes with the result.
   start.study = describe_study(plan_, run_.phase, trials_.all(), profile_,
                                run_.phase == Phase::searcher ? device_memory() : device_memory_bytes_);
@@ -143,25 +145,35 @@ void Coordinator::deliver(uint64_t id) {
 // one begins.
 bool Coordinator::advance_phase() {
   if (trials_.any_open()) return false;
-  if (run_.phase == Phase::searcher) {
-    end_study(StudyStatus::completed,
-              run_.finish ? run_.finish->reason : "searcher_idle: the searcher has nothing left to try");
-    return false;
+  const std::string reason = run_.finish ? run_.finish->reason : "it asked for nothing more";
+  const PhaseView view{plan_, trials_, own_};
+  if (run_.phase == Phase::profiler) {
+    if (!profile_.is_object()) {
+      end_study(StudyStatus::no_best, fmt::format("no_profile: the profiler ended without a profile ({})", reason));
+      return false;
+    }
+    if (const std::string why_not = why_no_baseline(view); !why_not.empty()) {
+      log(Observer::Severity::info, "your own configuration is not measured: " + why_not);
+    }
   }
-  if (!profile_.is_object()) {
-    end_study(StudyStatus::no_best, fmt::format("no_profile: the profiler ended without a profile ({})",
-                                                run_.finish ? run_.finish->reason : "it asked for nothing more"));
-    return false;
-  }
+  if (begin_phase(next_phase(run_.phase, view))) return true;
+  end_study(StudyStatus::completed,
+            run_.finish ? run_.finish->reason : "searcher_idle: the searcher has nothing left to try");
+  return false;
+}
+
+bool Coordinator::begin_phase(std::optional<NextPhase> next) {
+  if (!next) return false;
   run_ = StrategyRun();
-  run_.phase = Phase::searcher;
+  run_.phase = next->phase;
+  run_.brief = std::move(next->brief);
   states_.begin_phase();
   return true;
 }
 
 // One event, from the strategy's answer to what follows from it.
 void Coordinator::handle(const StrategyEvent& event) {
-  NewTrials new_trials(plan_, trials_, run_.phase, baseline_, loop_);
+  NewTrials new_trials(plan_, trials_, run_.phase, own_.identity, loop_);
   const std::vector<Op> ops = run_.strategy->handle(event, new_trials);
   states_.note_event(journal_.append_event(run_.phase, event, ops));
   apply(new_trials.take(), ops);

@@ -24,7 +24,7 @@ inline constexpr int kFruitlessRequests = 1000;
 
 class NewTrials : public RequestAnswers {
  public:
-  // `baseline`: the identity of the user's own configuration.
+  // `baseline`: the identity of the user's own configuration; empty: there is none.
   NewTrials(const Plan& plan, const TrialTable& trials, Phase phase, const std::string& baseline, const Loop& loop)
       : plan_(plan), trials_(trials), phase_(phase), baseline_(baseline), loop_(loop) {}
 

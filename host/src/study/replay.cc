@@ -44,6 +44,7 @@ class RecordedAnswers : public RequestAnswers {
 
 // Gives a new strategy its last saved state. Returns how many of the events that state contains: 0 without one.
 size_t restore_state(StrategyRun& run, const Plan& plan, const Events& events, Journal& journal) {
+  if (!is_of_plugin(run.phase)) return 0;
   const StrategyPlan& chosen = strategy_plan(plan, run.phase);
   const bool usable = chosen.plugin.state_version == chosen.journalled_state_version;
   const std::optional<SavedState> saved = journal.state(run.phase, events.back()->seq);

@@ -107,6 +107,7 @@ struct CheckRange {
 
 void check_numbers(const StudyOptions& o) {
   StudyLimits::visit(o, CheckRange());
+  Comparison::visit(o, CheckRange());
   TrialMeasurement::visit(o, CheckRange());
   BatchBounds::visit(o, CheckRange());
   TrialTimeouts::visit(o, CheckRange());
@@ -129,7 +130,7 @@ void copy_groups(const StudyOptions& options, Plan& plan) {
 }
 
 void copy_options(const StudyOptions& options, Plan& plan) {
-  copy_groups<StudyLimits, TrialTimeouts, SearchTarget, BatchBounds, SearchSettings, TrialMeasurement, TrialSetup>(
+  copy_groups<StudyLimits, Comparison, TrialTimeouts, SearchTarget, BatchBounds, SearchSettings, TrialMeasurement, TrialSetup>(
       options, plan);
   plan.arg_mappings.clear();  // merged with the configuration's later
   plan.cwd = options.cwd.empty() ? fs::current_path() : fs::absolute(options.cwd);

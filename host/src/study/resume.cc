@@ -34,7 +34,7 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   for (const Trial& trial : trials_.all()) learn_from(trial);
   if (!events.empty()) {
     const Phase phase = events.back().phase;
-    if (phase == Phase::searcher) derive_space(plan_, plan_.data_parallel_size);
+    if (phase >= Phase::searcher) derive_space(plan_, plan_.data_parallel_size);
     const auto first_id = std::count_if(trials_.all().begin(), trials_.all().end(),
                                         [phase](const Trial& trial) { return trial.phase < phase; });
     run_ = replay_strategy(plan_, events, static_cast<uint64_t>(first_id), journal_, plugin_log_, observer_);

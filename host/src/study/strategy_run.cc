@@ -1,7 +1,10 @@
-// Opens strategies as the plan names them; what they log goes to the plugin log.
+// Opens plugins as the plan names them, and makes the strategies of the host's own. What a plugin logs goes to the plugin
+// log.
 #include "study/strategy_run.h"
 
 #include <string_view>
+
+#include "finals/baseline.h"
 
 namespace dsat::host {
 
@@ -10,9 +13,10 @@ const StrategyPlan& strategy_plan(const Plan& plan, Phase phase) {
 }
 
 std::unique_ptr<Strategy> open_strategy(const Plan& plan, Phase phase, PluginLog& log) {
+  if (phase == Phase::baseline) return std::make_unique<Baseline>();
   const StrategyPlan& chosen = strategy_plan(plan, phase);
   const auto write = [&log](int severity, std::string_view message) { log.write(severity, message); };
-  return Strategy::create(chosen.plugin, chosen.options, plan.seed, write);
+  return PluginStrategy::create(chosen.plugin, chosen.options, plan.seed, write);
 }
 
 }  // namespace dsat::host

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "study/admission.h"
 #include "study/coordinator.h"
 #include "study/world_size.h"
 
@@ -55,7 +54,7 @@ void Coordinator::learn_from(const Trial& trial) {
     const std::string warning = adopt_world_size(plan_, trial);
     if (warning.empty()) return;
     log(Observer::Severity::warning, warning);
-    baseline_ = admit(plan_, Json::object()).identity;
+    own_ = own_configuration(plan_);
   } catch (const Error& error) {
     end_study(StudyStatus::no_best, error.what());
   }

@@ -33,6 +33,12 @@ struct Setting {
   bool is_in_old_plans = true;  // false: journals of earlier versions do not have it, which means the default
 };
 
+// The same for a setting that has an option.
+inline Setting later_setting(Setting setting) {
+  setting.is_in_old_plans = false;
+  return setting;
+}
+
 // A field that no option sets and that journals of earlier versions lack.
 inline Setting later_setting(const char* key) {
   Setting setting{key};
@@ -67,6 +73,22 @@ struct StudyLimits {
                     "trials of the profiler; one out of memory is replaced"},
             self.profile_trials);
     visitor(later_setting("early_stopping"), self.early_stopping);
+  }
+};
+
+// What a study measures beside the search: docs/own-configuration.md. Journals of earlier versions have none of it.
+struct Comparison {
+  bool baseline = true;       // measure the user's own configuration
+  std::optional<int> finals;  // trials kept for measuring the finalists again; nullopt: by max_trials
+
+  template <class Self, class Visitor>
+  static void visit(Self& self, Visitor&& visitor) {
+    visitor(later_setting({"baseline", "no-baseline", nullptr, "", nullptr,
+                           "do not measure your own configuration: no gain over it is known"}),
+            self.baseline);
+    visitor(later_setting({"finals", "finals", nullptr, "N", "by --max-trials",
+                           "trials kept for measuring the best and your own configuration again; 0: none", 0}),
+            self.finals);
   }
 };
 

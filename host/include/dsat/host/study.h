@@ -32,6 +32,7 @@ struct StrategyChoice {
 
 // All that a study can be asked for. The groups of settings are its bases: options.max_trials is that of StudyLimits.
 struct StudyOptions : StudyLimits,
+                      Comparison,
                       TrialTimeouts,
                       SearchTarget,
                       BatchBounds,
