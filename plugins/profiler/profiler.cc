@@ -175,7 +175,8 @@ void ModelProfiler::measured(const Exit& exit) {
     if (const auto bytes = exit.peak_bytes(); bytes && fits) peak = static_cast<double>(*bytes);
     observations_.push_back({cost::setup_from_config(merged(stage_, micro_batch_), data_parallel_size_), !fits, peak});
   } else if (outcome != Outcome::lost && outcome != Outcome::stopped) {
-    return give_up("a measured trial of the profile", exit);
+    // It shows nothing of memory. A larger micro batch would hardly do better.
+    failed_at_ = std::min(failed_at_.value_or(micro_batch_), micro_batch_);
   }
   if (outcome == Outcome::out_of_memory) stage_ = highest_stage();
   measure_next();
@@ -193,6 +194,7 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
     if (seen.out_of_memory) too_big = std::min(too_big.value_or(micro_batch), micro_batch);
     if (!seen.out_of_memory) largest = std::max(largest, micro_batch);
   }
+  if (failed_at_) too_big = std::min(too_big.value_or(*failed_at_), *failed_at_);
   const cost::MemoryFit fit = cost::fit_memory(inputs_, observations_);
   const auto wanted = static_cast<double>(std::min(cost::next_to_measure(fit, here), kMost));
   const int64_t rank = std::max<int64_t>(0, micro_batches_->rank_at_or_below(wanted));

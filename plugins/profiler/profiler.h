@@ -75,6 +75,7 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   int64_t world_size_ = 0;
   int64_t data_parallel_size_ = 1;
   std::vector<cost::Observation> observations_;
+  std::optional<int64_t> failed_at_;  // the smallest micro batch whose trial failed, not for memory
 };
 
 }  // namespace dsat
