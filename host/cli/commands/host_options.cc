@@ -33,13 +33,15 @@ void add_search_options(OptionSet& set) {
 }
 
 void add_limit_options(OptionSet& set) {
-  set.add_group("Limits", {setting_option("max-trials"), setting_option("max-concurrent-trials"),
-                           setting_option("max-slots"), setting_option("time-budget"), setting_option("profile-trials"),
-                           setting_option("trial-timeout"), setting_option("no-progress-timeout")});
+  set.add_group("Limits",
+                {setting_option("max-trials"), setting_option("max-concurrent-trials"), setting_option("max-slots"),
+                 setting_option("time-budget"), setting_option("profile-trials"), setting_option("trial-timeout"),
+                 setting_option("no-progress-timeout"), setting_option("max-restarts")});
 }
 
 void add_comparison_options(OptionSet& set) {
-  set.add_group("Against your own configuration", {setting_option("no-baseline"), setting_option("finals")});
+  set.add_group("Against your own configuration", {setting_option("no-baseline"), setting_option("finals"),
+                                                   setting_option("verify"), setting_option("memory-margin")});
 }
 
 void add_placement_options(OptionSet& set) {

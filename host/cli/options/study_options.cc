@@ -68,6 +68,9 @@ struct Declare {
     return option;
   }
   static Option option_for(const Setting& setting, bool) { return Option::toggle(setting.option, setting.help); }
+  static Option option_for(const Setting& setting, double) {
+    return Option::number(setting.option, setting.help).from(0);
+  }
   static Option option_for(const Setting& setting, milliseconds) {
     return Option::duration(setting.option, setting.help);
   }
@@ -99,6 +102,7 @@ struct Declare {
   static std::string shown(const Field& field) {
     if constexpr (std::is_same_v<Field, bool>) return "";
     if constexpr (std::is_integral_v<Field> && !std::is_same_v<Field, bool>) return fmt::to_string(field);
+    if constexpr (std::is_same_v<Field, double>) return fmt::to_string(field);
     if constexpr (std::is_same_v<Field, milliseconds>) {
       return fmt::format("{}m", std::chrono::duration_cast<std::chrono::minutes>(field).count());
     }
@@ -158,6 +162,7 @@ struct Read {
   void read(const Setting& s, std::optional<uint64_t>& field) const { assign(field, values.size(s.option)); }
   void read(const Setting& s, milliseconds& field) const { assign(field, values.duration(s.option)); }
   void read(const Setting& s, std::optional<milliseconds>& field) const { assign(field, values.duration(s.option)); }
+  void read(const Setting& s, double& field) const { assign(field, values.number(s.option)); }
   void read(const Setting& s, std::string& field) const { assign(field, values.text(s.option)); }
   void read(const Setting& s, std::filesystem::path& field) const { assign(field, values.text(s.option)); }
   void read(const Setting& s, host::TrialCwd& field) const {

@@ -49,6 +49,7 @@ Json result_json(const host::StudyResult& result) {
   if (result.best) {
     best = Json{{"trial", result.best->trial}, {"config", result.best->config}, {"metrics", result.best->metrics}};
   }
+  Json gain = result.gain ? host::to_json(*result.gain) : Json();
   Json trials = Json::object();
   for (const Outcome outcome : kOutcomes) {
     const auto count = result.counts.find(outcome);
@@ -57,6 +58,7 @@ Json result_json(const host::StudyResult& result) {
   return Json{{"status", to_string(result.status)},
               {"reason", result.reason},
               {"best", std::move(best)},
+              {"gain", std::move(gain)},
               {"trials", std::move(trials)}};
 }
 

@@ -16,10 +16,11 @@ namespace dsat::host {
 // The phases of a study, in their order. Two are a plugin's, the others the host's own (finals/).
 enum class Phase {
   profiler,
-  baseline,    // the user's own configuration
+  baseline,  // the user's own configuration
   searcher,
-  finals,      // the best few again, to tell which of them is the best
-  comparison,  // the best and the user's own again, to tell how far apart they are
+  finals,        // the best few again, to tell which of them is the best
+  verification,  // the best trains further
+  comparison,    // the best and the user's own again, to tell how far apart they are
 };
 
 // Where a trial stands between its request and the moment when its strategy knows its outcome. study/trial_table.h has

@@ -88,7 +88,7 @@ RunFacts LocalRunner::facts_of(const TrialSpec& spec) const {
   facts.attempt = spec.attempt;
   facts.config = spec.config;
   facts.model_info = spec.model_info;
-  facts.end_profile_step = options_.end_profile_step;
+  facts.end_profile_step = options_.end_profile_step + spec.further_steps;
   facts.trial_dir = trial_folder(options_.run_dir, spec.id);
   return facts;
 }
@@ -179,8 +179,10 @@ void LocalRunner::watch_limits(uint64_t id, Running& trial) {
   const auto now = loop_.now();
   trial.last_progress = now;
   trial.progress = progress_mark(trial.facts.trial_dir);
-  trial.timers.push_back(loop_.at(now + options_.trial_timeout, [this, id] {
-    time_out(id, fmt::format("ran longer than {} (--trial-timeout)", format_duration(options_.trial_timeout)));
+  // One that trains further has as much more time as it has more steps.
+  const auto limit = options_.trial_timeout * (trial.facts.end_profile_step + 1) / (options_.end_profile_step + 1);
+  trial.timers.push_back(loop_.at(now + limit, [this, id, limit] {
+    time_out(id, fmt::format("ran longer than {} (--trial-timeout)", format_duration(limit)));
   }));
   look_for_progress(id);
 }

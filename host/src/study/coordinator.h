@@ -77,6 +77,7 @@ class Coordinator {
   void deliver(uint64_t id);
   bool advance_phase();
   bool begin_phase(std::optional<NextPhase> next);
+  PhaseView phase_view() const;
   void handle(const StrategyEvent& event);
   void apply(std::vector<Trial> new_trials, const std::vector<Op>& ops);
   void stop_waiting();
@@ -103,6 +104,7 @@ class Coordinator {
   void refresh_best();
   void write_results(const std::string& reason, bool now);
   std::optional<uint64_t> device_memory() const;
+  std::optional<uint64_t> usable_memory() const;  // of it, what a trial may take
   void log(Observer::Severity severity, const std::string& message) { observer_.on_log(severity, message); }
 
   Plan plan_;

@@ -200,6 +200,7 @@ Plan plan_from_json(const Json& json) {
     // Journals of earlier versions: such a study goes on as it began.
     plan.baseline = false;
     plan.finals = 0;
+    plan.max_restarts = 0;
     read_settings(json, plan);
     if (json.value("runner", "local") == "sim") plan.simulation = sim::simulation_from_source(json.at("simulation"));
     plan.slots = slots_from_json(json.at("slots"));

@@ -61,7 +61,7 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
   const bool raised = (options.max_trials && *options.max_trials > plan.max_trials) || options.time_budget;
   if (!done || raised) return std::nullopt;
   EndedStudy ended;
-  ended.result = {record->status, record->reason, record->best, record->counts(), dir};
+  ended.result = {record->status, record->reason, record->best, record->gain, record->counts(), dir};
   // Without a profile there was no search that more trials could lengthen.
   ended.what_next =
       record->profile.is_object()

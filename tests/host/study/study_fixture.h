@@ -259,6 +259,7 @@ class StudyTest : public TempDirTest {
     options.output_dir = dir() / "run";
     options.baseline = false;  // a script counts its trials
     options.finals = 0;
+    options.max_restarts = 0;
     options.launcher = DSAT_LAUNCH;
     return options;
   }

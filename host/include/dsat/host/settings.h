@@ -46,6 +46,9 @@ inline Setting later_setting(const char* key) {
   return setting;
 }
 
+// One failure may be the machine's; a second one of the same trial is hardly ever.
+inline constexpr int kDefaultMaxRestarts = 1;
+
 // What a study may spend.
 struct StudyLimits {
   int max_trials = 50;
@@ -53,6 +56,7 @@ struct StudyLimits {
   int max_concurrent_trials = 16;
   std::optional<int> max_slots;  // of all running trials together
   std::optional<std::chrono::milliseconds> time_budget;
+  std::optional<int> max_restarts;    // of a trial that failed; nullopt: kDefaultMaxRestarts; a plan always has it
   std::optional<int> profile_trials;  // nullopt: as the searcher wants, else 3; a plan always has it
 
   template <class Self, class Visitor>
@@ -72,6 +76,9 @@ struct StudyLimits {
     visitor(Setting{"profile_trials", "profile-trials", nullptr, "N", "the searcher's, else 3",
                     "trials of the profiler; one out of memory is replaced"},
             self.profile_trials);
+    visitor(later_setting({"max_restarts", "max-restarts", nullptr, "N", "1",
+                           "run a failed trial again up to N times, counted once; not one out of memory", 0}),
+            self.max_restarts);
     visitor(later_setting("early_stopping"), self.early_stopping);
   }
 };
@@ -80,6 +87,8 @@ struct StudyLimits {
 struct Comparison {
   bool baseline = true;       // measure the user's own configuration
   std::optional<int> finals;  // trials kept for measuring the finalists again; nullopt: by max_trials
+  int verify_steps = 0;       // that the best trains further before it is handed back; 0: it is not asked to
+  double memory_margin = 0;   // share of a device's memory that the best leaves free, from 0 to below 1
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
@@ -89,6 +98,12 @@ struct Comparison {
     visitor(later_setting({"finals", "finals", nullptr, "N", "by --max-trials",
                            "trials kept for measuring the best and your own configuration again; 0: none", 0}),
             self.finals);
+    visitor(later_setting({"verify_steps", "verify", nullptr, "N", "0, it does not",
+                           "have the best train N further steps; if it fails, the next one follows", 0}),
+            self.verify_steps);
+    visitor(later_setting({"memory_margin", "memory-margin", nullptr, "SHARE", nullptr,
+                           "share of a device's memory that stays free, as 0.05"}),
+            self.memory_margin);
   }
 };
 

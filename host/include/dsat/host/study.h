@@ -89,6 +89,7 @@ struct StudyResult {
   StudyStatus status = StudyStatus::failed;
   std::string reason;  // one line
   std::optional<BestRecord> best;
+  std::optional<Gain> gain;  // of the best over the user's own configuration
   std::map<Outcome, int> counts;
   std::filesystem::path dir;
 };
