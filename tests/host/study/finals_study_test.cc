@@ -133,6 +133,12 @@ TEST_F(FinalsStudyTest, ARaisedLimitGoesBackToTheSearcher) {
   EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
   EXPECT_EQ(result.best->trial, 3u);
   EXPECT_NEAR(result.gain.value().ratio, 8, 1e-9);
+  fs::remove_all(dir() / "run");
+  StudyOptions given = with_finals();
+  given.max_trials = 40;
+  Session whole(plan_of(given));
+  run(whole);
+  EXPECT_EQ(phases(second), phases(whole)) << "as if it had had the limit from its start";
 }
 
 TEST_F(FinalsStudyTest, YourOwnThatFailsIsSaidAndLeavesNoGain) {
