@@ -98,7 +98,7 @@ struct Comparison {
     visitor(later_setting({"finals", "finals", nullptr, "N", "by --max-trials",
                            "trials kept for measuring the best and your own configuration again; 0: none", 0}),
             self.finals);
-    visitor(later_setting({"verify_steps", "verify", nullptr, "N", "0, it does not",
+    visitor(later_setting({"verify_steps", "verify", nullptr, "N", nullptr,
                            "have the best train N further steps; if it fails, the next one follows", 0}),
             self.verify_steps);
     visitor(later_setting({"memory_margin", "memory-margin", nullptr, "SHARE", nullptr,
