@@ -176,8 +176,7 @@ void ModelProfiler::measured(const Exit& exit) {
     if (const auto bytes = exit.peak_bytes(); bytes && fits) peak = static_cast<double>(*bytes);
     observations_.push_back({cost::setup_from_config(merged(stage_, micro_batch_), data_parallel_size_), !fits, peak});
   } else if (outcome != Outcome::lost && outcome != Outcome::stopped) {
-    // The model ran once: a larger micro batch may be more than the script takes, so smaller ones are measured.
-    if (micro_batch_ <= micro_batches_->smallest()) return give_up("a measured trial of the profile", exit);
+    // It shows nothing of memory. A larger micro batch would hardly do better, smaller ones are measured.
     least_failed_ = std::min(least_failed_.value_or(micro_batch_), micro_batch_);
   }
   // The highest stage needs the least memory. A lost or stopped trial has shown nothing: its point is asked for again.
@@ -199,8 +198,9 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
   }
   const cost::MemoryFit fit = cost::fit_memory(inputs_, observations_);
   auto wanted = static_cast<double>(std::min(cost::next_to_measure(fit, here), kMost));
-  if (least_failed_)
+  if (least_failed_) {
     wanted = std::min(wanted, std::sqrt(static_cast<double>(std::max<int64_t>(1, largest) * *least_failed_)));
+  }
   const int64_t rank = std::max<int64_t>(0, micro_batches_->rank_at_or_below(wanted));
   int64_t micro_batch = micro_batches_->at(rank);
   // A space of divisors may have nothing between: one step up is a second point too.

@@ -55,7 +55,7 @@ class TheCommandLineOfTheDocuments(ExperimentTest):
         self.assertEqual(shown["study"]["slots_per_trial"], 2)
 
         # No key is dropped without a word.
-        for key in ("max_restarts", "environment.image", "resources.shm_size", "searcher.max_length", "searcher.metric"):
+        for key in ("environment.image", "resources.shm_size", "searcher.max_length", "searcher.metric"):
             self.assertIn(key, result.stdout)
 
         # The script ran in a copy, with its include, its variables, its ranks and its hyperparameters.

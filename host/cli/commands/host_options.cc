@@ -33,9 +33,15 @@ void add_search_options(OptionSet& set) {
 }
 
 void add_limit_options(OptionSet& set) {
-  set.add_group("Limits", {setting_option("max-trials"), setting_option("max-concurrent-trials"),
-                           setting_option("max-slots"), setting_option("time-budget"), setting_option("profile-trials"),
-                           setting_option("trial-timeout"), setting_option("no-progress-timeout")});
+  set.add_group("Limits",
+                {setting_option("max-trials"), setting_option("max-concurrent-trials"), setting_option("max-slots"),
+                 setting_option("time-budget"), setting_option("profile-trials"), setting_option("trial-timeout"),
+                 setting_option("no-progress-timeout"), setting_option("max-restarts")});
+}
+
+void add_comparison_options(OptionSet& set) {
+  set.add_group("Against your own configuration", {setting_option("no-baseline"), setting_option("finals"),
+                                                   setting_option("verify"), setting_option("memory-margin")});
 }
 
 void add_placement_options(OptionSet& set) {
@@ -63,6 +69,7 @@ OptionSet study_option_set() {
   OptionSet set;
   add_search_options(set);
   add_limit_options(set);
+  add_comparison_options(set);
   add_placement_options(set);
   add_trial_options(set);
   set.add_group("Output", {Option::text("output-dir", "DIR", "the run directory").by_default("dsat-results/<name>"),

@@ -7,6 +7,7 @@
 #include "commands/subcommand.h"
 #include "dsat/base/table.h"
 #include "dsat/error.h"
+#include "dsat/host/format.h"
 #include "dsat/host/record.h"
 #include "dsat/host/simulation.h"
 #include "terminal/exit_status.h"
@@ -61,6 +62,7 @@ void print_study(const host::StudyRecord& record, Console& console) {
                            format_metric(metric, record.best->metric), or_dash(zero_stage_of(record.best->config)),
                            or_dash(micro_batch_of(record.best->config))));
   if (!record.best->why.empty()) console.line(one_line(record.best->why));
+  if (record.gain) console.line(fmt::format("gain: {}", host::format_gain(*record.gain, record.best->trial)));
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ class ExperimentReader {
     result_.document = file_.root();
     result_.name = file_.text("name");
     result_.description = file_.text("description");
+    if (const auto max = integer("max_restarts", 0)) result_.max_restarts = static_cast<int>(*max);
     read_resources();
     read_variables();
     read_hyperparameters();
@@ -291,6 +292,7 @@ class ExperimentReader {
                                   "environment",
                                   "resources.slots_per_trial",
                                   "resources.max_slots",
+                                  "max_restarts",
                                   "environment.environment_variables"};
     if (result_.metric) used.insert(used.end(), {"searcher.metric", "searcher.smaller_is_better"});
     const std::vector<std::string> others = keys_without_effect(file_, used);
@@ -322,6 +324,7 @@ void apply_experiment(const Experiment& experiment, const ExperimentRequest& req
   const bool sized = !options.num_gpus.empty() || !options.num_nodes.empty();
   if (!options.slots_per_trial && !sized) options.slots_per_trial = experiment.slots_per_trial;
   if (!options.max_slots) options.max_slots = experiment.max_slots;
+  if (!options.max_restarts) options.max_restarts = experiment.max_restarts;
 }
 
 }  // namespace dsat::cli

@@ -30,6 +30,7 @@ struct Experiment {
   Json hyperparameters = Json::object();
   std::optional<int> slots_per_trial;  // nullopt: as the command says
   std::optional<int> max_slots;
+  std::optional<int> max_restarts;     // of a trial that failed
   std::optional<std::string> metric;   // searcher.metric, where it is one that dsat knows
   std::vector<std::string> variables;  // NAME=value
   Json document;                       // all of the file

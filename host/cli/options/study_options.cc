@@ -28,6 +28,7 @@ void visit_groups(Self& options, Visitor&& visitor) {
   host::BatchBounds::visit(options, visitor);
   host::SearchSettings::visit(options, visitor);
   host::StudyLimits::visit(options, visitor);
+  host::Comparison::visit(options, visitor);
   host::TrialTimeouts::visit(options, visitor);
   host::SlotOptions::visit(options, visitor);
   host::TrialMeasurement::visit(options, visitor);
@@ -67,6 +68,9 @@ struct Declare {
     return option;
   }
   static Option option_for(const Setting& setting, bool) { return Option::toggle(setting.option, setting.help); }
+  static Option option_for(const Setting& setting, double) {
+    return Option::number(setting.option, setting.help).from(0);
+  }
   static Option option_for(const Setting& setting, milliseconds) {
     return Option::duration(setting.option, setting.help);
   }
@@ -100,7 +104,8 @@ struct Declare {
   template <class Field>
   static std::string shown(const Field& field) {
     if constexpr (std::is_same_v<Field, bool>) return "";  // a switch that is not given
-    if constexpr (std::is_integral_v<Field>) return fmt::to_string(field);
+    if constexpr (std::is_integral_v<Field> && !std::is_same_v<Field, bool>) return fmt::to_string(field);
+    if constexpr (std::is_same_v<Field, double>) return fmt::to_string(field);
     if constexpr (std::is_same_v<Field, milliseconds>) {
       return fmt::format("{}m", std::chrono::duration_cast<std::chrono::minutes>(field).count());
     }
@@ -150,7 +155,8 @@ struct Read {
   static void assign(Field& field, const std::optional<Value>& value) {
     if (value) field = *value;
   }
-  void read(const Setting&, bool& field) const { field = true; }
+  // A switch: --no-... turns something off.
+  void read(const Setting& s, bool& field) const { field = std::string_view(s.option).substr(0, 3) != "no-"; }
   void read(const Setting& s, int& field) const { assign(field, values.small_integer(s.option)); }
   void read(const Setting& s, std::optional<int>& field) const { assign(field, values.small_integer(s.option)); }
   void read(const Setting& s, int64_t& field) const { assign(field, values.integer(s.option)); }
@@ -159,6 +165,7 @@ struct Read {
   void read(const Setting& s, std::optional<uint64_t>& field) const { assign(field, values.size(s.option)); }
   void read(const Setting& s, milliseconds& field) const { assign(field, values.duration(s.option)); }
   void read(const Setting& s, std::optional<milliseconds>& field) const { assign(field, values.duration(s.option)); }
+  void read(const Setting& s, double& field) const { assign(field, values.number(s.option)); }
   void read(const Setting& s, std::string& field) const { assign(field, values.text(s.option)); }
   void read(const Setting& s, std::filesystem::path& field) const { assign(field, values.text(s.option)); }
   void read(const Setting& s, host::TrialCwd& field) const {

@@ -54,10 +54,12 @@ Json result_json(const host::StudyResult& result) {
     const auto count = result.counts.find(outcome);
     trials[to_string(outcome)] = count == result.counts.end() ? 0 : count->second;
   }
-  return Json{{"status", to_string(result.status)},
-              {"reason", result.reason},
-              {"best", std::move(best)},
-              {"trials", std::move(trials)}};
+  Json json{{"status", to_string(result.status)},
+            {"reason", result.reason},
+            {"best", std::move(best)},
+            {"trials", std::move(trials)}};
+  if (result.gain) json["gain"] = host::to_json(*result.gain);
+  return json;
 }
 
 void report(const host::StudyResult& result, const std::vector<std::string>& errors, Console& console) {

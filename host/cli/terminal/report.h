@@ -12,7 +12,7 @@
 
 namespace dsat::cli {
 
-// The object of --json: {status, reason, best, trials}.
+// The object of --json: {status, reason, best, trials}, and gain where one was measured.
 Json result_json(const host::StudyResult& result);
 
 // For people: the summary, the best configuration, where things lie; why there is none; how to go on. `errors` are what

@@ -27,6 +27,19 @@ std::string format_count(double value) {
   return fmt::format("{:.3g}{}", value, kPrefixes[index]);
 }
 
+std::string format_gain(const Gain& gain, uint64_t best) {
+  if (gain.baseline == best) return "none, your own configuration is the best";
+  if (!gain.low || !gain.high) {
+    return fmt::format("about {:.2f} x your own configuration (trial {}); no interval, the best was not measured again",
+                       gain.ratio, gain.baseline);
+  }
+  // As many decimals as the interval is worth.
+  const double half = (*gain.high - *gain.low) / 2;
+  const int decimals = half >= 0.1 ? 1 : half >= 0.005 ? 2 : 3;
+  return fmt::format("{:.{}f} x your own configuration (trial {}), 95 % interval {:.{}f} to {:.{}f}", gain.ratio,
+                     decimals, gain.baseline, *gain.low, decimals, *gain.high, decimals);
+}
+
 std::string format_metric(const std::string& metric, double value) {
   if (metric == "FLOPS_per_gpu") {
     const std::string count = format_count(value);

@@ -9,7 +9,7 @@
 namespace dsat::host {
 
 // The host as the plugin sees it. Its functions are noexcept: what they throw becomes a status.
-struct Strategy::HostSide {
+struct PluginStrategy::HostSide {
   dsat_host abi{};
   Log log;
   bool profiler = false;
@@ -123,8 +123,8 @@ struct Strategy::HostSide {
   }
 };
 
-std::unique_ptr<Strategy> Strategy::create(const PluginInfo& plugin, const Json& options, uint64_t seed, Log log) {
-  std::unique_ptr<Strategy> strategy(new Strategy);
+std::unique_ptr<Strategy> PluginStrategy::create(const PluginInfo& plugin, const Json& options, uint64_t seed, Log log) {
+  std::unique_ptr<PluginStrategy> strategy(new PluginStrategy);
   strategy->library_ = plugin.library;
   strategy->name_ = plugin.name;
   strategy->seed_ = seed;
@@ -143,12 +143,12 @@ std::unique_ptr<Strategy> Strategy::create(const PluginInfo& plugin, const Json&
   return strategy;
 }
 
-Strategy::~Strategy() {
+PluginStrategy::~PluginStrategy() {
   if (vtable_ != nullptr) vtable_->destroy(vtable_);
 }
 
 // Throws what a call into the plugin left as its error.
-void Strategy::check(const char* function, dsat_status status) {
+void PluginStrategy::check(const char* function, dsat_status status) {
   std::string message;
   std::swap(message, host_->error);
   if (status == DSAT_OK) return;
@@ -179,7 +179,7 @@ RawResult raw_result(const StrategyEvent& event) {
 
 }  // namespace
 
-std::vector<Op> Strategy::handle(const StrategyEvent& event, RequestAnswers& answers) {
+std::vector<Op> PluginStrategy::handle(const StrategyEvent& event, RequestAnswers& answers) {
   host_->ops.clear();
   host_->answers = &answers;
   dsat_status status = DSAT_OK;
@@ -219,9 +219,9 @@ std::vector<Op> Strategy::handle(const StrategyEvent& event, RequestAnswers& ans
   return std::move(host_->ops);
 }
 
-bool Strategy::can_save() const { return vtable_->save != nullptr && vtable_->restore != nullptr; }
+bool PluginStrategy::can_save() const { return vtable_->save != nullptr && vtable_->restore != nullptr; }
 
-std::string Strategy::save() {
+std::string PluginStrategy::save() {
   std::string state;
   dsat_sink sink{&state, [](const dsat_sink* to, const void* data, size_t size) noexcept -> dsat_status {
                    try {
@@ -235,7 +235,7 @@ std::string Strategy::save() {
   return state;
 }
 
-void Strategy::restore(const Json& study_json, const std::string& state) {
+void PluginStrategy::restore(const Json& study_json, const std::string& state) {
   const std::string text = study_json.dump();
   const dsat_study study{sizeof(dsat_study), 0, seed_, dsat::detail::str(text)};
   check("restore", vtable_->restore(vtable_, &study, dsat::detail::str(state)));

@@ -1,6 +1,7 @@
 // One searcher or profiler at work, as the study sees it: events in, the ops it asks for out.
 //
-// Purpose: the only file that calls into a plugin. It checks what comes back and collects an event's ops.
+// Purpose: Strategy is what a study works with; the host has some of its own (finals/host_strategy.h). PluginStrategy is
+//   the only class that calls into a plugin. It checks what comes back and collects an event's ops.
 // Threading: control thread, but for the plugin's log calls, which may come from any thread and reach `Log` from there.
 // Ownership: keeps the plugin's library mapped for its own life.
 // Errors: dsat::Error, "plugin NAME: FUNCTION: what the plugin says", DSAT_INTERNAL.
@@ -70,23 +71,35 @@ class RequestAnswers {
 
 class Strategy {
  public:
-  using Log = std::function<void(int severity, std::string_view message)>;  // [any-thread]
-
-  static std::unique_ptr<Strategy> create(const PluginInfo& plugin, const Json& options, uint64_t seed, Log log);
-  ~Strategy();
+  virtual ~Strategy() = default;
+  Strategy() = default;
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
   // Hands over an event and returns the ops of its answer. When this throws, nothing may follow but the destructor.
-  std::vector<Op> handle(const StrategyEvent& event, RequestAnswers& answers);
+  virtual std::vector<Op> handle(const StrategyEvent& event, RequestAnswers& answers) = 0;
 
-  bool can_save() const;
-  std::string save();
-  void restore(const Json& study, const std::string& state);
+  // A strategy without a state of its own is brought back by its events.
+  virtual bool can_save() const { return false; }
+  virtual std::string save() { return {}; }
+  virtual void restore(const Json& /*study*/, const std::string& /*state*/) {}
+};
+
+class PluginStrategy final : public Strategy {
+ public:
+  using Log = std::function<void(int severity, std::string_view message)>;  // [any-thread]
+
+  static std::unique_ptr<Strategy> create(const PluginInfo& plugin, const Json& options, uint64_t seed, Log log);
+  ~PluginStrategy() override;
+
+  std::vector<Op> handle(const StrategyEvent& event, RequestAnswers& answers) override;
+  bool can_save() const override;
+  std::string save() override;
+  void restore(const Json& study, const std::string& state) override;
 
  private:
   struct HostSide;
-  Strategy() = default;
+  PluginStrategy() = default;
   void check(const char* function, dsat_status status);
 
   std::shared_ptr<const PluginLibrary> library_;

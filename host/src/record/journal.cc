@@ -29,7 +29,7 @@ CREATE TABLE states(phase TEXT NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NU
                                 R"(WITHOUT ROWID;
 )";
 
-constexpr const char* kPhases[] = {"profiler", "searcher"};
+constexpr const char* kPhases[] = {"profiler", "baseline", "searcher", "finals", "verification", "comparison"};
 // A trial that is being stopped still runs; "running" is read as the first of the two.
 constexpr const char* kStates[] = {"waiting", "running", "running", "ended", "delivered"};
 

@@ -97,9 +97,17 @@ Json to_json(const StudyRecord& record) {
   study["status"] = to_string(record.status);
   study["reason"] = record.reason;
   study["best"] = record.best ? to_json(*record.best) : Json();
+  study["gain"] = record.gain ? to_json(*record.gain) : Json();
   Json trials = Json::array();
   for (const TrialRecord& trial : record.trials) trials.push_back(to_json(trial));
   return {{"study", std::move(study)}, {"profile", record.profile}, {"trials", std::move(trials)}};
+}
+
+Json to_json(const Gain& gain) {
+  return {{"ratio", gain.ratio},
+          {"low", value_or_null(gain.low)},
+          {"high", value_or_null(gain.high)},
+          {"baseline", gain.baseline}};
 }
 
 Json to_json(const BestRecord& best) {
@@ -118,6 +126,17 @@ BestRecord best_from_json(const Json& json, const std::filesystem::path& file) {
             json.at("why").get<std::string>()};
   } catch (const Json::exception&) {
     throw Error(DSAT_INTERNAL, fmt::format("journal {}: its best configuration: is damaged", file.string()));
+  }
+}
+
+Gain gain_from_json(const Json& json, const std::filesystem::path& file) {
+  const auto bound = [&](const char* key) {
+    return json.at(key).is_null() ? std::nullopt : std::optional<double>(json.at(key).get<double>());
+  };
+  try {
+    return {json.at("ratio").get<double>(), bound("low"), bound("high"), json.at("baseline").get<uint64_t>()};
+  } catch (const Json::exception&) {
+    throw Error(DSAT_INTERNAL, fmt::format("journal {}: its gain: is damaged", file.string()));
   }
 }
 
@@ -140,6 +159,8 @@ StudyRecord read_record(const std::filesystem::path& dir) {
   }
   const Json best = journal->meta("best").value_or(Json());
   if (best.is_object()) record.best = best_from_json(best, dir / "dsat.db");
+  const Json gain = journal->meta("gain").value_or(Json());
+  if (gain.is_object()) record.gain = gain_from_json(gain, dir / "dsat.db");
   std::vector<Trial> trials = journal->trials();
   for (Trial& trial : trials) record.trials.push_back(std::move(trial.record));
   return record;

@@ -13,7 +13,15 @@
 
 namespace dsat::host {
 
-enum class Phase { profiler, searcher };
+// The phases of a study, in their order. Two are a plugin's, the others the host's own (finals/).
+enum class Phase {
+  profiler,
+  baseline,  // the user's own configuration
+  searcher,
+  finals,        // the best few again, to tell which of them is the best
+  verification,  // the best trains further
+  comparison,    // the best and the user's own again, to tell how far apart they are
+};
 
 // Where a trial stands between its request and the moment when its strategy knows its outcome. study/trial_table.h has
 // the changes that are allowed.

@@ -90,7 +90,7 @@ RunFacts LocalRunner::facts_of(const TrialSpec& spec) const {
   facts.config = spec.config;
   facts.model_info = spec.model_info;
   facts.start_profile_step = options_.start_profile_step;
-  facts.end_profile_step = options_.end_profile_step;
+  facts.end_profile_step = options_.end_profile_step + spec.further_steps;
   facts.launcher = options_.command.launcher();
   facts.expects_rank_logs = options_.command.has_rank_logs();
   facts.on_processors = options_.slots.backend == Backend::none;
@@ -187,8 +187,10 @@ void LocalRunner::watch_limits(uint64_t id, Running& trial) {
   const auto now = loop_.now();
   trial.last_progress = now;
   trial.progress = progress_mark(trial.facts.trial_dir);
-  trial.timers.push_back(loop_.at(now + options_.trial_timeout, [this, id] {
-    time_out(id, fmt::format("ran longer than {} (--trial-timeout)", format_duration(options_.trial_timeout)));
+  // One that trains further has as much more time as it has more steps.
+  const auto limit = options_.trial_timeout * (trial.facts.end_profile_step + 1) / (options_.end_profile_step + 1);
+  trial.timers.push_back(loop_.at(now + limit, [this, id, limit] {
+    time_out(id, fmt::format("ran longer than {} (--trial-timeout)", format_duration(limit)));
   }));
   look_for_progress(id);
 }

@@ -23,6 +23,7 @@ struct TrialSpec {
   bool model_info = false;    // the protocol's model-information run instead of a measured one
   std::string identity{};     // of the configuration and the kind of run
   uint32_t earlier_runs = 0;  // trials of this identity before this one
+  int further_steps = 0;      // that it trains beyond the profile window's end; the window ends later
 };
 
 struct TrialStart {

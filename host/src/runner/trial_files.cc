@@ -123,7 +123,7 @@ Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialM
   if (!section.is_object()) section = Json::object();
   section["enabled"] = true;
   section["start_profile_step"] = measurement.start_profile_step;
-  section["end_profile_step"] = measurement.end_profile_step;
+  section["end_profile_step"] = measurement.end_profile_step + spec.further_steps;
   section["metric_path"] = (trial_dir / kMetricsFile).string();
   if (spec.model_info) {
     Json& info = section["model_info"];

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "dsat/config/json.h"
+#include "finals/verification.h"
 
 namespace dsat::host {
 namespace {
@@ -50,6 +52,18 @@ std::pair<std::string, std::string> distinguishable(double a, double b) {
   return {rounded(a, digits), rounded(b, digits)};
 }
 
+// Takes out what is not to become the best.
+void leave_out(std::vector<MeasuredConfiguration>& all, const std::vector<Trial>& trials, const BestRules& rules) {
+  std::set<std::string> failed;
+  for (const Trial& trial : trials) {
+    if (fails_verification(trial)) failed.insert(trial.identity);
+  }
+  const auto is_out = [&](const MeasuredConfiguration& one) {
+    return failed.count(trials[one.trial].identity) != 0 || !may_become_best(one.peak_bytes, rules.usable_memory_bytes);
+  };
+  all.erase(std::remove_if(all.begin(), all.end(), is_out), all.end());
+}
+
 }  // namespace
 
 std::vector<MeasuredConfiguration> measured_configurations(const std::vector<Trial>& trials,
@@ -79,8 +93,9 @@ Json best_config(Json trial_config) {
 }
 
 std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
-                                      std::optional<uint64_t> named) {
-  const std::vector<MeasuredConfiguration> all = measured_configurations(trials, metric);
+                                      std::optional<uint64_t> named, const BestRules& rules) {
+  std::vector<MeasuredConfiguration> all = measured_configurations(trials, metric);
+  leave_out(all, trials, rules);
   if (all.empty()) return std::nullopt;
   const auto better = [&](const MeasuredConfiguration& a, const MeasuredConfiguration& b) {
     if (a.metric != b.metric) return maximise ? a.metric > b.metric : a.metric < b.metric;
@@ -96,8 +111,9 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
   BestRecord record{best->trial, best_config(trials[best->trial].record.config), best->metrics, best->metric, ""};
   if (best->metric != fastest->metric) {
     const auto [of_named, of_fastest] = distinguishable(best->metric, fastest->metric);
-    record.why = fmt::format("the searcher names trial {} ({}) as the best; the best measured is trial {} ({})",
-                             best->trial, of_named, fastest->trial, of_fastest);
+    record.why = fmt::format("{} trial {} ({}) as the best; the best measured is trial {} ({})",
+                             rules.measured_again ? "measuring again leaves" : "the searcher names", best->trial,
+                             of_named, fastest->trial, of_fastest);
   }
   return record;
 }
@@ -106,7 +122,9 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
 // further measurement of one, or a trial that the searcher named, puts them all in question.
 void BestSoFar::add(const Trial& trial) {
   const TrialRecord& record = trial.record;
+  stale_ = stale_ || fails_verification(trial);
   if (record.outcome != Outcome::completed || record.duplicate_of || !record.metrics.is_object()) return;
+  if (trial.earlier_runs == 0 && !may_become_best(record.peak_bytes, rules_.usable_memory_bytes)) return;
   const auto metric = record.metrics.find(metric_);
   if (metric == record.metrics.end() || !metric->is_number()) return;
   stale_ = stale_ || trial.earlier_runs > 0 || named_;
@@ -122,16 +140,23 @@ void BestSoFar::add(const Trial& trial) {
   }
 }
 
-void BestSoFar::set_named(std::optional<uint64_t> trial) {
+void BestSoFar::set_named(std::optional<uint64_t> trial, bool measured_again) {
   named_ = trial;
+  rules_.measured_again = measured_again;
+  stale_ = true;
+}
+
+void BestSoFar::set_usable_memory(std::optional<uint64_t> bytes) {
+  if (rules_.usable_memory_bytes == bytes) return;
+  rules_.usable_memory_bytes = bytes;
   stale_ = true;
 }
 
 bool BestSoFar::refresh(const std::vector<Trial>& trials) {
   std::optional<BestRecord> best = std::exchange(candidate_, std::nullopt);
-  if (stale_) best = choose_best(trials, metric_, maximise_, named_);
-  stale_ = false;
-  if (!best) return false;
+  const bool all_anew = std::exchange(stale_, false);
+  if (all_anew) best = choose_best(trials, metric_, maximise_, named_, rules_);
+  if (!best) return all_anew && std::exchange(best_, std::nullopt).has_value();
   const bool changed =
       !best_ || best_->trial != best->trial || best_->metric != best->metric || best_->why != best->why;
   if (changed) best_ = std::move(best);

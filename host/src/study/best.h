@@ -27,13 +27,23 @@ struct MeasuredConfiguration {
 // Every completed trial that has the metric competes, whatever its kind; in the order of first trials.
 std::vector<MeasuredConfiguration> measured_configurations(const std::vector<Trial>& trials, const std::string& metric);
 
+// May a configuration with this measured peak become the best? Unknown peaks may.
+inline bool may_become_best(std::optional<uint64_t> peak_bytes, std::optional<uint64_t> usable_memory_bytes) {
+  return !peak_bytes || !usable_memory_bytes || *peak_bytes <= *usable_memory_bytes;
+}
+
 // A trial's configuration as best_ds_config.json has it.
 Json best_config(Json trial_config);
 
-// The configuration of the trial that the searcher named as the best, if it was measured, else the best mean; a tie
-// goes to the lower id.
+struct BestRules {
+  bool measured_again = false;                  // the named trial was chosen in the finals, not by the searcher
+  std::optional<uint64_t> usable_memory_bytes;  // of a device; a peak above it is none of the best
+};
+
+// The configuration of the trial that was named as the best, if it was measured, else the best mean; a tie goes to the
+// lower id. One that failed its verification, or needs more memory than the rules allow, is left out.
 std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
-                                      std::optional<uint64_t> named);
+                                      std::optional<uint64_t> named, const BestRules& rules = {});
 
 class BestSoFar {
  public:
@@ -41,12 +51,14 @@ class BestSoFar {
 
   // A trial has ended.
   void add(const Trial& trial);
-  // The searcher has finished and named a trial, or none, as the best.
-  void set_named(std::optional<uint64_t> trial);
+  // The searcher has finished and named a trial, or none, as the best; or one was chosen by measuring again.
+  void set_named(std::optional<uint64_t> trial, bool measured_again = false);
+  void set_usable_memory(std::optional<uint64_t> bytes);
   // Everything is to be looked at again.
   void forget() { stale_ = true; }
 
-  // Decides anew where add, set_named or forget gave reason to. True: the best is another one, or its mean is.
+  // Decides anew where one of the above gave reason to. True: the best is another one, its mean is, or there is none
+  // any more.
   bool refresh(const std::vector<Trial>& trials);
   const std::optional<BestRecord>& get() const { return best_; }
 
@@ -58,6 +70,7 @@ class BestSoFar {
   std::optional<BestRecord> best_;
   std::optional<BestRecord> candidate_;  // better than best_, since the last refresh
   std::optional<uint64_t> named_;
+  BestRules rules_;
   bool stale_ = false;
 };
 

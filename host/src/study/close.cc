@@ -3,19 +3,22 @@
 #include <fmt/format.h>
 
 #include "base/guarded.h"
+#include "finals/gain.h"
 #include "study/coordinator.h"
 #include "study/no_best.h"
 
 namespace dsat::host {
 
 void Coordinator::refresh_best() {
+  // Without a margin a device's memory says nothing of the best: what completed did fit.
+  if (plan_.memory_margin > 0) best_.set_usable_memory(usable_memory());
   if (!best_.refresh(trials_.all())) return;
-  journal_.put_meta("best", to_json(*best_.get()));
-  observer_.on_best(*best_.get());
+  journal_.put_meta("best", best_.get() ? to_json(*best_.get()) : Json());
+  if (best_.get()) observer_.on_best(*best_.get());
 }
 
 void Coordinator::write_results(const std::string& reason, bool now) {
-  results_.write({plan_, trials_.all(), profile_, best_.get(), device_memory(), reason}, now);
+  results_.write({plan_, trials_.all(), profile_, best_.get(), device_memory(), reason, &own_}, now);
 }
 
 StudyResult Coordinator::close() {
@@ -24,6 +27,7 @@ StudyResult Coordinator::close() {
   if (ending_->status == StudyStatus::completed && !best_.get()) {
     ending_->status = StudyStatus::no_best;
     ending_->reason = why_no_best(trials_.all(), plan_.metric, ending_->reason);
+    if (plan_.memory_margin > 0) ending_->reason += fmt::format("; --memory-margin is {}", plan_.memory_margin);
   }
   if (group_lost_) {
     trials_.take_changed();  // what led to these changes was lost
@@ -31,6 +35,11 @@ StudyResult Coordinator::close() {
     if (ending_->resumable) states_.save(run_);
     put_changes();
   }
+  std::optional<Gain> gain;
+  if (best_.get()) {
+    gain = gain_over_own(trials_.all(), plan_.metric, plan_.maximise, own_.identity, best_.get()->trial);
+  }
+  journal_.put_meta("gain", gain ? to_json(*gain) : Json());
   journal_.put_meta("ended", {{"status", to_string(ending_->status)}, {"reason", ending_->reason}});
   try {
     write_last();
@@ -46,6 +55,7 @@ StudyResult Coordinator::close() {
   result.status = ending_->status;
   result.reason = ending_->reason;
   result.best = best_.get();
+  result.gain = gain;
   result.dir = plan_.dir;
   for (const Trial& trial : trials_.all()) {
     if (trial.record.outcome && !trial.record.duplicate_of) ++result.counts[*trial.record.outcome];

@@ -40,7 +40,7 @@ Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop
       best_(plan_.metric, plan_.maximise),
       states_(journal, observer),
       device_memory_bytes_(plan_.device_memory_bytes),
-      baseline_(admit(plan_, Json::object()).identity) {
+      own_(own_configuration(plan_)) {
   runner_.on_started = [this](const TrialStart& start) { on_started(start); };
   runner_.on_ended = [this](const TrialEnd& end) { on_ended(end); };
   loop_.on_wake([this] {
@@ -106,9 +106,11 @@ void Coordinator::start_strategy() {
   if (run_.phase == Phase::searcher) derive_space(plan_, plan_.data_parallel_size);
   run_.started = true;
   StrategyEvent start;
+  start.study = run_.brief;
+  if (!is_of_plugin(run_.phase)) return handle(start);
   // A profiler asks its own trial for the device's memory first; what the vendor's tool says comes with the result.
-  start.study = describe_study(plan_, run_.phase, trials_.all(), profile_,
-                               run_.phase == Phase::searcher ? device_memory() : device_memory_bytes_);
+  start.study = describe_study(plan_, run_.phase, trial_limit(run_.phase, phase_view()), trials_.all(), profile_,
+                               run_.phase == Phase::searcher ? usable_memory() : device_memory_bytes_);
   handle(start);
 }
 
@@ -132,6 +134,7 @@ void Coordinator::deliver(uint64_t id) {
   trials_.deliver(id);
   answer_duplicates(id);
   failures_.add(trials_[id]);
+  if (const auto ceiling = failures_.ceiling(trials_[id])) log(Observer::Severity::warning, *ceiling);
   if (const auto reason = failures_.reason_to_end(trials_[id])) end_study(StudyStatus::no_best, *reason);
   if (!plan_.early_stopping || run_.phase != Phase::searcher) return;
   if (trials_since_best(trials_.all(), plan_.metric, plan_.maximise) < *plan_.early_stopping) return;
@@ -143,25 +146,38 @@ void Coordinator::deliver(uint64_t id) {
 // one begins.
 bool Coordinator::advance_phase() {
   if (trials_.any_open()) return false;
-  if (run_.phase == Phase::searcher) {
-    end_study(StudyStatus::completed,
-              run_.finish ? run_.finish->reason : "searcher_idle: the searcher has nothing left to try");
-    return false;
+  const PhaseView view = phase_view();
+  if (run_.phase == Phase::profiler) {
+    if (!profile_.is_object()) {
+      end_study(StudyStatus::no_best, fmt::format("no_profile: the profiler ended without a profile ({})",
+                                                  run_.finish ? run_.finish->reason : "it asked for nothing more"));
+      return false;
+    }
+    if (const std::string why_not = why_no_baseline(view); !why_not.empty()) {
+      log(Observer::Severity::info, "your own configuration is not measured: " + why_not);
+    }
   }
-  if (!profile_.is_object()) {
-    end_study(StudyStatus::no_best, fmt::format("no_profile: the profiler ended without a profile ({})",
-                                                run_.finish ? run_.finish->reason : "it asked for nothing more"));
-    return false;
-  }
+  if (begin_phase(next_phase(run_.phase, view))) return true;
+  end_study(StudyStatus::completed, why_search_ended(run_.finish));
+  return false;
+}
+
+PhaseView Coordinator::phase_view() const {
+  return {plan_, trials_, own_, run_.finish, plan_.memory_margin > 0 ? usable_memory() : std::nullopt};
+}
+
+bool Coordinator::begin_phase(std::optional<NextPhase> next) {
+  if (!next) return false;
   run_ = StrategyRun();
-  run_.phase = Phase::searcher;
+  run_.phase = next->phase;
+  run_.brief = std::move(next->brief);
   states_.begin_phase();
   return true;
 }
 
 // One event, from the strategy's answer to what follows from it.
 void Coordinator::handle(const StrategyEvent& event) {
-  NewTrials new_trials(plan_, trials_, run_.phase, baseline_, loop_);
+  NewTrials new_trials(plan_, trials_, run_.phase, trial_limit(run_.phase, phase_view()), own_.identity, loop_);
   const std::vector<Op> ops = run_.strategy->handle(event, new_trials);
   states_.note_event(journal_.append_event(run_.phase, event, ops));
   apply(new_trials.take(), ops);
@@ -187,7 +203,7 @@ void Coordinator::apply(std::vector<Trial> new_trials, const std::vector<Op>& op
       observer_.on_profile(profile_);
     } else if (op.kind == Op::Kind::finish) {
       run_.finish = op;
-      best_.set_named(run_.phase == Phase::searcher ? op.trial : std::nullopt);
+      best_.set_named(run_.phase >= Phase::searcher ? op.trial : std::nullopt, run_.phase > Phase::searcher);
     }
   }
   stop_waiting();
@@ -244,6 +260,7 @@ void Coordinator::commit_turn() {
 void Coordinator::put_changes() {
   for (const uint64_t id : trials_.take_changed()) journal_.put_trial(trials_[id]);
   if (const auto reruns = failures_.take_changed_reruns()) journal_.put_meta("infrastructure_reruns", *reruns);
+  if (const auto restarts = failures_.take_changed_restarts()) journal_.put_meta("restarts", *restarts);
 }
 
 void Coordinator::act(const std::vector<uint64_t>& starts) {

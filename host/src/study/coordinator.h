@@ -13,7 +13,8 @@
 //   5. Only now does the runner start and stop processes. What they report comes back through the loop
 //      (on_started, on_ended) and is the next turn's event.
 //
-// The profiler's turns come first, then the searcher's. end_study is the one way to an end; run() returns when nothing
+// The profiler's turns come first, later the searcher's; between and after them those of the host's own strategies
+// (phases.h). end_study is the one way to an end; run() returns when nothing
 // runs any more. What a study knows is kept in parts: TrialTable (trials and queues), StrategyRun (the strategy at
 // work), BestSoFar, FailureWatch, SavedStates. resume.cc takes all of them up from the journal.
 //
@@ -37,6 +38,8 @@
 #include "runner/runner.h"
 #include "study/best.h"
 #include "study/failure_watch.h"
+#include "study/own_configuration.h"
+#include "study/phases.h"
 #include "study/plan.h"
 #include "study/plugin_log.h"
 #include "study/results.h"
@@ -73,6 +76,8 @@ class Coordinator {
   bool deliver_next();
   void deliver(uint64_t id);
   bool advance_phase();
+  bool begin_phase(std::optional<NextPhase> next);
+  PhaseView phase_view() const;
   void handle(const StrategyEvent& event);
   void apply(std::vector<Trial> new_trials, const std::vector<Op>& ops);
   void stop_waiting();
@@ -99,6 +104,7 @@ class Coordinator {
   void refresh_best();
   void write_results(const std::string& reason, bool now);
   std::optional<uint64_t> device_memory() const;
+  std::optional<uint64_t> usable_memory() const;  // of it, what a trial may take
   void log(Observer::Severity severity, const std::string& message) { observer_.on_log(severity, message); }
 
   Plan plan_;
@@ -117,7 +123,7 @@ class Coordinator {
   SavedStates states_;
   Json profile_;                                 // or null
   std::optional<uint64_t> device_memory_bytes_;  // given, else as a trial reported
-  std::string baseline_;                         // the identity of the user's own configuration
+  OwnConfiguration own_;
 
   std::optional<Ending> ending_;
   int stop_level_acted_ = 0;

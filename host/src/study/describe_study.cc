@@ -24,15 +24,15 @@ Json observations(const std::vector<Trial>& trials) {
 
 }  // namespace
 
-Json describe_study(const Plan& plan, Phase phase, const std::vector<Trial>& trials, const Json& profile,
-                    std::optional<uint64_t> device_memory_bytes) {
+Json describe_study(const Plan& plan, Phase phase, int max_trials, const std::vector<Trial>& trials,
+                    const Json& profile, std::optional<uint64_t> device_memory_bytes) {
   dsat::Study study;
   study.metric = plan.metric;
   study.maximise = plan.maximise;
   for (const config::StageSpace& stage : plan.space.stages) study.zero_stages.push_back(stage.stage);
   study.base_config = plan.base_config;
   study.space = config::to_json(plan.space);
-  study.limits.max_trials = plan.max_trials;
+  study.limits.max_trials = max_trials;
   study.limits.max_concurrent_trials = plan.concurrency();
   study.limits.open_trials = plan.concurrency() + plan.concurrency() / kSlotsPerSpareTrial;
   study.limits.slots = static_cast<int64_t>(plan.slots.slots.size());

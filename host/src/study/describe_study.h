@@ -17,8 +17,9 @@ namespace dsat::host {
 // that has ended and waits for older ones to be delivered.
 inline constexpr int kSlotsPerSpareTrial = 5;
 
-Json describe_study(const Plan& plan, Phase phase, const std::vector<Trial>& trials, const Json& profile,
-                    std::optional<uint64_t> device_memory_bytes);
+// `max_trials`: while this phase asks.
+Json describe_study(const Plan& plan, Phase phase, int max_trials, const std::vector<Trial>& trials,
+                    const Json& profile, std::optional<uint64_t> device_memory_bytes);
 
 }  // namespace dsat::host
 

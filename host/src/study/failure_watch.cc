@@ -1,9 +1,11 @@
 // Failures in a row are kept as long as their last lines of stderr are the same; any other end of a trial forgets them.
+// Failures by last line are kept for good.
 #include "study/failure_watch.h"
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <algorithm>
+#include <iterator>
 
 #include "dsat/config/batch.h"
 
@@ -11,24 +13,57 @@ namespace dsat::host {
 
 void FailureWatch::add(const Trial& trial) {
   if (!trial.costs_a_run()) return;
+  const auto micro_batch = trial.record.config.value(config::kMicroBatchKey, int64_t{0});
+  if (trial.record.outcome == Outcome::completed) {
+    any_completed_ = true;
+    if (!trial.model_info) completed_.insert(micro_batch);
+  }
   if (trial.record.outcome != Outcome::failed || !trial.end || trial.end->last_line.empty()) {
     in_a_row_.clear();
     return;
   }
-  const std::string& last_line = trial.end->last_line;
-  if (!in_a_row_.empty() && in_a_row_.back().last_line != last_line) in_a_row_.clear();
-  in_a_row_.push_back({trial.id(), last_line, trial.record.config.value(config::kMicroBatchKey, int64_t{0})});
+  const Failure failure{trial.id(), trial.end->last_line, micro_batch};
+  by_line_[failure.last_line].failures.push_back(failure);
+  if (!in_a_row_.empty() && in_a_row_.back().last_line != failure.last_line) in_a_row_.clear();
+  in_a_row_.push_back(failure);
+}
+
+bool FailureWatch::smaller_ones_ran(const std::vector<Failure>& failures) const {
+  return !completed_.empty() && std::all_of(failures.begin(), failures.end(), [this](const Failure& failure) {
+    return failure.micro_batch > *completed_.begin();
+  });
 }
 
 std::optional<std::string> FailureWatch::reason_to_end(const Trial& last) const {
   if (!last.costs_a_run() || !last.end) return std::nullopt;
+  // What follows the search measures again what ran: its failures say nothing of the script.
+  if (last.phase > Phase::searcher) return std::nullopt;
   const bool failed = last.record.outcome == Outcome::failed || last.record.outcome == Outcome::timed_out;
-  if (failed && last.record.kind == TrialKind::profile) return "the profile trial failed: " + last.record.reason;
+  // As long as nothing has worked, a failure of the profile is the script's.
+  if (failed && last.record.kind == TrialKind::profile && !any_completed_) {
+    return "the profile trial failed: " + last.record.reason;
+  }
   if (in_a_row_.size() < kSameFailures || in_a_row_.back().trial != last.id()) return std::nullopt;
   std::set<int64_t> micro_batches;
   for (const Failure& failure : in_a_row_) micro_batches.insert(failure.micro_batch);
-  if (micro_batches.size() < 2) return std::nullopt;
+  if (micro_batches.size() < 2 || smaller_ones_ran(in_a_row_)) return std::nullopt;
   return fmt::format("{} trials in a row failed in the same way: {}", in_a_row_.size(), last.end->last_line);
+}
+
+std::optional<std::string> FailureWatch::ceiling(const Trial& last) {
+  if (last.record.outcome != Outcome::failed || !last.end) return std::nullopt;
+  const auto at = by_line_.find(last.end->last_line);
+  if (at == by_line_.end() || at->second.is_told || at->second.failures.size() < 2) return std::nullopt;
+  const std::vector<Failure>& failures = at->second.failures;
+  if (!smaller_ones_ran(failures)) return std::nullopt;
+  at->second.is_told = true;
+  int64_t smallest = failures.front().micro_batch;
+  for (const Failure& failure : failures) smallest = std::min(smallest, failure.micro_batch);
+  const int64_t ran = *std::prev(completed_.lower_bound(smallest));
+  return fmt::format(
+      "trials {} and {} failed in the same way, smaller micro batches ran ({}): if this is a ceiling that is no "
+      "memory, --max-micro-batch {} keeps the search below it",
+      failures[0].trial, failures[1].trial, at->first, ran);
 }
 
 bool FailureWatch::grant_rerun(uint64_t id) {
@@ -40,6 +75,20 @@ bool FailureWatch::grant_rerun(uint64_t id) {
 std::optional<std::set<uint64_t>> FailureWatch::take_changed_reruns() {
   if (!std::exchange(reruns_changed_, false)) return std::nullopt;
   return reruns_;
+}
+
+bool FailureWatch::grant_restart(uint64_t id, const std::string& last_line, int most) {
+  if (most < 1 || (!last_line.empty() && by_line_.count(last_line) != 0)) return false;
+  int& count = restarts_[id];
+  if (count >= most) return false;
+  ++count;
+  restarts_changed_ = true;
+  return true;
+}
+
+std::optional<std::map<uint64_t, int>> FailureWatch::take_changed_restarts() {
+  if (!std::exchange(restarts_changed_, false)) return std::nullopt;
+  return restarts_;
 }
 
 }  // namespace dsat::host

@@ -1,15 +1,19 @@
 // The watch over failures: what a study need not go on with, and what only deserves a second chance.
 //
-// Purpose: a profile trial that fails, and a script that fails in the same way whatever it is given, are nothing that a
-//   search can mend: the study ends. A failure of the machine is no failure of the trial: it runs again, once.
+// Purpose: a script that fails in the same way whatever it is given is not the search's business: the study ends. Where
+//   smaller micro batches ran, the same failures are a ceiling that is no memory (a data set of 300 samples, a script's
+//   own maximum): the search goes on below it. A failure of the machine is no failure of the trial: it runs again,
+//   once; a failed trial runs again as often as the study allows, unless others failed for good in the same way.
 // Threading: control thread. Errors: none.
 #ifndef DSAT_HOST_STUDY_FAILURE_WATCH_H_
 #define DSAT_HOST_STUDY_FAILURE_WATCH_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "record/trial.h"
@@ -25,6 +29,8 @@ class FailureWatch {
   void add(const Trial& trial);
   // Why the study ends with this trial, the last one added; nullopt: it goes on.
   std::optional<std::string> reason_to_end(const Trial& last) const;
+  // What to tell the user of a ceiling that this trial, the last one added, shows; once for each last line.
+  std::optional<std::string> ceiling(const Trial& last);
 
   // Does this trial get its second run? Once for each id.
   bool grant_rerun(uint64_t id);
@@ -33,15 +39,34 @@ class FailureWatch {
   // Those ids if there is a new one since the last call.
   std::optional<std::set<uint64_t>> take_changed_reruns();
 
+  // Does this failed trial run again? As often as `most` for each id.
+  bool grant_restart(uint64_t id, const std::string& last_line, int most);
+  // How often each trial did; kept and taken as the reruns are.
+  void restore_restarts(std::map<uint64_t, int> counts) { restarts_ = std::move(counts); }
+  std::optional<std::map<uint64_t, int>> take_changed_restarts();
+
  private:
   struct Failure {
     uint64_t trial;
     std::string last_line;
     int64_t micro_batch;
   };
+  // All failures with one last line.
+  struct Alike {
+    std::vector<Failure> failures;
+    bool is_told = false;
+  };
+  // Did a smaller micro batch run than any of these?
+  bool smaller_ones_ran(const std::vector<Failure>& failures) const;
+
   std::vector<Failure> in_a_row_;  // with the same last line
+  std::map<std::string, Alike> by_line_;
+  std::set<int64_t> completed_;  // micro batches of trials that trained
+  bool any_completed_ = false;   // the model-information trial counts too
   std::set<uint64_t> reruns_;
   bool reruns_changed_ = false;
+  std::map<uint64_t, int> restarts_;
+  bool restarts_changed_ = false;
 };
 
 }  // namespace dsat::host

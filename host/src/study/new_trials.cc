@@ -11,7 +11,7 @@ std::optional<uint64_t> NewTrials::create_trial(const Op& request) {
   Trial trial = trial_of(request);
   const uint64_t id = trial.id();
   if (trial.costs_a_run()) {
-    if (trials_.counted() + counted_ >= plan_.max_trials) return std::nullopt;
+    if (trials_.counted() + counted_ >= max_trials_) return std::nullopt;
     ++counted_;
     fruitless_ = 0;
     first_of_.emplace(trial.identity, id);

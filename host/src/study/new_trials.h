@@ -24,9 +24,11 @@ inline constexpr int kFruitlessRequests = 1000;
 
 class NewTrials : public RequestAnswers {
  public:
-  // `baseline`: the identity of the user's own configuration.
-  NewTrials(const Plan& plan, const TrialTable& trials, Phase phase, const std::string& baseline, const Loop& loop)
-      : plan_(plan), trials_(trials), phase_(phase), baseline_(baseline), loop_(loop) {}
+  // `baseline`: the identity of the user's own configuration; empty: there is none.
+  // `max_trials`: of the whole study, while this phase asks.
+  NewTrials(const Plan& plan, const TrialTable& trials, Phase phase, int max_trials, const std::string& baseline,
+            const Loop& loop)
+      : plan_(plan), trials_(trials), phase_(phase), max_trials_(max_trials), baseline_(baseline), loop_(loop) {}
 
   std::optional<uint64_t> create_trial(const Op& request) override;
   bool knows_trial(uint64_t id) const override { return id < next_id(); }
@@ -42,6 +44,7 @@ class NewTrials : public RequestAnswers {
   const Plan& plan_;
   const TrialTable& trials_;
   const Phase phase_;
+  const int max_trials_;
   const std::string& baseline_;
   const Loop& loop_;
   std::vector<Trial> asked_;

@@ -26,7 +26,14 @@ struct StrategyPlan {
   std::string sha256;                     // of the plugin's file: a resumed study reports when it has changed
 };
 
-struct Plan : StudyLimits, TrialTimeouts, SearchTarget, BatchBounds, SearchSettings, TrialMeasurement, TrialSetup {
+struct Plan : StudyLimits,
+              Comparison,
+              TrialTimeouts,
+              SearchTarget,
+              BatchBounds,
+              SearchSettings,
+              TrialMeasurement,
+              TrialSetup {
   std::string name;
   std::filesystem::path dir;          // empty: nothing is written
   std::vector<std::string> command;   // empty: a simulation without one
@@ -62,6 +69,7 @@ struct Plan : StudyLimits, TrialTimeouts, SearchTarget, BatchBounds, SearchSetti
     SearchSettings::visit(self, visitor);
     BatchBounds::visit(self, visitor);
     StudyLimits::visit(self, visitor);
+    Comparison::visit(self, visitor);
     TrialTimeouts::visit(self, visitor);
     TrialMeasurement::visit(self, visitor);
   }

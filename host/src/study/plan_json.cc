@@ -197,6 +197,10 @@ Plan plan_from_json(const Json& json) {
   if (!json.is_object()) throw unreadable("it is no JSON object");
   try {
     Plan plan;
+    // Journals of earlier versions: such a study goes on as it began.
+    plan.baseline = false;
+    plan.finals = 0;
+    plan.max_restarts = 0;
     read_settings(json, plan);
     if (json.value("runner", "local") == "sim") plan.simulation = sim::simulation_from_source(json.at("simulation"));
     plan.slots = slots_from_json(json.at("slots"));

@@ -43,13 +43,14 @@ class RecordedAnswers : public RequestAnswers {
 };
 
 // Gives a new strategy its last saved state. Returns how many of the events that state contains: 0 without one.
-size_t restore_state(StrategyRun& run, const Plan& plan, const Events& events, Journal& journal) {
+size_t restore_state(StrategyRun& run, const Plan& plan, int max_trials, const Events& events, Journal& journal) {
+  if (!is_of_plugin(run.phase)) return 0;
   const StrategyPlan& chosen = strategy_plan(plan, run.phase);
   const bool usable = chosen.plugin.state_version == chosen.journalled_state_version;
   const std::optional<SavedState> saved = journal.state(run.phase, events.back()->seq);
   if (!saved || !usable || !run.strategy->can_save()) return 0;
   Json study = events.front()->event.study;
-  study["limits"]["max_trials"] = plan.max_trials;
+  study["limits"]["max_trials"] = max_trials;
   run.strategy->restore(study, saved->state);
   const auto later =
       std::find_if(events.begin(), events.end(), [&](const JournalEvent* entry) { return entry->seq > saved->seq; });
@@ -68,7 +69,7 @@ void replay_event(Strategy& strategy, const JournalEvent& entry, RecordedAnswers
 }  // namespace
 
 StrategyRun replay_strategy(const Plan& plan, const std::vector<JournalEvent>& events, uint64_t first_id,
-                            Journal& journal, PluginLog& log, Observer& observer) {
+                            int max_trials, Journal& journal, PluginLog& log, Observer& observer) {
   StrategyRun run;
   run.phase = events.back().phase;
   Events of_phase;
@@ -80,7 +81,7 @@ StrategyRun replay_strategy(const Plan& plan, const std::vector<JournalEvent>& e
   size_t contained = 0;
   try {
     const PluginLog::Muted muted(log);
-    contained = restore_state(run, plan, of_phase, journal);
+    contained = restore_state(run, plan, max_trials, of_phase, journal);
   } catch (const Error& error) {
     observer.on_log(Observer::Severity::warning, fmt::format("{}; its events are replayed instead", error.what()));
     run.strategy.reset();

@@ -19,9 +19,9 @@
 namespace dsat::host {
 
 // `events`: all of the journal, at least one; the strategy is that of the last one's phase. `first_id`: of that phase's
-// trials.
+// trials. `max_trials`: while that phase asks.
 StrategyRun replay_strategy(const Plan& plan, const std::vector<JournalEvent>& events, uint64_t first_id,
-                            Journal& journal, PluginLog& log, Observer& observer);
+                            int max_trials, Journal& journal, PluginLog& log, Observer& observer);
 
 }  // namespace dsat::host
 

@@ -108,12 +108,16 @@ struct CheckRange {
 
 void check_numbers(const StudyOptions& o) {
   StudyLimits::visit(o, CheckRange());
+  Comparison::visit(o, CheckRange());
   TrialMeasurement::visit(o, CheckRange());
   BatchBounds::visit(o, CheckRange());
   TrialTimeouts::visit(o, CheckRange());
   if (o.end_profile_step < o.start_profile_step) {
     throw Error(fmt::format("--start-profile-step {} --end-profile-step {}: need 0 <= start <= end",
                             o.start_profile_step, o.end_profile_step));
+  }
+  if (!(o.memory_margin >= 0 && o.memory_margin < 1)) {
+    throw Error(fmt::format("--memory-margin {}: a share from 0 to below 1 is needed, as 0.05", o.memory_margin));
   }
   if (o.max_micro_batch && *o.max_micro_batch < o.min_micro_batch) {
     throw Error(
@@ -131,8 +135,8 @@ void copy_groups(const StudyOptions& options, Plan& plan) {
 }
 
 void copy_options(const StudyOptions& options, Plan& plan) {
-  copy_groups<StudyLimits, TrialTimeouts, SearchTarget, BatchBounds, SearchSettings, TrialMeasurement, TrialSetup>(
-      options, plan);
+  copy_groups<StudyLimits, Comparison, TrialTimeouts, SearchTarget, BatchBounds, SearchSettings, TrialMeasurement,
+              TrialSetup>(options, plan);
   plan.arg_mappings.clear();  // merged with the configuration's later
   plan.cwd = options.cwd.empty() ? fs::current_path() : fs::absolute(options.cwd);
   for (fs::path& include : plan.includes) include = fs::absolute(include).lexically_normal();
@@ -148,6 +152,7 @@ void settle_defaults(Plan& plan) {
   if (stages.empty()) stages = wanted.value("zero_stages", kDefaultZeroStages);
   std::sort(stages.begin(), stages.end());
   stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  if (!plan.max_restarts) plan.max_restarts = kDefaultMaxRestarts;
   if (!plan.profile_trials) plan.profile_trials = wanted.value("profile_trials", kDefaultProfileTrials);
 }
 

@@ -17,6 +17,7 @@
 #include "dsat/cost/memory.h"
 #include "dsat/host/format.h"
 #include "study/best.h"
+#include "study/own_text.h"
 
 namespace dsat::host {
 namespace {
@@ -143,6 +144,8 @@ std::string summary_text(const ResultsView& view) {
                         format_metric(view.plan.metric, view.best->metric));
     if (!view.best->why.empty()) text += fmt::format("note: {}\n", view.best->why);
   }
+  if (view.own != nullptr) text += own_text(view.plan, view.trials, *view.own, view.best);
+  text += verification_text(view.plan, view.trials);
   if (!view.reason.empty()) text += fmt::format("ended: {}\n", view.reason);
   return text;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "record/trial.h"
+#include "study/own_configuration.h"
 #include "study/plan.h"
 
 namespace dsat::host {
@@ -24,7 +25,8 @@ struct ResultsView {
   const Json& profile;
   const std::optional<BestRecord>& best;
   std::optional<uint64_t> device_memory_bytes;
-  std::string reason;  // why the study ended; empty: it runs
+  std::string reason;                     // why the study ended; empty: it runs
+  const OwnConfiguration* own = nullptr;  // the user's; nullptr: nothing is said of it
 };
 
 // The printed table: per stage trials, best metric, best configuration, estimated and measured memory.

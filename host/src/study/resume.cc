@@ -27,6 +27,7 @@ void Coordinator::resume() {
 void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> events) {
   const bool had_ended = journal_.meta("ended").value_or(Json()).is_object();
   profile_ = journal_.meta("profile").value_or(Json());
+  failures_.restore_restarts(journal_.meta("restarts").value_or(Json::array()).get<std::map<uint64_t, int>>());
   failures_.restore_reruns(journal_.meta("infrastructure_reruns").value_or(Json::array()).get<std::set<uint64_t>>());
   const std::set<uint64_t> changed = rewind_if_limit_raised(plan_.max_trials, journal_, trials, events);
   trials_ = TrialTable(std::move(trials), loop_.now());
@@ -34,12 +35,13 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   for (const Trial& trial : trials_.all()) learn_from(trial);
   if (!events.empty()) {
     const Phase phase = events.back().phase;
-    if (phase == Phase::searcher) derive_space(plan_, plan_.data_parallel_size);
+    if (phase >= Phase::searcher) derive_space(plan_, plan_.data_parallel_size);
     const auto first_id = std::count_if(trials_.all().begin(), trials_.all().end(),
                                         [phase](const Trial& trial) { return trial.phase < phase; });
-    run_ = replay_strategy(plan_, events, static_cast<uint64_t>(first_id), journal_, plugin_log_, observer_);
+    run_ = replay_strategy(plan_, events, static_cast<uint64_t>(first_id), trial_limit(phase, phase_view()), journal_,
+                           plugin_log_, observer_);
     states_.resume_at(events.back().seq);
-    if (run_.finish && phase == Phase::searcher) best_.set_named(run_.finish->trial);
+    if (run_.finish && phase >= Phase::searcher) best_.set_named(run_.finish->trial, phase > Phase::searcher);
   }
   requeue_running();
   // What the events tell beyond the trials' own records: who failed in a row, and who is to be stopped.

@@ -41,6 +41,8 @@ std::set<uint64_t> rewind_if_limit_raised(int max_trials, Journal& journal, std:
     return entry.phase == Phase::searcher && ends_or_is_refused(entry);
   });
   if (first == events.end()) return {};
+  // What the host measured after the search is measured anew at the new end, and leaves no gap in the ids.
+  while (!trials.empty() && trials.back().phase > Phase::searcher) trials.pop_back();
   uint64_t first_taken_back = trials.size();
   for (auto it = first; it != events.end(); ++it) {
     for (const Op& op : it->ops) {

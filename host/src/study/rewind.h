@@ -15,8 +15,8 @@ namespace dsat::host {
 
 // When `max_trials` is above the journal's: takes back the searcher's first answer that the old limit shaped (a refused
 // request, or the finish that followed) and all later events, in `events`, in `trials` and in the journal. Trials that
-// those answers had asked for and that ran stay: asked for again, they answer at no cost. Returns the trials that have
-// changed and that the journal is yet to have.
+// those answers had asked for and that ran stay: asked for again, they answer at no cost. Trials of the phases after
+// the search go. Returns the trials that have changed and that the journal is yet to have.
 std::set<uint64_t> rewind_if_limit_raised(int max_trials, Journal& journal, std::vector<Trial>& trials,
                                           std::vector<JournalEvent>& events);
 

@@ -18,13 +18,17 @@ namespace dsat::host {
 struct StrategyRun {
   Phase phase = Phase::profiler;
   std::unique_ptr<Strategy> strategy;  // none before its start, and after it failed
+  Json brief;                          // what a strategy of the host's own starts with; null for a plugin
   bool started = false;                // it has its start event
   std::optional<Op> finish;            // what it ended its work with
   // The trial whose result it had before the host was resumed; only the exit is to follow.
   std::optional<uint64_t> result_delivered;
 };
 
-// The part of a plan that names the strategy of a phase.
+// Is the strategy of this phase a plugin?
+inline bool is_of_plugin(Phase phase) { return phase == Phase::profiler || phase == Phase::searcher; }
+
+// The part of a plan that names the plugin of a phase.
 const StrategyPlan& strategy_plan(const Plan& plan, Phase phase);
 
 // Opens the strategy of a phase; it has had no event yet. Throws dsat::Error.

@@ -63,7 +63,7 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
   const bool raised = (options.max_trials && *options.max_trials > plan.max_trials) || options.time_budget;
   if (!done || raised) return std::nullopt;
   EndedStudy ended;
-  ended.result = {record->status, record->reason, record->best, record->counts(), dir};
+  ended.result = {record->status, record->reason, record->best, record->gain, record->counts(), dir};
   // Without a profile there was no search that more trials could lengthen.
   ended.what_next =
       record->profile.is_object()
@@ -158,7 +158,7 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
 
 StudyResult Study::Impl::run(Observer& observer) {
   fs::path probe;
-  if (!plan.simulation && !plan.no_probe) {
+  if (!plan.simulation && plan.probe) {
     probe = find_probe(launcher, plan.dir, !plan.slots.hostfile.empty(), plan.notices);
   }
   for (const std::string& notice : plan.notices) observer.on_log(Observer::Severity::warning, notice);

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "study/admission.h"
 #include "study/coordinator.h"
 #include "study/world_size.h"
 
@@ -27,9 +26,11 @@ void Coordinator::on_ended(const TrialEnd& end) {
   const bool was_to_end = trials_[end.id].state == TrialState::stopping;
   const bool interrupted = ending_ && ending_->resumable && end.outcome == Outcome::stopped;
   const bool rerun = end.infrastructure && !was_to_end && failures_.grant_rerun(end.id);
-  if (!interrupted && !rerun) return end_trial(end);
+  const bool restart = end.outcome == Outcome::failed && !was_to_end && !rerun &&
+                       failures_.grant_restart(end.id, end.last_line, plan_.max_restarts.value_or(0));
+  if (!interrupted && !rerun && !restart) return end_trial(end);
   trials_.run_again(end.id);  // under the same id; its strategy does not learn of it
-  if (rerun) log(Observer::Severity::warning, fmt::format("trial {}: {}; run again", end.id, end.reason));
+  if (rerun || restart) log(Observer::Severity::warning, fmt::format("trial {}: {}; run again", end.id, end.reason));
 }
 
 void Coordinator::end_trial(TrialEnd end) {
@@ -55,10 +56,16 @@ void Coordinator::learn_from(const Trial& trial) {
     const std::string warning = adopt_world_size(plan_, trial);
     if (warning.empty()) return;
     log(Observer::Severity::warning, warning);
-    baseline_ = admit(plan_, Json::object()).identity;
+    own_ = own_configuration(plan_);
   } catch (const Error& error) {
     end_study(StudyStatus::no_best, error.what());
   }
+}
+
+std::optional<uint64_t> Coordinator::usable_memory() const {
+  const std::optional<uint64_t> all = device_memory();
+  if (!all) return std::nullopt;
+  return static_cast<uint64_t>(static_cast<double>(*all) * (1 - plan_.memory_margin));
 }
 
 std::optional<uint64_t> Coordinator::device_memory() const {

@@ -54,7 +54,7 @@ TEST_F(OpenPluginTest, AStrategyComesFromTheLibraryThatWasDescribed) {
   const PluginInfo walker = find_strategy(file.string(), PluginKind::searcher).value();
   fs::remove(file);
   const Json options = parse_plugin_options(walker, Json::object()).value();
-  EXPECT_NE(Strategy::create(walker, options, 42, [](int, std::string_view) {}), nullptr);
+  EXPECT_NE(PluginStrategy::create(walker, options, 42, [](int, std::string_view) {}), nullptr);
   EXPECT_FALSE(describe_plugin(file).ok());
 }
 

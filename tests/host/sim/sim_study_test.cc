@@ -67,6 +67,8 @@ StudyOptions scripted(const Json& script, FunctionSurface::Function surface) {
   options.profiler = {std::string(DSAT_FIXTURE_PLUGINS) + "/libscripted.so", Json::object()};
   options.simulation->slots = 2;
   options.simulation->slots_per_trial = 1;
+  options.baseline = false;  // a script counts its trials
+  options.finals = 0;
   return options;
 }
 

@@ -65,6 +65,53 @@ TEST(FailureWatchTest, AProfileTrialThatFailsEndsTheStudyAtOnce) {
   EXPECT_FALSE(reason_after({full})) << "the profiler knows what to do";
 }
 
+TEST(FailureWatchTest, ALaterProfileTrialThatFailsIsThatTrialsFailure) {
+  Trial information = ended(0, Outcome::completed, "", 1), measured = ended(1, Outcome::failed, "IndexError", 4);
+  information.model_info = true;
+  for (Trial* trial : {&information, &measured}) trial->record.kind = TrialKind::profile;
+  EXPECT_FALSE(reason_after({information, measured}));
+}
+
+TEST(FailureWatchTest, FailuresAboveWhatRanAreACeiling) {
+  FailureWatch watch;
+  std::vector<std::string> told;
+  for (const Trial& trial : {ended(0, Outcome::completed, "", 1), ended(1, Outcome::completed, "", 128),
+                             ended(2, Outcome::failed, "Index", 400), ended(3, Outcome::failed, "Index", 512),
+                             ended(4, Outcome::failed, "Index", 301), ended(5, Outcome::failed, "Index", 302)}) {
+    watch.add(trial);
+    if (const auto text = watch.ceiling(trial)) told.push_back(*text);
+    EXPECT_FALSE(watch.reason_to_end(trial)) << trial.id();
+  }
+  EXPECT_THAT(told, ElementsAre("trials 2 and 3 failed in the same way, smaller micro batches ran (Index): if this is "
+                                "a ceiling that is no memory, --max-micro-batch 128 keeps the search below it"));
+}
+
+TEST(FailureWatchTest, FailuresAtWhatRanAreTheScriptsOwn) {
+  EXPECT_TRUE(reason_after({ended(0, Outcome::completed, "", 4), ended(1, Outcome::failed, "NameError", 2),
+                            ended(2, Outcome::failed, "NameError", 4), ended(3, Outcome::failed, "NameError", 8)}));
+  Trial information = ended(0, Outcome::completed, "", 1);
+  information.model_info = true;
+  EXPECT_TRUE(reason_after({information, ended(1, Outcome::failed, "NameError", 2),
+                            ended(2, Outcome::failed, "NameError", 4), ended(3, Outcome::failed, "NameError", 8)}))
+      << "one forward pass is no training";
+}
+
+TEST(FailureWatchTest, AFailedTrialRunsAgainAsOftenAsAllowed) {
+  FailureWatch watch;
+  EXPECT_FALSE(watch.grant_restart(1, "OSError", 0));
+  EXPECT_TRUE(watch.grant_restart(1, "OSError", 2));
+  EXPECT_EQ(watch.take_changed_restarts().value().at(1), 1);
+  EXPECT_TRUE(watch.grant_restart(1, "OSError", 2));
+  EXPECT_FALSE(watch.grant_restart(1, "OSError", 2));
+  watch.take_changed_restarts();
+  EXPECT_FALSE(watch.take_changed_restarts());
+  watch.restore_restarts({{7, 2}});
+  EXPECT_FALSE(watch.grant_restart(7, "OSError", 2));
+  watch.add(ended(1, Outcome::failed, "OSError", 4));
+  EXPECT_FALSE(watch.grant_restart(2, "OSError", 2)) << "another trial failed for good in this way";
+  EXPECT_TRUE(watch.grant_restart(2, "ValueError", 2));
+}
+
 TEST(FailureWatchTest, EachTrialHasOneSecondRun) {
   FailureWatch watch;
   watch.restore_reruns({3});

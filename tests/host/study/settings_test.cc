@@ -20,8 +20,10 @@ int rows() {
 
 // A structured binding has a name for every field: a new field does not compile here before it is counted.
 TEST(Settings, EveryFieldHasARow) {
-  [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6] = StudyLimits();
-  EXPECT_EQ(rows<StudyLimits>(), 6);
+  [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7] = StudyLimits();
+  EXPECT_EQ(rows<StudyLimits>(), 7);
+  [[maybe_unused]] const auto& [o1, o2, o3, o4] = Comparison();
+  EXPECT_EQ(rows<Comparison>(), 4);
   [[maybe_unused]] const auto& [t1, t2] = TrialTimeouts();
   EXPECT_EQ(rows<TrialTimeouts>(), 2);
   [[maybe_unused]] const auto& [s1, s2] = SearchTarget();
@@ -41,6 +43,7 @@ TEST(Settings, EveryFieldHasARow) {
 // Gives a field another value than its default.
 struct Change {
   void operator()(const Setting&, bool& value) const { value = !value; }
+  void operator()(const Setting&, double& value) const { value += 0.25; }
   void operator()(const Setting&, std::string& value) const { value += "?"; }
   void operator()(const Setting&, std::filesystem::path& value) const { value = "/another"; }
   void operator()(const Setting&, std::chrono::milliseconds& value) const { value += std::chrono::milliseconds(7); }

@@ -257,6 +257,9 @@ class StudyTest : public TempDirTest {
     options.slots = 16;
     options.slots_per_trial = 1;
     options.output_dir = dir() / "run";
+    options.baseline = false;  // a script counts its trials
+    options.finals = 0;
+    options.max_restarts = 0;
     options.launcher = DSAT_LAUNCH;
     return options;
   }

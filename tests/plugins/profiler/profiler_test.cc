@@ -158,17 +158,28 @@ TEST(Profiler, AModelThatFitsNowhereIsNoProfile) {
   EXPECT_EQ(run.asked().size(), 2u);
 }
 
-TEST(Profiler, AFailedTrialEndsItWithThatTrialsReason) {
+TEST(Profiler, WithoutTheModelsSizeItEndsWithThatTrialsReason) {
   const Surface surface;
-  for (const bool fail_information : {true, false}) {
+  auto run = bench(profile_study(surface), [&](const testing::Trial& trial) {
+    return is_model_information(trial) ? testing::Answer::failed("NameError: x") : answer(surface, trial);
+  });
+  ASSERT_TRUE(run.run()) << run.error();
+  EXPECT_TRUE(run.finished());
+  EXPECT_TRUE(run.profile().is_null());
+  EXPECT_THAT(run.finish_reason(), HasSubstr("NameError: x"));
+}
+
+TEST(Profiler, AMeasuredTrialThatFailsIsThatTrialsFailure) {
+  const Surface surface;
+  for (const int64_t largest_that_runs : {0, 1}) {
     auto run = bench(profile_study(surface), [&](const testing::Trial& trial) {
-      if (is_model_information(trial) == fail_information) return testing::Answer::failed("NameError: x");
-      return answer(surface, trial);
+      if (is_model_information(trial)) return answer(surface, trial);
+      return trial.micro_batch() > largest_that_runs ? testing::Answer::failed("IndexError: x")
+                                                     : answer(surface, trial);
     });
     ASSERT_TRUE(run.run()) << run.error();
-    EXPECT_TRUE(run.finished());
-    EXPECT_TRUE(run.profile().is_null());
-    EXPECT_THAT(run.finish_reason(), HasSubstr("NameError: x"));
+    EXPECT_TRUE(run.profile().is_object()) << "the trials that ran make the profile";
+    EXPECT_LE(run.asked().size(), 3u);
   }
 }
 

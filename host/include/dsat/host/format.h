@@ -2,7 +2,10 @@
 #ifndef DSAT_HOST_FORMAT_H_
 #define DSAT_HOST_FORMAT_H_
 
+#include <cstdint>
 #include <string>
+
+#include "dsat/host/record.h"
 
 namespace dsat::host {
 
@@ -11,6 +14,9 @@ std::string format_count(double value);
 
 // "12.3 TFLOP/s", "456 samples/s", "7.89 ms": a canonical metric by its name.
 std::string format_metric(const std::string& metric, double value);
+
+// "3.1 x your own configuration, 95 % interval 2.9 to 3.3"; `best`: the trial that it is the gain of.
+std::string format_gain(const Gain& gain, uint64_t best);
 
 }  // namespace dsat::host
 

@@ -59,6 +59,17 @@ struct BestRecord {
   std::string why;  // empty, or why it is not the luckiest single measurement
 };
 
+// How much better the best is than the user's own configuration: the ratio of their metrics, turned so that above 1 is
+// better. A measurement of each alone gives no interval.
+struct Gain {
+  double ratio = 1;
+  std::optional<double> low, high;  // the 95 % interval
+  uint64_t baseline = 0;            // the first trial that measured the user's own configuration
+};
+
+// `gain` of --json and of `show --json`.
+Json to_json(const Gain& gain);
+
 // `best` of `show --json`, and of the journal.
 Json to_json(const BestRecord& best);
 
@@ -69,6 +80,7 @@ struct StudyRecord {
   Json study;    // settings and limits: {name, metric, direction, command, searcher, profiler, seed, ...}
   Json profile;  // or null
   std::optional<BestRecord> best;
+  std::optional<Gain> gain;  // once the study has ended
   std::vector<TrialRecord> trials;
   std::map<Outcome, int> counts() const;
   int started() const;  // counted against the trial limit

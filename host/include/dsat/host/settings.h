@@ -33,12 +33,21 @@ struct Setting {
   bool is_in_old_plans = true;  // false: journals of earlier versions do not have it, which means the default
 };
 
+// The same for a setting that has an option.
+inline Setting later_setting(Setting setting) {
+  setting.is_in_old_plans = false;
+  return setting;
+}
+
 // A field that no option sets and that journals of earlier versions lack.
 inline Setting later_setting(const char* key) {
   Setting setting{key};
   setting.is_in_old_plans = false;
   return setting;
 }
+
+// One failure may be the machine's; a second one of the same trial is hardly ever.
+inline constexpr int kDefaultMaxRestarts = 1;
 
 // What a study may spend.
 struct StudyLimits {
@@ -47,6 +56,7 @@ struct StudyLimits {
   int max_concurrent_trials = 16;
   std::optional<int> max_slots;  // of all running trials together
   std::optional<std::chrono::milliseconds> time_budget;
+  std::optional<int> max_restarts;    // of a trial that failed; nullopt: kDefaultMaxRestarts; a plan always has it
   std::optional<int> profile_trials;  // nullopt: as the searcher wants, else 3; a plan always has it
 
   template <class Self, class Visitor>
@@ -66,7 +76,34 @@ struct StudyLimits {
     visitor(Setting{"profile_trials", "profile-trials", nullptr, "N", "the searcher's, else 3",
                     "trials of the profiler; one out of memory is replaced"},
             self.profile_trials);
+    visitor(later_setting({"max_restarts", "max-restarts", nullptr, "N", "1",
+                           "run a failed trial again up to N times, counted once; not one out of memory", 0}),
+            self.max_restarts);
     visitor(later_setting("early_stopping"), self.early_stopping);
+  }
+};
+
+// What a study measures beside the search: docs/own-configuration.md. Journals of earlier versions have none of it.
+struct Comparison {
+  bool baseline = true;       // measure the user's own configuration
+  std::optional<int> finals;  // trials kept for measuring the finalists again; nullopt: by max_trials
+  int verify_steps = 0;       // that the best trains further before it is handed back; 0: it is not asked to
+  double memory_margin = 0;   // share of a device's memory that the best leaves free, from 0 to below 1
+
+  template <class Self, class Visitor>
+  static void visit(Self& self, Visitor&& visitor) {
+    visitor(later_setting({"baseline", "no-baseline", nullptr, "", nullptr,
+                           "do not measure your own configuration: no gain over it is known"}),
+            self.baseline);
+    visitor(later_setting({"finals", "finals", nullptr, "N", "by --max-trials",
+                           "trials kept for measuring the best and your own configuration again; 0: none", 0}),
+            self.finals);
+    visitor(later_setting({"verify_steps", "verify", nullptr, "N", nullptr,
+                           "have the best train N further steps; if it fails, the next one follows", 0}),
+            self.verify_steps);
+    visitor(later_setting({"memory_margin", "memory-margin", nullptr, "SHARE", nullptr,
+                           "share of a device's memory that stays free, as 0.05"}),
+            self.memory_margin);
   }
 };
 
@@ -196,7 +233,7 @@ struct TrialSetup {
   std::vector<std::pair<std::string, std::string>> arg_mappings;  // config key -> flag of the command
   TrialCwd trial_cwd = TrialCwd::keep;
   std::vector<std::filesystem::path> includes;  // with TrialCwd::copy: files and folders copied beside those of cwd
-  bool no_probe = false;                        // the memory probe (docs/probe.md) stays out of the trials' processes
+  bool probe = true;                            // measure memory in the trials' Python processes (docs/probe.md)
   // For a study that an experiment file describes (docs/trial.md).
   bool config_by_environment = false;  // ds_config (none: config_overwrites alone) is the configuration, and the
                                        // command need not name it: the script reads DSAT_DS_CONFIG or DSAT_HPARAMS
@@ -213,10 +250,9 @@ struct TrialSetup {
                     "run trials in this folder or in a copy of it", 1, "keep|copy"},
             self.trial_cwd);
     visitor(later_setting("includes"), self.includes);
-    Setting probe{"no_probe", "no-probe"};
-    probe.help = "leave the memory probe out of the trials' Python processes";
-    probe.is_in_old_plans = false;
-    visitor(probe, self.no_probe);
+    visitor(later_setting({"probe", "no-probe", nullptr, "", nullptr,
+                           "leave the memory probe out of the trials' Python processes"}),
+            self.probe);
     visitor(later_setting("config_by_environment"), self.config_by_environment);
     visitor(later_setting("variables"), self.variables);
     visitor(later_setting("hyperparameters"), self.hyperparameters);

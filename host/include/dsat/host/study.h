@@ -32,6 +32,7 @@ struct StrategyChoice {
 
 // All that a study can be asked for. The groups of settings are its bases: options.max_trials is that of StudyLimits.
 struct StudyOptions : StudyLimits,
+                      Comparison,
                       TrialTimeouts,
                       SearchTarget,
                       BatchBounds,
@@ -88,6 +89,7 @@ struct StudyResult {
   StudyStatus status = StudyStatus::failed;
   std::string reason;  // one line
   std::optional<BestRecord> best;
+  std::optional<Gain> gain;  // of the best over the user's own configuration
   std::map<Outcome, int> counts;
   std::filesystem::path dir;
 };

@@ -87,8 +87,8 @@ TEST(StudyOptions, SettingsOfTrialsReachTheirMembers) {
 }
 
 TEST(StudyOptions, TheMemoryProbeIsASwitch) {
-  EXPECT_FALSE(read({}).no_probe);
-  EXPECT_TRUE(read({"--no-probe"}).no_probe);
+  EXPECT_TRUE(read({}).probe);
+  EXPECT_FALSE(read({"--no-probe"}).probe);
 }
 
 TEST(StudyOptions, TimesReachTheirMembers) {

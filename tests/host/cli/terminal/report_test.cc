@@ -54,6 +54,13 @@ TEST_F(Report, JsonHasAllOutcomesAndTheBest) {
                     {"lost", 0}}}}));
 }
 
+TEST_F(Report, JsonHasTheGainWhereOneWasMeasured) {
+  complete();
+  EXPECT_FALSE(result_json(result_).contains("gain"));
+  result_.gain = host::Gain{3.1, 2.9, {}, 4};
+  EXPECT_EQ(result_json(result_).at("gain"), (Json{{"ratio", 3.1}, {"low", 2.9}, {"high", nullptr}, {"baseline", 4}}));
+}
+
 TEST_F(Report, JsonHasNullWithoutABest) {
   result_.status = host::StudyStatus::no_best;
   result_.reason = "every trial failed";

@@ -1,0 +1,60 @@
+// The best goes first, since its earlier measurements do not count; then the two take turns.
+#include "finals/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "finals/finals.h"
+
+namespace dsat::host {
+
+void BestAgainstOwn::start(const Json& brief) {
+  metric_ = brief.at("metric").get<std::string>();
+  maximise_ = brief.at("maximise").get<bool>();
+  reason_ = brief.at("reason").get<std::string>();
+  budget_ = brief.at("budget").get<int>();
+  others_ = repeats_from_json(brief.at("others"));
+  const Json &best = brief.at("best"), &own = brief.at("own");
+  best_.trial = best.at("trial").get<uint64_t>();
+  best_.overrides = best.at("overrides");
+  own_.trial = own.at("trial").get<uint64_t>();
+  own_.overrides = own.at("overrides");
+  own_.values = own.at("values").get<std::vector<double>>();
+  next();
+}
+
+void BestAgainstOwn::trial_ended(const Ended& ended) {
+  const auto at = std::find_if(open_.begin(), open_.end(), [&](const auto& one) { return one.first == ended.trial; });
+  if (at == open_.end()) return;
+  Side& side = *at->second;
+  open_.erase(at);
+  const std::optional<double> value = comparable_value(ended.metrics, metric_, maximise_);
+  if (value) side.values.push_back(*value);
+  side.fails = !value;
+  if (open_.empty()) next();
+}
+
+bool BestAgainstOwn::is_narrow() const {
+  return !best_.values.empty() && difference(best_.values, own_.values, others_).half_width() <= kNarrow;
+}
+
+bool BestAgainstOwn::ask_for(Side& side, const char* what) {
+  if (budget_ < 1 || side.fails) return false;
+  const std::optional<uint64_t> trial =
+      ask(side.overrides, fmt::format("{} again, to compare the two: trial {}", what, side.trial), true);
+  if (!trial) return false;
+  --budget_;
+  ++side.asked;
+  open_.emplace_back(*trial, &side);
+  return true;
+}
+
+void BestAgainstOwn::next() {
+  const bool enough = best_.asked >= kMostComparisons || is_narrow();
+  if (!enough && ask_for(best_, "the best")) ask_for(own_, "your own configuration");
+  if (open_.empty()) finish(reason_, best_.trial);
+}
+
+}  // namespace dsat::host

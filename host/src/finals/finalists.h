@@ -1,0 +1,34 @@
+// Who is in the finals: the configurations that may be the best, by what was measured so far.
+// Threading: pure functions. Errors: none.
+#ifndef DSAT_HOST_FINALS_FINALISTS_H_
+#define DSAT_HOST_FINALS_FINALISTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "record/trial.h"
+
+namespace dsat::host {
+
+// One configuration with its measurements, as noise.h wants them.
+struct Contender {
+  uint64_t trial = 0;  // the first of it
+  std::vector<double> values;
+};
+
+// All that were measured: the one that `first` belongs to, then by their means. `may_win`: false for a trial whose
+// configuration is not to become the best.
+std::vector<Contender> by_means(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
+                                uint64_t first, const std::function<bool(const Trial&)>& may_win);
+
+// Of these the first, and those whose chance to be better than the best mean is not small (finals.h); kMostFinalists
+// at most.
+std::vector<Contender> choose_finalists(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
+                                        uint64_t first, const std::function<bool(const Trial&)>& may_win);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_FINALS_FINALISTS_H_

@@ -1,0 +1,61 @@
+// The finals: the best few are measured again, in rounds, until one of them is the best.
+//
+// Purpose: the best of many measurements is partly the luckiest. In each round every finalist that may still be the
+//   best is measured once more, one beside the other, so that a machine that becomes slower favours none.
+// Start event: {"metric", "maximise", "finalists": [{"trial", "overrides", "values"}], "others": Repeats, "budget",
+//   "reason"}: values as in noise.h, the searcher's choice first; `reason`: why the search ended, handed on.
+// Ends when the chance that another one is better is small, after kMostRounds, or when the budget is spent; names the
+//   best mean. A finalist that does not run again is out.
+#ifndef DSAT_HOST_FINALS_FINALS_H_
+#define DSAT_HOST_FINALS_FINALS_H_
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "finals/host_strategy.h"
+#include "finals/noise.h"
+
+namespace dsat::host {
+
+// More finalists, and more rounds of them, cost more trials than they are worth.
+inline constexpr size_t kMostFinalists = 4;
+inline constexpr int kMostRounds = 3;
+// A finalist whose chance to be better by more than the tolerance is below this is out.
+inline constexpr double kSmallChance = 0.1;
+inline constexpr double kTolerance = 0.005;
+
+// The metric as noise.h wants it; nullopt: it has no such value above 0.
+std::optional<double> comparable_value(const Json& metrics, const std::string& metric, bool maximise);
+
+class Finals : public HostStrategy {
+ protected:
+  void start(const Json& brief) override;
+  void trial_ended(const Ended& ended) override;
+
+ private:
+  struct Finalist {
+    uint64_t trial = 0;
+    Json overrides;
+    std::vector<double> values;
+    bool is_out = false;
+  };
+  void next_round();
+  const Finalist* leader() const;
+  void drop_the_hopeless();
+  Finalist* find_open(uint64_t trial);
+
+  std::string metric_, reason_;
+  bool maximise_ = true;
+  std::vector<Finalist> finalists_;
+  Repeats others_;
+  int budget_ = 0;
+  int rounds_ = 0;
+  std::vector<std::pair<uint64_t, size_t>> open_;  // a trial that runs, and whose it is
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_FINALS_FINALS_H_

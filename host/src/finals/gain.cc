@@ -1,0 +1,77 @@
+// Collects the values of the two configurations and the repeats of all others, and turns a difference of logarithms
+// back into a ratio.
+#include "finals/gain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "finals/finals.h"
+
+namespace dsat::host {
+
+std::optional<double> value_of(const Trial& trial, const std::string& metric, bool maximise) {
+  if (trial.record.outcome != Outcome::completed || trial.record.duplicate_of || trial.model_info) return std::nullopt;
+  return comparable_value(trial.record.metrics, metric, maximise);
+}
+
+Gain gain_between(const std::vector<double>& best, const std::vector<double>& before, const std::vector<double>& own,
+                  const Repeats& others) {
+  Gain gain;
+  if (best.empty()) {
+    gain.ratio = std::exp(mean_of(before) - mean_of(own));
+    return gain;
+  }
+  Repeats repeats = others;
+  repeats.add(before);
+  const Difference apart = difference(best, own, repeats);
+  gain.ratio = std::exp(apart.mean);
+  gain.low = std::exp(apart.mean - apart.half_width());
+  gain.high = std::exp(apart.mean + apart.half_width());
+  return gain;
+}
+
+std::vector<double> values_of(const std::vector<Trial>& trials, const std::string& identity, const std::string& metric,
+                              bool maximise, Of of) {
+  std::vector<double> values;
+  for (const Trial& trial : trials) {
+    if (trial.identity != identity) continue;
+    if (of != Of::all && (trial.phase == Phase::comparison) != (of == Of::comparison)) continue;
+    if (const auto value = value_of(trial, metric, maximise)) values.push_back(*value);
+  }
+  return values;
+}
+
+Repeats repeats_but(const std::vector<Trial>& trials, const std::string& metric, bool maximise, const std::string& a,
+                    const std::string& b) {
+  std::map<std::string, std::vector<double>> values;
+  for (const Trial& trial : trials) {
+    if (trial.identity == a || trial.identity == b) continue;
+    if (const auto value = value_of(trial, metric, maximise)) values[trial.identity].push_back(*value);
+  }
+  Repeats repeats;
+  for (const auto& [identity, of_one] : values) repeats.add(of_one);
+  return repeats;
+}
+
+std::optional<Gain> gain_over_own(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
+                                  const std::string& own_identity, uint64_t best) {
+  if (own_identity.empty() || best >= trials.size()) return std::nullopt;
+  const std::string& identity = trials[best].identity;
+  const std::vector<double> own = values_of(trials, own_identity, metric, maximise);
+  const std::vector<double> all = values_of(trials, identity, metric, maximise);
+  if (own.empty() || all.empty()) return std::nullopt;
+  const auto is_own = [&](const Trial& trial) {
+    return trial.identity == own_identity && value_of(trial, metric, maximise);
+  };
+  const uint64_t baseline = std::find_if(trials.begin(), trials.end(), is_own)->id();
+  Gain gain{1, 1, 1, baseline};
+  if (identity == own_identity) return gain;
+  gain = gain_between(values_of(trials, identity, metric, maximise, Of::comparison),
+                      values_of(trials, identity, metric, maximise, Of::others), own,
+                      repeats_but(trials, metric, maximise, identity, own_identity));
+  gain.baseline = baseline;
+  return gain;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,40 @@
+// How much better the best is than the user's own configuration.
+//
+// The ratio of their metrics, turned so that above 1 is better, with its 95 % interval: Student's t on the difference
+// of logarithms (noise.h). The best counts by its measurements of the comparison alone, which were made after it was
+// chosen. Threading: pure functions. Errors: none.
+#ifndef DSAT_HOST_FINALS_GAIN_H_
+#define DSAT_HOST_FINALS_GAIN_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/host/record.h"
+#include "finals/noise.h"
+#include "record/trial.h"
+
+namespace dsat::host {
+
+// `best`: values from after the choice; empty: the gain is that of `before` and has no interval.
+Gain gain_between(const std::vector<double>& best, const std::vector<double>& before, const std::vector<double>& own,
+                  const Repeats& others);
+
+// A trial's measurement; nullopt: it made none, or only repeats another trial's.
+std::optional<double> value_of(const Trial& trial, const std::string& metric, bool maximise);
+
+// The values of a configuration, in the order of trials. With a phase: of that phase's trials alone, or of all others.
+enum class Of { all, comparison, others };
+std::vector<double> values_of(const std::vector<Trial>& trials, const std::string& identity, const std::string& metric,
+                              bool maximise, Of of = Of::all);
+// The repeats of all configurations but these two.
+Repeats repeats_but(const std::vector<Trial>& trials, const std::string& metric, bool maximise, const std::string& a,
+                    const std::string& b);
+
+// nullopt: the user's own configuration, or the best, was not measured.
+std::optional<Gain> gain_over_own(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
+                                  const std::string& own_identity, uint64_t best);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_FINALS_GAIN_H_

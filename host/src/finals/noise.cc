@@ -1,0 +1,70 @@
+// Pools the repeats with the prior, and sums the finite series of Student's t distribution for whole degrees.
+#include "finals/noise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace dsat::host {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+
+}  // namespace
+
+void Repeats::add(const std::vector<double>& values) {
+  if (values.size() < 2) return;
+  const double mean = mean_of(values);
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  degrees += static_cast<double>(values.size() - 1);
+}
+
+Json to_json(const Repeats& repeats) { return {{"squares", repeats.squares}, {"degrees", repeats.degrees}}; }
+
+Repeats repeats_from_json(const Json& json) {
+  return {json.at("squares").get<double>(), json.at("degrees").get<double>()};
+}
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double Difference::half_width() const { return scale * student_quantile(0.975, degrees); }
+
+double Difference::chance_above(double by) const { return 1 - student_cdf((by - mean) / scale, degrees); }
+
+Difference difference(const std::vector<double>& a, const std::vector<double>& b, Repeats others) {
+  others.add(a);
+  others.add(b);
+  const double degrees = kPriorDegrees + others.degrees;
+  const double variance = (kPriorDegrees * kPriorDeviation * kPriorDeviation + others.squares) / degrees;
+  const double counts = 1 / static_cast<double>(a.size()) + 1 / static_cast<double>(b.size());
+  return {mean_of(a) - mean_of(b), std::sqrt(variance * counts), degrees};
+}
+
+double student_cdf(double t, double degrees) {
+  const int whole = std::max(1, static_cast<int>(degrees));
+  const double angle = std::atan(t / std::sqrt(whole));
+  const double cosine = std::cos(angle), sine = std::sin(angle);
+  const bool odd = whole % 2 == 1;
+  // The first term, then each one from the one before it.
+  double term = odd ? cosine : 1, sum = whole > 1 ? term : 0;
+  for (int i = odd ? 3 : 2; i < whole; i += 2) {
+    term *= cosine * cosine * (i - 1) / i;
+    sum += term;
+  }
+  const double within = odd ? 2 / kPi * (angle + sine * sum) : sine * sum;
+  return 0.5 + within / 2;
+}
+
+double student_quantile(double probability, double degrees) {
+  double low = 0, high = 1;
+  while (student_cdf(high, degrees) < probability) high *= 2;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (student_cdf(middle, degrees) < probability ? low : high) = middle;
+  }
+  return high;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,56 @@
+// The noise of a measurement, and what it leaves open: how far apart two configurations are.
+//
+// Values are natural logarithms of the metric, turned so that larger is better: noise is then a share of the value, and
+// a ratio a difference. One value is its configuration's mean plus a normal error of a standard deviation that all
+// configurations share. Repeats of a configuration tell that deviation; before there are any, a prior does: a scaled
+// inverse chi-squared distribution (Gelman et al., Bayesian Data Analysis, 2.6) of few degrees of freedom, so that
+// little is claimed from few repeats. Differences of means then follow Student's t distribution.
+// Threading: pure functions. Errors: none.
+#ifndef DSAT_HOST_FINALS_NOISE_H_
+#define DSAT_HOST_FINALS_NOISE_H_
+
+#include <vector>
+
+#include "dsat/error.h"
+
+namespace dsat::host {
+
+// What a run of a few steps was seen to vary by from trial to trial, and what two repeats would be worth.
+inline constexpr double kPriorDeviation = 0.02;
+inline constexpr double kPriorDegrees = 2;
+
+// Sums over configurations that were measured more than once.
+struct Repeats {
+  double squares = 0;  // of the distances from each configuration's mean
+  double degrees = 0;  // of freedom: measurements less configurations
+
+  void add(const std::vector<double>& values);
+};
+Json to_json(const Repeats& repeats);
+Repeats repeats_from_json(const Json& json);
+
+// Mean and number of the values of a configuration.
+double mean_of(const std::vector<double>& values);
+
+// The difference of two means: Student's t distribution, moved and scaled.
+struct Difference {
+  double mean = 0;
+  double scale = 0;
+  double degrees = 1;
+
+  double half_width() const;             // of the 95 % interval
+  double chance_above(double by) const;  // that the true difference is larger than `by`
+};
+
+// Of the configurations with these values, at least one each. `others` holds the repeats of all others.
+Difference difference(const std::vector<double>& a, const std::vector<double>& b, Repeats others);
+
+// The distribution function of Student's t distribution; `degrees` at least 1, rounded down to a whole number.
+// Source: Abramowitz and Stegun, 26.7.3 and 26.7.4.
+double student_cdf(double t, double degrees);
+// The t below which a share `probability` lies, which is above a half.
+double student_quantile(double probability, double degrees);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_FINALS_NOISE_H_

@@ -1,0 +1,35 @@
+// Has the best train further before it is handed back; where it fails, the next best is asked to.
+//
+// Start event: {"candidates": [{"trial", "overrides"}], "steps", "reason"}: the best first. Names the first candidate
+// that lasts; none where the last one failed, or where no trial was left for the next.
+#ifndef DSAT_HOST_FINALS_VERIFICATION_H_
+#define DSAT_HOST_FINALS_VERIFICATION_H_
+
+#include <string>
+
+#include "finals/host_strategy.h"
+
+namespace dsat::host {
+
+class Verification : public HostStrategy {
+ protected:
+  void start(const Json& brief) override;
+  void trial_ended(const Ended& ended) override;
+
+ private:
+  void ask_next();
+
+  Json brief_;
+  size_t next_ = 0;  // candidate
+};
+
+// Did this trial end in a way that keeps its configuration from being handed back?
+inline bool fails_verification(const Trial& trial) {
+  if (trial.phase != Phase::verification || !trial.record.outcome) return false;
+  const Outcome outcome = *trial.record.outcome;
+  return outcome == Outcome::failed || outcome == Outcome::out_of_memory || outcome == Outcome::timed_out;
+}
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_FINALS_VERIFICATION_H_

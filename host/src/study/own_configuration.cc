@@ -1,0 +1,82 @@
+// Reads the batch sizes of the user's configuration and command, compares the stage with the plan's, and asks the rules
+// of admission.
+#include "study/own_configuration.h"
+
+#include <fmt/format.h>
+
+#include "command/command_args.h"
+#include "dsat/base/numbers.h"
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
+#include "study/admission.h"
+
+namespace dsat::host {
+namespace {
+
+// The value of a flag of the command that is a number of at least 1; the last one counts.
+std::optional<int64_t> number_of_flag(const Plan& plan, const char* flag) {
+  const std::vector<FlagUse> uses = find_flag_in_any_spelling(plan.command, flag);
+  if (uses.empty() || uses.back().value >= plan.command.size()) return std::nullopt;
+  constexpr int64_t kMost = int64_t{1} << 40;
+  return parse_integer(uses.back().read(plan.command), 1, kMost);
+}
+
+// The user's ZeRO stage where the configuration names one number, else DeepSpeed's default.
+std::optional<int> own_stage(const Plan& plan) {
+  const Json* section = config::find(plan.user_config, "zero_optimization");
+  if (section != nullptr && section->is_string()) return std::nullopt;
+  const Json* stage = config::find(plan.user_config, "zero_optimization.stage");
+  if (stage != nullptr && (stage->is_array() || stage->is_string())) return std::nullopt;  // a wish to the search
+  return config::zero_stage(plan.user_config);
+}
+
+// Why the base configuration does not have the user's own stage; empty: it has.
+std::string why_stage_moved(const Plan& plan) {
+  const std::optional<int> own = own_stage(plan);
+  if (!own || *own == config::zero_stage(plan.base_config)) return "";
+  Json config = plan.base_config;
+  config::overwrite(config, Json{{"zero_optimization", {{"stage", *own}}}});
+  return config::broken_rule(config).value_or(fmt::format("its ZeRO stage {} is not tried", *own));
+}
+
+// What the command's flags say in place of "auto"; an empty object where the configuration's own numbers hold. nullopt:
+// nothing gives a micro batch.
+std::optional<Json> batch_overrides(const Plan& plan) {
+  const Json* listed = config::find(plan.user_config, config::kMicroBatchKey);
+  if (listed != nullptr && listed->is_array()) return std::nullopt;
+  const config::GivenBatchSizes given = config::read_batch_sizes(plan.user_config);
+  if (given.micro_batch || given.train_batch) return Json::object();
+  const auto micro_batch = number_of_flag(plan, "--per_device_train_batch_size");
+  if (!plan.hugging_face || !micro_batch) return std::nullopt;
+  Json overrides{{config::kMicroBatchKey, *micro_batch}};
+  const auto accumulation = number_of_flag(plan, "--gradient_accumulation_steps");
+  if (!given.accumulation && accumulation) overrides[config::kAccumulationKey] = *accumulation;
+  return overrides;
+}
+
+}  // namespace
+
+OwnConfiguration own_configuration(const Plan& plan) {
+  OwnConfiguration own;
+  own.overrides = Json::object();
+  try {
+    own.why_not = why_stage_moved(plan);
+    if (!own.why_not.empty()) return own;
+    const std::optional<Json> batch = batch_overrides(plan);
+    if (!batch) {
+      own.why_not = fmt::format("neither it nor the command gives {}", config::kMicroBatchKey);
+      return own;
+    }
+    own.overrides = *batch;
+  } catch (const std::exception& error) {
+    own.why_not = error.what();
+    return own;
+  }
+  const Admission admission = admit(plan, own.overrides);
+  own.why_not = admission.invalid;
+  if (own.why_not.empty()) own.identity = admission.identity;
+  return own;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,27 @@
+// The user's own configuration: what the tuned one is held against.
+//
+// Purpose: decides what it is. The user's numbers; batch sizes that are left out follow from those that are given, as
+//   DeepSpeed fills them in; for Hugging Face's Trainer the command's flags stand in for "auto". Where nothing gives a
+//   micro batch (DeepSpeed refuses such a configuration, so the script knows more than its file) there is no own
+//   configuration: a guess would claim a gain over something that the user never ran.
+// Threading: pure functions. Errors: none; why there is none is part of the answer.
+#ifndef DSAT_HOST_STUDY_OWN_CONFIGURATION_H_
+#define DSAT_HOST_STUDY_OWN_CONFIGURATION_H_
+
+#include <string>
+
+#include "study/plan.h"
+
+namespace dsat::host {
+
+struct OwnConfiguration {
+  Json overrides;        // over the plan's base configuration
+  std::string identity;  // of its trials; empty: there is none
+  std::string why_not;   // one line; empty: there is one
+};
+
+OwnConfiguration own_configuration(const Plan& plan);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_OWN_CONFIGURATION_H_

@@ -1,0 +1,56 @@
+// Looks for the trials of the user's own configuration, the completed ones first, and for those of the verification.
+#include "study/own_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dsat/host/format.h"
+#include "finals/gain.h"
+
+namespace dsat::host {
+namespace {
+
+// "ran out of memory: CUDA out of memory"
+std::string how_it_ended(const TrialRecord& record) {
+  std::string text = to_string(*record.outcome);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return record.reason.empty() ? text : fmt::format("{}: {}", text, record.reason);
+}
+
+}  // namespace
+
+std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const OwnConfiguration& own,
+                     const std::optional<BestRecord>& best) {
+  if (!own.why_not.empty()) {
+    return plan.baseline ? fmt::format("your own configuration: not measured, {}\n", own.why_not) : "";
+  }
+  if (best) {
+    if (const auto gain = gain_over_own(trials, plan.metric, plan.maximise, own.identity, best->trial)) {
+      return fmt::format("gain: {}\n", format_gain(*gain, best->trial));
+    }
+  }
+  const auto ended = [&](const Trial& trial) {
+    return trial.identity == own.identity && trial.record.outcome && trial.record.started();
+  };
+  const auto trial = std::find_if(trials.begin(), trials.end(), ended);
+  if (trial == trials.end() || trial->record.outcome == Outcome::completed) return "";
+  return fmt::format("your own configuration: trial {}, {}\n", trial->id(), how_it_ended(trial->record));
+}
+
+std::string verification_text(const Plan& plan, const std::vector<Trial>& trials) {
+  if (plan.verify_steps < 1) return "";
+  std::string text;
+  for (const Trial& trial : trials) {
+    if (trial.phase != Phase::verification || !trial.record.outcome) continue;
+    const auto first = std::find_if(trials.begin(), trials.end(),
+                                    [&](const Trial& other) { return other.identity == trial.identity; });
+    text += trial.record.outcome == Outcome::completed
+                ? fmt::format("verified: trial {} trained {} further steps\n", first->id(), plan.verify_steps)
+                : fmt::format("not verified: trial {} did not train {} further steps ({})\n", first->id(),
+                              plan.verify_steps, how_it_ended(trial.record));
+  }
+  return text;
+}
+
+}  // namespace dsat::host

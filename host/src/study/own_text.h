@@ -1,0 +1,25 @@
+// The summary's lines about the user's own configuration and about the verification of the best.
+// Threading: pure functions. Errors: none. Each text is empty or ends with a new line.
+#ifndef DSAT_HOST_STUDY_OWN_TEXT_H_
+#define DSAT_HOST_STUDY_OWN_TEXT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "record/trial.h"
+#include "study/own_configuration.h"
+#include "study/plan.h"
+
+namespace dsat::host {
+
+// The gain of the best over it, or why there is none.
+std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const OwnConfiguration& own,
+                     const std::optional<BestRecord>& best);
+
+// Who was to train further, and how that went; empty without --verify.
+std::string verification_text(const Plan& plan, const std::vector<Trial>& trials);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_OWN_TEXT_H_

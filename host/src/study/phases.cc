@@ -1,0 +1,171 @@
+// One function a phase says whether it has work to do, and with what it begins; next_phase asks them in order.
+#include "study/phases.h"
+
+#include <algorithm>
+
+#include "finals/finalists.h"
+#include "finals/finals.h"
+#include "finals/gain.h"
+#include "study/best.h"
+
+namespace dsat::host {
+namespace {
+
+// The search needs one of them itself.
+constexpr int kLeastForBaseline = 2;
+
+int trials_left(const PhaseView& view) { return view.plan.max_trials - view.trials.counted(); }
+
+// A profile trial may have measured exactly this.
+bool was_tried(const PhaseView& view) { return view.trials.runs_of(view.own.identity) > 0; }
+
+std::vector<double> values_of(const PhaseView& view, const std::string& identity) {
+  return values_of(view.trials.all(), identity, view.plan.metric, view.plan.maximise);
+}
+bool own_is_measured(const PhaseView& view) {
+  return !view.own.identity.empty() && !values_of(view, view.own.identity).empty();
+}
+
+// What the searcher leaves for later depends on what was there when it began.
+bool own_was_measured_before_search(const PhaseView& view) {
+  for (const Trial& trial : view.trials.all()) {
+    if (trial.phase >= Phase::searcher) return false;
+    const bool measures = value_of(trial, view.plan.metric, view.plan.maximise).has_value();
+    if (measures && trial.identity == view.own.identity) return true;
+  }
+  return false;
+}
+
+// The best as it stands, by the strategy that has just finished.
+std::optional<uint64_t> best_trial(const PhaseView& view) {
+  const auto named = view.finish ? view.finish->trial : std::nullopt;
+  const auto best =
+      choose_best(view.trials.all(), view.plan.metric, view.plan.maximise, named, {false, view.usable_memory_bytes});
+  return best ? std::optional<uint64_t>(best->trial) : std::nullopt;
+}
+
+bool is_to_be_compared(const PhaseView& view, uint64_t best) {
+  return own_is_measured(view) && view.trials[best].identity != view.own.identity;
+}
+
+// May this trial's configuration be handed back?
+bool may_win(const PhaseView& view, const Trial& trial) {
+  return may_become_best(trial.record.peak_bytes, view.usable_memory_bytes);
+}
+
+Json named_configuration(const PhaseView& view, uint64_t trial) {
+  return {{"trial", trial}, {"overrides", view.trials[trial].record.overrides}};
+}
+
+Json brief_of(const PhaseView& view, int budget, const Repeats& others) {
+  return {{"metric", view.plan.metric},
+          {"maximise", view.plan.maximise},
+          {"others", to_json(others)},
+          {"budget", budget},
+          {"reason", why_search_ended(view.finish)}};
+}
+
+std::optional<NextPhase> baseline(const PhaseView& view) {
+  if (!view.plan.baseline || !view.own.why_not.empty() || was_tried(view)) return std::nullopt;
+  if (trials_left(view) < kLeastForBaseline) return std::nullopt;
+  return NextPhase{Phase::baseline, {{"overrides", view.own.overrides}}};
+}
+
+std::optional<NextPhase> finals(const PhaseView& view) {
+  const std::optional<uint64_t> best = best_trial(view);
+  if (view.plan.finals == 0 || !best) return std::nullopt;
+  // The later phases need one trial of each that they measure.
+  const int later = (is_to_be_compared(view, *best) ? 2 : 0) + (view.plan.verify_steps > 0 ? 1 : 0);
+  const int budget = trials_left(view) - later;
+  const std::vector<Contender> chosen = choose_finalists(view.trials.all(), view.plan.metric, view.plan.maximise, *best,
+                                                         [&](const Trial& trial) { return may_win(view, trial); });
+  if (chosen.size() < 2 || budget < 2) return std::nullopt;
+  Repeats others = repeats_but(view.trials.all(), view.plan.metric, view.plan.maximise, "", "");
+  Json finalists = Json::array();
+  for (const Contender& one : chosen) {
+    Repeats own;
+    own.add(one.values);
+    others.squares -= own.squares;
+    others.degrees -= own.degrees;
+    finalists.push_back(named_configuration(view, one.trial));
+    finalists.back()["values"] = one.values;
+  }
+  others.squares = std::max(0.0, others.squares);
+  Json brief = brief_of(view, budget, others);
+  brief["finalists"] = std::move(finalists);
+  return NextPhase{Phase::finals, std::move(brief)};
+}
+
+std::optional<NextPhase> verification(const PhaseView& view) {
+  const std::optional<uint64_t> best = best_trial(view);
+  if (view.plan.verify_steps < 1 || !best || trials_left(view) < 1) return std::nullopt;
+  Json brief{{"steps", view.plan.verify_steps}, {"reason", why_search_ended(view.finish)}};
+  for (const Contender& one : by_means(view.trials.all(), view.plan.metric, view.plan.maximise, *best,
+                                       [&](const Trial& trial) { return may_win(view, trial); })) {
+    if (brief["candidates"].size() < kMostFinalists)
+      brief["candidates"].push_back(named_configuration(view, one.trial));
+  }
+  return NextPhase{Phase::verification, std::move(brief)};
+}
+
+std::optional<NextPhase> comparison(const PhaseView& view) {
+  const std::optional<uint64_t> best = best_trial(view);
+  const int budget = trials_left(view);
+  if (view.plan.finals == 0 || !best || budget < 1 || !is_to_be_compared(view, *best)) return std::nullopt;
+  const std::string& identity = view.trials[*best].identity;
+  Repeats others = repeats_but(view.trials.all(), view.plan.metric, view.plan.maximise, identity, view.own.identity);
+  others.add(values_of(view, identity));
+  Json brief = brief_of(view, budget, others);
+  brief["best"] = named_configuration(view, *best);
+  const std::vector<Trial>& all = view.trials.all();
+  const auto own =
+      std::find_if(all.begin(), all.end(), [&](const Trial& trial) { return trial.identity == view.own.identity; });
+  brief["own"] = {
+      {"trial", own->id()}, {"overrides", view.own.overrides}, {"values", values_of(view, view.own.identity)}};
+  return NextPhase{Phase::comparison, std::move(brief)};
+}
+
+}  // namespace
+
+std::optional<NextPhase> next_phase(Phase after, const PhaseView& view) {
+  switch (after) {
+    case Phase::profiler:
+      if (auto next = baseline(view)) return next;
+      [[fallthrough]];
+    case Phase::baseline:
+      return NextPhase{Phase::searcher, Json()};
+    case Phase::searcher:
+      if (auto next = finals(view)) return next;
+      [[fallthrough]];
+    case Phase::finals:
+      if (auto next = verification(view)) return next;
+      [[fallthrough]];
+    case Phase::verification:
+      return comparison(view);
+    case Phase::comparison:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+int trial_limit(Phase phase, const PhaseView& view) {
+  const Plan& plan = view.plan;
+  if (phase != Phase::searcher) return plan.max_trials;
+  const bool keeps = plan.max_trials >= kLeastToKeepOf && own_was_measured_before_search(view);
+  const int usual = keeps ? std::min(plan.max_trials / kTrialsPerKept, kMostKept) : 0;
+  const int kept = plan.finals.value_or(usual) + (plan.verify_steps > 0 ? 1 : 0);
+  return std::max({1, plan.max_trials - kept});
+}
+
+std::string why_no_baseline(const PhaseView& view) {
+  if (!view.plan.baseline) return "";
+  if (!view.own.why_not.empty()) return view.own.why_not;
+  if (was_tried(view) || trials_left(view) >= kLeastForBaseline) return "";
+  return "--max-trials leaves no trial for it";
+}
+
+std::string why_search_ended(const std::optional<Op>& finish) {
+  return finish ? finish->reason : "searcher_idle: the searcher has nothing left to try";
+}
+
+}  // namespace dsat::host

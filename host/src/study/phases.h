@@ -1,0 +1,53 @@
+// Which phase of a study follows which, and what a strategy of the host's own begins with.
+//
+// Purpose: a phase that has nothing to do is left out. All of it is a function of the plan and of the trials, so that a
+//   resumed study goes the same way. The searcher leaves some trials for the phases after it (trial_limit): a gain that
+//   is measured once has no interval. One trial of twelve is kept, kMostKept at most, and none of fewer than
+//   kLeastToKeepOf: an interval is worth a tenth of a search, and no more.
+// Threading: control thread. Ownership: a view refers to its members for the time of a call.
+#ifndef DSAT_HOST_STUDY_PHASES_H_
+#define DSAT_HOST_STUDY_PHASES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "plugin/strategy.h"
+#include "study/own_configuration.h"
+#include "study/plan.h"
+#include "study/trial_table.h"
+
+namespace dsat::host {
+
+inline constexpr int kLeastToKeepOf = 16;
+inline constexpr int kTrialsPerKept = 12;
+inline constexpr int kMostKept = 4;
+
+struct PhaseView {
+  const Plan& plan;
+  const TrialTable& trials;
+  const OwnConfiguration& own;
+  const std::optional<Op>& finish;  // of the strategy that works, or was the last to
+  std::optional<uint64_t> usable_memory_bytes;
+};
+
+struct NextPhase {
+  Phase phase;
+  Json brief;  // the start event of a strategy of the host's own; null for a plugin, which gets describe_study()
+};
+
+// nullopt: the study is at its end.
+std::optional<NextPhase> next_phase(Phase after, const PhaseView& view);
+
+// Trials of the whole study that there may be while this phase asks for more.
+int trial_limit(Phase phase, const PhaseView& view);
+
+// Why the study has no baseline although one was wanted; empty: it has one, or none was wanted.
+std::string why_no_baseline(const PhaseView& view);
+
+// The reason of the searcher's finish, which the later phases hand on.
+std::string why_search_ended(const std::optional<Op>& finish);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_PHASES_H_

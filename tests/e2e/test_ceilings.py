@@ -1,0 +1,60 @@
+"""Studies whose script has its own limits, or a bad moment: each ends with the right configuration all the same."""
+import importlib.util
+import unittest
+
+from support import FIXTURES, HostTest
+
+spec = importlib.util.spec_from_file_location("protocol_trial", FIXTURES / "protocol_trial.py")
+protocol_trial = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(protocol_trial)
+
+TRIALS = 20
+
+
+def figure(stage, micro_batch):
+    zero = {"stage": stage, "reduce_bucket_size": 1e7, "overlap_comm": True}
+    config = {"train_micro_batch_size_per_gpu": micro_batch, "zero_optimization": zero}
+    return protocol_trial.measure(config, 1)[0]["FLOPS_per_gpu"]
+
+
+class Ceilings(HostTest):
+    def study(self, *flags, name="out", options=()):
+        result = self.run_host(["--max-trials", TRIALS, "--output-dir", name, *options], self.command(*flags))
+        self.assert_ok(result)
+        return result, self.show(self.dir / name)
+
+    def assert_right(self, study, largest_that_runs):
+        best = study["study"]["best"]
+        self.assertLessEqual(best["config"]["train_micro_batch_size_per_gpu"], largest_that_runs)
+        possible = max(figure(stage, largest_that_runs) for stage in range(4))
+        self.assertGreater(best["metrics"]["FLOPS_per_gpu"], 0.97 * possible)
+        self.assertGreaterEqual(study["study"]["gain"]["ratio"], 1)
+
+    def test_a_data_set_of_300_samples_is_a_ceiling_that_is_no_memory(self):
+        for searcher in ("guided", "asha", "binary", "random", "grid"):
+            with self.subTest(searcher=searcher):
+                result, study = self.study("--data-set", 300, "--device-memory", 10**11, name=searcher,
+                                           options=["--searcher", searcher])
+                self.assertEqual(study["study"]["status"], "completed")
+                self.assertLessEqual(study["study"]["best"]["config"]["train_micro_batch_size_per_gpu"], 300)
+                failed = [t for t in study["trials"] if t["outcome"] == "failed"]
+                self.assertTrue(all(t["config"]["train_micro_batch_size_per_gpu"] > 300 for t in failed))
+                self.assertLessEqual(sum(t["attempt"] > 1 for t in failed), 1, "the same end again is no accident")
+                if len(failed) > 1:
+                    self.assertIn("--max-micro-batch", result.stdout + result.stderr)
+
+    def test_a_failure_of_a_moment_costs_no_trial_whichever_it_hits(self):
+        for trial in range(0, 12):
+            with self.subTest(trial=trial):
+                _, study = self.study("--fail-once", trial, "--device-memory", 10**9, name=f"out{trial}")
+                self.assertEqual({t["outcome"] for t in study["trials"]} - {"completed", "out_of_memory"}, set())
+                self.assertEqual([t["attempt"] for t in study["trials"] if t["id"] == trial], [2])
+                self.assert_right(study, 42)  # (10^9 - 16 x 25e6 - 90e6) / 12e6, in the script's own model
+
+    def test_optimizer_states_of_8_bits(self):
+        _, study = self.study("--state-bytes", 2, "--device-memory", 10**9)
+        self.assert_right(study, 55)
+
+
+if __name__ == "__main__":
+    unittest.main()

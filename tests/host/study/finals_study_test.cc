@@ -1,0 +1,224 @@
+// What follows the search: the finals, the verification, the comparison with the user's own configuration.
+#include <fmt/format.h>
+
+#include "dsat/host/format.h"
+#include "host/study/study_fixture.h"
+
+namespace dsat::host {
+namespace {
+
+// Micro batches 2, 4, 8 and then the end; 8 is the best, and far from all others.
+Json three_trials() {
+  return {{"start", {try_micro_batch(2), try_micro_batch(4), try_micro_batch(8)}},
+          {"exit 3", {{{"finish", "three are enough"}}}}};
+}
+
+class FinalsStudyTest : public StudyTest {
+ protected:
+  StudyOptions with_finals(const Json& script = three_trials()) {
+    StudyOptions given = scripted(script);
+    given.baseline = true;
+    given.finals.reset();
+    given.max_trials = 24;
+    return given;
+  }
+  static double throughput(int64_t micro_batch) { return 100.0 * static_cast<double>(micro_batch); }
+  static TrialEnd answer(const TrialSpec& spec) { return completed(throughput(micro_batch(spec.config))); }
+  StudyResult run(Session& session) {
+    session.runner.answer = answer;
+    return session.run_new();
+  }
+  static std::vector<std::string> phases(const Session& session) {
+    constexpr const char* kNames[] = {"profiler", "baseline", "searcher", "finals", "verification", "comparison"};
+    std::vector<std::string> lines;
+    for (const Trial& trial : session.trials()) {
+      lines.push_back(fmt::format("{} {}", kNames[static_cast<size_t>(trial.phase)], micro_batch(trial.record.config)));
+    }
+    return lines;
+  }
+};
+
+TEST_F(FinalsStudyTest, TheBestAndYourOwnAreMeasuredAgainAndGiveTheGain) {
+  Session session(plan_of(with_finals()));
+  const StudyResult result = run(session);
+  EXPECT_EQ(result.status, StudyStatus::completed);
+  EXPECT_EQ(result.reason, "three are enough");
+  EXPECT_EQ(result.best->trial, 3u);
+  ASSERT_TRUE(result.gain);
+  EXPECT_NEAR(result.gain->ratio, 8, 1e-9);
+  EXPECT_LT(*result.gain->low, 8);
+  EXPECT_GT(*result.gain->high, 8);
+  EXPECT_EQ(result.gain->baseline, 0u);
+  const std::vector<Trial> trials = session.trials();
+  ASSERT_GE(trials.size(), 6u);
+  EXPECT_THAT(phases(session), ::testing::Contains("comparison 8"));
+  EXPECT_THAT(phases(session), ::testing::Contains("comparison 1"));
+  for (size_t id = 4; id < trials.size(); ++id) EXPECT_EQ(trials[id].record.kind, TrialKind::repeat);
+  const auto record = read_study(session.plan.dir);
+  ASSERT_TRUE(record.ok());
+  EXPECT_EQ(to_json(record.value())["study"]["gain"], to_json(*result.gain));
+  EXPECT_THAT(read_text(session.plan.dir / "summary.txt"), HasSubstr("gain: 8.0 x your own configuration (trial 0)"));
+}
+
+TEST_F(FinalsStudyTest, RivalsWithinTheNoiseMeetInTheFinals) {
+  Session session(plan_of(with_finals()));
+  int measured = 0;
+  session.runner.answer = [&](const TrialSpec& spec) {
+    const int64_t samples = micro_batch(spec.config);
+    if (samples == 1) return completed(100);
+    if (samples != 8) return completed(samples == 4 ? 300 : 200);
+    return completed(measured++ == 0 ? 305 : 270);  // a lucky first measurement
+  };
+  const StudyResult result = session.run_new();
+  EXPECT_THAT(phases(session), ::testing::Contains("finals 4"));
+  EXPECT_EQ(result.best->trial, 2u) << "measuring again shows who is the best";
+  EXPECT_NEAR(result.gain->ratio, 3, 1e-9);
+}
+
+TEST_F(FinalsStudyTest, WithoutFinalsNothingIsMeasuredAgain) {
+  StudyOptions given = with_finals();
+  given.finals = 0;
+  Session session(plan_of(given));
+  const StudyResult result = run(session);
+  EXPECT_EQ(session.trials().size(), 4u);
+  ASSERT_TRUE(result.gain);
+  EXPECT_NEAR(result.gain->ratio, 8, 1e-9);
+  EXPECT_FALSE(result.gain->low) << "a measurement that was chosen for being high has no interval";
+}
+
+TEST_F(FinalsStudyTest, TheSearcherLeavesTrialsForTheEnd) {
+  for (const auto& [max_trials, kept] : {std::pair{15, 0}, {16, 1}, {24, 2}, {48, 4}, {200, 4}}) {
+    fs::remove_all(dir() / "run");
+    Json script = {{"start", Json::array()}, {"exit *", Json::array()}};
+    for (int i = 0; i < max_trials; ++i) script["start"].push_back(try_micro_batch(2 + i));
+    StudyOptions given = with_finals(script);
+    given.max_trials = max_trials;
+    Session session(plan_of(given));
+    run(session);
+    int of_search = 0;
+    for (const Trial& trial : session.trials()) of_search += trial.phase == Phase::searcher ? 1 : 0;
+    EXPECT_EQ(of_search, max_trials - kept - 1) << max_trials;
+    EXPECT_LE(static_cast<int>(session.trials().size()), max_trials);
+  }
+}
+
+TEST_F(FinalsStudyTest, AnInterruptionOfTheFinalsChangesNothing) {
+  Session whole(plan_of(with_finals()));
+  run(whole);
+  const std::vector<std::string> expected = phases(whole);
+  for (uint64_t held = 0; held < expected.size(); ++held) {
+    fs::remove_all(dir() / "run");
+    Session first(plan_of(with_finals()));
+    first.runner.answer = answer;
+    first.runner.held = {held};
+    first.runner.when_all_held = [&] { first.request_stop(); };
+    EXPECT_EQ(first.run_new().status, StudyStatus::interrupted);
+    Session second(resumed_plan(dir() / "run"));
+    second.runner.answer = answer;
+    const StudyResult result = second.resume();
+    EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
+    EXPECT_EQ(phases(second), expected) << "held " << held;
+    EXPECT_NEAR(result.gain.value().ratio, 8, 1e-9);
+  }
+}
+
+TEST_F(FinalsStudyTest, ARaisedLimitGoesBackToTheSearcher) {
+  Session first(plan_of(with_finals()));
+  run(first);
+  Plan plan = resumed_plan(dir() / "run");
+  plan.max_trials = 40;
+  Session second(plan);
+  second.runner.answer = answer;
+  const StudyResult result = second.resume();
+  EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
+  EXPECT_EQ(result.best->trial, 3u);
+  EXPECT_NEAR(result.gain.value().ratio, 8, 1e-9);
+  fs::remove_all(dir() / "run");
+  StudyOptions given = with_finals();
+  given.max_trials = 40;
+  Session whole(plan_of(given));
+  run(whole);
+  EXPECT_EQ(phases(second), phases(whole)) << "as if it had had the limit from its start";
+}
+
+TEST_F(FinalsStudyTest, YourOwnThatFailsIsSaidAndLeavesNoGain) {
+  Session session(plan_of(with_finals()));
+  session.runner.answer = [](const TrialSpec& spec) {
+    return micro_batch(spec.config) == 1 ? failed(Outcome::out_of_memory, "CUDA out of memory") : answer(spec);
+  };
+  const StudyResult result = session.run_new();
+  EXPECT_EQ(result.best->trial, 3u);
+  EXPECT_FALSE(result.gain);
+  EXPECT_THAT(read_text(session.plan.dir / "summary.txt"),
+              HasSubstr("your own configuration: trial 0, out of memory: CUDA out of memory"));
+}
+
+TEST_F(FinalsStudyTest, TheBestIsVerifiedByFurtherSteps) {
+  StudyOptions given = with_finals();
+  given.verify_steps = 100;
+  Session session(plan_of(given));
+  EXPECT_EQ(run(session).best->trial, 3u);
+  int further = 0;
+  for (const TrialSpec& spec : session.runner.started) further += spec.further_steps;
+  EXPECT_EQ(further, 100);
+  EXPECT_THAT(read_text(session.plan.dir / "summary.txt"), HasSubstr("verified: trial 3 trained 100 further steps"));
+}
+
+TEST_F(FinalsStudyTest, OneThatDoesNotLastGivesWayToTheNext) {
+  StudyOptions given = with_finals();
+  given.verify_steps = 100;
+  Session session(plan_of(given));
+  session.runner.answer = [](const TrialSpec& spec) {
+    const int64_t samples = micro_batch(spec.config);
+    if (samples == 8 && spec.further_steps > 0) return failed(Outcome::out_of_memory, "CUDA out of memory");
+    return completed(samples == 8 ? 302 : samples == 4 ? 300 : 100);
+  };
+  const StudyResult result = session.run_new();
+  EXPECT_EQ(result.best->trial, 2u);
+  const std::string summary = read_text(session.plan.dir / "summary.txt");
+  EXPECT_THAT(summary, HasSubstr("not verified: trial 3 did not train 100 further steps (out of memory"));
+  EXPECT_THAT(summary, HasSubstr("verified: trial 2 trained 100 further steps"));
+}
+
+TEST_F(FinalsStudyTest, AMarginKeepsAFullDeviceFromBeingTheBest) {
+  StudyOptions given = with_finals();
+  given.device_memory_bytes = 1000;
+  given.memory_margin = 0.1;
+  Session session(plan_of(given));
+  session.runner.answer = [](const TrialSpec& spec) {
+    TrialEnd end = answer(spec);
+    end.peak_bytes = micro_batch(spec.config) == 8 ? 950 : 800;
+    return end;
+  };
+  EXPECT_EQ(session.run_new().best->trial, 2u);
+  const auto events = Journal::open(session.plan.dir, Journal::Mode::read_only)->events();
+  for (const JournalEvent& entry : events) {
+    if (entry.phase != Phase::searcher || entry.event.kind != StrategyEvent::Kind::start) continue;
+    EXPECT_EQ(entry.event.study.at("device_memory_bytes"), 900) << "searchers know of the rest alone";
+  }
+}
+
+TEST_F(FinalsStudyTest, AStudyOfAnEarlierVersionGoesOnAsItBegan) {
+  Json json = to_json(plan_of(with_finals()));
+  for (const char* key : {"baseline", "finals", "verify_steps", "memory_margin", "max_restarts"}) {
+    ASSERT_TRUE(json.contains(key)) << key;
+    json.erase(key);
+  }
+  const Plan plan = plan_from_json(json);
+  EXPECT_FALSE(plan.baseline);
+  EXPECT_EQ(plan.finals, 0);
+  EXPECT_EQ(plan.verify_steps, 0);
+  EXPECT_EQ(plan.memory_margin, 0);
+  EXPECT_EQ(plan.max_restarts, 0);
+}
+
+TEST(FormatGainTest, HasAsManyDecimalsAsTheIntervalIsWorth) {
+  EXPECT_EQ(format_gain({3.1234, 2.9, 3.34, 4}, 9), "3.1 x your own configuration (trial 4), 95 % interval 2.9 to 3.3");
+  EXPECT_EQ(format_gain({1.0432, 1.021, 1.066, 0}, 9),
+            "1.04 x your own configuration (trial 0), 95 % interval 1.02 to 1.07");
+  EXPECT_EQ(format_gain({1, 1, 1, 4}, 4), "none, your own configuration is the best");
+  EXPECT_THAT(format_gain({2, {}, {}, 4}, 9), HasSubstr("about 2.00 x"));
+}
+
+}  // namespace
+}  // namespace dsat::host
