@@ -40,13 +40,16 @@ double activation_bytes(const Scenario& s, const Run& run, bool training) {
   return in_blocks(bytes * as_double(setup.micro_batch));
 }
 
+// The whole bucket, whatever the model's size; with overlap another one below stage 3. Without contiguous gradients
+// they wait where they are: half of a bucket's worth on average. docs/real-deepspeed.md has the table.
 double reduce_buffer_bytes(const Run& run, double params) {
   const cost::Setup& setup = run.setup;
   if (setup.stage == 0) return 0;
-  const double gradient = setup.accumulation_dtype == cost::Precision::fp32 ? 4 : 2;
-  const double bucket = std::min(setup.reduce_bucket_elements, params) * gradient;
-  // One bucket to fill, with overlap another one on its way; without contiguous memory a flat copy of half on average.
-  return bucket * (setup.overlap_comm ? 2 : 1) * (run.contiguous_gradients ? 1 : 0.5);
+  const double element = element_bytes(setup);
+  if (!run.contiguous_gradients && setup.stage < 3) {
+    return 0.5 * std::min(setup.reduce_bucket_elements, params) * element;
+  }
+  return setup.reduce_bucket_elements * element * (setup.overlap_comm && setup.stage < 3 ? 2 : 1);
 }
 
 // Stage 3: the layer at work, what is fetched ahead, what is small and stays, what is kept for the backward pass.
@@ -54,25 +57,22 @@ double live_parameter_bytes(const Scenario& s, const Run& run, double params) {
   const cost::Setup& setup = run.setup;
   if (setup.stage != 3) return 0;
   const double layer = s.model.layer_params() / as_double(setup.tensor_parallel_size);
-  double live = layer + std::min(setup.prefetch_bucket_elements, run.max_live);
-  if (run.max_live >= params && run.max_reuse_distance >= 2 * params) live = params;
+  // From a layer's forward to its backward lie twice the elements behind it.
+  const double reused = 0.5 * run.max_reuse_distance;
+  const double live = layer + std::max(reused, std::min(setup.prefetch_bucket_elements, run.max_live));
   // Biases and norms, 13 h a layer, are kept whole if they are small enough.
   const double small =
       run.persistence_threshold >= s.model.shape.hidden ? s.model.shape.layers * 13 * s.model.shape.hidden : 0;
   return (std::min(live, params) + small) * element_bytes(setup);
 }
 
-// After the backward pass, activations are gone: the gathered parameters and the optimizer's temporaries are there.
+// After the backward pass, activations are gone: the optimizer's temporaries are there. Parameters are gathered in
+// place.
 double step_phase_bytes(const Run& run, double params) {
   const cost::Setup& setup = run.setup;
   const double ranks = as_double(setup.data_parallel_size);
-  double bytes = 0;
-  if (setup.stage == 1 || setup.stage == 2) {
-    bytes +=
-        std::min(setup.allgather_bucket_elements, params) * element_bytes(setup) * (run.allgather_partitions ? 1 : 0.5);
-  }
-  if (setup.optimizer_device == cost::Device::accelerator) bytes += 4 * (setup.stage >= 1 ? params / ranks : params);
-  return bytes;
+  if (setup.optimizer_device == cost::Device::host) return 0;
+  return 4 * (setup.stage >= 1 ? params / ranks : params);
 }
 
 Memory with_overheads(const Scenario& s, const Run& run, double allocated, double activations) {

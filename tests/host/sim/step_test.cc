@@ -134,6 +134,7 @@ TEST(StepMemory, FollowsZeRoForTheModelStates) {
                          {"reduce_bucket_size", 1},
                          {"allgather_bucket_size", 1},
                          {"stage3_prefetch_bucket_size", 1},
+                         {"stage3_max_reuse_distance", 1},
                          {"stage3_max_live_parameters", 1}});
     changes["train_micro_batch_size_per_gpu"] = 1;
     // The optimizer's temporary copies and the layer at work come on top.
@@ -163,6 +164,14 @@ TEST(StepMemory, BucketsTakeMemoryTwiceWithOverlap) {
   };
   EXPECT_NEAR(bytes(5e8, false) - bytes(1e8, false), 4e8 * 2, 1e7);
   EXPECT_NEAR(bytes(5e8, true) - bytes(1e8, true), 4e8 * 4, 1e7);
+}
+
+TEST(StepMemory, ABucketIsWholeWhateverTheModelsSizeAndSingleAtStage3) {
+  const auto bytes = [](int stage, double bucket, bool overlap) {
+    return memory_of(zero({{"stage", stage}, {"reduce_bucket_size", bucket}, {"overlap_comm", overlap}})).allocated;
+  };
+  EXPECT_NEAR(bytes(1, 1e11, false) - bytes(1, 5e10, false), 5e10 * 2, 1e7);
+  EXPECT_NEAR(bytes(3, 5e8, true), bytes(3, 5e8, false), 1e7);
 }
 
 TEST(StepMemory, OffloadingAndCheckpointingSaveMemory) {
