@@ -55,7 +55,7 @@ TEST_F(BadPluginsTest, APluginOfAnOlderMinorIsReadNoFartherThanItReaches) {
 
 TEST_F(BadPluginsTest, APluginOfAnOlderMinorGetsTheExitThatItsHeaderKnows) {
   const PluginInfo plugin = find_strategy(fixture_plugin("old_minor").string(), PluginKind::searcher).value();
-  const auto strategy = Strategy::create(plugin, Json::object(), 42, [](int, std::string_view) {});
+  const auto strategy = PluginStrategy::create(plugin, Json::object(), 42, [](int, std::string_view) {});
   StrategyEvent exit;
   exit.kind = StrategyEvent::Kind::exited;
   exit.peak_above_bytes = 7;
