@@ -79,6 +79,8 @@ void Guided::on_trial_exited(const Exit& exit) {
     open_.erase(at);
     EndedTrial ended{exit.trial(), open.point, exit.outcome(), open.metric, open.forward, open.backward, open.step, {}};
     if (const auto peak = exit.peak_bytes()) ended.peak_bytes = static_cast<double>(*peak);
+    if (const auto above = exit.peak_above_bytes()) ended.peak_above_bytes = static_cast<double>(*above);
+    ended.allocator_retries = static_cast<int64_t>(exit.allocator_retries());
     surrogate_->learn(ended);
     failures_.add(ended.outcome, exit.reason());
     // The configuration did not cause it: the trial is asked for once more, and no more.

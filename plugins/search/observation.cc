@@ -26,8 +26,13 @@ std::optional<ObservedTrial> training_trial(const Json& observation) {
   if (metrics.is_object() && metrics.contains("num_params")) return std::nullopt;
   const std::optional<Outcome> outcome = outcome_named(observation.at("outcome").get<std::string>());
   if (!outcome || *outcome == Outcome::lost || *outcome == Outcome::stopped) return std::nullopt;
-  return ObservedTrial{observation.at("trial").get<TrialId>(), observation.at("config"), *outcome, metrics,
-                       number(observation, "peak_bytes")};
+  return ObservedTrial{observation.at("trial").get<TrialId>(),
+                       observation.at("config"),
+                       *outcome,
+                       metrics,
+                       number(observation, "peak_bytes"),
+                       number(observation, "peak_above_bytes"),
+                       static_cast<int64_t>(number(observation, "allocator_retries").value_or(0))};
 }
 
 }  // namespace dsat::search

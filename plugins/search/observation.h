@@ -21,13 +21,15 @@ struct ObservedTrial {
   Outcome outcome = Outcome::completed;
   Json metrics;  // an object, or null
   std::optional<double> peak_bytes;
+  std::optional<double> peak_above_bytes;  // of one out of memory
+  int64_t allocator_retries = 0;
 
   // nullopt where the trial reported no such number.
   std::optional<double> metric(const std::string& name) const;
 };
 
-// nullopt: the trial shows nothing about training, because it failed or made a single forward pass (the profile's
-// model-information trial).
+// nullopt: the trial shows nothing about training, because it was lost or stopped, or made a single forward pass (the
+// profile's model-information trial).
 std::optional<ObservedTrial> training_trial(const Json& observation);
 
 }  // namespace dsat::search

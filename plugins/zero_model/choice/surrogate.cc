@@ -26,7 +26,9 @@ EndedTrial ended_trial(const search::ObservedTrial& observed, const std::string&
           observed.metric("forward"),
           observed.metric("backward"),
           observed.metric("step"),
-          observed.peak_bytes};
+          observed.peak_bytes,
+          observed.peak_above_bytes,
+          observed.allocator_retries};
 }
 
 }  // namespace
@@ -48,7 +50,7 @@ const Surrogate::PointRecord* Surrogate::find(const Point& point) const {
 void Surrogate::learn(EndedTrial ended) {
   if (ended.outcome == Outcome::lost || ended.outcome == Outcome::stopped) return;
   for (std::optional<double>* number :
-       {&ended.metric, &ended.forward, &ended.backward, &ended.step, &ended.peak_bytes}) {
+       {&ended.metric, &ended.forward, &ended.backward, &ended.step, &ended.peak_bytes, &ended.peak_above_bytes}) {
     *number = positive(*number);
   }
   ++ended_;
@@ -56,7 +58,11 @@ void Surrogate::learn(EndedTrial ended) {
   if (point.first == kNoTrial || ended.trial < point.first) point.first = ended.trial;
   const bool completed = ended.outcome == Outcome::completed;
   const bool ran = completed || ended.outcome == Outcome::out_of_memory;
-  if (ran) memory_observations_.push_back({ended.point, completed, completed ? ended.peak_bytes : std::nullopt});
+  if (completed) {
+    memory_observations_.push_back({ended.point, true, ended.peak_bytes, std::nullopt, ended.allocator_retries});
+  } else if (ran) {
+    memory_observations_.push_back({ended.point, false, std::nullopt, ended.peak_above_bytes});
+  }
   if (ended.outcome == Outcome::out_of_memory) {
     ++out_of_memory_;
     point.out_of_memory = true;

@@ -26,6 +26,8 @@ struct EndedTrial {
   Point point;
   Outcome outcome = Outcome::completed;
   std::optional<double> metric, forward, backward, step, peak_bytes;
+  std::optional<double> peak_above_bytes{};  // of one that ran out of memory
+  int64_t allocator_retries = 0;
 };
 
 class Surrogate {
