@@ -63,6 +63,7 @@ int tune(const Tokens& arguments, Console& console) {
   host::StudyOptions options = study_options(values);
   if (!mode && (!options.simulation || !parts.rest.empty())) check_command(parts);
   options.command = std::move(parts.rest);
+  if (autotuning.config.is_object()) options.already_read = {autotuning.file, autotuning.config};
   options.searcher = {searcher_name, given_plugin_options(set, values, searcher.value())};
   options.profiler = {profiler_name, given_plugin_options(set, values, profiler.value())};
   std::vector<std::string> notices = apply_autotuning(autotuning, values, searcher.value(), options);

@@ -142,9 +142,13 @@ AutotuningChoice read_autotuning(const Tokens& arguments, const std::optional<st
   const auto file =
       ds_config ? std::optional<std::filesystem::path>(cwd / *ds_config) : host::config_file_of(arguments, cwd);
   if (!file) return choice;
+  choice.file = *file;
+  std::error_code ignored;
+  const bool pipe = std::filesystem::is_fifo(*file, ignored);
   try {
-    choice.config = config::load_file(*file);
+    choice.config = config::load_input(*file);
   } catch (const Error&) {
+    if (pipe) throw;
     return choice;
   }
   if (choice.config.is_object()) {

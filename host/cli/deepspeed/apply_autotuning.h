@@ -6,6 +6,7 @@
 #ifndef DSAT_CLI_DEEPSPEED_APPLY_AUTOTUNING_H_
 #define DSAT_CLI_DEEPSPEED_APPLY_AUTOTUNING_H_
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,13 +19,15 @@
 namespace dsat::cli {
 
 struct AutotuningChoice {
+  std::filesystem::path file;
   Json config;  // of the user; null: it cannot be read, which is for the study to say
   AutotuningSection section;
   bool deepspeed_form = false;  // --autotuning on the command line
   bool holds() const { return section.present && (deepspeed_form || section.enabled.value_or(true)); }
 };
 
-// Reads the configuration that the arguments name, or `ds_config`.
+// Reads the configuration that the arguments name, or `ds_config`. One that is a pipe is read here and never again, so
+// that what is wrong with it is an Error here.
 AutotuningChoice read_autotuning(const Tokens& arguments, const std::optional<std::string>& ds_config,
                                  bool deepspeed_form);
 

@@ -41,8 +41,8 @@ Simulation make_trace(const std::string& csv, const std::string& file) {
 }
 
 Simulation load(const std::filesystem::path& file) {
-  if (file.extension() != ".csv") return make_cluster(config::load_file(file), file.string());
-  const FileText text = try_read_file(file);
+  if (file.extension() != ".csv") return make_cluster(config::load_input(file), file.string());
+  const FileText text = try_read_input(file);
   if (!text.ok()) throw Error(file.string() + ": cannot be read");
   return make_trace(text.bytes, file.string());
 }

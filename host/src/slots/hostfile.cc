@@ -76,7 +76,7 @@ std::string own_name() {
 std::vector<HostEntry> read_hostfile(const fs::path& file) {
   std::error_code error;
   if (fs::is_directory(file, error)) throw Error(fmt::format("hostfile {}: is a folder", file.string()));
-  const FileText text = try_read_file(file);
+  const FileText text = try_read_input(file);
   if (!text.ok()) {
     throw Error(fmt::format("hostfile {}: cannot be read: give a file of lines NAME slots=N", file.string()));
   }

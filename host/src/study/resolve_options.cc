@@ -190,7 +190,11 @@ void read_configuration(const StudyOptions& options, const std::optional<Command
     plan.user_config = plan.simulation->base_config;
     return;
   }
-  plan.user_config = plan.config_file.empty() ? Json::object() : config::load_file(plan.config_file);
+  if (options.already_read && options.already_read->file == plan.config_file) {
+    plan.user_config = options.already_read->content;
+  } else {
+    plan.user_config = plan.config_file.empty() ? Json::object() : config::load_input(plan.config_file);
+  }
 }
 
 void check_include(const Plan& plan, const fs::path& include, std::set<std::string>& names) {
@@ -263,7 +267,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   }
   read_configuration(options, command, plan);
   if (options.config_overwrites.is_object()) config::overwrite(plan.user_config, options.config_overwrites);
-  if (options.space_file) plan.space_file = config::load_file(*options.space_file);
+  if (options.space_file) plan.space_file = config::load_input(*options.space_file);
   check_keys(plan, plan.notices);
   plan.arg_mappings =
       merge_arg_mappings(plan.user_config, plan.space_file, plan.config_file, options.arg_mappings, plan.notices);

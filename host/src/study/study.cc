@@ -129,12 +129,13 @@ std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
 }
 
 std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOptions options) {
-  const fs::path dir = fs::absolute(given).lexically_normal();
   std::error_code error;
-  if (!fs::exists(dir / "dsat.db", error)) {
+  // Before the path is made absolute: that throws where the current folder was removed.
+  if (!fs::exists(given / "dsat.db", error)) {
     throw Error(
         fmt::format("{}: holds no study (no dsat.db); give the folder that a study was written to", given.string()));
   }
+  const fs::path dir = fs::absolute(given).lexically_normal();
   RunLock lock = RunLock::take(dir);
   std::unique_ptr<Journal> journal = Journal::open(dir, Journal::Mode::open);
   const std::optional<Json> stored = journal->meta("plan");

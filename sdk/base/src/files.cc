@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,26 +66,62 @@ std::string open_regular(int fd, struct stat& info) {
   return S_ISREG(info.st_mode) ? "" : kind_of(info.st_mode);
 }
 
-}  // namespace
+int open_to_read(const fs::path& file) { return ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }
 
-FileText try_read_file(const fs::path& file, size_t max_bytes) {
-  const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  struct stat info {};
+FileText too_large(size_t max_bytes) { return {{}, fmt::format("it is larger than {} bytes", max_bytes)}; }
+
+// `size` is where the reading begins to look for the end: a file may grow while it is read, and files of /proc have
+// size 0.
+FileText read_regular(int fd, size_t size, size_t max_bytes) {
+  if (size > max_bytes) return too_large(max_bytes);
   FileText text;
-  text.problem = open_regular(opened.get(), info);
-  if (!text.ok()) return text;
-  const std::string too_large = fmt::format("it is larger than {} bytes", max_bytes);
-  if (static_cast<uint64_t>(info.st_size) > max_bytes) return {{}, too_large};
-  // A file may grow while it is read, and files of /proc have size 0: read until its end, whatever its size.
-  for (size_t wanted = static_cast<size_t>(info.st_size) + 1;; wanted = std::max<size_t>(4096, 2 * wanted)) {
+  for (size_t wanted = size + 1;; wanted = std::max<size_t>(4096, 2 * wanted)) {
     wanted = std::min(wanted, max_bytes + 1);
     std::string more(wanted - std::min(wanted, text.bytes.size()), '\0');
     const size_t asked = more.size();
-    if (const int error = read_up_to(opened.get(), more); error != 0) return {{}, std::strerror(error)};
+    if (const int error = read_up_to(fd, more); error != 0) return {{}, std::strerror(error)};
     text.bytes += more;
-    if (text.bytes.size() > max_bytes) return {{}, too_large};
+    if (text.bytes.size() > max_bytes) return too_large(max_bytes);
     if (more.size() < asked) return text;
   }
+}
+
+// A pipe that nobody has opened for writing yet looks empty to read(), but poll() waits for the first writer.
+FileText read_pipe(int fd, std::chrono::milliseconds patience, size_t max_bytes) {
+  FileText text;
+  char block[4096];
+  while (true) {
+    pollfd readable{fd, POLLIN, 0};
+    const int ready = ::poll(&readable, 1, static_cast<int>(patience.count()));
+    if (ready == 0) {
+      const double seconds = std::chrono::duration<double>(patience).count();
+      return {{}, fmt::format("it is a pipe, and nothing came through it for {:g} s", seconds)};
+    }
+    const ssize_t n = ready < 0 ? -1 : ::read(fd, block, sizeof block);
+    if (n < 0 && errno != EINTR && errno != EAGAIN) return {{}, std::strerror(errno)};
+    if (n == 0) return text;
+    if (n > 0) text.bytes.append(block, static_cast<size_t>(n));
+    if (text.bytes.size() > max_bytes) return too_large(max_bytes);
+  }
+}
+
+}  // namespace
+
+FileText try_read_file(const fs::path& file, size_t max_bytes) {
+  const Descriptor opened(open_to_read(file));
+  struct stat info {};
+  const std::string problem = open_regular(opened.get(), info);
+  if (!problem.empty()) return {{}, problem};
+  return read_regular(opened.get(), static_cast<size_t>(info.st_size), max_bytes);
+}
+
+FileText try_read_input(const fs::path& file, std::chrono::milliseconds patience, size_t max_bytes) {
+  const Descriptor opened(open_to_read(file));
+  struct stat info {};
+  const std::string problem = open_regular(opened.get(), info);
+  if (opened.get() >= 0 && S_ISFIFO(info.st_mode)) return read_pipe(opened.get(), patience, max_bytes);
+  if (!problem.empty()) return {{}, problem};
+  return read_regular(opened.get(), static_cast<size_t>(info.st_size), max_bytes);
 }
 
 std::string read_file(const fs::path& file, size_t max_bytes) {
@@ -94,7 +131,7 @@ std::string read_file(const fs::path& file, size_t max_bytes) {
 }
 
 std::string read_tail(const fs::path& file, size_t max_bytes) {
-  const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const Descriptor opened(open_to_read(file));
   struct stat info {};
   if (!open_regular(opened.get(), info).empty()) return {};
   const off_t start = std::max<off_t>(0, info.st_size - static_cast<off_t>(max_bytes));

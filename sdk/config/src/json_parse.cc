@@ -259,6 +259,20 @@ void check_bytes(std::string_view text, const std::string& source) {
   }
 }
 
+Json object_of(const FileText& text, const std::filesystem::path& file) {
+  const std::string name = file.string();
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) {
+    throw Error(name + ": is a directory; name the configuration file in it");
+  }
+  if (!text.ok()) throw Error(fmt::format("{}: cannot be read: {}", name, text.problem));
+  Json json = parse(text.bytes, name);
+  if (!json.is_object()) {
+    throw Error(fmt::format("{}: holds {}; an object in braces is wanted", name, json.type_name()));
+  }
+  return json;
+}
+
 }  // namespace
 
 Json parse(std::string_view text, const std::string& source) {
@@ -275,19 +289,8 @@ Json parse(std::string_view text, const std::string& source) {
   return builder.take();
 }
 
-Json load_file(const std::filesystem::path& file) {
-  const std::string name = file.string();
-  std::error_code ignored;
-  if (std::filesystem::is_directory(file, ignored)) {
-    throw Error(name + ": is a directory; name the configuration file in it");
-  }
-  const FileText text = try_read_file(file);
-  if (!text.ok()) throw Error(fmt::format("{}: cannot be read: {}", name, text.problem));
-  Json json = parse(text.bytes, name);
-  if (!json.is_object()) {
-    throw Error(fmt::format("{}: holds {}; an object in braces is wanted", name, json.type_name()));
-  }
-  return json;
-}
+Json load_file(const std::filesystem::path& file) { return object_of(try_read_file(file), file); }
+
+Json load_input(const std::filesystem::path& file) { return object_of(try_read_input(file), file); }
 
 }  // namespace dsat::config

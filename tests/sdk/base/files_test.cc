@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <thread>
 
 #include "dsat/error.h"
 #include "support/temp_dir.h"
@@ -54,6 +55,30 @@ TEST_F(Files, ThatAreTooLargeAreNotRead) {
   std::ofstream(dir() / "sparse").close();
   fs::resize_file(dir() / "sparse", uint64_t{3} << 30);
   EXPECT_THAT(refusal(dir() / "sparse"), HasSubstr("it is larger than"));
+}
+
+TEST_F(Files, ThatAUserNamesMayBePipes) {
+  const fs::path pipe = dir() / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string bytes(3 * 65536, 'x');  // more than a pipe holds at once
+  std::thread writer([&] { std::ofstream(pipe) << bytes; });
+  EXPECT_EQ(try_read_input(pipe).bytes, bytes);
+  writer.join();
+  write_text(dir() / "x", "a file");
+  EXPECT_EQ(try_read_input(dir() / "x").bytes, "a file");
+  EXPECT_EQ(try_read_input(dir()).problem, "it is a folder");
+  EXPECT_EQ(try_read_input("/dev/zero").problem, "it is no regular file");
+  EXPECT_EQ(try_read_input(dir() / "none").problem, "No such file or directory");
+}
+
+TEST_F(Files, APipeIsNotReadForEver) {
+  const fs::path pipe = dir() / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string silent = try_read_input(pipe, std::chrono::milliseconds(1)).problem;
+  EXPECT_EQ(silent, "it is a pipe, and nothing came through it for 0.001 s");
+  std::thread writer([&] { std::ofstream(pipe) << "0123456789"; });
+  EXPECT_EQ(try_read_input(pipe, kPipePatience, 9).problem, "it is larger than 9 bytes");
+  writer.join();
 }
 
 TEST_F(Files, HaveATail) {

@@ -30,6 +30,12 @@ struct StrategyChoice {
   Json options = Json::object();  // {name: text as typed, or a JSON value}; unknown names are refused
 };
 
+// A configuration file that the caller has read: the study does not read it again, since a pipe gives its bytes once.
+struct ReadConfiguration {
+  std::filesystem::path file;  // as ds_config or the command names it, below cwd
+  Json content;
+};
+
 // All that a study can be asked for. The groups of settings are its bases: options.max_trials is that of StudyLimits.
 struct StudyOptions : StudyLimits,
                       Comparison,
@@ -48,6 +54,7 @@ struct StudyOptions : StudyLimits,
   StrategyChoice profiler{"profiler", Json::object()};
 
   std::optional<std::filesystem::path> ds_config;
+  std::optional<ReadConfiguration> already_read;
   std::optional<std::filesystem::path> space_file;
   Json config_overwrites;  // merged over the configuration, leaf by leaf; null: nothing
   Json experiment;         // kept with the study for whoever reads it; null: nothing

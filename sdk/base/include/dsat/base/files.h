@@ -1,11 +1,13 @@
 // Whole files: read with a bound, written so that a reader and a power cut find the old file or the new one.
 //
-// Only regular files are read: a pipe would be waited for, a device has no end. Threading: no state of its own; two
-// threads may not write the same file at once. Errors: dsat::Error, one line that names file, action and cause, with
-// code DSAT_INTERNAL; reading what a user named is the caller's to put in their words.
+// Only regular files are read: a pipe would be waited for, a device has no end. A file that a user names may be a pipe
+// as well (try_read_input), because the user knows who writes to it. Threading: no state of its own; two threads may
+// not write the same file at once. Errors: dsat::Error, one line that names file, action and cause, with code
+// DSAT_INTERNAL; reading what a user named is the caller's to put in their words.
 #ifndef DSAT_BASE_FILES_H_
 #define DSAT_BASE_FILES_H_
 
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
@@ -17,6 +19,9 @@ namespace dsat {
 // More than any configuration, result or scenario that a person or a trial writes. A larger file is not read.
 inline constexpr size_t kMaxFileBytes = size_t{256} << 20;
 
+// So long may a pipe be silent. Whatever writes a configuration is done by then.
+inline constexpr std::chrono::milliseconds kPipePatience = std::chrono::minutes(1);
+
 // Why a file cannot be read, or its bytes.
 struct FileText {
   std::string bytes;
@@ -24,6 +29,11 @@ struct FileText {
   bool ok() const { return problem.empty(); }
 };
 FileText try_read_file(const std::filesystem::path& file, size_t max_bytes = kMaxFileBytes);
+
+// A regular file, or a pipe such as a shell's <(COMMAND), which is read to its end and is empty afterwards. A pipe that
+// is silent for `patience`, from before its first writer on, is a problem.
+FileText try_read_input(const std::filesystem::path& file, std::chrono::milliseconds patience = kPipePatience,
+                        size_t max_bytes = kMaxFileBytes);
 
 // Throws Error "cannot read FILE: PROBLEM".
 std::string read_file(const std::filesystem::path& file, size_t max_bytes = kMaxFileBytes);

@@ -19,6 +19,9 @@ Json parse(std::string_view text, const std::string& source);
 // Reads and parses a file; a missing or unreadable one is an Error that names it.
 Json load_file(const std::filesystem::path& file);
 
+// The same for a file that a user names and that is read once: a pipe will do (dsat/base/files.h: try_read_input).
+Json load_input(const std::filesystem::path& file);
+
 // The value at a dotted key ("zero_optimization.stage"), or nullptr. No key of DeepSpeed's holds a dot.
 const Json* find(const Json& config, std::string_view key);
 
