@@ -25,6 +25,8 @@ class Grants : public RequestAnswers {
   uint64_t next_, end_;
 };
 
+constexpr int kMaxTrials = 100;
+
 class ReplayTest : public StudyTest {
  protected:
   ReplayTest() : journal_(Journal::open(dir(), Journal::Mode::create)), log_(loop_) {}
@@ -35,7 +37,7 @@ class ReplayTest : public StudyTest {
     answers_ = std::make_unique<Grants>(first_id, granted);
     strategy_ = open_strategy(plan_, Phase::searcher, log_);
     StrategyEvent start;
-    start.study = describe_study(plan_, Phase::searcher, {}, Json(), std::nullopt);
+    start.study = describe_study(plan_, Phase::searcher, kMaxTrials, {}, Json(), std::nullopt);
     hand_over(start);
   }
   void begin_script(const Json& script, uint64_t granted, uint64_t first_id = 0) {
@@ -57,8 +59,8 @@ class ReplayTest : public StudyTest {
   StrategyRun replay() {
     log_.forward(observer_);
     observer_.logs.clear();
-    return replay_strategy(plan_, events_.empty() ? journal_->events() : events_, first_id_, *journal_, log_,
-                           observer_);
+    return replay_strategy(plan_, events_.empty() ? journal_->events() : events_, first_id_, kMaxTrials, *journal_,
+                           log_, observer_);
   }
   // As if the plugin had answered an event in another way.
   void change_answer(size_t event) {
