@@ -78,7 +78,7 @@ class Launchers(HostTest):
         self.assert_ports(commands, "--main_process_port")
 
     def test_a_tuned_size_reaches_torchrun(self):
-        commands = self.tune("torchrun", SCRIPT, options=["--num-gpus", "1,2", "--slots", 2, "-z", 1])
+        commands = self.tune("torchrun", SCRIPT, options=["--num-gpus", "1,2", "--slots", 2, "-z", 1, "--searcher", "random"])
         told = {word for command in commands for word in ("--nproc_per_node 1 ", "--nproc_per_node 2 ") if word in command}
         self.assertEqual(len(told), 2)
 

@@ -32,9 +32,13 @@ class MainJob(HostTest):
             if trial["outcome"] == "completed" and trial["peak_bytes"]:
                 self.assertLessEqual(trial["peak_bytes"], 96 * 2**20)
         self.assertTrue(self.stages_with_a_ceiling(study), "no stage's largest micro batch was found")
-        values = [t["metrics"]["FLOPS_per_gpu"] for t in study["trials"] if t["metrics"] and "FLOPS_per_gpu" in t["metrics"]]
-        metrics = json.loads((self.dir / "out/best_ds_metrics.json").read_text())
-        self.assertEqual(metrics["FLOPS_per_gpu"], max(values))
+        values = {}  # of each configuration, which may have been measured again
+        for trial in study["trials"]:
+            if trial["metrics"] and "FLOPS_per_gpu" in trial["metrics"]:
+                values.setdefault(json.dumps(trial["config"], sort_keys=True), []).append(trial["metrics"]["FLOPS_per_gpu"])
+        means = {config: sum(seen) / len(seen) for config, seen in values.items()}
+        best_measured = json.loads(max(means, key=means.get))
+        self.assertEqual({key: best[key] for key in best_measured if key in best}, best_measured)
 
     @staticmethod
     def stages_with_a_ceiling(study):

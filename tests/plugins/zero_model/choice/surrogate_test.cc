@@ -53,7 +53,7 @@ TEST(Surrogate, FailuresAboveWhatRanAreACeilingAndBlameNoStage) {
   zero_model::ModelSpace space(study);
   zero_model::Surrogate surrogate(study, space);
   const zero_model::Arm *one = space.arm(zero_model::Configuration{1, {0}}),
-                        *two = space.arm(zero_model::Configuration{2, {0}});
+                        *two = space.arm(zero_model::Configuration{2, {0, 0}});
   surrogate.learn({0, {one, 16}, Outcome::completed, 100, {}, {}, {}, {}});
   for (TrialId id = 1; id <= 3; ++id) surrogate.learn({id, {one, 64}, Outcome::failed, {}, {}, {}, {}, {}});
   EXPECT_EQ(surrogate.probability_of_running({one, 16}), 1);
