@@ -75,7 +75,7 @@ void LineageSearch::settle(size_t index, TrialId trial, int64_t rank, Outcome ou
   lineage.last = trial;
   if (lineage.fails_above()) failing_.erase(failing_.find(*lineage.failed));
   lineage.settle(rank, outcome, metric, [&](double a, double b) { return history_->better(a, b); });
-  // What fails where others completed does not fail for its micro batch.
+  // Where other trials completed as large a micro batch, the size is not the cause.
   if (outcome == Outcome::failed && !lineage.top && rank <= largest_completed()) lineage.ended = true;
   note_top(lineage);
   changed(index);

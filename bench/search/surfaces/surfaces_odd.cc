@@ -1,5 +1,5 @@
 // Twelve drawn jobs, each bent by a mechanism that is strong enough to decide where the best is.
-// Every one is something that happens to real jobs; docs/bench-search.md says where.
+// Every one is something that happens to real jobs; docs/bench-search.md lists them.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,10 +1,9 @@
-// The best and the user's own configuration, measured again and in turn, to tell how far apart they are.
+// The best and the user's own configuration, measured again and in turn: how far apart are they?
 //
 // Purpose: the best was chosen because it measured well, so the measurements before the choice flatter it. Only those
 //   of this phase, made after the choice, and all of the user's own count for the gain (gain.h).
 // Start event: {"metric", "maximise", "best": {"trial", "overrides"}, "own": {"trial", "overrides", "values"},
-// "others":
-//   Repeats, "budget", "reason"}.
+//   "others": Repeats, "budget", "reason"}.
 // Ends when the 95 % interval of the gain is narrow, after kMostComparisons of each, or when the budget is spent. Names
 //   the best, whatever it measured: the choice was made before.
 #ifndef DSAT_HOST_FINALS_COMPARISON_H_

@@ -24,8 +24,8 @@ struct Contender {
 std::vector<Contender> by_means(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                 uint64_t first, const std::function<bool(const Trial&)>& may_win);
 
-// Of these the first, and those whose chance to be better than the best mean is not small (finals.h); kMostFinalists
-// at most.
+// The first of these, and all whose chance to be better than the best mean is not small (finals.h); kMostFinalists at
+// most.
 std::vector<Contender> choose_finalists(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                         uint64_t first, const std::function<bool(const Trial&)>& may_win);
 

@@ -2,9 +2,9 @@
 //
 // Values are natural logarithms of the metric, turned so that larger is better: noise is then a share of the value, and
 // a ratio a difference. One value is its configuration's mean plus a normal error of a standard deviation that all
-// configurations share. Repeats of a configuration tell that deviation; before there are any, a prior does: a scaled
-// inverse chi-squared distribution (Gelman et al., Bayesian Data Analysis, 2.6) of few degrees of freedom, so that
-// little is claimed from few repeats. Differences of means then follow Student's t distribution.
+// configurations share. Repeats of a configuration show that deviation. Before there are any, a prior stands in: a
+// scaled inverse chi-squared distribution (Gelman et al., Bayesian Data Analysis, 2.6) of few degrees of freedom, so
+// that little is claimed from few repeats. Differences of means then follow Student's t distribution.
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_HOST_FINALS_NOISE_H_
 #define DSAT_HOST_FINALS_NOISE_H_
@@ -42,7 +42,7 @@ struct Difference {
   double chance_above(double by) const;  // that the true difference is larger than `by`
 };
 
-// Of the configurations with these values, at least one each. `others` holds the repeats of all others.
+// The difference of the configurations with these values, at least one each. `others` holds the repeats of all others.
 Difference difference(const std::vector<double>& a, const std::vector<double>& b, Repeats others);
 
 // The distribution function of Student's t distribution; `degrees` at least 1, rounded down to a whole number.

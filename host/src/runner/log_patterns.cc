@@ -109,7 +109,7 @@ const std::vector<LogPattern>& log_patterns() {
       {LineMeaning::killed, kAny, "exitcode: -9", nullptr, "torchrun"},
       {LineMeaning::killed, kAny, "Killed", "^Killed", "a shell"},
 
-      // Whose words a line is.
+      // Who wrote a line: the launcher, or a rank that only lost its peer.
       {LineMeaning::epilogue, kAny, "launch.py:", R"(launch\.py:\d+:sigkill_handler)", "deepspeed"},
       {LineMeaning::epilogue, kAny, "exits with return code", nullptr, "deepspeed"},
       {LineMeaning::epilogue, kAny, "failed (exitcode", nullptr, "torchrun"},

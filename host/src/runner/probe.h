@@ -1,11 +1,9 @@
 // The memory probe: a start-up hook of Python (host/probe/sitecustomize.py) and the files that it leaves.
 //
-// Purpose: the host puts the hook's folder first on a trial's PYTHONPATH, and after the trial's end reads one small
-// file
-//   a rank from the folder `probe` in the trial's. docs/probe.md has the hook's rules and the files' keys.
-// Threading: pure but for the files. Units: bytes. Errors: none. A trial goes on without its probe, and a file that
-// cannot
-//   be read costs itself and one line of the warnings.
+// Purpose: the host puts the hook's folder first on a trial's PYTHONPATH. After the trial's end it reads one small file
+//   for each rank from the folder `probe` in the trial's. docs/probe.md has the hook's rules and the files' keys.
+// Threading: pure but for the files. Units: bytes. Errors: none. A trial goes on without its probe. A file that cannot
+//   be read is left out, and one line of the warnings names it.
 #ifndef DSAT_HOST_RUNNER_PROBE_H_
 #define DSAT_HOST_RUNNER_PROBE_H_
 

@@ -49,7 +49,7 @@ struct TrialEnd {
   Json metrics;  // canonical: DeepSpeed's names and fixed units; model info for a model-information run
   std::optional<uint64_t> peak_bytes, device_memory_bytes;
   std::string peak_source;  // of peak_bytes; empty: there is no peak
-  // Of a trial that ran out of memory: its peak would have been larger than this (oom_numbers.h).
+  // For a trial that ran out of memory: its peak would have been larger than this (oom_numbers.h).
   std::optional<uint64_t> peak_above_bytes;
   uint64_t allocator_retries = 0;  // how often the allocator had to give its cache back; 0: never, or unknown
   std::optional<int64_t> world_size;

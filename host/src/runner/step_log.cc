@@ -1,5 +1,5 @@
-// Numbers the printed steps, takes those of the profile window that are fit to be compared, and puts medians in the
-// place of the metric file's one step.
+// Numbers the printed steps, takes those of the profile window that are fit to be compared, and puts the one in
+// the middle in the place of the metric file's step.
 #include "runner/step_log.h"
 
 #include <fmt/format.h>

@@ -19,7 +19,7 @@ namespace dsat::host {
 
 // One optimizer step as it was printed.
 struct LoggedStep {
-  // Of all micro steps together; 0 where the step has no line with timers.
+  // The sum over all micro steps; 0 where the step has no line with timers.
   double forward_us = 0, backward_us = 0, step_us = 0;
   double samples_per_second = 0;  // 0: it has no line with its throughput
   double timers_us() const { return forward_us + backward_us + step_us; }

@@ -23,7 +23,7 @@ namespace {
 
 // Enough for the tracebacks of many ranks; the rank that ran out of memory is often not the last one to write.
 constexpr size_t kStreamBytes = 256 * 1024;
-// Of all ranks' files together, and of one of them at least.
+// Bytes of all ranks' files together, and of one of them at least.
 constexpr size_t kRankBytes = 4 * 1024 * 1024, kLeastRankBytes = 8 * 1024;
 constexpr size_t kMostRankFiles = 1024;
 constexpr int kDeepest = 5;          // torchrun's are rank_logs/<run>/attempt_0/<rank>/stderr.log

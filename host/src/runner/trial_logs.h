@@ -1,7 +1,7 @@
 // All that a trial printed: its two streams, and the files that hold each rank's output where the command has some.
 //
-// Of every file a bounded tail is read, so that a log of any length costs the same. Text in any encoding becomes
-// printable UTF-8. Threading: pure but for reading files. Errors: none; what could not be read is a note.
+// Only the end of a file is read, up to a bound, so that a log of any length costs the same. Text in any encoding
+// becomes printable UTF-8. Threading: pure but for reading files. Errors: none; what could not be read is a note.
 #ifndef DSAT_HOST_RUNNER_TRIAL_LOGS_H_
 #define DSAT_HOST_RUNNER_TRIAL_LOGS_H_
 

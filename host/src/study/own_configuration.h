@@ -1,4 +1,4 @@
-// The user's own configuration: what the tuned one is held against.
+// The user's own configuration: what the tuned one is compared with.
 //
 // Purpose: decides what it is. The user's numbers; batch sizes that are left out follow from those that are given, as
 //   DeepSpeed fills them in; for Hugging Face's Trainer the command's flags stand in for "auto". Where nothing gives a

@@ -179,7 +179,7 @@ Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
 
 int64_t next_to_measure(const MemoryFit& fit, const Setup& setup) {
   constexpr double kLineBegins = 2, kLeastSecond = 4, kHalfway = 0.5, kClose = 0.9;
-  constexpr double kLongestJump = 16;  // where no trial of this setup has told its peak: one forward is little to go by
+  constexpr double kLongestJump = 16;  // where no trial of this setup reported its peak: one forward is little evidence
   const Seen seen = seen_of(fit, setup);
   const auto fitted = static_cast<double>(seen.fitted);
   const Interval ceiling = max_micro_batch(fit, setup);
