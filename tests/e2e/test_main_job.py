@@ -32,13 +32,19 @@ class MainJob(HostTest):
             if trial["outcome"] == "completed" and trial["peak_bytes"]:
                 self.assertLessEqual(trial["peak_bytes"], 96 * 2**20)
         self.assertTrue(self.stages_with_a_ceiling(study), "no stage's largest micro batch was found")
-        values = {}  # of each configuration, which may have been measured again
+        # Repeats in the finals count for the choice, those of the comparison come after it.
+        chosen = [self.best_measured(study, kinds) for kinds in (("repeat",), ())]
+        self.assertIn({key: best[key] for key in chosen[0] if key in best}, chosen)
+
+    @staticmethod
+    def best_measured(study, without):
+        """The configuration with the best mean over its trials, those of some kinds left out."""
+        values = {}
         for trial in study["trials"]:
-            if trial["metrics"] and "FLOPS_per_gpu" in trial["metrics"]:
+            if trial["kind"] not in without and trial["metrics"] and "FLOPS_per_gpu" in trial["metrics"]:
                 values.setdefault(json.dumps(trial["config"], sort_keys=True), []).append(trial["metrics"]["FLOPS_per_gpu"])
         means = {config: sum(seen) / len(seen) for config, seen in values.items()}
-        best_measured = json.loads(max(means, key=means.get))
-        self.assertEqual({key: best[key] for key in best_measured if key in best}, best_measured)
+        return json.loads(max(means, key=means.get))
 
     @staticmethod
     def stages_with_a_ceiling(study):
