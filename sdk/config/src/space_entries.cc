@@ -27,7 +27,7 @@ void require_tunable(const std::string& key, const std::string& origin) {
   }
   // They decide how many devices share a batch, which is settled before the study begins.
   for (const char* parallel : {"mp_size", "tensor_parallel.autotp_size", "tensor_parallel.tp_size",
-                               "tensor_parallel.tp.tp_size", "sequence_parallel_size"}) {
+                               "tensor_parallel.tp.tp_size", kSequenceParallelKey}) {
     if (key == parallel) refuse(origin, key + " changes the data-parallel size and cannot be tuned; give one value");
   }
   if (key == "autotuning" || key.rfind("autotuning.", 0) == 0) {
