@@ -133,15 +133,25 @@ void write_batch_sizes(Json& config, const BatchSizes& sizes) {
 int64_t data_parallel_size(int64_t slots, const Json& config) {
   require_positive(slots, "the number of slots per trial");
   const int64_t tensor_parallel = tensor_parallel_size(config);
+  const int64_t sequence_parallel = read_positive(config, kSequenceParallelKey).value_or(1);
   const int64_t pipeline_stages = read_positive(config, "pipeline.stages").value_or(1);
-  const int64_t slots_per_replica = multiply(tensor_parallel, pipeline_stages);
+  const int64_t slots_per_replica = multiply(multiply(tensor_parallel, sequence_parallel), pipeline_stages);
   if (slots % slots_per_replica != 0) {
+    const std::string sequence_term =
+        sequence_parallel > 1 ? fmt::format(" x {} {}", kSequenceParallelKey, sequence_parallel) : std::string();
     throw Error(
-        fmt::format("{} slots per trial is not a multiple of tensor-parallel size {} x pipeline.stages {} = {}; change "
-                    "--slots-per-trial or the configuration",
-                    slots, tensor_parallel, pipeline_stages, slots_per_replica));
+        fmt::format("{} slots per trial is not a multiple of tensor-parallel size {}{} x pipeline.stages {} = {}; "
+                    "change --slots-per-trial or the configuration",
+                    slots, tensor_parallel, sequence_term, pipeline_stages, slots_per_replica));
   }
-  return slots / slots_per_replica;
+  const int64_t size = slots / slots_per_replica;
+  // From 0.15.0 on DeepSpeed takes data_parallel_size from the configuration where both keys stand there.
+  const std::optional<int64_t> given = read_positive(config, kDataParallelKey);
+  if (given && find(config, kSequenceParallelKey) != nullptr && *given != size) {
+    throw Error(fmt::format("{} is {}, but {} slots per trial / {} = {}; change it, {} or --slots-per-trial",
+                            kDataParallelKey, *given, slots, slots_per_replica, size, kSequenceParallelKey));
+  }
+  return size;
 }
 
 }  // namespace dsat::config

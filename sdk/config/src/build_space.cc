@@ -60,9 +60,10 @@ bool switches_offload(const std::string& key) {
 // The lowest stage at which DeepSpeed reads a key: tuning it below would measure noise.
 int lowest_stage(const std::string& key) {
   if (!starts_with(key, "zero_optimization.") || switches_offload(key)) return 0;
-  const bool stage_3_only = starts_with(key, "zero_optimization.stage3_") ||
-                            starts_with(key, "zero_optimization.offload_param.") ||
-                            key == "zero_optimization.sub_group_size";
+  const bool stage_3_only =
+      starts_with(key, "zero_optimization.stage3_") || starts_with(key, "zero_optimization.offload_param.") ||
+      starts_with(key, "zero_optimization.mics_") || starts_with(key, "zero_optimization.zero_") ||
+      key == "zero_optimization.offload_optimizer.ratio" || key == "zero_optimization.sub_group_size";
   return stage_3_only ? 3 : 1;
 }
 
@@ -155,13 +156,14 @@ class Builder {
     const bool every_stage = (stage != nullptr && *stage == "all") || (section != nullptr && *section == "all");
     std::vector<SpaceEntry> user = take_user_entries(base_);
     zero_stage(base_);  // every trial sets its own stage, which would hide that the user's is none
-    std::vector<SpaceEntry> file = read_space_file(request_.space_file);
+    std::vector<SpaceEntry> file = read_space_file(request_.space_file, request_.space_name);
     for (const auto* entries : {&user, &file}) {
       for (const SpaceEntry& entry : *entries) take(entry);
     }
     bound_micro_batch();
     settle_lists(user);
     take_world();
+    check_partitions();
     add_stages();
     const bool stage_listed = std::any_of(user.begin(), user.end(), [](const auto& e) { return e.key == kStageKey; });
     if (every_stage || (stage_listed && space().stage(zero_stage(base_)) == nullptr)) {
@@ -214,6 +216,23 @@ class Builder {
     }
     set(base_, kNumGpusKey, request_.world.num_gpus);
     set(base_, kNumNodesKey, request_.world.num_nodes);
+  }
+
+  // A size that fits no trial is no choice; where trials differ in size it may fit others.
+  void check_partitions() const {
+    if (!request_.num_gpus.empty()) return;
+    for (const SpaceEntry& entry : entries_) {
+      if (entry.key != "zero_optimization.zero_hpz_partition_size" &&
+          entry.key != "zero_optimization.mics_shard_size") {
+        continue;
+      }
+      for (const Json& value : entry.values) {
+        Json probe = Json::object();
+        set(probe, kStageKey, 3);
+        set(probe, entry.key, value);
+        if (const auto broken = broken_rule(probe, request_.rules)) throw Error(entry.origin + ": " + *broken);
+      }
+    }
   }
 
   void restrict_stages(const SpaceEntry& entry) {

@@ -42,13 +42,15 @@ constexpr Row kRows[] = {
     {"zero_optimization", KeyKind::kScalar,
      "stage contiguous_gradients reduce_scatter reduce_bucket_size use_multi_rank_bucket_allreduce "
      "allgather_partitions allgather_bucket_size overlap_comm load_from_fp32_weights elastic_checkpoint "
-     "sub_group_size cpu_offload cpu_offload_param cpu_offload_params cpu_offload_use_pin_memory "
+     "sub_group_size cpu_offload cpu_offload_param cpu_offload_use_pin_memory "
      "stage3_max_live_parameters stage3_max_reuse_distance stage3_prefetch_bucket_size "
      "stage3_param_persistence_threshold stage3_model_persistence_threshold "
      "stage3_gather_16bit_weights_on_model_save stage3_gather_fp16_weights_on_model_save "
      "stage3_module_granularity_threshold stage3_use_all_reduce_for_fetch_params stage3_allgather_sequential "
-     "stage3_partition_stream_chunk_size ignore_unused_parameters legacy_stage1 round_robin_gradients "
-     "parameter_alignment compute_grad_norm zero_hpz_partition_size zero_quantized_weights "
+     "prefetch_bucket_size param_persistence_threshold model_persistence_threshold max_live_parameters "
+     "max_reuse_distance gather_16bit_weights_on_model_save module_granularity_threshold "
+     "use_all_reduce_for_fetch_params allgather_sequential ignore_unused_parameters legacy_stage1 "
+     "round_robin_gradients zero_hpz_partition_size zero_quantized_weights "
      "zero_quantized_nontrainable_weights zero_quantized_gradients mics_shard_size mics_hierarchical_params_gather "
      "memory_efficient_linear pipeline_loading_checkpoint override_module_apply log_trace_cache_warnings "
      "enable_sanity_checks save_muon_momentum_buffer_in_memory"},
@@ -56,8 +58,8 @@ constexpr Row kRows[] = {
     {"zero_optimization.offload_param", KeyKind::kScalar,
      "device nvme_path pin_memory buffer_count buffer_size max_in_cpu"},
     {"zero_optimization.offload_optimizer", KeyKind::kScalar,
-     "device nvme_path pin_memory buffer_count pipeline pipeline_read pipeline_write fast_init ratio super_offload "
-     "convert_grad_on_cpu cpuadam_cores_perc"},
+     "device nvme_path pin_memory buffer_count pipeline_read pipeline_write fast_init ratio super_offload "
+     "cpuadam_cores_perc"},
     {"aio", KeyKind::kScalar,
      "block_size queue_depth thread_count intra_op_parallelism single_submit overlap_events use_gds"},
     {"activation_checkpointing", KeyKind::kScalar,

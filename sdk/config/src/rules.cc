@@ -9,6 +9,7 @@
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "dsat/config/world.h"
 #include "values.h"
 
 namespace dsat::config {
@@ -17,6 +18,10 @@ namespace {
 constexpr const char* kZero = "zero_optimization";
 constexpr const char* kOptimizerDeviceKey = "zero_optimization.offload_optimizer.device";
 constexpr const char* kParamDeviceKey = "zero_optimization.offload_param.device";
+constexpr const char* kOffloadRatioKey = "zero_optimization.offload_optimizer.ratio";
+constexpr const char* kAllgatherBucketKey = "zero_optimization.allgather_bucket_size";
+constexpr const char* kHpzKey = "zero_optimization.zero_hpz_partition_size";
+constexpr const char* kMicsKey = "zero_optimization.mics_shard_size";
 
 // A section that must be an object where it is given at all.
 void require_section(const Json& config, const char* key) {
@@ -64,6 +69,24 @@ std::optional<std::string> broken_offload_rule(const Json& config, int stage, co
     return fmt::format("optimizer offload works only with ZeRO {}: {}{}", lowest == 1 ? "1, 2 or 3" : "2 or 3",
                        optimizer, but_stage(stage));
   }
+  const Json* ratio = find(config, kOffloadRatioKey);
+  if (ratio != nullptr && ratio->is_number() && *ratio < 1 && stage != 3) {
+    return fmt::format("a part of the optimizer is offloaded only with ZeRO 3: {} is {}{}", kOffloadRatioKey,
+                       shown(*ratio), but_stage(stage));
+  }
+  return std::nullopt;
+}
+
+// Hierarchical partitions of ZeRO 3 are groups of equal size. hpZ alone takes a larger size as all devices.
+std::optional<std::string> broken_partition_rule(const Json& config, int stage, const RuleOptions& options) {
+  const std::optional<World> tuned = tuned_world(config);
+  const int64_t devices = tuned ? tuned->size() : options.world_size.value_or(0);
+  if (stage != 3 || devices < 1) return std::nullopt;
+  for (const char* key : {kHpzKey, kMicsKey}) {
+    const int64_t size = read_integer(config, key).value_or(0);
+    if (size <= 1 || devices % size == 0 || (key == kHpzKey && size > devices)) continue;
+    return fmt::format("{} divides the devices of a trial: it is {}, but they are {}", key, size, devices);
+  }
   return std::nullopt;
 }
 
@@ -80,10 +103,15 @@ std::optional<std::string> broken_micro_batch_rule(const Json& config, const Rul
   return std::nullopt;
 }
 
-std::optional<std::string> broken_bucket_rule(const Json& config) {
-  for (const char* key : {"zero_optimization.reduce_bucket_size", "zero_optimization.allgather_bucket_size"}) {
+std::optional<std::string> broken_bucket_rule(const Json& config, int stage) {
+  for (const char* key : {"zero_optimization.reduce_bucket_size", kAllgatherBucketKey}) {
     const std::optional<int64_t> size = read_integer(config, key);
     if (size && *size < 1) return fmt::format("bucket sizes are positive: {} is {}", key, *size);
+  }
+  const std::optional<int64_t> allgather = read_integer(config, kAllgatherBucketKey);
+  if (allgather && *allgather % 2 != 0 && (stage == 1 || stage == 2)) {
+    return fmt::format("the all-gather's bucket size is even with ZeRO 1 and 2: {} is {}{}", kAllgatherBucketKey,
+                       *allgather, but_stage(stage));
   }
   // DeepSpeed reads a prefetch bucket of 0 as "do not prefetch".
   constexpr const char* kPrefetch = "zero_optimization.stage3_prefetch_bucket_size";
@@ -125,7 +153,8 @@ std::optional<std::string> broken_rule(const Json& config, const RuleOptions& op
   if (auto broken = broken_pipeline_rule(config, stage)) return broken;
   if (auto broken = broken_offload_rule(config, stage, options)) return broken;
   if (auto broken = broken_micro_batch_rule(config, options)) return broken;
-  if (auto broken = broken_bucket_rule(config)) return broken;
+  if (auto broken = broken_bucket_rule(config, stage)) return broken;
+  if (auto broken = broken_partition_rule(config, stage, options)) return broken;
   return broken_precision_rule(config);
 }
 

@@ -10,12 +10,12 @@
 #include "known_keys.h"
 #include "unknown_key.h"
 #include "values.h"
+#include "zero_values.h"
 
 namespace dsat::config {
 namespace {
 
 constexpr const char* kConfiguration = "the configuration";
-constexpr const char* kSpaceFile = "the space file";
 
 [[noreturn]] void refuse(const std::string& origin, const std::string& what) { throw Error(origin + ": " + what); }
 
@@ -27,7 +27,7 @@ void require_tunable(const std::string& key, const std::string& origin) {
   }
   // They decide how many devices share a batch, which is settled before the study begins.
   for (const char* parallel : {"mp_size", "tensor_parallel.autotp_size", "tensor_parallel.tp_size",
-                               "tensor_parallel.tp.tp_size", "sequence_parallel_size"}) {
+                               "tensor_parallel.tp.tp_size", kSequenceParallelKey}) {
     if (key == parallel) refuse(origin, key + " changes the data-parallel size and cannot be tuned; give one value");
   }
   if (key == "autotuning" || key.rfind("autotuning.", 0) == 0) {
@@ -40,6 +40,12 @@ Json checked_value(const std::string& key, const Json& value, const std::string&
     refuse(origin, key + " may take single values only, not " + shown(value));
   }
   if (value == "auto") refuse(origin, key + ": \"auto\" is no value to try; name values");
+  Json known;
+  try {
+    known = canonical_value(key, value);
+  } catch (const Error& error) {
+    refuse(origin, error.what());
+  }
   if (key == kMicroBatchKey || key == kAccumulationKey) {
     const std::optional<int64_t> number = as_integer(value);
     if (!number || *number < 1) refuse(origin, key + " lists " + shown(value) + "; it must be a positive integer");
@@ -47,15 +53,9 @@ Json checked_value(const std::string& key, const Json& value, const std::string&
   if (key == kPipelineStagesKey && as_integer(value).value_or(0) < 1) {
     refuse(origin, key + " lists " + shown(value) + "; it must be a positive integer");
   }
-  if (key == kStageKey) {
-    const std::optional<int64_t> stage = as_integer(value);
-    if (!stage || *stage < 0 || *stage > 3) {
-      refuse(origin, key + " lists " + shown(value) + "; it must be 0, 1, 2 or 3");
-    }
-  }
   // 5e8 reads as a float; DeepSpeed's sizes are integers.
-  if (const std::optional<int64_t> number = as_integer(value)) return *number;
-  return value;
+  if (const std::optional<int64_t> number = as_integer(known)) return *number;
+  return known;
 }
 
 std::vector<Json> checked_values(const std::string& key, const Json& list, const std::string& origin) {
@@ -85,8 +85,8 @@ void take_lists(Json& section, const std::string& prefix, std::vector<SpaceEntry
 }
 
 // Refuses a key that no value can be set at, and one that looks like a slip of the keyboard.
-void require_settable(const std::string& key) {
-  if (key.empty()) refuse(kSpaceFile, "a key is empty; name a dotted key such as " + std::string(kStageKey));
+void require_settable(const std::string& key, const std::string& origin) {
+  if (key.empty()) refuse(origin, "a key is empty; name a dotted key such as " + std::string(kStageKey));
   std::string section;
   for (size_t begin = 0; begin <= key.size();) {
     const size_t dot = std::min(key.find('.', begin), key.size());
@@ -96,58 +96,60 @@ void require_settable(const std::string& key) {
     if (kind == KeyKind::kFree && !last) return;
     if (kind == KeyKind::kUnknown) {
       const UnknownKey unknown = describe_unknown(section, name);
-      if (unknown.suggestion.empty()) return;  // a key of the user's own
-      refuse(kSpaceFile,
-             "unknown key '" + key + "'; did you mean '" + unknown.suggestion + std::string(key, dot) + "'?");
+      if (unknown.suggestion.empty() && !unknown.refused) return;  // a key of the user's own
+      if (unknown.suggestion.empty()) {
+        refuse(origin, "unknown key '" + key + "': DeepSpeed refuses every key that it does not know in " + section);
+      }
+      refuse(origin, "unknown key '" + key + "'; did you mean '" + unknown.suggestion + std::string(key, dot) + "'?");
     }
     if (last && kind != KeyKind::kScalar) {
-      refuse(kSpaceFile, kind == KeyKind::kList
-                             ? key + " is a list to DeepSpeed and cannot be tuned; remove it"
-                             : key + " is a section; name a key in it, dotted, such as " + kStageKey);
+      refuse(origin, kind == KeyKind::kList ? key + " is a list to DeepSpeed and cannot be tuned; remove it"
+                                            : key + " is a section; name a key in it, dotted, such as " + kStageKey);
     }
     if (!last && kind != KeyKind::kSection) {
-      refuse(kSpaceFile, key + " names nothing: " + key.substr(0, dot) + " is no section");
+      refuse(origin, key + " names nothing: " + key.substr(0, dot) + " is no section");
     }
     section = key.substr(0, dot);
     begin = dot + 1;
   }
 }
 
-std::vector<int> checked_stages(const std::string& key, const Json& list) {
+std::vector<int> checked_stages(const std::string& key, const Json& list, const std::string& origin) {
   const char* const kWanted = "a list of ZeRO stages, 0 to 3";
   if (!list.is_array() || list.empty()) {
-    refuse(kSpaceFile, key + ": \"stages\" is " + shown(list) + "; it must be " + kWanted);
+    refuse(origin, key + ": \"stages\" is " + shown(list) + "; it must be " + kWanted);
   }
   std::vector<int> stages;
   for (const Json& element : list) {
     const std::optional<int64_t> stage = as_integer(element);
     if (!stage || *stage < 0 || *stage > 3) {
-      refuse(kSpaceFile, key + ": \"stages\" lists " + shown(element) + "; it must be " + kWanted);
+      refuse(origin, key + ": \"stages\" lists " + shown(element) + "; it must be " + kWanted);
     }
     stages.push_back(static_cast<int>(*stage));
   }
   return stages;
 }
 
-SpaceEntry read_file_entry(const std::string& key, const Json& body) {
-  require_settable(key);
-  require_tunable(key, kSpaceFile);
-  if (!body.is_object()) return {key, checked_values(key, body, kSpaceFile), std::nullopt, kSpaceFile};
+SpaceEntry read_file_entry(const std::string& written, const Json& body, const std::string& origin) {
+  require_settable(written, origin);
+  const std::string key = canonical_key(written);
+  require_tunable(key, origin);
+  if (!body.is_object()) return {key, checked_values(key, body, origin), std::nullopt, origin};
   SpaceEntry entry;
   entry.key = key;
-  entry.origin = kSpaceFile;
+  entry.origin = origin;
   for (const auto& [name, value] : body.items()) {
     if (name == "values") {
-      entry.values = checked_values(key, value, kSpaceFile);
+      entry.values = checked_values(key, value, origin);
     } else if (name == "stages") {
-      entry.stages = checked_stages(key, value);
+      entry.stages = checked_stages(key, value, origin);
     } else {
-      refuse(kSpaceFile, key + " has a member '" + name + "'; only \"values\" and \"stages\" are known");
+      refuse(origin, key + " has a member '" + name + "'; only \"values\" and \"stages\" are known");
     }
   }
-  if (entry.values.empty()) refuse(kSpaceFile, key + " has no \"values\"; list them");
+  if (entry.values.empty()) refuse(origin, key + " has no \"values\"; list them");
   if (entry.stages && (key == kStageKey || key == kMicroBatchKey)) {
-    refuse(kSpaceFile, key + " holds for the whole study; remove \"stages\"");
+    refuse(origin, key + " holds for the whole study; remove \"stages\"");
   }
   return entry;
 }
@@ -167,11 +169,11 @@ std::vector<SpaceEntry> take_user_entries(Json& config) {
   return entries;
 }
 
-std::vector<SpaceEntry> read_space_file(const Json& file) {
+std::vector<SpaceEntry> read_space_file(const Json& file, const std::string& origin) {
   std::vector<SpaceEntry> entries;
   if (file.is_null()) return entries;
-  if (!file.is_object()) refuse(kSpaceFile, "holds " + shown(file) + "; an object of dotted keys is wanted");
-  for (const auto& [key, body] : file.items()) entries.push_back(read_file_entry(key, body));
+  if (!file.is_object()) refuse(origin, "holds " + shown(file) + "; an object of dotted keys is wanted");
+  for (const auto& [key, body] : file.items()) entries.push_back(read_file_entry(key, body, origin));
   return entries;
 }
 

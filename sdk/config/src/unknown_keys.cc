@@ -7,6 +7,7 @@
 #include "dsat/config/rules.h"
 #include "known_keys.h"
 #include "unknown_key.h"
+#include "zero_values.h"
 
 namespace dsat::config {
 namespace {
@@ -33,7 +34,10 @@ std::string join(const std::string& section, const std::string& name) {
 
 // How many slips of the keyboard still count as the same word: one in four letters, so that a short key of the user's
 // own ("comment") is not taken for one of DeepSpeed's ("comet").
-size_t tolerance(size_t length) { return std::min<size_t>(length / 4, 4); }
+// Where DeepSpeed refuses every unknown key none can be the user's own: half of the letters may be wrong.
+size_t tolerance(const std::string& section, size_t length) {
+  return is_closed(section) ? length / 2 : std::min<size_t>(length / 4, 4);
+}
 
 std::vector<std::string> words_of(const std::string& name) {
   std::vector<std::string> words(1);
@@ -56,7 +60,7 @@ bool lacks_a_word(const std::string& typed, const std::string& known) {
 
 std::string nearest_member(const std::string& section, const std::string& folded) {
   std::string best;
-  size_t best_distance = tolerance(folded.size()) + 1;
+  size_t best_distance = tolerance(section, folded.size()) + 1;
   for (const std::string& known : section_members(section)) {
     const size_t distance = edit_distance(folded, known);
     if (distance < best_distance) {
@@ -64,7 +68,7 @@ std::string nearest_member(const std::string& section, const std::string& folded
       best = known;
     }
   }
-  if (!best.empty() || folded.size() < kTellingLength) return best;
+  if (!best.empty() || (folded.size() < kTellingLength && !is_closed(section))) return best;
   // A name that breaks off (train_micro_batch_size) or lacks a word.
   for (const std::string& known : section_members(section)) {
     if (known.compare(0, folded.size(), folded) == 0 || lacks_a_word(folded, known)) return known;
@@ -97,6 +101,7 @@ void walk(const Json& object, const std::string& section, std::vector<UnknownKey
 UnknownKey describe_unknown(const std::string& section, const std::string& name) {
   UnknownKey unknown;
   unknown.key = join(section, name);
+  unknown.refused = is_closed(section);
   const std::string trimmed = trim(name);
   if (trimmed != name && key_kind(join(section, trimmed)) != KeyKind::kUnknown) {
     unknown.suggestion = join(section, trimmed);

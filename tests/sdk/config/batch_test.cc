@@ -115,6 +115,27 @@ TEST(DataParallelSize, DividesByTensorAndPipelineParallelism) {
   EXPECT_EQ(data_parallel_size(8, config(R"({"mp_size": 2, "tensor_parallel": {"autotp_size": 2}})")), 4);
 }
 
+TEST(DataParallelSize, DividesBySequenceParallelism) {
+  EXPECT_EQ(data_parallel_size(8, config(R"({"sequence_parallel_size": 2})")), 4);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"sequence_parallel_size": "auto"})")), 8);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"sequence_parallel_size": 2, "mp_size": 2, "pipeline": {"stages": 2}})")),
+            1);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"sequence_parallel_size": 2, "data_parallel_size": 4})")), 4);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"data_parallel_size": 3})")), 8) << "DeepSpeed reads it beside the other";
+}
+
+TEST(DataParallelSize, RefusesSequenceParallelismThatDoesNotFit) {
+  EXPECT_EQ(error_of([] { data_parallel_size(4, config(R"({"sequence_parallel_size": 3})")); }),
+            "4 slots per trial is not a multiple of tensor-parallel size 1 x sequence_parallel_size 3 x "
+            "pipeline.stages 1 = 3; change --slots-per-trial or the configuration");
+  EXPECT_THAT(error_of([] { data_parallel_size(4, config(R"({"sequence_parallel_size": 0})")); }),
+              HasSubstr("sequence_parallel_size is 0; it must be a positive integer"));
+  EXPECT_EQ(
+      error_of([] { data_parallel_size(4, config(R"({"sequence_parallel_size": 2, "data_parallel_size": 4})")); }),
+      "data_parallel_size is 4, but 4 slots per trial / 2 = 2; change it, sequence_parallel_size or "
+      "--slots-per-trial");
+}
+
 TEST(DataParallelSize, RefusesWhatDoesNotDivide) {
   EXPECT_THAT(error_of([] { data_parallel_size(6, config(R"({"mp_size": 2, "pipeline": {"stages": 2}})")); }),
               HasSubstr("6 slots per trial is not a multiple of tensor-parallel size 2 x pipeline.stages 2 = 4"));

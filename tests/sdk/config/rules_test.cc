@@ -102,6 +102,35 @@ TEST(BrokenRule, BucketSizesPositive) {
   EXPECT_THAT(rule(zero(R"("stage3_prefetch_bucket_size": -1)")), HasSubstr("stage3_prefetch_bucket_size is -1"));
 }
 
+TEST(BrokenRule, TheAllGathersBucketIsEvenWithZero1And2) {
+  EXPECT_THAT(rule(zero(R"("stage": 2, "allgather_bucket_size": 3)")),
+              HasSubstr("is even with ZeRO 1 and 2: zero_optimization.allgather_bucket_size is 3"));
+  EXPECT_EQ(rule(zero(R"("stage": 3, "allgather_bucket_size": 3)")), "");
+}
+
+TEST(BrokenRule, PartitionsAreOfEqualSize) {
+  RuleOptions four;
+  four.world_size = 4;
+  EXPECT_EQ(rule(zero(R"("stage": 3, "zero_hpz_partition_size": 2)"), four), "");
+  EXPECT_EQ(rule(zero(R"("stage": 3, "zero_hpz_partition_size": 8)"), four), "") << "counts as 4";
+  EXPECT_EQ(rule(zero(R"("stage": 2, "zero_hpz_partition_size": 3)"), four), "") << "not read there";
+  EXPECT_EQ(rule(zero(R"("stage": 3, "zero_hpz_partition_size": 3)")), "") << "the number of devices is not known";
+  EXPECT_EQ(rule(zero(R"("stage": 3, "zero_hpz_partition_size": 3)"), four),
+            "zero_optimization.zero_hpz_partition_size divides the devices of a trial: it is 3, but they are 4");
+  EXPECT_THAT(rule(zero(R"("stage": 3, "mics_shard_size": 8)"), four), HasSubstr("mics_shard_size divides"));
+  Json sized = zero(R"("stage": 3, "zero_hpz_partition_size": 3)");
+  set(sized, "autotuning.num_gpus", 6);
+  set(sized, "autotuning.num_nodes", 1);
+  EXPECT_EQ(rule(sized, four), "") << "the configuration's own devices count";
+}
+
+TEST(BrokenRule, APartOfTheOptimizerOnlyWithZero3) {
+  EXPECT_EQ(rule(zero(R"("stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 0.3})")), "");
+  EXPECT_THAT(rule(zero(R"("stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.3})")),
+              HasSubstr("ratio is 0.3, but zero_optimization.stage is 2"));
+  EXPECT_EQ(rule(zero(R"("stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 1.0})")), "");
+}
+
 TEST(BrokenRule, OnePrecisionAtATime) {
   EXPECT_EQ(rule(config(R"({"fp16": {"enabled": true}, "bf16": {"enabled": false}})")), "");
   EXPECT_EQ(rule(config(R"({"fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"}})")), "");

@@ -95,6 +95,45 @@ TEST(SpaceFile, RefusesMisspeltKeysWithASuggestion) {
               HasSubstr("did you mean 'zero_optimization.offload_param.device'?"));
 }
 
+TEST(SpaceFile, RefusesEveryUnknownKeyOfAClosedSection) {
+  EXPECT_THAT(refusal(R"({"zero_optimization.overlap": [true]})"),
+              HasSubstr("did you mean 'zero_optimization.overlap_comm'?"));
+  EXPECT_THAT(refusal(R"({"zero_optimization.offload_param.pin": [true]})"),
+              HasSubstr("unknown key 'zero_optimization.offload_param.pin'"));
+  EXPECT_EQ(refusal(R"({"zero_optimization.my_own": [1]})"),
+            "the space file: unknown key 'zero_optimization.my_own': DeepSpeed refuses every key that it does not know "
+            "in zero_optimization");
+}
+
+TEST(SpaceFile, RefusesValuesThatDeepSpeedRefuses) {
+  SpaceRequest named = request(R"({"zero_optimization.stage": [1, 4]})");
+  named.space_name = "--space s.json";
+  EXPECT_EQ(error_of([&] { build_space(named); }),
+            "--space s.json: zero_optimization.stage is 4; it must be 0, 1, 2 or 3");
+  EXPECT_EQ(refusal(R"({"zero_optimization.reduce_bucket_size": [1e6, -1]})"),
+            "the space file: zero_optimization.reduce_bucket_size is -1; it must be an integer of at least 0");
+  EXPECT_THAT(refusal(R"({"zero_optimization.overlap_comm": ["maybe"]})"), HasSubstr("must be true or false"));
+  EXPECT_THAT(refusal(R"({"zero_optimization.offload_optimizer.device": ["none", "gpu"]})"), HasSubstr("\"gpu\""));
+}
+
+TEST(SpaceFile, ReadsValuesAsDeepSpeedDoes) {
+  const SpaceResult result =
+      build(R"({"zero_optimization.overlap_comm": ["yes", false], "zero_optimization.prefetch_bucket_size": [1, 2]})");
+  EXPECT_EQ(values_of(result, 2, "zero_optimization.overlap_comm"), "[true,false]");
+  EXPECT_EQ(values_of(result, 3, "zero_optimization.stage3_prefetch_bucket_size"), "[1,2]");
+}
+
+TEST(SpaceFile, PartitionSizesDivideTheDevices) {
+  SpaceRequest four = request(R"({"zero_optimization.zero_hpz_partition_size": [1, 2, 3, 8]})");
+  four.rules.world_size = 4;
+  EXPECT_EQ(error_of([&] { build_space(four); }),
+            "the space file: zero_optimization.zero_hpz_partition_size divides the devices of a trial: it is 3, but "
+            "they are 4");
+  four.space_file = parse(R"({"zero_optimization.zero_hpz_partition_size": [1, 2, 8]})", "test");
+  EXPECT_EQ(values_of(build_space(four), 3, "zero_optimization.zero_hpz_partition_size"), "[1,2,8]");
+  EXPECT_EQ(values_of(build_space(four), 2, "zero_optimization.zero_hpz_partition_size"), "none");
+}
+
 TEST(SpaceFile, RefusesKeysThatCannotBeTuned) {
   EXPECT_THAT(refusal(R"({"": [1]})"), HasSubstr("a key is empty"));
   EXPECT_THAT(refusal(R"({"zero_optimization": {"overlap_comm": [true]}})"), HasSubstr("is a section"));

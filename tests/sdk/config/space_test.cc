@@ -256,7 +256,7 @@ TEST(Rules, AnAxisWithNoLegalValueForbidsTheStage) {
 }
 
 TEST(Rules, ABadBucketSizeIsLeftOutWithANotice) {
-  const SpaceResult result = build(R"({"zero_optimization": {"reduce_bucket_size": [1e6, -1, 2e6]}})", {1});
+  const SpaceResult result = build(R"({"zero_optimization": {"reduce_bucket_size": [1e6, 0, 2e6]}})", {1});
   EXPECT_EQ(values_of(result, 1, kReduce), "[1000000,2000000]");
   EXPECT_THAT(result.notices, ElementsAre(HasSubstr("bucket sizes are positive")));
 }
@@ -340,7 +340,7 @@ TEST(MicroBatch, AccumulationCannotBeTunedUnderAGlobalBatch) {
 }
 
 TEST(SpaceJson, RoundTrips) {
-  SpaceRequest full = request(R"({"zero_optimization": {"overlap_comm": [true, null, "x", 1.5]}})");
+  SpaceRequest full = request(R"({"seed": [true, null, "x", 1.5]})");
   full.global_batch = 64;
   full.rules.max_micro_batch = 32;
   const Space space = build_space(full).space;

@@ -74,6 +74,21 @@ TEST(UnknownKeys, KnowsAKeyAtTheWrongDepth) {
   EXPECT_EQ(suggestion(R"({"zero_optimization": {"gradient_clipping": 1}})"), "gradient_clipping");
 }
 
+TEST(UnknownKeys, InAClosedSectionNoneIsTheUsersOwn) {
+  EXPECT_EQ(suggestion(R"({"zero_optimization": {"overlap": true}})"), "zero_optimization.overlap_comm");
+  const std::vector<UnknownKey> keys =
+      unknown(R"({"zero_optimization": {"my_own_key": 1, "offload_param": {"comment": 1}}, "comment": 1})");
+  ASSERT_EQ(keys.size(), 3u);
+  EXPECT_TRUE(keys[0].refused);
+  EXPECT_EQ(keys[1].key, "zero_optimization.offload_param.comment");
+  EXPECT_TRUE(keys[1].refused);
+  EXPECT_FALSE(keys[2].refused);
+}
+
+TEST(UnknownKeys, NamesWithoutStage3AreKnown) {
+  EXPECT_THAT(unknown(R"({"zero_optimization": {"prefetch_bucket_size": 1, "max_live_parameters": 1}})"), IsEmpty());
+}
+
 TEST(UnknownKeys, KnowsAKeyWithStraySpace) {
   const std::vector<UnknownKey> keys = unknown(R"({"zero_optimization": {"stage ": 1}, " seed": 1})");
   ASSERT_EQ(keys.size(), 2u);

@@ -13,6 +13,8 @@ namespace dsat::config {
 inline constexpr const char* kMicroBatchKey = "train_micro_batch_size_per_gpu";
 inline constexpr const char* kAccumulationKey = "gradient_accumulation_steps";
 inline constexpr const char* kTrainBatchKey = "train_batch_size";
+inline constexpr const char* kSequenceParallelKey = "sequence_parallel_size";
+inline constexpr const char* kDataParallelKey = "data_parallel_size";
 
 struct BatchSizes {
   int64_t micro_batch = 1;   // samples per device and micro step
@@ -43,7 +45,9 @@ BatchSizes trial_batch_sizes(int64_t micro_batch, int64_t accumulation, int64_t 
 // Writes all three keys.
 void write_batch_sizes(Json& config, const BatchSizes& sizes);
 
-// slots / (tensor-parallel size x pipeline stages); an Error when that is not whole.
+// slots / (tensor-parallel size x sequence_parallel_size x pipeline.stages), as DeepSpeed counts from 0.17.0 on
+// (docs/real-deepspeed.md). An Error when that is not whole, or not the data_parallel_size that the configuration gives
+// beside a sequence_parallel_size.
 int64_t data_parallel_size(int64_t slots, const Json& config);
 
 }  // namespace dsat::config

@@ -41,6 +41,7 @@ struct SpaceRequest {
   Json user_config;         // with lists as axes
   Json space_file;          // null, or {"zero_optimization.stage3_prefetch_bucket_size": [..], ...}: a key's values,
                             // or {"stages": [3], "values": [..]} for some stages only
+  std::string space_name = "the space file";  // for messages
   RuleOptions rules;
   std::optional<int64_t> global_batch;
   int64_t dp_size = 1;       // of every trial; where they differ, what all of theirs divide

@@ -1,0 +1,233 @@
+// The checks of DeepSpeed's own as a table of types by key, and canonical(), which reads a configuration through it.
+// Where versions differ the strictest one counts; what each takes was tried (docs/real-deepspeed.md).
+#include "zero_values.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <sstream>
+
+#include "dsat/base/numbers.h"
+#include "dsat/config/rules.h"
+#include "known_keys.h"
+#include "values.h"
+
+namespace dsat::config {
+namespace {
+
+constexpr std::string_view kZero = "zero_optimization";
+
+enum class Type {
+  kStage,
+  kFlag,
+  kOptionalFlag,
+  kNoText,
+  kFalse,
+  kCount,
+  kInteger,
+  kPositive,
+  kNumber,
+  kShare,
+  kDevice
+};
+
+struct Row {
+  const char* section;
+  Type type;
+  const char* names;  // separated by blanks
+};
+
+constexpr Row kRows[] = {
+    {"", Type::kNoText, "wall_clock_breakdown"},
+    {"", Type::kPositive, "steps_per_print"},
+    {"", Type::kNumber, "gradient_clipping"},
+    {"flops_profiler", Type::kNoText, "enabled"},
+    {"comms_logger", Type::kFlag, "enabled verbose prof_all debug"},
+    {"tensorboard", Type::kFlag, "enabled"},
+    {"csv_monitor", Type::kFlag, "enabled"},
+    {"wandb", Type::kFlag, "enabled"},
+    {"zero_optimization", Type::kStage, "stage"},
+    {"zero_optimization", Type::kFlag,
+     "contiguous_gradients reduce_scatter use_multi_rank_bucket_allreduce allgather_partitions load_from_fp32_weights "
+     "elastic_checkpoint stage3_gather_16bit_weights_on_model_save stage3_use_all_reduce_for_fetch_params "
+     "stage3_allgather_sequential ignore_unused_parameters round_robin_gradients zero_quantized_weights "
+     "zero_quantized_nontrainable_weights zero_quantized_gradients mics_hierarchical_params_gather "
+     "memory_efficient_linear pipeline_loading_checkpoint override_module_apply log_trace_cache_warnings "
+     "enable_sanity_checks save_muon_momentum_buffer_in_memory"},
+    {"zero_optimization", Type::kOptionalFlag,
+     "overlap_comm cpu_offload cpu_offload_param cpu_offload_use_pin_memory stage3_gather_fp16_weights_on_model_save"},
+    {"zero_optimization", Type::kFalse, "legacy_stage1"},
+    {"zero_optimization", Type::kCount,
+     "reduce_bucket_size allgather_bucket_size sub_group_size stage3_prefetch_bucket_size "
+     "stage3_param_persistence_threshold stage3_model_persistence_threshold stage3_max_live_parameters "
+     "stage3_max_reuse_distance zero_hpz_partition_size"},
+    {"zero_optimization", Type::kInteger, "stage3_module_granularity_threshold mics_shard_size"},
+    {"zero_optimization.offload_param", Type::kDevice, "device"},
+    {"zero_optimization.offload_param", Type::kFlag, "pin_memory"},
+    {"zero_optimization.offload_param", Type::kCount, "buffer_count buffer_size max_in_cpu"},
+    {"zero_optimization.offload_optimizer", Type::kDevice, "device"},
+    {"zero_optimization.offload_optimizer", Type::kFlag,
+     "pin_memory pipeline_read pipeline_write fast_init super_offload"},
+    {"zero_optimization.offload_optimizer", Type::kCount, "buffer_count"},
+    {"zero_optimization.offload_optimizer", Type::kShare, "ratio cpuadam_cores_perc"},
+};
+
+using Types = std::map<std::string, Type, std::less<>>;
+
+const Types& types() {
+  static const Types instance = [] {
+    Types out;
+    for (const Row& row : kRows) {
+      const std::string prefix = *row.section == '\0' ? "" : std::string(row.section) + ".";
+      std::istringstream names(row.names);
+      for (std::string name; names >> name;) out.emplace(prefix + name, row.type);
+    }
+    return out;
+  }();
+  return instance;
+}
+
+const char* wanted(Type type) {
+  switch (type) {
+    case Type::kStage:
+      return "0, 1, 2 or 3";
+    case Type::kFlag:
+    case Type::kOptionalFlag:
+    case Type::kNoText:
+      return "true or false";
+    case Type::kFalse:
+      return "false: DeepSpeed has no such stage 1 any more";
+    case Type::kCount:
+      return "an integer of at least 0";
+    case Type::kInteger:
+      return "an integer";
+    case Type::kPositive:
+      return "a positive integer";
+    case Type::kNumber:
+      return "a number";
+    case Type::kShare:
+      return "a number from 0 to 1";
+    case Type::kDevice:
+      return "\"none\", \"cpu\" or \"nvme\"";
+  }
+  return "";
+}
+
+// The words that DeepSpeed's checks read as a truth value, in either case; 0 and 1 as well.
+std::optional<bool> as_flag(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number()) return value == 0 || value == 1 ? std::optional<bool>(value == 1) : std::nullopt;
+  if (!value.is_string()) return std::nullopt;
+  std::string word = value.get<std::string>();
+  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* yes : {"true", "yes", "on", "t", "y", "1"}) {
+    if (word == yes) return true;
+  }
+  for (const char* no : {"false", "no", "off", "f", "n", "0"}) {
+    if (word == no) return false;
+  }
+  return std::nullopt;
+}
+
+// "5" is an integer to DeepSpeed, "5e8" is none.
+std::optional<int64_t> as_count(const Json& value) {
+  constexpr int64_t kMost = INT64_MAX;
+  if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
+  if (value.is_string()) return parse_integer(value.get<std::string>(), -kMost, kMost);
+  return as_integer(value);
+}
+
+std::optional<Json> from_integer(const std::optional<int64_t>& number, int64_t least, int64_t most = INT64_MAX) {
+  if (!number || *number < least || *number > most) return std::nullopt;
+  return Json(*number);
+}
+
+// nullopt: DeepSpeed refuses it.
+std::optional<Json> as_type(Type type, const Json& value) {
+  const std::optional<bool> flag = as_flag(value);
+  switch (type) {
+    case Type::kStage:
+      return from_integer(value.is_string() ? std::nullopt : as_count(value), 0, 3);
+    case Type::kOptionalFlag:
+      if (value.is_null()) return value;
+      [[fallthrough]];
+    case Type::kFlag:
+      return flag ? std::optional<Json>(*flag) : std::nullopt;
+    case Type::kNoText:
+      return flag && !value.is_string() ? std::optional<Json>(*flag) : std::nullopt;
+    case Type::kFalse:
+      return flag == false ? std::optional<Json>(false) : std::nullopt;
+    case Type::kCount:
+      return from_integer(as_count(value), 0);
+    case Type::kInteger:
+      return from_integer(as_count(value), INT64_MIN);
+    case Type::kPositive:
+      return value.is_null() ? std::optional<Json>(value) : from_integer(as_integer(value), 1);
+    case Type::kNumber:
+      return value.is_number() || value.is_null() ? std::optional<Json>(value) : std::nullopt;
+    case Type::kShare:
+      return value.is_number() && value >= 0 && value <= 1 ? std::optional<Json>(value) : std::nullopt;
+    case Type::kDevice:
+      return value == "none" || value == "cpu" || value == "nvme" ? std::optional<Json>(value) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// A list where one value is wanted is an axis of the search: each of its values is checked.
+void make_canonical(Json& value, const std::string& key) {
+  if (value.is_array()) {
+    for (Json& element : value) element = canonical_value(key, element);
+  } else if (key != kStageKey || value != "all") {
+    value = canonical_value(key, value);
+  }
+}
+
+Json canonical_section(const Json& section, const std::string& prefix) {
+  Json out = Json::object();
+  for (const auto& [name, value] : section.items()) {
+    const std::string written = prefix.empty() ? name : prefix + "." + name;
+    const std::string key = canonical_key(written);
+    const std::string own_name = prefix.empty() ? key : key.substr(prefix.size() + 1);
+    const KeyKind kind = key_kind(key);
+    if (out.contains(own_name) || (own_name != name && section.contains(own_name))) {
+      throw Error(written + " and " + key + " are the same key, and DeepSpeed refuses both together; keep one");
+    }
+    Json& copy = out[own_name] = value;
+    if (kind == KeyKind::kSection && value.is_object()) {
+      copy = canonical_section(value, key);
+    } else if (kind == KeyKind::kSection && value.is_boolean() && key == kZero) {
+      copy = Json{{"stage", value.get<bool>() ? 1 : 0}};  // the oldest form of all
+    } else if (kind == KeyKind::kSection && !value.is_null() && value != "auto" && !(key == kZero && value == "all")) {
+      refuse_value(key, value, "a section in braces");
+    } else if (kind == KeyKind::kScalar) {
+      make_canonical(copy, key);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_closed(std::string_view section) {
+  return section == kZero || section == "zero_optimization.offload_param" ||
+         section == "zero_optimization.offload_optimizer";
+}
+
+std::string canonical_key(const std::string& key) {
+  const std::string prefix = std::string(kZero) + ".";
+  if (key.compare(0, prefix.size(), prefix) != 0) return key;
+  const std::string longer = prefix + "stage3_" + key.substr(prefix.size());
+  return key_kind(key) == KeyKind::kScalar && key_kind(longer) == KeyKind::kScalar ? longer : key;
+}
+
+Json canonical_value(std::string_view key, const Json& value) {
+  const auto type = types().find(key);
+  if (type == types().end() || value == "auto") return value;
+  const std::optional<Json> out = as_type(type->second, value);
+  if (!out) refuse_value(key, value, wanted(type->second));
+  return *out;
+}
+
+Json canonical(const Json& config) { return config.is_object() ? canonical_section(config, "") : config; }
+
+}  // namespace dsat::config
