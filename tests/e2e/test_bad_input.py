@@ -143,9 +143,11 @@ class BadInput(HostTest):
         self.refused(["--metric", "speed"], "speed", "FLOPS_per_gpu", "throughput", "latency")
 
     def test_space_file(self):
-        self.refused(["--space", "none.json"], "none.json")
+        self.refused(["--space", "none.json"], "--space", "none.json")
         (self.dir / "space.json").write_text(json.dumps({"zero_optimization.reduce_bucket_sise": [1, 2]}))
-        self.refused(["--space", "space.json"], "reduce_bucket_sise")
+        self.refused(["--space", "space.json"], "--space space.json", "reduce_bucket_sise", "reduce_bucket_size")
+        (self.dir / "space.json").write_text(json.dumps({"zero_optimization.overlap_comm": [True, "maybe"]}))
+        self.refused(["--space", "space.json"], "--space space.json", "overlap_comm", "maybe")
         (self.dir / "space.json").write_text(json.dumps({"zero_optimization.reduce_bucket_size": []}))
         self.refused(["--space", "space.json"], "reduce_bucket_size")
 

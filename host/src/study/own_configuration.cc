@@ -10,6 +10,7 @@
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
 #include "study/admission.h"
+#include "study/fit_bucket.h"
 
 namespace dsat::host {
 namespace {
@@ -69,6 +70,9 @@ OwnConfiguration own_configuration(const Plan& plan) {
       return own;
     }
     own.overrides = *batch;
+    if (const auto bucket = replaced_bucket(plan)) {
+      config::set(own.overrides, "zero_optimization.reduce_bucket_size", *bucket);
+    }
   } catch (const std::exception& error) {
     own.why_not = error.what();
     return own;

@@ -38,8 +38,9 @@ struct Plan : StudyLimits,
   std::filesystem::path dir;          // empty: nothing is written
   std::vector<std::string> command;   // empty: a simulation without one
   std::filesystem::path config_file;  // that user_config was read from; empty: the experiment file holds it
-  Json user_config;                   // as the user wrote it, config_overwrites merged in
+  Json user_config;                   // the user's with config_overwrites merged in, as DeepSpeed reads it
   Json space_file;                    // or null
+  std::string space_name;             // for messages while the options are checked; a resumed plan has none
   bool hugging_face = false;          // the command takes batch sizes as Hugging Face's Trainer does
   bool maximise = true;               // the metric
   Json experiment;                    // or null

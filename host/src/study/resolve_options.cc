@@ -30,17 +30,37 @@ const std::vector<int> kDefaultZeroStages{1, 2, 3};
 constexpr int kDefaultProfileTrials = 3;
 
 // Every misspelt key is an error: DeepSpeed would ignore it, and the search would tune something else. A key that is
-// like no known one is the user's own business.
+// like no known one is the user's own business, but not where DeepSpeed refuses unknown keys itself.
 void check_keys(const Plan& plan, std::vector<std::string>& notices) {
   for (const config::UnknownKey& unknown : config::unknown_keys(plan.user_config)) {
-    if (unknown.stray_space) {
+    if (unknown.stray_space && !unknown.refused) {
       notices.push_back(fmt::format("the key '{}' has stray white space around it: DeepSpeed ignores it", unknown.key));
     } else if (!unknown.suggestion.empty()) {
       throw Error(
           fmt::format("{}: unknown key '{}': did you mean '{}'?", plan.config_name(), unknown.key, unknown.suggestion));
+    } else if (unknown.refused) {
+      throw Error(fmt::format("{}: unknown key '{}': DeepSpeed refuses every key that it does not know in this section",
+                              plan.config_name(), unknown.key));
     } else {
       notices.push_back(fmt::format("the key '{}' is none of DeepSpeed's: kept as it is", unknown.key));
     }
+  }
+}
+
+// From here on the configuration is as DeepSpeed reads it; what its checks refuse is refused before a trial is spent.
+void check_values(Plan& plan) {
+  try {
+    plan.user_config = config::canonical(plan.user_config);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", plan.config_name(), error.what()));
+  }
+}
+
+Json load_space_file(const fs::path& file) {
+  try {
+    return config::load_input(file);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--space: {}", error.what()));
   }
 }
 
@@ -267,8 +287,12 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   }
   read_configuration(options, command, plan);
   if (options.config_overwrites.is_object()) config::overwrite(plan.user_config, options.config_overwrites);
-  if (options.space_file) plan.space_file = config::load_input(*options.space_file);
+  if (options.space_file) {
+    plan.space_file = load_space_file(*options.space_file);
+    plan.space_name = fmt::format("--space {}", options.space_file->string());
+  }
   check_keys(plan, plan.notices);
+  check_values(plan);
   plan.arg_mappings =
       merge_arg_mappings(plan.user_config, plan.space_file, plan.config_file, options.arg_mappings, plan.notices);
   if (command) {

@@ -8,6 +8,7 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
+#include "study/fit_bucket.h"
 #include "study/plan.h"
 
 namespace dsat::host {
@@ -140,6 +141,7 @@ config::RuleOptions Plan::rules() const {
   config::RuleOptions rules;
   rules.min_micro_batch = min_micro_batch;
   rules.max_micro_batch = max_micro_batch;
+  rules.world_size = slots.slots_per_trial;
   return rules;
 }
 
@@ -154,6 +156,7 @@ void derive_space(Plan& plan, int64_t data_parallel_size) {
   request.stages = plan.zero_stages;
   request.user_config = plan.user_config;
   request.space_file = plan.space_file;
+  if (!plan.space_name.empty()) request.space_name = plan.space_name;
   request.rules = plan.rules();
   request.global_batch = plan.global_batch;
   request.default_axes = plan.default_axes;
@@ -170,9 +173,11 @@ void derive_space(Plan& plan, int64_t data_parallel_size) {
   complete_base_batch(plan);
   bound_by_train_batch(plan);
   leave_out_auto(plan);
+  const std::optional<std::string> fitted = fit_bucket(plan);
   const std::optional<std::string> moved = settle_base_stage(plan);
   if (first_time) {
     if (moved) plan.notices.push_back(*moved);
+    if (fitted) plan.notices.push_back(*fitted);
     plan.notices.insert(plan.notices.end(), result.notices.begin(), result.notices.end());
   } else {
     plan.notices = earlier_notices;

@@ -361,6 +361,8 @@ class Builder {
 
 }  // namespace
 
+std::vector<int64_t> usual_bucket_sizes() { return {kBucketSizes.begin(), kBucketSizes.end()}; }
+
 SpaceResult build_space(const SpaceRequest& request) { return Builder(request).build(); }
 
 }  // namespace dsat::config

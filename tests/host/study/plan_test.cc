@@ -3,6 +3,7 @@
 
 #include "base/sha256.h"
 #include "host/study/study_fixture.h"
+#include "study/fit_bucket.h"
 #include "support/error_of.h"
 
 namespace dsat::host {
@@ -30,6 +31,67 @@ class PlanTest : public StudyTest {
   }
 };
 
+TEST_F(PlanTest, RefusesWhatDeepSpeedRefusesWithFileAndKey) {
+  const std::string file = (dir() / "ds_config.json").string();
+  const auto refusal = [&](const std::string& config) { return error_of([&] { plan_with(config); }); };
+  EXPECT_EQ(refusal(R"({"zero_optimization": {"stage": "2"}})"),
+            file + ": zero_optimization.stage is \"2\"; it must be 0, 1, 2 or 3");
+  EXPECT_EQ(refusal(R"({"zero_optimization": {"my_own": 2}})"),
+            file +
+                ": unknown key 'zero_optimization.my_own': DeepSpeed refuses every key that it does not know in this "
+                "section");
+  EXPECT_THAT(refusal(R"({"zero_optimization": {"overlap_com": true}})"), HasSubstr("did you mean"));
+  EXPECT_EQ(plan_with(R"({"zero_optimization": {"overlap_comm": "yes"}})").base_config["zero_optimization"].dump(),
+            R"({"overlap_comm":true})");
+}
+
+TEST_F(PlanTest, RefusesASpaceFileByItsOption) {
+  const fs::path file = dir() / "space.json";
+  const Change with_file = [&](StudyOptions& o) {
+    o.space_file = file;
+    o.slots_per_trial = 4;
+  };
+  EXPECT_THAT(why_not(with_file), ::testing::AllOf(HasSubstr("--space: "), HasSubstr("space.json")));
+  write_text(file, R"({"zero_optimization.zero_hpz_partition_size": [2, 3]})");
+  EXPECT_EQ(why_not(with_file), "--space " + file.string() +
+                                    ": zero_optimization.zero_hpz_partition_size divides the devices of a trial: it is "
+                                    "3, but they are 4");
+  write_text(file, R"({"zero_optimization.reduce_bucket_size": [-1]})");
+  EXPECT_EQ(
+      why_not(with_file),
+      "--space " + file.string() + ": zero_optimization.reduce_bucket_size is -1; it must be an integer of at least 0");
+}
+
+TEST_F(PlanTest, SequenceParallelismDividesTheWorld) {
+  const Change four = [](StudyOptions& o) { o.slots_per_trial = 4; };
+  const Plan plan = plan_with(R"({"train_micro_batch_size_per_gpu": 3, "sequence_parallel_size": 2})", four);
+  EXPECT_EQ(plan.data_parallel_size, 2);
+  EXPECT_EQ(plan.base_config["train_batch_size"], 6);
+  EXPECT_THAT(error_of([&] { plan_with(R"({"sequence_parallel_size": 3})", four); }),
+              HasSubstr("4 slots per trial is not a multiple of"));
+}
+
+// "fast": nothing but stage and micro batch is tuned, unless the bucket leaves no room for a model.
+TEST_F(PlanTest, ABucketThatTakesTheDeviceIsTuned) {
+  const Change fast = [](StudyOptions& o) {
+    o.default_axes = false;
+    o.device_memory_bytes = 1'500'000'000;
+  };
+  const Plan large = plan_with(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 5e9}})", fast);
+  ASSERT_EQ(large.space.stages.front().axes.size(), 1u);
+  EXPECT_EQ(large.space.stages.front().axes.front().key, "zero_optimization.reduce_bucket_size");
+  EXPECT_EQ(Json(large.space.stages.front().axes.front().values).dump(), "[1000000,5000000,10000000,50000000]");
+  EXPECT_EQ(large.base_config["zero_optimization"]["reduce_bucket_size"], 50'000'000);
+  EXPECT_TRUE(noticed(large, "takes 20000 MB of the 1500 MB of a device"));
+  EXPECT_EQ(replaced_bucket(large), 5'000'000'000) << "the user's own trial keeps it";
+  EXPECT_EQ(replaced_bucket(plan_with("{}", fast)), 500'000'000) << "DeepSpeed's default takes 2 GB as well";
+  const Plan small = plan_with(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 5e7}})", fast);
+  EXPECT_TRUE(small.space.stages.front().axes.empty());
+  EXPECT_EQ(replaced_bucket(small), std::nullopt);
+  const Plan listed = plan_with(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": [5e8, 5e9]}})", fast);
+  EXPECT_EQ(Json(listed.space.stages.front().axes.front().values).dump(), "[500000000,5000000000]");
+}
+
 TEST_F(PlanTest, RefusesNumbersThatMakeNoSense) {
   const std::vector<std::pair<Change, std::string>> bad = {
       {[](StudyOptions& o) { o.max_trials = 0; }, "--max-trials 0"},
@@ -53,7 +115,10 @@ TEST_F(PlanTest, RefusesNumbersThatMakeNoSense) {
          o.zero_stages = {1, 4};
        },
        "--zero-stages 4"},
-      {[](StudyOptions& o) { o.oom_patterns = {"fits", "a(b"}; }, "--oom-pattern 'a(b'"},
+      {[](StudyOptions& o) {
+         o.oom_patterns = {"fits", "a(b"};
+       },
+       "--oom-pattern 'a(b'"},
       {[](StudyOptions& o) { o.slots = 0; }, "slots"},
       {[](StudyOptions& o) { o.slots_per_trial = 99; }, "slots"},
       {[](StudyOptions& o) { o.max_slots = 0; }, "slots"},

@@ -64,6 +64,9 @@ struct SpaceResult {
 // space-file entry replaces the default axis of that key.
 SpaceResult build_space(const SpaceRequest& request);
 
+// The values of the default axis of reduce_bucket_size, in elements, ascending.
+std::vector<int64_t> usual_bucket_sizes();
+
 Json to_json(const Space& space);
 Space space_from_json(const Json& json);
 
