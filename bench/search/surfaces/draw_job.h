@@ -16,7 +16,7 @@ struct DrawnJob {
   double device_memory = 40e9, usable_share = 0.97;
   double flops_per_sample = 1e12;
   bool offload_axis = false;  // the optimizer's offload is there to choose
-  std::string kind;  // what was drawn, in a few words
+  std::string kind;           // what was drawn, in a few words
 };
 
 DrawnJob draw_job(Draw& draw);

@@ -57,12 +57,12 @@ void add_placement_options(OptionSet& set) {
 }
 
 void add_trial_options(OptionSet& set) {
-  set.add_group("How trials run",
-                {Option::text("ds-config", "FILE", "base configuration; needed where COMMAND names none"),
-                 setting_option("start-profile-step"), setting_option("end-profile-step"),
-                 setting_option("arg-mapping"), setting_option("trial-cwd"), setting_option("no-probe"),
-                  setting_option("oom-pattern"),
-                 Option::toggle("run-full-experiment", "run COMMAND with the best configuration at the end")});
+  set.add_group(
+      "How trials run",
+      {Option::text("ds-config", "FILE", "base configuration; needed where COMMAND names none"),
+       setting_option("start-profile-step"), setting_option("end-profile-step"), setting_option("arg-mapping"),
+       setting_option("trial-cwd"), setting_option("no-probe"), setting_option("oom-pattern"),
+       Option::toggle("run-full-experiment", "run COMMAND with the best configuration at the end")});
 }
 
 OptionSet study_option_set() {

@@ -123,7 +123,8 @@ struct PluginStrategy::HostSide {
   }
 };
 
-std::unique_ptr<Strategy> PluginStrategy::create(const PluginInfo& plugin, const Json& options, uint64_t seed, Log log) {
+std::unique_ptr<Strategy> PluginStrategy::create(const PluginInfo& plugin, const Json& options, uint64_t seed,
+                                                 Log log) {
   std::unique_ptr<PluginStrategy> strategy(new PluginStrategy);
   strategy->library_ = plugin.library;
   strategy->name_ = plugin.name;

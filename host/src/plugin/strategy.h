@@ -1,6 +1,7 @@
 // One searcher or profiler at work, as the study sees it: events in, the ops it asks for out.
 //
-// Purpose: Strategy is what a study works with; the host has some of its own (finals/host_strategy.h). PluginStrategy is
+// Purpose: Strategy is what a study works with; the host has some of its own (finals/host_strategy.h). PluginStrategy
+// is
 //   the only class that calls into a plugin. It checks what comes back and collects an event's ops.
 // Threading: control thread, but for the plugin's log calls, which may come from any thread and reach `Log` from there.
 // Ownership: keeps the plugin's library mapped for its own life.
