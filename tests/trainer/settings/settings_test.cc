@@ -142,7 +142,7 @@ TEST(SettingsTest, RefusesAnotherTraining) {
   EXPECT_THAT(error_of(R"({"amp": {"enabled": true}})"), HasSubstr("amp.enabled"));
   EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "nvme"}}})"),
               HasSubstr("zero_optimization.offload_optimizer.device is \"nvme\": dsat-trial offloads to \"cpu\" only"));
-  EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.5}}})"),
+  EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 0.5}}})"),
               HasSubstr("all or nothing"));
   EXPECT_THAT(error_of(R"({"zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}}})"),
               HasSubstr("optimizer offload works only with ZeRO 1, 2 or 3"));
