@@ -70,7 +70,7 @@ Acquisition::Doubt Acquisition::doubt(const Coverage& seen, const Point& point) 
     }
   }
   Doubt doubt;
-  // A jump is as likely everywhere: the nearer the next trial, the less likely it lies between.
+  // A jump may lie anywhere: the nearer the next trial, the less likely a jump lies between the two.
   const auto jump = [](double away) { return 1 - std::exp(-away / kJumpWithin); };
   doubt.micro_batch = std::min(kMost, kJump * jump(nearest) + kPerDoubling * nearest);
   doubt.stage = std::isinf(in_stage) ? kNewStage : std::min(kNewStage, kStage * (jump(in_stage) + in_stage));
@@ -114,13 +114,13 @@ std::vector<const Arm*> Acquisition::arms_to_look_at(const Coverage& seen) {
     if (chosen.insert(arm).second) arms.push_back(arm);
   };
   for (const config::StageSpace& stage : space_.tuning_space().stages) {
-    const Arm* moved = stage.stage == anchor_.arm->stage ? anchor_.arm : project(*anchor_.arm, stage);
-    add(moved);
+    const bool same_stage = stage.stage == anchor_.arm->stage;
+    add(same_stage ? anchor_.arm : project(*anchor_.arm, stage));
     const auto own = seen.best.find(stage.stage);
     if (own == seen.best.end() || own->second.second < incumbent_->prediction.mean - kCanCompete) continue;
-    add(own->second.first);
-    for (const Arm* next : neighbours(*(stage.stage == anchor_.arm->stage ? anchor_.arm : own->second.first)))
-      add(next);
+    const Arm* best = own->second.first;
+    add(best);
+    for (const Arm* next : neighbours(same_stage ? *anchor_.arm : *best)) add(next);
   }
   return arms;
 }

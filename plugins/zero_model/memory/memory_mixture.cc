@@ -52,6 +52,10 @@ void MemoryMixture::find_bounds(const std::vector<MemoryObservation>& observatio
     counts[i] =
         observations[i].fits || mean([i](const MemoryModel& model) { return model.unexplained(i); }) < kRuledOut;
   }
+  const auto contradicts = [&](size_t i) {
+    const Point& point = observations[i].point;
+    return !observations[i].fits && point.micro_batch <= bounds_of(*point.arm).fits;
+  };
   using Reach = MemoryBounds::Reach;
   for (const Reach reach : {Reach::all, Reach::stage, Reach::arm}) {
     bounds_.clear(reach);
@@ -60,15 +64,14 @@ void MemoryMixture::find_bounds(const std::vector<MemoryObservation>& observatio
       if (counts[i]) bounds_.add(observations[i].point, observations[i].fits);
     }
     contradicted_ = false;
-    for (size_t i = 0; i < observations.size() && !contradicted_; ++i) {
-      const Point& point = observations[i].point;
-      contradicted_ = counts[i] && !observations[i].fits && point.micro_batch <= bounds_of(*point.arm).fits;
+    bool by_a_bound = false;
+    for (size_t i = 0; i < observations.size(); ++i) {
+      if (!contradicts(i)) continue;
+      contradicted_ = true;
+      by_a_bound = by_a_bound || counts[i];
     }
-    if (!contradicted_) break;
+    if (!by_a_bound) break;
   }
-  contradicted_ = std::any_of(observations.begin(), observations.end(), [this](const MemoryObservation& observation) {
-    return !observation.fits && observation.point.micro_batch <= bounds_of(*observation.point.arm).fits;
-  });
 }
 
 Eigen::MatrixXd MemoryMixture::draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const {
