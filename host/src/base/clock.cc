@@ -1,9 +1,10 @@
-// Formats wall-clock times as RFC 3339.
+// Formats and reads wall-clock times as RFC 3339.
 // gmtime_r breaks a time down; its microseconds become exactly six fractional digits.
 #include "base/clock.h"
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <ctime>
 
 namespace dsat::host {
@@ -18,6 +19,18 @@ std::string format_rfc3339(std::chrono::system_clock::time_point time) {
   gmtime_r(&whole, &utc);
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
                      utc.tm_hour, utc.tm_min, utc.tm_sec, fraction);
+}
+
+std::optional<std::chrono::system_clock::time_point> parse_rfc3339(const std::string& text) {
+  std::tm utc{};
+  int microseconds = 0, read = 0;
+  const int fields = std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d.%6dZ%n", &utc.tm_year, &utc.tm_mon,
+                                 &utc.tm_mday, &utc.tm_hour, &utc.tm_min, &utc.tm_sec, &microseconds, &read);
+  constexpr int kFields = 7;
+  if (fields != kFields || read != static_cast<int>(text.size())) return std::nullopt;
+  utc.tm_year -= 1900;
+  utc.tm_mon -= 1;
+  return std::chrono::system_clock::from_time_t(timegm(&utc)) + std::chrono::microseconds(microseconds);
 }
 
 std::string utc_now() { return format_rfc3339(std::chrono::system_clock::now()); }

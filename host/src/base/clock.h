@@ -3,12 +3,16 @@
 #define DSAT_HOST_BASE_CLOCK_H_
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 namespace dsat::host {
 
 // "2026-03-01T09:30:00.000125Z". Fixed width, so that times sort as texts.
 std::string format_rfc3339(std::chrono::system_clock::time_point time);
+
+// The time of such a text; nullopt: it is none.
+std::optional<std::chrono::system_clock::time_point> parse_rfc3339(const std::string& text);
 
 std::string utc_now();
 

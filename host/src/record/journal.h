@@ -64,6 +64,9 @@ class Journal {
   void remove_state(Phase phase, uint64_t seq);
   void remove_states(Phase phase);
 
+  // From here on every read sees the journal as it is now, whatever its host writes meanwhile.
+  void hold_snapshot() { execute("BEGIN"); }
+
   std::optional<Json> meta(const std::string& key);
   std::vector<Trial> trials();
   std::vector<JournalEvent> events();

@@ -1,4 +1,5 @@
-// Reads a run directory through its journal, and writes what was read as `show --json` has it.
+// The words of a record, and the record as `show --json` has it.
+// read_study is read_journal without what only the study needs.
 #include "dsat/host/record.h"
 
 #include <fmt/format.h>
@@ -7,8 +8,7 @@
 
 #include "base/guarded.h"
 #include "dsat/outcome.h"
-#include "record/journal.h"
-#include "record/run_lock.h"
+#include "record/read_journal.h"
 
 namespace dsat::host {
 namespace {
@@ -118,58 +118,8 @@ Json to_json(const BestRecord& best) {
           {"why", best.why}};
 }
 
-namespace {
-
-BestRecord best_from_json(const Json& json, const std::filesystem::path& file) {
-  try {
-    return {json.at("trial").get<uint64_t>(), json.at("config"), json.at("metrics"), json.at("metric").get<double>(),
-            json.at("why").get<std::string>()};
-  } catch (const Json::exception&) {
-    throw Error(DSAT_INTERNAL, fmt::format("journal {}: its best configuration: is damaged", file.string()));
-  }
-}
-
-Gain gain_from_json(const Json& json, const std::filesystem::path& file) {
-  const auto bound = [&](const char* key) {
-    return json.at(key).is_null() ? std::nullopt : std::optional<double>(json.at(key).get<double>());
-  };
-  try {
-    return {json.at("ratio").get<double>(), bound("low"), bound("high"), json.at("baseline").get<uint64_t>()};
-  } catch (const Json::exception&) {
-    throw Error(DSAT_INTERNAL, fmt::format("journal {}: its gain: is damaged", file.string()));
-  }
-}
-
-StudyRecord read_record(const std::filesystem::path& dir) {
-  const std::unique_ptr<Journal> journal = Journal::open(dir, Journal::Mode::read_only);
-  StudyRecord record;
-  record.dir = dir;
-  record.study = journal->meta("settings").value_or(Json::object());
-  record.profile = journal->meta("profile").value_or(Json());
-  const Json ended = journal->meta("ended").value_or(Json());
-  if (ended.is_object()) {
-    for (const StudyStatus status :
-         {StudyStatus::completed, StudyStatus::no_best, StudyStatus::interrupted, StudyStatus::failed}) {
-      if (ended.value("status", "") == to_string(status)) record.status = status;
-    }
-    record.reason = ended.value("reason", "");
-  } else if (!RunLock::is_held(dir)) {
-    record.status = StudyStatus::interrupted;
-    record.reason = "its host was killed; `dsat-host resume` goes on";
-  }
-  const Json best = journal->meta("best").value_or(Json());
-  if (best.is_object()) record.best = best_from_json(best, dir / "dsat.db");
-  const Json gain = journal->meta("gain").value_or(Json());
-  if (gain.is_object()) record.gain = gain_from_json(gain, dir / "dsat.db");
-  std::vector<Trial> trials = journal->trials();
-  for (Trial& trial : trials) record.trials.push_back(std::move(trial.record));
-  return record;
-}
-
-}  // namespace
-
 Result<StudyRecord> read_study(const std::filesystem::path& dir) {
-  return as_result([&] { return read_record(dir); });
+  return as_result([&] { return std::move(read_journal(dir).record); });
 }
 
 }  // namespace dsat::host

@@ -1,10 +1,10 @@
-// Means of the metrics over the trials of each configuration, and the best of those means.
+// Compares the means of configurations; what was named, failed its verification or is too large changes the choice.
+// BestSoFar compares with one more trial alone wherever that is enough.
 #include "study/best.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "dsat/config/json.h"
@@ -12,35 +12,6 @@
 
 namespace dsat::host {
 namespace {
-
-// Adds a trial's metrics to the running sums of its configuration.
-void add(MeasuredConfiguration& to, const TrialRecord& trial, double metric) {
-  ++to.count;
-  to.metric += metric;
-  if (trial.peak_bytes) to.peak_bytes = std::max(to.peak_bytes.value_or(0), *trial.peak_bytes);
-  if (to.count == 1) {
-    to.metrics = trial.metrics;
-    return;
-  }
-  // Only what every one of them measured has a mean.
-  Json sums = Json::object();
-  for (const auto& item : to.metrics.items()) {
-    const auto other = trial.metrics.find(item.key());
-    if (other == trial.metrics.end()) continue;
-    const bool numbers = item.value().is_number() && other->is_number();
-    sums[item.key()] = numbers ? Json(item.value().get<double>() + other->get<double>()) : item.value();
-  }
-  to.metrics = std::move(sums);
-}
-
-// One trial's metrics stay as it wrote them: a division would turn its integers into floating point.
-void sums_to_means(MeasuredConfiguration& measured) {
-  if (measured.count == 1) return;
-  measured.metric /= measured.count;
-  for (auto& item : measured.metrics.items()) {
-    if (item.value().is_number()) item.value() = item.value().get<double>() / measured.count;
-  }
-}
 
 std::string rounded(double value, int digits) { return fmt::format("{:.{}g}", value, digits); }
 
@@ -65,27 +36,6 @@ void leave_out(std::vector<MeasuredConfiguration>& all, const std::vector<Trial>
 }
 
 }  // namespace
-
-std::vector<MeasuredConfiguration> measured_configurations(const std::vector<Trial>& trials,
-                                                           const std::string& metric) {
-  std::vector<MeasuredConfiguration> found;
-  std::map<std::string, size_t> by_identity;
-  for (const Trial& trial : trials) {
-    const TrialRecord& record = trial.record;
-    if (record.outcome != Outcome::completed || record.duplicate_of) continue;
-    if (!record.metrics.is_object() || !record.metrics.contains(metric) || !record.metrics[metric].is_number())
-      continue;
-    const auto [at, fresh] = by_identity.emplace(trial.identity, found.size());
-    if (fresh) {
-      found.emplace_back();
-      found.back().trial = trial.id();
-      found.back().metrics = Json::object();
-    }
-    add(found[at->second], record, record.metrics[metric].get<double>());
-  }
-  for (MeasuredConfiguration& measured : found) sums_to_means(measured);
-  return found;
-}
 
 Json best_config(Json trial_config) {
   config::erase(trial_config, "autotuning");  // how many devices it runs on is the command's to say

@@ -11,21 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "record/measured.h"
 #include "record/trial.h"
 
 namespace dsat::host {
-
-// The measured trials of one identity: one configuration, whose metrics are their means.
-struct MeasuredConfiguration {
-  uint64_t trial = 0;  // the first of them
-  int count = 0;
-  double metric = 0;
-  Json metrics;
-  std::optional<uint64_t> peak_bytes;  // the highest
-};
-
-// Every completed trial that has the metric competes, whatever its kind; in the order of first trials.
-std::vector<MeasuredConfiguration> measured_configurations(const std::vector<Trial>& trials, const std::string& metric);
 
 // May a configuration with this measured peak become the best? Unknown peaks may.
 inline bool may_become_best(std::optional<uint64_t> peak_bytes, std::optional<uint64_t> usable_memory_bytes) {

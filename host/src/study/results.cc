@@ -14,9 +14,9 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
-#include "dsat/cost/memory.h"
 #include "dsat/host/format.h"
-#include "study/best.h"
+#include "facts/memory.h"
+#include "record/measured.h"
 #include "study/own_text.h"
 
 namespace dsat::host {
@@ -29,36 +29,9 @@ struct StageRow {
   const MeasuredConfiguration* best = nullptr;
 };
 
-// The cost model as all trials together teach it; nullopt when there is no profile to learn from. A model that cannot
-// be made costs the table one column; it is no reason to lose the results.
-std::optional<cost::MemoryFit> fit_of(const ResultsView& view) {
-  if (!view.profile.is_object()) return std::nullopt;
-  try {
-    cost::Inputs inputs = cost::inputs_from_profile(view.profile);
-    if (view.device_memory_bytes) inputs.device_memory_bytes = static_cast<double>(*view.device_memory_bytes);
-    std::vector<cost::Observation> observations;
-    for (const Trial& trial : view.trials) {
-      const TrialRecord& record = trial.record;
-      const bool fitted = record.outcome == Outcome::completed;
-      if ((!fitted && record.outcome != Outcome::out_of_memory) || trial.model_info || record.duplicate_of) continue;
-      cost::Observation seen{cost::setup_from_config(record.config, view.plan.data_parallel_size), !fitted, {}};
-      if (fitted && record.peak_bytes) seen.peak_bytes = static_cast<double>(*record.peak_bytes);
-      observations.push_back(seen);
-    }
-    return cost::fit_memory(inputs, observations);
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-}
-
-// Its answer for one configuration.
 std::string estimated_memory(const std::optional<cost::MemoryFit>& fit, const Json& config, int64_t dp_size) {
-  if (!fit) return "-";
-  try {
-    return format_size(cost::predict_peak(*fit, cost::setup_from_config(config, dp_size)).value);
-  } catch (const std::exception&) {
-    return "-";
-  }
+  const auto peak = estimated_peak(fit, config, dp_size);
+  return peak ? format_size(peak->value) : "-";
 }
 
 constexpr const char* kZero = "zero_optimization.";
@@ -134,7 +107,8 @@ std::string summary_text(const ResultsView& view) {
   const std::vector<MeasuredConfiguration> measured = measured_configurations(view.trials, view.plan.metric);
   std::vector<std::vector<std::string>> lines{{"stage", "trials", "oom", "failed", view.plan.metric, "micro batch",
                                                "accumulation", "memory estimated", "measured", "best of the stage"}};
-  const std::optional<cost::MemoryFit> fit = fit_of(view);
+  const std::optional<cost::MemoryFit> fit =
+      memory_fit({view.profile, view.device_memory_bytes, view.plan.data_parallel_size}, view.trials);
   for (const StageRow& row : rows_of(view, measured)) lines.push_back(cells(view, row, fit));
   std::string text = format_table(lines);
   if (view.best) {

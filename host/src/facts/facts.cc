@@ -1,0 +1,172 @@
+// Reads the journal once and fills in the facts piece by piece, each from what stands before it.
+// What a damaged record could make a piece stumble over is checked here: ids that are no trial's, words of other types.
+#include "dsat/host/facts.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "facts/leaves.h"
+#include "facts/parts.h"
+#include "finals/gain.h"
+#include "record/read_journal.h"
+
+namespace dsat::host {
+namespace {
+
+std::optional<int64_t> integer_at(const Json& config, const char* key) {
+  const Json* value = config.is_object() ? config::find(config, key) : nullptr;
+  if (value == nullptr || !value->is_number_integer()) return std::nullopt;
+  return value->get<int64_t>();
+}
+
+const char* phase_name(Phase phase) {
+  constexpr const char* kNames[] = {"profiler", "baseline", "searcher", "finals", "verification", "comparison"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+std::optional<double> metric_of(const TrialRecord& record, const std::string& metric) {
+  if (record.outcome != Outcome::completed || !record.metrics.is_object()) return std::nullopt;
+  const auto at = record.metrics.find(metric);
+  return at != record.metrics.end() && at->is_number() ? std::optional<double>(at->get<double>()) : std::nullopt;
+}
+
+TrialPlace place_of(const Trial& trial, bool live) {
+  if (trial.record.outcome) return TrialPlace::ended;
+  const bool runs = trial.state == TrialState::running || trial.state == TrialState::stopping;
+  return runs && live ? TrialPlace::running : TrialPlace::waiting;
+}
+
+void take_end(TrialFacts& facts, const TrialEnd& end) {
+  if (end.exit_code >= 0) facts.exit_code = end.exit_code;
+  if (end.term_signal != 0) facts.term_signal = end.term_signal;
+  facts.warnings = end.warnings;
+  facts.stderr_tail = end.tail;
+  facts.engine_version = end.engine_version;
+  facts.torch_version = end.torch_version;
+}
+
+// Variables of the user's may hold secrets: their names are enough.
+Json shown_plan(Json plan) {
+  const auto variables = plan.find("variables");
+  if (variables == plan.end() || !variables->is_array()) return plan;
+  for (Json& variable : *variables) {
+    if (variable.is_string()) variable = variable.get<std::string>().substr(0, variable.get<std::string>().find('='));
+  }
+  return plan;
+}
+
+// As the study takes it: what the user gave, what the profile or the first trial told, what the slots have.
+std::optional<uint64_t> device_memory(const JournalReading& reading) {
+  const auto at = [](const Json& object, const char* key) {
+    const auto value = object.is_object() ? integer_at(object, key) : std::nullopt;
+    return value && *value > 0 ? std::optional<uint64_t>(static_cast<uint64_t>(*value)) : std::nullopt;
+  };
+  if (const auto given = at(reading.plan, "device_memory_bytes")) return given;
+  if (const auto profiled = at(reading.record.profile, "device_memory_bytes")) return profiled;
+  for (const Trial& trial : reading.trials) {
+    if (trial.end && trial.end->device_memory_bytes) return trial.end->device_memory_bytes;
+  }
+  return reading.plan.is_object() ? at(reading.plan.value("slots", Json::object()), "device_memory_bytes")
+                                  : std::nullopt;
+}
+
+std::optional<uint64_t> baseline_of(const StudyRecord& record) {
+  if (record.gain && record.gain->baseline < record.trials.size()) return record.gain->baseline;
+  for (const TrialRecord& trial : record.trials) {
+    if (trial.kind == TrialKind::baseline) return trial.duplicate_of.value_or(trial.id);
+  }
+  return std::nullopt;
+}
+
+void compare_with_own(StudyFacts& facts, const JournalReading& reading) {
+  facts.baseline = baseline_of(facts.record);
+  facts.gain = facts.record.gain;
+  if (!facts.record.best) return;
+  if (!facts.gain && facts.baseline) {
+    const std::string& identity = reading.trials[*facts.baseline].identity;
+    facts.gain = gain_over_own(reading.trials, facts.metric, facts.maximise, identity, facts.record.best->trial);
+  }
+  const Json own =
+      facts.baseline ? facts.record.trials[*facts.baseline].config : reading.plan.value("user_config", Json::object());
+  facts.changes = changes_between(own, facts.record.best->config);
+  const auto before = integer_at(own, config::kTrainBatchKey);
+  const auto after = integer_at(facts.record.best->config, config::kTrainBatchKey);
+  facts.changed_train_batch = before && after && *before != *after;
+}
+
+void estimate_memory(StudyFacts& facts, const JournalReading& reading) {
+  const int64_t data_parallel_size = integer_at(facts.record.study, "data_parallel_size").value_or(1);
+  const MemoryKnowledge knowledge{facts.record.profile, facts.device_memory_bytes, data_parallel_size};
+  const std::optional<cost::MemoryFit> fit = memory_fit(knowledge, reading.trials);
+  for (const TrialRecord& record : facts.record.trials) {
+    if (facts.trials[record.id].model_info) continue;
+    if (const auto peak = estimated_peak(fit, record.config, data_parallel_size)) {
+      facts.trials[record.id].peak_estimate = Estimate{peak->value, peak->low, peak->high};
+    }
+  }
+  facts.stages = stage_facts(facts, reading.trials, fit, data_parallel_size);
+}
+
+StudyFacts facts_of(JournalReading reading) {
+  if (!reading.plan.is_object()) reading.plan = Json::object();
+  StudyFacts facts;
+  facts.record = std::move(reading.record);
+  if (!facts.record.study.is_object()) facts.record.study = Json::object();
+  if (facts.record.best && facts.record.best->trial >= facts.record.trials.size()) facts.record.best.reset();
+  const Json& study = facts.record.study;
+  facts.metric = study.value("metric", std::string("FLOPS_per_gpu"));
+  facts.maximise = study.value("direction", std::string("maximize")) != "minimize";
+  const Time now = latest_moment(facts, reading.plan.value("runner", std::string()) == "sim");
+  facts.trials = trial_facts(facts, reading.trials, now);
+  reading.record.profile = facts.record.profile;  // device_memory asks the reading
+  facts.device_memory_bytes = device_memory(reading);
+  facts.progress = progress_of(facts, now);
+  facts.best_path = best_path(facts);
+  compare_with_own(facts, reading);
+  estimate_memory(facts, reading);
+  facts.payback = payback_of(facts);
+  facts.knobs = knobs_of(facts);
+  facts.plan = shown_plan(std::move(reading.plan));
+  return facts;
+}
+
+}  // namespace
+
+const char* to_string(TrialPlace place) {
+  constexpr const char* kNames[] = {"waiting", "running", "ended"};
+  return kNames[static_cast<size_t>(place)];
+}
+
+std::vector<TrialFacts> trial_facts(const StudyFacts& facts, const std::vector<Trial>& trials, Time now) {
+  const bool live = facts.record.status == StudyStatus::running;
+  std::vector<TrialFacts> list;
+  for (const Trial& trial : trials) {
+    const TrialRecord& record = trial.record;
+    TrialFacts one;
+    one.phase = phase_name(trial.phase);
+    one.place = place_of(trial, live);
+    one.model_info = trial.model_info;
+    one.stage = static_cast<int>(integer_at(record.config, "zero_optimization.stage").value_or(0));
+    one.micro_batch = integer_at(record.config, config::kMicroBatchKey);
+    one.accumulation = integer_at(record.config, config::kAccumulationKey);
+    one.train_batch = integer_at(record.config, config::kTrainBatchKey);
+    if (!trial.model_info) one.value = metric_of(record, facts.metric);
+    if (trial.end) take_end(one, *trial.end);
+    const auto from = parse_rfc3339(record.started_at), to = parse_rfc3339(record.ended_at);
+    if (from && (to || one.place == TrialPlace::running)) {
+      const std::chrono::duration<double> took = to.value_or(now) - *from;
+      one.run_seconds = std::max(0.0, took.count());
+    }
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+Result<StudyFacts> read_study_facts(const std::filesystem::path& dir) {
+  return as_result([&] { return facts_of(read_journal(dir)); });
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,152 @@
+// Times, counts and device-hours of a study, from the times of its trials.
+// The pace leaves out pauses: only time in which a trial ran counts, so that a resumed study is judged by its work.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "facts/parts.h"
+
+namespace dsat::host {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+double seconds_between(Time from, Time to) { return std::max(0.0, Seconds(to - from).count()); }
+
+struct Run {
+  Time from, to;
+};
+
+// From the start of each trial, sorted.
+std::vector<Run> runs_of(const StudyFacts& facts, Time now) {
+  std::vector<Run> runs;
+  for (const TrialRecord& record : facts.record.trials) {
+    const auto from = parse_rfc3339(record.started_at);
+    if (!from) continue;
+    const auto to = parse_rfc3339(record.ended_at);
+    if (to || facts.trials[record.id].place == TrialPlace::running) runs.push_back({*from, to.value_or(now)});
+  }
+  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.from < b.from; });
+  return runs;
+}
+
+// Time in which at least one of them ran.
+double busy_seconds(const std::vector<Run>& runs) {
+  double busy = 0;
+  Time until{};
+  for (const Run& run : runs) {
+    busy += seconds_between(std::max(run.from, until), run.to);
+    until = std::max(until, run.to);
+  }
+  return busy;
+}
+
+std::optional<double> positive(const std::optional<double>& value) {
+  return value && *value > 0 ? value : std::nullopt;
+}
+
+std::optional<double> number_at(const Json& object, const char* key) {
+  const auto at = object.find(key);
+  return at != object.end() && at->is_number() ? std::optional<double>(at->get<double>()) : std::nullopt;
+}
+
+// Means over the trials of one configuration; of the best they are in its record.
+std::optional<double> mean_throughput(const StudyFacts& facts, uint64_t trial) {
+  double sum = 0;
+  int count = 0;
+  for (const TrialRecord& record : facts.record.trials) {
+    const bool same = record.id == trial || record.config == facts.record.trials[trial].config;
+    if (!same || record.duplicate_of || record.outcome != Outcome::completed) continue;
+    const auto value = record.metrics.is_object() ? number_at(record.metrics, "throughput") : std::nullopt;
+    if (value) sum += *value, ++count;
+  }
+  return count > 0 ? positive(sum / count) : std::nullopt;
+}
+
+double devices_of(const StudyFacts& facts, uint64_t trial) {
+  const size_t devices = facts.record.trials[trial].slots.size();
+  return devices > 0 ? static_cast<double>(devices) : number_at(facts.record.study, "slots_per_trial").value_or(1);
+}
+
+// How much more training a device does with the best; nullopt: unknown.
+std::optional<double> speedup(const StudyFacts& facts) {
+  if (!facts.record.best || !facts.baseline) return std::nullopt;
+  const uint64_t best = facts.record.best->trial;
+  const auto before = mean_throughput(facts, *facts.baseline), after = mean_throughput(facts, best);
+  if (before && after) return *after / devices_of(facts, best) * devices_of(facts, *facts.baseline) / *before;
+  return facts.gain ? positive(facts.gain->ratio) : std::nullopt;
+}
+
+}  // namespace
+
+Time latest_moment(const StudyFacts& facts, bool simulated) {
+  if (facts.record.status == StudyStatus::running && !simulated) return std::chrono::system_clock::now();
+  Time latest{};
+  for (const TrialRecord& record : facts.record.trials) {
+    for (const std::string* text : {&record.submitted_at, &record.started_at, &record.ended_at}) {
+      if (const auto time = parse_rfc3339(*text)) latest = std::max(latest, *time);
+    }
+  }
+  return latest;
+}
+
+Progress progress_of(const StudyFacts& facts, Time now) {
+  Progress progress;
+  progress.max_trials = static_cast<int>(number_at(facts.record.study, "max_trials").value_or(0));
+  if (const auto budget = number_at(facts.record.study, "time_budget_ms"))
+    progress.time_budget_seconds = *budget / 1000;
+  int counted = 0;  // against max_trials, ended
+  for (const TrialRecord& record : facts.record.trials) {
+    const TrialPlace place = facts.trials[record.id].place;
+    progress.started += record.started();
+    progress.running += place == TrialPlace::running;
+    progress.waiting += place == TrialPlace::waiting;
+    progress.ended += place == TrialPlace::ended;
+    counted += record.started() && place == TrialPlace::ended;
+  }
+  if (facts.record.trials.empty()) return progress;
+  progress.started_at = facts.record.trials.front().submitted_at;
+  progress.last_at = format_rfc3339(now);
+  const auto begin = parse_rfc3339(progress.started_at);
+  if (begin) progress.elapsed_seconds = seconds_between(*begin, now);
+  if (facts.record.status != StudyStatus::running) return progress;
+  const double busy = busy_seconds(runs_of(facts, now));
+  if (counted > 0) progress.seconds_left = busy / counted * std::max(0, progress.max_trials - counted);
+  if (progress.time_budget_seconds && progress.elapsed_seconds) {
+    const double budget_left = std::max(0.0, *progress.time_budget_seconds - *progress.elapsed_seconds);
+    progress.seconds_left = std::min(progress.seconds_left.value_or(budget_left), budget_left);
+  }
+  return progress;
+}
+
+std::vector<BestStep> best_path(const StudyFacts& facts) {
+  std::vector<const TrialRecord*> order;
+  for (const TrialRecord& record : facts.record.trials) {
+    if (facts.trials[record.id].value && !record.duplicate_of) order.push_back(&record);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const TrialRecord* a, const TrialRecord* b) { return a->ended_at < b->ended_at; });
+  std::vector<BestStep> path;
+  for (const TrialRecord* record : order) {
+    const double value = *facts.trials[record->id].value;
+    const bool better = path.empty() || (facts.maximise ? value > path.back().value : value < path.back().value);
+    if (better) path.push_back({record->id, value});
+  }
+  return path;
+}
+
+Payback payback_of(const StudyFacts& facts) {
+  constexpr double kHour = 3600, kHoursADay = 24;
+  Payback payback;
+  for (const TrialRecord& record : facts.record.trials) {
+    const std::optional<double>& seconds = facts.trials[record.id].run_seconds;
+    if (seconds) payback.spent_device_hours += *seconds / kHour * static_cast<double>(record.slots.size());
+  }
+  const std::optional<double> faster = speedup(facts);
+  if (!faster) return payback;
+  const double saved_share = std::max(0.0, 1 - 1 / *faster);
+  payback.saved_device_hours_per_day = kHoursADay * devices_of(facts, *facts.baseline) * saved_share;
+  if (saved_share > 0) payback.days = payback.spent_device_hours / *payback.saved_device_hours_per_day;
+  return payback;
+}
+
+}  // namespace dsat::host

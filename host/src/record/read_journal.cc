@@ -1,0 +1,66 @@
+// Reads the journal's meta values and trials within one transaction of SQLite's.
+// Whether a study without an end runs or was killed is told by the lock of its host.
+#include "record/read_journal.h"
+
+#include <fmt/format.h>
+
+#include "record/journal.h"
+#include "record/run_lock.h"
+
+namespace dsat::host {
+namespace {
+
+BestRecord best_from_json(const Json& json, const std::filesystem::path& file) {
+  try {
+    return {json.at("trial").get<uint64_t>(), json.at("config"), json.at("metrics"), json.at("metric").get<double>(),
+            json.at("why").get<std::string>()};
+  } catch (const Json::exception&) {
+    throw Error(DSAT_INTERNAL, fmt::format("journal {}: its best configuration: is damaged", file.string()));
+  }
+}
+
+Gain gain_from_json(const Json& json, const std::filesystem::path& file) {
+  const auto bound = [&](const char* key) {
+    return json.at(key).is_null() ? std::nullopt : std::optional<double>(json.at(key).get<double>());
+  };
+  try {
+    return {json.at("ratio").get<double>(), bound("low"), bound("high"), json.at("baseline").get<uint64_t>()};
+  } catch (const Json::exception&) {
+    throw Error(DSAT_INTERNAL, fmt::format("journal {}: its gain: is damaged", file.string()));
+  }
+}
+
+}  // namespace
+
+JournalReading read_journal(const std::filesystem::path& dir) {
+  const std::unique_ptr<Journal> journal = Journal::open(dir, Journal::Mode::read_only);
+  // Asked before anything is read: a host that ends in between has written so.
+  const bool live = RunLock::is_held(dir);
+  journal->hold_snapshot();
+  JournalReading reading;
+  StudyRecord& record = reading.record;
+  record.dir = dir;
+  record.study = journal->meta("settings").value_or(Json::object());
+  record.profile = journal->meta("profile").value_or(Json());
+  const Json ended = journal->meta("ended").value_or(Json());
+  if (ended.is_object()) {
+    for (const StudyStatus status :
+         {StudyStatus::completed, StudyStatus::no_best, StudyStatus::interrupted, StudyStatus::failed}) {
+      if (ended.value("status", "") == to_string(status)) record.status = status;
+    }
+    record.reason = ended.value("reason", "");
+  } else if (!live) {
+    record.status = StudyStatus::interrupted;
+    record.reason = "its host was killed; `dsat-host resume` goes on";
+  }
+  const Json best = journal->meta("best").value_or(Json());
+  if (best.is_object()) record.best = best_from_json(best, dir / "dsat.db");
+  const Json gain = journal->meta("gain").value_or(Json());
+  if (gain.is_object()) record.gain = gain_from_json(gain, dir / "dsat.db");
+  reading.plan = journal->meta("plan").value_or(Json::object());
+  reading.trials = journal->trials();
+  for (const Trial& trial : reading.trials) record.trials.push_back(trial.record);
+  return reading;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,199 @@
+// What is told of a study, from journals that are written here trial by trial.
+#include "dsat/host/facts.h"
+
+#include <gtest/gtest.h>
+
+#include "facts/leaves.h"
+#include "record/journal.h"
+#include "record/run_lock.h"
+#include "support/temp_dir.h"
+
+namespace dsat::host {
+namespace {
+
+Json config_of(int stage, int micro_batch, bool overlap = false) {
+  return {{"train_batch_size", micro_batch * 2},
+          {"train_micro_batch_size_per_gpu", micro_batch},
+          {"gradient_accumulation_steps", 1},
+          {"zero_optimization", {{"stage", stage}, {"overlap_comm", overlap}}}};
+}
+
+// One minute a trial, one after the other, on two slots.
+class FactsTest : public ::testing::Test {
+ protected:
+  FactsTest() : journal_(Journal::open(dir_.path(), Journal::Mode::create)) {
+    meta("settings", {{"metric", "throughput"},
+                      {"direction", "maximize"},
+                      {"max_trials", 20},
+                      {"data_parallel_size", 2},
+                      {"slots_per_trial", 2},
+                      {"zero_stages", {0, 1, 2}}});
+    meta("plan", {{"runner", "local"}, {"variables", {"TOKEN=secret", "A=1"}}, {"user_config", config_of(0, 1)}});
+  }
+
+  Trial trial(const Json& config, std::optional<double> throughput, Outcome outcome = Outcome::completed) {
+    Trial trial;
+    trial.record.id = next_;
+    trial.record.config = config;
+    trial.record.outcome = outcome;
+    if (throughput) trial.record.metrics = {{"throughput", *throughput}};
+    trial.record.slots = {"0", "1"};
+    trial.record.attempt = 1;
+    trial.record.submitted_at = "2026-01-01T00:00:00.000000Z";
+    trial.record.started_at = time(next_);
+    trial.record.ended_at = time(next_ + 1);
+    trial.identity = config.dump();
+    trial.state = TrialState::delivered;
+    ++next_;
+    return trial;
+  }
+  void put(const Trial& trial) {
+    journal_->begin();
+    journal_->put_trial(trial);
+    journal_->commit();
+  }
+  void meta(const std::string& key, const Json& value) {
+    journal_->begin();
+    journal_->put_meta(key, value);
+    journal_->commit();
+  }
+  void best(uint64_t trial, const Json& config, double value) {
+    meta("best",
+         {{"trial", trial}, {"config", config}, {"metrics", {{"throughput", value}}}, {"metric", value}, {"why", ""}});
+  }
+  StudyFacts facts() const {
+    const auto facts = read_study_facts(dir_.path());
+    EXPECT_TRUE(facts.ok()) << facts.status().message();
+    return facts.value();
+  }
+  static std::string time(uint64_t minute) {
+    return "2026-01-01T00:" + std::string(minute < 10 ? "0" : "") + std::to_string(minute) + ":00.000000Z";
+  }
+
+  TempDir dir_;
+  std::unique_ptr<Journal> journal_;
+  uint64_t next_ = 0;
+};
+
+TEST_F(FactsTest, AStudyWithoutATrialHasNothingToTell) {
+  const StudyFacts none = facts();
+  EXPECT_TRUE(none.trials.empty());
+  EXPECT_EQ(none.progress.max_trials, 20);
+  EXPECT_FALSE(none.progress.elapsed_seconds);
+  EXPECT_FALSE(none.payback.saved_device_hours_per_day);
+  EXPECT_EQ(none.stages.size(), 3u) << "those that are searched";
+  EXPECT_EQ(to_json(none)["trials"], Json::array());
+}
+
+TEST_F(FactsTest, TheGainIsPaidBackInDeviceHours) {
+  Trial own = trial(config_of(0, 1), 100);
+  own.record.kind = TrialKind::baseline;
+  put(own);
+  put(trial(config_of(2, 4), 200));
+  best(1, config_of(2, 4), 200);
+  const StudyFacts told = facts();
+  EXPECT_EQ(told.baseline, 0u);
+  EXPECT_NEAR(told.gain->ratio, 2, 1e-9) << "known before the study has ended";
+  EXPECT_DOUBLE_EQ(told.payback.spent_device_hours, 4.0 / 60);
+  EXPECT_DOUBLE_EQ(*told.payback.saved_device_hours_per_day, 24);
+  EXPECT_DOUBLE_EQ(*told.payback.days, 4.0 / 60 / 24);
+  EXPECT_TRUE(told.changed_train_batch);
+}
+
+TEST_F(FactsTest, ABestThatIsNoFasterSavesNothing) {
+  Trial own = trial(config_of(0, 1), 100);
+  own.record.kind = TrialKind::baseline;
+  put(own);
+  best(0, config_of(0, 1), 100);
+  const StudyFacts told = facts();
+  EXPECT_EQ(told.payback.saved_device_hours_per_day, 0);
+  EXPECT_FALSE(told.payback.days);
+  EXPECT_TRUE(told.changes.empty());
+}
+
+TEST_F(FactsTest, ChangesAreThoseOfTheLeaves) {
+  const Json own = {{"a", 1}, {"z", {{"x", 5e8}, {"only", true}}}, {"autotuning", {{"enabled", true}}}};
+  const Json best = {{"a", 1}, {"z", {{"x", 500000000}, {"new", {1, 2}}}}};
+  const auto changes = changes_between(own, best);
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(changes[0].key, "z.new");
+  EXPECT_EQ(changes[0].best, Json({1, 2}));
+  EXPECT_TRUE(changes[0].own.is_null());
+  EXPECT_EQ(changes[1].key, "z.only");
+  EXPECT_TRUE(changes[1].best.is_null());
+}
+
+TEST_F(FactsTest, StagesCountWhatRanThere) {
+  put(trial(config_of(1, 4), 10));
+  put(trial(config_of(1, 8), 30));
+  put(trial(config_of(1, 16), {}, Outcome::out_of_memory));
+  put(trial(config_of(2, 16), {}, Outcome::failed));
+  const StageFacts one = facts().stages[1], two = facts().stages[2];
+  EXPECT_EQ(one.trials, 3);
+  EXPECT_EQ(one.out_of_memory, 1);
+  EXPECT_EQ(one.best_trial, 1u);
+  EXPECT_EQ(one.largest_that_fitted, 8);
+  EXPECT_EQ(one.smallest_out_of_memory, 16);
+  EXPECT_EQ(two.failed, 1);
+  EXPECT_FALSE(two.best_trial);
+}
+
+TEST_F(FactsTest, TheBestPathFollowsTheEndsOfTrials) {
+  Trial late = trial(config_of(1, 4), 10);
+  late.record.ended_at = time(30);
+  put(late);
+  put(trial(config_of(1, 8), 30));
+  put(trial(config_of(1, 2), 20));
+  put(trial(config_of(1, 9), 40));
+  const StudyFacts told = facts();
+  ASSERT_EQ(told.best_path.size(), 2u);
+  EXPECT_EQ(told.best_path[0].trial, 1u);
+  EXPECT_EQ(told.best_path[1].trial, 3u);
+}
+
+TEST_F(FactsTest, AKeyThatDecidesTheMetricStandsFirst) {
+  for (int i = 0; i < 12; ++i) put(trial(config_of(i % 2, 1 + i, i % 3 == 0), i % 3 == 0 ? 100 + i : 10 + i));
+  const StudyFacts told = facts();
+  ASSERT_FALSE(told.knobs.empty());
+  EXPECT_EQ(told.knobs[0].key, "zero_optimization.overlap_comm");
+  EXPECT_GT(told.knobs[0].share, 0.8);
+  EXPECT_EQ(told.knobs[0].values.size(), 2u);
+  for (const Knob& knob : told.knobs) {
+    EXPECT_NE(knob.key, "train_batch_size") << "follows from others";
+    EXPECT_LE(knob.values.size(), 6u) << "many numbers fall into ranges";
+  }
+}
+
+TEST_F(FactsTest, OnlyALiveStudyHasRunningTrials) {
+  Trial open = trial(config_of(1, 4), {});
+  open.record.outcome.reset();
+  open.record.ended_at.clear();
+  open.state = TrialState::running;
+  put(open);
+  EXPECT_EQ(facts().trials[0].place, TrialPlace::waiting);
+  EXPECT_EQ(facts().record.status, StudyStatus::interrupted);
+  const auto lock = RunLock::take(dir_.path());
+  const StudyFacts live = facts();
+  EXPECT_EQ(live.trials[0].place, TrialPlace::running);
+  EXPECT_GT(*live.trials[0].run_seconds, 60) << "until now";
+  EXPECT_EQ(live.progress.running, 1);
+}
+
+TEST_F(FactsTest, ValuesOfVariablesAreLeftOut) {
+  EXPECT_EQ(facts().plan["variables"], Json({"TOKEN", "A"}));
+  EXPECT_EQ(to_json(facts()).dump().find("secret"), std::string::npos);
+}
+
+TEST_F(FactsTest, ABestThatIsNoTrialIsNone) {
+  best(7, config_of(1, 1), 5);
+  EXPECT_FALSE(facts().record.best);
+}
+
+TEST_F(FactsTest, AFolderWithoutAStudyIsRefusedInOneLine) {
+  const auto none = read_study_facts(dir_.path() / "none");
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.status().message().find('\n'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace dsat::host
