@@ -13,9 +13,10 @@
 #include "command/command_template.h"
 #include "record/journal.h"
 #include "record/run_lock.h"
-#include "runner/local_runner.h"
+#include "runner/local_engine.h"
 #include "runner/preflight.h"
 #include "runner/probe.h"
+#include "runner/trial_runner.h"
 #include "sim/simulated_runner.h"
 #include "study/best_command.h"
 #include "study/coordinator.h"
@@ -35,9 +36,9 @@ CommandTemplate parse_command(const Plan& plan, const Environment& environment) 
 std::unique_ptr<Runner> make_runner(Loop& loop, const Plan& plan, std::optional<CommandTemplate> command,
                                     const Environment& environment, const fs::path& launcher, const fs::path& probe) {
   if (!plan.simulation) {
-    return std::make_unique<LocalRunner>(
-        loop, LocalRunnerOptions{plan, plan, plan, plan.dir, std::move(*command), environment, plan.slots,
-                                 plan.max_slots, launcher, probe});
+    return std::make_unique<TrialRunner>(
+        loop, TrialRunnerOptions{plan, plan, plan, plan.dir, std::move(*command), environment, plan.slots, probe},
+        std::make_unique<LocalEngine>(loop, launcher, plan.slots.slots, plan.max_slots));
   }
   return std::make_unique<SimulatedRunner>(loop, SimulatedRunnerOptions{plan, plan, plan.simulation->surface, plan.seed,
                                                                         static_cast<int>(plan.slots.slots.size()),

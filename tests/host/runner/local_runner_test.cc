@@ -1,12 +1,11 @@
 // Trials as real processes: results, failures, time limits, stops, and nothing that is left running.
-#include "runner/local_runner.h"
-
 #include <gmock/gmock.h>
 
 #include <set>
 
 #include "dsat/config/json.h"
 #include "host/runner/runner_fixture.h"
+#include "runner/local_engine.h"
 
 namespace dsat::host {
 namespace {
@@ -49,7 +48,7 @@ TEST_F(LocalRunnerTest, RunsTheModelInformationRun) {
 }
 
 TEST_F(LocalRunnerTest, TellsTheTrialWhoItIs) {
-  adjust = [](LocalRunnerOptions& options) { options.slots.backend = Backend::cuda; };
+  adjust = [](TrialRunnerOptions& options) { options.slots.backend = Backend::cuda; };
   make_runner_for(
       {"sh", "-c", "env > $DSAT_TRIAL_DIR/env; pwd >> $DSAT_TRIAL_DIR/env", "--deepspeed_config", "user.json"}, 2, 2);
   run(spec(7));
@@ -75,7 +74,7 @@ TEST_F(LocalRunnerTest, StartsAreReportedFromTheLoopAndBeforeEnds) {
 }
 
 TEST_F(LocalRunnerTest, RunsAsManyAsThereAreSlots) {
-  adjust = [](LocalRunnerOptions& options) { options.max_slots = 5; };
+  max_slots_ = 5;
   make_runner({"--misbehave", "hang"}, 8, 2);
   EXPECT_EQ(room(), 2);
   runner_->start(spec(0));
@@ -160,14 +159,14 @@ TEST_F(LocalRunnerTest, ATakenPortIsInfrastructureAndTheNextAttemptGetsAnother) 
 }
 
 TEST_F(LocalRunnerTest, ATrialThatGoesOnForEverIsTimedOut) {
-  adjust = [](LocalRunnerOptions& options) { options.trial_timeout = std::chrono::milliseconds(100); };
+  adjust = [](TrialRunnerOptions& options) { options.trial_timeout = std::chrono::milliseconds(100); };
   const TrialEnd end = run_misbehaving("ignore_term");
   EXPECT_EQ(end.outcome, Outcome::timed_out);
   EXPECT_THAT(end.reason, HasSubstr("--trial-timeout"));
 }
 
 TEST_F(LocalRunnerTest, ATrialWithoutProgressIsTimedOut) {
-  adjust = [](LocalRunnerOptions& options) { options.no_progress_timeout = std::chrono::milliseconds(100); };
+  adjust = [](TrialRunnerOptions& options) { options.no_progress_timeout = std::chrono::milliseconds(100); };
   const TrialEnd end = run_misbehaving("hang");
   EXPECT_EQ(end.outcome, Outcome::timed_out);
   EXPECT_THAT(end.reason, HasSubstr("--no-progress-timeout"));
@@ -231,18 +230,18 @@ TEST_F(LocalRunnerTest, ACommandThatVanishedIsAFailedTrial) {
 }
 
 TEST_F(LocalRunnerTest, AMissingLauncherOrFolderIsTheMachinesFault) {
-  adjust = [](LocalRunnerOptions& options) { options.launcher = "/no/dsat-launch"; };
+  launcher_ = "/no/dsat-launch";
   make_runner({});
   EXPECT_THAT(error_of([&] { runner_->start(spec(0)); }, DSAT_INTERNAL), HasSubstr("/no/dsat-launch"));
   EXPECT_EQ(room(), 1);
-  adjust = [this](LocalRunnerOptions& options) { options.run_dir = dir() / "user.json"; };
+  adjust = [this](TrialRunnerOptions& options) { options.run_dir = dir() / "user.json"; };
   make_runner({});
   EXPECT_THAT(error_of([&] { runner_->start(spec(0)); }, DSAT_INTERNAL), HasSubstr("user.json"));
   EXPECT_EQ(room(), 1);
 }
 
 TEST_F(LocalRunnerTest, RunsInACopyOfTheFolderWhenAsked) {
-  adjust = [](LocalRunnerOptions& options) { options.trial_cwd = TrialCwd::copy; };
+  adjust = [](TrialRunnerOptions& options) { options.trial_cwd = TrialCwd::copy; };
   make_runner_for({"sh", "-c", "cat user.json; touch made-here", "--deepspeed_config", "user.json"});
   run(spec(0));
   EXPECT_EQ(read_text(trial_dir(0) / "stdout.log"), "{}");

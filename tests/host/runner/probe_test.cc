@@ -207,7 +207,7 @@ class HookTest : public RunnerTest {
   HookTest() { environment_ = {"PATH=/usr/bin:/bin"}; }
   // PYTHONPATH as a trial's command sees it.
   std::string pythonpath_of_a_trial() {
-    adjust = [this](LocalRunnerOptions& options) { options.probe = hook_; };
+    adjust = [this](TrialRunnerOptions& options) { options.probe = hook_; };
     make_runner_for({"sh", "-c", "echo \"$PYTHONPATH\" > $DSAT_TRIAL_DIR/path", "--deepspeed_config", "user.json"});
     run(spec(0));
     return read_text(trial_dir(0) / "path");

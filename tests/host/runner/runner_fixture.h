@@ -3,13 +3,16 @@
 #define DSAT_TESTS_HOST_RUNNER_RUNNER_FIXTURE_H_
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "host/runner/support.h"
-#include "runner/local_runner.h"
+#include "runner/local_engine.h"
+#include "runner/trial_runner.h"
 
 namespace dsat::host {
 
@@ -29,19 +32,19 @@ class RunnerTest : public TempDirTest {
     make_runner_for(argv, slots, slots_per_trial);
   }
   void make_runner_for(const std::vector<std::string>& argv, int slots = 1, int slots_per_trial = 1) {
-    LocalRunnerOptions options{{}, {}, {}, dir() / "run", CommandTemplate({argv, {}, {}, dir(), environment_})};
+    TrialRunnerOptions options{{}, {}, {}, dir() / "run", CommandTemplate({argv, {}, {}, dir(), environment_})};
     options.cwd = dir();
     options.environment = environment_;
     for (int i = 0; i < slots; ++i) options.slots.slots.push_back({std::to_string(i), i, {}});
     options.slots.shape = {{slots_per_trial}};
-    options.launcher = DSAT_LAUNCH;
     options.term_grace = std::chrono::milliseconds(50);
     adjust(options);
-    runner_ = std::make_unique<LocalRunner>(loop_, std::move(options));
+    auto engine = std::make_unique<LocalEngine>(loop_, launcher_, options.slots.slots, max_slots_);
+    runner_ = std::make_unique<TrialRunner>(loop_, std::move(options), std::move(engine));
     runner_->on_started = [this](const TrialStart& start) { starts_.push_back(start); };
     runner_->on_ended = [this](const TrialEnd& end) { ends_[end.id] = end; };
   }
-  std::function<void(LocalRunnerOptions&)> adjust = [](LocalRunnerOptions&) {};
+  std::function<void(TrialRunnerOptions&)> adjust = [](TrialRunnerOptions&) {};
 
   static TrialSpec spec(uint64_t id, int micro_batch = 4, int accumulation = 2) {
     TrialSpec trial;
@@ -81,9 +84,11 @@ class RunnerTest : public TempDirTest {
 
   Loop loop_;
   Environment environment_;
+  std::filesystem::path launcher_{DSAT_LAUNCH};
+  std::optional<int> max_slots_;
   std::vector<TrialStart> starts_;
   std::map<uint64_t, TrialEnd> ends_;
-  std::unique_ptr<LocalRunner> runner_;
+  std::unique_ptr<TrialRunner> runner_;
 };
 
 }  // namespace dsat::host

@@ -1,11 +1,9 @@
-// Prepares a trial's folder, starts dsat-launch in it, watches the time limits, and reads the trial's end when the
-// whole process tree is gone.
-#include "runner/local_runner.h"
+// Prepares a trial's folder, has the engine start its processes, watches the time limits, and reads the trial's end
+// when the engine says that they are gone.
+#include "runner/trial_runner.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -16,7 +14,6 @@
 #include "dsat/base/files.h"
 #include "dsat/base/units.h"
 #include "dsat/config/json.h"
-#include "runner/kernel_oom_count.h"
 #include "runner/probe.h"
 
 namespace dsat::host {
@@ -24,12 +21,6 @@ namespace dsat::host {
 namespace fs = std::filesystem;
 
 namespace {
-
-// Makes dsat-launch kill everything now; SIGKILL to itself would leave the tree without its guard.
-constexpr int kKillTree = SIGUSR1;
-
-// A killed tree goes in milliseconds, unless a driver holds one of its processes.
-constexpr std::chrono::seconds kLastWait{10};
 
 std::string pretty(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
@@ -66,24 +57,25 @@ bool is_run_of(const fs::path& trial_dir, const TrialSpec& spec, const TrialMeas
 
 }  // namespace
 
-LocalRunner::LocalRunner(Loop& loop, LocalRunnerOptions options)
-    : loop_(loop), options_(std::move(options)), slots_(options_.slots.slots, options_.max_slots) {}
+TrialRunner::TrialRunner(Loop& loop, TrialRunnerOptions options, std::unique_ptr<Engine> engine)
+    : loop_(loop), options_(std::move(options)), engine_(std::move(engine)) {
+  engine_->on_running = [this](uint64_t id) { handle_start(id); };
+  engine_->on_ended = [this](uint64_t id, const EngineEnd& ended) { handle_end(id, ended); };
+}
 
-LocalRunner::~LocalRunner() {
+TrialRunner::~TrialRunner() {
   for (auto& [id, trial] : running_) {
     for (const uint64_t timer : trial.timers) loop_.cancel(timer);
-    trial.process->signal(kKillTree);
   }
-  for (auto& [id, trial] : running_) trial.process->wait_for(kLastWait);
 }
 
-bool LocalRunner::has_room_for(const std::vector<const Json*>& configs) const {
-  SlotPool left = slots_;
-  return std::all_of(configs.begin(), configs.end(),
-                     [&](const Json* config) { return left.take(options_.slots.shape_of(*config)).has_value(); });
+bool TrialRunner::has_room_for(const std::vector<const Json*>& configs) const {
+  std::vector<TrialShape> shapes;
+  for (const Json* config : configs) shapes.push_back(options_.slots.shape_of(*config));
+  return engine_->has_room_for(shapes);
 }
 
-RunFacts LocalRunner::facts_of(const TrialSpec& spec) const {
+RunFacts TrialRunner::facts_of(const TrialSpec& spec) const {
   RunFacts facts;
   facts.id = spec.id;
   facts.attempt = spec.attempt;
@@ -99,10 +91,10 @@ RunFacts LocalRunner::facts_of(const TrialSpec& spec) const {
   return facts;
 }
 
-void LocalRunner::start(const TrialSpec& spec) {
+void TrialRunner::start(const TrialSpec& spec) {
   const uint64_t id = spec.id;
   if (running_.count(id) != 0) throw internal_error(fmt::format("trial {} is running already", id));
-  auto slots = slots_.take(options_.slots.shape_of(spec.config));
+  auto slots = engine_->take(options_.slots.shape_of(spec.config));
   if (!slots) throw internal_error(fmt::format("trial {} was started without a free slot", id));
 
   Running& trial = running_[id];
@@ -116,16 +108,14 @@ void LocalRunner::start(const TrialSpec& spec) {
     running_.erase(id);
     throw;
   }
-  trial.timers.push_back(loop_.at(loop_.now(), [this, id] { report_start(running_.at(id)); }));
-  watch_limits(id, trial);
 }
 
-void LocalRunner::release(const Running& trial) {
-  slots_.give_back(trial.slots);
+void TrialRunner::release(const Running& trial) {
+  engine_->give_back(trial.slots);
   ports_.release(trial.port);
 }
 
-fs::path LocalRunner::make_cwd(const fs::path& folder) const {
+fs::path TrialRunner::make_cwd(const fs::path& folder) const {
   if (options_.trial_cwd == TrialCwd::keep) return options_.cwd;
   copy_into(folder / kCwdFolder, options_.cwd, options_.includes, options_.run_dir);
   return folder / kCwdFolder;
@@ -133,7 +123,7 @@ fs::path LocalRunner::make_cwd(const fs::path& folder) const {
 
 // Writes what the trial reads and what people run again; returns the variables that the trial gets beside the study's
 // environment.
-Environment LocalRunner::prepare_files(const TrialSpec& spec, const Running& trial, const Argv& argv,
+Environment TrialRunner::prepare_files(const TrialSpec& spec, const Running& trial, const Argv& argv,
                                        const fs::path& cwd) const {
   const fs::path& folder = trial.facts.trial_dir;
   const Json config = trial_config(spec, folder, options_);
@@ -149,30 +139,32 @@ Environment LocalRunner::prepare_files(const TrialSpec& spec, const Running& tri
   return added;
 }
 
-void LocalRunner::launch(const TrialSpec& spec, Running& trial) {
+void TrialRunner::launch(const TrialSpec& spec, Running& trial) {
   const fs::path& folder = trial.facts.trial_dir;
   prepare_folder(options_.run_dir, spec);
-  SpawnOptions spawn;
-  spawn.cwd = make_cwd(folder);
-  const Argv argv = options_.command.render({folder / kConfigFile, folder, trial.slots, trial.port, spec.config,
-                                             options_.slots.hostfile, options_.slots.backend});
-  spawn.argv = {options_.launcher.string(), fmt::to_string(getpid())};
-  spawn.argv.insert(spawn.argv.end(), argv.begin(), argv.end());
-  spawn.environment = options_.environment;
-  set_variables(spawn.environment, prepare_files(spec, trial, argv, spawn.cwd));
+  Launch launch;
+  launch.id = spec.id;
+  launch.attempt = spec.attempt;
+  launch.folder = folder;
+  launch.cwd = make_cwd(folder);
+  launch.slots = trial.slots;
+  launch.argv = options_.command.render({folder / kConfigFile, folder, trial.slots, trial.port, spec.config,
+                                         options_.slots.hostfile, options_.slots.backend});
+  launch.environment = options_.environment;
+  set_variables(launch.environment, prepare_files(spec, trial, launch.argv, launch.cwd));
   // Not in cmd.txt: who runs that line again runs no trial.
-  if (!options_.probe.empty()) add_probe(options_.probe, folder, spawn.environment);
-  spawn.stdout_file = folder / kStdoutFile;
-  spawn.stderr_file = folder / kStderrFile;
-  const FolderLock lock(folder);  // the launcher inherits it
-  spawn.keep_fd = lock.fd();
-  trial.oom_kills_before = count_oom_kills();
+  if (!options_.probe.empty()) add_probe(options_.probe, folder, launch.environment);
   trial.facts.started_at = utc_now();
-  trial.process =
-      Subprocess::spawn(loop_, spawn, [this, id = spec.id](const ExitStatus& exit) { handle_exit(id, exit); });
+  engine_->launch(launch);
 }
 
-void LocalRunner::report_start(Running& trial) {
+void TrialRunner::handle_start(uint64_t id) {
+  Running& trial = running_.at(id);
+  report_start(trial);
+  watch_limits(id, trial);
+}
+
+void TrialRunner::report_start(Running& trial) {
   if (trial.start_reported) return;
   trial.start_reported = true;
   TrialStart start;
@@ -183,7 +175,7 @@ void LocalRunner::report_start(Running& trial) {
   if (on_started) on_started(start);
 }
 
-void LocalRunner::watch_limits(uint64_t id, Running& trial) {
+void TrialRunner::watch_limits(uint64_t id, Running& trial) {
   const auto now = loop_.now();
   trial.last_progress = now;
   trial.progress = progress_mark(trial.facts.trial_dir);
@@ -195,7 +187,7 @@ void LocalRunner::watch_limits(uint64_t id, Running& trial) {
   look_for_progress(id);
 }
 
-void LocalRunner::look_for_progress(uint64_t id) {
+void TrialRunner::look_for_progress(uint64_t id) {
   Running& trial = running_.at(id);
   if (trial.ending) return;
   const auto now = loop_.now();
@@ -214,40 +206,38 @@ void LocalRunner::look_for_progress(uint64_t id) {
   trial.timers.push_back(loop_.at(now + interval, [this, id] { look_for_progress(id); }));
 }
 
-void LocalRunner::time_out(uint64_t id, std::string reason) {
+void TrialRunner::time_out(uint64_t id, std::string reason) {
   Running& trial = running_.at(id);
-  if (trial.ending || trial.process->has_ended()) return;
+  if (trial.ending || engine_->has_ended(id)) return;
   trial.facts.timed_out = std::move(reason);
-  end_tree(id, trial, false);
+  end_processes(id, trial, false);
 }
 
-void LocalRunner::stop(uint64_t id, bool at_once) {
+void TrialRunner::stop(uint64_t id, bool at_once) {
   const auto it = running_.find(id);
-  if (it == running_.end() || it->second.process->has_ended()) return;
+  if (it == running_.end() || engine_->has_ended(id)) return;
   Running& trial = it->second;
   if (trial.facts.timed_out.empty()) trial.facts.stopped = true;
-  if (at_once || !trial.ending) end_tree(id, trial, at_once);
+  if (at_once || !trial.ending) end_processes(id, trial, at_once);
 }
 
-void LocalRunner::end_tree(uint64_t id, Running& trial, bool at_once) {
+void TrialRunner::end_processes(uint64_t id, Running& trial, bool at_once) {
   trial.ending = true;
-  trial.process->signal(at_once ? kKillTree : SIGTERM);
+  engine_->stop(id, at_once);
   if (at_once) return;
-  trial.timers.push_back(
-      loop_.at(loop_.now() + options_.term_grace, [this, id] { running_.at(id).process->signal(kKillTree); }));
+  trial.timers.push_back(loop_.at(loop_.now() + options_.term_grace, [this, id] { engine_->stop(id, true); }));
 }
 
-void LocalRunner::handle_exit(uint64_t id, const ExitStatus& exit) {
+void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   // Out of the map first: on_ended may start the next trial, with these slots.
   Running trial = std::move(running_.at(id));
   running_.erase(id);
   for (const uint64_t timer : trial.timers) loop_.cancel(timer);
   release(trial);
 
-  trial.facts.exit = exit;
+  trial.facts.exit = ended.exit;
+  trial.facts.kernel_oom_kills = ended.kernel_oom_kills;
   trial.facts.ended_at = utc_now();
-  const auto oom_kills = count_oom_kills();
-  trial.facts.kernel_oom_kills = oom_kills && trial.oom_kills_before && *oom_kills > *trial.oom_kills_before;
   TrialEnd end = classify(trial.facts);
   try {
     write_exit(trial.facts, end);
@@ -258,7 +248,7 @@ void LocalRunner::handle_exit(uint64_t id, const ExitStatus& exit) {
   if (on_ended) on_ended(end);
 }
 
-std::optional<TrialEnd> LocalRunner::recover(const TrialSpec& spec) {
+std::optional<TrialEnd> TrialRunner::recover(const TrialSpec& spec) {
   const fs::path folder = trial_folder(options_.run_dir, spec.id);
   if (!is_run_of(folder, spec, options_) || !wait_until_unlocked(folder)) return std::nullopt;
   RunFacts facts = facts_of(spec);

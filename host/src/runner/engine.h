@@ -1,0 +1,68 @@
+// What starts, watches and stops the processes of trials: the part in which runners differ.
+//
+// TrialRunner does the rest for every engine: a trial's folder and files, its command, variables and port, the time
+// limits, and the reading of its end. docs/runners.md says how a further engine is written.
+// Threading: control thread only. The callbacks come from the loop, never from inside launch or stop.
+// Ownership: destroying an engine ends what it still runs. Errors: launch throws dsat::Error when the machine fails;
+//   then nothing was started.
+#ifndef DSAT_HOST_RUNNER_ENGINE_H_
+#define DSAT_HOST_RUNNER_ENGINE_H_
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/subprocess.h"
+#include "command/command_args.h"
+#include "dsat/host/environment.h"
+#include "slots/slot_pool.h"
+
+namespace dsat::host {
+
+// A trial whose folder and files are ready.
+struct Launch {
+  uint64_t id = 0;
+  uint32_t attempt = 1;
+  std::filesystem::path folder, cwd;  // absolute
+  Argv argv;
+  Environment environment;  // all variables of the trial
+  std::vector<Slot> slots;  // that the engine gave it
+};
+
+// How a trial's processes ended.
+struct EngineEnd {
+  ExitStatus exit;
+  bool kernel_oom_kills = false;  // the kernel killed some process for want of memory while it ran
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Is there room now for all of these together?
+  virtual bool has_room_for(const std::vector<TrialShape>& shapes) const = 0;
+
+  // Sets slots aside for a trial; nullopt: there is no room. They are given back after its end.
+  virtual std::optional<std::vector<Slot>> take(const TrialShape& shape) = 0;
+  virtual void give_back(const std::vector<Slot>& slots) = 0;
+
+  // Starts a trial. on_running follows, at once or when it leaves a queue, and then on_ended, exactly once.
+  virtual void launch(const Launch& launch) = 0;
+
+  // Ends a trial that was launched: gently, so that it can still write, or at once.
+  virtual void stop(uint64_t id, bool at_once) = 0;
+
+  // Has the trial ended, though on_ended is still to come?
+  virtual bool has_ended(uint64_t /*id*/) const { return false; }
+
+  std::function<void(uint64_t id)> on_running;
+  std::function<void(uint64_t id, const EngineEnd&)> on_ended;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RUNNER_ENGINE_H_
