@@ -53,7 +53,7 @@ if(TARGET dsat-launch)
 endif()
 
 # For training scripts: PYTHONPATH=<prefix>/share/dsat/python; the scripts that use it lie beside it.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/python/dsat DESTINATION ${CMAKE_INSTALL_DATADIR}/dsat/python
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/python/dsat ${PROJECT_SOURCE_DIR}/sdk/python/determined DESTINATION ${CMAKE_INSTALL_DATADIR}/dsat/python
         PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/scripts DESTINATION ${CMAKE_INSTALL_DATADIR}/dsat/examples
         PATTERN __pycache__ EXCLUDE PATTERN dsat-results EXCLUDE)

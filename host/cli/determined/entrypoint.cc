@@ -15,9 +15,10 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr std::string_view kLaunch = "determined.launch.";
-constexpr const char* kTrialClass =
-    "names a Trial class, which only Determined's own trainer runs: give the script that trains (docs/"
-    "migrate-from-determined.md)";
+constexpr const char* kHarness = "determined.exec.harness";  // of sdk/python: it trains a trial class
+constexpr const char* kHorovod =
+    "starts through Horovod, which sets its ranks up by itself, and DeepSpeed does so too: start the script by "
+    "\"python3 -m determined.launch.deepspeed SCRIPT\"";
 
 // A shell's quoting rules, and nothing of its language.
 class WordCutter {
@@ -112,10 +113,38 @@ bool in_path(const LaunchRequest& request, const char* program) {
   return host::find_program(program, request.cwd, request.environment).ok();
 }
 
-void refuse_trial_class(const Words& words, Words::const_iterator script) {
-  const bool option = script != words.end() && script->rfind("--trial", 0) == 0;
-  if (option) throw Error(kTrialClass);
-  if (script == words.end()) throw Error("has no script behind its launch module");
+// module:Class, as in model_def:MyTrial.
+bool is_trial_class(std::string_view text) {
+  const size_t colon = text.find(':');
+  return colon != std::string_view::npos && colon > 0 && colon + 1 < text.size() && text[0] != '/';
+}
+
+// What a rank runs: the words behind the launch module, or for `--trial module:Class` the harness that trains it.
+Words program_of(const Words& words, size_t python) {
+  auto at = words.begin() + static_cast<std::ptrdiff_t>(python) + 3;
+  if (at != words.end() && *at == "--") ++at;
+  if (at == words.end()) throw Error("has no script behind its launch module");
+  const size_t equals = at->find('=');
+  const std::string flag = at->substr(0, equals);
+  if (flag != "--trial" && flag != "--train-entrypoint") return Words(at, words.end());
+  std::string trial_class;
+  if (equals != std::string::npos) {
+    trial_class = at->substr(equals + 1);
+  } else if (++at != words.end()) {
+    trial_class = *at;
+  }
+  if (!is_trial_class(trial_class)) {
+    throw Error(fmt::format("has {} \"{}\": give module:Class, as in model_def:MyTrial", flag, trial_class));
+  }
+  Words program{words[python], "-m", kHarness, "--train-entrypoint", trial_class};
+  append(program, at + 1, words.end());
+  return program;
+}
+
+void refuse_horovod(const Words& words) {
+  for (const std::string& word : words) {
+    if (word == "determined.launch.horovod" || word.substr(word.rfind('/') + 1) == "horovodrun") throw Error(kHorovod);
+  }
 }
 
 }  // namespace
@@ -132,8 +161,11 @@ std::vector<std::string> entrypoint_words(const Json& entrypoint) {
     }
   }
   if (words.empty() || words[0].empty()) throw Error("is empty: give the command that trains");
-  const bool trial_class = words.size() == 1 && words[0].find(':') != std::string::npos && words[0][0] != '/';
-  if (trial_class) throw Error(kTrialClass);
+  refuse_horovod(words);
+  // Determined's older form: the class alone.
+  if (words.size() == 1 && is_trial_class(words[0])) {
+    return {"python3", "-m", "determined.launch.deepspeed", "--trial", words[0]};
+  }
   return words;
 }
 
@@ -147,8 +179,7 @@ LaunchCommand replace_launch_module(const LaunchRequest& request) {
                     "determined.launch.deepspeed and determined.launch.torch_distributed",
                     module->name));
   }
-  const auto script = words.begin() + static_cast<std::ptrdiff_t>(module->python) + 3;
-  refuse_trial_class(words, script);
+  const Words program = program_of(words, module->python);
 
   const std::string slots = fmt::format("{}", request.slots_per_trial);
   const std::string wanted = fmt::format("determined.launch.{}", module->name);
@@ -173,7 +204,7 @@ LaunchCommand replace_launch_module(const LaunchRequest& request) {
                     "set resources.slots_per_trial to 1",
                     wanted, slots));
   }
-  append(result.words, script, words.end());
+  append(result.words, program.begin(), program.end());
   return result;
 }
 

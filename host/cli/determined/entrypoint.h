@@ -31,7 +31,8 @@ struct LaunchCommand {
 
 // With Determined's launch modules replaced, which need its cluster: `python3 -m determined.launch.deepspeed SCRIPT...`
 // becomes `deepspeed`, else `torchrun`, whichever is in PATH; `determined.launch.torch_distributed` becomes `torchrun`.
-// Without either SCRIPT runs by itself if a trial takes one slot. Other launch modules, and Trial classes, are refused.
+// Without either SCRIPT runs by itself if a trial takes one slot. For `--trial module:Class` SCRIPT is the harness of
+// sdk/python, which trains the class. Other launch modules, and Horovod, are refused.
 LaunchCommand replace_launch_module(const LaunchRequest& request);
 
 }  // namespace dsat::cli

@@ -295,10 +295,22 @@ class ExperimentReader {
                                   "max_restarts",
                                   "environment.environment_variables"};
     if (result_.metric) used.insert(used.end(), {"searcher.metric", "searcher.smaller_is_better"});
-    const std::vector<std::string> others = keys_without_effect(file_, used);
-    if (others.empty()) return;
-    result_.notices.push_back(
-        fmt::format("{}: kept, but without effect here: {}", file_.file().string(), fmt::join(others, ", ")));
+    std::vector<std::string> others = keys_without_effect(file_, used);
+    const auto scripts = std::stable_partition(others.begin(), others.end(), [](const std::string& key) {
+      // Determined's Python interface reads these: the full training of a script that uses it follows them.
+      return !one_of(key, {"checkpoint_policy", "data", "min_checkpoint_period", "min_validation_period",
+                           "optimizations", "perform_initial_validation", "reproducibility", "scheduling_unit",
+                           "searcher.max_length", "searcher.metric", "searcher.smaller_is_better"});
+    });
+    const std::string file = file_.file().string();
+    if (scripts != others.begin()) {
+      result_.notices.push_back(
+          fmt::format("{}: kept, but without effect here: {}", file, fmt::join(others.begin(), scripts, ", ")));
+    }
+    if (scripts != others.end()) {
+      result_.notices.push_back(fmt::format("{}: without effect on the search, kept for the script: {}", file,
+                                            fmt::join(scripts, others.end(), ", ")));
+    }
   }
 
   const ExperimentRequest& request_;

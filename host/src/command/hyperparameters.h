@@ -12,6 +12,8 @@
 namespace dsat::host {
 
 inline constexpr const char* kHyperparametersVariable = "DSAT_HPARAMS";
+inline constexpr const char* kExperimentVariable = "DSAT_EXPERIMENT";  // all of the experiment file, as JSON
+inline constexpr const char* kExperimentFile = "experiment.json";      // in the run directory
 inline constexpr const char* kBestHyperparametersFile = "best_hparams.json";
 
 // The user's hyperparameters with what belongs to one configuration: deepspeed_config names `config_file`,

@@ -11,11 +11,14 @@
 
 #include "base/guarded.h"
 #include "command/command_template.h"
+#include "command/hyperparameters.h"
+#include "dsat/base/files.h"
 #include "record/journal.h"
 #include "record/run_lock.h"
 #include "runner/local_engine.h"
 #include "runner/preflight.h"
 #include "runner/probe.h"
+#include "runner/python_package.h"
 #include "runner/trial_runner.h"
 #include "sim/simulated_runner.h"
 #include "study/best_command.h"
@@ -49,6 +52,19 @@ std::unique_ptr<Runner> make_runner(Loop& loop, const Plan& plan, std::optional<
 void check_reach(const Plan& plan, const Environment& environment) {
   if (plan.slots.hostfile.empty()) return;
   check_hosts({plan.slots, parse_command(plan, environment), environment, plan.cwd, plan.dir});
+}
+
+// What the trials of an experiment file find beside their hyperparameters: the file, and the Python packages. Both go
+// into the variables of this run, and so into the command for the best configuration too.
+void add_experiment(const fs::path& launcher, const Environment& environment, Plan& plan) {
+  if (!plan.hyperparameters.is_object() || plan.simulation) return;
+  if (plan.experiment.is_object()) {
+    const fs::path file = plan.dir / kExperimentFile;
+    write_file_atomically(file, plan.experiment.dump(2) + "\n", Durability::renamed);
+    set_variable(plan.variables, kExperimentVariable, file.string());
+  }
+  const fs::path package = find_python_package(launcher, plan.dir, !plan.slots.hostfile.empty(), plan.notices);
+  if (!package.empty()) add_python_package(package, environment, plan.variables);
 }
 
 // A study that has ended and that no option asks to go on: its result, and what would make it go on.
@@ -163,6 +179,7 @@ StudyResult Study::Impl::run(Observer& observer) {
   if (!plan.simulation && plan.probe) {
     probe = find_probe(launcher, plan.dir, !plan.slots.hostfile.empty(), plan.notices);
   }
+  add_experiment(launcher, environment, plan);
   for (const std::string& notice : plan.notices) observer.on_log(Observer::Severity::warning, notice);
   for (const std::string& line : plan.slots.placements) observer.on_log(Observer::Severity::info, line);
   std::optional<CommandTemplate> command;

@@ -41,7 +41,19 @@ TEST(EntrypointWords, ThereIsSomethingToRun) {
     EXPECT_THAT(error_of([&] { entrypoint_words(nothing); }), HasSubstr("is empty")) << nothing;
   }
   EXPECT_THAT(error_of([] { entrypoint_words(Json::parse("[[1]]")); }), HasSubstr("must be a list of words"));
-  EXPECT_THAT(error_of([] { entrypoint_words("model_def:MyTrial"); }), HasSubstr("names a Trial class"));
+}
+
+TEST(EntrypointWords, ATrialClassAloneIsStartedByDeepSpeedsLaunchModule) {
+  EXPECT_THAT(entrypoint_words("model_def:MyTrial"),
+              ElementsAre("python3", "-m", "determined.launch.deepspeed", "--trial", "model_def:MyTrial"));
+  EXPECT_THAT(entrypoint_words("/bin/model:x"), ElementsAre("/bin/model:x"));
+}
+
+TEST(EntrypointWords, HorovodIsRefusedWithTheReason) {
+  for (const char* text :
+       {"python3 -m determined.launch.horovod python3 train.py", "/usr/bin/horovodrun -np 2 train.py"}) {
+    EXPECT_THAT(error_of([&] { entrypoint_words(text); }), HasSubstr("starts through Horovod")) << text;
+  }
 }
 
 class LaunchModule : public ::testing::Test {
@@ -87,15 +99,26 @@ TEST_F(LaunchModule, WithoutALauncherTheScriptRunsByItselfOnOneSlot) {
   EXPECT_THAT(error_of([&] { replace(deepspeed_, 2); }), HasSubstr("neither deepspeed nor torchrun is in PATH"));
 }
 
+TEST_F(LaunchModule, ATrialClassIsTrainedByTheHarness) {
+  install("deepspeed");
+  const auto program = ElementsAre("deepspeed", "--num_gpus", "2", "--no_python", "--no_local_rank", "python3.11", "-m",
+                                   "determined.exec.harness", "--train-entrypoint", "model_def:T", "-x");
+  EXPECT_THAT(replace({"python3.11", "-m", "determined.launch.deepspeed", "--trial", "model_def:T", "-x"}).words,
+              program);
+  EXPECT_THAT(replace({"python3.11", "-m", "determined.launch.deepspeed", "--trial=model_def:T", "-x"}).words, program);
+  for (const std::vector<std::string>& bad :
+       {std::vector<std::string>{"--trial"}, {"--trial", "model_def"}, {"--trial", ":T"}, {"--trial=model_def:"}}) {
+    std::vector<std::string> words{"python3", "-m", "determined.launch.deepspeed"};
+    words.insert(words.end(), bad.begin(), bad.end());
+    EXPECT_THAT(error_of([&] { replace(words); }), HasSubstr("give module:Class, as in model_def:MyTrial"));
+  }
+}
+
 TEST_F(LaunchModule, WhatNeedsDeterminedIsRefused) {
   EXPECT_THAT(error_of([&] {
-                replace({"python3", "-m", "determined.launch.horovod", "python3", "train.py"});
+                replace({"python3", "-m", "determined.launch.ray", "python3", "train.py"});
               }),
-              HasSubstr("determined.launch.horovod, which needs Determined"));
-  EXPECT_THAT(error_of([&] {
-                replace({"python3", "-m", "determined.launch.deepspeed", "--trial", "model_def:T"});
-              }),
-              HasSubstr("names a Trial class"));
+              HasSubstr("determined.launch.ray, which needs Determined"));
   EXPECT_THAT(error_of([&] { replace({"python3", "-m", "determined.launch.deepspeed"}); }), HasSubstr("has no script"));
 }
 

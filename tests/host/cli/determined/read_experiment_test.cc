@@ -124,7 +124,7 @@ TEST_F(ExperimentFile, AMetricOfDsatsIsTakenAnyOtherIsReported) {
   EXPECT_EQ(read("searcher: {metric: latency}\n").metric, "latency");
   const Experiment experiment = read("searcher: {metric: loss, smaller_is_better: true}\n");
   EXPECT_EQ(experiment.metric, std::nullopt);
-  EXPECT_THAT(experiment.notices.at(0), HasSubstr("without effect here: searcher.metric, searcher.smaller_is_better"));
+  EXPECT_THAT(experiment.notices.at(0), HasSubstr("kept for the script: searcher.metric, searcher.smaller_is_better"));
 }
 
 TEST_F(ExperimentFile, NoKeyIsDroppedWithoutAWord) {

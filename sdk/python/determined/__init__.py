@@ -1,0 +1,52 @@
+"""A stand-in for the package `determined`: scripts written for it run under dsat-host and beside it, without a cluster.
+
+It follows the documented behaviour of Determined's Python API as far as one machine can, and it gives way: where the
+real package can be imported, `import determined` gives that one. What it lacks is refused by name, with the reason.
+docs/migrate-from-determined.md has a row for each name.
+"""
+import os
+import sys
+
+
+def _real_spec():
+    """Where the real package is: a `determined` with code in it that does not lie in this folder. None: nowhere."""
+    from importlib.machinery import PathFinder
+
+    ours = os.path.realpath(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    elsewhere = [path for path in sys.path if os.path.realpath(path or os.getcwd()) != ours]
+    for finder in sys.meta_path:  # editable installs bring finders of their own
+        find = getattr(finder, "find_spec", None)
+        spec = find and find(__name__, elsewhere if finder is PathFinder else None)
+        if spec is not None and spec.origin and os.path.realpath(spec.origin) != os.path.realpath(__file__):
+            return spec
+    return None
+
+
+def _give_way(spec):
+    """Puts the real package in this one's place. The importing statement takes what sys.modules has afterwards."""
+    from importlib.util import module_from_spec
+
+    module = module_from_spec(spec)
+    sys.modules[__name__] = module
+    spec.loader.exec_module(module)
+
+
+_spec = _real_spec()
+if _spec is not None:
+    _give_way(_spec)
+else:
+    from . import _absent, core, errors, util
+    from ._import import import_from_path
+    from ._info import ClusterInfo, RendezvousInfo, ResourcesInfo, TrialInfo, get_cluster_info
+    from ._trial_context import TrialContext
+    from .errors import InvalidHP
+
+    __version__ = "0.37.0+dsat"  # the last version that had dsat
+
+    # The form of log lines that Determined's log viewer filtered by.
+    LOG_FORMAT = "%(levelname)s: [%(process)s] %(name)s: %(message)s"
+
+    __all__ = ["ClusterInfo", "InvalidHP", "LOG_FORMAT", "RendezvousInfo", "ResourcesInfo", "TrialContext", "TrialInfo",
+               "core", "errors", "get_cluster_info", "import_from_path", "util"]
+    __getattr__ = _absent.attributes(__name__)
+    _absent.install()

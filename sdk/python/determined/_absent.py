@@ -1,0 +1,99 @@
+"""What Determined has and its stand-in has not: refused where it is named, with the reason and the way.
+
+A hook at the end of sys.meta_path answers for modules, `__getattr__` of the packages for names in them.
+"""
+import opcode
+import sys
+
+_CLUSTER = "it asks Determined's master, and there is none: dsat-host show and the folder of the study have the results"
+_NO_DEEPSPEED = ("it trains without DeepSpeed, so dsat has nothing to tune in it: derive from "
+                 "determined.pytorch.deepspeed.DeepSpeedTrial, or write the loop with determined.core")
+_SEARCH = "searches run in dsat-host: write a searcher plugin (docs/writing-a-searcher.md)"
+_REASONS = {
+    "determined.experimental": _CLUSTER,
+    "determined.common": _CLUSTER,
+    "determined.cli": _CLUSTER,
+    "determined.deploy": _CLUSTER,
+    "determined.searcher": _SEARCH,
+    "determined.keras": "TensorFlow does not train with DeepSpeed",
+    "determined.lightning": "its Trainer starts DeepSpeed by itself: tune that command with dsat-host as it is",
+    "determined.horovod": "Horovod and DeepSpeed each want to own the ranks: start the script by determined.launch.deepspeed",
+    "determined.launch.horovod": "Horovod and DeepSpeed each want to own the ranks: use determined.launch.deepspeed",
+    "determined.pytorch.PyTorchTrial": _NO_DEEPSPEED,
+    "determined.pytorch.PyTorchTrialContext": _NO_DEEPSPEED,
+    "determined.pytorch.Trainer": _NO_DEEPSPEED,
+    "determined.pytorch.init": _NO_DEEPSPEED,
+    "determined.pytorch.load_trial_from_checkpoint_path": "load the folder of the checkpoint with the trial's own load()",
+    "determined.pytorch.CheckpointLoadContext": "load the folder of the checkpoint with the trial's own load()",
+    "determined.pytorch.dsat.BaseDSATSearchMethod": _SEARCH,
+    "determined.pytorch.dsat.RandomDSATSearchMethod": _SEARCH,
+    "determined.pytorch.dsat.BinarySearchDSATSearchMethod": _SEARCH,
+    "determined.pytorch.dsat.ASHADSATSearchMethod": _SEARCH,
+    "determined.pytorch.dsat.TestDSATSearchMethod": _SEARCH,
+    "determined.pytorch.dsat.DSATTrial": _SEARCH,
+    "determined.pytorch.dsat.DSATTrialTracker": _SEARCH,
+    "determined.pytorch.dsat.DSATModelProfileInfoTrial": _SEARCH,
+    "determined.pytorch.dsat.DSATSearchData": _SEARCH,
+    "determined.pytorch.dsat.ASHADSATSearchData": _SEARCH,
+    "determined.pytorch.dsat.get_custom_dsat_exp_conf_from_args": _SEARCH,
+    "determined.pytorch.dsat.get_search_method_class": _SEARCH,
+}
+_DEFAULT = "docs/migrate-from-determined.md lists what there is, and what to use in place of the rest"
+
+
+def sentence(name):
+    """One line: the name, that it is not here, the reason or the way."""
+    return f"dsat's stand-in for Determined has no {name}: {_REASONS.get(name, _DEFAULT)}"
+
+
+class _Refuses:
+    """The last finder to be asked: no other knows the module."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        top = ".".join(name.split(".")[:2])
+        if not name.startswith("determined.") or name.rpartition(".")[2].startswith("_"):
+            return None
+        raise ModuleNotFoundError(sentence(name if name in _REASONS else top if top in _REASONS else name), name=name)
+
+
+def install():
+    sys.meta_path.append(_Refuses)
+
+
+class _Refused:
+    """In a refused name's place: it may be imported and stand in annotations; whoever uses it is told why not."""
+
+    def __init__(self, name):
+        self._sentence = sentence(name)
+
+    def _refuse(self, *_, **__):
+        raise NotImplementedError(self._sentence)
+
+    __call__ = __mro_entries__ = __getitem__ = _refuse
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(self._sentence)
+
+    def __instancecheck__(self, _):
+        return False
+
+
+def attributes(package):
+    """The `__getattr__` of a package: refuses what it does not have. Names with an underscore are asked for by tools."""
+
+    def __getattr__(name, frames=1):
+        full = f"{package}.{name}"
+        if name.startswith("_"):
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if full in _REASONS:
+            return _Refused(full)
+        caller = sys._getframe(frames)
+        code, at = caller.f_code.co_code, caller.f_lasti
+        if 0 <= at < len(code) and code[at] == opcode.opmap["IMPORT_FROM"]:
+            raise ImportError(sentence(full))  # Python would put words of its own in the place of an AttributeError's
+        raise AttributeError(sentence(full))
+
+    return __getattr__

@@ -1,0 +1,167 @@
+"""CheckpointContext: checkpoints are folders below `checkpoints`, each under a random id, with a metadata.json.
+
+`latest.json` there names the last one, and whether the training has come to its end. A training that is started again
+before that goes on where it was: `get_cluster_info().latest_checkpoint`.
+"""
+import contextlib
+import enum
+import json
+import logging
+import os
+import pathlib
+import shutil
+import uuid
+
+from dsat import Error
+
+from ._train import as_json
+
+logger = logging.getLogger("determined.core")
+METADATA_FILE = "metadata.json"
+_LATEST_FILE = "latest.json"
+
+
+class DownloadMode(enum.Enum):
+    """Who copies: one rank of each machine for all of them, or each for itself."""
+
+    LocalWorkersShareDownload = "LOCAL_WORKERS_SHARE_DOWNLOAD"
+    NoSharedDownload = "NO_SHARED_DOWNLOAD"
+
+
+def _read(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _write(path, value):
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8") as file:
+        json.dump(as_json(value), file, indent=2)
+        file.write("\n")
+    os.replace(temporary, path)
+
+
+def unfinished_checkpoint(folder):
+    """The last checkpoint of a training that has not come to its end; None: there is none."""
+    storage = os.path.join(folder, "checkpoints")
+    latest = _read(os.path.join(storage, _LATEST_FILE))
+    name = latest.get("storage_id")
+    if latest.get("completed") or not isinstance(name, str) or not os.path.isdir(os.path.join(storage, name)):
+        return None
+    return name
+
+
+def mark_completed(folder):
+    path = os.path.join(folder, "checkpoints", _LATEST_FILE)
+    latest = _read(path)
+    if latest:
+        _write(path, {**latest, "completed": True})
+
+
+class CheckpointContext:
+    def __init__(self, distributed, storage):
+        self._distributed = distributed
+        self._storage = pathlib.Path(storage)
+
+    def _folder(self, storage_id):
+        name = os.fspath(storage_id) if isinstance(storage_id, os.PathLike) else str(storage_id)
+        if not name or os.path.basename(name) != name or name in (".", ".."):
+            raise Error(f"{name!r} is no id of a checkpoint: it is a name without folders")
+        return self._storage / name
+
+    def _existing(self, storage_id):
+        folder = self._folder(storage_id)
+        if not folder.is_dir():
+            raise Error(f"checkpoint {storage_id} is not in {self._storage}")
+        return folder
+
+    def _new_id(self, shard, method):
+        if not shard and self._distributed.rank != 0:
+            raise RuntimeError(f"checkpoint.{method}(shard=False) is for rank 0; with shard=True every rank calls it")
+        name = str(uuid.uuid4()) if self._distributed.rank == 0 else None
+        return self._distributed.broadcast(name) if shard else name
+
+    @contextlib.contextmanager
+    def store_path(self, metadata=None, *, shard=False):
+        """Yields (folder, id): what is written there is the checkpoint. With shard=True all ranks write there."""
+        self._check_metadata(metadata)
+        name = self._new_id(shard, "store_path")
+        folder = self._folder(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder, name
+        self._finish(folder, name, metadata, shard)
+
+    def upload(self, ckpt_dir, metadata=None, *, shard=False, selector=None):
+        """Copies a folder (of each rank, with shard=True; None: this rank has none) into a new checkpoint; its id."""
+        self._check_metadata(metadata)
+        name = self._new_id(shard, "upload")
+        sources = self._distributed.allgather(ckpt_dir is not None) if shard else [ckpt_dir is not None]
+        if not any(sources):
+            raise RuntimeError("checkpoint.upload(None): there is no folder to keep")
+        folder = self._folder(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        if ckpt_dir is not None:
+            _copy(pathlib.Path(ckpt_dir), folder, selector)
+        elif selector is not None:
+            raise RuntimeError("checkpoint.upload(None, selector=...): there is nothing to select from")
+        self._finish(folder, name, metadata, shard)
+        return name
+
+    def _finish(self, folder, name, metadata, shard):
+        """Every rank has written; rank 0 leaves the metadata of all."""
+        parts = self._distributed.allgather(metadata or {}) if shard else [metadata or {}]
+        merged = {}
+        for part in parts:
+            for key, value in part.items():
+                if key in merged and merged[key] != value:
+                    raise RuntimeError(f"checkpoint metadata '{key}' is {merged[key]!r} on one rank and {value!r} on another")
+                merged[key] = value
+        if self._distributed.rank == 0:
+            _write(folder / METADATA_FILE, merged)
+            _write(self._storage / _LATEST_FILE, {"storage_id": name, "completed": False})
+            logger.info("checkpoint %s", folder)
+
+    @staticmethod
+    def _check_metadata(metadata):
+        if metadata is not None and not isinstance(metadata, dict):
+            raise Error(f"metadata of a checkpoint is a dictionary, not {metadata!r}")
+
+    @contextlib.contextmanager
+    def restore_path(self, storage_id, download_mode=DownloadMode.LocalWorkersShareDownload, *, selector=None):
+        """Yields the folder of a checkpoint. It lies on this machine, so nothing is copied and nothing left out."""
+        DownloadMode(download_mode)
+        yield self._existing(storage_id)
+
+    def download(self, storage_id, ckpt_dir, download_mode=DownloadMode.LocalWorkersShareDownload, *, selector=None):
+        """Copies a checkpoint to `ckpt_dir`; one rank of a machine does it for all, unless the mode says otherwise."""
+        shared = DownloadMode(download_mode) == DownloadMode.LocalWorkersShareDownload
+        source = self._existing(storage_id)
+        if not shared or self._distributed.local_rank == 0:
+            target = pathlib.Path(ckpt_dir)
+            target.mkdir(parents=True, exist_ok=True)
+            _copy(source, target, selector)
+        if shared:
+            self._distributed.allgather(None)  # the others go on when the files are there
+
+    def get_metadata(self, storage_id):
+        return _read(self._existing(storage_id) / METADATA_FILE)
+
+    def delete(self, storage_id):
+        shutil.rmtree(self._existing(storage_id))
+
+
+def _copy(source, target, selector):
+    for path in sorted(source.rglob("*")):
+        name = path.relative_to(source).as_posix() + ("/" if path.is_dir() else "")
+        if path.is_dir():
+            if selector is None:
+                (target / name).mkdir(parents=True, exist_ok=True)
+        elif selector is None or selector(name):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            temporary = target / f"{name}.{os.getpid()}"  # ranks may copy one and the same file
+            shutil.copy2(path, temporary)
+            os.replace(temporary, target / name)

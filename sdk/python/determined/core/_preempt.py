@@ -1,0 +1,67 @@
+"""PreemptContext: the order to stop. On one machine it is SIGTERM to the training; a trial of a study has none.
+
+A trial leaves signals alone: dsat-host ends trials with SIGTERM, and a rank that waits in a collective must go at once.
+"""
+import enum
+import logging
+import signal
+import threading
+
+from dsat import current_trial
+
+logger = logging.getLogger("determined.core")
+
+
+class PreemptMode(enum.Enum):
+    WorkersAskChief = "WORKERS_ASK_CHIEF"
+    ChiefOnly = "CHIEF_ONLY"
+    WorkersAskMaster = "WORKERS_ASK_MASTER"
+
+
+class PreemptContext:
+    def __init__(self, distributed, preempt_mode=PreemptMode.WorkersAskChief):
+        self._distributed = distributed
+        self._mode = PreemptMode(preempt_mode)
+        self._asked = False
+        self._earlier = None
+        self._started = False
+
+    def start(self):
+        if self._started:
+            raise RuntimeError("PreemptContext.start() was called twice")
+        self._started = True
+        if current_trial() is None and threading.current_thread() is threading.main_thread():
+            self._earlier = signal.signal(signal.SIGTERM, self._ask)
+        return self
+
+    def _ask(self, *_):
+        # A second one ends the process: the script may never ask.
+        self._asked = True
+        signal.signal(signal.SIGTERM, self._earlier or signal.SIG_DFL)
+
+    def close(self):
+        if self._earlier is not None and not self._asked:
+            signal.signal(signal.SIGTERM, self._earlier)
+        self._earlier = None
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.close()
+
+    def should_preempt(self, auto_ack=True):
+        """Shall the script save a checkpoint and end? By default every rank asks, and all get rank 0's answer."""
+        if not self._started:
+            raise RuntimeError("should_preempt() before core.init() was entered: use it as a context manager")
+        if self._mode == PreemptMode.WorkersAskMaster:
+            return self._asked
+        if self._mode == PreemptMode.ChiefOnly:
+            if self._distributed.rank != 0:
+                raise RuntimeError("should_preempt() under PreemptMode.ChiefOnly is for rank 0")
+            return self._asked
+        # The launcher tells the ranks one after the other: one that knows is enough.
+        return self._distributed.broadcast(any(self._distributed.gather(self._asked) or ()))
+
+    def acknowledge_preemption_signal(self):
+        pass  # nobody waits for it

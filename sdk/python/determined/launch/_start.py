@@ -1,0 +1,46 @@
+"""What the launch modules share: the arguments, the devices, and becoming the launcher."""
+import os
+import shutil
+import sys
+
+
+def slots():
+    """Ids of the devices that this process may use; none: a machine without accelerators."""
+    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+        if os.environ.get(name):
+            return [part.strip() for part in os.environ[name].split(",") if part.strip()]
+    try:
+        import torch
+    except ImportError:
+        return []
+    return [str(i) for i in range(torch.cuda.device_count())]
+
+
+def command(arguments, module):
+    """The words behind the module: a script, or --trial module:Class, which the harness trains."""
+    words = list(arguments)
+    trial = None
+    if words and words[0].partition("=")[0] in ("--trial", "--train-entrypoint"):
+        flag = words.pop(0)
+        trial = flag.partition("=")[2] or (words.pop(0) if words else "")
+    if trial is not None:
+        if ":" not in trial:
+            sys.exit(f"{module}: --trial {trial}: give module:Class, as in model_def:MyTrial")
+        return [sys.executable, "-m", "determined.exec.harness", "--train-entrypoint", trial, *words]
+    if words and words[0] == "--":
+        words.pop(0)
+    if not words:
+        sys.exit(f"{module}: give the script that trains, or --trial module:Class")
+    return words
+
+
+def become(words):
+    sys.stdout.flush()
+    try:
+        os.execvp(words[0], words)
+    except OSError as error:
+        sys.exit(f"cannot start {words[0]}: {error.strerror}")
+
+
+def launcher(name):
+    return shutil.which(name)

@@ -1,0 +1,25 @@
+"""python3 -m determined.launch.deepspeed SCRIPT...: DeepSpeed's launcher over the devices of this machine."""
+import os
+import sys
+
+from . import _start
+
+MODULE = "determined.launch.deepspeed"
+
+
+def main(arguments=None):
+    words = _start.command(sys.argv[1:] if arguments is None else arguments, MODULE)
+    devices = _start.slots()
+    port = os.environ.get("MASTER_PORT", "29500")
+    if _start.launcher("deepspeed"):
+        where = ["--include", "localhost:" + ",".join(devices)] if all(d.isdigit() for d in devices) and devices else []
+        _start.become(["deepspeed", *where, "--master_port", port, "--no_python", "--no_local_rank", *words])
+    if _start.launcher("torchrun"):
+        _start.become(["torchrun", "--no_python", "--nproc_per_node", str(max(1, len(devices))), "--master_port", port, *words])
+    if len(devices) > 1:
+        sys.exit(f"{MODULE}: neither deepspeed nor torchrun is in PATH, and there are {len(devices)} devices: install one")
+    _start.become(words)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""python3 -m determined.launch.torch_distributed [torchrun's options] SCRIPT...: torchrun over this machine's devices."""
+import sys
+
+from . import _start
+
+MODULE = "determined.launch.torch_distributed"
+
+
+def main(arguments=None):
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # As in Determined: options in front of `--` are torchrun's own.
+    own, words = (given[:given.index("--")], given[given.index("--") + 1:]) if "--" in given else ([], given)
+    words = _start.command(words, MODULE)
+    devices = _start.slots()
+    if _start.launcher("torchrun"):
+        _start.become(["torchrun", "--nproc_per_node", str(max(1, len(devices))), *own, "--no_python", *words])
+    if len(devices) > 1:
+        sys.exit(f"{MODULE}: torchrun is not in PATH, and there are {len(devices)} devices: install torch's programs")
+    _start.become(words)
+
+
+if __name__ == "__main__":
+    main()

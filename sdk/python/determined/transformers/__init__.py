@@ -1,0 +1,6 @@
+"""determined.transformers: the callback for Hugging Face's Trainer. It needs transformers."""
+from .. import _absent
+from ._callback import DetCallback
+
+__all__ = ["DetCallback"]
+__getattr__ = _absent.attributes(__name__)

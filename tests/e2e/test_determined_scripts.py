@@ -1,0 +1,132 @@
+"""Scripts written for Determined, with its imports and calls, under dsat-host: on the stand-in for the package."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from support import FIXTURES, HOST, HostTest, PROJECT
+
+PYTHON = "/usr/bin/python3"  # the one that Debian's python3-torch belongs to
+MODEL = FIXTURES / "determined"
+PYTHON_PACKAGE = str(PROJECT / "sdk/python")
+
+
+class DeterminedScripts(HostTest):
+    def setUp(self):
+        super().setUp()
+        for file in MODEL.iterdir():
+            shutil.copy(file, self.dir)
+        # No PYTHONPATH to the stand-in for determined: dsat-host puts it there.
+        self.environment = dict(os.environ, PYTHONPATH=str(FIXTURES / "packages"), PYTHONDONTWRITEBYTECODE="1",
+                                OMP_NUM_THREADS="1", PATH=f"{FIXTURES / 'bin'}:{os.path.dirname(PYTHON)}:{os.environ['PATH']}")
+
+    def run_form(self, *words):
+        return subprocess.run([*map(str, words)], cwd=self.dir, env=self.environment, capture_output=True, text=True, timeout=240)
+
+    def tune(self, experiment, *options, trials=3):
+        result = self.run_form(HOST, "random", experiment, ".", "--max-trials", trials, "--profile-trials", 1, "--output-dir",
+                               "out", *options)
+        self.assert_ok(result)
+        return self.show(self.dir / "out")
+
+    def best_command(self, **variables):
+        """What best_cmd.txt holds, run again, as a user does."""
+        command = (self.dir / "out/best_cmd.txt").read_text()
+        return subprocess.run(["sh", "-c", command], cwd=self.dir, env={**self.environment, **variables}, capture_output=True,
+                              text=True, timeout=240)
+
+    def metrics(self):
+        return [json.loads(line) for line in (self.dir / "out/metrics.jsonl").read_text().splitlines()]
+
+    def checkpoints(self):
+        return [entry for entry in (self.dir / "out/checkpoints").iterdir() if entry.is_dir()]
+
+
+class ATrialClass(DeterminedScripts):
+    def test_it_is_tuned_and_then_trained_with_the_best_configuration(self):
+        study = self.tune("trial.yaml", "--run-full-experiment")
+        self.assertEqual([t["outcome"] for t in study["trials"]], ["completed"] * 3)
+        self.assertEqual(study["profile"]["num_params"], 4 * 2 + 2)
+        for trial in study["trials"][1:]:
+            self.assertGreater(trial["metrics"]["wall_latency"], 0)  # of the loop around the class
+        self.assertIn("determined.exec.harness --train-entrypoint model_def:PointsTrial",
+                      (self.dir / "out/trials/1/cmd.txt").read_text())
+        groups = [(m["group"], m["steps_completed"]) for m in self.metrics()]
+        self.assertEqual(groups, [("training", 2), ("training", 4), ("training", 6), ("validation", 6)])
+        self.assertEqual(set(self.metrics()[-1]["metrics"]), {"val_loss", "accuracy"})
+        self.assertEqual(len(self.checkpoints()), 1)
+
+    def test_the_older_entrypoint_names_the_class_alone(self):
+        text = (self.dir / "trial.yaml").read_text()
+        (self.dir / "trial.yaml").write_text(text[:text.index("entrypoint:")] + "entrypoint: model_def:PointsTrial\n")
+        self.assertEqual([t["outcome"] for t in self.tune("trial.yaml", trials=2)["trials"]], ["completed"] * 2)
+
+    def test_a_class_that_is_not_there_ends_the_study_with_one_line(self):
+        text = (self.dir / "trial.yaml").read_text().replace("PointsTrial", "PointTrial")
+        (self.dir / "trial.yaml").write_text(text)
+        result = self.run_form(HOST, "random", "trial.yaml", ".", "--output-dir", "out")
+        self.assert_ok(result, 1)
+        self.assertIn("model_def has no class PointTrial; its trial classes are PointsTrial", result.stderr)
+
+
+class CoreApi(DeterminedScripts):
+    def test_it_is_tuned_trained_and_goes_on_after_a_stop(self):
+        study = self.tune("core_api.yaml")
+        self.assertEqual([t["outcome"] for t in study["trials"]], ["completed"] * 3)
+        first = self.best_command(STOPS_AT="4")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertEqual([m["steps_completed"] for m in self.metrics()], [2, 4])
+        second = self.best_command()
+        self.assertEqual(second.returncode, 0, second.stderr)
+        self.assertIn("goes on at 4", second.stdout)
+        self.assertEqual([m["steps_completed"] for m in self.metrics()], [2, 4, 6])
+        # It has come to its end: once more is from the start.
+        self.assertNotIn("goes on", self.best_command().stdout)
+
+
+class TheRealPackage(DeterminedScripts):
+    def test_it_goes_before_the_stand_in(self):
+        real = self.dir / "site" / "determined"
+        real.mkdir(parents=True)
+        (real / "__init__.py").write_text("raise SystemExit('the real one was imported')\n")
+        self.environment["PYTHONPATH"] += f":{self.dir / 'site'}"
+        result = self.run_form(HOST, "random", "core_api.yaml", ".", "--output-dir", "out")
+        self.assert_ok(result, 1)
+        self.assertIn("the real one was imported", result.stderr)
+
+
+class TheModules(DeterminedScripts):
+    def setUp(self):
+        super().setUp()
+        self.environment.update(PYTHONPATH=f"{PYTHON_PACKAGE}:{FIXTURES / 'packages'}", DSAT_HOST=str(HOST))
+
+    def test_dsat_as_a_module_is_dsat_host(self):
+        for module in ("determined.pytorch.dsat", "dsat.autotune"):
+            with self.subTest(module):
+                result = self.run_form(sys.executable, "-m", module, "random", "trial.yaml", ".", "--max-trials", 2, "--output-dir",
+                                       module)
+                self.assert_ok(result)
+                self.assertTrue((self.dir / module / "best_ds_config.json").exists())
+
+    def test_a_wrong_option_is_dsat_hosts_own_message(self):
+        result = self.run_form(sys.executable, "-m", "determined.pytorch.dsat", "asha", "trial.yaml", ".", "--max-trails", 2)
+        self.assert_ok(result, 2)
+        self.assertIn("--max-trails", result.stderr)
+
+    def test_without_the_program_one_line_says_what_to_do(self):
+        self.environment["DSAT_HOST"] = str(self.dir / "nowhere")
+        result = self.run_form(sys.executable, "-m", "dsat.autotune")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"^dsat: cannot start .*nowhere: No such file or directory: set DSAT_HOST")
+
+    def test_the_launch_module_starts_the_class_by_itself_too(self):
+        (self.dir / "hparams.json").write_text(json.dumps({"deepspeed_config": "ds_config.json"}))
+        (self.dir / "experiment.json").write_text(json.dumps({"searcher": {"metric": "val_loss", "max_length": {"epochs": 1}}}))
+        self.environment.update(DSAT_HPARAMS=str(self.dir / "hparams.json"), DSAT_EXPERIMENT=str(self.dir / "experiment.json"),
+                                CUDA_VISIBLE_DEVICES="0,1")
+        result = self.run_form(PYTHON, "-m", "determined.launch.deepspeed", "--trial", "model_def:PointsTrial")
+        self.assert_ok(result)
+        self.assertIn("rank 1 of 2", result.stdout)
+        # 64 points, two ranks, micro batches of 8: an epoch is four batches.
+        self.assertEqual(json.loads((self.dir / "metrics.jsonl").read_text().splitlines()[-1])["steps_completed"], 4)
