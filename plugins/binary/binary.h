@@ -3,9 +3,14 @@
 // Determined's method: draw a configuration, search its micro batch in [1, search-range-factor x expected ceiling]; a
 // trial that completes moves the lower end up, one that runs out of memory the upper end down; when the range is empty,
 // draw the next configuration. As many searches go on at once as trials may run.
-// Threading, errors and state: as in search/lineage_search.h.
+// With --exact a search is Determined's to the letter: its range is fixed when it begins, by the profile alone, every
+// trial is in the middle of what is left, and what other configurations have shown changes nothing. A trial that failed
+// for another reason than memory moves the upper end as well. It needs a known device memory; without one --exact
+// changes nothing. Threading, errors and state: as in search/lineage_search.h.
 #ifndef DSAT_PLUGINS_BINARY_BINARY_H_
 #define DSAT_PLUGINS_BINARY_BINARY_H_
+
+#include <memory>
 
 #include "search/lineage_search.h"
 
@@ -14,12 +19,23 @@ namespace dsat {
 class Binary final : public search::LineageSearch {
  public:
   static Descriptor descriptor();
-  Binary(Host host, const Options& options) : LineageSearch(host, options.get<double>("search-range-factor")) {}
+  Binary(Host host, const Options& options)
+      : LineageSearch(host, options.get<double>("search-range-factor")),
+        exact_(options.get<bool>("exact")),
+        range_factor_(options.get<double>("search-range-factor")) {}
 
  protected:
   std::optional<size_t> choose() override { return idle_or_new(); }
   // As Determined's, a search ends when its range is empty, and not before.
   bool precise() const override { return true; }
+  std::optional<Step> next_step(size_t index) const override;
+
+ private:
+  std::optional<Step> exact_step(const search::Lineage& lineage) const;
+
+  bool exact_;
+  double range_factor_;
+  mutable std::unique_ptr<const search::TrialHistory> at_start_;  // what the profile tells, and no trial of the search
 };
 
 }  // namespace dsat
