@@ -12,7 +12,7 @@
 #include "dsat/host/simulation.h"
 #include "terminal/exit_status.h"
 #include "terminal/format.h"
-#include "terminal/progress.h"
+#include "terminal/profile_lines.h"
 
 namespace dsat::cli {
 namespace {
