@@ -125,7 +125,7 @@ OptionSet show_options() {
   OptionSet set;
   set.add_group("Options", {json_option("the whole study as one JSON object"),
                             Option::toggle("csv", "its trials as a table that --runner sim --sim FILE.csv replays"),
-                            help_option()});
+                            Option::toggle("follow", "its progress until it ends, then the study"), help_option()});
   return set;
 }
 

@@ -28,7 +28,8 @@ int status_number(const std::string& status) {
 std::string file_uri(const fs::path& path) {
   std::string uri = "file://";
   for (const unsigned char c : path.string()) {
-    const bool plain = std::isalnum(c) != 0 || std::string_view("/-_.~").find(static_cast<char>(c)) != std::string_view::npos;
+    const bool plain =
+        std::isalnum(c) != 0 || std::string_view("/-_.~").find(static_cast<char>(c)) != std::string_view::npos;
     uri += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
   }
   return uri;

@@ -83,12 +83,14 @@ class MlflowServer {
 
   Json answer(const std::string& what, const httplib::Result& result) const {
     if (!result) {
-      throw Error(DSAT_INTERNAL, fmt::format("{}: {} (does the server run there?)", shown(), to_string(result.error())));
+      throw Error(DSAT_INTERNAL,
+                  fmt::format("{}: {} (does the server run there?)", shown(), to_string(result.error())));
     }
     const Json body = Json::parse(result->body, nullptr, false);
     if (result->status == 200 && body.is_object()) return body;
     std::string why = body.is_object() ? leaf_text(body.value("message", Json())) : "no JSON";
-    throw Error(DSAT_INTERNAL, fmt::format("{}: {} was answered with status {}: {}", shown(), what, result->status, why));
+    throw Error(DSAT_INTERNAL,
+                fmt::format("{}: {} was answered with status {}: {}", shown(), what, result->status, why));
   }
 
   const std::string uri_;
@@ -98,7 +100,8 @@ class MlflowServer {
 
 Json pairs(const std::vector<std::pair<std::string, std::string>>& list, size_t from, size_t to) {
   Json json = Json::array();
-  for (size_t i = from; i < std::min(to, list.size()); ++i) json.push_back({{"key", list[i].first}, {"value", list[i].second}});
+  for (size_t i = from; i < std::min(to, list.size()); ++i)
+    json.push_back({{"key", list[i].first}, {"value", list[i].second}});
   return json;
 }
 

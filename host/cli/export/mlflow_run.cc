@@ -21,7 +21,8 @@ constexpr size_t kLongestValue = 500;  // what every version of MLflow takes
 
 std::string mlflow_name(std::string name) {
   for (char& c : name) {
-    const bool fits = std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("_-. ").find(c) != std::string_view::npos;
+    const bool fits =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("_-. ").find(c) != std::string_view::npos;
     if (!fits) c = '_';
   }
   return name.empty() || name.front() == '.' ? "_" + name : name;

@@ -47,12 +47,12 @@ std::string hparams_event(double seconds, const std::string& tag, int field, con
   const ProtoMessage content = ProtoMessage().add_varint(1, 0).add_bytes(field, message.bytes());
   const ProtoMessage plugin = ProtoMessage().add_bytes(1, "hparams").add_bytes(2, content.bytes());
   const ProtoMessage metadata = ProtoMessage().add_bytes(1, plugin.bytes());
-  const ProtoMessage dimension = ProtoMessage().add_varint(1, 1), shape = ProtoMessage().add_bytes(2, dimension.bytes());
+  const ProtoMessage dimension = ProtoMessage().add_varint(1, 1),
+                     shape = ProtoMessage().add_bytes(2, dimension.bytes());
   const ProtoMessage tensor = ProtoMessage().add_varint(1, 1).add_bytes(2, shape.bytes()).add_float(5, 0);
-  return summary_event(seconds, ProtoMessage()
-                                    .add_bytes(1, "_hparams_/" + tag)
-                                    .add_bytes(8, tensor.bytes())
-                                    .add_bytes(9, metadata.bytes()));
+  return summary_event(
+      seconds,
+      ProtoMessage().add_bytes(1, "_hparams_/" + tag).add_bytes(8, tensor.bytes()).add_bytes(9, metadata.bytes()));
 }
 
 // The values of the tuned keys in one trial's configuration.
@@ -114,8 +114,7 @@ std::string session(const host::StudyFacts& facts, size_t index, const std::vect
   if (!trial.outcome) return file;
   // SessionEndInfo: 1 status (1 success, 2 failure), 2 end_time_secs.
   const uint64_t status = trial.outcome == host::Outcome::completed ? 1 : 2;
-  return file +
-         hparams_event(end, "session_end_info", 4, ProtoMessage().add_varint(1, status).add_double(2, end));
+  return file + hparams_event(end, "session_end_info", 4, ProtoMessage().add_varint(1, status).add_double(2, end));
 }
 
 }  // namespace

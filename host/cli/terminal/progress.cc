@@ -10,6 +10,7 @@
 #include "terminal/format.h"
 #include "terminal/profile_lines.h"
 #include "terminal/signals.h"
+#include "terminal/times.h"
 
 namespace dsat::cli {
 namespace {
@@ -29,6 +30,15 @@ SearchView view_for(const ProgressSettings& settings) {
   view.lines = {settings.metric, settings.maximise, settings.max_trials, settings.verbose};
   view.time_budget = settings.time_budget;
   return view;
+}
+
+// A trial may have been started before this program looked. Simulated times are in another year.
+std::chrono::microseconds age_of(const host::TrialRecord& trial) {
+  using std::chrono::microseconds;
+  const auto now = std::chrono::duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch());
+  const microseconds age = now - microseconds(microseconds_of(trial.started_at));
+  constexpr std::chrono::hours kLongest{24 * 365};
+  return age > microseconds(0) && age < kLongest ? age : microseconds(0);
 }
 
 SearchView::Best best_of(const host::BestRecord& best) {
@@ -125,7 +135,7 @@ void Progress::on_log(Severity severity, std::string_view message) {
 
 void Progress::on_trial_started(const host::TrialRecord& trial) {
   const std::lock_guard lock(mutex_);
-  view_.running[trial.id] = {trial, SearchView::Clock::now()};
+  view_.running[trial.id] = {trial, SearchView::Clock::now() - age_of(trial)};
 }
 
 void Progress::on_trial_ended(const host::TrialRecord& trial) {

@@ -62,9 +62,9 @@ std::string best_text(const SearchView& view) {
 StyledLine running_line(const SearchView::Running& running, size_t digits, Clock::time_point now) {
   const host::TrialRecord& trial = running.trial;
   const auto age = std::chrono::duration_cast<milliseconds>(now - running.since);
-  StyledLine line{{fmt::format("trial {:>{}}  stage {}  micro batch {:>4}  {:>5}", trial.id, digits,
-                               or_dash(zero_stage_of(trial.config)), or_dash(micro_batch_of(trial.config)),
-                               age_text(age))}};
+  StyledLine line{
+      {fmt::format("trial {:>{}}  stage {}  micro batch {:>4}  {:>5}", trial.id, digits,
+                   or_dash(zero_stage_of(trial.config)), or_dash(micro_batch_of(trial.config)), age_text(age))}};
   std::string rest;
   if (!trial.slots.empty()) rest = one_line(fmt::format("  on {}", fmt::join(trial.slots, ",")));
   if (const std::string purpose = purpose_of(trial); !purpose.empty()) rest += "  " + purpose;
