@@ -157,7 +157,7 @@ class Terminal(HostTest):
             terminal = self.open(rows=200, **environment)
             terminal.type(self.tune("--searcher", "random", "--max-trials", "4", *options, into=into))
             lines = terminal.wait_for(has("ended with 0"))
-            self.assertEqual(any(line.startswith("trial  0") for line in lines), not options, lines)
+            self.assertEqual(any(line.startswith("trial 0 ") for line in lines), not options, lines)
             self.assertFalse(has("\u2501")(lines) or has("/4 trials")(lines), lines)
 
 
@@ -169,14 +169,14 @@ class Pipe(HostTest):
         trials = [line for line in result.stdout.splitlines() if re.match(r"trial +\d+  stage", line)]
         self.assertEqual(len(trials), 6)
         self.assertLessEqual(max(map(len, trials)), 80)
-        self.assertRegex(result.stdout, r"trial  0  stage 1  micro batch +\d+ +[\d.]+ [GT]FLOP/s  best  profile")
+        self.assertRegex(result.stdout, r"trial 1  stage 1  micro batch +\d+ +[\d.]+ [GT]FLOP/s  best  profile")
 
     def test_verbose_has_reasons(self):
         short = self.run_host(["--max-trials", "3", "--output-dir", "a"], self.command("--misbehave", "typo"))
         long = self.run_host(["--max-trials", "3", "--output-dir", "b", "-v"], self.command("--misbehave", "typo"))
-        line = next(line for line in short.stdout.splitlines() if line.startswith("trial  0"))
+        line = next(line for line in short.stdout.splitlines() if line.startswith("trial 0 "))
         self.assertNotIn("NameError", line)
-        line = next(line for line in long.stdout.splitlines() if line.startswith("trial  0"))
+        line = next(line for line in long.stdout.splitlines() if line.startswith("trial 0 "))
         self.assertIn("NameError", line)
 
 

@@ -109,7 +109,7 @@ std::string prometheus_of(const host::StudyFacts& facts) {
   add_by_stage(text, facts, "stage_largest_micro_batch", "The largest micro batch that completed at a ZeRO stage.",
                [](const host::StageFacts& stage) { return optional(stage.largest_that_fitted); });
   text.only("device_memory_bytes", "Memory of a device.", optional(facts.device_memory_bytes));
-  text.only("spent_device_hours", "Device time that the search has taken.", facts.payback.spent_device_hours);
+  text.only("spent_device_seconds", "Device time that the search has taken.", facts.payback.spent_device_hours * 3600);
   text.only("elapsed_seconds", "From the first request to the latest moment in the journal.",
             facts.progress.elapsed_seconds);
   text.only("remaining_seconds", "Until the limit of trials, by the pace until now.", facts.progress.seconds_left);

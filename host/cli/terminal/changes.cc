@@ -27,7 +27,8 @@ std::string learning_rate_note(const host::StudyFacts& facts) {
   const bool known = batch != facts.changes.end() && batch->own.is_number() && batch->best.is_number();
   const std::string sizes = known ? fmt::format("{} samples in place of {}", batch->best.dump(), batch->own.dump())
                                   : std::string("another one than yours");
-  const std::string keep = known ? fmt::format("--global-batch {}", batch->own.dump()) : std::string("--global-batch N");
+  const std::string keep =
+      known ? fmt::format("--global-batch {}", batch->own.dump()) : std::string("--global-batch N");
   return fmt::format(
       "note: the global batch is {}: learning rate and warm-up were chosen for yours, check them before a long run; {} "
       "searches without changing it",
