@@ -22,6 +22,8 @@ int dispatch(const Tokens& arguments, Console& console) {
       return report_page(rest, console);
     case Action::serve:
       return serve(rest, console);
+    case Action::export_study:
+      return export_study(rest, console);
     case Action::estimate:
       return estimate(rest, console);
     case Action::plugins:

@@ -18,6 +18,7 @@ OptionSet resume_options();
 OptionSet show_options();
 OptionSet report_options();
 OptionSet serve_options();
+OptionSet export_options();
 OptionSet plugins_options();
 OptionSet estimate_options();
 
