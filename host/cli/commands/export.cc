@@ -50,7 +50,7 @@ void refuse_files_of_the_study(const fs::path& dir, const fs::path& target) {
 }
 
 void write_text(const std::string& text, const std::optional<fs::path>& target, Console& console) {
-  if (!target) return console.text().write(text);
+  if (!target) return console.data(text);
   std::error_code error;
   if (fs::is_directory(*target, error)) throw Error(fmt::format("-o {}: is a folder: name a file", target->string()));
   write_export(*target, text);

@@ -12,6 +12,7 @@
 #include "base/guarded.h"
 #include "command/hyperparameters.h"
 #include "dsat/base/files.h"
+#include "dsat/base/shell.h"
 #include "dsat/base/units.h"
 #include "dsat/config/json.h"
 #include "runner/probe.h"
@@ -34,7 +35,7 @@ std::string modified_at(const fs::path& file) {
 }
 
 void write_file(const fs::path& file, const std::string& text) {
-  write_file_atomically(file, text, Durability::renamed);
+  write_file_atomically(file, text, Durability::renamed, Access::owner);
 }
 
 // Sets "NAME=value" entries in `environment`, in place of those of the same name.
@@ -135,7 +136,7 @@ Environment TrialRunner::prepare_files(const TrialSpec& spec, const Running& tri
     const Json own = trial_hyperparameters(options_.hyperparameters, config, folder / kConfigFile);
     write_file(folder / kHyperparametersFile, pretty(own));
   }
-  write_file(folder / kCommandFile, command_line(cwd, added, argv));
+  write_file(folder / kCommandFile, shell_command(cwd.string(), added, argv) + "\n");
   return added;
 }
 
@@ -233,9 +234,11 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   Running trial = std::move(running_.at(id));
   running_.erase(id);
   for (const uint64_t timer : trial.timers) loop_.cancel(timer);
-  release(trial);
+  if (ended.abandoned.empty()) release(trial);  // else its processes hold slots and port
 
   trial.facts.exit = ended.exit;
+  trial.facts.not_started = ended.not_started;
+  trial.facts.abandoned = ended.abandoned;
   trial.facts.kernel_oom_kills = ended.kernel_oom_kills;
   trial.facts.ended_at = utc_now();
   TrialEnd end = classify(trial.facts);
