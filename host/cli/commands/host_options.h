@@ -19,6 +19,8 @@ OptionSet show_options();
 OptionSet report_options();
 OptionSet serve_options();
 OptionSet export_options();
+OptionSet best_options();
+OptionSet check_options();
 OptionSet plugins_options();
 OptionSet estimate_options();
 

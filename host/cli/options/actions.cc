@@ -30,7 +30,6 @@ struct Reserved {
   const char* instead;
 };
 constexpr Reserved kReserved[] = {
-    {"validate", "type dsat-host plugins for what is wrong with a plugin"},
     {"new-plugin", "begin with one of the plugins in examples/"},
 };
 

@@ -177,6 +177,7 @@ void sync_folder(const fs::path& folder) {
 void write_file_atomically(const fs::path& file, std::string_view bytes, Durability durability, Access access) {
   const fs::path temporary = file.parent_path() / fmt::format(".{}.{}.tmp", file.filename().string(), ::getpid());
   try {
+    ::unlink(temporary.c_str());  // a killed process of this id may have left it, readable by others
     NewFile out(temporary, file.string(), access);
     out.write(bytes.data(), bytes.size());
     if (durability == Durability::synced) out.sync();
