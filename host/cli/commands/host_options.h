@@ -22,6 +22,7 @@ OptionSet export_options();
 OptionSet best_options();
 OptionSet check_options();
 OptionSet plugins_options();
+OptionSet validate_options();
 OptionSet estimate_options();
 
 }  // namespace dsat::cli

@@ -33,7 +33,8 @@ struct Plan : StudyLimits,
               BatchBounds,
               SearchSettings,
               TrialMeasurement,
-              TrialSetup {
+              TrialSetup,
+              PluginProcesses {
   std::string name;
   std::filesystem::path dir;          // empty: nothing is written
   std::vector<std::string> command;   // empty: a simulation without one
@@ -73,6 +74,7 @@ struct Plan : StudyLimits,
     Comparison::visit(self, visitor);
     TrialTimeouts::visit(self, visitor);
     TrialMeasurement::visit(self, visitor);
+    PluginProcesses::visit(self, visitor);
   }
 
   config::RuleOptions rules() const;
@@ -88,10 +90,11 @@ Plan make_plan(const StudyOptions& options);
 void derive_space(Plan& plan, int64_t data_parallel_size);
 
 // The plugin that was chosen, loaded, with a value for each of its options.
-StrategyPlan choose_strategy(const StrategyChoice& choice, PluginKind kind, bool is_kept);
+StrategyPlan choose_strategy(const StrategyChoice& choice, PluginKind kind, const PluginProcesses& processes,
+                             bool is_kept);
 
 // Loads a plugin that a journal names. Its file has to be the one of then, unless `accept_changed`; its id in any case.
-void load_plugin(StrategyPlan& plan, bool accept_changed);
+void load_plugin(StrategyPlan& plan, const PluginProcesses& processes, bool accept_changed);
 
 // All that the journal must keep of a plan, and back. The derived members are made again; no plugin is loaded.
 Json to_json(const Plan& plan);

@@ -10,9 +10,10 @@ namespace dsat::host {
 
 namespace fs = std::filesystem;
 
-StrategyPlan choose_strategy(const StrategyChoice& choice, PluginKind kind, bool is_kept) {
+StrategyPlan choose_strategy(const StrategyChoice& choice, PluginKind kind, const PluginProcesses& processes,
+                             bool is_kept) {
   StrategyPlan plan;
-  plan.plugin = or_throw(find_strategy(choice.plugin, kind));
+  plan.plugin = or_throw(find_strategy(choice.plugin, kind, processes));
   plan.plugin.file = fs::absolute(plan.plugin.file);
   plan.options = or_throw(parse_plugin_options(plan.plugin, choice.options));
   plan.journalled_state_version = plan.plugin.state_version;
@@ -20,7 +21,7 @@ StrategyPlan choose_strategy(const StrategyChoice& choice, PluginKind kind, bool
   return plan;
 }
 
-void load_plugin(StrategyPlan& plan, bool accept_changed) {
+void load_plugin(StrategyPlan& plan, const PluginProcesses& processes, bool accept_changed) {
   const PluginInfo then = plan.plugin;
   const std::string file = then.file.string();
   const bool searches = then.kind == PluginKind::searcher;
@@ -36,7 +37,7 @@ void load_plugin(StrategyPlan& plan, bool accept_changed) {
                     "this one with --accept-changed-plugins{}",
                     file, then.id, then.version, other_way));
   }
-  plan.plugin = or_throw(find_strategy(file, then.kind));
+  plan.plugin = or_throw(find_strategy(file, then.kind, processes));
   if (plan.plugin.id != then.id) {
     throw Error(fmt::format("plugin {}: is now {}, the study was started with {}; put that one back{}", file,
                             plan.plugin.id, then.id, other_way));

@@ -147,7 +147,7 @@ void copy_groups(const StudyOptions& options, Plan& plan) {
 
 void copy_options(const StudyOptions& options, Plan& plan) {
   copy_groups<StudyLimits, Comparison, TrialTimeouts, SearchTarget, BatchBounds, SearchSettings, TrialMeasurement,
-              TrialSetup>(options, plan);
+              TrialSetup, PluginProcesses>(options, plan);
   plan.arg_mappings.clear();  // merged with the configuration's later
   plan.cwd = options.cwd.empty() ? fs::current_path() : fs::absolute(options.cwd);
   for (fs::path& include : plan.includes) include = fs::absolute(include).lexically_normal();
@@ -305,9 +305,9 @@ Plan make_plan(const StudyOptions& options) {
   copy_options(options, plan);
   const bool is_kept = !plan.simulation || plan.simulation->keep;
   choose_metric(options.metric, plan);
-  plan.searcher = choose_strategy(options.searcher, PluginKind::searcher, is_kept);
+  plan.searcher = choose_strategy(options.searcher, PluginKind::searcher, options, is_kept);
   settle_defaults(plan);
-  plan.profiler = choose_strategy(options.profiler, PluginKind::profiler, is_kept);
+  plan.profiler = choose_strategy(options.profiler, PluginKind::profiler, options, is_kept);
   resolve_space(options, plan);
   plan.name = !options.name.empty()   ? options.name
               : !plan.command.empty() ? name_of(plan.command)

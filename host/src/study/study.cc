@@ -71,11 +71,11 @@ void add_experiment(const fs::path& launcher, const Environment& environment, Pl
 // Those that the study still needs. One that has done its work may be gone, and one that another searcher takes the
 // place of is not touched.
 void load_plugins(Plan& plan, std::optional<Phase> last_phase, const ResumeOptions& options) {
-  if (!last_phase || last_phase == Phase::profiler) load_plugin(plan.profiler, options.accept_changed_plugins);
+  if (!last_phase || last_phase == Phase::profiler) load_plugin(plan.profiler, plan, options.accept_changed_plugins);
   if (options.searcher) {
-    plan.searcher = choose_strategy(*options.searcher, PluginKind::searcher, true);
+    plan.searcher = choose_strategy(*options.searcher, PluginKind::searcher, plan, true);
   } else {
-    load_plugin(plan.searcher, options.accept_changed_plugins);
+    load_plugin(plan.searcher, plan, options.accept_changed_plugins);
   }
 }
 
