@@ -1,16 +1,11 @@
 // Frames records with masked CRC-32C sums and encodes the few protocol-buffer types that event files need.
-// PNG images are stored with filter 0 in every row and packed by zlib.
-#include "files/tfrecord.h"
-
-#include <fmt/format.h>
-#include <zlib.h>
+// Little-endian throughout, whatever the machine is.
+#include "dsat/base/tfrecord.h"
 
 #include <array>
 #include <cstring>
 
-#include "dsat/error.h"
-
-namespace dsat::trainer {
+namespace dsat {
 namespace {
 
 std::array<uint32_t, 256> make_table() {
@@ -31,25 +26,12 @@ std::string little_endian(T value) {
   return bytes;
 }
 
-std::string big_endian(uint32_t value) {
-  const std::string bytes = little_endian(value);
-  return {bytes.rbegin(), bytes.rend()};
-}
-
 template <typename Bits, typename Number>
 Bits bits_of(Number number) {
   static_assert(sizeof(Bits) == sizeof number);
   Bits bits;
   std::memcpy(&bits, &number, sizeof bits);
   return bits;
-}
-
-const Bytef* bytes_of(const std::string& text) { return reinterpret_cast<const Bytef*>(text.data()); }
-
-std::string png_chunk(const std::string& type, const std::string& data) {
-  const std::string body = type + data;
-  const uLong crc = ::crc32(0, bytes_of(body), static_cast<uInt>(body.size()));
-  return big_endian(static_cast<uint32_t>(data.size())) + body + big_endian(static_cast<uint32_t>(crc));
 }
 
 }  // namespace
@@ -105,23 +87,4 @@ ProtoMessage& ProtoMessage::add_bytes(int field, std::string_view bytes) {
   return *this;
 }
 
-std::string encode_png(const uint8_t* pixels, uint32_t width, uint32_t height, int channels) {
-  const size_t row = static_cast<size_t>(width) * static_cast<size_t>(channels);
-  std::string raw;
-  for (size_t y = 0; y < height; ++y) {
-    raw.push_back('\0');  // the row's filter: none
-    raw.append(reinterpret_cast<const char*>(pixels) + y * row, row);
-  }
-  uLongf size = ::compressBound(static_cast<uLong>(raw.size()));
-  std::string packed(size, '\0');
-  const int status =
-      ::compress(reinterpret_cast<Bytef*>(packed.data()), &size, bytes_of(raw), static_cast<uLong>(raw.size()));
-  if (status != Z_OK) throw Error(DSAT_INTERNAL, fmt::format("zlib cannot compress an image: status {}", status));
-  packed.resize(size);
-  // 8 bits a channel; colour type 0 is grey, 2 is RGB; no interlacing.
-  const std::string header =
-      big_endian(width) + big_endian(height) + std::string{8, channels == 3 ? '\2' : '\0', 0, 0, 0};
-  return "\x89PNG\r\n\x1A\n" + png_chunk("IHDR", header) + png_chunk("IDAT", packed) + png_chunk("IEND", "");
-}
-
-}  // namespace dsat::trainer
+}  // namespace dsat

@@ -1,15 +1,15 @@
-// TFRecord framing and the protocol-buffer wire format, as far as event files need them; PNG images.
+// TFRecord framing and the protocol-buffer wire format, as far as TensorBoard's event files need them.
 //
-// Sources: tensorflow/core/lib/io/record_writer.h (framing), the protocol-buffer encoding guide, RFC 2083 (PNG).
-// Threading: pure functions.
-#ifndef DSAT_TRAINER_FILES_TFRECORD_H_
-#define DSAT_TRAINER_FILES_TFRECORD_H_
+// Sources: tensorflow/core/lib/io/record_writer.h (framing), the protocol-buffer encoding guide.
+// Threading: pure functions. Errors: none.
+#ifndef DSAT_BASE_TFRECORD_H_
+#define DSAT_BASE_TFRECORD_H_
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace dsat::trainer {
+namespace dsat {
 
 // CRC-32C (Castagnoli), and TFRecord's mask of it, which lets a record hold records.
 uint32_t crc32c(std::string_view bytes);
@@ -31,9 +31,6 @@ class ProtoMessage {
   std::string bytes_;
 };
 
-// `pixels`: rows from the top, channels innermost; 1 channel is grey, 3 are red, green, blue.
-std::string encode_png(const uint8_t* pixels, uint32_t width, uint32_t height, int channels);
+}  // namespace dsat
 
-}  // namespace dsat::trainer
-
-#endif  // DSAT_TRAINER_FILES_TFRECORD_H_
+#endif  // DSAT_BASE_TFRECORD_H_

@@ -1,10 +1,10 @@
-// Checksums, records, messages and images against known bytes.
+// Checksums, records and messages against known bytes.
 // The expected bytes are those of the formats' own definitions.
-#include "files/tfrecord.h"
+#include "dsat/base/tfrecord.h"
 
 #include <gtest/gtest.h>
 
-namespace dsat::trainer {
+namespace dsat {
 namespace {
 
 // The check value of CRC-32C's definition, and RFC 3720, B.4.
@@ -42,4 +42,4 @@ TEST(ProtoMessage, FollowsTheEncodingGuide) {
 }
 
 }  // namespace
-}  // namespace dsat::trainer
+}  // namespace dsat
