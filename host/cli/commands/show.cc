@@ -56,7 +56,7 @@ void print_study(const host::StudyRecord& record, Console& console) {
   console.line(fmt::format("status  {}", status));
   console.line(fmt::format("metric  {}", metric));
   for (const std::string& line : profile_lines(record.profile)) console.line(line);
-  console.text().write(fmt::format("\n{}", trials_table(record, metric)));
+  console.print(fmt::format("\n{}", trials_table(record, metric)));
   if (!record.best) return;
   console.line(fmt::format("\nbest: trial {}, {}, stage {}, micro batch {}", record.best->trial,
                            format_metric(metric, record.best->metric), or_dash(zero_stage_of(record.best->config)),
@@ -74,7 +74,7 @@ int show(const Tokens& arguments, Console& console) {
   if (!record.ok()) return console.error(record.status().message()), exit_status(record.status());
   if (request->values.given("csv")) {
     if (console.json()) throw Error("--csv and --json are both given: keep one");
-    console.text().write(host::trace_of(record.value()));
+    console.data(host::trace_of(record.value()));
   } else if (console.json()) {
     console.print_json(host::to_json(record.value()));
   } else {

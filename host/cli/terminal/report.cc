@@ -20,7 +20,7 @@ void print_summary(const fs::path& dir, Console& console) {
   std::string summary = try_read_file(dir / "summary.txt").bytes;
   if (summary.empty()) return;
   if (summary.back() != '\n') summary += '\n';
-  console.text().write("\n" + summary);
+  console.print("\n" + summary);
 }
 
 void print_best(const host::StudyResult& result, Console& console) {
