@@ -1,4 +1,5 @@
-// Signals while a study runs: INT, TERM and HUP stop it, the first time saving everything, the second time at once.
+// Signals while a study runs: INT, TERM and HUP stop it, the first time saving everything, the second time at once:
+// where that takes longer than a moment, because something hangs, the program ends without it.
 //
 // Threading: constructed and destroyed on the main thread, one at a time.
 #ifndef DSAT_CLI_TERMINAL_SIGNALS_H_
@@ -21,7 +22,7 @@ class StopOnSignal {
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
  private:
-  struct sigaction before_[3];
+  struct sigaction before_[3], alarm_before_;
 };
 
 }  // namespace dsat::cli
