@@ -18,6 +18,10 @@ int dispatch(const Tokens& arguments, Console& console) {
       return resume(rest, console);
     case Action::show:
       return show(rest, console);
+    case Action::best:
+      return best(rest, console);
+    case Action::check:
+      return check(rest, console);
     case Action::estimate:
       return estimate(rest, console);
     case Action::plugins:

@@ -115,8 +115,12 @@ OptionSet resume_options() {
   set.add_group(
       "Options",
       {setting_option("max-trials").by_default("as before"),
-       setting_option("max-concurrent-trials").by_default("as before"), setting_option("time-budget"), quiet_option(),
-       json_option("the result as one JSON object on standard output; all else on standard error"), help_option()});
+       setting_option("max-concurrent-trials").by_default("as before"), setting_option("time-budget"),
+       Option::text("searcher", "PLUGIN", "takes the search over, and learns of all trials that have ended")
+           .by_default("as before"),
+       Option::toggle("accept-changed-plugins", "a plugin's file may be another one than when the study was started"),
+       quiet_option(), json_option("the result as one JSON object on standard output; all else on standard error"),
+       help_option()});
   return set;
 }
 
@@ -125,6 +129,21 @@ OptionSet show_options() {
   set.add_group("Options", {json_option("the whole study as one JSON object"),
                             Option::toggle("csv", "its trials as a table that --runner sim --sim FILE.csv replays"),
                             help_option()});
+  return set;
+}
+
+OptionSet best_options() {
+  OptionSet set;
+  set.add_group("Options",
+                {Option::integer("trial", "the configuration of this trial in place of the best").from(0),
+                 json_option("the configuration, its metrics and its command as one JSON object"), help_option()});
+  return set;
+}
+
+OptionSet check_options() {
+  OptionSet set;
+  set.add_group("Options", {Option::toggle("repair", "make a sound journal of what can be read; a copy is kept"),
+                            json_option("what was found as one JSON object"), help_option()});
   return set;
 }
 

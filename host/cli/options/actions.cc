@@ -18,8 +18,9 @@ struct SubCommand {
   const char* word;
   Action action;
 };
-constexpr SubCommand kSubCommands[] = {
-    {"resume", Action::resume}, {"show", Action::show}, {"estimate", Action::estimate}, {"plugins", Action::plugins}};
+constexpr SubCommand kSubCommands[] = {{"resume", Action::resume},     {"show", Action::show},
+                                       {"best", Action::best},         {"check", Action::check},
+                                       {"estimate", Action::estimate}, {"plugins", Action::plugins}};
 
 // Words kept for sub-commands to come, and what does the work today.
 struct Reserved {
@@ -30,7 +31,7 @@ constexpr Reserved kReserved[] = {
     {"validate", "type dsat-host plugins for what is wrong with a plugin"},
     {"report", "type dsat-host show DIR"},
     {"serve", "type dsat-host show DIR"},
-    {"export", "type dsat-host show DIR --json; the best configuration is DIR/best_ds_config.json"},
+    {"export", "type dsat-host best DIR, or dsat-host show DIR --json for all trials"},
     {"new-plugin", "begin with one of the plugins in examples/"},
 };
 

@@ -11,7 +11,7 @@ using ::testing::IsEmpty;
 
 class RewindTest : public TempDirTest {
  protected:
-  RewindTest() : journal_(Journal::open(dir(), Journal::Mode::create)) { journal_->put_meta("max_trials", 2); }
+  RewindTest() : journal_(Journal::create(dir())) { journal_->put_meta("max_trials", 2); }
 
   void add_trial(TrialState state, std::optional<Outcome> outcome, uint32_t attempt) {
     Trial trial;
@@ -41,11 +41,14 @@ class RewindTest : public TempDirTest {
     entry.seq = journal_->append_event(entry.phase, entry.event, entry.ops);
     events_.push_back(std::move(entry));
   }
-  std::set<uint64_t> rewind(int max_trials) { return rewind_if_limit_raised(max_trials, *journal_, trials_, events_); }
+  std::set<uint64_t> rewind(int max_trials, bool more_time = false) {
+    return rewind_if_limit_raised({max_trials, more_time}, searches_, *journal_, trials_, events_);
+  }
 
   std::unique_ptr<Journal> journal_;
   std::vector<Trial> trials_;
   std::vector<JournalEvent> events_;
+  Searches searches_;
 };
 
 TEST_F(RewindTest, ALimitThatIsNotRaisedTakesNothingBack) {
