@@ -41,8 +41,9 @@ class Study:
     def spawn(self, arguments=None, **environment):
         """Starts the study, or goes on with it, whichever its folder allows."""
         arguments = arguments or (self.go_on if self.exists() else self.start)
-        return subprocess.Popen(arguments, cwd=self.folder, env={**os.environ, **environment},
-                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        with open(self.folder / "output", "w") as output:
+            return subprocess.Popen(arguments, cwd=self.folder, env={**os.environ, **environment}, stdout=output,
+                                    stderr=subprocess.PIPE, text=True, start_new_session=True)
 
     def finish(self, timeout=600):
         process = self.spawn()

@@ -1,11 +1,11 @@
-/* A training command for tests of what survives a crash: it follows DeepSpeed's autotuning protocol, trains nothing, and
- * writes in a ledger when it starts and when its result is complete.
+/* A training command for tests of what survives a crash: it follows DeepSpeed's autotuning protocol, trains nothing,
+ * and writes in a ledger when it starts and when its result is complete.
  *
  *   ledger_trial --deepspeed_config FILE --ledger FILE [--ms N] [--chaos PERCENT] [--child]
  *
- * Its metrics, and with --chaos the way it misbehaves, are functions of its configuration: equal configurations act alike.
- * Of the misbehaving ones a third each crash, hang and leave a torn result. --child leaves a process in a session of its
- * own behind. */
+ * Its metrics, and with --chaos the way it misbehaves, are functions of its configuration: equal configurations act
+ * alike. Of the misbehaving ones a third each crash, hang and leave a torn result. --child leaves a process in a
+ * session of its own behind. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,10 +51,11 @@ static void note(const char* ledger, const char* what) {
   fclose(out); /* one write of an appending file: lines of several trials do not mix */
 }
 
-static void leave_child(void) {
+static void leave_child(const char* ledger) {
   if (fork() != 0) return;
   setsid();
   if (fork() != 0) _exit(0);
+  note(ledger, "child");
   close(0), close(1), close(2);
   for (;;) pause();
 }
@@ -101,7 +102,7 @@ int main(int argc, char** argv) {
   if (in == NULL || fread(config, 1, sizeof config - 1, in) == 0) return 2;
   fclose(in);
   note(ledger, "start");
-  if (child) leave_child();
+  if (child) leave_child(ledger);
   char path[4096];
   const int model_info = string_value("\"model_info_path\"", path, sizeof path);
   if (!model_info && !string_value("\"metric_path\"", path, sizeof path)) return 2;

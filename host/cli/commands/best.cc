@@ -16,7 +16,8 @@ namespace {
 constexpr const char* kUsageText =
     "Usage: dsat-host best DIR [--trial N] [--json]\n"
     "\n"
-    "Writes the best configuration of a study, whatever ended it, and prints it. Needs the journal alone: no plugin is\n"
+    "Writes the best configuration of a study, whatever ended it, and prints it. Needs the journal alone: no plugin "
+    "is\n"
     "loaded and nothing is run.\n"
     "\n";
 

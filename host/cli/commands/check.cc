@@ -14,7 +14,8 @@ namespace {
 constexpr const char* kUsageText =
     "Usage: dsat-host check DIR [--repair] [--json]\n"
     "\n"
-    "Examines the journal of a study. With --repair it goes back to the last whole turn; trials that can be read stay, and\n"
+    "Examines the journal of a study. With --repair it goes back to the last whole turn; trials that can be read stay, "
+    "and\n"
     "the damaged file is kept beside the new one. Status 0: sound, or mended; 4: damaged.\n"
     "\n";
 
@@ -29,9 +30,10 @@ Json as_json(const host::CheckReport& report) {
 void print_report(const host::CheckReport& report, Console& console) {
   for (const std::string& finding : report.findings) console.line(fmt::format("damaged  {}", one_line(finding)));
   for (const std::string& line : report.mended) console.line(fmt::format("mended   {}", one_line(line)));
-  console.line(fmt::format("{}: {} trials and {} events", report.sound()           ? "sound"
-                                                          : report.mended.empty() ? "damaged, can be read"
-                                                                                  : "whole now",
+  console.line(fmt::format("{}: {} trials and {} events",
+                           report.sound()          ? "sound"
+                           : report.mended.empty() ? "damaged, can be read"
+                                                   : "whole now",
                            report.trials, report.events));
 }
 

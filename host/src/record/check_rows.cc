@@ -12,7 +12,8 @@ namespace {
 std::string wrong_with(const Trial& trial) {
   const TrialRecord& record = trial.record;
   const bool is_over = trial.state == TrialState::ended || trial.state == TrialState::delivered;
-  if (is_over != record.outcome.has_value()) return is_over ? "it is over and has no outcome" : "it has an outcome and is not over";
+  if (is_over != record.outcome.has_value())
+    return is_over ? "it is over and has no outcome" : "it has an outcome and is not over";
   if (trial.state == TrialState::running && !record.started()) return "it runs and was never started";
   if (record.duplicate_of && *record.duplicate_of >= record.id) return "it repeats a later trial";
   if (trial.end && !record.duplicate_of && trial.end->id != record.id) return "its end is that of another trial";
@@ -41,7 +42,8 @@ std::string wrong_with(const JournalEvent& entry, const std::vector<Trial>& tria
   // A strategy of the host's own begins with its brief, a plugin with the study: both are objects.
   if (event.kind == StrategyEvent::Kind::start) return event.study.is_object() ? "" : "it starts without a study";
   if (event.trial >= trials.size()) return fmt::format("it tells of trial {}, which is missing", event.trial);
-  if (event.kind == StrategyEvent::Kind::result) return event.metrics.is_object() ? "" : "its metrics are no JSON object";
+  if (event.kind == StrategyEvent::Kind::result)
+    return event.metrics.is_object() ? "" : "its metrics are no JSON object";
   if (event.outcome < 0 || event.outcome > static_cast<int>(Outcome::lost)) return "its outcome is none";
   if (trials[event.trial].state != TrialState::delivered) return "it tells the end of a trial that is not over";
   if (!told.exited.insert(event.trial).second) return fmt::format("it tells the end of trial {} again", event.trial);

@@ -156,8 +156,7 @@ Journal::Salvaged Journal::salvage() {
         take(query);
       } catch (const std::exception& e) {
         const bool own = dynamic_cast<const Error*>(&e) != nullptr;
-        found.losses.push_back(
-            fmt::format("{} {}: {}", what, query.get_integer(0), own ? e.what() : "is damaged"));
+        found.losses.push_back(fmt::format("{} {}: {}", what, query.get_integer(0), own ? e.what() : "is damaged"));
       }
     }
     if (!error_.empty()) found.losses.push_back(fmt::format("{}s: {}", what, sqlite3_errmsg(db_)));

@@ -24,7 +24,9 @@ BestRecord best_of_trial(const std::vector<Trial>& trials, uint64_t id, const st
   const Trial& trial = trials[id];
   const TrialRecord& record = trial.record;
   if (record.outcome != Outcome::completed || trial.model_info) {
-    const char* how = trial.model_info ? "measured the model only" : record.outcome ? to_string(*record.outcome) : "has not ended";
+    const char* how = trial.model_info ? "measured the model only"
+                      : record.outcome ? to_string(*record.outcome)
+                                       : "has not ended";
     throw Error(fmt::format("trial {} did not complete ({}): name one that did, `dsat-host show` lists them", id, how));
   }
   const auto value = record.metrics.is_object() ? record.metrics.find(metric) : record.metrics.end();
@@ -43,7 +45,8 @@ BestRecord best_of_study(Journal& journal, const std::vector<Trial>& trials, con
   } catch (const Json::exception&) {
   }
   const auto best = choose_best(trials, plan.metric, plan.maximise, std::nullopt);
-  if (!best) throw Error(fmt::format("{}: no trial has given {} yet", journal.file().parent_path().string(), plan.metric));
+  if (!best)
+    throw Error(fmt::format("{}: no trial has given {} yet", journal.file().parent_path().string(), plan.metric));
   return *best;
 }
 

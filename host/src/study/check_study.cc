@@ -40,7 +40,8 @@ CheckReport findings_of(Journal& journal, const Journal::Salvaged& found) {
   CheckReport report;
   report.trials = found.trials.size();
   report.events = found.events.size();
-  if (const std::string wrong = journal.structural_damage(); !wrong.empty()) report.findings.push_back("file: " + wrong);
+  if (const std::string wrong = journal.structural_damage(); !wrong.empty())
+    report.findings.push_back("file: " + wrong);
   for (const std::string& loss : found.losses) report.findings.push_back(loss);
   check_meta(found.meta, report.findings);
   uint64_t next = 0;
@@ -92,12 +93,25 @@ void write_rows(Journal& fresh, const Journal::Salvaged& found, const SoundRows&
   fresh.put_meta("profile", profile);
 }
 
+// Where not even its tables can be read, nothing is left to mend.
+std::unique_ptr<Journal> open_to_mend(const fs::path& dir) {
+  try {
+    return Journal::open(dir, Journal::Mode::read_only);
+  } catch (const Error& error) {
+    if (error.code() != DSAT_INTERNAL) throw;
+    throw Error(DSAT_INTERNAL,
+                fmt::format("journal {}: its tables cannot be read: this cannot be mended; put a copy of "
+                            "the file back",
+                            (dir / "dsat.db").string()));
+  }
+}
+
 CheckReport repaired(const fs::path& dir) {
   const RunLock lock = RunLock::take(dir);
   CheckReport report;
   Journal::Salvaged found;
   {
-    const std::unique_ptr<Journal> journal = Journal::open(dir, Journal::Mode::read_only);
+    const std::unique_ptr<Journal> journal = open_to_mend(dir);
     found = journal->salvage();
     report = findings_of(*journal, found);
   }

@@ -48,7 +48,8 @@ bool asks_for_lost(const JournalEvent& entry, const std::set<uint64_t>& lost) {
 
 void cut(SoundRows& rows, size_t first) {
   if (first >= rows.events.size()) return;
-  rows.mended.push_back(fmt::format("events from number {} on: taken back, {} in all", first, rows.events.size() - first));
+  rows.mended.push_back(
+      fmt::format("events from number {} on: taken back, {} in all", first, rows.events.size() - first));
   rows.events.resize(first);
 }
 

@@ -18,10 +18,9 @@ struct SoundRows {
   std::vector<std::string> mended;   // what was done, a line each
 };
 
-// `trials` and `events` are what could be read, in order. Events are kept up to the first that is missing, does not fit,
-// or asks for a trial that is lost. A trial that is lost keeps its id, as `lost`. Trials that ran stay, whatever asked
-// for them: requested again, they answer.
-// `searches` follows.
+// `trials` and `events` are what could be read, in order. Events are kept up to the first that is missing, does not
+// fit, or asks for a trial that is lost. A trial that is lost keeps its id, as `lost`. Trials that ran stay, whatever
+// asked for them: requested again, they answer. `searches` follows.
 SoundRows sound_rows_of(std::vector<Trial> trials, std::vector<JournalEvent> events, Searches& searches);
 
 }  // namespace dsat::host

@@ -57,11 +57,13 @@ void make_run_dir(const fs::path& dir) {
 bool is_half_started(const fs::path& dir) {
   std::error_code error;
   if (fs::exists(dir / "dsat.db", error) || RunLock::is_held(dir)) return false;
+  bool is_ours = false;  // an empty folder may be anybody's
   for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (name != "dsat.lock" && name.rfind("dsat.db", 0) != 0) return false;
+    is_ours = true;
   }
-  return !error;
+  return is_ours && !error;
 }
 
 void delete_study(const fs::path& dir) {

@@ -43,9 +43,8 @@ Json Searches::to_json() const {
   for (const Search& search : all_) {
     Json end;
     if (search.end) {
-      end = {{"first_untold", search.end->first_untold},
-             {"reason", search.end->reason},
-             {"of_time", search.end->of_time}};
+      end = {
+          {"first_untold", search.end->first_untold}, {"reason", search.end->reason}, {"of_time", search.end->of_time}};
     }
     list.push_back({{"first_event", search.first_event},
                     {"first_trial", search.first_trial},

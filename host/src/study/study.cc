@@ -17,6 +17,7 @@
 #include "record/journal.h"
 #include "record/run_lock.h"
 #include "runner/local_engine.h"
+#include "runner/orphans.h"
 #include "runner/preflight.h"
 #include "runner/probe.h"
 #include "runner/python_package.h"
@@ -101,6 +102,21 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
                         plan.max_trials)
           : "this study ended before its search began: start a new one once the reason is mended";
   return ended;
+}
+
+// Of trials whose host and launcher were killed. They would use the devices, and the files, of the trials to come.
+void end_orphans(const fs::path& dir, Observer& observer) {
+  const Reaped reaped = reap_orphans(dir);
+  if (reaped.ended > 0) {
+    observer.on_log(Observer::Severity::warning,
+                    fmt::format("{} processes of trials had outlived their host, and were ended", reaped.ended));
+  }
+  if (reaped.are_left.empty()) return;
+  throw Error(
+      DSAT_INTERNAL,
+      fmt::format("processes of earlier trials cannot be ended ({}): end them, or restart the machine, and then "
+                  "`dsat-host resume`",
+                  fmt::join(reaped.are_left, ", ")));
 }
 
 }  // namespace
@@ -203,7 +219,10 @@ StudyResult Study::Impl::run(Observer& observer) {
   });
   const std::unique_ptr<Runner> runner = make_runner(loop, plan, std::move(command), environment, launcher, probe);
   Coordinator coordinator(plan, *journal, *runner, loop, results, observer, stop_level);
-  if (take_up) coordinator.resume(*take_up);
+  if (take_up) {
+    if (!plan.simulation) end_orphans(plan.dir, observer);
+    coordinator.resume(*take_up);
+  }
   return coordinator.run();
 }
 

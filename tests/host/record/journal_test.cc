@@ -148,7 +148,7 @@ TEST_F(JournalTest, DamageIsAnErrorAndNeverAShorterStudy) {
   const auto why_unreadable = [this] { return error_of([&] { open(Journal::Mode::open)->trials(); }, DSAT_INTERNAL); };
   EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: unknown word 'splendid'"));
   sql("UPDATE trials SET outcome = 'failed', config = '{torn' WHERE id = 1");
-  EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: is damaged"));
+  EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: its config is torn"));
   sql("DELETE FROM trials WHERE id = 1");
   EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: is missing"));
 }

@@ -59,6 +59,22 @@ TEST_F(RewindTest, ALimitThatIsNotRaisedTakesNothingBack) {
   EXPECT_EQ(journal_->meta("max_trials"), Json(2));
 }
 
+TEST_F(RewindTest, TheHostsEndOfASearchIsTakenBackWithARaisedLimitOrTimeGivenAnew) {
+  add_trial(TrialState::delivered, Outcome::completed, 1);
+  add_trial(TrialState::delivered, Outcome::stopped, 1);
+  add_event(StrategyEvent::Kind::start, 0, {request(0), request(1)});
+  add_event(StrategyEvent::Kind::exited, 0, {});
+  add_event(StrategyEvent::Kind::exited, 1, {});  // the searcher never had it
+  searches_.end({2, "early stopping", false});
+  EXPECT_THAT(rewind(2, true), IsEmpty()) << "time was not what ended it";
+  searches_.end({2, "the time budget is spent", true});
+  EXPECT_THAT(rewind(2, true), ElementsAre(1));
+  EXPECT_FALSE(searches_.was_ended_by_host());
+  EXPECT_EQ(events_.size(), 2u);
+  EXPECT_EQ(trials_[1].state, TrialState::waiting);
+  EXPECT_EQ(trials_[0].state, TrialState::delivered);
+}
+
 TEST_F(RewindTest, WithoutAnAnswerThatTheLimitShapedNothingIsTakenBack) {
   add_trial(TrialState::delivered, Outcome::completed, 1);
   add_event(StrategyEvent::Kind::start, 0, {request(0)});
