@@ -18,6 +18,7 @@ class RewindTest : public TempDirTest {
     trial.record.id = trials_.size();
     trial.record.outcome = outcome;
     trial.record.attempt = attempt;
+    trial.record.config = trial.record.overrides = Json::object();
     trial.state = state;
     journal_->put_trial(trial);
     trials_.push_back(std::move(trial));
