@@ -128,6 +128,21 @@ OptionSet show_options() {
   return set;
 }
 
+OptionSet report_options() {
+  OptionSet set;
+  set.add_group("Options",
+                {Option::path("output", "FILE", "the page").also("-o").by_default("DIR/report.html"), help_option()});
+  return set;
+}
+
+OptionSet serve_options() {
+  OptionSet set;
+  constexpr int kLargestPort = 65535;
+  set.add_group("Options", {Option::integer("port", "of 127.0.0.1").from(1, kLargestPort).by_default("a free one"),
+                            help_option()});
+  return set;
+}
+
 OptionSet plugins_options() {
   OptionSet set;
   set.add_group("Options", {json_option("the plugins as one JSON object"), help_option()});

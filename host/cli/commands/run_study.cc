@@ -3,6 +3,7 @@
 #include "commands/run_study.h"
 
 #include "commands/full_experiment.h"
+#include "commands/report.h"
 #include "terminal/progress.h"
 #include "terminal/report.h"
 #include "terminal/signals.h"
@@ -74,6 +75,7 @@ ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& c
   }
   for (ResultWriter* writer : writers) writer->finish();
   report(result, errors, console);
+  write_report(result.dir, console);
   for (const ResultWriter* writer : writers) console.line(writer->place());
   ExitStatus status = exit_status(result.status);
   if (status == kBestFound && settings.run_full_experiment) status = run_full_experiment(result.dir, console);
