@@ -1,0 +1,151 @@
+"""The page of a study in a real browser: every kind of study, sorting, filtering, dark, phone, keyboard."""
+import json
+import sys
+import unittest
+
+import browser
+from support import HOST, PROJECT, HostTest
+
+SIM = PROJECT / "examples/sim"
+ALL_CHARTS = "[...document.querySelectorAll('figure.chart:not([hidden])')].map((f) => f.id)"
+
+
+@unittest.skipUnless(browser.PROGRAM, "no Chromium: scripts/install-deps page installs it")
+class PageTest(HostTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = browser.Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def simulate(self, scenario, *options):
+        result = self.run_host(["--runner", "sim", "--sim", SIM / f"{scenario}.json", "--output-dir", "study", "--quiet", *options], [])
+        self.assertIn(result.returncode, (0, 1), result.stderr)
+        self.require_charts()
+        return self.dir / "study/report.html"
+
+    def require_charts(self):
+        if "dsat-data" not in (self.dir / "study/report.html").read_text():
+            self.skipTest("built without the charts")
+
+    def open(self, page, **how):
+        self.browser.open(page.as_uri(), **how)
+
+    def rows(self):
+        return self.browser.run("[...document.querySelectorAll('table.trials tbody tr:not(.details)')].map((r) => Number(r.id.slice(6)))")
+
+    def text(self, selector="main"):
+        return self.browser.run(f"document.querySelector({json.dumps(selector)}).innerText")
+
+    def draw_all(self):
+        """Brings each chart into view and gives those that were drawn."""
+        return self.browser.run("""(async () => { const drawn = [];
+            for (const f of document.querySelectorAll('figure.chart:not([hidden])')) {
+              f.scrollIntoView();
+              for (let i = 0; i < 100 && !f.querySelector('canvas'); ++i) await new Promise((r) => setTimeout(r, 20));
+              if (f.querySelector('canvas')) drawn.push(f.id); }
+            return drawn; })()""")
+
+    def assert_sound(self):
+        self.assertEqual(self.draw_all(), self.browser.run(ALL_CHARTS))
+        self.assertEqual(self.browser.problems, [])
+        wide = self.browser.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        self.assertLessEqual(wide, 0, "the page scrolls sideways")
+        silent = self.browser.run("""[...document.querySelectorAll('figure.chart:not([hidden]) [role=img]')]
+            .filter((c) => c.getAttribute('aria-label').length < 40).length""")
+        self.assertEqual(silent, 0, "each chart is told in words")
+
+    def test_a_study_is_read_sorted_filtered_and_opened(self):
+        page = self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 24)
+        self.assertLess(page.stat().st_size, 1_500_000)
+        self.assertNotIn("src=\"http", page.read_text())
+        self.open(page)
+        self.assert_sound()
+        self.assertIn("Against your own configuration", self.text())
+        self.assertIn("zero_optimization.stage", self.text())
+        self.assertIn("chart-belief", self.browser.run(ALL_CHARTS))
+        self.assertEqual(self.rows(), list(range(24)))
+
+        self.browser.click("table.trials thead th:nth-child(6) button")
+        best = json.loads((self.dir / "study/best_ds_metrics.json").read_text())
+        self.assertEqual(self.browser.run("document.querySelector('table.trials th:nth-child(6)').getAttribute('aria-sort')"), "descending")
+        metrics = self.browser.run("[...document.querySelectorAll('table.trials tbody tr td:nth-child(6)')].map((c) => c.innerText)")
+        self.assertGreater(float(metrics[0].split()[0]) * 1e12, 0.95 * best["FLOPS_per_gpu"])
+        self.assertEqual(metrics[-1], "–", "what has no value comes last")
+
+        self.browser.run("document.querySelector('#filter-words').focus()")
+        self.browser.type("your own configuration")
+        self.browser.wait_for("document.querySelector('#trials-count').innerText.includes(' of ')")
+        self.assertTrue(0 < len(self.rows()) < 24)
+        self.browser.click("table.trials tbody th button")
+        self.browser.wait_for("document.querySelector('tr.details')")
+        self.assertIn("gradient_accumulation_steps", self.browser.run("document.querySelector('tr.details').textContent"))
+
+        self.browser.click("section a[href^='#trial-']")
+        self.browser.wait_for("document.activeElement.closest('tr.best, tr[id^=trial-]')")
+
+    def test_dark_phone_and_keyboard(self):
+        self.open(self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 12), width=390, height=844, phone=True, dark=True)
+        self.assert_sound()
+        ground = "getComputedStyle(document.body).backgroundColor"
+        dark = self.browser.run(ground)
+        self.browser.click("#theme")
+        self.browser.wait_for(f"{ground} !== {json.dumps(dark)}")
+        self.assertEqual(self.browser.problems, [])
+        self.browser.run("document.activeElement.blur()")
+        seen = []
+        for _ in range(40):
+            self.browser.press("Tab")
+            seen.append(self.browser.run("document.activeElement.tagName + ' ' + document.activeElement.innerText.slice(0, 20)"))
+            if seen[-1].startswith("SUMMARY"):
+                break
+        self.browser.press("Enter", text="\r")
+        self.assertTrue(self.browser.wait_for("document.activeElement.closest('details').open"), seen)
+
+    def test_pages_of_searchers_with_lineages(self):
+        self.open(self.simulate("8-gpus-a100-gpt2-xl", "--searcher", "asha", "--max-trials", 60))
+        self.assert_sound()
+        self.assertIn("chart-ladder", self.browser.run(ALL_CHARTS))
+        self.assertIn("reached rung 1", self.text("#chart-ladder"))
+
+    def test_a_study_of_many_devices_and_trials(self):
+        self.open(self.simulate("1024-gpus-a100-gpt-30b", "--searcher", "random", "--max-trials", 1000))
+        self.assertLess((self.dir / "study/report.html").stat().st_size, 1_500_000)
+        self.assert_sound()
+        self.assertIn("1024 slots", self.text("#chart-timeline"))
+        self.browser.click("nav.pages button:nth-of-type(4)")
+        self.assertEqual(self.rows()[0], int(self.text("#trials-count").split()[0]) // 50 * 50 - (50 if int(self.text("#trials-count").split()[0]) % 50 == 0 else 0))
+
+    def test_one_trial(self):
+        self.open(self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 1))
+        self.assertEqual(self.browser.problems, [])
+        self.assertEqual(self.rows(), [0])
+
+    def test_all_failed_and_text_of_a_script_stays_text(self):
+        nasty = "</script><img src=x onerror=\"document.title='owned'\"><b id=injected>"
+        script = f"import sys; sys.stderr.write({nasty!r} + chr(10)); sys.exit(1)"
+        command = [sys.executable, "-c", script, "--deepspeed_config", "ds_config.json"]
+        self.run_host(["--output-dir", "study", "--max-trials", 6, "--slots", 1], command)
+        self.require_charts()
+        self.open(self.dir / "study/report.html")
+        self.assert_sound()
+        self.browser.run("document.querySelectorAll('table.trials tbody th button').forEach((b) => b.click())")
+        self.browser.wait_for("document.querySelector('tr.details')")
+        self.assertIn("onerror", self.browser.run("document.body.innerText"), "it is shown")
+        self.assertIsNone(self.browser.run("document.querySelector('#injected')"))
+        self.assertNotEqual(self.browser.run("document.title"), "owned")
+
+    def test_report_of_a_study_elsewhere_and_of_none(self):
+        self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 4)
+        before = sorted(f.name for f in (self.dir / "study").iterdir())
+        import subprocess
+        done = subprocess.run([HOST, "report", "study", "-o", "page.html"], cwd=self.dir, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(sorted(f.name for f in (self.dir / "study").iterdir()), before)
+        for arguments in (["report", "none"], ["report"], ["report", "study", "-o", "no/where/page.html"]):
+            done = subprocess.run([HOST, *arguments], cwd=self.dir, capture_output=True, text=True)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
