@@ -108,12 +108,14 @@ class PageTest(HostTest):
         self.assertIn("reached rung 1", self.text("#chart-ladder"))
 
     def test_a_study_of_many_devices_and_trials(self):
-        self.open(self.simulate("1024-gpus-a100-gpt-30b", "--searcher", "random", "--max-trials", 1000))
+        self.open(self.simulate("1024-gpus-a100-gpt-30b", "--searcher", "random", "--max-trials", 200))
         self.assertLess((self.dir / "study/report.html").stat().st_size, 1_500_000)
         self.assert_sound()
         self.assertIn("1024 slots", self.text("#chart-timeline"))
-        self.browser.click("nav.pages button:nth-of-type(4)")
-        self.assertEqual(self.rows()[0], int(self.text("#trials-count").split()[0]) // 50 * 50 - (50 if int(self.text("#trials-count").split()[0]) % 50 == 0 else 0))
+        rows = self.rows()
+        self.assertEqual(len(rows), 50)
+        self.browser.click("nav.pages button:nth-of-type(3)")
+        self.assertEqual(self.rows()[0], rows[-1] + 1)
 
     def test_one_trial(self):
         self.open(self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 1))

@@ -84,9 +84,8 @@ class ServeTest(HostTest):
         options = ["--output-dir", "study", "--slots", 16, "--slots-per-trial", 1, "--max-trials", 40, "--quiet", "--no-probe",
                    "--searcher", "random"]
         tuning = self.start_host(self.arguments(options, SCRIPT + ["--deepspeed_config", "ds_config.json"]))
-        end = time.monotonic() + 60
-        while not (self.dir / "study/dsat.db").exists() and time.monotonic() < end:
-            time.sleep(0.05)
+        show = [HOST, "show", "study"]
+        self.wait_for(lambda: subprocess.run(show, cwd=self.dir, capture_output=True, check=False).returncode == 0)
         self.serve("study")
         seen, failures = [set() for _ in range(50)], []
 
