@@ -95,7 +95,7 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.call("Page.navigate", url=str(url))
-        self.wait_for("document.documentElement.dataset.ready !== undefined")
+        self.wait_for("document.documentElement?.dataset.ready !== undefined")
 
     def click(self, selector):
         """With the mouse, where the element is; so that what covers it would be hit instead."""
