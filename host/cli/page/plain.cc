@@ -51,7 +51,8 @@ std::string trials_table(const host::StudyFacts& facts) {
                     trial.outcome ? to_string(*trial.outcome) : to_string(more.place),
                     metric_or_dash(facts.metric, more.value), bytes_or_dash(trial.peak_bytes), note});
   }
-  return table_text("Trials", {"trial", "phase", "stage", "micro batch", "outcome", facts.metric, "peak", "note"}, rows);
+  return table_text("Trials", {"trial", "phase", "stage", "micro batch", "outcome", facts.metric, "peak", "note"},
+                    rows);
 }
 
 std::string changes_table(const host::StudyFacts& facts) {
@@ -92,9 +93,9 @@ std::string html_escaped(std::string_view text) {
 
 std::string plain_study(const host::StudyFacts& facts) {
   const host::StudyRecord& record = facts.record;
-  std::string text = fmt::format("<h1>{}</h1>\n<p>{}{}{}</p>\n", html_escaped(record.study.value("name", "study")),
-                                 to_string(record.status), record.reason.empty() ? "" : ": ",
-                                 html_escaped(record.reason));
+  std::string text =
+      fmt::format("<h1>{}</h1>\n<p>{}{}{}</p>\n", html_escaped(record.study.value("name", "study")),
+                  to_string(record.status), record.reason.empty() ? "" : ": ", html_escaped(record.reason));
   if (record.best) {
     text += fmt::format("<p>Best: trial {}, {}</p>\n", record.best->trial,
                         host::format_metric(facts.metric, record.best->metric));
@@ -112,7 +113,8 @@ std::string plain_page(const std::vector<const host::StudyFacts*>& studies, bool
   text +=
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>dsat</title>\n<style>\n"
       ":root { color-scheme: light dark; }\nbody { font: 16px/1.5 sans-serif; margin: 1rem; }\n"
-      "table { border-collapse: collapse; }\nth, td { padding: .2rem .6rem; text-align: left; border: 1px solid #8888; }\n"
+      "table { border-collapse: collapse; }\nth, td { padding: .2rem .6rem; text-align: left; border: 1px solid #8888; "
+      "}\n"
       "</style>\n</head>\n<body>\n<p>This dsat-host was built without the charts (DSAT_WEB=OFF, or no npm).</p>\n";
   for (const host::StudyFacts* study : studies) text += plain_study(*study);
   return text + "</body>\n</html>\n";

@@ -59,7 +59,8 @@ Document document_of(std::string text) {
 
 std::string WatchedStudy::signature() const {
   std::string text;
-  for (const char* name : {"dsat.db", "dsat.db-wal", "dsat.db-journal", "dsat.lock"}) text += stamp_of(dir_ / name) + " ";
+  for (const char* name : {"dsat.db", "dsat.db-wal", "dsat.db-journal", "dsat.lock"})
+    text += stamp_of(dir_ / name) + " ";
   const auto now = latest();
   const bool runs = now && now->facts && now->facts->record.status == host::StudyStatus::running;
   const bool lost = now && !now->facts;
