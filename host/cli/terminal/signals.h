@@ -38,8 +38,8 @@ class StudyWatch {
 
   host::Study& study_;
   sigset_t watched_, before_;
-  int signals_ = -1, end_ = -1;  // descriptors: a signal has come; the study has ended
-  int asked_ = 0;                // so many signals have come
+  int signals_ = -1, end_ = -1;                     // descriptors: a signal has come; the study has ended
+  int asked_ = 0;                                   // so many signals have come
   std::chrono::steady_clock::time_point deadline_;  // after the second signal
   std::string said_of_;                             // the plugin call that was last said to hang
   struct sigaction before_continue_;
