@@ -17,6 +17,7 @@ OptionSet experiment_options();
 OptionSet resume_options();
 OptionSet show_options();
 OptionSet plugins_options();
+OptionSet validate_options();
 OptionSet estimate_options();
 
 }  // namespace dsat::cli

@@ -19,7 +19,8 @@ struct SubCommand {
   Action action;
 };
 constexpr SubCommand kSubCommands[] = {
-    {"resume", Action::resume}, {"show", Action::show}, {"estimate", Action::estimate}, {"plugins", Action::plugins}};
+    {"resume", Action::resume}, {"show", Action::show}, {"estimate", Action::estimate}, {"plugins", Action::plugins},
+    {"validate", Action::validate}};
 
 // Words kept for sub-commands to come, and what does the work today.
 struct Reserved {
@@ -27,7 +28,6 @@ struct Reserved {
   const char* instead;
 };
 constexpr Reserved kReserved[] = {
-    {"validate", "type dsat-host plugins for what is wrong with a plugin"},
     {"report", "type dsat-host show DIR"},
     {"serve", "type dsat-host show DIR"},
     {"export", "type dsat-host show DIR --json; the best configuration is DIR/best_ds_config.json"},
