@@ -129,8 +129,7 @@ OptionSet resume_options() {
            .by_default("as before"),
        Option::toggle("accept-changed-plugins", "a plugin's file may be another one than when the study was started"),
        quiet_option(), verbose_option(),
-        json_option("the result as one JSON object on standard output; all else on standard error"),
-       help_option()});
+       json_option("the result as one JSON object on standard output; all else on standard error"), help_option()});
   return set;
 }
 

@@ -1,7 +1,6 @@
 // Speaks MLflow's REST interface, version 2.0: one experiment a study, one run a trial, batches within the documented
 // limits (1,000 items, of them 100 parameters). MLFLOW_TRACKING_TOKEN, or _USERNAME and _PASSWORD, sign in.
 #include <fmt/format.h>
-
 #include <httplib.h>
 
 #include <algorithm>

@@ -18,11 +18,11 @@ struct SubCommand {
   const char* word;
   Action action;
 };
-constexpr SubCommand kSubCommands[] = {
-    {"resume", Action::resume},   {"show", Action::show},           {"best", Action::best},
-    {"check", Action::check},     {"report", Action::report},       {"serve", Action::serve},
-    {"export", Action::export_study}, {"estimate", Action::estimate}, {"plugins", Action::plugins},
-    {"validate", Action::validate}};
+constexpr SubCommand kSubCommands[] = {{"resume", Action::resume},       {"show", Action::show},
+                                       {"best", Action::best},           {"check", Action::check},
+                                       {"report", Action::report},       {"serve", Action::serve},
+                                       {"export", Action::export_study}, {"estimate", Action::estimate},
+                                       {"plugins", Action::plugins},     {"validate", Action::validate}};
 
 // Words kept for sub-commands to come, and what does the work today.
 struct Reserved {

@@ -4,7 +4,8 @@
 //   is left to die with this process. A plugin that does not answer is named. One that crashes this process or calls
 //   exit() in it ends it with one line that names plugin and event, and with status 4. CONT says that a shell has had
 //   the terminal meanwhile.
-// Threading: a StudyWatch is constructed and destroyed on the main thread, one at a time, before the study's own threads
+// Threading: a StudyWatch is constructed and destroyed on the main thread, one at a time, before the study's own
+// threads
 //   begin: they inherit that these signals are blocked, and a thread of the watch alone receives them.
 //   continued_since_last_asked() on any.
 #ifndef DSAT_CLI_TERMINAL_SIGNALS_H_
