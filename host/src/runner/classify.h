@@ -11,6 +11,7 @@
 #include "base/subprocess.h"
 #include "command/launchers.h"
 #include "dsat/error.h"
+#include "runner/engine.h"
 #include "runner/runner.h"
 
 namespace dsat::host {
@@ -32,6 +33,7 @@ struct RunFacts {
   bool stopped = false;              // the host was asked to stop it
   std::string not_started;           // why the machine could not start it; empty: it was started
   std::string abandoned;             // its processes that cannot be ended; empty: none
+  std::optional<Verdict> verdict;    // what the engine knows of a result that is missing
   bool kernel_oom_kills = false;     // the kernel killed some process for want of memory while it ran
   std::string started_at, ended_at;  // RFC 3339
 };

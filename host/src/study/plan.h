@@ -32,6 +32,7 @@ struct Plan : StudyLimits,
               SearchTarget,
               BatchBounds,
               SearchSettings,
+              ClusterOptions,
               TrialMeasurement,
               TrialSetup,
               PluginProcesses {
@@ -75,6 +76,7 @@ struct Plan : StudyLimits,
     TrialTimeouts::visit(self, visitor);
     TrialMeasurement::visit(self, visitor);
     PluginProcesses::visit(self, visitor);
+    ClusterOptions::visit(self, visitor);
   }
 
   config::RuleOptions rules() const;
