@@ -1,7 +1,6 @@
-// Signals while a study runs: INT, TERM and HUP stop it, the first time saving everything, the second time at once;
-// CONT says that a shell has had the terminal meanwhile.
+// Signals while a study runs: INT, TERM and HUP stop it, the first time saving everything, the second time at once.
 //
-// Threading: constructed and destroyed on the main thread, one at a time; continued_since_last_asked() on any.
+// Threading: constructed and destroyed on the main thread, one at a time.
 #ifndef DSAT_CLI_TERMINAL_SIGNALS_H_
 #define DSAT_CLI_TERMINAL_SIGNALS_H_
 
@@ -23,11 +22,7 @@ class StopOnSignal {
 
  private:
   struct sigaction before_[3];
-  struct sigaction before_continue_;
 };
-
-// Was this program stopped (Ctrl-Z) and continued since the last call?
-bool continued_since_last_asked();
 
 }  // namespace dsat::cli
 

@@ -9,9 +9,8 @@
 #include <cmath>
 #include <utility>
 
-#include "dsat/base/tfrecord.h"
 #include "dsat/error.h"
-#include "files/png.h"
+#include "files/tfrecord.h"
 
 namespace dsat::trainer {
 namespace {

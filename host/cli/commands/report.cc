@@ -1,0 +1,55 @@
+// dsat-host report: writes the page of a study, running or ended, as one file.
+// write_report does the same for a study that has just ended: there a page that cannot be written is a warning.
+#include "commands/report.h"
+
+#include <fmt/format.h>
+
+#include "commands/commands.h"
+#include "commands/host_options.h"
+#include "commands/subcommand.h"
+#include "dsat/base/files.h"
+#include "dsat/error.h"
+#include "page/page.h"
+#include "terminal/exit_status.h"
+
+namespace dsat::cli {
+namespace {
+
+constexpr const char* kUsageText =
+    "Usage: dsat-host report DIR [-o FILE]\n"
+    "\n"
+    "Writes the page of a study, running or ended: one file that needs no network.\n"
+    "\n";
+
+}  // namespace
+
+int report_page(const Tokens& arguments, Console& console) {
+  const auto request = read_request(report_options(), arguments, kUsageText, console);
+  if (!request) return kBestFound;
+  const std::filesystem::path dir = only_directory(request->operands, "report");
+  const auto facts = host::read_study_facts(dir);
+  if (!facts.ok()) return console.error(facts.status().message()), exit_status(facts.status());
+  const std::filesystem::path file = request->values.text("output").value_or((dir / "report.html").string());
+  const std::string page = study_page(facts.value());
+  try {
+    write_file_atomically(file, page);
+  } catch (const Error& error) {
+    throw Error(DSAT_INTERNAL, fmt::format("{}; give another file with -o", error.what()));
+  }
+  console.line(fmt::format("report         {}", file.string()));
+  if (!has_bundle()) console.line("This dsat-host was built without the charts: the page has tables alone.");
+  return kBestFound;
+}
+
+void write_report(const std::filesystem::path& dir, Console& console) {
+  try {
+    const auto facts = host::read_study_facts(dir);
+    if (!facts.ok()) throw Error(DSAT_INTERNAL, facts.status().message());
+    write_file_atomically(dir / "report.html", study_page(facts.value()));
+    console.line(fmt::format("report         {}", (dir / "report.html").string()));
+  } catch (const std::exception& error) {
+    console.error(fmt::format("no report.html: {}", error.what()));
+  }
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,17 @@
+// The page of a study that has ended, beside its other results.
+//
+// Threading: main thread, after the study. Errors: none; a page that cannot be written is a line on standard error.
+#ifndef DSAT_CLI_COMMANDS_REPORT_H_
+#define DSAT_CLI_COMMANDS_REPORT_H_
+
+#include <filesystem>
+
+#include "terminal/console.h"
+
+namespace dsat::cli {
+
+void write_report(const std::filesystem::path& dir, Console& console);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_COMMANDS_REPORT_H_

@@ -1,0 +1,80 @@
+// Puts the data into the bundle as compressed text in a script element that is never run: nothing of a trial can end
+// the element, because base64 has no angle brackets.
+#include "page/page.h"
+
+#include <zlib.h>
+
+#include "dsat/error.h"
+#include "page/bundle.h"
+#include "page/plain.h"
+
+namespace dsat::cli {
+namespace {
+
+constexpr std::string_view kDataMark = "<!--dsat-data-->", kPlainMark = "<!--dsat-plain-->";
+
+std::string base64(std::string_view bytes) {
+  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const auto at = [&](size_t k) { return k < bytes.size() ? static_cast<unsigned char>(bytes[k]) : 0u; };
+    const unsigned group = at(i) << 16 | at(i + 1) << 8 | at(i + 2);
+    text += kDigits[group >> 18];
+    text += kDigits[group >> 12 & 63];
+    text += i + 1 < bytes.size() ? kDigits[group >> 6 & 63] : '=';
+    text += i + 2 < bytes.size() ? kDigits[group & 63] : '=';
+  }
+  return text;
+}
+
+void put(std::string& page, std::string_view mark, const std::string& text) {
+  const size_t at = page.find(mark);
+  if (at != std::string::npos) page.replace(at, mark.size(), text);
+}
+
+}  // namespace
+
+bool has_bundle() { return !bundle().empty(); }
+
+Json page_document(const host::StudyFacts& facts) {
+  Json document = host::to_json(facts);
+  document["version"] = DSAT_VERSION;
+  return document;
+}
+
+std::string study_page(const host::StudyFacts& facts) {
+  if (!has_bundle()) return plain_page({&facts}, false);
+  std::string page(bundle());
+  const std::string text = page_document(facts).dump(-1, ' ', false, Json::error_handler_t::replace);
+  put(page, kDataMark, "<script type=\"application/gzip\" id=\"dsat-data\">" + base64(gzip(text)) + "</script>");
+  put(page, kPlainMark, "<noscript>" + plain_study(facts) + "</noscript>");
+  return page;
+}
+
+std::string served_page(const std::vector<const host::StudyFacts*>& studies) {
+  if (!has_bundle()) return plain_page(studies, true);
+  std::string page(bundle());
+  put(page, kDataMark, "");
+  put(page, kPlainMark, "<noscript>This page needs JavaScript; <code>dsat-host show DIR</code> does not.</noscript>");
+  return page;
+}
+
+std::string gzip(std::string_view bytes) {
+  z_stream stream{};
+  constexpr int kGzip = 15 + 16, kMemory = 8;
+  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw Error(DSAT_INTERNAL, "not enough memory to compress the page");
+  }
+  std::string out(deflateBound(&stream, bytes.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+}  // namespace dsat::cli

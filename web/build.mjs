@@ -1,0 +1,32 @@
+// Bundles the page into one file: node build.mjs OUT. The data is put in by dsat-host where <!--dsat-data--> stands.
+import {build} from 'esbuild';
+import {mkdirSync, readFileSync, writeFileSync} from 'node:fs';
+import {dirname, join} from 'node:path';
+import {fileURLToPath} from 'node:url';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const out = process.argv[2] ?? join(here, 'dist', 'page.html');
+
+async function bundle(entry) {
+  const result = await build({
+    entryPoints: [join(here, 'src', entry)],
+    bundle: true,
+    minify: true,
+    write: false,
+    charset: 'utf8',
+    target: 'es2022',
+    format: 'iife',
+    legalComments: 'inline',
+    logLevel: 'warning',
+  });
+  return result.outputFiles[0].text.trim();
+}
+
+// What would end the element that holds it.
+const script = (await bundle('main.ts')).replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--');
+const style = await bundle('style.css');
+const page = readFileSync(join(here, 'src', 'page.html'), 'utf8')
+  .replace('/*style*/', () => style)
+  .replace('/*script*/', () => script);
+mkdirSync(dirname(out), {recursive: true});
+writeFileSync(out, page);

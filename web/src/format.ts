@@ -1,0 +1,81 @@
+// Measured values as text, with the units of dsat-host's own output.
+import type { Json, Trial } from './data';
+
+const digits = (value: number, count = 3): string => {
+  if (value === 0) return '0';
+  const text = value.toPrecision(count);
+  return text.includes('e') ? String(Number(text)) : text.includes('.') ? text.replace(/\.?0+$/, '') : text;
+};
+
+export function count(value: number): string {
+  const prefixes = ['', ' k', ' M', ' G', ' T', ' P', ' E'];
+  let index = 0;
+  while (Math.abs(value) >= 999.5 && index + 1 < prefixes.length) { value /= 1e3; ++index; }
+  return digits(value) + prefixes[index];
+}
+
+export function metric(name: string, value: number | null | undefined): string {
+  if (value === null || value === undefined) return '–';
+  if (name === 'FLOPS_per_gpu') { const text = count(value); return text + (text.includes(' ') ? '' : ' ') + 'FLOP/s'; }
+  if (name === 'throughput') return `${digits(value, 4)} samples/s`;
+  return value < 1e6 ? `${digits(value / 1e3)} ms` : `${digits(value / 1e6, 4)} s`;
+}
+
+const kMetricNames: Record<string, string> = {
+  FLOPS_per_gpu: 'FLOP/s per device', throughput: 'Throughput (samples/s)', latency: 'Time of a step',
+  forward: 'Time of forward', backward: 'Time of backward', step: 'Time of the optimizer step',
+};
+export const metricName = (name: string): string => kMetricNames[name] ?? name;
+
+export function bytes(value: number | null | undefined): string {
+  if (value === null || value === undefined) return '–';
+  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
+  let index = 0;
+  while (Math.abs(value) >= 999.5 && index + 1 < units.length) { value /= 1e3; ++index; }
+  return `${digits(value)} ${units[index]}`;
+}
+
+export function duration(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined) return '–';
+  if (seconds < 1) return `${digits(seconds * 1000)} ms`;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.round(seconds)} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return seconds < 600 ? `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s` : `${minutes} min`;
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return `${digits(seconds / 86400)} days`;
+}
+
+export function deviceHours(hours: number): string {
+  return hours < 0.1 ? `${digits(hours * 60)} device-minutes` : `${digits(hours)} device-hours`;
+}
+
+export const percent = (share: number, decimals = 0): string => `${(share * 100).toFixed(decimals)} %`;
+export const words = (name: string): string => name.replaceAll('_', ' ');
+export const plural = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
+export const orDash = (value: number | string | null | undefined): string =>
+  value === null || value === undefined || value === '' ? '–' : String(value);
+
+export function json(value: Json | undefined): string {
+  return value === null || value === undefined ? 'not set' : typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+export function outcomeOf(trial: Trial): string {
+  return trial.outcome ? words(trial.outcome) : trial.place;
+}
+
+export function when(time: string | null): string {
+  if (!time) return '–';
+  const date = new Date(time);
+  return Number.isNaN(date.getTime()) ? time : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+}
+
+// "1.9 × (95 % interval 1.7 to 2.2)": as many decimals as the interval is worth.
+export function ratio(gain: { ratio: number; low: number | null; high: number | null }): string {
+  if (gain.low === null || gain.high === null) return `${gain.ratio.toFixed(2)} ×`;
+  return `${gain.ratio.toFixed(gainDecimals(gain.low, gain.high))} ×`;
+}
+export function gainDecimals(low: number, high: number): number {
+  const half = (high - low) / 2;
+  return half >= 0.1 ? 1 : half >= 0.005 ? 2 : 3;
+}

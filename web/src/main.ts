@@ -1,0 +1,86 @@
+// Starts the page: from the data in the file, or following a server.
+import type { Listed, Study } from './data';
+import { Followed, embedded } from './data';
+import { h, replace } from './dom';
+import { when } from './format';
+import { StudiesView } from './studies';
+import { StudyView } from './study_view';
+import { isDark, startTheme, toggleTheme } from './theme';
+
+const kLiveMs = 400, kEndedMs = 3000, kHiddenMs = 5000;
+
+const view = new StudyView();
+const state = h('span', { id: 'live', role: 'status' });
+const themeButton = h('button', { type: 'button', id: 'theme', click: () => { toggleTheme(); themed(); } });
+let studies: StudiesView | null = null;
+
+function themed(): void {
+  themeButton.textContent = isDark() ? 'Light' : 'Dark';
+  themeButton.setAttribute('aria-label', `Use ${isDark() ? 'light' : 'dark'} colours`);
+  view.redraw();
+  studies?.redraw();
+}
+
+function build(): void {
+  const links = [['best', 'Best'], ['stages', 'Stages'], ['charts', 'Charts'], ['trials', 'Trials'], ['again', 'Do it again']];
+  replace(document.getElementById('page')!,
+    h('nav', { class: 'top', 'aria-label': 'Page' }, h('strong', {}, 'dsat'), links.map(([id, text]) => h('a', { href: `#${id}` }, text!)), h('span', { class: 'grow' }), state, themeButton),
+    studies?.element, view.element);
+  themed();
+}
+
+function show(study: Study): void {
+  document.title = `${study.study.name || 'study'} – dsat`;
+  view.update(study);
+  document.documentElement.dataset.ready = String(study.trials.length);
+}
+
+const asleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, document.hidden ? kHiddenMs : ms));
+
+function say(text: string, kind: string): void {
+  if (state.textContent !== text) state.textContent = text;
+  state.className = kind;
+}
+
+async function follow(): Promise<void> {
+  let chosen = Number(/^#study-(\d+)$/.exec(location.hash)?.[1] ?? 0);
+  let study = new Followed<Study>(`study/${chosen}.json`);
+  let wake = () => {};
+  studies = new StudiesView((id) => {
+    chosen = id;
+    study = new Followed<Study>(`study/${id}.json`);
+    history.replaceState(null, '', `#study-${id}`);
+    wake();
+  });
+  build();
+  const listed = new Followed<Listed[]>('studies.json');
+  let list: Listed[] = [];
+  let status = 'running';
+  for (;;) {
+    try {
+      const [fresh, changed] = [await listed.next(), chosen];
+      if (fresh) list = fresh;
+      if (fresh || list.length > 1) studies.update(list, chosen);
+      const now = await study.next();
+      if (now && changed === chosen) { status = now.study.status; show(now); }
+      say(status === 'running' ? 'Live' : `Ended, read ${when(new Date().toISOString())}`, status === 'running' ? 'live' : '');
+    } catch (error) {
+      say(error instanceof TypeError ? 'The server does not answer; trying again' : String((error as Error).message), 'lost');
+    }
+    await Promise.race([asleep(status === 'running' ? kLiveMs : kEndedMs), new Promise<void>((done) => { wake = done; })]);
+  }
+}
+
+async function start(): Promise<void> {
+  startTheme(themed);
+  const study = await embedded();
+  if (!study) return follow();
+  build();
+  say(study.study.status === 'running' ? `As it stood ${when(study.progress.last_at)}` : '', '');
+  show(study);
+}
+
+addEventListener('beforeprint', () => view.redraw());
+start().catch((error) => {
+  replace(document.getElementById('page')!, h('main', {}, h('h1', {}, 'dsat'), h('p', { class: 'notice bad' }, `The page cannot show its data: ${String(error)}`)));
+});

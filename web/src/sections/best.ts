@@ -1,0 +1,38 @@
+// The best configuration: what it changes in the user's own, and the whole file to take away.
+import type { Study } from '../data';
+import type { Child } from '../dom';
+import { h, scrolling, table } from '../dom';
+import { json } from '../format';
+
+export function copyButton(text: () => string, what: string): HTMLElement {
+  const button = h('button', { type: 'button', click: async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      button.textContent = 'Copied';
+    } catch {
+      button.textContent = 'Select the text and copy it';
+    }
+    setTimeout(() => { button.textContent = 'Copy'; }, 2000);
+  }, 'aria-label': `Copy ${what}` }, 'Copy');
+  return button;
+}
+
+export function best(study: Study): Child {
+  const found = study.study.best;
+  if (!found) return null;
+  const text = JSON.stringify(found.config, null, 2);
+  const own = study.baseline === null ? 'your configuration file' : `your own configuration (trial ${study.baseline})`;
+  const same = study.changes.length === 0;
+  return [
+    h('h2', { id: 'best' }, 'The best configuration'),
+    same ? h('p', {}, `It is the same as ${own}.`) : [
+      h('p', {}, `It differs from ${own} in ${study.changes.length === 1 ? 'one key' : `${study.changes.length} keys`}:`),
+      scrolling('What changes', table('What the best configuration changes', ['Key', 'Yours', 'Best'],
+        study.changes.map((change): Child[] => [h('code', {}, change.key), h('del', {}, json(change.own)), h('ins', {}, json(change.best))]))),
+    ],
+    study.changed_train_batch && h('p', { class: 'notice' },
+      'The global batch (train_batch_size) is another one than yours: look at the learning rate and its schedule again, or fix the batch with --global-batch.'),
+    h('details', {}, h('summary', {}, 'The whole file, ready to train with'),
+      h('div', { class: 'code' }, copyButton(() => text, 'the configuration'), h('pre', { tabindex: 0 }, text))),
+  ];
+}

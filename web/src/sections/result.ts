@@ -1,0 +1,110 @@
+// The top of the page: how the study stands, what was found, what it gains and costs.
+import type { Estimate, Study } from '../data';
+import type { Child } from '../dom';
+import { h, scrolling, table } from '../dom';
+import { bytes, deviceHours, duration, gainDecimals, metric, metricName, orDash, ratio, when, words } from '../format';
+
+const kStatusWords: Record<string, string> = {
+  running: 'running', completed: 'completed', no_best: 'ended without a best', interrupted: 'interrupted', failed: 'failed',
+};
+
+export function statusPill(status: string): HTMLElement {
+  return h('span', { class: `pill ${status}` }, kStatusWords[status] ?? status);
+}
+
+function card(title: string, value: Child, more: Child, kind = ''): HTMLElement {
+  return h('div', { class: `card ${kind}` }, h('h3', {}, title), h('p', { class: 'figure' }, value), h('p', { class: 'faint' }, more));
+}
+
+function bestCard(study: Study): HTMLElement {
+  const best = study.study.best;
+  if (!best) {
+    const none = study.study.status === 'running' ? 'No trial has completed yet.' : 'No trial completed with this metric.';
+    return card('Best', 'none', none, 'wide');
+  }
+  const trial = study.trials[best.trial];
+  return card(`Best: ${metricName(study.study.metric)}`, metric(study.study.metric, best.metric), [
+    h('a', { href: `#trial-${best.trial}` }, `Trial ${best.trial}`),
+    `: ZeRO stage ${trial?.stage ?? '–'}, micro batch ${trial?.micro_batch ?? '–'}, accumulation ${trial?.accumulation ?? '–'}`,
+    trial?.peak_bytes ? `, peak memory ${bytes(trial.peak_bytes)}` : null, '.', best.why ? ` ${best.why}.` : null,
+  ], 'wide');
+}
+
+function gainCard(study: Study): HTMLElement {
+  const title = 'Against your own configuration';
+  const { gain, best } = study.study;
+  if (!best) return card(title, '–', 'Nothing to compare yet.');
+  if (!gain) {
+    const own = study.baseline === null ? undefined : study.trials[study.baseline];
+    const why = own?.outcome && own.outcome !== 'completed' ? `Your own configuration (trial ${own.id}) ended ${words(own.outcome)}.`
+      : 'Your own configuration was not measured.';
+    return card(title, '–', why);
+  }
+  if (gain.baseline === best.trial) return card(title, 'no gain', 'Your own configuration is the best.');
+  const decimals = gain.low === null || gain.high === null ? 2 : gainDecimals(gain.low, gain.high);
+  const sure = gain.low === null || gain.high === null ? 'No interval: the best was not measured again.'
+    : `95 % interval ${gain.low.toFixed(decimals)} to ${gain.high.toFixed(decimals)}.`;
+  return card(title, ratio(gain), [sure, ' Yours is ', h('a', { href: `#trial-${gain.baseline}` }, `trial ${gain.baseline}`), '.'],
+    gain.ratio > 1 ? 'good' : '');
+}
+
+function paybackCard(study: Study): HTMLElement {
+  const { spent_device_hours: spent, saved_device_hours_per_day: saved, days } = study.payback;
+  const simulated = study.plan['runner'] === 'sim' ? ' In the simulator’s time.' : '';
+  if (saved === null) return card('Payback', deviceHours(spent), `spent on the search.${simulated}`);
+  if (days === null) return card('Payback', 'none', `${deviceHours(spent)} spent; the best trains no faster than your own.${simulated}`);
+  return card('Payback', `after ${duration(days * 86400)}`,
+    `of training: ${deviceHours(spent)} spent on the search, ${deviceHours(saved)} saved a day where one trial’s devices train.${simulated}`);
+}
+
+function progressCard(study: Study): HTMLElement {
+  const p = study.progress;
+  const counts = new Map<string, number>();
+  for (const trial of study.trials) {
+    if (trial.outcome && trial.duplicate_of === null) counts.set(trial.outcome, (counts.get(trial.outcome) ?? 0) + 1);
+  }
+  const told = [...counts].map(([outcome, n]) => `${n} ${words(outcome)}`);
+  if (p.running > 0) told.push(`${p.running} running`);
+  if (p.waiting > 0) told.push(`${p.waiting} waiting`);
+  const left = p.seconds_left !== null && study.study.status === 'running' ? `, about ${duration(p.seconds_left)} left` : '';
+  return h('div', { class: 'card' }, h('h3', {}, 'Trials'),
+    h('p', { class: 'figure' }, `${p.started} of ${p.max_trials}`),
+    h('progress', { max: Math.max(1, p.max_trials), value: p.started, 'aria-label': 'Trials started' }),
+    h('p', { class: 'faint' }, `${told.join(', ') || 'None yet'}. ${duration(p.elapsed_seconds)}${left}.`));
+}
+
+export function head(study: Study): Child {
+  const info = study.study;
+  const kind = info.status === 'failed' || info.status === 'no_best' ? 'bad' : info.status === 'interrupted' ? 'warn' : '';
+  return [
+    h('div', { class: 'title' }, h('h1', {}, info.name || 'Study'), statusPill(info.status)),
+    h('p', { class: 'faint' }, `Searcher ${String((study.plan['searcher'] as { name?: string } | undefined)?.name ?? '–')}, metric ${info.metric} `,
+      `(${info.direction === 'minimize' ? 'the smallest is the best' : 'the largest is the best'}), begun ${when(study.progress.started_at)}. `,
+      h('code', {}, info.dir)),
+    info.reason ? h('p', { class: `notice ${kind}`, role: kind ? 'status' : null }, `${info.status === 'running' ? '' : 'Ended: '}${info.reason}`) : null,
+  ];
+}
+
+export function result(study: Study): Child {
+  return h('div', { class: 'cards' }, bestCard(study), gainCard(study), paybackCard(study), progressCard(study));
+}
+
+export function stages(study: Study): Child {
+  if (study.stages.length === 0) return null;
+  const head = ['Stage', 'Trials', 'Out of memory', 'Failed', 'Best', 'Its trial', 'Largest that fitted',
+    'Smallest out of memory', 'Ceiling (90 %)'];
+  const rows = study.stages.map((stage): Child[] => [
+    `ZeRO ${stage.stage}`, stage.trials, stage.out_of_memory, stage.failed, metric(study.study.metric, stage.best_value),
+    stage.best_trial === null ? '–' : h('a', { href: `#trial-${stage.best_trial}` }, String(stage.best_trial)),
+    orDash(stage.largest_that_fitted), orDash(stage.smallest_out_of_memory), ceiling(stage.ceiling),
+  ]);
+  return [h('h2', { id: 'stages' }, 'Stages'),
+    h('p', { class: 'faint' }, 'Fitted, out of memory and ceiling are micro batches; the ceiling is the memory model’s, of the stage’s best configuration.'),
+    scrolling('Stages', table('What each ZeRO stage came to', head, rows, head.map((_, i) => i > 0)))];
+}
+
+function ceiling(estimate: Estimate | null): string {
+  if (estimate === null) return '–';
+  const high = estimate.high === null ? 'any' : Math.floor(estimate.high);
+  return `${Math.floor(estimate.value)} (${Math.floor(estimate.low)} to ${high})`;
+}
