@@ -24,6 +24,14 @@ class TrialFailures(HostTest):
         self.assertIn("this study ended before its search began: start a new one", again.stdout)
         self.assertNotIn("--max-trials", again.stdout)
 
+    def test_a_trial_that_fails_runs_again_as_often_as_max_restarts_says(self):
+        for restarts, outcome, attempt in ((0, "failed", 1), (1, "completed", 2)):
+            with self.subTest(restarts):
+                out = "out%d" % restarts
+                self.run_host(["--output-dir", out, "--max-trials", 3, "--max-restarts", restarts], self.command("--fail-once", 1))
+                trial = self.show(self.dir / out)["trials"][1]
+                self.assertEqual((trial["outcome"], trial["attempt"]), (outcome, attempt))
+
     def test_a_script_that_ends_before_the_window_says_so(self):
         result, study = self.run_misbehaving("early_exit")
         self.assert_ok(result, 1)

@@ -119,6 +119,20 @@ TEST_F(ExperimentFile, VariablesComeAsAListAMapOrByDevice) {
   EXPECT_THAT(complaint(key + "{A: [1]}\n"), HasSubstr("must be a text"));
 }
 
+TEST_F(ExperimentFile, RestartsOfATrialAreTakenOver) {
+  EXPECT_EQ(read("max_restarts: 3\n").max_restarts, 3);
+  EXPECT_EQ(read("max_restarts: 0\n").max_restarts, 0);
+  EXPECT_EQ(read("").max_restarts, std::nullopt);
+  EXPECT_THAT(complaint("max_restarts: -1\n"), HasSubstr("max_restarts must be an integer of at least 0"));
+}
+
+TEST_F(ExperimentFile, WhatThePythonInterfaceReadsIsKeptForTheScript) {
+  const Experiment experiment = read("scheduling_unit: 2\nmin_validation_period: {batches: 1}\nproject: x\n");
+  ASSERT_EQ(experiment.notices.size(), 2u);
+  EXPECT_THAT(experiment.notices[0], HasSubstr("without effect here: project"));
+  EXPECT_THAT(experiment.notices[1], HasSubstr("kept for the script: scheduling_unit, min_validation_period"));
+}
+
 TEST_F(ExperimentFile, AMetricOfDsatsIsTakenAnyOtherIsReported) {
   EXPECT_EQ(read("searcher: {metric: throughput, smaller_is_better: false}\n").metric, "throughput");
   EXPECT_EQ(read("searcher: {metric: latency}\n").metric, "latency");
