@@ -30,7 +30,7 @@ class Cli(HostTest):
         result = self.run_host(SHORT)
         self.assert_ok(result)
         self.assertEqual(result.stderr, "")
-        for text in ("trial 0 profile", "model: ", "device memory: ", "activation memory per example: ",
+        for text in ("trial 0  stage", "model: ", "device memory: ", "activation memory per example: ",
                      "best configuration (trial ", "study/best_ds_config.json", "dsat-host show "):
             self.assertIn(text, result.stdout)
         self.assertIn((self.dir / "study/summary.txt").read_text(), result.stdout)
@@ -38,14 +38,14 @@ class Cli(HostTest):
     def test_quiet_prints_the_result_only(self):
         result = self.run_host([*SHORT, "--quiet"])
         self.assert_ok(result)
-        self.assertNotIn("trial 0 profile", result.stdout)
+        self.assertNotIn("trial 0  stage", result.stdout)
         self.assertIn("best configuration", result.stdout)
 
     def test_json_leaves_everything_else_to_standard_error(self):
         result = self.run_host([*SHORT, "--json"])
         self.assert_ok(result)
         self.assertEqual(set(json.loads(result.stdout)), {"status", "reason", "best", "gain", "trials"})
-        self.assertIn("trial 0 profile", result.stderr)
+        self.assertIn("trial 0  stage", result.stderr)
 
     def test_a_failing_study_begins_standard_error_with_the_reason(self):
         result = self.run_host(SHORT, self.command("--misbehave", "typo"))

@@ -15,8 +15,7 @@ int tune(const Tokens& arguments, Console& console);
 int tune_experiment(const Tokens& arguments, Console& console);
 int resume(const Tokens& arguments, Console& console);
 int show(const Tokens& arguments, Console& console);
-int report_page(const Tokens& arguments, Console& console);
-int serve(const Tokens& arguments, Console& console);
+int export_study(const Tokens& arguments, Console& console);
 int estimate(const Tokens& arguments, Console& console);
 int plugins(const Tokens& arguments, Console& console);
 

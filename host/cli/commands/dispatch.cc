@@ -18,10 +18,8 @@ int dispatch(const Tokens& arguments, Console& console) {
       return resume(rest, console);
     case Action::show:
       return show(rest, console);
-    case Action::report:
-      return report_page(rest, console);
-    case Action::serve:
-      return serve(rest, console);
+    case Action::export_study:
+      return export_study(rest, console);
     case Action::estimate:
       return estimate(rest, console);
     case Action::plugins:

@@ -13,6 +13,7 @@ namespace {
 Option help_option() { return Option::toggle("help", "print this and end").also("-h"); }
 Option json_option(const char* help) { return Option::toggle("json", help); }
 Option quiet_option() { return Option::toggle("quiet", "no progress: warnings, errors and the result only"); }
+Option verbose_option() { return Option::toggle("verbose", "each trial with its peak, reason and note").also("-v"); }
 
 // An integer that the library keeps as an int.
 Option count(const char* name, int64_t least, const char* help) {
@@ -73,7 +74,7 @@ OptionSet study_option_set() {
   add_placement_options(set);
   add_trial_options(set);
   set.add_group("Output", {Option::text("output-dir", "DIR", "the run directory").by_default("dsat-results/<name>"),
-                           quiet_option(),
+                           quiet_option(), verbose_option(),
                            json_option("the result as one JSON object on standard output; all else on standard error"),
                            Option::toggle("version", "print the version and end"), help_option()});
   return set;
@@ -112,11 +113,11 @@ OptionSet experiment_options() {
 
 OptionSet resume_options() {
   OptionSet set;
-  set.add_group(
-      "Options",
-      {setting_option("max-trials").by_default("as before"),
-       setting_option("max-concurrent-trials").by_default("as before"), setting_option("time-budget"), quiet_option(),
-       json_option("the result as one JSON object on standard output; all else on standard error"), help_option()});
+  set.add_group("Options", {setting_option("max-trials").by_default("as before"),
+                            setting_option("max-concurrent-trials").by_default("as before"),
+                            setting_option("time-budget"), quiet_option(), verbose_option(),
+                            json_option("the result as one JSON object on standard output; all else on standard error"),
+                            help_option()});
   return set;
 }
 
@@ -124,22 +125,17 @@ OptionSet show_options() {
   OptionSet set;
   set.add_group("Options", {json_option("the whole study as one JSON object"),
                             Option::toggle("csv", "its trials as a table that --runner sim --sim FILE.csv replays"),
-                            help_option()});
+                            Option::toggle("follow", "its progress until it ends, then the study"), help_option()});
   return set;
 }
 
-OptionSet report_options() {
+OptionSet export_options() {
   OptionSet set;
-  set.add_group("Options",
-                {Option::path("output", "FILE", "the page").also("-o").by_default("DIR/report.html"), help_option()});
-  return set;
-}
-
-OptionSet serve_options() {
-  OptionSet set;
-  constexpr int kLargestPort = 65535;
-  set.add_group("Options", {Option::integer("port", "of 127.0.0.1").from(1, kLargestPort).by_default("a free one"),
-                            help_option()});
+  set.add_group(
+      "Options",
+      {Option::choice("format", {"csv", "json", "jsonl", "tensorboard", "mlflow", "prometheus"}, "the shape"),
+       Option::path("output", "PATH", "a file, for tensorboard and mlflow a folder").also("-o"),
+       Option::text("mlflow-uri", "URL", "send to an MLflow server instead: http://HOST:PORT"), help_option()});
   return set;
 }
 

@@ -16,8 +16,7 @@ OptionSet tune_options();
 OptionSet experiment_options();
 OptionSet resume_options();
 OptionSet show_options();
-OptionSet report_options();
-OptionSet serve_options();
+OptionSet export_options();
 OptionSet plugins_options();
 OptionSet estimate_options();
 

@@ -28,7 +28,7 @@ void refuse_fixed_options(const Tokens& arguments, const OptionSet& allowed) {
     if (allowed.find(spelling) == nullptr && all.find(spelling) != nullptr) {
       throw Error(
           fmt::format("{} cannot change when a study is resumed: resume takes --max-trials, --time-budget, "
-                      "--max-concurrent-trials, --quiet and --json",
+                      "--max-concurrent-trials, --quiet, --verbose and --json",
                       spelling));
     }
   }
@@ -46,6 +46,7 @@ int resume(const Tokens& arguments, Console& console) {
 
   RunSettings settings;
   settings.quiet = request->values.given("quiet");
+  settings.verbose = request->values.given("verbose");
   settings.resumed = true;
   settings.max_trials = options.max_trials.value_or(0);
   settings.time_budget = options.time_budget;

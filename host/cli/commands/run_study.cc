@@ -3,7 +3,7 @@
 #include "commands/run_study.h"
 
 #include "commands/full_experiment.h"
-#include "commands/report.h"
+#include "dsat/host/metric.h"
 #include "terminal/progress.h"
 #include "terminal/report.h"
 #include "terminal/signals.h"
@@ -14,10 +14,12 @@ namespace {
 ProgressSettings progress_settings(const host::Study& study, const RunSettings& settings) {
   ProgressSettings progress;
   progress.quiet = settings.quiet;
+  progress.verbose = settings.verbose;
   progress.time_budget = settings.time_budget;
   progress.max_trials = settings.max_trials;
   const Json& known = study.settings();
   if (const auto it = known.find("metric"); it != known.end() && it->is_string()) progress.metric = *it;
+  if (const auto info = host::metric_info(progress.metric); info.ok()) progress.maximise = info->maximise;
   if (const auto it = known.find("max_trials");
       settings.max_trials == 0 && it != known.end() && it->is_number_integer()) {
     progress.max_trials = *it;
@@ -75,7 +77,6 @@ ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& c
   }
   for (ResultWriter* writer : writers) writer->finish();
   report(result, errors, console);
-  write_report(result.dir, console);
   for (const ResultWriter* writer : writers) console.line(writer->place());
   ExitStatus status = exit_status(result.status);
   if (status == kBestFound && settings.run_full_experiment) status = run_full_experiment(result.dir, console);

@@ -18,6 +18,7 @@ namespace dsat::cli {
 
 struct RunSettings {
   bool quiet = false;
+  bool verbose = false;
   bool resumed = false;
   bool run_full_experiment = false;
   int max_trials = 0;  // as given; 0: as the study's settings have it

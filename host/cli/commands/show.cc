@@ -3,31 +3,28 @@
 #include <fmt/format.h>
 
 #include "commands/commands.h"
+#include "commands/follow.h"
 #include "commands/host_options.h"
 #include "commands/subcommand.h"
 #include "dsat/base/table.h"
 #include "dsat/error.h"
+#include "dsat/host/facts.h"
 #include "dsat/host/format.h"
-#include "dsat/host/record.h"
 #include "dsat/host/simulation.h"
+#include "terminal/changes.h"
 #include "terminal/exit_status.h"
 #include "terminal/format.h"
-#include "terminal/progress.h"
+#include "terminal/profile_lines.h"
+#include "terminal/recorded_view.h"
 
 namespace dsat::cli {
 namespace {
 
 constexpr const char* kUsageText =
-    "Usage: dsat-host show DIR [--json|--csv]\n"
+    "Usage: dsat-host show DIR [--json|--csv|--follow]\n"
     "\n"
     "Shows a study, running or ended, from its run directory.\n"
     "\n";
-
-std::string text_at(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  if (it == object.end() || it->is_null()) return "-";
-  return it->is_string() ? it->get<std::string>() : it->dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 std::string trials_table(const host::StudyRecord& record, const std::string& metric) {
   std::vector<std::vector<std::string>> rows{
@@ -48,21 +45,44 @@ std::string trials_table(const host::StudyRecord& record, const std::string& met
   return format_table(rows, {true, false, true, true, false, true, true});
 }
 
-void print_study(const host::StudyRecord& record, Console& console) {
-  const std::string metric = text_at(record.study, "metric");
+// Of a study that runs: how far it is, how long it will take, what runs where.
+void print_progress(const host::StudyFacts& facts, Console& console) {
+  constexpr TerminalSize kSize{100, 100};
+  const bool drawing = console.text().terminal() && style_of(console.text()).drawing;
+  const auto now = SearchView::Clock::now();
+  for (const StyledLine& line : picture(view_of(facts, now), now, kSize, drawing)) console.line(plain_text(line));
+}
+
+void print_best(const host::StudyFacts& facts, Console& console) {
+  const host::BestRecord& best = *facts.record.best;
+  console.line(fmt::format("\nbest: trial {}, {}, stage {}, micro batch {}", best.trial,
+                           format_metric(facts.metric, best.metric), or_dash(zero_stage_of(best.config)),
+                           or_dash(micro_batch_of(best.config))));
+  if (!best.why.empty()) console.line(one_line(best.why));
+  const auto& gain = facts.record.gain;
+  if (gain) console.line(fmt::format("gain: {}", host::format_gain(*gain, best.trial)));
+  for (const std::string& line : change_lines(facts)) console.line(line);
+}
+
+void print_study(const host::StudyFacts& facts, Console& console) {
+  const host::StudyRecord& record = facts.record;
   std::string status = to_string(record.status);
   if (!record.reason.empty()) status += fmt::format(": {}", one_line(record.reason));
   console.line(fmt::format("study   {}", record.dir.string()));
   console.line(fmt::format("status  {}", status));
-  console.line(fmt::format("metric  {}", metric));
+  console.line(fmt::format("metric  {}", facts.metric));
+  if (record.status == host::StudyStatus::running) print_progress(facts, console);
   for (const std::string& line : profile_lines(record.profile)) console.line(line);
-  console.text().write(fmt::format("\n{}", trials_table(record, metric)));
-  if (!record.best) return;
-  console.line(fmt::format("\nbest: trial {}, {}, stage {}, micro batch {}", record.best->trial,
-                           format_metric(metric, record.best->metric), or_dash(zero_stage_of(record.best->config)),
-                           or_dash(micro_batch_of(record.best->config))));
-  if (!record.best->why.empty()) console.line(one_line(record.best->why));
-  if (record.gain) console.line(fmt::format("gain: {}", host::format_gain(*record.gain, record.best->trial)));
+  console.text().write(fmt::format("\n{}", trials_table(record, facts.metric)));
+  if (record.best) print_best(facts, console);
+}
+
+// `best` stands beside `study` as well, where the result of a study has it.
+Json document_of(const host::StudyFacts& facts) {
+  Json document = host::to_json(facts.record);
+  document["best"] = document.at("study").at("best");
+  document["progress"] = host::to_json(facts).at("progress");
+  return document;
 }
 
 }  // namespace
@@ -70,15 +90,18 @@ void print_study(const host::StudyRecord& record, Console& console) {
 int show(const Tokens& arguments, Console& console) {
   const auto request = read_request(show_options(), arguments, kUsageText, console);
   if (!request) return kBestFound;
-  const auto record = host::read_study(only_directory(request->operands, "show"));
-  if (!record.ok()) return console.error(record.status().message()), exit_status(record.status());
-  if (request->values.given("csv")) {
-    if (console.json()) throw Error("--csv and --json are both given: keep one");
-    console.text().write(host::trace_of(record.value()));
+  const std::filesystem::path dir = only_directory(request->operands, "show");
+  const bool csv = request->values.given("csv"), following = request->values.given("follow");
+  if (csv + console.json() + following > 1) throw Error("--csv, --json and --follow: give one of them");
+  if (following) follow(dir, console);
+  const auto facts = host::read_study_facts(dir);
+  if (!facts.ok()) return console.error(facts.status().message()), exit_status(facts.status());
+  if (csv) {
+    console.text().write(host::trace_of(facts->record));
   } else if (console.json()) {
-    console.print_json(host::to_json(record.value()));
+    console.print_json(document_of(facts.value()));
   } else {
-    print_study(record.value(), console);
+    print_study(facts.value(), console);
   }
   return kBestFound;
 }

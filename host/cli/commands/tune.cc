@@ -28,7 +28,7 @@ constexpr const char* kUsageText =
     "       dsat-host --autotuning tune|run [options] SCRIPT ARGS...    (in place of deepspeed --autotuning)\n"
     "       dsat-host --runner sim --sim FILE [options]\n"
     "       dsat-host [asha|binary|random|_test] EXPERIMENT.yaml MODEL_DIR [options]    (with --help)\n"
-    "       dsat-host resume DIR | show DIR | estimate | plugins    (each with --help)\n"
+    "       dsat-host resume DIR | show DIR | export DIR | estimate | plugins    (each with --help)\n"
     "\n"
     "Finds the fastest ZeRO configuration of a training command by running short trials of it.\n"
     "\n"
@@ -72,6 +72,7 @@ int tune(const Tokens& arguments, Console& console) {
 
   RunSettings settings;
   settings.quiet = values.given("quiet");
+  settings.verbose = values.given("verbose");
   settings.run_full_experiment = values.given("run-full-experiment");
   settings.max_trials = options.max_trials;
   settings.time_budget = options.time_budget;

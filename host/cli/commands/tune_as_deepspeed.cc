@@ -22,8 +22,8 @@ constexpr const char* kExpsDir = "autotuning_exps";
 
 // A search goes on, or its result is shown, whatever these say.
 constexpr const char* kPassingOptions[] = {
-    "--autotuning", "--max-trials",         "--time-budget", "--json", "--max-concurrent-trials",
-    "--quiet",      "--run-full-experiment"};
+    "--autotuning", "--max-trials",          "--time-budget", "--json", "--max-concurrent-trials",
+    "--quiet",      "--run-full-experiment", "--verbose"};
 constexpr const char* kPassingKeys[] = {"autotuning.enabled", "autotuning.overwrite", "autotuning.results_dir",
                                         "autotuning.exps_dir", "autotuning.tuner_num_trials"};
 

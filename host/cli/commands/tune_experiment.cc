@@ -139,6 +139,7 @@ class ExperimentRun {
   ExperimentRun(const Values& values, ExperimentRequest request, host::StudyOptions options, Console& console)
       : values_(values), request_(std::move(request)), options_(std::move(options)), console_(console) {
     settings_.quiet = values.given("quiet");
+    settings_.verbose = values.given("verbose");
     settings_.max_trials = options_.max_trials;
     settings_.time_budget = options_.time_budget;
   }

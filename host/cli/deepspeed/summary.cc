@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <ctime>
 #include <map>
 #include <optional>
 #include <vector>
+
+#include "terminal/times.h"
 
 namespace dsat::cli {
 namespace {
@@ -56,19 +56,6 @@ std::string markdown_table(const std::vector<Line>& lines, const std::vector<boo
     text += "|\n";
   }
   return text;
-}
-
-// Microseconds from one RFC 3339 time in UTC to a later one.
-int64_t microseconds_of(const std::string& time) {
-  std::tm fields{};
-  long fraction = 0;
-  if (std::sscanf(time.c_str(), "%d-%d-%dT%d:%d:%d.%6ldZ", &fields.tm_year, &fields.tm_mon, &fields.tm_mday,
-                  &fields.tm_hour, &fields.tm_min, &fields.tm_sec, &fraction) != 7) {
-    return 0;
-  }
-  fields.tm_year -= 1900;
-  fields.tm_mon -= 1;
-  return int64_t{timegm(&fields)} * 1'000'000 + fraction;
 }
 
 // From the first trial to the end of the last, as Python prints a span of time.

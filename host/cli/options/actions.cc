@@ -18,9 +18,11 @@ struct SubCommand {
   const char* word;
   Action action;
 };
-constexpr SubCommand kSubCommands[] = {{"resume", Action::resume},     {"show", Action::show},
-                                       {"report", Action::report},     {"serve", Action::serve},
-                                       {"estimate", Action::estimate}, {"plugins", Action::plugins}};
+constexpr SubCommand kSubCommands[] = {{"resume", Action::resume},
+                                       {"show", Action::show},
+                                       {"export", Action::export_study},
+                                       {"estimate", Action::estimate},
+                                       {"plugins", Action::plugins}};
 
 // Words kept for sub-commands to come, and what does the work today.
 struct Reserved {
@@ -29,7 +31,8 @@ struct Reserved {
 };
 constexpr Reserved kReserved[] = {
     {"validate", "type dsat-host plugins for what is wrong with a plugin"},
-    {"export", "type dsat-host show DIR --json; the best configuration is DIR/best_ds_config.json"},
+    {"report", "type dsat-host show DIR"},
+    {"serve", "type dsat-host show DIR"},
     {"new-plugin", "begin with one of the plugins in examples/"},
 };
 

@@ -33,6 +33,11 @@ int Output::columns() const {
   return ioctl(fd_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+int Output::rows() const {
+  winsize size{};
+  return ioctl(fd_, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
 void Console::line(std::string_view text) { this->text().write(fmt::format("{}\n", text)); }
 
 void Console::print_json(const Json& object) {

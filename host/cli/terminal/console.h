@@ -21,6 +21,7 @@ class Output {
   int error() const { return error_; }  // errno of the first failure; 0: none
   bool terminal() const;
   int columns() const;  // of the terminal; 80 where unknown
+  int rows() const;     // and 24
 
  private:
   int fd_;
@@ -37,6 +38,7 @@ class Console {
   bool json() const { return json_; }
 
   Output& text() { return json_ ? err_ : out_; }
+  const Output& text() const { return json_ ? err_ : out_; }
   void line(std::string_view text);
   void print_json(const Json& object);
   void error(std::string_view message);         // "dsat-host: <message>"

@@ -1,171 +1,167 @@
-// Counts the trials that end and keeps one line of the terminal up to date; other lines push it down.
-// How long the rest takes follows from the mean time of a trial so far.
+// Keeps the view of the search up to date under a lock; a thread turns it into frames five times a second, and the
+// screen leaves out those that would show nothing new.
 #include "terminal/progress.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "dsat/base/units.h"
 #include "terminal/format.h"
+#include "terminal/profile_lines.h"
+#include "terminal/signals.h"
+#include "terminal/times.h"
 
 namespace dsat::cli {
 namespace {
 
-// A number, or the value of an interval {value, low, high}; nullopt: null or absent.
-std::optional<double> number_at(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  if (it == object.end()) return std::nullopt;
-  if (it->is_number()) return it->get<double>();
-  return it->is_object() ? number_at(*it, "value") : std::nullopt;
+constexpr std::chrono::milliseconds kFrameTime{200};
+// A simulation ends trials faster than anybody reads: between two frames no more of their lines are kept.
+constexpr size_t kMostPending = 100;
+
+Style style_for(const Console& console, bool quiet) {
+  Style style = style_of(console.text());
+  if (quiet) style.live = false;
+  return style;
 }
 
-std::string interval_text(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  if (it == object.end() || !it->is_object()) return "";
-  const auto low = number_at(*it, "low"), high = number_at(*it, "high");
-  if (!low || !high) return "";
-  return fmt::format(" (90 % interval {} to {})", format_size(*low), format_size(*high));
+SearchView view_for(const ProgressSettings& settings) {
+  SearchView view;
+  view.lines = {settings.metric, settings.maximise, settings.max_trials, settings.verbose};
+  view.time_budget = settings.time_budget;
+  return view;
 }
 
-std::string bytes_at(const Json& object, const char* key) {
-  const auto bytes = number_at(object, key);
-  return bytes ? format_size(*bytes) : "unknown";
+// A trial may have been started before this program looked. Simulated times are in another year.
+std::chrono::microseconds age_of(const host::TrialRecord& trial) {
+  using std::chrono::microseconds;
+  const auto now = std::chrono::duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch());
+  const microseconds age = now - microseconds(microseconds_of(trial.started_at));
+  constexpr std::chrono::hours kLongest{24 * 365};
+  return age > microseconds(0) && age < kLongest ? age : microseconds(0);
 }
 
-// Without a device memory the ceiling is only what has fitted so far.
-std::string ceiling_text(const Json& stage, bool memory_known) {
-  const auto ceiling = number_at(stage, "max_micro_batch");
-  if (!ceiling || (!memory_known && *ceiling < 1)) return "maximum micro batch unknown";
-  // Where two micro batches need the same memory there is no line that meets the device's: a number would be made up.
-  constexpr double kTooFar = 64;
-  const Json& interval = stage.at("max_micro_batch");
-  const double low = interval.is_object() ? std::max(1.0, number_at(interval, "low").value_or(*ceiling)) : *ceiling;
-  if (*ceiling > kTooFar * low) return fmt::format("maximum micro batch unknown, at least {:.0f}", low);
-  return fmt::format(memory_known ? "approximate maximum micro batch {:.0f}" : "maximum micro batch at least {:.0f}",
-                     *ceiling);
-}
-
-std::string stage_line(const Json& stage, bool memory_known) {
-  return fmt::format("stage {:.0f}: model states {}, {}", number_at(stage, "stage").value_or(0),
-                     bytes_at(stage, "model_state_bytes"), ceiling_text(stage, memory_known));
+SearchView::Best best_of(const host::BestRecord& best) {
+  return {best.trial, best.metric,
+          fmt::format("stage {}, micro batch {}", or_dash(zero_stage_of(best.config)),
+                      or_dash(micro_batch_of(best.config)))};
 }
 
 }  // namespace
 
-std::vector<std::string> profile_lines(const Json& profile) {
-  std::vector<std::string> lines;
-  if (!profile.is_object()) return lines;
-  const auto params = number_at(profile, "num_params"), trainable = number_at(profile, "trainable_num_params");
-  if (params) {
-    std::string line = fmt::format("model: {} parameters", format_count(*params));
-    if (trainable && *trainable != *params) line += fmt::format(", {} of them trainable", format_count(*trainable));
-    lines.push_back(line);
-  }
-  lines.push_back(fmt::format("device memory: {}", bytes_at(profile, "device_memory_bytes")));
-  lines.push_back(fmt::format("activation memory per example: {}{}", bytes_at(profile, "activation_bytes_per_sample"),
-                              interval_text(profile, "activation_bytes_per_sample")));
-  const auto stages = profile.find("stages");
-  if (stages != profile.end() && stages->is_array()) {
-    const bool memory_known = number_at(profile, "device_memory_bytes").has_value();
-    for (const Json& stage : *stages) lines.push_back(stage_line(stage, memory_known));
-  }
-  return lines;
+Progress::Progress(Console& console, const ProgressSettings& settings)
+    : console_(console),
+      quiet_(settings.quiet),
+      style_(style_for(console, settings.quiet)),
+      view_(view_for(settings)),
+      screen_(style_.colour) {
+  if (style_.live) drawing_ = std::thread([this] { draw_until_done(); });
 }
 
-Progress::Progress(Console& console, ProgressSettings settings)
-    : console_(console), settings_(std::move(settings)), terminal_(!settings_.quiet && console.text().terminal()) {}
+Progress::~Progress() {
+  if (!drawing_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  changed_.notify_one();
+  drawing_.join();
+}
+
+void Progress::draw_until_done() {
+  std::unique_lock lock(mutex_);
+  while (!done_) {
+    draw_frame(lock, false);
+    changed_.wait_for(lock, kFrameTime, [this] { return done_; });
+  }
+  draw_frame(lock, true);
+}
+
+// The lock is free while the terminal takes the bytes.
+void Progress::draw_frame(std::unique_lock<std::mutex>& lock, bool last) {
+  const TerminalSize size{static_cast<size_t>(console_.text().columns()), static_cast<size_t>(console_.text().rows())};
+  std::vector<StyledLine> above;
+  if (const size_t dropped = std::exchange(dropped_, 0); dropped > 0) {
+    above.push_back({{fmt::format("... {} more lines: dsat-host show has all trials", dropped), Colour::dim}});
+  }
+  above.insert(above.end(), pending_.begin(), pending_.end());
+  pending_.clear();
+  std::vector<StyledLine> block;
+  if (!last) block = picture(view_, SearchView::Clock::now(), size, style_.drawing);
+  lock.unlock();
+  if (continued_since_last_asked()) screen_.forget();
+  console_.text().write(screen_.update(above, block, size));
+  lock.lock();
+}
+
+void Progress::print(StyledLine line) {
+  if (!style_.live) return console_.line(plain_text(line));
+  pending_.push_back(std::move(line));
+  if (pending_.size() <= kMostPending) return;
+  pending_.pop_front();
+  ++dropped_;
+}
 
 void Progress::count_earlier(const host::StudyRecord& record) {
-  earlier_ = record.started();
-  if (record.best) on_best(*record.best);
+  const std::lock_guard lock(mutex_);
+  view_.earlier = record.started();
+  view_.ceilings.take_profile(record.profile);
+  for (const host::TrialRecord& trial : record.trials) {
+    if (trial.outcome) take_result(trial);
+  }
+  if (record.best) view_.best = best_of(*record.best);
 }
 
-void Progress::clear() {
-  if (drawn_) console_.text().write("\r\033[K");
-  drawn_ = false;
-}
-
-void Progress::print(const std::string& line) {
-  clear();
-  console_.line(one_line(line));
-}
-
-void Progress::redraw() {
-  if (!terminal_) return;
-  std::string line = one_line(status_line());
-  const auto columns = static_cast<size_t>(std::max(1, console_.text().columns() - 1));
-  if (line.size() > columns) line.resize(columns);
-  console_.text().write(fmt::format("\r\033[K{}", line));
-  drawn_ = true;
+void Progress::take_result(const host::TrialRecord& trial) {
+  view_.ceilings.take_trial(trial);
+  const std::optional<double> value = value_of(trial, view_.lines.metric);
+  if (!value || trial.duplicate_of) return;
+  if (trial.kind == host::TrialKind::baseline && !view_.own) view_.own = value;
+  const bool better = !best_value_ || (view_.lines.maximise ? *value > *best_value_ : *value < *best_value_);
+  if (better) best_value_ = value;
 }
 
 void Progress::on_log(Severity severity, std::string_view message) {
   if (severity == Severity::error) return errors_.push_back(one_line(message));
-  if (severity == Severity::debug || (settings_.quiet && severity == Severity::info)) return;
-  print(fmt::format("{}{}", severity == Severity::warning ? "warning: " : "", message));
-  redraw();
+  const std::lock_guard lock(mutex_);
+  if (severity == Severity::debug || (quiet_ && severity == Severity::info)) return;
+  std::string text = one_line(message);
+  if (severity != Severity::warning) return print({{std::move(text)}});
+  print({{"warning: " + text, Colour::caution}});
+  if (std::find(view_.warnings.begin(), view_.warnings.end(), text) == view_.warnings.end()) {
+    view_.warnings.push_back(std::move(text));
+  }
 }
 
 void Progress::on_trial_started(const host::TrialRecord& trial) {
-  running_.insert(trial.id);
-  redraw();
+  const std::lock_guard lock(mutex_);
+  view_.running[trial.id] = {trial, SearchView::Clock::now() - age_of(trial)};
 }
 
 void Progress::on_trial_ended(const host::TrialRecord& trial) {
-  if (trial.started()) ++ended_;
-  running_.erase(trial.id);
-  if (!terminal_ && !settings_.quiet) print(trial_line(trial, settings_.metric));
-  redraw();
+  const std::lock_guard lock(mutex_);
+  if (trial.started()) ++view_.ended;
+  view_.running.erase(trial.id);
+  view_.last_end = SearchView::Clock::now();
+  if (!quiet_) print(trial_line(trial, best_value_, view_.lines));
+  take_result(trial);
 }
 
 void Progress::on_profile(const Json& profile) {
-  if (settings_.quiet) return;
-  for (const std::string& line : profile_lines(profile)) print(line);
-  redraw();
+  const std::lock_guard lock(mutex_);
+  view_.ceilings.take_profile(profile);
+  if (quiet_) return;
+  for (const std::string& line : profile_lines(profile)) print({{line}});
 }
 
 void Progress::on_best(const host::BestRecord& best) {
-  best_ = fmt::format("{}: stage {}, micro batch {}, trial {}", format_metric(settings_.metric, best.metric),
-                      or_dash(zero_stage_of(best.config)), or_dash(micro_batch_of(best.config)), best.trial);
-  redraw();
+  const std::lock_guard lock(mutex_);
+  view_.best = best_of(best);
 }
 
-std::optional<std::chrono::milliseconds> Progress::time_left() const {
-  using std::chrono::milliseconds;
-  const auto elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - begin_);
-  std::optional<milliseconds> left;
-  if (ended_ > 0 && settings_.max_trials > 0) {
-    left = elapsed / ended_ * std::max(0, settings_.max_trials - earlier_ - ended_);
-  }
-  if (settings_.time_budget) {
-    const milliseconds rest = std::max(milliseconds(0), *settings_.time_budget - elapsed);
-    left = left ? std::min(*left, rest) : rest;
-  }
-  return left;
-}
-
-std::string Progress::status_line() const {
-  std::string line = fmt::format("trials {}", earlier_ + ended_);
-  if (settings_.max_trials > 0) line += fmt::format("/{}", settings_.max_trials);
-  line += fmt::format(", {} running", running_.size());
-  if (const auto left = time_left()) line += fmt::format(", about {} left", format_duration(*left));
-  // Last: a narrow terminal cuts it off.
-  if (!best_.empty()) line += fmt::format(", best {}", best_);
-  return line;
-}
-
-std::string Progress::trial_line(const host::TrialRecord& trial, const std::string& metric) {
-  std::string line = fmt::format("trial {} {} stage {} micro batch {}: {}", trial.id, to_string(trial.kind),
-                                 or_dash(zero_stage_of(trial.config)), or_dash(micro_batch_of(trial.config)),
-                                 trial.outcome ? to_string(*trial.outcome) : "running");
-  const std::string value = format_metric(metric, trial.metrics);
-  if (value != "-") line += fmt::format(", {}", value);
-  if (trial.peak_bytes) line += fmt::format(", peak {}", bytes_or_dash(trial.peak_bytes));
-  if (trial.duplicate_of) line += fmt::format(", as trial {}", *trial.duplicate_of);
-  if (!trial.reason.empty()) line += fmt::format(", {}", trial.reason);
-  if (!trial.note.empty()) line += fmt::format(" ({})", trial.note);
-  return line;
+std::string Progress::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_line(view_, SearchView::Clock::now());
 }
 
 }  // namespace dsat::cli

@@ -1,11 +1,17 @@
-// Prints the result of a study in three parts: the summary that the host wrote, the best configuration, where things
-// lie. Errors follow on standard error, the reason first.
+// Prints the result of a study in three parts: the summary that the host wrote, what the best configuration changes in
+// the user's own, where things lie. Errors follow on standard error, the reason first.
 #include "terminal/report.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
+#include "dsat/base/utf8.h"
+#include "dsat/host/facts.h"
+#include "terminal/changes.h"
+#include "terminal/style.h"
 
 namespace dsat::cli {
 namespace {
@@ -16,17 +22,32 @@ namespace fs = std::filesystem;
 constexpr Outcome kOutcomes[] = {Outcome::completed,      Outcome::out_of_memory, Outcome::failed, Outcome::timed_out,
                                  Outcome::invalid_config, Outcome::stopped,       Outcome::lost};
 
+// The table's lines are cut where a terminal would fold them; what stands below it is told in full.
 void print_summary(const fs::path& dir, Console& console) {
-  std::string summary = try_read_file(dir / "summary.txt").bytes;
+  const std::string summary = try_read_file(dir / "summary.txt").bytes;
   if (summary.empty()) return;
-  if (summary.back() != '\n') summary += '\n';
-  console.text().write("\n" + summary);
+  const size_t columns = style_of(console.text()).live ? static_cast<size_t>(console.text().columns()) : 0;
+  std::string text = "\n";
+  bool in_table = true;
+  for (size_t begin = 0, end = 0; begin < summary.size(); begin = end + 1) {
+    end = std::min(summary.find('\n', begin), summary.size());
+    const std::string line = summary.substr(begin, end - begin);
+    in_table = in_table && !line.empty();
+    text += (in_table && columns > 0 ? shortened(line, columns) : line) + "\n";
+  }
+  console.text().write(text);
 }
 
 void print_best(const host::StudyResult& result, Console& console) {
   if (!result.best) return;
-  const std::string config = result.best->config.dump(2, ' ', false, Json::error_handler_t::replace);
-  console.line(fmt::format("\nbest configuration (trial {}):\n{}", result.best->trial, config));
+  const auto facts = host::read_study_facts(result.dir);
+  if (!facts.ok()) {
+    const std::string config = result.best->config.dump(2, ' ', false, Json::error_handler_t::replace);
+    console.line(fmt::format("\nbest configuration (trial {}):\n{}", result.best->trial, config));
+  } else {
+    console.text().write("\n");
+    for (const std::string& line : change_lines(facts.value())) console.line(line);
+  }
   if (!result.best->why.empty()) console.line(one_line(result.best->why));
 }
 

@@ -1,6 +1,7 @@
-// Signals while a study runs: INT, TERM and HUP stop it, the first time saving everything, the second time at once.
+// Signals while a study runs: INT, TERM and HUP stop it, the first time saving everything, the second time at once;
+// CONT says that a shell has had the terminal meanwhile.
 //
-// Threading: constructed and destroyed on the main thread, one at a time.
+// Threading: constructed and destroyed on the main thread, one at a time; continued_since_last_asked() on any.
 #ifndef DSAT_CLI_TERMINAL_SIGNALS_H_
 #define DSAT_CLI_TERMINAL_SIGNALS_H_
 
@@ -22,7 +23,11 @@ class StopOnSignal {
 
  private:
   struct sigaction before_[3];
+  struct sigaction before_continue_;
 };
+
+// Was this program stopped (Ctrl-Z) and continued since the last call?
+bool continued_since_last_asked();
 
 }  // namespace dsat::cli
 

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/guarded.h"
-#include "dsat/base/numbers.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "facts/leaves.h"
@@ -21,18 +20,6 @@ std::optional<int64_t> integer_at(const Json& config, const char* key) {
   const Json* value = config.is_object() ? config::find(config, key) : nullptr;
   if (value == nullptr || !value->is_number_integer()) return std::nullopt;
   return value->get<int64_t>();
-}
-
-// A slot of a simulated study stands for a range of devices: "0-7".
-int64_t devices_in(const std::vector<std::string>& slots) {
-  int64_t devices = 0;
-  for (const std::string& slot : slots) {
-    const size_t dash = slot.find('-');
-    const auto first = parse_integer(slot.substr(0, dash), 0);
-    const auto last = dash == std::string::npos ? first : parse_integer(slot.substr(dash + 1), 0);
-    devices += first && last && *last >= *first ? *last - *first + 1 : 1;
-  }
-  return devices;
 }
 
 const char* phase_name(Phase phase) {
@@ -162,7 +149,6 @@ std::vector<TrialFacts> trial_facts(const StudyFacts& facts, const std::vector<T
     one.phase = phase_name(trial.phase);
     one.place = place_of(trial, live);
     one.model_info = trial.model_info;
-    one.devices = devices_in(record.slots);
     one.stage = static_cast<int>(integer_at(record.config, "zero_optimization.stage").value_or(0));
     one.micro_batch = integer_at(record.config, config::kMicroBatchKey);
     one.accumulation = integer_at(record.config, config::kAccumulationKey);

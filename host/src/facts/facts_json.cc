@@ -23,7 +23,6 @@ void add(Json& json, const TrialFacts& trial) {
   json["phase"] = trial.phase;
   json["place"] = to_string(trial.place);
   json["model_info"] = trial.model_info;
-  json["devices"] = trial.devices;
   json["stage"] = trial.stage;
   json["micro_batch"] = or_null(trial.micro_batch);
   json["accumulation"] = or_null(trial.accumulation);

@@ -63,7 +63,7 @@ std::optional<double> mean_throughput(const StudyFacts& facts, uint64_t trial) {
 }
 
 double devices_of(const StudyFacts& facts, uint64_t trial) {
-  const int64_t devices = facts.trials[trial].devices;
+  const size_t devices = facts.record.trials[trial].slots.size();
   return devices > 0 ? static_cast<double>(devices) : number_at(facts.record.study, "slots_per_trial").value_or(1);
 }
 
@@ -139,7 +139,7 @@ Payback payback_of(const StudyFacts& facts) {
   Payback payback;
   for (const TrialRecord& record : facts.record.trials) {
     const std::optional<double>& seconds = facts.trials[record.id].run_seconds;
-    if (seconds) payback.spent_device_hours += *seconds / kHour * static_cast<double>(facts.trials[record.id].devices);
+    if (seconds) payback.spent_device_hours += *seconds / kHour * static_cast<double>(record.slots.size());
   }
   const std::optional<double> faster = speedup(facts);
   if (!faster) return payback;

@@ -1,9 +1,11 @@
 // Reads UTF-8 with utfcpp, which knows overlong forms and surrogates. What is printable is decided here, one character
-// at a time: other programs' output may hold anything.
+// at a time: other programs' output may hold anything. How wide a character is, the C library knows.
 #include "dsat/base/utf8.h"
 
 #include <fmt/format.h>
+#include <locale.h>
 #include <utf8cpp/utf8.h>
+#include <wchar.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -17,6 +19,45 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 constexpr std::string_view kCutMark = "...";
 
 bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0u) == 0x80u; }
+
+size_t characters(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !continues(byte); }));
+}
+
+// The C library's table of widths, whatever the program's own locale; for the time of a call on one thread.
+class Utf8Locale {
+ public:
+  Utf8Locale() {
+    static const locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    if (utf8 != nullptr) before_ = uselocale(utf8);
+  }
+  ~Utf8Locale() {
+    if (before_ != nullptr) uselocale(before_);
+  }
+  Utf8Locale(const Utf8Locale&) = delete;
+  Utf8Locale& operator=(const Utf8Locale&) = delete;
+
+  // Of the character at the start of `text`, which is taken off its front.
+  size_t take(std::string_view& text) const {
+    const char* end = text.data();
+    int width = 1;  // what the library does not know, and a byte that is no UTF-8
+    try {
+      const uint32_t character = utf8::next(end, text.data() + text.size());
+      if (before_ != nullptr) width = wcwidth(static_cast<wchar_t>(character));
+    } catch (const utf8::exception&) {
+      end = text.data() + 1;
+    }
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    return width < 0 ? 1 : static_cast<size_t>(width);
+  }
+
+ private:
+  locale_t before_ = nullptr;
+};
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
+}
 
 // Length of the terminal escape sequence at the start of `text`; 0: there is none.
 size_t escape_length(std::string_view text) {
@@ -59,20 +100,28 @@ std::string line_and_column(std::string_view text, size_t offset) {
   const std::string_view before = text.substr(0, std::min(offset, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
-  return fmt::format("{}:{}", line, 1 + display_width(before.substr(line_begin)));
+  return fmt::format("{}:{}", line, 1 + characters(before.substr(line_begin)));
 }
 
 size_t display_width(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !continues(byte); }));
+  if (is_ascii(text)) return text.size();
+  const Utf8Locale widths;
+  size_t width = 0;
+  while (!text.empty()) width += widths.take(text);
+  return width;
 }
 
 std::string shortened(std::string_view text, size_t max_width) {
   if (display_width(text) <= max_width) return std::string(text);
+  const std::string_view mark = kCutMark.substr(0, max_width);
+  const Utf8Locale widths;
+  std::string_view rest = text;
   size_t end = 0;
-  for (size_t width = 0; end < text.size(); ++end) {
-    if (!continues(text[end]) && ++width + kCutMark.size() > max_width) break;
+  for (size_t width = mark.size(); !rest.empty(); end = text.size() - rest.size()) {
+    width += widths.take(rest);
+    if (width > max_width) break;
   }
-  return std::string(text.substr(0, end)).append(kCutMark);
+  return std::string(text.substr(0, end)).append(mark);
 }
 
 std::string printable_line(std::string_view text) {

@@ -100,14 +100,6 @@ TEST_F(FactsTest, TheGainIsPaidBackInDeviceHours) {
   EXPECT_TRUE(told.changed_train_batch);
 }
 
-TEST_F(FactsTest, ASimulatedSlotIsARangeOfDevices) {
-  Trial wide = trial(config_of(0, 1), 100);
-  wide.record.slots = {"8-15"};
-  put(wide);
-  EXPECT_EQ(facts().trials[0].devices, 8);
-  EXPECT_DOUBLE_EQ(facts().payback.spent_device_hours, 8.0 / 60);
-}
-
 TEST_F(FactsTest, ABestThatIsNoFasterSavesNothing) {
   Trial own = trial(config_of(0, 1), 100);
   own.record.kind = TrialKind::baseline;

@@ -33,6 +33,21 @@ TEST(Utf8, CutsALongTextBetweenCharacters) {
   EXPECT_EQ(shortened("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9", 4), "\xC3\xA9...");
 }
 
+TEST(Utf8, AWideCharacterTakesTwoColumns) {
+  EXPECT_EQ(display_width("abc"), 3u);
+  EXPECT_EQ(display_width("\xE6\xA8\xA1\xE5\x9E\x8B"), 4u) << "two Chinese characters";
+  EXPECT_EQ(display_width("e\xCC\x81"), 1u) << "an e and an accent that combines with it";
+  EXPECT_EQ(display_width("\xF0\x9F\x98\x80"), 2u) << "an emoji";
+  EXPECT_EQ(display_width("a\xFF"), 2u) << "a byte that is no UTF-8 is shown as one character";
+}
+
+TEST(Utf8, CutsBeforeAWideCharacterThatWouldStandOut) {
+  EXPECT_EQ(shortened("\xE6\xA8\xA1\xE5\x9E\x8B\xE6\xA8\xA1", 6), "\xE6\xA8\xA1\xE5\x9E\x8B\xE6\xA8\xA1");
+  EXPECT_EQ(shortened("\xE6\xA8\xA1\xE5\x9E\x8B\xE6\xA8\xA1", 5), "\xE6\xA8\xA1...");
+  EXPECT_EQ(shortened("\xE6\xA8\xA1\xE5\x9E\x8B\xE6\xA8\xA1", 4), "...");
+  EXPECT_EQ(shortened("abcdef", 2), "..");
+}
+
 TEST(PrintableLines, DropsEmptyLinesAndTrailingSpace) {
   EXPECT_THAT(printable_lines("one  \n\n   \ntwo\n"), ElementsAre("one", "two"));
   EXPECT_THAT(printable_lines(""), IsEmpty());

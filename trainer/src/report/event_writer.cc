@@ -9,8 +9,9 @@
 #include <cmath>
 #include <utility>
 
+#include "dsat/base/tfrecord.h"
 #include "dsat/error.h"
-#include "files/tfrecord.h"
+#include "files/png.h"
 
 namespace dsat::trainer {
 namespace {

@@ -30,7 +30,6 @@ struct TrialFacts {
   std::string phase;                       // profiler, baseline, searcher, finals, verification or comparison
   TrialPlace place = TrialPlace::waiting;  // running: only while the study's host lives
   bool model_info = false;                 // the model-information run, which measures no step
-  int64_t devices = 0;                     // that it ran on; 0: it never ran
   int stage = 0;
   std::optional<int64_t> micro_batch, accumulation, train_batch;
   std::optional<double> value;            // of the study's metric

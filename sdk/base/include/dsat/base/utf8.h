@@ -17,10 +17,11 @@ size_t first_invalid_utf8(std::string_view text);
 // "3:14" for the byte at `offset`: lines and columns count from 1, columns in characters and not in bytes.
 std::string line_and_column(std::string_view text, size_t offset);
 
-// Columns that a terminal needs for `text`, one for each character.
+// Columns that a terminal needs for `text`: two for a wide character (Chinese, Japanese, Korean, most emoji), none for
+// a mark that combines with the one before it, one for any other.
 size_t display_width(std::string_view text);
 
-// At most `max_width` characters; a longer text is cut and ends in "...".
+// At most `max_width` columns; a longer text is cut and ends in "...".
 std::string shortened(std::string_view text, size_t max_width);
 
 // One line that a terminal or a JSON document takes as it is. Colours and other terminal escapes, control characters

@@ -1,0 +1,95 @@
+// dsat-host export: reads a study and writes it in the shape of another program.
+// The study is only read: whatever goes wrong here, it runs on and stays as it is.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "commands/commands.h"
+#include "commands/host_options.h"
+#include "commands/subcommand.h"
+#include "dsat/error.h"
+#include "dsat/host/facts.h"
+#include "export/files.h"
+#include "export/formats.h"
+#include "terminal/exit_status.h"
+
+namespace dsat::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kUsageText =
+    "Usage: dsat-host export DIR --format csv|json|jsonl|tensorboard|mlflow|prometheus [-o PATH]\n"
+    "\n"
+    "Writes a study, running or ended, in the shape of another program. Texts go to standard output without -o,\n"
+    "TensorBoard's and MLflow's files to a folder of that name in DIR.\n"
+    "\n";
+
+// What a study keeps in its folder: an export never takes the place of it.
+void refuse_files_of_the_study(const fs::path& dir, const fs::path& target) {
+  std::error_code error;
+  const fs::path within = fs::weakly_canonical(target, error).lexically_relative(fs::weakly_canonical(dir, error));
+  if (within.empty() || *within.begin() == "..") return;
+  constexpr std::array kOwn{"dsat.db",
+                            "dsat.db-wal",
+                            "dsat.db-shm",
+                            "dsat.db-journal",
+                            "dsat.lock",
+                            "best_ds_config.json",
+                            "best_ds_metrics.json",
+                            "best_cmd.txt",
+                            "summary.txt",
+                            "report.html",
+                            "trials"};
+  const std::string first = within.begin()->string();
+  if (within == "." || std::find(kOwn.begin(), kOwn.end(), first) != kOwn.end()) {
+    throw Error(fmt::format("-o {}: that is the study's own: name another place", target.string()));
+  }
+}
+
+void write_text(const std::string& text, const std::optional<fs::path>& target, Console& console) {
+  if (!target) return console.text().write(text);
+  std::error_code error;
+  if (fs::is_directory(*target, error)) throw Error(fmt::format("-o {}: is a folder: name a file", target->string()));
+  write_export(*target, text);
+}
+
+void write_as_asked(const host::StudyFacts& facts, const Values& values, Console& console) {
+  const std::string format = *values.text("format");
+  std::optional<fs::path> target;
+  if (const auto given = values.text("output")) target = *given;
+  if (values.given("mlflow-uri")) {
+    if (format != "mlflow" || target) throw Error("--mlflow-uri goes with --format mlflow, and without -o");
+    return console.line(send_to_mlflow(facts, *values.text("mlflow-uri")));
+  }
+  if (target) refuse_files_of_the_study(facts.record.dir, *target);
+  if (format == "tensorboard" || format == "mlflow") {
+    const fs::path folder = target.value_or(facts.record.dir / (format == "mlflow" ? "mlruns" : "tensorboard"));
+    format == "mlflow" ? write_mlflow(facts, folder) : write_tensorboard(facts, folder);
+    return console.line(folder.string());
+  }
+  const std::string text = format == "csv"     ? csv_of(facts)
+                           : format == "json"  ? json_of(facts)
+                           : format == "jsonl" ? json_lines_of(facts)
+                                               : prometheus_of(facts);
+  write_text(text, target, console);
+}
+
+}  // namespace
+
+int export_study(const Tokens& arguments, Console& console) {
+  const auto request = read_request(export_options(), arguments, kUsageText, console);
+  if (!request) return kBestFound;
+  const fs::path dir = only_directory(request->operands, "export");
+  if (!request->values.given("format")) {
+    throw Error("export needs --format: csv, json, jsonl, tensorboard, mlflow or prometheus");
+  }
+  const auto facts = host::read_study_facts(dir);
+  if (!facts.ok()) return console.error(facts.status().message()), exit_status(facts.status());
+  write_as_asked(facts.value(), request->values, console);
+  return kBestFound;
+}
+
+}  // namespace dsat::cli

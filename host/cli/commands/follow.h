@@ -1,0 +1,19 @@
+// Watching a study that another process runs.
+//
+// Threading: called on the main thread; returns when the study has ended. Errors: dsat::Error where it can no longer be
+// read.
+#ifndef DSAT_CLI_COMMANDS_FOLLOW_H_
+#define DSAT_CLI_COMMANDS_FOLLOW_H_
+
+#include <filesystem>
+
+#include "terminal/console.h"
+
+namespace dsat::cli {
+
+// Shows its progress as the process itself does, from the trials on that have not ended yet.
+void follow(const std::filesystem::path& dir, Console& console);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_COMMANDS_FOLLOW_H_

@@ -1,0 +1,77 @@
+// Walks documents in their order. Text of scripts and plugins is made printable: a table's line stays a line.
+#include "export/leaves.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "terminal/console.h"
+
+namespace dsat::cli {
+
+std::vector<Leaf> leaves_of(const Json& object, const std::string& prefix) {
+  std::vector<Leaf> leaves;
+  if (!object.is_object()) return leaves;
+  for (const auto& item : object.items()) {
+    const std::string key = prefix + item.key();
+    if (item.value().is_object() && !item.value().empty()) {
+      const std::vector<Leaf> inner = leaves_of(item.value(), key + ".");
+      leaves.insert(leaves.end(), inner.begin(), inner.end());
+    } else {
+      leaves.emplace_back(key, item.value());
+    }
+  }
+  return leaves;
+}
+
+std::string leaf_text(const Json& leaf) {
+  if (leaf.is_null()) return "";
+  if (leaf.is_string()) return one_line(leaf.get<std::string>());
+  return leaf.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<size_t> exported_trials(const host::StudyFacts& facts) {
+  std::vector<size_t> trials;
+  for (size_t i = 0; i < facts.record.trials.size(); ++i) {
+    const host::TrialRecord& trial = facts.record.trials[i];
+    if (trial.started() && !trial.duplicate_of && !facts.trials[i].model_info) trials.push_back(i);
+  }
+  return trials;
+}
+
+std::vector<std::string> tuned_keys(const host::StudyFacts& facts) {
+  std::vector<std::string> keys;
+  for (const size_t i : exported_trials(facts)) {
+    for (const Leaf& leaf : leaves_of(facts.record.trials[i].overrides)) {
+      if (std::find(keys.begin(), keys.end(), leaf.first) == keys.end()) keys.push_back(leaf.first);
+    }
+  }
+  return keys;
+}
+
+std::vector<std::pair<std::string, double>> numbers_of(const host::TrialRecord& trial) {
+  std::vector<std::pair<std::string, double>> numbers;
+  for (const Leaf& leaf : leaves_of(trial.metrics)) {
+    if (!leaf.second.is_number()) continue;
+    const auto value = leaf.second.get<double>();
+    if (std::isfinite(value)) numbers.emplace_back(leaf.first, value);
+  }
+  if (trial.peak_bytes) numbers.emplace_back("peak_bytes", static_cast<double>(*trial.peak_bytes));
+  return numbers;
+}
+
+std::string outcome_of(const host::StudyFacts& facts, size_t index) {
+  const auto& outcome = facts.record.trials[index].outcome;
+  return outcome ? to_string(*outcome) : to_string(facts.trials[index].place);
+}
+
+std::string name_of(const host::StudyFacts& facts) {
+  const auto it = facts.record.study.is_object() ? facts.record.study.find("name") : facts.record.study.end();
+  if (facts.record.study.is_object() && it != facts.record.study.end() && it->is_string() &&
+      !it->get<std::string>().empty()) {
+    return one_line(it->get<std::string>());
+  }
+  std::error_code ignored;
+  return one_line(std::filesystem::absolute(facts.record.dir, ignored).lexically_normal().filename().string());
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,40 @@
+// A study as tables and flat lists: what most tools that keep experiments take.
+//
+// Threading: pure functions. Errors: none.
+#ifndef DSAT_CLI_EXPORT_LEAVES_H_
+#define DSAT_CLI_EXPORT_LEAVES_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dsat/host/facts.h"
+
+namespace dsat::cli {
+
+using Leaf = std::pair<std::string, Json>;
+
+// "config.zero_optimization.stage": 2, in the order of the document. Lists are leaves, and so are empty objects.
+std::vector<Leaf> leaves_of(const Json& object, const std::string& prefix = "");
+
+// A text without its quotes, null as nothing, anything else as JSON. Always one line of valid UTF-8.
+std::string leaf_text(const Json& leaf);
+
+// The trials that measured or tried something: started, no duplicates, not the model-information run. Their indices.
+std::vector<size_t> exported_trials(const host::StudyFacts& facts);
+
+// What the search tuned: the leaves of all overrides, in the order in which they came up.
+std::vector<std::string> tuned_keys(const host::StudyFacts& facts);
+
+// A trial's numbers: its metrics, and peak_bytes.
+std::vector<std::pair<std::string, double>> numbers_of(const host::TrialRecord& trial);
+
+// "completed", "out_of_memory", ...; "running" or "waiting" for one without an outcome.
+std::string outcome_of(const host::StudyFacts& facts, size_t index);
+
+// The study's name: its own, else its folder's.
+std::string name_of(const host::StudyFacts& facts);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_EXPORT_LEAVES_H_

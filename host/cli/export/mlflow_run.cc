@@ -1,0 +1,91 @@
+// All leaves of a trial's configuration are parameters, its numbers metrics, the rest tags.
+// MLflow's names hold letters, digits and _-./ and blank; any other character becomes an underscore.
+#include "export/mlflow_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "dsat/base/utf8.h"
+#include "export/leaves.h"
+#include "terminal/times.h"
+
+namespace dsat::cli {
+namespace {
+
+using host::Outcome;
+
+constexpr size_t kLongestValue = 500;  // what every version of MLflow takes
+
+std::string mlflow_name(std::string name) {
+  for (char& c : name) {
+    const bool fits =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("_-. ").find(c) != std::string_view::npos;
+    if (!fits) c = '_';
+  }
+  return name.empty() || name.front() == '.' ? "_" + name : name;
+}
+
+// FNV-1a with a start of its own for each half of an id.
+uint64_t hash(const std::string& text, uint64_t start) {
+  uint64_t value = 0xcbf29ce484222325u ^ start;
+  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return value;
+}
+
+std::string identity(const host::StudyFacts& facts) {
+  std::error_code ignored;
+  return std::filesystem::absolute(facts.record.dir, ignored).lexically_normal().string() + "\n" +
+         facts.progress.started_at;
+}
+
+std::string status_of(const host::TrialRecord& trial) {
+  if (!trial.outcome) return "RUNNING";
+  if (trial.outcome == Outcome::completed) return "FINISHED";
+  return trial.outcome == Outcome::stopped ? "KILLED" : "FAILED";
+}
+
+MlflowRun run_of(const host::StudyFacts& facts, size_t index) {
+  const host::TrialRecord& trial = facts.record.trials[index];
+  const host::TrialFacts& more = facts.trials[index];
+  MlflowRun run;
+  const std::string own = fmt::format("{}\n{}", identity(facts), trial.id);
+  run.id = fmt::format("{:016x}{:016x}", hash(own, 0), hash(own, 1));
+  run.name = fmt::format("trial {}", trial.id);
+  run.status = status_of(trial);
+  run.start_ms = microseconds_of(trial.started_at) / 1000;
+  run.end_ms = microseconds_of(trial.ended_at) / 1000;
+  for (const Leaf& leaf : leaves_of(trial.config)) {
+    run.params.emplace_back(mlflow_name(leaf.first), shortened(leaf_text(leaf.second), kLongestValue));
+  }
+  run.metrics = numbers_of(trial);
+  for (auto& metric : run.metrics) metric.first = mlflow_name(metric.first);
+  const auto tag = [&](const char* name, const std::string& value) {
+    if (!value.empty()) run.tags.emplace_back(name, shortened(value, kLongestValue));
+  };
+  tag("mlflow.runName", run.name);
+  tag("dsat.outcome", outcome_of(facts, index));
+  tag("dsat.kind", to_string(trial.kind));
+  tag("dsat.phase", more.phase);
+  tag("dsat.slots", leaf_text(fmt::format("{}", fmt::join(trial.slots, ","))));
+  tag("dsat.reason", leaf_text(trial.reason));
+  tag("dsat.note", leaf_text(trial.note));
+  if (facts.record.best && facts.record.best->trial == trial.id) tag("dsat.best", "true");
+  return run;
+}
+
+}  // namespace
+
+std::vector<MlflowRun> mlflow_runs(const host::StudyFacts& facts) {
+  std::vector<MlflowRun> runs;
+  for (const size_t i : exported_trials(facts)) runs.push_back(run_of(facts, i));
+  return runs;
+}
+
+std::string mlflow_experiment_id(const host::StudyFacts& facts) {
+  return fmt::format("{:018}", hash(identity(facts), 2) % 1'000'000'000'000'000'000u);
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,63 @@
+// CSV, JSON and JSON lines: the page's document, whole, by line, or as a table with a column for each leaf.
+// The columns that every trial has come first; a trial that lacks one of the others leaves its cell empty.
+#include <algorithm>
+#include <unordered_map>
+
+#include "export/formats.h"
+#include "export/leaves.h"
+
+namespace dsat::cli {
+namespace {
+
+std::string text_of(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string csv_line(const std::vector<std::string>& cells) {
+  std::string line;
+  for (size_t i = 0; i < cells.size(); ++i) line += (i == 0 ? "" : ",") + cell(cells[i]);
+  return line + "\r\n";
+}
+
+}  // namespace
+
+std::string csv_of(const host::StudyFacts& facts) {
+  const Json document = host::to_json(facts);
+  std::vector<std::string> header;
+  std::unordered_map<std::string, size_t> columns;
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& trial : document.at("trials")) {
+    std::vector<std::string> row(header.size());
+    for (const Leaf& leaf : leaves_of(trial)) {
+      const auto [it, is_new] = columns.try_emplace(leaf.first, header.size());
+      if (is_new) header.push_back(leaf.first);
+      row.resize(std::max(row.size(), header.size()));
+      row[it->second] = leaf_text(leaf.second);
+    }
+    rows.push_back(std::move(row));
+  }
+  std::string text = csv_line(header);
+  for (std::vector<std::string>& row : rows) {
+    row.resize(header.size());
+    text += csv_line(row);
+  }
+  return text;
+}
+
+std::string json_of(const host::StudyFacts& facts) { return text_of(host::to_json(facts), 2); }
+
+std::string json_lines_of(const host::StudyFacts& facts) {
+  const Json document = host::to_json(facts);
+  std::string text;
+  for (const Json& trial : document.at("trials")) text += text_of(trial, -1);
+  return text;
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,41 @@
+// What the terminal takes (a picture that moves, colours, line drawing), and lines with colours.
+//
+// Threading: pure functions; style_of reads the environment. Errors: none.
+#ifndef DSAT_CLI_TERMINAL_STYLE_H_
+#define DSAT_CLI_TERMINAL_STYLE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "terminal/console.h"
+
+namespace dsat::cli {
+
+struct Style {
+  bool live = false;     // lines may be rewritten in place
+  bool colour = false;   // never where NO_COLOR is set
+  bool drawing = false;  // characters beyond ASCII
+};
+
+// No terminal, TERM=dumb or none, CI set: plain lines.
+Style style_of(const Output& output);
+
+enum class Colour { plain, dim, bold, good, caution, bad };
+
+// A piece of a line in one colour.
+struct Span {
+  std::string text;  // printable: one_line() has been over what others wrote
+  Colour colour = Colour::plain;
+};
+using StyledLine = std::vector<Span>;
+
+size_t display_width(const StyledLine& line);
+// The bytes of a line, cut to `max_width` columns. Every colour ends where its span does.
+std::string render(const StyledLine& line, size_t max_width, bool colour);
+// All of it, without colours.
+std::string plain_text(const StyledLine& line);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_TERMINAL_STYLE_H_

@@ -1,0 +1,36 @@
+// TFRecord framing and the protocol-buffer wire format, as far as TensorBoard's event files need them.
+//
+// Sources: tensorflow/core/lib/io/record_writer.h (framing), the protocol-buffer encoding guide.
+// Threading: pure functions. Errors: none.
+#ifndef DSAT_BASE_TFRECORD_H_
+#define DSAT_BASE_TFRECORD_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace dsat {
+
+// CRC-32C (Castagnoli), and TFRecord's mask of it, which lets a record hold records.
+uint32_t crc32c(std::string_view bytes);
+uint32_t masked_crc32c(std::string_view bytes);
+// length, its checksum, bytes, their checksum; little-endian.
+std::string tfrecord(std::string_view bytes);
+
+// A message under construction: fields in the order in which they are added.
+class ProtoMessage {
+ public:
+  ProtoMessage& add_varint(int field, uint64_t value);
+  ProtoMessage& add_double(int field, double value);
+  ProtoMessage& add_float(int field, float value);
+  ProtoMessage& add_bytes(int field, std::string_view bytes);  // texts and messages, too
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void key(int field, int wire_type);
+  std::string bytes_;
+};
+
+}  // namespace dsat
+
+#endif  // DSAT_BASE_TFRECORD_H_
