@@ -21,7 +21,6 @@ from determined import pytorch  # noqa: E402
 from determined.errors import InvalidExperimentException  # noqa: E402
 from determined.exec import harness  # noqa: E402
 from determined.pytorch import deepspeed as det_ds  # noqa: E402
-from determined.pytorch import samplers  # noqa: E402
 
 CONFIG = {"train_batch_size": 8, "train_micro_batch_size_per_gpu": 4}  # two micro batches a batch
 
@@ -489,117 +488,6 @@ class CallbacksAndCheckpoints(TrialTest):
 
     def test_a_checkpoint_without_the_engines(self):
         self.damaged(lambda c: (c / "model0" / "engine.pt").unlink(), "the engine found no checkpoint model0")
-
-
-class Reducers(TrialTest):
-    def context(self, ranks=1):
-        from determined.pytorch._reducer import ReducerContext
-
-        return ReducerContext(lambda value: [value] * ranks)
-
-    def test_functions_and_classes(self):
-        class Largest(pytorch.MetricReducer):
-            def reset(self):
-                self.value = 0
-
-            def update(self, value):
-                self.value = max(self.value, value)
-
-            def per_slot_reduce(self):
-                return self.value
-
-            def cross_slot_reduce(self, per_slot_metrics):
-                return {"largest": max(per_slot_metrics), "ranks": len(per_slot_metrics)}
-
-        context = self.context(ranks=2)
-        mean = context.wrap_reducer(lambda values: sum(values) / len(values), name="mean", for_training=False)
-        largest = context.wrap_reducer(Largest())
-        context.reset_reducers()
-        for value in (1, 5):
-            mean.update(value)
-            largest.update(value)
-        self.assertEqual(context.reduce_metrics(for_training=True), {"largest": 5, "ranks": 2})
-        self.assertEqual(context.reduce_metrics(for_training=False), {"mean": 3, "largest": 5, "ranks": 2})
-
-    def test_values_come_in_the_order_of_the_data(self):
-        from determined.pytorch._reducer import ReducerContext
-
-        context = ReducerContext(lambda value: [[[0, 2, 4]], [[1, 3]]])
-        context.wrap_reducer(lambda values: {"order": list(values)})
-        self.assertEqual(context.reduce_metrics(for_training=True), {"order": [0, 1, 2, 3, 4]})
-
-    def test_mistakes(self):
-        def named(values):
-            return {"x": 1}
-
-        context = self.context()
-        context.wrap_reducer(named, name="x")
-        with self.assertRaisesRegex(AssertionError, "reducer named is named 'x' and returned a dictionary"):
-            context.reduce_metrics(for_training=True)
-        context = self.context()
-        reducer = context.wrap_reducer(lambda values: 1)
-        with self.assertRaisesRegex(AssertionError, "has no name and returned a int"):
-            context.reduce_metrics(for_training=True)
-        with self.assertRaisesRegex(AssertionError, "twice"):
-            context.wrap_reducer(reducer)
-        with self.assertRaisesRegex(AssertionError, "takes a function or a MetricReducer, not a int"):
-            context.wrap_reducer(3)
-        context = self.context()
-        context.wrap_reducer(lambda values: 1 / 0, name="y")
-        with self.assertRaisesRegex(ValueError, "failed in cross_slot_reduce\\(\\): ZeroDivisionError"):
-            context.reduce_metrics(for_training=True)
-
-
-class Data(TrialTest):
-    def test_a_loader_is_repeated_shared_and_begun_in_the_middle(self):
-        loader = pytorch.DataLoader(list(range(10)), batch_size=2)
-        self.assertEqual([b.tolist() for b in loader], [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]])
-        of_rank = loader.get_data_loader(repeat=True, skip=1, num_replicas=2, rank=1)
-        batches = iter(of_rank)
-        self.assertEqual([next(batches).tolist() for _ in range(3)], [[6, 7], [0, 1], [4, 5]])
-        self.assertEqual((len(loader), len(of_rank)), (5, 2))
-
-    def test_workers_collate_and_samplers(self):
-        loader = pytorch.DataLoader(list(range(6)), batch_size=3, sampler=[5, 4, 3, 2, 1, 0], num_workers=1, collate_fn=sum,
-                                    prefetch_factor=2)
-        self.assertEqual(list(loader), [12, 3])
-
-    def test_what_a_loader_refuses(self):
-        class Stream(torch.utils.data.IterableDataset):
-            pass
-
-        for arguments, words in (((Stream(),), "Stream is an IterableDataset"), (([1], None), "batch_size=None"),
-                                 (([1], 2, True, [0]), "sampler"), (([1], -1), "batch_size")):
-            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
-                pytorch.DataLoader(*arguments)
-        for named in ({"num_workers": -1}, {"timeout": -1}, {"persistent_workers": True}, {"num_workers": 0, "prefetch_factor": 3}):
-            with self.subTest(named), self.assertRaises(ValueError):
-                pytorch.DataLoader([1], **named)
-
-    def test_samplers(self):
-        plain = [0, 1, 2, 3, 4]
-        self.assertEqual(list(samplers.DistributedSampler(plain, 2, 1)), [1, 3])
-        self.assertEqual([len(samplers.DistributedBatchSampler(plain, 3, r)) for r in range(3)], [2, 2, 1])
-        self.assertEqual((list(samplers.SkipSampler(plain, 3)), len(samplers.SkipBatchSampler(plain, 3))), ([3, 4], 5))
-        repeated = iter(samplers.RepeatSampler(plain))
-        self.assertEqual([next(repeated) for _ in range(7)], [0, 1, 2, 3, 4, 0, 1])
-        self.assertEqual(list(samplers.RepeatBatchSampler([])), [])
-        shuffled = samplers.ReproducibleShuffleSampler(plain, 7)
-        first, second = list(shuffled), list(shuffled)
-        self.assertEqual((sorted(first), first, first == second),
-                         (plain, list(samplers.ReproducibleShuffleBatchSampler(plain, 7)), False))
-        for arguments in ((0, 0), (2, 2), (2, -1)):
-            with self.subTest(arguments), self.assertRaises(ValueError):
-                samplers.DistributedBatchSampler(plain, *arguments)
-
-    def test_batches_move_and_are_counted(self):
-        moved = pytorch.to_device({"a": np.ones(2), "b": [torch.ones(3), ("x", 4)]}, torch.device("cpu"))
-        self.assertIsInstance(moved["a"], torch.Tensor)
-        self.assertEqual(moved["b"][1], ("x", 4))
-        self.assertEqual([pytorch.data_length(b) for b in (np.ones(2), {"a": torch.ones(3)}, [torch.ones(4)], (np.ones(5),))], [2, 3, 4, 5])
-        for bad in ({}, [], 3):
-            with self.subTest(bad), self.assertRaisesRegex((ValueError, TypeError), "a batch is a"):
-                pytorch.data_length(bad)
 
 
 class TheContext(TrialTest):
