@@ -211,6 +211,8 @@ void RemoteEngine::run_aside(const Argv& argv) {
   }
 }
 
-std::string RemoteEngine::client_words(const Launch& launch) const { return read_tail(launch.folder / kClientFile, 64 * 1024); }
+std::string RemoteEngine::client_words(const Launch& launch) const {
+  return read_tail(launch.folder / kClientFile, 64 * 1024);
+}
 
 }  // namespace dsat::host

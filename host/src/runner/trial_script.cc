@@ -76,9 +76,15 @@ fi
 // The note's fixed part ends before what only one of the two notes has.
 constexpr const char* kNoteFunction = R"sh(note() {
   printf '{"attempt": %s, "job": "%s", "step": "%s", "host": "%s", "pid": %s, "time": "%s"%s}\n' \
-    "$attempt" "${SLURM_JOB_ID-}" "${SLURM_STEP_ID-}" "${SLURMD_NODENAME-$(hostname)}" $$ \
+    "$attempt" "$job" "$step" "$host" $$ \
     "$(date -u +%Y-%m-%dT%H:%M:%S.%6NZ)" "$1"
 }
+)sh";
+
+// srun takes the size of its step for that of the job where these variables say so.
+constexpr const char* kForgetStep = R"sh(for name in $(env | sed -n 's/^\(SLURM_[A-Z0-9_]*\)=.*/\1/p'); do
+  [ "$name" = SLURM_CONF ] || unset "$name"
+done
 )sh";
 
 std::string hostfile_part(const TrialScript& script) {
@@ -105,9 +111,13 @@ std::string command_part(const TrialScript& script) {
 std::string text_of(const TrialScript& script) {
   const Launch& launch = script.launch;
   const auto in_folder = [&](const char* name) { return shell_quote((launch.folder / name).string()); };
-  std::string text = fmt::format("#!/bin/sh\n# Trial {}, attempt {}: runs on the first of its nodes.\n", launch.id,
-                                 launch.attempt);
-  text += pick_function(script) + kRankPart + fmt::format("attempt={}\n", launch.attempt) + kNoteFunction;
+  std::string text =
+      fmt::format("#!/bin/sh\n# Trial {}, attempt {}: runs on the first of its nodes.\n", launch.id, launch.attempt);
+  text +=
+      pick_function(script) + kRankPart +
+      fmt::format("attempt={} job=${{SLURM_JOB_ID-}} step=${{SLURM_STEP_ID-}} host=${{SLURMD_NODENAME-$(hostname)}}\n",
+                  launch.attempt) +
+      kNoteFunction;
   text += fmt::format("exec 3>&1 </dev/null >{} 2>{}\n", in_folder(kStdoutFile), in_folder(kStderrFile));
   for (const std::string& variable : launch.added) {
     const size_t equals = variable.find('=');
@@ -122,6 +132,7 @@ std::string text_of(const TrialScript& script) {
                       in_folder(kEndedFile), in_folder(kStartedFile));
   text += fmt::format("cd {} || exit 125\n", shell_quote(launch.cwd.string()));
   text += hostfile_part(script);
+  if (script.is_step) text += kForgetStep;
   if (script.spread.empty()) text += "pick_devices\n";
   // A shell that waits in the foreground runs its trap only after the command has ended.
   text += "told=false\ntrap 'told=true; kill -TERM \"$child\" 2>/dev/null' TERM INT HUP\n";

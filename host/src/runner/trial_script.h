@@ -29,7 +29,8 @@ struct TrialScript {
   std::vector<std::string> nodes{};
   int slots_per_node = 1;
   bool writes_hostfile = false;
-  bool has_bound_devices = false;  // of those that the scheduler shows, the trial takes its slots' ordinals
+  bool is_step = false;  // it runs in a step of one node: what `spread` starts is not to be a part of that one
+  bool has_bound_devices = false;    // of those that the scheduler shows, the trial takes its slots' ordinals
   std::filesystem::path launcher{};  // dsat-launch, where nobody else ends what the command leaves behind
 };
 

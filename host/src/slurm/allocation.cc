@@ -109,9 +109,10 @@ Allocation find_allocation(const Environment& environment) {
   const Environment clean = without_slurm_variables(environment);
   const ToolOutput version = SlurmTools::run_now({"srun", "--version"}, clean);
   if (parse_slurm_version(version.out) < std::make_pair(20, 11)) {
-    throw Error(fmt::format("--runner pilot needs Slurm 20.11 or later for steps that share a node, and srun says '{}': "
-                            "take --runner slurm",
-                            version.last_word()));
+    throw Error(
+        fmt::format("--runner pilot needs Slurm 20.11 or later for steps that share a node, and srun says '{}': "
+                    "take --runner slurm",
+                    version.last_word()));
   }
   Allocation allocation = parse_allocation(show_job(*get_variable(environment, "SLURM_JOB_ID"), clean));
   std::vector<AllocationNode> nodes;

@@ -1,5 +1,5 @@
-// Submits, asks and cancels through Slurm's commands. Two clocks: the notes of scripts are looked for often, which costs
-// a stat each; squeue is asked at most once a second, and less often while nothing changes.
+// Submits, asks and cancels through Slurm's commands. Two clocks: the notes of scripts are looked for often, which
+// costs a stat each; squeue is asked at most once a second, and less often while nothing changes.
 #include "slurm/job_engine.h"
 
 #include <fmt/format.h>
@@ -67,7 +67,7 @@ void JobEngine::give_back(const std::vector<Slot>& slots) { slots_in_use_ -= sta
 void JobEngine::prepare(TrialContext& context) const { prepare_for_allocation(options_.request, context); }
 
 void JobEngine::launch(const Launch& launch) {
-  write_slurm_script(options_.request, launch, false);
+  write_slurm_script(options_.request, launch, nullptr);
   Job& job = jobs_[launch.id];
   job.launch = launch;
   job.name = name_of(launch);
@@ -92,9 +92,13 @@ void JobEngine::submit(Job& job) {
   job.phase = Phase::submitting;
   job.unseen = 0;
   const TrialShape shape = shape_of(job.launch.slots);
-  std::vector<std::string> argv{"sbatch", "--parsable", "--job-name=" + job.name, "--export=ALL",
+  std::vector<std::string> argv{"sbatch",
+                                "--parsable",
+                                "--job-name=" + job.name,
+                                "--export=ALL",
                                 "--chdir=" + job.launch.cwd.string(),
-                                "--output=" + (job.launch.folder / kSlurmFile).string(), "--open-mode=append"};
+                                "--output=" + (job.launch.folder / kSlurmFile).string(),
+                                "--open-mode=append"};
   for (std::string& option : sbatch_options(options_.request, shape)) argv.push_back(std::move(option));
   argv.push_back((job.launch.folder / kScriptFile).string());
   tools_.run(argv, [this, id = job.launch.id](const ToolOutput& output) { handle_submission(id, output); });

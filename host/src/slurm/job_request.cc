@@ -98,7 +98,8 @@ std::vector<std::string> sbatch_options(const JobRequest& request, const TrialSh
   return options;
 }
 
-void write_slurm_script(const JobRequest& request, const Launch& launch, bool nodes_are_known) {
+void write_slurm_script(const JobRequest& request, const Launch& launch, const StepPlace* place) {
+  const bool nodes_are_known = place != nullptr;
   const TrialShape shape = shape_of(launch.slots);
   const int per_node = *std::max_element(shape.node_slots.begin(), shape.node_slots.end());
   const Spread spread = spread_of(request, shape);
@@ -115,9 +116,19 @@ void write_slurm_script(const JobRequest& request, const Launch& launch, bool no
   script.has_bound_devices = nodes_are_known && !gres.empty();
   if (spread != Spread::command) {
     const int tasks = spread == Spread::srun ? shape.slots() : shape.nodes();
-    script.spread = {"srun", "--overlap", "--mem=0", "--mpi=none", fmt::format("--nodes={}", shape.nodes()),
-                     fmt::format("--ntasks={}", tasks), fmt::format("--ntasks-per-node={}", tasks / shape.nodes())};
-    if (nodes_are_known) script.spread.push_back(fmt::format("--nodelist={}", fmt::join(nodes, ",")));
+    script.spread = {"srun",
+                     "--overlap",
+                     "--mem=0",
+                     "--mpi=none",
+                     fmt::format("--nodes={}", shape.nodes()),
+                     fmt::format("--ntasks={}", tasks),
+                     fmt::format("--ntasks-per-node={}", tasks / shape.nodes())};
+    if (nodes_are_known) {
+      script.is_step = true;
+      script.spread.insert(script.spread.end(),
+                           {"--jobid=" + place->job, fmt::format("--nodelist={}", fmt::join(nodes, ","))});
+      if (!place->gres.empty()) script.spread.push_back("--gres=" + place->gres);
+    }
     script.spread.push_back("--kill-on-bad-exit=1");
     script.spread_is_ranks = spread == Spread::srun;
   }

@@ -41,8 +41,14 @@ void prepare_for_allocation(const JobRequest& request, TrialContext& context);
 // Options of sbatch that ask for a trial of this shape.
 std::vector<std::string> sbatch_options(const JobRequest& request, const TrialShape& shape);
 
-// The script of a trial, below sbatch or below srun on its first node.
-void write_slurm_script(const JobRequest& request, const Launch& launch, bool nodes_are_known);
+// The allocation that a trial is a step of.
+struct StepPlace {
+  std::string job;
+  std::string gres;  // all that it has of each node
+};
+
+// The script of a trial, below sbatch (no place) or below srun on its first node.
+void write_slurm_script(const JobRequest& request, const Launch& launch, const StepPlace* place);
 
 // "30", "1:30:00", "2-12", "90m": minutes where there is no unit, as Slurm counts them. Throws Error.
 std::string slurm_time(const std::string& text);

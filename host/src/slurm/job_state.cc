@@ -27,17 +27,26 @@ bool has_one_of(const std::string& text, const std::array<std::string_view, N>& 
                      [&](std::string_view part) { return text.find(part) != std::string::npos; });
 }
 
-constexpr std::array<std::string_view, 8> kWaiting{"PENDING",  "CONFIGURING",  "REQUEUED",     "REQUEUE_FED",
+constexpr std::array<std::string_view, 8> kWaiting{"PENDING",   "CONFIGURING",  "REQUEUED",     "REQUEUE_FED",
                                                    "SUSPENDED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"};
-constexpr std::array<std::string_view, 6> kRunning{"RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "STOPPED",
-                                                   "RESIZING"};
+constexpr std::array<std::string_view, 6> kRunning{"RUNNING",   "COMPLETING", "STAGE_OUT",
+                                                   "SIGNALING", "STOPPED",    "RESIZING"};
 
 // Reasons that no passing of time mends.
-constexpr std::array<std::string_view, 14> kNever{
-    "BadConstraints",     "PartitionNodeLimit", "PartitionTimeLimit", "PartitionInactive", "InvalidAccount",
-    "InvalidQOS",         "AccountNotAllowed",  "QOSNotAllowed",      "DependencyNeverSatisfied",
-    "JobHeldUser",        "JobHeldAdmin",       "launch_failed_requeued_held",
-    "job_requeued_in_held_state",               "FrontEndDown"};
+constexpr std::array<std::string_view, 14> kNever{"BadConstraints",
+                                                  "PartitionNodeLimit",
+                                                  "PartitionTimeLimit",
+                                                  "PartitionInactive",
+                                                  "InvalidAccount",
+                                                  "InvalidQOS",
+                                                  "AccountNotAllowed",
+                                                  "QOSNotAllowed",
+                                                  "DependencyNeverSatisfied",
+                                                  "JobHeldUser",
+                                                  "JobHeldAdmin",
+                                                  "launch_failed_requeued_held",
+                                                  "job_requeued_in_held_state",
+                                                  "FrontEndDown"};
 // Limits of a single job: "QOSMaxNodePerJobLimit", "AssocMaxWallDurationPerJobLimit"; what is used up stays used up.
 constexpr std::array<std::string_view, 3> kNeverPart{"PerJob", "GrpCPUMinutesLimit", "GrpBillingMinutes"};
 

@@ -24,9 +24,9 @@ struct JobState {
 std::string job_format();
 std::vector<JobState> parse_jobs(const std::string& text);
 
-bool is_waiting(const JobState& job);   // in the queue, or on its way to a node
+bool is_waiting(const JobState& job);  // in the queue, or on its way to a node
 bool is_running(const JobState& job);
-bool is_over(const JobState& job);    // and none of its processes is left
+bool is_over(const JobState& job);  // and none of its processes is left
 
 // Why a job that waits never starts; empty: it may.
 std::string never_starts(const JobState& job);

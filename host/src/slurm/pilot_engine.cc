@@ -113,19 +113,38 @@ void PilotEngine::prepare(TrialContext& context) const {
 
 Argv PilotEngine::client_command(const Launch& launch) const {
   const std::string& first = launch.slots.front().host;
-  const auto here = std::count_if(launch.slots.begin(), launch.slots.end(), [&](const Slot& s) { return s.host == first; });
-  const auto all = std::count_if(options_.slots.begin(), options_.slots.end(), [&](const Slot& s) { return s.host == first; });
+  const auto here =
+      std::count_if(launch.slots.begin(), launch.slots.end(), [&](const Slot& s) { return s.host == first; });
+  const auto all =
+      std::count_if(options_.slots.begin(), options_.slots.end(), [&](const Slot& s) { return s.host == first; });
   const AllocationNode* node = pilot_.allocation.find(first);
-  const int cpus = node == nullptr ? 1 : std::max<int>(1, node->cpus * static_cast<int>(here) / std::max<int>(1, static_cast<int>(all)));
-  Argv argv{"/usr/bin/env", "srun", "--jobid=" + pilot_.allocation.job, "--nodes=1", "--ntasks=1",
-            "--nodelist=" + first, "--overlap", "--exact", fmt::format("--cpus-per-task={}", cpus), "--mem=0",
-            "--mpi=none", "--export=ALL", fmt::format("--job-name={}-t{}a{}", pilot_.token, launch.id, launch.attempt)};
+  const int cpus =
+      node == nullptr ? 1
+                      : std::max<int>(1, node->cpus * static_cast<int>(here) / std::max<int>(1, static_cast<int>(all)));
+  Argv argv{"/usr/bin/env",
+            "srun",
+            "--jobid=" + pilot_.allocation.job,
+            "--nodes=1",
+            "--ntasks=1",
+            "--nodelist=" + first,
+            "--overlap",
+            "--exact",
+            fmt::format("--cpus-per-task={}", cpus),
+            "--mem=0",
+            "--mpi=none",
+            "--export=ALL",
+            fmt::format("--job-name={}-t{}a{}", pilot_.token, launch.id, launch.attempt)};
   if (node != nullptr && node->gpus > 0) argv.push_back(fmt::format("--gres=gpu:{}", node->gpus));
   argv.insert(argv.end(), {"sh", (launch.folder / kScriptFile).string()});
   return argv;
 }
 
-void PilotEngine::write_script(const Launch& launch) const { write_slurm_script(pilot_.request, launch, true); }
+void PilotEngine::write_script(const Launch& launch) const {
+  const AllocationNode* node = pilot_.allocation.find(launch.slots.front().host);
+  StepPlace place{pilot_.allocation.job, {}};
+  if (node != nullptr && node->gpus > 0) place.gres = fmt::format("gpu:{}", node->gpus);
+  write_slurm_script(pilot_.request, launch, &place);
+}
 
 void PilotEngine::signal_script(const Launch&, const ScriptNote& note, bool at_once) {
   run_aside({"scancel", at_once ? "--signal=KILL" : "--signal=TERM", note.job + "." + note.step});
@@ -138,10 +157,11 @@ bool PilotEngine::retire_failed_nodes(const Launch& launch) {
   for (const std::string& host : hosts_of(launch.slots)) {
     const bool failed = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
       const bool names_it = line.find(host + ":") != std::string::npos || line.find(" " + host) != std::string::npos;
-      const bool lost = line.find("ode failure") != std::string::npos || line.find("NODE FAILURE") != std::string::npos ||
-                        line.find("failed on node") != std::string::npos || line.find("on_existent node") != std::string::npos ||
-                        line.find("ommunication connection failure") != std::string::npos ||
-                        line.find("not valid in this job") != std::string::npos;
+      const bool lost =
+          line.find("ode failure") != std::string::npos || line.find("NODE FAILURE") != std::string::npos ||
+          line.find("failed on node") != std::string::npos || line.find("on_existent node") != std::string::npos ||
+          line.find("ommunication connection failure") != std::string::npos ||
+          line.find("not valid in this job") != std::string::npos;
       return names_it && lost;
     });
     if (!failed) continue;
@@ -171,7 +191,8 @@ void PilotEngine::explain(const Running& trial, EngineEnd& end) {
   if (retire_failed_nodes(trial.launch)) {
     end.verdict = Verdict{Outcome::failed, "its node failed", true};
   } else if (has("oom_kill") || has("oom-kill") || has("Out Of Memory")) {
-    end.verdict = Verdict{Outcome::out_of_memory, "its step took more host memory than it may (Slurm: OUT_OF_MEMORY)", false};
+    end.verdict =
+        Verdict{Outcome::out_of_memory, "its step took more host memory than it may (Slurm: OUT_OF_MEMORY)", false};
   } else if (has("DUE TO TIME LIMIT")) {
     end.verdict = Verdict{Outcome::timed_out, "its step reached a time limit of Slurm's", false};
   } else if (has("CANCELLED")) {

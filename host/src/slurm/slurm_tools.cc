@@ -105,7 +105,8 @@ ToolOutput SlurmTools::run_now(const std::vector<std::string>& argv, const Envir
   Loop loop;
   std::optional<ToolOutput> result;
   SlurmTools tools(loop, environment);
-  tools.run(argv, [&](const ToolOutput& output) { result = output; }, patience);
+  tools.run(
+      argv, [&](const ToolOutput& output) { result = output; }, patience);
   while (!result) loop.run_once();
   return *result;
 }
@@ -113,9 +114,10 @@ ToolOutput SlurmTools::run_now(const std::vector<std::string>& argv, const Envir
 void require_slurm(const std::vector<std::string>& commands, const Environment& environment, const std::string& why) {
   for (const std::string& command : commands) {
     if (find_program(command, "/", environment).ok()) continue;
-    throw Error(fmt::format("{} needs Slurm, and PATH has no {}: run it on a machine of the cluster (its login node), "
-                            "or leave --runner out and trials run on this machine",
-                            why, command));
+    throw Error(
+        fmt::format("{} needs Slurm, and PATH has no {}: run it on a machine of the cluster (its login node), "
+                    "or leave --runner out and trials run on this machine",
+                    why, command));
   }
 }
 

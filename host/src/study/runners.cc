@@ -44,7 +44,9 @@ std::string runner_of_place(const StudyOptions& options, const std::optional<Com
 void check_options(const ClusterOptions& cluster) {
   const bool jobs = cluster.runner == kSlurmRunner;
   const auto refuse = [&](const char* option, bool given, const char* runner) {
-    if (given) throw Error(fmt::format("{} belongs to --runner {}, and this study runs with {}", option, runner, cluster.runner));
+    if (given)
+      throw Error(
+          fmt::format("{} belongs to --runner {}, and this study runs with {}", option, runner, cluster.runner));
   };
   refuse("--partition", !jobs && !cluster.partition.empty(), "slurm");
   refuse("--account", !jobs && !cluster.account.empty(), "slurm");
@@ -162,13 +164,15 @@ void check_runner(const Plan& plan, const std::optional<CommandTemplate>& comman
 }
 
 void renew_slots(Plan& plan, const Environment& environment) {
-  if (plan.runner == kSlurmRunner) require_slurm({"sbatch", "squeue", "scancel", "scontrol"}, environment, "--runner slurm");
+  if (plan.runner == kSlurmRunner)
+    require_slurm({"sbatch", "squeue", "scancel", "scontrol"}, environment, "--runner slurm");
   if (plan.runner != kPilotRunner) return;
   plan.slots.slots = find_allocation(environment).slots();
   for (const TrialShape& shape : shapes_of(plan.slots)) {
     if (SlotPool(plan.slots.slots, plan.max_slots).take(shape)) continue;
-    throw Error(fmt::format("this allocation has {} slots, and a trial of the study takes {} on {} nodes: get a larger one",
-                            plan.slots.slots.size(), shape.slots(), shape.nodes()));
+    throw Error(
+        fmt::format("this allocation has {} slots, and a trial of the study takes {} on {} nodes: get a larger one",
+                    plan.slots.slots.size(), shape.slots(), shape.nodes()));
   }
 }
 
@@ -177,9 +181,9 @@ std::unique_ptr<Runner> make_runner(Loop& loop, const Plan& plan, std::optional<
                                     const std::filesystem::path& probe) {
   if (plan.simulation) {
     return std::make_unique<SimulatedRunner>(
-        loop, SimulatedRunnerOptions{plan, plan, plan.simulation->surface, plan.seed,
-                                     static_cast<int>(plan.slots.slots.size()), plan.slots.slots_per_trial,
-                                     plan.max_slots});
+        loop,
+        SimulatedRunnerOptions{plan, plan, plan.simulation->surface, plan.seed,
+                               static_cast<int>(plan.slots.slots.size()), plan.slots.slots_per_trial, plan.max_slots});
   }
   JobRequest request = job_request(plan, command);
   request.guard = launcher;
