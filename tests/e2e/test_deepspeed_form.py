@@ -337,6 +337,11 @@ class Refused(DeepspeedForm):
         self.refused([*launch, "--hostfile", "hosts", *self.SCRIPT], "hosts:2: w2 has slots=0")
         self.refused([*launch, "--num_nodes", 2, *self.SCRIPT], "num_nodes")
         (self.dir / "hosts").write_text("w1 slots=2\nw2 slots=2\n")
+        without_slurm = self.dir / "bin"
+        without_slurm.mkdir()
+        for tool in ("python3", "sh", "env"):
+            (without_slurm / tool).symlink_to(shutil.which(tool))
+        self.environment["PATH"] = "%s:%s" % (FIXTURES / "bin", without_slurm)
         self.refused([*launch, "--hostfile", "hosts", *self.SCRIPT], "by srun, which PATH does not have")
 
     def test_a_missing_launcher(self):

@@ -34,10 +34,10 @@ void add_search_options(OptionSet& set) {
 }
 
 void add_limit_options(OptionSet& set) {
-  set.add_group("Limits",
-                {setting_option("max-trials"), setting_option("max-concurrent-trials"), setting_option("max-slots"),
-                 setting_option("time-budget"), setting_option("profile-trials"), setting_option("trial-timeout"),
-                 setting_option("no-progress-timeout"), setting_option("max-restarts")});
+  set.add_group("Limits", {setting_option("max-trials"), setting_option("max-concurrent-trials"),
+                           setting_option("max-slots"), setting_option("time-budget"), setting_option("budget"),
+                           setting_option("profile-trials"), setting_option("trial-timeout"),
+                           setting_option("no-progress-timeout"), setting_option("max-restarts")});
 }
 
 void add_comparison_options(OptionSet& set) {
@@ -50,11 +50,19 @@ void add_placement_options(OptionSet& set) {
                 {setting_option("slots"), setting_option("slots-per-trial"), setting_option("num-gpus"),
                  setting_option("num-nodes"), setting_option("hostfile"), setting_option("include"),
                  setting_option("exclude"), setting_option("device-memory"),
-                 // A text: slurm is known, and refused with what to do instead.
-                 Option::text("runner", "local|sim", "where trials run: on this machine, or in a model of a cluster")
-                     .by_default("local"),
+                 Option::text("runner", "local|pilot|slurm|sim",
+                              "where trials run: on this machine, in steps of the Slurm allocation around it, in a "
+                              "Slurm job each, or in a model of a cluster")
+                     .by_default("local; in an allocation pilot"),
+                 setting_option("runner-command"),
                  Option::text("sim", "FILE",
                               "for --runner sim: a cluster (JSON) or recorded trials (CSV); no COMMAND is needed")});
+}
+
+void add_slurm_options(OptionSet& set) {
+  set.add_group("Slurm", {setting_option("partition"), setting_option("account"), setting_option("qos"),
+                          setting_option("constraint"), setting_option("gres"), setting_option("job-time"),
+                          setting_option("slurm-option"), setting_option("slurm-launch")});
 }
 
 void add_trial_options(OptionSet& set) {
@@ -72,6 +80,7 @@ OptionSet study_option_set() {
   add_limit_options(set);
   add_comparison_options(set);
   add_placement_options(set);
+  add_slurm_options(set);
   add_trial_options(set);
   set.add_group("Output", {Option::text("output-dir", "DIR", "the run directory").by_default("dsat-results/<name>"),
                            quiet_option(), verbose_option(),
@@ -98,7 +107,9 @@ OptionSet tune_options() {
 OptionSet experiment_options() {
   OptionSet set = study_option_set();
   set.remove("include");  // here it names files, as in Determined's form
-  for (const char* of_other_forms : {"runner", "sim", "ds-config"}) hide(set, of_other_forms);
+  for (const char* of_other_forms : {"runner", "sim", "ds-config", "runner-command", "partition", "account", "qos",
+                                     "constraint", "gres", "job-time", "slurm-option", "slurm-launch"})
+    hide(set, of_other_forms);
   set.add_group("The experiment form",
                 {Option::text("include", "FILE...", "files and folders to copy beside those of MODEL_DIR")
                      .also("-i")

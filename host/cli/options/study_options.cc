@@ -31,6 +31,7 @@ void visit_groups(Self& options, Visitor&& visitor) {
   host::Comparison::visit(options, visitor);
   host::TrialTimeouts::visit(options, visitor);
   host::SlotOptions::visit(options, visitor);
+  host::ClusterOptions::visit(options, visitor);
   host::TrialMeasurement::visit(options, visitor);
   host::TrialSetup::visit(options, visitor);
 }
@@ -202,16 +203,14 @@ void check_windows(const StudyOptions& options) {
   }
 }
 
-// Where trials run: on this machine, or only in a model of a cluster.
+// Where trials run: on this machine, in a cluster, or only in a model of one.
 void read_runner(const Values& values, StudyOptions& options) {
-  const std::string runner = values.text("runner").value_or("local");
+  const std::string runner = values.text("runner").value_or("");
   const std::optional<std::string> file = values.text("sim");
-  if (runner == "slurm") {
-    throw Error("--runner slurm is not in this version: leave it out, and trials run on this machine");
-  }
-  cli_kit::read_choice("--runner", runner, {"local", "sim"});
-  if (runner == "local") {
-    if (file) throw Error(fmt::format("--sim {} needs --runner sim: without it trials run on this machine", *file));
+  if (runner != "sim") {
+    if (!runner.empty()) cli_kit::read_choice("--runner", runner, {"local", "pilot", "slurm", "sim"});
+    if (file) throw Error(fmt::format("--sim {} needs --runner sim: without it trials run for real", *file));
+    options.runner = runner;
     return;
   }
   if (!file) throw Error("--runner sim needs --sim FILE: a cluster (JSON) or recorded trials (CSV)");

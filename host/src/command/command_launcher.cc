@@ -67,7 +67,19 @@ Argv with_rank_logs(Argv argv, const TrialContext& trial) {
   return replaced(argv, launcher, {"--log_dir", "--log-dir"}, {"--log_dir", folder});
 }
 
+// Below a scheduler it takes the devices that the visibility variable leaves, or all nodes of the hostfile.
+Argv for_deepspeed_in_allocation(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
+  Argv inserted{"--master_port", fmt::to_string(trial.port)};
+  if (!trial.hostfile.empty()) inserted.insert(inserted.end(), {"--hostfile", trial.hostfile.string()});
+  return replaced(argv, launcher,
+                  {"--num_gpus", "--num_accelerators", "--num_nodes", "--include", "-i", "--exclude", "-e",
+                   "--master_port", "--hostfile", "-H", "--master_addr"},
+                  inserted);
+}
+
 Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
+  const bool whole_nodes = trial.allocation_nodes > 1;
+  if (whole_nodes || trial.has_bound_devices) return for_deepspeed_in_allocation(argv, launcher, trial);
   // It ignores MASTER_PORT, and CUDA_VISIBLE_DEVICES as soon as it is given a number of devices.
   Argv inserted{"--master_port", fmt::to_string(trial.port)};
   if (trial.hostfile.empty()) {
@@ -99,7 +111,20 @@ void give_port(Argv& argv, const LauncherUse& launcher, uint16_t port) {
   }
 }
 
+// One torchrun on each node; the first one is where all of them meet. Its name is known when the script runs.
+Argv for_torchrun_on_nodes(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
+  const auto nodes = static_cast<size_t>(trial.allocation_nodes);
+  return replaced(argv, launcher,
+                  {"--nnodes", "--node_rank", "--node-rank", "--master_addr", "--master-addr", "--master_port",
+                   "--master-port", "--rdzv_backend", "--rdzv-backend", "--rdzv_endpoint", "--rdzv-endpoint",
+                   "--rdzv_id", "--rdzv-id", "--nproc_per_node", "--nproc-per-node", "--standalone"},
+                  {"--nnodes", fmt::to_string(nodes), "--nproc_per_node", fmt::to_string(trial.slots.size() / nodes),
+                   "--rdzv_backend", "c10d", "--rdzv_endpoint", fmt::format("{{first_node}}:{}", trial.port),
+                   "--rdzv_id", fmt::to_string(trial.port)});
+}
+
 Argv for_torchrun(Argv argv, const LauncherUse& launcher, const TrialContext& trial) {
+  if (trial.allocation_nodes > 1) return for_torchrun_on_nodes(argv, launcher, trial);
   give_port(argv, launcher, trial.port);
   return replaced(argv, launcher, {"--master_port", "--master-port"}, {"--master_port", fmt::to_string(trial.port)});
 }

@@ -42,6 +42,10 @@ struct TrialContext {
   Json config;                       // the trial's; batch sizes are numbers
   std::filesystem::path hostfile{};  // that `deepspeed` is to read; empty: all slots are this machine's
   Backend backend = Backend::none;
+  // Below a cluster's scheduler: on how many nodes of its allocation the trial runs; 0: it does not. `hostfile` then
+  // holds exactly these nodes.
+  int allocation_nodes = 0;
+  bool has_bound_devices = false;  // the scheduler has bound the trial's devices: the launcher is to take what it sees
 };
 
 // The hosts and slots that the deepspeed launcher's own arguments name.

@@ -214,6 +214,10 @@ void explain(const RunFacts& facts, const std::string& invalid, const Printed& p
   } else if (!facts.timed_out.empty()) {
     end.outcome = Outcome::timed_out;
     end.reason = facts.timed_out;
+  } else if (facts.verdict) {
+    end.outcome = facts.verdict->outcome;
+    end.reason = facts.verdict->reason;
+    end.infrastructure = facts.verdict->infrastructure;
   } else if (printed.has(LineMeaning::address_in_use)) {
     end.infrastructure = true;
     end.reason = "its rendezvous port was taken by another program";

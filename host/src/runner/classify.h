@@ -11,6 +11,7 @@
 #include "base/subprocess.h"
 #include "command/launchers.h"
 #include "dsat/error.h"
+#include "runner/engine.h"
 #include "runner/runner.h"
 
 namespace dsat::host {
@@ -30,6 +31,7 @@ struct RunFacts {
   ExitStatus exit;
   std::string timed_out;             // which limit was passed; empty: none
   bool stopped = false;              // the host was asked to stop it
+  std::optional<Verdict> verdict;    // what the engine knows of a result that is missing
   bool kernel_oom_kills = false;     // the kernel killed some process for want of memory while it ran
   std::string started_at, ended_at;  // RFC 3339
 };

@@ -17,8 +17,9 @@
 #include <vector>
 
 #include "base/subprocess.h"
-#include "command/command_args.h"
+#include "command/command_template.h"
 #include "dsat/host/environment.h"
+#include "dsat/host/record.h"
 #include "slots/slot_pool.h"
 
 namespace dsat::host {
@@ -30,13 +31,22 @@ struct Launch {
   std::filesystem::path folder, cwd;  // absolute
   Argv argv;
   Environment environment;  // all variables of the trial
+  Environment added;        // of them, those that it does not share with the study
   std::vector<Slot> slots;  // that the engine gave it
+};
+
+// What an engine knows of a trial that left no result: its node failed, its job was preempted.
+struct Verdict {
+  Outcome outcome = Outcome::failed;
+  std::string reason;           // one line
+  bool infrastructure = false;  // no fault of the trial's: it runs again and is not counted
 };
 
 // How a trial's processes ended.
 struct EngineEnd {
   ExitStatus exit;
-  bool kernel_oom_kills = false;  // the kernel killed some process for want of memory while it ran
+  std::optional<Verdict> verdict{};  // counts only where the trial's own files and output do not say more
+  bool kernel_oom_kills = false;     // the kernel killed some process for want of memory while it ran
 };
 
 class Engine {
@@ -50,6 +60,9 @@ class Engine {
   virtual std::optional<std::vector<Slot>> take(const TrialShape& shape) = 0;
   virtual void give_back(const std::vector<Slot>& slots) = 0;
 
+  // Tells the command how it sees its slots: `context` has them as take() gave them.
+  virtual void prepare(TrialContext& /*context*/) const {}
+
   // Starts a trial. on_running follows, at once or when it leaves a queue, and then on_ended, exactly once.
   virtual void launch(const Launch& launch) = 0;
 
@@ -59,8 +72,15 @@ class Engine {
   // Has the trial ended, though on_ended is still to come?
   virtual bool has_ended(uint64_t /*id*/) const { return false; }
 
+  // After a crash of the host: does this trial of an earlier one still run, or wait, or is its end still to be told?
+  // True: it is this engine's from now on, as if it had been launched here. False: it runs again from its start.
+  virtual bool take_up(const Launch& /*launch*/) { return false; }
+
   std::function<void(uint64_t id)> on_running;
+  std::function<void(uint64_t id)> on_waiting;  // it does not run any more, and is to run again by itself
   std::function<void(uint64_t id, const EngineEnd&)> on_ended;
+  std::function<void(const std::string&)> on_notice;   // for people
+  std::function<void(const std::string&)> on_closing;  // no trial can be begun any more: the study is to be interrupted
 };
 
 }  // namespace dsat::host

@@ -78,12 +78,18 @@ class Runner {
   // After a crash: what a trial that ran then has left behind. nullopt: nothing usable, run it again.
   virtual std::optional<TrialEnd> recover(const TrialSpec& spec) = 0;
 
+  // After recover() found nothing: does the trial still run, where trials outlive their host? True: its on_ended
+  // follows.
+  virtual bool adopt(const TrialSpec& /*spec*/) { return false; }
+
   // How long the study's decisions may stay out of the journal. Zero: a start changes the world, so the journal is
   // first.
   virtual std::chrono::milliseconds commit_delay() const { return {}; }
 
   std::function<void(const TrialStart&)> on_started;
   std::function<void(const TrialEnd&)> on_ended;
+  std::function<void(const std::string&)> on_notice;   // for people, one line
+  std::function<void(const std::string&)> on_closing;  // no trial can be begun any more: the study is to be interrupted
 };
 
 }  // namespace dsat::host

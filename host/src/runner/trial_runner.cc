@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -60,13 +61,18 @@ bool is_run_of(const fs::path& trial_dir, const TrialSpec& spec, const TrialMeas
 TrialRunner::TrialRunner(Loop& loop, TrialRunnerOptions options, std::unique_ptr<Engine> engine)
     : loop_(loop), options_(std::move(options)), engine_(std::move(engine)) {
   engine_->on_running = [this](uint64_t id) { handle_start(id); };
+  engine_->on_waiting = [this](uint64_t id) { handle_waiting(id); };
   engine_->on_ended = [this](uint64_t id, const EngineEnd& ended) { handle_end(id, ended); };
+  engine_->on_notice = [this](const std::string& notice) {
+    if (on_notice) on_notice(notice);
+  };
+  engine_->on_closing = [this](const std::string& reason) {
+    if (on_closing) on_closing(reason);
+  };
 }
 
 TrialRunner::~TrialRunner() {
-  for (auto& [id, trial] : running_) {
-    for (const uint64_t timer : trial.timers) loop_.cancel(timer);
-  }
+  for (auto& [id, trial] : running_) cancel_timers(trial);
 }
 
 bool TrialRunner::has_room_for(const std::vector<const Json*>& configs) const {
@@ -140,28 +146,73 @@ Environment TrialRunner::prepare_files(const TrialSpec& spec, const Running& tri
 }
 
 void TrialRunner::launch(const TrialSpec& spec, Running& trial) {
-  const fs::path& folder = trial.facts.trial_dir;
   prepare_folder(options_.run_dir, spec);
+  const Launch launch = make_launch(spec, trial);
+  trial.facts.started_at = utc_now();
+  engine_->launch(launch);
+}
+
+// The trial's files are written here, but for those that are the engine's.
+Launch TrialRunner::make_launch(const TrialSpec& spec, const Running& trial) const {
+  const fs::path& folder = trial.facts.trial_dir;
   Launch launch;
   launch.id = spec.id;
   launch.attempt = spec.attempt;
   launch.folder = folder;
   launch.cwd = make_cwd(folder);
   launch.slots = trial.slots;
-  launch.argv = options_.command.render({folder / kConfigFile, folder, trial.slots, trial.port, spec.config,
-                                         options_.slots.hostfile, options_.slots.backend});
+  TrialContext context{folder / kConfigFile,  folder, trial.slots, trial.port, spec.config, options_.slots.hostfile,
+                       options_.slots.backend};
+  engine_->prepare(context);
+  launch.argv = options_.command.render(context);
   launch.environment = options_.environment;
   set_variables(launch.environment, prepare_files(spec, trial, launch.argv, launch.cwd));
   // Not in cmd.txt: who runs that line again runs no trial.
   if (!options_.probe.empty()) add_probe(options_.probe, folder, launch.environment);
+  const std::set<std::string> shared(options_.environment.begin(), options_.environment.end());
+  for (const std::string& variable : launch.environment) {
+    if (shared.count(variable) == 0) launch.added.push_back(variable);
+  }
+  return launch;
+}
+
+// A trial that an earlier host started, in the folder that it made. Its port is whatever it was given then.
+bool TrialRunner::adopt(const TrialSpec& spec) {
+  const uint64_t id = spec.id;
+  const fs::path folder = trial_folder(options_.run_dir, id);
+  if (!is_run_of(folder, spec, options_)) return false;
+  auto slots = engine_->take(options_.slots.shape_of(spec.config));
+  if (!slots) return false;
+  Launch launch;
+  launch.id = id;
+  launch.attempt = spec.attempt;
+  launch.folder = folder;
+  launch.cwd = options_.trial_cwd == TrialCwd::keep ? options_.cwd : folder / kCwdFolder;
+  launch.slots = *slots;
+  Running& trial = running_[id];
+  trial.facts = facts_of(spec);
   trial.facts.started_at = utc_now();
-  engine_->launch(launch);
+  trial.slots = std::move(*slots);
+  if (engine_->take_up(launch)) return true;
+  release(trial);
+  running_.erase(id);
+  return false;
+}
+
+// Its limits begin to count when it runs again.
+void TrialRunner::handle_waiting(uint64_t id) { cancel_timers(running_.at(id)); }
+
+void TrialRunner::cancel_timers(Running& trial) {
+  for (const uint64_t timer : trial.timers) loop_.cancel(timer);
+  trial.timers.clear();
 }
 
 void TrialRunner::handle_start(uint64_t id) {
   Running& trial = running_.at(id);
+  cancel_timers(trial);
+  if (!trial.start_reported) trial.facts.started_at = utc_now();
   report_start(trial);
-  watch_limits(id, trial);
+  if (!trial.ending) watch_limits(id, trial);
 }
 
 void TrialRunner::report_start(Running& trial) {
@@ -232,10 +283,11 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   // Out of the map first: on_ended may start the next trial, with these slots.
   Running trial = std::move(running_.at(id));
   running_.erase(id);
-  for (const uint64_t timer : trial.timers) loop_.cancel(timer);
+  cancel_timers(trial);
   release(trial);
 
   trial.facts.exit = ended.exit;
+  trial.facts.verdict = ended.verdict;
   trial.facts.kernel_oom_kills = ended.kernel_oom_kills;
   trial.facts.ended_at = utc_now();
   TrialEnd end = classify(trial.facts);

@@ -44,6 +44,7 @@ class TrialRunner : public Runner {
   void start(const TrialSpec& spec) override;
   void stop(uint64_t id, bool at_once) override;
   std::optional<TrialEnd> recover(const TrialSpec& spec) override;
+  bool adopt(const TrialSpec& spec) override;
 
  private:
   struct Running {
@@ -58,11 +59,14 @@ class TrialRunner : public Runner {
   };
 
   void launch(const TrialSpec& spec, Running& trial);
+  Launch make_launch(const TrialSpec& spec, const Running& trial) const;
   std::filesystem::path make_cwd(const std::filesystem::path& folder) const;
   Environment prepare_files(const TrialSpec& spec, const Running& trial, const Argv& argv,
                             const std::filesystem::path& cwd) const;
   void release(const Running& trial);
   void handle_start(uint64_t id);
+  void handle_waiting(uint64_t id);
+  void cancel_timers(Running& trial);
   void report_start(Running& trial);
   void watch_limits(uint64_t id, Running& trial);
   void look_for_progress(uint64_t id);

@@ -162,14 +162,16 @@ std::vector<Slot> find_slots(const Devices& devices, const SlotRequest& request,
   const std::string& filter = including ? request.include : request.exclude;
   std::vector<NodeFilter> filters;
   if (!filter.empty()) filters = parse_node_filters(filter, option);
-  std::vector<Slot> slots =
-      request.hostfile.empty() ? local_slots(devices, request, notices) : hostfile_slots(devices, request);
+  std::vector<Slot> slots = !request.given.empty()     ? request.given
+                            : request.hostfile.empty() ? local_slots(devices, request, notices)
+                                                       : hostfile_slots(devices, request);
   if (!filters.empty()) {
     const bool imagined = request.hostfile.empty() && devices.slots.empty() && !request.slots;
     const char* hint = imagined ? " (no accelerator was found, --slots N says how many slots there are)" : "";
     slots = filtered(std::move(slots), filters, option, including, hint);
   }
   limit(slots, request);
+  if (!request.given.empty()) return slots;
   // What is left may be this machine alone, and then no host is to be reached.
   const bool all_here =
       std::all_of(slots.begin(), slots.end(), [](const Slot& s) { return s.host.empty() || is_this_machine(s.host); });

@@ -44,7 +44,16 @@ SlotPool::SlotPool(std::vector<Slot> slots, std::optional<int> max_in_use)
   }
 }
 
-int SlotPool::free() const { return std::min(static_cast<int>(entries_.size()), max_in_use_) - in_use_; }
+void SlotPool::retire(const std::string& host) {
+  const auto it = std::find_if(hosts_.begin(), hosts_.end(), [&](const Host& h) { return h.name == host; });
+  if (it == hosts_.end()) return;
+  retired_ += static_cast<int>(it->entries.size());
+  in_use_ -= static_cast<int>(it->entries.size()) - it->free;
+  for (const size_t index : it->entries) entries_[index].taken = true;
+  hosts_.erase(it);
+}
+
+int SlotPool::free() const { return std::min(static_cast<int>(entries_.size()) - retired_, max_in_use_) - in_use_; }
 
 std::vector<Slot> SlotPool::free_slots() const {
   std::vector<Slot> slots;

@@ -47,6 +47,9 @@ class SlotPool {
   std::optional<std::vector<Slot>> take(const TrialShape& shape);
   void give_back(const std::vector<Slot>& slots);
 
+  // A host that is gone: none of its slots is given again; those that are taken come back to nobody.
+  void retire(const std::string& host);
+
   int free() const;
   std::vector<Slot> free_slots() const;
   // The hosts in the order of the pool, with the number of their slots.
@@ -67,6 +70,7 @@ class SlotPool {
   std::vector<Host> hosts_;
   int max_in_use_;
   int in_use_ = 0;
+  int retired_ = 0;  // slots
 };
 
 }  // namespace dsat::host

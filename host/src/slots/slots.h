@@ -36,6 +36,7 @@ struct SlotRequest {
   std::optional<int> max_slots;        // --max-slots
   std::optional<int> command_slots;    // processes that the command itself asks for, in all
   std::filesystem::path hostfile{};    // absolute; empty: this machine alone
+  std::vector<Slot> given{};           // those of an allocation, or of a job to be: neither this machine's nor a file's
   std::string include{}, exclude{};    // nodes and slots, in DeepSpeed's syntax
   // GPUs of each node and nodes of a trial, from the command line; several: a trial may take any of them.
   std::vector<int> num_gpus{}, num_nodes{};

@@ -11,6 +11,7 @@
 #include "base/guarded.h"
 #include "study/admission.h"
 #include "study/describe_study.h"
+#include "study/device_hours.h"
 #include "study/new_trials.h"
 #include "study/strategy_events.h"
 #include "study/trials_since_best.h"
@@ -43,6 +44,8 @@ Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop
       own_(own_configuration(plan_)) {
   runner_.on_started = [this](const TrialStart& start) { on_started(start); };
   runner_.on_ended = [this](const TrialEnd& end) { on_ended(end); };
+  runner_.on_notice = [this](const std::string& notice) { log(Observer::Severity::warning, notice); };
+  runner_.on_closing = [this](const std::string& reason) { end_study(StudyStatus::interrupted, reason, true); };
   loop_.on_wake([this] {
     plugin_log_.forward(observer_);
     check_stop_requests();
@@ -136,6 +139,9 @@ void Coordinator::deliver(uint64_t id) {
   failures_.add(trials_[id]);
   if (const auto ceiling = failures_.ceiling(trials_[id])) log(Observer::Severity::warning, *ceiling);
   if (const auto reason = failures_.reason_to_end(trials_[id])) end_study(StudyStatus::no_best, *reason);
+  if (!plan_.budget.empty() && device_hours(trials_.all()) >= parse_device_hours(plan_.budget)) {
+    end_study(StudyStatus::completed, fmt::format("the budget is spent ({})", plan_.budget), true);
+  }
   if (!plan_.early_stopping || run_.phase != Phase::searcher) return;
   if (trials_since_best(trials_.all(), plan_.metric, plan_.maximise) < *plan_.early_stopping) return;
   end_study(StudyStatus::completed,

@@ -32,6 +32,7 @@ struct Plan : StudyLimits,
               SearchTarget,
               BatchBounds,
               SearchSettings,
+              ClusterOptions,
               TrialMeasurement,
               TrialSetup {
   std::string name;
@@ -73,6 +74,7 @@ struct Plan : StudyLimits,
     Comparison::visit(self, visitor);
     TrialTimeouts::visit(self, visitor);
     TrialMeasurement::visit(self, visitor);
+    ClusterOptions::visit(self, visitor);
   }
 
   config::RuleOptions rules() const;

@@ -184,7 +184,7 @@ void read_settings(const Json& json, Plan& plan) { Plan::visit(plan, ReadJson{js
 
 Json to_json(const Plan& plan) {
   Json json = settings_to_json(plan);
-  json["runner"] = plan.simulation ? "sim" : "local";
+  json["runner"] = plan.simulation ? "sim" : plan.runner;
   json["simulation"] = plan.simulation ? plan.simulation->source : Json();
   json["slots"] = to_json(plan.slots);
   json["data_parallel_size"] = plan.data_parallel_size;
@@ -202,7 +202,8 @@ Plan plan_from_json(const Json& json) {
     plan.finals = 0;
     plan.max_restarts = 0;
     read_settings(json, plan);
-    if (json.value("runner", "local") == "sim") plan.simulation = sim::simulation_from_source(json.at("simulation"));
+    plan.runner = json.value("runner", "local");
+    if (plan.runner == "sim") plan.simulation = sim::simulation_from_source(json.at("simulation"));
     plan.slots = slots_from_json(json.at("slots"));
     plan.profiler = strategy_from_json(json.at("profiler"), PluginKind::profiler, plan.notices);
     plan.searcher = strategy_from_json(json.at("searcher"), PluginKind::searcher, plan.notices);

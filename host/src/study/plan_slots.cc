@@ -8,6 +8,7 @@
 
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
+#include "study/runners.h"
 
 namespace dsat::host {
 
@@ -68,15 +69,17 @@ void request_size(const SlotOptions& options, const LauncherResources& launcher,
 }
 
 // A size that the command cannot take would not be that of any trial.
-void check_command(const SlotPlan& plan, const CommandTemplate& command) {
+void check_command(const SlotPlan& plan, const CommandTemplate& command, const ClusterOptions& cluster) {
   const bool deepspeed = command.launcher() == Launcher::deepspeed;
-  if (!plan.hostfile.empty() && !deepspeed) {
+  if (!plan.hostfile.empty() && !deepspeed && cluster.runner == kLocalRunner) {
     throw Error(
         fmt::format("hostfile {}: its hosts are reached by the deepspeed launcher, and the command starts another "
                     "program: write deepspeed before the script, or drop the hostfile",
                     plan.hostfile.string()));
   }
-  if (plan.sizes_are_tuned() && !command.takes_a_size()) {
+  // Below Slurm srun starts as many processes as a trial has slots.
+  const bool scheduled = cluster.runner == kSlurmRunner || cluster.runner == kPilotRunner;
+  if (plan.sizes_are_tuned() && !scheduled && !command.takes_a_size()) {
     throw Error(
         "num_gpus lists several sizes, but the command takes none: start the script with deepspeed, torchrun or "
         "accelerate launch, or write --num_gpus N where it takes the number");
@@ -114,7 +117,8 @@ bool size_is_ours(const SlotOptions& options, const SlotRequest& request) {
 }  // namespace
 
 SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
-                          const std::optional<CommandTemplate>& command, const fs::path& cwd, const Json& user_config) {
+                          const std::optional<CommandTemplate>& command, const fs::path& cwd, const Json& user_config,
+                          const Environment& environment, ClusterOptions& cluster) {
   SlotRequest request;
   request.slots = options.slots;
   request.slots_per_trial = options.slots_per_trial;
@@ -128,17 +132,24 @@ SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
   request.section_nodes = numbers_at(user_config, config::kNumNodesKey);
   std::error_code error;
   const bool deepspeed = command && command->launcher() == Launcher::deepspeed;
-  if (request.hostfile.empty() && deepspeed && fs::is_regular_file(kDefaultHostfile, error)) {
+  if (!options.simulation) request.given = runner_slots(request, command, environment, cluster);
+  if (!request.given.empty()) request.hostfile.clear();
+  const bool local = cluster.runner == kLocalRunner && !options.simulation;
+  if (local && request.hostfile.empty() && deepspeed && fs::is_regular_file(kDefaultHostfile, error)) {
     request.hostfile = kDefaultHostfile;
   }
-  SlotPlan plan = plan_slots(devices, request);
+  Devices known = devices;
+  if (!request.given.empty() && cluster.has_gpus) known.backend = Backend::cuda;
+  SlotPlan plan = plan_slots(known, request);
+  // Placeholders are those of one trial; how many there are in the queue is the limit.
+  if (cluster.runner == kSlurmRunner) plan.at_once = options.max_concurrent_trials;
   plan.size_is_ours = size_is_ours(options, request);
   plan.filtered = !request.include.empty() || !request.exclude.empty();
   if (options.simulation) {
     check_simulation(plan);
     plan.placements.clear();  // they are of no real device
   } else {
-    check_command(plan, *command);
+    check_command(plan, *command, cluster);
   }
   return plan;
 }

@@ -10,10 +10,10 @@ namespace dsat::host {
 
 // The slots of a study and of its trials. Options go before the command's own launcher flags; both at once are invalid
 // where they name hosts or slots. No command: a simulation. A size that the command cannot take is invalid too.
-// Throws dsat::Error.
+// `cluster` says where trials run, and learns whether they have GPUs. Throws dsat::Error.
 SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
                           const std::optional<CommandTemplate>& command, const std::filesystem::path& cwd,
-                          const Json& user_config);
+                          const Json& user_config, const Environment& environment, ClusterOptions& cluster);
 
 }  // namespace dsat::host
 

@@ -18,8 +18,10 @@
 #include "dsat/config/world.h"
 #include "dsat/host/metric.h"
 #include "runner/log_lines.h"
+#include "study/device_hours.h"
 #include "study/plan.h"
 #include "study/plan_slots.h"
+#include "study/runners.h"
 
 namespace dsat::host {
 namespace {
@@ -132,6 +134,7 @@ void check_numbers(const StudyOptions& o) {
   TrialMeasurement::visit(o, CheckRange());
   BatchBounds::visit(o, CheckRange());
   TrialTimeouts::visit(o, CheckRange());
+  if (!o.budget.empty()) parse_device_hours(o.budget);
   if (o.end_profile_step < o.start_profile_step) {
     throw Error(fmt::format("--start-profile-step {} --end-profile-step {}: need 0 <= start <= end",
                             o.start_profile_step, o.end_profile_step));
@@ -156,7 +159,7 @@ void copy_groups(const StudyOptions& options, Plan& plan) {
 
 void copy_options(const StudyOptions& options, Plan& plan) {
   copy_groups<StudyLimits, Comparison, TrialTimeouts, SearchTarget, BatchBounds, SearchSettings, TrialMeasurement,
-              TrialSetup>(options, plan);
+              TrialSetup, ClusterOptions>(options, plan);
   plan.arg_mappings.clear();  // merged with the configuration's later
   plan.cwd = options.cwd.empty() ? fs::current_path() : fs::absolute(options.cwd);
   for (fs::path& include : plan.includes) include = fs::absolute(include).lexically_normal();
@@ -194,8 +197,10 @@ void choose_metric(const std::string& name, Plan& plan) {
 
 void choose_slots(const StudyOptions& options, const std::optional<CommandTemplate>& command,
                   const Environment& environment, Plan& plan) {
-  const Devices devices = plan.simulation ? Devices() : discover_devices(environment);
-  plan.slots = plan_study_slots(devices, options, command, plan.cwd, plan.user_config);
+  if (!plan.simulation) choose_runner(options, command, environment, plan);
+  const bool here = !plan.simulation && plan.runner == kLocalRunner;
+  const Devices devices = here ? discover_devices(environment) : Devices();
+  plan.slots = plan_study_slots(devices, options, command, plan.cwd, plan.user_config, environment, plan);
   plan.notices.insert(plan.notices.end(), plan.slots.notices.begin(), plan.slots.notices.end());
 }
 

@@ -78,7 +78,7 @@ void Coordinator::requeue_running() {
     std::optional<TrialEnd> end = runner_.recover(spec_of(plan_, trials_[id]));
     if (end) {
       ends.push_back(std::move(*end));
-    } else {
+    } else if (!runner_.adopt(spec_of(plan_, trials_[id]))) {
       trials_.run_again(id);
     }
   }

@@ -15,16 +15,13 @@
 #include "dsat/base/files.h"
 #include "record/journal.h"
 #include "record/run_lock.h"
-#include "runner/local_engine.h"
-#include "runner/preflight.h"
 #include "runner/probe.h"
 #include "runner/python_package.h"
-#include "runner/trial_runner.h"
-#include "sim/simulated_runner.h"
 #include "study/best_command.h"
 #include "study/coordinator.h"
 #include "study/plan.h"
 #include "study/run_dir.h"
+#include "study/runners.h"
 
 namespace dsat::host {
 namespace {
@@ -34,24 +31,6 @@ namespace fs = std::filesystem;
 CommandTemplate parse_command(const Plan& plan, const Environment& environment) {
   return CommandTemplate(
       {plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment, plan.config_by_environment});
-}
-
-std::unique_ptr<Runner> make_runner(Loop& loop, const Plan& plan, std::optional<CommandTemplate> command,
-                                    const Environment& environment, const fs::path& launcher, const fs::path& probe) {
-  if (!plan.simulation) {
-    return std::make_unique<TrialRunner>(
-        loop, TrialRunnerOptions{plan, plan, plan, plan.dir, std::move(*command), environment, plan.slots, probe},
-        std::make_unique<LocalEngine>(loop, launcher, plan.slots.slots, plan.max_slots));
-  }
-  return std::make_unique<SimulatedRunner>(loop, SimulatedRunnerOptions{plan, plan, plan.simulation->surface, plan.seed,
-                                                                        static_cast<int>(plan.slots.slots.size()),
-                                                                        plan.slots.slots_per_trial, plan.max_slots});
-}
-
-// Can every host of the plan be reached, by what the command starts?
-void check_reach(const Plan& plan, const Environment& environment) {
-  if (plan.slots.hostfile.empty()) return;
-  check_hosts({plan.slots, parse_command(plan, environment), environment, plan.cwd, plan.dir});
 }
 
 // What the trials of an experiment file find beside their hyperparameters: the file, and the Python packages. Both go
@@ -129,7 +108,7 @@ std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
     return impl;
   }
   const bool with_trials = !plan.simulation;
-  check_reach(plan, options.environment);
+  if (with_trials) check_runner(plan, parse_command(plan, options.environment), options.environment);
   make_run_dir(plan.dir, with_trials);
   RunLock lock = RunLock::take(plan.dir);
   if (options.replace_study) delete_study(plan.dir, with_trials);
@@ -162,7 +141,10 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   const fs::path launcher = plan.simulation ? fs::path() : find_launcher(options.launcher);
   if (options.environment.empty()) options.environment = current_environment();
   std::optional<EndedStudy> already = ended_study(dir, options, plan);
-  if (!already) check_reach(plan, options.environment);
+  if (!already && !plan.simulation) {
+    renew_slots(plan, options.environment);
+    check_runner(plan, parse_command(plan, options.environment), options.environment);
+  }
   plan.max_trials = options.max_trials.value_or(plan.max_trials);
   plan.max_concurrent_trials = options.max_concurrent_trials.value_or(plan.max_concurrent_trials);
   if (options.time_budget) plan.time_budget = options.time_budget;

@@ -58,6 +58,7 @@ struct StudyLimits {
   std::optional<std::chrono::milliseconds> time_budget;
   std::optional<int> max_restarts;    // of a trial that failed; nullopt: kDefaultMaxRestarts; a plan always has it
   std::optional<int> profile_trials;  // nullopt: as the searcher wants, else 3; a plan always has it
+  std::string budget;                 // device-hours of all trials together: "40gpuh"; empty: no such limit
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
@@ -80,6 +81,9 @@ struct StudyLimits {
                            "run a failed trial again up to N times, counted once; not one out of memory", 0}),
             self.max_restarts);
     visitor(later_setting("early_stopping"), self.early_stopping);
+    visitor(later_setting({"budget", "budget", nullptr, "N gpuh", nullptr,
+                           "end the search when its trials have had so many device-hours: 40gpuh"}),
+            self.budget);
   }
 };
 
@@ -198,6 +202,46 @@ struct SlotOptions {
     visitor(Setting{nullptr, "include", "-i", "NODES", nullptr, "nodes and slots to use: worker-0@worker-1:0,2"},
             self.include);
     visitor(Setting{nullptr, "exclude", "-e", "NODES", nullptr, "nodes and slots to leave alone"}, self.exclude);
+  }
+};
+
+// Where trials run when not as processes of this machine: docs/slurm.md, docs/runners.md.
+struct ClusterOptions {
+  std::string runner;  // "local", "pilot", "slurm", "prefix"; empty in options: as the place says; a plan has one
+  std::string runner_command;  // of "prefix": reaches a host, as 'ssh {host}'
+  std::string partition, account, qos, constraint, gres, job_time;
+  std::vector<std::string> slurm_options;  // words of sbatch
+  std::string slurm_launch;                // command, srun, deepspeed, torchrun; empty: by the command
+  std::string token;                       // unique to the study: how its jobs are named
+  bool has_gpus = false;                   // of the trials: devices are asked for
+
+  template <class Self, class Visitor>
+  static void visit(Self& self, Visitor&& visitor) {
+    visitor(later_setting({"runner_command", "runner-command", nullptr, "PREFIX", nullptr,
+                           "run trials on the hosts of --hostfile through this command: 'ssh {host}'"}),
+            self.runner_command);
+    visitor(later_setting({"partition", "partition", nullptr, "NAME", nullptr, "of the jobs of --runner slurm"}),
+            self.partition);
+    visitor(later_setting({"account", "account", nullptr, "NAME", nullptr, "that the jobs are charged to"}),
+            self.account);
+    visitor(later_setting({"qos", "qos", nullptr, "NAME", nullptr, "quality of service of the jobs"}), self.qos);
+    visitor(
+        later_setting({"constraint", "constraint", nullptr, "LIST", nullptr, "features that their nodes must have"}),
+        self.constraint);
+    visitor(later_setting({"gres", "gres", nullptr, "NAME", "gpu where GPUs are asked for",
+                           "kind of device, one a slot: gpu:a100; none for jobs without"}),
+            self.gres);
+    visitor(later_setting({"job_time", "job-time", nullptr, "TIME", "--trial-timeout and 2 minutes",
+                           "time limit of a job: minutes, or 1:30:00, 2-12, 90m"}),
+            self.job_time);
+    visitor(later_setting({"slurm_options", "slurm-option", nullptr, "WORD", nullptr,
+                           "a further word of sbatch: --slurm-option=--mem=64G; may be given again"}),
+            self.slurm_options);
+    visitor(later_setting({"slurm_launch", "slurm-launch", nullptr, "HOW", "by COMMAND",
+                           "what spreads a trial over its nodes: command, srun, deepspeed or torchrun"}),
+            self.slurm_launch);
+    visitor(later_setting("job_token"), self.token);
+    visitor(later_setting("has_gpus"), self.has_gpus);
   }
 };
 

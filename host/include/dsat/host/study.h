@@ -44,6 +44,7 @@ struct StudyOptions : StudyLimits,
                       BatchBounds,
                       SearchSettings,
                       SlotOptions,
+                      ClusterOptions,
                       TrialMeasurement,
                       TrialSetup {
   std::vector<std::string> command;      // the user's training command

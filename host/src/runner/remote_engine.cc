@@ -1,0 +1,218 @@
+// Starts clients below dsat-launch, hears through a pipe when a script begins, and reads the note of its end when the
+// client is gone.
+#include "runner/remote_engine.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/guarded.h"
+#include "dsat/base/files.h"
+#include "runner/trial_files.h"
+
+namespace dsat::host {
+
+namespace {
+
+constexpr int kKillTree = SIGUSR1;  // to dsat-launch
+constexpr std::chrono::seconds kLastWait{10};
+constexpr std::chrono::milliseconds kLookAgain{50};
+constexpr std::chrono::seconds kClientPatience{5};
+constexpr size_t kLongestNote = 16 * 1024;
+
+}  // namespace
+
+RemoteEngine::RemoteEngine(Loop& loop, RemoteEngineOptions options)
+    : loop_(loop), options_(std::move(options)), slots_(options_.slots, options_.max_slots) {}
+
+RemoteEngine::~RemoteEngine() {
+  for (auto& [id, trial] : running_) {
+    loop_.cancel(trial.timer);
+    close_pipe(trial);
+    if (trial.client) trial.client->signal(kKillTree);
+  }
+  for (auto& [id, trial] : running_) {
+    if (trial.client) trial.client->wait_for(kLastWait);
+  }
+  for (auto& [number, process] : aside_) process->wait_for(kLastWait);
+}
+
+bool RemoteEngine::has_room_for(const std::vector<TrialShape>& shapes) const {
+  SlotPool left = slots_;
+  return std::all_of(shapes.begin(), shapes.end(),
+                     [&](const TrialShape& shape) { return left.take(shape).has_value(); });
+}
+
+void RemoteEngine::launch(const Launch& launch) {
+  write_script(launch);
+  Running& trial = running_[launch.id];
+  trial.launch = launch;
+  try {
+    start_client(trial);
+  } catch (...) {
+    running_.erase(launch.id);
+    throw;
+  }
+}
+
+// A host that died took its clients with it, which may not be true of a script.
+bool RemoteEngine::take_up(const Launch& launch) {
+  const auto note = read_note(launch.folder, kStartedFile, launch.attempt);
+  if (note && !read_note(launch.folder, kEndedFile, launch.attempt)) signal_script(launch, *note, true);
+  return false;
+}
+
+void RemoteEngine::start_client(Running& trial) {
+  int pipe[2];
+  if (pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
+    throw internal_error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  }
+  const uint64_t id = trial.launch.id;
+  SpawnOptions spawn;
+  spawn.argv = {options_.launcher.string(), fmt::to_string(getpid())};
+  const Argv client = client_command(trial.launch);
+  spawn.argv.insert(spawn.argv.end(), client.begin(), client.end());
+  spawn.environment = options_.environment;
+  spawn.cwd = trial.launch.cwd;
+  spawn.stdout_fd = pipe[1];
+  spawn.stderr_file = trial.launch.folder / kClientFile;
+  trial.pipe = pipe[0];
+  try {
+    const FolderLock lock(trial.launch.folder);  // dsat-launch inherits it
+    spawn.keep_fd = lock.fd();
+    trial.client = Subprocess::spawn(loop_, spawn, [this, id](const ExitStatus& exit) { handle_exit(id, exit); });
+  } catch (...) {
+    close(pipe[1]);
+    close(pipe[0]);
+    trial.pipe = -1;
+    throw;
+  }
+  close(pipe[1]);
+  loop_.watch(trial.pipe, [this, id] { hear(id); });
+}
+
+void RemoteEngine::close_pipe(Running& trial) {
+  if (trial.pipe < 0) return;
+  loop_.unwatch(trial.pipe);
+  close(trial.pipe);
+  trial.pipe = -1;
+}
+
+void RemoteEngine::hear(uint64_t id) {
+  Running& trial = running_.at(id);
+  char buffer[4096];
+  const ssize_t got = read(trial.pipe, buffer, sizeof buffer);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got > 0) trial.heard.append(buffer, static_cast<size_t>(got));
+  const size_t end = trial.heard.find('\n');
+  // What a login shell prints before the script is no note.
+  for (size_t start = 0, stop = end; stop != std::string::npos && !trial.started;
+       start = stop + 1, stop = trial.heard.find('\n', start)) {
+    trial.started = parse_note(trial.heard.substr(start, stop - start), trial.launch.attempt);
+  }
+  if (got <= 0 || trial.started || trial.heard.size() > kLongestNote) close_pipe(trial);
+  if (!trial.started) return;
+  if (trial.told_to_end) return signal_script(trial.launch, *trial.started, true);
+  on_running(id);
+}
+
+void RemoteEngine::stop(uint64_t id, bool at_once) {
+  const auto it = running_.find(id);
+  if (it == running_.end()) return;
+  Running& trial = it->second;
+  trial.told_to_end = true;
+  if (!trial.client) {  // between two tries
+    if (trial.client_exit) return;
+    loop_.cancel(trial.timer);
+    trial.timer = loop_.at(loop_.now(), [this, id] { end(id, EngineEnd{}); });
+    return;
+  }
+  if (!trial.started) return trial.client->signal(at_once ? kKillTree : SIGTERM);
+  signal_script(trial.launch, *trial.started, at_once);
+  if (!at_once) return;
+  // The client ends with its script; one that does not hear of it is ended too.
+  loop_.cancel(trial.timer);
+  trial.timer = loop_.at(loop_.now() + kClientPatience, [this, id] { running_.at(id).client->signal(kKillTree); });
+}
+
+void RemoteEngine::handle_exit(uint64_t id, const ExitStatus& exit) {
+  Running& trial = running_.at(id);
+  if (trial.pipe >= 0) hear(id);  // the note of a short trial may still be in it
+  close_pipe(trial);
+  loop_.cancel(trial.timer);
+  trial.client.reset();
+  if (!trial.started) trial.started = read_note(trial.launch.folder, kStartedFile, trial.launch.attempt);
+  if (trial.started) {
+    trial.client_exit = exit;
+    trial.deadline = loop_.now() + options_.file_patience;
+    return look_for_end(id);
+  }
+  EngineEnd ended;
+  ended.exit = exit;
+  ++trial.tries;
+  const auto pause = trial.told_to_end ? std::nullopt : retry_after(trial, ended);
+  if (!pause) return end(id, ended);
+  trial.timer = loop_.at(loop_.now() + *pause, [this, id] {
+    try {
+      start_client(running_.at(id));
+    } catch (const Error& error) {
+      EngineEnd failed;
+      failed.verdict = Verdict{Outcome::failed, error.what(), true};
+      end(id, failed);
+    }
+  });
+}
+
+// The client is gone; the note of the script's end may take a while to be seen on this machine.
+void RemoteEngine::look_for_end(uint64_t id) {
+  Running& trial = running_.at(id);
+  EngineEnd ended;
+  ended.exit = *trial.client_exit;
+  if (const auto note = read_note(trial.launch.folder, kEndedFile, trial.launch.attempt)) {
+    ended.exit = {note->exit_status, 0};
+    if (note->was_signalled && !trial.told_to_end) explain(trial, ended);
+    return end(id, ended);
+  }
+  // One that was killed leaves no note: the client's own status says so, and waiting brings nothing.
+  const bool killed = trial.told_to_end || ended.exit.code != 0;
+  if (!killed && loop_.now() < trial.deadline) {
+    trial.timer = loop_.at(loop_.now() + kLookAgain, [this, id] { look_for_end(id); });
+    return;
+  }
+  if (!trial.told_to_end) explain(trial, ended);
+  end(id, ended);
+}
+
+void RemoteEngine::end(uint64_t id, const EngineEnd& ended) {
+  Running& trial = running_.at(id);
+  loop_.cancel(trial.timer);
+  close_pipe(trial);
+  running_.erase(id);
+  on_ended(id, ended);
+}
+
+void RemoteEngine::run_aside(const Argv& argv) {
+  const uint64_t number = next_aside_++;
+  SpawnOptions spawn;
+  spawn.argv = {"/bin/sh", "-c", "exec \"$@\"", "sh"};  // looks for the program in PATH
+  spawn.argv.insert(spawn.argv.end(), argv.begin(), argv.end());
+  spawn.environment = options_.environment;
+  try {
+    aside_[number] = Subprocess::spawn(loop_, spawn, [this, number](const ExitStatus&) { aside_.erase(number); });
+  } catch (const Error&) {
+    aside_.erase(number);  // the client is ended all the same
+  }
+}
+
+std::string RemoteEngine::client_words(const Launch& launch) const {
+  return read_tail(launch.folder / kClientFile, 64 * 1024);
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,177 @@
+// Writes run.sh from fixed parts; the command's words are quoted one by one. Reads the two notes, small JSON objects.
+#include "runner/trial_script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <map>
+
+#include "dsat/base/files.h"
+#include "dsat/base/shell.h"
+#include "dsat/config/json.h"
+#include "runner/trial_files.h"
+
+namespace dsat::host {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A word of a command, in which the shell fills in the first node's name.
+std::string word(const std::string& text) {
+  const size_t at = text.find(kFirstNode);
+  if (at == std::string::npos) return shell_quote(text);
+  const std::string before = text.substr(0, at), after = text.substr(at + std::string(kFirstNode).size());
+  return (before.empty() ? "" : shell_quote(before)) + "\"$MASTER_ADDR\"" + (after.empty() ? "" : word(after));
+}
+
+std::string words(const Argv& argv) {
+  std::string line;
+  for (const std::string& text : argv) line += (line.empty() ? "" : " ") + word(text);
+  return line;
+}
+
+// "1,3": the places of a node's slots among the devices that the scheduler shows there, counted from one.
+std::map<std::string, std::string> picks_by_node(const std::vector<Slot>& slots) {
+  std::map<std::string, std::string> picks;
+  for (const Slot& slot : slots) {
+    std::string& list = picks[slot.host];
+    list += fmt::format("{}{}", list.empty() ? "" : ",", slot.ordinal.value_or(0) + 1);
+  }
+  return picks;
+}
+
+// One function that narrows the variables of visible devices to the slots of this node.
+std::string pick_function(const TrialScript& script) {
+  if (!script.has_bound_devices) return "pick_devices() { :; }\n";
+  std::string text = "pick_devices() {\n  case \"${SLURMD_NODENAME-}\" in\n";
+  for (const auto& [node, places] : picks_by_node(script.launch.slots)) {
+    text += fmt::format("    {}) places={} ;;\n", shell_quote(node), places);
+  }
+  return text + R"sh(    *) return 0 ;;
+  esac
+  for name in CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ZE_AFFINITY_MASK; do
+    eval "all=\${$name-}"
+    [ -z "$all" ] || export "$name=$(printf %s "$all" | cut -d, -f "$places")"
+  done
+}
+)sh";
+}
+
+// What a rank that srun starts runs first.
+constexpr const char* kRankPart = R"sh(if [ "${1-}" = rank ]; then
+  shift
+  pick_devices
+  export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE="$SLURM_NTASKS"
+  exec "$@"
+fi
+if [ "${1-}" = node ]; then
+  shift
+  pick_devices
+  exec "$@"
+fi
+)sh";
+
+// The note's fixed part ends before what only one of the two notes has.
+constexpr const char* kNoteFunction = R"sh(note() {
+  printf '{"attempt": %s, "job": "%s", "step": "%s", "host": "%s", "pid": %s, "time": "%s"%s}\n' \
+    "$attempt" "$job" "$step" "$host" $$ \
+    "$(date -u +%Y-%m-%dT%H:%M:%S.%6NZ)" "$1"
+}
+)sh";
+
+// srun takes the size of its step for that of the job where these variables say so.
+constexpr const char* kForgetStep = R"sh(for name in $(env | sed -n 's/^\(SLURM_[A-Z0-9_]*\)=.*/\1/p'); do
+  [ "$name" = SLURM_CONF ] || unset "$name"
+done
+)sh";
+
+std::string hostfile_part(const TrialScript& script) {
+  if (!script.writes_hostfile) return "";
+  const std::string file = shell_quote((script.launch.folder / kHostfile).string());
+  std::string nodes = "$(scontrol show hostnames \"$SLURM_JOB_NODELIST\")";
+  if (!script.nodes.empty()) nodes = shell_join(script.nodes);
+  return fmt::format("for node in {}; do echo \"$node slots={}\"; done >{}\n", nodes, script.slots_per_node, file);
+}
+
+// The command, below dsat-launch where this node has it: what it leaves behind then ends with it, in whatever session.
+std::string command_part(const TrialScript& script) {
+  std::string line;
+  if (!script.spread.empty()) {
+    line += fmt::format("{} sh {} {} ", words(script.spread), word((script.launch.folder / kScriptFile).string()),
+                        script.spread_is_ranks ? "rank" : "node");
+  }
+  line += words(script.launch.argv);
+  if (script.launcher.empty()) return line + " &\n";
+  const std::string launcher = word(script.launcher.string());
+  return fmt::format("if [ -x {0} ]; then\n  {0} $$ {1} &\nelse\n  {1} &\nfi\n", launcher, line);
+}
+
+std::string text_of(const TrialScript& script) {
+  const Launch& launch = script.launch;
+  const auto in_folder = [&](const char* name) { return shell_quote((launch.folder / name).string()); };
+  std::string text =
+      fmt::format("#!/bin/sh\n# Trial {}, attempt {}: runs on the first of its nodes.\n", launch.id, launch.attempt);
+  text +=
+      pick_function(script) + kRankPart +
+      fmt::format("attempt={} job=${{SLURM_JOB_ID-}} step=${{SLURM_STEP_ID-}} host=${{SLURMD_NODENAME-$(hostname)}}\n",
+                  launch.attempt) +
+      kNoteFunction;
+  text += fmt::format("exec 3>&1 </dev/null >{} 2>{}\n", in_folder(kStdoutFile), in_folder(kStderrFile));
+  for (const std::string& variable : launch.added) {
+    const size_t equals = variable.find('=');
+    text += fmt::format("export {}={}\n", variable.substr(0, equals), shell_quote(variable.substr(equals + 1)));
+  }
+  if (!script.spread.empty() || script.writes_hostfile) text += "MASTER_ADDR=$(hostname)\nexport MASTER_ADDR\n";
+  // Since 22.05 srun does not take it over by itself.
+  if (!script.spread.empty()) {
+    text += "[ -z \"${SLURM_CPUS_PER_TASK-}\" ] || export SRUN_CPUS_PER_TASK=\"$SLURM_CPUS_PER_TASK\"\n";
+  }
+  text += fmt::format("rm -f {0}\nnote '' >{1}.part && mv -f {1}.part {1}\ncat {1} >&3\nexec 3>&-\n",
+                      in_folder(kEndedFile), in_folder(kStartedFile));
+  text += fmt::format("cd {} || exit 125\n", shell_quote(launch.cwd.string()));
+  text += hostfile_part(script);
+  if (script.is_step) text += kForgetStep;
+  if (script.spread.empty()) text += "pick_devices\n";
+  // A shell that waits in the foreground runs its trap only after the command has ended.
+  text += "told=false\ntrap 'told=true; kill -TERM \"$child\" 2>/dev/null' TERM INT HUP\n";
+  text += command_part(script) + "child=$!\nwait \"$child\"; status=$?\n";
+  text += "while kill -0 \"$child\" 2>/dev/null; do wait \"$child\"; status=$?; done\n";
+  text += fmt::format(
+      "note \", \\\"exit_status\\\": $status, \\\"signalled\\\": $told\" >{0}.part && mv -f {0}.part {0}\nexit "
+      "\"$status\"\n",
+      in_folder(kEndedFile));
+  return text;
+}
+
+}  // namespace
+
+void write_trial_script(const TrialScript& script) {
+  write_file_atomically(script.launch.folder / kScriptFile, text_of(script), Durability::renamed);
+}
+
+std::optional<ScriptNote> parse_note(const std::string& text, uint32_t attempt) {
+  try {
+    const Json json = config::parse(text, "a note");
+    if (json.at("attempt") != attempt) return std::nullopt;
+    ScriptNote note;
+    note.job = json.at("job").get<std::string>();
+    note.step = json.at("step").get<std::string>();
+    note.host = json.at("host").get<std::string>();
+    note.pid = json.at("pid").get<int>();
+    note.time = json.at("time").get<std::string>();
+    note.exit_status = json.value("exit_status", -1);
+    note.was_signalled = json.value("signalled", false);
+    return note;
+  } catch (const std::exception&) {
+    return std::nullopt;  // torn, or of somebody else: as if it were not there yet
+  }
+}
+
+std::optional<ScriptNote> read_note(const fs::path& folder, const char* file, uint32_t attempt) {
+  const FileText text = try_read_file(folder / file, 64 * 1024);
+  return text.ok() ? parse_note(text.bytes, attempt) : std::nullopt;
+}
+
+}  // namespace dsat::host

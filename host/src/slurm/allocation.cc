@@ -1,0 +1,129 @@
+// Reads `scontrol show job -d`: a line for each group of equal nodes, with their processors and GPUs.
+#include "slurm/allocation.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "dsat/base/numbers.h"
+#include "dsat/base/utf8.h"
+#include "dsat/error.h"
+#include "slurm/slurm_tools.h"
+
+namespace dsat::host {
+
+namespace {
+
+using SystemTime = std::chrono::system_clock::time_point;
+
+std::string match_of(const std::string& text, const std::string& pattern) {
+  std::smatch match;
+  return std::regex_search(text, match, std::regex(pattern)) ? match[1].str() : "";
+}
+
+// "0-3,8": how many numbers it names.
+int count_ids(const std::string& list) {
+  int count = 0;
+  static const std::regex part(R"((\d+)(?:-(\d+))?)");
+  for (std::sregex_iterator it(list.begin(), list.end(), part), end; it != end; ++it) {
+    const int first = parse_count((*it)[1].str()).value_or(0);
+    count += (*it)[2].matched ? parse_count((*it)[2].str()).value_or(first) - first + 1 : 1;
+  }
+  return count;
+}
+
+std::optional<SystemTime> local_time(const std::string& text) {
+  tm parts{};
+  if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return std::nullopt;
+  parts.tm_isdst = -1;
+  return std::chrono::system_clock::from_time_t(mktime(&parts));
+}
+
+std::string show_job(const std::string& job, const Environment& environment) {
+  const ToolOutput output = SlurmTools::run_now({"scontrol", "show", "job", "-d", job}, environment);
+  if (output.ok) return output.out;
+  throw Error(fmt::format("the allocation (job {}) cannot be read: {}; is it over?", job, output.last_word()));
+}
+
+std::vector<std::string> expand(const std::string& list, const Environment& environment) {
+  if (list.find('[') == std::string::npos && list.find(',') == std::string::npos) return {list};
+  const ToolOutput output = SlurmTools::run_now({"scontrol", "show", "hostnames", list}, environment);
+  return printable_lines(output.out);
+}
+
+}  // namespace
+
+const AllocationNode* Allocation::find(const std::string& node) const {
+  const auto it = std::find_if(nodes.begin(), nodes.end(), [&](const AllocationNode& n) { return n.name == node; });
+  return it == nodes.end() ? nullptr : &*it;
+}
+
+std::vector<Slot> Allocation::slots() const {
+  std::vector<Slot> slots;
+  for (const AllocationNode& node : nodes) {
+    const int count = node.gpus > 0 ? node.gpus : tasks_per_node;
+    for (int i = 0; i < count; ++i) slots.push_back({fmt::to_string(i), i, std::nullopt, node.name});
+  }
+  return slots;
+}
+
+bool is_in_allocation(const Environment& environment) {
+  return !get_variable(environment, "SLURM_JOB_ID").value_or("").empty();
+}
+
+Allocation parse_allocation(const std::string& text) {
+  Allocation allocation;
+  allocation.job = match_of(text, R"(JobId=(\d+))");
+  allocation.end = local_time(match_of(text, R"(EndTime=(\S+))"));
+  const int nodes = parse_count(match_of(text, R"(NumNodes=(\d+))")).value_or(1);
+  const int tasks = parse_count(match_of(text, R"(NumTasks=(\d+))")).value_or(1);
+  allocation.tasks_per_node = std::max(1, tasks / std::max(1, nodes));
+  static const std::regex group(R"(\n\s+Nodes=(\S+) CPU_IDs=(\S+)([^\n]*))");
+  for (std::sregex_iterator it(text.begin(), text.end(), group), end; it != end; ++it) {
+    AllocationNode node;
+    node.name = (*it)[1].str();
+    node.cpus = std::max(1, count_ids((*it)[2].str()));
+    const std::string rest = (*it)[3].str();
+    static const std::regex gpus(R"(gpu(?::[^:(,\s]+)?:(\d+)\()");
+    for (std::sregex_iterator gpu(rest.begin(), rest.end(), gpus); gpu != end; ++gpu) {
+      node.gpus += parse_count((*gpu)[1].str()).value_or(0);
+    }
+    allocation.nodes.push_back(std::move(node));
+  }
+  return allocation;
+}
+
+std::optional<SystemTime> allocation_end(const std::string& job, const Environment& environment) {
+  return parse_allocation(show_job(job, without_slurm_variables(environment))).end;
+}
+
+Allocation find_allocation(const Environment& environment) {
+  if (!is_in_allocation(environment)) {
+    throw Error(
+        "--runner pilot runs trials in a Slurm allocation, and this program is in none (no SLURM_JOB_ID): get one with "
+        "salloc or sbatch, or take --runner slurm for one job a trial");
+  }
+  require_slurm({"srun", "scontrol", "scancel"}, environment, "--runner pilot");
+  const Environment clean = without_slurm_variables(environment);
+  const ToolOutput version = SlurmTools::run_now({"srun", "--version"}, clean);
+  if (parse_slurm_version(version.out) < std::make_pair(20, 11)) {
+    throw Error(
+        fmt::format("--runner pilot needs Slurm 20.11 or later for steps that share a node, and srun says '{}': "
+                    "take --runner slurm",
+                    version.last_word()));
+  }
+  Allocation allocation = parse_allocation(show_job(*get_variable(environment, "SLURM_JOB_ID"), clean));
+  std::vector<AllocationNode> nodes;
+  for (const AllocationNode& group : allocation.nodes) {
+    for (const std::string& name : expand(group.name, clean)) nodes.push_back({name, group.cpus, group.gpus});
+  }
+  if (nodes.empty()) {
+    throw Error(fmt::format("the allocation (job {}) has no nodes now: is it running?", allocation.job));
+  }
+  allocation.nodes = std::move(nodes);
+  return allocation;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,346 @@
+// Submits, asks and cancels through Slurm's commands. Two clocks: the notes of scripts are looked for often, which
+// costs a stat each; squeue is asked at most once a second, and less often while nothing changes.
+#include "slurm/job_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "base/guarded.h"
+#include "dsat/base/files.h"
+#include "dsat/base/utf8.h"
+#include "runner/trial_files.h"
+
+namespace dsat::host {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kShortestInterval{1000}, kLongestInterval{15000}, kLongestBackOff{30000};
+constexpr milliseconds kFileInterval{200};  // of looking for notes; longer with thousands of jobs
+constexpr milliseconds kFileCost{1};        // of it, for each job
+constexpr int kUnseenIsGone = 3;
+constexpr int kMostRefusals = 200;  // that may pass: with the back-off more than an hour
+constexpr const char* kSlurmFile = "slurm.txt";
+
+// What of a name follows the study's token: "-t5a1".
+std::string suffix(const Launch& launch) { return fmt::format("-t{}a{}", launch.id, launch.attempt); }
+
+milliseconds back_off(int failures) {
+  return std::min(kLongestBackOff, kShortestInterval * (1 << std::min(failures, 5)));
+}
+
+}  // namespace
+
+JobEngine::JobEngine(Loop& loop, JobEngineOptions options)
+    : loop_(loop),
+      options_(std::move(options)),
+      tools_(loop, without_slurm_variables(options_.environment)),
+      interval_(kShortestInterval) {}
+
+// Jobs are left alone: after a crash of this program too the next one takes them up.
+JobEngine::~JobEngine() {
+  for (const uint64_t timer : {ask_timer_, file_timer_, cancel_timer_}) loop_.cancel(timer);
+}
+
+std::string JobEngine::name_of(const Launch& launch) const { return options_.token + suffix(launch); }
+
+bool JobEngine::has_room_for(const std::vector<TrialShape>& shapes) const {
+  if (static_cast<int>(jobs_.size() + shapes.size()) > options_.max_jobs) return false;
+  int slots = slots_in_use_;
+  for (const TrialShape& shape : shapes) slots += shape.slots();
+  return !options_.max_slots || slots <= *options_.max_slots;
+}
+
+std::optional<std::vector<Slot>> JobEngine::take(const TrialShape& shape) {
+  if (!has_room_for({shape})) return std::nullopt;
+  auto slots = SlotPool(options_.slots, std::nullopt).take(shape);
+  if (slots) slots_in_use_ += static_cast<int>(slots->size());
+  return slots;
+}
+
+void JobEngine::give_back(const std::vector<Slot>& slots) { slots_in_use_ -= static_cast<int>(slots.size()); }
+
+void JobEngine::prepare(TrialContext& context) const { prepare_for_allocation(options_.request, context); }
+
+void JobEngine::launch(const Launch& launch) {
+  write_slurm_script(options_.request, launch, nullptr);
+  Job& job = jobs_[launch.id];
+  job.launch = launch;
+  job.name = name_of(launch);
+  submit(job);
+  keep_looking();
+}
+
+// The job may be queued, running, ended or never submitted: the queue is asked for its name first.
+bool JobEngine::take_up(const Launch& launch) {
+  std::error_code error;
+  if (!std::filesystem::exists(launch.folder / kScriptFile, error)) return false;
+  Job& job = jobs_[launch.id];
+  job.launch = launch;
+  job.name = name_of(launch);
+  job.phase = Phase::looking;
+  keep_looking();
+  ask_soon();
+  return true;
+}
+
+void JobEngine::submit(Job& job) {
+  job.phase = Phase::submitting;
+  job.unseen = 0;
+  const TrialShape shape = shape_of(job.launch.slots);
+  std::vector<std::string> argv{"sbatch",
+                                "--parsable",
+                                "--job-name=" + job.name,
+                                "--export=ALL",
+                                "--chdir=" + job.launch.cwd.string(),
+                                "--output=" + (job.launch.folder / kSlurmFile).string(),
+                                "--open-mode=append"};
+  for (std::string& option : sbatch_options(options_.request, shape)) argv.push_back(std::move(option));
+  argv.push_back((job.launch.folder / kScriptFile).string());
+  tools_.run(argv, [this, id = job.launch.id](const ToolOutput& output) { handle_submission(id, output); });
+}
+
+void JobEngine::handle_submission(uint64_t id, const ToolOutput& output) {
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end() || it->second.phase != Phase::submitting) return;
+  Job& job = it->second;
+  if (output.ok) {
+    const auto lines = printable_lines(output.out);
+    job.id = lines.empty() ? "" : lines.back().substr(0, lines.back().find(';'));
+    job.phase = Phase::submitted;
+    job.refusals = 0;
+    if (job.told_to_end) cancel_told();
+    return ask_soon();
+  }
+  const std::string said = output.last_word();
+  // It may have been taken all the same: nothing is submitted again before the queue has been asked for the name.
+  if (may_pass(output.err) && ++job.refusals < kMostRefusals) {
+    job.phase = Phase::looking;
+    job.unseen = 0;
+    job.not_before = loop_.now() + back_off(job.refusals);
+    if (!std::exchange(complained_, true)) on_notice(fmt::format("trial {} waits: {}", id, said));
+    return ask_soon();
+  }
+  EngineEnd refused;
+  refused.verdict = Verdict{Outcome::failed, "Slurm did not take its job: " + said, false};
+  end(id, refused);
+}
+
+void JobEngine::keep_looking() {
+  if (file_timer_ != 0) return;
+  const milliseconds pause = std::max(kFileInterval, kFileCost * static_cast<int>(jobs_.size()));
+  file_timer_ = loop_.at(loop_.now() + pause, [this] {
+    file_timer_ = 0;
+    look_at_files();
+    if (!jobs_.empty()) keep_looking();
+  });
+  if (ask_timer_ == 0 && !asking_) ask_soon();
+}
+
+void JobEngine::look_at_files() {
+  std::vector<uint64_t> ids;
+  for (const auto& [id, job] : jobs_) ids.push_back(id);
+  for (const uint64_t id : ids) {
+    const auto it = jobs_.find(id);
+    if (it == jobs_.end()) continue;
+    Job& job = it->second;
+    if (!job.running && read_note(job.launch.folder, kStartedFile, job.launch.attempt)) {
+      job.running = true;
+      on_running(id);
+    }
+    if (!job.ended) job.ended = read_note(job.launch.folder, kEndedFile, job.launch.attempt);
+    decide(job);
+  }
+}
+
+void JobEngine::ask_soon() {
+  interval_ = kShortestInterval;
+  if (asking_) return;
+  loop_.cancel(ask_timer_);
+  const auto when = std::max(loop_.now(), last_asked_ + interval_);
+  ask_timer_ = loop_.at(when, [this] { ask(); });
+}
+
+void JobEngine::ask() {
+  ask_timer_ = 0;
+  if (jobs_.empty()) return;
+  asking_ = true;
+  last_asked_ = loop_.now();
+  tools_.run({"squeue", "--noheader", "--me", "--states=all", "--Format=" + job_format()},
+             [this](const ToolOutput& output) {
+               asking_ = false;
+               handle_answer(output);
+             });
+}
+
+void JobEngine::handle_answer(const ToolOutput& output) {
+  if (!output.ok) {  // nothing is known, and nothing has failed
+    if (!std::exchange(complained_, true)) {
+      on_notice("Slurm does not answer: " + output.last_word() + "; jobs go on, and it is asked again");
+    }
+    interval_ = std::min(kLongestBackOff, interval_ * 2);
+  } else {
+    complained_ = false;
+    cancelled_.clear();
+    std::map<std::string, JobState> ours;
+    std::vector<std::string> strays;
+    for (JobState& state : parse_jobs(output.out)) {
+      if (state.name.rfind(options_.token + "-t", 0) != 0) continue;
+      // A job may be there twice by its name after a controller lost and found it: the one that lives counts.
+      const auto known = ours.find(state.name);
+      if (known == ours.end() || is_over(known->second)) ours[state.name] = state;
+    }
+    interval_ = std::min(kLongestInterval, interval_ * 3 / 2);
+    for (auto& [id, job] : jobs_) {
+      const auto it = ours.find(job.name);
+      if (it == ours.end()) {
+        note_absence(job);
+      } else {
+        note_state(job, it->second);
+        ours.erase(it);
+      }
+    }
+    for (const auto& [name, state] : ours) {
+      // Of an attempt that nobody waits for: its host died before it knew the id.
+      if (!is_over(state) && ended_.count(name) == 0) strays.push_back(state.id);
+    }
+    cancel(std::move(strays));
+    cancel_told();
+    look_at_files();
+  }
+  if (jobs_.empty()) return;
+  ask_timer_ = loop_.at(std::max(last_asked_ + kShortestInterval, loop_.now() + interval_), [this] { ask(); });
+}
+
+// Those of a run that Slurm ended in order to requeue it.
+void JobEngine::forget_notes(const Job& job) {
+  std::error_code error;
+  std::filesystem::remove(job.launch.folder / kStartedFile, error);
+  std::filesystem::remove(job.launch.folder / kEndedFile, error);
+}
+
+void JobEngine::note_state(Job& job, const JobState& state) {
+  job.unseen = 0;
+  if (job.phase == Phase::submitting && job.id.empty()) return;  // sbatch has not answered yet: it will
+  job.phase = Phase::submitted;
+  job.id = state.id;
+  if (!job.last || job.last->state != state.state) interval_ = kShortestInterval;
+  const bool requeued = job.last && state.restarts > job.last->restarts;
+  if (requeued || (job.running && is_waiting(state))) {  // it keeps its trial; the clock of the trial stops
+    if (std::exchange(job.running, false)) on_waiting(job.launch.id);
+    if (is_waiting(state)) forget_notes(job);
+    job.ended.reset();
+  }
+  job.last = state;
+  if (!is_over(state)) {
+    job.gone_since.reset();
+  } else if (!job.gone_since) {
+    job.gone_since = loop_.now();
+  }
+}
+
+// Not in the queue's answer: not submitted yet, or forgotten by the controller.
+void JobEngine::note_absence(Job& job) {
+  if (job.phase == Phase::submitting) return;
+  if (++job.unseen < (job.phase == Phase::looking ? 1 : kUnseenIsGone)) return;
+  if (job.phase == Phase::submitted) {
+    if (!job.gone_since) job.gone_since = loop_.now();
+    return;
+  }
+  if (job.ended || read_note(job.launch.folder, kEndedFile, job.launch.attempt)) {
+    job.phase = Phase::submitted;
+    job.gone_since = loop_.now();
+  } else if (job.told_to_end) {
+    job.gone_since = loop_.now();
+  } else if (loop_.now() >= job.not_before) {
+    submit(job);
+  }
+}
+
+// Has the trial ended? Its own note, else Slurm's word once the note had time to come.
+void JobEngine::decide(Job& job) {
+  EngineEnd ended;
+  const std::optional<Verdict> verdict = job.last && job.gone_since ? verdict_of(*job.last) : std::nullopt;
+  if (job.ended) {
+    ended.exit = {job.ended->exit_status, 0};
+    // One that was told to end by Slurm may be requeued: Slurm's state decides.
+    if (job.ended->was_signalled && !job.told_to_end) {
+      if (!job.gone_since) return;
+      ended.verdict = verdict;
+    }
+    return end(job.launch.id, ended);
+  }
+  if (job.last && !job.told_to_end && job.phase == Phase::submitted) {
+    const std::string never = never_starts(*job.last);
+    if (!never.empty()) {
+      const bool failed_launch = job.last->reason.find("held") != std::string::npos;
+      ended.verdict = Verdict{Outcome::failed, never, failed_launch};
+      cancel({job.id});
+      return end(job.launch.id, ended);
+    }
+  }
+  if (!job.gone_since) return;
+  const bool forgotten = !job.last || !is_over(*job.last);
+  // A job that Slurm killed or that never ran leaves no note; for any other the file may be on its way.
+  const bool no_note_comes = job.told_to_end || verdict.has_value();
+  if (!no_note_comes && loop_.now() - *job.gone_since < options_.file_patience) return;
+  ended.verdict = verdict;
+  if (!forgotten) ended.exit = exit_of(*job.last);
+  if (forgotten && !job.told_to_end) {
+    ended.verdict = Verdict{Outcome::failed, fmt::format("Slurm no longer knows its job {}", job.id), true};
+  }
+  end(job.launch.id, ended);
+}
+
+void JobEngine::stop(uint64_t id, bool at_once) {
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end()) return;
+  it->second.told_to_end = true;
+  it->second.at_once |= at_once;
+  if (cancel_timer_ != 0) return;  // those that are stopped together are cancelled together
+  cancel_timer_ = loop_.at(loop_.now(), [this] {
+    cancel_timer_ = 0;
+    cancel_told();
+    give_up_unreachable();
+    ask_soon();
+  });
+}
+
+// "At once" does not wait for a controller that does not answer: the next host finds the jobs by their names.
+void JobEngine::give_up_unreachable() {
+  if (!complained_) return;
+  std::vector<uint64_t> ids;
+  for (const auto& [id, job] : jobs_) {
+    if (job.at_once) ids.push_back(id);
+  }
+  for (const uint64_t id : ids) end(id, EngineEnd{});
+}
+
+// scancel sends TERM, and KILL after the cluster's KillWait.
+void JobEngine::cancel_told() {
+  std::vector<std::string> ids;
+  for (const auto& [id, job] : jobs_) {
+    if (job.told_to_end && job.phase == Phase::submitted && !job.id.empty() && !job.gone_since) ids.push_back(job.id);
+  }
+  cancel(std::move(ids));
+}
+
+void JobEngine::cancel(std::vector<std::string> jobs) {
+  std::vector<std::string> argv{"scancel"};
+  for (std::string& job : jobs) {
+    if (cancelled_.insert(job).second) argv.push_back(std::move(job));
+  }
+  if (argv.size() > 1) tools_.run(argv, [](const ToolOutput&) {});  // the next answer of squeue shows what came of it
+}
+
+void JobEngine::end(uint64_t id, const EngineEnd& ended) {
+  ended_.insert(jobs_.at(id).name);
+  jobs_.erase(id);
+  on_ended(id, ended);
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,97 @@
+// Every trial as a job of its own: sbatch, one squeue for all of them, scancel.
+//
+// A job's name is unique to the study, the trial and the attempt: a job is known by it, never by its id alone, which a
+// controller that lost its state gives out again. Before anything is submitted a second time the queue is asked for
+// the name. The note of a script's end counts more than what Slurm says; Slurm explains a note that is missing. While
+// the controller does not answer nothing is known, and nothing ends.
+// Threading: control thread only. Ownership: jobs outlive this object; the next host takes them up by their names.
+#ifndef DSAT_HOST_SLURM_JOB_ENGINE_H_
+#define DSAT_HOST_SLURM_JOB_ENGINE_H_
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runner/engine.h"
+#include "runner/trial_script.h"
+#include "slurm/job_request.h"
+#include "slurm/job_state.h"
+#include "slurm/slurm_tools.h"
+
+namespace dsat::host {
+
+struct JobEngineOptions {
+  JobRequest request;
+  std::string token;        // of the study: how its jobs' names begin
+  std::vector<Slot> slots;  // of the largest trial: placeholders, since Slurm chooses the nodes
+  int max_jobs = 1;         // in the queue or running
+  std::optional<int> max_slots{};
+  Environment environment{};  // of the commands and of the jobs
+  std::chrono::milliseconds file_patience{std::chrono::seconds(30)};
+};
+
+class JobEngine : public Engine {
+ public:
+  JobEngine(Loop& loop, JobEngineOptions options);
+  ~JobEngine() override;
+
+  bool has_room_for(const std::vector<TrialShape>& shapes) const override;
+  std::optional<std::vector<Slot>> take(const TrialShape& shape) override;
+  void give_back(const std::vector<Slot>& slots) override;
+  void prepare(TrialContext& context) const override;
+  void launch(const Launch& launch) override;
+  void stop(uint64_t id, bool at_once) override;
+  bool take_up(const Launch& launch) override;
+
+ private:
+  enum class Phase { looking, submitting, submitted };
+  struct Job {
+    Launch launch;
+    std::string name, id;  // id: empty until Slurm has given one
+    Phase phase = Phase::submitting;
+    bool running = false, told_to_end = false, at_once = false;
+    int refusals = 0;  // of sbatch in a row
+    int unseen = 0;    // answers of squeue in a row without it
+    std::optional<JobState> last;
+    std::optional<ScriptNote> ended;
+    std::optional<Loop::Clock::time_point> gone_since;  // Slurm says that it has ended
+    Loop::Clock::time_point not_before;                 // of the next sbatch
+  };
+
+  std::string name_of(const Launch& launch) const;
+  void submit(Job& job);
+  void handle_submission(uint64_t id, const ToolOutput& output);
+  void look_at_files();
+  void ask_soon();
+  void ask();
+  void handle_answer(const ToolOutput& output);
+  static void forget_notes(const Job& job);
+  void note_state(Job& job, const JobState& state);
+  void note_absence(Job& job);
+  void decide(Job& job);
+  void cancel(std::vector<std::string> jobs);
+  void cancel_told();
+  void give_up_unreachable();
+  void end(uint64_t id, const EngineEnd& end);
+  void keep_looking();
+
+  Loop& loop_;
+  JobEngineOptions options_;
+  SlurmTools tools_;
+  std::map<uint64_t, Job> jobs_;
+  int slots_in_use_ = 0;
+  std::chrono::milliseconds interval_;  // between two squeues
+  bool asking_ = false, complained_ = false;
+  uint64_t ask_timer_ = 0, file_timer_ = 0, cancel_timer_ = 0;
+  Loop::Clock::time_point last_asked_{};
+  std::set<std::string> cancelled_;  // ids; not again before the next answer
+  std::set<std::string> ended_;      // names of jobs whose trial has ended: they end by themselves
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_SLURM_JOB_ENGINE_H_

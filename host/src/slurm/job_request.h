@@ -1,0 +1,61 @@
+// What a trial asks Slurm for: the words of sbatch, and the check of them before the first trial.
+//
+// Threading: pure but for check_jobs, which asks the controller and waits. Errors: dsat::Error, one line.
+#ifndef DSAT_HOST_SLURM_JOB_REQUEST_H_
+#define DSAT_HOST_SLURM_JOB_REQUEST_H_
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "command/command_template.h"
+#include "dsat/host/environment.h"
+#include "dsat/host/settings.h"
+#include "runner/trial_script.h"
+#include "slots/slot_pool.h"
+
+namespace dsat::host {
+
+// How the processes of a trial are spread over its nodes.
+enum class Spread { command, srun, node };  // it does so itself; one by srun for each rank, or for each node
+
+struct JobRequest : ClusterOptions {
+  Launcher launcher = Launcher::none;  // of the command
+  bool command_has_count = false;      // the command itself says how many processes it starts
+  std::chrono::milliseconds trial_timeout{};
+  std::filesystem::path guard{};  // dsat-launch, which a node may have under this path
+};
+
+Spread spread_of(const JobRequest& request, const TrialShape& shape);
+
+// The shape of a trial that has these slots.
+TrialShape shape_of(const std::vector<Slot>& slots);
+
+// "gpu:4": what each node of a trial must have; empty: nothing.
+std::string gres_of(const JobRequest& request, const TrialShape& shape);
+
+// How the command is to see its slots: the scheduler has bound the devices, and only the script knows the nodes.
+void prepare_for_allocation(const JobRequest& request, TrialContext& context);
+
+// Options of sbatch that ask for a trial of this shape.
+std::vector<std::string> sbatch_options(const JobRequest& request, const TrialShape& shape);
+
+// The allocation that a trial is a step of.
+struct StepPlace {
+  std::string job;
+  std::string gres;  // all that it has of each node
+};
+
+// The script of a trial, below sbatch (no place) or below srun on its first node.
+void write_slurm_script(const JobRequest& request, const Launch& launch, const StepPlace* place);
+
+// "30", "1:30:00", "2-12", "90m": minutes where there is no unit, as Slurm counts them. Throws Error.
+std::string slurm_time(const std::string& text);
+
+// Asks Slurm whether it would take the jobs of every shape. Throws Error: it never would.
+void check_jobs(const JobRequest& request, const std::vector<TrialShape>& shapes, const Environment& environment);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_SLURM_JOB_REQUEST_H_

@@ -1,0 +1,61 @@
+// Trials as steps of the allocation that this program runs in: srun, many at a time, several a node.
+//
+// The steps share their nodes as far as Slurm goes (--overlap), and dsat gives each trial its slots; of the GPUs that
+// Slurm shows on a node, a trial sees those of its slots. A step that is refused is tried again; a node that fails is
+// retired, and the rest goes on. No trial is begun that could not end before the allocation does.
+// Threading, ownership: as RemoteEngine.
+#ifndef DSAT_HOST_SLURM_PILOT_ENGINE_H_
+#define DSAT_HOST_SLURM_PILOT_ENGINE_H_
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runner/remote_engine.h"
+#include "slurm/allocation.h"
+#include "slurm/job_request.h"
+
+namespace dsat::host {
+
+struct PilotEngineOptions : RemoteEngineOptions {
+  JobRequest request{};
+  Allocation allocation{};
+  std::string token{};  // of the study: how its steps' names begin
+};
+
+class PilotEngine : public RemoteEngine {
+ public:
+  PilotEngine(Loop& loop, PilotEngineOptions options);
+  ~PilotEngine() override;
+
+  bool has_room_for(const std::vector<TrialShape>& shapes) const override;
+  void give_back(const std::vector<Slot>& slots) override;
+  std::optional<std::vector<Slot>> take(const TrialShape& shape) override;
+  void prepare(TrialContext& context) const override;
+
+ protected:
+  Argv client_command(const Launch& launch) const override;
+  void write_script(const Launch& launch) const override;
+  void signal_script(const Launch& launch, const ScriptNote& note, bool at_once) override;
+  std::optional<std::chrono::milliseconds> retry_after(const Running& trial, EngineEnd& end) override;
+  void explain(const Running& trial, EngineEnd& end) override;
+
+ private:
+  bool retire_failed_nodes(const Launch& launch);
+  bool is_short_of_time() const;
+  void check_time();
+  void set_time_check();
+
+  PilotEngineOptions pilot_;
+  std::map<std::string, Loop::Clock::time_point> begun_;  // by the trial's first slot
+  std::chrono::milliseconds longest_trial_{};
+  std::set<std::string> retired_;
+  std::optional<Loop::Clock::time_point> end_;  // of the allocation
+  mutable uint64_t time_timer_ = 0;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_SLURM_PILOT_ENGINE_H_

@@ -1,0 +1,47 @@
+// Which runner a study has, and what it needs before the first trial: the one place that knows all of them.
+//
+// Threading: control thread; asks Slurm's commands and waits. Errors: dsat::Error, one line.
+#ifndef DSAT_HOST_STUDY_RUNNERS_H_
+#define DSAT_HOST_STUDY_RUNNERS_H_
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "command/command_template.h"
+#include "dsat/host/environment.h"
+#include "runner/runner.h"
+#include "slots/slots.h"
+#include "study/plan.h"
+
+namespace dsat::host {
+
+inline constexpr const char* kLocalRunner = "local";
+inline constexpr const char* kPilotRunner = "pilot";
+inline constexpr const char* kSlurmRunner = "slurm";
+inline constexpr const char* kPrefixRunner = "prefix";
+
+// Settles cluster.runner where the options leave it open: inside a Slurm allocation the pilot, with --runner-command
+// the prefix, else this machine. Throws: an option of another runner, a machine without what the runner needs.
+void choose_runner(const StudyOptions& options, const std::optional<CommandTemplate>& command,
+                   const Environment& environment, ClusterOptions& cluster);
+
+// The slots of an allocation, or placeholders for those of a job; empty: the runner has none of its own.
+std::vector<Slot> runner_slots(const SlotRequest& request, const std::optional<CommandTemplate>& command,
+                               const Environment& environment, ClusterOptions& cluster);
+
+// Would Slurm take the jobs, and can hosts be reached? Nothing is started.
+void check_runner(const Plan& plan, const std::optional<CommandTemplate>& command, const Environment& environment);
+
+// A study that is taken up in another allocation runs on that one's nodes.
+void renew_slots(Plan& plan, const Environment& environment);
+
+std::unique_ptr<Runner> make_runner(Loop& loop, const Plan& plan, std::optional<CommandTemplate> command,
+                                    const Environment& environment, const std::filesystem::path& launcher,
+                                    const std::filesystem::path& probe);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_RUNNERS_H_

@@ -1,0 +1,50 @@
+"""What a study on Slurm needs is checked before its first trial: one line, status 2, nothing left behind."""
+import os
+import shutil
+
+from slurm_support import SMALL, SlurmTest
+from support import HOST, HostTest
+
+
+class Refused(SlurmTest):
+    def refused(self, options, *parts, in_allocation=None):
+        result = self.run_slurm("run", [*SMALL, "--slots-per-trial", "1", *options], in_allocation=in_allocation)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
+        for part in parts:
+            self.assertIn(part, result.stderr)
+        self.assertFalse((self.dir / "run").exists())
+        self.assertEqual(self.jobs(), [])
+
+    def test_what_slurm_would_refuse(self):
+        jobs = ["--runner", "slurm"]
+        self.refused([*jobs, "--partition", "nope"], "Invalid partition name specified", "--partition=nope")
+        self.refused([*jobs, "--gres", "gpu:9"], "Requested node configuration is not available", "--gres=gpu:9")
+        self.refused([*jobs, "--gres", "tpu"], "--gres=tpu:1")
+        self.refused([*jobs, "--constraint", "a100"], "--constraint=a100")
+        self.refused([*jobs, "--slurm-option=--no-such-word"], "no-such-word")
+
+    def test_times_and_options(self):
+        self.refused(["--runner", "slurm", "--job-time", "3x"], "--job-time 3x: no time limit")
+        self.refused(["--partition", "main"], "--partition belongs to --runner slurm")
+        self.refused(["--runner", "slurm", "--slurm-launch", "mpirun"], "--slurm-launch mpirun")
+        self.refused(["--runner", "slurm", "--budget", "forty"], "--budget forty")
+        self.refused(["--runner", "slurm", "--slots", "4"], "leave out --slots")
+
+    def test_a_pilot_outside_of_an_allocation(self):
+        self.refused(["--runner", "pilot"], "this program is in none")
+
+    def test_an_allocation_that_is_over(self):
+        self.refused(["--runner", "pilot"], "the allocation (job 999999) cannot be read", in_allocation={"SLURM_JOB_ID": "999999"})
+
+    def test_a_machine_without_slurm(self):
+        folder = self.dir / "bin"
+        folder.mkdir()
+        for name in ("python3", "sh"):
+            (folder / name).symlink_to(shutil.which(name))
+        old = self.slurm.environment
+        self.slurm.environment = lambda **more: old(**{**more, "PATH": str(folder)})
+        self.addCleanup(setattr, self.slurm, "environment", old)
+        result = self.run_slurm("run", [*SMALL, "--runner", "slurm"])
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("PATH has no sbatch", result.stderr)

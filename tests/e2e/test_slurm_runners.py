@@ -1,0 +1,111 @@
+"""One study on every runner, on a real Slurm: the same decisions, the devices that a trial gets, its launchers."""
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import mini_slurm
+from slurm_support import SMALL, SlurmTest, varied
+from support import BUILD, FIXTURES, PROJECT
+
+# Stands for ssh: HOST COMMAND. The trial's folder is shared, as it must be.
+SSH = """#!/bin/sh
+host=$1; shift
+echo "$host" >>hosts-asked
+exec sh -c "$*"
+"""
+
+# A training script of one rank: says what it sees, then follows the protocol.
+WITNESS = r"""
+import json, os, sys, subprocess
+seen = {k: os.environ.get(k) for k in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+                                       "CUDA_VISIBLE_DEVICES", "SLURMD_NODENAME")}
+seen["argv"] = sys.argv[1:]
+folder = os.environ["DSAT_TRIAL_DIR"]
+with open(os.path.join(folder, "seen-%s.json" % os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0"))), "w") as f:
+    json.dump(seen, f)
+"""
+
+
+class Runners(SlurmTest):
+    def witness(self, name, trial):
+        folder = self.dir / name / "trials" / str(trial)
+        return [json.loads(file.read_text()) for file in sorted(folder.glob("seen-*.json"))]
+
+    def test_the_same_study_on_every_runner(self):
+        one = [*SMALL, "--max-concurrent-trials", "1", "--slots-per-trial", "1"]
+        self.tune("local", [*one, "--runner", "local", "--slots", "1"])
+        self.tune("jobs", [*one, "--runner", "slurm"])
+        self.tune("pilot", one, in_allocation=self.allocate("-N2", "--ntasks-per-node=4"))
+        (self.dir / "fake-ssh").write_text(SSH)
+        (self.dir / "fake-ssh").chmod(0o755)
+        (self.dir / "hosts").write_text("alpha slots=1\nbeta slots=1\n")
+        self.tune("prefix", [*one, "--runner-command", f"{self.dir}/fake-ssh {{host}}", "--hostfile", "hosts"])
+        local = self.decisions("local")
+        self.assertEqual(len(local), 6)
+        for other in ("jobs", "pilot", "prefix"):
+            self.assertEqual(self.decisions(other), local, other)
+        self.assertEqual(set((self.dir / "hosts-asked").read_text().split()), {"alpha"})
+
+    def test_a_pilot_packs_its_nodes_and_gives_each_trial_its_devices(self):
+        allocation = self.allocate("-N2", "--ntasks-per-node=2", "--gres=gpu:2", "--cpus-per-task=2")
+        (self.dir / "witness.py").write_text(WITNESS)
+        process = self.start("run", varied(SMALL, "--searcher", "grid", "--max-trials", "8", "--slots-per-trial", "1"),
+                             ["sh", "-c", f"{sys.executable} -S -E witness.py; exec \"$@\"", "sh",
+                              *self.patient(0.3)], allocation)
+        self.finish(process)
+        self.assert_all_accounted("run")
+        places = {(seen["SLURMD_NODENAME"], seen["CUDA_VISIBLE_DEVICES"])
+                  for trial in self.trials("run") for seen in self.witness("run", trial)}
+        self.assertLessEqual(places, {("n1", "0"), ("n1", "1"), ("n2", "0"), ("n2", "1")})
+        self.assertGreaterEqual(len(places), 2)
+
+    def test_a_trial_over_two_nodes_has_a_rank_for_every_slot(self):
+        command = ["sh", "-c", f"{sys.executable} -S -E witness.py; exec \"$@\"", "sh", *self.command()]
+        (self.dir / "witness.py").write_text(WITNESS)
+        few = varied(SMALL, "--num-nodes", "2", "--num-gpus", "2", "--max-trials", "3", "--max-concurrent-trials", "1")
+        self.tune("jobs", [*few, "--runner", "slurm"], command)
+        self.tune("pilot", few, command, in_allocation=self.allocate("-N2", "--ntasks-per-node=2", "--gres=gpu:2"))
+        for name in ("jobs", "pilot"):
+            with self.subTest(name):
+                ranks = self.witness(name, 0)
+                self.assertEqual([seen["RANK"] for seen in ranks], ["0", "1", "2", "3"])
+                self.assertEqual([seen["LOCAL_RANK"] for seen in ranks], ["0", "1", "0", "1"])
+                self.assertEqual({seen["WORLD_SIZE"] for seen in ranks}, {"4"})
+                self.assertEqual(len({seen["SLURMD_NODENAME"] for seen in ranks}), 2)
+                self.assertEqual(len({(seen["MASTER_ADDR"], seen["MASTER_PORT"]) for seen in ranks}), 1)
+                self.assert_all_accounted(name)
+
+
+class ThePage(SlurmTest):
+    """The commands of docs/slurm.md, as they stand there but for fewer trials."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(FIXTURES / "protocol_trial.py", self.dir / "train.py")
+        text = (PROJECT / "docs/slurm.md").read_text()
+        self.blocks = [re.sub("^   ", "", block, flags=re.M) for block in re.findall(r"^ *```\n(.*?)^ *```", text, re.M | re.S)]
+        self.blocks = [block.replace("--output-dir run", "--output-dir run --max-trials 8") for block in self.blocks]
+        environment = self.slurm.environment()
+        self.variables = {**environment, "PATH": f"{BUILD}:{environment['PATH']}"}
+
+    def test_in_an_allocation(self):
+        (self.dir / "dsat.sh").write_text(self.blocks[0])
+        sent = subprocess.run(["sbatch", "--parsable", "dsat.sh"], cwd=self.dir, env=self.variables, capture_output=True, text=True)
+        self.assert_ok(sent)
+        job = sent.stdout.strip()
+        mini_slurm.wait_until((self.dir / "run/dsat.db").exists, "the study begins")
+        self.slurm.run("scontrol", "requeue", job)
+        self.wait_for_end(job)
+        self.assertTrue((self.dir / "run/best_ds_config.json").exists(), (self.dir / f"slurm-{job}.out").read_text())
+        self.assertEqual(self.show("run")["study"]["runner"], "pilot")
+        self.assertEqual({trial["outcome"] for trial in self.show("run")["trials"]} - {"completed", "out_of_memory"}, set())
+
+    def wait_for_end(self, job):
+        mini_slurm.wait_until(lambda: job in [found for found, _ in self.jobs("COMPLETED", "FAILED")], "the job ends", 120)
+
+    def test_one_job_a_trial(self):
+        done = subprocess.run(["sh", "-c", self.blocks[1]], cwd=self.dir, env=self.variables, capture_output=True, text=True, timeout=240)
+        self.assert_ok(done)
+        self.assertTrue((self.dir / "run/best_ds_config.json").exists())

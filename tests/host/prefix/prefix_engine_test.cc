@@ -1,0 +1,62 @@
+// Trials behind a command of the user's: here one that runs them on this machine.
+#include "prefix/prefix_engine.h"
+
+#include <gmock/gmock.h>
+
+#include "host/runner/runner_fixture.h"
+
+namespace dsat::host {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PrefixEngineTest : public RunnerTest {
+ protected:
+  void make(const std::string& prefix, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> argv{
+        "python3", "-S", "-E", std::string(DSAT_FIXTURES) + "/protocol_trial.py", "--deepspeed_config", "user.json"};
+    argv.insert(argv.end(), more.begin(), more.end());
+    TrialRunnerOptions options{{}, {}, {}, dir() / "run", CommandTemplate({argv, {}, {}, dir(), environment_})};
+    options.cwd = dir();
+    options.environment = environment_;
+    for (const char* host : {"alpha", "beta"}) options.slots.slots.push_back({"0", 0, std::nullopt, host});
+    options.term_grace = std::chrono::milliseconds(50);
+    RemoteEngineOptions remote{launcher_, environment_, options.slots.slots};
+    auto engine = std::make_unique<PrefixEngine>(loop_, remote, split_prefix(prefix));
+    runner_ = std::make_unique<TrialRunner>(loop_, std::move(options), std::move(engine));
+    runner_->on_started = [this](const TrialStart& start) { starts_.push_back(start); };
+    runner_->on_ended = [this](const TrialEnd& end) { ends_[end.id] = end; };
+  }
+};
+
+TEST_F(PrefixEngineTest, RunsATrialThroughThePrefix) {
+  make("env ASKED={host} sh -c");
+  const TrialEnd end = run(spec(0));
+  EXPECT_EQ(end.outcome, Outcome::completed) << end.reason;
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].slots, std::vector<std::string>{"alpha:0"});
+}
+
+TEST_F(PrefixEngineTest, ATrialThatIgnoresTermIsKilled) {
+  make("sh -c", {"--misbehave", "ignore_term"});
+  runner_->start(spec(0));
+  wait_for_file(trial_dir(0) / "stdout.log");
+  runner_->stop(0, false);
+  EXPECT_EQ(wait(0).outcome, Outcome::stopped);
+}
+
+TEST_F(PrefixEngineTest, AHostThatCannotBeReachedIsInfrastructure) {
+  make("sh -c 'echo no route to {host} >&2; exit 255'");
+  const TrialEnd end = run(spec(0));
+  EXPECT_TRUE(end.infrastructure);
+  EXPECT_THAT(end.reason, HasSubstr("no route to alpha"));
+}
+
+TEST(SplitPrefix, BlanksAndQuotes) {
+  EXPECT_EQ(split_prefix("ssh  -o 'A B' {host}"), (std::vector<std::string>{"ssh", "-o", "A B", "{host}"}));
+  EXPECT_THAT(error_of([] { split_prefix("  "); }), HasSubstr("is empty"));
+  EXPECT_THAT(error_of([] { split_prefix("ssh 'x"); }), HasSubstr("has no end"));
+}
+
+}  // namespace
+}  // namespace dsat::host
