@@ -1,7 +1,6 @@
 """Whatever kills the host, and whatever happens to the journal, nothing that was found is lost. A sample; bench/host has
 the whole rounds."""
 import json
-import os
 import signal
 import sqlite3
 import sys
@@ -10,7 +9,7 @@ import time
 import shutil
 import unittest
 
-from support import BUILD, PROJECT, HostTest, processes_with
+from support import BUILD, PROJECT, HostTest
 
 sys.path.insert(0, str(PROJECT / "bench/host"))
 import crash_support  # noqa: E402
@@ -143,26 +142,6 @@ class CrashProof(HostTest):
         _, error = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, error)
         self.assertIn("holds a lock", (study.folder / "output").read_text() + error)
-
-    def test_orphans_of_a_killed_host_and_launcher_are_ended(self):
-        study = self.study(trial=["--child", "--ms", 2000])
-        process = study.spawn()
-        deadline = time.monotonic() + 60
-        while ("child", "0") not in study.ledger_lines() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        mark = f"DSAT_STUDY_DIR={study.run}"
-        for pid in processes_with("dsat-launch"):  # first, so that nobody ends the rest
-            if pid in processes_with(mark):
-                os.kill(pid, signal.SIGSTOP)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        for pid in processes_with("dsat-launch"):
-            if pid in processes_with(mark):
-                os.kill(pid, signal.SIGKILL)
-        self.assertNotEqual(processes_with(mark), [])
-        resumed = study.command("resume", "run", "--time-budget", "1s")
-        self.assertIn("had outlived their host", resumed.stdout + resumed.stderr)
-        self.assertEqual(processes_with(mark), [])
 
 
 if __name__ == "__main__":
