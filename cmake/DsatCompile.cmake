@@ -22,6 +22,10 @@ if(DSAT_SANITIZE)
   add_link_options(-fsanitize=${DSAT_SANITIZE})
 endif()
 
+if(DSAT_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # With CMAKE_UNITY_BUILD, as the release preset has it, eight files of a target are compiled at a time: their headers are
 # read once and their templates made once, which halves the processor's time of a cold build. The debug preset compiles
 # each file alone, and so finds an include that a file forgot. Where two unnamed namespaces of a

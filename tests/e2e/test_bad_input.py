@@ -66,7 +66,23 @@ class BadInput(HostTest):
         self.refused_config({**CONFIG, "train_micro_batch_size_per_gpu": "four"}, "train_micro_batch_size_per_gpu", "four")
         self.refused_config({**CONFIG, "zero_optimization": {"stage": 5}}, "stage", "5")
 
+    def test_wrong_types_that_deepspeed_refuses(self):
+        for key, value in (("overlap_comm", "soon"), ("reduce_bucket_size", []), ("reduce_bucket_size", {"a": 1}),
+                           ("allgather_bucket_size", "x" * 100000), ("stage3_max_live_parameters", 1e300)):
+            with self.subTest(key=key):
+                config = {**CONFIG, "zero_optimization": {"stage": 1, key: value}}
+                self.assertLess(len(self.refused_config(config, "ds_config.json", key)), 1000)
+
     # Plugins
+
+    def test_a_searcher_that_everybody_may_change(self):
+        library = self.dir / "libown.so"
+        library.write_bytes((BUILD / "plugins/librandom.so").read_bytes())
+        library.chmod(0o777)
+        self.refused(["--searcher", "./libown.so"], "libown.so", "everybody may write to it", "chmod o-w")
+        library.chmod(0o755)
+        self.dir.chmod(0o777)
+        self.refused(["--searcher", "./libown.so"], "libown.so", "its folder")
 
     def test_unknown_searcher(self):
         self.refused(["--searcher", "ashaa"], "ashaa")

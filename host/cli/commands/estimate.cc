@@ -87,7 +87,7 @@ int estimate(const Tokens& arguments, Console& console) {
   if (console.json()) {
     console.print_json(result);
   } else {
-    console.text().write(table_of(result));
+    console.print(table_of(result));
   }
   return kBestFound;
 }

@@ -73,7 +73,7 @@ void print_study(const host::StudyFacts& facts, Console& console) {
   console.line(fmt::format("metric  {}", facts.metric));
   if (record.status == host::StudyStatus::running) print_progress(facts, console);
   for (const std::string& line : profile_lines(record.profile)) console.line(line);
-  console.text().write(fmt::format("\n{}", trials_table(record, facts.metric)));
+  console.print(fmt::format("\n{}", trials_table(record, facts.metric)));
   if (record.best) print_best(facts, console);
 }
 
@@ -97,7 +97,7 @@ int show(const Tokens& arguments, Console& console) {
   const auto facts = host::read_study_facts(dir);
   if (!facts.ok()) return console.error(facts.status().message()), exit_status(facts.status());
   if (csv) {
-    console.text().write(host::trace_of(facts->record));
+    console.data(host::trace_of(facts->record));
   } else if (console.json()) {
     console.print_json(document_of(facts.value()));
   } else {

@@ -20,7 +20,7 @@ void print_version(Console& console) {
 void print_help(const std::string& usage, const OptionSet& set, Console& console) {
   constexpr int kColumns = 100;
   const int columns = console.text().terminal() ? console.text().columns() : kColumns;
-  console.text().write(usage + help_text(set, static_cast<unsigned>(std::clamp(columns, 80, kColumns))));
+  console.print(usage + help_text(set, static_cast<unsigned>(std::clamp(columns, 80, kColumns))));
 }
 
 std::optional<SubCommandArguments> read_request(const OptionSet& set, const Tokens& arguments, const std::string& usage,

@@ -8,6 +8,7 @@
 #include <initializer_list>
 
 #include "determined/entrypoint.h"
+#include "dsat/base/shell.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/host/command.h"
@@ -108,6 +109,11 @@ class ExperimentReader {
     if (equals == std::string::npos || equals == 0) {
       file_.refuse(key, fmt::format("must be a list of NAME=value, it has \"{}\"", entry));
     }
+    const std::string name = entry.substr(0, equals);
+    if (!is_variable_name(name)) {
+      file_.refuse(key, fmt::format("has the variable name \"{}\": a name is letters, digits and _", name));
+    }
+    if (entry.find('\0') != std::string::npos) file_.refuse(key, fmt::format("has a NUL in the value of {}", name));
     host::set_variable(result_.variables, entry.substr(0, equals), entry.substr(equals + 1));
   }
 

@@ -1,14 +1,17 @@
 // Parses with yaml-cpp and converts its nodes to JSON values by hand, since that library knows no types of scalars.
-// Its complaints are put in our words, with the place in the file.
+// Its complaints are put in our words, with the place in the file. A first pass by its events makes no nodes and
+// counts: some files make the library find documents or levels without end.
 #include "determined/yaml_file.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <sstream>
 #include <vector>
 
 #include "dsat/base/files.h"
@@ -22,6 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxDepth = 100;
 constexpr int kMaxNodes = 100'000;  // aliases of aliases multiply: a small file may stand for billions
+constexpr size_t kMaxYamlBytes = size_t{4} << 20;
+constexpr const char* kTooDeep = "more than 100 levels: nothing real is that deep";
 
 std::string place_text(const fs::path& file, int line, int column) {
   return fmt::format("{}:{}:{}", file.string(), line, column);
@@ -82,7 +87,7 @@ class NodeConverter {
     for (const YAML::Node& outer : open_) {
       if (outer.is(node)) fail(node.Mark(), "an alias that holds itself: break the loop of anchors");
     }
-    if (open_.size() >= kMaxDepth) fail(node.Mark(), "more than 100 levels: nothing real is that deep");
+    if (open_.size() >= kMaxDepth) fail(node.Mark(), kTooDeep);
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
         return scalar(node);
@@ -166,12 +171,8 @@ std::string read_text(const fs::path& file) {
   if (fs::is_directory(file, error))
     throw Error(fmt::format("{}: is a folder: name the experiment file", file.string()));
   if (!fs::exists(file, error)) throw Error(fmt::format("{}: no such file", file.string()));
-  FileText text = try_read_file(file);
+  FileText text = try_read_file(file, kMaxYamlBytes);
   if (!text.ok()) throw Error(fmt::format("{}: cannot be read: {}", file.string(), text.problem));
-  const bool binary = text.bytes.find('\0') != std::string::npos;
-  if (binary || first_invalid_utf8(text.bytes) != std::string::npos) {
-    throw Error(fmt::format("{}: is no text in UTF-8", file.string()));
-  }
   return std::move(text.bytes);
 }
 
@@ -193,6 +194,59 @@ std::string complaint_about(const YAML::Exception& error) {
   return "is no YAML here: look at the indentation, the colons and the quotes";
 }
 
+// Counts what the parser finds and stops it at the bounds of an experiment file.
+class Bounds final : public YAML::EventHandler {
+ public:
+  explicit Bounds(const fs::path& file) : file_(file) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (documents_++ == 0) {
+      first_ = mark.pos;
+    } else if (mark.pos == first_) {  // the parser stands still
+      fail(mark, "is no YAML here: look for a comma or a bracket that begins the line");
+    } else {
+      fail(mark, "a second document begins: keep one");
+    }
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { count(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { count(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t, const std::string&) override {
+    count(mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  [[noreturn]] void fail(const YAML::Mark& mark, const std::string& complaint) const {
+    throw Error(fmt::format("{}: {}", place_text(file_, mark.line + 1, mark.column + 1), complaint));
+  }
+  void count(const YAML::Mark& mark) {
+    if (++nodes_ > kMaxNodes) fail(mark, fmt::format("more than {} values: an experiment has a few dozen", kMaxNodes));
+  }
+  void enter(const YAML::Mark& mark) {
+    count(mark);
+    if (++depth_ > kMaxDepth) fail(mark, kTooDeep);
+  }
+
+  const fs::path& file_;
+  int documents_ = 0, nodes_ = 0, depth_ = 0, first_ = 0;
+};
+
+void check_bounds(const std::string& text, const fs::path& file) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  Bounds bounds(file);
+  while (parser.HandleNextDocument(bounds)) {
+  }
+}
+
 // A tab that indents means one thing to the eye and another to a parser.
 void refuse_tabs(const std::string& text, const fs::path& file) {
   int line = 1;
@@ -210,19 +264,20 @@ void refuse_tabs(const std::string& text, const fs::path& file) {
 
 }  // namespace
 
-YamlFile YamlFile::load(const fs::path& file) {
-  const std::string text = read_text(file);
+YamlFile YamlFile::load(const fs::path& file) { return parse(read_text(file), file); }
+
+YamlFile YamlFile::parse(const std::string& text, const fs::path& file) {
+  if (text.find('\0') != std::string::npos || first_invalid_utf8(text) != std::string::npos) {
+    throw Error(fmt::format("{}: is no text in UTF-8", file.string()));
+  }
   refuse_tabs(text, file);
   YamlFile result;
   result.file_ = file;
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.empty() || documents[0].IsNull()) throw Error(fmt::format("{}: is empty", file.string()));
-    if (documents.size() > 1) {
-      throw Error(
-          fmt::format("{}: a second document begins: keep one", place_text(file, documents[1].Mark().line + 1, 1)));
-    }
-    result.root_ = NodeConverter(file, result.places_).convert(documents[0], "");
+    check_bounds(text, file);
+    const YAML::Node document = YAML::Load(text);
+    if (document.IsNull()) throw Error(fmt::format("{}: is empty", file.string()));
+    result.root_ = NodeConverter(file, result.places_).convert(document, "");
   } catch (const YAML::Exception& error) {
     throw Error(
         fmt::format("{}: {}", place_text(file, error.mark.line + 1, error.mark.column + 1), complaint_about(error)));

@@ -38,16 +38,27 @@ int Output::rows() const {
   return ioctl(fd_, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
 }
 
-void Console::line(std::string_view text) { this->text().write(fmt::format("{}\n", text)); }
+void Console::print(std::string_view text) { this->text().write(printable_text(text)); }
+
+void Console::line(std::string_view text) { print(fmt::format("{}\n", text)); }
+
+void Console::data(std::string_view text) {
+  if (out_.terminal()) {
+    out_.write(printable_text(text));
+  } else {
+    out_.write(text);
+  }
+}
 
 void Console::print_json(const Json& object) {
-  // Notes and reasons come from scripts and plugins: bytes that are no UTF-8 must not cost the result.
-  out_.write(object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  // Notes and reasons come from scripts and plugins: bytes that are no UTF-8 must not cost the result, and a terminal
+  // gets everything beyond ASCII as \uXXXX.
+  out_.write(object.dump(2, ' ', out_.terminal(), Json::error_handler_t::replace) + "\n");
 }
 
 void Console::error(std::string_view message) { err_.write(fmt::format("dsat-host: {}\n", one_line(message))); }
 
-void Console::error_detail(std::string_view message) { err_.write(fmt::format("{}\n", message)); }
+void Console::error_detail(std::string_view message) { err_.write(printable_text(message) + "\n"); }
 
 int Console::finish(int status) {
   if (out_.error() == 0 || out_.error() == EPIPE) return status;

@@ -17,7 +17,7 @@ namespace dsat::cli {
 class Output {
  public:
   explicit Output(int fd) : fd_(fd) {}
-  void write(std::string_view text);
+  void write(std::string_view text);    // as it is: of others only what was made printable
   int error() const { return error_; }  // errno of the first failure; 0: none
   bool terminal() const;
   int columns() const;  // of the terminal; 80 where unknown
@@ -39,7 +39,11 @@ class Console {
 
   Output& text() { return json_ ? err_ : out_; }
   const Output& text() const { return json_ ? err_ : out_; }
+  // Text for people: what trials, plugins and files hold of control characters goes (dsat/base/utf8.h).
+  void print(std::string_view text);
   void line(std::string_view text);
+  // For programs, on standard output: as it is, but for a terminal.
+  void data(std::string_view text);
   void print_json(const Json& object);
   void error(std::string_view message);         // "dsat-host: <message>"
   void error_detail(std::string_view message);  // further lines below an error

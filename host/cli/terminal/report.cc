@@ -35,7 +35,7 @@ void print_summary(const fs::path& dir, Console& console) {
     in_table = in_table && !line.empty();
     text += (in_table && columns > 0 ? shortened(line, columns) : line) + "\n";
   }
-  console.text().write(text);
+  console.print(text);
 }
 
 void print_best(const host::StudyResult& result, Console& console) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <system_error>
 
+#include "base/trusted.h"
+
 namespace dsat::host {
 namespace {
 
@@ -167,6 +169,7 @@ std::shared_ptr<const PluginLibrary> PluginLibrary::load(const fs::path& file) {
   std::error_code error;
   if (!fs::exists(file, error)) throw bad_plugin(file, "no such file");
   if (!fs::is_regular_file(file, error)) throw bad_plugin(file, "not a file");
+  if (const std::string why = why_untrusted(file); !why.empty()) throw bad_plugin(file, why);
   const std::shared_ptr<boost::dll::shared_library> library = open(fs::absolute(file));
   if (!library->has(kEntrySymbol)) {
     throw bad_plugin(file, fmt::format("exports no {}: it is not a dsat plugin", kEntrySymbol));

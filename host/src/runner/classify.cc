@@ -12,12 +12,15 @@
 #include <system_error>
 #include <utility>
 
+#include "base/guarded.h"
 #include "dsat/base/files.h"
 #include "dsat/base/units.h"
+#include "dsat/base/utf8.h"
 #include "runner/flops_profiler_report.h"
 #include "runner/launcher_failure.h"
 #include "runner/log_lines.h"
 #include "runner/oom_numbers.h"
+#include "runner/plausible.h"
 #include "runner/probe.h"
 #include "runner/read_metrics.h"
 #include "runner/step_log.h"
@@ -29,7 +32,9 @@ namespace dsat::host {
 namespace {
 
 constexpr size_t kShownLines = 20;
-constexpr size_t kLongestReason = 300;
+constexpr size_t kLongestReason = 300, kLongestLine = 2000;
+constexpr size_t kMostWarnings = 20;
+constexpr size_t kMaxFlopsReportBytes = size_t{16} << 20;  // it has a line for each module of the model
 
 // What was printed, and what each line of it means.
 struct Printed {
@@ -160,7 +165,7 @@ struct Shortage {
 
 // A message and what follows it: some go on for three lines.
 std::string with_next_lines(const std::vector<std::string>& lines, size_t at) {
-  constexpr size_t kMore = 3, kMostBytes = 4000;
+  constexpr size_t kMore = 3, kMostBytes = 1000;  // a regex costs stack for each byte
   std::string text;
   for (size_t i = at; i < std::min(at + 1 + kMore, lines.size()); ++i) text += lines[i].substr(0, kMostBytes) + "\n";
   return text;
@@ -229,12 +234,12 @@ void explain(const RunFacts& facts, const std::string& invalid, const Printed& p
 // where the protocol's file is not there.
 std::optional<TrialReport> read_result(const RunFacts& facts) {
   const char* file_name = facts.model_info ? kModelInfoFile : kMetricsFile;
-  if (const FileText text = try_read_file(facts.trial_dir / file_name); text.ok()) {
+  if (const FileText text = try_read_file(facts.trial_dir / file_name, kMaxResultBytes); text.ok()) {
     if (facts.model_info) return read_model_info(text.bytes, file_name);
     return read_metrics(text.bytes, file_name, facts.config);
   }
   if (!asks_for_flops_report(facts.config)) return std::nullopt;
-  const FileText report = try_read_file(facts.trial_dir / kFlopsReportFile);
+  const FileText report = try_read_file(facts.trial_dir / kFlopsReportFile, kMaxFlopsReportBytes);
   if (!report.ok()) return std::nullopt;
   if (facts.model_info) return read_flops_model_info(report.bytes, kFlopsReportFile);
   return read_flops_report(report.bytes, kFlopsReportFile, facts.config);
@@ -245,9 +250,10 @@ std::string problem_with(const std::filesystem::path& path, const char* name) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status)) return "";
-  const std::string what = std::filesystem::is_directory(status)      ? " is a folder"
-                           : std::filesystem::is_regular_file(status) ? " cannot be read"
-                                                                      : " is no regular file";
+  const std::string what = std::filesystem::is_directory(status) ? " is a folder"
+                           : !std::filesystem::is_regular_file(status)
+                               ? " is no regular file"
+                               : " cannot be read: " + try_read_file(path, kMaxResultBytes).problem;
   return fmt::format("{}{}: the script must write its result to the path that its configuration names", name, what);
 }
 
@@ -296,15 +302,19 @@ void warn_of_cut_logs(const Printed& printed, TrialEnd& end) {
   }
 }
 
-}  // namespace
-
-TrialEnd classify(const RunFacts& facts) {
+// What is known without a file of the trial's.
+TrialEnd begin_end(const RunFacts& facts) {
   TrialEnd end;
   end.id = facts.id;
   end.attempt = facts.attempt;
   end.exit_code = facts.exit.code;
   end.term_signal = facts.exit.signal;
   end.ended_at = facts.ended_at;
+  return end;
+}
+
+TrialEnd read_end(const RunFacts& facts) {
+  TrialEnd end = begin_end(facts);
   const Printed printed(facts);
   end.warnings = printed.logs.notes;
   keep_last_lines(printed, end);
@@ -325,6 +335,34 @@ TrialEnd classify(const RunFacts& facts) {
   add_to_end(read_probe(facts.trial_dir), end);
   if (end.outcome == Outcome::failed) warn_of_cut_logs(printed, end);
   return end;
+}
+
+// Nothing that a trial wrote makes a journal's row or a terminal's line long.
+void shorten(TrialEnd& end) {
+  end.reason = shortened(end.reason, kLongestLine);
+  end.last_line = shortened(end.last_line, kLongestLine);
+  for (std::string& line : end.tail) line = shortened(line, kLongestLine);
+  for (std::string& warning : end.warnings) warning = shortened(warning, kLongestLine);
+  if (end.warnings.size() <= kMostWarnings) return;
+  const size_t more = end.warnings.size() - kMostWarnings;
+  end.warnings.resize(kMostWarnings);
+  end.warnings.push_back(fmt::format("and {} more warnings", more));
+}
+
+}  // namespace
+
+TrialEnd classify(const RunFacts& facts) {
+  try {
+    TrialEnd end = read_end(facts);
+    shorten(end);
+    return end;
+  } catch (const std::exception& error) {  // memory, or a library's limit: a trial's files end no study
+    TrialEnd end = begin_end(facts);
+    end.outcome = facts.stopped ? Outcome::stopped : facts.timed_out.empty() ? Outcome::failed : Outcome::timed_out;
+    end.reason = facts.timed_out.empty() ? fmt::format("what it left cannot be read: {}", status_of(error).message())
+                                         : facts.timed_out;
+    return end;
+  }
 }
 
 }  // namespace dsat::host

@@ -13,6 +13,7 @@
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "runner/plausible.h"
 
 namespace dsat::host {
 
@@ -56,9 +57,9 @@ std::optional<double> factor_of(std::string_view unit) {
 std::optional<double> value_of(std::string_view text) {
   double number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || !std::isfinite(number) || number < 0) return std::nullopt;
+  if (error != std::errc() || number < 0) return std::nullopt;
   const auto factor = factor_of(trim(text.substr(static_cast<size_t>(stop - text.data()))));
-  return factor ? std::optional<double>(number * *factor) : std::nullopt;
+  return factor && std::isfinite(number * *factor) ? std::optional<double>(number * *factor) : std::nullopt;
 }
 
 // Without the formula after " = ", and with "GPU" for a device.
@@ -92,6 +93,11 @@ std::optional<double> positive(const Summary& summary, std::string_view name) {
   const auto it = summary.find(name);
   if (it == summary.end() || it->second <= 0) return std::nullopt;
   return it->second;
+}
+
+std::optional<int64_t> count_in(const Summary& summary, std::string_view name) {
+  const auto value = positive(summary, name);
+  return value && *value <= kMostCount ? std::optional<int64_t>(*value) : std::nullopt;
 }
 
 double number_at(const Json& config, const char* key, double otherwise) {
@@ -140,7 +146,8 @@ TrialReport read_flops_report(std::string_view text, const std::string& file_nam
     report.metrics["FLOPS_per_gpu"] =
         3 * *forward_flops / iteration;  // the backward pass is taken for two forward ones
   }
-  if (const auto size = positive(summary, "world size")) report.world_size = static_cast<int64_t>(*size);
+  if (const auto size = count_in(summary, "world size")) report.world_size = *size;
+  keep_plausible(file_name, report);
   warn_of_other_batch(summary, config, report.warnings);
   return report;
 }
@@ -148,15 +155,14 @@ TrialReport read_flops_report(std::string_view text, const std::string& file_nam
 TrialReport read_flops_model_info(std::string_view text, const std::string& file_name) {
   const Summary summary = read_summary(text, file_name);
   // The whole model's, where the report knows it: with model parallelism a device holds a part.
-  auto params = positive(summary, "params of model");
-  if (!params) params = positive(summary, "params per GPU");
+  auto params = count_in(summary, "params of model");
+  if (!params) params = count_in(summary, "params per GPU");
   if (!params) throw Error(file_name + " tells no params per GPU: it is none of DeepSpeed's flops profiler");
   TrialReport report;
-  const auto count = static_cast<int64_t>(*params);
-  report.metrics = {{"num_params", count}, {"trainable_num_params", count}};
-  if (const auto size = positive(summary, "world size")) {
-    report.world_size = static_cast<int64_t>(*size);
-    report.metrics["world_size"] = *report.world_size;
+  report.metrics = {{"num_params", *params}, {"trainable_num_params", *params}};
+  if (const auto size = count_in(summary, "world size")) {
+    report.world_size = *size;
+    report.metrics["world_size"] = *size;
   }
   return report;
 }

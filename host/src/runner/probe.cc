@@ -137,18 +137,12 @@ void add(const ProbeReport& rank, ProbeReport& all) {
 std::string add_file(const fs::path& folder, const std::string& name, ProbeReport& report) {
   const FileText text = try_read_file(folder / name, kMaxProbeBytes);
   if (!text.ok()) return fmt::format("{}: {}", name, text.problem);
-  Json file;
   try {
-    file = config::parse(text.bytes, name);
+    add(parse_probe_file(text.bytes, name), report);
+    return "";
   } catch (const Error& error) {
-    return error.what();  // it begins with the name, line and column
+    return error.what();
   }
-  try {
-    add(read_rank(file), report);
-  } catch (const Error& error) {
-    return fmt::format("{}: {}", name, error.what());
-  }
-  return "";
 }
 
 fs::path copy_of(const fs::path& hook, const fs::path& run_dir) {
@@ -183,6 +177,15 @@ void add_probe(const fs::path& hook, const fs::path& trial_dir, Environment& env
   if (error) return;
   const std::string users = get_variable(environment, "PYTHONPATH").value_or("");
   set_variable(environment, "PYTHONPATH", users.empty() ? hook.string() : hook.string() + ":" + users);
+}
+
+ProbeReport parse_probe_file(std::string_view text, const std::string& name) {
+  const Json file = config::parse(text, name);
+  try {
+    return read_rank(file);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", name, error.what()));
+  }
 }
 
 ProbeReport read_probe(const fs::path& trial_dir) {

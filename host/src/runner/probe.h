@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dsat/host/environment.h"
@@ -40,6 +41,8 @@ struct ProbeReport {
   std::vector<std::string> warnings;
 };
 ProbeReport read_probe(const std::filesystem::path& trial_dir);
+// What one rank's file holds. Throws dsat::Error, which begins with the file's name.
+ProbeReport parse_probe_file(std::string_view text, const std::string& name);
 
 // Adds what the ranks left to a trial's end. The result file goes before the probe. A trial that ran out of memory has
 // no peak: what its ranks held is less than what they needed.

@@ -10,16 +10,14 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/error.h"
+#include "runner/plausible.h"
 
 namespace dsat::host {
 
 namespace {
 
-// Beyond what any device or machine does: a number like that is an accident, and it would win every comparison.
-constexpr double kMostFlops = 1e18;
-constexpr double kMostTime = 1e15, kLeastTime = 1e-3;  // microseconds
-constexpr double kMostRate = 1e15;                     // samples a second
-constexpr double kMostMemory = 1e15;                   // bytes
+// More than any engine writes of a model.
+constexpr size_t kMostFigures = 100;
 
 constexpr double kTolerance = 0.02;
 bool near(double a, double b) { return std::abs(a - b) <= kTolerance * std::abs(b); }
@@ -60,8 +58,11 @@ Json parse_report(std::string_view text, const std::string& file) {
   return report;
 }
 
-Error too_much(const std::string& file, const char* name, double value) {
-  return Error(fmt::format("{}: {} is {}, which no machine reaches", file, name, number_text(value)));
+// Throws Error: a count of bytes, parameters or devices that no machine has.
+void check_count(const std::string& file, const char* name, double value) {
+  if (const std::string why = why_implausible(name, value); !why.empty()) {
+    throw Error(fmt::format("{}: {}", file, why));
+  }
 }
 
 // Optional keys that describe the run rather than its speed. A senseless one is left out with a warning: it is not
@@ -70,7 +71,7 @@ void read_extras(const Json& report, const std::string& file, TrialReport& out) 
   const auto positive = [&](const char* name) -> std::optional<double> {
     try {
       const std::optional<double> value = read_number(report, file, {name}, false);
-      if (value && *value > kMostMemory) throw too_much(file, name, *value);
+      if (value) check_count(file, name, *value);
       return value;
     } catch (const Error& error) {
       out.warnings.push_back(fmt::format("{}: left out", error.what()));
@@ -86,7 +87,7 @@ void copy_positive(const Json& report, const char* name, Json& metrics) {
   const auto it = report.find(name);
   if (it == report.end() || !it->is_number()) return;
   const double value = it->get<double>();
-  if (std::isfinite(value) && value > 0 && value <= kMostTime) metrics[name] = value;
+  if (std::isfinite(value) && value > 0 && why_implausible(name, value).empty()) metrics[name] = value;
 }
 
 // The metrics as the engine wrote them; times in microseconds, or in milliseconds from an older one.
@@ -129,19 +130,19 @@ EngineMetrics read_engine_metrics(const Json& report, const std::string& file, s
     std::optional<double>* target;
     std::initializer_list<const char*> names;
     bool may_be_zero;
-    double most = kMostTime;
   };
   // A step of zero microseconds, or FLOPs that were not counted, are possible; a latency of zero is not.
-  for (const Field& field : {Field{&m.forward, {"forward", "fwd"}, true}, Field{&m.backward, {"backward", "bwd"}, true},
-                             Field{&m.step, {"step"}, true}, Field{&m.latency, {"latency"}, false},
-                             Field{&m.throughput, {"throughput"}, false, kMostRate},
-                             Field{&m.flops_per_gpu, {"FLOPS_per_gpu"}, true, kMostFlops}}) {
+  for (const Field& field :
+       {Field{&m.forward, {"forward", "fwd"}, true}, Field{&m.backward, {"backward", "bwd"}, true},
+        Field{&m.step, {"step"}, true}, Field{&m.latency, {"latency"}, false},
+        Field{&m.throughput, {"throughput"}, false}, Field{&m.flops_per_gpu, {"FLOPS_per_gpu"}, true}}) {
     const std::optional<double> value = read_number(report, file, field.names, field.may_be_zero);
-    if (value && (*value > field.most || (*value < kLeastTime && field.target == &m.latency))) {
-      warnings.push_back(fmt::format("{}: left out", too_much(file, *field.names.begin(), *value).what()));
-      continue;
+    const std::string why = value ? why_implausible(*field.names.begin(), *value) : "";
+    if (why.empty()) {
+      *field.target = value;
+    } else {
+      warnings.push_back(fmt::format("{}: {}: left out", file, why));
     }
-    *field.target = value;
   }
   return m;
 }
@@ -191,13 +192,20 @@ TrialReport read_model_info(std::string_view text, const std::string& file_name)
     const bool needed = std::string_view(name) == "num_params";
     const auto number = read_number(report, file_name, {name}, !needed);
     if (needed && !number) throw Error(file_name + " has no num_params");
-    if (number && *number > kMostMemory) throw too_much(file_name, name, *number);
+    if (number) check_count(file_name, name, *number);
   }
   TrialReport out;
   out.metrics = Json::object();
+  size_t left_out = 0;
   for (const auto& [name, value] : report.items()) {
-    if (!value.is_number() || !std::isfinite(value.get<double>())) continue;
-    if (name != "rank") out.metrics[name] = value;  // device_memory and world_size too: a profiler reckons with them
+    if (!value.is_number() || name == "rank") continue;
+    const bool fits = out.metrics.size() < kMostFigures && why_implausible(name, value.get<double>()).empty();
+    if (fits) out.metrics[name] = value;  // device_memory and world_size too: a profiler reckons with them
+    left_out += fits ? 0 : 1;
+  }
+  if (left_out > 0) {
+    out.warnings.push_back(
+        fmt::format("{}: {} numbers left out: too many, or beyond what a model or machine has", file_name, left_out));
   }
   read_extras(report, file_name, out);
   return out;

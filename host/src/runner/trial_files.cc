@@ -15,7 +15,6 @@
 
 #include "base/guarded.h"
 #include "dsat/base/files.h"
-#include "dsat/base/shell.h"
 #include "dsat/config/json.h"
 #include "runner/flops_profiler_report.h"
 #include "runner/ignore_rules.h"
@@ -107,6 +106,7 @@ void prepare_folder(const fs::path& run_dir, const TrialSpec& spec) {
   }
   try {
     fs::create_directories(folder);
+    fs::permissions(folder, fs::perms::owner_all);  // arguments and environments may hold secrets
     move_earlier_attempt(folder, spec.attempt);
   } catch (const fs::filesystem_error& error) {
     throw file_error(error, "prepare the trial's folder");
@@ -151,15 +151,6 @@ Environment trial_variables(const TrialSpec& spec, const fs::path& trial_dir, ui
   return variables;
 }
 
-std::string command_line(const fs::path& cwd, const Environment& variables, const std::vector<std::string>& argv) {
-  std::string assignments;
-  for (const std::string& variable : variables) {
-    const size_t equals = variable.find('=');
-    assignments += fmt::format("{}={} ", variable.substr(0, equals), shell_quote(variable.substr(equals + 1)));
-  }
-  return fmt::format("cd {} && {}{}\n", shell_quote(cwd.string()), assignments, shell_join(argv));
-}
-
 FolderLock::FolderLock(const fs::path& trial_dir)
     : fd_(open((trial_dir / kCommandFile).c_str(), O_RDONLY | O_CLOEXEC)) {
   if (fd_ < 0 || flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
@@ -201,7 +192,8 @@ void write_exit(const RunFacts& facts, const TrialEnd& end) {
 }
 
 std::optional<RunFacts> read_exit(const fs::path& trial_dir, const TrialSpec& spec) {
-  const FileText text = try_read_file(trial_dir / kExitFile);
+  constexpr size_t kMaxExitBytes = 64 * 1024;
+  const FileText text = try_read_file(trial_dir / kExitFile, kMaxExitBytes);
   if (!text.ok()) return std::nullopt;
   try {
     const Json json = config::parse(text.bytes, kExitFile);
@@ -222,12 +214,13 @@ std::optional<RunFacts> read_exit(const fs::path& trial_dir, const TrialSpec& sp
 
 uint64_t progress_mark(const fs::path& trial_dir) {
   // A trial in a copied folder may hold a whole source tree: what moves is near the top of it.
-  constexpr int kMaxFiles = 10000;
+  constexpr int kMaxFiles = 10000, kDeepest = 16;  // each level holds a descriptor
   uint64_t mark = 0xCBF29CE484222325u;
   int files = 0;
   std::error_code error;
   for (fs::recursive_directory_iterator it(trial_dir, fs::directory_options::skip_permission_denied, error), end;
        !error && it != end && files < kMaxFiles; it.increment(error), ++files) {
+    if (it.depth() >= kDeepest) it.disable_recursion_pending();
     struct stat status {};
     if (lstat(it->path().c_str(), &status) != 0) continue;
     mix(mark, static_cast<uint64_t>(status.st_size));

@@ -42,10 +42,6 @@ Json trial_config(const TrialSpec& spec, const std::filesystem::path& trial_dir,
 Environment trial_variables(const TrialSpec& spec, const std::filesystem::path& trial_dir, uint16_t port,
                             Backend backend, const std::vector<Slot>& slots);
 
-// The command as one line that a shell can run again: folder, added variables, arguments.
-std::string command_line(const std::filesystem::path& cwd, const Environment& variables,
-                         const std::vector<std::string>& argv);
-
 // A file lock on cmd.txt. A trial's launcher holds it for as long as a process of the trial is alive, whichever host
 // started it: the launcher inherits the descriptor, and this object closes only its own.
 class FolderLock {

@@ -12,6 +12,7 @@
 #include "base/guarded.h"
 #include "command/hyperparameters.h"
 #include "dsat/base/files.h"
+#include "dsat/base/shell.h"
 #include "dsat/base/units.h"
 #include "dsat/config/json.h"
 #include "runner/probe.h"
@@ -34,7 +35,7 @@ std::string modified_at(const fs::path& file) {
 }
 
 void write_file(const fs::path& file, const std::string& text) {
-  write_file_atomically(file, text, Durability::renamed);
+  write_file_atomically(file, text, Durability::renamed, Access::owner);
 }
 
 // Sets "NAME=value" entries in `environment`, in place of those of the same name.
@@ -135,7 +136,7 @@ Environment TrialRunner::prepare_files(const TrialSpec& spec, const Running& tri
     const Json own = trial_hyperparameters(options_.hyperparameters, config, folder / kConfigFile);
     write_file(folder / kHyperparametersFile, pretty(own));
   }
-  write_file(folder / kCommandFile, command_line(cwd, added, argv));
+  write_file(folder / kCommandFile, shell_command(cwd.string(), added, argv) + "\n");
   return added;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 #include <system_error>
 
@@ -22,6 +23,7 @@ namespace fs = std::filesystem;
 
 // More than any machine has: a larger number is a slip of the keyboard.
 constexpr int kMostSlots = 4096;
+constexpr size_t kMaxHostfileBytes = size_t{1} << 20;
 
 std::vector<std::string> words_of(const std::string& line) {
   std::istringstream in(line.substr(0, line.find('#')));
@@ -76,30 +78,34 @@ std::string own_name() {
 std::vector<HostEntry> read_hostfile(const fs::path& file) {
   std::error_code error;
   if (fs::is_directory(file, error)) throw Error(fmt::format("hostfile {}: is a folder", file.string()));
-  const FileText text = try_read_input(file);
+  const FileText text = try_read_input(file, kPipePatience, kMaxHostfileBytes);
   if (!text.ok()) {
-    throw Error(fmt::format("hostfile {}: cannot be read: give a file of lines NAME slots=N", file.string()));
+    throw Error(fmt::format("hostfile {}: cannot be read ({}): give a file of lines NAME slots=N", file.string(),
+                            text.problem));
   }
+  return parse_hostfile(text.bytes, file.string());
+}
+
+std::vector<HostEntry> parse_hostfile(std::string_view text, const std::string& name) {
   std::vector<HostEntry> hosts;
-  std::istringstream lines(text.bytes);
+  std::map<std::string, int> line_of;  // each host's
+  std::istringstream lines{std::string(text)};
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     const std::vector<std::string> words = words_of(line);
     if (words.empty()) continue;
-    const std::string place = fmt::format("{}:{}: ", file.string(), number);
+    const std::string place = fmt::format("{}:{}: ", name, number);
     HostEntry entry = parse_entry(words, line, place);
     entry.line = number;
-    const auto same =
-        std::find_if(hosts.begin(), hosts.end(), [&](const HostEntry& h) { return h.name == entry.name; });
-    if (same != hosts.end()) {
-      throw Error(
-          fmt::format("{}host {} is on line {} already: keep one line for each host", place, entry.name, same->line));
+    if (const auto [first, is_new] = line_of.emplace(entry.name, number); !is_new) {
+      throw Error(fmt::format("{}host {} is on line {} already: keep one line for each host", place, entry.name,
+                              first->second));
     }
     hosts.push_back(std::move(entry));
   }
   if (hosts.empty()) {
-    throw Error(fmt::format("hostfile {}: names no host: write lines NAME slots=N", file.string()));
+    throw Error(fmt::format("hostfile {}: names no host: write lines NAME slots=N", name));
   }
   return hosts;
 }

@@ -21,6 +21,8 @@ struct HostEntry {
 // Comments (#) and blank lines are passed over, and so is what other launchers add: "max_slots=8". Throws: no such
 // file, no host at all, a host twice, no slots, anything else.
 std::vector<HostEntry> read_hostfile(const std::filesystem::path& file);
+// The same of its text; `name` stands in messages.
+std::vector<HostEntry> parse_hostfile(std::string_view text, const std::string& name);
 
 // One node of "worker-0@worker-1:0,2".
 struct NodeFilter {

@@ -44,9 +44,7 @@ std::string best_command(const Plan& plan, const CommandTemplate& command, const
   Environment variables = plan.variables;
   set_variable(variables, "DSAT_DS_CONFIG", config_file.string());
   set_variable(variables, kHyperparametersVariable, (plan.dir / kBestHyperparametersFile).string());
-  std::string line = command_line(training_folder(plan), variables, argv);
-  line.pop_back();  // its newline
-  return line;
+  return shell_command(training_folder(plan).string(), variables, argv);
 }
 
 }  // namespace dsat::host

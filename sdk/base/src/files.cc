@@ -140,9 +140,9 @@ std::string read_tail(const fs::path& file, size_t max_bytes) {
   return text;
 }
 
-NewFile::NewFile(const fs::path& path, std::string shown)
+NewFile::NewFile(const fs::path& path, std::string shown, Access access)
     : shown_(shown.empty() ? path.string() : std::move(shown)),
-      fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+      fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, access == Access::owner ? 0600 : 0666)) {
   if (fd_ < 0) fail("write", shown_, errno);
 }
 
@@ -174,10 +174,10 @@ void sync_folder(const fs::path& folder) {
   if (::fsync(opened.get()) != 0 && errno != EINVAL) fail("sync the folder", folder.string(), errno);
 }
 
-void write_file_atomically(const fs::path& file, std::string_view bytes, Durability durability) {
+void write_file_atomically(const fs::path& file, std::string_view bytes, Durability durability, Access access) {
   const fs::path temporary = file.parent_path() / fmt::format(".{}.{}.tmp", file.filename().string(), ::getpid());
   try {
-    NewFile out(temporary, file.string());
+    NewFile out(temporary, file.string(), access);
     out.write(bytes.data(), bytes.size());
     if (durability == Durability::synced) out.sync();
     out.close();

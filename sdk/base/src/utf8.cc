@@ -132,6 +132,17 @@ std::string printable_line(std::string_view text) {
   return out;
 }
 
+std::string printable_text(std::string_view text) {
+  std::string out;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    out += printable_line(text.substr(begin, end - begin));
+    if (end < text.size()) out += '\n';
+    begin = end + 1;
+  }
+  return out;
+}
+
 std::vector<std::string> printable_lines(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {

@@ -1,5 +1,6 @@
 // parse() and load_file(): the library's parser driven through a SAX handler, because its own tree builder keeps the
-// last of two equal keys silently, calls NaN a syntax error and has no limit of depth.
+// last of two equal keys silently, calls NaN a syntax error and has no limit of depth. An ordered object looks its keys
+// up one by one: what is read here has a set of them beside it, and a limit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <iterator>
 #include <string>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@ namespace dsat::config {
 namespace {
 
 constexpr size_t kMaxDepth = 100;
+constexpr size_t kMaxKeys = 10000;  // of one object; whoever looks them up later does so one by one
 
 // Reads a text and leaves where it stands in `*consumed`: SAX events carry no position of their own.
 class CountingIterator {
@@ -102,14 +105,14 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
 
   bool key(string_t& name) override {
-    Json& object = *open_.back();
     keys_.back() = name;
-    if (object.find(name) != object.end()) {
+    if (!seen_.back().insert(name).second) {
       // The handler is called right behind the closing quote.
       size_t begin = *consumed_ - 1;
       while (begin > 0 && (text_[begin - 1] != '"' || (begin > 1 && text_[begin - 2] == '\\'))) --begin;
       fail(begin - 1, "duplicate key " + path() + "; keep one of the two");
     }
+    if (seen_.back().size() > kMaxKeys) fail(*consumed_ - 1, fmt::format("more than {} keys in one object", kMaxKeys));
     return true;
   }
 
@@ -141,7 +144,10 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
       parent.push_back(std::move(value));
       return &parent.back();
     }
-    return &(parent[keys_.back()] = std::move(value));
+    // To its end: key() has seen that it is new.
+    Json::object_t::Container& members = parent.get_ref<Json::object_t&>();
+    members.emplace_back(keys_.back(), std::move(value));
+    return &members.back().second;
   }
 
   bool open(Json container) {
@@ -150,12 +156,14 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     }
     open_.push_back(place(std::move(container)));
     keys_.emplace_back();
+    seen_.emplace_back();
     return true;
   }
 
   bool close() {
     open_.pop_back();
     keys_.pop_back();
+    seen_.pop_back();
     return true;
   }
 
@@ -239,8 +247,9 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   const size_t* consumed_;
   Json root_;
   bool root_begun_ = false;
-  std::vector<Json*> open_;        // innermost last
-  std::vector<std::string> keys_;  // beside each open container, the member that is being read
+  std::vector<Json*> open_;                            // innermost last
+  std::vector<std::string> keys_;                      // beside each open container, the member that is being read
+  std::vector<std::unordered_set<std::string>> seen_;  // and the keys that it has
 };
 
 // Refuses what the library would misread: other encodings, and NUL bytes, which it takes for the end.

@@ -216,6 +216,32 @@ TEST_F(Classify, SaysInOneLineWhatCouldNotBeRead) {
   EXPECT_EQ(end().outcome, Outcome::completed);
 }
 
+TEST_F(Classify, AResultThatIsNoResultsSizeIsNotRead) {
+  facts_.exit = {0, 0};
+  metrics_are("{}");
+  std::filesystem::resize_file(dir() / kMetricsFile, uintmax_t{3} << 30);
+  EXPECT_THAT(end().reason, HasSubstr("metrics.json cannot be read: it is larger than 1048576 bytes"));
+}
+
+TEST_F(Classify, AFileThatFailsToBeReadIsTheReason) {
+  facts_.exit = {0, 0};
+  std::filesystem::create_symlink("/proc/self/mem", dir() / kMetricsFile);  // EIO at its beginning
+  EXPECT_EQ(end().outcome, Outcome::failed);
+  EXPECT_THAT(end().reason, HasSubstr("metrics.json cannot be read: Input/output error"));
+}
+
+TEST_F(Classify, NoLineOfATrialIsLong) {
+  stderr_is(std::string(200000, 'x') + "\n");
+  EXPECT_LE(end().reason.size(), 2000u);
+  EXPECT_LE(end().last_line.size(), 2000u);
+  for (const std::string& line : end().tail) EXPECT_LE(line.size(), 2000u);
+}
+
+TEST_F(Classify, AnEndlessNumberInAMessageIsNoMatter) {
+  stderr_is("CUDA out of memory. Tried to allocate " + std::string(200000, '9') + " MiB\n");
+  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
+}
+
 TEST_F(Classify, TheKernelsKillIsOutOfMemoryOnlyIfItWasAKill) {
   facts_.kernel_oom_kills = true;
   facts_.exit = {-1, SIGKILL};

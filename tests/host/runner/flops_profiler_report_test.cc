@@ -73,6 +73,27 @@ std::string without(std::string text, const std::string& line) {
   return text.erase(at, text.find('\n', at) + 1 - at);
 }
 
+std::string with(std::string report, const std::string& what, const std::string& instead) {
+  const size_t at = report.find(what);
+  return report.replace(at, what.size(), instead);
+}
+
+TEST(FlopsProfilerReport, ANumberThatNoMachineReachesIsLeftOut) {
+  const Json config{{"train_batch_size", 8}};
+  const TrialReport huge =
+      read_flops_report(with(kOlder, "fwd flops per GPU:                                            1000.0 G",
+                             "FLOPS per GPU: 1.7e296 TFLOPS"),
+                        "f.txt", config);
+  EXPECT_FALSE(huge.metrics.contains("FLOPS_per_gpu"));
+  EXPECT_THAT(huge.warnings.at(0), HasSubstr("FLOPS_per_gpu is 1.7e+308, which no machine reaches"));
+  const std::string quick = with(
+      with(kOlder, "iter latency:                                                 200.0 ms", "iter latency: 1e-300 s"),
+      "fwd flops", "no");
+  EXPECT_FALSE(read_flops_report(quick, "f.txt", config).metrics.contains("throughput"));
+  const std::string params = with(kOlder, "672.5 M", "1e300");
+  EXPECT_EQ(read_flops_model_info(params, "f.txt").metrics["num_params"], 336250000);
+}
+
 TEST(FlopsReport, TheOlderWordingIsRead) {
   const Json read = metrics(kOlder, config(1, 2));
   EXPECT_DOUBLE_EQ(read["forward"].get<double>(), 80e3);

@@ -52,9 +52,19 @@ TEST(TrialVariables, NameTheTrialItsPortAndItsDevices) {
   EXPECT_EQ(trial_variables(spec(), "/t/3", 29500, Backend::none, slots).size(), 4u);
 }
 
-TEST(CommandLine, IsWhatAShellRunsAgain) {
-  EXPECT_EQ(command_line("/my code", {"A=b c"}, {"python3", "t.py", "x y"}),
-            "cd '/my code' && A='b c' python3 t.py 'x y'\n");
+TEST_F(TrialFiles, ATrialsFolderIsItsOwnersAlone) {
+  prepare_folder(dir(), spec());
+  EXPECT_EQ(fs::status(trial_folder(dir(), 3)).permissions(), fs::perms::owner_all);
+}
+
+TEST_F(TrialFiles, ALookForProgressGoesSixteenLevelsDeep) {
+  fs::path folder = dir();
+  for (int i = 0; i < 300; ++i) fs::create_directory(folder /= "d");
+  const uint64_t before = progress_mark(dir());
+  write_text(folder / "too deep", "x");
+  EXPECT_EQ(progress_mark(dir()), before);
+  write_text(dir() / "d" / "d" / "seen", "x");
+  EXPECT_NE(progress_mark(dir()), before);
 }
 
 TEST_F(TrialFiles, ANewAttemptFindsNothingOfTheLast) {

@@ -12,6 +12,7 @@ TEST(ShellQuote, LeavesPlainWordsAndQuotesTheRest) {
             "python3 'a b.py' --x=1 '' 'it'\\''s' '$HOME'");
   EXPECT_EQ(shell_quote("~root"), "'~root'");
   EXPECT_EQ(shell_quote("a\nb"), "'a\nb'");
+  EXPECT_EQ(shell_join({"a=b", "c=d"}), "'a=b' c=d") << "the first word would be an assignment";
 }
 
 TEST(Table, AlignsItsColumns) {
@@ -22,6 +23,26 @@ TEST(Table, AlignsItsColumns) {
 TEST(Table, CountsCharactersAndTakesShortRows) {
   EXPECT_EQ(format_table({{"\xC3\xA9\xC3\xA9", "x"}, {"ab"}, {"", "y"}}), "\xC3\xA9\xC3\xA9  x\nab\n    y\n");
   EXPECT_EQ(format_table({}), "");
+}
+
+TEST(Shell, ACommandWithVariablesRunsInItsFolder) {
+  EXPECT_EQ(shell_command("/my code", {"A=b c"}, {"python3", "t.py", "x y"}),
+            "cd '/my code' && A='b c' python3 t.py 'x y'");
+}
+
+// As a shell reads it, each name and value is text.
+TEST(Shell, NoVariableOrWordRunsAnything) {
+  const std::vector<std::string> variables{"A=$(touch x)", "B;touch x;=1", "touch x #=`touch x`", "=empty", "C='\"\n"};
+  EXPECT_EQ(
+      shell_command(".", variables, {"a=b", "$(touch x)"}),
+      "cd . && A='$(touch x)' C=''\\''\"\n' env 'B;touch x;=1' 'touch x #=`touch x`' '=empty' 'a=b' '$(touch x)'");
+}
+
+TEST(Shell, KnowsTheNamesOfVariables) {
+  for (const char* name : {"A", "_", "a1", "LONG_NAME_2"}) EXPECT_TRUE(is_variable_name(name)) << name;
+  for (const char* name : {"", "1a", "a b", "a-b", "a;b", "$(x)", "a\nb", "\xC3\xA9"}) {
+    EXPECT_FALSE(is_variable_name(name)) << name;
+  }
 }
 
 }  // namespace

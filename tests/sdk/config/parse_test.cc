@@ -34,6 +34,14 @@ TEST(Parse, AllowsCommentsOfBothKinds) {
   EXPECT_EQ(parse(R"({"url": "http://x/*y*/"})", "c.json")["url"], "http://x/*y*/");
 }
 
+TEST(Parse, ManyKeysCostNoMoreThanTheyAre) {
+  std::string text = "{";
+  for (int i = 0; i < 9999; ++i) text += "\"key" + std::to_string(i) + "\":" + std::to_string(i) + ",";
+  EXPECT_EQ(parse(text + "\"last\": [{\"a\": 1}, {\"a\": 2}]}", "c.json").at("key9998"), 9998);
+  EXPECT_THAT(refusal(text + "\"key77\": 1}"), HasSubstr("duplicate key key77"));
+  EXPECT_THAT(refusal(text + "\"a\": 1, \"b\": 2}"), HasSubstr("more than 10000 keys in one object"));
+}
+
 TEST(Parse, SkipsAUtf8ByteOrderMark) { EXPECT_EQ(parse("\xEF\xBB\xBF{\"a\":1}", "c.json")["a"], 1); }
 
 TEST(Parse, RefusesUtf16) { EXPECT_THAT(refusal(std::string("\xFF\xFE{\0", 4)), HasSubstr("UTF-16")); }

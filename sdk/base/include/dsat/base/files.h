@@ -45,10 +45,14 @@ std::string read_tail(const std::filesystem::path& file, size_t max_bytes);
 // before it is on disk; for files that can be made again, at a tenth of the time.
 enum class Durability { synced, renamed };
 
+// Who may open a file that is made: everybody whom the umask leaves, or its owner alone (arguments and environments may
+// hold secrets).
+enum class Access { by_umask, owner };
+
 // Writes a temporary file beside `file`, renames it over `file`, and syncs both as asked. Throws Error; then the old
 // file is untouched and nothing is left behind.
 void write_file_atomically(const std::filesystem::path& file, std::string_view bytes,
-                           Durability durability = Durability::synced);
+                           Durability durability = Durability::synced, Access access = Access::by_umask);
 
 // Makes names that were created, renamed or removed in a folder last. A file system that cannot sync a folder is left
 // as it is. Throws Error.
@@ -58,7 +62,7 @@ void sync_folder(const std::filesystem::path& folder);
 class NewFile {
  public:
   // `shown`: how errors name it; empty: as `path`.
-  explicit NewFile(const std::filesystem::path& path, std::string shown = {});
+  explicit NewFile(const std::filesystem::path& path, std::string shown = {}, Access access = Access::by_umask);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;

@@ -29,6 +29,9 @@ std::string shortened(std::string_view text, size_t max_width);
 // blanks at the end go. Line breaks are control characters: they go, too.
 std::string printable_line(std::string_view text);
 
+// The same for text of many lines: \n stays, and so do empty lines and the blanks that indent.
+std::string printable_text(std::string_view text);
+
 // The lines of `text` that are not empty, each made printable. They end at \n and at \r, as progress bars print it.
 std::vector<std::string> printable_lines(std::string_view text);
 
