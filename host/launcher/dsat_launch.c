@@ -50,11 +50,21 @@ static void become_command(char** argv, const sigset_t* mask, pid_t launcher, in
   _exit(kNotFound);
 }
 
+/* A machine that is short of processes has some again soon: ten seconds are waited for one. */
+static pid_t fork_patiently(void) {
+  const struct timespec pause = {0, 200 * 1000 * 1000};
+  for (int tries = 50;; --tries) {
+    const pid_t pid = fork();
+    if (pid >= 0 || (errno != EAGAIN && errno != ENOMEM) || tries == 0) return pid;
+    nanosleep(&pause, NULL);
+  }
+}
+
 static void start_command(char** argv, const sigset_t* mask) {
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) die("pipe");
   const pid_t launcher = getpid();
-  command_pid = fork();
+  command_pid = fork_patiently();
   if (command_pid < 0) die("fork");
   if (command_pid == 0) become_command(argv, mask, launcher, report[1]);
   setpgid(command_pid, command_pid); /* here too: whoever is first, the group is there before it is signalled */

@@ -86,6 +86,14 @@ class TheCommandLineOfTheDocuments(ExperimentTest):
         self.assert_ok(self.run_form("binary", "deepspeed.yaml", ".", *FEW, "--run-full-experiment", "--output-dir", "out"))
         self.assertEqual(self.read_json("trained.json"), self.read_json("out", "best_ds_config.json"))
 
+    def test_what_variables_hold_is_text_for_every_shell(self):
+        self.write_experiment(("- NCCL_DEBUG=INFO", "- 'NCCL_DEBUG=$(touch pwned1)`touch pwned2`; touch pwned3'"))
+        result = self.run_form("asha", "deepspeed.yaml", ".", *INCLUDE, "-mt", 4, "--output-dir", "out", "--run-full-experiment")
+        self.assert_ok(result)
+        for command in [self.dir / "out/best_cmd.txt", *self.dir.glob("out/trials/*/cmd.txt")]:
+            subprocess.run(["/bin/sh", str(command)], cwd=self.dir, env=self.environment, capture_output=True, timeout=60)
+        self.assertEqual(list(self.dir.rglob("pwned*")), [])
+
     def test_the_copy_holds_no_results_and_links_lead_where_they_led(self):
         (self.dir / "model" / "data").mkdir(parents=True)
         for name in ("deepspeed.yaml", "ds_config.json", "script.py"):
@@ -244,6 +252,7 @@ BAD_FILES = [
      "data_parallel_world_size is 4, 2 slots per trial and the DeepSpeed configuration make it 2"),
     ("a metric's direction", ("metric: loss", "metric: latency\n  smaller_is_better: false"), "leave the key out"),
     ("variables of a wrong form", ("- NCCL_DEBUG=INFO", "- NCCL_DEBUG"), "must be a list of NAME=value"),
+    ("a variable whose name a shell would run", ("- NCCL_DEBUG=INFO", "- 'A;touch x;B=1'"), "has the variable name"),
 ]
 
 
@@ -261,6 +270,12 @@ class BadInput(ExperimentTest):
                 result = self.run_form("asha", "deepspeed.yaml", ".")
                 self.assert_refused(result, message)
                 self.assertIn("deepspeed.yaml", result.stderr)
+
+    def test_files_that_make_the_parser_run_for_ever_do_not(self):
+        for text in (",a: 1\n", "[" * 200000, "- " * 200000, "a: [" + "{}, " * 200000 + "]", "? " * 5000, "{a: 1}, ,\n"):
+            with self.subTest(text[:10]):
+                (self.dir / "deepspeed.yaml").write_text(text)
+                self.assert_refused(self.run_form("asha", "deepspeed.yaml", "."), "deepspeed.yaml:1:")
 
     def test_a_bad_command_line_is_one_line(self):
         (self.dir / "model" / "results").mkdir(parents=True)

@@ -1,5 +1,6 @@
-// Signals while a study runs: INT, TERM and HUP stop it, the first time saving everything, the second time at once;
-// CONT says that a shell has had the terminal meanwhile.
+// Signals while a study runs: INT, TERM and HUP stop it, the first time saving everything, the second time at once:
+// where that takes longer than a moment, because something hangs, the program ends without it. CONT says that a shell
+// has had the terminal meanwhile.
 //
 // Threading: constructed and destroyed on the main thread, one at a time; continued_since_last_asked() on any.
 #ifndef DSAT_CLI_TERMINAL_SIGNALS_H_
@@ -22,7 +23,7 @@ class StopOnSignal {
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
  private:
-  struct sigaction before_[3];
+  struct sigaction before_[3], alarm_before_;
   struct sigaction before_continue_;
 };
 

@@ -50,7 +50,7 @@ class SpawnPlan {
   void read_nothing() { check(posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0)); }
   void write_to(int fd, const std::filesystem::path& file) {
     const char* name = file.empty() ? "/dev/null" : file.c_str();
-    check(posix_spawn_file_actions_addopen(&actions_, fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0666));
+    check(posix_spawn_file_actions_addopen(&actions_, fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600));
   }
   void duplicate(int from, int to) { check(posix_spawn_file_actions_adddup2(&actions_, from, to)); }
   void change_folder(const std::filesystem::path& folder) {
@@ -99,7 +99,9 @@ std::unique_ptr<Subprocess> Subprocess::spawn(Loop& loop, const SpawnOptions& op
   const int error = plan.spawn(&pid, argv.data(), environment.data());
   if (error != 0) {
     const std::string folder = options.cwd.empty() ? std::string() : " in " + options.cwd.string();
-    throw internal_error("cannot start " + options.argv[0] + folder + ": " + std::strerror(error));
+    const std::string message = "cannot start " + options.argv[0] + folder + ": " + std::strerror(error);
+    if (error == EAGAIN || error == ENOMEM) throw SpawnBusy(DSAT_INTERNAL, message);
+    throw internal_error(message);
   }
   const int pidfd = pidfd_open(pid, 0);
   if (pidfd < 0) {
@@ -118,6 +120,10 @@ Subprocess::Subprocess(Loop& loop, pid_t pid, int pidfd, OnExit on_exit)
 
 Subprocess::~Subprocess() {
   if (!running()) return;
+  if (forgotten_) {
+    close(pidfd_);
+    return;
+  }
   signal(SIGKILL);
   reap();
 }
@@ -130,6 +136,22 @@ bool Subprocess::has_ended() const {
   if (!running()) return true;
   pollfd asked{pidfd_, POLLIN, 0};
   return poll(&asked, 1, 0) > 0;
+}
+
+void Subprocess::forget() {
+  if (!running()) return;
+  loop_.unwatch(pidfd_);
+  forgotten_ = true;
+}
+
+bool Subprocess::wake_if_stopped() {
+  if (!running()) return false;
+  siginfo_t info{};
+  const auto kind = static_cast<idtype_t>(P_PIDFD);
+  const int result = waitid(kind, static_cast<id_t>(pidfd_), &info, WSTOPPED | WNOHANG | WNOWAIT);
+  if (result != 0 || info.si_pid == 0) return false;
+  signal(SIGCONT);
+  return true;
 }
 
 bool Subprocess::wait_for(std::chrono::milliseconds timeout) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/event_loop.h"
+#include "dsat/error.h"
 
 namespace dsat::host {
 
@@ -30,10 +31,17 @@ struct SpawnOptions {
   std::vector<std::string> argv;         // argv[0] is a path: PATH is not searched
   std::vector<std::string> environment;  // all of it: "NAME=value"
   std::filesystem::path cwd;             // empty: this process's
-  // Created and emptied; absolute, or relative to this process's folder. Empty: /dev/null. stdin is always /dev/null.
+  // Created for their owner alone, and emptied; absolute, or relative to this process's folder. Empty: /dev/null. stdin
+  // is always /dev/null.
   std::filesystem::path stdout_file, stderr_file;
   int stdout_fd = -1;  // instead of stdout_file; stays the caller's
   int keep_fd = -1;    // the one further descriptor that the child gets, as number 3; stays the caller's
+};
+
+// The system has no process or memory to spare now (EAGAIN, ENOMEM): later it may.
+class SpawnBusy : public Error {
+ public:
+  using Error::Error;
 };
 
 class Subprocess {
@@ -41,7 +49,7 @@ class Subprocess {
   using OnExit = std::function<void(const ExitStatus&)>;
 
   // `on_exit` comes once, from the loop; it may destroy the Subprocess. Throws Error with the system's reason: the
-  // program cannot be executed, or a file not be opened.
+  // program cannot be executed, or a file not be opened; SpawnBusy.
   static std::unique_ptr<Subprocess> spawn(Loop& loop, const SpawnOptions& options, OnExit on_exit);
   ~Subprocess();
   Subprocess(const Subprocess&) = delete;
@@ -56,6 +64,12 @@ class Subprocess {
   // Has it ended, though on_exit may still be to come?
   bool has_ended() const;
 
+  // Continues it if it is stopped; true: it was.
+  bool wake_if_stopped();
+
+  // Gives it up: on_exit does not come, and the destructor neither kills it nor waits for it. wait_for still works.
+  void forget();
+
   // Waits at most `timeout` without the loop; true: it has ended (and on_exit will not come).
   bool wait_for(std::chrono::milliseconds timeout);
 
@@ -67,6 +81,7 @@ class Subprocess {
   Loop& loop_;
   pid_t pid_;
   int pidfd_;
+  bool forgotten_ = false;
   OnExit on_exit_;
 };
 

@@ -12,7 +12,8 @@ namespace dsat::host {
 std::string why_untrusted(const std::filesystem::path& file) {
   std::error_code error;
   const std::filesystem::path real = std::filesystem::canonical(file, error);
-  struct stat own {}, around {};
+  struct stat own {
+  }, around{};
   if (error || stat(real.c_str(), &own) != 0) return "";
   if ((own.st_mode & S_IWOTH) != 0) return fmt::format("everybody may write to it (chmod o-w {})", real.string());
   const std::filesystem::path folder = real.parent_path();

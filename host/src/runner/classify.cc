@@ -211,6 +211,9 @@ void explain(const RunFacts& facts, const std::string& invalid, const Printed& p
   const Shortage shortage = find_shortage(facts, printed);
   if (facts.stopped) {
     end.outcome = Outcome::stopped;
+  } else if (!facts.not_started.empty()) {
+    end.infrastructure = true;
+    end.reason = facts.not_started;
   } else if (!shortage.line.empty()) {
     // Before the time limit: when one rank runs out of memory the others often wait for it until they are killed.
     end.outcome = Outcome::out_of_memory;
@@ -225,6 +228,9 @@ void explain(const RunFacts& facts, const std::string& invalid, const Printed& p
   } else if (facts.kernel_oom_kills && was_killed(facts, printed)) {
     end.outcome = Outcome::out_of_memory;
     end.reason = "out of memory: killed by the kernel, host memory ran out";
+  } else if (facts.exit.signal == SIGKILL) {  // a person, a scheduler, or the script itself: once it is chance
+    end.infrastructure = true;
+    end.reason = with_last_line(how_it_ended(facts) + ", and not by dsat-host", end);
   } else {
     end.reason = why_failed(facts, invalid, printed, end);
   }
@@ -354,6 +360,10 @@ void shorten(TrialEnd& end) {
 TrialEnd classify(const RunFacts& facts) {
   try {
     TrialEnd end = read_end(facts);
+    if (!facts.abandoned.empty()) {
+      end.warnings.push_back(
+          fmt::format("abandoned: {} cannot be ended; its slots stay taken until the kernel lets go", facts.abandoned));
+    }
     shorten(end);
     return end;
   } catch (const std::exception& error) {  // memory, or a library's limit: a trial's files end no study

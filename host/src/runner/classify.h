@@ -30,6 +30,8 @@ struct RunFacts {
   ExitStatus exit;
   std::string timed_out;             // which limit was passed; empty: none
   bool stopped = false;              // the host was asked to stop it
+  std::string not_started;           // why the machine could not start it; empty: it was started
+  std::string abandoned;             // its processes that cannot be ended; empty: none
   bool kernel_oom_kills = false;     // the kernel killed some process for want of memory while it ran
   std::string started_at, ended_at;  // RFC 3339
 };

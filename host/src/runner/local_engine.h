@@ -1,10 +1,14 @@
 // Trials as processes of this machine, each below a dsat-launch of its own.
 //
-// on_ended comes when no process of the trial is left, and only then are its slots free again. Threading: control
-// thread only. Ownership: destroying the engine kills what still runs and waits for it.
+// on_ended comes when no process of the trial is left, and only then are its slots free again. dsat-launch sees to
+// that; where the trial has killed or stopped it, this engine finds the processes itself (trial_processes.h). What
+// cannot be ended at all, because the kernel holds it (state D), is abandoned: on_ended comes and says so, and the
+// slots stay taken until the processes are gone. Threading: control thread only. Ownership: destroying the engine kills
+// what still runs and waits for it, for a while.
 #ifndef DSAT_HOST_RUNNER_LOCAL_ENGINE_H_
 #define DSAT_HOST_RUNNER_LOCAL_ENGINE_H_
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -14,13 +18,23 @@
 #include "base/event_loop.h"
 #include "base/subprocess.h"
 #include "runner/engine.h"
+#include "runner/trial_processes.h"
 
 namespace dsat::host {
+
+// How long the engine waits for what.
+struct LocalEngineTimes {
+  std::chrono::milliseconds look{1000};          // between looks at a dsat-launch that may have been stopped
+  std::chrono::milliseconds kill_grace{2000};    // from KILL by dsat-launch to KILL by this engine
+  std::chrono::milliseconds abandon{10000};      // from KILL by this engine to the trial being abandoned
+  std::chrono::milliseconds spawn_limit{60000};  // while the system has no process to spare
+};
 
 class LocalEngine : public Engine {
  public:
   // `launcher`: dsat-launch; absolute. `max_slots`: of all trials together; nullopt: no such limit.
-  LocalEngine(Loop& loop, std::filesystem::path launcher, const std::vector<Slot>& slots, std::optional<int> max_slots);
+  LocalEngine(Loop& loop, std::filesystem::path launcher, const std::vector<Slot>& slots, std::optional<int> max_slots,
+              LocalEngineTimes times = LocalEngineTimes());
   ~LocalEngine() override;
 
   bool has_room_for(const std::vector<TrialShape>& shapes) const override;
@@ -31,17 +45,34 @@ class LocalEngine : public Engine {
   bool has_ended(uint64_t id) const override;
 
  private:
+  using Time = Loop::Clock::time_point;
   struct Running {
-    std::unique_ptr<Subprocess> process;
+    std::unique_ptr<Subprocess> process;  // nullptr: not started yet, or it has ended and left others
+    TrialProcesses processes;
+    std::vector<Slot> slots;
     std::optional<uint64_t> oom_kills_before;
-    uint64_t start_timer = 0;
+    std::optional<ExitStatus> exit;  // of dsat-launch
+    std::optional<Time> killed_at;   // by this engine
+    bool killing = false;            // dsat-launch was told to kill
+    uint64_t timer = 0;
   };
+  void spawn(const Launch& launch, Time give_up_at);
+  void try_later(const Launch& launch, const SpawnBusy& why, Time give_up_at);
+  void give_up(uint64_t id, const std::string& problem);
+  void watch(uint64_t id);
+  void end_by_force(uint64_t id);
   void handle_exit(uint64_t id, const ExitStatus& exit);
+  void finish(uint64_t id, std::string abandoned);
+  void await_abandoned(uint64_t id);
 
   Loop& loop_;
   std::filesystem::path launcher_;
   SlotPool slots_;
+  LocalEngineTimes times_;
+  Subreaper subreaper_;
   std::map<uint64_t, Running> running_;
+  std::map<uint64_t, Running> abandoned_;  // by a number of its own: the trial may run again
+  uint64_t next_abandoned_ = 0;
 };
 
 }  // namespace dsat::host

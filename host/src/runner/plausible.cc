@@ -19,10 +19,14 @@ struct Range {
 };
 constexpr double kMostTime = 1e15, kLeastTime = 1e-3;  // microseconds
 constexpr Range kRanges[] = {
-    {"FLOPS_per_gpu", 0, 1e18},      {"throughput", 1e-12, 1e15},
-    {"latency", kLeastTime, kMostTime}, {"wall_latency", kLeastTime, kMostTime},
-    {"forward", 0, kMostTime},       {"backward", 0, kMostTime},
-    {"step", 0, kMostTime},          {"samples", 0, kMostCount},
+    {"FLOPS_per_gpu", 0, 1e18},
+    {"throughput", 1e-12, 1e15},
+    {"latency", kLeastTime, kMostTime},
+    {"wall_latency", kLeastTime, kMostTime},
+    {"forward", 0, kMostTime},
+    {"backward", 0, kMostTime},
+    {"step", 0, kMostTime},
+    {"samples", 0, kMostCount},
 };
 
 }  // namespace

@@ -234,9 +234,11 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   Running trial = std::move(running_.at(id));
   running_.erase(id);
   for (const uint64_t timer : trial.timers) loop_.cancel(timer);
-  release(trial);
+  if (ended.abandoned.empty()) release(trial);  // else its processes hold slots and port
 
   trial.facts.exit = ended.exit;
+  trial.facts.not_started = ended.not_started;
+  trial.facts.abandoned = ended.abandoned;
   trial.facts.kernel_oom_kills = ended.kernel_oom_kills;
   trial.facts.ended_at = utc_now();
   TrialEnd end = classify(trial.facts);

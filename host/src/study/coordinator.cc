@@ -236,11 +236,23 @@ std::vector<uint64_t> Coordinator::choose_starts() {
   while (!ending_ && !trials_.waiting().empty() && trials_.running().size() < limit) {
     const uint64_t id = *trials_.waiting().begin();
     configs.push_back(&trials_[id].record.config);
-    if (!runner_.has_room_for(configs)) break;
+    if (!runner_.has_room_for(configs)) {
+      if (trials_.running().empty()) end_without_slots(id);
+      break;
+    }
     trials_.start(id);
     starts.push_back(id);
   }
   return starts;
+}
+
+// Nothing runs, and still there is no room: processes of earlier trials that cannot be ended hold it.
+void Coordinator::end_without_slots(uint64_t id) {
+  fail(
+      Error(DSAT_INTERNAL,
+            fmt::format("no slots are left for trial {}: processes that cannot be ended hold them; go on when they are "
+                        "gone, or elsewhere",
+                        id)));
 }
 
 // Turns whose trials only exist in the study itself (a simulation) are written in groups: a crash loses the last group.

@@ -82,6 +82,7 @@ class Coordinator {
   void apply(std::vector<Trial> new_trials, const std::vector<Op>& ops);
   void stop_waiting();
   std::vector<uint64_t> choose_starts();
+  void end_without_slots(uint64_t id);
   void commit_turn();
   void put_changes();
   void act(const std::vector<uint64_t>& starts);

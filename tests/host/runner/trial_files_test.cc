@@ -57,6 +57,19 @@ TEST_F(TrialFiles, ATrialsFolderIsItsOwnersAlone) {
   EXPECT_EQ(fs::status(trial_folder(dir(), 3)).permissions(), fs::perms::owner_all);
 }
 
+TEST_F(TrialFiles, WhatStandsInThePlaceOfATrialsFolderGoes) {
+  fs::create_directories(dir() / "trials");
+  fs::create_directory(dir() / "elsewhere");
+  write_text(trial_folder(dir(), 3), "a file");
+  prepare_folder(dir(), spec());
+  EXPECT_TRUE(fs::is_directory(trial_folder(dir(), 3)));
+  fs::remove_all(trial_folder(dir(), 3));
+  fs::create_directory_symlink(dir() / "elsewhere", trial_folder(dir(), 3));
+  prepare_folder(dir(), spec());
+  EXPECT_FALSE(fs::is_symlink(trial_folder(dir(), 3)));
+  EXPECT_TRUE(fs::exists(dir() / "elsewhere"));
+}
+
 TEST_F(TrialFiles, ALookForProgressGoesSixteenLevelsDeep) {
   fs::path folder = dir();
   for (int i = 0; i < 300; ++i) fs::create_directory(folder /= "d");

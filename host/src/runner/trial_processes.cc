@@ -1,0 +1,146 @@
+// Reads /proc: each process's parent, session and state from its stat, the mark from its environment. A second pass
+// adds the children of those that belong, until there are no more.
+#include "runner/trial_processes.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <thread>
+
+#include "dsat/base/utf8.h"
+
+namespace dsat::host {
+
+namespace {
+
+struct Seen {
+  pid_t parent = 0, session = 0;
+  char state = '?';
+  std::string name;
+};
+
+// What fits into `most` bytes; files of /proc give no size and may be gone.
+std::string read_proc(pid_t pid, const char* file, size_t most) {
+  const int fd = open(fmt::format("/proc/{}/{}", pid, file).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return "";
+  std::string text(4096, '\0');
+  size_t size = 0;
+  while (size < most) {
+    if (size == text.size()) text.resize(std::min(most, 2 * text.size()));
+    const ssize_t got = read(fd, text.data() + size, text.size() - size);
+    if (got <= 0) break;
+    size += static_cast<size_t>(got);
+  }
+  close(fd);
+  text.resize(size);
+  return text;
+}
+
+// The name in the stat may hold anything, ')' too.
+bool read_stat(pid_t pid, Seen& seen) {
+  const std::string stat = read_proc(pid, "stat", 4096);
+  const size_t begin = stat.find('('), end = stat.rfind(')');
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return false;
+  seen.name = stat.substr(begin + 1, end - begin - 1);
+  int parent = 0, group = 0, session = 0;
+  if (std::sscanf(stat.c_str() + end + 1, " %c %d %d %d", &seen.state, &parent, &group, &session) != 4) return false;
+  seen.parent = parent;
+  seen.session = session;
+  return true;
+}
+
+std::map<pid_t, Seen> all_processes() {
+  std::map<pid_t, Seen> all;
+  DIR* proc = opendir("/proc");
+  if (proc == nullptr) return all;
+  while (const dirent* entry = readdir(proc)) {
+    const pid_t pid = std::atoi(entry->d_name);
+    Seen seen;
+    if (pid > 0 && read_stat(pid, seen)) all.emplace(pid, std::move(seen));
+  }
+  closedir(proc);
+  return all;
+}
+
+bool holds_variable(pid_t pid, const std::string& variable) {
+  constexpr size_t kMostBytes = size_t{4} << 20;  // more than a kernel takes
+  const std::string environment = '\0' + read_proc(pid, "environ", kMostBytes) + '\0';
+  return environment.find('\0' + variable + '\0') != std::string::npos;
+}
+
+bool is_dead(const Seen& seen) { return seen.state == 'Z' || seen.state == 'X'; }
+
+}  // namespace
+
+std::string trial_mark(const std::filesystem::path& trial_dir, uint32_t attempt) {
+  return fmt::format("{}#{}", trial_dir.string(), attempt);
+}
+
+std::vector<pid_t> TrialProcesses::alive() const {
+  const std::map<pid_t, Seen> all = all_processes();
+  const std::string variable = std::string(kMarkVariable) + "=" + mark_;
+  std::set<pid_t> own;
+  for (const auto& [pid, seen] : all) {
+    if (pid == getpid() || is_dead(seen)) continue;
+    if ((launcher_ > 0 && seen.session == launcher_) || holds_variable(pid, variable)) own.insert(pid);
+  }
+  for (size_t before = own.size() + 1; before != own.size();) {
+    before = own.size();
+    for (const auto& [pid, seen] : all) {
+      if (!is_dead(seen) && own.count(seen.parent) != 0) own.insert(pid);
+    }
+  }
+  return {own.begin(), own.end()};
+}
+
+std::vector<pid_t> TrialProcesses::kill_all() {
+  std::vector<pid_t> found = alive();
+  for (const pid_t pid : found) {
+    kill(pid, SIGKILL);
+    kill(pid, SIGCONT);  // a traced one may stand still at its end
+    if (pid != launcher_) killed_.insert(pid);
+  }
+  for (auto it = killed_.begin(); it != killed_.end();) {
+    it = waitpid(*it, nullptr, WNOHANG) > 0 ? killed_.erase(it) : std::next(it);
+  }
+  return found;
+}
+
+std::vector<pid_t> TrialProcesses::end_all(std::chrono::milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    std::vector<pid_t> left = kill_all();
+    if (left.empty() || std::chrono::steady_clock::now() >= end) return left;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+std::string describe_processes(const std::vector<pid_t>& processes) {
+  constexpr size_t kShown = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(kShown, processes.size()); ++i) {
+    Seen seen;
+    if (!read_stat(processes[i], seen)) continue;
+    text += fmt::format("{}{} ({}, state {})", text.empty() ? "" : ", ", processes[i], printable_line(seen.name),
+                        seen.state);
+  }
+  if (processes.size() > kShown) text += fmt::format(" and {} more", processes.size() - kShown);
+  return text;
+}
+
+Subreaper::Subreaper() {
+  prctl(PR_GET_CHILD_SUBREAPER, &before_);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+Subreaper::~Subreaper() { prctl(PR_SET_CHILD_SUBREAPER, before_); }
+
+}  // namespace dsat::host
