@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const bool tunes : {true, false}) {
     fuzz::may_refuse([&] {
       const cli::OptionSet set = tunes ? cli::tune_options() : cli::resume_options();
-      const cli::Split parts = cli::split(set, words, tunes ? cli::Grammar::command : cli::Grammar::operands);
+      const cli::Split parts = cli_kit::split(set, words, tunes ? cli::Grammar::command : cli::Grammar::operands);
       const cli::Values values(set, parts.options);
       if (tunes) {
         cli::study_options(values);

@@ -11,9 +11,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Json json = config::parse(fuzz::text_of(data, size), "scenario.json");
     if (!json.is_object()) return;  // as load_input refuses it
     host::sim::ClusterSurface surface(host::sim::scenario_from_json(json, "scenario.json"));
-    host::SimulatedTrial trial;
-    trial.config = {{"train_batch_size", 8}, {"train_micro_batch_size_per_gpu", 1}, {"gradient_accumulation_steps", 1}};
-    surface.run(trial);
+    const Json config{
+        {"train_batch_size", 8}, {"train_micro_batch_size_per_gpu", 1}, {"gradient_accumulation_steps", 1}};
+    surface.run(host::SimulatedTrial{config});
   });
   return 0;
 }

@@ -10,9 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::may_refuse([&] {
     host::sim::TraceSurface surface(text, "trace.csv");
     surface.base_config();
-    host::SimulatedTrial trial;
-    trial.config = {{"zero_optimization", {{"stage", 1}}}, {"train_micro_batch_size_per_gpu", 2}};
-    surface.run(trial);
+    const Json config{{"zero_optimization", {{"stage", 1}}}, {"train_micro_batch_size_per_gpu", 2}};
+    surface.run(host::SimulatedTrial{config});
   });
   return 0;
 }
