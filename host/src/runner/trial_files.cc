@@ -106,7 +106,8 @@ void prepare_folder(const fs::path& run_dir, const TrialSpec& spec) {
   }
   try {
     // What an earlier attempt put in the place of its folder goes; a link is not followed.
-    if (const auto found = fs::symlink_status(folder); fs::exists(found) && !fs::is_directory(found)) fs::remove(folder);
+    if (const auto found = fs::symlink_status(folder); fs::exists(found) && !fs::is_directory(found))
+      fs::remove(folder);
     fs::create_directories(folder);
     fs::permissions(folder, fs::perms::owner_all);  // arguments and environments may hold secrets
     move_earlier_attempt(folder, spec.attempt);
