@@ -14,6 +14,8 @@ int tune(const Tokens& arguments, Console& console);
 // Also takes the search method before its operands.
 int tune_experiment(const Tokens& arguments, Console& console);
 int resume(const Tokens& arguments, Console& console);
+int best(const Tokens& arguments, Console& console);
+int check(const Tokens& arguments, Console& console);
 int show(const Tokens& arguments, Console& console);
 int export_study(const Tokens& arguments, Console& console);
 int estimate(const Tokens& arguments, Console& console);

@@ -20,6 +20,10 @@ int dispatch(const Tokens& arguments, Console& console) {
       return show(rest, console);
     case Action::export_study:
       return export_study(rest, console);
+    case Action::best:
+      return best(rest, console);
+    case Action::check:
+      return check(rest, console);
     case Action::estimate:
       return estimate(rest, console);
     case Action::plugins:

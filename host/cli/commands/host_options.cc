@@ -113,11 +113,15 @@ OptionSet experiment_options() {
 
 OptionSet resume_options() {
   OptionSet set;
-  set.add_group("Options", {setting_option("max-trials").by_default("as before"),
-                            setting_option("max-concurrent-trials").by_default("as before"),
-                            setting_option("time-budget"), quiet_option(), verbose_option(),
-                            json_option("the result as one JSON object on standard output; all else on standard error"),
-                            help_option()});
+  set.add_group(
+      "Options",
+      {setting_option("max-trials").by_default("as before"),
+       setting_option("max-concurrent-trials").by_default("as before"), setting_option("time-budget"),
+       Option::text("searcher", "PLUGIN", "takes the search over, and learns of all trials that have ended")
+           .by_default("as before"),
+       Option::toggle("accept-changed-plugins", "a plugin's file may be another one than when the study was started"),
+       quiet_option(), verbose_option(),
+       json_option("the result as one JSON object on standard output; all else on standard error"), help_option()});
   return set;
 }
 
@@ -136,6 +140,21 @@ OptionSet export_options() {
       {Option::choice("format", {"csv", "json", "jsonl", "tensorboard", "mlflow", "prometheus"}, "the shape"),
        Option::path("output", "PATH", "a file, for tensorboard and mlflow a folder").also("-o"),
        Option::text("mlflow-uri", "URL", "send to an MLflow server instead: http://HOST:PORT"), help_option()});
+  return set;
+}
+
+OptionSet best_options() {
+  OptionSet set;
+  set.add_group("Options",
+                {Option::integer("trial", "the configuration of this trial in place of the best").from(0),
+                 json_option("the configuration, its metrics and its command as one JSON object"), help_option()});
+  return set;
+}
+
+OptionSet check_options() {
+  OptionSet set;
+  set.add_group("Options", {Option::toggle("repair", "make a sound journal of what can be read; a copy is kept"),
+                            json_option("what was found as one JSON object"), help_option()});
   return set;
 }
 

@@ -17,6 +17,8 @@ OptionSet experiment_options();
 OptionSet resume_options();
 OptionSet show_options();
 OptionSet export_options();
+OptionSet best_options();
+OptionSet check_options();
 OptionSet plugins_options();
 OptionSet estimate_options();
 

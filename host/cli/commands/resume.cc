@@ -7,7 +7,10 @@
 #include "commands/subcommand.h"
 #include "commands/tune_as_deepspeed.h"
 #include "dsat/error.h"
+#include "dsat/host/plugins.h"
 #include "dsat/host/study.h"
+#include "options/plugin_options.h"
+#include "options/preview.h"
 #include "options/study_options.h"
 #include "terminal/exit_status.h"
 
@@ -17,7 +20,9 @@ namespace {
 constexpr const char* kUsageText =
     "Usage: dsat-host resume DIR [options]\n"
     "\n"
-    "Takes up an interrupted study, or a finished one with a raised limit. All else is as it was.\n"
+    "Takes up an interrupted study, or a finished one with a raised limit. All else is as it was. --searcher hands "
+    "the\n"
+    "search to another plugin; name one to see its own options here.\n"
     "\n";
 
 // An option of a new study is no typing error and deserves another answer than a misspelt one.
@@ -28,7 +33,8 @@ void refuse_fixed_options(const Tokens& arguments, const OptionSet& allowed) {
     if (allowed.find(spelling) == nullptr && all.find(spelling) != nullptr) {
       throw Error(
           fmt::format("{} cannot change when a study is resumed: resume takes --max-trials, --time-budget, "
-                      "--max-concurrent-trials, --quiet, --verbose and --json",
+                      "--max-concurrent-trials, --searcher and its options, --accept-changed-plugins, --quiet, "
+                      "--verbose and --json",
                       spelling));
     }
   }
@@ -37,12 +43,23 @@ void refuse_fixed_options(const Tokens& arguments, const OptionSet& allowed) {
 }  // namespace
 
 int resume(const Tokens& arguments, Console& console) {
-  const OptionSet set = resume_options();
+  OptionSet set = resume_options();
+  std::optional<host::PluginInfo> searcher;
+  if (const Preview wanted = preview(set, arguments, Grammar::operands); wanted.searcher) {
+    auto found = host::find_strategy(*wanted.searcher, host::PluginKind::searcher);
+    if (!found.ok()) return console.error(found.status().message()), exit_status(found.status());
+    searcher = found.value();
+    add_plugin_options(set, *searcher, host::PluginInfo());
+  }
   refuse_fixed_options(arguments, set);
   const auto request = read_request(set, arguments, kUsageText, console);
   if (!request) return kBestFound;
   const std::filesystem::path dir = only_directory(request->operands, "resume");
-  const host::ResumeOptions options = resume_options(request->values);
+  host::ResumeOptions options = resume_options(request->values);
+  if (searcher) {
+    options.searcher = host::StrategyChoice{request->values.text("searcher").value_or(""),
+                                            given_plugin_options(set, request->values, *searcher)};
+  }
 
   RunSettings settings;
   settings.quiet = request->values.given("quiet");

@@ -18,10 +18,9 @@ struct SubCommand {
   const char* word;
   Action action;
 };
-constexpr SubCommand kSubCommands[] = {{"resume", Action::resume},
-                                       {"show", Action::show},
-                                       {"export", Action::export_study},
-                                       {"estimate", Action::estimate},
+constexpr SubCommand kSubCommands[] = {{"resume", Action::resume},       {"show", Action::show},
+                                       {"export", Action::export_study}, {"best", Action::best},
+                                       {"check", Action::check},         {"estimate", Action::estimate},
                                        {"plugins", Action::plugins}};
 
 // Words kept for sub-commands to come, and what does the work today.

@@ -260,6 +260,7 @@ host::ResumeOptions resume_options(const Values& values) {
   options.max_trials = values.small_integer("max-trials");
   options.max_concurrent_trials = values.small_integer("max-concurrent-trials");
   options.time_budget = values.duration("time-budget");
+  options.accept_changed_plugins = values.given("accept-changed-plugins");
   return options;
 }
 

@@ -8,13 +8,24 @@
 
 #include <algorithm>
 #include <system_error>
+#include <thread>
 
-#include "dsat/outcome.h"
+#include "base/fault_point.h"
+#include "dsat/base/files.h"
+#include "record/journal_statement.h"
+#include "record/journal_words.h"
 
 namespace dsat::host {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kFile = "dsat.db";
+constexpr const char* kNewFile = "dsat.db.new";
+constexpr const char* kLogEndings[] = {"-wal", "-shm", "-journal"};
+constexpr const char* kLost =
+    "was deleted or replaced while the study ran; what was found is in best_ds_config.json, if its folder is still "
+    "there";
 
 constexpr const char* kSchema = R"(
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -28,32 +39,6 @@ CREATE TABLE events(seq INTEGER PRIMARY KEY, phase TEXT NOT NULL, event TEXT NOT
 CREATE TABLE states(phase TEXT NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NULL, PRIMARY KEY(phase, seq)) )"
                                 R"(WITHOUT ROWID;
 )";
-
-constexpr const char* kPhases[] = {"profiler", "baseline", "searcher", "finals", "verification", "comparison"};
-// A trial that is being stopped still runs; "running" is read as the first of the two.
-constexpr const char* kStates[] = {"waiting", "running", "running", "ended", "delivered"};
-
-Error unknown_word(const std::string& name) { return {DSAT_DATA_LOSS, fmt::format("unknown word '{}'", name)}; }
-
-template <class Enum, size_t N>
-Enum enum_from(const char* const (&names)[N], const std::string& name) {
-  const auto* found = std::find_if(std::begin(names), std::end(names), [&](const char* n) { return name == n; });
-  if (found == std::end(names)) throw unknown_word(name);
-  return static_cast<Enum>(found - std::begin(names));
-}
-
-const char* name_of(Phase phase) { return kPhases[static_cast<size_t>(phase)]; }
-
-TrialKind kind_from(const std::string& name) {
-  static constexpr const char* kNames[] = {"profile", "search", "repeat", "baseline", "duplicate"};
-  return enum_from<TrialKind>(kNames, name);
-}
-
-Outcome outcome_from(const std::string& name) {
-  const std::optional<dsat::Outcome> outcome = outcome_named(name);
-  if (!outcome) throw unknown_word(name);
-  return static_cast<Outcome>(*outcome);
-}
 
 // Write-ahead logging needs shared memory between processes, which network file systems do not have.
 bool on_local_file_system(const fs::path& dir) {
@@ -81,89 +66,71 @@ std::string uri_escaped(const std::string& path) {
 
 }  // namespace
 
-// A prepared statement with its values bound, in order.
-class Journal::Statement {
- public:
-  Statement(Journal& journal, const char* sql) : journal_(journal) {
-    if (sqlite3_prepare_v2(journal.db_, sql, -1, &raw_, nullptr) != SQLITE_OK) journal.fail("prepare");
-  }
-  ~Statement() { sqlite3_finalize(raw_); }
-  Statement(const Statement&) = delete;
-  Statement& operator=(const Statement&) = delete;
-
-  Statement& text(const std::string& value) {
-    sqlite3_bind_text(raw_, ++bound_, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
-    return *this;
-  }
-  Statement& blob(const std::string& value) {
-    sqlite3_bind_blob64(raw_, ++bound_, value.data(), value.size(), SQLITE_TRANSIENT);
-    return *this;
-  }
-  Statement& integer(uint64_t value) {
-    sqlite3_bind_int64(raw_, ++bound_, static_cast<sqlite3_int64>(value));
-    return *this;
-  }
-  Statement& integer(std::optional<uint64_t> value) {
-    if (value) return integer(*value);
-    sqlite3_bind_null(raw_, ++bound_);
-    return *this;
-  }
-  // After a failure SQLite may have rolled back on its own: what follows would be committed each by itself.
-  void run(const char* doing) {
-    if (!journal_.error_.empty()) return;
-    if (raw_ != nullptr && sqlite3_step(raw_) != SQLITE_DONE) journal_.fail(doing);
-  }
-  // False at the end, and when reading fails: the journal's error says which.
-  bool row() {
-    if (raw_ == nullptr) return false;
-    const int status = sqlite3_step(raw_);
-    if (status != SQLITE_ROW && status != SQLITE_DONE) journal_.fail("read");
-    return status == SQLITE_ROW;
-  }
-
-  std::string get_text(int column) const {
-    const auto* data = static_cast<const char*>(sqlite3_column_blob(raw_, column));
-    return data == nullptr ? std::string() : std::string(data, static_cast<size_t>(sqlite3_column_bytes(raw_, column)));
-  }
-  uint64_t get_integer(int column) const { return static_cast<uint64_t>(sqlite3_column_int64(raw_, column)); }
-  std::optional<uint64_t> get_optional(int column) const {
-    if (sqlite3_column_type(raw_, column) == SQLITE_NULL) return std::nullopt;
-    return get_integer(column);
-  }
-
- private:
-  Journal& journal_;
-  sqlite3_stmt* raw_ = nullptr;
-  int bound_ = 0;
-};
-
-std::unique_ptr<Journal> Journal::open(const fs::path& dir, Mode mode) {
-  std::unique_ptr<Journal> journal(new Journal);
-  journal->file_ = dir / "dsat.db";
+std::unique_ptr<Journal> Journal::create(const fs::path& dir, const std::function<void(Journal&)>& fill) {
   std::error_code error;
-  const bool exists = fs::exists(journal->file_, error);
-  if (mode == Mode::create && exists) {
+  if (fs::exists(dir / kFile, error)) {
     throw Error(
         fmt::format("output directory {}: holds another study; give a fresh --output-dir, or `dsat-host resume` "
                     "to take it up",
                     dir.string()));
   }
-  if (mode != Mode::create && !exists) {
+  replace(dir, fill);
+  return open(dir, Mode::open);
+}
+
+// A log beside a new file would be taken for its own.
+void Journal::remove_logs(const fs::path& dir, const char* file) {
+  std::error_code error;
+  for (const char* ending : kLogEndings) fs::remove(dir / (std::string(file) + ending), error);
+}
+
+void Journal::write_new(const fs::path& file, const std::function<void(Journal&)>& fill) {
+  NewFile(file, {}, Access::owner).close();
+  Journal half;
+  half.file_ = file;
+  half.open_database(file.string(), SQLITE_OPEN_READWRITE);
+  half.execute("PRAGMA journal_mode=MEMORY");
+  half.execute("PRAGMA synchronous=FULL");
+  half.begin();
+  half.execute(kSchema);
+  half.put_meta("schema", kJournalSchema);
+  if (fill) fill(half);
+  half.commit();
+}
+
+void Journal::replace(const fs::path& dir, const std::function<void(Journal&)>& fill) {
+  std::error_code error;
+  fs::remove(dir / kNewFile, error);
+  remove_logs(dir, kNewFile);
+  write_new(dir / kNewFile, fill);
+  fault_point("journal.written");
+  remove_logs(dir, kFile);
+  fs::rename(dir / kNewFile, dir / kFile, error);
+  if (error) throw Error(DSAT_INTERNAL, fmt::format("cannot write {}: {}", (dir / kFile).string(), error.message()));
+  fault_point("journal.renamed");
+  sync_folder(dir);
+}
+
+std::unique_ptr<Journal> Journal::open(const fs::path& dir, Mode mode) {
+  std::unique_ptr<Journal> journal(new Journal);
+  journal->file_ = dir / kFile;
+  std::error_code error;
+  if (!fs::exists(journal->file_, error)) {
     throw Error(
         fmt::format("{}: holds no study (no dsat.db); give the folder that a study was written to", dir.string()));
   }
-  const int flags = mode == Mode::read_only ? SQLITE_OPEN_READONLY
-                                            : SQLITE_OPEN_READWRITE | (mode == Mode::create ? SQLITE_OPEN_CREATE : 0);
+  const int flags = mode == Mode::read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   try {
     journal->open_database(journal->file_, flags);
-    journal->prepare_schema(mode);
+    journal->set_up(mode);
+    journal->check_schema();
   } catch (const Error&) {
     if (mode != Mode::read_only) throw;
     // Read-only media can hold no lock or log file: the file as it is, promised not to change.
     sqlite3_close(journal->db_);
     journal->error_.clear();
     journal->open_database("file:" + uri_escaped(journal->file_.string()) + "?immutable=1", flags | SQLITE_OPEN_URI);
-    journal->prepare_schema(mode);
+    journal->check_schema();
   }
   return journal;
 }
@@ -176,18 +143,15 @@ void Journal::open_database(const std::string& name, int flags) {
 
 Journal::~Journal() { sqlite3_close(db_); }
 
-void Journal::prepare_schema(Mode mode) {
-  sqlite3_busy_timeout(db_, 5000);
-  if (mode != Mode::read_only) {
-    execute(on_local_file_system(file_.parent_path()) ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE");
-    execute("PRAGMA synchronous=FULL");
-  }
-  if (mode == Mode::create) {
-    begin();
-    execute(kSchema);
-    put_meta("schema", kJournalSchema);
-    return commit();
-  }
+void Journal::set_up(Mode mode) {
+  sqlite3_busy_handler(
+      db_, [](void* self, int tries) { return static_cast<Journal*>(self)->wait_for_lock(tries); }, this);
+  if (mode == Mode::read_only) return;
+  execute(on_local_file_system(file_.parent_path()) ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE");
+  execute("PRAGMA synchronous=FULL");
+}
+
+void Journal::check_schema() {
   Statement tables(*this, "SELECT 1 FROM sqlite_master WHERE name = 'meta'");
   const bool ours = tables.row();
   const auto no_journal = [this] { return Error(file_.string() + ": is no journal of a study"); };
@@ -195,22 +159,54 @@ void Journal::prepare_schema(Mode mode) {
   const std::optional<Json> schema = meta("schema");
   throw_error();
   if (!schema) throw no_journal();
-  if (*schema != kJournalSchema) {
-    throw Error(fmt::format("{}: journal schema {}, this dsat reads {}; use the version that wrote it", file_.string(),
-                            schema->dump(), kJournalSchema));
+  if (!schema->is_number_integer() || *schema < kOldestJournalSchema || *schema > kJournalSchema) {
+    throw Error(fmt::format("{}: journal schema {}, this dsat reads {} to {}; use the version that wrote it",
+                            file_.string(), schema->dump(), kOldestJournalSchema, kJournalSchema));
   }
   Statement last(*this, "SELECT max(seq) + 1 FROM events");
   if (last.row()) next_seq_ = last.get_integer(0);
   throw_error();
 }
 
+// SQLite asks after every failed try. Returns 0 to give up.
+int Journal::wait_for_lock(int tries) {
+  const auto now = std::chrono::steady_clock::now();
+  if (tries == 0) waits_since_ = now;
+  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - waits_since_);
+  if (on_busy ? !on_busy(waited) : waited >= kUsualWait) return 0;
+  std::this_thread::sleep_for(std::chrono::milliseconds(tries < 20 ? 5 : 50));
+  return 1;
+}
+
+bool Journal::is_lost() const {
+  int moved = 0;
+  return keeps() && sqlite3_file_control(db_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0;
+}
+
+std::string Journal::lost_text() const { return fmt::format("journal {}: {}", file_.string(), kLost); }
+
+std::string Journal::structural_damage() {
+  error_.clear();
+  std::string found;
+  {
+    Statement check(*this, "PRAGMA quick_check(1)");
+    while (check.row()) {
+      if (check.get_text(0) != "ok") found = check.get_text(0);
+    }
+  }
+  if (found.empty() && !error_.empty()) found = sqlite3_errmsg(db_);
+  error_.clear();
+  return found.substr(0, found.find('\n'));
+}
+
 void Journal::fail(const std::string& doing) {
   if (!error_.empty()) return;
   const int code = sqlite3_errcode(db_) & 0xff;
-  const char* remedy = code == SQLITE_CORRUPT || code == SQLITE_NOTADB
-                           ? "; the file is damaged: put a copy of it back"
-                           : "; free space or mend the file system, then `dsat-host resume`";
-  error_ = fmt::format("journal {}: {}: {}{}", file_.string(), doing, sqlite3_errmsg(db_), remedy);
+  const char* remedy = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR ? kRepairRemedy
+                       : code == SQLITE_BUSY || code == SQLITE_LOCKED
+                           ? "end the program that holds it, then `dsat-host resume`"
+                           : "free space or mend the file system, then `dsat-host resume`";
+  error_ = fmt::format("journal {}: {}: {}; {}", file_.string(), doing, sqlite3_errmsg(db_), remedy);
 }
 
 void Journal::throw_error() const {
@@ -236,7 +232,10 @@ void Journal::begin() {
 
 void Journal::commit() {
   if (!in_turn_) return;
+  if (error_.empty() && is_lost()) error_ = lost_text();
+  fault_point("commit.before");
   execute("COMMIT");
+  fault_point("commit.after");
   if (!error_.empty()) rollback();
   in_turn_ = false;
   throw_error();
@@ -326,96 +325,6 @@ void Journal::remove_state(Phase phase, uint64_t seq) {
 void Journal::remove_states(Phase phase) {
   if (!keeps()) return;
   Statement(*this, "DELETE FROM states WHERE phase = ?").text(name_of(phase)).run("remove states");
-}
-
-std::optional<Json> Journal::meta(const std::string& key) {
-  if (!keeps()) return std::nullopt;
-  Statement query(*this, "SELECT value FROM meta WHERE key = ?");
-  query.text(key);
-  if (!query.row()) return std::nullopt;
-  Json value = Json::parse(query.get_text(0), nullptr, false);
-  if (value.is_discarded()) return std::nullopt;
-  return value;
-}
-
-// A row that cannot be read. What nlohmann/json says of a torn text helps nobody.
-Error Journal::damaged(const char* what, size_t row, const std::exception& error) const {
-  const bool own = dynamic_cast<const Error*>(&error) != nullptr;
-  return Error(DSAT_INTERNAL, fmt::format("journal {}: {} {}: {}", file_.string(), what, row,
-                                          own ? error.what() : "is damaged; put a copy of the file back"));
-}
-
-std::vector<Trial> Journal::trials() {
-  std::vector<Trial> trials;
-  if (!keeps()) return trials;
-  if (!in_turn_) error_.clear();
-  try {
-    Statement query(*this, "SELECT * FROM trials ORDER BY id");
-    while (query.row()) {
-      Trial trial;
-      TrialRecord& r = trial.record;
-      r.id = query.get_integer(0);
-      if (r.id != trials.size()) throw Error(DSAT_DATA_LOSS, "is missing");
-      trial.phase = enum_from<Phase>(kPhases, query.get_text(1));
-      trial.state = enum_from<TrialState>(kStates, query.get_text(2));
-      r.kind = kind_from(query.get_text(3));
-      r.parent = query.get_optional(4);
-      r.duplicate_of = query.get_optional(5);
-      trial.model_info = query.get_integer(6) != 0;
-      r.config = Json::parse(query.get_text(7));
-      r.overrides = Json::parse(query.get_text(8));
-      r.note = query.get_text(9);
-      trial.identity = query.get_text(10);
-      if (!query.get_text(11).empty()) r.outcome = outcome_from(query.get_text(11));
-      r.reason = query.get_text(12);
-      r.metrics = Json::parse(query.get_text(13));
-      r.peak_bytes = query.get_optional(14);
-      r.slots = Json::parse(query.get_text(15)).get<std::vector<std::string>>();
-      r.attempt = static_cast<uint32_t>(query.get_integer(16));
-      r.submitted_at = query.get_text(17);
-      r.started_at = query.get_text(18);
-      r.ended_at = query.get_text(19);
-      if (!query.get_text(20).empty()) {
-        trial.end = trial_end_from_json(Json::parse(query.get_text(20)));
-        take_memory(r, *trial.end);
-      }
-      trials.push_back(std::move(trial));
-    }
-  } catch (const std::exception& e) {
-    throw damaged("trial", trials.size(), e);
-  }
-  throw_error();
-  return trials;
-}
-
-std::vector<JournalEvent> Journal::events() {
-  std::vector<JournalEvent> events;
-  if (!keeps()) return events;
-  if (!in_turn_) error_.clear();
-  try {
-    Statement query(*this, "SELECT seq, phase, event, ops FROM events ORDER BY seq");
-    while (query.row()) {
-      JournalEvent entry;
-      entry.seq = query.get_integer(0);
-      entry.phase = enum_from<Phase>(kPhases, query.get_text(1));
-      entry.event = event_from_json(Json::parse(query.get_text(2)));
-      entry.ops_text = query.get_text(3);
-      for (const Json& op : Json::parse(entry.ops_text)) entry.ops.push_back(op_from_json(op));
-      events.push_back(std::move(entry));
-    }
-  } catch (const std::exception& e) {
-    throw damaged("event", events.size(), e);
-  }
-  throw_error();
-  return events;
-}
-
-std::optional<SavedState> Journal::state(Phase phase, uint64_t last_seq) {
-  if (!keeps()) return std::nullopt;
-  Statement query(*this, "SELECT seq, state FROM states WHERE phase = ? AND seq <= ? ORDER BY seq DESC LIMIT 1");
-  query.text(name_of(phase)).integer(last_seq);
-  if (!query.row()) return std::nullopt;
-  return SavedState{query.get_integer(0), query.get_text(1)};
 }
 
 void Journal::checkpoint() {

@@ -9,8 +9,11 @@
 #ifndef DSAT_HOST_RECORD_JOURNAL_H_
 #define DSAT_HOST_RECORD_JOURNAL_H_
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,7 +26,12 @@ struct sqlite3;
 
 namespace dsat::host {
 
-inline constexpr int kJournalSchema = 1;
+// Written: 2, whose events may be those of several searchers. Read: 1 as well; a study that is taken up becomes 2.
+inline constexpr int kJournalSchema = 2;
+inline constexpr int kOldestJournalSchema = 1;
+
+inline constexpr const char* kRepairRemedy =
+    "`dsat-host check DIR --repair` goes back to the last whole turn, or put a copy of the file back";
 
 // What happened to a strategy, and what it asked for in answer.
 struct JournalEvent {
@@ -41,15 +49,30 @@ struct SavedState {
 
 class Journal {
  public:
-  enum class Mode { create, open, read_only };
+  enum class Mode { open, read_only };
   static std::unique_ptr<Journal> open(const std::filesystem::path& dir, Mode mode);
+  // A new one with what `fill` writes, all of it or, after a crash, none: it appears by a rename. What a start before
+  // it left half done goes. For its owner's eyes only, since commands and variables stand in it.
+  static std::unique_ptr<Journal> create(const std::filesystem::path& dir,
+                                         const std::function<void(Journal&)>& fill = {});
   // Keeps nothing: every write succeeds, every read is empty.
   static std::unique_ptr<Journal> none() { return std::unique_ptr<Journal>(new Journal); }
+  // The same in place of the one that is there.
+  static void replace(const std::filesystem::path& dir, const std::function<void(Journal&)>& fill);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
   bool keeps() const { return db_ != nullptr; }
+  // Was the file deleted or replaced since it was opened? Its writes go nowhere then, and commit fails.
+  bool is_lost() const;
+  std::string lost_text() const;
+  const std::filesystem::path& file() const { return file_; }
+
+  // Asked now and then while another program's lock keeps a turn from being written; false: give up. Without one the
+  // journal waits for kUsualWait.
+  static constexpr std::chrono::milliseconds kUsualWait{5000};
+  std::function<bool(std::chrono::milliseconds waited)> on_busy;
 
   void begin();
   void commit();
@@ -59,6 +82,7 @@ class Journal {
   void put_trial(const Trial& trial);
   void remove_trials_from(uint64_t id);
   uint64_t append_event(Phase phase, const StrategyEvent& event, const std::vector<Op>& ops);
+  uint64_t next_event() const { return next_seq_; }  // the number that the next one gets
   void remove_events_from(uint64_t seq);
   void put_state(Phase phase, uint64_t seq, const std::string& state);
   void remove_state(Phase phase, uint64_t seq);
@@ -70,8 +94,20 @@ class Journal {
   std::optional<Json> meta(const std::string& key);
   std::vector<Trial> trials();
   std::vector<JournalEvent> events();
+  std::optional<Phase> last_phase();  // of the last event
   // The latest state that contains no event after `last_seq`.
   std::optional<SavedState> state(Phase phase, uint64_t last_seq);
+
+  // All rows that can be read, and a line for each that cannot.
+  struct Salvaged {
+    std::vector<Trial> trials;
+    std::vector<JournalEvent> events;
+    std::map<std::string, Json> meta;
+    std::vector<std::string> losses;
+  };
+  Salvaged salvage();
+  // What SQLite finds wrong with the file's own structure; empty: nothing.
+  std::string structural_damage();
 
   // JSON as the journal writes it; bytes that are no UTF-8 become U+FFFD.
   static std::string text_of(const Json& json);
@@ -83,11 +119,16 @@ class Journal {
   class Statement;
   Journal() = default;
   void open_database(const std::string& name, int flags);
-  void prepare_schema(Mode mode);
+  static void write_new(const std::filesystem::path& file, const std::function<void(Journal&)>& fill);
+  static void remove_logs(const std::filesystem::path& dir, const char* file);
+  void set_up(Mode mode);
+  void check_schema();
+  int wait_for_lock(int tries);
+  static Trial trial_of(const Statement& row);
+  static JournalEvent event_of(const Statement& row);
   void execute(const std::string& sql);
   void fail(const std::string& doing);
   void throw_error() const;
-  Error damaged(const char* what, size_t row, const std::exception& error) const;
 
   std::filesystem::path file_;
   sqlite3* db_ = nullptr;  // nullptr: keeps nothing
@@ -95,6 +136,7 @@ class Journal {
   uint64_t next_seq_ = 0;
   uint64_t seq_before_turn_ = 0;
   bool in_turn_ = false;
+  std::chrono::steady_clock::time_point waits_since_{};
 };
 
 }  // namespace dsat::host

@@ -15,6 +15,7 @@
 #include "dsat/base/shell.h"
 #include "dsat/base/units.h"
 #include "dsat/config/json.h"
+#include "runner/orphans.h"
 #include "runner/probe.h"
 
 namespace dsat::host {
@@ -154,6 +155,7 @@ void TrialRunner::launch(const TrialSpec& spec, Running& trial) {
   launch.environment = options_.environment;
   set_variables(launch.environment, prepare_files(spec, trial, launch.argv, launch.cwd));
   // Not in cmd.txt: who runs that line again runs no trial.
+  set_variable(launch.environment, kStudyVariable, options_.run_dir.string());
   if (!options_.probe.empty()) add_probe(options_.probe, folder, launch.environment);
   trial.facts.started_at = utc_now();
   engine_->launch(launch);

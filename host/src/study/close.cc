@@ -2,6 +2,7 @@
 // the last files and the result.
 #include <fmt/format.h>
 
+#include "base/fault_point.h"
 #include "base/guarded.h"
 #include "finals/gain.h"
 #include "study/coordinator.h"
@@ -19,6 +20,10 @@ void Coordinator::refresh_best() {
 
 void Coordinator::write_results(const std::string& reason, bool now) {
   results_.write({plan_, trials_.all(), profile_, best_.get(), device_memory(), reason, &own_}, now);
+  const auto due = results_.due();
+  if (!due || ending_ || runner_.commit_delay().count() > 0) return;
+  loop_.cancel(summary_timer_);
+  summary_timer_ = loop_.at(*due, [] {});  // a turn, and with it the summary
 }
 
 StudyResult Coordinator::close() {
@@ -66,7 +71,14 @@ StudyResult Coordinator::close() {
 void Coordinator::write_last() {
   run_.strategy.reset();
   plugin_log_.forward(observer_);
-  journal_.commit();
+  try {
+    fault_point("close.before_commit");
+    journal_.commit();
+  } catch (const std::exception&) {
+    write_results(ending_->reason, true);  // what was found is there all the same
+    throw;
+  }
+  fault_point("close.committed");
   write_results(ending_->reason, true);
   try {
     journal_.checkpoint();

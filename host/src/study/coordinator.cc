@@ -8,7 +8,9 @@
 #include <ctime>
 #include <utility>
 
+#include "base/fault_point.h"
 #include "base/guarded.h"
+#include "dsat/base/units.h"
 #include "study/admission.h"
 #include "study/describe_study.h"
 #include "study/new_trials.h"
@@ -17,6 +19,8 @@
 
 namespace dsat::host {
 namespace {
+
+constexpr const char* kTimeIsSpent = "the time budget is spent";
 
 // What this thread has worked so far.
 std::chrono::nanoseconds thread_time() {
@@ -40,9 +44,11 @@ Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop
       best_(plan_.metric, plan_.maximise),
       states_(journal, observer),
       device_memory_bytes_(plan_.device_memory_bytes),
-      own_(own_configuration(plan_)) {
+      own_(own_configuration(plan_)),
+      time_(plan_.time_budget) {
   runner_.on_started = [this](const TrialStart& start) { on_started(start); };
   runner_.on_ended = [this](const TrialEnd& end) { on_ended(end); };
+  journal_.on_busy = [this](std::chrono::milliseconds waited) { return keeps_waiting(waited); };
   loop_.on_wake([this] {
     plugin_log_.forward(observer_);
     check_stop_requests();
@@ -50,11 +56,10 @@ Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop
 }
 
 StudyResult Coordinator::run() {
-  if (plan_.time_budget) {
-    loop_.at(loop_.now() + *plan_.time_budget,
-             [this] { end_study(StudyStatus::completed, "the time budget is spent", true); });
-  }
+  time_.begin(loop_.now());
+  if (time_.end()) loop_.at(*time_.end(), [this] { end_study(StudyStatus::completed, kTimeIsSpent, true); });
   check_stop_requests();
+  watch_journal();
   while (true) {
     turn();
     if (ending_ && trials_.running().empty()) break;
@@ -66,6 +71,7 @@ StudyResult Coordinator::run() {
 void Coordinator::turn() {
   journal_.begin();
   deliver_events();
+  fault_point("turn.events");
   std::vector<uint64_t> starts = choose_starts();
   refresh_best();
   try {
@@ -78,7 +84,9 @@ void Coordinator::turn() {
     ending_.reset();  // what the study was to end with has not happened either
     fail(error);
   }
+  fault_point("turn.before_act");
   act(starts);
+  fault_point("turn.after_act");
   try {
     write_results("", false);
   } catch (const std::exception& error) {
@@ -90,6 +98,7 @@ void Coordinator::turn() {
 void Coordinator::deliver_events() {
   if (ending_) return;
   try {
+    watch_time();
     do {
       if (!run_.started) start_strategy();
       while (!ending_ && deliver_next()) {
@@ -138,8 +147,18 @@ void Coordinator::deliver(uint64_t id) {
   if (const auto reason = failures_.reason_to_end(trials_[id])) end_study(StudyStatus::no_best, *reason);
   if (!plan_.early_stopping || run_.phase != Phase::searcher) return;
   if (trials_since_best(trials_.all(), plan_.metric, plan_.maximise) < *plan_.early_stopping) return;
-  end_study(StudyStatus::completed,
-            fmt::format("early stopping: {} trials without a better one", *plan_.early_stopping), true);
+  end_search(fmt::format("early stopping: {} trials without a better one", *plan_.early_stopping), false);
+}
+
+// As if the searcher had finished, and what it has open ends; from here on it learns of nothing more, so that it can go
+// on from here when the study is taken up with a raised limit.
+void Coordinator::end_search(std::string reason, bool of_time) {
+  if (run_.phase != Phase::searcher || run_.finish || ending_) return;
+  searches_.end({journal_.next_event(), std::move(reason), of_time});
+  journal_.put_meta("searches", searches_.to_json());
+  run_.finish = finish_by_host(*searches_.current().end);
+  run_.strategy.reset();
+  stop_waiting();
 }
 
 // A strategy is done when it has finished, or asks for nothing more, and all its trials are delivered. True: the next
@@ -163,7 +182,7 @@ bool Coordinator::advance_phase() {
 }
 
 PhaseView Coordinator::phase_view() const {
-  return {plan_, trials_, own_, run_.finish, plan_.memory_margin > 0 ? usable_memory() : std::nullopt};
+  return {plan_, trials_, own_, run_.finish, plan_.memory_margin > 0 ? usable_memory() : std::nullopt, searches_};
 }
 
 bool Coordinator::begin_phase(std::optional<NextPhase> next) {
@@ -175,10 +194,21 @@ bool Coordinator::begin_phase(std::optional<NextPhase> next) {
   return true;
 }
 
+// The search ends a little before the time budget does: what follows it is part of the study.
+void Coordinator::watch_time() {
+  if (!time_.end() || run_.phase != Phase::searcher || run_.finish) return;
+  const int later = plan_.max_trials - trial_limit(Phase::searcher, phase_view());
+  const auto end = *time_.end_of_search(later, plan_.concurrency());
+  loop_.cancel(search_timer_);
+  if (loop_.now() >= end) return end_search(kTimeIsSpent, true);
+  if (end < *time_.end()) search_timer_ = loop_.at(end, [] {});
+}
+
 // One event, from the strategy's answer to what follows from it.
 void Coordinator::handle(const StrategyEvent& event) {
   NewTrials new_trials(plan_, trials_, run_.phase, trial_limit(run_.phase, phase_view()), own_.identity, loop_);
-  const std::vector<Op> ops = run_.strategy->handle(event, new_trials);
+  const bool is_told = run_.phase != Phase::searcher || !searches_.was_ended_by_host();
+  const std::vector<Op> ops = is_told ? run_.strategy->handle(event, new_trials) : std::vector<Op>();
   states_.note_event(journal_.append_event(run_.phase, event, ops));
   apply(new_trials.take(), ops);
 }
@@ -298,6 +328,27 @@ void Coordinator::check_stop_requests() {
   end_study(StudyStatus::interrupted, "interrupted", true);
   trials_.request_stop_of_running();  // again, if they are being stopped gently
   loop_.wake();
+}
+
+// Whoever deletes a study that runs wants it to end; whoever did so by mistake is to learn of it now.
+void Coordinator::watch_journal() {
+  if (journal_.is_lost()) return fail(Error(DSAT_INTERNAL, journal_.lost_text()));
+  // A simulation's time is not that of whoever deletes: its next commit will tell.
+  if (!journal_.keeps() || runner_.commit_delay().count() > 0) return;
+  loop_.at(loop_.now() + kLookForJournal, [this] { watch_journal(); });
+}
+
+// Another program writes to the journal. Trials go on meanwhile; who interrupts the study does not wait for long.
+bool Coordinator::keeps_waiting(std::chrono::milliseconds waited) {
+  const bool is_first = waited >= kSayThatItWaits && !said_that_it_waits_;
+  if (is_first) {
+    log(Observer::Severity::warning,
+        fmt::format("{}: another program holds a lock on it, so the study waits for {} at most",
+                    journal_.file().string(), format_duration(kLongestWaitForLock)));
+  }
+  said_that_it_waits_ = waited >= kSayThatItWaits;
+  const int level = stop_level_.load();
+  return waited < (level > 1 ? std::chrono::milliseconds(0) : level > 0 ? Journal::kUsualWait : kLongestWaitForLock);
 }
 
 // The first reason holds. What runs is stopped; run() returns when the last process is gone.

@@ -44,11 +44,18 @@
 #include "study/plugin_log.h"
 #include "study/results.h"
 #include "study/saved_states.h"
+#include "study/searches.h"
 #include "study/strategy_run.h"
+#include "study/time_budget.h"
 #include "study/trial_table.h"
 
 namespace dsat::host {
 
+// How often a study looks whether its journal is still there.
+inline constexpr std::chrono::milliseconds kLookForJournal{1000};
+// Another program's lock on the journal: when the study says that it waits, and when it gives up.
+inline constexpr std::chrono::milliseconds kSayThatItWaits{2000};
+inline constexpr std::chrono::minutes kLongestWaitForLock{10};
 // When the journal shows where a trial that still runs was started.
 inline constexpr std::chrono::milliseconds kStartNoteDelay{250};
 
@@ -58,8 +65,13 @@ class Coordinator {
   Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop, Results& results, Observer& observer,
               const std::atomic<int>& stop_level);
 
+  // How a study is taken up.
+  struct TakeUp {
+    bool another_searcher = false;  // the plan's is not the journal's: it gets all that ended as observations
+    bool more_time = false;         // a time budget was given anew
+  };
   // Takes up what the journal holds: trials, events, the strategy's state. Before run; a fresh study needs it not.
-  void resume();
+  void resume(const TakeUp& how);
 
   StudyResult run();
 
@@ -77,6 +89,10 @@ class Coordinator {
   void deliver(uint64_t id);
   bool advance_phase();
   bool begin_phase(std::optional<NextPhase> next);
+  void end_search(std::string reason, bool of_time);
+  void watch_time();
+  void watch_journal();
+  bool keeps_waiting(std::chrono::milliseconds waited);
   PhaseView phase_view() const;
   void handle(const StrategyEvent& event);
   void apply(std::vector<Trial> new_trials, const std::vector<Op>& ops);
@@ -99,7 +115,13 @@ class Coordinator {
   StudyResult close();
   void write_last();
 
-  void take_up(std::vector<Trial> trials, std::vector<JournalEvent> events);
+  void take_up(std::vector<Trial> trials, std::vector<JournalEvent> events, const TakeUp& how);
+  template <class T>
+  T meta_as(const char* key);
+  void bring_back_strategy(const std::vector<JournalEvent>& events);
+  void learn_from_events(const std::vector<JournalEvent>& events);
+  void hand_search_over(uint64_t first_event);
+  void keep_state_versions();
   void requeue_running();
 
   void refresh_best();
@@ -122,12 +144,17 @@ class Coordinator {
   BestSoFar best_;
   FailureWatch failures_;
   SavedStates states_;
+  Searches searches_;
   Json profile_;                                 // or null
   std::optional<uint64_t> device_memory_bytes_;  // given, else as a trial reported
   OwnConfiguration own_;
 
   std::optional<Ending> ending_;
   int stop_level_acted_ = 0;
+  TimeBudget time_;
+  uint64_t search_timer_ = 0;
+  uint64_t summary_timer_ = 0;
+  bool said_that_it_waits_ = false;  // for the lock that it waits for now
   uint64_t reorder_timer_ = 0;
   std::chrono::nanoseconds group_began_{0};  // turns that are committed together, in this thread's own time
   bool group_lost_ = false;                  // several turns could not be written: the journal stays as it was before

@@ -27,6 +27,8 @@ class FailureWatch {
  public:
   // Counts a trial whose strategy has learned of its end; in that order.
   void add(const Trial& trial);
+  // Another searcher begins: failures before it are none of its row.
+  void begin_row() { in_a_row_.clear(); }
   // Why the study ends with this trial, the last one added; nullopt: it goes on.
   std::optional<std::string> reason_to_end(const Trial& last) const;
   // What to tell the user of a ceiling that this trial, the last one added, shows; once for each last line.

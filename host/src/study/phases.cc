@@ -14,7 +14,17 @@ namespace {
 // The search needs one of them itself.
 constexpr int kLeastForBaseline = 2;
 
-int trials_left(const PhaseView& view) { return view.plan.max_trials - view.trials.counted(); }
+// A search that the time budget ended may have left any number of trials: then there are those that it was to leave.
+int trials_left(const PhaseView& view) {
+  const int left = view.plan.max_trials - view.trials.counted();
+  const Search& search = view.searches.current();
+  if (!search.end || !search.end->of_time) return left;
+  const std::vector<Trial>& all = view.trials.all();
+  const auto after = std::count_if(all.begin(), all.end(), [&](const Trial& trial) {
+    return trial.id() >= search.first_trial && trial.phase > Phase::searcher && trial.costs_a_run();
+  });
+  return std::min(left, view.plan.max_trials - trial_limit(Phase::searcher, view) - static_cast<int>(after));
+}
 
 // A profile trial may have measured exactly this.
 bool was_tried(const PhaseView& view) { return view.trials.runs_of(view.own.identity) > 0; }

@@ -15,6 +15,7 @@
 #include "plugin/strategy.h"
 #include "study/own_configuration.h"
 #include "study/plan.h"
+#include "study/searches.h"
 #include "study/trial_table.h"
 
 namespace dsat::host {
@@ -29,6 +30,7 @@ struct PhaseView {
   const OwnConfiguration& own;
   const std::optional<Op>& finish;  // of the strategy that works, or was the last to
   std::optional<uint64_t> usable_memory_bytes;
+  const Searches& searches;
 };
 
 struct NextPhase {

@@ -23,7 +23,7 @@ struct StrategyPlan {
   PluginInfo plugin;
   Json options;                           // a value for every declared option
   uint32_t journalled_state_version = 0;  // of the plugin that wrote the saved states
-  std::string sha256;                     // of the plugin's file: a resumed study reports when it has changed
+  std::string sha256;                     // of the plugin's file: a resumed study loads no other one
 };
 
 struct Plan : StudyLimits,
@@ -87,7 +87,13 @@ Plan make_plan(const StudyOptions& options);
 // Fills in what depends on the data-parallel size.
 void derive_space(Plan& plan, int64_t data_parallel_size);
 
-// All that the journal must keep of a plan, and back. The derived members are made again.
+// The plugin that was chosen, loaded, with a value for each of its options.
+StrategyPlan choose_strategy(const StrategyChoice& choice, PluginKind kind, bool is_kept);
+
+// Loads a plugin that a journal names. Its file has to be the one of then, unless `accept_changed`; its id in any case.
+void load_plugin(StrategyPlan& plan, bool accept_changed);
+
+// All that the journal must keep of a plan, and back. The derived members are made again; no plugin is loaded.
 Json to_json(const Plan& plan);
 Plan plan_from_json(const Json& json);
 

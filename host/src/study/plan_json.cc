@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/guarded.h"
-#include "base/sha256.h"
 #include "dsat/config/json.h"
 #include "sim/load_simulation.h"
 #include "study/plan.h"
@@ -144,20 +143,18 @@ Json to_json(const StrategyPlan& plan) {
           {"options", plan.options}};
 }
 
-// The plugin as it is now, with the options of then.
-StrategyPlan strategy_from_json(const Json& json, PluginKind kind, std::vector<std::string>& notices) {
-  StrategyPlan plan{or_throw(find_strategy(json.at("file").get<std::string>(), kind)), json.at("options"),
-                    json.at("state_version").get<uint32_t>(), ""};
-  const PluginInfo& plugin = plan.plugin;
-  if (const auto id = json.at("id").get<std::string>(); plugin.id != id) {
-    throw Error(fmt::format("plugin {}: is now {}, the study was started with {}; put that one back",
-                            plugin.file.string(), plugin.id, id));
-  }
-  plan.sha256 = sha256_of_file(plugin.file);
-  if (plan.sha256 != json.at("sha256").get<std::string>()) {
-    notices.push_back(fmt::format("plugin {} has changed since the study was started ({} then, {} now)",
-                                  plugin.file.string(), json.at("version").get<std::string>(), plugin.version));
-  }
+// The plugin as it was then; load_plugin() finds out whether it still is.
+StrategyPlan strategy_from_json(const Json& json, PluginKind kind) {
+  StrategyPlan plan;
+  plan.plugin.file = json.at("file").get<std::string>();
+  plan.plugin.kind = kind;
+  plan.plugin.id = json.at("id").get<std::string>();
+  plan.plugin.name = json.at("name").get<std::string>();
+  plan.plugin.version = json.at("version").get<std::string>();
+  plan.plugin.state_version = json.at("state_version").get<uint32_t>();
+  plan.journalled_state_version = plan.plugin.state_version;
+  plan.options = json.at("options");
+  plan.sha256 = json.at("sha256").get<std::string>();
   return plan;
 }
 
@@ -204,8 +201,8 @@ Plan plan_from_json(const Json& json) {
     read_settings(json, plan);
     if (json.value("runner", "local") == "sim") plan.simulation = sim::simulation_from_source(json.at("simulation"));
     plan.slots = slots_from_json(json.at("slots"));
-    plan.profiler = strategy_from_json(json.at("profiler"), PluginKind::profiler, plan.notices);
-    plan.searcher = strategy_from_json(json.at("searcher"), PluginKind::searcher, plan.notices);
+    plan.profiler = strategy_from_json(json.at("profiler"), PluginKind::profiler);
+    plan.searcher = strategy_from_json(json.at("searcher"), PluginKind::searcher);
     derive_again(plan, json.at("data_parallel_size").get<int64_t>());
     return plan;
   } catch (const Json::exception&) {

@@ -9,8 +9,6 @@
 namespace dsat::host {
 namespace {
 
-using Events = std::vector<const JournalEvent*>;
-
 // Gives a strategy's requests the answers that they once had.
 class RecordedAnswers : public RequestAnswers {
  public:
@@ -43,17 +41,18 @@ class RecordedAnswers : public RequestAnswers {
 };
 
 // Gives a new strategy its last saved state. Returns how many of the events that state contains: 0 without one.
-size_t restore_state(StrategyRun& run, const Plan& plan, int max_trials, const Events& events, Journal& journal) {
+size_t restore_state(StrategyRun& run, const Plan& plan, int max_trials, const std::vector<JournalEvent>& events,
+                     Journal& journal) {
   if (!is_of_plugin(run.phase)) return 0;
   const StrategyPlan& chosen = strategy_plan(plan, run.phase);
   const bool usable = chosen.plugin.state_version == chosen.journalled_state_version;
-  const std::optional<SavedState> saved = journal.state(run.phase, events.back()->seq);
-  if (!saved || !usable || !run.strategy->can_save()) return 0;
-  Json study = events.front()->event.study;
+  const std::optional<SavedState> saved = journal.state(run.phase, events.back().seq);
+  if (!saved || !usable || saved->seq < events.front().seq || !run.strategy->can_save()) return 0;
+  Json study = events.front().event.study;
   study["limits"]["max_trials"] = max_trials;
   run.strategy->restore(study, saved->state);
   const auto later =
-      std::find_if(events.begin(), events.end(), [&](const JournalEvent* entry) { return entry->seq > saved->seq; });
+      std::find_if(events.begin(), events.end(), [&](const JournalEvent& entry) { return entry.seq > saved->seq; });
   return static_cast<size_t>(later - events.begin());
 }
 
@@ -72,16 +71,12 @@ StrategyRun replay_strategy(const Plan& plan, const std::vector<JournalEvent>& e
                             int max_trials, Journal& journal, PluginLog& log, Observer& observer) {
   StrategyRun run;
   run.phase = events.back().phase;
-  Events of_phase;
-  for (const JournalEvent& entry : events) {
-    if (entry.phase == run.phase) of_phase.push_back(&entry);
-  }
   run.strategy = open_strategy(plan, run.phase, log);
   run.started = true;
   size_t contained = 0;
   try {
     const PluginLog::Muted muted(log);
-    contained = restore_state(run, plan, max_trials, of_phase, journal);
+    contained = restore_state(run, plan, max_trials, events, journal);
   } catch (const Error& error) {
     observer.on_log(Observer::Severity::warning, fmt::format("{}; its events are replayed instead", error.what()));
     run.strategy.reset();
@@ -89,8 +84,8 @@ StrategyRun replay_strategy(const Plan& plan, const std::vector<JournalEvent>& e
   }
   const PluginLog::Muted muted(log);
   RecordedAnswers answers(first_id);
-  for (size_t i = 0; i < of_phase.size(); ++i) {
-    const JournalEvent& entry = *of_phase[i];
+  for (size_t i = 0; i < events.size(); ++i) {
+    const JournalEvent& entry = events[i];
     answers.load(entry.ops);
     if (i < contained) {
       answers.skip();
@@ -101,9 +96,7 @@ StrategyRun replay_strategy(const Plan& plan, const std::vector<JournalEvent>& e
       if (op.kind == Op::Kind::finish) run.finish = op;
     }
   }
-  if (of_phase.back()->event.kind == StrategyEvent::Kind::result) {
-    run.result_delivered = of_phase.back()->event.trial;
-  }
+  if (events.back().event.kind == StrategyEvent::Kind::result) run.result_delivered = events.back().event.trial;
   return run;
 }
 

@@ -18,8 +18,7 @@
 
 namespace dsat::host {
 
-// `events`: all of the journal, at least one; the strategy is that of the last one's phase. `first_id`: of that phase's
-// trials. `max_trials`: while that phase asks.
+// `events`: all that the strategy has had, at least one. `first_id`: of its trials. `max_trials`: while it asks.
 StrategyRun replay_strategy(const Plan& plan, const std::vector<JournalEvent>& events, uint64_t first_id,
                             int max_trials, Journal& journal, PluginLog& log, Observer& observer);
 

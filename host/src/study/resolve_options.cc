@@ -10,7 +10,6 @@
 #include <type_traits>
 
 #include "base/guarded.h"
-#include "base/sha256.h"
 #include "command/arg_mappings.h"
 #include "command/command_template.h"
 #include "dsat/config/batch.h"
@@ -20,6 +19,7 @@
 #include "runner/log_lines.h"
 #include "study/plan.h"
 #include "study/plan_slots.h"
+#include "study/run_dir.h"
 
 namespace dsat::host {
 namespace {
@@ -95,17 +95,8 @@ fs::path default_output_dir(const Plan& plan) {
   const std::string name = folder_name(plan.name);
   const fs::path root = (plan.trial_cwd == TrialCwd::copy ? fs::current_path(error) : plan.cwd) / "dsat-results";
   fs::path dir = root / name;
-  for (int i = 2; fs::exists(dir, error); ++i) dir = root / fmt::format("{}-{}", name, i);
+  for (int i = 2; fs::exists(dir, error) && !is_half_started(dir); ++i) dir = root / fmt::format("{}-{}", name, i);
   return dir;
-}
-
-StrategyPlan choose_strategy(const StrategyChoice& choice, PluginKind kind, bool is_kept) {
-  StrategyPlan plan;
-  plan.plugin = or_throw(find_strategy(choice.plugin, kind));
-  plan.plugin.file = fs::absolute(plan.plugin.file);
-  plan.options = or_throw(parse_plugin_options(plan.plugin, choice.options));
-  if (is_kept) plan.sha256 = sha256_of_file(plan.plugin.file);
-  return plan;
 }
 
 // A visitor that refuses what lies below the least value of a setting.

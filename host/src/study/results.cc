@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/fault_point.h"
 #include "command/hyperparameters.h"
 #include "dsat/base/files.h"
 #include "dsat/base/table.h"
@@ -124,33 +125,51 @@ std::string summary_text(const ResultsView& view) {
   return text;
 }
 
+std::optional<std::chrono::steady_clock::time_point> Results::due() const {
+  return is_behind_ ? std::optional(next_) : std::nullopt;
+}
+
 void Results::write(const ResultsView& view, bool now) {
   if (view.plan.dir.empty()) return;
+  // Another best is seldom, and whoever kills this program wants what it has found.
+  const bool is_same = view.best && best_written_ && view.best->trial == best_written_->trial &&
+                       view.best->metric == best_written_->metric;
+  if (view.best && (now || !is_same)) write_best(view);
   const auto time = std::chrono::steady_clock::now();
-  if (!now && time < next_) return;
-  const std::filesystem::path& dir = view.plan.dir;
-  const auto text_of = [](const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; };
-  std::vector<std::pair<const char*, std::string>> files{{"summary.txt", summary_text(view)}};
-  if (view.best) {
-    files.emplace_back("best_ds_config.json", text_of(view.best->config));
-    files.emplace_back("best_ds_metrics.json", text_of(view.best->metrics));
-    const std::string command = command_line_(view.trials[view.best->trial].record.config);
-    if (!command.empty()) files.emplace_back("best_cmd.txt", command + "\n");
-    if (view.plan.hyperparameters.is_object()) {
-      files.emplace_back(
-          kBestHyperparametersFile,
-          text_of(trial_hyperparameters(view.plan.hyperparameters, view.best->config, dir / "best_ds_config.json")));
-    }
-  }
-  for (auto& [name, text] : files) {
-    std::string& written = written_[name];
-    if (written == text) continue;
-    write_file_atomically(dir / name, text);
-    written = std::move(text);
-  }
-  // The files of a study of many thousand trials take a while: never more than a twentieth of its time.
+  is_behind_ = !now && time < next_;
+  if (is_behind_) return;
+  write_changed(view.plan.dir / "summary.txt", summary_text(view));
+  // The summary of a study of many thousand trials takes a while: never more than a twentieth of its time.
   const auto end = std::chrono::steady_clock::now();
   next_ = end + std::max<std::chrono::steady_clock::duration>(std::chrono::seconds(1), 20 * (end - time));
+}
+
+std::vector<std::filesystem::path> Results::write_best(const ResultsView& view) {
+  const std::filesystem::path& dir = view.plan.dir;
+  const auto text_of = [](const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; };
+  std::vector<std::filesystem::path> written;
+  const auto write_one = [&](const char* name, std::string text) {
+    if (write_changed(dir / name, std::move(text))) written.push_back(dir / name);
+  };
+  write_one("best_ds_config.json", text_of(view.best->config));
+  write_one("best_ds_metrics.json", text_of(view.best->metrics));
+  const std::string command = command_line_(view.trials[view.best->trial].record.config);
+  if (!command.empty()) write_one("best_cmd.txt", command + "\n");
+  if (view.plan.hyperparameters.is_object()) {
+    write_one(kBestHyperparametersFile, text_of(trial_hyperparameters(view.plan.hyperparameters, view.best->config,
+                                                                      dir / "best_ds_config.json")));
+  }
+  best_written_ = view.best;
+  return written;
+}
+
+bool Results::write_changed(const std::filesystem::path& file, std::string text) {
+  std::string& written = written_[file.filename().string()];
+  if (written == text) return false;
+  write_file_atomically(file, text, Durability::synced, Access::owner);
+  fault_point("results.file");
+  written = std::move(text);
+  return true;
 }
 
 }  // namespace dsat::host

@@ -6,6 +6,7 @@
 #define DSAT_HOST_STUDY_RESULTS_H_
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -38,13 +39,20 @@ class Results {
   using CommandLine = std::function<std::string(const Json& config)>;
   explicit Results(CommandLine command_line) : command_line_(std::move(command_line)) {}
 
-  // Writes what has changed, nothing for a study without a folder; skipped when the last time is under a second ago,
-  // unless `now`.
+  // Writes what has changed, nothing for a study without a folder: another best at once, the summary unless the last
+  // time is under a second ago and not `now`.
   void write(const ResultsView& view, bool now);
+  // The files of the best alone. Returns those that it wrote.
+  std::vector<std::filesystem::path> write_best(const ResultsView& view);
+  // When the summary, which is behind, may be written; nullopt: it is not behind.
+  std::optional<std::chrono::steady_clock::time_point> due() const;
 
  private:
+  bool write_changed(const std::filesystem::path& file, std::string text);
   CommandLine command_line_;
   std::chrono::steady_clock::time_point next_{};
+  bool is_behind_ = false;
+  std::optional<BestRecord> best_written_;
   std::map<std::string, std::string> written_;  // what each file holds: an unchanged one is left alone
 };
 

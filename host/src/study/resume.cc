@@ -1,8 +1,12 @@
 // Taking up a study: what the journal holds becomes the parts of a coordinator, and open trials go back to their
-// queues.
+// queues. Another searcher that takes the study over gets them as observations instead.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "record/check_rows.h"
 #include "study/admission.h"
 #include "study/coordinator.h"
 #include "study/replay.h"
@@ -10,12 +14,16 @@
 
 namespace dsat::host {
 
-void Coordinator::resume() {
+void Coordinator::resume(const TakeUp& how) {
   std::vector<Trial> trials = journal_.trials();
   std::vector<JournalEvent> events = journal_.events();
+  if (const auto misfit = find_misfit(trials, events)) {
+    throw Error(DSAT_INTERNAL,
+                fmt::format("journal {}: {}; {}", journal_.file().string(), to_string(*misfit), kRepairRemedy));
+  }
   journal_.begin();
   try {
-    take_up(std::move(trials), std::move(events));
+    take_up(std::move(trials), std::move(events), how);
   } catch (const std::exception&) {
     journal_.rollback();
     throw;
@@ -24,49 +32,119 @@ void Coordinator::resume() {
   journal_.commit();
 }
 
-void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> events) {
+// A row of meta as it was written; one that is not there is empty.
+template <class T>
+T Coordinator::meta_as(const char* key) {
+  try {
+    return journal_.meta(key).value_or(Json::array()).get<T>();
+  } catch (const Json::exception&) {
+    throw Error(DSAT_INTERNAL,
+                fmt::format("journal {}: its {} is damaged; {}", journal_.file().string(), key, kRepairRemedy));
+  }
+}
+
+void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> events, const TakeUp& how) {
   const bool had_ended = journal_.meta("ended").value_or(Json()).is_object();
   profile_ = journal_.meta("profile").value_or(Json());
-  failures_.restore_restarts(journal_.meta("restarts").value_or(Json::array()).get<std::map<uint64_t, int>>());
-  failures_.restore_reruns(journal_.meta("infrastructure_reruns").value_or(Json::array()).get<std::set<uint64_t>>());
-  const std::set<uint64_t> changed = rewind_if_limit_raised(plan_.max_trials, journal_, trials, events);
+  failures_.restore_restarts(meta_as<std::map<uint64_t, int>>("restarts"));
+  failures_.restore_reruns(meta_as<std::set<uint64_t>>("infrastructure_reruns"));
+  searches_ = Searches(journal_.meta("searches"));
+  // A searcher that has not begun is replaced, and that is all.
+  const bool hands_over = how.another_searcher && !events.empty() && events.back().phase >= Phase::searcher;
+  std::set<uint64_t> changed;
+  if (hands_over) {
+    journal_.put_meta("max_trials", plan_.max_trials);
+  } else {
+    changed = rewind_if_limit_raised({plan_.max_trials, how.more_time}, searches_, journal_, trials, events);
+  }
   trials_ = TrialTable(std::move(trials), loop_.now());
   for (const uint64_t id : changed) trials_.mark_changed(id);
   for (const Trial& trial : trials_.all()) learn_from(trial);
-  if (!events.empty()) {
-    const Phase phase = events.back().phase;
-    if (phase >= Phase::searcher) derive_space(plan_, plan_.data_parallel_size);
-    const auto first_id = std::count_if(trials_.all().begin(), trials_.all().end(),
-                                        [phase](const Trial& trial) { return trial.phase < phase; });
-    run_ = replay_strategy(plan_, events, static_cast<uint64_t>(first_id), trial_limit(phase, phase_view()), journal_,
-                           plugin_log_, observer_);
-    states_.resume_at(events.back().seq);
-    if (run_.finish && phase >= Phase::searcher) best_.set_named(run_.finish->trial, phase > Phase::searcher);
-  }
+  if (!hands_over) bring_back_strategy(events);
   requeue_running();
-  // What the events tell beyond the trials' own records: who failed in a row, and who is to be stopped.
+  if (hands_over) hand_search_over(events.back().seq + 1);
+  learn_from_events(events);
+  stop_waiting();
+  // A crash may have come between a trial's end and the end of the study that it means.
+  const bool ends_with_exit = !events.empty() && events.back().event.kind == StrategyEvent::Kind::exited;
+  if (!had_ended && !hands_over && ends_with_exit) {
+    const auto reason = failures_.reason_to_end(trials_[events.back().event.trial]);
+    if (reason) end_study(StudyStatus::no_best, *reason);
+  }
+  keep_state_versions();
+  journal_.put_meta("schema", kJournalSchema);
+  journal_.put_meta("plan", to_json(plan_));
+  journal_.put_meta("settings", settings_of(plan_));
+  journal_.put_meta("searches", searches_.to_json());
+  journal_.put_meta("ended", nullptr);
+  best_.forget();
+}
+
+// The strategy that was at work, with what it has had since its start.
+void Coordinator::bring_back_strategy(const std::vector<JournalEvent>& events) {
+  if (events.empty()) return;
+  const Search& search = searches_.current();
+  states_.resume_at(events.back().seq);
+  if (events.back().seq < search.first_event) {  // the host died between the handing over and the start
+    run_.phase = Phase::searcher;
+    return;
+  }
+  const Phase phase = events.back().phase;
+  if (phase >= Phase::searcher) derive_space(plan_, plan_.data_parallel_size);
+  if (phase == Phase::searcher && search.end) {
+    run_.phase = phase;
+    run_.started = true;
+    run_.finish = finish_by_host(*search.end);
+  } else {
+    std::vector<JournalEvent> own;
+    std::copy_if(events.begin(), events.end(), std::back_inserter(own),
+                 [&](const JournalEvent& entry) { return entry.phase == phase && entry.seq >= search.first_event; });
+    const auto earlier = std::count_if(trials_.all().begin(), trials_.all().end(),
+                                       [phase](const Trial& trial) { return trial.phase < phase; });
+    const uint64_t first_id = std::max(static_cast<uint64_t>(earlier), search.first_trial);
+    run_ = replay_strategy(plan_, own, first_id, trial_limit(phase, phase_view()), journal_, plugin_log_, observer_);
+  }
+  if (run_.finish && phase >= Phase::searcher) best_.set_named(run_.finish->trial, phase > Phase::searcher);
+}
+
+// What the events tell beyond the trials' own records: who failed in a row, and who is to be stopped.
+void Coordinator::learn_from_events(const std::vector<JournalEvent>& events) {
+  const uint64_t first = searches_.current().first_event;
   for (const JournalEvent& entry : events) {
+    if (entry.seq == first) failures_.begin_row();
     if (entry.event.kind == StrategyEvent::Kind::exited) failures_.add(trials_[entry.event.trial]);
     for (const Op& op : entry.ops) {
       if (op.kind == Op::Kind::stop_trial) trials_.request_stop(*op.trial);
     }
   }
-  stop_waiting();
-  // A crash may have come between a trial's end and the end of the study that it means.
-  if (!had_ended && !events.empty() && events.back().event.kind == StrategyEvent::Kind::exited) {
-    const auto reason = failures_.reason_to_end(trials_[events.back().event.trial]);
-    if (reason) end_study(StudyStatus::no_best, *reason);
+  if (!events.empty() && events.back().seq < first) failures_.begin_row();
+}
+
+// Ends what the earlier searcher left open, so that the next one gets all of it as observations at its start. What it
+// asks for again is answered by what ran.
+void Coordinator::hand_search_over(uint64_t first_event) {
+  for (const Trial& trial : trials_.all()) {
+    if (trial.state == TrialState::waiting) trials_.request_stop(trial.id());
   }
+  stop_waiting();
+  for (const Trial& trial : trials_.all()) {
+    if (trial.state == TrialState::ended) trials_.deliver(trial.id());
+  }
+  trials_.begin_row();
+  states_.resume_at(first_event - 1);
+  searches_.take_over(first_event, trials_.size(), plan_.searcher.plugin);
+  run_.phase = Phase::searcher;
+  log(Observer::Severity::info, searches_.current().plugin + " takes the search over, with all trials that have ended");
+}
+
+// Saved states are of the plugin that wrote them.
+void Coordinator::keep_state_versions() {
   for (const Phase phase : {Phase::profiler, Phase::searcher}) {
     StrategyPlan& strategy = phase == Phase::profiler ? plan_.profiler : plan_.searcher;
     if (strategy.plugin.state_version == strategy.journalled_state_version) continue;
     journal_.remove_states(phase);
     strategy.journalled_state_version = strategy.plugin.state_version;
   }
-  journal_.put_meta("plan", to_json(plan_));
-  journal_.put_meta("settings", settings_of(plan_));
-  journal_.put_meta("ended", nullptr);
-  best_.forget();
 }
 
 // A trial that ran when the host died may have ended well all the same: then its result file is there, complete. Any

@@ -11,7 +11,8 @@ bool ends_or_is_refused(const JournalEvent& entry) {
                      [](const Op& op) { return op.kind == Op::Kind::finish || op.refused; });
 }
 
-// It ran in answer to a request that is taken back: nobody waits for it.
+}  // namespace
+
 void close_unrequested(Trial& trial) {
   trial.state = TrialState::delivered;
   if (trial.record.outcome) return;
@@ -19,7 +20,6 @@ void close_unrequested(Trial& trial) {
   trial.record.reason = "taken back, with the answer that asked for it";
 }
 
-// Its strategy is to learn of its end again. One that only the finish had stopped runs after all.
 void undo_delivery(Trial& trial) {
   trial.state = TrialState::ended;
   if (trial.record.outcome != Outcome::stopped) return;
@@ -30,19 +30,23 @@ void undo_delivery(Trial& trial) {
   trial.end.reset();
 }
 
-}  // namespace
-
-std::set<uint64_t> rewind_if_limit_raised(int max_trials, Journal& journal, std::vector<Trial>& trials,
-                                          std::vector<JournalEvent>& events) {
-  const int old_limit = journal.meta("max_trials").value_or(Json(max_trials)).get<int>();
-  journal.put_meta("max_trials", max_trials);
-  if (max_trials <= old_limit) return {};
-  const auto first = std::find_if(events.begin(), events.end(), [](const JournalEvent& entry) {
-    return entry.phase == Phase::searcher && ends_or_is_refused(entry);
+std::set<uint64_t> rewind_if_limit_raised(const RaisedLimits& limits, Searches& searches, Journal& journal,
+                                          std::vector<Trial>& trials, std::vector<JournalEvent>& events) {
+  const Json stored = journal.meta("max_trials").value_or(Json());
+  const int old_limit = stored.is_number_integer() ? stored.get<int>() : limits.max_trials;
+  journal.put_meta("max_trials", limits.max_trials);
+  const bool more_trials = limits.max_trials > old_limit;
+  const Search& search = searches.current();
+  const bool ends_again = search.end && (more_trials || (limits.more_time && search.end->of_time));
+  const auto first = std::find_if(events.begin(), events.end(), [&](const JournalEvent& entry) {
+    if (entry.seq < search.first_event) return false;
+    if (ends_again && entry.seq >= search.end->first_untold) return true;
+    return more_trials && entry.phase == Phase::searcher && ends_or_is_refused(entry);
   });
+  if (ends_again) searches.go_on();
   if (first == events.end()) return {};
   // What the host measured after the search is measured anew at the new end, and leaves no gap in the ids.
-  while (!trials.empty() && trials.back().phase > Phase::searcher) trials.pop_back();
+  while (trials.size() > search.first_trial && trials.back().phase > Phase::searcher) trials.pop_back();
   uint64_t first_taken_back = trials.size();
   for (auto it = first; it != events.end(); ++it) {
     for (const Op& op : it->ops) {

@@ -3,12 +3,16 @@
 #include "study/run_dir.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <boost/dll/runtime_symbol_info.hpp>
+#include <cerrno>
+#include <cstring>
 #include <system_error>
 
 #include "command/hyperparameters.h"
 #include "dsat/error.h"
+#include "record/run_lock.h"
 #include "runner/probe.h"
 #include "study/best_command.h"
 
@@ -40,22 +44,36 @@ fs::path find_launcher(const fs::path& given) {
                   beside.string(), installed.string()));
 }
 
-void make_run_dir(const fs::path& dir, bool with_trials) {
+void make_run_dir(const fs::path& dir) {
   std::error_code error;
-  fs::create_directories(with_trials ? dir / "trials" : dir, error);
-  if (!error) return;
-  throw Error(fmt::format("output directory {}: {}; give another --output-dir", dir.string(), error.message()));
+  fs::create_directories(dir.parent_path(), error);
+  // Its owner's alone: commands and variables may hold secrets. One that is there already keeps its mode.
+  const bool made = mkdir(dir.c_str(), S_IRWXU) == 0;
+  if (made || (errno == EEXIST && fs::is_directory(dir, error))) return;
+  const int cause = errno;
+  throw Error(fmt::format("output directory {}: {}; give another --output-dir", dir.string(), std::strerror(cause)));
 }
 
-void delete_study(const fs::path& dir, bool with_trials) {
+bool is_half_started(const fs::path& dir) {
   std::error_code error;
-  for (const char* name : {"dsat.db", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json",
-                           "best_ds_metrics.json", kBestHyperparametersFile, "best_cmd.txt", "summary.txt",
-                           "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
+  if (fs::exists(dir / "dsat.db", error) || RunLock::is_held(dir)) return false;
+  bool is_ours = false;  // an empty folder may be anybody's
+  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name != "dsat.lock" && name.rfind("dsat.db", 0) != 0) return false;
+    is_ours = true;
+  }
+  return is_ours && !error;
+}
+
+void delete_study(const fs::path& dir) {
+  std::error_code error;
+  for (const char* name : {"dsat.db", "dsat.db.new", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal",
+                           "best_ds_config.json", "best_ds_metrics.json", kBestHyperparametersFile, "best_cmd.txt",
+                           "summary.txt", "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
     fs::remove_all(dir / name, error);
     if (error) throw Error(fmt::format("{}: cannot delete the earlier study: {}", dir.string(), error.message()));
   }
-  make_run_dir(dir, with_trials);
 }
 
 }  // namespace dsat::host

@@ -11,11 +11,14 @@ namespace dsat::host {
 // dsat-launch: the given one, or the one beside this program, or the installed one.
 std::filesystem::path find_launcher(const std::filesystem::path& given);
 
-// Makes DIR and DIR/trials; a simulation has no trial folders.
-void make_run_dir(const std::filesystem::path& dir, bool with_trials);
+// Makes DIR, for its owner alone.
+void make_run_dir(const std::filesystem::path& dir);
+
+// Does DIR hold no more than what a host that was killed at its very start leaves behind? A new study takes it.
+bool is_half_started(const std::filesystem::path& dir);
 
 // Deletes what an earlier study left in DIR, which is locked; files that are none of a study's stay.
-void delete_study(const std::filesystem::path& dir, bool with_trials);
+void delete_study(const std::filesystem::path& dir);
 
 }  // namespace dsat::host
 

@@ -15,6 +15,13 @@ const StrategyPlan& strategy_plan(const Plan& plan, Phase phase) {
   return phase == Phase::profiler ? plan.profiler : plan.searcher;
 }
 
+Op finish_by_host(const SearchEnd& end) {
+  Op op;
+  op.kind = Op::Kind::finish;
+  op.reason = end.reason;
+  return op;
+}
+
 std::unique_ptr<Strategy> open_strategy(const Plan& plan, Phase phase, PluginLog& log) {
   if (phase == Phase::baseline) return std::make_unique<Baseline>();
   if (phase == Phase::finals) return std::make_unique<Finals>();

@@ -12,6 +12,7 @@
 #include "record/trial.h"
 #include "study/plan.h"
 #include "study/plugin_log.h"
+#include "study/searches.h"
 
 namespace dsat::host {
 
@@ -30,6 +31,9 @@ inline bool is_of_plugin(Phase phase) { return phase == Phase::profiler || phase
 
 // The part of a plan that names the plugin of a phase.
 const StrategyPlan& strategy_plan(const Plan& plan, Phase phase);
+
+// The finish of a search that the host has ended.
+Op finish_by_host(const SearchEnd& end);
 
 // Opens the strategy of a phase; it has had no event yet. Throws dsat::Error.
 std::unique_ptr<Strategy> open_strategy(const Plan& plan, Phase phase, PluginLog& log);

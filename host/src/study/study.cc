@@ -9,6 +9,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/fault_point.h"
 #include "base/guarded.h"
 #include "command/command_template.h"
 #include "command/hyperparameters.h"
@@ -16,6 +17,7 @@
 #include "record/journal.h"
 #include "record/run_lock.h"
 #include "runner/local_engine.h"
+#include "runner/orphans.h"
 #include "runner/preflight.h"
 #include "runner/probe.h"
 #include "runner/python_package.h"
@@ -67,6 +69,17 @@ void add_experiment(const fs::path& launcher, const Environment& environment, Pl
   if (!package.empty()) add_python_package(package, environment, plan.variables);
 }
 
+// Those that the study still needs. One that has done its work may be gone, and one that another searcher takes the
+// place of is not touched.
+void load_plugins(Plan& plan, std::optional<Phase> last_phase, const ResumeOptions& options) {
+  if (!last_phase || last_phase == Phase::profiler) load_plugin(plan.profiler, options.accept_changed_plugins);
+  if (options.searcher) {
+    plan.searcher = choose_strategy(*options.searcher, PluginKind::searcher, true);
+  } else {
+    load_plugin(plan.searcher, options.accept_changed_plugins);
+  }
+}
+
 // A study that has ended and that no option asks to go on: its result, and what would make it go on.
 struct EndedStudy {
   StudyResult result;
@@ -78,7 +91,8 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
   if (!record.ok()) return std::nullopt;
   const bool done = record->status == StudyStatus::completed || record->status == StudyStatus::no_best;
   const bool raised = (options.max_trials && *options.max_trials > plan.max_trials) || options.time_budget;
-  if (!done || raised) return std::nullopt;
+  const bool taken_over = options.searcher && record->started() < plan.max_trials && record->profile.is_object();
+  if (!done || raised || taken_over) return std::nullopt;
   EndedStudy ended;
   ended.result = {record->status, record->reason, record->best, record->gain, record->counts(), dir};
   // Without a profile there was no search that more trials could lengthen.
@@ -88,6 +102,21 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
                         plan.max_trials)
           : "this study ended before its search began: start a new one once the reason is mended";
   return ended;
+}
+
+// Of trials whose host and launcher were killed. They would use the devices, and the files, of the trials to come.
+void end_orphans(const fs::path& dir, Observer& observer) {
+  const Reaped reaped = reap_orphans(dir);
+  if (reaped.ended > 0) {
+    observer.on_log(Observer::Severity::warning,
+                    fmt::format("{} processes of trials had outlived their host, and were ended", reaped.ended));
+  }
+  if (reaped.are_left.empty()) return;
+  throw Error(
+      DSAT_INTERNAL,
+      fmt::format("processes of earlier trials cannot be ended ({}): end them, or restart the machine, and then "
+                  "`dsat-host resume`",
+                  fmt::join(reaped.are_left, ", ")));
 }
 
 }  // namespace
@@ -112,7 +141,7 @@ class Study::Impl {
   Json settings;
   Environment environment;
   fs::path launcher;
-  bool resumed = false;
+  std::optional<Coordinator::TakeUp> take_up;  // of a study that is resumed
   bool has_run = false;
   std::optional<EndedStudy> already;
   std::atomic<int> stop_level{0};
@@ -128,20 +157,20 @@ std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
     impl->environment = std::move(options.environment);
     return impl;
   }
-  const bool with_trials = !plan.simulation;
   check_reach(plan, options.environment);
-  make_run_dir(plan.dir, with_trials);
+  make_run_dir(plan.dir);
+  fault_point("start.folder");
   RunLock lock = RunLock::take(plan.dir);
-  if (options.replace_study) delete_study(plan.dir, with_trials);
-  std::unique_ptr<Journal> journal = Journal::open(plan.dir, Journal::Mode::create);
+  fault_point("start.locked");
+  if (options.replace_study) delete_study(plan.dir);
+  std::unique_ptr<Journal> journal = Journal::create(plan.dir, [&](Journal& fresh) {
+    fresh.put_meta("plan", to_json(plan));
+    fresh.put_meta("settings", settings_of(plan));
+    fresh.put_meta("max_trials", plan.max_trials);
+  });
   auto impl = std::make_unique<Impl>(std::move(plan), std::move(lock), std::move(journal));
   impl->environment = std::move(options.environment);
   impl->launcher = launcher;
-  impl->journal->begin();
-  impl->journal->put_meta("plan", to_json(impl->plan));
-  impl->journal->put_meta("settings", impl->settings);
-  impl->journal->put_meta("max_trials", impl->plan.max_trials);
-  impl->journal->commit();
   return impl;
 }
 
@@ -162,6 +191,7 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   const fs::path launcher = plan.simulation ? fs::path() : find_launcher(options.launcher);
   if (options.environment.empty()) options.environment = current_environment();
   std::optional<EndedStudy> already = ended_study(dir, options, plan);
+  if (!already) load_plugins(plan, journal->last_phase(), options);
   if (!already) check_reach(plan, options.environment);
   plan.max_trials = options.max_trials.value_or(plan.max_trials);
   plan.max_concurrent_trials = options.max_concurrent_trials.value_or(plan.max_concurrent_trials);
@@ -169,7 +199,7 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   auto impl = std::make_unique<Impl>(std::move(plan), std::move(lock), std::move(journal));
   impl->environment = std::move(options.environment);
   impl->launcher = launcher;
-  impl->resumed = true;
+  impl->take_up = Coordinator::TakeUp{options.searcher.has_value(), options.time_budget.has_value()};
   impl->already = std::move(already);
   return impl;
 }
@@ -189,7 +219,10 @@ StudyResult Study::Impl::run(Observer& observer) {
   });
   const std::unique_ptr<Runner> runner = make_runner(loop, plan, std::move(command), environment, launcher, probe);
   Coordinator coordinator(plan, *journal, *runner, loop, results, observer, stop_level);
-  if (resumed) coordinator.resume();
+  if (take_up) {
+    if (!plan.simulation) end_orphans(plan.dir, observer);
+    coordinator.resume(*take_up);
+  }
   return coordinator.run();
 }
 

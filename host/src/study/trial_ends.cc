@@ -10,6 +10,7 @@ namespace dsat::host {
 
 void Coordinator::on_started(const TrialStart& start) {
   trials_.note_start(start);
+  time_.trial_started(start.id, loop_.now());
   // Where and when it started may wait for the trial's end: a short trial costs the journal one commit.
   if (runner_.commit_delay().count() > 0) {
     trials_.mark_changed(start.id);
@@ -23,6 +24,7 @@ void Coordinator::on_ended(const TrialEnd& end) {
   for (const std::string& warning : end.warnings) {
     log(Observer::Severity::warning, fmt::format("trial {}: {}", end.id, warning));
   }
+  time_.trial_ended(end.id, loop_.now(), end.outcome == Outcome::completed);
   const bool was_to_end = trials_[end.id].state == TrialState::stopping;
   const bool interrupted = ending_ && ending_->resumable && end.outcome == Outcome::stopped;
   const bool rerun = end.infrastructure && !was_to_end && failures_.grant_rerun(end.id);

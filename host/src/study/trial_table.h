@@ -48,6 +48,7 @@ class TrialTable {
   uint32_t runs_of(const std::string& identity) const;
   int counted() const { return counted_; }      // against the trial limit
   int fruitless() const { return fruitless_; }  // the last so many cost no run: duplicates or refused
+  void begin_row() { fruitless_ = 0; }          // another searcher begins
 
   // A new trial: waiting, or ended when it has its outcome already.
   const Trial& add(Trial trial, Time now);

@@ -10,7 +10,8 @@ namespace {
 
 class JournalTest : public StudyTest {
  protected:
-  std::unique_ptr<Journal> open(Journal::Mode mode = Journal::Mode::create) { return Journal::open(dir(), mode); }
+  std::unique_ptr<Journal> open() { return Journal::create(dir()); }
+  std::unique_ptr<Journal> open(Journal::Mode mode) { return Journal::open(dir(), mode); }
   std::string why_not(Journal::Mode mode) {
     return error_of([&] { Journal::open(dir(), mode); });
   }
@@ -130,9 +131,9 @@ TEST_F(JournalTest, RefusesWhatIsNoJournalOfThisSchema) {
   EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("is no journal of a study"));
   fs::remove(dir() / "dsat.db");
   { open(); }
-  EXPECT_THAT(why_not(Journal::Mode::create), HasSubstr("holds another study"));
+  EXPECT_THAT(error_of([&] { Journal::create(dir()); }), HasSubstr("holds another study"));
   sql("UPDATE meta SET value = '7' WHERE key = 'schema'");
-  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("journal schema 7, this dsat reads 1"));
+  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("journal schema 7, this dsat reads 1 to 2"));
   EXPECT_THAT(why_not(Journal::Mode::read_only), HasSubstr("journal schema 7"));
 }
 
@@ -147,7 +148,7 @@ TEST_F(JournalTest, DamageIsAnErrorAndNeverAShorterStudy) {
   const auto why_unreadable = [this] { return error_of([&] { open(Journal::Mode::open)->trials(); }, DSAT_INTERNAL); };
   EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: unknown word 'splendid'"));
   sql("UPDATE trials SET outcome = 'failed', config = '{torn' WHERE id = 1");
-  EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: is damaged"));
+  EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: its config is torn"));
   sql("DELETE FROM trials WHERE id = 1");
   EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: is missing"));
 }
@@ -256,7 +257,7 @@ TEST_F(ReadStudyTest, AStudyWhoseHostWasKilledIsInterrupted) {
 
 TEST_F(ReadStudyTest, AFolderWithoutAJournalAndADamagedBestAreErrors) {
   EXPECT_FALSE(read_study(dir() / "nowhere").ok());
-  const auto journal = Journal::open(dir(), Journal::Mode::create);
+  const auto journal = Journal::create(dir());
   journal->put_meta("best", {{"trial", "zero"}});
   EXPECT_THAT(read_study(dir()).status().message(), HasSubstr("its best configuration"));
 }

@@ -83,7 +83,7 @@ TEST_F(ResultsTest, AnUnchangedFileIsLeftAlone) {
 
 TEST_F(ResultsTest, AFolderThatIsGoneIsAnErrorThatNamesTheFile) {
   fs::remove_all(plan_.dir);
-  EXPECT_THAT(error_of([&] { results_.write(view(), true); }, DSAT_INTERNAL), HasSubstr("summary.txt"));
+  EXPECT_THAT(error_of([&] { results_.write(view(), true); }, DSAT_INTERNAL), HasSubstr("best_ds_config.json"));
 }
 
 TEST_F(ResultsTest, TheTableHasALineForEachStageWithItsTrialsAndItsBest) {

@@ -362,18 +362,21 @@ TEST_F(StudyResumeTest, AFinishedStudyGivesItsResultAgainAndRunsNothing) {
   EXPECT_THAT(second.logs.front().second, HasSubstr("--max-trials above"));
 }
 
-TEST_F(StudyResumeTest, APluginFileThatHasChangedIsSaid) {
+TEST_F(StudyResumeTest, APluginFileThatHasChangedRunsOnlyWithTheUsersWord) {
   const fs::path copy = dir() / "libscripted.so";
   fs::copy_file(fixture_plugin("scripted"), copy);
   StudyOptions with_copy = scripted(Json::object());
   with_copy.searcher.plugin = copy.string();
   { ASSERT_TRUE(Study::create(with_copy).ok()); }
   std::ofstream(copy, std::ios::app | std::ios::binary) << "a trailing byte harms no ELF file";
-  auto study = Study::resume(dir() / "run", resume_options());
-  ASSERT_TRUE(study.ok()) << study.status().message();
-  StudyLog recorder;
-  study.value()->run(recorder);
-  EXPECT_TRUE(recorder.logged("has changed since the study was started"));
+  EXPECT_THAT(why_not(dir() / "run"), HasSubstr("--accept-changed-plugins"));
+  EXPECT_THAT(why_not(dir() / "run"), HasSubstr("--searcher " + copy.string()));
+  ResumeOptions options = resume_options();
+  options.accept_changed_plugins = true;
+  EXPECT_TRUE(Study::resume(dir() / "run", options).ok());
+  options = resume_options();
+  options.searcher = StrategyChoice{copy.string(), Json::object()};
+  EXPECT_TRUE(Study::resume(dir() / "run", options).ok());
 }
 
 TEST_F(StudyResumeTest, AnotherPluginUnderTheSameNameIsRefused) {
@@ -384,7 +387,10 @@ TEST_F(StudyResumeTest, AnotherPluginUnderTheSameNameIsRefused) {
   { ASSERT_TRUE(Study::create(with_copy).ok()); }
   fs::remove(copy);
   fs::copy_file(fixture_plugin("walker"), copy);
-  EXPECT_THAT(why_not(dir() / "run"), HasSubstr("is now test.walker"));
+  EXPECT_THAT(why_not(dir() / "run"), HasSubstr("is another file"));
+  ResumeOptions options = resume_options();
+  options.accept_changed_plugins = true;
+  EXPECT_THAT(Study::resume(dir() / "run", options).status().message(), HasSubstr("is now test.walker"));
   fs::remove(copy);
   EXPECT_THAT(why_not(dir() / "run"), HasSubstr("no such file"));
 }

@@ -11,13 +11,14 @@ using ::testing::IsEmpty;
 
 class RewindTest : public TempDirTest {
  protected:
-  RewindTest() : journal_(Journal::open(dir(), Journal::Mode::create)) { journal_->put_meta("max_trials", 2); }
+  RewindTest() : journal_(Journal::create(dir())) { journal_->put_meta("max_trials", 2); }
 
   void add_trial(TrialState state, std::optional<Outcome> outcome, uint32_t attempt) {
     Trial trial;
     trial.record.id = trials_.size();
     trial.record.outcome = outcome;
     trial.record.attempt = attempt;
+    trial.record.config = trial.record.overrides = Json::object();
     trial.state = state;
     journal_->put_trial(trial);
     trials_.push_back(std::move(trial));
@@ -41,11 +42,14 @@ class RewindTest : public TempDirTest {
     entry.seq = journal_->append_event(entry.phase, entry.event, entry.ops);
     events_.push_back(std::move(entry));
   }
-  std::set<uint64_t> rewind(int max_trials) { return rewind_if_limit_raised(max_trials, *journal_, trials_, events_); }
+  std::set<uint64_t> rewind(int max_trials, bool more_time = false) {
+    return rewind_if_limit_raised({max_trials, more_time}, searches_, *journal_, trials_, events_);
+  }
 
   std::unique_ptr<Journal> journal_;
   std::vector<Trial> trials_;
   std::vector<JournalEvent> events_;
+  Searches searches_;
 };
 
 TEST_F(RewindTest, ALimitThatIsNotRaisedTakesNothingBack) {
@@ -54,6 +58,22 @@ TEST_F(RewindTest, ALimitThatIsNotRaisedTakesNothingBack) {
   EXPECT_THAT(rewind(2), IsEmpty());
   EXPECT_EQ(events_.size(), 1u);
   EXPECT_EQ(journal_->meta("max_trials"), Json(2));
+}
+
+TEST_F(RewindTest, TheHostsEndOfASearchIsTakenBackWithARaisedLimitOrTimeGivenAnew) {
+  add_trial(TrialState::delivered, Outcome::completed, 1);
+  add_trial(TrialState::delivered, Outcome::stopped, 1);
+  add_event(StrategyEvent::Kind::start, 0, {request(0), request(1)});
+  add_event(StrategyEvent::Kind::exited, 0, {});
+  add_event(StrategyEvent::Kind::exited, 1, {});  // the searcher never had it
+  searches_.end({2, "early stopping", false});
+  EXPECT_THAT(rewind(2, true), IsEmpty()) << "time was not what ended it";
+  searches_.end({2, "the time budget is spent", true});
+  EXPECT_THAT(rewind(2, true), ElementsAre(1));
+  EXPECT_FALSE(searches_.was_ended_by_host());
+  EXPECT_EQ(events_.size(), 2u);
+  EXPECT_EQ(trials_[1].state, TrialState::waiting);
+  EXPECT_EQ(trials_[0].state, TrialState::delivered);
 }
 
 TEST_F(RewindTest, WithoutAnAnswerThatTheLimitShapedNothingIsTakenBack) {

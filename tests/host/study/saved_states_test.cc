@@ -19,7 +19,7 @@ class CountedAnswers : public RequestAnswers {
 
 class SavedStatesTest : public StudyTest {
  protected:
-  SavedStatesTest() : journal_(Journal::open(dir(), Journal::Mode::create)), log_(loop_) {}
+  SavedStatesTest() : journal_(Journal::create(dir())), log_(loop_) {}
 
   // A searcher that has started.
   StrategyRun started(const std::string& plugin, const Json& options) {

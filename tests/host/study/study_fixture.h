@@ -179,7 +179,7 @@ struct Session {
   StudyResult run_new() {
     return result_of([&] {
       fs::create_directories(plan.dir);
-      journal = Journal::open(plan.dir, Journal::Mode::create);
+      journal = Journal::create(plan.dir);
       journal->begin();
       journal->put_meta("plan", to_json(plan));
       journal->put_meta("settings", settings_of(plan));
@@ -194,7 +194,7 @@ struct Session {
     return result_of([&] {
       journal = Journal::open(plan.dir, Journal::Mode::open);
       coordinator = std::make_unique<Coordinator>(plan, *journal, runner, loop, results, observer, stop_level);
-      coordinator->resume();
+      coordinator->resume(how);
       return coordinator->run();
     });
   }
@@ -233,6 +233,7 @@ struct Session {
   }
 
   Plan plan;
+  Coordinator::TakeUp how;  // of resume
   Loop loop;
   Results results;
   FakeRunner runner;
@@ -271,6 +272,8 @@ class StudyTest : public TempDirTest {
     const auto db = Journal::open(run_dir, Journal::Mode::read_only);
     Plan plan = plan_from_json(*db->meta("plan"));
     plan.dir = run_dir;
+    load_plugin(plan.profiler, true);
+    load_plugin(plan.searcher, true);
     return plan;
   }
 };

@@ -71,6 +71,9 @@ struct StudyOptions : StudyLimits,
 struct ResumeOptions {
   std::optional<int> max_trials, max_concurrent_trials;
   std::optional<std::chrono::milliseconds> time_budget;
+  // Takes the search over: all trials that have ended are observations to it. The earlier one is not loaded.
+  std::optional<StrategyChoice> searcher;
+  bool accept_changed_plugins = false;   // a plugin's file may be another one than when the study was started
   std::vector<std::string> environment;  // empty: this process's own
   std::filesystem::path launcher;
 };

@@ -1,0 +1,53 @@
+// dsat-host best: the best configuration, or one trial's, from a study's journal; its files are written again.
+// The configuration itself goes to standard output, so that it can be redirected.
+#include <fmt/format.h>
+
+#include "commands/commands.h"
+#include "commands/host_options.h"
+#include "commands/subcommand.h"
+#include "dsat/error.h"
+#include "dsat/host/rescue.h"
+#include "terminal/exit_status.h"
+#include "terminal/format.h"
+
+namespace dsat::cli {
+namespace {
+
+constexpr const char* kUsageText =
+    "Usage: dsat-host best DIR [--trial N] [--json]\n"
+    "\n"
+    "Writes the best configuration of a study, whatever ended it, and prints it. Needs the journal alone: no plugin "
+    "is\n"
+    "loaded and nothing is run.\n"
+    "\n";
+
+std::string pretty(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+
+void print_best(const host::BestOutput& output, Console& console) {
+  console.line(pretty(output.best.config));
+  console.line(fmt::format("\ntrial {}, {}", output.best.trial, format_metric(output.metric, output.best.metric)));
+  if (!output.best.why.empty()) console.line(one_line(output.best.why));
+  if (!output.command.empty()) console.line(fmt::format("train with: {}", one_line(output.command)));
+  for (const std::filesystem::path& file : output.written) console.line(fmt::format("written  {}", file.string()));
+  if (output.written.empty()) console.line("nothing is written: a host works on the study and keeps its files current");
+}
+
+}  // namespace
+
+int best(const Tokens& arguments, Console& console) {
+  const auto request = read_request(best_options(), arguments, kUsageText, console);
+  if (!request) return kBestFound;
+  const std::optional<int64_t> trial = request->values.integer("trial");
+  const auto output = host::write_best(only_directory(request->operands, "best"),
+                                       trial ? std::optional<uint64_t>(static_cast<uint64_t>(*trial)) : std::nullopt);
+  if (!output.ok()) return console.error(output.status().message()), exit_status(output.status());
+  if (!console.json()) return print_best(output.value(), console), kBestFound;
+  Json json = host::to_json(output->best);
+  json["command"] = output->command;
+  json["written"] = Json::array();
+  for (const std::filesystem::path& file : output->written) json["written"].push_back(file.string());
+  console.print_json(json);
+  return kBestFound;
+}
+
+}  // namespace dsat::cli

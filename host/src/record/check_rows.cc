@@ -1,0 +1,74 @@
+// One function a kind of row: what a trial may hold in its state, and what an event may name.
+#include "record/check_rows.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace dsat::host {
+namespace {
+
+// Empty: nothing is wrong.
+std::string wrong_with(const Trial& trial) {
+  const TrialRecord& record = trial.record;
+  const bool is_over = trial.state == TrialState::ended || trial.state == TrialState::delivered;
+  if (is_over != record.outcome.has_value())
+    return is_over ? "it is over and has no outcome" : "it has an outcome and is not over";
+  if (trial.state == TrialState::running && !record.started()) return "it runs and was never started";
+  if (record.duplicate_of && *record.duplicate_of >= record.id) return "it repeats a later trial";
+  if (trial.end && !record.duplicate_of && trial.end->id != record.id) return "its end is that of another trial";
+  return "";
+}
+
+// What the events before this one have told.
+struct Told {
+  std::set<uint64_t> exited;
+};
+
+std::string wrong_with_op(const Op& op, size_t trials) {
+  if (op.trial && *op.trial >= trials) return fmt::format("it names trial {}, which is missing", *op.trial);
+  const bool needs_trial = (op.kind == Op::Kind::create_trial && !op.refused) || op.kind == Op::Kind::stop_trial;
+  if (needs_trial && !op.trial) return "an op of it names no trial";
+  if (op.kind == Op::Kind::create_trial && !op.overrides.is_object()) return "an op's overrides are no JSON object";
+  if (op.kind == Op::Kind::set_profile && !op.profile.is_object()) return "its profile is no JSON object";
+  return "";
+}
+
+std::string wrong_with(const JournalEvent& entry, const std::vector<Trial>& trials, Told& told) {
+  const StrategyEvent& event = entry.event;
+  for (const Op& op : entry.ops) {
+    if (std::string wrong = wrong_with_op(op, trials.size()); !wrong.empty()) return wrong;
+  }
+  // A strategy of the host's own begins with its brief, a plugin with the study: both are objects.
+  if (event.kind == StrategyEvent::Kind::start) return event.study.is_object() ? "" : "it starts without a study";
+  if (event.trial >= trials.size()) return fmt::format("it tells of trial {}, which is missing", event.trial);
+  if (event.kind == StrategyEvent::Kind::result)
+    return event.metrics.is_object() ? "" : "its metrics are no JSON object";
+  if (event.outcome < 0 || event.outcome > static_cast<int>(Outcome::lost)) return "its outcome is none";
+  if (trials[event.trial].state != TrialState::delivered) return "it tells the end of a trial that is not over";
+  if (!told.exited.insert(event.trial).second) return fmt::format("it tells the end of trial {} again", event.trial);
+  return "";
+}
+
+}  // namespace
+
+std::string to_string(const RowFinding& finding) {
+  return fmt::format("{} {}: {}", finding.of == RowFinding::Of::trial ? "trial" : "event", finding.row, finding.what);
+}
+
+std::optional<RowFinding> find_misfit(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events) {
+  for (const Trial& trial : trials) {
+    if (std::string wrong = wrong_with(trial); !wrong.empty()) {
+      return RowFinding{RowFinding::Of::trial, trial.id(), std::move(wrong)};
+    }
+  }
+  Told told;
+  for (const JournalEvent& entry : events) {
+    const bool first_is_no_start = entry.seq == 0 && entry.event.kind != StrategyEvent::Kind::start;
+    std::string wrong = first_is_no_start ? "the first one is no start" : wrong_with(entry, trials, told);
+    if (!wrong.empty()) return RowFinding{RowFinding::Of::event, entry.seq, std::move(wrong)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace dsat::host

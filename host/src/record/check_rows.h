@@ -1,0 +1,30 @@
+// Do a journal's rows fit together? Each by itself has been read; here events, their ops and the trials are compared.
+//
+// Threading: pure functions. Errors: none; a finding is a line for people.
+#ifndef DSAT_HOST_RECORD_CHECK_ROWS_H_
+#define DSAT_HOST_RECORD_CHECK_ROWS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "record/journal.h"
+
+namespace dsat::host {
+
+struct RowFinding {
+  enum class Of { trial, event };
+  Of of = Of::trial;
+  uint64_t row = 0;  // a trial's id or an event's number
+  std::string what;  // "it was delivered and has no outcome"
+};
+std::string to_string(const RowFinding& finding);
+
+// The first thing that is wrong, trials before events. `trials` are by id and `events` by number, both from 0 on
+// without a gap.
+std::optional<RowFinding> find_misfit(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RECORD_CHECK_ROWS_H_

@@ -1,0 +1,90 @@
+// Reads plan and trials from the journal, chooses as the study did, and writes the files through the same Results.
+#include <fmt/format.h>
+
+#include "base/guarded.h"
+#include "command/command_template.h"
+#include "dsat/host/environment.h"
+#include "dsat/host/rescue.h"
+#include "record/journal.h"
+#include "record/run_lock.h"
+#include "study/best.h"
+#include "study/best_command.h"
+#include "study/plan.h"
+#include "study/results.h"
+
+namespace dsat::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+BestRecord best_of_trial(const std::vector<Trial>& trials, uint64_t id, const std::string& metric) {
+  if (id >= trials.size()) {
+    throw Error(fmt::format("there is no trial {}: the study has {}, `dsat-host show` lists them", id, trials.size()));
+  }
+  const Trial& trial = trials[id];
+  const TrialRecord& record = trial.record;
+  if (record.outcome != Outcome::completed || trial.model_info) {
+    const char* how = trial.model_info ? "measured the model only"
+                      : record.outcome ? to_string(*record.outcome)
+                                       : "has not ended";
+    throw Error(fmt::format("trial {} did not complete ({}): name one that did, `dsat-host show` lists them", id, how));
+  }
+  const auto value = record.metrics.is_object() ? record.metrics.find(metric) : record.metrics.end();
+  const bool measured = record.metrics.is_object() && value != record.metrics.end() && value->is_number();
+  return {id, best_config(record.config), record.metrics, measured ? value->get<double>() : 0, ""};
+}
+
+// As the study last had it; where that row is damaged, the best mean.
+BestRecord best_of_study(Journal& journal, const std::vector<Trial>& trials, const Plan& plan) {
+  const Json stored = journal.meta("best").value_or(Json());
+  try {
+    if (stored.is_object() && stored.at("trial").get<uint64_t>() < trials.size()) {
+      return {stored.at("trial").get<uint64_t>(), stored.at("config"), stored.at("metrics"),
+              stored.at("metric").get<double>(), stored.at("why").get<std::string>()};
+    }
+  } catch (const Json::exception&) {
+  }
+  const auto best = choose_best(trials, plan.metric, plan.maximise, std::nullopt);
+  if (!best)
+    throw Error(fmt::format("{}: no trial has given {} yet", journal.file().parent_path().string(), plan.metric));
+  return *best;
+}
+
+std::string command_for(const Plan& plan, const Json& config) {
+  if (plan.command.empty()) return "";
+  try {
+    const CommandTemplate command({plan.command, plan.config_file, plan.arg_mappings, plan.cwd, current_environment(),
+                                   plan.config_by_environment});
+    return best_command(plan, command, config);
+  } catch (const Error&) {
+    return "";  // its script is gone: the configuration is what matters
+  }
+}
+
+BestOutput best_again(const fs::path& given, std::optional<uint64_t> trial) {
+  const std::unique_ptr<Journal> journal = Journal::open(given, Journal::Mode::read_only);
+  const fs::path dir = fs::absolute(given).lexically_normal();
+  const std::optional<Json> stored = journal->meta("plan");
+  if (!stored) throw Error(DSAT_INTERNAL, fmt::format("journal {}: its plan is lost", journal->file().string()));
+  Plan plan = plan_from_json(*stored);
+  plan.dir = dir;
+  const std::vector<Trial> trials = journal->trials();
+  BestOutput output;
+  output.metric = plan.metric;
+  output.best = trial ? best_of_trial(trials, *trial, plan.metric) : best_of_study(*journal, trials, plan);
+  output.command = command_for(plan, trials[output.best.trial].record.config);
+  if (RunLock::is_held(dir)) return output;
+  Results results([&](const Json&) { return output.command; });
+  const Json profile = journal->meta("profile").value_or(Json());
+  const std::optional<BestRecord> best = output.best;
+  output.written = results.write_best({plan, trials, profile, best, plan.device_memory_bytes, "", nullptr});
+  return output;
+}
+
+}  // namespace
+
+Result<BestOutput> write_best(const fs::path& dir, std::optional<uint64_t> trial) {
+  return as_result([&] { return best_again(dir, trial); });
+}
+
+}  // namespace dsat::host

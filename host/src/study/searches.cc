@@ -1,0 +1,57 @@
+// One JSON object for each search; reading one checks every member, since a damaged journal may hold anything.
+#include "study/searches.h"
+
+#include <fmt/format.h>
+
+namespace dsat::host {
+
+Searches::Searches(const std::optional<Json>& stored) : all_(1) {
+  if (!stored || stored->is_null()) return;
+  try {
+    std::vector<Search> all;
+    for (const Json& one : *stored) {
+      Search search;
+      search.first_event = one.at("first_event").get<uint64_t>();
+      search.first_trial = one.at("first_trial").get<uint64_t>();
+      search.plugin = one.at("plugin").get<std::string>();
+      if (const Json& end = one.at("end"); !end.is_null()) {
+        search.end = SearchEnd{end.at("first_untold").get<uint64_t>(), end.at("reason").get<std::string>(),
+                               end.at("of_time").get<bool>()};
+      }
+      all.push_back(std::move(search));
+    }
+    if (!all.empty()) all_ = std::move(all);
+  } catch (const Json::exception&) {
+    throw Error(DSAT_DATA_LOSS, "its searches are damaged");
+  }
+}
+
+void Searches::take_over(uint64_t first_event, uint64_t first_trial, const PluginInfo& plugin) {
+  all_.push_back({first_event, first_trial, fmt::format("{} {}", plugin.id, plugin.version), {}});
+}
+
+void Searches::forget_events_from(uint64_t first, uint64_t trials) {
+  Search& search = all_.back();
+  if (search.end && search.end->first_untold > first) search.end.reset();
+  if (search.first_event <= first) return;
+  search.first_event = first;
+  search.first_trial = trials;
+}
+
+Json Searches::to_json() const {
+  Json list = Json::array();
+  for (const Search& search : all_) {
+    Json end;
+    if (search.end) {
+      end = {
+          {"first_untold", search.end->first_untold}, {"reason", search.end->reason}, {"of_time", search.end->of_time}};
+    }
+    list.push_back({{"first_event", search.first_event},
+                    {"first_trial", search.first_trial},
+                    {"plugin", search.plugin},
+                    {"end", std::move(end)}});
+  }
+  return list;
+}
+
+}  // namespace dsat::host

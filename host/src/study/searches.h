@@ -1,0 +1,57 @@
+// The searchers that a study has had, one after the other: where in the journal each one's work began, and where the
+// host ended it.
+//
+// Purpose: a study may be taken over by another searcher, and the host may end a search (early stopping, time budget).
+//   Both say which of the journal's events a strategy has had: a resumed study hands over those and no others.
+// Threading: plain values. Errors: the constructor throws dsat::Error for a value that it has not written.
+#ifndef DSAT_HOST_STUDY_SEARCHES_H_
+#define DSAT_HOST_STUDY_SEARCHES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsat/error.h"
+#include "dsat/host/plugins.h"
+
+namespace dsat::host {
+
+// Why and where the host ended a search. Later events of it are in the journal, and the searcher never had them.
+struct SearchEnd {
+  uint64_t first_untold = 0;  // the sequence number of the first such event
+  std::string reason;
+  bool of_time = false;  // the time budget; given anew, the search goes on
+};
+
+struct Search {
+  uint64_t first_event = 0;  // its start, and of all that follows it in the journal
+  uint64_t first_trial = 0;  // earlier trials are observations to it
+  std::string plugin;        // id and version, for people; empty: the first one, which the plan names
+  std::optional<SearchEnd> end;
+};
+
+class Searches {
+ public:
+  Searches() : all_(1) {}
+  // As the journal's meta row "searches" has it; nullopt: a study with its first searcher.
+  explicit Searches(const std::optional<Json>& stored);
+
+  const Search& current() const { return all_.back(); }
+  bool was_ended_by_host() const { return current().end.has_value(); }
+
+  void take_over(uint64_t first_event, uint64_t first_trial, const PluginInfo& plugin);
+  void end(SearchEnd end) { all_.back().end = std::move(end); }
+  void go_on() { all_.back().end.reset(); }
+  // The events from `first` on are lost: a searcher that had only those begins again.
+  void forget_events_from(uint64_t first, uint64_t trials);
+
+  Json to_json() const;
+
+ private:
+  std::vector<Search> all_;  // never empty
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_SEARCHES_H_

@@ -1,0 +1,46 @@
+// The time budget of a study: when the search has to end, so that what follows it still fits.
+//
+// Purpose: after the search the best few are measured again, which is worth little time, and nothing once the budget is
+//   spent. What they take is reckoned from the trials so far; where it would be more than a kMostShare-th of the
+//   budget, the search has all of it.
+// Threading: control thread. Units: the loop's time.
+#ifndef DSAT_HOST_STUDY_TIME_BUDGET_H_
+#define DSAT_HOST_STUDY_TIME_BUDGET_H_
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "base/event_loop.h"
+
+namespace dsat::host {
+
+class TimeBudget {
+ public:
+  using Time = Loop::Clock::time_point;
+  static constexpr int kMostShare = 4;
+
+  // nullopt: no budget.
+  explicit TimeBudget(std::optional<std::chrono::milliseconds> budget) : budget_(budget) {}
+
+  void begin(Time now);
+  std::optional<Time> end() const { return end_; }
+
+  void trial_started(uint64_t id, Time now) { started_[id] = now; }
+  void trial_ended(uint64_t id, Time now, bool completed);
+
+  // `later_trials`: that follow the search, `at_once` of them side by side.
+  std::optional<Time> end_of_search(int later_trials, int at_once) const;
+
+ private:
+  std::optional<std::chrono::milliseconds> budget_;
+  std::optional<Time> end_;
+  std::map<uint64_t, Time> started_;
+  Loop::Clock::duration sum_{0};  // of the completed trials
+  int completed_ = 0;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_TIME_BUDGET_H_
