@@ -155,7 +155,7 @@ class BadInput(HostTest):
         self.refused(["--global-batch", 7, "--min-micro-batch", 8], "7")
 
     def test_forms_of_later_versions_are_refused_with_what_to_type(self):
-        for arguments in (["asha", "deepspeed.yaml", "."], ["--autotuning", "tune", "train.py"], ["validate", "x.so"]):
+        for arguments in (["asha", "deepspeed.yaml", "."], ["--autotuning", "tune", "train.py"], ["report", "x"]):
             result = subprocess.run([str(BUILD / "dsat-host"), *arguments], cwd=self.dir, capture_output=True, text=True)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertEqual(len(result.stderr.strip().splitlines()), 1)

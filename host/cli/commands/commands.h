@@ -18,6 +18,7 @@ int show(const Tokens& arguments, Console& console);
 int export_study(const Tokens& arguments, Console& console);
 int estimate(const Tokens& arguments, Console& console);
 int plugins(const Tokens& arguments, Console& console);
+int validate(const Tokens& arguments, Console& console);
 
 // The whole program, after its streams and signals are set up.
 int run(const Tokens& arguments, Console& console);

@@ -24,6 +24,8 @@ int dispatch(const Tokens& arguments, Console& console) {
       return estimate(rest, console);
     case Action::plugins:
       return plugins(rest, console);
+    case Action::validate:
+      return validate(rest, console);
     case Action::tune:
     case Action::tune_experiment:
       break;

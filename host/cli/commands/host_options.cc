@@ -33,6 +33,13 @@ void add_search_options(OptionSet& set) {
                  setting_option("min-micro-batch"), setting_option("max-micro-batch"), setting_option("random-seed")});
 }
 
+void add_plugin_process_options(OptionSet& set) {
+  set.add_group("Plugins that do not come with dsat run in a process of their own",
+                {Option::toggle("in-process", "run them in dsat-host's own process"),
+                 Option::toggle("isolate", "run dsat's own plugins in processes of their own as well"),
+                 setting_option("plugin-timeout"), setting_option("plugin-memory")});
+}
+
 void add_limit_options(OptionSet& set) {
   set.add_group("Limits",
                 {setting_option("max-trials"), setting_option("max-concurrent-trials"), setting_option("max-slots"),
@@ -73,6 +80,7 @@ OptionSet study_option_set() {
   add_comparison_options(set);
   add_placement_options(set);
   add_trial_options(set);
+  add_plugin_process_options(set);
   set.add_group("Output", {Option::text("output-dir", "DIR", "the run directory").by_default("dsat-results/<name>"),
                            quiet_option(), verbose_option(),
                            json_option("the result as one JSON object on standard output; all else on standard error"),
@@ -142,6 +150,13 @@ OptionSet export_options() {
 OptionSet plugins_options() {
   OptionSet set;
   set.add_group("Options", {json_option("the plugins as one JSON object"), help_option()});
+  return set;
+}
+
+OptionSet validate_options() {
+  OptionSet set;
+  set.add_group("Options", {setting_option("plugin-timeout"), setting_option("plugin-memory"),
+                            json_option("the checks as one JSON object"), help_option()});
   return set;
 }
 

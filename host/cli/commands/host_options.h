@@ -18,6 +18,7 @@ OptionSet resume_options();
 OptionSet show_options();
 OptionSet export_options();
 OptionSet plugins_options();
+OptionSet validate_options();
 OptionSet estimate_options();
 
 }  // namespace dsat::cli

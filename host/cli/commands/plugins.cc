@@ -1,10 +1,11 @@
-// dsat-host plugins: opens every library on the search path and prints what it says about itself.
+// dsat-host plugins: opens every library on the search path, in a process of its own, and prints what it says.
 // A library that cannot be used is listed with the reason.
 #include "dsat/host/plugins.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
 #include "commands/commands.h"
@@ -16,6 +17,8 @@ namespace dsat::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kPatience{10};  // with a library that does not come to an end
 
 constexpr const char* kUsageText =
     "Usage: dsat-host plugins [--json]\n"
@@ -73,9 +76,12 @@ int plugins(const Tokens& arguments, Console& console) {
   if (!request) return kBestFound;
   refuse_operands(request->operands, "plugins");
   Json found = Json::array(), broken = Json::array();
+  host::PluginProcesses apart;  // one that crashes takes nothing else with it
+  apart.isolation = host::Isolation::all;
+  apart.plugin_timeout = kPatience;
   for (const fs::path& folder : host::plugin_search_path()) {
     for (const fs::path& file : libraries_in(folder)) {
-      const auto described = host::describe_plugin(file);
+      const auto described = host::describe_plugin(file, apart);
       if (!described.ok()) {
         broken.push_back(Json{{"file", file.string()}, {"reason", described.status().message()}});
         if (!console.json()) console.error(described.status().message());

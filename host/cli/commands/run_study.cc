@@ -64,7 +64,7 @@ ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& c
     for (const std::string& notice : settings.notices) console.line(notice);
   }
   {
-    const StopOnSignal stop(study);
+    const StudyWatch watch(study);
     Progress progress(console, progress_settings(study, settings));
     if (settings.resumed) {
       if (const auto record = host::read_study(study.dir()); record.ok()) progress.count_earlier(record.value());

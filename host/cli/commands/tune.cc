@@ -28,7 +28,7 @@ constexpr const char* kUsageText =
     "       dsat-host --autotuning tune|run [options] SCRIPT ARGS...    (in place of deepspeed --autotuning)\n"
     "       dsat-host --runner sim --sim FILE [options]\n"
     "       dsat-host [asha|binary|random|_test] EXPERIMENT.yaml MODEL_DIR [options]    (with --help)\n"
-    "       dsat-host resume DIR | show DIR | export DIR | estimate | plugins    (each with --help)\n"
+    "       dsat-host resume DIR | show DIR | export DIR | estimate | plugins | validate FILE    (each with --help)\n"
     "\n"
     "Finds the fastest ZeRO configuration of a training command by running short trials of it.\n"
     "\n"
@@ -49,9 +49,11 @@ int tune(const Tokens& arguments, Console& console) {
   const std::optional<TunerChoice> tuner = wanted.searcher ? std::nullopt : searcher_of(autotuning);
   const std::string searcher_name = wanted.searcher.value_or(tuner ? tuner->searcher : kDefaultSearcher);
   const std::string profiler_name = wanted.profiler.value_or(host::StudyOptions().profiler.plugin);
-  const auto searcher = host::find_strategy(searcher_name, host::PluginKind::searcher);
+  host::PluginProcesses processes;
+  processes.isolation = isolation(wanted.in_process, wanted.isolate);
+  const auto searcher = host::find_strategy(searcher_name, host::PluginKind::searcher, processes);
   if (!searcher.ok()) return console.error(searcher.status().message()), exit_status(searcher.status());
-  const auto profiler = host::find_strategy(profiler_name, host::PluginKind::profiler);
+  const auto profiler = host::find_strategy(profiler_name, host::PluginKind::profiler, processes);
   if (!profiler.ok()) return console.error(profiler.status().message()), exit_status(profiler.status());
   add_plugin_options(set, searcher.value(), profiler.value());
   if (wanted.help) return print_help(kUsageText, set, console), kBestFound;

@@ -50,8 +50,8 @@ struct Strategies {
   std::string searcher_name, profiler_name;
 };
 
-host::PluginInfo find(const std::string& name, host::PluginKind kind) {
-  auto plugin = host::find_strategy(name, kind);
+host::PluginInfo find(const std::string& name, host::PluginKind kind, const host::PluginProcesses& processes) {
+  auto plugin = host::find_strategy(name, kind, processes);
   if (!plugin.ok()) throw Error(plugin.status().message());
   return std::move(plugin).value();
 }
@@ -67,8 +67,10 @@ Strategies choose(const ExperimentForm& form, const Preview& wanted) {
   const std::string by_method = form.method == "_test" ? kTestSearcher : form.method;
   chosen.searcher_name = !by_method.empty() ? by_method : wanted.searcher.value_or(kDefaultSearcher);
   chosen.profiler_name = wanted.profiler.value_or(host::StudyOptions().profiler.plugin);
-  chosen.searcher = find(chosen.searcher_name, host::PluginKind::searcher);
-  chosen.profiler = find(chosen.profiler_name, host::PluginKind::profiler);
+  host::PluginProcesses processes;
+  processes.isolation = isolation(wanted.in_process, wanted.isolate);
+  chosen.searcher = find(chosen.searcher_name, host::PluginKind::searcher, processes);
+  chosen.profiler = find(chosen.profiler_name, host::PluginKind::profiler, processes);
   return chosen;
 }
 

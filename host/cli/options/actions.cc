@@ -18,11 +18,9 @@ struct SubCommand {
   const char* word;
   Action action;
 };
-constexpr SubCommand kSubCommands[] = {{"resume", Action::resume},
-                                       {"show", Action::show},
-                                       {"export", Action::export_study},
-                                       {"estimate", Action::estimate},
-                                       {"plugins", Action::plugins}};
+constexpr SubCommand kSubCommands[] = {{"resume", Action::resume},     {"show", Action::show},
+                                       {"export", Action::export_study}, {"estimate", Action::estimate},
+                                       {"plugins", Action::plugins},   {"validate", Action::validate}};
 
 // Words kept for sub-commands to come, and what does the work today.
 struct Reserved {
@@ -30,7 +28,6 @@ struct Reserved {
   const char* instead;
 };
 constexpr Reserved kReserved[] = {
-    {"validate", "type dsat-host plugins for what is wrong with a plugin"},
     {"report", "type dsat-host show DIR"},
     {"serve", "type dsat-host show DIR"},
     {"new-plugin", "begin with one of the plugins in examples/"},

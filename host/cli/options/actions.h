@@ -8,7 +8,7 @@
 
 namespace dsat::cli {
 
-enum class Action { tune, tune_experiment, resume, show, export_study, estimate, plugins };
+enum class Action { tune, tune_experiment, resume, show, export_study, estimate, plugins, validate };
 
 // By the first argument: a sub-command; a search method, or a *.yaml file before a directory, which begin the
 // experiment form. Words that later versions know are refused, and what looks like an experiment form with a misspelt

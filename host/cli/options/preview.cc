@@ -1,4 +1,4 @@
-// Takes the six options that decide what comes next from the kit's lenient reading.
+// Takes the options that decide what comes next from the kit's lenient reading.
 // Everything else about the command line waits until the plugins' options are known.
 #include "options/preview.h"
 
@@ -15,6 +15,8 @@ Preview preview(const OptionSet& set, const Tokens& arguments, Grammar grammar) 
     found.autotuning |= name == "--autotuning";
     found.help |= name == "--help";
     found.version |= name == "--version";
+    found.in_process |= name == "--in-process";
+    found.isolate |= name == "--isolate";
   }
   return found;
 }

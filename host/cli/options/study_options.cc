@@ -33,6 +33,7 @@ void visit_groups(Self& options, Visitor&& visitor) {
   host::SlotOptions::visit(options, visitor);
   host::TrialMeasurement::visit(options, visitor);
   host::TrialSetup::visit(options, visitor);
+  host::PluginProcesses::visit(options, visitor);
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -244,6 +245,12 @@ std::vector<std::string> setting_option_names() {
   return names;
 }
 
+host::Isolation isolation(bool in_process, bool isolate) {
+  if (in_process && isolate) throw Error("--in-process and --isolate: give one of the two");
+  if (in_process) return host::Isolation::none;
+  return isolate ? host::Isolation::all : host::Isolation::third_party;
+}
+
 StudyOptions study_options(const Values& values) {
   StudyOptions options;
   visit_groups(options, Read{values});
@@ -251,6 +258,7 @@ StudyOptions study_options(const Values& values) {
   if (const auto file = values.text("space")) options.space_file = *file;
   if (const auto file = values.text("ds-config")) options.ds_config = *file;
   if (const auto folder = values.text("output-dir")) options.output_dir = *folder;
+  options.isolation = isolation(values.given("in-process"), values.given("isolate"));
   read_runner(values, options);
   return options;
 }

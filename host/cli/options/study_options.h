@@ -19,6 +19,9 @@ namespace dsat::cli {
 Option setting_option(std::string_view name);
 std::vector<std::string> setting_option_names();
 
+// Which plugins run in a process of their own, by --in-process and --isolate. Throws Error: both.
+host::Isolation isolation(bool in_process, bool isolate);
+
 // All but command and strategies.
 host::StudyOptions study_options(const Values& values);
 host::ResumeOptions resume_options(const Values& values);

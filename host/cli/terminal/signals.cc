@@ -1,53 +1,200 @@
-// Signal handlers that only ask the study to stop; what the caller had set up comes back in the end.
-// The study is held in an atomic pointer, the one thing that a handler may read.
+// A thread that polls a signalfd: no plugin can take the signals away from it by a handler or a mask of its own. Crashes
+// and exit() are caught by handlers that do nothing but write one line and end the process.
 #include "terminal/signals.h"
 
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <atomic>
-#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <iterator>
+
+#include "dsat/host/plugin_calls.h"
+#include "terminal/console.h"
+#include "terminal/exit_status.h"
 
 namespace dsat::cli {
 namespace {
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-std::atomic<host::Study*> g_study{nullptr};
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::array kStops{SIGINT, SIGTERM, SIGHUP};
+constexpr std::array kCrashes{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+constexpr milliseconds kSilence{30'000};      // of a plugin, until it is said
+constexpr milliseconds kAfterTwo{500};        // for a study that is stopped at once, while a plugin hangs
+constexpr milliseconds kAfterTwoElse{5'000};  // the same while none does: trials are killed and written down
+constexpr milliseconds kLook{1'000};
+
+std::array<struct sigaction, kCrashes.size()> g_before;
+std::atomic<bool> g_watching{false};
 std::atomic<bool> g_continued{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "written by a signal handler");
-static_assert(std::atomic<host::Study*>::is_always_lock_free, "read by a signal handler");
+// Where everything is kept; written before a handler can read it.
+std::array<char, 4096> g_kept;
 
-void handle(int) {
-  const int saved_errno = errno;
-  if (host::Study* study = g_study.load()) study->request_stop();
-  errno = saved_errno;
+void put(const char* text) {
+  const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
+  (void)written;  // there is nobody to tell
+}
+
+[[noreturn]] void end_with_a_line(const char* call, const char* how) {
+  for (const char* part : std::array<const char*, 5>{"dsat-host: ", call, ": ", how, g_kept.data()}) put(part);
+  _exit(kFailed);
+}
+
+const char* name_of_crash(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+      return "it has crashed (segmentation fault, or its stack is used up)";
+    case SIGBUS:
+      return "it has crashed (bus error)";
+    case SIGFPE:
+      return "it has crashed (arithmetic error)";
+    case SIGILL:
+      return "it has crashed (illegal instruction)";
+    default:
+      return "it has called abort()";
+  }
 }
 
 void note_continued(int) { g_continued = true; }
+
+void on_crash(int signal) {
+  if (const char* call = host::plugin_call_of_this_thread()) end_with_a_line(call, name_of_crash(signal));
+  const auto* at = std::find(kCrashes.begin(), kCrashes.end(), signal);
+  sigaction(signal, &g_before[static_cast<size_t>(at - kCrashes.begin())], nullptr);
+  raise(signal);  // comes when this handler has returned
+}
+
+// exit() runs this on the thread that has called it. The study itself never does.
+void on_exit() {
+  if (!g_watching) return;
+  const char* call = host::plugin_call_of_this_thread();
+  end_with_a_line(call != nullptr ? call : "a plugin's thread", "it has called exit()");
+}
+
+void set_kept(const std::filesystem::path& dir) {
+  const std::string text =
+      dir.empty() ? std::string("\n")
+                  : one_line(fmt::format("; every trial that had ended and the best so far are kept in {}; go on with "
+                                         "dsat-host resume",
+                                         dir.string())) +
+                        "\n";
+  g_kept.fill('\0');
+  std::copy_n(text.begin(), std::min(text.size(), g_kept.size() - 2), g_kept.begin());
+}
+
+void catch_crashes() {
+  static const bool once = [] { return std::atexit(on_exit) == 0; }();
+  (void)once;
+  struct sigaction action {};
+  action.sa_handler = on_crash;
+  action.sa_flags = SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  for (size_t i = 0; i < kCrashes.size(); ++i) sigaction(kCrashes[i], &action, &g_before[i]);
+}
+
+void say(const std::string& line) { put(fmt::format("dsat-host: {}\n", one_line(line)).c_str()); }
+
+double seconds(milliseconds time) { return static_cast<double>(time.count() / 100) / 10; }
 
 }  // namespace
 
 void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
-StopOnSignal::StopOnSignal(host::Study& study) {
-  g_study = &study;
+StudyWatch::StudyWatch(host::Study& study) : study_(study) {
+  set_kept(study.dir());
+  g_watching = true;
+  catch_crashes();
+  sigemptyset(&watched_);
+  for (const int signal : kStops) {
+    struct sigaction present {};
+    sigaction(signal, nullptr, &present);
+    // nohup and shells that run jobs in the background ignore some of them on purpose.
+    if (present.sa_handler != SIG_IGN) sigaddset(&watched_, signal);
+  }
+  pthread_sigmask(SIG_BLOCK, &watched_, &before_);
   struct sigaction action {};
-  action.sa_handler = handle;
+  action.sa_handler = note_continued;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    sigaction(kSignals[i], nullptr, &before_[i]);
-    // nohup and shells that run jobs in the background ignore some of them on purpose.
-    if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
-  }
-  action.sa_handler = note_continued;
   sigaction(SIGCONT, &action, &before_continue_);
+  signals_ = signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK);
+  end_ = eventfd(0, EFD_CLOEXEC);
+  thread_ = std::thread([this] { watch(); });
 }
 
-StopOnSignal::~StopOnSignal() {
-  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+StudyWatch::~StudyWatch() {
+  g_watching = false;
+  const uint64_t one = 1;
+  const ssize_t written = write(end_, &one, sizeof one);
+  (void)written;
+  thread_.join();
+  close(signals_);
+  close(end_);
+  for (size_t i = 0; i < kCrashes.size(); ++i) sigaction(kCrashes[i], &g_before[i], nullptr);
   sigaction(SIGCONT, &before_continue_, nullptr);
-  g_study = nullptr;
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 bool continued_since_last_asked() { return g_continued.exchange(false); }
+
+int StudyWatch::milliseconds_to_wait() const {
+  if (asked_ < 2) return static_cast<int>(kLook.count());
+  const auto left = std::chrono::ceil<milliseconds>(deadline_ - Clock::now());
+  return static_cast<int>(std::clamp(left, milliseconds(0), milliseconds(100)).count());
+}
+
+void StudyWatch::watch() {
+  std::array<pollfd, 2> fds{pollfd{signals_, POLLIN, 0}, pollfd{end_, POLLIN, 0}};
+  while (true) {
+    poll(fds.data(), fds.size(), milliseconds_to_wait());
+    if (fds[1].revents != 0) return;
+    if ((fds[0].revents & POLLIN) != 0) take_signal();
+    look_at_plugins();
+    end_if_overdue();
+  }
+}
+
+void StudyWatch::take_signal() {
+  signalfd_siginfo info{};
+  while (read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    study_.request_stop();
+    if (++asked_ == 2) deadline_ = Clock::now() + kAfterTwoElse;
+    const auto call = host::oldest_plugin_call();
+    if (asked_ == 1 && call && call->age > kLook) {
+      say(fmt::format("{} has not answered for {} s; the same signal again ends dsat-host at once", call->text,
+                      seconds(call->age)));
+    }
+    if (asked_ == 2 && call) deadline_ = Clock::now() + kAfterTwo;
+  }
+}
+
+void StudyWatch::look_at_plugins() {
+  const auto call = host::oldest_plugin_call();
+  if (!call || call->age < kSilence) {
+    said_of_.clear();
+  } else if (said_of_ != call->text) {
+    said_of_ = call->text;
+    say(fmt::format("{} has not answered for {} s", call->text, kSilence.count() / 1000));
+  }
+}
+
+void StudyWatch::end_if_overdue() const {
+  if (asked_ < 2 || Clock::now() < deadline_) return;
+  const auto call = host::oldest_plugin_call();
+  say(call ? fmt::format("interrupted while {} does not answer", call->text) : "interrupted while trials do not end");
+  const auto dir = one_line(study_.dir().string());
+  if (!dir.empty()) say(fmt::format("what had ended is kept in {0}: dsat-host resume {0}", dir));
+  _exit(kInterrupted);
+}
 
 }  // namespace dsat::cli

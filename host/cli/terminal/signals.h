@@ -1,11 +1,17 @@
-// Signals while a study runs: INT, TERM and HUP stop it, the first time saving everything, the second time at once;
-// CONT says that a shell has had the terminal meanwhile.
+// What can end a study from outside or from within a plugin, and what is said of it.
 //
-// Threading: constructed and destroyed on the main thread, one at a time; continued_since_last_asked() on any.
+// Purpose: INT, TERM and HUP stop the study, the first time saving everything, the second time at once: what hangs then
+//   is left to die with this process. A plugin that does not answer is named. One that crashes this process or calls
+//   exit() in it ends it with one line that names plugin and event, and with status 4.
+// Threading: a StudyWatch is constructed and destroyed on the main thread, one at a time, before the study's own threads
+//   begin: they inherit that these signals are blocked, and a thread of the watch alone receives them.
 #ifndef DSAT_CLI_TERMINAL_SIGNALS_H_
 #define DSAT_CLI_TERMINAL_SIGNALS_H_
 
+#include <chrono>
 #include <csignal>
+#include <string>
+#include <thread>
 
 #include "dsat/host/study.h"
 
@@ -14,19 +20,31 @@ namespace dsat::cli {
 // A reader that goes away (head) is an error of write(), not the end of a study.
 void ignore_broken_pipes();
 
-class StopOnSignal {
+class StudyWatch {
  public:
-  explicit StopOnSignal(host::Study& study);
-  ~StopOnSignal();
-  StopOnSignal(const StopOnSignal&) = delete;
-  StopOnSignal& operator=(const StopOnSignal&) = delete;
+  explicit StudyWatch(host::Study& study);
+  ~StudyWatch();
+  StudyWatch(const StudyWatch&) = delete;
+  StudyWatch& operator=(const StudyWatch&) = delete;
 
  private:
-  struct sigaction before_[3];
+  void watch();
+  void take_signal();
+  int milliseconds_to_wait() const;
+  void look_at_plugins();
+  void end_if_overdue() const;
+
+  host::Study& study_;
+  sigset_t watched_, before_;
   struct sigaction before_continue_;
+  int signals_ = -1, end_ = -1;  // descriptors: a signal has come; the study has ended
+  int asked_ = 0;                // so many signals have come
+  std::chrono::steady_clock::time_point deadline_;  // after the second signal
+  std::string said_of_;                             // the plugin call that was last said to hang
+  std::thread thread_;
 };
 
-// Was this program stopped (Ctrl-Z) and continued since the last call?
+// Was this program stopped (Ctrl-Z) and continued since the last call? From any thread.
 bool continued_since_last_asked();
 
 }  // namespace dsat::cli

@@ -87,7 +87,11 @@ std::unique_ptr<Subprocess> Subprocess::spawn(Loop& loop, const SpawnOptions& op
   } else {
     plan.write_to(STDOUT_FILENO, options.stdout_file);
   }
-  plan.write_to(STDERR_FILENO, options.stderr_file);
+  if (options.stderr_fd >= 0) {
+    plan.duplicate(options.stderr_fd, STDERR_FILENO);
+  } else {
+    plan.write_to(STDERR_FILENO, options.stderr_file);
+  }
   plan.isolate();
   if (options.keep_fd >= 0) plan.duplicate(options.keep_fd, STDERR_FILENO + 1);
   plan.close_from(options.keep_fd >= 0 ? STDERR_FILENO + 2 : STDERR_FILENO + 1);

@@ -33,6 +33,7 @@ struct SpawnOptions {
   // Created and emptied; absolute, or relative to this process's folder. Empty: /dev/null. stdin is always /dev/null.
   std::filesystem::path stdout_file, stderr_file;
   int stdout_fd = -1;  // instead of stdout_file; stays the caller's
+  int stderr_fd = -1;  // the same for stderr_file
   int keep_fd = -1;    // the one further descriptor that the child gets, as number 3; stays the caller's
 };
 

@@ -4,18 +4,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <boost/dll/shared_library.hpp>
-#include <limits>
-#include <set>
 #include <string>
 #include <system_error>
+
+#include "plugin/descriptor_check.h"
 
 namespace dsat::host {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr uint32_t kMostStrategies = 1000;
 constexpr const char* kEntrySymbol = "dsat_plugin_entry_v1";
 
 Error bad_plugin(const fs::path& file, const std::string& why) {
@@ -66,74 +66,6 @@ void check_entry(const fs::path& file, const dsat_plugin_entry& entry) {
   }
 }
 
-bool kebab_case(const std::string& name) {
-  if (name.empty() || name.front() == '-' || name.back() == '-') return false;
-  return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
-}
-
-bool of_type(const Json& value, const std::string& type) {
-  if (type == "int") return value.is_number_integer();
-  if (type == "number") return value.is_number();
-  if (type == "bool") return value.is_boolean();
-  return value.is_string();
-}
-
-std::string check_choices(const Json& option, const std::string& name) {
-  const Json choices = option.value("choices", Json());
-  if (!choices.is_array() || choices.empty()) return fmt::format("option '{}' has no choices", name);
-  const bool texts = std::all_of(choices.begin(), choices.end(), [](const Json& c) { return c.is_string(); });
-  if (!texts) return fmt::format("option '{}' has a choice that is no string", name);
-  if (std::find(choices.begin(), choices.end(), option["default"]) != choices.end()) return "";
-  return fmt::format("option '{}' has a default that is none of its choices", name);
-}
-
-// "" when the declared options are as the ABI wants them, else what is wrong.
-std::string check_options(const Json& options) {
-  if (!options.is_array()) return "options_json is not an array";
-  std::set<std::string> names;
-  for (const Json& option : options) {
-    if (!option.is_object() || !option.contains("name") || !option["name"].is_string()) return "an option has no name";
-    const std::string name = option["name"];
-    if (!kebab_case(name)) return fmt::format("option '{}' is not in kebab-case", name);
-    const std::string type =
-        option.contains("type") && option["type"].is_string() ? option["type"].get<std::string>() : "";
-    const bool known = type == "int" || type == "number" || type == "bool" || type == "string" || type == "choice";
-    if (!known) return fmt::format("option '{}' has no known type", name);
-    if (!names.insert(name).second) return fmt::format("option '{}' is declared twice", name);
-    if (!option.contains("default")) return fmt::format("option '{}' has no default", name);
-    if (!of_type(option["default"], type)) return fmt::format("option '{}' has a default that is no {}", name, type);
-    for (const char* bound : {"min", "max"}) {
-      if (option.contains(bound) && !option[bound].is_number()) {
-        return fmt::format("option '{}' has a {} that is no number", name, bound);
-      }
-    }
-    const std::string problem = type == "choice" ? check_choices(option, name) : "";
-    if (!problem.empty()) return problem;
-  }
-  return "";
-}
-
-bool is_stage(const Json& value) { return value.is_number_integer() && value >= 0 && value <= 3; }
-
-// "" when what the plugin wants of its study is as the ABI has it, else what is wrong.
-std::string check_study(const Json& study, PluginKind kind) {
-  if (!study.is_object()) return "study_json is no JSON object";
-  if (kind == PluginKind::profiler) return "study_json is for searchers, this is a profiler";
-  for (const auto& item : study.items()) {
-    const Json& value = item.value();
-    if (item.key() == "zero_stages") {
-      const bool stages = value.is_array() && !value.empty() && std::all_of(value.begin(), value.end(), is_stage);
-      if (!stages) return "study_json: zero_stages is no list of ZeRO stages, 0 to 3";
-    } else if (item.key() == "profile_trials") {
-      const bool count = value.is_number_integer() && value >= 1 && value <= std::numeric_limits<int>::max();
-      if (!count) return "study_json: profile_trials is no number of at least 1";
-    } else {
-      return fmt::format("study_json: '{}' is neither zero_stages nor profile_trials", item.key());
-    }
-  }
-  return "";
-}
-
 PluginInfo describe_one(const fs::path& file, PluginKind kind, const dsat_plugin_entry& entry,
                         const dsat_descriptor* raw) {
   if (raw == nullptr || !DSAT_HAS(raw, dsat_descriptor, options_json) || raw->id == nullptr || raw->name == nullptr ||
@@ -151,12 +83,11 @@ PluginInfo describe_one(const fs::path& file, PluginKind kind, const dsat_plugin
   info.abi_minor = entry.abi_minor;
   info.state_version = raw->state_version;
   info.options = Json::parse(raw->options_json, nullptr, /*allow_exceptions=*/false);
-  std::string problem = check_options(info.options);
   info.study = Json::object();
-  if (problem.empty() && DSAT_HAS(raw, dsat_descriptor, study_json) && raw->study_json != nullptr) {
+  if (DSAT_HAS(raw, dsat_descriptor, study_json) && raw->study_json != nullptr) {
     info.study = Json::parse(raw->study_json, nullptr, /*allow_exceptions=*/false);
-    problem = check_study(info.study, kind);
   }
+  const std::string problem = problem_of(info);
   if (!problem.empty()) throw bad_plugin(file, fmt::format("{}: {} (plugin defect)", info.id, problem));
   return info;
 }
@@ -188,6 +119,9 @@ std::vector<PluginInfo> PluginLibrary::describe() const {
     if (maker == nullptr) continue;
     if (!DSAT_HAS(maker, dsat_factory, create) || maker->descriptor == nullptr || maker->create == nullptr) {
       throw bad_plugin(file_, "a factory is incomplete (plugin defect)");
+    }
+    if (maker->count > kMostStrategies) {
+      throw bad_plugin(file_, fmt::format("a factory offers {} strategies (plugin defect)", maker->count));
     }
     for (uint32_t i = 0; i < maker->count; ++i) {
       found.push_back(describe_one(file_, kind, entry_, maker->descriptor(i)));

@@ -23,6 +23,8 @@ class PluginLibrary : public std::enable_shared_from_this<PluginLibrary> {
   // nullptr when it offers none of this kind.
   const dsat_factory* factory(PluginKind kind) const;
 
+  const dsat_plugin_entry& entry() const { return entry_; }
+
   // What its factories offer. Throws Error for a descriptor that breaks the specification.
   std::vector<PluginInfo> describe() const;
 

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <boost/dll/runtime_symbol_info.hpp>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <system_error>
 
 #include "base/guarded.h"
 #include "dsat/base/numbers.h"
+#include "plugin/isolated_strategy.h"
 #include "plugin/plugin_library.h"
 
 #ifndef DSAT_PLUGIN_DIR
@@ -24,6 +26,8 @@ namespace dsat::host {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kOwnPlugins[] = {"asha", "binary", "grid", "guided", "profiler", "random"};
 
 const char* kind_name(PluginKind kind) { return kind == PluginKind::searcher ? "searcher" : "profiler"; }
 
@@ -83,8 +87,34 @@ fs::path find_file(const std::string& name_or_path) {
                           fmt::join(tried, ", ")));
 }
 
-PluginInfo strategy_of(const fs::path& file, PluginKind kind) {
-  const std::vector<PluginInfo> all = PluginLibrary::load(file)->describe();
+// Where the plugins lie that come with dsat: beside this program, or where it was installed.
+std::vector<fs::path> own_folders() {
+  std::vector<fs::path> path;
+  boost::dll::fs::error_code error;
+  const auto program = boost::dll::program_location(error);
+  const fs::path installed = DSAT_PLUGIN_DIR;
+  if (!error) {
+    const fs::path folder = fs::path(program.string()).parent_path();
+    path.push_back(folder / "plugins");
+    // <libdir>/dsat/plugins of a tree that was moved since it was installed.
+    const fs::path moved = (folder / DSAT_PLUGIN_DIR_FROM_BIN).lexically_normal();
+    if (moved != installed) path.push_back(moved);
+  }
+  path.push_back(installed);
+  return path;
+}
+
+bool runs_apart(const fs::path& file, Isolation isolation) {
+  return isolation == Isolation::all || (isolation == Isolation::third_party && !is_own_plugin(file));
+}
+
+std::vector<PluginInfo> describe(const fs::path& file, const PluginProcesses& processes) {
+  if (!runs_apart(file, processes.isolation)) return PluginLibrary::load(file)->describe();
+  return describe_apart(file, processes);
+}
+
+PluginInfo strategy_of(const fs::path& file, PluginKind kind, const PluginProcesses& processes) {
+  const std::vector<PluginInfo> all = describe(file, processes);
   std::vector<PluginInfo> fitting;
   std::vector<std::string> names;
   for (const PluginInfo& info : all) {
@@ -133,30 +163,34 @@ std::vector<fs::path> plugin_search_path() {
       if (!entry.empty()) path.emplace_back(entry);
     }
   }
-  boost::dll::fs::error_code error;
-  const auto program = boost::dll::program_location(error);
-  const fs::path installed = DSAT_PLUGIN_DIR;
-  if (!error) {
-    const fs::path folder = fs::path(program.string()).parent_path();
-    path.push_back(folder / "plugins");
-    // <libdir>/dsat/plugins of a tree that was moved since it was installed.
-    const fs::path moved = (folder / DSAT_PLUGIN_DIR_FROM_BIN).lexically_normal();
-    if (moved != installed) path.push_back(moved);
-  }
-  path.push_back(installed);
+  for (fs::path& folder : own_folders()) path.push_back(std::move(folder));
   return path;
+}
+
+bool is_own_plugin(const fs::path& file) {
+  const auto* known = std::find_if(std::begin(kOwnPlugins), std::end(kOwnPlugins), [&](const char* name) {
+    return file.filename() == fmt::format("lib{}.so", name);
+  });
+  if (known == std::end(kOwnPlugins)) return false;
+  std::error_code error;
+  const fs::path folder = fs::canonical(file.parent_path().empty() ? "." : file.parent_path(), error);
+  const std::vector<fs::path> own = own_folders();
+  return !error && std::any_of(own.begin(), own.end(), [&](const fs::path& candidate) {
+    std::error_code missing;
+    return fs::canonical(candidate, missing) == folder && !missing;
+  });
 }
 
 Result<fs::path> find_plugin(const std::string& name_or_path) {
   return as_result([&] { return find_file(name_or_path); });
 }
 
-Result<std::vector<PluginInfo>> describe_plugin(const fs::path& file) {
-  return as_result([&] { return PluginLibrary::load(file)->describe(); });
+Result<std::vector<PluginInfo>> describe_plugin(const fs::path& file, const PluginProcesses& processes) {
+  return as_result([&] { return describe(file, processes); });
 }
 
-Result<PluginInfo> find_strategy(const std::string& name_or_path, PluginKind kind) {
-  return as_result([&] { return strategy_of(find_file(name_or_path), kind); });
+Result<PluginInfo> find_strategy(const std::string& name_or_path, PluginKind kind, const PluginProcesses& processes) {
+  return as_result([&] { return strategy_of(find_file(name_or_path), kind, processes); });
 }
 
 Result<Json> parse_plugin_options(const PluginInfo& plugin, const Json& texts_by_name) {

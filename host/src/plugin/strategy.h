@@ -1,24 +1,18 @@
 // One searcher or profiler at work, as the study sees it: events in, the ops it asks for out.
 //
-// Purpose: Strategy is what a study works with; the host has some of its own (finals/host_strategy.h). PluginStrategy
-// is
-//   the only class that calls into a plugin. It checks what comes back and collects an event's ops.
-// Threading: control thread, but for the plugin's log calls, which may come from any thread and reach `Log` from there.
-// Ownership: keeps the plugin's library mapped for its own life.
-// Errors: dsat::Error, "plugin NAME: FUNCTION: what the plugin says", DSAT_INTERNAL.
+// Purpose: Strategy is what a study works with. A plugin is one (plugin_strategy.h), in this process or in one of its own
+//   (isolated_strategy.h); the host has some of its own (finals/host_strategy.h).
+// Threading: control thread. Errors: dsat::Error, DSAT_INTERNAL.
 #ifndef DSAT_HOST_PLUGIN_STRATEGY_H_
 #define DSAT_HOST_PLUGIN_STRATEGY_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "dsat/host/plugins.h"
-#include "plugin/plugin_library.h"
+#include "dsat/error.h"
 
 namespace dsat::host {
 
@@ -58,6 +52,7 @@ struct StrategyEvent {
 };
 Json to_json(const StrategyEvent& event);
 StrategyEvent event_from_json(const Json& json);
+std::string call_of(const StrategyEvent& event);  // "on_result of trial 3"
 
 // Answers what a strategy asks for while it handles one event. What it decides takes effect only when the event is
 // accepted.
@@ -66,8 +61,11 @@ class RequestAnswers {
   virtual ~RequestAnswers() = default;
   // The new trial's id, or nullopt at the trial limit.
   virtual std::optional<uint64_t> create_trial(const Op& request) = 0;
-  // Was this id ever given out?
-  virtual bool knows_trial(uint64_t id) const = 0;
+  // The id of the next trial: those below it were given out.
+  virtual uint64_t next_id() const = 0;
+  bool knows_trial(uint64_t id) const { return id < next_id(); }
+  // The event is handed over once more, since its strategy was lost in it: what was asked for is void.
+  virtual void begin_again() {}
 };
 
 class Strategy {
@@ -84,31 +82,6 @@ class Strategy {
   virtual bool can_save() const { return false; }
   virtual std::string save() { return {}; }
   virtual void restore(const Json& /*study*/, const std::string& /*state*/) {}
-};
-
-class PluginStrategy final : public Strategy {
- public:
-  using Log = std::function<void(int severity, std::string_view message)>;  // [any-thread]
-
-  static std::unique_ptr<Strategy> create(const PluginInfo& plugin, const Json& options, uint64_t seed, Log log);
-  ~PluginStrategy() override;
-
-  std::vector<Op> handle(const StrategyEvent& event, RequestAnswers& answers) override;
-  bool can_save() const override;
-  std::string save() override;
-  void restore(const Json& study, const std::string& state) override;
-
- private:
-  struct HostSide;
-  PluginStrategy() = default;
-  void check(const char* function, dsat_status status);
-
-  std::shared_ptr<const PluginLibrary> library_;
-  std::string name_;
-  uint64_t seed_ = 0;
-  uint32_t exit_size_ = sizeof(dsat_exit);  // as the plugin's header has it
-  std::unique_ptr<HostSide> host_;
-  dsat_strategy* vtable_ = nullptr;
 };
 
 }  // namespace dsat::host

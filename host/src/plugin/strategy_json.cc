@@ -99,4 +99,10 @@ StrategyEvent event_from_json(const Json& json) {
   return event;
 }
 
+std::string call_of(const StrategyEvent& event) {
+  if (event.kind == StrategyEvent::Kind::start) return "start";
+  const char* function = event.kind == StrategyEvent::Kind::result ? "on_result" : "on_trial_exited";
+  return fmt::format("{} of trial {}", function, event.trial);
+}
+
 }  // namespace dsat::host

@@ -8,6 +8,8 @@
 namespace dsat::host {
 
 std::optional<uint64_t> NewTrials::create_trial(const Op& request) {
+  // A strategy may ask for ever in one event.
+  if (fruitless_ >= kFruitlessRequests) return std::nullopt;
   Trial trial = trial_of(request);
   const uint64_t id = trial.id();
   if (trial.costs_a_run()) {
@@ -16,12 +18,16 @@ std::optional<uint64_t> NewTrials::create_trial(const Op& request) {
     fruitless_ = 0;
     first_of_.emplace(trial.identity, id);
   } else {
-    // A strategy may ask for ever in one event.
-    if (fruitless_ >= kFruitlessRequests) return std::nullopt;
     ++fruitless_;
   }
   asked_.push_back(std::move(trial));
   return id;
+}
+
+void NewTrials::begin_again() {
+  asked_.clear();
+  first_of_.clear();
+  counted_ = fruitless_ = 0;
 }
 
 std::optional<uint64_t> NewTrials::answering(const std::string& identity) const {

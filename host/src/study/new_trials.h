@@ -31,13 +31,13 @@ class NewTrials : public RequestAnswers {
       : plan_(plan), trials_(trials), phase_(phase), max_trials_(max_trials), baseline_(baseline), loop_(loop) {}
 
   std::optional<uint64_t> create_trial(const Op& request) override;
-  bool knows_trial(uint64_t id) const override { return id < next_id(); }
+  uint64_t next_id() const override { return trials_.size() + asked_.size(); }
+  void begin_again() override;
 
   // In the order of their ids.
   std::vector<Trial> take() { return std::move(asked_); }
 
  private:
-  uint64_t next_id() const { return trials_.size() + asked_.size(); }
   std::optional<uint64_t> answering(const std::string& identity) const;
   Trial trial_of(const Op& request) const;
 

@@ -33,7 +33,8 @@ struct Plan : StudyLimits,
               BatchBounds,
               SearchSettings,
               TrialMeasurement,
-              TrialSetup {
+              TrialSetup,
+              PluginProcesses {
   std::string name;
   std::filesystem::path dir;          // empty: nothing is written
   std::vector<std::string> command;   // empty: a simulation without one
@@ -73,6 +74,7 @@ struct Plan : StudyLimits,
     Comparison::visit(self, visitor);
     TrialTimeouts::visit(self, visitor);
     TrialMeasurement::visit(self, visitor);
+    PluginProcesses::visit(self, visitor);
   }
 
   config::RuleOptions rules() const;

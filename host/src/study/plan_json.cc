@@ -18,6 +18,8 @@ using Paths = std::vector<std::filesystem::path>;
 
 Error unreadable(const std::string& why) { return internal_error("the journal's plan cannot be read: " + why); }
 
+constexpr const char* kIsolationNames[] = {"third_party", "none", "all"};
+
 // The form of a value in JSON. Both directions stand side by side; any other type has the form that its own JSON has.
 template <class T>
 struct Form {
@@ -50,6 +52,16 @@ template <>
 struct Form<TrialCwd> {
   static Json write(TrialCwd cwd) { return cwd == TrialCwd::copy ? "copy" : "keep"; }
   static TrialCwd read(const Json& json) { return json == "copy" ? TrialCwd::copy : TrialCwd::keep; }
+};
+template <>
+struct Form<Isolation> {
+  static Json write(Isolation isolation) { return kIsolationNames[static_cast<size_t>(isolation)]; }
+  static Isolation read(const Json& json) {
+    for (const Isolation one : {Isolation::none, Isolation::all}) {
+      if (json == kIsolationNames[static_cast<size_t>(one)]) return one;
+    }
+    return Isolation::third_party;
+  }
 };
 template <>
 struct Form<Backend> {
@@ -145,8 +157,9 @@ Json to_json(const StrategyPlan& plan) {
 }
 
 // The plugin as it is now, with the options of then.
-StrategyPlan strategy_from_json(const Json& json, PluginKind kind, std::vector<std::string>& notices) {
-  StrategyPlan plan{or_throw(find_strategy(json.at("file").get<std::string>(), kind)), json.at("options"),
+StrategyPlan strategy_from_json(const Json& json, PluginKind kind, const PluginProcesses& processes,
+                                std::vector<std::string>& notices) {
+  StrategyPlan plan{or_throw(find_strategy(json.at("file").get<std::string>(), kind, processes)), json.at("options"),
                     json.at("state_version").get<uint32_t>(), ""};
   const PluginInfo& plugin = plan.plugin;
   if (const auto id = json.at("id").get<std::string>(); plugin.id != id) {
@@ -204,8 +217,8 @@ Plan plan_from_json(const Json& json) {
     read_settings(json, plan);
     if (json.value("runner", "local") == "sim") plan.simulation = sim::simulation_from_source(json.at("simulation"));
     plan.slots = slots_from_json(json.at("slots"));
-    plan.profiler = strategy_from_json(json.at("profiler"), PluginKind::profiler, plan.notices);
-    plan.searcher = strategy_from_json(json.at("searcher"), PluginKind::searcher, plan.notices);
+    plan.profiler = strategy_from_json(json.at("profiler"), PluginKind::profiler, plan, plan.notices);
+    plan.searcher = strategy_from_json(json.at("searcher"), PluginKind::searcher, plan, plan.notices);
     derive_again(plan, json.at("data_parallel_size").get<int64_t>());
     return plan;
   } catch (const Json::exception&) {

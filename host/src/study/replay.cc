@@ -23,7 +23,8 @@ class RecordedAnswers : public RequestAnswers {
     if (answer) next_id_ = *answer + 1;
     return answer;
   }
-  bool knows_trial(uint64_t id) const override { return id < next_id_; }
+  uint64_t next_id() const override { return next_id_; }
+  void begin_again() override { answers_ = loaded_, next_id_ = id_at_load_; }
 
   // The answers to the requests of one event.
   void load(const std::vector<Op>& ops) {
@@ -31,6 +32,8 @@ class RecordedAnswers : public RequestAnswers {
     for (const Op& op : ops) {
       if (op.kind == Op::Kind::create_trial) answers_.push_back(op.refused ? std::nullopt : op.trial);
     }
+    loaded_ = answers_;
+    id_at_load_ = next_id_;
   }
   // As if they had been asked for.
   void skip() {
@@ -38,8 +41,8 @@ class RecordedAnswers : public RequestAnswers {
   }
 
  private:
-  std::deque<std::optional<uint64_t>> answers_;
-  uint64_t next_id_;
+  std::deque<std::optional<uint64_t>> answers_, loaded_;
+  uint64_t next_id_, id_at_load_ = 0;
 };
 
 // Gives a new strategy its last saved state. Returns how many of the events that state contains: 0 without one.

@@ -99,9 +99,10 @@ fs::path default_output_dir(const Plan& plan) {
   return dir;
 }
 
-StrategyPlan choose_strategy(const StrategyChoice& choice, PluginKind kind, bool is_kept) {
+StrategyPlan choose_strategy(const StrategyChoice& choice, PluginKind kind, const PluginProcesses& processes,
+                             bool is_kept) {
   StrategyPlan plan;
-  plan.plugin = or_throw(find_strategy(choice.plugin, kind));
+  plan.plugin = or_throw(find_strategy(choice.plugin, kind, processes));
   plan.plugin.file = fs::absolute(plan.plugin.file);
   plan.options = or_throw(parse_plugin_options(plan.plugin, choice.options));
   if (is_kept) plan.sha256 = sha256_of_file(plan.plugin.file);
@@ -156,7 +157,7 @@ void copy_groups(const StudyOptions& options, Plan& plan) {
 
 void copy_options(const StudyOptions& options, Plan& plan) {
   copy_groups<StudyLimits, Comparison, TrialTimeouts, SearchTarget, BatchBounds, SearchSettings, TrialMeasurement,
-              TrialSetup>(options, plan);
+              TrialSetup, PluginProcesses>(options, plan);
   plan.arg_mappings.clear();  // merged with the configuration's later
   plan.cwd = options.cwd.empty() ? fs::current_path() : fs::absolute(options.cwd);
   for (fs::path& include : plan.includes) include = fs::absolute(include).lexically_normal();
@@ -314,9 +315,9 @@ Plan make_plan(const StudyOptions& options) {
   copy_options(options, plan);
   const bool is_kept = !plan.simulation || plan.simulation->keep;
   choose_metric(options.metric, plan);
-  plan.searcher = choose_strategy(options.searcher, PluginKind::searcher, is_kept);
+  plan.searcher = choose_strategy(options.searcher, PluginKind::searcher, options, is_kept);
   settle_defaults(plan);
-  plan.profiler = choose_strategy(options.profiler, PluginKind::profiler, is_kept);
+  plan.profiler = choose_strategy(options.profiler, PluginKind::profiler, options, is_kept);
   resolve_space(options, plan);
   plan.name = !options.name.empty()   ? options.name
               : !plan.command.empty() ? name_of(plan.command)

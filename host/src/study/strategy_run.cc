@@ -8,6 +8,8 @@
 #include "finals/comparison.h"
 #include "finals/finals.h"
 #include "finals/verification.h"
+#include "plugin/isolated_strategy.h"
+#include "plugin/plugin_strategy.h"
 
 namespace dsat::host {
 
@@ -22,7 +24,8 @@ std::unique_ptr<Strategy> open_strategy(const Plan& plan, Phase phase, PluginLog
   if (phase == Phase::comparison) return std::make_unique<BestAgainstOwn>();
   const StrategyPlan& chosen = strategy_plan(plan, phase);
   const auto write = [&log](int severity, std::string_view message) { log.write(severity, message); };
-  return PluginStrategy::create(chosen.plugin, chosen.options, plan.seed, write);
+  if (chosen.plugin.library) return PluginStrategy::create(chosen.plugin, chosen.options, plan.seed, write);
+  return IsolatedStrategy::create(chosen.plugin, chosen.options, plan.seed, plan, write);
 }
 
 }  // namespace dsat::host

@@ -18,6 +18,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -146,6 +147,13 @@ class Bench {
                          }};
     if (strategy_->save(strategy_, &sink) != DSAT_OK) fail("save");
     return state;
+  }
+
+  // Gives the strategy a state that it may refuse; true: it has taken it.
+  bool restore(std::string_view state) {
+    if (strategy_ == nullptr || strategy_->restore == nullptr) return false;
+    return with_study([&](const dsat_study& raw) { return strategy_->restore(strategy_, &raw, detail::str(state)); }) ==
+           DSAT_OK;
   }
 
   // Takes over `other`'s study, at its present point, with the state that its strategy saved.

@@ -37,7 +37,7 @@ class SimulatedStudy : public RequestAnswers {
     to_deliver_.push_back(trials_.size() - 1);
     return trials_.size() - 1;
   }
-  bool knows_trial(uint64_t id) const override { return id < trials_.size(); }
+  uint64_t next_id() const override { return trials_.size(); }
 
   // Runs a strategy to its end; returns the trial that it names.
   uint64_t play(Strategy& strategy, Phase phase, const Json& brief) {

@@ -1,5 +1,6 @@
 // Plugins that break the ABI are refused by name and reason; one that breaks it at work fails its study alone.
 #include "host/study/study_fixture.h"
+#include "plugin/plugin_strategy.h"
 
 namespace dsat::host {
 namespace {
@@ -27,7 +28,7 @@ class BadPluginsTest : public StudyTest {
 // A study without trials.
 struct NoTrials : RequestAnswers {
   std::optional<uint64_t> create_trial(const Op&) override { return std::nullopt; }
-  bool knows_trial(uint64_t) const override { return false; }
+  uint64_t next_id() const override { return 0; }
 };
 
 TEST_F(BadPluginsTest, WhatIsNoPluginOfThisAbiIsRefusedBeforeAnythingOfItRuns) {

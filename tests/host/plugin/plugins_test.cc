@@ -2,6 +2,7 @@
 #include "dsat/host/plugins.h"
 
 #include "host/study/study_fixture.h"
+#include "plugin/plugin_strategy.h"
 
 namespace dsat::host {
 namespace {

@@ -19,7 +19,7 @@ class Grants : public RequestAnswers {
     if (next_ == end_) return std::nullopt;
     return next_++;
   }
-  bool knows_trial(uint64_t id) const override { return id < next_; }
+  uint64_t next_id() const override { return next_; }
 
  private:
   uint64_t next_, end_;

@@ -122,6 +122,32 @@ struct TrialTimeouts {
   }
 };
 
+// Which plugins run in a process of their own (docs/plugins-apart.md).
+enum class Isolation {
+  third_party,  // those that do not come with dsat
+  none,
+  all
+};
+
+struct PluginProcesses {
+  Isolation isolation = Isolation::third_party;
+  std::chrono::milliseconds plugin_timeout{std::chrono::seconds(60)};  // of one call
+  std::optional<uint64_t> plugin_memory_bytes = uint64_t{4} << 30;      // data of the process; nullopt: no limit
+  std::filesystem::path plugin_host;  // dsat-plugin-host; empty: beside this program, else <libexecdir>/dsat
+
+  template <class Self, class Visitor>
+  static void visit(Self& self, Visitor&& visitor) {
+    visitor(later_setting("isolation"), self.isolation);
+    visitor(later_setting({"plugin_timeout_ms", "plugin-timeout", nullptr, "TIME", nullptr,
+                           "end a plugin's process that has not answered for so long"}),
+            self.plugin_timeout);
+    visitor(later_setting({"plugin_memory_bytes", "plugin-memory", nullptr, "SIZE", "4GiB",
+                           "memory of a plugin's process"}),
+            self.plugin_memory_bytes);
+    visitor(later_setting("plugin_host"), self.plugin_host);
+  }
+};
+
 // What is optimised, and over which ZeRO stages.
 struct SearchTarget {
   std::string metric = "FLOPS_per_gpu";  // or an alias; canonical in a plan

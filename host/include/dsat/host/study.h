@@ -45,7 +45,8 @@ struct StudyOptions : StudyLimits,
                       SearchSettings,
                       SlotOptions,
                       TrialMeasurement,
-                      TrialSetup {
+                      TrialSetup,
+                      PluginProcesses {
   std::vector<std::string> command;      // the user's training command
   std::vector<std::string> environment;  // "NAME=value"; empty: this process's own
   std::string name;                      // of the study; empty: the script's or the program's

@@ -35,7 +35,7 @@ TEST(Run, HelpAndVersionGoToStandardOutput) {
 }
 
 TEST(Run, EverySubCommandHasHelp) {
-  for (const char* word : {"resume", "show", "estimate", "plugins"}) {
+  for (const char* word : {"resume", "show", "estimate", "plugins", "validate"}) {
     const Ran ran({word, "--help"});
     EXPECT_EQ(ran.status, kBestFound) << word;
     EXPECT_THAT(ran.out, StartsWith("Usage: dsat-host " + std::string(word)));

@@ -1,0 +1,78 @@
+// dsat-host validate FILE: tries a plugin in many ways, each in a process of its own, and prints a line for each.
+// Exit status: 0 nothing failed, 1 something did, 2 there is no such file.
+#include "dsat/host/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "commands/commands.h"
+#include "commands/host_options.h"
+#include "commands/subcommand.h"
+#include "dsat/error.h"
+#include "terminal/exit_status.h"
+
+namespace dsat::cli {
+namespace {
+
+constexpr const char* kUsageText =
+    "Usage: dsat-host validate FILE [options]\n"
+    "\n"
+    "Tries a plugin: what it exports and needs, its life cycle, determinism, state, and what it leaves behind.\n"
+    "Ends with 0 if nothing failed, 1 if something did, 2 if there is no such plugin.\n"
+    "\n";
+
+constexpr int kSomethingFailed = 1;
+
+std::string only_file(const Tokens& operands) {
+  if (operands.size() == 1) return operands.front();
+  throw Error(operands.empty() ? std::string("validate needs a plugin: type dsat-host validate lib....so")
+                               : fmt::format("validate takes one plugin: '{}' is one too many", operands[1]));
+}
+
+Json as_json(const host::CheckResult& result) {
+  return {{"check", result.check},
+          {"strategy", result.strategy.empty() ? Json() : Json(result.strategy)},
+          {"status", to_string(result.status)},
+          {"reason", result.reason}};
+}
+
+std::string line_of(const host::CheckResult& result) {
+  const std::string what = result.strategy.empty() ? result.check : fmt::format("{} of {}", result.check, result.strategy);
+  return one_line(fmt::format("{:<8} {:<32} {}", to_string(result.status), what, result.reason));
+}
+
+}  // namespace
+
+int validate(const Tokens& arguments, Console& console) {
+  const auto request = read_request(validate_options(), arguments, kUsageText, console);
+  if (!request) return kBestFound;
+  const std::string file = only_file(request->operands);
+  host::PluginProcesses processes;
+  processes.plugin_timeout = request->values.duration("plugin-timeout").value_or(processes.plugin_timeout);
+  if (const auto bytes = request->values.size("plugin-memory")) processes.plugin_memory_bytes = *bytes;
+  Json checks = Json::array();
+  std::map<host::CheckStatus, int> counts;
+  const host::Status done = host::validate_plugin(file, processes, [&](const host::CheckResult& result) {
+    ++counts[result.status];
+    checks.push_back(as_json(result));
+    if (!console.json()) console.line(line_of(result));
+  });
+  if (!done.ok()) return console.error(done.message()), exit_status(done);
+  Json summary = Json::object();
+  std::string text;
+  for (const auto status : {host::CheckStatus::passed, host::CheckStatus::warned, host::CheckStatus::failed,
+                            host::CheckStatus::crashed}) {
+    summary[to_string(status)] = counts[status];
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", counts[status], to_string(status));
+  }
+  if (console.json()) {
+    console.print_json({{"file", file}, {"checks", std::move(checks)}, {"summary", std::move(summary)}});
+  } else {
+    console.line(text);
+  }
+  return counts[host::CheckStatus::failed] + counts[host::CheckStatus::crashed] > 0 ? kSomethingFailed : kBestFound;
+}
+
+}  // namespace dsat::cli

@@ -1,0 +1,88 @@
+// Option by option and wish by wish; each message names what the plugin's author has to mend.
+#include "plugin/descriptor_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace dsat::host {
+namespace {
+
+bool kebab_case(const std::string& name) {
+  if (name.empty() || name.front() == '-' || name.back() == '-') return false;
+  return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+}
+
+bool of_type(const Json& value, const std::string& type) {
+  if (type == "int") return value.is_number_integer();
+  if (type == "number") return value.is_number();
+  if (type == "bool") return value.is_boolean();
+  return value.is_string();
+}
+
+std::string check_choices(const Json& option, const std::string& name) {
+  const Json choices = option.value("choices", Json());
+  if (!choices.is_array() || choices.empty()) return fmt::format("option '{}' has no choices", name);
+  const bool texts = std::all_of(choices.begin(), choices.end(), [](const Json& c) { return c.is_string(); });
+  if (!texts) return fmt::format("option '{}' has a choice that is no string", name);
+  if (std::find(choices.begin(), choices.end(), option["default"]) != choices.end()) return "";
+  return fmt::format("option '{}' has a default that is none of its choices", name);
+}
+
+// "" when the declared options are as the ABI wants them, else what is wrong.
+std::string check_options(const Json& options) {
+  if (!options.is_array()) return "options_json is not an array";
+  std::set<std::string> names;
+  for (const Json& option : options) {
+    if (!option.is_object() || !option.contains("name") || !option["name"].is_string()) return "an option has no name";
+    const std::string name = option["name"];
+    if (!kebab_case(name)) return fmt::format("option '{}' is not in kebab-case", name);
+    const std::string type =
+        option.contains("type") && option["type"].is_string() ? option["type"].get<std::string>() : "";
+    const bool known = type == "int" || type == "number" || type == "bool" || type == "string" || type == "choice";
+    if (!known) return fmt::format("option '{}' has no known type", name);
+    if (!names.insert(name).second) return fmt::format("option '{}' is declared twice", name);
+    if (!option.contains("default")) return fmt::format("option '{}' has no default", name);
+    if (!of_type(option["default"], type)) return fmt::format("option '{}' has a default that is no {}", name, type);
+    for (const char* bound : {"min", "max"}) {
+      if (option.contains(bound) && !option[bound].is_number()) {
+        return fmt::format("option '{}' has a {} that is no number", name, bound);
+      }
+    }
+    const std::string problem = type == "choice" ? check_choices(option, name) : "";
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+bool is_stage(const Json& value) { return value.is_number_integer() && value >= 0 && value <= 3; }
+
+// "" when what the plugin wants of its study is as the ABI has it, else what is wrong.
+std::string check_study(const Json& study, PluginKind kind) {
+  if (!study.is_object()) return "study_json is no JSON object";
+  if (kind == PluginKind::profiler && !study.empty()) return "study_json is for searchers, this is a profiler";
+  for (const auto& item : study.items()) {
+    const Json& value = item.value();
+    if (item.key() == "zero_stages") {
+      const bool stages = value.is_array() && !value.empty() && std::all_of(value.begin(), value.end(), is_stage);
+      if (!stages) return "study_json: zero_stages is no list of ZeRO stages, 0 to 3";
+    } else if (item.key() == "profile_trials") {
+      const bool count = value.is_number_integer() && value >= 1 && value <= std::numeric_limits<int>::max();
+      if (!count) return "study_json: profile_trials is no number of at least 1";
+    } else {
+      return fmt::format("study_json: '{}' is neither zero_stages nor profile_trials", item.key());
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string problem_of(const PluginInfo& info) {
+  const std::string problem = check_options(info.options);
+  return problem.empty() ? check_study(info.study, info.kind) : problem;
+}
+
+}  // namespace dsat::host

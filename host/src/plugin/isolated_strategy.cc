@@ -1,0 +1,255 @@
+// Sends events to the plugin's process and answers what it asks in their course. A process that fails is replaced, and
+// what happened since the last state is played to the new one: its ops have to be those of then.
+#include "plugin/isolated_strategy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "plugin/plugin_call.h"
+#include "plugin/plugin_info_json.h"
+#include "plugin/profile_check.h"
+#include "plugin/request_limits.h"
+
+namespace dsat::host {
+namespace {
+
+// The answers that an event's requests got when it happened.
+class PastAnswers : public RequestAnswers {
+ public:
+  PastAnswers(uint64_t next_id, const std::vector<Op>& ops) : next_id_(next_id), ops_(ops) {}
+  std::optional<uint64_t> create_trial(const Op&) override {
+    while (at_ < ops_.size() && ops_[at_].kind != Op::Kind::create_trial) ++at_;
+    if (at_ == ops_.size()) return std::nullopt;
+    const std::optional<uint64_t> id = ops_[at_++].trial;
+    if (id) next_id_ = *id + 1;
+    return id;
+  }
+  uint64_t next_id() const override { return next_id_; }
+
+ private:
+  uint64_t next_id_;
+  const std::vector<Op>& ops_;
+  size_t at_ = 0;
+};
+
+std::string one_line(const Json& text) {
+  return text.is_string() ? bounded_line(detail::str(text.get_ref<const std::string&>())) : std::string();
+}
+
+// What the plugin itself reports; its process is well.
+void throw_reported(const Json& answer) {
+  const auto error = answer.find("error");
+  if (error == answer.end()) return;
+  throw Error(answer.value("code", int32_t{DSAT_INTERNAL}), one_line(*error));
+}
+
+// An op that comes from outside is believed no more than one that comes through the C interface.
+bool makes_sense(const Op& op, const RequestAnswers& answers, PluginKind kind) {
+  switch (op.kind) {
+    case Op::Kind::create_trial:
+      return op.overrides.is_object() && (!op.parent || answers.knows_trial(*op.parent));
+    case Op::Kind::stop_trial:
+      return op.trial && answers.knows_trial(*op.trial);
+    case Op::Kind::finish:
+      return !op.trial || answers.knows_trial(*op.trial);
+    case Op::Kind::set_profile:
+      return kind == PluginKind::profiler && op.profile.is_object() && profile_problem(op.profile).empty();
+  }
+  return false;
+}
+
+Op op_of(const Json& json) {
+  Op op = op_from_json(json);
+  op.note = bounded_line(detail::str(op.note));
+  op.reason = bounded_line(detail::str(op.reason));
+  return op;
+}
+
+}  // namespace
+
+IsolatedStrategy::IsolatedStrategy(const PluginInfo& plugin, const Json& options, uint64_t seed,
+                                   const PluginProcesses& settings, Log log)
+    : plugin_(plugin), options_(options), seed_(seed), settings_(settings), log_(std::move(log)) {}
+
+std::unique_ptr<Strategy> IsolatedStrategy::create(const PluginInfo& plugin, const Json& options, uint64_t seed,
+                                                   const PluginProcesses& settings, Log log) {
+  std::unique_ptr<IsolatedStrategy> strategy(new IsolatedStrategy(plugin, options, seed, settings, std::move(log)));
+  strategy->surviving("create", nullptr, [] {});
+  return strategy;
+}
+
+void IsolatedStrategy::log(int severity, const std::string& line) {
+  if (!muted_ && ++log_lines_ <= kMaxLogLines) log_(severity, line);
+}
+
+// Does something with the process, and again with a new one where the process is lost.
+template <class Body>
+auto IsolatedStrategy::surviving(const std::string& what, RequestAnswers* answers, Body&& body) -> decltype(body()) {
+  while (true) {
+    try {
+      const PluginCall announced(plugin_.name, what, PluginCall::Where::apart);
+      log_lines_ = 0;
+      if (!process_) {
+        start();
+        bring_back();
+      }
+      return body();
+    } catch (const ProcessFailed& failure) {
+      process_.reset();
+      muted_ = false;
+      if (restarts_ == kMostRestarts) {
+        throw Error(DSAT_INTERNAL, fmt::format("plugin {}: {}: its process {}; it had been started again {} times",
+                                               plugin_.name, what, failure.what(), kMostRestarts));
+      }
+      ++restarts_;
+      log_(2, fmt::format("plugin {}: {}: its process {}; it is started again ({} of {})", plugin_.name, what,
+                          failure.what(), restarts_, kMostRestarts));
+      if (answers != nullptr) answers->begin_again();
+    }
+  }
+}
+
+bool IsolatedStrategy::is_log(const Json& message) {
+  if (!message.contains("log")) return false;
+  log(message["log"].get<int>(), one_line(message.at("line")));
+  return true;
+}
+
+// The one message that answers a request which needs nothing in return.
+Json IsolatedStrategy::await_answer(const Json& request, const std::optional<std::string>& bytes) {
+  Json answer;
+  const auto on_message = [&](const Message& message) {
+    answer = message.json();
+    return !is_log(answer);
+  };
+  process_->call(request, on_message, bytes);
+  throw_reported(answer);
+  return answer;
+}
+
+void IsolatedStrategy::start() {
+  process_ = std::make_unique<PluginProcess>(
+      settings_, [this](const std::string& line) { log(1, fmt::format("{} printed: {}", plugin_.name, line)); });
+  const Json answer = await_answer({{"call", "create"},
+                                    {"file", plugin_.file.string()},
+                                    {"kind", static_cast<int>(plugin_.kind)},
+                                    {"id", plugin_.id},
+                                    {"options", options_},
+                                    {"seed", seed_}});
+  can_save_ = answer.value("can_save", false);
+}
+
+void IsolatedStrategy::restore_state(const Json& study, const std::string& state) {
+  await_answer({{"call", "restore"}, {"study", study}}, state);
+}
+
+void IsolatedStrategy::bring_back() {
+  muted_ = true;
+  if (state_) restore_state(study_, *state_);
+  for (const Past& past : since_) {
+    PastAnswers answers(past.next_id, past.ops);
+    if (to_json(deliver(past.event, answers)) == to_json(past.ops)) continue;
+    throw Error(DSAT_INTERNAL,
+                fmt::format("plugin {}: {}: it answers otherwise when it is started again: it is not deterministic",
+                            plugin_.name, call_of(past.event)));
+  }
+  muted_ = false;
+}
+
+std::vector<Op> IsolatedStrategy::deliver(const StrategyEvent& event, RequestAnswers& answers) {
+  std::vector<Op> asked;
+  Json last;
+  const Json request{{"call", "event"}, {"event", to_json(event)}, {"known", answers.next_id()}};
+  process_->call(request, [&](const Message& message) {
+    last = message.json();
+    if (is_log(last)) return false;
+    if (!last.contains("ask")) return true;
+    if (asked.size() >= kMaxOpsPerEvent) throw ProcessFailed("has asked for too many trials");
+    Op op = op_of(last.at("request"));
+    if (op.kind != Op::Kind::create_trial || !makes_sense(op, answers, plugin_.kind)) {
+      throw ProcessFailed("has asked for a trial that makes no sense");
+    }
+    op.trial = answers.create_trial(op);
+    op.refused = !op.trial.has_value();
+    asked.push_back(op);
+    process_->send(framed({{"trial", op.trial ? Json(*op.trial) : Json()}}));
+    return false;
+  });
+  throw_reported(last);
+  std::vector<Op> ops;
+  size_t next = 0;
+  try {
+    for (const Json& entry : last.at("ops")) {
+      Op op = op_of(entry);
+      if (op.kind == Op::Kind::create_trial && next < asked.size()) {
+        op = asked[next++];
+      } else if (op.kind == Op::Kind::create_trial || !makes_sense(op, answers, plugin_.kind)) {
+        throw ProcessFailed("has sent ops that make no sense");
+      }
+      ops.push_back(std::move(op));
+    }
+  } catch (const Json::exception&) {
+    throw ProcessFailed("has sent ops that make no sense");
+  } catch (const Error&) {
+    throw ProcessFailed("has sent ops that make no sense");
+  }
+  if (next != asked.size()) throw ProcessFailed("has sent ops that make no sense");
+  return ops;
+}
+
+std::vector<Op> IsolatedStrategy::handle(const StrategyEvent& event, RequestAnswers& answers) {
+  const uint64_t next_id = answers.next_id();
+  std::vector<Op> ops = surviving(call_of(event), &answers, [&] { return deliver(event, answers); });
+  since_.push_back({event, ops, next_id});
+  return ops;
+}
+
+std::string IsolatedStrategy::save() {
+  Message answer;
+  surviving("save", nullptr, [&] {
+    process_->call({{"call", "save"}}, [&](const Message& message) {
+      answer = message;
+      return message.kind == Message::Kind::bytes || !is_log(message.json());
+    });
+  });
+  if (answer.kind == Message::Kind::json) {
+    throw_reported(answer.json());
+    throw Error(DSAT_INTERNAL, fmt::format("plugin {}: save: its process has sent no state", plugin_.name));
+  }
+  if (!since_.empty() && since_.front().event.kind == StrategyEvent::Kind::start) study_ = since_.front().event.study;
+  state_ = answer.body;
+  since_.clear();
+  return std::move(answer.body);
+}
+
+void IsolatedStrategy::restore(const Json& study, const std::string& state) {
+  surviving("restore", nullptr, [&] { restore_state(study, state); });
+  study_ = study;
+  state_ = state;
+  since_.clear();
+}
+
+std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const PluginProcesses& settings) {
+  const PluginCall announced(file.string(), "describe", PluginCall::Where::apart);
+  std::vector<PluginInfo> plugins;
+  try {
+    PluginProcess process(settings, [](const std::string&) {});
+    Json answer;
+    process.call({{"call", "describe"}, {"file", file.string()}}, [&](const Message& message) {
+      answer = message.json();
+      return true;
+    });
+    throw_reported(answer);
+    for (const Json& entry : answer.at("plugins")) plugins.push_back(plugin_info_from_json(entry));
+  } catch (const ProcessFailed& failure) {
+    throw Error(fmt::format("plugin {}: a process that loads it {}", file.string(), failure.what()));
+  } catch (const Json::exception&) {
+    throw Error(fmt::format("plugin {}: a process that loads it has sent no description", file.string()));
+  }
+  for (PluginInfo& plugin : plugins) plugin.file = file;
+  return plugins;
+}
+
+}  // namespace dsat::host

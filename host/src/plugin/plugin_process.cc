@@ -1,0 +1,214 @@
+// A socket pair for messages and a pipe for what the plugin prints. The process leads a session of its own; whatever
+// way it ends, its group is killed.
+#include "plugin/plugin_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/dll/runtime_symbol_info.hpp>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "base/guarded.h"
+#include "dsat/base/utf8.h"
+#include "dsat/host/environment.h"
+#include "plugin/request_limits.h"
+
+#ifndef DSAT_LIBEXEC_DIR
+#define DSAT_LIBEXEC_DIR "/usr/local/libexec/dsat"
+#define DSAT_LIBEXEC_DIR_FROM_BIN "../libexec/dsat"
+#endif
+
+namespace dsat::host {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kProgram = "dsat-plugin-host";
+constexpr milliseconds kGrace{1000};  // to be destroyed, or to end when its connection has ended
+constexpr size_t kChunkBytes = size_t{64} << 10;
+
+struct Pair {
+  int ours = -1, theirs = -1;
+};
+
+Error cannot(const char* what) { return internal_error(fmt::format("cannot {}: {}", what, std::strerror(errno))); }
+
+Pair make_sockets() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) throw cannot("make a socket pair");
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return {ends[0], ends[1]};
+}
+
+Pair make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw cannot("make a pipe");
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return {ends[0], ends[1]};
+}
+
+std::string text_of(const ExitStatus& end) {
+  if (end.signal != 0) return fmt::format("was killed by signal {} ({})", end.signal, strsignal(end.signal));
+  return fmt::format("ended with exit status {}", end.code);
+}
+
+}  // namespace
+
+fs::path find_plugin_host(const fs::path& given) {
+  std::error_code error;
+  if (!given.empty()) {
+    if (fs::exists(given, error)) return fs::absolute(given);
+    throw Error(fmt::format("{}: no such file", given.string()));
+  }
+  boost::dll::fs::error_code location_error;
+  const fs::path folder = fs::path(boost::dll::program_location(location_error).string()).parent_path();
+  const fs::path installed = fs::path(DSAT_LIBEXEC_DIR) / kProgram;
+  if (!location_error) {
+    for (const fs::path& place : {folder / kProgram, (folder / DSAT_LIBEXEC_DIR_FROM_BIN / kProgram).lexically_normal()}) {
+      if (fs::exists(place, error)) return place;
+    }
+  }
+  if (fs::exists(installed, error)) return installed;
+  throw Error(fmt::format("no {}: it is neither in {} nor at {}; install dsat, or run the plugin in this process "
+                          "(--in-process)",
+                          kProgram, folder.string(), installed.string()));
+}
+
+PluginProcess::PluginProcess(const PluginProcesses& settings, Printed printed)
+    : timeout_(settings.plugin_timeout), printed_(std::move(printed)), deadline_(Clock::now() + timeout_) {
+  const fs::path program = find_plugin_host(settings.plugin_host);
+  const Pair sockets = make_sockets();
+  socket_ = sockets.ours;
+  const Pair pipe = make_pipe();
+  output_ = pipe.ours;
+  SpawnOptions options;
+  options.argv = {program.string(), std::to_string(getpid()), std::to_string(settings.plugin_memory_bytes.value_or(0))};
+  options.environment = current_environment();
+  options.stdout_fd = options.stderr_fd = pipe.theirs;
+  options.keep_fd = sockets.theirs;
+  try {
+    process_ = Subprocess::spawn(loop_, options, [this](const ExitStatus& status) {
+      exit_status_ = status;
+      ended_ = true;
+    });
+  } catch (const Error&) {
+    for (const int fd : {sockets.ours, sockets.theirs, pipe.ours, pipe.theirs}) close(fd);
+    throw;
+  }
+  pid_ = process_->pid();
+  close(sockets.theirs);
+  close(pipe.theirs);
+}
+
+PluginProcess::~PluginProcess() {
+  close(socket_);  // it destroys its strategy and ends
+  if (!ended_) wait_for_end(kGrace);
+  print_rest();
+  kill(-pid_, SIGKILL);
+  process_.reset();
+  close(output_);
+}
+
+bool PluginProcess::wait_for_end(milliseconds limit) {
+  const auto end = Clock::now() + limit;
+  const uint64_t timer = loop_.at(end, [] {});
+  while (!ended_ && Clock::now() < end) loop_.run_once();
+  loop_.cancel(timer);
+  return ended_;
+}
+
+// Its connection has ended, and so has the process, or will at once.
+void PluginProcess::fail() {
+  const bool by_itself = wait_for_end(kGrace);
+  print_rest();
+  throw ProcessFailed(by_itself ? text_of(exit_status_) : "has closed its connection to dsat");
+}
+
+void PluginProcess::await(short events) {
+  std::array<pollfd, 2> fds{pollfd{socket_, events, 0}, pollfd{output_, POLLIN, 0}};
+  while (true) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline_ - Clock::now()).count();
+    if (left <= 0) {
+      print_rest();
+      throw ProcessFailed(fmt::format("has not answered for {:g} s (--plugin-timeout)",
+                                      static_cast<double>(timeout_.count()) / 1000));
+    }
+    const int ready = poll(fds.data(), fds.size(), static_cast<int>(std::min<int64_t>(left, 1'000'000)));
+    if (ready <= 0) continue;
+    if ((fds[1].revents & POLLIN) != 0) take_printed();
+    if (fds[1].revents != 0 && (fds[1].revents & POLLIN) == 0) fds[1].fd = -1;  // its output is closed
+    if (fds[0].revents != 0) return;
+  }
+}
+
+void PluginProcess::take_printed() {
+  std::array<char, 4096> chunk{};
+  const ssize_t got = read(output_, chunk.data(), chunk.size());
+  for (ssize_t i = 0; i < got; ++i) {
+    if (chunk[static_cast<size_t>(i)] != '\n') {
+      if (line_.size() < kMaxLineBytes) line_ += chunk[static_cast<size_t>(i)];
+      continue;
+    }
+    for (const std::string& line : printable_lines(line_)) printed_(line);
+    line_.clear();
+  }
+}
+
+void PluginProcess::print_rest() {
+  for (int i = 0; i < 16; ++i) take_printed();
+  for (const std::string& line : printable_lines(line_)) printed_(line);
+  line_.clear();
+}
+
+void PluginProcess::send(const std::string& frame) {
+  for (size_t sent = 0; sent < frame.size();) {
+    const ssize_t written = ::send(socket_, frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL);
+    if (written >= 0) {
+      sent += static_cast<size_t>(written);
+    } else if (errno == EAGAIN) {
+      await(POLLOUT);
+    } else if (errno != EINTR) {
+      fail();
+    }
+  }
+}
+
+void PluginProcess::receive() {
+  std::string chunk(kChunkBytes, '\0');
+  const ssize_t got = recv(socket_, chunk.data(), chunk.size(), 0);
+  if (got > 0) return reader_.append(chunk.data(), static_cast<size_t>(got));
+  if (got < 0 && errno == EINTR) return;
+  if (got < 0 && errno == EAGAIN) return await(POLLIN);
+  fail();
+}
+
+void PluginProcess::call(const Json& request, const OnMessage& on_message, const std::optional<std::string>& bytes) {
+  deadline_ = Clock::now() + timeout_;
+  send(framed(request));
+  if (bytes) send(framed_bytes(*bytes));
+  try {
+    while (true) {
+      while (const std::optional<Message> message = reader_.next()) {
+        if (on_message(*message)) return;
+      }
+      receive();
+    }
+  } catch (const Error& error) {
+    if (error.code() != DSAT_DATA_LOSS) throw;
+    throw ProcessFailed(error.what());
+  } catch (const Json::exception&) {
+    throw ProcessFailed("sent a message that makes no sense");
+  }
+}
+
+}  // namespace dsat::host

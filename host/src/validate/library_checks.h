@@ -1,0 +1,19 @@
+// Checks of a library itself: the file, what it needs, what it offers, what it says of itself.
+//
+// Threading and errors: as checks.h.
+#ifndef DSAT_HOST_VALIDATE_LIBRARY_CHECKS_H_
+#define DSAT_HOST_VALIDATE_LIBRARY_CHECKS_H_
+
+#include "validate/checks.h"
+
+namespace dsat::host {
+
+CheckOutcome check_file(const CheckContext& context);
+CheckOutcome check_dependencies(const CheckContext& context);
+CheckOutcome check_loading(const CheckContext& context);
+CheckOutcome check_descriptor(const CheckContext& context);
+CheckOutcome check_exports(const CheckContext& context);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_VALIDATE_LIBRARY_CHECKS_H_

@@ -1,0 +1,110 @@
+// The numbers are those of a small model on eight devices of 16 GiB; nothing depends on them but where memory ends.
+#include "validate/practice.h"
+
+#include <fmt/format.h>
+
+#include "dsat/config/space.h"
+
+namespace dsat::host {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+constexpr double kDeviceBytes = 16 * kGiB;
+
+Json interval(double value) { return {{"value", value}, {"low", 0.9 * value}, {"high", 1.1 * value}}; }
+
+double state_bytes(int stage) { return kGiB * 8 / (1 + stage); }
+double peak_bytes(const testing::Trial& trial) {
+  return state_bytes(trial.stage()) + 0.4 * kGiB * static_cast<double>(trial.micro_batch());
+}
+
+Json profile() {
+  Json stages = Json::array();
+  for (int stage = 0; stage <= 3; ++stage) {
+    stages.push_back({{"stage", stage},
+                      {"model_state_bytes", interval(state_bytes(stage))},
+                      {"max_micro_batch", interval((kDeviceBytes - state_bytes(stage)) / (0.4 * kGiB))}});
+  }
+  return {{"schema", 1},
+          {"num_params", 500'000'000},
+          {"trainable_num_params", 500'000'000},
+          {"device_memory_bytes", static_cast<int64_t>(kDeviceBytes)},
+          {"world_size", 8},
+          {"activation_bytes_per_sample", interval(0.4 * kGiB)},
+          {"fixed_bytes", interval(0.2 * kGiB)},
+          {"stages", std::move(stages)},
+          {"trials", Json::array()}};
+}
+
+testing::Answer completed(const testing::Trial& trial) {
+  const auto samples = static_cast<double>(std::max<int64_t>(1, trial.micro_batch()));
+  const double speed = 1000 * samples / (samples + 6) * (1 + 0.05 * trial.stage());
+  const double latency_us = 8 * samples / speed * 1e6;
+  std::map<std::string, double> metrics{{"throughput", speed},        {"latency", latency_us},
+                                        {"FLOPS_per_gpu", speed * 3e9}, {"forward", latency_us * 0.3},
+                                        {"backward", latency_us * 0.6}, {"step", latency_us * 0.1}};
+  if (trial.config.value("/autotuning/model_info/profile"_json_pointer, false)) {
+    metrics = {{"num_params", 5e8}, {"trainable_num_params", 5e8}, {"activation_mem_per_gpu", 0.4 * kGiB}};
+  }
+  return testing::Answer::completed(std::move(metrics), static_cast<uint64_t>(peak_bytes(trial)));
+}
+
+}  // namespace
+
+Study practice_study(const PluginInfo& plugin, int max_trials, int concurrent) {
+  config::Space space;
+  const std::vector<int> stages = plugin.study.value("zero_stages", std::vector<int>{1, 2, 3});
+  for (const int stage : stages) {
+    space.stages.push_back({stage, {{"zero_optimization.overlap_comm", {true, false}},
+                                    {"zero_optimization.reduce_bucket_size", {50'000'000, 500'000'000}}}});
+  }
+  Study study;
+  study.seed = 42;
+  study.metric = "throughput";
+  study.zero_stages = stages;
+  study.base_config = {{"train_micro_batch_size_per_gpu", 1},
+                       {"gradient_accumulation_steps", 1},
+                       {"train_batch_size", 8},
+                       {"zero_optimization", {{"stage", stages.front()}}}};
+  study.space = config::to_json(space);
+  study.limits.max_trials = max_trials;
+  study.limits.max_concurrent_trials = concurrent;
+  study.limits.open_trials = concurrent + 2;
+  study.limits.slots = 8;
+  study.limits.slots_per_trial = 8;
+  study.limits.data_parallel_size = 8;
+  study.device_memory_bytes = static_cast<uint64_t>(kDeviceBytes);
+  if (plugin.kind == PluginKind::searcher) study.profile = profile();
+  study.observations = Json::array();
+  return study;
+}
+
+testing::Answer practice_answer(const testing::Trial& trial) {
+  if (peak_bytes(trial) > kDeviceBytes) {
+    return testing::Answer::out_of_memory(static_cast<uint64_t>(kDeviceBytes));
+  }
+  return completed(trial);
+}
+
+testing::Answer troubled_answer(const testing::Trial& trial) {
+  switch (trial.id % 8) {
+    case 0:
+      return completed(trial);
+    case 1:
+      return testing::Answer::out_of_memory();
+    case 2:
+      return testing::Answer::failed("RuntimeError: it was not to be");
+    case 3:
+      return {Outcome::timed_out, {}, std::nullopt, "no progress for 10 m"};
+    case 4:
+      return {Outcome::invalid_config, {}, std::nullopt, "a rule of DeepSpeed's"};
+    case 5:
+      return {Outcome::stopped, {}, std::nullopt, "stopped"};
+    case 6:
+      return {Outcome::lost, {}, std::nullopt, "the node died"};
+    default:
+      return testing::Answer::completed({}, std::nullopt);  // without a single metric
+  }
+}
+
+}  // namespace dsat::host

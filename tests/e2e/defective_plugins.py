@@ -1,0 +1,163 @@
+"""Runs studies with plugins that have one defect each, isolated and in process, and says what became of them.
+
+    DSAT_BUILD_DIR=build/release python3 tests/e2e/defective_plugins.py [NAME...]
+
+prints a line for each: what should happen, what did. Ends with 1 if one of them is not as stated.
+
+Outcomes, the same words for both ways to run:
+  fine    the study goes on to its end: status 0
+  ends    status 4; one line names plugin and call; the best so far is there
+  fails   status 4 before any trial has run
+  hangs   it does not answer: two interrupts end dsat-host within a second, status 3
+  -       not tried: no process survives this by itself
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = pathlib.Path(os.environ["DSAT_BUILD_DIR"]).resolve()
+HOST = BUILD / "dsat-host"
+PLUGIN = BUILD / "tests/fixture-plugins/libdefective.so"
+TRIAL = pathlib.Path(__file__).resolve().parents[1] / "fixtures/protocol_trial.py"
+CALL_LIMIT_S = 2
+SECOND_INTERRUPT_S = 1.0
+
+# NAME: (isolated, in process)
+DEFECTS = {
+    "none": ("fine", "fine"),
+    "segv": ("ends", "ends"), "abort": ("ends", "ends"), "stack": ("ends", "ends"), "division": ("ends", "ends"),
+    "illegal": ("ends", "ends"), "bus": ("ends", "ends"), "throw": ("ends", "ends"), "double_free": ("ends", "ends"),
+    "exit0": ("ends", "ends"), "exit3": ("ends", "ends"), "exit_in_thread": ("ends", "ends"),
+    "own_handler": ("ends", "ends"), "segv_exit": ("ends", "ends"), "exit0_exit": ("ends", "ends"),
+    "segv_create": ("fails", "fails"), "segv_start": ("fails", "fails"), "exit0_start": ("fails", "fails"),
+    "fails_start": ("fails", "fails"),
+    "segv_once": ("fine", "ends"), "exit0_once": ("fine", "ends"), "stack_once": ("fine", "ends"),
+    "segv_destroy": ("fine", "ends"),
+    "underscore_exit": ("ends", "-"), "kill": ("ends", "-"), "stop": ("ends", "-"), "alarm": ("ends", "-"),
+    "loop": ("ends", "hangs"), "sleep": ("ends", "hangs"), "loop_blocked": ("ends", "hangs"),
+    "loop_ignored": ("ends", "hangs"), "loop_start": ("fails", "hangs"), "loop_once": ("fine", "hangs"),
+    "loop_destroy": ("fine", "hangs"),
+    "memory": ("ends", "-"), "close_all": ("ends", "-"), "write_all": ("ends", "-"), "children": ("fine", "-"),
+    "thread": ("fine", "fine"), "descriptors": ("fine", "fine"), "surroundings": ("fine", "-"),
+    "null_host": ("fine", "fine"), "null_request": ("fine", "fine"), "null_id": ("fine", "fine"),
+    "null_text": ("fine", "fine"), "small_request": ("fine", "fine"), "no_json": ("fine", "fine"),
+    "deep": ("fine", "fine"), "huge": ("fine", "fine"), "huge_size": ("fine", "fine"), "million": ("fine", "fine"),
+    "unknown_trials": ("fine", "fine"), "profile": ("fine", "fine"), "other_thread": ("fine", "fine"),
+    "late": ("fine", "fine"), "long_note": ("fine", "fine"), "terminal_note": ("fine", "fine"),
+    "no_utf8": ("fine", "fine"), "log_flood": ("fine", "fine"), "print_flood": ("fine", "fine"),
+    "fails": ("ends", "ends"), "fails_silently": ("ends", "ends"), "fails_oddly": ("ends", "ends"),
+    "finish_twice": ("fine", "fine"), "random": ("fine", "fine"),
+}
+# A sample for every day: one of each kind.
+SAMPLE = ["none", "segv", "exit0", "segv_once", "loop", "loop_ignored", "memory", "null_text", "deep", "late",
+          "terminal_note", "fails"]
+
+
+def start(name, isolated, folder):
+    (folder / "ds_config.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 1}))
+    way = ["--plugin-timeout", f"{CALL_LIMIT_S}s", "--plugin-memory", "300MB"] if isolated else ["--in-process"]
+    arguments = [HOST, "--searcher", PLUGIN, "--defect", name, "--marker", folder / "marker", *way, "--no-baseline",
+                 "--finals", "0", "--profile-trials", "1", "--metric", "throughput", "--output-dir", "run", "--",
+                 sys.executable, "-S", "-E", TRIAL, "--deepspeed_config", "ds_config.json"]
+    return subprocess.Popen(list(map(str, arguments)), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            start_new_session=True)
+
+
+def wait_until_it_hangs(process, folder, name):
+    """Its trials have ended and it takes no event any more: its processor time, or nothing, is all that moves."""
+    wanted = 0 if name.endswith("_start") else 5 if name.endswith("_destroy") else 3
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        done = len(list((folder / "run/trials").glob("*/exit.json"))) if (folder / "run/trials").exists() else 0
+        if done >= wanted and (folder / "run").exists():
+            time.sleep(1.5)  # nothing says that a loop has begun
+            return
+        time.sleep(0.05)
+
+
+def interrupt_twice(process):
+    """Seconds from the second interrupt to the end."""
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    return time.monotonic() - began
+
+
+def left_behind(folder):
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if str(folder).encode() in entry.read_bytes() + (entry.parent / "cmdline").read_bytes():
+                found.append(int(entry.parent.name))
+        except OSError:
+            pass
+    return found
+
+
+def run(name, isolated):
+    """What should have happened, what did, and details."""
+    wanted = DEFECTS[name][0 if isolated else 1]
+    with tempfile.TemporaryDirectory(prefix="dsat-defect-") as folder:
+        folder = pathlib.Path(folder)
+        process = start(name, isolated, folder)
+        seconds = None
+        if wanted == "hangs":
+            wait_until_it_hangs(process, folder, name)
+            seconds = interrupt_twice(process)
+        try:
+            out, err = process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            return wanted, "no end", ""
+        err = err.decode(errors="replace")
+        best = (folder / "run/best_ds_config.json").exists()
+        names_it = any("plugin" in line and ("defective" in line or "thread" in line) for line in err.splitlines())
+        escapes = b"\x1b" in out + err.encode() and name != "print_flood"
+        status = process.returncode
+        if escapes:
+            got = "escapes in its output"
+        elif status == 0 and best:
+            got = "fine"
+        elif status == 4 and names_it:
+            got = "ends" if best else "fails"
+        elif status == 3 and seconds is not None:
+            got = "hangs" if seconds <= SECOND_INTERRUPT_S else f"ends {seconds:.1f} s after the second interrupt"
+        else:
+            got = f"status {status}"
+        left = left_behind(folder)
+        if left:
+            got += f", leaves {len(left)} processes"
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+        lines = [line for line in err.splitlines() if line.startswith("dsat-host:")]
+        return wanted, got, lines[-1] if lines else ""
+
+
+def main(names):
+    wrong = tried = 0
+    for name in names or DEFECTS:
+        for isolated in (True, False):
+            if DEFECTS[name][0 if isolated else 1] == "-":
+                continue
+            tried += 1
+            wanted, got, line = run(name, isolated)
+            wrong += wanted != got
+            mark = "    " if wanted == got else "NOT "
+            print(f"{mark}{name:16} {'isolated' if isolated else 'in process':10}  {got:8} {line[:150]}", flush=True)
+    print(f"{tried} studies with {len(names or DEFECTS)} plugins: {wrong} not as stated")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

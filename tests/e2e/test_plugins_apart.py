@@ -1,0 +1,106 @@
+"""Plugins that do not come with dsat: in a process of their own, with defects, and checked by `dsat-host validate`."""
+import json
+import os
+import pathlib
+import subprocess
+import unittest
+
+import defective_plugins
+from support import BUILD, HOST, PROJECT, HostTest
+
+FIXTURES = BUILD / "tests/fixture-plugins"
+SIMULATION = PROJECT / "examples/sim/8-gpus-a100-gpt2-xl.json"
+
+
+class DefectivePlugins(unittest.TestCase):
+    def test_a_study_survives_its_plugin_as_far_as_a_process_can(self):
+        for name in defective_plugins.SAMPLE:
+            for isolated in (True, False):
+                if defective_plugins.DEFECTS[name][0 if isolated else 1] == "-":
+                    continue
+                with self.subTest(defect=name, isolated=isolated):
+                    wanted, got, line = defective_plugins.run(name, isolated)
+                    self.assertEqual(got, wanted, line)
+
+
+class IsolatedSearchers(HostTest):
+    def test_proposals_are_the_same_isolated_and_in_process(self):
+        for searcher in ("guided", "asha", "random"):
+            with self.subTest(searcher=searcher):
+                runs = []
+                for way in ("--isolate", "--in-process"):
+                    run = self.dir / f"{searcher}{way}"
+                    result = subprocess.run([HOST, "--runner", "sim", "--sim", SIMULATION, "--searcher", searcher, way,
+                                             "--max-trials", "40", "--output-dir", run, "--quiet"], cwd=self.dir,
+                                            capture_output=True, text=True, timeout=240)
+                    self.assert_ok(result)
+                    runs.append(self.decisions(run))
+                self.assertGreater(len(runs[0]), 10)
+                self.assertEqual(*runs)
+
+    def test_an_isolated_study_resumes_where_it_was(self):
+        whole, half = self.dir / "whole", self.dir / "half"
+        common = [HOST, "--runner", "sim", "--sim", str(SIMULATION), "--searcher", "asha", "--isolate", "--quiet"]
+        self.assert_ok(subprocess.run([*common, "--max-trials", "40", "--output-dir", whole], cwd=self.dir,
+                                      capture_output=True, text=True, timeout=240))
+        self.assert_ok(subprocess.run([*common, "--max-trials", "25", "--output-dir", half], cwd=self.dir,
+                                      capture_output=True, text=True, timeout=240))
+        result = subprocess.run([HOST, "resume", half, "--max-trials", "40", "--quiet"], cwd=self.dir,
+                                capture_output=True, text=True, timeout=240)
+        self.assert_ok(result)
+        self.assertEqual(len(self.show(half)["trials"]) >= 40, True)
+
+    def test_both_ways_at_once_are_refused(self):
+        result = self.run_host(["--isolate", "--in-process"])
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--in-process and --isolate: give one of the two", result.stderr)
+
+
+class Validate(HostTest):
+    def validate(self, file):
+        result = subprocess.run([HOST, "validate", file, "--json", "--plugin-timeout", "60s"], cwd=self.dir,
+                                capture_output=True, text=True, timeout=240)
+        return result.returncode, {check["check"]: check for check in json.loads(result.stdout)["checks"]}
+
+    def test_our_own_plugins_pass(self):
+        for name in ("random", "profiler"):
+            status, checks = self.validate(BUILD / f"plugins/lib{name}.so")
+            self.assertEqual(status, 0, checks)
+            self.assertEqual({check["status"] for check in checks.values()} - {"passed", "warned"}, set(), checks)
+
+    def test_what_is_wrong_is_named(self):
+        status, checks = self.validate(FIXTURES / "libbad_major.so")
+        self.assertEqual((status, checks["loading"]["status"]), (1, "failed"))
+        self.assertIn("plugin ABI 2", checks["loading"]["reason"])
+        self.assertNotIn("life cycle", checks)
+        status, checks = self.validate(FIXTURES / "libwalker_clock.so")
+        self.assertEqual((status, checks["determinism"]["status"]), (1, "failed"))
+
+    def test_a_crash_is_one_line_and_the_other_checks_go_on(self):
+        status, checks = self.validate(FIXTURES / "libdefective_crashing.so")
+        self.assertEqual(status, 1)
+        self.assertEqual(checks["life cycle"]["status"], "crashed", checks)
+        self.assertIn("signal 11", checks["life cycle"]["reason"])
+        self.assertEqual(checks["descriptor"]["status"], "passed")
+
+    def test_no_such_file_is_status_two(self):
+        result = subprocess.run([HOST, "validate", "nothing.so"], cwd=self.dir, capture_output=True, text=True)
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual(len(result.stderr.strip().splitlines()), 1)
+
+    def test_a_library_that_crashes_is_one_line_of_the_list(self):
+        folder = self.dir / "plugins"
+        folder.mkdir()
+        for name in ("dies_when_loaded", "walker"):
+            (folder / f"lib{name}.so").symlink_to(FIXTURES / f"lib{name}.so")
+        result = subprocess.run([HOST, "plugins", "--json"], cwd=self.dir, capture_output=True, text=True, timeout=120,
+                                env={**os.environ, "DSAT_PLUGIN_PATH": str(folder)})
+        self.assert_ok(result)
+        listed = json.loads(result.stdout)
+        self.assertIn("walker", [plugin["name"] for plugin in listed["plugins"]])
+        self.assertEqual([pathlib.Path(entry["file"]).name for entry in listed["broken"]], ["libdies_when_loaded.so"])
+        self.assertIn("signal", listed["broken"][0]["reason"])
+
+
+if __name__ == "__main__":
+    unittest.main()
