@@ -82,6 +82,7 @@ Json wide_space() {
 
 StudyOptions options_for(const std::string& searcher, int trials) {
   StudyOptions options;
+  options.isolation = dsat::host::Isolation::none;
   options.searcher.plugin = searcher;
   // It would end as soon as further trials promise too little.
   if (searcher == "guided") options.searcher.options = {{"tolerance", 0.0}};
@@ -201,6 +202,7 @@ int handover(const fs::path& program, const fs::path& folder) {
   const fs::path config = folder / "ds_config.json";
   std::ofstream(config) << R"({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}})";
   StudyOptions options;
+  options.isolation = dsat::host::Isolation::none;
   options.command = {program.string(), "--deepspeed_config", config.string()};
   options.searcher.plugin = "random";
   options.max_trials = 200;

@@ -39,7 +39,8 @@ Json as_json(const host::CheckResult& result) {
 }
 
 std::string line_of(const host::CheckResult& result) {
-  const std::string what = result.strategy.empty() ? result.check : fmt::format("{} of {}", result.check, result.strategy);
+  const std::string what =
+      result.strategy.empty() ? result.check : fmt::format("{} of {}", result.check, result.strategy);
   return one_line(fmt::format("{:<8} {:<32} {}", to_string(result.status), what, result.reason));
 }
 
@@ -62,8 +63,8 @@ int validate(const Tokens& arguments, Console& console) {
   if (!done.ok()) return console.error(done.message()), exit_status(done);
   Json summary = Json::object();
   std::string text;
-  for (const auto status : {host::CheckStatus::passed, host::CheckStatus::warned, host::CheckStatus::failed,
-                            host::CheckStatus::crashed}) {
+  for (const auto status :
+       {host::CheckStatus::passed, host::CheckStatus::warned, host::CheckStatus::failed, host::CheckStatus::crashed}) {
     summary[to_string(status)] = counts[status];
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", counts[status], to_string(status));
   }

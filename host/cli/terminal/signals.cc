@@ -1,5 +1,5 @@
-// A thread that polls a signalfd: no plugin can take the signals away from it by a handler or a mask of its own. Crashes
-// and exit() are caught by handlers that do nothing but write one line and end the process.
+// A thread that polls a signalfd: no plugin can take the signals away from it by a handler or a mask of its own.
+// Crashes and exit() are caught by handlers that do nothing but write one line and end the process.
 #include "terminal/signals.h"
 
 #include <fmt/format.h>

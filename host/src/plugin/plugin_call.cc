@@ -1,5 +1,5 @@
-// A thread-local pointer for signal handlers, a list behind a mutex for other threads, and an alternate signal stack for
-// each thread that calls plugins: a handler has none to run on where the plugin has used up the thread's own.
+// A thread-local pointer for signal handlers, a list behind a mutex for other threads, and an alternate signal stack
+// for each thread that calls plugins: a handler has none to run on where the plugin has used up the thread's own.
 #include "plugin/plugin_call.h"
 
 #include <signal.h>
@@ -78,9 +78,8 @@ const char* plugin_call_of_this_thread() noexcept { return t_call == nullptr ? n
 std::optional<RunningPluginCall> oldest_plugin_call() {
   const std::lock_guard<std::mutex> lock(calls().mutex);
   const auto& all = calls().all;
-  const auto oldest = std::min_element(all.begin(), all.end(), [](const PluginCall* a, const PluginCall* b) {
-    return a->began() < b->began();
-  });
+  const auto oldest = std::min_element(
+      all.begin(), all.end(), [](const PluginCall* a, const PluginCall* b) { return a->began() < b->began(); });
   if (oldest == all.end()) return std::nullopt;
   const auto age = std::chrono::steady_clock::now() - (*oldest)->began();
   return RunningPluginCall{(*oldest)->text(), std::chrono::duration_cast<std::chrono::milliseconds>(age)};

@@ -74,14 +74,16 @@ fs::path find_plugin_host(const fs::path& given) {
   const fs::path folder = fs::path(boost::dll::program_location(location_error).string()).parent_path();
   const fs::path installed = fs::path(DSAT_LIBEXEC_DIR) / kProgram;
   if (!location_error) {
-    for (const fs::path& place : {folder / kProgram, (folder / DSAT_LIBEXEC_DIR_FROM_BIN / kProgram).lexically_normal()}) {
+    for (const fs::path& place :
+         {folder / kProgram, (folder / DSAT_LIBEXEC_DIR_FROM_BIN / kProgram).lexically_normal()}) {
       if (fs::exists(place, error)) return place;
     }
   }
   if (fs::exists(installed, error)) return installed;
-  throw Error(fmt::format("no {}: it is neither in {} nor at {}; install dsat, or run the plugin in this process "
-                          "(--in-process)",
-                          kProgram, folder.string(), installed.string()));
+  throw Error(
+      fmt::format("no {}: it is neither in {} nor at {}; install dsat, or run the plugin in this process "
+                  "(--in-process)",
+                  kProgram, folder.string(), installed.string()));
 }
 
 PluginProcess::PluginProcess(const PluginProcesses& settings, Printed printed)
@@ -140,8 +142,8 @@ void PluginProcess::await(short events) {
     const auto left = std::chrono::ceil<milliseconds>(deadline_ - Clock::now()).count();
     if (left <= 0) {
       print_rest();
-      throw ProcessFailed(fmt::format("has not answered for {:g} s (--plugin-timeout)",
-                                      static_cast<double>(timeout_.count()) / 1000));
+      throw ProcessFailed(
+          fmt::format("has not answered for {:g} s (--plugin-timeout)", static_cast<double>(timeout_.count()) / 1000));
     }
     const int ready = poll(fds.data(), fds.size(), static_cast<int>(std::min<int64_t>(left, 1'000'000)));
     if (ready <= 0) continue;

@@ -39,8 +39,8 @@ class PluginProcess {
   PluginProcess(const PluginProcess&) = delete;
   PluginProcess& operator=(const PluginProcess&) = delete;
 
-  // Sends a request, with bytes behind it where there are any, and hands over what comes back until the answer is complete. In all the process has the time that
-  // the settings give for a call.
+  // Sends a request, with bytes behind it where there are any, and hands over what comes back until the answer is
+  // complete. In all the process has the time that the settings give for a call.
   void call(const Json& request, const OnMessage& on_message, const std::optional<std::string>& bytes = std::nullopt);
   // Within a call.
   void send(const std::string& frame);

@@ -9,8 +9,8 @@
 #include <array>
 #include <cerrno>
 
-#include "plugin/plugin_library.h"
 #include "plugin/plugin_info_json.h"
+#include "plugin/plugin_library.h"
 #include "plugin/plugin_strategy.h"
 
 namespace dsat::host {

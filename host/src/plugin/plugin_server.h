@@ -2,7 +2,8 @@
 //
 // Purpose: the program dsat-plugin-host is this and nothing else. The plugin is called by the same code as in the host
 //   (PluginStrategy), so that it behaves alike in both.
-// Threading: the main thread; what the plugin logs from others goes out from there. Errors: a failed request is answered
+// Threading: the main thread; what the plugin logs from others goes out from there. Errors: a failed request is
+// answered
 //   with its message; a connection that ends ends the process.
 #ifndef DSAT_HOST_PLUGIN_PLUGIN_SERVER_H_
 #define DSAT_HOST_PLUGIN_PLUGIN_SERVER_H_

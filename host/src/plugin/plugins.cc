@@ -168,9 +168,8 @@ std::vector<fs::path> plugin_search_path() {
 }
 
 bool is_own_plugin(const fs::path& file) {
-  const auto* known = std::find_if(std::begin(kOwnPlugins), std::end(kOwnPlugins), [&](const char* name) {
-    return file.filename() == fmt::format("lib{}.so", name);
-  });
+  const auto* known = std::find_if(std::begin(kOwnPlugins), std::end(kOwnPlugins),
+                                   [&](const char* name) { return file.filename() == fmt::format("lib{}.so", name); });
   if (known == std::end(kOwnPlugins)) return false;
   std::error_code error;
   const fs::path folder = fs::canonical(file.parent_path().empty() ? "." : file.parent_path(), error);

@@ -39,7 +39,8 @@ std::string interval_problem(const std::string& name, const Json& interval) {
     const auto it = interval.find(part);
     if (it == interval.end()) return fmt::format("{}: it has no {}", name, part);
     const bool open = it->is_null() && std::string_view(part) == "high";
-    if (!open && !is_amount(*it, 0)) return fmt::format("{}: its {} is {}, no number of at least 0", name, part, shown(*it));
+    if (!open && !is_amount(*it, 0))
+      return fmt::format("{}: its {} is {}, no number of at least 0", name, part, shown(*it));
   }
   const double value = interval["value"], low = interval["low"];
   const bool ordered = low <= value && (interval["high"].is_null() || value <= interval["high"].get<double>());
@@ -54,7 +55,8 @@ std::string stages_problem(const Json& stages) {
     }
     for (const char* name : {"model_state_bytes", "max_micro_batch"}) {
       if (!stage.contains(name)) continue;
-      const std::string problem = interval_problem(fmt::format("stage {}: {}", stage["stage"].dump(), name), stage[name]);
+      const std::string problem =
+          interval_problem(fmt::format("stage {}: {}", stage["stage"].dump(), name), stage[name]);
       if (!problem.empty()) return problem;
     }
   }

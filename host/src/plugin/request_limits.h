@@ -16,11 +16,11 @@
 namespace dsat::host {
 
 inline constexpr size_t kMaxOpsPerEvent = 10'000;
-inline constexpr size_t kMaxJsonBytes = size_t{1} << 20;   // overrides, or a profile
-inline constexpr size_t kMaxJsonDepth = 100;               // as of a configuration
+inline constexpr size_t kMaxJsonBytes = size_t{1} << 20;    // overrides, or a profile
+inline constexpr size_t kMaxJsonDepth = 100;                // as of a configuration
 inline constexpr size_t kMaxEventBytes = size_t{64} << 20;  // all requests of one event
-inline constexpr size_t kMaxLineBytes = 4096;              // a note, a reason, a line of the log: the rest is cut off
-inline constexpr size_t kMaxLogLines = 10'000;             // of one call: the rest is dropped
+inline constexpr size_t kMaxLineBytes = 4096;               // a note, a reason, a line of the log: the rest is cut off
+inline constexpr size_t kMaxLogLines = 10'000;              // of one call: the rest is dropped
 inline constexpr size_t kMaxStateBytes = size_t{256} << 20;
 
 // How deep the brackets outside of strings lie in each other.

@@ -1,5 +1,6 @@
-// dsat-plugin-host HOST_PID MEMORY_BYTES: the process of its own that a plugin runs in. Descriptor 3 is its connection to
-// the host, and it ends when that ends; it dies with the host's thread that has started it, whatever the plugin does.
+// dsat-plugin-host HOST_PID MEMORY_BYTES: the process of its own that a plugin runs in. Descriptor 3 is its connection
+// to the host, and it ends when that ends; it dies with the host's thread that has started it, whatever the plugin
+// does.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

@@ -1,6 +1,7 @@
 // What a shared library needs and what it offers, read from the file: nothing of it runs.
 //
-// Threading: a pure function. Errors: dsat::Error: the file cannot be read, or is no 64-bit ELF file of this byte order.
+// Threading: a pure function. Errors: dsat::Error: the file cannot be read, or is no 64-bit ELF file of this byte
+// order.
 #ifndef DSAT_HOST_VALIDATE_ELF_FILE_H_
 #define DSAT_HOST_VALIDATE_ELF_FILE_H_
 

@@ -1,4 +1,5 @@
-// Reads the file first, and opens the libraries that it needs one at a time, so that the one that is missing has a name.
+// Reads the file first, and opens the libraries that it needs one at a time, so that the one that is missing has a
+// name.
 #include "validate/library_checks.h"
 
 #include <dlfcn.h>
@@ -31,8 +32,10 @@ bool anybody_writes(const std::filesystem::path& path) {
 CheckOutcome check_file(const CheckContext& context) {
   read_elf(context.file);
   const std::filesystem::path folder = std::filesystem::absolute(context.file).parent_path();
-  if (anybody_writes(context.file)) return warned(fmt::format("anybody may write to it: chmod o-w {}", context.file.string()));
-  if (anybody_writes(folder)) return warned(fmt::format("anybody may write to its folder: chmod o-w {}", folder.string()));
+  if (anybody_writes(context.file))
+    return warned(fmt::format("anybody may write to it: chmod o-w {}", context.file.string()));
+  if (anybody_writes(folder))
+    return warned(fmt::format("anybody may write to its folder: chmod o-w {}", folder.string()));
   return {};
 }
 
@@ -59,7 +62,8 @@ CheckOutcome check_loading(const CheckContext& context) {
                               library->entry().struct_size, sizeof(dsat_plugin_entry)));
   }
   if (library->entry().abi_minor > DSAT_ABI_MINOR) {
-    return warned(fmt::format("made for plugin ABI 1.{}, this dsat has 1.{}", library->entry().abi_minor, DSAT_ABI_MINOR));
+    return warned(
+        fmt::format("made for plugin ABI 1.{}, this dsat has 1.{}", library->entry().abi_minor, DSAT_ABI_MINOR));
   }
   return {};
 }
@@ -102,9 +106,10 @@ CheckOutcome check_exports(const CheckContext& context) {
   if (others.empty()) return {};
   const size_t count = others.size();
   others.resize(std::min<size_t>(count, 3));
-  return warned(fmt::format("exports {} symbols beside {} ({}{}): another library's may take their place; "
-                            "dsat_add_plugin hides them",
-                            count, kEntrySymbol, fmt::join(others, ", "), count > 3 ? ", ..." : ""));
+  return warned(
+      fmt::format("exports {} symbols beside {} ({}{}): another library's may take their place; "
+                  "dsat_add_plugin hides them",
+                  count, kEntrySymbol, fmt::join(others, ", "), count > 3 ? ", ..." : ""));
 }
 
 }  // namespace dsat::host

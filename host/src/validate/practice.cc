@@ -40,7 +40,7 @@ testing::Answer completed(const testing::Trial& trial) {
   const auto samples = static_cast<double>(std::max<int64_t>(1, trial.micro_batch()));
   const double speed = 1000 * samples / (samples + 6) * (1 + 0.05 * trial.stage());
   const double latency_us = 8 * samples / speed * 1e6;
-  std::map<std::string, double> metrics{{"throughput", speed},        {"latency", latency_us},
+  std::map<std::string, double> metrics{{"throughput", speed},          {"latency", latency_us},
                                         {"FLOPS_per_gpu", speed * 3e9}, {"forward", latency_us * 0.3},
                                         {"backward", latency_us * 0.6}, {"step", latency_us * 0.1}};
   if (trial.config.value("/autotuning/model_info/profile"_json_pointer, false)) {
@@ -55,8 +55,9 @@ Study practice_study(const PluginInfo& plugin, int max_trials, int concurrent) {
   config::Space space;
   const std::vector<int> stages = plugin.study.value("zero_stages", std::vector<int>{1, 2, 3});
   for (const int stage : stages) {
-    space.stages.push_back({stage, {{"zero_optimization.overlap_comm", {true, false}},
-                                    {"zero_optimization.reduce_bucket_size", {50'000'000, 500'000'000}}}});
+    space.stages.push_back({stage,
+                            {{"zero_optimization.overlap_comm", {true, false}},
+                             {"zero_optimization.reduce_bucket_size", {50'000'000, 500'000'000}}}});
   }
   Study study;
   study.seed = 42;

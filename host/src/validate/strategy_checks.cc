@@ -19,14 +19,16 @@ namespace {
 using testing::Bench;
 
 constexpr int kTrials = 30, kConcurrent = 4;
-constexpr int kLooks = 50;  // for threads that end
+constexpr int kLooks = 50;        // for threads that end
 constexpr int kMostSteps = 2000;  // of one study
 constexpr std::chrono::milliseconds kSlow{100}, kTooSlow{1000};
 
 CheckOutcome failed(std::string reason) { return {CheckStatus::failed, std::move(reason), ""}; }
 CheckOutcome warned(std::string reason) { return {CheckStatus::warned, std::move(reason), ""}; }
 
-const dsat_factory& factory_of(const CheckContext& context) { return *context.plugin.library->factory(context.plugin.kind); }
+const dsat_factory& factory_of(const CheckContext& context) {
+  return *context.plugin.library->factory(context.plugin.kind);
+}
 
 // A study at practice. An error of the strategy is thrown.
 class Practice {
@@ -65,7 +67,8 @@ class Practice {
 
 // Any order that a seed gives.
 std::function<size_t(size_t)> shuffled(uint64_t seed) {
-  return [random = Random(seed, 1)](size_t running) mutable { return static_cast<size_t>(random.uniform_below(running)); };
+  return
+      [random = Random(seed, 1)](size_t running) mutable { return static_cast<size_t>(random.uniform_below(running)); };
 }
 
 std::string digest(const std::vector<std::string>& ops) { return fmt::format("{}", fmt::join(ops, "\n")); }
@@ -229,8 +232,9 @@ CheckOutcome check_latency(const CheckContext& context) {
   }
   std::sort(times.begin(), times.end());
   const auto median = times[times.size() / 2], slowest = times.back();
-  const std::string text = fmt::format("{:.2f} ms a trial, the slowest {:.1f} ms", static_cast<double>(median.count()) / 1e3,
-                                       static_cast<double>(slowest.count()) / 1e3);
+  const std::string text =
+      fmt::format("{:.2f} ms a trial, the slowest {:.1f} ms", static_cast<double>(median.count()) / 1e3,
+                  static_cast<double>(slowest.count()) / 1e3);
   return {median > kSlow || slowest > kTooSlow ? CheckStatus::warned : CheckStatus::passed, text, ""};
 }
 

@@ -83,7 +83,8 @@ class Validation {
       verdict.result.reason = "its process has sent no result";
     }
     if (lines == 0) return verdict;
-    if (verdict.result.status == CheckStatus::crashed) verdict.result.reason += fmt::format("; it printed '{}'", printed);
+    if (verdict.result.status == CheckStatus::crashed)
+      verdict.result.reason += fmt::format("; it printed '{}'", printed);
     if (verdict.result.status == CheckStatus::passed) {
       verdict.result.status = CheckStatus::warned;
       verdict.result.reason = fmt::format("prints {} lines ('{}'): use log", lines, printed);

@@ -13,9 +13,10 @@
  * Ownership. Every pointer is borrowed for the call; a callee that needs the bytes later copies them. Nothing is
  * freed across the boundary. State leaves through a sink.
  *
- * Growth. Structs only grow at the end; their first member tells their size, and a reader tests DSAT_HAS before it
- * touches a member that version 1.0 did not have. No struct has padding, at its end neither (asserted by a test), so
- * that sizes are exact. There is no bool, long, enum or bit-field: their sizes differ between compilers.
+ * Growth. A struct with a struct_size only grows at its end, and a reader tests DSAT_HAS before it touches a member
+ * that version 1.0 did not have. dsat_str, dsat_metric, dsat_sink and dsat_plugin_entry never grow. No struct has
+ * padding, at its end neither (asserted at the end of this header), so that sizes are exact. There is no bool, long,
+ * enum or bit-field: their sizes differ between compilers.
  *
  * Errors. A failing call first sets a message with host->set_error; a failure without one is reported as the plugin's
  * defect. No exception crosses: every function pointer is noexcept in C++.
@@ -23,8 +24,12 @@
  * Determinism. A strategy takes its randomness from dsat_study.seed and reads no clock, environment variable or random
  * device: the same events give the same ops. The host relies on it when it resumes a study by replaying its journal.
  *
- * Remoting. Every op is fire-and-forget and every extension can be expressed as messages, so that a plugin can run in
- * a process of its own behind this same header.
+ * Remoting. A plugin that does not come with dsat runs in a process of its own behind this same header. Only
+ * create_trial waits for the host's answer; every other op is sent with the answer to its event. Such a process is
+ * replaced when it is lost, and its strategy is brought back by restore or by the events: see Determinism.
+ *
+ * Limits. The host refuses a NULL argument, JSON of more than 1 MiB or 100 levels, and more than 10,000 ops or 64 MiB
+ * in one event. It cuts lines at 4 KiB and drops log lines beyond 10,000 in one call.
  */
 #ifndef DSAT_ABI_H_
 #define DSAT_ABI_H_
@@ -110,10 +115,12 @@ typedef struct dsat_trial_request {
   dsat_str note;           /* one line: why this trial; shown to people */
 } dsat_trial_request;
 
-/* The host as a plugin sees it. Given to the plugin at create, owned by the host, outlives the instance.
+/* The host as a plugin sees it. Given to the plugin at create, owned by the host, never freed: a call after destroy is
+ * refused.
  *
  * An op is queued; all the ops of an event take effect together, in order, when the event returns DSAT_OK, and all
- * are dropped when it fails. Outside an event an op gives DSAT_FAILED_PRECONDITION. */
+ * are dropped when it fails. Outside an event, and from another thread than the event's, an op gives
+ * DSAT_FAILED_PRECONDITION. */
 typedef struct dsat_host dsat_host;
 struct dsat_host {
   uint32_t struct_size;
@@ -257,6 +264,35 @@ typedef struct dsat_plugin_entry {
   const void* (*get_factory)(const char* factory_id)DSAT_NOEXCEPT;
 } dsat_plugin_entry;
 extern DSAT_EXPORT const dsat_plugin_entry dsat_plugin_entry_v1;
+
+/* The layout of 64-bit machines: a compiler that sees another one must not build plugins. */
+#if UINTPTR_MAX == UINT64_MAX
+#if defined(__cplusplus)
+#define DSAT_ASSERT(condition) static_assert(condition, #condition)
+#define DSAT_SIZE_OF(type, member) sizeof(type::member)
+#else
+#define DSAT_ASSERT(condition) _Static_assert(condition, #condition)
+#define DSAT_SIZE_OF(type, member) sizeof(((const type*)0)->member)
+#endif
+#define DSAT_ENDS(type, last, size)                                             \
+  DSAT_ASSERT(offsetof(type, last) + DSAT_SIZE_OF(type, last) == sizeof(type)); \
+  DSAT_ASSERT(sizeof(type) == (size))
+DSAT_ENDS(dsat_str, size, 16);
+DSAT_ENDS(dsat_metric, value, 24);
+DSAT_ENDS(dsat_trial_request, note, 48);
+DSAT_ENDS(dsat_host, get_extension, 72);
+DSAT_ENDS(dsat_study, study_json, 32);
+DSAT_ENDS(dsat_result, metrics, 32);
+DSAT_ENDS(dsat_exit, allocator_retries, 72);
+DSAT_ENDS(dsat_sink, write, 16);
+DSAT_ENDS(dsat_strategy, destroy, 64);
+DSAT_ENDS(dsat_descriptor, study_json, 56);
+DSAT_ENDS(dsat_factory, create, 24);
+DSAT_ENDS(dsat_plugin_entry, get_factory, 24);
+#undef DSAT_ENDS
+#undef DSAT_SIZE_OF
+#undef DSAT_ASSERT
+#endif
 
 #if defined(__cplusplus)
 }

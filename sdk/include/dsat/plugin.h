@@ -115,13 +115,13 @@ dsat_status create(const dsat_host* host, dsat_str options_json, dsat_strategy**
   return guarded(host, [&] { *out = (new Instance<T>(host, Json::parse(view(options_json))))->vtable(); });
 }
 
-// The factory of those Ts whose kind is FactoryId's: a table built once, on first use.
+// The factories of those Ts: a table of each kind, built once and never changed, so that threads may share it.
 template <class... Ts>
 class Factories {
  public:
   static const void* get(const char* factory_id) noexcept {
-    if (std::strcmp(factory_id, DSAT_SEARCHER_FACTORY) == 0) return of<0>(DSAT_SEARCHER_FACTORY);
-    if (std::strcmp(factory_id, DSAT_PROFILER_FACTORY) == 0) return of<1>(DSAT_PROFILER_FACTORY);
+    if (std::strcmp(factory_id, DSAT_SEARCHER_FACTORY) == 0) return of<0>();
+    if (std::strcmp(factory_id, DSAT_PROFILER_FACTORY) == 0) return of<1>();
     return nullptr;
   }
 
@@ -134,22 +134,15 @@ class Factories {
   struct Table {
     std::vector<Entry> entries;
     dsat_factory factory{};
-  };
 
-  template <int Kind>
-  static Table<Kind>& table() {
-    static Table<Kind> instance;
-    return instance;
-  }
-
-  template <int Kind>
-  static const dsat_factory* of(const char* kind) noexcept {
-    Table<Kind>& t = table<Kind>();
-    if (t.entries.empty()) {
-      ((std::strcmp(Ts::kFactoryId, kind) == 0 ? t.entries.push_back({descriptor<Ts>(), &create<Ts>}) : void()), ...);
-      t.factory = {
-          sizeof(dsat_factory), static_cast<uint32_t>(t.entries.size()),
-          [](uint32_t index) noexcept { return table<Kind>().entries[index].descriptor; },
+    explicit Table(const char* kind) {
+      ((std::strcmp(Ts::kFactoryId, kind) == 0 ? entries.push_back({descriptor<Ts>(), &create<Ts>}) : void()), ...);
+      factory = {
+          sizeof(dsat_factory), static_cast<uint32_t>(entries.size()),
+          [](uint32_t index) noexcept -> const dsat_descriptor* {
+            const Table& all = table<Kind>();
+            return index < all.entries.size() ? all.entries[index].descriptor : nullptr;
+          },
           [](const char* id, const dsat_host* host, dsat_str options, dsat_strategy** out) noexcept -> dsat_status {
             for (const Entry& entry : table<Kind>().entries) {
               if (std::strcmp(entry.descriptor->id, id) == 0) return entry.create(host, options, out);
@@ -158,6 +151,17 @@ class Factories {
             return DSAT_NOT_FOUND;
           }};
     }
+  };
+
+  template <int Kind>
+  static const Table<Kind>& table() {
+    static const Table<Kind> instance(Kind == 0 ? DSAT_SEARCHER_FACTORY : DSAT_PROFILER_FACTORY);
+    return instance;
+  }
+
+  template <int Kind>
+  static const dsat_factory* of() noexcept {
+    const Table<Kind>& t = table<Kind>();
     return t.entries.empty() ? nullptr : &t.factory;
   }
 };

@@ -8,7 +8,7 @@ namespace {
 class BadPluginsTest : public StudyTest {
  protected:
   static std::string why_not(const fs::path& file) {
-    const auto described = describe_plugin(file);
+    const auto described = describe_plugin(file, in_this_process());
     EXPECT_FALSE(described.ok()) << file;
     if (described.ok()) return "";
     EXPECT_EQ(described.status().code(), Status::Code::invalid);
@@ -48,14 +48,15 @@ TEST_F(BadPluginsTest, WhatAPluginWantsOfItsStudyIsCheckedWhenItIsLoaded) {
 }
 
 TEST_F(BadPluginsTest, APluginOfAnOlderMinorIsReadNoFartherThanItReaches) {
-  const auto described = describe_plugin(fixture_plugin("old_minor"));
+  const auto described = describe_plugin(fixture_plugin("old_minor"), in_this_process());
   ASSERT_TRUE(described.ok()) << described.status().message();
   EXPECT_EQ(described->at(0).abi_minor, 0u);
   EXPECT_EQ(described->at(0).study, Json::object());
 }
 
 TEST_F(BadPluginsTest, APluginOfAnOlderMinorGetsTheExitThatItsHeaderKnows) {
-  const PluginInfo plugin = find_strategy(fixture_plugin("old_minor").string(), PluginKind::searcher).value();
+  const PluginInfo plugin =
+      find_strategy(fixture_plugin("old_minor").string(), PluginKind::searcher, in_this_process()).value();
   const auto strategy = PluginStrategy::create(plugin, Json::object(), 42, [](int, std::string_view) {});
   StrategyEvent exit;
   exit.kind = StrategyEvent::Kind::exited;

@@ -37,7 +37,7 @@ TEST(PluginsTest, AnUnknownNameSaysWhereItWasLookedFor) {
 }
 
 TEST(PluginsTest, DescribesAllThatALibraryOffers) {
-  const auto all = describe_plugin(fixture_plugin("scripted"));
+  const auto all = describe_plugin(fixture_plugin("scripted"), in_this_process());
   ASSERT_TRUE(all.ok()) << all.status().message();
   ASSERT_EQ(all->size(), 2u);
   EXPECT_EQ(all->at(0).id, "test.scripted");
@@ -52,11 +52,11 @@ class OpenPluginTest : public StudyTest {};
 TEST_F(OpenPluginTest, AStrategyComesFromTheLibraryThatWasDescribed) {
   const fs::path file = dir() / "libwalker.so";
   fs::copy_file(fixture_plugin("walker"), file);
-  const PluginInfo walker = find_strategy(file.string(), PluginKind::searcher).value();
+  const PluginInfo walker = find_strategy(file.string(), PluginKind::searcher, in_this_process()).value();
   fs::remove(file);
   const Json options = parse_plugin_options(walker, Json::object()).value();
   EXPECT_NE(PluginStrategy::create(walker, options, 42, [](int, std::string_view) {}), nullptr);
-  EXPECT_FALSE(describe_plugin(file).ok());
+  EXPECT_FALSE(describe_plugin(file, in_this_process()).ok());
 }
 
 class PluginOptionsTest : public ::testing::Test {

@@ -53,6 +53,7 @@ inline SimulatedRun small_model(const SimulatedTrial& trial) {
 // A study of `function` with asha that keeps nothing.
 inline StudyOptions options_for(FunctionSurface::Function function) {
   StudyOptions options;
+  options.isolation = Isolation::none;
   options.searcher = {std::string(DSAT_PLUGINS) + "/libasha.so", Json::object()};
   options.profiler = {std::string(DSAT_PLUGINS) + "/libprofiler.so", Json::object()};
   options.metric = "throughput";

@@ -33,6 +33,12 @@ inline fs::path fixture_plugin(const std::string& name) {
   return fs::path(DSAT_FIXTURE_PLUGINS) / ("lib" + name + ".so");
 }
 
+inline PluginProcesses in_this_process() {
+  PluginProcesses processes;
+  processes.isolation = Isolation::none;
+  return processes;
+}
+
 inline int64_t micro_batch(const Json& config) { return config.value(config::kMicroBatchKey, int64_t{0}); }
 
 // {"train_micro_batch_size_per_gpu": n}, as an op of the scripted plugins.
@@ -261,6 +267,7 @@ class StudyTest : public TempDirTest {
     options.finals = 0;
     options.max_restarts = 0;
     options.launcher = DSAT_LAUNCH;
+    options.isolation = Isolation::none;
     return options;
   }
 

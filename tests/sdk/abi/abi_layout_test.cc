@@ -3,8 +3,12 @@
 
 #include <cstddef>
 #include <cstring>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "dsat/abi.h"
+#include "sdk/abi/layout_table.h"
 
 extern "C" size_t dsat_c_size(int index);
 
@@ -105,6 +109,19 @@ TEST(AbiLayout, CAndCppSeeTheSameSizes) {
                           sizeof(dsat_exit),       sizeof(dsat_sink),    sizeof(dsat_strategy),
                           sizeof(dsat_descriptor), sizeof(dsat_factory), sizeof(dsat_plugin_entry)};
   for (int i = 0; i < 12; ++i) EXPECT_EQ(dsat_c_size(i), sizes[i]) << i;
+}
+
+TEST(AbiLayout, WhatWasReleasedLiesWhereItLay) {
+  std::map<std::string, std::pair<size_t, size_t>> today;
+  for (const layout_row* row = layout_of_today; row->member != nullptr; ++row) {
+    today[row->member] = {row->offset, row->size};
+  }
+  for (const layout_row* released : {layout_of_1_0, layout_of_1_1, layout_of_1_2}) {
+    for (const layout_row* row = released; row->member != nullptr; ++row) {
+      EXPECT_EQ(today[row->member], std::make_pair(row->offset, row->size)) << row->member;
+    }
+  }
+  EXPECT_EQ(DSAT_ABI_MINOR, 2u) << "a new minor: put its header into tests/fixtures/abi when it is released";
 }
 
 TEST(AbiLayout, TheMagicSpellsDsat) {

@@ -132,7 +132,7 @@ enum class Isolation {
 struct PluginProcesses {
   Isolation isolation = Isolation::third_party;
   std::chrono::milliseconds plugin_timeout{std::chrono::seconds(60)};  // of one call
-  std::optional<uint64_t> plugin_memory_bytes = uint64_t{4} << 30;      // data of the process; nullopt: no limit
+  std::optional<uint64_t> plugin_memory_bytes = uint64_t{4} << 30;     // data of the process; nullopt: no limit
   std::filesystem::path plugin_host;  // dsat-plugin-host; empty: beside this program, else <libexecdir>/dsat
 
   template <class Self, class Visitor>
@@ -141,8 +141,8 @@ struct PluginProcesses {
     visitor(later_setting({"plugin_timeout_ms", "plugin-timeout", nullptr, "TIME", nullptr,
                            "end a plugin's process that has not answered for so long"}),
             self.plugin_timeout);
-    visitor(later_setting({"plugin_memory_bytes", "plugin-memory", nullptr, "SIZE", "4GiB",
-                           "memory of a plugin's process"}),
+    visitor(later_setting(
+                {"plugin_memory_bytes", "plugin-memory", nullptr, "SIZE", "4GiB", "memory of a plugin's process"}),
             self.plugin_memory_bytes);
     visitor(later_setting("plugin_host"), self.plugin_host);
   }

@@ -1,0 +1,135 @@
+// A strategy in a process of its own: the same answers, and what happens when the process is lost.
+#include "plugin/isolated_strategy.h"
+
+#include "host/study/study_fixture.h"
+#include "plugin/plugin_strategy.h"
+#include "support/error_of.h"
+
+namespace dsat::host {
+namespace {
+
+// Grants everything; an event that is handed over again begins where it began.
+class Grants : public RequestAnswers {
+ public:
+  std::optional<uint64_t> create_trial(const Op&) override { return next_++; }
+  uint64_t next_id() const override { return next_; }
+  void begin_again() override { next_ = at_begin_; }
+  void begin() { at_begin_ = next_; }
+
+ private:
+  uint64_t next_ = 0, at_begin_ = 0;
+};
+
+class IsolatedStrategyTest : public StudyTest {
+ protected:
+  IsolatedStrategyTest() {
+    apart_.isolation = Isolation::all;
+    apart_.plugin_host = DSAT_PLUGIN_HOST;
+  }
+  PluginInfo plugin(const std::string& name) { return find_strategy(fixture_plugin(name).string(), PluginKind::searcher, apart_).value(); }
+  std::unique_ptr<Strategy> open(const std::string& name, const Json& options) {
+    return IsolatedStrategy::create(plugin(name), options, 42, apart_,
+                                    [this](int, std::string_view line) { log_.emplace_back(line); });
+  }
+  std::unique_ptr<Strategy> defective(const std::string& defect) {
+    return open("defective", {{"defect", defect}, {"marker", (dir() / "marker").string()}});
+  }
+  static StrategyEvent event(StrategyEvent::Kind kind, uint64_t trial) {
+    StrategyEvent event;
+    event.kind = kind;
+    event.trial = trial;
+    event.study = Json::object();
+    event.metrics = {{"throughput", 7.0}};
+    return event;
+  }
+  std::string handle(Strategy& strategy, StrategyEvent::Kind kind, uint64_t trial = 0) {
+    answers_.begin();
+    return to_json(strategy.handle(event(kind, trial), answers_)).dump();
+  }
+  // Until the second result, where defects show.
+  std::string up_to_the_defect(Strategy& strategy) {
+    handle(strategy, StrategyEvent::Kind::start);
+    handle(strategy, StrategyEvent::Kind::result, 0);
+    handle(strategy, StrategyEvent::Kind::exited, 0);
+    return handle(strategy, StrategyEvent::Kind::result, 1);
+  }
+
+  PluginProcesses apart_;
+  Grants answers_;
+  std::vector<std::string> log_;
+};
+
+TEST_F(IsolatedStrategyTest, ALibraryIsDescribedWithoutBeingLoadedHere) {
+  const PluginInfo here = find_strategy(fixture_plugin("scripted").string(), PluginKind::searcher, in_this_process()).value();
+  const PluginInfo there = plugin("scripted");
+  EXPECT_EQ(there.library, nullptr);
+  EXPECT_EQ(there.id, here.id);
+  EXPECT_EQ(there.options, here.options);
+  EXPECT_EQ(there.state_version, here.state_version);
+  const auto dead = describe_plugin(fixture_plugin("dies_when_loaded"), apart_);
+  ASSERT_FALSE(dead.ok());
+  EXPECT_THAT(dead.status().message(), HasSubstr("was killed by signal 6"));
+}
+
+TEST_F(IsolatedStrategyTest, OpsAndRefusalsAreThoseOfTheSameProcess) {
+  const Json script{{"start", {try_micro_batch(2), {{"log", "a line"}}, {{"raw", "no JSON"}}}},
+                    {"result 0", {try_micro_batch(3), {{"stop", 0}}, {{"finish", "done"}, {"best", 0}}}}};
+  const auto strategy = open("scripted", {{"script", script.dump()}});
+  EXPECT_EQ(handle(*strategy, StrategyEvent::Kind::start).find("\"trial\":0") != std::string::npos, true);
+  EXPECT_THAT(log_, ::testing::Contains("a line"));
+  EXPECT_THAT(handle(*strategy, StrategyEvent::Kind::result), HasSubstr("\"reason\":\"done\""));
+}
+
+TEST_F(IsolatedStrategyTest, WhatThePluginSaysOfItsFailureComesThrough) {
+  const auto strategy = defective("fails");
+  EXPECT_THAT(error_of([&] { up_to_the_defect(*strategy); }, DSAT_INTERNAL), HasSubstr("plugin defective: on_result: the moon is wrong"));
+}
+
+TEST_F(IsolatedStrategyTest, AProcessThatIsLostOnceIsReplacedAndGoesOn) {
+  for (const char* defect : {"segv_once", "exit0_once"}) {
+    std::filesystem::remove(dir() / "marker");
+    answers_ = Grants();
+    log_.clear();
+    const auto strategy = defective(defect);
+    EXPECT_EQ(up_to_the_defect(*strategy), "[]");
+    EXPECT_THAT(handle(*strategy, StrategyEvent::Kind::exited, 1), HasSubstr("\"trial\":2")) << defect;
+    EXPECT_THAT(log_, ::testing::Contains(HasSubstr("it is started again (1 of 3)")));
+  }
+}
+
+TEST_F(IsolatedStrategyTest, AProcessThatIsLostEveryTimeEndsWithPluginAndCall) {
+  const auto strategy = defective("exit3");
+  EXPECT_THAT(error_of([&] { up_to_the_defect(*strategy); }, DSAT_INTERNAL),
+              AllOf(HasSubstr("plugin defective: on_result of trial 1: its process ended with exit status 3"),
+                    HasSubstr("started again 3 times")));
+}
+
+TEST_F(IsolatedStrategyTest, AProcessThatDoesNotAnswerIsEnded) {
+  apart_.plugin_timeout = std::chrono::milliseconds(1500);
+  const auto strategy = defective("sleep_once");
+  EXPECT_EQ(up_to_the_defect(*strategy), "[]");
+  EXPECT_THAT(log_, ::testing::Contains(HasSubstr("has not answered for 1.5 s")));
+}
+
+TEST_F(IsolatedStrategyTest, AStateIsSavedAndRestored) {
+  const auto strategy = open("scripted_unsound", {{"script", "{}"}});
+  ASSERT_TRUE(strategy->can_save());
+  handle(*strategy, StrategyEvent::Kind::start);
+  EXPECT_EQ(strategy->save(), "a state that nobody understands");
+  EXPECT_THAT(error_of([&] { open("scripted_unsound", {{"script", "{}"}})->restore(Json::object(), "what"); }, DSAT_INTERNAL),
+              HasSubstr("this state makes no sense"));
+}
+
+TEST_F(IsolatedStrategyTest, WithoutTheProgramTheMessageSaysWhatToDo) {
+  apart_.plugin_host = "/nonexistent/dsat-plugin-host";
+  const auto found = describe_plugin(fixture_plugin("scripted"), apart_);
+  ASSERT_FALSE(found.ok());
+  EXPECT_THAT(found.status().message(), HasSubstr("no such file"));
+}
+
+TEST_F(IsolatedStrategyTest, APluginBuiltWithTheFirstHeaderLoads) {
+  EXPECT_EQ(plugin("first_header").abi_minor, 0u);
+}
+
+}  // namespace
+}  // namespace dsat::host

@@ -1,0 +1,57 @@
+// A profile is checked where it is handed over, member by member.
+#include "plugin/profile_check.h"
+
+#include <gmock/gmock.h>
+
+namespace dsat::host {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Json whole() {
+  const Json interval{{"value", 2e9}, {"low", 1e9}, {"high", 3e9}};
+  return {{"schema", 1},
+          {"num_params", 124439808},
+          {"trainable_num_params", 124439808},
+          {"device_memory_bytes", 85899345920},
+          {"world_size", 8},
+          {"activation_bytes_per_sample", interval},
+          {"fixed_bytes", {{"value", 1}, {"low", 0}, {"high", nullptr}}},
+          {"stages", {{{"stage", 1}, {"model_state_bytes", interval}, {"max_micro_batch", interval}}}},
+          {"trials", {0, 1, 2}},
+          {"activation_mem_per_gpu", 1020000000},
+          {"of_a_later_version", {"anything"}}};
+}
+
+std::string problem_with(const char* member, const Json& value) {
+  Json profile = whole();
+  profile[member] = value;
+  return profile_problem(profile);
+}
+
+TEST(ProfileCheck, TheOneOfTheDocumentationIsRight) {
+  EXPECT_EQ(profile_problem(whole()), "");
+  EXPECT_EQ(problem_with("device_memory_bytes", nullptr), "");
+  EXPECT_EQ(profile_problem({{"schema", 1}, {"num_params", 1000}, {"trials", Json::array()}}), "");
+}
+
+TEST(ProfileCheck, NamesTheMemberThatIsWrong) {
+  EXPECT_THAT(profile_problem(Json::object()), HasSubstr("it has no schema"));
+  EXPECT_THAT(profile_problem({{"schema", 1}}), HasSubstr("it has no num_params"));
+  EXPECT_THAT(problem_with("schema", 2), StartsWith("schema: 2"));
+  EXPECT_THAT(problem_with("num_params", "many"), StartsWith("num_params: \"many\""));
+  EXPECT_THAT(problem_with("num_params", -1), StartsWith("num_params"));
+  EXPECT_THAT(problem_with("world_size", 0), StartsWith("world_size: 0"));
+  EXPECT_THAT(problem_with("world_size", 1.5), StartsWith("world_size"));
+  EXPECT_THAT(problem_with("device_memory_bytes", 1e300), StartsWith("device_memory_bytes"));
+  EXPECT_THAT(problem_with("fixed_bytes", 7), StartsWith("fixed_bytes: 7 is no {value, low, high}"));
+  EXPECT_THAT(problem_with("fixed_bytes", {{"value", 1}, {"low", 2}, {"high", 3}}), HasSubstr("not in the order"));
+  EXPECT_THAT(problem_with("fixed_bytes", {{"value", 1}, {"low", nullptr}, {"high", 3}}), HasSubstr("its low is null"));
+  EXPECT_THAT(problem_with("stages", {{{"stage", 7}}}), HasSubstr("no 'stage' from 0 to 3"));
+  EXPECT_THAT(problem_with("stages", 3), StartsWith("stages: no array"));
+  EXPECT_THAT(problem_with("trials", {-1}), StartsWith("trials: -1 is no trial's id"));
+}
+
+}  // namespace
+}  // namespace dsat::host
