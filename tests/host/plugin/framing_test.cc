@@ -12,7 +12,8 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Framing, MessagesComeOutWholeWhateverPiecesTheyComeIn) {
-  const std::string stream = framed({{"call", "save"}}) + framed_bytes(std::string("\0\xff\n", 3)) + framed(Json::object());
+  const std::string stream =
+      framed({{"call", "save"}}) + framed_bytes(std::string("\0\xff\n", 3)) + framed(Json::object());
   for (size_t piece = 1; piece <= stream.size(); ++piece) {
     FrameReader reader;
     std::vector<Message> messages;
@@ -31,10 +32,11 @@ TEST(Framing, WhatIsNoMessageIsRefused) {
   const auto refusal = [](const std::string& bytes) {
     return error_of(
         [&] {
-      FrameReader reader;
-      reader.append(bytes.data(), bytes.size());
-      if (auto message = reader.next()) message->json();
-    }, DSAT_DATA_LOSS);
+          FrameReader reader;
+          reader.append(bytes.data(), bytes.size());
+          if (auto message = reader.next()) message->json();
+        },
+        DSAT_DATA_LOSS);
   };
   EXPECT_THAT(refusal("printed by mistake"), HasSubstr("no message"));
   EXPECT_THAT(refusal(std::string("\xff\xff\xff\xffJ", 5)), HasSubstr("bytes, more than"));

@@ -26,7 +26,9 @@ class IsolatedStrategyTest : public StudyTest {
     apart_.isolation = Isolation::all;
     apart_.plugin_host = DSAT_PLUGIN_HOST;
   }
-  PluginInfo plugin(const std::string& name) { return find_strategy(fixture_plugin(name).string(), PluginKind::searcher, apart_).value(); }
+  PluginInfo plugin(const std::string& name) {
+    return find_strategy(fixture_plugin(name).string(), PluginKind::searcher, apart_).value();
+  }
   std::unique_ptr<Strategy> open(const std::string& name, const Json& options) {
     return IsolatedStrategy::create(plugin(name), options, 42, apart_,
                                     [this](int, std::string_view line) { log_.emplace_back(line); });
@@ -60,7 +62,8 @@ class IsolatedStrategyTest : public StudyTest {
 };
 
 TEST_F(IsolatedStrategyTest, ALibraryIsDescribedWithoutBeingLoadedHere) {
-  const PluginInfo here = find_strategy(fixture_plugin("scripted").string(), PluginKind::searcher, in_this_process()).value();
+  const PluginInfo here =
+      find_strategy(fixture_plugin("scripted").string(), PluginKind::searcher, in_this_process()).value();
   const PluginInfo there = plugin("scripted");
   EXPECT_EQ(there.library, nullptr);
   EXPECT_EQ(there.id, here.id);
@@ -82,7 +85,8 @@ TEST_F(IsolatedStrategyTest, OpsAndRefusalsAreThoseOfTheSameProcess) {
 
 TEST_F(IsolatedStrategyTest, WhatThePluginSaysOfItsFailureComesThrough) {
   const auto strategy = defective("fails");
-  EXPECT_THAT(error_of([&] { up_to_the_defect(*strategy); }, DSAT_INTERNAL), HasSubstr("plugin defective: on_result: the moon is wrong"));
+  EXPECT_THAT(error_of([&] { up_to_the_defect(*strategy); }, DSAT_INTERNAL),
+              HasSubstr("plugin defective: on_result: the moon is wrong"));
 }
 
 TEST_F(IsolatedStrategyTest, AProcessThatIsLostOnceIsReplacedAndGoesOn) {
@@ -116,7 +120,11 @@ TEST_F(IsolatedStrategyTest, AStateIsSavedAndRestored) {
   ASSERT_TRUE(strategy->can_save());
   handle(*strategy, StrategyEvent::Kind::start);
   EXPECT_EQ(strategy->save(), "a state that nobody understands");
-  EXPECT_THAT(error_of([&] { open("scripted_unsound", {{"script", "{}"}})->restore(Json::object(), "what"); }, DSAT_INTERNAL),
+  EXPECT_THAT(error_of(
+                  [&] {
+                    open("scripted_unsound", {{"script", "{}"}})->restore(Json::object(), "what");
+                  },
+                  DSAT_INTERNAL),
               HasSubstr("this state makes no sense"));
 }
 
@@ -127,9 +135,7 @@ TEST_F(IsolatedStrategyTest, WithoutTheProgramTheMessageSaysWhatToDo) {
   EXPECT_THAT(found.status().message(), HasSubstr("no such file"));
 }
 
-TEST_F(IsolatedStrategyTest, APluginBuiltWithTheFirstHeaderLoads) {
-  EXPECT_EQ(plugin("first_header").abi_minor, 0u);
-}
+TEST_F(IsolatedStrategyTest, APluginBuiltWithTheFirstHeaderLoads) { EXPECT_EQ(plugin("first_header").abi_minor, 0u); }
 
 }  // namespace
 }  // namespace dsat::host

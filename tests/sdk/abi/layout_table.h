@@ -1,5 +1,5 @@
-/* The layout of dsat/abi.h as a compiler sees it: of today's header, and of the header of each released minor, which lies
- * in tests/fixtures/abi as it was released and never changes. */
+/* The layout of dsat/abi.h as a compiler sees it: of today's header, and of the header of each released minor, which
+ * lies in tests/fixtures/abi as it was released and never changes. */
 #ifndef DSAT_TESTS_LAYOUT_TABLE_H_
 #define DSAT_TESTS_LAYOUT_TABLE_H_
 
