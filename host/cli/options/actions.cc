@@ -18,9 +18,9 @@ struct SubCommand {
   const char* word;
   Action action;
 };
-constexpr SubCommand kSubCommands[] = {{"resume", Action::resume},     {"show", Action::show},
+constexpr SubCommand kSubCommands[] = {{"resume", Action::resume},       {"show", Action::show},
                                        {"export", Action::export_study}, {"estimate", Action::estimate},
-                                       {"plugins", Action::plugins},   {"validate", Action::validate}};
+                                       {"plugins", Action::plugins},     {"validate", Action::validate}};
 
 // Words kept for sub-commands to come, and what does the work today.
 struct Reserved {

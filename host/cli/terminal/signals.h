@@ -3,7 +3,8 @@
 // Purpose: INT, TERM and HUP stop the study, the first time saving everything, the second time at once: what hangs then
 //   is left to die with this process. A plugin that does not answer is named. One that crashes this process or calls
 //   exit() in it ends it with one line that names plugin and event, and with status 4.
-// Threading: a StudyWatch is constructed and destroyed on the main thread, one at a time, before the study's own threads
+// Threading: a StudyWatch is constructed and destroyed on the main thread, one at a time, before the study's own
+// threads
 //   begin: they inherit that these signals are blocked, and a thread of the watch alone receives them.
 #ifndef DSAT_CLI_TERMINAL_SIGNALS_H_
 #define DSAT_CLI_TERMINAL_SIGNALS_H_
@@ -37,8 +38,8 @@ class StudyWatch {
   host::Study& study_;
   sigset_t watched_, before_;
   struct sigaction before_continue_;
-  int signals_ = -1, end_ = -1;  // descriptors: a signal has come; the study has ended
-  int asked_ = 0;                // so many signals have come
+  int signals_ = -1, end_ = -1;                     // descriptors: a signal has come; the study has ended
+  int asked_ = 0;                                   // so many signals have come
   std::chrono::steady_clock::time_point deadline_;  // after the second signal
   std::string said_of_;                             // the plugin call that was last said to hang
   std::thread thread_;

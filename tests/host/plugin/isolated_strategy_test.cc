@@ -8,8 +8,8 @@
 namespace dsat::host {
 namespace {
 
-// Grants everything; an event that is handed over again begins where it began.
-class Grants : public RequestAnswers {
+// Bottomless everything; an event that is handed over again begins where it began.
+class Bottomless : public RequestAnswers {
  public:
   std::optional<uint64_t> create_trial(const Op&) override { return next_++; }
   uint64_t next_id() const override { return next_; }
@@ -57,7 +57,7 @@ class IsolatedStrategyTest : public StudyTest {
   }
 
   PluginProcesses apart_;
-  Grants answers_;
+  Bottomless answers_;
   std::vector<std::string> log_;
 };
 
@@ -92,7 +92,7 @@ TEST_F(IsolatedStrategyTest, WhatThePluginSaysOfItsFailureComesThrough) {
 TEST_F(IsolatedStrategyTest, AProcessThatIsLostOnceIsReplacedAndGoesOn) {
   for (const char* defect : {"segv_once", "exit0_once"}) {
     std::filesystem::remove(dir() / "marker");
-    answers_ = Grants();
+    answers_ = Bottomless();
     log_.clear();
     const auto strategy = defective(defect);
     EXPECT_EQ(up_to_the_defect(*strategy), "[]");
@@ -135,7 +135,9 @@ TEST_F(IsolatedStrategyTest, WithoutTheProgramTheMessageSaysWhatToDo) {
   EXPECT_THAT(found.status().message(), HasSubstr("no such file"));
 }
 
-TEST_F(IsolatedStrategyTest, APluginBuiltWithTheFirstHeaderLoads) { EXPECT_EQ(plugin("first_header").abi_minor, 0u); }
+TEST_F(IsolatedStrategyTest, APluginBuiltWithAnEarlierHeaderLoads) {
+  EXPECT_EQ(plugin("earlier_header").abi_minor, 1u);
+}
 
 }  // namespace
 }  // namespace dsat::host
