@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "dsat/config/json.h"
+
 namespace dsat {
 namespace {
 
@@ -51,6 +53,9 @@ void Guided::prepare(const Study& study) {
   }
   surrogate_ = std::make_unique<zero_model::Surrogate>(study, *space_);
   concurrent_ = search::most_open_trials(study) > 1;
+  if (const Json* trials = config::find(study.profile, "trials")) {
+    profile_trials_ = static_cast<int64_t>(trials->size());
+  }
   acquisition_ = std::make_unique<zero_model::Acquisition>(*space_, *surrogate_, study.seed, concurrent_);
 }
 
@@ -102,21 +107,28 @@ std::vector<Point> Guided::pending() const {
 
 // The usual risk is small. A proposal that promises more may dare, at a price in gain. The price rises once a share of
 // the planned trials has run out of memory: of those so far, of a first few so that a small budget can dare too, and of
-// those to come, but not far ahead. Among concurrent trials one that fails costs less time than one that shows what is
-// known already.
+// those to come, but not far ahead.
 zero_model::Risk Guided::risk(const std::vector<Point>& running) const {
   constexpr double kMostDaring = 0.7, kAtFirst = 15, kAhead = 16, kPrice = 0.025, kDearer = 0.5;
-  constexpr double kConcurrentShare = 5, kConcurrentPrice = 0.1;
+  double expected_to_fail = 0;
+  for (const Point& point : running) expected_to_fail += 1 - surrogate_->probability_of_fitting(point);
   // With the device's memory unknown, only a trial that runs out of it shows where the ceiling is.
-  if (!surrogate_->memory().device_known() && surrogate_->out_of_memory() == 0) return {kMostDaring, kMostDaring, 0};
+  const bool none_fails = surrogate_->out_of_memory() == 0 && expected_to_fail < most_risk_;
+  if (!surrogate_->memory().device_known() && none_fails) return {kMostDaring, kMostDaring, 0};
   const double so_far = static_cast<double>(surrogate_->ended() + running.size());
   const double to_come = std::min(static_cast<double>(study_.limits.max_trials), 2 * so_far + kAhead);
-  double left = most_risk_ * std::max({kAtFirst, so_far, to_come});
-  left -= static_cast<double>(surrogate_->out_of_memory());
-  for (const Point& point : running) left -= 1 - surrogate_->probability_of_fitting(point);
-  if (!concurrent_) return {most_risk_, kMostDaring, kPrice * (1 + kDearer * std::max(0.0, -left))};
-  left += kConcurrentShare * most_risk_ * static_cast<double>(study_.limits.max_concurrent_trials);
-  return {most_risk_, kMostDaring, kPrice * (kConcurrentPrice + kDearer * std::max(0.0, -left))};
+  const double left = most_risk_ * std::max({kAtFirst, so_far, to_come}) -
+                      static_cast<double>(surrogate_->out_of_memory()) - expected_to_fail;
+  return {most_risk_, kMostDaring, kPrice * (1 + kDearer * std::max(0.0, -left))};
+}
+
+// A trial that starts now learns nothing from those that run, and trials that rest on one belief fail together. So no
+// more run at once than have ended, and no more than half of those that are left.
+int64_t Guided::most_open() const {
+  const int64_t used = profile_trials_ + static_cast<int64_t>(asked_);
+  const int64_t half = (study_.limits.max_trials - used + static_cast<int64_t>(open_.size()) + 1) / 2;
+  const int64_t most = std::min(static_cast<int64_t>(surrogate_->ended()), half);
+  return std::min(search::most_open_trials(study_), std::max<int64_t>(1, most));
 }
 
 // The trials that are left may gain no more together than some times what the best of them does, since each takes from
@@ -155,13 +167,15 @@ std::optional<Proposal> Guided::propose() {
 
 void Guided::advance() {
   std::optional<std::string> stop;
-  while (!stop && !limit_reached_ && static_cast<int64_t>(open_.size()) < search::most_open_trials(study_)) {
+  while (!stop && !limit_reached_ && static_cast<int64_t>(open_.size()) < most_open()) {
     if ((stop = failures_.reason_to_stop())) break;
     const std::optional<Proposal> proposal = propose();
     if (!proposal) {
       if (open_.empty()) stop = "nothing is left to try that is likely to fit";
       break;
     }
+    // A slot waits for what the others show where nothing is worth its risk now.
+    if (!open_.empty() && proposal->exploration.empty() && proposal->value <= 0) break;
     if (!worth_it(*proposal)) {
       if (open_.empty()) stop = "all further trials together are expected to gain less than the tolerance";
       break;

@@ -43,6 +43,7 @@ class Guided final : public Searcher<Guided> {
   void advance();
   std::optional<zero_model::Proposal> propose();
   bool ask(const zero_model::Proposal& proposal, bool again);
+  int64_t most_open() const;
   zero_model::Risk risk(const std::vector<zero_model::Point>& running) const;
   bool worth_it(const zero_model::Proposal& proposal) const;
   std::vector<zero_model::Point> pending() const;
@@ -58,6 +59,7 @@ class Guided final : public Searcher<Guided> {
   std::vector<OpenTrial> open_;
   search::FailureStreak failures_;
   uint64_t asked_ = 0;
+  int64_t profile_trials_ = 0;
   bool concurrent_ = false;  // several trials run at once
   bool limit_reached_ = false;
   bool finished_ = false;

@@ -10,12 +10,11 @@
 namespace dsat::zero_model {
 namespace {
 
-constexpr double kLeastFit = 0.05;  // probability of fitting that a candidate needs
-constexpr size_t kMostArms = 48;    // of a stage, to sample
-constexpr size_t kArms = 6;         // those of them that become candidates, at several micro batches
-constexpr size_t kBestArms = 2;     // those of these with the best means
-constexpr size_t kThorough = 2;     // arms of which all micro batches are candidates
-constexpr size_t kFine = 2;         // arms of a stage with a fine ladder
+constexpr size_t kMostArms = 48;  // of a stage, to sample
+constexpr size_t kArms = 6;       // those of them that become candidates, at several micro batches
+constexpr size_t kBestArms = 2;   // those of these with the best means
+constexpr size_t kThorough = 2;   // arms of which all micro batches are candidates
+constexpr size_t kFine = 2;       // arms of a stage with a fine ladder
 constexpr int kMostRungs = 24;
 constexpr Eigen::Index kSamples = 192, kArmSamples = 96;
 
@@ -74,7 +73,7 @@ std::vector<const Arm*> Acquisition::batch_arms(uint64_t draw) const {
 std::vector<int64_t> Acquisition::micro_batch_ladder(const Arm& arm, const Visit& visit, bool fine) const {
   const double step = fine ? 0.07 : 0.25, tile = 8;
   const search::MicroBatches& batches = space_.micro_batches();
-  const int64_t highest = top_rank(arm, visit.top, 1 - kLeastFit);
+  const int64_t highest = top_rank(arm, visit.top, risk_.daring);
   if (highest < 0) return {};
   const double high = static_cast<double>(batches.at(highest));
   const double low = visit.safe >= 0 ? static_cast<double>(batches.at(visit.safe)) : 1;
@@ -140,7 +139,7 @@ std::optional<Proposal> Acquisition::choose_in_batch(uint64_t draw) {
     proposal.fit_probability = batch_samples_->probability_of_fitting(point);
     proposal.gain = batch_samples_->gain(point, bar) * surrogate_.probability_of_running(point);
     proposal.value = risk_.value_of(proposal.gain, proposal.fit_probability);
-    if (proposal.fit_probability >= kLeastFit && (!best || better(proposal, *best))) best = proposal;
+    if (proposal.fit_probability >= 1 - risk_.daring && (!best || better(proposal, *best))) best = proposal;
   }
   if (best) {
     const Prediction prediction = surrogate_.speed().predict({best->point}).front();

@@ -2,6 +2,7 @@
 // Each study runs on the simple surface of surface.h, bent where the test needs it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "guided/guided.h"
@@ -184,7 +185,9 @@ TEST(GuidedStudies, SpareTrialsAreOpenedWhereTheHostAsksForThem) {
   study.limits.open_trials = 6;
   testing::Bench many = bench_of(surface, study);
   many.start();
-  EXPECT_EQ(many.open(), 6u);
+  size_t most = many.open();
+  while (many.step()) most = std::max(most, many.open());
+  EXPECT_EQ(most, 6u);
   study.limits.max_concurrent_trials = study.limits.open_trials = 1;
   testing::Bench one = bench_of(surface, study);
   one.start();

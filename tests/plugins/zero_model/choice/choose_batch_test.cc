@@ -12,7 +12,7 @@ namespace {
 
 class ChooseBatch : public ::testing::Test {
  protected:
-  // The trials that are asked for before any of them has ended.
+  // The trials that are asked for while the first `slots` end, which are as many as may be open then.
   std::vector<testing::Trial> first_batch(const Surface& surface, int64_t slots) {
     Study study = make_study(surface, small_space({1, 2, 3}));
     study.limits.max_trials = 64;
@@ -20,7 +20,6 @@ class ChooseBatch : public ::testing::Test {
     testing::Bench bench(testing::factory<Guided>(), "guided", study,
                          [surface](const testing::Trial& trial) { return surface.answer(trial); });
     bench.start();
-    // The first trials go where all surely fits, since nothing is known; the batch comes after them.
     for (int64_t i = 0; i < slots && bench.step(); ++i) {
     }
     std::vector<testing::Trial> asked(bench.asked().begin() + slots, bench.asked().end());
