@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "dsat/base/numbers.h"
+#include "dsat/base/split.h"
 #include "dsat/cli/read_value.h"
 #include "dsat/error.h"
 
@@ -33,16 +34,6 @@ void visit_groups(Self& options, Visitor&& visitor) {
   host::SlotOptions::visit(options, visitor);
   host::TrialMeasurement::visit(options, visitor);
   host::TrialSetup::visit(options, visitor);
-}
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (size_t start = 0; start <= text.size();) {
-    const size_t end = std::min(text.find(separator, start), text.size());
-    parts.emplace_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return parts;
 }
 
 // Declares the option of every setting that has one.

@@ -11,6 +11,7 @@
 
 #include "dsat/base/files.h"
 #include "dsat/base/numbers.h"
+#include "dsat/base/split.h"
 #include "dsat/base/utf8.h"
 #include "dsat/error.h"
 
@@ -53,16 +54,6 @@ HostEntry parse_entry(const std::vector<std::string>& words, const std::string& 
   }
   if (name.find_first_of(":@,=") != std::string::npos || name[0] == '-') throw malformed;
   return {name, static_cast<int>(*slots), 0};
-}
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (size_t start = 0; start <= text.size();) {
-    const size_t end = std::min(text.find(separator, start), text.size());
-    parts.emplace_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return parts;
 }
 
 std::string own_name() {

@@ -1,7 +1,8 @@
-// Tables and shell words.
+// Tables, lists and shell words.
 #include <gtest/gtest.h>
 
 #include "dsat/base/shell.h"
+#include "dsat/base/split.h"
 #include "dsat/base/table.h"
 
 namespace dsat {
@@ -12,6 +13,13 @@ TEST(ShellQuote, LeavesPlainWordsAndQuotesTheRest) {
             "python3 'a b.py' --x=1 '' 'it'\\''s' '$HOME'");
   EXPECT_EQ(shell_quote("~root"), "'~root'");
   EXPECT_EQ(shell_quote("a\nb"), "'a\nb'");
+}
+
+TEST(Split, KeepsEmptyParts) {
+  using Parts = std::vector<std::string>;
+  EXPECT_EQ(split("a,b", ','), (Parts{"a", "b"}));
+  EXPECT_EQ(split(",a,", ','), (Parts{"", "a", ""}));
+  EXPECT_EQ(split("", ','), Parts{""});
 }
 
 TEST(Table, AlignsItsColumns) {

@@ -1,0 +1,16 @@
+// Text that is a list. Threading: pure function.
+#ifndef DSAT_BASE_SPLIT_H_
+#define DSAT_BASE_SPLIT_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dsat {
+
+// The parts between the separators, empty ones too: one part more than there are separators.
+std::vector<std::string> split(std::string_view text, char separator);
+
+}  // namespace dsat
+
+#endif  // DSAT_BASE_SPLIT_H_
