@@ -147,11 +147,10 @@ void ModelProfiler::read_model_information() {
     data_parallel_size_ = config::data_parallel_size(world_size_, study_.base_config);
   }
   // Trials that ran out of memory before this one were noted with the size that the plan expected.
-  for (cost::Observation& seen : observations_) seen.setup.data_parallel_size = data_parallel_size_;
+  const cost::Setup here = cost::setup_from_config(merged(stage_, micro_batch_), data_parallel_size_);
+  for (cost::Observation& seen : observations_) seen.setup.data_parallel_size = here.data_parallel_size;
   if (const auto peak = reported("peak_memory"); peak && reported("activation_mem_per_gpu")) {
-    inputs_.fixed_bytes = cost::fixed_bytes_by_forward(
-        inputs_.size, cost::setup_from_config(merged(stage_, micro_batch_), data_parallel_size_), *peak,
-        *reported("activation_mem_per_gpu"));
+    inputs_.fixed_bytes = cost::fixed_bytes_by_forward(inputs_.size, here, *peak, *reported("activation_mem_per_gpu"));
   }
   stage_ = measuring_stage();
 }

@@ -94,12 +94,15 @@ Optimizer optimizer_of(const Json& config) {
   return Optimizer::adam;
 }
 
-Device device_of(const Json& config, const char* section, const char* older_flag) {
+Device device_of(const Json& config, const char* section, std::initializer_list<const char*> older_flags) {
   const std::string key = std::string("zero_optimization.") + section + ".device";
   const std::string name = text(config, key);
   if (name == "cpu" || name == "nvme") return Device::host;
   if (!name.empty() && name != "none") wrong(key, *find(config, key), "cpu, nvme or none");
-  return flag(config, std::string("zero_optimization.") + older_flag, false) ? Device::host : Device::accelerator;
+  const bool is_on_host = std::any_of(older_flags.begin(), older_flags.end(), [&](const char* older) {
+    return flag(config, std::string("zero_optimization.") + older, false);
+  });
+  return is_on_host ? Device::host : Device::accelerator;
 }
 
 // DeepSpeed has named the tensor-parallel size differently over the years; one of them is set, or none. 0 is "off".
@@ -133,9 +136,10 @@ Setup setup_from_config(const Json& config, int64_t data_parallel_size) {
   setup.precision = precision_of(config);
   setup.accumulation_dtype = accumulation_dtype_of(config, setup.precision);
   setup.optimizer = optimizer_of(config);
-  setup.optimizer_device = device_of(config, "offload_optimizer", "cpu_offload");
-  setup.parameter_device = device_of(config, "offload_param", "cpu_offload_params");
-  setup.data_parallel_size = data_parallel_size;
+  setup.optimizer_device = device_of(config, "offload_optimizer", {"cpu_offload"});
+  setup.parameter_device = device_of(config, "offload_param", {"cpu_offload_param", "cpu_offload_params"});
+  // The ranks that share a sample's sequence share the states as well.
+  setup.data_parallel_size = data_parallel_size * count(config, config::kSequenceParallelKey);
   setup.tensor_parallel_size = tensor_parallel_size_of(config);
   setup.pipeline_stages = count(config, "pipeline.stages");
   setup.activation_checkpointing = checkpoints_activations(config);

@@ -88,10 +88,19 @@ TEST(SetupTest, OptimizersCountByTheStatesTheyKeep) {
 }
 
 TEST(SetupTest, TheOlderOffloadFlagsCount) {
-  const cost::Setup setup =
-      read(R"({"zero_optimization": {"stage": 3, "cpu_offload": true, "cpu_offload_params": true}})");
-  EXPECT_EQ(setup.optimizer_device, Device::host);
-  EXPECT_EQ(setup.parameter_device, Device::host);
+  for (const char* flag : {"cpu_offload_param", "cpu_offload_params"}) {
+    const Json config{{"zero_optimization", {{"stage", 3}, {"cpu_offload", true}, {flag, true}}}};
+    const cost::Setup setup = setup_from_config(config, 1);
+    EXPECT_EQ(setup.optimizer_device, Device::host) << flag;
+    EXPECT_EQ(setup.parameter_device, Device::host) << flag;
+  }
+}
+
+TEST(SetupTest, RanksThatShareASequenceShareTheStates) {
+  const Json config{{"sequence_parallel_size", 4}, {"train_batch_size", 8}};
+  const cost::Setup setup = setup_from_config(config, 2);
+  EXPECT_EQ(setup.data_parallel_size, 8);
+  EXPECT_EQ(setup.micro_batch, 4) << "a batch is divided by data-parallel ranks only";
 }
 
 TEST(SetupTest, AutoIsAsGoodAsAbsent) {

@@ -19,7 +19,7 @@ struct Setup {
   Optimizer optimizer = Optimizer::adam;
   Device optimizer_device = Device::accelerator;
   Device parameter_device = Device::accelerator;
-  int64_t data_parallel_size = 1;
+  int64_t data_parallel_size = 1;  // ranks that share the states: sequence_parallel_size is counted in
   int64_t tensor_parallel_size = 1;
   int64_t pipeline_stages = 1;
   bool activation_checkpointing = false;
