@@ -198,7 +198,7 @@ void Coordinator::apply(std::vector<Trial> new_trials, const std::vector<Op>& op
     if (op.kind == Op::Kind::stop_trial) {
       trials_.request_stop(*op.trial);
     } else if (op.kind == Op::Kind::set_profile) {
-      profile_ = op.profile;
+      profile_ = with_engine_version(op.profile, trials_.all());
       journal_.put_meta("profile", profile_);
       observer_.on_profile(profile_);
     } else if (op.kind == Op::Kind::finish) {

@@ -45,4 +45,13 @@ Json describe_study(const Plan& plan, Phase phase, int max_trials, const std::ve
   return study.to_json();
 }
 
+Json with_engine_version(Json profile, const std::vector<Trial>& trials) {
+  constexpr const char* kVersion = "deepspeed_version";
+  if (!profile.is_object() || profile.contains(kVersion)) return profile;
+  for (const Trial& trial : trials) {
+    if (trial.end && !trial.end->engine_version.empty()) profile[kVersion] = trial.end->engine_version;
+  }
+  return profile;
+}
+
 }  // namespace dsat::host

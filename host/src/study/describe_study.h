@@ -21,6 +21,10 @@ inline constexpr int kSlotsPerSpareTrial = 5;
 Json describe_study(const Plan& plan, Phase phase, int max_trials, const std::vector<Trial>& trials,
                     const Json& profile, std::optional<uint64_t> device_memory_bytes);
 
+// The profile with DeepSpeed's version, where a trial has shown it and the profiler has not written one: the cost
+// model counts the buffers of that version.
+Json with_engine_version(Json profile, const std::vector<Trial>& trials);
+
 }  // namespace dsat::host
 
 #endif  // DSAT_HOST_STUDY_DESCRIBE_STUDY_H_

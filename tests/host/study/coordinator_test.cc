@@ -267,6 +267,7 @@ TEST_F(CoordinatorTest, TheProfileTrialsWorldSizeCorrectsTheBatchOfMeasuredTrial
     if (!spec.model_info) return end;
     end.metrics = {{"num_params", 1000}};
     end.world_size = 4;
+    end.engine_version = "0.12.3";
     end.device_memory_bytes = uint64_t{1} << 30;
     return end;
   };
@@ -276,6 +277,9 @@ TEST_F(CoordinatorTest, TheProfileTrialsWorldSizeCorrectsTheBatchOfMeasuredTrial
   EXPECT_EQ(session.runner.started[1].config[config::kTrainBatchKey], 12);
   EXPECT_TRUE(session.observer.logged("data-parallel size 4")) << "the searcher knows";
   EXPECT_TRUE(session.observer.logged("device memory 1073741824")) << "learned from the trial";
+  const auto record = read_study(session.plan.dir);
+  ASSERT_TRUE(record.ok());
+  EXPECT_EQ(record.value().profile.value("deepspeed_version", ""), "0.12.3") << "whose buffers the cost model counts";
   ASSERT_TRUE(result.best);
   EXPECT_EQ(result.best->config[config::kTrainBatchKey], 12);
 }
