@@ -69,7 +69,7 @@ std::optional<std::string> run_tool(const std::vector<std::string>& argv, const 
   return text;
 }
 
-std::vector<std::string> split(const std::string& text, char separator) {
+std::vector<std::string> trimmed_fields(const std::string& text, char separator) {
   std::vector<std::string> parts;
   for (size_t start = 0; start <= text.size();) {
     const size_t end = std::min(text.find(separator, start), text.size());
@@ -87,7 +87,7 @@ std::vector<Device> nvidia_devices(const Environment& environment) {
       run_tool({"nvidia-smi", "--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits"}, environment);
   std::vector<Device> devices;
   for (const std::string& line : printable_lines(text.value_or(""))) {
-    const std::vector<std::string> fields = split(line, ',');
+    const std::vector<std::string> fields = trimmed_fields(line, ',');
     const auto index = parse_count(fields[0]);
     if (fields.size() != 3 || !index) continue;
     Device device{*index, fields[1], std::nullopt};
@@ -134,7 +134,7 @@ std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::o
     }
     return slots;
   }
-  for (const std::string& entry : split(*variable, ',')) {
+  for (const std::string& entry : trimmed_fields(*variable, ',')) {
     if (entry.rfind("MIG-", 0) == 0) {
       slots.push_back({entry, std::nullopt, std::nullopt});
       continue;
@@ -162,7 +162,8 @@ Devices discover_devices(const Environment& environment) {
     found.slots = visible_slots(cards, rocr ? rocr : get_variable(environment, "HIP_VISIBLE_DEVICES"));
     found.backend = rocr ? Backend::rocr : Backend::hip;
   } else if (const auto mask = get_variable(environment, "ZE_AFFINITY_MASK"); mask && !mask->empty()) {
-    for (const std::string& entry : split(*mask, ',')) found.slots.push_back({entry, std::nullopt, std::nullopt});
+    for (const std::string& entry : trimmed_fields(*mask, ','))
+      found.slots.push_back({entry, std::nullopt, std::nullopt});
     found.backend = Backend::level_zero;
   }
   if (found.slots.empty()) found.backend = Backend::none;

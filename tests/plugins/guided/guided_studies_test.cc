@@ -183,7 +183,9 @@ TEST(GuidedStudies, SpareTrialsAreOpenedWhereTheHostAsksForThem) {
   Study study = study_of(surface, {0, 1, 2, 3}, 40);
   study.limits.max_concurrent_trials = 5;
   study.limits.open_trials = 6;
-  testing::Bench many = bench_of(surface, study);
+  testing::Bench many(
+      testing::factory<Guided>(), "guided", study,
+      [surface](const testing::Trial& trial) { return surface.answer(trial); }, Json{{"tolerance", 0.0}});
   many.start();
   size_t most = many.open();
   while (many.step()) most = std::max(most, many.open());

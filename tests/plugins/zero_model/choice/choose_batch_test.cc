@@ -2,6 +2,7 @@
 // A study of the guided plugin with twelve slots, looked at after its first trials.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "guided/guided.h"
@@ -12,8 +13,9 @@ namespace {
 
 class ChooseBatch : public ::testing::Test {
  protected:
-  // The trials that are asked for while the first `slots` end, which are as many as may be open then.
+  // The trials, but for the first few and for repeats, that are asked for before so many have ended.
   std::vector<testing::Trial> first_batch(const Surface& surface, int64_t slots) {
+    constexpr int64_t kFirst = 4;
     Study study = make_study(surface, small_space({1, 2, 3}));
     study.limits.max_trials = 64;
     study.limits.max_concurrent_trials = slots;
@@ -22,7 +24,9 @@ class ChooseBatch : public ::testing::Test {
     bench.start();
     for (int64_t i = 0; i < slots && bench.step(); ++i) {
     }
-    std::vector<testing::Trial> asked(bench.asked().begin() + slots, bench.asked().end());
+    std::vector<testing::Trial> asked(bench.asked().begin() + kFirst, bench.asked().end());
+    const auto repeats = [](const testing::Trial& trial) { return trial.repeat; };
+    asked.erase(std::remove_if(asked.begin(), asked.end(), repeats), asked.end());
     return asked;
   }
 };
@@ -30,7 +34,7 @@ class ChooseBatch : public ::testing::Test {
 TEST_F(ChooseBatch, ABatchSpreadsOverMicroBatchesAndStages) {
   const Surface surface;
   const std::vector<testing::Trial> batch = first_batch(surface, 12);
-  ASSERT_GE(batch.size(), 10u);
+  ASSERT_GE(batch.size(), 6u);
   std::set<int64_t> micro_batches;
   std::set<int> stages;
   std::set<std::string> all;

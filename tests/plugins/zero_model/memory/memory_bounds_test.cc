@@ -43,8 +43,8 @@ class MemoryBoundsTest : public ::testing::Test {
   }
 
   // A device of 16 GB, and what a sample is expected to take.
-  static zero_model::MemoryPrior prior(double activation_bytes) {
-    return {16e9, activation_bytes, 0.4 * activation_bytes};
+  static zero_model::MemoryPrior prior(double activation_bytes, double deviation) {
+    return {16e9, activation_bytes, deviation};
   }
 
   Surface surface_;
@@ -91,7 +91,7 @@ TEST_F(MemoryBoundsTest, AHigherStageCountsWhereItsBuffersAreSmallerThanWhatItDi
 }
 
 TEST_F(MemoryBoundsTest, TheMixtureAllButTrustsThemWhateverPeaksSay) {
-  zero_model::MemoryMixture memory(space_, prior(1e8));
+  zero_model::MemoryMixture memory(space_, prior(1e8, 4e7));
   std::vector<zero_model::MemoryObservation> known{{{&arm(1), 109}, true, {}}, {{&arm(1), 128}, false, {}}};
   for (const int64_t m : {110, 111, 113}) known.push_back({{&arm(2), m}, false, {}});
   memory.fit(known, true);
@@ -107,7 +107,7 @@ TEST_F(MemoryBoundsTest, TheMixtureAllButTrustsThemWhateverPeaksSay) {
 
 // A job may break the rules: stage 2 fails where stage 1 fitted. Then nothing follows across stages any more.
 TEST_F(MemoryBoundsTest, AContradictionEndsWhatFollowsAcrossStages) {
-  zero_model::MemoryMixture memory(space_, prior(1e8));
+  zero_model::MemoryMixture memory(space_, prior(1e8, 4e7));
   const Point lower{&other_stage(1, 0), 48}, higher{&other_stage(3, 0), 48};
   memory.fit({{lower, true, {}}}, true);
   ASSERT_GT(memory.probability_of_fitting(higher), 0.95);
@@ -118,7 +118,7 @@ TEST_F(MemoryBoundsTest, AContradictionEndsWhatFollowsAcrossStages) {
 
 // The peak of small micro batches lies in the optimizer's step here: flat, and a line from some size on.
 TEST_F(MemoryBoundsTest, FlatPeaksOfSmallMicroBatchesDoNotHideALine) {
-  zero_model::MemoryMixture memory(space_, prior(8e8));
+  zero_model::MemoryMixture memory(space_, prior(8e8, 3e8));
   std::vector<zero_model::MemoryObservation> known;
   for (const int64_t m : {1, 2, 4, 16, 26, 34, 40, 48}) {
     known.push_back({{&arm(0), m}, true, std::max(4.7e9, 1.6e9 + 9e7 * static_cast<double>(m))});
