@@ -1,9 +1,11 @@
 // Bundles the page into one file: node build.mjs OUT. The data is put in by dsat-host where <!--dsat-data--> stands.
-import {build} from 'esbuild';
 import {mkdirSync, readFileSync, writeFileSync} from 'node:fs';
+import {createRequire} from 'node:module';
 import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 
+// NODE_PATH, where the packages are, counts for require() alone.
+const {build} = createRequire(import.meta.url)('esbuild');
 const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv[2] ?? join(here, 'dist', 'page.html');
 
