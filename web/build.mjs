@@ -1,10 +1,10 @@
 // Bundles the page into one file: node build.mjs OUT. The data is put in by dsat-host where <!--dsat-data--> stands.
 import {mkdirSync, readFileSync, writeFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
-import {dirname, join} from 'node:path';
+import {delimiter, dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 
-// NODE_PATH, where the packages are, counts for require() alone.
+// NODE_PATH, where the packages are, counts for require() alone; the bundler is told of it.
 const {build} = createRequire(import.meta.url)('esbuild');
 const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv[2] ?? join(here, 'dist', 'page.html');
@@ -13,6 +13,7 @@ async function bundle(entry) {
   const result = await build({
     entryPoints: [join(here, 'src', entry)],
     bundle: true,
+    nodePaths: process.env.NODE_PATH?.split(delimiter) ?? [],
     minify: true,
     write: false,
     charset: 'utf8',
