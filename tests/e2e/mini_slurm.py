@@ -116,11 +116,14 @@ class MiniSlurm:
     # As if it had lost its power: the daemon, its step managers and the jobs' processes on it.
     def kill_node(self, name):
         self.end(name)
-        for pid in self.of_node(name):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        # All at one moment: a shell that sees its command die would still write that down.
+        processes = self.of_node(name)
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in processes:
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    pass
 
     def end(self, name):
         process = self.processes.pop(name, None)
