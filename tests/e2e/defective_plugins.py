@@ -101,7 +101,7 @@ def best_is_kept(folder):
     """Is there a completed trial in the journal, from which the best is known?"""
     shown = subprocess.run([HOST, "show", "run", "--json"], cwd=folder, capture_output=True, text=True)
     trials = json.loads(shown.stdout)["trials"] if shown.returncode == 0 else []
-    return any(trial["outcome"] == "completed" and trial["kind"] == "search" for trial in trials)
+    return any(trial["outcome"] == "completed" and trial["kind"] != "profile" for trial in trials)
 
 
 def left_behind(folder):
