@@ -160,8 +160,6 @@ void StudyWatch::watch() {
     look_at_plugins();
     end_if_overdue();
   }
-  action.sa_handler = note_continued;
-  sigaction(SIGCONT, &action, &before_continue_);
 }
 
 void StudyWatch::take_signal() {

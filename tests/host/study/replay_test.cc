@@ -33,7 +33,7 @@ class ReplayTest : public StudyTest {
 
   void begin(const std::string& plugin, const Json& plugin_options, uint64_t granted, uint64_t first_id = 0) {
     plan_ = plan_from_json(to_json(plan_of(options(plugin, plugin_options))));  // as a resumed study has it
-    load_plugin(plan_.searcher, false);
+    load_plugin(plan_.searcher, plan_, false);
     first_id_ = first_id;
     answers_ = std::make_unique<Grants>(first_id, granted);
     strategy_ = open_strategy(plan_, Phase::searcher, log_);

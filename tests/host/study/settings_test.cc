@@ -20,8 +20,8 @@ int rows() {
 
 // A structured binding has a name for every field: a new field does not compile here before it is counted.
 TEST(Settings, EveryFieldHasARow) {
-  [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7] = StudyLimits();
-  EXPECT_EQ(rows<StudyLimits>(), 7);
+  [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = StudyLimits();
+  EXPECT_EQ(rows<StudyLimits>(), 8);
   [[maybe_unused]] const auto& [o1, o2, o3, o4] = Comparison();
   EXPECT_EQ(rows<Comparison>(), 4);
   [[maybe_unused]] const auto& [t1, t2] = TrialTimeouts();
@@ -40,6 +40,9 @@ TEST(Settings, EveryFieldHasARow) {
   EXPECT_EQ(rows<TrialSetup>(), 8);
   [[maybe_unused]] const auto& [p1, p2, p3, p4] = PluginProcesses();
   EXPECT_EQ(rows<PluginProcesses>(), 4);
+  // Its first, the kind of runner, stands beside the settings: journals of old have it as "runner".
+  [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12] = ClusterOptions();
+  EXPECT_EQ(rows<ClusterOptions>(), 11);
 }
 
 // Gives a field another value than its default.

@@ -279,8 +279,8 @@ class StudyTest : public TempDirTest {
     const auto db = Journal::open(run_dir, Journal::Mode::read_only);
     Plan plan = plan_from_json(*db->meta("plan"));
     plan.dir = run_dir;
-    load_plugin(plan.profiler, true);
-    load_plugin(plan.searcher, true);
+    load_plugin(plan.profiler, plan, true);
+    load_plugin(plan.searcher, plan, true);
     return plan;
   }
 };
