@@ -47,7 +47,7 @@ struct EngineEnd {
   ExitStatus exit;
   std::optional<Verdict> verdict{};  // counts only where the trial's own files and output do not say more
   bool kernel_oom_kills = false;     // the kernel killed some process for want of memory while it ran
-  std::string not_started;        // why the machine could not start it, though it may later; empty: it was started
+  std::string not_started;           // why the machine could not start it, though it may later; empty: it was started
   // Processes of it that cannot be ended, for people; empty: none is left. Its slots are the engine's to give back.
   std::string abandoned;
 };

@@ -8,8 +8,6 @@
 namespace dsat::host {
 
 std::optional<uint64_t> NewTrials::create_trial(const Op& request) {
-  // A strategy may ask for ever in one event.
-  if (fruitless_ >= kFruitlessRequests) return std::nullopt;
   Trial trial = trial_of(request);
   const uint64_t id = trial.id();
   if (trial.costs_a_run()) {
@@ -18,6 +16,8 @@ std::optional<uint64_t> NewTrials::create_trial(const Op& request) {
     fruitless_ = 0;
     first_of_.emplace(trial.identity, id);
   } else {
+    // A strategy may ask for ever in one event.
+    if (fruitless_ >= kFruitlessRequests) return std::nullopt;
     ++fruitless_;
   }
   asked_.push_back(std::move(trial));

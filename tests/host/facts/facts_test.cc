@@ -21,7 +21,7 @@ Json config_of(int stage, int micro_batch, bool overlap = false) {
 // One minute a trial, one after the other, on two slots.
 class FactsTest : public ::testing::Test {
  protected:
-  FactsTest() : journal_(Journal::open(dir_.path(), Journal::Mode::create)) {
+  FactsTest() : journal_(Journal::create(dir_.path())) {
     meta("settings", {{"metric", "throughput"},
                       {"direction", "maximize"},
                       {"max_trials", 20},

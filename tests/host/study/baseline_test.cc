@@ -83,7 +83,9 @@ TEST_F(BaselineTest, IsLeftOutOnRequestAndWhereTheLimitLeavesNoTrial) {
 TEST_F(BaselineTest, AProfileTrialOfTheSameConfigurationIsEnough) {
   StudyOptions given = with_baseline();
   given.profiler.options["script"] =
-      Json{{"start", {try_micro_batch(1)}}, {"exit *", {{{"profile", {{"schema", 1}}}}, {{"finish", "done"}}}}}.dump();
+      Json{{"start", {try_micro_batch(1)}},
+           {"exit *", {{{"profile", {{"schema", 1}, {"num_params", 1000}}}}, {{"finish", "done"}}}}}
+          .dump();
   Session session(plan_of(given));
   session.run_new();
   const std::vector<Trial> trials = session.trials();

@@ -41,7 +41,8 @@ TEST_F(CoordinatorTest, ATrialThatDidNotCompleteHasAnExitAndNoResult) {
 TEST_F(CoordinatorTest, IdsGoOnFromTheProfilersTrialsToTheSearchers) {
   StudyOptions with_profile = scripted({{"start", {try_micro_batch(2)}}});
   with_profile.profiler.options["script"] =
-      Json{{"start", {try_micro_batch(1)}}, {"exit 0", {{{"profile", {{"schema", 1}}}}, {{"finish", "profiled"}}}}}
+      Json{{"start", {try_micro_batch(1)}},
+           {"exit 0", {{{"profile", {{"schema", 1}, {"num_params", 1000}}}}, {{"finish", "profiled"}}}}}
           .dump();
   Session session(plan_of(with_profile));
   session.run_new();
@@ -260,7 +261,9 @@ TEST_F(CoordinatorTest, TheProfileTrialsWorldSizeCorrectsTheBatchOfMeasuredTrial
   StudyOptions with_profile = scripted({{"start", {try_micro_batch(3)}}});
   const Json model_info{{"try", {{"autotuning", {{"model_info", {{"profile", true}}}}}}}};
   with_profile.profiler.options["script"] =
-      Json{{"start", {model_info}}, {"exit 0", {{{"profile", {{"schema", 1}}}}, {{"finish", "profiled"}}}}}.dump();
+      Json{{"start", {model_info}},
+           {"exit 0", {{{"profile", {{"schema", 1}, {"num_params", 1000}}}}, {{"finish", "profiled"}}}}}
+          .dump();
   Session session(plan_of(with_profile));
   session.runner.answer = [](const TrialSpec& spec) {
     TrialEnd end = completed(9);
@@ -288,7 +291,9 @@ TEST_F(CoordinatorTest, TheTrialsWordOnItsDeviceOutweighsTheVendorsTool) {
   const Json model_info{{"try", {{"autotuning", {{"model_info", {{"profile", true}}}}}}}};
   StudyOptions with_profile = scripted({{"start", {try_micro_batch(3)}}});
   with_profile.profiler.options["script"] =
-      Json{{"start", {model_info}}, {"exit 0", {{{"profile", {{"schema", 1}}}}, {{"finish", "profiled"}}}}}.dump();
+      Json{{"start", {model_info}},
+           {"exit 0", {{{"profile", {{"schema", 1}, {"num_params", 1000}}}}, {{"finish", "profiled"}}}}}
+          .dump();
   const auto memory_told = [&](std::optional<uint64_t> given, std::optional<uint64_t> by_the_trial) {
     Plan plan = plan_of(with_profile);
     plan.dir =

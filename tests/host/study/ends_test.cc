@@ -97,10 +97,11 @@ TEST_F(EndsTest, ACompletedOrOutOfMemoryTrialInBetweenStartsTheCountAgain) {
 }
 
 StudyOptions profiling(StudyOptions options) {
-  options.profiler.options["script"] = Json{{"start", {try_micro_batch(1)}},
-                                            {"exit 0", {try_micro_batch(2)}},
-                                            {"exit 1", {{{"profile", {{"schema", 1}}}}, {{"finish", "profiled"}}}}}
-                                           .dump();
+  options.profiler.options["script"] =
+      Json{{"start", {try_micro_batch(1)}},
+           {"exit 0", {try_micro_batch(2)}},
+           {"exit 1", {{{"profile", {{"schema", 1}, {"num_params", 1000}}}}, {{"finish", "profiled"}}}}}
+          .dump();
   return options;
 }
 
@@ -187,7 +188,7 @@ TEST_F(EndsTest, EveryWayToFailInAnEventIsReportedWithItsFunction) {
       {{{"start", {{{"finish", "done"}, {"best", 5}}}}}, "start: finish was refused"},
       {{{"start", {{{"raw", "[1, 2]"}, {"must", true}}}}}, "start: create_trial was refused"},
       {{{"start", {{{"raw", "{torn"}, {"must", true}}}}}, "start: create_trial was refused"},
-      {{{"start", {{{"profile", {{"schema", 1}}}}}}}, "start: set_profile was refused"},
+      {{{"start", {{{"profile", {{"schema", 1}, {"num_params", 1000}}}}}}}, "start: set_profile was refused"},
   };
   for (size_t i = 0; i < ways.size(); ++i) {
     StudyOptions options = scripted(ways[i].first);

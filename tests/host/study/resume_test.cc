@@ -44,10 +44,11 @@ class ResumeTest : public StudyTest {
   StudyOptions walk(const std::string& plugin) {
     StudyOptions walk = options(plugin, {{"ahead", 4}, {"count", 14}});
     walk.max_concurrent_trials = 3;
-    walk.profiler.options["script"] = Json{{"start", {try_micro_batch(30)}},
-                                           {"exit 0", {try_micro_batch(31)}},
-                                           {"exit 1", {{{"profile", {{"schema", 1}}}}, {{"finish", "profiled"}}}}}
-                                          .dump();
+    walk.profiler.options["script"] =
+        Json{{"start", {try_micro_batch(30)}},
+             {"exit 0", {try_micro_batch(31)}},
+             {"exit 1", {{{"profile", {{"schema", 1}, {"num_params", 1000}}}}, {{"finish", "profiled"}}}}}
+            .dump();
     return walk;
   }
 

@@ -14,7 +14,7 @@ class SavingTest : public StudyTest {
     given.max_trials = 100000;
     given.max_concurrent_trials = 4;
     given.profiler.options["script"] =
-        Json{{"start", {{{"profile", {{"schema", 1}}}}, {{"finish", "profiled"}}}}}.dump();
+        Json{{"start", {{{"profile", {{"schema", 1}, {"num_params", 1000}}}}, {{"finish", "profiled"}}}}}.dump();
     given.output_dir = dir() / folder;
     return plan_of(given);
   }

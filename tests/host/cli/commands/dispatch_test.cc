@@ -68,10 +68,10 @@ TEST(Run, WrongUsageIsStatusTwoWithOneLine) {
   }
 }
 
-TEST(Run, ResumeTakesLimitsOnly) {
-  const Ran ran({"resume", "dir", "--searcher", "asha"});
+TEST(Run, ResumeTakesLimitsAndASearcher) {
+  const Ran ran({"resume", "dir", "--metric", "latency"});
   EXPECT_EQ(ran.status, kUsage);
-  EXPECT_THAT(ran.err, HasSubstr("--searcher cannot change when a study is resumed"));
+  EXPECT_THAT(ran.err, HasSubstr("--metric cannot change when a study is resumed"));
 }
 
 TEST(Run, ADirectoryWithoutAStudyIsRefused) {
