@@ -13,6 +13,12 @@ BUILD = pathlib.Path(os.environ["DSAT_BUILD_DIR"])
 HOST = str(BUILD / "dsat-host")
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 FIXTURES = PROJECT / "tests/fixtures"
+
+# Tests interrupt what they start. A job in the background, and nohup, would hand down that interrupts are ignored.
+for inherited in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(inherited) == signal.SIG_IGN:
+        signal.signal(inherited, signal.SIG_DFL)
+
 SCRIPT = [sys.executable, "-S", "-E", str(FIXTURES / "protocol_trial.py")]
 
 CONFIG = {

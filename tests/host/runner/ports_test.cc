@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <set>
+#include <vector>
 
 namespace dsat::host {
 namespace {
@@ -28,20 +29,38 @@ TEST(PortPool, DoesNotReturnAtOnceToAReleasedPort) {
   EXPECT_NE(pool.acquire(), first);
 }
 
-TEST(PortPool, SeesAListenerOfSomeoneElse) {
-  PortPool pool;
-  const uint16_t port = pool.acquire();
-  ASSERT_TRUE(port_is_free(port));
+// -1 where somebody has the port.
+int listen_on(uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  ASSERT_EQ(listen(fd, 1), 0);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && listen(fd, 1) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+TEST(PortPool, SeesAListenerOfSomeoneElse) {
+  PortPool pool;
+  const uint16_t port = pool.acquire();
+  ASSERT_TRUE(port_is_free(port));
+  const int fd = listen_on(port);
+  ASSERT_GE(fd, 0);
   EXPECT_FALSE(port_is_free(port));
   close(fd);
   EXPECT_TRUE(port_is_free(port));
+}
+
+TEST(PortPool, PassesOverAPortThatSomeoneElseHas) {
+  PortPool pool;
+  const uint16_t port = pool.acquire();
+  // Whoever has the ports that come next, this test or another program, they are not to be had.
+  std::vector<int> listeners;
+  for (uint16_t next = port + 1; next <= port + 3; ++next) listeners.push_back(listen_on(next));
+  const uint16_t acquired = pool.acquire();
+  EXPECT_TRUE(acquired < port || acquired > port + 3) << acquired;
+  for (const int fd : listeners) close(fd);
 }
 
 }  // namespace

@@ -55,6 +55,15 @@ TEST_F(Supervise, AFailureThatComesBackByItselfIsTold) {
   EXPECT_THAT(captured_.err(), HasSubstr("go on with dsat-host resume /nowhere/run"));
 }
 
+TEST_F(Supervise, AsManyRestartsAsAllowed) {
+  EXPECT_EQ(supervise_with(
+                die, [] { return kBestFound; }, 1),
+            kBestFound);
+  EXPECT_EQ(supervise_with(
+                die, [] { return kBestFound; }, 0),
+            kFailed);
+}
+
 TEST_F(Supervise, OneThatNeverBeganIsNotTakenUp) {
   const Supervised study{[](const auto&) { return die(); }, [](const fs::path&) { return 0; }};
   EXPECT_EQ(supervise(study, 3, dir_, captured_.console), kFailed);

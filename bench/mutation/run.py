@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Puts faults into the sources, one at a time, and counts how many of them the tests notice.
+
+  bench/mutation/run.py --random 60 --seed 1 --below sdk host plugins    random changes of these folders
+  bench/mutation/run.py --faults                                         the chosen ones of faults.json
+  bench/mutation/run.py --random 20 --changed-since main~5               random changes of changed lines alone
+  bench/mutation/run.py --report                                         what is known so far
+
+It works on a copy of the committed tree in --work (build/mutation), and writes one line a mutant to results.jsonl
+there: a run that is interrupted goes on where it stopped, and a mutant of an unchanged place is not run again. A
+mutant that no test can notice, since the program behaves the same, is named with the reason in equivalents.json.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+import mutants
+import suites
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+FLAGS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1", "-DCMAKE_C_FLAGS_DEBUG=-O1", "-DDSAT_BENCH=OFF"]
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--random", type=int, default=0, metavar="N", help="draw N random mutants that compile")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--below", nargs="+", default=["sdk", "host", "plugins"], metavar="FOLDER")
+    parser.add_argument("--changed-since", metavar="REV", help="only lines that differ from REV")
+    parser.add_argument("--faults", nargs="*", metavar="ID", help="the chosen faults, all or these")
+    parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
+    parser.add_argument("--no-e2e", action="store_true", help="unit tests only")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compile side by side")
+    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/mutation")
+    parser.add_argument("--report", action="store_true", help="print what results.jsonl holds")
+    return parser.parse_args()
+
+
+def git(*arguments):
+    return subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def changed_lines(revision):
+    """Lines that differ from a revision, by path."""
+    lines, path = {}, None
+    for text in git("diff", "-U0", revision, "HEAD", "--", "*.cc", "*.c").splitlines():
+        if text.startswith("+++ "):
+            path = text[6:]
+        elif match := re.match(r"@@ .* \+(\d+)(?:,(\d+))? @@", text):
+            begin, count = int(match[1]), int(match[2] or 1)
+            lines.setdefault(path, set()).update(range(begin, begin + count))
+    return lines
+
+
+def candidates(args, root):
+    if args.faults is not None:
+        for fault in mutants.faults(root, HERE / "faults.json"):
+            if not args.faults or fault.id in args.faults:
+                yield fault
+    if args.random:
+        folders = tuple(folder.rstrip("/") + "/" for folder in args.below)
+        paths = [path for path in git("ls-files", "*.cc", "*.c").split() if path.startswith(folders)]
+        changed = changed_lines(args.changed_since) if args.changed_since else None
+        yield from mutants.draw(root, [path for path in paths if changed is None or path in changed], args.seed, changed)
+
+
+def prepare(args):
+    """A copy of the committed tree, and its build. The old copy is brought to the tree of now."""
+    source, build = args.work / "source", args.work / "build"
+    if not source.exists():
+        args.work.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["git", "clone", "-q", "--shared", str(ROOT), str(source)], check=True)
+    subprocess.run(["git", "-C", str(source), "fetch", "-q", str(ROOT), "HEAD"], check=True)
+    subprocess.run(["git", "-C", str(source), "reset", "-q", "--hard", "FETCH_HEAD"], check=True)
+    trainer = any(folder.startswith("trainer") for folder in args.below)
+    flags = FLAGS + [f"-DDSAT_TRAINER={'ON' if trainer else 'OFF'}"]
+    subprocess.run(["cmake", "-S", str(source), "-B", str(build), *flags], check=True, stdout=subprocess.DEVNULL)
+    return source, suites.Suites(source, build, args.work / "log.txt", args.jobs)
+
+
+def judge(mutant, tests, use_e2e):
+    """(verdict, what noticed it): noticed, hung, survived, or does not compile."""
+    programs = [name for name in mutant.tests if not name.startswith("e2e.")] or tests.programs(mutant.path)
+    ends = [name for name in mutant.tests if name.startswith("e2e.")] or [
+        f"e2e.{name}" for name in suites.suites_of(mutant.path, suites.E2E)]
+    for position, suite in enumerate(programs):
+        if tests.make([suite]) != 0:
+            return ("does not compile" if position == 0 else "noticed"), suite
+        passed = tests.run(suite)
+        if not passed:
+            return ("noticed" if passed is False else "hung"), suite
+    if use_e2e and ends:
+        if tests.make(suites.E2E_TARGETS) != 0:
+            return "does not compile", "e2e"
+        for suite in ends:
+            passed = tests.run(suite)
+            if not passed:
+                return ("noticed" if passed is False else "hung"), suite
+    return "survived", ""
+
+
+def first_run(tests, paths):
+    """The suites without any fault: they must pass, and their time sets the limits."""
+    for suite in dict.fromkeys(suite for path in paths for suite in tests.programs(path)):
+        if tests.make([suite]) != 0 or not tests.run(suite):
+            sys.exit(f"run.py: {suite} fails without any fault: see {tests.log}")
+
+
+def read_results(work):
+    file = work / "results.jsonl"
+    return {row["id"]: row for row in map(json.loads, file.read_text().splitlines())} if file.exists() else {}
+
+
+def report(results):
+    equivalents = json.loads((HERE / "equivalents.json").read_text())
+    groups = {}
+    for row in results.values():
+        if row["verdict"] != "does not compile" and row["id"] not in equivalents:
+            kind = "chosen faults" if row["kind"] == "fault" else "random, " + row["path"].split("/")[0]
+            groups.setdefault(kind, []).append(row)
+    for kind, rows in sorted(groups.items()):
+        noticed = sum(row["verdict"] != "survived" for row in rows)
+        ends = sum(row["by"].startswith("e2e.") for row in rows)
+        print(f"{kind}: {noticed} of {len(rows)} noticed ({100 * noticed / len(rows):.0f} %), {ends} by end-to-end tests alone")
+        for row in rows:
+            if row["verdict"] == "survived":
+                print(f"  survived {row['id']} {row['path']}:{row['line']} {row['kind']}: {row['why'] or row['before']} -> {row['after']}")
+
+
+def main():
+    args = options()
+    if args.report:
+        return report(read_results(args.work))
+    chosen = candidates(args, ROOT)
+    if args.list:
+        for mutant, _ in zip(chosen, range(args.random or 1_000_000)):
+            print(mutant.id, f"{mutant.path}:{mutant.line}", mutant.kind, *mutant.change((ROOT / mutant.path).read_text()), sep="  |  ")
+        return
+    source, tests = prepare(args)
+    results, wanted, counted = read_results(args.work), args.random, 0
+    for mutant in candidates(args, source):
+        if mutant.kind != "fault" and counted == wanted:
+            break
+        row = results.get(mutant.id)
+        if row is None:
+            first_run(tests, [mutant.path] if not all(name in tests.usual_s for name in tests.programs(mutant.path)) else [])
+            row = run_one(mutant, source, tests, args)
+            results[mutant.id] = row
+            with open(args.work / "results.jsonl", "a") as file:
+                file.write(json.dumps(row) + "\n")
+        counted += mutant.kind != "fault" and row["verdict"] != "does not compile"
+        print(f"{row['verdict']:17} {row['by']:14} {row['seconds']:4.0f} s  {mutant.path}:{mutant.line}  {row['kind']}: {row['after']}", flush=True)
+    report(results)
+
+
+def run_one(mutant, source, tests, args):
+    file = source / mutant.path
+    text, begun = file.read_text(), time.monotonic()
+    before, after = mutant.change(text)
+    file.write_text(mutant.apply(text))
+    try:
+        verdict, by = judge(mutant, tests, not args.no_e2e)
+    finally:
+        file.write_text(text)
+    return {"id": mutant.id, "path": mutant.path, "line": mutant.line, "kind": mutant.kind, "before": before, "after": after,
+            "why": mutant.why, "verdict": verdict, "by": by, "seconds": time.monotonic() - begun}
+
+
+if __name__ == "__main__":
+    main()
