@@ -93,7 +93,7 @@ TEST_F(BadPluginsTest, ACreateThatFailsFailsTheStudyWithItsMessageOrTheLackOfOne
 }
 
 TEST_F(BadPluginsTest, AnOpOutsideAnEventIsRefused) {
-  EXPECT_THAT(run_with("bad_op_in_create").reason, HasSubstr("create: an op outside an event"));
+  EXPECT_THAT(run_with("bad_op_in_create").reason, HasSubstr("create_trial: an op outside an event"));
 }
 
 TEST_F(BadPluginsTest, AnEventThatFailsWithoutAMessageIsThePluginsDefect) {

@@ -3,6 +3,7 @@
 
 #include "host/study/study_fixture.h"
 #include "plugin/plugin_strategy.h"
+#include "study/describe_study.h"
 #include "support/error_of.h"
 
 namespace dsat::host {
@@ -36,11 +37,11 @@ class IsolatedStrategyTest : public StudyTest {
   std::unique_ptr<Strategy> defective(const std::string& defect) {
     return open("defective", {{"defect", defect}, {"marker", (dir() / "marker").string()}});
   }
-  static StrategyEvent event(StrategyEvent::Kind kind, uint64_t trial) {
+  StrategyEvent event(StrategyEvent::Kind kind, uint64_t trial) const {
     StrategyEvent event;
     event.kind = kind;
     event.trial = trial;
-    event.study = Json::object();
+    event.study = study_;
     event.metrics = {{"throughput", 7.0}};
     return event;
   }
@@ -57,6 +58,7 @@ class IsolatedStrategyTest : public StudyTest {
   }
 
   PluginProcesses apart_;
+  const Json study_ = describe_study(plan_of(scripted(Json::object())), Phase::searcher, 20, {}, Json(), std::nullopt);
   Grants answers_;
   std::vector<std::string> log_;
 };

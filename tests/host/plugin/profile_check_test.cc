@@ -17,8 +17,11 @@ Json whole() {
           {"device_memory_bytes", 85899345920},
           {"world_size", 8},
           {"activation_bytes_per_sample", interval},
-          {"fixed_bytes", {{"value", 1}, {"low", 0}, {"high", nullptr}}},
-          {"stages", {{{"stage", 1}, {"model_state_bytes", interval}, {"max_micro_batch", interval}}}},
+          {"fixed_bytes", {{"value", 1}, {"low", 0}, {"high", 2}}},
+          {"stages",
+           {{{"stage", 1},
+             {"model_state_bytes", interval},
+             {"max_micro_batch", {{"value", 1}, {"low", 0}, {"high", nullptr}}}}}},
           {"trials", {0, 1, 2}},
           {"activation_mem_per_gpu", 1020000000},
           {"of_a_later_version", {"anything"}}};
