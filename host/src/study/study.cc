@@ -202,7 +202,8 @@ StudyResult Study::Impl::run(Observer& observer) {
   const std::unique_ptr<Runner> runner = make_runner(loop, plan, std::move(command), environment, launcher, probe);
   Coordinator coordinator(plan, *journal, *runner, loop, results, observer, stop_level);
   if (take_up) {
-    if (!plan.simulation) end_orphans(plan.dir, observer);
+    // Steps and jobs of a cluster are taken up by their engines instead.
+    if (!plan.simulation && plan.runner == kLocalRunner) end_orphans(plan.dir, observer);
     coordinator.resume(*take_up);
   }
   return coordinator.run();

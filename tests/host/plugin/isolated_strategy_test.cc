@@ -124,7 +124,7 @@ TEST_F(IsolatedStrategyTest, AStateIsSavedAndRestored) {
   EXPECT_EQ(strategy->save(), "a state that nobody understands");
   EXPECT_THAT(error_of(
                   [&] {
-                    open("scripted_unsound", {{"script", "{}"}})->restore(Json::object(), "what");
+                    open("scripted_unsound", {{"script", "{}"}})->restore(study_, "what");
                   },
                   DSAT_INTERNAL),
               HasSubstr("this state makes no sense"));
