@@ -5,6 +5,7 @@ lacks; docs/defects.md names them.
 import json
 import os
 import re
+import shutil
 import subprocess
 import unittest
 

@@ -213,7 +213,7 @@ class Options(ExperimentTest):
             cwd=self.dir, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end_process, process)
         for line in process.stdout:
-            if line.startswith("trial 2 "):
+            if line.split()[:2] == ["trial", "2"]:
                 break
         (child,) = pathlib.Path("/proc/%d/task/%d/children" % (process.pid, process.pid)).read_text().split()
         os.kill(int(child), 9)

@@ -22,7 +22,7 @@ VALUES = {
     "--ds-config": ["ds_config.json"], "--arg-mapping": ["train_micro_batch_size_per_gpu=--batch"],
     "--output-dir": ["elsewhere"], "--launcher": ["pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"],
     "--master-port": ["29999"], "--search-runner-config": ["runner.yaml"], "--precision": ["fp16", "bf16", "fp32"],
-    "--runner": ["local", "sim"], "--budget": ["2gpuh"], "--sim": [SCENARIO], "--max-oom-probability": ["0.1"], "--memory-margin": ["0.1"],
+    "--exact": [None], "--runner": ["local", "sim"], "--budget": ["2gpuh"], "--sim": [SCENARIO], "--max-oom-probability": ["0.1"], "--memory-margin": ["0.1"],
     "--optimizer": ["adam", "adamw", "sgd", "sgd-momentum"], "--checkpointing": ["none", "selective", "full"],
 }
 # Checked against a real Slurm (test_slurm_bad_input.py), which this machine need not have.

@@ -122,7 +122,7 @@ class WhatIsHandedBack(HostTest):
         self.assertEqual(summary["status"], "completed")
         self.assertEqual(sum(summary["trials"].values()), 6)
         shown = self.show(self.dir / "out")
-        self.assertEqual(set(shown), {"study", "profile", "trials"})
+        self.assertEqual(set(shown), {"study", "profile", "trials", "best", "progress"})
         self.assertEqual([t["id"] for t in shown["trials"]], list(range(len(shown["trials"]))))
         for trial in shown["trials"]:
             self.assertRegex(trial["started_at"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")

@@ -29,7 +29,7 @@ std::string value_name(const Json& declared) {
   const std::string type = declared.value("type", "string");
   if (type == "int") return "N";
   if (type == "number") return "X";
-  if (type == "bool") return "BOOL";
+  if (type == "bool") return "[=BOOL]";
   if (type != "choice" || !declared.contains("choices")) return "TEXT";
   std::string all;
   for (const Json& choice : declared["choices"]) all += (all.empty() ? "" : "|") + shown_value(choice);

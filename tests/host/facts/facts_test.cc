@@ -35,6 +35,7 @@ class FactsTest : public ::testing::Test {
     Trial trial;
     trial.record.id = next_;
     trial.record.config = config;
+    trial.record.overrides = Json::object();
     trial.record.outcome = outcome;
     if (throughput) trial.record.metrics = {{"throughput", *throughput}};
     trial.record.slots = {"0", "1"};
