@@ -66,16 +66,19 @@ class Runners(SlurmTest):
         (self.dir / "witness.py").write_text(WITNESS)
         few = varied(SMALL, "--num-nodes", "2", "--num-gpus", "2", "--max-trials", "3", "--max-concurrent-trials", "1")
         self.tune("jobs", [*few, "--runner", "slurm"], command)
-        self.tune("pilot", few, command, in_allocation=self.allocate("-N2", "--ntasks-per-node=2", "--gres=gpu:2"))
-        for name in ("jobs", "pilot"):
-            with self.subTest(name):
-                ranks = self.witness(name, 0)
-                self.assertEqual([seen["RANK"] for seen in ranks], ["0", "1", "2", "3"])
-                self.assertEqual([seen["LOCAL_RANK"] for seen in ranks], ["0", "1", "0", "1"])
-                self.assertEqual({seen["WORLD_SIZE"] for seen in ranks}, {"4"})
-                self.assertEqual(len({seen["SLURMD_NODENAME"] for seen in ranks}), 2)
-                self.assertEqual(len({(seen["MASTER_ADDR"], seen["MASTER_PORT"]) for seen in ranks}), 1)
-                self.assert_all_accounted(name)
+        ranks = self.witness("jobs", 0)
+        self.assertEqual([seen["RANK"] for seen in ranks], ["0", "1", "2", "3"])
+        self.assertEqual([seen["LOCAL_RANK"] for seen in ranks], ["0", "1", "0", "1"])
+        self.assertEqual({seen["WORLD_SIZE"] for seen in ranks}, {"4"})
+        self.assertEqual(len({seen["SLURMD_NODENAME"] for seen in ranks}), 2)
+        self.assertEqual(len({(seen["MASTER_ADDR"], seen["MASTER_PORT"]) for seen in ranks}), 1)
+        self.assert_all_accounted("jobs")
+
+    def test_a_step_is_not_wider_than_a_node(self):
+        wide = varied(SMALL, "--num-nodes", "2", "--num-gpus", "2")
+        allocation = self.allocate("-N2", "--ntasks-per-node=2", "--gres=gpu:2")
+        refused = self.tune("pilot", wide, self.command(), in_allocation=allocation, status=2)
+        self.assertIn("a trial of 2 nodes cannot run as a step of this allocation", refused.stderr)
 
 
 class ThePage(SlurmTest):

@@ -127,7 +127,16 @@ class Study::Impl {
   Loop loop;
 };
 
+// A program that embeds the library says where dsat-launch is; dsat-plugin-host is installed beside it.
+void find_beside_launcher(StudyOptions& options) {
+  std::error_code error;
+  const fs::path beside = options.launcher.parent_path() / "dsat-plugin-host";
+  if (options.plugin_host.empty() && !options.launcher.empty() && fs::exists(beside, error))
+    options.plugin_host = beside;
+}
+
 std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
+  find_beside_launcher(options);
   if (options.environment.empty()) options.environment = current_environment();
   const fs::path launcher = options.simulation ? fs::path() : find_launcher(options.launcher);
   Plan plan = make_plan(options);
