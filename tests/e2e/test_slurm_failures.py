@@ -73,18 +73,6 @@ class Jobs(SlurmTest):
         self.finish(process)
         self.assert_all_accounted("run")
 
-    def test_a_node_that_dies_costs_its_trial_a_second_run(self):
-        process, (job, _) = self.begin("--max-concurrent-trials", "1", of_slurm=["--slurm-option=--no-requeue"])
-        node = self.slurm.run("squeue", "--noheader", "--jobs", job, "--format=%N")
-        self.slurm.kill_node(node)
-        mini_slurm.wait_until(lambda: job in [found for found, _ in self.jobs("NODE_FAIL")], "Slurm sees that the node is gone")
-        self.go()
-        out = self.finish(process)
-        self.slurm.start_node(node)
-        self.assertIn("lost its node", out)
-        self.assertEqual(self.assert_all_accounted("run")[0]["attempt"], 2)
-        mini_slurm.wait_until(lambda: self.slurm.idle_nodes() == 4, "the node is back")
-
     def test_a_preempted_job_keeps_its_trial(self):
         process, (job, _) = self.begin("--partition", "low", "--max-concurrent-trials", "1",
                                        of_slurm=["--slurm-option=--exclusive"])
@@ -122,6 +110,17 @@ class Jobs(SlurmTest):
         self.go()
         self.assert_ok(self.resume("run"))
         self.assert_all_accounted("run")
+
+    def test_the_death_of_a_node_costs_its_trial_a_second_run(self):
+        # Runs last: the node does not come back to this cluster.
+        process, (job, _) = self.begin("--max-concurrent-trials", "1", of_slurm=["--slurm-option=--no-requeue"])
+        node = self.slurm.run("squeue", "--noheader", "--jobs", job, "--format=%N")
+        self.slurm.kill_node(node)
+        mini_slurm.wait_until(lambda: job in [found for found, _ in self.jobs("NODE_FAIL")], "Slurm sees that the node is gone")
+        self.go()
+        out = self.finish(process)
+        self.assertIn("lost its node", out)
+        self.assertEqual(self.assert_all_accounted("run")[0]["attempt"], 2)
 
 
 class Pilot(SlurmTest):

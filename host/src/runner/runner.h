@@ -67,6 +67,9 @@ class Runner {
   // Is there room now for all of these trials together, by their configurations? Trials may differ in size.
   virtual bool has_room_for(const std::vector<const Json*>& configs) const = 0;
 
+  // Has there been a trial whose processes could not be ended? They may hold slots for as long as the study runs.
+  virtual bool has_abandoned() const { return false; }
+
   // Starts a trial; needs room. A trial that cannot run is reported through on_ended. Throws dsat::Error when the
   // machine fails; then nothing was started.
   virtual void start(const TrialSpec& spec) = 0;

@@ -287,7 +287,11 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   Running trial = std::move(running_.at(id));
   running_.erase(id);
   cancel_timers(trial);
-  if (ended.abandoned.empty()) release(trial);  // else its processes hold slots and port
+  if (ended.abandoned.empty()) {
+    release(trial);
+  } else {
+    has_abandoned_ = true;  // its processes hold slots and port
+  }
 
   trial.facts.exit = ended.exit;
   trial.facts.verdict = ended.verdict;

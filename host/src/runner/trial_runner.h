@@ -41,6 +41,7 @@ class TrialRunner : public Runner {
   ~TrialRunner() override;
 
   bool has_room_for(const std::vector<const Json*>& configs) const override;
+  bool has_abandoned() const override { return has_abandoned_; }
   void start(const TrialSpec& spec) override;
   void stop(uint64_t id, bool at_once) override;
   std::optional<TrialEnd> recover(const TrialSpec& spec) override;
@@ -79,6 +80,7 @@ class TrialRunner : public Runner {
   TrialRunnerOptions options_;
   PortPool ports_;
   std::map<uint64_t, Running> running_;
+  bool has_abandoned_ = false;
   std::unique_ptr<Engine> engine_;
 };
 

@@ -273,7 +273,7 @@ std::vector<uint64_t> Coordinator::choose_starts() {
     const uint64_t id = *trials_.waiting().begin();
     configs.push_back(&trials_[id].record.config);
     if (!runner_.has_room_for(configs)) {
-      if (trials_.running().empty()) end_without_slots(id);
+      if (trials_.running().empty() && runner_.has_abandoned()) end_without_slots(id);
       break;
     }
     trials_.start(id);
