@@ -53,7 +53,11 @@ TEST_F(TrialProcessesTest, ADaemonInASessionOfItsOwnIsFoundByItsMark) {
   TrialProcesses processes(mark_, 0);
   EXPECT_THAT(processes.alive(), Contains(daemon));
   EXPECT_THAT(TrialProcesses(trial_mark(dir(), 2), 0).alive(), IsEmpty()) << "another attempt's are not its";
-  EXPECT_THAT(describe_processes({daemon}), HasSubstr(", state ")) << "sh, and sleep once it is that";
+  run_until(loop_, [&] {  // it is sh until it has become sleep
+    loop_.at(Loop::Clock::now() + std::chrono::milliseconds(2), [] {});
+    return read_text("/proc/" + std::to_string(daemon) + "/comm") == "sleep\n";
+  });
+  EXPECT_THAT(describe_processes({daemon}), HasSubstr("(sleep, state "));
   EXPECT_THAT(processes.end_all(std::chrono::seconds(20)), IsEmpty());
   EXPECT_FALSE(is_alive(daemon));
 }
