@@ -21,7 +21,7 @@ class Browser:
         # The browser reads commands from 3 and writes answers to 4.
         run = f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}'
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions",
-                 "--disable-background-networking", "--disable-dev-shm-usage", "--remote-debugging-pipe",
+                 "--disable-background-networking", "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe",
                  f"--user-data-dir={self.profile}", "about:blank"]
         self.process = subprocess.Popen(["bash", "-c", run, PROGRAM, *flags], pass_fds=(to_browser, from_browser),
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)

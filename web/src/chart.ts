@@ -65,7 +65,12 @@ export class Figure {
     if (this.visible) this.draw();
   }
 
-  draw(): void {
+  // Colours have changed, or all are wanted on paper; what is out of sight is drawn when it comes into view.
+  redraw(all: boolean): void {
+    if (all || this.visible) this.draw();
+  }
+
+  private draw(): void {
     if (!this.study || this.element.hidden || this.canvas.clientWidth === 0) return;
     if (!this.chart) {
       this.chart = init(this.canvas);

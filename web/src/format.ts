@@ -47,7 +47,7 @@ export function duration(seconds: number | null | undefined): string {
 }
 
 export function deviceHours(hours: number): string {
-  return hours < 0.1 ? `${digits(hours * 60)} device-minutes` : `${digits(hours)} device-hours`;
+  return hours < 1 ? `${digits(hours * 60)} device-minutes` : `${digits(hours)} device-hours`;
 }
 
 export const percent = (share: number, decimals = 0): string => `${(share * 100).toFixed(decimals)} %`;

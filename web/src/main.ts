@@ -80,7 +80,7 @@ async function start(): Promise<void> {
   show(study);
 }
 
-addEventListener('beforeprint', () => view.redraw());
+addEventListener('beforeprint', () => view.redraw(true));
 start().catch((error) => {
   replace(document.getElementById('page')!, h('main', {}, h('h1', {}, 'dsat'), h('p', { class: 'notice bad' }, `The page cannot show its data: ${String(error)}`)));
 });

@@ -43,11 +43,18 @@ export class StudyView {
     this.fill(this.parts.stages, study, () => stages(study), study.stages);
     this.fill(this.parts.again, study, () => again(study), study.plan);
     for (const figure of this.figures) figure.update(study);
+    this.fillRows();
     this.trials.update(study);
   }
 
-  redraw(): void {
-    for (const figure of this.figures) figure.draw();
+  redraw(all = false): void {
+    for (const figure of this.figures) figure.redraw(all);
+  }
+
+  // Charts stand in pairs; the last of an odd number has a row to itself, as the timeline has.
+  private fillRows(): void {
+    const shown = this.figures.filter((figure) => !figure.element.hidden && figure.kind !== timeline);
+    shown.forEach((figure, i) => figure.element.classList.toggle('wide', i + 1 === shown.length && shown.length % 2 === 1));
   }
 
   // What has not changed stays, so that nothing that a reader opened or selected goes away.

@@ -2,6 +2,7 @@
 // The object of --json comes last: standard output holds nothing else.
 #include "commands/run_study.h"
 
+#include "commands/current_report.h"
 #include "commands/full_experiment.h"
 #include "commands/report.h"
 #include "dsat/host/metric.h"
@@ -72,6 +73,8 @@ ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& c
     }
     Observers observers;
     observers.add(progress);
+    CurrentReport current(study.dir());
+    observers.add(current);
     for (ResultWriter* writer : writers) observers.add(*writer);
     result = study.run(observers);
     errors = progress.errors();

@@ -40,6 +40,9 @@ bool has_bundle() { return !bundle().empty(); }
 Json page_document(const host::StudyFacts& facts) {
   Json document = host::to_json(facts);
   document["version"] = DSAT_VERSION;
+  std::error_code error;  // the page may be read from another folder than it was made in
+  const auto dir = std::filesystem::absolute(facts.record.dir, error);
+  if (!error) document["study"]["dir"] = dir.lexically_normal().string();
   return document;
 }
 

@@ -22,6 +22,7 @@ constexpr const char* kAddress = "127.0.0.1";
 constexpr const char* kJson = "application/json; charset=utf-8";  // spelt so, the library does not compress it again
 // A reader's connection holds a thread while it is kept alive; waiting threads cost next to nothing.
 constexpr size_t kThreads = 128;
+constexpr size_t kRequestsOfConnection = 1000;
 constexpr size_t kMostBodyBytes = 1024;
 constexpr int kReadTimeoutSeconds = 2;
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
@@ -91,6 +92,7 @@ class Server::Impl {
     http_.set_read_timeout(kReadTimeoutSeconds);
     http_.set_write_timeout(kReadTimeoutSeconds);
     http_.set_keep_alive_timeout(kReadTimeoutSeconds);
+    http_.set_keep_alive_max_count(kRequestsOfConnection);
     // The library's default would let a second server share the port unseen.
     http_.set_socket_options([](int socket) {
       const int yes = 1;

@@ -48,7 +48,6 @@ void print_best(const host::StudyResult& result, Console& console) {
     console.text().write("\n");
     for (const std::string& line : change_lines(facts.value())) console.line(line);
   }
-  if (!result.best->why.empty()) console.line(one_line(result.best->why));
 }
 
 void print_places(const host::StudyResult& result, Console& console) {

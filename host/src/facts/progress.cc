@@ -70,6 +70,9 @@ double devices_of(const StudyFacts& facts, uint64_t trial) {
 // How much more training a device does with the best; nullopt: unknown.
 std::optional<double> speedup(const StudyFacts& facts) {
   if (!facts.record.best || !facts.baseline) return std::nullopt;
+  // Where the metric is one of training done in a time the gain is the answer, and the page tells one number.
+  const bool rate = facts.metric == "throughput" || facts.metric == "FLOPS_per_gpu";
+  if (rate && facts.gain) return positive(facts.gain->ratio);
   const uint64_t best = facts.record.best->trial;
   const auto before = mean_throughput(facts, *facts.baseline), after = mean_throughput(facts, best);
   if (before && after) return *after / devices_of(facts, best) * devices_of(facts, *facts.baseline) / *before;

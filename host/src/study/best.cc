@@ -8,6 +8,7 @@
 #include <set>
 
 #include "dsat/config/json.h"
+#include "dsat/host/format.h"
 #include "finals/verification.h"
 
 namespace dsat::host {
@@ -15,8 +16,10 @@ namespace {
 
 std::string rounded(double value, int digits) { return fmt::format("{:.{}g}", value, digits); }
 
-// Two different numbers, with as many digits as it takes to see that.
-std::pair<std::string, std::string> distinguishable(double a, double b) {
+// Two different values, in the metric's unit where that shows it, else with as many digits as it takes.
+std::pair<std::string, std::string> distinguishable(const std::string& metric, double a, double b) {
+  const std::pair<std::string, std::string> short_ones{format_metric(metric, a), format_metric(metric, b)};
+  if (short_ones.first != short_ones.second) return short_ones;
   constexpr int kFewest = 4, kAll = 17;
   int digits = kFewest;
   while (digits < kAll && rounded(a, digits) == rounded(b, digits)) ++digits;
@@ -60,7 +63,7 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
   }
   BestRecord record{best->trial, best_config(trials[best->trial].record.config), best->metrics, best->metric, ""};
   if (best->metric != fastest->metric) {
-    const auto [of_named, of_fastest] = distinguishable(best->metric, fastest->metric);
+    const auto [of_named, of_fastest] = distinguishable(metric, best->metric, fastest->metric);
     record.why = fmt::format("{} trial {} ({}) as the best; the best measured is trial {} ({})",
                              rules.measured_again ? "measuring again leaves" : "the searcher names", best->trial,
                              of_named, fastest->trial, of_fastest);

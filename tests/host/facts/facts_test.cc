@@ -96,8 +96,8 @@ TEST_F(FactsTest, TheGainIsPaidBackInDeviceHours) {
   EXPECT_EQ(told.baseline, 0u);
   EXPECT_NEAR(told.gain->ratio, 2, 1e-9) << "known before the study has ended";
   EXPECT_DOUBLE_EQ(told.payback.spent_device_hours, 4.0 / 60);
-  EXPECT_DOUBLE_EQ(*told.payback.saved_device_hours_per_day, 24);
-  EXPECT_DOUBLE_EQ(*told.payback.days, 4.0 / 60 / 24);
+  EXPECT_NEAR(*told.payback.saved_device_hours_per_day, 24, 1e-9);
+  EXPECT_NEAR(*told.payback.days, 4.0 / 60 / 24, 1e-12);
   EXPECT_TRUE(told.changed_train_batch);
 }
 

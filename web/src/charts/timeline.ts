@@ -84,7 +84,7 @@ export const timeline: ChartKind = {
       }),
       dataZoom: bars.length > 60 ? [{ type: 'slider', xAxisIndex: 0, bottom: 8, height: 18, textStyle: { color: palette.faint }, filterMode: 'weakFilter' }] : [],
       xAxis: { type: 'value', min: 0, max: most / unit, ...axis(palette, `${minutes ? 'minutes' : 'seconds'} since the study began`, {
-        axisLabel: { color: palette.faint, hideOverlap: true, formatter: (value: number) => String(Math.round(value * 10) / 10) } }) },
+        axisLabel: { color: palette.faint, hideOverlap: true, showMaxLabel: false, formatter: (value: number) => String(Math.round(value * 10) / 10) } }) },
       yAxis: { type: 'category', inverse: true, data: names, ...axis(palette, '', { splitLine: { show: false }, axisTick: { show: false },
         axisLabel: { color: palette.faint, width: 90, overflow: 'truncate' } }) },
       series: [

@@ -17,6 +17,16 @@ export function copyButton(text: () => string, what: string): HTMLElement {
   return button;
 }
 
+// A key may break after its dots and underscores, where a line has no room for it.
+const breakable = (key: string): Child => key.split(/(?<=[._])/).flatMap((part, i) => i === 0 ? [part] : [h('wbr'), part]);
+
+function changes(study: Study): HTMLTableElement {
+  const rows = study.changes.map((change): Child[] => [h('code', {}, breakable(change.key)), h('del', {}, json(change.own)), h('ins', {}, json(change.best))]);
+  const made = table('What the best configuration changes', ['Key', 'Yours', 'Best'], rows);
+  made.className = 'changes';
+  return made;
+}
+
 export function best(study: Study): Child {
   const found = study.study.best;
   if (!found) return null;
@@ -27,8 +37,7 @@ export function best(study: Study): Child {
     h('h2', { id: 'best' }, 'The best configuration'),
     same ? h('p', {}, `It is the same as ${own}.`) : [
       h('p', {}, `It differs from ${own} in ${study.changes.length === 1 ? 'one key' : `${study.changes.length} keys`}:`),
-      scrolling('What changes', table('What the best configuration changes', ['Key', 'Yours', 'Best'],
-        study.changes.map((change): Child[] => [h('code', {}, change.key), h('del', {}, json(change.own)), h('ins', {}, json(change.best))]))),
+      scrolling('What changes', changes(study)),
     ],
     study.changed_train_batch && h('p', { class: 'notice' },
       'The global batch (train_batch_size) is another one than yours: look at the learning rate and its schedule again, or fix the batch with --global-batch.'),

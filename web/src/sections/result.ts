@@ -1,5 +1,5 @@
 // The top of the page: how the study stands, what was found, what it gains and costs.
-import type { Estimate, Study } from '../data';
+import type { Estimate, Study, Trial } from '../data';
 import type { Child } from '../dom';
 import { h, scrolling, table } from '../dom';
 import { bytes, deviceHours, duration, gainDecimals, metric, metricName, orDash, ratio, when, words } from '../format';
@@ -16,6 +16,16 @@ function card(title: string, value: Child, more: Child, kind = ''): HTMLElement 
   return h('div', { class: `card ${kind}` }, h('h3', {}, title), h('p', { class: 'figure' }, value), h('p', { class: 'faint' }, more));
 }
 
+// How often the configuration of a trial was measured.
+function measurements(study: Study, trial: Trial | undefined): number {
+  const config = JSON.stringify(trial?.config);
+  return study.trials.filter((one) => one.value !== null && one.duplicate_of === null &&
+    (one === trial || (one.stage === trial?.stage && one.micro_batch === trial?.micro_batch && JSON.stringify(one.config) === config))).length;
+}
+
+// An interval that reaches down to 1 leaves it open whether there is a gain.
+const isSure = (gain: Study['study']['gain']): boolean => gain !== null && (gain.low === null || gain.low > 1);
+
 function bestCard(study: Study): HTMLElement {
   const best = study.study.best;
   if (!best) {
@@ -23,10 +33,12 @@ function bestCard(study: Study): HTMLElement {
     return card('Best', 'none', none, 'wide');
   }
   const trial = study.trials[best.trial];
+  const runs = measurements(study, trial);
   return card(`Best: ${metricName(study.study.metric)}`, metric(study.study.metric, best.metric), [
+    runs > 1 && `Mean of ${runs} measurements. `,
     h('a', { href: `#trial-${best.trial}` }, `Trial ${best.trial}`),
     `: ZeRO stage ${trial?.stage ?? '–'}, micro batch ${trial?.micro_batch ?? '–'}, accumulation ${trial?.accumulation ?? '–'}`,
-    trial?.peak_bytes ? `, peak memory ${bytes(trial.peak_bytes)}` : null, '.', best.why ? ` ${best.why}.` : null,
+    trial?.peak_bytes ? `, peak memory ${bytes(trial.peak_bytes)}` : null, '.', best.why ? ` ${best.why[0]!.toUpperCase()}${best.why.slice(1)}.` : null,
   ], 'wide');
 }
 
@@ -44,8 +56,9 @@ function gainCard(study: Study): HTMLElement {
   const decimals = gain.low === null || gain.high === null ? 2 : gainDecimals(gain.low, gain.high);
   const sure = gain.low === null || gain.high === null ? 'No interval: the best was not measured again.'
     : `95 % interval ${gain.low.toFixed(decimals)} to ${gain.high.toFixed(decimals)}.`;
-  return card(title, ratio(gain), [sure, ' Yours is ', h('a', { href: `#trial-${gain.baseline}` }, `trial ${gain.baseline}`), '.'],
-    gain.ratio > 1 ? 'good' : '');
+  const open = isSure(gain) ? '' : ' The interval includes no gain: measure again, or longer.';
+  return card(title, ratio(gain), [sure, open, ' Yours is ', h('a', { href: `#trial-${gain.baseline}` }, `trial ${gain.baseline}`), '.'],
+    gain.ratio > 1 && isSure(gain) ? 'good' : '');
 }
 
 function paybackCard(study: Study): HTMLElement {
@@ -54,7 +67,8 @@ function paybackCard(study: Study): HTMLElement {
   if (saved === null) return card('Payback', deviceHours(spent), `spent on the search.${simulated}`);
   if (days === null) return card('Payback', 'none', `${deviceHours(spent)} spent; the best trains no faster than your own.${simulated}`);
   return card('Payback', `after ${duration(days * 86400)}`,
-    `of training: ${deviceHours(spent)} spent on the search, ${deviceHours(saved)} saved a day where one trial’s devices train.${simulated}`);
+    `of training: ${deviceHours(spent)} spent on the search, ${deviceHours(saved)} saved a day where one trial’s devices train` +
+    `${isSure(study.study.gain) ? '.' : ', if the gain holds.'}${simulated}`);
 }
 
 function progressCard(study: Study): HTMLElement {

@@ -1,0 +1,75 @@
+// Waits until something has happened and the time between two pages is over, then writes the page outside the lock.
+// A page that fails is tried again with the next change.
+#include "commands/current_report.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "dsat/base/files.h"
+#include "dsat/host/facts.h"
+#include "page/page.h"
+
+namespace dsat::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kFirst = std::chrono::seconds(2), kBetween = std::chrono::seconds(10);
+constexpr int kShare = 100;  // one part of the time for the page
+
+void write_page(const std::filesystem::path& dir) {
+  try {
+    const auto facts = host::read_study_facts(dir);
+    if (facts.ok()) write_file_atomically(dir / "report.html", study_page(facts.value()), Durability::renamed);
+  } catch (const std::exception&) {  // the study's end says what is wrong
+  }
+}
+
+}  // namespace
+
+CurrentReport::CurrentReport(std::filesystem::path dir) : dir_(std::move(dir)) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { keep(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+CurrentReport::~CurrentReport() {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void CurrentReport::on_trial_started(const host::TrialRecord&) { note(); }
+void CurrentReport::on_trial_ended(const host::TrialRecord&) { note(); }
+
+void CurrentReport::note() {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    stale_ = true;
+  }
+  changed_.notify_one();
+}
+
+void CurrentReport::keep() {
+  auto next = Clock::now() + kFirst;
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!ended_) {
+    changed_.wait_until(lock, next, [this] { return ended_; });
+    changed_.wait(lock, [this] { return ended_ || stale_; });
+    if (ended_) return;
+    stale_ = false;
+    lock.unlock();
+    const auto begin = Clock::now();
+    write_page(dir_);
+    next = Clock::now() + std::max<Clock::duration>(kBetween, kShare * (Clock::now() - begin));
+    lock.lock();
+  }
+}
+
+}  // namespace dsat::cli

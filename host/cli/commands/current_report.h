@@ -1,0 +1,43 @@
+// Keeps DIR/report.html current while a study runs, so that a host that is killed leaves the page of its last seconds.
+//
+// Purpose: first after some seconds, then at most every kBetween, and never more than a hundredth of the time; only
+//   where something has happened. The end of the study writes the last one (commands/report.h).
+// Threading: the observer's functions on the study's thread; a thread of its own reads the journal and writes the page,
+//   with all signals blocked. Ownership: none. Errors: none; a page that cannot be written is told at the study's end.
+#ifndef DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
+#define DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "dsat/host/study.h"
+
+namespace dsat::cli {
+
+class CurrentReport final : public host::Observer {
+ public:
+  explicit CurrentReport(std::filesystem::path dir);
+  ~CurrentReport() override;
+  CurrentReport(const CurrentReport&) = delete;
+  CurrentReport& operator=(const CurrentReport&) = delete;
+
+  void on_trial_started(const host::TrialRecord& trial) override;
+  void on_trial_ended(const host::TrialRecord& trial) override;
+
+ private:
+  void keep();
+  void note();
+
+  const std::filesystem::path dir_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stale_ = false, ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
