@@ -125,7 +125,9 @@ def be_readers(url, number, until, told):
 
 
 def run_alone(build, cwd, name, options):
-    return (*Study(build, cwd, name, options.trials).end(), None, None)
+    study = Study(build, cwd, name, options.trials)
+    study.wait_until_it_has_a_journal()  # as the served one
+    return (*study.end(), None, None)
 
 
 def run_served(build, cwd, name, options):
@@ -157,7 +159,7 @@ def follow_in_a_page(build, cwd, options):
     if not browser.PROGRAM:
         return None
     page = browser.Browser()  # first: it takes a while to start
-    study = Study(build, cwd, "followed", options.trials)
+    study = Study(build, cwd, "followed", 4 * options.trials)
     study.wait_until_it_has_a_journal()
     server = Server(build, cwd, "followed")
     try:

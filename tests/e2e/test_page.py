@@ -1,6 +1,11 @@
 """The page of a study in a real browser: every kind of study, sorting, filtering, dark, phone, keyboard."""
+import collections
 import json
+import re
+import signal
+import subprocess
 import sys
+import time
 import unittest
 
 import browser
@@ -17,14 +22,14 @@ class PageTest(HostTest):
         cls.browser = browser.Browser()
         cls.addClassCleanup(cls.browser.close)
 
-    def simulate(self, scenario, *options):
-        result = self.run_host(["--runner", "sim", "--sim", SIM / f"{scenario}.json", "--output-dir", "study", "--quiet", *options], [])
+    def simulate(self, scenario, *options, into="study"):
+        result = self.run_host(["--runner", "sim", "--sim", SIM / f"{scenario}.json", "--output-dir", into, "--quiet", *options], [])
         self.assertIn(result.returncode, (0, 1), result.stderr)
-        self.require_charts()
-        return self.dir / "study/report.html"
+        self.require_charts(into)
+        return self.dir / into / "report.html"
 
-    def require_charts(self):
-        if "dsat-data" not in (self.dir / "study/report.html").read_text():
+    def require_charts(self, study="study"):
+        if "dsat-data" not in (self.dir / study / "report.html").read_text():
             self.skipTest("built without the charts")
 
     def open(self, page, **how):
@@ -102,10 +107,23 @@ class PageTest(HostTest):
         self.assertTrue(self.browser.wait_for("document.activeElement.closest('details').open"), seen)
 
     def test_pages_of_searchers_with_lineages(self):
-        self.open(self.simulate("8-gpus-a100-gpt2-xl", "--searcher", "asha", "--max-trials", 60))
+        # A rung of one trial: what its search left open is gone on with on the next rung.
+        self.open(self.simulate("8-gpus-a100-gpt2-xl", "--searcher", "asha", "--min-binary-search-trials", 1, "--max-trials", 60))
         self.assert_sound()
-        self.assertIn("chart-ladder", self.browser.run(ALL_CHARTS))
-        self.assertIn("reached rung 0", self.text("#chart-ladder"))
+        lineages = collections.Counter(re.findall(r"lineage (\d+)", "".join(trial["note"] for trial in self.show("study")["trials"])))
+        promoted = sum(trials > 1 for trials in lineages.values())
+        self.assertGreater(promoted, 0)
+        self.assertIn(f"{len(lineages)} reached rung 0, {promoted} reached rung 1", self.text("#chart-ladder"))
+
+    def test_intervals_of_a_binary_search(self):
+        self.open(self.simulate("1-gpu-gpt2-medium", "--searcher", "binary", "--exact", "--max-trials", 40))
+        self.assert_sound()
+        searched = [trial for trial in self.show("study")["trials"] if re.search(r" \[\d+, \d+\] of stage", trial["note"])]
+        self.assertGreater(len(searched), 0)
+        self.assertIn(f"{len(searched)} trials of", self.text("#chart-intervals"))
+        self.browser.click("#chart-intervals summary")
+        rows = "document.querySelectorAll('#chart-intervals tbody tr').length"
+        self.assertEqual(self.browser.wait_for(rows), len(searched))
 
     def test_a_study_of_many_devices_and_trials(self):
         self.open(self.simulate("1024-gpus-a100-gpt-30b", "--searcher", "random", "--max-trials", 200))
@@ -119,8 +137,69 @@ class PageTest(HostTest):
 
     def test_one_trial(self):
         self.open(self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 1))
-        self.assertEqual(self.browser.problems, [])
+        self.assert_sound()
         self.assertEqual(self.rows(), [0])
+        self.assertIn("no trial has measured the metric", self.text())
+
+    def test_a_metric_whose_smallest_value_is_the_best(self):
+        self.open(self.simulate("8-gpus-a100-gpt2-xl", "--metric", "latency", "--max-trials", 12))
+        self.assert_sound()
+        self.assertIn("the smallest is the best", self.text())
+        milliseconds = json.loads((self.dir / "study/best_ds_metrics.json").read_text())["latency"] / 1e3
+        told = re.search(r"Best: Time of a step\s+([\d.]+) ms", self.text("section[aria-label=Result]"))
+        self.assertAlmostEqual(float(told.group(1)), milliseconds, delta=0.01 * milliseconds)
+
+    def test_studies_of_two_metrics_side_by_side(self):
+        self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 6, into="flops")
+        self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 6, "--metric", "latency", into="latency")
+        server = self.start_host([HOST, "serve", "flops", "latency"])
+        self.browser.open(re.search(r"http://\S+", server.stdout.readline()).group())
+        self.assert_sound()
+        self.assertNotIn("chart-comparison", self.browser.run(ALL_CHARTS), "two metrics have no common axis")
+        self.assertIn("FLOPS_per_gpu", self.text())
+        self.browser.click("#studies tbody tr:nth-child(2) button")
+        self.browser.wait_for("document.querySelector('main').innerText.includes('metric latency')")
+        self.assertEqual(self.browser.problems, [])
+
+    def start_study(self, *how):
+        """A study that has measured some trials and runs."""
+        process = self.start_host(self.arguments(["--output-dir", "study", "--max-trials", 500, "--searcher", "random", *how],
+                                                 self.command()))
+        show = [HOST, "show", "study", "--json"]
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            shown = subprocess.run(show, cwd=self.dir, capture_output=True, text=True, check=False)
+            if shown.returncode == 0 and sum(trial["outcome"] is not None for trial in json.loads(shown.stdout)["trials"]) >= 5:
+                return process
+            self.assertIsNone(process.poll())
+        self.fail("the study measures nothing")
+
+    def report(self):
+        done = subprocess.run([HOST, "report", "study"], cwd=self.dir, capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.require_charts()
+        return self.dir / "study/report.html"
+
+    def test_an_interrupted_study(self):
+        process = self.start_study()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 3)
+        self.require_charts()
+        self.open(self.dir / "study/report.html")
+        self.assert_sound()
+        self.assertEqual(self.text(".pill"), "interrupted")
+        self.assertIn("resume", self.text("header"))
+
+    def test_a_study_whose_host_was_killed(self):
+        process = self.start_study()
+        process.kill()
+        process.communicate()
+        self.open(self.report())
+        self.assert_sound()
+        self.assertEqual(self.text(".pill"), "interrupted")
+        self.assertIn("its host was killed", self.text("header"))
+        self.assertGreaterEqual(len(self.rows()), 5)
 
     def test_all_failed_and_text_of_a_script_stays_text(self):
         nasty = "</script><img src=x onerror=\"document.title='owned'\"><b id=injected>"
@@ -139,7 +218,6 @@ class PageTest(HostTest):
     def test_report_of_a_study_elsewhere_and_of_none(self):
         self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 4)
         before = sorted(f.name for f in (self.dir / "study").iterdir())
-        import subprocess
         done = subprocess.run([HOST, "report", "study", "-o", "page.html"], cwd=self.dir, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(sorted(f.name for f in (self.dir / "study").iterdir()), before)

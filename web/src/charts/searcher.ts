@@ -114,7 +114,7 @@ interface Search { trial: Trial; low: number; high: number }
 
 function searches(study: Study): Search[] {
   return study.trials.flatMap((trial) => {
-    const told = /binary search in \[(\d+), (\d+)\]/.exec(trial.note);
+    const told = /(?:binary search in|the middle of) \[(\d+), (\d+)\]/.exec(trial.note);
     return told ? [{ trial, low: Number(told[1]), high: Number(told[2]) }] : [];
   });
 }

@@ -2,7 +2,7 @@
 import type { Json, JsonObject, Study } from '../data';
 import type { Child } from '../dom';
 import { h, scrolling, table } from '../dom';
-import { json } from '../format';
+import { json, plural } from '../format';
 import { copyButton } from './best';
 
 export const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
@@ -22,11 +22,11 @@ export function again(study: Study): Child {
   const simulated = plan['runner'] === 'sim';
   const rows: Child[][] = [
     ['Folder', h('code', {}, String(plan['cwd'] ?? '–'))],
-    ['Configuration file', h('code', {}, String(plan['config_file'] ?? '') || '–')],
+    [simulated ? 'Scenario' : 'Configuration file', h('code', {}, String(plan['config_file'] ?? '') || '–')],
     ['Searcher', plugin(plan['searcher'])],
     ['Profiler', plugin(plan['profiler'])],
     ['Seed', String(plan['seed'] ?? '–')],
-    ['Limits', `${json(plan['max_trials'])} trials, ${json(plan['max_concurrent_trials'])} at a time`],
+    ['Limits', `${plural(Number(plan['max_trials']), 'trial')}, ${json(plan['max_concurrent_trials'])} at a time`],
     ['Variables of every trial', variables.length > 0 ? `${variables.join(', ')} (values are left out)` : 'those of the shell, and DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT'],
     ['dsat', study.version],
   ];

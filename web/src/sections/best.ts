@@ -29,7 +29,7 @@ function changes(study: Study): HTMLTableElement {
 
 export function best(study: Study): Child {
   const found = study.study.best;
-  if (!found) return null;
+  if (!found) return [h('h2', { id: 'best' }, 'The best configuration'), h('p', { class: 'faint' }, 'There is none: no trial has measured the metric.')];
   const text = JSON.stringify(found.config, null, 2);
   const own = study.baseline === null ? 'your configuration file' : `your own configuration (trial ${study.baseline})`;
   const same = study.changes.length === 0;

@@ -2,6 +2,7 @@
 import type { Estimate, Study, Trial } from '../data';
 import type { Child } from '../dom';
 import { h, scrolling, table } from '../dom';
+import { quoted } from './again';
 import { bytes, deviceHours, duration, gainDecimals, metric, metricName, orDash, ratio, when, words } from '../format';
 
 const kStatusWords: Record<string, string> = {
@@ -96,6 +97,7 @@ export function head(study: Study): Child {
       `(${info.direction === 'minimize' ? 'the smallest is the best' : 'the largest is the best'}), begun ${when(study.progress.started_at)}. `,
       h('code', {}, info.dir)),
     info.reason ? h('p', { class: `notice ${kind}`, role: kind ? 'status' : null }, `${info.status === 'running' ? '' : 'Ended: '}${info.reason}`) : null,
+    info.status === 'interrupted' ? h('p', { class: 'faint' }, h('code', {}, `dsat-host resume ${quoted(info.dir)}`), ' goes on with it.') : null,
   ];
 }
 
