@@ -25,7 +25,7 @@ from datetime import datetime
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 AT_ONCE = 16
-ASK_EVERY_S = 0.4  # web/src/main.ts: kLiveMs
+ASK_EVERY_S = 0.25  # web/src/main.ts: kLiveMs
 
 
 class Study:

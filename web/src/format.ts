@@ -47,6 +47,7 @@ export function duration(seconds: number | null | undefined): string {
 }
 
 export function deviceHours(hours: number): string {
+  if (hours < 1 / 60) return `${digits(hours * 3600)} device-seconds`;
   return hours < 1 ? `${digits(hours * 60)} device-minutes` : `${digits(hours)} device-hours`;
 }
 

@@ -7,7 +7,7 @@ import { StudiesView } from './studies';
 import { StudyView } from './study_view';
 import { isDark, startTheme, toggleTheme } from './theme';
 
-const kLiveMs = 400, kEndedMs = 3000, kHiddenMs = 5000;
+const kLiveMs = 250, kEndedMs = 3000, kHiddenMs = 5000;
 
 const view = new StudyView();
 const state = h('span', { id: 'live', role: 'status' });

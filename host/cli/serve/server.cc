@@ -25,7 +25,7 @@ constexpr size_t kThreads = 128;
 constexpr size_t kRequestsOfConnection = 1000;
 constexpr size_t kMostBodyBytes = 1024;
 constexpr int kReadTimeoutSeconds = 2;
-constexpr auto kLookEvery = std::chrono::milliseconds(200);
+constexpr auto kLookEvery = std::chrono::milliseconds(100);
 
 std::string random_token() {
   unsigned char bytes[16];

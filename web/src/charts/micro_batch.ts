@@ -2,7 +2,7 @@
 import type { ChartKind } from '../chart';
 import { axis, legend, tooltip } from '../chart';
 import type { Study, Trial } from '../data';
-import { metric, metricName, outcomeOf } from '../format';
+import { metric, metricName, outcomeOf, plural } from '../format';
 import { stageShapes } from '../theme';
 import { cross, plus } from './path';
 import type { Point } from './trials';
@@ -22,7 +22,7 @@ export const microBatch: ChartKind = {
     });
     const failed = shown(study).filter((trial) => trial.value === null).length;
     const told = parts.length > 0 ? `${parts.join(', ')}.` : 'No trial has a result.';
-    return told[0]!.toUpperCase() + told.slice(1) + (failed > 0 ? ` Marks along the bottom are the ${failed} without a result.` : '');
+    return told[0]!.toUpperCase() + told.slice(1) + (failed > 0 ? ` Along the bottom: ${plural(failed, 'trial')} without a result.` : '');
   },
 
   option(study, palette) {

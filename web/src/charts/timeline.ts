@@ -73,8 +73,7 @@ export const timeline: ChartKind = {
   option(study, palette, width) {
     const { names, bars } = layout(study);
     const most = Math.max(...bars.map((bar) => bar.to), 1e-3);
-    const minutes = most > 600;
-    const unit = minutes ? 60 : 1;
+    const [unit, unitName] = most > 3 * 3600 ? [3600, 'hours'] : most > 600 ? [60, 'minutes'] : [1, 'seconds'];
     return {
       grid: { left: Math.min(110, 30 + 8 * Math.max(...names.map((name) => name.length))), right: 16, top: 36, bottom: bars.length > 60 ? 80 : 48 },
       legend: legend(palette, { selectedMode: false, data: kKinds.filter((kind) => bars.some((bar) => kindOf(bar.trial) === kind)) }),
@@ -83,7 +82,7 @@ export const timeline: ChartKind = {
         return trial ? [...describe(study, trial.id).slice(0, 3), `ran ${duration(trial.run_seconds)} on ${slotText(trial)}`] : [];
       }),
       dataZoom: bars.length > 60 ? [{ type: 'slider', xAxisIndex: 0, bottom: 8, height: 18, textStyle: { color: palette.faint }, filterMode: 'weakFilter' }] : [],
-      xAxis: { type: 'value', min: 0, max: most / unit, ...axis(palette, `${minutes ? 'minutes' : 'seconds'} since the study began`, {
+      xAxis: { type: 'value', min: 0, max: most / unit, ...axis(palette, `${unitName} since the study began`, {
         axisLabel: { color: palette.faint, hideOverlap: true, showMaxLabel: false, formatter: (value: number) => String(Math.round(value * 10) / 10) } }) },
       yAxis: { type: 'category', inverse: true, data: names, ...axis(palette, '', { splitLine: { show: false }, axisTick: { show: false },
         axisLabel: { color: palette.faint, width: 90, overflow: 'truncate' } }) },

@@ -96,7 +96,7 @@ export function head(study: Study): Child {
     h('p', { class: 'faint' }, `Searcher ${String((study.plan['searcher'] as { name?: string } | undefined)?.name ?? '–')}, metric ${info.metric} `,
       `(${info.direction === 'minimize' ? 'the smallest is the best' : 'the largest is the best'}), begun ${when(study.progress.started_at)}. `,
       h('code', {}, info.dir)),
-    info.reason ? h('p', { class: `notice ${kind}`, role: kind ? 'status' : null }, `${info.status === 'running' ? '' : 'Ended: '}${info.reason}`) : null,
+    info.reason ? h('p', { class: `notice ${kind}`, role: kind ? 'status' : null }, `${info.status === 'running' ? '' : 'Ended: '}${info.reason.replace(/; `dsat-host resume` goes on$/, '')}`) : null,
     info.status === 'interrupted' ? h('p', { class: 'faint' }, h('code', {}, `dsat-host resume ${quoted(info.dir)}`), ' goes on with it.') : null,
   ];
 }
@@ -121,6 +121,8 @@ export function stages(study: Study): Child {
 
 function ceiling(estimate: Estimate | null): string {
   if (estimate === null) return '–';
-  const high = estimate.high === null ? 'any' : Math.floor(estimate.high);
-  return `${Math.floor(estimate.value)} (${Math.floor(estimate.low)} to ${high})`;
+  const low = Math.floor(estimate.low);
+  // The search for it ends at a bound of its own, far beyond any batch.
+  const isOpen = estimate.high === null || estimate.high >= 1e9;
+  return `${Math.floor(estimate.value)} (${isOpen ? `${low} or more` : `${low} to ${Math.floor(estimate.high!)}`})`;
 }
