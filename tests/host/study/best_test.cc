@@ -70,7 +70,8 @@ TEST(BestTest, TheBelievedOneWinsOverTheLuckiestAndSaysWhy) {
   const std::vector<Trial> trials{measured(0, "a", 5), measured(1, "b", 9)};
   const std::optional<BestRecord> best = choose_best(trials, "throughput", true, 0);
   EXPECT_EQ(best->trial, 0u);
-  EXPECT_THAT(best->why, HasSubstr("names trial 0 (5 samples/s) as the best; the best measured is trial 1 (9 samples/s)"));
+  EXPECT_THAT(best->why,
+              HasSubstr("names trial 0 (5 samples/s) as the best; the best measured is trial 1 (9 samples/s)"));
   EXPECT_EQ(choose_best(trials, "throughput", true, 1)->why, "");
 }
 
