@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What `dsat-host serve` costs a study that runs, and how soon a page shows what happened.
 
-    bench/host/serve_cost.py [BUILD_DIR] [--pairs N] [--readers N] [--trials N]
+    bench/host/serve_cost.py [BUILD_DIR] [--pairs N] [--readers N] [--trials N] [--renice N]
 
 Tunes a command that sleeps, 16 trials at a time: once alone and once served to readers that ask as the page does, in
 pairs whose order alternates. Prints wall time and dsat-host's own processor time of both, and the median of the pairs'
 differences; then opens the page of one more study in Chromium and prints how long after the journal's time of a trial's
 end the page shows it. Readers have a lower priority: theirs are other machines.
+On a machine that is not quiet, --renice -16 (as root) gives all that is measured the processors first.
 """
 import argparse
 import asyncio
@@ -152,6 +153,25 @@ WATCH = """(() => { window.seen = {};
   new MutationObserver(look).observe(document.querySelector('table.trials tbody'), {childList: true, subtree: true}); look(); })()"""
 
 
+def renice(niceness):
+    """Of all threads that came of this program; the browser sets priorities of its own."""
+    parents = {}
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            continue
+    family = {os.getpid()}
+    while grown := {child for child, parent in parents.items() if parent in family} - family:
+        family |= grown
+    for process in family:
+        try:
+            for thread in pathlib.Path(f"/proc/{process}/task").iterdir():
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), niceness)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+
+
 def follow_in_a_page(build, cwd, options):
     """Seconds from a trial's end in the journal until the page shows it."""
     sys.path.insert(0, str(ROOT / "tests/e2e"))
@@ -165,6 +185,8 @@ def follow_in_a_page(build, cwd, options):
     try:
         page.open(server.url)
         page.run(WATCH)
+        if options.renice:
+            renice(options.renice)
         from_now_on = time.time()
         study.end()
         page.wait_for("!document.querySelector('#live').classList.contains('live')")
@@ -195,8 +217,11 @@ def main():
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--readers", type=int, default=50)
     parser.add_argument("--trials", type=int, default=160)
+    parser.add_argument("--renice", type=int, default=0)
     options = parser.parse_args()
     build = options.build.resolve()
+    if options.renice:
+        os.setpriority(os.PRIO_PROCESS, 0, options.renice)  # what is started inherits it
     with tempfile.TemporaryDirectory() as folder:
         cwd = pathlib.Path(folder)
         (cwd / "ds_config.json").write_text('{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}}')
@@ -213,7 +238,7 @@ def main():
     elif not delays:
         print("the page showed no end of a trial")
     else:
-        print(f"a trial's end is on the page after {statistics.median(delays):.2f} s (median of {len(delays)}), at most {delays[-1]:.2f} s")
+        print(f"a trial's end is on the page after {statistics.median(delays):.2f} s (median of {len(delays)}), 95 % within {delays[int(0.95 * (len(delays) - 1))]:.2f} s, at most {delays[-1]:.2f} s")
 
 
 if __name__ == "__main__":
