@@ -27,7 +27,7 @@ struct MemoryHypothesis {
   double stage_slope_deviation = 0;                     // of its growth, relative
   double other_cause = 0;                               // share of failures that have another cause
   double optimizer_share = 1, optimizer_deviation = 0;  // of the formula's optimizer states
-  double device_deviation = 0.018;                      // of the share of a known device's memory that trials get
+  double device_deviation = 0.03;                       // of the share of a known device's memory that trials get
   Amplitudes growth, offsets;                           // of the residual: relative to the growth, and absolute
 };
 

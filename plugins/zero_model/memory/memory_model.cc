@@ -15,7 +15,7 @@ namespace {
 // Priors, as shares of the device memory, of what all hypotheses share.
 constexpr double kBufferDeviation = 0.3;    // of the scale 1
 constexpr double kOptionalDeviation = 0.3;  // of the scale 0
-constexpr double kUsable = 0.975;           // share of the device that trials get: contexts, fragmentation
+constexpr double kUsable = 0.955;           // share of the device that trials get: contexts, fragmentation
 constexpr double kFirstSample = 0.004;      // what the first sample allocates, later ones partly reuse
 constexpr double kThresholdWidth = 0.002;   // runs differ: fragmentation
 constexpr double kOtherCause = 1e-5;        // of a trial that fitted
@@ -57,7 +57,10 @@ MemoryPrior memory_prior(const Study& study) {
     prior.activation_bytes = around / 64;
     prior.activation_deviation = around / 64;
   } else {
-    prior.activation_deviation = 0.4 * prior.activation_bytes;
+    // A training step holds what one forward does not show: gradients of activations and logits, fragments.
+    constexpr double kTraining = 1.2, kTrainingDeviation = 0.6;
+    prior.activation_deviation = kTrainingDeviation * prior.activation_bytes;
+    prior.activation_bytes *= kTraining;
   }
   return prior;
 }
@@ -72,7 +75,23 @@ MemoryModel::MemoryModel(const ModelSpace& space, const MemoryPrior& prior, cons
   // An unknown device is taken for one that holds the partitioned states and 32 samples, give or take as much again.
   const double states = 16 * space.parameters() / space.data_parallel_size();
   unit_ = prior.device_bytes.value_or(states + 32 * prior.activation_bytes);
-  device_deviation_ = prior.device_bytes ? hypothesis.device_deviation : 1;
+  place_device();
+}
+
+// What completed shows that an unknown device is larger: it is taken for one that holds twice as much, give or take as
+// much again. So the next doubling is always likely until a trial runs out of memory.
+void MemoryModel::place_device() {
+  constexpr double kTimes = 2;
+  usable_ = kUsable;
+  device_deviation_ = hypothesis_.device_deviation;
+  if (prior_.device_bytes) return;
+  usable_ = 1;
+  for (const MemoryObservation& seen : observations_) {
+    if (!seen.fits) continue;
+    const double peak = seen.peak_bytes ? *seen.peak_bytes / unit_ : features_of(seen.point, false).known;
+    usable_ = std::max(usable_, kTimes * peak);
+  }
+  device_deviation_ = usable_;
 }
 
 MemoryModel::Features MemoryModel::features_of(const Point& point, bool threshold) const {
@@ -80,8 +99,8 @@ MemoryModel::Features MemoryModel::features_of(const Point& point, bool threshol
   features.site = site_of(point);
   features.micro_batch = static_cast<double>(point.micro_batch);
   if (hypothesis_.by_formula) {
-    features.growth = share_of_prior_ * prior_.activation_bytes * features.micro_batch / unit_;
-    features.slope = share_of_prior_ * prior_.activation_deviation * features.micro_batch / unit_;
+    features.growth = slope_share_ * prior_.activation_bytes * features.micro_batch / unit_;
+    features.slope = slope_deviation_share_ * prior_.activation_deviation * features.micro_batch / unit_;
     const double states = point.arm->state_bytes - (1 - hypothesis_.optimizer_share) * point.arm->optimizer_bytes;
     features.known = hypothesis_.fixed + (states + point.arm->buffer_bytes) / unit_ + features.growth;
   } else {
@@ -91,7 +110,7 @@ MemoryModel::Features MemoryModel::features_of(const Point& point, bool threshol
     features.known = hypothesis_.fixed + features.growth;
   }
   features.threshold = threshold;
-  if (threshold) features.known -= prior_.device_bytes ? kUsable : 1;
+  if (threshold) features.known -= usable_;
   return features;
 }
 
@@ -175,15 +194,21 @@ std::vector<MemoryModel::Evidence> MemoryModel::evidence_of(const std::vector<Me
 }
 
 // One forward pass may show far more than a training step needs a sample. No slope is larger than what completed
-// allows, and what the residual may be in proportion to it is no larger either.
+// allows. A bound that contradicts the forward leaves little of it: any slope below is then about as likely as another.
+// What the residual may be in proportion to the slope shrinks with it.
 void MemoryModel::bound_slope() {
-  share_of_prior_ = 1;
+  constexpr double kContradicts = 0.5;              // a bound at this share of the prior leaves nothing of it
+  constexpr double kMean = 0.4, kDeviation = 1.25;  // of slopes that are as likely as another, in units of the bound's
+  double bound = 1;
   for (const MemoryObservation& observation : observations_) {
     if (!observation.fits || (!observation.peak_bytes && !prior_.device_bytes)) continue;
     const double peak = observation.peak_bytes.value_or(unit_);
     const double expected = prior_.activation_bytes * static_cast<double>(observation.point.micro_batch);
-    share_of_prior_ = std::min(share_of_prior_, peak / expected);
+    bound = std::min(bound, peak / expected);
   }
+  const double contradicted = std::min(1.0, (1 - bound) / kContradicts);
+  slope_share_ = bound * (1 - contradicted * (1 - kMean));
+  slope_deviation_share_ = bound * (1 + contradicted * (kDeviation - 1));
 }
 
 // The peak of a small micro batch may lie outside forward and backward, in the optimizer's step: it says less about a
@@ -230,6 +255,7 @@ void MemoryModel::fit(const std::vector<MemoryObservation>& observations, bool t
   const double activation_scale = activation_scale_;
   observations_ = observations;
   bound_slope();
+  place_device();
   fill(evidence_of(observations));
   widen_small();
   unexplained_failures_.clear();

@@ -77,6 +77,7 @@ class MemoryModel {
   Eigen::VectorXd cross(const Features& features) const;
   JointNormal joint_shortage(const std::vector<Point>& points) const;
   void bound_slope();
+  void place_device();
   void widen_small();
   // What one observation, or a part of it, says of the shortage.
   struct Evidence {
@@ -101,11 +102,12 @@ class MemoryModel {
 
   MemoryPrior prior_;
   MemoryHypothesis hypothesis_;
-  double unit_;  // bytes of the share 1
-  double device_deviation_;
+  double unit_;                       // bytes of the share 1
+  double usable_, device_deviation_;  // what trials get of the device, in units
   Kernel growth_, offsets_;
   double growth_variance_, offsets_variance_;
-  double share_of_prior_ = 1;  // of the activations a sample, by which the hypothesis goes
+  // Of the prior's activations a sample and of their deviation, by which the hypothesis goes.
+  double slope_share_ = 1, slope_deviation_share_ = 1;
   double scale_ = 1, noise_ = 0.002, activation_scale_ = 1;
   bool tuned_ = false;
   std::vector<Features> features_;  // of the observations

@@ -167,10 +167,12 @@ TEST(GuidedStudies, ARiskIsTakenWithTheSmallestBuckets) {
   };
   testing::Bench bench = bench_of(study, answer);
   ASSERT_TRUE(bench.run()) << bench.error();
-  std::set<int64_t> dared;  // micro batches; after the first of each the risk of the others is known
+  // A clear risk: what the device gives beyond what was seen is a small doubt in every belief near the ceiling.
+  constexpr int kDaring = 80;  // percent
+  std::set<int64_t> dared;     // micro batches; after the first of each the risk of the others is known
   for (const testing::Trial& trial : bench.asked()) {
     const size_t at = trial.note.find("fits with ");
-    if (at == std::string::npos || std::stoi(trial.note.substr(at + 10)) >= 95) continue;
+    if (at == std::string::npos || std::stoi(trial.note.substr(at + 10)) >= kDaring) continue;
     if (!dared.insert(trial.micro_batch()).second) continue;
     EXPECT_EQ(trial.config.at(kBucket), 5000000) << trial.note;
   }
