@@ -124,6 +124,8 @@ class CheckpointContext:
             _write(folder / METADATA_FILE, merged)
             _write(self._storage / _LATEST_FILE, {"storage_id": name, "completed": False})
             logger.info("checkpoint %s", folder)
+        if shard:
+            self._distributed.allgather(None)  # it is complete for everybody who goes on
 
     @staticmethod
     def _check_metadata(metadata):
