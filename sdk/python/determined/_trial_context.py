@@ -58,7 +58,8 @@ class TrialContext:
     def get_hparam(self, name):
         if name not in self.env.hparams:
             known = ", ".join(sorted(self.env.hparams)) or "none"
-            raise ValueError(f"get_hparam({name!r}): the experiment file's hyperparameters have no such name; they are {known}")
+            raise ValueError(
+                f"get_hparam({name!r}): the experiment file's hyperparameters have no such name; they are {known}")
         return self.env.hparams[name]
 
     def get_stop_requested(self):

@@ -118,7 +118,8 @@ class CheckpointContext:
         for part in parts:
             for key, value in part.items():
                 if key in merged and merged[key] != value:
-                    raise RuntimeError(f"checkpoint metadata '{key}' is {merged[key]!r} on one rank and {value!r} on another")
+                    raise RuntimeError(
+                        f"checkpoint metadata '{key}' is {merged[key]!r} on one rank and {value!r} on another")
                 merged[key] = value
         if self._distributed.rank == 0:
             _write(folder / METADATA_FILE, merged)

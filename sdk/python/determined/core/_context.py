@@ -86,7 +86,8 @@ def _storage(given):
     """A folder. Other storage (S3, a shared file system by its keys) is Determined's; its own folder takes its place."""
     if isinstance(given, (str, os.PathLike)):
         if "://" in os.fspath(given):
-            say_once(f"checkpoints are not sent to {given}: they stay in {os.path.join(_study.folder(), 'checkpoints')}")
+            say_once(
+                f"checkpoints are not sent to {given}: they stay in {os.path.join(_study.folder(), 'checkpoints')}")
         else:
             return os.fspath(given)
     return os.path.join(_study.folder(), "checkpoints")

@@ -72,7 +72,8 @@ def data_length(batch):
         if not batch:
             raise ValueError(f"a batch is an empty {type(batch).__name__}: it needs a tensor or an array")
         return len(next(iter(batch.values())) if isinstance(batch, dict) else batch[0])
-    raise TypeError(f"a batch is a {type(batch).__name__}: it must be a tensor, an array, or a dict, list or tuple of them")
+    raise TypeError(
+        f"a batch is a {type(batch).__name__}: it must be a tensor, an array, or a dict, list or tuple of them")
 
 
 def to_device(batch, device, warned_types=None):
