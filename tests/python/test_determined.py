@@ -1,6 +1,7 @@
 """The stand-in for the package determined, as far as it needs no torch: what scripts with Core API call."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -394,7 +395,12 @@ class TheRealPackage(DeterminedTest):
         (real / "__init__.py").write_text("name = 'real'\n")
         (real / "part.py").write_text("x = 1\n")
         (self.dir / "empty" / "determined").mkdir(parents=True)  # a folder of that name is no package
-        for path, expected in ((self.dir / "site", "real"), (self.dir / "empty", "stand-in")):
+        (self.dir / "copy").mkdir()
+        for name in ("determined", "dsat"):  # of another installation; two of them do not give way to each other
+            shutil.copytree(PACKAGE / name, self.dir / "copy" / name)
+        behind_a_copy = f"{self.dir / 'copy'}:{self.dir / 'site'}"
+        for path, expected in ((self.dir / "site", "real"), (self.dir / "empty", "stand-in"),
+                               (self.dir / "copy", "stand-in"), (behind_a_copy, "real")):
             with self.subTest(expected):
                 script = ("import determined\nname = getattr(determined, 'name', 'stand-in')\nprint(name)\n"
                           "if name == 'real':\n    from determined.part import x\n")
