@@ -49,7 +49,8 @@ testing::AnswerFunction slower_and_slower(Ladder& ladder) {
     if (++ladder.trials[name] == 1) ladder.order.push_back(name);
     const auto place = std::find(ladder.order.begin(), ladder.order.end(), name) - ladder.order.begin();
     const double size = std::log2(static_cast<double>(trial.micro_batch()) + 1);
-    return testing::Answer::completed({{"throughput", 1000.0 - static_cast<double>(place) + size / 1000}}, std::nullopt);
+    return testing::Answer::completed({{"throughput", 1000.0 - static_cast<double>(place) + size / 1000}},
+                                      std::nullopt);
   };
 }
 
