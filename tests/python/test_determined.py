@@ -378,6 +378,11 @@ class WhatIsNotThere(DeterminedTest):
         with self.assertRaisesRegex(AttributeError, "has no determined.submit"):
             det.submit()
         self.assertFalse(hasattr(det, "submit"))
+        with core.init() as context:
+            for part, name in ((context, "Context"), (context.train, "TrainContext"), (context.searcher, "SearcherContext"),
+                               (context.checkpoint, "CheckpointContext"), (context.preempt, "PreemptContext")):
+                with self.subTest(name), self.assertRaisesRegex(AttributeError, f"has no {name}.submit: docs/migrate"):
+                    part.submit()
 
     def test_import_from_path_forgets_what_it_imported(self):
         (self.dir / "code").mkdir()

@@ -47,6 +47,8 @@ class Rules(TrialTest):
         self.refused("build_validation_data_loader\\(\\) returned 3", plain)
         self.refused("has 1 micro batches on a rank, and one batch takes 2 .*too short",
                      self.with_method(build_training_data_loader=lambda self: pytorch.DataLoader(Line(4), batch_size=4)))
+        with self.assertRaisesRegex(ValueError, "DataLoader: Line is empty: give it samples"):
+            pytorch.DataLoader(Line(0), batch_size=4, shuffle=True)
         self.refused("validation's data loader has no batch",
                      self.with_method(build_validation_data_loader=lambda self: pytorch.DataLoader(Line(3), batch_size=4, drop_last=True)))
 
@@ -88,17 +90,38 @@ class Rules(TrialTest):
             with self.subTest(name), self.assertRaisesRegex(InvalidExperimentException, words):
                 harness.load_trial_class(name)
 
-    def test_an_error_is_one_line_with_its_place(self):
+    def last_line(self, mistake, top=""):
+        """What a trial class with this line in its constructor, or at its file's top, ends with."""
         (self.dir / "model_def.py").write_text(
-            "from determined.pytorch.deepspeed import *\nclass A(DeepSpeedTrial):\n"
+            f"from determined.pytorch.deepspeed import *\n{top}\nclass A(DeepSpeedTrial):\n"
             "    train_batch = evaluate_batch = build_training_data_loader = build_validation_data_loader = None\n"
-            "    def __init__(self, context):\n        context.get_hparam('x')\n        context.set_mpu(None)\n")
+            f"    def __init__(self, context):\n        context.get_hparam('x')\n        {mistake}\n")
         environment = dict(os.environ, PYTHONPATH=f"{PACKAGE}:{FIXTURES / 'packages'}")
         environment["DSAT_HPARAMS"] = self.write("hparams.json", {"x": 1})
         result = subprocess.run([sys.executable, "-m", "determined.exec.harness", "--train-entrypoint", "model_def:A"],
                                 env=environment, capture_output=True, text=True, timeout=120)
         self.assertEqual(result.returncode, 1)
-        self.assertEqual(result.stderr.splitlines()[-1], "model_def.py:6: set_mpu() before wrap_model_engine(): wrap the engine first")
+        self.assertEqual("Traceback" in result.stderr, "their own" in mistake, result.stderr)
+        return result.stderr.splitlines()[-1]
+
+    def test_an_error_is_one_line_with_its_place(self):
+        for mistake, line in (
+                ("context.set_mpu(None)", "set_mpu() before wrap_model_engine(): wrap the engine first"),
+                ("context.get_hparam('y')",
+                 "get_hparam('y'): the experiment file's hyperparameters have no such name; they are x"),
+                ("overwrite_deepspeed_config(3, {})",
+                 "overwrite_deepspeed_config: the base is a path or a dictionary, not 3"),
+                ("context.wrap_optimizer(3)",
+                 "dsat's stand-in for Determined has no DeepSpeedTrialContext.wrap_optimizer: DeepSpeed's engine does it: "
+                 "give the engine to context.wrap_model_engine(), and call backward() and step() on it")):
+            with self.subTest(mistake):
+                self.assertEqual(self.last_line(mistake), f"model_def.py:7: {line}")
+        self.assertEqual(self.last_line("pass", "from determined.experimental import client"),
+                         "model_def.py:2: dsat's stand-in for Determined has no determined.experimental: it asks Determined's "
+                         "master, and there is none: dsat-host show and the folder of the study have the results")
+
+    def test_an_error_of_the_scripts_own_keeps_its_traceback(self):
+        self.assertEqual(self.last_line("raise ValueError('their own')"), "ValueError: their own")
 
     def test_overwrite_deepspeed_config(self):
         base = {"a": 1, "nested": {"b": 2, "c": [1]}}

@@ -1,6 +1,7 @@
 """What every trial class may ask of its context: hyperparameters, the experiment, ids, stopping."""
 import logging
 
+from ._absent import Refusing
 from .errors import InvalidExperimentException
 from ._once import say_once
 
@@ -21,7 +22,7 @@ class Environment:
         self.steps_completed = steps_completed
 
 
-class TrialContext:
+class TrialContext(Refusing):
     def __init__(self, core_context, env):
         self._core = core_context
         self.env = env

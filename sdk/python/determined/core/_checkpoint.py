@@ -14,6 +14,7 @@ import uuid
 
 from dsat import Error
 
+from .._absent import Refusing
 from ._train import as_json
 
 logger = logging.getLogger("determined.core")
@@ -62,7 +63,7 @@ def mark_completed(folder):
         _write(path, {**latest, "completed": True})
 
 
-class CheckpointContext:
+class CheckpointContext(Refusing):
     def __init__(self, distributed, storage):
         self._distributed = distributed
         self._storage = pathlib.Path(storage)

@@ -3,6 +3,7 @@ import contextlib
 import logging
 import os
 
+from .._absent import Refusing
 from .. import _study
 from .._once import say_once
 from ..errors import InvalidHP
@@ -16,7 +17,7 @@ from ._train import EarlyExitReason, make_train_context
 logger = logging.getLogger("determined.core")
 
 
-class Context:
+class Context(Refusing):
     """`distributed`, `train`, `searcher`, `checkpoint`, `preempt`, `profiler`, `experimental`, `info`."""
 
     def __init__(self, *, checkpoint, distributed, preempt, train, searcher, profiler=None, experimental=None, info=None):

@@ -28,6 +28,8 @@ class DataLoader:
                              "context.disable_dataset_reproducibility_checks()")
         if batch_sampler is None and batch_size is None:
             raise ValueError("DataLoader: batch_size=None without a batch_sampler makes no batches: give one of them")
+        if hasattr(dataset, "__len__") and len(dataset) == 0:
+            raise ValueError(f"DataLoader: {type(dataset).__name__} is empty: give it samples")
         if shuffle and sampler is None and batch_sampler is None and generator is None:
             # Orders of its own: a training that goes on from a checkpoint draws them again, at its start, whatever the
             # other generators have been set back to; and ranks that have drawn differently still share one order.
