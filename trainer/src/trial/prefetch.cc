@@ -36,9 +36,7 @@ void Prefetch::work() {
   const c10::AutoGradMode no_graph(false);
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] {
-      return stops_ || next_to_make_ >= end_ || next_to_make_ < next_to_give_ + ahead_;
-    });
+    changed_.wait(lock, [this] { return stops_ || next_to_make_ >= end_ || next_to_make_ < next_to_give_ + ahead_; });
     if (stops_ || next_to_make_ >= end_) return;
     const int64_t number = next_to_make_++;
     lock.unlock();
