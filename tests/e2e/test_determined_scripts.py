@@ -120,6 +120,33 @@ class TheModules(DeterminedScripts):
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, r"^dsat: cannot start .*nowhere: No such file or directory: set DSAT_HOST")
 
+    def launch(self, max_length, folder=".", **variables):
+        """PointsTrial on two ranks, whose gradients are averaged; its working folder takes what it leaves."""
+        here = self.dir / folder
+        here.mkdir(exist_ok=True)
+        for name in ("model_def.py", "ds_config.json"):
+            if folder != ".":
+                shutil.copy(self.dir / name, here)
+        (here / "hparams.json").write_text(json.dumps({"deepspeed_config": "ds_config.json"}))
+        experiment = {"searcher": {"metric": "val_loss", "max_length": max_length}, "scheduling_unit": 2}
+        (here / "experiment.json").write_text(json.dumps(experiment))
+        environment = {**self.environment, "DSAT_HPARAMS": str(here / "hparams.json"), "CUDA_VISIBLE_DEVICES": "0,1",
+                       "DSAT_EXPERIMENT": str(here / "experiment.json"), "STAND_IN_GLOO": "1", **variables}
+        result = subprocess.run([PYTHON, "-m", "determined.launch.deepspeed", "--trial", "model_def:PointsTrial"], cwd=here,
+                                env=environment, capture_output=True, text=True, timeout=240)
+        self.assert_ok(result)
+        lines = [json.loads(line) for line in (here / "metrics.jsonl").read_text().splitlines()]
+        return result, [(m["group"], m["steps_completed"], m["metrics"]) for m in lines]
+
+    def test_two_ranks_stop_with_a_checkpoint_and_go_on_as_if_they_had_not(self):
+        _, whole = self.launch({"batches": 6}, "whole")
+        stopped, metrics = self.launch({"batches": 6}, "parts", STOPS_AT="3")
+        self.assertEqual([step for _, step, _ in metrics], [2, 4])  # the stretch under way ends first
+        self.assertEqual(stopped.stdout.count("shutdown after 1 epochs"), 2)
+        again, metrics = self.launch({"batches": 6}, "parts")
+        self.assertEqual(again.stdout.count("startup at 4"), 2)
+        self.assertEqual(metrics, whole)
+
     def test_the_launch_module_starts_the_class_by_itself_too(self):
         (self.dir / "hparams.json").write_text(json.dumps({"deepspeed_config": "ds_config.json"}))
         (self.dir / "experiment.json").write_text(json.dumps({"searcher": {"metric": "val_loss", "max_length": {"epochs": 1}}}))

@@ -58,11 +58,46 @@ class Training(TrialTest):
         self.assertEqual(validation[15]["slots"], 2)
         self.assertEqual(set(validation[15]), {"loss", "accuracy", "largest", "slots"})
         for rank in (0, 1):
-            diary = [line for line in self.diary(rank) if not line.startswith(("step ", "stepped "))]
+            diary = [line for line in self.diary(rank) if not line.startswith(("step ", "stepped ", "reported "))]
+            validation = ["validation", "evaluating", "evaluated 3", "validated"]
             self.assertEqual([re.sub(r" \{.*", "", line) for line in diary],
-                             ["startup 0 steps 0", "training", "epoch 0", "epoch ended 0", "validation", "validated",
-                              "epoch 1", "epoch ended 1", "validation", "validated", "saving", "saved", "shutdown"])
+                             ["startup 0 steps 0", "training", "epoch 0", "epoch ended 0", *validation,
+                              "epoch 1", "epoch ended 1", *validation, "saving", "written", "saved", "shutdown"])
             self.assertIn("stepped 15 loss", self.diary(rank))
+
+    def test_a_workload_ends_with_its_means_and_its_steps(self):
+        self.assert_ok(self.run_trial("--steps", 5, "--report-every", 2, "--metrics", "metrics.jsonl",
+                                      hparams={"diary": "diary"}))
+        reported = self.metrics("training")
+        for rank in (0, 1):
+            told = [json.loads(line[len("reported "):]) for line in self.diary(rank) if line.startswith("reported ")]
+            self.assertEqual([len(workload["steps"]) for workload in told], [2, 2, 1])
+            self.assertEqual([workload["means"] for workload in told], [reported[batch] for batch in (1, 3, 4)])
+            self.assertEqual([step["batch"] for workload in told for step in workload["steps"]], [0, 1, 2, 3, 4])
+
+    def test_a_bare_tensor_is_the_loss_and_arrays_are_averaged(self):
+        hparams = {"bare": True, "per_class": True, "workers": 2}
+        self.assert_ok(self.run_trial("--steps", 2, "--metrics", "metrics.jsonl", hparams=hparams))
+        self.assertEqual(set(self.metrics("training")[1]), {"loss", "accuracy"})
+        per_class = self.metrics("validation")[1]["per_class"]
+        self.assertEqual(len(per_class), 2)
+        self.assertTrue(all(value > 0 for value in per_class))
+
+    def test_workers_change_no_loss(self):
+        losses = []
+        for workers in (0, 2):
+            self.assert_ok(self.run_trial("--steps", 6, "--metrics", "metrics.jsonl", hparams={"workers": workers}))
+            losses.append([metrics["loss"] for metrics in self.metrics("training").values()])
+        self.assertEqual(*losses)
+
+    def test_the_experiment_may_be_yaml(self):
+        (self.dir / "experiment.yaml").write_text("name: points\nhyperparameters:\n  width: {type: const, val: 8}\n"
+                                                  "  report: report.json\n")
+        command = [str(word).replace("experiment.json", "experiment.yaml") for word in self.command_of("--steps", 1)]
+        result = subprocess.run(command, cwd=self.dir, capture_output=True, text=True, timeout=240)
+        self.assert_ok(result)
+        report = json.loads((self.dir / "report.json").read_text())
+        self.assertEqual((report["experiment_id"], report["width"]), ("points", 8))
 
     def test_one_rank_with_more_accumulation_sees_the_same_data(self):
         quiet = {"quiet": True}
@@ -95,6 +130,7 @@ class Training(TrialTest):
         self.assertEqual(report["config"], {**CONFIG, "gradient_clipping": 1.0})
         expected = {"data": {"path": "here"}, "width": 4, "experiment_id": "study", "trial_id": "local", "stop": False,
                     "tensorboard": "tensorboard", "logging": True, "tuning": False, "batch": 0, "epoch_end": False,
+                    "models": 1, "micro_batch": 2, "micro_batches": 2, "pipeline": False,
                     "unit": [0, 2], "device": "cpu", "overwritten": {"a": 1, "b": 2}}
         self.assertEqual({key: report[key] for key in expected}, expected)
 
@@ -195,6 +231,7 @@ class Checkpoints(TrialTest):
         done = self.latest()
         steps = max(12, done + 2)
         self.assert_ok(self.run_trial("--steps", steps, *options, hparams={"diary": "diary"}))
+        self.assertIn(f"loading ckpt/step-{done} steps 0", self.diary())  # before the callback's own state is back
         self.assertIn(f"startup {done} steps {done}", self.diary())
         parts, whole = self.losses("parts"), self.losses("whole")
         self.assertEqual(sorted(parts), list(range(steps)))
@@ -286,12 +323,51 @@ class BadInput(TrialTest):
                  "no loader": ["build_training_data_loader gave no loader"],
                  "batch size": ["micro batches of 3", "train_micro_batch_size_per_gpu is 2", "train_batch_size 4"],
                  "mpu": ["data-parallel rank 0 of 99"], "nan": ["'loss' of train_batch", "NaN"],
-                 "tensor": ["'logits' of train_batch", "[2, 2]"], "twice": ["'accuracy' is reported twice"],
-                 "idle": ["trained nothing"], "throws": ["the disk is full"]}
+                 "tensor": ["'logits' of train_batch", "[100, 100]"], "twice": ["'accuracy' is reported twice"],
+                 "idle": ["trained nothing"], "throws": ["the disk is full"],
+                 "mpu twice": ["set_mpu: called twice", "call it once"],
+                 "early size": ["train_micro_batch_size_per_gpu: is the engine's", "wrap_model_engine()"],
+                 "early epoch": ["current_train_epoch", "ask later"],
+                 "kernels": ["set_profiler", "ProfilerActivity::cuda", "nsys profile"],
+                 "keys": ["evaluate_batch() gave the metrics {loss} for batch 0 and {loss, more} for batch 2",
+                          "give the same ones"]}
         self.write_config({**CONFIG, "train_batch_size": 4})
         for fault, texts in cases.items():
             with self.subTest(fault):
                 self.assert_refused(self.run_trial("--steps", 4, ranks=1, hparams={"fault": fault}), *texts)
+
+    def test_data_that_are_too_few_for_a_step_are_refused(self):
+        self.write_config({**CONFIG, "train_batch_size": 8, "gradient_accumulation_steps": 4})
+        self.assert_refused(self.run_trial("--steps", 4, ranks=1, hparams={"fault": "few samples"}),
+                            "the training data has 2 micro batches for a rank, but a step takes 4", "use more data")
+
+    def test_a_step_that_leaves_micro_batches_out_is_refused(self):
+        self.assert_refused(self.run_trial("--steps", 4, hparams={"fault": "few", "own_loop": True}),
+                            "train_batch() trained 1 of the 2 micro batches of step 0", "gradient_accumulation_steps",
+                            "disable_auto_grad_accumulation()")
+
+    def test_ranks_that_evaluate_other_metrics_are_named(self):
+        self.assert_refused(self.run_trial("--steps", 1, hparams={"fault": "keys of a rank"}),
+                            "{loss} for rank 0 and {other} for rank 1")
+
+    def test_callbacks_hear_of_the_end_after_an_exception_too(self):
+        self.write_config({**CONFIG, "train_batch_size": 4})
+        result = self.run_trial("--steps", 4, ranks=1, hparams={"fault": "throws", "diary": "diary"})
+        self.assert_refused(result, "the disk is full")
+        self.assertEqual(self.diary()[-2:], ["step 2", "shutdown"])
+
+    def test_experiments_that_cannot_be_read(self):
+        cases = {"experiment.yaml": ("a:\n\tb: 1\n", "experiment.yaml:2:1: a tab indents this line"),
+                 "list.yml": ("[1, 2]\n", "list.yml: must hold keys and values"),
+                 "list.json": ("[1, 2]\n", "list.json: holds array; an object"),
+                 "yaml.json": ("name: x\n", "yaml.json:1:1"), "gone.yaml": (None, "gone.yaml: no such file")}
+        for name, (text, complaint) in cases.items():
+            with self.subTest(name):
+                if text is not None:
+                    (self.dir / name).write_text(text)
+                command = [str(word).replace("experiment.json", name) for word in self.command_of("--steps", 1)]
+                result = subprocess.run(command, cwd=self.dir, capture_output=True, text=True, timeout=60)
+                self.assert_refused(result, complaint, status=2)
 
     def test_experiments_that_contradict_the_engine(self):
         self.assert_refused(self.run_trial(hparams={"global_batch_size": 16}), "global_batch_size is 16", "train_batch_size is 8")

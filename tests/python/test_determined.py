@@ -1,6 +1,7 @@
 """The stand-in for the package determined, as far as it needs no torch: what scripts with Core API call."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -28,6 +29,11 @@ class DeterminedTest(PackageTest):
 
     def reported(self):
         return [json.loads(line) for line in (self.dir / "metrics.jsonl").read_text().splitlines()]
+
+    def forget_what_was_said(self):
+        said = mock.patch("determined._once._said", set())
+        said.start()
+        self.addCleanup(said.stop)
 
     def on_ranks(self, size, work):
         """`work(context)` on `size` ranks, each a thread; their results in order."""
@@ -238,9 +244,8 @@ class Metrics(DeterminedTest):
             context.preempt.acknowledge_preemption_signal()
 
     def test_such_a_method_says_so_once(self):
+        self.forget_what_was_said()
         with core.init() as context, self.assertLogs("determined", "WARNING") as logs:
-            mock.patch("determined._once._said", set()).start()
-            self.addCleanup(mock.patch.stopall)
             context.profiler.on()
             context.profiler.on()
         self.assertEqual(len(logs.output), 1)
@@ -265,6 +270,19 @@ class Checkpoints(DeterminedTest):
             context.checkpoint.delete(name)
             with self.assertRaisesRegex(Exception, "is not in"):
                 context.checkpoint.get_metadata(name)
+
+    def test_cloud_storage_is_this_machine_and_says_so(self):
+        self.begin_experiment(searcher={"max_length": 1})
+        self.forget_what_was_said()
+        with self.assertLogs("determined", "WARNING") as logs, core.init(checkpoint_storage="s3://bucket/folder") as context:
+            with context.checkpoint.store_path({"steps_completed": 1}) as (path, name):
+                (path / "a.txt").write_text("a")
+        self.assertIn("checkpoints are not sent to s3://bucket/folder: they stay in", "".join(logs.output))
+        self.assertTrue((self.dir / "checkpoints" / name / "a.txt").exists())
+        with core.init(checkpoint_storage=self.dir / "elsewhere") as context:  # a folder is taken
+            with context.checkpoint.store_path({"steps_completed": 2}) as (path, name):
+                (path / "b.txt").write_text("b")
+        self.assertTrue((self.dir / "elsewhere" / name / "b.txt").exists())
 
     def test_every_rank_has_its_part(self):
         self.begin_experiment(searcher={"max_length": 1})
@@ -350,6 +368,9 @@ class WhatIsNotThere(DeterminedTest):
     def test_it_is_refused_by_name_with_the_reason(self):
         for statement, words in (("import determined.keras", "has no determined.keras: TensorFlow"),
                                  ("from determined.experimental import client", "has no determined.experimental: .*master"),
+                                 ("import determined.lightning", "has no determined.lightning: its Trainer"),
+                                 ("import determined.horovod", "has no determined.horovod: Horovod"),
+                                 ("import determined.searcher", "has no determined.searcher: .*searcher plugin"),
                                  ("from determined.core import Foo", "has no determined.core.Foo: docs/migrate"),
                                  ("import determined.nonsense", "has no determined.nonsense: docs/migrate")):
             with self.subTest(statement), self.assertRaisesRegex(ImportError, words):
@@ -357,6 +378,11 @@ class WhatIsNotThere(DeterminedTest):
         with self.assertRaisesRegex(AttributeError, "has no determined.submit"):
             det.submit()
         self.assertFalse(hasattr(det, "submit"))
+        with core.init() as context:
+            for part, name in ((context, "Context"), (context.train, "TrainContext"), (context.searcher, "SearcherContext"),
+                               (context.checkpoint, "CheckpointContext"), (context.preempt, "PreemptContext")):
+                with self.subTest(name), self.assertRaisesRegex(AttributeError, f"has no {name}.submit: docs/migrate"):
+                    part.submit()
 
     def test_import_from_path_forgets_what_it_imported(self):
         (self.dir / "code").mkdir()
@@ -374,7 +400,12 @@ class TheRealPackage(DeterminedTest):
         (real / "__init__.py").write_text("name = 'real'\n")
         (real / "part.py").write_text("x = 1\n")
         (self.dir / "empty" / "determined").mkdir(parents=True)  # a folder of that name is no package
-        for path, expected in ((self.dir / "site", "real"), (self.dir / "empty", "stand-in")):
+        (self.dir / "copy").mkdir()
+        for name in ("determined", "dsat"):  # of another installation; two of them do not give way to each other
+            shutil.copytree(PACKAGE / name, self.dir / "copy" / name)
+        behind_a_copy = f"{self.dir / 'copy'}:{self.dir / 'site'}"
+        for path, expected in ((self.dir / "site", "real"), (self.dir / "empty", "stand-in"),
+                               (self.dir / "copy", "stand-in"), (behind_a_copy, "real")):
             with self.subTest(expected):
                 script = ("import determined\nname = getattr(determined, 'name', 'stand-in')\nprint(name)\n"
                           "if name == 'real':\n    from determined.part import x\n")

@@ -69,6 +69,27 @@ class Reducers(PackageTest):
             context.reduce_metrics(for_training=True)
 
 
+class Schedulers(PackageTest):
+    def scheduler(self, step_mode=pytorch.LRScheduler.StepMode.MANUAL_STEP, **more):
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        return pytorch.LRScheduler(torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5), step_mode, **more)
+
+    def test_it_steps_tells_its_rate_and_is_kept(self):
+        scheduler = self.scheduler()
+        scheduler._scheduler.optimizer.step()
+        scheduler.step()
+        self.assertEqual(scheduler.get_last_lr(), [0.5])
+        other = self.scheduler()
+        other.load_state_dict(scheduler.state_dict())
+        self.assertEqual(other.get_last_lr(), [0.5])
+
+    def test_when_it_steps_must_be_one_of_its_modes(self):
+        with self.assertRaisesRegex(ValueError, "step_mode is 3: use one of LRScheduler.StepMode"):
+            self.scheduler(3)
+        with self.assertRaisesRegex(ValueError, "frequency is 0"):
+            self.scheduler(frequency=0)
+
+
 class Data(PackageTest):
     def test_a_loader_is_repeated_shared_and_begun_in_the_middle(self):
         loader = pytorch.DataLoader(list(range(10)), batch_size=2)

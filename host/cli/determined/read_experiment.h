@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "determined/yaml_file.h"
 #include "dsat/error.h"
 #include "dsat/host/study.h"
+#include "dsat/yaml/yaml_file.h"
 
 namespace dsat::cli {
 

@@ -8,16 +8,20 @@ import os
 import sys
 
 
+def _is_stand_in(folder):
+    """Is the package in `folder` this one, or another copy of it? Two copies would give way to each other for ever."""
+    return os.path.exists(os.path.join(folder, "_absent.py"))
+
+
 def _real_spec():
-    """Where the real package is: a `determined` with code in it that does not lie in this folder. None: nowhere."""
+    """Where the real package is: a `determined` with code in it that is no stand-in. None: nowhere."""
     from importlib.machinery import PathFinder
 
-    ours = os.path.realpath(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    elsewhere = [path for path in sys.path if os.path.realpath(path or os.getcwd()) != ours]
+    elsewhere = [path for path in sys.path if not _is_stand_in(os.path.join(path or os.getcwd(), __name__))]
     for finder in sys.meta_path:  # editable installs bring finders of their own
         find = getattr(finder, "find_spec", None)
         spec = find and find(__name__, elsewhere if finder is PathFinder else None)
-        if spec is not None and spec.origin and os.path.realpath(spec.origin) != os.path.realpath(__file__):
+        if spec is not None and spec.origin and not _is_stand_in(os.path.dirname(spec.origin)):
             return spec
     return None
 

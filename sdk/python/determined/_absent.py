@@ -9,6 +9,7 @@ _CLUSTER = "it asks Determined's master, and there is none: dsat-host show and t
 _NO_DEEPSPEED = ("it trains without DeepSpeed, so dsat has nothing to tune in it: derive from "
                  "determined.pytorch.deepspeed.DeepSpeedTrial, or write the loop with determined.core")
 _SEARCH = "searches run in dsat-host: write a searcher plugin (docs/writing-a-searcher.md)"
+_ENGINE = "DeepSpeed's engine does it: give the engine to context.wrap_model_engine(), and call backward() and step() on it"
 _REASONS = {
     "determined.experimental": _CLUSTER,
     "determined.common": _CLUSTER,
@@ -23,6 +24,12 @@ _REASONS = {
     "determined.pytorch.PyTorchTrialContext": _NO_DEEPSPEED,
     "determined.pytorch.Trainer": _NO_DEEPSPEED,
     "determined.pytorch.init": _NO_DEEPSPEED,
+    "DeepSpeedTrialContext.wrap_model": _ENGINE,
+    "DeepSpeedTrialContext.wrap_optimizer": _ENGINE,
+    "DeepSpeedTrialContext.wrap_lr_scheduler": _ENGINE,
+    "DeepSpeedTrialContext.backward": _ENGINE,
+    "DeepSpeedTrialContext.step_optimizer": _ENGINE,
+    "DeepSpeedTrialContext.wrap_scaler": "fp16 of DeepSpeed's configuration scales the loss",
     "determined.pytorch.load_trial_from_checkpoint_path": "load the folder of the checkpoint with the trial's own load()",
     "determined.pytorch.CheckpointLoadContext": "load the folder of the checkpoint with the trial's own load()",
     "determined.pytorch.dsat.BaseDSATSearchMethod": _SEARCH,
@@ -59,6 +66,15 @@ class _Refuses:
 
 def install():
     sys.meta_path.append(_Refuses)
+
+
+class Refusing:
+    """A class that has what it has: any other public name of its objects is refused. For the contexts of a script."""
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise AttributeError(sentence(f"{type(self).__name__}.{name}"))
 
 
 class _Refused:

@@ -85,7 +85,8 @@ def get_cluster_info():
     from .core._checkpoint import unfinished_checkpoint
 
     config = _study.experiment_config()
-    local_size = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or os.environ.get("WORLD_SIZE") or "1"
+    sizes = (os.environ.get(name) for name in ("LOCAL_WORLD_SIZE", "LOCAL_SIZE", "WORLD_SIZE"))
+    local_size = next(filter(None, sizes), "1")
     slots = list(range(int(local_size) if local_size.isdigit() else 1))
     checkpoint = None if current_trial() is not None else unfinished_checkpoint(_study.folder())
     trial = TrialInfo(_study.trial_id(), 1, _study.seed(config), config["hyperparameters"], config)

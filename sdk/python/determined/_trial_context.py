@@ -1,6 +1,7 @@
 """What every trial class may ask of its context: hyperparameters, the experiment, ids, stopping."""
 import logging
 
+from ._absent import Refusing
 from .errors import InvalidExperimentException
 from ._once import say_once
 
@@ -21,7 +22,7 @@ class Environment:
         self.steps_completed = steps_completed
 
 
-class TrialContext:
+class TrialContext(Refusing):
     def __init__(self, core_context, env):
         self._core = core_context
         self.env = env
@@ -58,7 +59,8 @@ class TrialContext:
     def get_hparam(self, name):
         if name not in self.env.hparams:
             known = ", ".join(sorted(self.env.hparams)) or "none"
-            raise ValueError(f"get_hparam({name!r}): the experiment file's hyperparameters have no such name; they are {known}")
+            raise ValueError(
+                f"get_hparam({name!r}): the experiment file's hyperparameters have no such name; they are {known}")
         return self.env.hparams[name]
 
     def get_stop_requested(self):

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -55,6 +56,26 @@ TEST(RandomSearch, ANewConfigurationStartsAboveTheBestOfItsStage) {
   ASSERT_TRUE(run.run()) << run.error();
   ASSERT_GE(run.asked().size(), 2u);
   EXPECT_GT(run.asked()[1].micro_batch(), run.asked()[0].micro_batch());
+}
+
+TEST(RandomSearch, AConfigurationEndsWhereAnotherOfItsStageRanLarger) {
+  const Surface surface;
+  auto run = bench(surface, make_study(surface, small_space({1})), {{"trials-per-random-config", 5}});
+  ASSERT_TRUE(run.run()) << run.error();
+  std::map<std::string, int64_t> largest;  // that each configuration has completed; 0: none yet
+  int outrun = 0;                          // configurations whose turn was over
+  for (const testing::Ended& ended : run.ended()) {
+    const std::string name = ended.trial.config["zero_optimization"].dump();
+    int64_t of_others = 0;
+    for (const auto& [other, micro_batch] : largest) of_others = std::max(of_others, other == name ? 0 : micro_batch);
+    if (largest.count(name) > 0) {
+      EXPECT_GE(largest[name], of_others) << "trial " << ended.trial.id;
+    }
+    const bool completed = ended.answer.outcome == Outcome::completed;
+    largest[name] = std::max(largest[name], completed ? ended.trial.micro_batch() : 0);
+    if (largest[name] < of_others) ++outrun;
+  }
+  EXPECT_GT(outrun, 0);
 }
 
 // Stage 3 is the only one that fits well here: a rule that drops it once stage 1 has run would miss the best.

@@ -8,12 +8,14 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
 
 #include "dsat/error.h"
+#include "support/error_of.h"
 #include "support/temp_dir.h"
 
 namespace dsat::trainer {
@@ -22,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -135,6 +138,60 @@ TEST_F(EventWriterTest, WritesImagesAsPng) {
   pixels.resize(size);
   const std::string row("\0\xFF\x80\0\xFF\x80\0", 7);
   EXPECT_EQ(pixels, row + row);
+}
+
+std::vector<double> doubles_of(const std::string& packed) {
+  std::vector<double> values(packed.size() / sizeof(double));
+  std::memcpy(values.data(), packed.data(), packed.size());
+  return values;
+}
+
+TEST_F(EventWriterTest, WritesHistograms) {
+  EventWriter writer(folder_);
+  at::Tensor values = at::zeros({2, 4});
+  values[0][0] = -1;
+  values[1] = 3;
+  writer.add_histogram("weights", values, 5, /*bins=*/4);
+  auto value = fields_of(fields_of(fields_of(records().at(1))[5])[1]);
+  EXPECT_EQ(value[1], "weights");
+  auto histogram = fields_of(value[5]);
+  EXPECT_EQ(read<double>(histogram[1], 0), -1);  // min, max, num, sum, sum of squares
+  EXPECT_EQ(read<double>(histogram[2], 0), 3);
+  EXPECT_EQ(read<double>(histogram[3], 0), 8);
+  EXPECT_EQ(read<double>(histogram[4], 0), 11);
+  EXPECT_EQ(read<double>(histogram[5], 0), 37);
+  EXPECT_THAT(doubles_of(histogram[6]), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(doubles_of(histogram[7]), ElementsAre(1, 3, 0, 4));
+}
+
+TEST_F(EventWriterTest, WritesAHistogramOfOneValue) {
+  EventWriter writer(folder_);
+  writer.add_histogram("bias", at::full({3}, 2.0), 1, /*bins=*/2);
+  auto histogram = fields_of(fields_of(fields_of(fields_of(records().at(1))[5])[1])[5]);
+  EXPECT_THAT(doubles_of(histogram[7]), ElementsAre(0, 3));
+}
+
+TEST_F(EventWriterTest, RefusesHistogramsOfNothing) {
+  EventWriter writer(folder_);
+  const auto complaint = [&](const at::Tensor& values) {
+    return error_of([&] { writer.add_histogram("w", values, 0); });
+  };
+  EXPECT_THAT(complaint(at::zeros({0})), HasSubstr("add_histogram 'w': there are no real numbers"));
+  EXPECT_THAT(complaint(at::Tensor()), HasSubstr("no real numbers"));
+  EXPECT_THAT(complaint(at::full({2}, std::nan(""))), HasSubstr("NaN or infinity"));
+  EXPECT_THAT(error_of([&] { writer.add_histogram("w", at::zeros({1}), 0, 0); }), HasSubstr("0 bins"));
+}
+
+TEST_F(EventWriterTest, WritesTexts) {
+  EventWriter writer(folder_);
+  writer.add_text("note", "a *word*", 2);
+  auto value = fields_of(fields_of(fields_of(records().at(1))[5])[1]);
+  EXPECT_EQ(fields_of(fields_of(value[9])[1])[1], "text");  // the plugin that shows it
+  auto tensor = fields_of(value[8]);
+  EXPECT_EQ(read<uint64_t>(tensor[1], 0), 7u);  // DT_STRING
+  EXPECT_EQ(read<uint64_t>(fields_of(fields_of(tensor[2])[2])[1], 0), 1u);
+  EXPECT_EQ(tensor[8], "a *word*");
+  EXPECT_THAT(error_of([&] { writer.add_text("note", "\xFF", 2); }), HasSubstr("not UTF-8"));
 }
 
 TEST_F(EventWriterTest, RefusesWhatIsNoImage) {

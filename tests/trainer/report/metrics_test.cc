@@ -24,6 +24,16 @@ TEST(Metrics, AreNumbersTextsJsonAndTensorsOfOneElement) {
             Json({{"count", 7}, {"flag", true}}));
 }
 
+TEST(Metrics, ATensorOrANumberByItselfIsTheLoss) {
+  EXPECT_EQ(to_json(at::full({}, 0.5), "train_batch"), Json({{"loss", 0.5}}));
+  EXPECT_EQ(to_json(0.25, "train_batch"), Json({{"loss", 0.25}}));
+  EXPECT_EQ(to_json({}, "train_batch"), Json::object());
+}
+
+TEST(Metrics, TensorsOfMoreElementsAreArrays) {
+  EXPECT_EQ(to_json({{"hits", at::full({2, 3}, 7, at::kLong)}}, "x")["hits"], Json::parse("[[7, 7, 7], [7, 7, 7]]"));
+}
+
 TEST(Metrics, NameTheKeyThatIsNotJson) {
   const auto refused = [](Metrics metrics, const std::string& key, const std::string& why) {
     EXPECT_THAT([&] { to_json(metrics, "train_batch"); },
@@ -31,7 +41,8 @@ TEST(Metrics, NameTheKeyThatIsNotJson) {
   };
   refused({{"loss", std::nan("")}}, "loss", "NaN");
   refused({{"loss", at::full({}, -std::numeric_limits<double>::infinity())}}, "loss", "-Infinity");
-  refused({{"logits", at::zeros({2, 3})}}, "logits", "[2, 3]");
+  refused({{"logits", at::zeros({64, 512})}}, "logits", "[64, 512]");
+  refused({{"array", at::full({2}, std::nan(""))}}, "array.0", "NaN");
   refused({{"unset", at::Tensor()}}, "unset", "never set");
   refused({{"deep", Json{{"a", {1.0, std::nan("")}}}}}, "deep.a.1", "NaN");
   refused({{"text", std::string("\xFF")}}, "text", "UTF-8");
@@ -54,15 +65,22 @@ TEST(MetricMean, CountsEveryBatchOfEveryRankOnce) {
   EXPECT_EQ(all.mean(), Json({{"loss", 3.0}}));
 }
 
+TEST(MetricMean, AveragesArraysElementByElement) {
+  MetricMean first, second, all;
+  first.add({{"hits", Json::parse("[[1, 2], [3, 4]]")}});
+  second.add({{"hits", Json::parse("[[3, 4], [5, 7]]")}});
+  for (const MetricMean* rank : {&first, &second}) all.add_partial(rank->partial());
+  EXPECT_EQ(all.mean()["hits"], Json::parse("[[2.0, 3.0], [4.0, 5.5]]"));
+}
+
 TEST(MetricMean, RefusesWhatHasNoMean) {
   MetricMean mean;
-  mean.add({{"matrix", {1, 2}}});
-  EXPECT_THAT(
-      [&] {
-        mean.add({{"matrix", {1, 3}}});
-      },
-      ThrowsMessage<Error>(AllOf(HasSubstr("'matrix'"), HasSubstr("wrap_reducer"))));
-  EXPECT_THROW(mean.add({{"matrix", 1}}), Error);
+  mean.add({{"dtype", "bf16"}, {"matrix", {1, 2}}});
+  for (const Json& other :
+       {Json{{"dtype", "fp32"}}, Json{{"dtype", 1}}, Json{{"matrix", {1, 2, 3}}}, Json{{"matrix", 1}}}) {
+    EXPECT_THAT([&] { mean.add(other); },
+                ThrowsMessage<Error>(AllOf(HasSubstr("'" + other.begin().key() + "'"), HasSubstr("wrap_reducer"))));
+  }
 }
 
 }  // namespace

@@ -11,7 +11,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "device/budget_allocator.h"
 #include "dsat/error.h"
+#include "support/error_of.h"
 #include "support/temp_dir.h"
 
 namespace dsat::trainer {
@@ -20,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class ProfilerTest : public TempDirTest {
  protected:
@@ -66,6 +69,32 @@ TEST_F(ProfilerTest, WritesOneTraceACycleWithoutPauses) {
   train(profiler, 6);
   EXPECT_THAT(files(), ElementsAre("rank0.step1.trace.json", "rank0.step3.trace.json"));
   EXPECT_EQ(products_in("rank0.step3.trace.json"), 2);
+}
+
+TEST_F(ProfilerTest, TracesTheMemoryOfTheDevice) {
+  set_device_memory(install_budget(std::nullopt));
+  ProfilerOptions options;
+  options.profile_memory = true;
+  Profiler profiler(folder_, "rank0", {0, 0, 1, 1}, options);
+  const at::Tensor kept = at::ones({1000});  // of 4,000 bytes
+  profiler.step();
+  const Json trace = Json::parse(std::ifstream(folder_ / "rank0.step0.trace.json"));
+  int64_t largest = 0, highest = 0;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") largest = std::max(largest, event["args"]["bytes"].get<int64_t>());
+    if (event["ph"] == "C" && event["name"] == "memory")
+      highest = std::max(highest, event["args"]["bytes"].get<int64_t>());
+  }
+  EXPECT_GE(largest, 4000);
+  EXPECT_GE(highest, largest);
+}
+
+TEST_F(ProfilerTest, RefusesActivitiesThatItDoesNotRecord) {
+  ProfilerOptions options;
+  options.activities = {ProfilerActivity::cpu, ProfilerActivity::cuda};
+  EXPECT_THAT(error_of([&] { Profiler(folder_, "x", {0, 0, 1, 1}, options); }), HasSubstr("nsys profile"));
+  options.activities = {};
+  EXPECT_THAT(error_of([&] { Profiler(folder_, "x", {0, 0, 1, 1}, options); }), HasSubstr("no activities"));
 }
 
 TEST_F(ProfilerTest, RefusesScheduleThatRecordsNothing) {

@@ -3,14 +3,17 @@
 #include "dsat/trainer/data_loader.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 
 #include "dsat/error.h"
+#include "support/error_of.h"
 
 namespace dsat::trainer {
 namespace {
@@ -18,6 +21,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
+using ::testing::UnorderedElementsAre;
 using Samples = std::vector<int64_t>;
 
 std::shared_ptr<TensorDataset> numbers(int64_t size) {
@@ -104,6 +108,124 @@ TEST(DataLoader, RefusesWhatMakesNoBatches) {
         DataLoader(numbers(3), 2, false, true).length({0, 2, 0});
       },
       ThrowsMessage<Error>(HasSubstr("3 samples are fewer than a micro batch of 2 on each of 2 ranks")));
+}
+
+DataLoaderOptions sampled_by(std::shared_ptr<const Sampler> sampler) {
+  DataLoaderOptions options;
+  options.sampler = std::move(sampler);
+  return options;
+}
+
+TEST(DataLoader, TakesItsSamplesFromASampler) {
+  DataLoader loader(numbers(10), 2, sampled_by(std::make_shared<SubsetRandomSampler>(Samples{3, 5, 7, 9})));
+  EXPECT_EQ(loader.length({}), 2);
+  EXPECT_THAT(take(loader, {0, 1, 7}, 2), UnorderedElementsAre(3, 5, 7, 9));
+  EXPECT_EQ(take(loader, {0, 1, 7}, 8), take(loader, {0, 1, 7}, 8));
+  EXPECT_NE(take(loader, {0, 1, 7}, 8), take(loader, {0, 1, 8}, 8));
+}
+
+TEST(DataLoader, DrawsSamplesByTheirWeights) {
+  const std::vector<double> weights{0, 1, 3, 0};
+  DataLoader loader(numbers(4), 100, sampled_by(std::make_shared<WeightedRandomSampler>(weights, 4000)));
+  const Samples drawn = take(loader, {0, 1, 7}, 40);
+  EXPECT_EQ(std::count(drawn.begin(), drawn.end(), 0) + std::count(drawn.begin(), drawn.end(), 3), 0);
+  EXPECT_NEAR(static_cast<double>(std::count(drawn.begin(), drawn.end(), 2)), 3000, 150);
+}
+
+// A sampler of a user's own that goes wrong.
+class Wrong : public Sampler {
+ public:
+  explicit Wrong(Samples given) : given_(std::move(given)) {}
+  int64_t size() const override { return 3; }
+  Samples order(uint64_t, int64_t) const override { return given_; }
+
+ private:
+  Samples given_;
+};
+
+TEST(DataLoader, RefusesWhatASamplerMustNotGive) {
+  const auto complaint = [](Samples given) {
+    DataLoader loader(numbers(4), 1, sampled_by(std::make_shared<Wrong>(std::move(given))));
+    return error_of([&] { loader.pass({}, 0, 0); });
+  };
+  EXPECT_THAT(complaint({0, 1}), HasSubstr("the sampler gave 2 indices for a pass, but its size() is 3"));
+  EXPECT_THAT(complaint({0, 1, 4}), HasSubstr("the index 4, but the data set has 4 samples: 0 to 3"));
+  DataLoaderOptions both = sampled_by(std::make_shared<RandomSampler>(4));
+  both.shuffle = true;
+  EXPECT_THAT(error_of([&] { DataLoader(numbers(4), 1, both); }), HasSubstr("give one of them"));
+  EXPECT_THAT(error_of([] { WeightedRandomSampler({1, -1}, 2); }), HasSubstr("a weight is -1"));
+  EXPECT_THAT(error_of([] { WeightedRandomSampler({0, 0}, 2); }), HasSubstr("no sum above 0"));
+}
+
+// Samples of different lengths: sample i has i + 1 elements.
+class Words : public Dataset {
+ public:
+  int64_t size() const override { return 4; }
+  Tensors get(const std::vector<int64_t>& indices) const override {
+    return {at::full({1, indices.at(0) + 1}, indices.at(0), at::kLong)};
+  }
+};
+
+TEST(DataLoader, CollatesSamplesOfDifferentSizes) {
+  DataLoaderOptions options;
+  options.collate = [](const std::vector<Tensors>& samples) {
+    at::Tensor batch = at::full({static_cast<int64_t>(samples.size()), 4}, -1, at::kLong);
+    for (size_t i = 0; i < samples.size(); ++i) {
+      batch[static_cast<int64_t>(i)].slice(0, 0, samples[i][0].size(0)).copy_(samples[i][0]);
+    }
+    return Tensors{batch};
+  };
+  DataLoader loader(std::make_shared<Words>(), 2, options);
+  EXPECT_THAT(take(loader, {}, 1), ElementsAre(0, -1, -1, -1, 1, 1, -1, -1));
+}
+
+TEST(DataLoader, WorkersChangeNeitherOrderNorBatches) {
+  DataLoaderOptions options;
+  options.shuffle = true;
+  options.num_workers = 3;
+  DataLoader alone(numbers(50), 4, /*shuffle=*/true), helped(numbers(50), 4, options);
+  EXPECT_EQ(take(alone, {1, 2, 7}, 30), take(helped, {1, 2, 7}, 30));
+  EXPECT_EQ(take(alone, {1, 2, 7}, 9, /*skip=*/5), take(helped, {1, 2, 7}, 9, 5));
+}
+
+// Counts the samples that were asked for, and fails at one of them.
+class Watched : public Dataset {
+ public:
+  explicit Watched(int64_t bad) : bad_(bad) {}
+  int64_t size() const override { return 100; }
+  Tensors get(const std::vector<int64_t>& indices) const override {
+    if (indices.at(0) == bad_) throw Error("sample " + std::to_string(bad_) + " is gone");
+    ++asked;
+    return {at::full({1}, indices.at(0), at::kLong)};
+  }
+  mutable std::atomic<int64_t> asked{0};
+
+ private:
+  int64_t bad_;
+};
+
+TEST(DataLoader, WorkersStayWithinWhatTheyMayPrefetch) {
+  DataLoaderOptions options;
+  options.num_workers = 2;
+  options.prefetch_factor = 3;
+  const auto data = std::make_shared<Watched>(-1);
+  {
+    DataLoader loader(data, 1, options);
+    BatchIterator iterator(loader, {}, /*repeat=*/false);
+    iterator.next();
+    iterator.next();
+  }
+  EXPECT_GE(data->asked, 2);
+  EXPECT_LE(data->asked, 2 + 2 * 3);
+}
+
+TEST(DataLoader, AnErrorOfAWorkerComesInItsBatchsPlace) {
+  DataLoaderOptions options;
+  options.num_workers = 4;
+  DataLoader loader(std::make_shared<Watched>(3), 1, options);
+  BatchIterator iterator(loader, {}, /*repeat=*/false);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(iterator.next().at(0).item<int64_t>(), i);
+  EXPECT_THAT([&] { iterator.next(); }, ThrowsMessage<Error>(HasSubstr("sample 3 is gone")));
 }
 
 TEST(TensorDataset, RefusesTensorsOfDifferentLengths) {

@@ -6,12 +6,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "device/device_memory.h"
 #include "dsat/base/files.h"
 #include "dsat/error.h"
 
@@ -23,6 +25,7 @@ struct Event {
   bool backward = false;
   pid_t thread = 0;
   double start_us = 0, duration_us = 0;
+  uint64_t bytes_before = 0, bytes_after = 0;  // in use on the device
 };
 
 // What the recorder saw; backward runs on threads of LibTorch's own.
@@ -43,16 +46,43 @@ double now_us() {
 
 struct Start : at::ObserverContext {
   double us = now_us();
+  uint64_t bytes = memory_in_use();
 };
 
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction&) { return std::make_unique<Start>(); }
 
 void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
   const auto* const start = static_cast<Start*>(context);
-  Event event{function.name(), function.scope() == at::RecordScope::BACKWARD_FUNCTION, ::gettid(), start->us,
-              now_us() - start->us};
+  Event event{function.name(),      function.scope() == at::RecordScope::BACKWARD_FUNCTION,
+              ::gettid(),           start->us,
+              now_us() - start->us, start->bytes,
+              memory_in_use()};
   const std::lock_guard<std::mutex> lock(recording().mutex);
   recording().events.push_back(std::move(event));
+}
+
+Json operation_of(const Event& event) {
+  return {{"ph", "X"},
+          {"cat", event.backward ? "backward" : "operation"},
+          {"name", event.name},
+          {"pid", ::getpid()},
+          {"tid", event.thread},
+          {"ts", event.start_us},
+          {"dur", event.duration_us}};
+}
+
+int64_t signed_difference(uint64_t after, uint64_t before) {
+  return static_cast<int64_t>(after) - static_cast<int64_t>(before);
+}
+
+void check(const ProfilerOptions& options) {
+  const auto& asked = options.activities;
+  if (std::find(asked.begin(), asked.end(), ProfilerActivity::cuda) != asked.end()) {
+    throw Error(
+        "set_profiler: ProfilerActivity::cuda: kernels are not recorded here; leave it out, or run dsat-trial under "
+        "`nsys profile`");
+  }
+  if (asked.empty()) throw Error("set_profiler: no activities, so nothing to record: give ProfilerActivity::cpu");
 }
 
 void check(const ProfilerSchedule& s) {
@@ -65,9 +95,10 @@ void check(const ProfilerSchedule& s) {
 
 }  // namespace
 
-Profiler::Profiler(std::filesystem::path folder, std::string name, ProfilerSchedule schedule)
-    : folder_(std::move(folder)), name_(std::move(name)), schedule_(schedule) {
+Profiler::Profiler(std::filesystem::path folder, std::string name, ProfilerSchedule schedule, ProfilerOptions options)
+    : folder_(std::move(folder)), name_(std::move(name)), schedule_(schedule), profile_memory_(options.profile_memory) {
   check(schedule_);
+  check(options);
   enter(state_at(0));
 }
 
@@ -107,13 +138,14 @@ void Profiler::write(int64_t step) const {
   {
     const std::lock_guard<std::mutex> lock(recording().mutex);
     for (const Event& event : recording().events) {
-      events.push_back({{"ph", "X"},
-                        {"cat", event.backward ? "backward" : "operation"},
-                        {"name", event.name},
+      events.push_back(operation_of(event));
+      if (!profile_memory_) continue;
+      events.back()["args"] = {{"bytes", signed_difference(event.bytes_after, event.bytes_before)}};
+      events.push_back({{"ph", "C"},
+                        {"name", "memory"},
                         {"pid", ::getpid()},
-                        {"tid", event.thread},
-                        {"ts", event.start_us},
-                        {"dur", event.duration_us}});
+                        {"ts", event.start_us + event.duration_us},
+                        {"args", {{"bytes", event.bytes_after}}}});
     }
   }
   std::error_code error;

@@ -6,7 +6,7 @@
 
 #include "dsat/cli/help.h"
 #include "dsat/cli/values.h"
-#include "dsat/config/json.h"
+#include "settings/experiment_file.h"
 #include "settings/world_option_set.h"
 
 namespace dsat::trainer {
@@ -21,7 +21,7 @@ OptionSet trial_option_set() {
   add_options(
       set, "The trial",
       {Option::path("trial", "LIB.so", "the library; built from dsat's headers, with DSAT_TRIAL(YourTrial)"),
-       Option::path("experiment", "FILE.json", "what get_experiment_config() and get_hparam() read"),
+       Option::path("experiment", "FILE", "JSON, or FILE.yaml: what get_experiment_config() and get_hparam() read"),
        Option::integer("steps", "how long to train, in optimizer steps").from(1),
        Option::integer("epochs", "how long to train, in passes over the data").from(1).by_default(1),
        Option::integer("validate-every", "optimizer steps between validations").from(1).by_default("an epoch"),
@@ -33,17 +33,11 @@ OptionSet trial_option_set() {
   return set;
 }
 
-OptionSet all_options() {
+OptionSet trial_and_world_options() {
   OptionSet set = trial_option_set();
   const OptionSet world = world_option_set();
   for (const Option& option : world.options()) set.add(option);
   return set;
-}
-
-Json read_experiment(const std::string& file) {
-  Json experiment = config::load_file(file);
-  if (!experiment.is_object()) throw Error(fmt::format("--experiment {}: is no JSON object; expected {{...}}", file));
-  return experiment;
 }
 
 }  // namespace
@@ -59,10 +53,10 @@ TrialOptions parse_trial_options(const std::vector<std::string>& arguments) {
   const OptionSet set = trial_option_set();
   const cli_kit::Split parts = cli_kit::split(set, arguments, cli_kit::Grammar::shared);
   const Values values(set, parts.options);
-  refuse_leftovers(parts.rest, all_options(), "dsat-trial --trial LIB --help");
+  refuse_leftovers(parts.rest, trial_and_world_options(), "dsat-trial --trial LIB --help");
   TrialOptions options;
   options.library = values.text("trial").value_or("");
-  if (const auto file = values.text("experiment")) options.experiment = read_experiment(*file);
+  if (const auto file = values.text("experiment")) options.experiment = load_experiment(*file);
   options.steps = values.integer("steps");
   options.epochs = values.integer("epochs");
   options.validate_every = values.integer("validate-every").value_or(options.validate_every);
@@ -84,7 +78,7 @@ std::string trial_options_help() {
       "usage: dsat-trial --trial LIB.so --deepspeed_config FILE [options]\n\n"
       "Trains a trial of your own. Without --deepspeed_config the hyperparameter deepspeed_config names the file.\n\n"
       "{}",
-      cli_kit::help_text(all_options(), kColumns));
+      cli_kit::help_text(trial_and_world_options(), kColumns));
 }
 
 }  // namespace dsat::trainer

@@ -10,6 +10,8 @@
 #include "base/config_reader.h"
 #include "dsat/config/json.h"
 #include "dsat/trainer/deepspeed_config.h"
+#include "dsat/trainer/pipeline.h"
+#include "settings/experiment_file.h"
 #include "trial/trial_state.h"
 
 namespace dsat::trainer {
@@ -61,11 +63,16 @@ TrialContext::State::State(World& world, Json experiment, fs::path tensorboard)
   if (this->tensorboard.empty()) this->tensorboard = fs::path(environment("DSAT_TRIAL_DIR")) / "tensorboard";
 }
 
+const ModelEngine& TrialContext::State::first_engine(const char* asked) const {
+  if (engines.empty()) throw Error(fmt::format("{}: is the engine's; call wrap_model_engine() before", asked));
+  return *engines.front();
+}
+
 TrialContext::TrialContext(std::unique_ptr<State> state) : state_(std::move(state)) {}
 TrialContext::~TrialContext() = default;
 
 std::unique_ptr<TrialContext> TrialContext::from_config(World& world, const Json& experiment) {
-  Json object = experiment.is_string() ? config::load_file(experiment.get<std::string>()) : experiment;
+  Json object = experiment.is_string() ? load_experiment(experiment.get<std::string>()) : experiment;
   return std::make_unique<TrialContext>(std::make_unique<State>(world, std::move(object), fs::path()));
 }
 
@@ -100,6 +107,7 @@ void TrialContext::add_engine(std::shared_ptr<ModelEngine> engine, const std::op
 
 void TrialContext::set_mpu(const ModelParallelUnit& unit) {
   const int64_t size = unit.data_parallel_world_size, rank = unit.data_parallel_rank;
+  if (state_->mpu_is_the_trials) throw Error("set_mpu: called twice, but all engines share one unit: call it once");
   if (size < 1 || size > state_->world.size() || rank < 0 || rank >= size) {
     throw Error(fmt::format(
         "set_mpu: data-parallel rank {} of {} in a world of {} ranks; expected a rank below the size, and no "
@@ -113,6 +121,20 @@ void TrialContext::set_mpu(const ModelParallelUnit& unit) {
 ModelParallelUnit TrialContext::mpu() const {
   if (state_->mpu) return *state_->mpu;
   return {state_->world.rank(), state_->world.size(), true, true};
+}
+
+const std::vector<std::shared_ptr<ModelEngine>>& TrialContext::models() const { return state_->engines; }
+
+int64_t TrialContext::train_micro_batch_size_per_gpu() const {
+  return state_->first_engine("train_micro_batch_size_per_gpu").train_micro_batch_size_per_gpu();
+}
+
+int64_t TrialContext::num_micro_batches_per_slot() const {
+  return state_->first_engine("num_micro_batches_per_slot").gradient_accumulation_steps();
+}
+
+bool TrialContext::use_pipeline_parallel() const {
+  return dynamic_cast<const PipelineEngine*>(&state_->first_engine("use_pipeline_parallel")) != nullptr;
 }
 
 void TrialContext::reconcile_ds_config(const ModelEngine& engine) const {
@@ -163,6 +185,15 @@ std::map<std::string, at::Tensor> TrialContext::to_device(const std::map<std::st
 }
 
 int64_t TrialContext::current_train_batch() const { return state_->batch; }
+
+int64_t TrialContext::current_train_epoch() const {
+  if (state_->batches_per_epoch > 0) return state_->batch / state_->batches_per_epoch;
+  throw Error(
+      "current_train_epoch: the length of an epoch is known once the training data's loader is built: ask later, in "
+      "train_batch() say");
+}
+
+int64_t TrialContext::get_initial_batch() const { return state_->initial_batch; }
 
 bool TrialContext::is_epoch_start() const {
   return state_->batches_per_epoch > 0 && state_->batch % state_->batches_per_epoch == 0;
@@ -215,6 +246,8 @@ std::string TrialContext::get_trial_id() const {
   return id.empty() ? "local" : id;
 }
 
+uint64_t TrialContext::get_trial_seed() const { return state_->world.seed(); }
+
 void TrialContext::set_enable_tensorboard_logging(bool enable) { state_->tensorboard_logging = enable; }
 bool TrialContext::get_enable_tensorboard_logging() const { return state_->tensorboard_logging; }
 fs::path TrialContext::get_tensorboard_path() const { return state_->tensorboard; }
@@ -226,10 +259,11 @@ EventWriter& TrialContext::get_tensorboard_writer() {
   return *state_->writer;
 }
 
-void TrialContext::set_profiler(int64_t wait, int64_t warmup, int64_t active, int64_t repeat) {
+void TrialContext::set_profiler(int64_t wait, int64_t warmup, int64_t active, int64_t repeat,
+                                const ProfilerOptions& options) {
   state_->profiler.reset();  // the old one stops recording first
   state_->profiler = std::make_unique<Profiler>(state_->tensorboard, fmt::format("rank{}", state_->world.rank()),
-                                                ProfilerSchedule{wait, warmup, active, repeat});
+                                                ProfilerSchedule{wait, warmup, active, repeat}, options);
 }
 
 }  // namespace dsat::trainer

@@ -6,11 +6,13 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <utility>
 
+#include "base/error_text.h"
 #include "comm/gather_json.h"
 #include "dsat/random.h"
-#include "dsat/trainer/pipeline.h"
 #include "files/checkpoint_dir.h"
 #include "report/metric_log.h"
 #include "trial/trial_checkpoint.h"
@@ -29,6 +31,21 @@ std::unique_ptr<TrialContext> make_context(World& world, const TrialOptions& opt
 // a run that was interrupted draws as one that was not.
 void seed_step(uint64_t seed, int64_t batch, int64_t data_parallel_rank) {
   at::manual_seed(mix64(mix64(seed ^ static_cast<uint64_t>(batch) << 20) ^ static_cast<uint64_t>(data_parallel_rank)));
+}
+
+std::string keys_text(const Json& metrics) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : metrics.items()) keys.push_back(key);
+  return fmt::format("{{{}}}", fmt::join(keys, ", "));
+}
+
+// What evaluate_batch() gave in two places: a mean over some of the batches would pass for one of all.
+void check_same_keys(const Json& one, const std::string& where, const Json& other, const std::string& elsewhere) {
+  const std::string keys = keys_text(one), others = keys_text(other);
+  if (keys == others) return;
+  throw Error(
+      fmt::format("evaluate_batch() gave the metrics {} for {} and {} for {}: give the same ones for every batch", keys,
+                  where, others, elsewhere));
 }
 
 class Controller {
@@ -55,14 +72,19 @@ class Controller {
   void run();
 
  private:
-  bool is_pipeline() const;
   void check_engines() const;
   void build_data();
   int64_t last_batch() const;
+  void start();
+  void train();
+  void shut_down_after_exception();
   void train_step();
   Metrics train_batch(int64_t epoch);
+  void check_trained(const std::vector<int64_t>& before) const;
   void report();
   void validate();
+  std::vector<Json> evaluate_batches();
+  void check_ranks_alike(const Json& mine);
   void save_checkpoint();
   bool stop_agreed();
   Json over_ranks(const MetricMean& mean, Phase phase);
@@ -85,17 +107,14 @@ class Controller {
   std::unique_ptr<MetricLog> log_;  // of rank 0
   BatchIterator iterator_;          // over the training data
   MetricMean since_report_;
-  bool validated_ = false;  // since the last step
+  std::vector<Json> steps_since_report_;  // each one's metrics on this rank
+  bool validated_ = false;                // since the last step
 };
-
-bool Controller::is_pipeline() const {
-  return dynamic_cast<const PipelineEngine*>(state_.engines.front().get()) != nullptr;
-}
 
 void Controller::check_engines() const {
   if (state_.engines.empty()) throw Error("the trial has no engine: call wrap_model_engine() in its constructor");
   for (const auto& engine : state_.engines) context_->reconcile_ds_config(*engine);
-  if (is_pipeline() && state_.auto_accumulation) {
+  if (context_->use_pipeline_parallel() && state_.auto_accumulation) {
     throw Error(
         "the trial's engine is a pipeline, whose train_batch() trains a whole optimizer step: call "
         "disable_auto_grad_accumulation() in the trial's constructor");
@@ -117,7 +136,7 @@ void Controller::build_data() {
   if (state_.tuning) return;
   validation_ = prepare_data(*context_, builds ? trial_->build_validation_data_loader() : nullptr,
                              "build_validation_data_loader", /*training=*/false);
-  if (is_pipeline() && validation_.length > 0 && validation_.length < accumulation) {
+  if (context_->use_pipeline_parallel() && validation_.length > 0 && validation_.length < accumulation) {
     throw Error(
         fmt::format("the validation data has {} micro batches for a rank, but a pipeline evaluates {} at once "
                     "(gradient_accumulation_steps): use more data or smaller batches",
@@ -136,8 +155,31 @@ int64_t Controller::last_batch() const {
 }
 
 void Controller::run() {
+  start();
+  try {
+    train();
+  } catch (...) {
+    shut_down_after_exception();
+    throw;
+  }
+  each_callback(&Callback::on_trial_shutdown);
+}
+
+// The exception under way tells what went wrong; what this hook throws in its wake does not take its place.
+void Controller::shut_down_after_exception() {
+  for (const auto& [name, callback] : callbacks_) {
+    try {
+      callback->on_trial_shutdown();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s: warning: on_trial_shutdown of callback '%s' failed: %s\n", world_.program().c_str(),
+                   name.c_str(), error_text(error).c_str());
+    }
+  }
+}
+
+void Controller::start() {
   const TrialProgress progress = checkpoints_->enabled() ? checkpoints_->load() : TrialProgress();
-  state_.batch = progress.batch;
+  state_.batch = state_.initial_batch = progress.batch;
   if (state_.batch > 0 && state_.batch >= last_batch() && world_.rank() == 0) {
     std::printf("nothing is left to train: the checkpoint in %s has made %lld steps of %lld; raise --steps\n",
                 options_.checkpoints.c_str(), static_cast<long long>(state_.batch),
@@ -149,6 +191,9 @@ void Controller::run() {
   }
   if (!state_.tuning) listen_for_stop_signal();  // what measures a trial ends it when it likes
   each_callback(&Callback::on_trial_startup, progress.batch);
+}
+
+void Controller::train() {
   each_callback(&Callback::on_training_start);
   state_.reducers.reset(Phase::training);
   bool stop = false;
@@ -164,16 +209,30 @@ void Controller::run() {
     if (validation_due || done == last) validate();
     if (checkpoint_due || ends) save_checkpoint();
   }
-  each_callback(&Callback::on_trial_shutdown);
 }
 
 Metrics Controller::train_batch(int64_t epoch) {
-  int64_t before = 0, after = 0;
-  for (const auto& engine : state_.engines) before += engine->micro_steps();
+  std::vector<int64_t> before;
+  for (const auto& engine : state_.engines) before.push_back(engine->micro_steps());
   Metrics metrics = trial_->train_batch(iterator_, epoch, state_.batch);
-  for (const auto& engine : state_.engines) after += engine->micro_steps();
-  if (after == before) throw Error("train_batch() trained nothing: call the engine's forward(), backward() and step()");
+  check_trained(before);
   return metrics;
+}
+
+// A step that ends between two updates would leave gradients to the next one. `before`: each engine's micro steps.
+void Controller::check_trained(const std::vector<int64_t>& before) const {
+  bool any = false;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const ModelEngine& engine = *state_.engines[i];
+    const int64_t trained = engine.micro_steps() - before[i], expected = engine.gradient_accumulation_steps();
+    any |= trained > 0;
+    if (state_.auto_accumulation || trained % expected == 0) continue;
+    throw Error(
+        fmt::format("train_batch() trained {} of the {} micro batches of step {} (gradient_accumulation_steps): after "
+                    "disable_auto_grad_accumulation() it trains all of them, each with the engine's step()",
+                    trained, expected, state_.batch));
+  }
+  if (!any) throw Error("train_batch() trained nothing: call the engine's forward(), backward() and step()");
 }
 
 void Controller::train_step() {
@@ -192,7 +251,8 @@ void Controller::train_step() {
   }
   validated_ = false;
   if (state_.profiler) state_.profiler->step();
-  each_callback(&Callback::on_training_step_end, state_.batch, of_step.mean());
+  steps_since_report_.push_back(of_step.mean());
+  each_callback(&Callback::on_training_step_end, state_.batch, steps_since_report_.back());
   if (context_->is_epoch_end()) each_callback(&Callback::on_training_epoch_end, epoch);
 }
 
@@ -218,6 +278,7 @@ void Controller::report() {
   since_report_ = MetricMean();
   state_.reducers.reset(Phase::training);
   if (log_) log_->write("training", state_.batch, metrics);
+  each_callback(&Callback::on_training_workload_end, metrics, std::exchange(steps_since_report_, {}));
 }
 
 void Controller::validate() {
@@ -226,22 +287,44 @@ void Controller::validate() {
   each_callback(&Callback::on_validation_start);
   state_.reducers.reset(Phase::validation);
   for (const auto& engine : state_.engines) engine->eval();
-  BatchIterator batches = validation_.iterator(/*repeat=*/false);
-  MetricMean mean;
-  {
-    const c10::AutoGradMode no_graph(false);
-    // A pipeline evaluates as many micro batches at once as it trains.
-    const int64_t at_once = is_pipeline() ? state_.engines.front()->gradient_accumulation_steps() : 1;
-    for (int64_t batch = 0; batch < validation_.length / at_once; ++batch) {
-      const Metrics metrics = trial_->evaluate_batch(batches, batch);
-      if (unit_.should_report_metrics) mean.add(to_json(metrics, "evaluate_batch"));
-    }
-  }
+  each_callback(&Callback::on_validation_epoch_start);
+  const std::vector<Json> of_batches = evaluate_batches();
   for (const auto& engine : state_.engines) engine->train();
+  each_callback(&Callback::on_validation_epoch_end, of_batches);
+  MetricMean mean;
+  for (const Json& of_batch : of_batches) mean.add(of_batch);
+  check_ranks_alike(of_batches.empty() ? Json() : of_batches.front());
   const Json metrics = over_ranks(mean, Phase::validation);
   state_.reducers.reset(Phase::training);  // those of both phases have seen the validation
   if (log_) log_->write("validation", state_.batch, metrics);
   each_callback(&Callback::on_validation_end, metrics);
+}
+
+// The metrics of each batch on this rank; none on a rank that does not report.
+std::vector<Json> Controller::evaluate_batches() {
+  const c10::AutoGradMode no_graph(false);
+  BatchIterator batches = validation_.iterator(/*repeat=*/false);
+  std::vector<Json> reported;
+  // A pipeline evaluates as many micro batches at once as it trains.
+  const int64_t at_once = context_->use_pipeline_parallel() ? context_->num_micro_batches_per_slot() : 1;
+  for (int64_t batch = 0; batch < validation_.length / at_once; ++batch) {
+    const Metrics metrics = trial_->evaluate_batch(batches, batch);
+    if (!unit_.should_report_metrics) continue;
+    reported.push_back(to_json(metrics, "evaluate_batch"));
+    check_same_keys(reported.front(), "batch 0", reported.back(), fmt::format("batch {}", batch));
+  }
+  return reported;
+}
+
+// `mine`: of one batch; null: this rank does not report.
+void Controller::check_ranks_alike(const Json& mine) {
+  const std::vector<Json> of_ranks = gather_json(world_.comm(), mine);
+  const auto first = std::find_if(of_ranks.begin(), of_ranks.end(), [](const Json& keys) { return !keys.is_null(); });
+  for (auto rank = first; rank != of_ranks.end(); ++rank) {
+    if (rank->is_null()) continue;
+    check_same_keys(*first, fmt::format("rank {}", first - of_ranks.begin()), *rank,
+                    fmt::format("rank {}", rank - of_ranks.begin()));
+  }
 }
 
 void Controller::save_checkpoint() {

@@ -102,6 +102,7 @@ void TrialCheckpoints::save(const TrialProgress& progress) {
   for (const auto& [key, callback] : callbacks_) states[key] = callback->state_dict();
   check_serialisable(states, "state_dict");
   write_json(path / state_file(world.rank()), states);
+  for (const auto& [key, callback] : callbacks_) callback->on_checkpoint_write_end(path.string());
   world.comm().barrier();
   if (world.rank() == 0) {
     write_json(path / kDescription, {{"format", kFormat},
@@ -135,6 +136,7 @@ TrialProgress TrialCheckpoints::load() {
   fs::path states_file = path / state_file(context_.world().rank());
   if (!fs::exists(states_file, ignored)) states_file = path / state_file(0);
   const Json states = callbacks_.empty() ? Json::object() : config::load_file(states_file);
+  for (const auto& [key, callback] : callbacks_) callback->on_checkpoint_load_start(path.string());
   trial_.load(path.string());
   for (const auto& [key, callback] : callbacks_) {
     if (states.contains(key)) callback->load_state_dict(states[key]);

@@ -16,6 +16,8 @@ namespace dsat::trainer {
 
 struct TrialContext::State {
   State(World& world, Json experiment, std::filesystem::path tensorboard);
+  // `asked` stands in the error where there is none yet.
+  const ModelEngine& first_engine(const char* asked) const;
 
   World& world;
   Json experiment;  // with the hyperparameters of the tuning run, if there is one
@@ -30,6 +32,7 @@ struct TrialContext::State {
   std::filesystem::path tensorboard;
   std::unique_ptr<EventWriter> writer;
   std::unique_ptr<Profiler> profiler;
+  int64_t initial_batch = 0;      // the first one of this run
   int64_t batch = 0;              // the optimizer step under way
   int64_t batches_per_epoch = 0;  // 0: no loader yet
   bool stop_requested = false;

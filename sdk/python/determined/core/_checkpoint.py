@@ -14,6 +14,7 @@ import uuid
 
 from dsat import Error
 
+from .._absent import Refusing
 from ._train import as_json
 
 logger = logging.getLogger("determined.core")
@@ -62,7 +63,7 @@ def mark_completed(folder):
         _write(path, {**latest, "completed": True})
 
 
-class CheckpointContext:
+class CheckpointContext(Refusing):
     def __init__(self, distributed, storage):
         self._distributed = distributed
         self._storage = pathlib.Path(storage)
@@ -118,12 +119,15 @@ class CheckpointContext:
         for part in parts:
             for key, value in part.items():
                 if key in merged and merged[key] != value:
-                    raise RuntimeError(f"checkpoint metadata '{key}' is {merged[key]!r} on one rank and {value!r} on another")
+                    raise RuntimeError(
+                        f"checkpoint metadata '{key}' is {merged[key]!r} on one rank and {value!r} on another")
                 merged[key] = value
         if self._distributed.rank == 0:
             _write(folder / METADATA_FILE, merged)
             _write(self._storage / _LATEST_FILE, {"storage_id": name, "completed": False})
             logger.info("checkpoint %s", folder)
+        if shard:
+            self._distributed.allgather(None)  # it is complete for everybody who goes on
 
     @staticmethod
     def _check_metadata(metadata):

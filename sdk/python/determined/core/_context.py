@@ -3,6 +3,7 @@ import contextlib
 import logging
 import os
 
+from .._absent import Refusing
 from .. import _study
 from .._once import say_once
 from ..errors import InvalidHP
@@ -16,7 +17,7 @@ from ._train import EarlyExitReason, make_train_context
 logger = logging.getLogger("determined.core")
 
 
-class Context:
+class Context(Refusing):
     """`distributed`, `train`, `searcher`, `checkpoint`, `preempt`, `profiler`, `experimental`, `info`."""
 
     def __init__(self, *, checkpoint, distributed, preempt, train, searcher, profiler=None, experimental=None, info=None):
@@ -86,7 +87,8 @@ def _storage(given):
     """A folder. Other storage (S3, a shared file system by its keys) is Determined's; its own folder takes its place."""
     if isinstance(given, (str, os.PathLike)):
         if "://" in os.fspath(given):
-            say_once(f"checkpoints are not sent to {given}: they stay in {os.path.join(_study.folder(), 'checkpoints')}")
+            say_once(
+                f"checkpoints are not sent to {given}: they stay in {os.path.join(_study.folder(), 'checkpoints')}")
         else:
             return os.fspath(given)
     return os.path.join(_study.folder(), "checkpoints")

@@ -3,6 +3,7 @@ import os
 
 from dsat import Error
 
+from .._absent import Refusing
 from ._ranks import Ranks
 
 _NAMES = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
@@ -17,7 +18,7 @@ def _number(launcher, *names):
                 f"launcher, or build DistributedContext(rank=..., size=..., ...)")
 
 
-class DistributedContext:
+class DistributedContext(Refusing):
     """`rank`, `size`, `local_rank`, `local_size`, `cross_rank`, `cross_size`; gather, allgather and broadcast.
 
     Every rank makes the same calls in the same order. Objects must be picklable. Over more than one machine `chief_ip` is

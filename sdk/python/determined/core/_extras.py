@@ -1,8 +1,9 @@
 """The profiler of system metrics and the experimental context: said once, and left."""
+from .._absent import Refusing
 from .._once import say_once
 
 
-class ProfilerContext:
+class ProfilerContext(Refusing):
     def on(self, sampling_interval=1, samples_per_report=10):
         say_once("core_context.profiler.on() takes no samples here: use your system's tools, or context.set_profiler()")
 
@@ -10,7 +11,7 @@ class ProfilerContext:
         pass
 
 
-class ExperimentalCoreContext:
+class ExperimentalCoreContext(Refusing):
     def report_task_using_checkpoint(self, checkpoint):
         say_once("report_task_using_checkpoint() is not kept: there is no registry here")
 

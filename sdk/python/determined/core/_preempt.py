@@ -9,6 +9,8 @@ import threading
 
 from dsat import current_trial
 
+from .._absent import Refusing
+
 logger = logging.getLogger("determined.core")
 
 
@@ -18,7 +20,7 @@ class PreemptMode(enum.Enum):
     WorkersAskMaster = "WORKERS_ASK_MASTER"
 
 
-class PreemptContext:
+class PreemptContext(Refusing):
     def __init__(self, distributed, preempt_mode=PreemptMode.WorkersAskChief):
         self._distributed = distributed
         self._mode = PreemptMode(preempt_mode)

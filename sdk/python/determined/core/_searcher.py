@@ -2,6 +2,7 @@
 import enum
 import logging
 
+from .._absent import Refusing
 from .. import _study
 
 logger = logging.getLogger("determined.core")
@@ -20,7 +21,7 @@ class SearcherMode(enum.Enum):
     ChiefOnly = "CHIEF_ONLY"
 
 
-class SearcherOperation:
+class SearcherOperation(Refusing):
     """Train until `length` (counted from the start of the training), validate, report_completed()."""
 
     def __init__(self, length, is_chief, on_completed=lambda _: None):
@@ -52,7 +53,7 @@ class SearcherOperation:
             raise RuntimeError(f"op.{method}() is for rank 0: ask core_context.distributed.rank == 0 before")
 
 
-class SearcherContext:
+class SearcherContext(Refusing):
     def __init__(self, distributed, length, unit, on_completed=lambda _: None):
         self._distributed = distributed
         self._length = length

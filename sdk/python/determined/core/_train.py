@@ -8,6 +8,7 @@ import pathlib
 
 from dsat import Error
 
+from .._absent import Refusing
 from .. import _study
 from .._once import say_once
 
@@ -42,7 +43,7 @@ def as_json(value):
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-class TrainContext:
+class TrainContext(Refusing):
     def __init__(self, distributed, config, folder):
         self._distributed = distributed
         self._config = config

@@ -2,6 +2,7 @@
 import argparse
 import importlib
 import logging
+import opcode
 import os
 import random
 import sys
@@ -13,6 +14,8 @@ from .. import LOG_FORMAT, _study, core
 from .._info import get_cluster_info
 from .._trial_context import Environment
 from ..errors import InternalException, InvalidExperimentException
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def load_trial_class(name):
@@ -86,6 +89,18 @@ def train(name):
         Loop(trial_class(context), context).run()
 
 
+def _is_refusal(error):
+    """Does it come from a `raise` in this package? A bug in it raises where no `raise` stands."""
+    if isinstance(error, (InvalidExperimentException, InternalException, dsat.Error)):
+        return True
+    last = error.__traceback__
+    while last.tb_next is not None:
+        last = last.tb_next
+    code = last.tb_frame.f_code
+    return (code.co_filename.startswith(_PACKAGE) and last.tb_lasti >= 0
+            and code.co_code[last.tb_lasti] == opcode.opmap["RAISE_VARARGS"])
+
+
 def _place(error):
     """The line of the model's files that led to an error of ours; empty: none did."""
     folder = os.path.realpath(os.getcwd()) + os.sep
@@ -101,7 +116,9 @@ def main(arguments=None):
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     try:
         train(options.train_entrypoint)
-    except (InvalidExperimentException, InternalException, dsat.Error) as error:
+    except Exception as error:
+        if not _is_refusal(error):
+            raise
         sys.exit(_place(error) + str(error))
 
 

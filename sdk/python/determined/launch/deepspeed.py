@@ -15,7 +15,8 @@ def main(arguments=None):
         where = ["--include", "localhost:" + ",".join(devices)] if all(d.isdigit() for d in devices) and devices else []
         _start.become(["deepspeed", *where, "--master_port", port, "--no_python", "--no_local_rank", *words])
     if _start.launcher("torchrun"):
-        _start.become(["torchrun", "--no_python", "--nproc_per_node", str(max(1, len(devices))), "--master_port", port, *words])
+        _start.become(["torchrun", "--no_python", "--nproc_per_node",
+                      str(max(1, len(devices))), "--master_port", port, *words])
     if len(devices) > 1:
         sys.exit(f"{MODULE}: neither deepspeed nor torchrun is in PATH, and there are {len(devices)} devices: install one")
     _start.become(words)

@@ -28,6 +28,13 @@ class DataLoader:
                              "context.disable_dataset_reproducibility_checks()")
         if batch_sampler is None and batch_size is None:
             raise ValueError("DataLoader: batch_size=None without a batch_sampler makes no batches: give one of them")
+        if hasattr(dataset, "__len__") and len(dataset) == 0:
+            raise ValueError(f"DataLoader: {type(dataset).__name__} is empty: give it samples")
+        if shuffle and sampler is None and batch_sampler is None and generator is None:
+            # Orders of its own: a training that goes on from a checkpoint draws them again, at its start, whatever the
+            # other generators have been set back to; and ranks that have drawn differently still share one order.
+            own = torch.Generator().manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
+            shuffle, sampler = False, data.RandomSampler(dataset, generator=own)
         named = dict(batch_size=batch_size, shuffle=shuffle, sampler=sampler, batch_sampler=batch_sampler,
                      num_workers=num_workers, collate_fn=collate_fn, pin_memory=pin_memory, drop_last=drop_last,
                      timeout=timeout, worker_init_fn=worker_init_fn, multiprocessing_context=multiprocessing_context,
@@ -72,7 +79,8 @@ def data_length(batch):
         if not batch:
             raise ValueError(f"a batch is an empty {type(batch).__name__}: it needs a tensor or an array")
         return len(next(iter(batch.values())) if isinstance(batch, dict) else batch[0])
-    raise TypeError(f"a batch is a {type(batch).__name__}: it must be a tensor, an array, or a dict, list or tuple of them")
+    raise TypeError(
+        f"a batch is a {type(batch).__name__}: it must be a tensor, an array, or a dict, list or tuple of them")
 
 
 def to_device(batch, device, warned_types=None):

@@ -91,7 +91,8 @@ class ReducerContext:
             raise AssertionError(f"wrap_reducer() got the same {type(reducer).__name__} twice")
         if not isinstance(reducer, MetricReducer):
             if not callable(reducer):
-                raise AssertionError(f"wrap_reducer() takes a function or a MetricReducer, not a {type(reducer).__name__}")
+                raise AssertionError(
+                    f"wrap_reducer() takes a function or a MetricReducer, not a {type(reducer).__name__}")
             reducer = FunctionReducer(reducer)
         self._reducers.append(_Wrapped(reducer, name, for_training, for_validation))
         return reducer
@@ -128,5 +129,6 @@ def mean_over_batches(batches, what):
         try:
             means[name] = float(np.mean(np.stack([np.asarray(batch[name], dtype=float) for batch in batches])))
         except (TypeError, ValueError, KeyError) as error:
-            raise InvalidExperimentException(f"metric '{name}' of {what} has no mean over the batches: {error}") from error
+            raise InvalidExperimentException(
+                f"metric '{name}' of {what} has no mean over the batches: {error}") from error
     return means

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "dsat/error.h"
 
@@ -27,13 +28,24 @@ class Callback {
   // `metrics`: of this rank, averaged over the step's micro batches.
   virtual void on_training_step_end(int64_t /*batch*/, const Json& /*metrics*/) {}
   virtual void on_training_epoch_end(int64_t /*epoch*/) {}
+  // After a report (--report-every). `means`: what was reported, of all ranks. `steps`: what on_training_step_end() was
+  // given since the last report, in order.
+  virtual void on_training_workload_end(const Json& /*means*/, const std::vector<Json>& /*steps*/) {}
   virtual void on_validation_start() {}
+  // Before the first batch of a validation, and after the last; `batches`: what evaluate_batch() gave on this rank.
+  virtual void on_validation_epoch_start() {}
+  virtual void on_validation_epoch_end(const std::vector<Json>& /*batches*/) {}
   // `metrics`: of all ranks, reduced.
   virtual void on_validation_end(const Json& /*metrics*/) {}
-  // `path`: the checkpoint's folder; more files may be put there.
+  // `path`: a checkpoint's folder, before the trial's load() and load_state_dict() read it.
+  virtual void on_checkpoint_load_start(const std::string& /*path*/) {}
+  // More files may be put there.
   virtual void on_checkpoint_save_start(const std::string& /*path*/) {}
+  // This rank has written its part; and: every rank has, the checkpoint counts from now on.
+  virtual void on_checkpoint_write_end(const std::string& /*path*/) {}
   virtual void on_checkpoint_end(const std::string& /*path*/) {}
-  // The training has ended as it should: steps done, or stopped on request.
+  // The last call, after on_trial_startup() in any case: steps done, stopped on request, or an exception on this rank.
+  // What it throws after an exception becomes a warning.
   virtual void on_trial_shutdown() {}
 
   virtual Json state_dict() const { return Json::object(); }

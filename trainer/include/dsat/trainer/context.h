@@ -22,6 +22,7 @@
 #include "dsat/trainer/event_writer.h"
 #include "dsat/trainer/metric_reducer.h"
 #include "dsat/trainer/mpu.h"
+#include "dsat/trainer/profiler.h"
 #include "dsat/trainer/world.h"
 
 namespace dsat::trainer {
@@ -39,7 +40,7 @@ struct KnowsItsUnit<E, std::void_t<decltype(ModelParallelUnit(std::declval<E&>()
 class TrialContext {
  public:
   // Outside dsat-trial, for debugging: in a program of one's own (run() in world.h), with the experiment as an object
-  // or the path of a JSON file. The caller then makes the trial and calls its methods himself. Borrows `world`.
+  // or the path of a JSON or YAML file. The caller then makes the trial and calls its methods himself. Borrows `world`.
   static std::unique_ptr<TrialContext> from_config(World& world, const Json& experiment);
   ~TrialContext();
   TrialContext(const TrialContext&) = delete;
@@ -62,14 +63,20 @@ class TrialContext {
   }
   // Where this rank stands in a model-parallel grid of the trial's own. Default: that of the engine, for a pipeline;
   // else every rank is data-parallel, reports, and builds loaders.
+  // Called once; a second call is an Error.
   void set_mpu(const ModelParallelUnit& unit);
   void wrap_mpu(const ModelParallelUnit& unit) { set_mpu(unit); }
   ModelParallelUnit mpu() const;
+  // The wrapped engines, and the sizes of the first one; before wrap_model_engine() they are an Error.
+  const std::vector<std::shared_ptr<ModelEngine>>& models() const;
+  int64_t train_micro_batch_size_per_gpu() const;  // samples
+  int64_t num_micro_batches_per_slot() const;      // of one optimizer step: gradient_accumulation_steps
+  bool use_pipeline_parallel() const;
   // Throws unless batch sizes (samples) and ranks of the experiment and of this engine agree; the error names both.
   // Done for every wrapped engine before the training begins. In a tuning run the tuner chooses the sizes, so that only
   // the engine's own are compared with each other and with the ranks.
   void reconcile_ds_config(const ModelEngine& engine) const;
-  // train_batch() computes a whole optimizer step instead of one micro batch.
+  // train_batch() computes a whole optimizer step, all micro batches of it, instead of one micro batch.
   void disable_auto_grad_accumulation();
   // Loaders may be other than DataLoader; that they go on at the right batch is then the trial's matter.
   void disable_dataset_reproducibility_checks();
@@ -89,8 +96,10 @@ class TrialContext {
 
   // Progress. Batches are optimizer steps over the whole training, counted from 0.
   int64_t current_train_batch() const;
-  bool is_epoch_start() const;  // the current batch is the first of its epoch
-  bool is_epoch_end() const;    // the last
+  int64_t current_train_epoch() const;  // known once the training data's loader is built; before, an Error
+  int64_t get_initial_batch() const;    // the first one of this run: 0, or where its checkpoint stood
+  bool is_epoch_start() const;          // the current batch is the first of its epoch
+  bool is_epoch_end() const;            // the last
   // Whether the training is to end after this step, with a checkpoint: asked for by a rank, or by SIGTERM.
   bool get_stop_requested() const;
   void set_stop_requested(bool stop_requested = true);
@@ -116,6 +125,7 @@ class TrialContext {
   const Json& get_experiment_config() const;
   std::string get_experiment_id() const;  // in a tuning run the study's folder, else the experiment's name
   std::string get_trial_id() const;       // in a tuning run that of the trial, else "local"
+  uint64_t get_trial_seed() const;        // --seed
   bool is_tuning() const;
 
   // TensorBoard. While logging is on dsat-trial writes metrics there itself; default: outside a tuning run. Each rank's
@@ -127,7 +137,8 @@ class TrialContext {
 
   // Traces of `active` steps after `wait` and `warmup` ones, `repeat` times (0: to the end), beside the event files;
   // see profiler.h.
-  void set_profiler(int64_t wait, int64_t warmup, int64_t active, int64_t repeat = 1);
+  void set_profiler(int64_t wait, int64_t warmup, int64_t active, int64_t repeat = 1,
+                    const ProfilerOptions& options = {});
 
   // dsat-trial's own.
   struct State;

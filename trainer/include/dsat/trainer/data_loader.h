@@ -2,17 +2,20 @@
 //
 // Micro batches of an epoch are numbered through, ranks innermost: rank r of N gets the batches r, r + N, ... of the
 // global order, so one rank with N times the accumulation sees the same ones in the same order.
-// Units: samples; lengths are micro batches of one rank. Threading: one rank, one thread. Ownership: a loader shares
-// its data set. Errors: dsat::Error, one line.
+// Units: samples; lengths are micro batches of one rank. Threading: one rank, one thread, and a loader's own workers.
+// Ownership: a loader shares its data set. Errors: dsat::Error, one line.
 #ifndef DSAT_TRAINER_DATA_LOADER_H_
 #define DSAT_TRAINER_DATA_LOADER_H_
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
+
+#include "dsat/trainer/sampler.h"
 
 namespace dsat::trainer {
 
@@ -24,7 +27,8 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;  // samples
-  // The samples at `indices`, each of [0, size()), stacked: every tensor's dimension 0 is indices.size().
+  // The samples at `indices`, each of [0, size()), stacked: every tensor's dimension 0 is indices.size(). With workers
+  // it runs on several threads at once, in no order that is known: what it draws, it draws from a generator of its own.
   virtual Tensors get(const std::vector<int64_t>& indices) const = 0;
 };
 
@@ -64,12 +68,26 @@ class Loader {
   virtual std::unique_ptr<BatchSource> pass(const Shard& shard, int64_t epoch, int64_t first) = 0;
 };
 
+// One micro batch made of samples, each as get() gives it alone, without the dimension of samples: texts of different
+// lengths that are filled up, say. With workers it runs on several threads at once.
+using Collate = std::function<Tensors(const std::vector<Tensors>& samples)>;
+
+struct DataLoaderOptions {
+  bool shuffle = false;                    // a RandomSampler
+  bool drop_last = false;                  // leave the last micro batches of a pass out where they are not full
+  std::shared_ptr<const Sampler> sampler;  // which samples in which order; not beside shuffle
+  Collate collate;                         // none: get() stacks them
+  int64_t num_workers = 0;                 // threads that make micro batches ahead; 0: made when they are asked for
+  int64_t prefetch_factor = 2;             // micro batches ahead for each worker
+};
+
 // The samples of a data set in micro batches of `batch_size`. Shuffled: by a permutation that depends on the seed and
 // the epoch alone. The last batches of a pass are filled up with samples from its start, or left out (drop_last), so
-// that all ranks see batches of one size and as many of them.
+// that all ranks see batches of one size and as many of them. Workers change neither the order nor the batches.
 class DataLoader : public Loader {
  public:
   DataLoader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, bool shuffle = false, bool drop_last = false);
+  DataLoader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, DataLoaderOptions options);
 
   int64_t batch_size() const { return batch_size_; }
   const Dataset& dataset() const { return *dataset_; }
@@ -79,7 +97,7 @@ class DataLoader : public Loader {
  private:
   std::shared_ptr<const Dataset> dataset_;
   int64_t batch_size_;
-  bool shuffle_, drop_last_;
+  DataLoaderOptions options_;  // with a sampler in any case
 };
 
 // What train_batch() and evaluate_batch() take their micro batches from.

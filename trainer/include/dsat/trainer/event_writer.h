@@ -1,8 +1,8 @@
-// Writes event files that TensorBoard reads: scalars and images.
+// Writes event files that TensorBoard reads: scalars, images, histograms and texts.
 //
 // A file is a sequence of TFRecords (length, masked CRC-32C, bytes) of tensorflow.Event messages. It is made with the
 // first value, and each value is in the file when the call returns. Threading: one thread. Errors:
-// dsat::Error, one line: an image of another shape or type, a file that cannot be written.
+// dsat::Error, one line: an image of another shape or type, a histogram of nothing, a file that cannot be written.
 #ifndef DSAT_TRAINER_EVENT_WRITER_H_
 #define DSAT_TRAINER_EVENT_WRITER_H_
 
@@ -23,6 +23,10 @@ class EventWriter {
   void add_scalar(const std::string& tag, double value, int64_t step);
   // `image`: [3 or 1, height, width] or [height, width]; uint8, or floating point of which 0 is black and 1 is full.
   void add_image(const std::string& tag, const at::Tensor& image, int64_t step);
+  // Of all values of `values`, a parameter or a gradient say, in `bins` of equal width from the least to the greatest.
+  void add_histogram(const std::string& tag, const at::Tensor& values, int64_t step, int64_t bins = 64);
+  // `text`: UTF-8; TensorBoard shows it as Markdown.
+  void add_text(const std::string& tag, const std::string& text, int64_t step);
 
   const std::filesystem::path& folder() const { return folder_; }
 

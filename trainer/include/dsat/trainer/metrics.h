@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -17,7 +18,7 @@
 
 namespace dsat::trainer {
 
-// A number, a text, any other JSON, or a tensor of one element (shape [] or [1]), which is a number.
+// A number, a text, any other JSON, or a tensor: of one element (shape [] or [1]) a number, else an array of numbers.
 class MetricValue {
  public:
   MetricValue(at::Tensor value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
@@ -33,16 +34,24 @@ class MetricValue {
   std::variant<Json, at::Tensor> value_;
 };
 
-using Metrics = std::map<std::string, MetricValue>;
+// A tensor or a number by itself is the loss.
+class Metrics : public std::map<std::string, MetricValue> {
+ public:
+  using map::map;
+  Metrics() = default;
+  Metrics(at::Tensor loss) : map{{"loss", std::move(loss)}} {}  // NOLINT(google-explicit-constructor)
+  Metrics(double loss) : map{{"loss", loss}} {}                 // NOLINT(google-explicit-constructor)
+};
 
 // As an object, keys in order. `where` stands in errors ("train_batch"). Refused, with the key's path: tensors of more
-// elements, NaN and infinity, text that is not UTF-8, binary values.
+// than kMaxMetricElements, NaN and infinity, text that is not UTF-8, binary values.
+inline constexpr int64_t kMaxMetricElements = 4096;
 Json to_json(const Metrics& metrics, const std::string& where);
 // The same check of what is JSON already.
 void check_serialisable(const Json& metrics, const std::string& where);
 
-// Metrics of several batches, then of several ranks: numbers are averaged, each batch counting once; anything else must
-// be the same in all of them.
+// Metrics of several batches, then of several ranks: numbers are averaged, each batch counting once, and arrays of
+// numbers element by element; anything else must be the same in all of them.
 class MetricMean {
  public:
   void add(const Json& metrics);
@@ -54,9 +63,10 @@ class MetricMean {
 
  private:
   struct Sum {
-    double sum = 0;
+    Json sum;  // a number, or an array of such
     int64_t count = 0;
   };
+  void add_sum(const std::string& key, const Json& sum, int64_t count);
   void add_same(const std::string& key, const Json& value);
 
   std::map<std::string, Sum> sums_;

@@ -2,17 +2,28 @@
 //
 // The schedule is that of torch.profiler: `wait` steps pass by, `warmup` steps run under the recorder but are dropped,
 // `active` steps are written, and so on from the start, `repeat` times (0: until the training ends).
-// Units: steps are optimizer steps, times in the file are microseconds. Threading: step() by one thread; operations of
-// all threads are recorded; one Profiler at a time. Errors: dsat::Error, one line: a wrong schedule, or a file that
-// cannot be written.
+// With profile_memory a trace has the memory of the rank's device, too: its course, and each operation's own part.
+// Units: steps are optimizer steps, times in the file are microseconds, memory is bytes. Threading: step() by one
+// thread; operations of all threads are recorded; one Profiler at a time. Errors: dsat::Error, one line: a wrong
+// schedule, or a file that cannot be written.
 #ifndef DSAT_TRAINER_PROFILER_H_
 #define DSAT_TRAINER_PROFILER_H_
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace dsat::trainer {
+
+// What torch.profiler calls activities. LibTorch's operations are recorded on the processor, from where they are
+// started; kernels of CUDA devices are not, and asking for them is an Error that says what records them.
+enum class ProfilerActivity { cpu, cuda };
+
+struct ProfilerOptions {
+  std::vector<ProfilerActivity> activities{ProfilerActivity::cpu};
+  bool profile_memory = false;
+};
 
 struct ProfilerSchedule {
   int64_t wait = 0, warmup = 0, active = 1, repeat = 0;
@@ -21,7 +32,7 @@ struct ProfilerSchedule {
 class Profiler {
  public:
   // Files: FOLDER/NAME.step<last recorded>.trace.json.
-  Profiler(std::filesystem::path folder, std::string name, ProfilerSchedule schedule);
+  Profiler(std::filesystem::path folder, std::string name, ProfilerSchedule schedule, ProfilerOptions options = {});
   ~Profiler();
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
@@ -38,6 +49,7 @@ class Profiler {
   std::filesystem::path folder_;
   std::string name_;
   ProfilerSchedule schedule_;
+  bool profile_memory_;
   int64_t steps_ = 0;
   State state_ = State::waiting;
   uint64_t handle_ = 0;  // of the recorder

@@ -110,7 +110,8 @@ class Batches:
         self._tell("on_validation_epoch_end", mine)
         of_all = [metrics for rank in context.distributed.allgather(mine) for metrics in rank]
         if any(metrics.keys() != of_all[0].keys() for metrics in of_all):
-            raise InvalidExperimentException("evaluate_batch returned other metrics on another rank: return the same names")
+            raise InvalidExperimentException(
+                "evaluate_batch returned other metrics on another rank: return the same names")
         metrics = mean_over_batches(of_all, "evaluate_batch")
         metrics.update(to_numpy(context.reduce_metrics(for_training=False)))
         self._tell("on_validation_end", metrics)
@@ -120,7 +121,8 @@ class Batches:
 
 def _checked(returned, earlier):
     if not isinstance(returned, dict):
-        raise InvalidExperimentException(f"evaluate_batch returned a {type(returned).__name__}: return a dictionary of metrics")
+        raise InvalidExperimentException(
+            f"evaluate_batch returned a {type(returned).__name__}: return a dictionary of metrics")
     if earlier and returned.keys() != earlier[0].keys():
         raise InvalidExperimentException(
             f"evaluate_batch returned {sorted(returned)} after {sorted(earlier[0])}: return the same metrics for every batch")
@@ -140,7 +142,8 @@ def _mean_of(rows):
 
 def _numbers_only(batches):
     """Without the metrics that have no mean: a training reports those batch by batch alone."""
-    left_out = {name for batch in batches for name, value in batch.items() if np.asarray(value).dtype.kind not in "fiub"}
+    left_out = {name for batch in batches for name, value in batch.items()
+                if np.asarray(value).dtype.kind not in "fiub"}
     names = set(batches[0]) if batches else set()
     left_out |= {name for name in names if any(name not in batch for batch in batches)}
     left_out |= {name for name in names - left_out if len({np.shape(batch[name]) for batch in batches}) > 1}

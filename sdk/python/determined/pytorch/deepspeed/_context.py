@@ -95,7 +95,8 @@ class DeepSpeedTrialContext(TrialContext, ReducerContext):
             raise InvalidExperimentException("set_mpu() was called twice: all engines share one ModelParallelUnit")
         for name in ("data_parallel_rank", "data_parallel_world_size", "should_report_metrics", "should_build_data_loader"):
             if not hasattr(mpu, name):
-                raise InvalidExperimentException(f"set_mpu() got a {type(mpu).__name__} without {name}: give a ModelParallelUnit")
+                raise InvalidExperimentException(
+                    f"set_mpu() got a {type(mpu).__name__} without {name}: give a ModelParallelUnit")
         if self.distributed.rank == 0 and not mpu.should_report_metrics and not self._averages_training_metrics:
             raise InvalidExperimentException(
                 "set_mpu(): rank 0 reports no metrics, so optimizations.average_training_metrics must be true")
@@ -173,7 +174,8 @@ class DeepSpeedTrialContext(TrialContext, ReducerContext):
     def set_enable_tensorboard_logging(self, enable_tensorboard_logging):
         """Do metrics go to event files too? Yes, where the package tensorboard is installed."""
         if not isinstance(enable_tensorboard_logging, bool):
-            raise AssertionError(f"set_enable_tensorboard_logging takes True or False, not {enable_tensorboard_logging!r}")
+            raise AssertionError(
+                f"set_enable_tensorboard_logging takes True or False, not {enable_tensorboard_logging!r}")
         self._logs_to_tensorboard = enable_tensorboard_logging
 
     def get_enable_tensorboard_logging(self):

@@ -54,7 +54,8 @@ class Loaders:
     def _agree(self, of_ranks):
         lengths, batches, sizes = ([entry[i] for entry in of_ranks if entry[i] is not None] for i in range(3))
         if not lengths:
-            raise InvalidExperimentException("no rank builds a data loader: should_build_data_loader must be true on one")
+            raise InvalidExperimentException(
+                "no rank builds a data loader: should_build_data_loader must be true on one")
         if min(lengths) < max(lengths):
             logger.warning("the training's data loader differs in length over the ranks: the shortest counts")
         per_batch = self._context.num_micro_batches_per_slot
@@ -65,7 +66,8 @@ class Loaders:
                 "(gradient_accumulation_steps): it is too short, give it more data")
         self.validation_batches = min(batches)
         if self.validation_batches == 0:
-            raise InvalidExperimentException("the validation's data loader has no batch on one of the ranks: give it more data")
+            raise InvalidExperimentException(
+                "the validation's data loader has no batch on one of the ranks: give it more data")
         self.validation_batch_size = min(sizes)
 
 

@@ -28,7 +28,8 @@ class Loop:
             if is_overridden(callback.on_checkpoint_end, PyTorchCallback):
                 say_once("on_checkpoint_end is an older name: use on_checkpoint_write_end")
         if not context.models:
-            raise InvalidExperimentException("the trial class wrapped no engine: call context.wrap_model_engine() in __init__")
+            raise InvalidExperimentException(
+                "the trial class wrapped no engine: call context.wrap_model_engine() in __init__")
         self._is_chief = context.distributed.rank == 0
         self._done = context.env.steps_completed  # batches
         self._validated_at = self._saved_at = None
@@ -147,7 +148,8 @@ class Loop:
         self._report("validation", self._metrics)
         value = self._metrics.get(self._config.get("searcher", {}).get("metric"))
         smaller = self._config.get("searcher", {}).get("smaller_is_better", True)
-        is_best = isinstance(value, float) and (self._best is None or (value < self._best if smaller else value > self._best))
+        is_best = isinstance(value, float) and (self._best is None or (
+            value < self._best if smaller else value > self._best))
         if is_best:
             self._best = value
         if self._periods.policy == "all" or (self._periods.policy == "best" and is_best):
@@ -156,7 +158,8 @@ class Loop:
     def _save(self):
         if self._saved_at == self._done:
             return
-        progress = {"batches": self._done, "validated_at": self._validated_at, "best": self._best, "metrics": self._metrics}
+        progress = {"batches": self._done, "validated_at": self._validated_at,
+            "best": self._best, "metrics": self._metrics}
         with self._core.checkpoint.store_path({"steps_completed": self._done}, shard=True) as (path, name):
             _state.save(path, self._trial, self._context, self._callbacks, progress)
         for callback in self._callbacks.values():
@@ -168,7 +171,8 @@ class Loop:
         if name in self._metrics:
             return self._metrics[name]
         if name:
-            logger.warning("searcher.metric is %s, the validation has %s", name, ", ".join(sorted(self._metrics)) or "none")
+            logger.warning("searcher.metric is %s, the validation has %s",
+                           name, ", ".join(sorted(self._metrics)) or "none")
         return None
 
 

@@ -56,7 +56,8 @@ def get_search_runner_config_from_args(args):
         return get_dict_from_yaml_or_json_path(args.search_runner_config)
     submitted = get_dict_from_yaml_or_json_path(args.config_path)
     if defaults.CONFIG_KEY not in submitted.get("hyperparameters", {}):
-        raise dsat.Error(f"{args.config_path}: hyperparameters.{defaults.CONFIG_KEY} is missing: name DeepSpeed's configuration")
+        raise dsat.Error(
+            f"{args.config_path}: hyperparameters.{defaults.CONFIG_KEY} is missing: name DeepSpeed's configuration")
     runner = merge_dicts(submitted, {"searcher": {"name": "single", "max_length": 0}, "resources": {"slots_per_trial": 0},
                                      "max_restarts": args.max_search_runner_restarts})
     runner["name"] = f"(DSAT) {submitted.get('name', '')}"

@@ -1,5 +1,5 @@
 // YAML as the experiment form reads it: types, aliases, places, and files that are refused.
-#include "determined/yaml_file.h"
+#include "dsat/yaml/yaml_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include "support/error_of.h"
 #include "support/temp_dir.h"
 
-namespace dsat::cli {
+namespace dsat {
 namespace {
 
 using ::testing::HasSubstr;
@@ -112,4 +112,4 @@ TEST(YamlFileLoad, AMissingFileAndAFolderAreNamed) {
 }
 
 }  // namespace
-}  // namespace dsat::cli
+}  // namespace dsat

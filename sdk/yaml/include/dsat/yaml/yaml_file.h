@@ -4,8 +4,8 @@
 // are resolved. Threading: plain values. Errors: dsat::Error "FILE:LINE:COLUMN: ..." for what cannot be read, more than
 // one document, 100 levels, 100,000 values or 4 MiB, tabs that indent, a key twice, an alias that holds itself, unknown
 // tags, numbers that are not finite.
-#ifndef DSAT_CLI_DETERMINED_YAML_FILE_H_
-#define DSAT_CLI_DETERMINED_YAML_FILE_H_
+#ifndef DSAT_YAML_YAML_FILE_H_
+#define DSAT_YAML_YAML_FILE_H_
 
 #include <filesystem>
 #include <map>
@@ -13,7 +13,7 @@
 
 #include "dsat/error.h"
 
-namespace dsat::cli {
+namespace dsat {
 
 class YamlFile {
  public:
@@ -43,6 +43,6 @@ class YamlFile {
   std::map<std::string, Position> places_;
 };
 
-}  // namespace dsat::cli
+}  // namespace dsat
 
-#endif  // DSAT_CLI_DETERMINED_YAML_FILE_H_
+#endif  // DSAT_YAML_YAML_FILE_H_

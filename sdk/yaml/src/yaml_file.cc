@@ -1,7 +1,7 @@
 // Parses with yaml-cpp and converts its nodes to JSON values by hand, since that library knows no types of scalars.
 // Its complaints are put in our words, with the place in the file. A first pass by its events makes no nodes and
 // counts: some files make the library find documents or levels without end.
-#include "determined/yaml_file.h"
+#include "dsat/yaml/yaml_file.h"
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
@@ -18,7 +18,7 @@
 #include "dsat/base/utf8.h"
 #include "dsat/config/json.h"
 
-namespace dsat::cli {
+namespace dsat {
 namespace {
 
 namespace fs = std::filesystem;
@@ -321,4 +321,4 @@ std::string YamlFile::text(const std::string& key) const {
   return value->dump();
 }
 
-}  // namespace dsat::cli
+}  // namespace dsat

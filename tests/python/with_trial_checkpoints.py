@@ -1,0 +1,168 @@
+"""Callbacks, checkpoints and the context of a trial class: wants torch; on the stand-ins."""
+import os
+import random
+import sys
+import types
+import unittest
+from unittest import mock
+
+from trial_support import LineTrial, TrialTest
+
+import numpy as np
+import torch
+
+from determined import pytorch
+from determined.errors import InvalidExperimentException
+from determined.pytorch import deepspeed as det_ds
+
+
+class Counter(pytorch.PyTorchCallback):
+    """How often each hook was called, in order."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattribute__(self, name):
+        if name.startswith("on_") and name != "on_checkpoint_end":
+            object.__getattribute__(self, "calls").append(name)
+        return object.__getattribute__(self, name)
+
+
+class CallbacksAndCheckpoints(TrialTest):
+    def test_all_hooks_in_their_order(self):
+        counter = Counter()
+        self.train(type("Counted", (LineTrial,), {"callbacks": {"counter": counter}}), length=4)
+        self.assertEqual([name for name in counter.calls if name != "on_checkpoint_end"], [
+            "on_trial_startup", "on_trial_shutdown", "on_training_start", "on_training_epoch_start", "on_training_epoch_end",
+            "on_training_workload_end", "on_validation_start", "on_validation_epoch_start", "on_validation_epoch_end",
+            "on_validation_end", "on_checkpoint_save_start", "on_checkpoint_write_end", "on_checkpoint_upload_end"])
+
+    def test_the_shutdown_comes_after_an_exception_too(self):
+        told = []
+
+        class Tells(pytorch.PyTorchCallback):
+            def on_trial_shutdown(self):
+                told.append("shutdown")
+
+        def fail(self, *_):
+            raise ValueError("the model's own")
+
+        with self.assertRaisesRegex(ValueError, "the model's own"):
+            self.train(type("Fails", (LineTrial,), {"callbacks": {"a": Tells(), "b": Tells()}, "train_batch": fail}))
+        self.assertEqual(told, ["shutdown", "shutdown"])
+
+    def test_what_is_no_callback_is_refused(self):
+        self.refused("build_callbacks\\(\\) gave 'x' as a int", type("Bad", (LineTrial,), {"callbacks": {"x": 3}}))
+
+    def test_callbacks_and_random_numbers_survive_a_stop(self):
+        class Keeps(pytorch.PyTorchCallback):
+            count = 0
+
+            def on_training_workload_end(self, avg_metrics, batch_metrics):
+                self.count += 1
+
+            def state_dict(self):
+                return {"count": self.count}
+
+            def load_state_dict(self, state_dict):
+                self.count = state_dict["count"]
+
+        class Draws(LineTrial):
+            stops = False
+
+            def train_batch(self, iterator, epoch_idx, batch_idx):
+                if self.stops and batch_idx == 1:
+                    self.context.set_stop_requested(True)
+                return {"loss": self.micro_batch(iterator), "draw": random.random() + np.random.rand() + torch.rand(1).item()}
+
+        self.train(Draws, length=4, scheduling_unit=2)
+        whole = self.reported("training")
+        (self.dir / "metrics.jsonl").unlink()
+        self.train(type("First", (Draws,), {"stops": True, "callbacks": {"keeps": Keeps()}}), length=4, scheduling_unit=2)
+        second = Keeps()
+        self.train(type("Second", (Draws,), {"callbacks": {"keeps": second}}), length=4, scheduling_unit=2)
+        self.assertEqual(self.reported("training"), whole)
+        self.assertEqual(second.count, 2)
+
+    def damaged(self, change, words):
+        def stop(self, iterator, epoch_idx, batch_idx):
+            self.context.set_stop_requested(True)
+            return LineTrial.train_batch(self, iterator, epoch_idx, batch_idx)
+
+        self.train(type("Stops", (LineTrial,), {"train_batch": stop}), length=4, scheduling_unit=1)
+        checkpoint = next(p for p in (self.dir / "checkpoints").iterdir() if p.is_dir())
+        change(checkpoint)
+        with self.assertRaisesRegex((InvalidExperimentException, AssertionError), words):
+            self.train(LineTrial, length=4)
+
+    def test_a_checkpoint_without_this_ranks_part(self):
+        self.damaged(lambda c: (c / "det_state_dict_rank0.pth").unlink(), "has no det_state_dict_rank0.pth: was it made with as many")
+
+    def test_a_checkpoint_that_is_torn(self):
+        self.damaged(lambda c: (c / "det_state_dict_rank0.pth").write_text("x"), "cannot be read")
+
+    def test_a_checkpoint_that_holds_something_else(self):
+        self.damaged(lambda c: torch.save([1], str(c / "det_state_dict_rank0.pth")), "holds a list, no dictionary")
+
+    def test_a_checkpoint_without_the_engines(self):
+        self.damaged(lambda c: (c / "model0" / "engine.pt").unlink(), "the engine found no checkpoint model0")
+
+
+class TheContext(TrialTest):
+    def test_from_config_is_for_debugging(self):
+        context = det_ds.DeepSpeedTrialContext.from_config({"hyperparameters": {"a": 1, "global_batch_size": 8}, "data": {"u": 2}})
+        self.assertEqual((context.get_hparam("a"), context.get_data_config(), context.get_trial_id(), context.get_experiment_id()),
+                         (1, {"u": 2}, 0, 1))
+        self.assertEqual((context.get_global_batch_size(), context.get_per_slot_batch_size(), context.get_initial_batch()), (8, 8, 0))
+        with self.assertRaisesRegex(ValueError, "get_hparam\\('b'\\): .* they are a, global_batch_size"):
+            context.get_hparam("b")
+        for method, argument in ((context.set_stop_requested, 1), (context.set_enable_tensorboard_logging, "yes")):
+            with self.assertRaisesRegex(AssertionError, "takes True or False"):
+                method(argument)
+        with self.assertRaisesRegex(Exception, "the training has not begun"):
+            context.current_train_batch()
+        self.assertEqual(context.device.type, "cuda" if torch.cuda.is_available() else "cpu")
+
+    def test_metrics_go_to_tensorboard_unless_switched_off(self):
+        written = []
+
+        class Writer:
+            def __init__(self, folder):
+                self.folder = folder
+
+            def add_scalar(self, tag, value, step):
+                written.append((os.path.basename(self.folder), tag, step))
+
+            def flush(self):
+                pass
+
+        package = mock.patch.dict(sys.modules, {"torch.utils.tensorboard": types.SimpleNamespace(SummaryWriter=Writer)})
+        package.start()
+        self.addCleanup(package.stop)
+        self.train(LineTrial, length=2)
+        self.assertEqual(written, [("tensorboard", "Determined/train/loss", 2), ("tensorboard", "Determined/val/val_loss", 2)])
+        written.clear()
+        self.train(type("Quiet", (LineTrial,), {
+            "after_wrapping": lambda self: self.context.set_enable_tensorboard_logging(False)}), length=2)
+        self.assertEqual(written, [])
+
+    def test_without_the_package_tensorboard_a_training_runs_and_a_writer_is_refused(self):
+        package = mock.patch.dict(sys.modules, {"torch.utils.tensorboard": None})
+        package.start()
+        self.addCleanup(package.stop)
+        trial = self.train(LineTrial, length=2)
+        self.assertEqual([step for step, _ in self.reported("validation")], [2])
+        with self.assertRaisesRegex(InvalidExperimentException, "needs the package tensorboard .*: install it"):
+            trial.context.get_tensorboard_writer()
+
+    def test_the_profiler_leaves_its_traces(self):
+        def profile(self):
+            self.context.set_profiler(activities=[torch.profiler.ProfilerActivity.CPU],
+                                      schedule=torch.profiler.schedule(wait=1, warmup=1, active=2))
+
+        self.train(type("Profiled", (LineTrial,), {"after_wrapping": profile}), length=4)
+        self.assertTrue(list((self.dir / "tensorboard").glob("*.json")))
+
+
+if __name__ == "__main__":
+    unittest.main()
