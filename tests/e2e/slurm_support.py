@@ -53,6 +53,7 @@ class SlurmTest(HostTest):
 
     conf, partitions = {}, ()  # more of slurm.conf
     private = None             # a folder that the nodes do not share
+    cpus = 8                   # that each of the four nodes claims
 
     @classmethod
     def setUpClass(cls):
@@ -60,7 +61,7 @@ class SlurmTest(HostTest):
         if reason:
             raise unittest.SkipTest(f"no Slurm here: {reason}")
         folder = tempfile.mkdtemp(prefix="slurm-")
-        cls.slurm = mini_slurm.MiniSlurm(folder, conf=cls.conf, partitions=cls.partitions,
+        cls.slurm = mini_slurm.MiniSlurm(folder, cpus=cls.cpus, conf=cls.conf, partitions=cls.partitions,
                                           private=cls.private)
         cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
         cls.addClassCleanup(cls.slurm.stop)

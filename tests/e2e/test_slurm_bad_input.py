@@ -69,7 +69,7 @@ class NotShared(SlurmTest):
         result = self.run_slurm("run", [*SMALL, "--slots-per-trial", "1"], in_allocation=self.allocate("-N2"))
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
-        self.assertIn(f"--output-dir {self.dir}/run is not the same on node n1, n2 of the allocation", result.stderr)
+        self.assertIn(f"--output-dir {self.dir}/run is not the same on nodes n1, n2 of the allocation", result.stderr)
         self.assertFalse((self.dir / "run").exists())
         self.assertEqual([file.name for file in self.dir.iterdir() if "shared" in file.name], [])
 

@@ -1,5 +1,6 @@
 """One study on every runner, on a real Slurm: the same decisions, the devices that a trial gets, its launchers."""
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ WITNESS = r"""
 import json, os, sys, subprocess
 seen = {k: os.environ.get(k) for k in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
                                        "CUDA_VISIBLE_DEVICES", "SLURMD_NODENAME")}
-seen["argv"] = sys.argv[1:]
+seen["argv"], seen["cpus"] = sys.argv[1:], sorted(os.sched_getaffinity(0))
 folder = os.environ["DSAT_TRIAL_DIR"]
 with open(os.path.join(folder, "seen-%s.json" % os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0"))), "w") as f:
     json.dump(seen, f)
@@ -123,6 +124,24 @@ class Runners(SlurmTest):
         trial = self.trials("pilot")[0]
         self.assertEqual(trial["outcome"], "failed", trial)
         self.assertIn("rank 1 gives up", trial["reason"])
+
+
+class Binding(SlurmTest):
+    """Where Slurm binds tasks to processors, as most clusters do."""
+
+    conf = {"TaskPlugin": "task/affinity", "SlurmdParameters": None}
+    cpus = os.cpu_count()
+
+    def test_trials_that_share_a_node_are_not_pressed_onto_the_same_processor(self):
+        (self.dir / "witness.py").write_text(WITNESS)
+        command = ["sh", "-c", f"{sys.executable} -S -E witness.py; exec \"$@\"", "sh", *self.command()]
+        few = varied(SMALL, "--max-trials", "2", "--max-concurrent-trials", "1")
+        for name, slots in (("one", "1"), ("ranks", "2")):
+            allocation = self.allocate("-N1", "--ntasks-per-node=2", f"--cpus-per-task={max(1, self.cpus // 2)}")
+            self.tune(name, varied(few, "--slots-per-trial", slots), command, allocation)
+            self.slurm.run("scancel", allocation["SLURM_JOB_ID"])
+            for seen in (json.loads(file.read_text()) for file in (self.dir / name).glob("trials/0/seen-*.json")):
+                self.assertEqual(len(seen["cpus"]), self.cpus, name)
 
 
 class ThePage(SlurmTest):
