@@ -74,6 +74,6 @@ class NotShared(SlurmTest):
         self.assertEqual([file.name for file in self.dir.iterdir() if "shared" in file.name], [])
 
     def test_a_job_that_sees_no_run_directory_says_so(self):
-        result = self.run_slurm("run", [*SMALL, "--slots-per-trial", "1", "--runner", "slurm"])
+        result = self.run_slurm("jobs", [*SMALL, "--slots-per-trial", "1", "--runner", "slurm"])
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("does not see the run directory", result.stdout + result.stderr)
