@@ -6,6 +6,7 @@ munge. All four nodes are this machine: daemons, job steps and dsat-host share i
 """
 import argparse
 import atexit
+import concurrent.futures
 import json
 import os
 import shutil
@@ -42,7 +43,8 @@ exec {squeue} "$@"
 def options_of(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path, help="folder with dsat-host and its plugins: build/release")
-    parser.add_argument("way", choices=("jobs", "pilot"), help="a job a trial, or steps of one allocation")
+    parser.add_argument("way", choices=("jobs", "pilot", "srun"),
+                        help="a job a trial; steps of one allocation; the same steps by srun alone, to compare with")
     parser.add_argument("--trials", type=int, help="default: 200 as jobs, 500 as steps")
     parser.add_argument("--width", type=int, help="trials at once; default: 8 jobs, 16 steps (a multiple of 4)")
     parser.add_argument("--seconds", type=float, help="that a trial sleeps; default: 0.2 as a job, 1 as a step")
@@ -55,7 +57,7 @@ def options_of(argv):
     for name, value in zip(("trials", "width", "seconds"), (200, 8, 0.2) if options.way == "jobs" else (500, 16, 1)):
         if getattr(options, name) is None:
             setattr(options, name, value)
-    if options.way == "pilot" and options.width % 4:
+    if options.way != "jobs" and options.width % 4:
         parser.error("--width: as many trials on each of the four nodes")
     return options
 
@@ -84,6 +86,29 @@ def when(text):
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
+def allocate(cluster, options):
+    cluster.run("salloc", "--no-shell", "-N4", f"--ntasks-per-node={options.width // 4}", "--time=180", "-J", "bench")
+    return cluster.run("squeue", "--noheader", "--name=bench", "--format=%i")
+
+
+def run_srun_alone(cluster, options):
+    """As many loops as slots, each of which starts the next step when the one before has ended."""
+    job = allocate(cluster, options)
+    each = max(1, options.trials // options.width)
+
+    def loop(slot):
+        for _ in range(each):
+            cluster.run("srun", f"--jobid={job}", "--nodes=1", "--ntasks=1", f"--nodelist=n{slot % 4 + 1}", "--overlap",
+                        "--mem=0", "--mpi=none", "sleep", options.seconds)
+
+    begin = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(options.width) as pool:
+        list(pool.map(loop, range(options.width)))
+    span = time.monotonic() - begin
+    print(f"{each * options.width} steps in {span:.1f} s: slots in use by what the steps themselves take: "
+          f"{100 * each * options.seconds / span:.1f} %")
+
+
 def prepare(folder, cluster, options):
     """Words and environment of the study."""
     (folder / "ds.json").write_text(json.dumps(CONFIG))
@@ -99,8 +124,7 @@ def prepare(folder, cluster, options):
     environment["PATH"] = f"{folder}/bin:{environment['PATH']}"
     words = ["--runner", "slurm"]
     if options.way == "pilot":
-        cluster.run("salloc", "--no-shell", "-N4", f"--ntasks-per-node={options.width // 4}", "--time=180", "-J", "bench")
-        environment["SLURM_JOB_ID"] = cluster.run("squeue", "--noheader", "--name=bench", "--format=%i")
+        environment["SLURM_JOB_ID"] = allocate(cluster, options)
         words = ["--runner", "pilot"]
     return [options.build / "dsat-host", "--output-dir", "run", "--searcher", "random", "--space", "space.json",
             "--slots-per-trial", "1", "--no-baseline", "--finals", "0", "--no-probe", "--quiet", *words,
@@ -134,6 +158,8 @@ def main():
     cluster = mini_slurm.MiniSlurm(folder / "cluster", cpus=max(16, options.width))
     try:
         cluster.start()
+        if options.way == "srun":
+            return run_srun_alone(cluster, options)
         argv, environment = prepare(folder, cluster, options)
         wall, own, children, peak = run_host([str(word) for word in argv], folder, environment)
         shown = subprocess.run([argv[0], "show", "run", "--json"], cwd=folder, capture_output=True, text=True, check=True)
