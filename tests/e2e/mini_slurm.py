@@ -125,7 +125,7 @@ class MiniSlurm:
 
     # It writes its jobs down within seconds; one that is killed before has never heard of them.
     def wait_until_saved(self):
-        jobs = self.run("squeue", "--noheader", "--format=%i").split()
+        jobs = self.run("squeue", "--noheader", "--states=RUNNING", "--sort=-i", "--format=%i").split()
         self.run("scontrol", "update", f"JobId={jobs[0]}", "Comment=to be saved")
         state, now = self.dir / "state" / "job_state", time.time()
         wait_until(lambda: state.exists() and state.stat().st_mtime > now, "the controller's state is saved")

@@ -23,6 +23,8 @@ constexpr milliseconds kShortestInterval{1000}, kLongestInterval{15000}, kLonges
 constexpr milliseconds kFileInterval{200};  // of looking for notes; longer with thousands of jobs
 constexpr milliseconds kFileCost{1};        // of it, for each job
 constexpr milliseconds kJobCost{1};         // of the pause between two squeues, for each job of an answer
+constexpr milliseconds kRequeueing{3000};   // of a job that Slurm ended itself
+constexpr int kTerminated = 128 + 15;       // as a shell gives the end of a command by SIGTERM
 constexpr int kUnseenIsGone = 3, kMostSubmissions = 8;
 constexpr int kMostRefusals = 200;  // that may pass: with the back-off more than an hour
 constexpr const char* kSlurmFile = "slurm.txt";
@@ -293,11 +295,15 @@ void JobEngine::decide(Job& job) {
   std::optional<Verdict> verdict;
   if (job.last && job.gone_since)
     verdict = verdict_of(*job.last, read_tail(job.launch.folder / kSlurmFile, kSaidBytes));
+  // Between the end of a job and its requeueing an answer may show it as over.
+  const bool may_come_back =
+      verdict && verdict->infrastructure && !job.told_to_end && loop_.now() - *job.gone_since < kRequeueing;
   if (job.ended) {
     ended.exit = {job.ended->exit_status, 0};
-    // One that was told to end by Slurm may be requeued: Slurm's state decides.
-    if (job.ended->was_signalled && !job.told_to_end) {
-      if (!job.gone_since) return;
+    // One that Slurm told to end may be requeued, and its command may die before its script hears of it: Slurm decides.
+    const bool signalled = job.ended->was_signalled || job.ended->exit_status == kTerminated;
+    if (signalled && !job.told_to_end) {
+      if (!job.gone_since || may_come_back) return;
       ended.verdict = verdict;
     }
     return end(job.launch.id, ended);
@@ -311,7 +317,7 @@ void JobEngine::decide(Job& job) {
       return end(job.launch.id, ended);
     }
   }
-  if (!job.gone_since) return;
+  if (!job.gone_since || may_come_back) return;
   const bool forgotten = !job.last || !is_over(*job.last);
   // A job that Slurm killed or that never ran leaves no note; for any other the file may be on its way.
   const bool no_note_comes = job.told_to_end || verdict.has_value();

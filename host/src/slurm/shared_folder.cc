@@ -44,7 +44,8 @@ class Mark {
 };
 
 // Prints a line for each folder that a node does not see: "run n1", "cwd n1".
-constexpr const char* kLook = R"sh([ -e "$1" ] || echo "run $SLURMD_NODENAME"; [ -d "$2" ] || echo "cwd $SLURMD_NODENAME")sh";
+constexpr const char* kLook =
+    R"sh([ -e "$1" ] || echo "run $SLURMD_NODENAME"; [ -d "$2" ] || echo "cwd $SLURMD_NODENAME")sh";
 
 // "node n1", "nodes n1, n2": of many only the first few.
 std::string node_list(std::vector<std::string> names) {
@@ -63,19 +64,20 @@ void check_shared(const Allocation& allocation, const fs::path& run_dir, const f
   const Mark mark(run_dir.parent_path());
   if (mark.name().empty()) return;  // who makes the run directory says why not
   const auto nodes = allocation.nodes.size();
-  const ToolOutput output = SlurmTools::run_now(
-      {"srun", "--jobid=" + allocation.job, fmt::format("--nodes={}", nodes), fmt::format("--ntasks={}", nodes),
-       "--ntasks-per-node=1", "--overlap", "--mem=0", "--mpi=none", "--chdir=/", "sh", "-c", kLook, "sh", mark.name(),
-       cwd.string()},
-      without_slurm_variables(environment), kPatience);
+  const ToolOutput output =
+      SlurmTools::run_now({"srun", "--jobid=" + allocation.job, fmt::format("--nodes={}", nodes),
+                           fmt::format("--ntasks={}", nodes), "--ntasks-per-node=1", "--overlap", "--mem=0",
+                           "--mpi=none", "--chdir=/", "sh", "-c", kLook, "sh", mark.name(), cwd.string()},
+                          without_slurm_variables(environment), kPatience);
   std::vector<std::string> blind, lost;
   for (const std::string& line : printable_lines(output.out)) {
     if (line.rfind("run ", 0) == 0) blind.push_back(line.substr(4));
     if (line.rfind("cwd ", 0) == 0) lost.push_back(line.substr(4));
   }
   const auto refuse = [](const char* what, const fs::path& folder, const std::vector<std::string>& names) {
-    throw Error(fmt::format("{} {} is not the same on {} of the allocation: it must be on a file system that all nodes see",
-                            what, folder.string(), node_list(names)));
+    throw Error(
+        fmt::format("{} {} is not the same on {} of the allocation: it must be on a file system that all nodes see",
+                    what, folder.string(), node_list(names)));
   };
   if (!blind.empty()) refuse("--output-dir", run_dir, blind);
   if (!lost.empty()) refuse("the command's folder", cwd, lost);
