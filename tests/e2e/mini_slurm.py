@@ -22,6 +22,18 @@ DAEMONS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontro
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
+# Nothing that needs control groups, hardware or a database; schedules at once, gives up soon.
+LIMITS = {
+    "ProctrackType": "proctrack/linuxproc", "TaskPlugin": "task/none", "JobAcctGatherType": "jobacct_gather/none",
+    "AccountingStorageType": "accounting_storage/none", "SwitchType": "switch/none", "MpiDefault": "none",
+    "SlurmdParameters": "config_overrides", "SchedulerType": "sched/backfill",
+    "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=10000,sched_interval=1,bf_interval=1",
+    "SelectType": "select/cons_tres", "SelectTypeParameters": "CR_Core_Memory", "DefMemPerCPU": 64, "SlurmdTimeout": 4,
+    "MessageTimeout": 5, "TCPTimeout": 2, "KillWait": 2, "UnkillableStepTimeout": 10, "CompleteWait": 0,
+    "InactiveLimit": 0, "OverTimeLimit": 0, "MinJobAge": 300, "ReturnToService": 2, "JobRequeue": 1,
+}
+
+
 def why_not():
     """Why no cluster can run here; empty: it can."""
     missing = [name for name in DAEMONS if shutil.which(name, path=PATH) is None]
@@ -55,10 +67,14 @@ def wait_until(check, what, seconds=60):
 
 
 class MiniSlurm:
-    def __init__(self, folder, nodes=4, cpus=8, memory_mb=4096, gpus=2, more_conf=""):
+    """`conf` replaces or adds lines of slurm.conf, None leaves one out; `partitions`: further ones, as it writes them.
+    Nodes have something of their own mounted on the folder `private`, as if it were not shared."""
+
+    def __init__(self, folder, nodes=4, cpus=8, memory_mb=4096, gpus=2, conf=None, partitions=(), private=None):
         self.dir = Path(folder).resolve()
         self.conf = self.dir / "slurm.conf"
-        self.settings = (nodes, cpus, memory_mb, gpus, more_conf)
+        self.size = (nodes, cpus, memory_mb, gpus)
+        self.more_conf, self.partitions, self.private = conf or {}, partitions, private
         self.names = [f"n{i + 1}" for i in range(nodes)]
         self.processes = {}
 
@@ -107,11 +123,22 @@ class MiniSlurm:
         self.spawn("slurmctld", "slurmctld", "-D", "-f", str(self.conf))
         wait_until(lambda: " is UP" in self.run("scontrol", "ping", check=False), "slurmctld")
 
+    # It writes its jobs down within seconds; one that is killed before has never heard of them.
+    def wait_until_saved(self):
+        jobs = self.run("squeue", "--noheader", "--states=RUNNING", "--sort=-i", "--format=%i").split()
+        self.run("scontrol", "update", f"JobId={jobs[0]}", "Comment=to be saved")
+        state, now = self.dir / "state" / "job_state", time.time()
+        wait_until(lambda: state.exists() and state.stat().st_mtime > now, "the controller's state is saved")
+
     def kill_controller(self):
         self.end("slurmctld")
 
     def start_node(self, name):
-        self.spawn(name, "slurmd", "-D", "-f", str(self.conf), "-N", name)
+        daemon = ["slurmd", "-D", "-f", str(self.conf), "-N", name]
+        if self.private:
+            hide = f'mount -t tmpfs none "{self.private}" && exec "$@"'
+            daemon = ["unshare", "--mount", "sh", "-c", hide, "sh", *daemon]
+        self.spawn(name, *daemon)
 
     # As if it had lost its power: the daemon, its step managers and the jobs' processes on it.
     def kill_node(self, name):
@@ -124,6 +151,18 @@ class MiniSlurm:
                     os.kill(pid, number)
                 except ProcessLookupError:
                     pass
+
+    # Killed, and known to be: the controller itself would see it after half a minute.
+    def lose_node(self, name):
+        self.kill_node(name)
+        self.run("scontrol", "update", f"nodename={name}", "state=down", "reason=lost its power")
+
+    def return_node(self, name):
+        self.start_node(name)
+        wait_until(lambda: self.state_of(name) in ("idle", "mix", "alloc"), f"{name} is back")
+
+    def state_of(self, name):
+        return self.run("sinfo", "--noheader", f"--nodes={name}", "--partition=main", "--format=%t", check=False)
 
     def end(self, name):
         process = self.processes.pop(name, None)
@@ -162,7 +201,7 @@ class MiniSlurm:
         self.end("munged")
 
     def write_conf(self):
-        nodes, cpus, memory_mb, gpus, more = self.settings
+        nodes, cpus, memory_mb, gpus = self.size
         base = free_ports(nodes + 1)
         host = socket.gethostname().split(".")[0]
         for i in range(gpus):
@@ -174,29 +213,26 @@ class MiniSlurm:
             (self.dir / "gres.conf").write_text(f"NodeName=n[1-{nodes}] Name=gpu File={self.dir}/dev/gpu[0-{gpus - 1}]\n")
         (self.dir / "cgroup.conf").write_text(
             "CgroupAutomount=no\nConstrainCores=no\nConstrainDevices=no\nConstrainRAMSpace=no\n")
-        lines = [
-            "ClusterName=mini", f"SlurmctldHost={host}(127.0.0.1)", f"SlurmctldPort={base}", "SlurmUser=root",
-            "SlurmdUser=root", "AuthType=auth/munge", "CredType=cred/munge",
-            f"AuthInfo=socket={self.dir}/munge/socket,cred_expire=5",  # the pause before a requeued job may start
-            "CommunicationParameters=NoCtldInAddrAny,NoInAddrAny", f"StateSaveLocation={self.dir}/state",
-            f"SlurmdSpoolDir={self.dir}/spool/%n", f"SlurmctldPidFile={self.dir}/slurmctld.pid",
-            f"SlurmdPidFile={self.dir}/%n.pid", f"SlurmctldLogFile={self.dir}/log/slurmctld.log",
-            f"SlurmdLogFile={self.dir}/log/%n.log", "ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none",
-            "JobAcctGatherType=jobacct_gather/none", "AccountingStorageType=accounting_storage/none",
-            "SwitchType=switch/none", "MpiDefault=none", "SlurmdParameters=config_overrides",
-            "SchedulerType=sched/backfill",
-            "SchedulerParameters=batch_sched_delay=0,sched_min_interval=10000,sched_interval=1,bf_interval=1",
-            "SelectType=select/cons_tres", "SelectTypeParameters=CR_Core_Memory", "DefMemPerCPU=64", "SlurmdTimeout=4",
-            "MessageTimeout=5", "TCPTimeout=2", "KillWait=2", "UnkillableStepTimeout=10", "CompleteWait=0",
-            "InactiveLimit=0", "OverTimeLimit=0", "MinJobAge=300", "ReturnToService=2", "JobRequeue=1",
-            *(["GresTypes=gpu"] if gpus else []),
-        ]
+        conf = {**self.daemons_conf(base, host), **LIMITS, **({"GresTypes": "gpu"} if gpus else {}), **self.more_conf}
+        lines = [f"{key}={value}" for key, value in conf.items() if value is not None]
         for i, name in enumerate(self.names):
             (self.dir / "spool" / name).mkdir(parents=True, exist_ok=True)
             lines.append(f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={base + 1 + i} CPUs={cpus} "
                          f"RealMemory={memory_mb}{gres} State=UNKNOWN")
         lines.append("PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 State=UP")
-        self.conf.write_text("\n".join(lines) + "\n" + more)
+        self.conf.write_text("\n".join([*lines, *self.partitions]) + "\n")
+
+    # Where the daemons live, and how they know each other.
+    def daemons_conf(self, port, host):
+        return {
+            "ClusterName": "mini", "SlurmctldHost": f"{host}(127.0.0.1)", "SlurmctldPort": port, "SlurmUser": "root",
+            "SlurmdUser": "root", "AuthType": "auth/munge", "CredType": "cred/munge",
+            "AuthInfo": f"socket={self.dir}/munge/socket,cred_expire=5",  # the pause before a requeued job may start
+            "CommunicationParameters": "NoCtldInAddrAny,NoInAddrAny", "StateSaveLocation": f"{self.dir}/state",
+            "SlurmdSpoolDir": f"{self.dir}/spool/%n", "SlurmctldPidFile": f"{self.dir}/slurmctld.pid",
+            "SlurmdPidFile": f"{self.dir}/%n.pid", "SlurmctldLogFile": f"{self.dir}/log/slurmctld.log",
+            "SlurmdLogFile": f"{self.dir}/log/%n.log",
+        }
 
 
 def stop_folder(folder):

@@ -29,6 +29,10 @@ os.execv(sys.executable, [sys.executable, "-S", "-E", *rest])
 SMALL = ["--searcher", "random", "--max-trials", "6", "--zero-stages", "1", "2", "--max-micro-batch", "8",
          "--no-baseline", "--finals", "0", "--no-probe"]
 
+# As above, still smaller.
+FEW = ["--searcher", "grid", "--max-trials", "4", "--zero-stages", "1", "--max-micro-batch", "8", "--no-baseline",
+       "--finals", "0", "--no-probe", "--max-concurrent-trials", "2", "--slots-per-trial", "1"]
+
 
 def varied(options, *pairs):
     """The options with some values replaced: an option may be given only once."""
@@ -41,10 +45,15 @@ def varied(options, *pairs):
     return result
 
 
+ONE_BY_ONE = varied(FEW, "--max-concurrent-trials", "1", "--max-trials", "3")
+
+
 class SlurmTest(HostTest):
     """Tests of one class share a cluster of four nodes with eight processors and two GPUs each."""
 
-    more_conf = ""
+    conf, partitions = {}, ()  # more of slurm.conf
+    private = None             # a folder that the nodes do not share
+    cpus = 8                   # that each of the four nodes claims
 
     @classmethod
     def setUpClass(cls):
@@ -52,7 +61,8 @@ class SlurmTest(HostTest):
         if reason:
             raise unittest.SkipTest(f"no Slurm here: {reason}")
         folder = tempfile.mkdtemp(prefix="slurm-")
-        cls.slurm = mini_slurm.MiniSlurm(folder, more_conf=cls.more_conf)
+        cls.slurm = mini_slurm.MiniSlurm(folder, cpus=cls.cpus, conf=cls.conf, partitions=cls.partitions,
+                                          private=cls.private)
         cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
         cls.addClassCleanup(cls.slurm.stop)
         cls.slurm.start()
@@ -108,8 +118,10 @@ class SlurmTest(HostTest):
                               env=self.slurm.environment(**(in_allocation or {})))
 
     def finish(self, process, status=0):
+        """Its output. None stands for any status."""
         out, _ = process.communicate(timeout=240)
-        self.assertEqual(process.returncode, status, out[-4000:])
+        if status is not None:
+            self.assertEqual(process.returncode, status, out[-4000:])
         return out
 
     def jobs(self, *states):
@@ -136,3 +148,29 @@ class SlurmTest(HostTest):
         self.assertEqual({trial["outcome"] for trial in trials.values()}, {outcome}, trials)
         self.assertEqual(sorted(trials), list(range(len(trials))))
         return trials
+
+
+class Waiting(SlurmTest):
+    """Studies whose trials wait for the file `go`."""
+
+    def go(self):
+        (self.dir / "go").touch()
+
+    def kill_host(self, process):
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    # The host has asked the queue so often since now, whatever came of it.
+    def wait_for_asking(self, times=2):
+        seen = self.asked()
+        mini_slurm.wait_until(lambda: self.asked() >= seen + times, "the host asks the queue")
+
+    def asked(self):
+        return len((self.dir / "asked").read_text()) if (self.dir / "asked").exists() else 0
+
+    def count_asking(self):
+        folder = self.dir / "counted"
+        folder.mkdir()
+        (folder / "squeue").write_text(f'#!/bin/sh\nprintf x >>{self.dir}/asked\nexec {shutil.which("squeue")} "$@"\n')
+        (folder / "squeue").chmod(0o755)
+        return {"PATH": f"{folder}:{self.slurm.environment()['PATH']}"}

@@ -1,6 +1,7 @@
 """What a study on Slurm needs is checked before its first trial: one line, status 2, nothing left behind."""
-import os
+import pathlib
 import shutil
+import tempfile
 
 from slurm_support import SMALL, SlurmTest
 from support import HOST, HostTest
@@ -48,3 +49,31 @@ class Refused(SlurmTest):
         result = self.run_slurm("run", [*SMALL, "--runner", "slurm"])
         self.assertEqual(result.returncode, 2)
         self.assertIn("PATH has no sbatch", result.stderr)
+
+
+class NotShared(SlurmTest):
+    """The nodes have something else where the study is to work."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.private = tempfile.mkdtemp(prefix="not-shared-")
+        cls.addClassCleanup(shutil.rmtree, cls.private, ignore_errors=True)
+        super().setUpClass()
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(self.dir / "ds_config.json", self.private)
+        self.dir = pathlib.Path(self.private)
+
+    def test_an_allocation_is_asked_before_the_first_trial(self):
+        result = self.run_slurm("run", [*SMALL, "--slots-per-trial", "1"], in_allocation=self.allocate("-N2"))
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
+        self.assertIn(f"--output-dir {self.dir}/run is not the same on nodes n1, n2 of the allocation", result.stderr)
+        self.assertFalse((self.dir / "run").exists())
+        self.assertEqual([file.name for file in self.dir.iterdir() if "shared" in file.name], [])
+
+    def test_a_job_that_sees_no_run_directory_says_so(self):
+        result = self.run_slurm("jobs", [*SMALL, "--slots-per-trial", "1", "--runner", "slurm"])
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("does not see the run directory", result.stdout + result.stderr)

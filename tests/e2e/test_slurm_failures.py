@@ -1,82 +1,49 @@
-"""What goes wrong on a cluster, on a real Slurm: every trial is accounted for, and the study goes on or can."""
-import os
-import re
+"""What goes wrong with jobs, on a real Slurm: every trial is accounted for, and the study goes on or can."""
 import signal
-import subprocess
-import time
-import unittest
 
 import mini_slurm
-from slurm_support import SlurmTest, varied
+from slurm_support import FEW, ONE_BY_ONE, Waiting, varied
+from support import HOST
 
 # Jobs of the partition "high" preempt those of "low", which are requeued.
-PARTITIONS = """PreemptType=preempt/partition_prio
-PreemptMode=REQUEUE
-PartitionName=low Nodes=n1 PriorityTier=1 PreemptMode=REQUEUE MaxTime=INFINITE State=UP
-PartitionName=high Nodes=n1 PriorityTier=10 PreemptMode=OFF MaxTime=INFINITE State=UP
-"""
-
-FEW = ["--searcher", "grid", "--max-trials", "4", "--zero-stages", "1", "--max-micro-batch", "8", "--no-baseline",
-       "--finals", "0", "--no-probe", "--max-concurrent-trials", "2", "--slots-per-trial", "1"]
+PREEMPTION = {"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"}
+LOW_AND_HIGH = ("PartitionName=low Nodes=n1 PriorityTier=1 PreemptMode=REQUEUE MaxTime=INFINITE State=UP",
+                "PartitionName=high Nodes=n1 PriorityTier=10 PreemptMode=OFF MaxTime=INFINITE State=UP")
 
 
-class Jobs(SlurmTest):
-    more_conf = PARTITIONS
-    ONE_JOB_EACH = [*FEW, "--runner", "slurm"]
+class Jobs(Waiting):
+    conf, partitions = PREEMPTION, LOW_AND_HIGH
 
     def begin(self, *options, of_slurm=()):
-        """A study whose trials wait for the file `go`, its first job running."""
-        process = self.start("run", [*varied(self.ONE_JOB_EACH, *options), *of_slurm], self.patient(self.dir / "go"))
+        """The study and its first job, which runs."""
+        options = [*varied(FEW, *options), "--runner", "slurm", *of_slurm]
+        process = self.start("run", options, self.patient(self.dir / "go"), self.count_asking())
         return process, self.wait_for_jobs(1, "RUNNING")[0]
 
-    def go(self):
-        (self.dir / "go").touch()
-
-    def test_a_host_that_is_killed_finds_its_jobs_again(self):
+    def test_a_host_that_is_killed_finds_jobs_that_ended_and_jobs_that_run(self):
         process, (job, name) = self.begin()
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        self.kill_host(process)
         self.assertIn(job, [found for found, _ in self.jobs("RUNNING")], "jobs outlive their host")
-        self.go()
-        mini_slurm.wait_until(lambda: not self.jobs("RUNNING"), "the job ends while the host is away")
-        result = self.resume("run")
-        self.assert_ok(result)
-        trials = self.assert_all_accounted("run")
-        self.assertEqual({trial["attempt"] for trial in trials.values()}, {1}, "nothing was submitted twice")
-        names = [found for _, found in self.jobs("COMPLETED", "RUNNING", "FAILED", "CANCELLED") if found.startswith(name[:13])]
-        self.assertEqual(len(names), len(set(names)))
-
-    def test_a_job_that_runs_is_adopted(self):
-        process, (job, name) = self.begin()
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        resumed = self.start_in_cluster([self.host(), "resume", "run"])
-        time.sleep(2)  # it must have looked at the queue, and left the job alone
+        resumed = self.start_in_cluster([HOST, "resume", "run"], self.counted)
+        self.wait_for_asking()
         self.assertIn((job, name), self.jobs("RUNNING"))
+        self.kill_host(resumed)
         self.go()
-        self.finish(resumed)
-        self.assert_all_accounted("run")
-        self.assertEqual([found for found, other in self.jobs("COMPLETED", "RUNNING") if other == name], [job])
+        mini_slurm.wait_until(lambda: not self.jobs("RUNNING"), "the jobs end while the host is away")
+        self.assert_ok(self.resume("run"))
+        trials = self.assert_all_accounted("run")
+        self.assertEqual({trial["attempt"] for trial in trials.values()}, {1})
+        names = [found for _, found in self.jobs("COMPLETED", "RUNNING", "FAILED", "CANCELLED") if found.startswith(name[:13])]
+        self.assertEqual(len(names), len(set(names)), "nothing was submitted twice")
 
-    @staticmethod
-    def host():
-        from support import HOST
-        return HOST
-
-    def test_a_controller_that_is_killed_means_nothing(self):
-        process, (job, name) = self.begin()
-        self.slurm.kill_controller()
-        self.go()
-        time.sleep(3)  # longer than a squeue's interval: asking fails, and nothing may follow from it
-        self.assertIsNone(process.poll())
-        self.slurm.start_controller()
-        self.finish(process)
-        self.assert_all_accounted("run")
+    def count_asking(self):
+        self.counted = super().count_asking()
+        return self.counted
 
     def test_a_preempted_job_keeps_its_trial(self):
-        process, (job, _) = self.begin("--partition", "low", "--max-concurrent-trials", "1",
+        process, (job, _) = self.begin("--partition", "low", "--max-concurrent-trials", "1", "--max-trials", "2",
                                        of_slurm=["--slurm-option=--exclusive"])
-        self.slurm.run("sbatch", "--partition=high", "--exclusive", "--job-name=other", "--output=/dev/null", "--wrap=sleep 2")
+        self.slurm.run("sbatch", "--partition=high", "--exclusive", "--job-name=other", "--output=/dev/null", "--wrap=sleep 1")
         mini_slurm.wait_until(lambda: job in [found for found, _ in self.jobs("PENDING")], "the job is requeued")
         self.go()
         self.finish(process)
@@ -96,11 +63,21 @@ class Jobs(SlurmTest):
         process, _ = self.begin("--max-concurrent-trials", "1")
         self.slurm.run("scontrol", "update", "PartitionName=main", "State=DRAIN")
         self.go()
-        time.sleep(3)
+        self.wait_for_asking(3)
         self.assertIsNone(process.poll())
         self.slurm.run("scontrol", "update", "PartitionName=main", "State=UP")
         self.finish(process)
         self.assert_all_accounted("run")
+
+    def test_a_job_that_can_never_start_is_not_waited_for(self):
+        process, _ = self.begin("--max-concurrent-trials", "1", "--max-trials", "3")
+        self.slurm.run("scontrol", "update", "PartitionName=main", "MaxTime=1")
+        self.addCleanup(self.slurm.run, "scontrol", "update", "PartitionName=main", "MaxTime=INFINITE")
+        self.go()
+        out = self.finish(process, status=None)
+        self.assertRegex(out, r"its job \d+ can never start: Slurm gives PartitionTimeLimit as the reason")
+        self.assertEqual([trial["outcome"] for trial in self.trials("run").values()][:2], ["completed", "failed"])
+        self.assertEqual(self.jobs(), [], "a job that never starts is cancelled")
 
     def test_an_interrupted_study_cancels_its_jobs_and_goes_on(self):
         process, _ = self.begin()
@@ -112,61 +89,43 @@ class Jobs(SlurmTest):
         self.assert_all_accounted("run")
 
     def test_the_death_of_a_node_costs_its_trial_a_second_run(self):
-        # Runs last: the node does not come back to this cluster.
         process, (job, _) = self.begin("--max-concurrent-trials", "1", of_slurm=["--slurm-option=--no-requeue"])
         node = self.slurm.run("squeue", "--noheader", "--jobs", job, "--format=%N")
-        self.slurm.kill_node(node)
-        mini_slurm.wait_until(lambda: job in [found for found, _ in self.jobs("NODE_FAIL")], "Slurm sees that the node is gone")
+        self.slurm.lose_node(node)
+        self.assertIn(job, [found for found, _ in self.jobs("NODE_FAIL")])
+        self.slurm.return_node(node)
         self.go()
         out = self.finish(process)
         self.assertIn("lost its node", out)
         self.assertEqual(self.assert_all_accounted("run")[0]["attempt"], 2)
 
 
-class Pilot(SlurmTest):
-    def begin(self, allocation, *options):
-        process = self.start("run", varied(FEW, *options), self.patient(self.dir / "go"), allocation)
+class Controller(Waiting):
+    """It dies and comes back. On a cluster of its own: one that has lost nodes may forget jobs as it starts."""
+
+    def test_a_controller_that_is_killed_means_nothing(self):
+        options = [*ONE_BY_ONE, "--runner", "slurm"]
+        process = self.start("run", options, self.patient(self.dir / "go"), self.count_asking())
+        self.wait_for_jobs(1, "RUNNING")
+        self.slurm.wait_until_saved()
+        self.slurm.kill_controller()
+        self.go()
+        self.wait_for_asking()
+        self.assertIsNone(process.poll())
+        self.slurm.start_controller()
+        self.finish(process)
+        self.assert_all_accounted("run")
+
+    def test_a_step_is_asked_for_again_while_the_controller_is_away(self):
+        process = self.start("run", ONE_BY_ONE, self.patient(self.dir / "go"), self.allocate("-N1"))
         mini_slurm.wait_until(lambda: list(self.dir.glob("run/trials/*/run_started.json")), "a trial runs")
-        return process
-
-    def go(self):
-        (self.dir / "go").touch()
-
-    def test_a_node_that_fails_is_retired_and_the_rest_goes_on(self):
-        process = self.begin(self.allocate("-N2", "--ntasks-per-node=1", "--no-kill"))
-        started = sorted(self.dir.glob("run/trials/*/run_started.json"))[0]
-        node = re.search(r'"host": "(n\d)"', started.read_text()).group(1)
-        self.slurm.kill_node(node)
+        self.slurm.wait_until_saved()
+        self.slurm.kill_controller()
         self.go()
-        out = self.finish(process)
-        self.slurm.start_node(node)
-        self.assertIn(f"node {node} of the allocation failed", out)
-        self.assert_all_accounted("run")
+        mini_slurm.wait_until(lambda: "slurm controller" in self.words_of_clients(), "a step is refused")
+        self.slurm.start_controller()
+        self.finish(process)
+        self.assertEqual({trial["attempt"] for trial in self.assert_all_accounted("run").values()}, {1})
 
-    def test_a_killed_host_leaves_no_step_and_goes_on(self):
-        allocation = self.allocate("-N2", "--ntasks-per-node=1")
-        process = self.begin(allocation)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        self.go()
-        self.assert_ok(self.resume("run", in_allocation=allocation))
-        self.assert_all_accounted("run")
-
-    def test_an_allocation_that_ends_is_foreseen_and_the_next_one_goes_on(self):
-        first = self.allocate("-N1", "--ntasks-per-node=2", "--time=1")
-        process = self.start("run", [*varied(FEW, "--max-trials", "15"), "--zero-stages", "2", "3"], self.patient(7), first)
-        out = self.finish(process, status=3)
-        self.assertIn("too soon for another trial", out)
-        self.assertIn("dsat-host resume", out)
-        self.assertNotIn("failed", {trial["outcome"] for trial in self.trials("run").values()})
-        second = self.allocate("-N2", "--ntasks-per-node=4")
-        (self.dir / "patient.py").write_text((self.dir / "patient.py").read_text().replace("float(wait)", "0"))
-        self.assert_ok(self.resume("run", in_allocation=second))
-        self.assert_all_accounted("run")
-
-    def test_a_step_that_leaves_processes_leaves_none(self):
-        self.tune("run", varied(FEW, "--max-trials", "2"), self.command("--misbehave", "leave_child"),
-                  self.allocate("-N1", "--ntasks-per-node=1"))
-        for file in self.dir.glob("run/trials/*/child.pid"):
-            pid = int(file.read_text())
-            mini_slurm.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the child is gone", 10)
+    def words_of_clients(self):
+        return "".join(file.read_text() for file in self.dir.glob("run/trials/*/client.txt"))

@@ -1,9 +1,11 @@
 """One study on every runner, on a real Slurm: the same decisions, the devices that a trial gets, its launchers."""
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import unittest
 
 import mini_slurm
 from slurm_support import SMALL, SlurmTest, varied
@@ -21,10 +23,18 @@ WITNESS = r"""
 import json, os, sys, subprocess
 seen = {k: os.environ.get(k) for k in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
                                        "CUDA_VISIBLE_DEVICES", "SLURMD_NODENAME")}
-seen["argv"] = sys.argv[1:]
+seen["argv"], seen["cpus"] = sys.argv[1:], sorted(os.sched_getaffinity(0))
 folder = os.environ["DSAT_TRIAL_DIR"]
 with open(os.path.join(folder, "seen-%s.json" % os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0"))), "w") as f:
     json.dump(seen, f)
+"""
+
+
+# Rank 1 fails; rank 0 would wait for it for ever.
+RANK_FAILS = r"""
+import os, sys, time
+if os.environ["RANK"] == "1": sys.exit("RuntimeError: rank 1 gives up")
+time.sleep(300)
 """
 
 
@@ -66,19 +76,72 @@ class Runners(SlurmTest):
         (self.dir / "witness.py").write_text(WITNESS)
         few = varied(SMALL, "--num-nodes", "2", "--num-gpus", "2", "--max-trials", "3", "--max-concurrent-trials", "1")
         self.tune("jobs", [*few, "--runner", "slurm"], command)
-        ranks = self.witness("jobs", 0)
-        self.assertEqual([seen["RANK"] for seen in ranks], ["0", "1", "2", "3"])
-        self.assertEqual([seen["LOCAL_RANK"] for seen in ranks], ["0", "1", "0", "1"])
-        self.assertEqual({seen["WORLD_SIZE"] for seen in ranks}, {"4"})
-        self.assertEqual(len({seen["SLURMD_NODENAME"] for seen in ranks}), 2)
-        self.assertEqual(len({(seen["MASTER_ADDR"], seen["MASTER_PORT"]) for seen in ranks}), 1)
-        self.assert_all_accounted("jobs")
+        self.tune("pilot", few, command, in_allocation=self.allocate("-N3", "--ntasks-per-node=2", "--gres=gpu:2"))
+        for name in ("jobs", "pilot"):
+            ranks = self.witness(name, 0)
+            self.assertEqual([seen["RANK"] for seen in ranks], ["0", "1", "2", "3"], name)
+            self.assertEqual([seen["LOCAL_RANK"] for seen in ranks], ["0", "1", "0", "1"])
+            self.assertEqual({seen["WORLD_SIZE"] for seen in ranks}, {"4"})
+            self.assertEqual(len({seen["SLURMD_NODENAME"] for seen in ranks}), 2)
+            self.assertEqual({seen["CUDA_VISIBLE_DEVICES"] for seen in ranks}, {"0,1"})
+            self.assertEqual(len({(seen["MASTER_ADDR"], seen["MASTER_PORT"]) for seen in ranks}), 1)
+            self.assert_all_accounted(name)
+        self.assertEqual(self.decisions("jobs"), self.decisions("pilot"))
 
-    def test_a_step_is_not_wider_than_a_node(self):
-        wide = varied(SMALL, "--num-nodes", "2", "--num-gpus", "2")
-        allocation = self.allocate("-N2", "--ntasks-per-node=2", "--gres=gpu:2")
-        refused = self.tune("pilot", wide, self.command(), in_allocation=allocation, status=2)
-        self.assertIn("a trial of 2 nodes cannot run as a step of this allocation", refused.stderr)
+    @unittest.skipUnless((BUILD / "dsat-trial").exists(), "built without the trainer")
+    def test_the_native_trainer_runs_over_two_nodes(self):
+        (self.dir / "dsat-trial").symlink_to(BUILD / "dsat-trial")
+        shutil.copy(PROJECT / "examples/trials/gpt/ds_config.json", self.dir / "ds_config.json")
+        command = ["./dsat-trial", "--model", "gpt", "--layers", "1", "--hidden", "32", "--heads", "2", "--seq", "16",
+                   "--vocab", "64", "--deepspeed_config", "ds_config.json"]
+        few = varied(SMALL, "--num-nodes", "2", "--num-gpus", "2", "--max-trials", "2", "--max-concurrent-trials", "1")
+        self.tune("jobs", [*few, "--runner", "slurm", "--gres", "none"], command)
+        self.tune("pilot", few, command, in_allocation=self.allocate("-N2", "--ntasks-per-node=2"))
+        for name in ("jobs", "pilot"):
+            trials = self.assert_all_accounted(name)
+            self.assertEqual(trials[0]["metrics"]["world_size"], 4)
+            self.assertEqual(len({slot.split(":")[0] for slot in trials[0]["slots"]}), 2)
+
+    def test_one_torchrun_a_node(self):
+        (self.dir / "torchrun").write_text(f"#!/bin/sh\n{sys.executable} -S -E witness.py \"$@\"\n"
+                                           f"while [ \"${{1%.py}}\" = \"$1\" ]; do shift; done\n"
+                                           f"exec {sys.executable} -S -E \"$@\"\n")
+        (self.dir / "torchrun").chmod(0o755)
+        (self.dir / "witness.py").write_text(WITNESS)
+        few = varied(SMALL, "--num-nodes", "2", "--num-gpus", "2", "--max-trials", "2", "--max-concurrent-trials", "1")
+        command = [str(self.dir / "torchrun"), "--nproc_per_node", "2", *self.command()[-3:]]
+        self.tune("pilot", few, command, in_allocation=self.allocate("-N2", "--ntasks-per-node=2", "--gres=gpu:2"))
+        nodes = self.witness("pilot", 0)
+        self.assertEqual(len({seen["SLURMD_NODENAME"] for seen in nodes}), 2)
+        self.assertEqual(len({seen["argv"][seen["argv"].index("--rdzv_endpoint") + 1] for seen in nodes}), 1)
+
+    def test_a_rank_that_fails_ends_its_trial_and_the_others(self):
+        (self.dir / "fails.py").write_text(RANK_FAILS)
+        few = varied(SMALL, "--num-nodes", "2", "--num-gpus", "1", "--max-trials", "2", "--max-concurrent-trials", "1",
+                     "--max-restarts", "0")
+        command = [sys.executable, "-S", "-E", "fails.py", *self.command()[-2:]]
+        self.run_slurm("pilot", few, command, self.allocate("-N2", "--ntasks-per-node=1"))
+        trial = self.trials("pilot")[0]
+        self.assertEqual(trial["outcome"], "failed", trial)
+        self.assertIn("rank 1 gives up", trial["reason"])
+
+
+class Binding(SlurmTest):
+    """Where Slurm binds tasks to processors, as most clusters do."""
+
+    conf = {"TaskPlugin": "task/affinity", "SlurmdParameters": None}
+    cpus = os.cpu_count()
+
+    def test_trials_that_share_a_node_are_not_pressed_onto_the_same_processor(self):
+        (self.dir / "witness.py").write_text(WITNESS)
+        command = ["sh", "-c", f"{sys.executable} -S -E witness.py; exec \"$@\"", "sh", *self.command()]
+        few = varied(SMALL, "--max-trials", "2", "--max-concurrent-trials", "1")
+        for name, slots in (("one", "1"), ("ranks", "2")):
+            allocation = self.allocate("-N1", "--ntasks-per-node=2", f"--cpus-per-task={max(1, self.cpus // 2)}")
+            self.tune(name, varied(few, "--slots-per-trial", slots), command, allocation)
+            self.slurm.run("scancel", allocation["SLURM_JOB_ID"])
+            for seen in (json.loads(file.read_text()) for file in (self.dir / name).glob("trials/0/seen-*.json")):
+                self.assertEqual(len(seen["cpus"]), self.cpus, name)
 
 
 class ThePage(SlurmTest):

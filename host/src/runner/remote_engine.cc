@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kKillTree = SIGUSR1;  // to dsat-launch
 constexpr std::chrono::seconds kLastWait{10};
-constexpr std::chrono::milliseconds kLookAgain{50};
+constexpr std::chrono::milliseconds kLookAgain{50}, kStartInterval{200};
 constexpr std::chrono::seconds kClientPatience{5};
 constexpr size_t kLongestNote = 16 * 1024;
 
@@ -96,6 +96,14 @@ void RemoteEngine::start_client(Running& trial) {
   }
   close(pipe[1]);
   loop_.watch(trial.pipe, [this, id] { hear(id); });
+  if (runs_tasks(trial.launch)) look_for_start(id);
+}
+
+void RemoteEngine::look_for_start(uint64_t id) {
+  Running& trial = running_.at(id);
+  trial.started = read_note(trial.launch.folder, kStartedFile, trial.launch.attempt);
+  if (trial.started) return note_start(id);
+  trial.timer = loop_.at(loop_.now() + kStartInterval, [this, id] { look_for_start(id); });
 }
 
 void RemoteEngine::close_pipe(Running& trial) {
@@ -118,7 +126,11 @@ void RemoteEngine::hear(uint64_t id) {
     trial.started = parse_note(trial.heard.substr(start, stop - start), trial.launch.attempt);
   }
   if (got <= 0 || trial.started || trial.heard.size() > kLongestNote) close_pipe(trial);
-  if (!trial.started) return;
+  if (trial.started) note_start(id);
+}
+
+void RemoteEngine::note_start(uint64_t id) {
+  const Running& trial = running_.at(id);
   if (trial.told_to_end) return signal_script(trial.launch, *trial.started, true);
   on_running(id);
 }
@@ -176,8 +188,10 @@ void RemoteEngine::look_for_end(uint64_t id) {
   EngineEnd ended;
   ended.exit = *trial.client_exit;
   if (const auto note = read_note(trial.launch.folder, kEndedFile, trial.launch.attempt)) {
-    ended.exit = {note->exit_status, 0};
-    if (note->was_signalled && !trial.told_to_end) explain(trial, ended);
+    const bool others_failed = note->exit_status == 0 && runs_tasks(trial.launch);
+    if (!others_failed) ended.exit = {note->exit_status, 0};
+    const bool was_ended = note->was_signalled || (others_failed && ended.exit.code != 0);
+    if (was_ended && !trial.told_to_end) explain(trial, ended);
     return end(id, ended);
   }
   // One that was killed leaves no note: the client's own status says so, and waiting brings nothing.

@@ -63,6 +63,9 @@ class RemoteEngine : public Engine {
   // What differs. `client_command`: starts run.sh of the folder on the trial's first node, and ends with its status.
   virtual Argv client_command(const Launch& launch) const = 0;
   virtual void write_script(const Launch& launch) const = 0;
+  // Does the client run the script as several tasks at once? Its output is then theirs: that it runs is seen by the
+  // file of the note, and it ends as its worst task does.
+  virtual bool runs_tasks(const Launch& /*launch*/) const { return false; }
   // Signals the script, or what it runs in; the client's end follows.
   virtual void signal_script(const Launch& launch, const ScriptNote& note, bool at_once) = 0;
   // The client ended and the script has not begun. A time: try again then; nullopt: the trial has ended with `end`.
@@ -81,6 +84,8 @@ class RemoteEngine : public Engine {
  private:
   void start_client(Running& trial);
   void hear(uint64_t id);
+  void look_for_start(uint64_t id);
+  void note_start(uint64_t id);
   void handle_exit(uint64_t id, const ExitStatus& exit);
   void look_for_end(uint64_t id);
   void end(uint64_t id, const EngineEnd& end);

@@ -59,11 +59,17 @@ std::string pick_function(const TrialScript& script) {
 )sh";
 }
 
-// What a rank that srun starts runs first.
-constexpr const char* kRankPart = R"sh(if [ "${1-}" = rank ]; then
+// How a rank that srun has started knows its place.
+constexpr const char* kRankFunction = R"sh(become_rank() {
+  export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE="$SLURM_NTASKS"
+}
+)sh";
+
+// What srun starts on the nodes of a job begins here.
+constexpr const char* kSpreadPart = R"sh(if [ "${1-}" = rank ]; then
   shift
   pick_devices
-  export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE="$SLURM_NTASKS"
+  become_rank
   exec "$@"
 fi
 if [ "${1-}" = node ]; then
@@ -79,12 +85,6 @@ constexpr const char* kNoteFunction = R"sh(note() {
     "$attempt" "$job" "$step" "$host" $$ \
     "$(date -u +%Y-%m-%dT%H:%M:%S.%6NZ)" "$1"
 }
-)sh";
-
-// srun takes the size of its step for that of the job where these variables say so.
-constexpr const char* kForgetStep = R"sh(for name in $(env | sed -n 's/^\(SLURM_[A-Z0-9_]*\)=.*/\1/p'); do
-  [ "$name" = SLURM_CONF ] || unset "$name"
-done
 )sh";
 
 std::string hostfile_part(const TrialScript& script) {
@@ -108,39 +108,61 @@ std::string command_part(const TrialScript& script) {
   return fmt::format("if [ -x {0} ]; then\n  {0} $$ {1} &\nelse\n  {1} &\nfi\n", launcher, line);
 }
 
-std::string text_of(const TrialScript& script) {
+// Where the first node is: all ranks meet there.
+std::string address_part(const TrialScript& script) {
+  if (!script.first_address.empty()) return fmt::format("export MASTER_ADDR={}\n", shell_quote(script.first_address));
+  if (script.spread.empty() && !script.writes_hostfile) return "";
+  return "MASTER_ADDR=$(hostname)\nexport MASTER_ADDR\n";
+}
+
+// Everything that stands before the command.
+std::string preparation(const TrialScript& script) {
   const Launch& launch = script.launch;
   const auto in_folder = [&](const char* name) { return shell_quote((launch.folder / name).string()); };
-  std::string text =
-      fmt::format("#!/bin/sh\n# Trial {}, attempt {}: runs on the first of its nodes.\n", launch.id, launch.attempt);
-  text +=
-      pick_function(script) + kRankPart +
-      fmt::format("attempt={} job=${{SLURM_JOB_ID-}} step=${{SLURM_STEP_ID-}} host=${{SLURMD_NODENAME-$(hostname)}}\n",
-                  launch.attempt) +
-      kNoteFunction;
-  text += fmt::format("exec 3>&1 </dev/null >{} 2>{}\n", in_folder(kStdoutFile), in_folder(kStderrFile));
+  std::string text;
   for (const std::string& variable : launch.added) {
     const size_t equals = variable.find('=');
     text += fmt::format("export {}={}\n", variable.substr(0, equals), shell_quote(variable.substr(equals + 1)));
   }
-  if (!script.spread.empty() || script.writes_hostfile) text += "MASTER_ADDR=$(hostname)\nexport MASTER_ADDR\n";
+  text += address_part(script);
   // Since 22.05 srun does not take it over by itself.
   if (!script.spread.empty()) {
     text += "[ -z \"${SLURM_CPUS_PER_TASK-}\" ] || export SRUN_CPUS_PER_TASK=\"$SLURM_CPUS_PER_TASK\"\n";
   }
-  text += fmt::format("rm -f {0}\nnote '' >{1}.part && mv -f {1}.part {1}\ncat {1} >&3\nexec 3>&-\n",
+  text += fmt::format("if $notes; then\n  rm -f {0}\n  note '' >{1}.part && mv -f {1}.part {1}\nfi\n",
                       in_folder(kEndedFile), in_folder(kStartedFile));
+  if (!script.is_task) text += fmt::format("cat {} >&3\nexec 3>&-\n", in_folder(kStartedFile));
   text += fmt::format("cd {} || exit 125\n", shell_quote(launch.cwd.string()));
   text += hostfile_part(script);
-  if (script.is_step) text += kForgetStep;
   if (script.spread.empty()) text += "pick_devices\n";
+  if (script.is_task && script.spread_is_ranks) text += "become_rank\n";
+  return text;
+}
+
+std::string text_of(const TrialScript& script) {
+  const Launch& launch = script.launch;
+  const auto in_folder = [&](const char* name) { return shell_quote((launch.folder / name).string()); };
+  std::string text = fmt::format("#!/bin/sh\n# Trial {}, attempt {}: runs on {}.\n", launch.id, launch.attempt,
+                                 script.is_task ? "all of its nodes" : "the first of its nodes");
+  text += pick_function(script) + kRankFunction;
+  if (!script.spread.empty()) text += kSpreadPart;
+  text +=
+      fmt::format("attempt={} job=${{SLURM_JOB_ID-}} step=${{SLURM_STEP_ID-}} host=${{SLURMD_NODENAME-$(hostname)}}\n",
+                  launch.attempt) +
+      kNoteFunction;
+  if (script.is_task) {
+    text += "notes=false; [ \"$SLURM_PROCID\" != 0 ] || notes=true\n";
+  } else {
+    text += fmt::format("notes=true\nexec 3>&1 </dev/null >{} 2>{}\n", in_folder(kStdoutFile), in_folder(kStderrFile));
+  }
+  text += preparation(script);
   // A shell that waits in the foreground runs its trap only after the command has ended.
   text += "told=false\ntrap 'told=true; kill -TERM \"$child\" 2>/dev/null' TERM INT HUP\n";
   text += command_part(script) + "child=$!\nwait \"$child\"; status=$?\n";
   text += "while kill -0 \"$child\" 2>/dev/null; do wait \"$child\"; status=$?; done\n";
   text += fmt::format(
-      "note \", \\\"exit_status\\\": $status, \\\"signalled\\\": $told\" >{0}.part && mv -f {0}.part {0}\nexit "
-      "\"$status\"\n",
+      "if $notes; then\n  note \", \\\"exit_status\\\": $status, \\\"signalled\\\": $told\" >{0}.part && "
+      "mv -f {0}.part {0}\nfi\nexit \"$status\"\n",
       in_folder(kEndedFile));
   return text;
 }

@@ -29,7 +29,9 @@ struct TrialScript {
   std::vector<std::string> nodes{};
   int slots_per_node = 1;
   bool writes_hostfile = false;
-  bool is_step = false;  // it runs in a step of one node: what `spread` starts is not to be a part of that one
+  // A scheduler runs the script once for each task of the trial, and gathers what they print. The first task notes.
+  bool is_task = false;
+  std::string first_address{};       // of the first task's node; empty: the script runs there, and asks for its name
   bool has_bound_devices = false;    // of those that the scheduler shows, the trial takes its slots' ordinals
   std::filesystem::path launcher{};  // dsat-launch, where nobody else ends what the command leaves behind
 };

@@ -23,17 +23,6 @@ std::string match_of(const std::string& text, const std::string& pattern) {
   return std::regex_search(text, match, std::regex(pattern)) ? match[1].str() : "";
 }
 
-// "0-3,8": how many numbers it names.
-int count_ids(const std::string& list) {
-  int count = 0;
-  static const std::regex part(R"((\d+)(?:-(\d+))?)");
-  for (std::sregex_iterator it(list.begin(), list.end(), part), end; it != end; ++it) {
-    const int first = parse_count((*it)[1].str()).value_or(0);
-    count += (*it)[2].matched ? parse_count((*it)[2].str()).value_or(first) - first + 1 : 1;
-  }
-  return count;
-}
-
 std::optional<SystemTime> local_time(const std::string& text) {
   tm parts{};
   if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return std::nullopt;
@@ -45,6 +34,19 @@ std::string show_job(const std::string& job, const Environment& environment) {
   const ToolOutput output = SlurmTools::run_now({"scontrol", "show", "job", "-d", job}, environment);
   if (output.ok) return output.out;
   throw Error(fmt::format("the allocation (job {}) cannot be read: {}; is it over?", job, output.last_word()));
+}
+
+// The nodes of a list, in the order in which Slurm numbers the tasks on them; of each its name and its address.
+std::vector<AllocationNode> ask_for_nodes(const std::string& list, const Environment& environment) {
+  const ToolOutput output = SlurmTools::run_now({"scontrol", "show", "--oneliner", "node", list}, environment);
+  std::vector<AllocationNode> nodes;
+  for (const std::string& line : printable_lines(output.out)) {
+    AllocationNode node;
+    node.name = match_of(line, R"(NodeName=(\S+))");
+    node.address = match_of(line, R"(NodeAddr=(\S+))");
+    if (!node.name.empty()) nodes.push_back(std::move(node));
+  }
+  return nodes;
 }
 
 std::vector<std::string> expand(const std::string& list, const Environment& environment) {
@@ -77,15 +79,15 @@ Allocation parse_allocation(const std::string& text) {
   Allocation allocation;
   allocation.job = match_of(text, R"(JobId=(\d+))");
   allocation.end = local_time(match_of(text, R"(EndTime=(\S+))"));
+  allocation.node_list = match_of(text, R"(\n\s+NodeList=(\S+))");
   const int nodes = parse_count(match_of(text, R"(NumNodes=(\d+))")).value_or(1);
   const int tasks = parse_count(match_of(text, R"(NumTasks=(\d+))")).value_or(1);
   allocation.tasks_per_node = std::max(1, tasks / std::max(1, nodes));
-  static const std::regex group(R"(\n\s+Nodes=(\S+) CPU_IDs=(\S+)([^\n]*))");
+  static const std::regex group(R"(\n\s+Nodes=(\S+) CPU_IDs=\S+([^\n]*))");
   for (std::sregex_iterator it(text.begin(), text.end(), group), end; it != end; ++it) {
     AllocationNode node;
     node.name = (*it)[1].str();
-    node.cpus = std::max(1, count_ids((*it)[2].str()));
-    const std::string rest = (*it)[3].str();
+    const std::string rest = (*it)[2].str();
     static const std::regex gpus(R"(gpu(?::[^:(,\s]+)?:(\d+)\()");
     for (std::sregex_iterator gpu(rest.begin(), rest.end(), gpus); gpu != end; ++gpu) {
       node.gpus += parse_count((*gpu)[1].str()).value_or(0);
@@ -97,6 +99,14 @@ Allocation parse_allocation(const std::string& text) {
 
 std::optional<SystemTime> allocation_end(const std::string& job, const Environment& environment) {
   return parse_allocation(show_job(job, without_slurm_variables(environment))).end;
+}
+
+bool is_allocation_over(const std::string& job, const Environment& environment) {
+  const ToolOutput output =
+      SlurmTools::run_now({"scontrol", "show", "job", job}, environment, std::chrono::seconds(10));
+  if (!output.ok) return output.err.find("Invalid job id") != std::string::npos;
+  const std::string state = match_of(output.out, R"(JobState=(\S+))");
+  return state != "RUNNING" && state != "SUSPENDED" && state != "CONFIGURING" && state != "RESIZING";
 }
 
 Allocation find_allocation(const Environment& environment) {
@@ -115,12 +125,16 @@ Allocation find_allocation(const Environment& environment) {
                     version.last_word()));
   }
   Allocation allocation = parse_allocation(show_job(*get_variable(environment, "SLURM_JOB_ID"), clean));
-  std::vector<AllocationNode> nodes;
-  for (const AllocationNode& group : allocation.nodes) {
-    for (const std::string& name : expand(group.name, clean)) nodes.push_back({name, group.cpus, group.gpus});
-  }
+  std::vector<AllocationNode> nodes = ask_for_nodes(allocation.node_list, clean);
   if (nodes.empty()) {
     throw Error(fmt::format("the allocation (job {}) has no nodes now: is it running?", allocation.job));
+  }
+  for (const AllocationNode& group : allocation.nodes) {
+    for (const std::string& name : expand(group.name, clean)) {
+      for (AllocationNode& node : nodes) {
+        if (node.name == name) node.gpus = group.gpus;
+      }
+    }
   }
   allocation.nodes = std::move(nodes);
   return allocation;

@@ -16,11 +16,12 @@ namespace dsat::host {
 
 struct AllocationNode {
   std::string name;
-  int cpus = 1, gpus = 0;
+  int gpus = 0;
+  std::string address{};  // where the other nodes reach it
 };
 
 struct Allocation {
-  std::string job;
+  std::string job, node_list;  // as Slurm writes it: "n[1-4]"
   std::vector<AllocationNode> nodes;
   int tasks_per_node = 1;
   std::optional<std::chrono::system_clock::time_point> end;  // nullopt: it has none
@@ -40,6 +41,9 @@ Allocation find_allocation(const Environment& environment);
 // When it ends by now: an administrator may have given it more time.
 std::optional<std::chrono::system_clock::time_point> allocation_end(const std::string& job,
                                                                     const Environment& environment);
+
+// Is it known to have ended? An answer that does not come says nothing.
+bool is_allocation_over(const std::string& job, const Environment& environment);
 
 // What `scontrol show job -d` says; brackets of node lists stay: "n[1-4]".
 Allocation parse_allocation(const std::string& text);

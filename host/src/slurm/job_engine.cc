@@ -22,9 +22,13 @@ using std::chrono::milliseconds;
 constexpr milliseconds kShortestInterval{1000}, kLongestInterval{15000}, kLongestBackOff{30000};
 constexpr milliseconds kFileInterval{200};  // of looking for notes; longer with thousands of jobs
 constexpr milliseconds kFileCost{1};        // of it, for each job
-constexpr int kUnseenIsGone = 3;
+constexpr milliseconds kJobCost{1};         // of the pause between two squeues, for each job of an answer
+constexpr milliseconds kRequeueing{3000};   // of a job that Slurm ended itself
+constexpr int kTerminated = 128 + 15;       // as a shell gives the end of a command by SIGTERM
+constexpr int kUnseenIsGone = 3, kMostSubmissions = 8;
 constexpr int kMostRefusals = 200;  // that may pass: with the back-off more than an hour
 constexpr const char* kSlurmFile = "slurm.txt";
+constexpr size_t kSaidBytes = 16 * 1024;
 
 // What of a name follows the study's token: "-t5a1".
 std::string suffix(const Launch& launch) { return fmt::format("-t{}a{}", launch.id, launch.attempt); }
@@ -39,6 +43,7 @@ JobEngine::JobEngine(Loop& loop, JobEngineOptions options)
     : loop_(loop),
       options_(std::move(options)),
       tools_(loop, without_slurm_variables(options_.environment)),
+      shortest_interval_(kShortestInterval),
       interval_(kShortestInterval) {}
 
 // Jobs are left alone: after a crash of this program too the next one takes them up.
@@ -67,7 +72,7 @@ void JobEngine::give_back(const std::vector<Slot>& slots) { slots_in_use_ -= sta
 void JobEngine::prepare(TrialContext& context) const { prepare_for_allocation(options_.request, context); }
 
 void JobEngine::launch(const Launch& launch) {
-  write_slurm_script(options_.request, launch, nullptr);
+  write_job_script(options_.request, launch);
   Job& job = jobs_[launch.id];
   job.launch = launch;
   job.name = name_of(launch);
@@ -88,20 +93,40 @@ bool JobEngine::take_up(const Launch& launch) {
   return true;
 }
 
+// A login node and its controller are others' too: a thousand jobs are not submitted by a thousand processes at once.
 void JobEngine::submit(Job& job) {
-  job.phase = Phase::submitting;
+  job.phase = Phase::in_line;
   job.unseen = 0;
-  const TrialShape shape = shape_of(job.launch.slots);
-  std::vector<std::string> argv{"sbatch",
-                                "--parsable",
-                                "--job-name=" + job.name,
-                                "--export=ALL",
-                                "--chdir=" + job.launch.cwd.string(),
-                                "--output=" + (job.launch.folder / kSlurmFile).string(),
-                                "--open-mode=append"};
-  for (std::string& option : sbatch_options(options_.request, shape)) argv.push_back(std::move(option));
-  argv.push_back((job.launch.folder / kScriptFile).string());
-  tools_.run(argv, [this, id = job.launch.id](const ToolOutput& output) { handle_submission(id, output); });
+  line_.push_back(job.launch.id);
+  submit_next();
+}
+
+void JobEngine::submit_next() {
+  while (submitting_ < kMostSubmissions && !line_.empty()) {
+    const uint64_t id = line_.front();
+    line_.pop_front();
+    const auto it = jobs_.find(id);
+    if (it == jobs_.end() || it->second.phase != Phase::in_line) continue;
+    Job& job = it->second;
+    job.phase = Phase::submitting;
+    std::vector<std::string> argv{"sbatch",
+                                  "--parsable",
+                                  "--job-name=" + job.name,
+                                  "--export=ALL",
+                                  "--chdir=" + job.launch.cwd.string(),
+                                  "--output=" + file_pattern(job.launch.folder / kSlurmFile),
+                                  "--open-mode=append"};
+    for (std::string& option : sbatch_options(options_.request, shape_of(job.launch.slots))) {
+      argv.push_back(std::move(option));
+    }
+    argv.push_back((job.launch.folder / kScriptFile).string());
+    ++submitting_;
+    tools_.run(argv, [this, id](const ToolOutput& output) {
+      --submitting_;
+      handle_submission(id, output);
+      submit_next();
+    });
+  }
 }
 
 void JobEngine::handle_submission(uint64_t id, const ToolOutput& output) {
@@ -158,7 +183,7 @@ void JobEngine::look_at_files() {
 }
 
 void JobEngine::ask_soon() {
-  interval_ = kShortestInterval;
+  interval_ = shortest_interval_;
   if (asking_) return;
   loop_.cancel(ask_timer_);
   const auto when = std::max(loop_.now(), last_asked_ + interval_);
@@ -188,13 +213,15 @@ void JobEngine::handle_answer(const ToolOutput& output) {
     cancelled_.clear();
     std::map<std::string, JobState> ours;
     std::vector<std::string> strays;
-    for (JobState& state : parse_jobs(output.out)) {
+    std::vector<JobState> answer = parse_jobs(output.out);
+    shortest_interval_ = std::max(kShortestInterval, kJobCost * static_cast<int>(answer.size()));
+    for (JobState& state : answer) {
       if (state.name.rfind(options_.token + "-t", 0) != 0) continue;
       // A job may be there twice by its name after a controller lost and found it: the one that lives counts.
       const auto known = ours.find(state.name);
       if (known == ours.end() || is_over(known->second)) ours[state.name] = state;
     }
-    interval_ = std::min(kLongestInterval, interval_ * 3 / 2);
+    interval_ = std::max(shortest_interval_, std::min(kLongestInterval, interval_ * 3 / 2));
     for (auto& [id, job] : jobs_) {
       const auto it = ours.find(job.name);
       if (it == ours.end()) {
@@ -213,7 +240,7 @@ void JobEngine::handle_answer(const ToolOutput& output) {
     look_at_files();
   }
   if (jobs_.empty()) return;
-  ask_timer_ = loop_.at(std::max(last_asked_ + kShortestInterval, loop_.now() + interval_), [this] { ask(); });
+  ask_timer_ = loop_.at(loop_.now() + interval_, [this] { ask(); });
 }
 
 // Those of a run that Slurm ended in order to requeue it.
@@ -226,9 +253,10 @@ void JobEngine::forget_notes(const Job& job) {
 void JobEngine::note_state(Job& job, const JobState& state) {
   job.unseen = 0;
   if (job.phase == Phase::submitting && job.id.empty()) return;  // sbatch has not answered yet: it will
+  if (job.phase == Phase::in_line) return;
   job.phase = Phase::submitted;
   job.id = state.id;
-  if (!job.last || job.last->state != state.state) interval_ = kShortestInterval;
+  if (!job.last || job.last->state != state.state) interval_ = shortest_interval_;
   const bool requeued = job.last && state.restarts > job.last->restarts;
   if (requeued || (job.running && is_waiting(state))) {  // it keeps its trial; the clock of the trial stops
     if (std::exchange(job.running, false)) on_waiting(job.launch.id);
@@ -245,7 +273,7 @@ void JobEngine::note_state(Job& job, const JobState& state) {
 
 // Not in the queue's answer: not submitted yet, or forgotten by the controller.
 void JobEngine::note_absence(Job& job) {
-  if (job.phase == Phase::submitting) return;
+  if (job.phase == Phase::submitting || job.phase == Phase::in_line) return;
   if (++job.unseen < (job.phase == Phase::looking ? 1 : kUnseenIsGone)) return;
   if (job.phase == Phase::submitted) {
     if (!job.gone_since) job.gone_since = loop_.now();
@@ -264,12 +292,18 @@ void JobEngine::note_absence(Job& job) {
 // Has the trial ended? Its own note, else Slurm's word once the note had time to come.
 void JobEngine::decide(Job& job) {
   EngineEnd ended;
-  const std::optional<Verdict> verdict = job.last && job.gone_since ? verdict_of(*job.last) : std::nullopt;
+  std::optional<Verdict> verdict;
+  if (job.last && job.gone_since)
+    verdict = verdict_of(*job.last, read_tail(job.launch.folder / kSlurmFile, kSaidBytes));
+  // Between the end of a job and its requeueing an answer may show it as over.
+  const bool may_come_back =
+      verdict && verdict->infrastructure && !job.told_to_end && loop_.now() - *job.gone_since < kRequeueing;
   if (job.ended) {
     ended.exit = {job.ended->exit_status, 0};
-    // One that was told to end by Slurm may be requeued: Slurm's state decides.
-    if (job.ended->was_signalled && !job.told_to_end) {
-      if (!job.gone_since) return;
+    // One that Slurm told to end may be requeued, and its command may die before its script hears of it: Slurm decides.
+    const bool signalled = job.ended->was_signalled || job.ended->exit_status == kTerminated;
+    if (signalled && !job.told_to_end) {
+      if (!job.gone_since || may_come_back) return;
       ended.verdict = verdict;
     }
     return end(job.launch.id, ended);
@@ -283,7 +317,7 @@ void JobEngine::decide(Job& job) {
       return end(job.launch.id, ended);
     }
   }
-  if (!job.gone_since) return;
+  if (!job.gone_since || may_come_back) return;
   const bool forgotten = !job.last || !is_over(*job.last);
   // A job that Slurm killed or that never ran leaves no note; for any other the file may be on its way.
   const bool no_note_comes = job.told_to_end || verdict.has_value();
@@ -305,9 +339,23 @@ void JobEngine::stop(uint64_t id, bool at_once) {
   cancel_timer_ = loop_.at(loop_.now(), [this] {
     cancel_timer_ = 0;
     cancel_told();
+    end_in_line();
     give_up_unreachable();
     ask_soon();
   });
+}
+
+// Those that were never submitted.
+void JobEngine::end_in_line() {
+  for (const uint64_t id : std::exchange(line_, {})) {
+    const auto it = jobs_.find(id);
+    if (it == jobs_.end() || it->second.phase != Phase::in_line) continue;
+    if (it->second.told_to_end) {
+      end(id, EngineEnd{});
+    } else {
+      line_.push_back(id);
+    }
+  }
 }
 
 // "At once" does not wait for a controller that does not answer: the next host finds the jobs by their names.

@@ -9,6 +9,7 @@
 #define DSAT_HOST_SLURM_JOB_ENGINE_H_
 
 #include <chrono>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -48,7 +49,7 @@ class JobEngine : public Engine {
   bool take_up(const Launch& launch) override;
 
  private:
-  enum class Phase { looking, submitting, submitted };
+  enum class Phase { looking, in_line, submitting, submitted };  // in_line: until fewer sbatch run
   struct Job {
     Launch launch;
     std::string name, id;  // id: empty until Slurm has given one
@@ -64,6 +65,7 @@ class JobEngine : public Engine {
 
   std::string name_of(const Launch& launch) const;
   void submit(Job& job);
+  void submit_next();
   void handle_submission(uint64_t id, const ToolOutput& output);
   void look_at_files();
   void ask_soon();
@@ -75,6 +77,7 @@ class JobEngine : public Engine {
   void decide(Job& job);
   void cancel(std::vector<std::string> jobs);
   void cancel_told();
+  void end_in_line();
   void give_up_unreachable();
   void end(uint64_t id, const EngineEnd& end);
   void keep_looking();
@@ -83,8 +86,9 @@ class JobEngine : public Engine {
   JobEngineOptions options_;
   SlurmTools tools_;
   std::map<uint64_t, Job> jobs_;
-  int slots_in_use_ = 0;
-  std::chrono::milliseconds interval_;  // between two squeues
+  int slots_in_use_ = 0, submitting_ = 0;
+  std::deque<uint64_t> line_;                               // of trials whose job is to be submitted
+  std::chrono::milliseconds shortest_interval_, interval_;  // between two squeues
   bool asking_ = false, complained_ = false;
   uint64_t ask_timer_ = 0, file_timer_ = 0, cancel_timer_ = 0;
   Loop::Clock::time_point last_asked_{};

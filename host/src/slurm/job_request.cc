@@ -98,22 +98,20 @@ std::vector<std::string> sbatch_options(const JobRequest& request, const TrialSh
   return options;
 }
 
-void write_slurm_script(const JobRequest& request, const Launch& launch, const StepPlace* place) {
-  const bool nodes_are_known = place != nullptr;
+TrialScript slurm_script(const JobRequest& request, const Launch& launch) {
   const TrialShape shape = shape_of(launch.slots);
-  const int per_node = *std::max_element(shape.node_slots.begin(), shape.node_slots.end());
-  const Spread spread = spread_of(request, shape);
   TrialScript script{launch};
-  script.slots_per_node = per_node;
+  script.slots_per_node = *std::max_element(shape.node_slots.begin(), shape.node_slots.end());
   script.launcher = request.guard;
   script.writes_hostfile = shape.nodes() > 1 && request.launcher == Launcher::deepspeed;
-  std::vector<std::string> nodes;
-  for (const Slot& slot : launch.slots) {
-    if (nodes.empty() || nodes.back() != slot.host) nodes.push_back(slot.host);
-  }
-  if (nodes_are_known) script.nodes = nodes;
-  const std::string gres = gres_of(request, shape);
-  script.has_bound_devices = nodes_are_known && !gres.empty();
+  script.spread_is_ranks = spread_of(request, shape) == Spread::srun;
+  return script;
+}
+
+void write_job_script(const JobRequest& request, const Launch& launch) {
+  const TrialShape shape = shape_of(launch.slots);
+  TrialScript script = slurm_script(request, launch);
+  const Spread spread = spread_of(request, shape);
   if (spread != Spread::command) {
     const int tasks = spread == Spread::srun ? shape.slots() : shape.nodes();
     script.spread = {"srun",
@@ -122,15 +120,8 @@ void write_slurm_script(const JobRequest& request, const Launch& launch, const S
                      "--mpi=none",
                      fmt::format("--nodes={}", shape.nodes()),
                      fmt::format("--ntasks={}", tasks),
-                     fmt::format("--ntasks-per-node={}", tasks / shape.nodes())};
-    if (nodes_are_known) {
-      script.is_step = true;
-      script.spread.insert(script.spread.end(),
-                           {"--jobid=" + place->job, fmt::format("--nodelist={}", fmt::join(nodes, ","))});
-      if (!place->gres.empty()) script.spread.push_back("--gres=" + place->gres);
-    }
-    script.spread.push_back("--kill-on-bad-exit=1");
-    script.spread_is_ranks = spread == Spread::srun;
+                     fmt::format("--ntasks-per-node={}", tasks / shape.nodes()),
+                     "--kill-on-bad-exit=1"};
   }
   write_trial_script(script);
 }

@@ -41,14 +41,11 @@ void prepare_for_allocation(const JobRequest& request, TrialContext& context);
 // Options of sbatch that ask for a trial of this shape.
 std::vector<std::string> sbatch_options(const JobRequest& request, const TrialShape& shape);
 
-// The allocation that a trial is a step of.
-struct StepPlace {
-  std::string job;
-  std::string gres;  // all that it has of each node
-};
+// A script for a trial's folder, with what jobs and steps have in common.
+TrialScript slurm_script(const JobRequest& request, const Launch& launch);
 
-// The script of a trial, below sbatch (no place) or below srun on its first node.
-void write_slurm_script(const JobRequest& request, const Launch& launch, const StepPlace* place);
+// The script of a trial's job, below sbatch.
+void write_job_script(const JobRequest& request, const Launch& launch);
 
 // "30", "1:30:00", "2-12", "90m": minutes where there is no unit, as Slurm counts them. Throws Error.
 std::string slurm_time(const std::string& text);

@@ -50,6 +50,9 @@ constexpr std::array<std::string_view, 14> kNever{"BadConstraints",
 // Limits of a single job: "QOSMaxNodePerJobLimit", "AssocMaxWallDurationPerJobLimit"; what is used up stays used up.
 constexpr std::array<std::string_view, 3> kNeverPart{"PerJob", "GrpCPUMinutesLimit", "GrpBillingMinutes"};
 
+constexpr std::array<std::string_view, 4> kMemoryKill{"oom-kill event", "oom_kill event", "Out Of Memory",
+                                                      "exceeded memory limit"};
+
 constexpr std::array<std::string_view, 15> kPassing{"nable to contact slurm controller",
                                                     "imed out",
                                                     "Connection refused",
@@ -110,8 +113,14 @@ bool is_over(const JobState& job) { return !is_waiting(job) && !is_running(job);
 
 std::string never_starts(const JobState& job) {
   if (!is_waiting(job)) return "";
-  const bool never = is_one_of(job.reason, kNever) || has_one_of(job.reason, kNeverPart);
+  std::string reason = job.reason;
+  std::replace(reason.begin(), reason.end(), ' ', '_');  // 22.05 writes "launch failed requeued held"
+  const bool never = is_one_of(reason, kNever) || has_one_of(reason, kNeverPart);
   if (!never) return "";
+  if (reason.rfind("launch_failed", 0) == 0) {
+    return fmt::format("its job {} could not be launched on its node, as by a failed prolog; Slurm holds it back",
+                       job.id);
+  }
   return fmt::format("its job {} can never start: Slurm gives {} as the reason", job.id, job.reason);
 }
 
@@ -120,15 +129,18 @@ ExitStatus exit_of(const JobState& job) {
   return {-1, WTERMSIG(job.wait_status)};
 }
 
-std::optional<Verdict> verdict_of(const JobState& job) {
+bool is_memory_kill(const std::string& said) { return has_one_of(said, kMemoryKill); }
+
+std::optional<Verdict> verdict_of(const JobState& job, const std::string& said) {
   const auto says = [&](Outcome outcome, bool again, const char* what) {
     return Verdict{outcome, fmt::format("its job {} {}", job.id, what), again};
   };
   if (job.state == "TIMEOUT" || job.state == "DEADLINE") {
     return says(Outcome::timed_out, false, "reached its time limit (--job-time)");
   }
-  if (job.state == "OUT_OF_MEMORY") {
-    return says(Outcome::out_of_memory, false, "took more host memory than it may (Slurm: OUT_OF_MEMORY)");
+  // jobacct_gather's own limit leaves a state that says something else.
+  if (job.state == "OUT_OF_MEMORY" || is_memory_kill(said)) {
+    return says(Outcome::out_of_memory, false, "took more host memory than it may (Slurm: out of memory)");
   }
   if (job.state == "NODE_FAIL") return says(Outcome::failed, true, "lost its node (Slurm: NODE_FAIL)");
   if (job.state == "BOOT_FAIL") return says(Outcome::failed, true, "lost its node (Slurm: BOOT_FAIL)");
@@ -137,7 +149,9 @@ std::optional<Verdict> verdict_of(const JobState& job) {
   if (job.state == "CANCELLED") return says(Outcome::failed, false, "was cancelled by someone else");
   if (job.state == "FAILED" && (job.reason == "RaisedSignal" || job.reason == "NonZeroExitCode")) return std::nullopt;
   if (job.state == "FAILED" && (job.reason == "JobLaunchFailure" || job.reason == "Prolog")) {
-    return says(Outcome::failed, true, "could not be launched on its node (a failed prolog)");
+    return says(Outcome::failed, true,
+                "could not be launched on its node: a prolog failed, or the node does not see the run "
+                "directory, which must be on a file system that all nodes see");
   }
   return std::nullopt;
 }

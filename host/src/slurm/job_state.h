@@ -31,8 +31,12 @@ bool is_over(const JobState& job);  // and none of its processes is left
 // Why a job that waits never starts; empty: it may.
 std::string never_starts(const JobState& job);
 
-// Why a job that ended left no result of its trial; nullopt: Slurm knows no more than the exit status.
-std::optional<Verdict> verdict_of(const JobState& job);
+// Why a job that ended left no result of its trial; nullopt: Slurm knows no more than the exit status. `said`: what
+// Slurm printed into the job's output.
+std::optional<Verdict> verdict_of(const JobState& job, const std::string& said = {});
+
+// Does Slurm say that it ended a job or step for its host memory? Some clusters name no other reason.
+bool is_memory_kill(const std::string& said);
 
 // Its command's end, where Slurm is the only one that knows.
 ExitStatus exit_of(const JobState& job);

@@ -7,8 +7,11 @@
 #include <utility>
 
 #include "base/guarded.h"
+#include "dsat/base/files.h"
+#include "dsat/base/numbers.h"
 #include "dsat/base/units.h"
 #include "dsat/base/utf8.h"
+#include "runner/trial_files.h"
 #include "slurm/job_state.h"
 #include "slurm/slurm_tools.h"
 
@@ -19,6 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kMostTries = 10;  // of a step that is refused: with the pauses about a minute
+constexpr size_t kSaidBytes = 16 * 1024;
 constexpr milliseconds kFirstPause{250}, kLongestPause{10000};
 // What is left to the host itself when the allocation ends, and what a trial takes as long as none has ended.
 constexpr std::chrono::seconds kLastSeconds{15}, kFirstTrial{30};
@@ -29,6 +33,15 @@ std::set<std::string> hosts_of(const std::vector<Slot>& slots) {
   std::set<std::string> hosts;
   for (const Slot& slot : slots) hosts.insert(slot.host);
   return hosts;
+}
+
+// "srun: error: n2: task 1: Exited with exit code 3": what the first task that failed ended with.
+std::optional<int> status_of_first_task(const std::string& words) {
+  const std::string text = "Exited with exit code ";
+  const size_t at = words.find(text);
+  if (at == std::string::npos) return std::nullopt;
+  const size_t number = at + text.size();
+  return parse_count(words.substr(number, words.find_first_not_of("0123456789", number) - number));
 }
 
 std::optional<Loop::Clock::time_point> on_loop(const std::optional<std::chrono::system_clock::time_point>& time,
@@ -111,39 +124,66 @@ void PilotEngine::prepare(TrialContext& context) const {
   if (context.allocation_nodes > 1) context.slots = slots;
 }
 
+// In the allocation's order, which is that of Slurm's tasks: the first task is on the first.
+std::vector<const AllocationNode*> PilotEngine::nodes_of(const Launch& launch) const {
+  const std::set<std::string> hosts = hosts_of(launch.slots);
+  std::vector<const AllocationNode*> nodes;
+  for (const AllocationNode& node : pilot_.allocation.nodes) {
+    if (hosts.count(node.name) != 0) nodes.push_back(&node);
+  }
+  if (nodes.size() != hosts.size()) throw internal_error("a trial has a node that its allocation has not");
+  return nodes;
+}
+
+bool PilotEngine::runs_tasks(const Launch& launch) const {
+  return spread_of(pilot_.request, shape_of(launch.slots)) != Spread::command;
+}
+
+// No --exact and no --cpus-per-task: of steps that overlap, Slurm would bind all to the same first processors.
 Argv PilotEngine::client_command(const Launch& launch) const {
-  const std::string& first = launch.slots.front().host;
-  const auto here =
-      std::count_if(launch.slots.begin(), launch.slots.end(), [&](const Slot& s) { return s.host == first; });
-  const auto all =
-      std::count_if(options_.slots.begin(), options_.slots.end(), [&](const Slot& s) { return s.host == first; });
-  const AllocationNode* node = pilot_.allocation.find(first);
-  const int cpus =
-      node == nullptr ? 1
-                      : std::max<int>(1, node->cpus * static_cast<int>(here) / std::max<int>(1, static_cast<int>(all)));
+  const std::vector<const AllocationNode*> all = nodes_of(launch);
+  const bool as_tasks = runs_tasks(launch);
+  const std::vector<const AllocationNode*> nodes(all.begin(), as_tasks ? all.end() : all.begin() + 1);
+  const bool as_ranks = spread_of(pilot_.request, shape_of(launch.slots)) == Spread::srun;
+  const size_t tasks = as_ranks ? launch.slots.size() : nodes.size();
+  std::vector<std::string> names;
+  int gpus = nodes.front()->gpus;
+  for (const AllocationNode* node : nodes) {
+    names.push_back(node->name);
+    gpus = std::min(gpus, node->gpus);
+  }
   Argv argv{"/usr/bin/env",
             "srun",
             "--jobid=" + pilot_.allocation.job,
-            "--nodes=1",
-            "--ntasks=1",
-            "--nodelist=" + first,
+            fmt::format("--nodes={}", nodes.size()),
+            fmt::format("--ntasks={}", tasks),
+            fmt::format("--ntasks-per-node={}", tasks / nodes.size()),
+            fmt::format("--nodelist={}", fmt::join(names, ",")),
             "--overlap",
-            "--exact",
-            fmt::format("--cpus-per-task={}", cpus),
             "--mem=0",
             "--mpi=none",
             "--export=ALL",
             fmt::format("--job-name={}-t{}a{}", pilot_.token, launch.id, launch.attempt)};
-  if (node != nullptr && node->gpus > 0) argv.push_back(fmt::format("--gres=gpu:{}", node->gpus));
+  if (gpus > 0) argv.push_back(fmt::format("--gres=gpu:{}", gpus));
+  if (as_tasks) {
+    argv.insert(argv.end(),
+                {"--cpu-bind=none", "--kill-on-bad-exit=1", "--output=" + file_pattern(launch.folder / kStdoutFile),
+                 "--error=" + file_pattern(launch.folder / kStderrFile)});
+  }
   argv.insert(argv.end(), {"sh", (launch.folder / kScriptFile).string()});
   return argv;
 }
 
 void PilotEngine::write_script(const Launch& launch) const {
-  const AllocationNode* node = pilot_.allocation.find(launch.slots.front().host);
-  StepPlace place{pilot_.allocation.job, {}};
-  if (node != nullptr && node->gpus > 0) place.gres = fmt::format("gpu:{}", node->gpus);
-  write_slurm_script(pilot_.request, launch, &place);
+  const std::vector<const AllocationNode*> nodes = nodes_of(launch);
+  TrialScript script = slurm_script(pilot_.request, launch);
+  script.is_task = runs_tasks(launch);
+  if (script.is_task) script.first_address = nodes.front()->address;
+  for (const AllocationNode* node : nodes) {
+    script.nodes.push_back(node->name);
+    script.has_bound_devices |= node->gpus > 0;
+  }
+  write_trial_script(script);
 }
 
 void PilotEngine::signal_script(const Launch&, const ScriptNote& note, bool at_once) {
@@ -173,26 +213,53 @@ bool PilotEngine::retire_failed_nodes(const Launch& launch) {
   return any;
 }
 
+// What Slurm said of a trial. Its words come through the client, or through the errors of tasks that it ran.
+std::string PilotEngine::words_of(const Launch& launch) const {
+  std::string words = client_words(launch);
+  if (!runs_tasks(launch)) return words;
+  for (const std::string& line : printable_lines(read_tail(launch.folder / kStderrFile, kSaidBytes))) {
+    if (line.rfind("slurmstepd", 0) == 0 || line.rfind("srun: ", 0) == 0) words += line + "\n";
+  }
+  return words;
+}
+
+// Somebody cancelled it, or its time was cut: then nothing more can be started.
+bool PilotEngine::close_if_allocation_is_over() {
+  if (!is_allocation_over(pilot_.allocation.job, options_.environment)) return false;
+  on_closing(fmt::format("the allocation (job {}) is over", pilot_.allocation.job));
+  return true;
+}
+
 std::optional<milliseconds> PilotEngine::retry_after(const Running& trial, EngineEnd& end) {
   const auto lines = printable_lines(client_words(trial.launch));
   const std::string said = lines.empty() ? "srun said nothing" : lines.back();
   if (retire_failed_nodes(trial.launch)) {
     end.verdict = Verdict{Outcome::failed, "its node failed: " + said, true};
-    return std::nullopt;
+  } else if (said.find("tep limit reached") != std::string::npos) {
+    on_closing(fmt::format("the allocation (job {}) takes no more steps: {}", pilot_.allocation.job, said));
+    end.verdict = Verdict{Outcome::failed, "its allocation takes no more steps", true};
+  } else if (close_if_allocation_is_over()) {
+    end.verdict = Verdict{Outcome::failed, "its allocation is over: " + said, true};
+  } else if (trial.tries < kMostTries) {
+    return std::min(kLongestPause, kFirstPause * (1 << trial.tries));
+  } else {
+    end.verdict = Verdict{Outcome::failed, "Slurm did not start its step: " + said, true};
   }
-  if (trial.tries < kMostTries) return std::min(kLongestPause, kFirstPause * (1 << trial.tries));
-  end.verdict = Verdict{Outcome::failed, "Slurm did not start its step: " + said, true};
   return std::nullopt;
 }
 
 void PilotEngine::explain(const Running& trial, EngineEnd& end) {
-  const std::string words = client_words(trial.launch);
+  const std::string words = words_of(trial.launch);
   const auto has = [&](const char* text) { return words.find(text) != std::string::npos; };
   if (retire_failed_nodes(trial.launch)) {
     end.verdict = Verdict{Outcome::failed, "its node failed", true};
-  } else if (has("oom_kill") || has("oom-kill") || has("Out Of Memory")) {
+  } else if (is_memory_kill(words)) {
     end.verdict =
-        Verdict{Outcome::out_of_memory, "its step took more host memory than it may (Slurm: OUT_OF_MEMORY)", false};
+        Verdict{Outcome::out_of_memory, "its step took more host memory than it may (Slurm: out of memory)", false};
+  } else if (const auto status = status_of_first_task(words)) {
+    end.exit = {*status, 0};  // it failed by itself, and Slurm ended the others
+  } else if (has("CANCELLED") && close_if_allocation_is_over()) {
+    end.verdict = Verdict{Outcome::failed, "its allocation is over", true};
   } else if (has("DUE TO TIME LIMIT")) {
     end.verdict = Verdict{Outcome::timed_out, "its step reached a time limit of Slurm's", false};
   } else if (has("CANCELLED")) {

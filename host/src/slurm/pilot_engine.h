@@ -38,11 +38,15 @@ class PilotEngine : public RemoteEngine {
  protected:
   Argv client_command(const Launch& launch) const override;
   void write_script(const Launch& launch) const override;
+  bool runs_tasks(const Launch& launch) const override;
   void signal_script(const Launch& launch, const ScriptNote& note, bool at_once) override;
   std::optional<std::chrono::milliseconds> retry_after(const Running& trial, EngineEnd& end) override;
   void explain(const Running& trial, EngineEnd& end) override;
 
  private:
+  std::vector<const AllocationNode*> nodes_of(const Launch& launch) const;
+  std::string words_of(const Launch& launch) const;
+  bool close_if_allocation_is_over();
   bool retire_failed_nodes(const Launch& launch);
   bool is_short_of_time() const;
   void check_time();

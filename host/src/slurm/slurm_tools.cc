@@ -111,6 +111,12 @@ ToolOutput SlurmTools::run_now(const std::vector<std::string>& argv, const Envir
   return *result;
 }
 
+std::string file_pattern(const std::filesystem::path& file) {
+  std::string text;
+  for (const char c : file.string()) text += c == '%' ? "%%" : std::string(1, c);
+  return text;
+}
+
 void require_slurm(const std::vector<std::string>& commands, const Environment& environment, const std::string& why) {
   for (const std::string& command : commands) {
     if (find_program(command, "/", environment).ok()) continue;

@@ -7,6 +7,7 @@
 #define DSAT_HOST_SLURM_SLURM_TOOLS_H_
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -60,6 +61,9 @@ class SlurmTools {
   std::map<uint64_t, Run> runs_;
   uint64_t next_ = 0;
 };
+
+// A file's name as --output of sbatch and srun takes it, where % begins a replacement.
+std::string file_pattern(const std::filesystem::path& file);
 
 // The tools of this machine: "sbatch" and the like. Throws Error, naming what PATH lacks and what to do.
 void require_slurm(const std::vector<std::string>& commands, const Environment& environment, const std::string& why);

@@ -15,6 +15,7 @@
 #include "slurm/allocation.h"
 #include "slurm/job_engine.h"
 #include "slurm/pilot_engine.h"
+#include "slurm/shared_folder.h"
 #include "slurm/slurm_tools.h"
 
 namespace dsat::host {
@@ -108,17 +109,6 @@ std::vector<Slot> placeholders(const SlotRequest& request, const std::optional<C
   return slots;
 }
 
-// Ranks would have to be started from within a step, and srun does not let a step of one node start one over several.
-void refuse_wide_steps(const SlotPlan& slots) {
-  for (const TrialShape& shape : shapes_of(slots)) {
-    if (shape.nodes() == 1) continue;
-    throw Error(
-        fmt::format("a trial of {} nodes cannot run as a step of this allocation: take --runner slurm (a job for "
-                    "each trial), start COMMAND with srun yourself, or give trials one node by --slots-per-trial",
-                    shape.nodes()));
-  }
-}
-
 std::unique_ptr<Engine> make_engine(Loop& loop, const Plan& plan, const JobRequest& request,
                                     const Environment& environment, const std::filesystem::path& launcher) {
   if (plan.runner == kLocalRunner) {
@@ -170,7 +160,7 @@ void check_runner(const Plan& plan, const std::optional<CommandTemplate>& comman
   if (plan.runner == kSlurmRunner) {
     check_jobs(job_request(plan, command), shapes_of(plan.slots), environment);
   } else if (plan.runner == kPilotRunner) {
-    refuse_wide_steps(plan.slots);
+    check_shared(find_allocation(environment), plan.dir, plan.cwd, environment);
   } else if (plan.runner == kLocalRunner && !plan.slots.hostfile.empty()) {
     check_hosts({plan.slots, *command, environment, plan.cwd, plan.dir});
   }

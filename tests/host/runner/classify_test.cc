@@ -315,6 +315,10 @@ TEST_F(Classify, AScriptsLastLineIsNotItsLaunchers) {
       "torch/distributed/elastic/multiprocessing/redirects.py:29: NOTE: Redirects are not supported here\n"
       "Traceback\nValueError: no such dataset\n[launch.py:300:main] Killing subprocess 7\n");
   EXPECT_EQ(end().last_line, "ValueError: no such dataset") << "a launcher may speak first";
+  stderr_is(
+      "RuntimeError: rank 1 gives up\nsrun: error: n2: task 1: Exited with exit code 1\n"
+      "slurmstepd-n1: error: *** STEP 3.0 ON n1 CANCELLED AT 2026-11-22T23:00:00 ***\nTerminated\n");
+  EXPECT_EQ(end().last_line, "RuntimeError: rank 1 gives up") << "Slurm ends the other ranks, and says so";
   stderr_is("[2024-01-01 00:00:00] [ERROR] [launch.py:321:sigkill_handler] pid 7\n");
   EXPECT_THAT(end().last_line, HasSubstr("launch.py"));  // better than nothing
 }

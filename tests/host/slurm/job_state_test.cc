@@ -56,6 +56,22 @@ TEST(JobState, WhatNeverStartsIsKnownFromItsReason) {
   EXPECT_EQ(never_starts(job("RUNNING", "PartitionNodeLimit")), "");
 }
 
+TEST(JobState, AFailedPrologIsKnownByEitherSpelling) {
+  for (const char* reason : {"launch failed requeued held", "launch_failed_requeued_held"}) {
+    EXPECT_THAT(never_starts(job("PENDING", reason)), HasSubstr("failed prolog"));
+  }
+}
+
+// Slurm 22.05 with jobacct_gather/linux and OverMemoryKill.
+TEST(JobState, AKillForMemoryIsKnownByWhatSlurmPrints) {
+  const auto failed = job("FAILED", "JobLaunchFailure");
+  const auto verdict =
+      verdict_of(failed, "slurmstepd-n1: error: StepId=1.batch exceeded memory limit (3 > 2), being killed");
+  EXPECT_EQ(verdict->outcome, Outcome::out_of_memory);
+  EXPECT_FALSE(verdict->infrastructure);
+  EXPECT_TRUE(verdict_of(failed, "slurmstepd: error: couldn't chdir")->infrastructure);
+}
+
 TEST(JobState, AControllerThatDoesNotAnswerMayPass) {
   EXPECT_TRUE(may_pass("squeue: error: Unable to contact slurm controller (connect failure)"));
   EXPECT_TRUE(may_pass("Batch job submission failed: Required partition not available (inactive or drain)"));
@@ -65,13 +81,13 @@ TEST(JobState, AControllerThatDoesNotAnswerMayPass) {
 TEST(Allocation, IsReadFromScontrol) {
   const Allocation allocation = parse_allocation(
       "JobId=6 JobName=t\n   StartTime=2026-11-22T19:11:40 EndTime=2026-11-22T20:11:40 Deadline=N/A\n"
-      "   NumNodes=3 NumCPUs=12 NumTasks=12 CPUs/Task=1\n   JOB_GRES=gpu:4\n"
+      "   NodeList=n[1-3]\n   NumNodes=3 NumCPUs=12 NumTasks=12 CPUs/Task=1\n   JOB_GRES=gpu:4\n"
       "     Nodes=n[1-2] CPU_IDs=0-2,7 Mem=256 GRES=gpu:a100:2(IDX:0-1)\n     Nodes=n9 CPU_IDs=4 Mem=256 GRES=\n");
   EXPECT_EQ(allocation.job, "6");
   EXPECT_EQ(allocation.tasks_per_node, 4);
   EXPECT_TRUE(allocation.end.has_value());
   ASSERT_EQ(allocation.nodes.size(), 2u);
-  EXPECT_EQ(allocation.nodes[0].cpus, 4);
+  EXPECT_EQ(allocation.node_list, "n[1-3]");
   EXPECT_EQ(allocation.nodes[0].gpus, 2);
   EXPECT_EQ(allocation.nodes[1].gpus, 0);
   EXPECT_EQ(allocation.slots().size(), 2u + 4u);
