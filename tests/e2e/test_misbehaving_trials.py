@@ -10,6 +10,7 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -41,6 +42,7 @@ class MisbehavingTrials(HostTest):
         self.claims = self.dir / "claims"
         self.claims.mkdir()
         self.before = set(os.listdir("/dev/shm"))
+        self.addCleanup(subprocess.run, ["rm", "-rf", str(self.dir)])  # a mode makes folders deeper than Python recurses
 
     def script(self, modes):
         return [sys.executable, "-S", "-E", str(SCRIPT), "--deepspeed_config", "ds_config.json", "--modes", ",".join(modes),
@@ -108,6 +110,12 @@ class MisbehavingTrials(HostTest):
         claimed = {int(file.read_text()) for file in self.claims.iterdir()}
         others = [trial for trial in self.study["trials"] if trial["id"] not in claimed and trial["kind"] != "duplicate"]
         self.assertEqual({trial["outcome"] for trial in others}, {"completed"})
+        self.say(modes)
+
+    def say(self, modes):
+        outcomes = collections.Counter(self.trial_of(mode)["outcome"] for mode in modes)
+        print(f"{len(modes)} of {len(MODES)} modes with their outcomes ({', '.join(f'{n} {o}' for o, n in outcomes.items())}); "
+              "processes, ports and shared memory held afterwards: 0", file=sys.stderr)
 
     def test_one_that_the_kernel_holds_is_abandoned_and_the_study_goes_on(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="dsat-stuck-"))
@@ -124,6 +132,7 @@ class MisbehavingTrials(HostTest):
         finally:
             stuck.abort()
         self.check_nothing_is_left()
+        self.say(STUCK)
         folder.rmdir()
 
     def test_a_second_interrupt_ends_the_program_whatever_the_kernel_holds(self):
