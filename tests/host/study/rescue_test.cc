@@ -70,6 +70,7 @@ class RescueTest : public StudyTest {
     const std::vector<Trial> now = Journal::open(run_dir(), Journal::Mode::read_only)->trials();
     std::vector<uint64_t> missing;
     for (const Trial& before : reference_) {
+      if (before.record.outcome != Outcome::completed) continue;
       const bool is_there = std::any_of(now.begin(), now.end(), [&](const Trial& trial) {
         return trial.identity == before.identity && trial.record.metrics == before.record.metrics;
       });
