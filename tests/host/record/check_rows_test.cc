@@ -40,10 +40,9 @@ JournalEvent event(uint64_t seq, StrategyEvent::Kind kind, uint64_t trial, std::
 // Two trials, asked for one after the other, both told.
 struct Rows {
   std::vector<Trial> trials{told_trial(0), told_trial(1)};
-  std::vector<JournalEvent> events{event(0, StrategyEvent::Kind::start, 0, {asks_for(0)}),
-                                   event(1, StrategyEvent::Kind::result, 0, {}),
-                                   event(2, StrategyEvent::Kind::exited, 0, {asks_for(1)}),
-                                   event(3, StrategyEvent::Kind::exited, 1, {})};
+  std::vector<JournalEvent> events{
+      event(0, StrategyEvent::Kind::start, 0, {asks_for(0)}), event(1, StrategyEvent::Kind::result, 0, {}),
+      event(2, StrategyEvent::Kind::exited, 0, {asks_for(1)}), event(3, StrategyEvent::Kind::exited, 1, {})};
   std::string misfit() const {
     const auto found = find_misfit(trials, events);
     return found ? to_string(*found) : "";
