@@ -129,6 +129,14 @@ def best_is_kept(folder):
 
 
 def left_behind(folder):
+    """Processes of the study; those that die with their host get a moment to go."""
+    deadline = time.monotonic() + 5
+    while processes_in(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return processes_in(folder)
+
+
+def processes_in(folder):
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*/environ"):
         try:

@@ -62,6 +62,17 @@ class CrashProof(HostTest):
             damaged.round(number, seed=7)
         self.assertEqual(dict(damaged.tally), {}, damaged.tally.lines)
 
+    def test_a_journal_without_one_row_is_made_anew_and_nothing_runs_again(self):
+        study = self.study("--max-concurrent-trials", 1)
+        self.assertEqual(study.finish()[0], 0)
+        before, ran = study.decisions(), len(study.ledger_lines())
+        (study.run / "dsat.db").write_bytes(b"")
+        self.assert_ok(study.command("check", "run"), 4)
+        self.assert_ok(study.command("check", "run", "--repair"))
+        self.assertEqual(study.finish()[0], 0)
+        self.assertEqual(study.decisions(), before)
+        self.assertEqual(len(study.ledger_lines()), ran)
+
     def test_a_host_killed_at_its_start_leaves_a_folder_that_the_next_start_takes(self):
         for point in ("start.folder", "start.locked", "journal.written"):
             study = self.killed_at(point + ":1")

@@ -30,7 +30,7 @@ constexpr std::array kStops{SIGINT, SIGTERM, SIGHUP};
 constexpr std::array kCrashes{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 constexpr milliseconds kSilence{30'000};  // of a plugin, until it is said
 // For a study that is stopped at once: trials are killed and written down. Whatever hangs then dies with this process.
-constexpr milliseconds kAfterTwo{800};
+constexpr milliseconds kAfterTwo{500};
 constexpr milliseconds kLook{1'000};
 
 std::array<struct sigaction, kCrashes.size()> g_before;
