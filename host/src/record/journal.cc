@@ -164,7 +164,7 @@ void Journal::check_schema(Mode mode) {
   }
   const std::optional<Json> schema = meta("schema");
   if (may_be_damaged && (!schema || !schema->is_number_integer())) return;
-  throw_error();
+  if (!may_be_damaged) throw_error();
   if (!schema) throw no_journal();
   if (!schema->is_number_integer()) {
     throw Error(DSAT_INTERNAL, fmt::format("journal {}: its schema is no number; {}", file_.string(), kRepairRemedy));
@@ -173,6 +173,7 @@ void Journal::check_schema(Mode mode) {
     throw Error(fmt::format("{}: journal schema {}, this dsat reads {} to {}; use the version that wrote it",
                             file_.string(), schema->dump(), kOldestJournalSchema, kJournalSchema));
   }
+  if (may_be_damaged) return;  // its rows may not be readable
   Statement last(*this, "SELECT max(seq) + 1 FROM events");
   if (last.row()) next_seq_ = last.get_integer(0);
   throw_error();

@@ -129,6 +129,24 @@ TEST_F(RescueTest, WithoutAnEventOfTheSearchItBeginsAgainAndTrialsStay) {
   EXPECT_THAT(lost(), IsEmpty());
 }
 
+TEST_F(RescueTest, ATableThatCannotBeReadIsTakenBack) {
+  std::string bytes = read_text(journal());
+  sqlite3* db = nullptr;
+  sqlite3_open(journal().c_str(), &db);
+  sqlite3_exec(
+      db, "SELECT rootpage FROM sqlite_master WHERE name = 'events'",
+      [](void* at, int, char** row, char**) {
+        static_cast<std::string*>(at)->replace(size_t{4096} * (std::stoul(row[0]) - 1), 4096, 4096, '\0');
+        return 0;
+      },
+      &bytes, nullptr);
+  sqlite3_close(db);
+  write_text(journal(), bytes);
+  EXPECT_THAT(findings(), Contains(HasSubstr("events: ")));
+  EXPECT_THAT(repair().findings, Not(IsEmpty()));
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
 TEST_F(RescueTest, APlanThatIsLostIsThatOfItsCopy) {
   for (const char* damage : {"DELETE FROM meta WHERE key = 'plan'", "UPDATE meta SET value = '[' WHERE key = 'plan'",
                              "UPDATE meta SET value = '{}' WHERE key = 'plan'"}) {
