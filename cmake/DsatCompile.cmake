@@ -22,6 +22,13 @@ if(DSAT_SANITIZE)
   add_link_options(-fsanitize=${DSAT_SANITIZE})
 endif()
 
+# Indices, iterators and preconditions of the standard library are checked wherever speed does not count.
+if(DSAT_SANITIZE)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+else()
+  add_compile_definitions($<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+endif()
+
 if(DSAT_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()

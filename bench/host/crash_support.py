@@ -24,7 +24,7 @@ class Study:
     """One study below `folder`: it may be started, killed and resumed as often as one likes."""
 
     def __init__(self, build, trial, folder, options, trial_options=()):
-        self.host = str(pathlib.Path(build) / "dsat-host")
+        self.host = str(pathlib.Path(build).resolve() / "dsat-host")
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.run = self.folder / "run"

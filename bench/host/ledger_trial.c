@@ -1,5 +1,5 @@
 /* A training command for tests of what survives a crash: it follows DeepSpeed's autotuning protocol, trains nothing,
- * and writes in a ledger when it starts and when its result is complete.
+ * and writes in a ledger when it starts and when its result is complete ("end") or torn.
  *
  *   ledger_trial --deepspeed_config FILE --ledger FILE [--ms N] [--chaos PERCENT] [--child]
  *
@@ -114,6 +114,6 @@ int main(int argc, char** argv) {
     for (;;) pause();
   }
   const int status = write_result(path, model_info, misbehaves);
-  if (status == 0) note(ledger, "end");
+  if (status == 0) note(ledger, misbehaves ? "torn" : "end");
   return status;
 }

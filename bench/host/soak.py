@@ -7,6 +7,7 @@ Of the trials --chaos percent crash, hang or leave a torn result. Every second t
 read. At the end each trial has one outcome that fits what it did, as the ledger has it."""
 import argparse
 import collections
+import json
 import pathlib
 import signal
 import sys
@@ -72,6 +73,12 @@ def main():
     folder = tempfile.mkdtemp(prefix="dsat-soak-")
     options = ["--searcher", given.searcher, "--max-trials", given.trials, "--slots", given.slots, "--slots-per-trial", 1,
                "--max-concurrent-trials", given.slots, "--no-progress-timeout", "2s"]
+    # More configurations than trials.
+    (pathlib.Path(folder) / "space.json").write_text(json.dumps(
+        {"zero_optimization.reduce_bucket_size": [1000000 + 4321 * i for i in range(2 * given.trials)]}))
+    options += ["--space", pathlib.Path(folder) / "space.json"]
+    if given.searcher == "random":
+        options += ["--trials-per-random-config", 1]
     study = Study(given.build, build_trial(folder), pathlib.Path(folder) / "study", options,
                   ["--ms", given.ms, "--chaos", given.chaos])
     begin, phases = time.monotonic(), []
@@ -90,7 +97,7 @@ def main():
     for line in wrong[:20] + ([error.strip()[:300]] if status != 0 else []):
         print("  " + line)
     print(f"kept in {folder}")
-    return 1 if wrong or left or status != 0 else 0
+    return 1 if wrong or left or study.counted_twice() or status != 0 else 0
 
 
 if __name__ == "__main__":

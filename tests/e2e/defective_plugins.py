@@ -2,7 +2,7 @@
 
     DSAT_BUILD_DIR=build/release python3 tests/e2e/defective_plugins.py [NAME...]
 
-prints a line for each: what should happen, what did. Ends with 1 if one of them is not as stated.
+prints a line for each: what should happen, what did; then the sums. Ends with 1 if one of them is not as stated.
 
 Outcomes, the same words for both ways to run:
   fine    the study goes on to its end: status 0
@@ -10,7 +10,11 @@ Outcomes, the same words for both ways to run:
   fails   status 4 before any trial has run
   hangs   it does not answer: two interrupts end dsat-host within a second, status 3
   -       not tried: no process survives this by itself
+A study that did not go on to its end is taken over by another searcher (`resume --searcher random`): status 0.
+Each is run once more with trials that ignore TERM, and interrupted twice when its defect has shown: the seconds from
+the second interrupt to the end, unless it ended by itself before.
 """
+import collections
 import json
 import os
 import pathlib
@@ -59,14 +63,14 @@ SAMPLE = ["none", "segv", "exit0", "segv_once", "loop", "loop_ignored", "memory"
           "terminal_note", "fails"]
 
 
-def start(name, isolated, folder):
+def start(name, isolated, folder, *trial_options):
     (folder / "ds_config.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 1}))
     way = ["--plugin-memory", "300MB"] if isolated else ["--in-process"]
     if isolated and name.startswith(NEVER_ANSWER):
         way += ["--plugin-timeout", f"{CALL_LIMIT_S}s"]
     arguments = [HOST, "--searcher", PLUGIN, "--defect", name, "--marker", folder / "marker", *way, "--no-baseline",
                  "--finals", "0", "--profile-trials", "1", "--metric", "throughput", "--output-dir", "run", "--",
-                 sys.executable, "-S", "-E", TRIAL, "--deepspeed_config", "ds_config.json"]
+                 sys.executable, "-S", "-E", TRIAL, "--deepspeed_config", "ds_config.json", *trial_options]
     # A shell that runs this in its background has it ignore SIGINT, and its children as well.
     return subprocess.Popen(list(map(str, arguments)), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
@@ -97,6 +101,26 @@ def interrupt_twice(process):
     return time.monotonic() - began
 
 
+def seconds_to_interrupt(name, isolated):
+    """From the second interrupt to the end; None: the study had ended before."""
+    with tempfile.TemporaryDirectory(prefix="dsat-defect-") as folder:
+        folder = pathlib.Path(folder)
+        process = start(name, isolated, folder, "--misbehave", "ignore_term_later")
+        wait_until_it_hangs(process, folder, "" if name.endswith("_destroy") else name)
+        seconds = None if process.poll() is not None else interrupt_twice(process)
+        process.communicate()
+        for pid in left_behind(folder):
+            os.kill(pid, signal.SIGKILL)
+        return seconds
+
+
+def is_taken_over(folder):
+    """Does another searcher go on with all that there is?"""
+    resumed = subprocess.run([HOST, "resume", "run", "--searcher", "random", "--max-trials", "6", "--quiet"], cwd=folder,
+                             capture_output=True, text=True, timeout=240)
+    return resumed.returncode == 0
+
+
 def best_is_kept(folder):
     """Is there a completed trial in the journal, from which the best is known?"""
     shown = subprocess.run([HOST, "show", "run", "--json"], cwd=folder, capture_output=True, text=True)
@@ -105,6 +129,14 @@ def best_is_kept(folder):
 
 
 def left_behind(folder):
+    """Processes of the study; those that die with their host get a moment to go."""
+    deadline = time.monotonic() + 5
+    while processes_in(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return processes_in(folder)
+
+
+def processes_in(folder):
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -146,6 +178,8 @@ def run(name, isolated):
             got = "hangs" if seconds <= SECOND_INTERRUPT_S else f"ends {seconds:.1f} s after the second interrupt"
         else:
             got = f"status {status}"
+        if got in ("ends", "fails", "hangs") and not is_taken_over(folder):
+            got += ", is not taken over"
         left = left_behind(folder)
         if left:
             got += f", leaves {len(left)} processes"
@@ -156,18 +190,30 @@ def run(name, isolated):
 
 
 def main(names):
-    wrong = tried = 0
-    for name in names or DEFECTS:
+    names = names or list(DEFECTS)
+    wrong, late, sums, interrupts = 0, 0, collections.Counter(), []
+    for name in names:
         for isolated in (True, False):
+            way = "isolated" if isolated else "in process"
             if DEFECTS[name][0 if isolated else 1] == "-":
+                sums[way, "-"] += 1
                 continue
-            tried += 1
             wanted, got, line = run(name, isolated)
+            sums[way, got] += 1
+            seconds = seconds_to_interrupt(name, isolated)
+            interrupts += [] if seconds is None else [seconds]
+            late += seconds is not None and seconds > SECOND_INTERRUPT_S
             wrong += wanted != got
             mark = "    " if wanted == got else "NOT "
-            print(f"{mark}{name:16} {'isolated' if isolated else 'in process':10}  {got:8} {line[:150]}", flush=True)
-    print(f"{tried} studies with {len(names or DEFECTS)} plugins: {wrong} not as stated")
-    return 1 if wrong else 0
+            told = "     " if seconds is None else f"{seconds:.2f}s"
+            print(f"{mark}{name:16} {way:10}  {got:8} {told} {line[:140]}", flush=True)
+    for way in ("isolated", "in process"):
+        words = [f"{count} {got}" for (whose, got), count in sorted(sums.items()) if whose == way]
+        print(f"{way:10}  {', '.join(words)}, of {len(names)}")
+    print(f"second interrupt: {len(interrupts)} studies ended by it, {max(interrupts, default=0):.2f} s at most, "
+          f"{late} later than {SECOND_INTERRUPT_S} s")
+    print(f"{sum(sums.values()) - sums['in process', '-']} studies: {wrong} not as stated")
+    return 1 if wrong or late else 0
 
 
 if __name__ == "__main__":

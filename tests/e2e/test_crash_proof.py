@@ -1,6 +1,7 @@
 """Whatever kills the host, and whatever happens to the journal, nothing that was found is lost. A sample; bench/host has
 the whole rounds."""
 import json
+import os
 import signal
 import sqlite3
 import sys
@@ -61,12 +62,42 @@ class CrashProof(HostTest):
             damaged.round(number, seed=7)
         self.assertEqual(dict(damaged.tally), {}, damaged.tally.lines)
 
+    def test_a_journal_without_one_row_is_made_anew_and_nothing_runs_again(self):
+        study = self.study("--max-concurrent-trials", 1)
+        self.assertEqual(study.finish()[0], 0)
+        before, ran = study.decisions(), len(study.ledger_lines())
+        (study.run / "dsat.db").write_bytes(b"")
+        self.assert_ok(study.command("check", "run"), 4)
+        self.assert_ok(study.command("check", "run", "--repair"))
+        self.assertEqual(study.finish()[0], 0)
+        self.assertEqual(study.decisions(), before)
+        self.assertEqual(len(study.ledger_lines()), ran)
+
     def test_a_host_killed_at_its_start_leaves_a_folder_that_the_next_start_takes(self):
         for point in ("start.folder", "start.locked", "journal.written"):
             study = self.killed_at(point + ":1")
             self.assertFalse(study.exists())
             self.assertEqual(study.finish()[0], 0, point)
             shutil.rmtree(study.run)
+
+    def test_what_outlived_host_and_launcher_is_ended_before_anything_runs(self):
+        study = self.study(trial=["--child", "--ms", 2000])
+        process = study.spawn()
+        deadline = time.monotonic() + 60
+        while ("child", "0") not in study.ledger_lines() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGSTOP)  # or it would see to the trial of a launcher that ends
+        for pid in crash_support.processes_of(f"{BUILD.resolve()}/dsat-launch"):
+            if pid in study.processes():
+                os.kill(pid, signal.SIGKILL)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        orphans = crash_support.processes_of(f"DSAT_TRIAL_MARK={study.run}/trials/0#1")
+        self.assertNotEqual(orphans, [])
+        resumed = study.command("resume", "run", "--time-budget", "1s")
+        self.assertIn("had outlived their host", resumed.stdout + resumed.stderr)
+        self.assertEqual(set(orphans) & set(study.processes()), set())
+        self.assertEqual(crash_support.wait_until_none(study), [])
 
     def test_commands_and_variables_are_for_their_owner_alone(self):
         study = self.killed_at("turn.after_act:9")

@@ -85,6 +85,11 @@ class TheCommandLineOfTheDocuments(ExperimentTest):
         shutil.copy(FIXTURES / "protocol_trial.py", self.dir)
         self.assert_ok(self.run_form("binary", "deepspeed.yaml", ".", *FEW, "--run-full-experiment", "--output-dir", "out"))
         self.assertEqual(self.read_json("trained.json"), self.read_json("out", "best_ds_config.json"))
+        command = (self.dir / "out/best_cmd.txt").read_text()
+        self.assertIn("DSAT_EXPERIMENT", command)
+        (self.dir / "out/best_cmd.txt").unlink()
+        self.assert_ok(subprocess.run([HOST, "best", "out"], cwd=self.dir, env=self.environment, capture_output=True, text=True))
+        self.assertEqual((self.dir / "out/best_cmd.txt").read_text(), command)
 
     def test_what_variables_hold_is_text_for_every_shell(self):
         self.write_experiment(("- NCCL_DEBUG=INFO", "- 'NCCL_DEBUG=$(touch pwned1)`touch pwned2`; touch pwned3'"))

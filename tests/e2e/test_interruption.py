@@ -100,7 +100,7 @@ class Interruption(HostTest):
             process.wait(timeout=1)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=5), 3)
-        self.assertEqual(processes_with(str(run_dir)), [])
+        self.wait_until_gone(str(run_dir))  # what the host has not waited for dies with it
 
     def test_a_raised_limit_takes_a_finished_study_up_again(self):
         reference = self.reference()

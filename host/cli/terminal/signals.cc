@@ -28,9 +28,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array kStops{SIGINT, SIGTERM, SIGHUP};
 constexpr std::array kCrashes{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-constexpr milliseconds kSilence{30'000};      // of a plugin, until it is said
-constexpr milliseconds kAfterTwo{500};        // for a study that is stopped at once, while a plugin hangs
-constexpr milliseconds kAfterTwoElse{2'000};  // the same while none does: trials are killed and written down
+constexpr milliseconds kSilence{30'000};  // of a plugin, until it is said
+// For a study that is stopped at once: trials are killed and written down. Whatever hangs then dies with this process.
+constexpr milliseconds kAfterTwo{500};
 constexpr milliseconds kLook{1'000};
 
 std::array<struct sigaction, kCrashes.size()> g_before;
@@ -166,13 +166,12 @@ void StudyWatch::take_signal() {
   signalfd_siginfo info{};
   while (read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     study_.request_stop();
-    if (++asked_ == 2) deadline_ = Clock::now() + kAfterTwoElse;
+    if (++asked_ == 2) deadline_ = Clock::now() + kAfterTwo;
     const auto call = host::oldest_plugin_call();
     if (asked_ == 1 && call && call->age > kLook) {
       say(fmt::format("{} has not answered for {} s; the same signal again ends dsat-host at once", call->text,
                       seconds(call->age)));
     }
-    if (asked_ == 2 && call) deadline_ = Clock::now() + kAfterTwo;
   }
 }
 

@@ -15,6 +15,8 @@ extern "C" {  // glibc 2.36 has no extern "C" in this header
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "base/guarded.h"
@@ -70,6 +72,33 @@ class SpawnPlan {
   int error_ = 0;
 };
 
+// The children of all loops of this program. A child is known before anybody can ask for it.
+class OwnChildren {
+ public:
+  static OwnChildren& all() {
+    static OwnChildren children;
+    return children;
+  }
+  int spawn(SpawnPlan& plan, pid_t* pid, char* const* argv, char* const* environment) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    const int error = plan.spawn(pid, argv, environment);
+    if (error == 0) ids_.insert(*pid);
+    return error;
+  }
+  void remove(pid_t pid) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    ids_.erase(pid);
+  }
+  bool has(pid_t pid) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return ids_.count(pid) != 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<pid_t> ids_;
+};
+
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> result;
   for (const std::string& word : words) result.push_back(const_cast<char*>(word.c_str()));
@@ -100,7 +129,7 @@ std::unique_ptr<Subprocess> Subprocess::spawn(Loop& loop, const SpawnOptions& op
   const std::vector<char*> argv = pointers(options.argv);
   const std::vector<char*> environment = pointers(options.environment);
   pid_t pid = -1;
-  const int error = plan.spawn(&pid, argv.data(), environment.data());
+  const int error = OwnChildren::all().spawn(plan, &pid, argv.data(), environment.data());
   if (error != 0) {
     const std::string folder = options.cwd.empty() ? std::string() : " in " + options.cwd.string();
     const std::string message = "cannot start " + options.argv[0] + folder + ": " + std::strerror(error);
@@ -112,6 +141,7 @@ std::unique_ptr<Subprocess> Subprocess::spawn(Loop& loop, const SpawnOptions& op
     const int reason = errno;
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
+    OwnChildren::all().remove(pid);
     throw internal_error(std::string("cannot watch a child process (pidfd_open): ") + std::strerror(reason));
   }
   return std::unique_ptr<Subprocess>(new Subprocess(loop, pid, pidfd, std::move(on_exit)));
@@ -121,6 +151,8 @@ Subprocess::Subprocess(Loop& loop, pid_t pid, int pidfd, OnExit on_exit)
     : loop_(loop), pid_(pid), pidfd_(pidfd), on_exit_(std::move(on_exit)) {
   loop_.watch(pidfd_, [this] { handle_exit(); });
 }
+
+bool Subprocess::is_own(pid_t pid) { return OwnChildren::all().has(pid); }
 
 Subprocess::~Subprocess() {
   if (!running()) return;
@@ -175,6 +207,7 @@ ExitStatus Subprocess::reap() {
   loop_.unwatch(pidfd_);
   close(pidfd_);
   pidfd_ = -1;
+  OwnChildren::all().remove(pid_);
   ExitStatus status;
   if (result == 0 && info.si_code == CLD_EXITED) status.code = info.si_status;
   if (result == 0 && info.si_code != CLD_EXITED) status.signal = info.si_status;

@@ -56,6 +56,9 @@ class Subprocess {
   Subprocess(const Subprocess&) = delete;
   Subprocess& operator=(const Subprocess&) = delete;
 
+  // Is it a child that this class has started and not reaped? Of any thread.
+  static bool is_own(pid_t pid);
+
   pid_t pid() const { return pid_; }
   bool running() const { return pidfd_ >= 0; }
 

@@ -119,18 +119,18 @@ std::unique_ptr<Journal> Journal::open(const fs::path& dir, Mode mode) {
     throw Error(
         fmt::format("{}: holds no study (no dsat.db); give the folder that a study was written to", dir.string()));
   }
-  const int flags = mode == Mode::read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+  const int flags = mode == Mode::open ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
   try {
     journal->open_database(journal->file_, flags);
     journal->set_up(mode);
-    journal->check_schema();
+    journal->check_schema(mode);
   } catch (const Error&) {
-    if (mode != Mode::read_only) throw;
+    if (mode == Mode::open) throw;
     // Read-only media can hold no lock or log file: the file as it is, promised not to change.
     sqlite3_close(journal->db_);
     journal->error_.clear();
     journal->open_database("file:" + uri_escaped(journal->file_.string()) + "?immutable=1", flags | SQLITE_OPEN_URI);
-    journal->check_schema();
+    journal->check_schema(mode);
   }
   return journal;
 }
@@ -146,23 +146,34 @@ Journal::~Journal() { sqlite3_close(db_); }
 void Journal::set_up(Mode mode) {
   sqlite3_busy_handler(
       db_, [](void* self, int tries) { return static_cast<Journal*>(self)->wait_for_lock(tries); }, this);
-  if (mode == Mode::read_only) return;
+  if (mode != Mode::open) return;
   execute(on_local_file_system(file_.parent_path()) ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE");
   execute("PRAGMA synchronous=FULL");
 }
 
-void Journal::check_schema() {
-  Statement tables(*this, "SELECT 1 FROM sqlite_master WHERE name = 'meta'");
-  const bool ours = tables.row();
-  const auto no_journal = [this] { return Error(file_.string() + ": is no journal of a study"); };
-  if (!ours && (error_.empty() || sqlite3_errcode(db_) == SQLITE_NOTADB)) throw no_journal();
+void Journal::check_schema(Mode mode) {
+  const bool may_be_damaged = mode == Mode::damaged;
+  const auto no_journal = [this] {
+    return Error(file_.string() +
+                 ": is no journal of a study; if it was one, `dsat-host check DIR --repair` may mend it");
+  };
+  {
+    Statement tables(*this, "SELECT 1 FROM sqlite_master WHERE name = 'meta'");
+    const bool ours = tables.row();
+    if (!ours && !may_be_damaged && (error_.empty() || sqlite3_errcode(db_) == SQLITE_NOTADB)) throw no_journal();
+  }
   const std::optional<Json> schema = meta("schema");
-  throw_error();
+  if (may_be_damaged && (!schema || !schema->is_number_integer())) return;
+  if (!may_be_damaged) throw_error();
   if (!schema) throw no_journal();
-  if (!schema->is_number_integer() || *schema < kOldestJournalSchema || *schema > kJournalSchema) {
+  if (!schema->is_number_integer()) {
+    throw Error(DSAT_INTERNAL, fmt::format("journal {}: its schema is no number; {}", file_.string(), kRepairRemedy));
+  }
+  if (*schema < kOldestJournalSchema || *schema > kJournalSchema) {
     throw Error(fmt::format("{}: journal schema {}, this dsat reads {} to {}; use the version that wrote it",
                             file_.string(), schema->dump(), kOldestJournalSchema, kJournalSchema));
   }
+  if (may_be_damaged) return;  // its rows may not be readable
   Statement last(*this, "SELECT max(seq) + 1 FROM events");
   if (last.row()) next_seq_ = last.get_integer(0);
   throw_error();

@@ -33,6 +33,9 @@ inline constexpr int kOldestJournalSchema = 1;
 inline constexpr const char* kRepairRemedy =
     "`dsat-host check DIR --repair` goes back to the last whole turn, or put a copy of the file back";
 
+// A row of meta that a repair leaves: a trial that is asked for again is not run if its folder holds its whole result.
+inline constexpr const char* kTrustsFolders = "trusts_folders";
+
 // What happened to a strategy, and what it asked for in answer.
 struct JournalEvent {
   uint64_t seq = 0;
@@ -49,7 +52,8 @@ struct SavedState {
 
 class Journal {
  public:
-  enum class Mode { open, read_only };
+  // damaged: read only, and whatever can be read of it.
+  enum class Mode { open, read_only, damaged };
   static std::unique_ptr<Journal> open(const std::filesystem::path& dir, Mode mode);
   // A new one with what `fill` writes, all of it or, after a crash, none: it appears by a rename. What a start before
   // it left half done goes. For its owner's eyes only, since commands and variables stand in it.
@@ -122,7 +126,7 @@ class Journal {
   static void write_new(const std::filesystem::path& file, const std::function<void(Journal&)>& fill);
   static void remove_logs(const std::filesystem::path& dir, const char* file);
   void set_up(Mode mode);
-  void check_schema();
+  void check_schema(Mode mode);
   int wait_for_lock(int tries);
   static Trial trial_of(const Statement& row);
   static JournalEvent event_of(const Statement& row);

@@ -57,13 +57,13 @@ bool LocalEngine::has_room_for(const std::vector<TrialShape>& shapes) const {
 void LocalEngine::launch(const Launch& launch) { spawn(launch, loop_.now() + times_.spawn_limit); }
 
 void LocalEngine::spawn(const Launch& launch, Time give_up_at) {
-  const std::string mark = trial_mark(launch.folder, launch.attempt);
   SpawnOptions spawn;
   spawn.cwd = launch.cwd;
   spawn.argv = {launcher_.string(), fmt::to_string(getpid())};
   spawn.argv.insert(spawn.argv.end(), launch.argv.begin(), launch.argv.end());
   spawn.environment = launch.environment;
-  set_variable(spawn.environment, kMarkVariable, mark);
+  // Not in cmd.txt: who runs that line again runs no trial.
+  set_variable(spawn.environment, kMarkVariable, trial_mark(launch.folder, launch.attempt));
   spawn.stdout_file = launch.folder / kStdoutFile;
   spawn.stderr_file = launch.folder / kStderrFile;
   const FolderLock lock(launch.folder);  // the launcher inherits it
@@ -77,7 +77,7 @@ void LocalEngine::spawn(const Launch& launch, Time give_up_at) {
   } catch (const SpawnBusy& busy) {
     return try_later(launch, busy, give_up_at);
   }
-  trial.processes = TrialProcesses(mark, trial.process->pid());
+  trial.processes = TrialProcesses(launch.folder, launch.attempt, trial.process->pid());
   trial.timer = loop_.at(loop_.now(), [this, id] {
     watch(id);
     on_running(id);

@@ -58,6 +58,7 @@ struct TrialEnd {
   int exit_code = -1, term_signal = 0;
   bool infrastructure = false;  // e.g. a port taken by someone else: to be run again, not counted
   std::string ended_at;         // RFC 3339
+  std::string started_at;       // of a recovered one, where a host saw its end
 };
 
 class Runner {

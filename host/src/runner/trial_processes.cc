@@ -15,6 +15,7 @@
 #include <map>
 #include <thread>
 
+#include "base/subprocess.h"
 #include "dsat/base/utf8.h"
 
 namespace dsat::host {
@@ -23,6 +24,7 @@ namespace {
 
 struct Seen {
   pid_t parent = 0, session = 0;
+  unsigned long long began = 0;  // ticks since the machine's start
   char state = '?';
   std::string name;
 };
@@ -51,7 +53,9 @@ bool read_stat(pid_t pid, Seen& seen) {
   if (begin == std::string::npos || end == std::string::npos || end < begin) return false;
   seen.name = stat.substr(begin + 1, end - begin - 1);
   int parent = 0, group = 0, session = 0;
-  if (std::sscanf(stat.c_str() + end + 1, " %c %d %d %d", &seen.state, &parent, &group, &session) != 4) return false;
+  const char* const format = " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu";
+  if (std::sscanf(stat.c_str() + end + 1, format, &seen.state, &parent, &group, &session, &seen.began) != 5)
+    return false;
   seen.parent = parent;
   seen.session = session;
   return true;
@@ -70,32 +74,59 @@ std::map<pid_t, Seen> all_processes() {
   return all;
 }
 
+// The environment that a process was started with stays readable for its user as long as it lives.
 bool holds_variable(pid_t pid, const std::string& variable) {
   constexpr size_t kMostBytes = size_t{4} << 20;  // more than a kernel takes
   const std::string environment = '\0' + read_proc(pid, "environ", kMostBytes) + '\0';
-  return environment.find('\0' + variable + '\0') != std::string::npos;
+  return environment.find(variable) != std::string::npos;
+}
+
+std::string resolved(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::path found = std::filesystem::weakly_canonical(path, error);
+  return (error ? path : found).string();
 }
 
 bool is_dead(const Seen& seen) { return seen.state == 'Z' || seen.state == 'X'; }
 
+// A child of this process that it has not started: its parents are dead, the nearest subreaper among them too.
+bool is_inherited(pid_t pid, const Seen& seen) {
+  return seen.parent == getpid() && seen.session != getsid(0) && !Subprocess::is_own(pid);
+}
+
 }  // namespace
 
 std::string trial_mark(const std::filesystem::path& trial_dir, uint32_t attempt) {
-  return fmt::format("{}#{}", trial_dir.string(), attempt);
+  return fmt::format("{}#{}", resolved(trial_dir), attempt);
+}
+
+TrialProcesses::TrialProcesses(const std::filesystem::path& trial_dir, uint32_t attempt, pid_t launcher)
+    : variable_('\0' + fmt::format("{}={}", kMarkVariable, trial_mark(trial_dir, attempt)) + '\0'),
+      launcher_(launcher) {
+  Seen seen;
+  if (launcher_ > 0 && read_stat(launcher_, seen)) began_ = seen.began;
+}
+
+TrialProcesses TrialProcesses::of_study(const std::filesystem::path& run_dir) {
+  TrialProcesses all;
+  all.variable_ = '\0' + fmt::format("{}={}/", kMarkVariable, resolved(run_dir / "trials"));
+  return all;
 }
 
 std::vector<pid_t> TrialProcesses::alive() const {
   const std::map<pid_t, Seen> all = all_processes();
-  const std::string variable = std::string(kMarkVariable) + "=" + mark_;
+  const auto launcher = all.find(launcher_);
+  const bool has_lost_launcher = launcher_ > 0 && (launcher == all.end() || is_dead(launcher->second));
   std::set<pid_t> own;
   for (const auto& [pid, seen] : all) {
     if (pid == getpid() || is_dead(seen)) continue;
-    if ((launcher_ > 0 && seen.session == launcher_) || holds_variable(pid, variable)) own.insert(pid);
+    const bool inherited = has_lost_launcher && seen.began >= began_ && is_inherited(pid, seen);
+    if (inherited || (launcher_ > 0 && seen.session == launcher_) || holds_variable(pid, variable_)) own.insert(pid);
   }
   for (size_t before = own.size() + 1; before != own.size();) {
     before = own.size();
     for (const auto& [pid, seen] : all) {
-      if (!is_dead(seen) && own.count(seen.parent) != 0) own.insert(pid);
+      if (pid != getpid() && !is_dead(seen) && own.count(seen.parent) != 0) own.insert(pid);
     }
   }
   return {own.begin(), own.end()};
@@ -120,6 +151,18 @@ std::vector<pid_t> TrialProcesses::end_all(std::chrono::milliseconds timeout) {
     std::vector<pid_t> left = kill_all();
     if (left.empty() || std::chrono::steady_clock::now() >= end) return left;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+Reaped end_processes_of_study(const std::filesystem::path& run_dir, std::chrono::milliseconds patience) {
+  TrialProcesses all = TrialProcesses::of_study(run_dir);
+  const auto end = std::chrono::steady_clock::now() + patience;
+  std::set<pid_t> seen;
+  for (;;) {
+    const std::vector<pid_t> left = all.kill_all();
+    seen.insert(left.begin(), left.end());
+    if (left.empty() || std::chrono::steady_clock::now() >= end) return {seen.size() - left.size(), left};
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
 

@@ -16,7 +16,6 @@
 #include "dsat/base/shell.h"
 #include "dsat/base/units.h"
 #include "dsat/config/json.h"
-#include "runner/orphans.h"
 #include "runner/probe.h"
 
 namespace dsat::host {
@@ -169,8 +168,6 @@ Launch TrialRunner::make_launch(const TrialSpec& spec, const Running& trial) con
   launch.argv = options_.command.render(context);
   launch.environment = options_.environment;
   set_variables(launch.environment, prepare_files(spec, trial, launch.argv, launch.cwd));
-  // Not in cmd.txt: who runs that line again runs no trial.
-  set_variable(launch.environment, kStudyVariable, options_.run_dir.string());
   if (!options_.probe.empty()) add_probe(options_.probe, folder, launch.environment);
   const std::set<std::string> shared(options_.environment.begin(), options_.environment.end());
   for (const std::string& variable : launch.environment) {
@@ -324,6 +321,7 @@ std::optional<TrialEnd> TrialRunner::recover(const TrialSpec& spec) {
     facts.ended_at = modified_at(folder / (spec.model_info ? kModelInfoFile : kMetricsFile));
   }
   TrialEnd end = classify(facts);
+  if (known) end.started_at = known->started_at;
   if (end.outcome == Outcome::completed) return end;
   // Without exit.json no host saw its end: the host died, and the trial with it, at any point.
   const bool ended_by_itself = known && end.outcome != Outcome::stopped && !end.infrastructure;

@@ -9,8 +9,10 @@
 #include "record/run_lock.h"
 #include "study/best.h"
 #include "study/best_command.h"
+#include "study/experiment_files.h"
 #include "study/plan.h"
 #include "study/results.h"
+#include "study/run_dir.h"
 
 namespace dsat::host {
 namespace {
@@ -50,11 +52,16 @@ BestRecord best_of_study(Journal& journal, const std::vector<Trial>& trials, con
   return *best;
 }
 
-std::string command_for(const Plan& plan, const Json& config) {
+std::string command_for(Plan plan, const Json& config) {
   if (plan.command.empty()) return "";
+  const Environment environment = current_environment();
   try {
-    const CommandTemplate command({plan.command, plan.config_file, plan.arg_mappings, plan.cwd, current_environment(),
-                                   plan.config_by_environment});
+    add_experiment(find_launcher(fs::path()), environment, plan);
+  } catch (const Error&) {  // a folder that cannot be written, or half an installation
+  }
+  try {
+    const CommandTemplate command(
+        {plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment, plan.config_by_environment});
     return best_command(plan, command, config);
   } catch (const Error&) {
     return "";  // its script is gone: the configuration is what matters

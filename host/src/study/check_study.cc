@@ -1,7 +1,9 @@
-// Reads what a journal still gives; the repair writes a new one beside it, keeps a copy of the damaged file, and puts
-// the new one in its place by a rename.
+// Reads what a journal still gives, and its plan from the copy where that is lost; the repair writes a new one beside
+// it, keeps a copy of the damaged file, and puts the new one in its place by a rename.
 #include <fmt/format.h>
 
+#include <map>
+#include <set>
 #include <system_error>
 
 #include "base/guarded.h"
@@ -9,6 +11,7 @@
 #include "dsat/host/rescue.h"
 #include "record/check_rows.h"
 #include "record/journal.h"
+#include "record/plan_copy.h"
 #include "record/run_lock.h"
 #include "study/plan.h"
 #include "study/repair.h"
@@ -20,19 +23,52 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostFindings = 20;  // a person reads no more
 
-// In what the journal's rows of meta must be readable for a resume.
-void check_meta(const std::map<std::string, Json>& meta, std::vector<std::string>& findings) {
-  const auto plan = meta.find("plan");
-  if (plan == meta.end()) {
-    findings.emplace_back("meta: the plan is lost");
-    return;
-  }
+using Meta = std::map<std::string, Json>;
+
+// What a resume could not read of a row of meta; empty: nothing.
+std::string wrong_with(const std::string& key, const Meta& meta) {
+  const auto row = meta.find(key);
+  if (row == meta.end()) return key == "plan" || key == "schema" ? "the " + key + " is lost" : "";
   try {
-    plan_from_json(plan->second);
-    const auto searches = meta.find("searches");
-    if (searches != meta.end()) Searches{searches->second};
-  } catch (const std::exception& error) {
-    findings.push_back(fmt::format("meta: {}", error.what()));
+    if (key == "schema") row->second.get<int>();
+    if (key == "plan") plan_from_json(row->second);
+    if (key == "searches") Searches{row->second};
+    if (key == "max_trials") row->second.get<uint64_t>();
+    if (key == "restarts") row->second.get<std::map<uint64_t, int>>();
+    if (key == "infrastructure_reruns") row->second.get<std::set<uint64_t>>();
+  } catch (const Error& error) {
+    return error.what();
+  } catch (const std::exception&) {
+    return key + " is damaged";
+  }
+  return "";
+}
+
+constexpr const char* kReadRows[] = {"schema", "plan", "searches", "max_trials", "restarts", "infrastructure_reruns"};
+
+void check_meta(const Meta& meta, std::vector<std::string>& findings) {
+  for (const char* key : kReadRows) {
+    if (const std::string wrong = wrong_with(key, meta); !wrong.empty()) findings.push_back("meta: " + wrong);
+  }
+}
+
+// Rows that cannot be read are those of the copy, or go: a resume does without any but the plan.
+void mend_meta(const fs::path& dir, Meta& meta, std::vector<std::string>& mended) {
+  const Meta copy = read_plan_copy(dir);
+  const auto take = [&](const std::string& key) {
+    const auto copied = copy.find(key);
+    if (copied == copy.end() || !wrong_with(key, copy).empty()) return;
+    meta[key] = copied->second;
+    mended.push_back(fmt::format("meta: {} is that of {}", key, kPlanCopyFile));
+  };
+  for (const char* key : kReadRows) {
+    if (!wrong_with(key, meta).empty()) {
+      meta.erase(key);
+      take(key);
+    }
+  }
+  for (const char* key : {"settings", "searches", "max_trials"}) {
+    if (meta.count(key) == 0) take(key);
   }
 }
 
@@ -91,18 +127,21 @@ void write_rows(Journal& fresh, const Journal::Salvaged& found, const SoundRows&
     }
   }
   fresh.put_meta("profile", profile);
+  fresh.put_meta(kTrustsFolders, true);
 }
 
-// Where not even its tables can be read, nothing is left to mend.
-std::unique_ptr<Journal> open_to_mend(const fs::path& dir) {
+// With the plan at hand even a journal whose tables cannot be read is mended: what was measured lies in the trials'
+// folders.
+std::unique_ptr<Journal> open_damaged(const fs::path& dir) {
+  if (!read_plan_copy(dir).empty()) return Journal::open(dir, Journal::Mode::damaged);
   try {
     return Journal::open(dir, Journal::Mode::read_only);
   } catch (const Error& error) {
     if (error.code() != DSAT_INTERNAL) throw;
     throw Error(DSAT_INTERNAL,
-                fmt::format("journal {}: its tables cannot be read: this cannot be mended; put a copy of "
-                            "the file back",
-                            (dir / "dsat.db").string()));
+                fmt::format("journal {}: its tables cannot be read, and {} is gone: this cannot be mended; put a copy "
+                            "of the file back",
+                            (dir / "dsat.db").string(), kPlanCopyFile));
   }
 }
 
@@ -111,23 +150,23 @@ CheckReport repaired(const fs::path& dir) {
   CheckReport report;
   Journal::Salvaged found;
   {
-    const std::unique_ptr<Journal> journal = open_to_mend(dir);
+    const std::unique_ptr<Journal> journal = open_damaged(dir);
     found = journal->salvage();
     report = findings_of(*journal, found);
   }
   if (report.sound()) return report;
-  std::vector<std::string> plan_problems;
-  check_meta(found.meta, plan_problems);
-  if (!plan_problems.empty()) {
-    throw Error(DSAT_INTERNAL, fmt::format("journal {}: {}: this cannot be mended; put a copy of the file back",
-                                           (dir / "dsat.db").string(), plan_problems.front()));
+  mend_meta(dir, found.meta, report.mended);
+  if (const std::string wrong = wrong_with("plan", found.meta); !wrong.empty()) {
+    throw Error(DSAT_INTERNAL,
+                fmt::format("journal {}: {}, and {} is gone: this cannot be mended; put a copy of the file back",
+                            (dir / "dsat.db").string(), wrong, kPlanCopyFile));
   }
   const auto stored = found.meta.find("searches");
   Searches searches(stored == found.meta.end() ? std::nullopt : std::optional<Json>(stored->second));
   const SoundRows rows = sound_rows_of(std::move(found.trials), std::move(found.events), searches);
   const fs::path copy = keep_copy(dir);
   Journal::replace(dir, [&](Journal& fresh) { write_rows(fresh, found, rows, searches); });
-  report.mended = rows.mended;
+  report.mended.insert(report.mended.end(), rows.mended.begin(), rows.mended.end());
   report.mended.push_back(fmt::format("the damaged file is kept as {}", copy.string()));
   report.trials = rows.trials.size();
   report.events = rows.events.size();
@@ -138,7 +177,7 @@ CheckReport repaired(const fs::path& dir) {
 
 Result<CheckReport> check_study(const fs::path& dir) {
   return as_result([&] {
-    const std::unique_ptr<Journal> journal = Journal::open(dir, Journal::Mode::read_only);
+    const std::unique_ptr<Journal> journal = open_damaged(dir);
     return findings_of(*journal, journal->salvage());
   });
 }

@@ -311,6 +311,16 @@ void Coordinator::put_changes() {
   if (const auto restarts = failures_.take_changed_restarts()) journal_.put_meta("restarts", *restarts);
 }
 
+// After a repair: its record was lost, and its folder still has all of it.
+bool Coordinator::is_found_in_folder(const TrialSpec& spec) {
+  if (!trusts_folders_) return false;
+  const auto end = runner_.recover(spec);
+  if (!end || end->started_at.empty()) return false;
+  on_started({spec.id, spec.attempt, {}, end->started_at});
+  loop_.at(loop_.now(), [this, end = *end] { on_ended(end); });
+  return true;
+}
+
 void Coordinator::act(const std::vector<uint64_t>& starts) {
   for (const uint64_t id : starts) {
     if (ending_) {
@@ -318,7 +328,8 @@ void Coordinator::act(const std::vector<uint64_t>& starts) {
       continue;
     }
     try {
-      runner_.start(spec_of(plan_, trials_[id]));
+      const TrialSpec spec = spec_of(plan_, trials_[id]);
+      if (!is_found_in_folder(spec)) runner_.start(spec);
     } catch (const std::exception& error) {
       trials_.take_back_start(id);
       fail(error);

@@ -102,6 +102,7 @@ class Coordinator {
   void commit_turn();
   void put_changes();
   void act(const std::vector<uint64_t>& starts);
+  bool is_found_in_folder(const TrialSpec& spec);
 
   void on_started(const TrialStart& start);
   void on_ended(const TrialEnd& end);
@@ -147,6 +148,7 @@ class Coordinator {
   Searches searches_;
   Json profile_;                                 // or null
   std::optional<uint64_t> device_memory_bytes_;  // given, else as a trial reported
+  bool trusts_folders_ = false;                  // the journal was repaired: kTrustsFolders
   OwnConfiguration own_;
 
   std::optional<Ending> ending_;

@@ -49,6 +49,7 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   failures_.restore_restarts(meta_as<std::map<uint64_t, int>>("restarts"));
   failures_.restore_reruns(meta_as<std::set<uint64_t>>("infrastructure_reruns"));
   searches_ = Searches(journal_.meta("searches"));
+  trusts_folders_ = journal_.meta(kTrustsFolders).has_value();
   // A searcher that has not begun is replaced, and that is all.
   const bool hands_over = how.another_searcher && !events.empty() && events.back().phase >= Phase::searcher;
   std::set<uint64_t> changed;

@@ -12,6 +12,7 @@
 
 #include "command/hyperparameters.h"
 #include "dsat/error.h"
+#include "record/plan_copy.h"
 #include "record/run_lock.h"
 #include "runner/probe.h"
 #include "study/best_command.h"
@@ -68,7 +69,7 @@ bool is_half_started(const fs::path& dir) {
 
 void delete_study(const fs::path& dir) {
   std::error_code error;
-  for (const char* name : {"dsat.db", "dsat.db.new", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal",
+  for (const char* name : {"dsat.db", kPlanCopyFile, "dsat.db.new", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal",
                            "best_ds_config.json", "best_ds_metrics.json", kBestHyperparametersFile, "best_cmd.txt",
                            "summary.txt", "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
     fs::remove_all(dir / name, error);

@@ -12,15 +12,14 @@
 #include "base/fault_point.h"
 #include "base/guarded.h"
 #include "command/command_template.h"
-#include "command/hyperparameters.h"
-#include "dsat/base/files.h"
 #include "record/journal.h"
+#include "record/plan_copy.h"
 #include "record/run_lock.h"
-#include "runner/orphans.h"
 #include "runner/probe.h"
-#include "runner/python_package.h"
+#include "runner/trial_processes.h"
 #include "study/best_command.h"
 #include "study/coordinator.h"
+#include "study/experiment_files.h"
 #include "study/plan.h"
 #include "study/run_dir.h"
 #include "study/runners.h"
@@ -33,19 +32,6 @@ namespace fs = std::filesystem;
 CommandTemplate parse_command(const Plan& plan, const Environment& environment) {
   return CommandTemplate(
       {plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment, plan.config_by_environment});
-}
-
-// What the trials of an experiment file find beside their hyperparameters: the file, and the Python packages. Both go
-// into the variables of this run, and so into the command for the best configuration too.
-void add_experiment(const fs::path& launcher, const Environment& environment, Plan& plan) {
-  if (!plan.hyperparameters.is_object() || plan.simulation) return;
-  if (plan.experiment.is_object()) {
-    const fs::path file = plan.dir / kExperimentFile;
-    write_file_atomically(file, plan.experiment.dump(2) + "\n", Durability::renamed);
-    set_variable(plan.variables, kExperimentVariable, file.string());
-  }
-  const fs::path package = find_python_package(launcher, plan.dir, !plan.slots.hostfile.empty(), plan.notices);
-  if (!package.empty()) add_python_package(package, environment, plan.variables);
 }
 
 // Those that the study still needs. One that has done its work may be gone, and one that another searcher takes the
@@ -85,7 +71,7 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
 
 // Of trials whose host and launcher were killed. They would use the devices, and the files, of the trials to come.
 void end_orphans(const fs::path& dir, Observer& observer) {
-  const Reaped reaped = reap_orphans(dir);
+  const Reaped reaped = end_processes_of_study(dir);
   if (reaped.ended > 0) {
     observer.on_log(Observer::Severity::warning,
                     fmt::format("{} processes of trials had outlived their host, and were ended", reaped.ended));
@@ -95,7 +81,7 @@ void end_orphans(const fs::path& dir, Observer& observer) {
       DSAT_INTERNAL,
       fmt::format("processes of earlier trials cannot be ended ({}): end them, or restart the machine, and then "
                   "`dsat-host resume`",
-                  fmt::join(reaped.are_left, ", ")));
+                  describe_processes(reaped.are_left)));
 }
 
 }  // namespace
@@ -156,6 +142,7 @@ std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
     fresh.put_meta("settings", settings_of(plan));
     fresh.put_meta("max_trials", plan.max_trials);
   });
+  keep_plan_copy(plan.dir, *journal);
   auto impl = std::make_unique<Impl>(std::move(plan), std::move(lock), std::move(journal));
   impl->environment = std::move(options.environment);
   impl->launcher = launcher;
@@ -173,7 +160,10 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   RunLock lock = RunLock::take(dir);
   std::unique_ptr<Journal> journal = Journal::open(dir, Journal::Mode::open);
   const std::optional<Json> stored = journal->meta("plan");
-  if (!stored) throw Error(fmt::format("{}: its journal holds no plan; start a new study", dir.string()));
+  if (!stored) {
+    throw Error(DSAT_INTERNAL,
+                fmt::format("journal {}: its plan is lost; {}", journal->file().string(), kRepairRemedy));
+  }
   Plan plan = plan_from_json(*stored);
   plan.dir = dir;
   const fs::path launcher = plan.simulation ? fs::path() : find_launcher(options.launcher);
@@ -214,6 +204,7 @@ StudyResult Study::Impl::run(Observer& observer) {
     // Steps and jobs of a cluster are taken up by their engines instead.
     if (!plan.simulation && plan.runner == kLocalRunner) end_orphans(plan.dir, observer);
     coordinator.resume(*take_up);
+    keep_plan_copy(plan.dir, *journal);
   }
   return coordinator.run();
 }

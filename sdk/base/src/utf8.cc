@@ -59,13 +59,28 @@ bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
 }
 
+// A string for the terminal, such as a window's title: to its end by BEL or ESC \. One without an end is no string, or
+// it would take the rest of the line with it.
+size_t string_length(std::string_view text) {
+  const size_t end = text.find_first_of("\a\x1b", 2);
+  if (end == std::string_view::npos) return 2;
+  if (text[end] == '\a') return end + 1;
+  return text.substr(end, 2) == "\x1b\\" ? end + 2 : 2;
+}
+
 // Length of the terminal escape sequence at the start of `text`; 0: there is none.
 size_t escape_length(std::string_view text) {
+  constexpr std::string_view kStringBegins = "]PX^_";
   if (text.size() < 2 || text[0] != '\x1b') return 0;
-  if (text[1] != '[') return 2;
-  size_t i = 2;
-  while (i < text.size() && (text[i] < '@' || text[i] > '~')) ++i;
-  return std::min(i + 1, text.size());
+  if (kStringBegins.find(text[1]) != std::string_view::npos) return string_length(text);
+  if (text[1] == '[') {
+    size_t i = 2;
+    while (i < text.size() && (text[i] < '@' || text[i] > '~')) ++i;
+    return std::min(i + 1, text.size());
+  }
+  size_t i = 1;  // "ESC ( B" names a character set: any of these, then a last one
+  while (i < text.size() && text[i] >= ' ' && text[i] <= '/') ++i;
+  return i < text.size() && text[i] >= '0' && text[i] <= '~' ? i + 1 : i;
 }
 
 bool is_control(uint32_t c) { return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029; }

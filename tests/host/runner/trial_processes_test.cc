@@ -2,6 +2,8 @@
 #include "runner/trial_processes.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/subprocess.h"
@@ -11,6 +13,7 @@ namespace dsat::host {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -37,7 +40,8 @@ class TrialProcessesTest : public TempDirTest {
   const Subreaper subreaper_;
   Loop loop_;
   std::unique_ptr<Subprocess> child_;
-  const std::string mark_ = trial_mark(dir(), 1);
+  const std::filesystem::path folder_ = dir() / "trials" / "1";
+  const std::string mark_ = trial_mark(folder_, 1);
 };
 
 TEST_F(TrialProcessesTest, MarksDifferByFolderAndAttempt) {
@@ -50,9 +54,9 @@ TEST_F(TrialProcessesTest, ADaemonInASessionOfItsOwnIsFoundByItsMark) {
   const pid_t daemon = printed_pid();
   child_->signal(SIGKILL);
   run_until(loop_, [&] { return child_ == nullptr; });
-  TrialProcesses processes(mark_, 0);
+  TrialProcesses processes(folder_, 1, 0);
   EXPECT_THAT(processes.alive(), Contains(daemon));
-  EXPECT_THAT(TrialProcesses(trial_mark(dir(), 2), 0).alive(), IsEmpty()) << "another attempt's are not its";
+  EXPECT_THAT(TrialProcesses(folder_, 2, 0).alive(), IsEmpty()) << "another attempt's are not its";
   run_until(loop_, [&] {  // it is sh until it has become sleep
     loop_.at(Loop::Clock::now() + std::chrono::milliseconds(2), [] {});
     return read_text("/proc/" + std::to_string(daemon) + "/comm") == "sleep\n";
@@ -66,7 +70,7 @@ TEST_F(TrialProcessesTest, WithoutAMarkTheSessionAndTheParentTell) {
   start("env -i sh -c 'echo $$; setsid sleep 1000 & wait'", "other");
   const pid_t shell = printed_pid();
   const pid_t session = child_->pid();
-  TrialProcesses processes(mark_, session);
+  TrialProcesses processes(folder_, 1, session);
   EXPECT_THAT(processes.alive(), Contains(shell));
   EXPECT_THAT(processes.end_all(std::chrono::seconds(20)), IsEmpty());
   run_until(loop_, [&] { return child_ == nullptr; });
@@ -76,7 +80,42 @@ TEST_F(TrialProcessesTest, WithoutAMarkTheSessionAndTheParentTell) {
 TEST_F(TrialProcessesTest, AStoppedOneIsKilledToo) {
   start("echo $$; kill -STOP $$", mark_);
   const pid_t stopped = printed_pid();
-  EXPECT_THAT(TrialProcesses(mark_, stopped).end_all(std::chrono::seconds(20)), IsEmpty());
+  EXPECT_THAT(TrialProcesses(folder_, 1, stopped).end_all(std::chrono::seconds(20)), IsEmpty());
+  run_until(loop_, [&] { return child_ == nullptr; });
+}
+
+// It has left its session, cleared its environment, and lost its parents: its trial killed dsat-launch.
+TEST_F(TrialProcessesTest, WhatHidesIsFoundOnceItsLauncherIsDead) {
+  start("env -i setsid sh -c 'echo $$; exec sleep 1000' & wait", "other");
+  const pid_t hidden = printed_pid();
+  TrialProcesses processes(folder_, 1, child_->pid());
+  EXPECT_THAT(processes.alive(), Contains(hidden)) << "its parent is known";
+  const pid_t of_the_program = fork();
+  if (of_the_program == 0) {
+    pause();
+    _exit(0);
+  }
+  child_->signal(SIGKILL);
+  run_until(loop_, [&] { return child_ == nullptr; });
+  EXPECT_THAT(processes.alive(), ElementsAre(hidden)) << "and none of the program's own children";
+  EXPECT_THAT(processes.end_all(std::chrono::seconds(20)), IsEmpty());
+  EXPECT_FALSE(is_alive(hidden));
+  kill(of_the_program, SIGKILL);
+  EXPECT_EQ(waitpid(of_the_program, nullptr, 0), of_the_program);
+}
+
+TEST_F(TrialProcessesTest, AStudyKnowsThoseOfAllItsTrialsByWhateverPath) {
+  start("setsid sh -c 'echo $$; exec sleep 1000' & wait", trial_mark(dir() / "trials" / "12", 3));
+  const pid_t daemon = printed_pid();
+  EXPECT_THAT(TrialProcesses::of_study(dir() / "tri").alive(), IsEmpty());
+  EXPECT_THAT(TrialProcesses::of_study(dir() / "trials").alive(), IsEmpty());
+  std::filesystem::create_directory(dir() / "real");
+  std::filesystem::create_directory_symlink(dir(), dir() / "real" / "link");
+  EXPECT_THAT(TrialProcesses::of_study(dir() / "real" / "link").alive(), Contains(daemon));
+  const Reaped reaped = end_processes_of_study(dir(), std::chrono::seconds(20));
+  EXPECT_THAT(reaped.are_left, IsEmpty());
+  EXPECT_GE(reaped.ended, 1U);
+  EXPECT_FALSE(is_alive(daemon));
   run_until(loop_, [&] { return child_ == nullptr; });
 }
 

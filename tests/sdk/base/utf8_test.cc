@@ -61,6 +61,12 @@ TEST(PrintableLines, DropsColoursAndControlCharacters) {
   EXPECT_THAT(printable_lines("\x1b[1;31mError\x1b[0m:\a x\ty\x7f"), ElementsAre("Error: x y"));
   EXPECT_THAT(printable_lines("cut \x1b[3"), ElementsAre("cut"));
   EXPECT_THAT(printable_lines("cut \x1b"), ElementsAre("cut"));
+  EXPECT_THAT(printable_lines("\x1b]0;title\aone \x1bPq#\x1b\\two \x1b(B\x1b[mthree \x1bMfour"),
+              ElementsAre("one two three four"));
+  EXPECT_THAT(printable_lines("\x1b]8;;https://x\x1b\\link\x1b]8;;\x1b\\ end"), ElementsAre("link end"));
+  EXPECT_THAT(printable_lines("\x1b]no end of it"), ElementsAre("no end of it"));
+  EXPECT_THAT(printable_lines("\x1b]cut by \x1b[1mcolour"), ElementsAre("cut by colour"));
+  EXPECT_THAT(printable_lines("\x1b\xC3\xA9"), ElementsAre("\xC3\xA9"));
 }
 
 TEST(PrintableLines, DropsC1ControlsAndMarksThatTurnTheText) {

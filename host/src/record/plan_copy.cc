@@ -1,0 +1,38 @@
+// One JSON object with a key a row. It replaces the one before it by a rename, so that a crash leaves either.
+#include "record/plan_copy.h"
+
+#include "dsat/base/files.h"
+#include "dsat/config/json.h"
+
+namespace dsat::host {
+
+namespace {
+
+constexpr const char* kRows[] = {"plan", "settings", "max_trials", "searches"};
+constexpr size_t kMostBytes = size_t{64} << 20;  // an experiment file may stand in a plan
+
+}  // namespace
+
+void keep_plan_copy(const std::filesystem::path& dir, Journal& journal) {
+  Json rows = Json::object();
+  for (const char* key : kRows) {
+    if (auto row = journal.meta(key)) rows[key] = std::move(*row);
+  }
+  const std::string text = Journal::text_of(rows) + "\n";
+  const std::filesystem::path file = dir / kPlanCopyFile;
+  if (try_read_file(file, kMostBytes).bytes == text) return;
+  write_file_atomically(file, text, Durability::synced, Access::owner);
+}
+
+std::map<std::string, Json> read_plan_copy(const std::filesystem::path& dir) {
+  const FileText text = try_read_file(dir / kPlanCopyFile, kMostBytes);
+  const Json rows = text.ok() ? Json::parse(text.bytes, nullptr, false) : Json();
+  std::map<std::string, Json> found;
+  if (!rows.is_object()) return found;
+  for (const char* key : kRows) {
+    if (rows.contains(key)) found[key] = rows[key];
+  }
+  return found;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,120 @@
+// What rows of a journal may say of each other: one test a rule that damage can break.
+#include "record/check_rows.h"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+
+namespace dsat::host {
+namespace {
+
+Trial told_trial(uint64_t id) {
+  Trial trial;
+  trial.record.id = id;
+  trial.record.outcome = Outcome::completed;
+  trial.record.started_at = "2026-01-01T00:00:00.000001Z";
+  trial.state = TrialState::delivered;
+  trial.end = TrialEnd();
+  trial.end->id = id;
+  return trial;
+}
+
+Op asks_for(uint64_t trial) {
+  Op op;
+  op.overrides = Json::object();
+  op.trial = trial;
+  return op;
+}
+
+JournalEvent event(uint64_t seq, StrategyEvent::Kind kind, uint64_t trial, std::vector<Op> ops) {
+  JournalEvent entry;
+  entry.seq = seq;
+  entry.event.kind = kind;
+  entry.event.trial = trial;
+  if (kind == StrategyEvent::Kind::start) entry.event.study = Json::object();
+  if (kind == StrategyEvent::Kind::result) entry.event.metrics = Json::object();
+  entry.ops = std::move(ops);
+  return entry;
+}
+
+// Two trials, asked for one after the other, both told.
+struct Rows {
+  std::vector<Trial> trials{told_trial(0), told_trial(1)};
+  std::vector<JournalEvent> events{
+      event(0, StrategyEvent::Kind::start, 0, {asks_for(0)}), event(1, StrategyEvent::Kind::result, 0, {}),
+      event(2, StrategyEvent::Kind::exited, 0, {asks_for(1)}), event(3, StrategyEvent::Kind::exited, 1, {})};
+  std::string misfit() const {
+    const auto found = find_misfit(trials, events);
+    return found ? to_string(*found) : "";
+  }
+};
+
+std::string misfit_after(const std::function<void(Rows&)>& damage) {
+  Rows rows;
+  damage(rows);
+  return rows.misfit();
+}
+
+TEST(CheckRows, WholeRowsFit) { EXPECT_EQ(Rows().misfit(), ""); }
+
+TEST(CheckRows, ATrialIsOverExactlyWhenItHasAnOutcome) {
+  EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[1].record.outcome.reset(); }),
+            "trial 1: it is over and has no outcome");
+  EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[0].state = TrialState::running; }),
+            "trial 0: it has an outcome and is not over");
+}
+
+TEST(CheckRows, ATrialThatRunsWasStarted) {
+  EXPECT_EQ(misfit_after([](Rows& rows) {
+              rows.trials[1].record.outcome.reset();
+              rows.trials[1].record.started_at = "";
+              rows.trials[1].state = TrialState::running;
+            }),
+            "trial 1: it runs and was never started");
+}
+
+TEST(CheckRows, ATrialRepeatsAnEarlierOne) {
+  EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[1].record.duplicate_of = 0; }), "");
+  EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[1].record.duplicate_of = 1; }),
+            "trial 1: it repeats a later trial");
+}
+
+TEST(CheckRows, AnEndIsThatOfItsTrial) {
+  EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[1].end->id = 0; }), "trial 1: its end is that of another trial");
+}
+
+TEST(CheckRows, TheFirstEventIsAStart) {
+  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[0].event.kind = StrategyEvent::Kind::result; }),
+            "event 0: the first one is no start");
+  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[0].event.study = Json::array(); }),
+            "event 0: it starts without a study");
+}
+
+TEST(CheckRows, AnEventTellsOfATrialThatIsThereAndOver) {
+  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[3].event.trial = 7; }),
+            "event 3: it tells of trial 7, which is missing");
+  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[3].event.outcome = 99; }), "event 3: its outcome is none");
+  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[1].event.metrics = 5; }),
+            "event 1: its metrics are no JSON object");
+  EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[1].state = TrialState::ended; }),
+            "event 3: it tells the end of a trial that is not over");
+}
+
+TEST(CheckRows, AnEndIsToldOnce) {
+  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[3].event.trial = 0; }),
+            "event 3: it tells the end of trial 0 again");
+}
+
+TEST(CheckRows, OpsNameTrialsThatAreThere) {
+  const auto with_op = [](const std::function<void(Op&)>& change) {
+    return misfit_after([&](Rows& rows) { change(rows.events[2].ops[0]); });
+  };
+  EXPECT_EQ(with_op([](Op& op) { op.trial = 2; }), "event 2: it names trial 2, which is missing");
+  EXPECT_EQ(with_op([](Op& op) { op.trial.reset(); }), "event 2: an op of it names no trial");
+  EXPECT_EQ(with_op([](Op& op) { op.trial.reset(), op.refused = true; }), "") << "the limit was reached";
+  EXPECT_EQ(with_op([](Op& op) { op.overrides = "text"; }), "event 2: an op's overrides are no JSON object");
+  EXPECT_EQ(with_op([](Op& op) { op.kind = Op::Kind::set_profile; }), "event 2: its profile is no JSON object");
+}
+
+}  // namespace
+}  // namespace dsat::host
