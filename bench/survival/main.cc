@@ -39,8 +39,7 @@ Outcome outcome_of(dsat::Outcome outcome) {
 // A surface of bench_search as the host's simulation sees one, with drifting memory.
 class DriftingSurface : public dsat::host::Surface {
  public:
-  DriftingSurface(Job surface, Drift drift, uint64_t seed)
-      : surface_(std::move(surface)), drift_(drift), seed_(seed) {}
+  DriftingSurface(Job surface, Drift drift, uint64_t seed) : surface_(std::move(surface)), drift_(drift), seed_(seed) {}
 
   SimulatedRun run(const SimulatedTrial& trial) const override {
     Json config = trial.config;
