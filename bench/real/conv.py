@@ -4,6 +4,7 @@
 An ordinary DeepSpeed script that knows nothing of dsat: conv.py --deepspeed --deepspeed_config FILE [--steps N]
 """
 import argparse
+import os
 
 import deepspeed
 import torch
@@ -44,7 +45,7 @@ def stripes(samples):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--local_rank", type=int, default=0)
+    parser.add_argument("--local_rank", type=int, default=int(os.environ.get("LOCAL_RANK", "0")))
     parser.add_argument("--steps", type=int, default=1000)
     arguments = deepspeed.add_config_arguments(parser).parse_args()
     torch.manual_seed(1)
