@@ -4,16 +4,17 @@
     bench/host/probe_overhead.py [BUILD_DIR] [--python PYTHON] [--starts N] [--short N] [--long N]
 
 Runs the same script with and without the hook, by turns, so that a busy machine is as busy for both: an empty script,
-one that imports torch (if PYTHON has it), and loops of about 2 and 60 seconds that import torch. Prints for each the
-median of both, the median of the differences within a pair, and its 95 % interval by resampling the pairs. Processor
-time is that of the process and its children: other work on the machine does not count.
+one that imports torch (if PYTHON has it), and loops of about 2 and 60 seconds that import torch. The long ones sleep
+nearly all the time, so several pairs run at once. Prints for each the median of both, the median of the differences
+within a pair, and its 95 % interval by resampling the pairs. Processor time is that of the process and its children:
+other work on the machine does not count.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
 import random
-import resource
 import statistics
 import subprocess
 import tempfile
@@ -22,17 +23,18 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 IMPORT = "try:\n    import torch\nexcept ImportError:\n    pass\n"
 # Sleeps of 5 ms: a busy machine stretches them little.
-LOOP = IMPORT + "import time\nfor _ in range(%d):\n    sum(range(1000)); time.sleep(0.005)\n"
-STEPS_A_SECOND = 190
+LOOP = IMPORT + "import time\nfor _ in range(%d):\n    sum(range(1000)); time.sleep(%g)\n"
 
 
 def run(python, script, variables):
     """Wall and processor milliseconds."""
-    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([python, "-c", script], env=variables, check=True, stdin=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return 1e3 * (time.perf_counter() - start), 1e3 * used
+    start = time.perf_counter()
+    child = subprocess.Popen([python, "-c", script], env=variables, stdin=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        raise RuntimeError(f"{script!r} ended with status {child.returncode}")
+    return 1e3 * (time.perf_counter() - start), 1e3 * (used.ru_utime + used.ru_stime)
 
 
 def interval(values, draws=2000):
@@ -42,14 +44,17 @@ def interval(values, draws=2000):
     return medians[int(0.025 * draws)], medians[int(0.975 * draws)]
 
 
-def compare(name, python, script, pairs, with_hook, without):
+def compare(name, python, script, pairs, with_hook, without, at_once=1):
     if pairs == 0:
         return
-    runs = []
-    for i in range(pairs):
-        first = i % 2 == 0  # each is the first of its pair in half of them
+
+    def pair(number):
+        first = number % 2 == 0  # each is the first of its pair in half of them
         results = {hook: run(python, script, with_hook if hook else without) for hook in (first, not first)}
-        runs.append((results[True], results[False]))
+        return results[True], results[False]
+
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        runs = list(pool.map(pair, range(pairs)))
     for kind, at in (("wall", 0), ("cpu", 1)):
         difference = [hooked[at] - bare[at] for hooked, bare in runs]
         low, high = interval(difference)
@@ -64,7 +69,7 @@ def main():
     parser.add_argument("--python", default="/usr/bin/python3", help="the one that has torch")
     parser.add_argument("--starts", type=int, default=200, help="pairs of the empty script")
     parser.add_argument("--short", type=int, default=20, help="pairs of import and of 2 seconds")
-    parser.add_argument("--long", type=int, default=3, help="pairs of 60 seconds")
+    parser.add_argument("--long", type=int, default=12, help="pairs of 60 seconds")
     options = parser.parse_args()
     hook = options.build.resolve() / "probe"
     if not (hook / "sitecustomize.py").exists():
@@ -78,8 +83,9 @@ def main():
               "   95 % of the difference")
         compare("empty script", options.python, "pass", options.starts, with_hook, without)
         compare("import", options.python, IMPORT, options.short, with_hook, without)
-        compare("2 seconds", options.python, LOOP % (2 * STEPS_A_SECOND), options.short, with_hook, without)
-        compare("60 seconds", options.python, LOOP % (60 * STEPS_A_SECOND), options.long, with_hook, without)
+        compare("2 seconds", options.python, LOOP % (380, 0.005), options.short, with_hook, without)
+        compare("60 seconds", options.python, LOOP % (1200, 0.05), options.long, with_hook, without,
+                at_once=4)
         left = list((pathlib.Path(folder) / "probe").iterdir())
         print("file:", json.loads(left[0].read_text()) if left else "none, since this Python has no torch")
 

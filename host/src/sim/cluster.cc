@@ -84,7 +84,9 @@ SimulatedRun ClusterSurface::run(const SimulatedTrial& trial) const {
   const StepTime measured = with_noise(usual, scenario_, trial.seed);
   answer.peak_bytes = static_cast<uint64_t>(memory.allocated);
   answer.metrics = metrics_of(measured, trial.config.at(config::kTrainBatchKey).get<double>());
-  answer.seconds = seconds_of(scenario_, measured.total, scenario_.steps);
+  // A trial of --verify has more steps than the scenario says.
+  const double last = trial.config.value("/autotuning/end_profile_step"_json_pointer, 0.0);
+  answer.seconds = seconds_of(scenario_, measured.total, std::max(scenario_.steps, last + 1));
   return answer;
 }
 

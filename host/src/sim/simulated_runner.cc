@@ -44,7 +44,13 @@ void SimulatedRunner::start(const TrialSpec& spec) {
   Loop::Clock::duration length{};
   Running trial;
   try {
-    const SimulatedTrial asked{spec.config, spec.model_info, options_.slots_per_trial, seed};
+    Json further;
+    if (spec.further_steps > 0) {
+      further = spec.config;
+      further["autotuning"]["end_profile_step"] = options_.end_profile_step + spec.further_steps;
+    }
+    const Json& config = spec.further_steps > 0 ? further : spec.config;
+    const SimulatedTrial asked{config, spec.model_info, options_.slots_per_trial, seed};
     trial.end = end_of(spec, options_.surface->run(asked), length);
   } catch (const std::exception& e) {
     throw internal_error(fmt::format("the simulation of trial {}: {}", spec.id, e.what()));
@@ -78,10 +84,12 @@ TrialEnd SimulatedRunner::end_of(const TrialSpec& spec, SimulatedRun run, Loop::
   if (!(run.seconds >= 0)) throw Error(fmt::format("its length is {} s", run.seconds));
   const std::chrono::duration<double> seconds(std::min(run.seconds, kLongestSeconds));
   length = std::chrono::duration_cast<Loop::Clock::duration>(seconds);
-  if (length > options_.trial_timeout) {
-    length = options_.trial_timeout;
+  const int steps = options_.end_profile_step + 1;
+  const auto limit = options_.trial_timeout * (steps + spec.further_steps) / steps;
+  if (length > limit) {
+    length = limit;
     end.outcome = Outcome::timed_out;
-    end.reason = fmt::format("ran longer than {} (--trial-timeout)", format_duration(options_.trial_timeout));
+    end.reason = fmt::format("ran longer than {} (--trial-timeout)", format_duration(limit));
     end.metrics = Json();
   }
   return end;

@@ -41,8 +41,10 @@ std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const O
 std::string verification_text(const Plan& plan, const std::vector<Trial>& trials) {
   if (plan.verify_steps < 1) return "";
   std::string text;
+  bool verified = false;
   for (const Trial& trial : trials) {
     if (trial.phase != Phase::verification || !trial.record.outcome) continue;
+    verified = verified || trial.record.outcome == Outcome::completed;
     const auto first = std::find_if(trials.begin(), trials.end(),
                                     [&](const Trial& other) { return other.identity == trial.identity; });
     text += trial.record.outcome == Outcome::completed
@@ -50,6 +52,7 @@ std::string verification_text(const Plan& plan, const std::vector<Trial>& trials
                 : fmt::format("not verified: trial {} did not train {} further steps ({})\n", first->id(),
                               plan.verify_steps, how_it_ended(trial.record));
   }
+  if (!text.empty() && !verified) text += "the best itself was not verified\n";
   return text;
 }
 

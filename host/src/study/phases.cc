@@ -106,14 +106,25 @@ std::optional<NextPhase> finals(const PhaseView& view) {
   return NextPhase{Phase::finals, std::move(brief)};
 }
 
+// What did not last mostly lacked memory, and its neighbours would too; unknown peaks may be anything.
+bool needs_clearly_less(std::optional<uint64_t> peak, std::optional<uint64_t> than) {
+  constexpr double kClearly = 0.02;
+  return !peak || !than || static_cast<double>(*peak) <= (1 - kClearly) * static_cast<double>(*than);
+}
+
 std::optional<NextPhase> verification(const PhaseView& view) {
   const std::optional<uint64_t> best = best_trial(view);
   if (view.plan.verify_steps < 1 || !best || trials_left(view) < 1) return std::nullopt;
   Json brief{{"steps", view.plan.verify_steps}, {"reason", why_search_ended(view.finish)}};
+  Json& candidates = brief["candidates"];
+  std::optional<uint64_t> last_peak;
   for (const Contender& one : by_means(view.trials.all(), view.plan.metric, view.plan.maximise, *best,
                                        [&](const Trial& trial) { return may_win(view, trial); })) {
-    if (brief["candidates"].size() < kMostFinalists)
-      brief["candidates"].push_back(named_configuration(view, one.trial));
+    const std::optional<uint64_t> peak = view.trials[one.trial].record.peak_bytes;
+    if (!needs_clearly_less(peak, last_peak)) continue;
+    candidates.push_back(named_configuration(view, one.trial));
+    if (candidates.size() > kMostFinalists) break;  // one more, to be handed back where all of the others fail
+    if (peak) last_peak = peak;
   }
   return NextPhase{Phase::verification, std::move(brief)};
 }

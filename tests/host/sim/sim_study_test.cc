@@ -60,6 +60,31 @@ TEST(SimulatedStudy, TheTimeBudgetAndTheTrialTimeoutAreVirtualToo) {
   EXPECT_EQ(late->reason, "ran longer than 20m 0s (--trial-timeout)");
 }
 
+// A surface learns of a trial's further steps as a script does, and such a trial may run longer in proportion.
+TEST(SimulatedStudy, ATrialOfVerifyTrainsFurtherAndTheNextBestFollowsWhereItFails) {
+  const auto last_step = [](const SimulatedTrial& trial) {
+    return trial.config.value("/autotuning/end_profile_step"_json_pointer, 5);
+  };
+  int longest = 0;
+  StudyOptions options = options_for([&](const SimulatedTrial& trial) {
+    SimulatedRun run = small_model(trial);
+    longest = std::max(longest, last_step(trial));
+    if (run.peak_bytes) *run.peak_bytes += static_cast<uint64_t>(20 * (last_step(trial) - 5));  // it leaks
+    if (run.peak_bytes && *run.peak_bytes > 1000000) run.outcome = Outcome::out_of_memory;
+    run.seconds = 10 * (last_step(trial) + 1);
+    return run;
+  });
+  options.max_trials = 30;
+  options.verify_steps = 1000;
+  options.trial_timeout = std::chrono::minutes(2);
+  Recorder seen;
+  const StudyResult result = run(options, seen);
+  ASSERT_TRUE(result.best) << result.reason;
+  EXPECT_LE(50000 + 9000 * samples_of(result.best->config) + 20 * 1000, 1000000);
+  EXPECT_EQ(longest, 5 + 1000);
+  EXPECT_EQ(result.counts.count(Outcome::timed_out), 0u);
+}
+
 // A searcher that follows a script (tests/fixtures/plugins/scripted.cc), on two slots.
 StudyOptions scripted(const Json& script, FunctionSurface::Function surface) {
   StudyOptions options = options_for(std::move(surface));

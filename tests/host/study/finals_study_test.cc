@@ -180,6 +180,35 @@ TEST_F(FinalsStudyTest, OneThatDoesNotLastGivesWayToTheNext) {
   EXPECT_THAT(summary, HasSubstr("verified: trial 2 trained 100 further steps"));
 }
 
+TEST_F(FinalsStudyTest, TheNextToBeVerifiedNeedsClearlyLessMemory) {
+  StudyOptions given = with_finals();
+  given.verify_steps = 100;
+  Session session(plan_of(given));
+  session.runner.answer = [](const TrialSpec& spec) {
+    const int64_t samples = micro_batch(spec.config);
+    if (samples >= 4 && spec.further_steps > 0) return failed(Outcome::out_of_memory, "CUDA out of memory");
+    TrialEnd end = completed(samples == 8 ? 302 : samples == 4 ? 300 : 100);
+    end.peak_bytes = samples == 8 ? 1000 : samples == 4 ? 990 : 700;
+    return end;
+  };
+  const StudyResult result = session.run_new();
+  EXPECT_LT(micro_batch(result.best->config), 4);
+  const std::string summary = read_text(session.plan.dir / "summary.txt");
+  EXPECT_THAT(summary, HasSubstr("not verified: trial 3 did not train 100 further steps (out of memory"));
+  EXPECT_THAT(summary, Not(HasSubstr("not verified: trial 2"))) << "its peak is nearly the same";
+}
+
+TEST_F(FinalsStudyTest, WhereNothingLastsTheSummarySaysThatTheBestWasNotVerified) {
+  StudyOptions given = with_finals();
+  given.verify_steps = 100;
+  Session session(plan_of(given));
+  session.runner.answer = [](const TrialSpec& spec) {
+    return spec.further_steps > 0 ? failed(Outcome::out_of_memory, "CUDA out of memory") : answer(spec);
+  };
+  session.run_new();
+  EXPECT_THAT(read_text(session.plan.dir / "summary.txt"), HasSubstr("the best itself was not verified"));
+}
+
 TEST_F(FinalsStudyTest, AMarginKeepsAFullDeviceFromBeingTheBest) {
   StudyOptions given = with_finals();
   given.device_memory_bytes = 1000;

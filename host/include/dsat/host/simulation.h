@@ -26,7 +26,7 @@ namespace dsat::host {
 
 // A trial as its surface sees it.
 struct SimulatedTrial {
-  const Json& config;       // merged, batch sizes complete, without `autotuning`; valid during the call
+  const Json& config;  // merged and complete; `autotuning.end_profile_step` in a trial of --verify only; for the call
   bool model_info = false;  // the protocol's model-information run instead of a measured one
   int slots = 1;            // devices of the trial
   // For this measurement's noise: made of the study's seed, the configuration's identity and how often it was run
