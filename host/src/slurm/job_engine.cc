@@ -28,7 +28,7 @@ constexpr int kTerminated = 128 + 15;       // as a shell gives the end of a com
 constexpr int kUnseenIsGone = 3, kMostSubmissions = 8;
 constexpr int kMostRefusals = 200;  // that may pass: with the back-off more than an hour
 constexpr const char* kSlurmFile = "slurm.txt";
-constexpr size_t kSaidBytes = 16 * 1024;
+constexpr size_t kSlurmFileBytes = 16 * 1024;
 
 // What of a name follows the study's token: "-t5a1".
 std::string suffix(const Launch& launch) { return fmt::format("-t{}a{}", launch.id, launch.attempt); }
@@ -294,7 +294,7 @@ void JobEngine::decide(Job& job) {
   EngineEnd ended;
   std::optional<Verdict> verdict;
   if (job.last && job.gone_since)
-    verdict = verdict_of(*job.last, read_tail(job.launch.folder / kSlurmFile, kSaidBytes));
+    verdict = verdict_of(*job.last, read_tail(job.launch.folder / kSlurmFile, kSlurmFileBytes));
   // Between the end of a job and its requeueing an answer may show it as over.
   const bool may_come_back =
       verdict && verdict->infrastructure && !job.told_to_end && loop_.now() - *job.gone_since < kRequeueing;

@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kMostTries = 10;  // of a step that is refused: with the pauses about a minute
-constexpr size_t kSaidBytes = 16 * 1024;
+constexpr size_t kStderrTailBytes = 16 * 1024;
 constexpr milliseconds kFirstPause{250}, kLongestPause{10000};
 // What is left to the host itself when the allocation ends, and what a trial takes as long as none has ended.
 constexpr std::chrono::seconds kLastSeconds{15}, kFirstTrial{30};
@@ -217,7 +217,7 @@ bool PilotEngine::retire_failed_nodes(const Launch& launch) {
 std::string PilotEngine::words_of(const Launch& launch) const {
   std::string words = client_words(launch);
   if (!runs_tasks(launch)) return words;
-  for (const std::string& line : printable_lines(read_tail(launch.folder / kStderrFile, kSaidBytes))) {
+  for (const std::string& line : printable_lines(read_tail(launch.folder / kStderrFile, kStderrTailBytes))) {
     if (line.rfind("slurmstepd", 0) == 0 || line.rfind("srun: ", 0) == 0) words += line + "\n";
   }
   return words;
