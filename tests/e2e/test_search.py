@@ -134,7 +134,8 @@ class WhatIsHandedBack(HostTest):
         for trial in (self.dir / "out/trials").iterdir():
             for name in ("ds_config.json", "cmd.txt", "stdout.log", "stderr.log", "exit.json"):
                 self.assertTrue((trial / name).is_file(), f"{trial}/{name}")
-        self.assertEqual(sorted(p.name for p in (self.dir / "out").iterdir() if p.name.startswith("dsat")), ["dsat.db"])
+        self.assertEqual(sorted(p.name for p in (self.dir / "out").iterdir() if p.name.startswith("dsat")),
+                         ["dsat.db", "dsat.plan.json"])
 
     def test_the_full_experiment_follows_with_the_best_configuration(self):
         self.assert_ok(self.run_host(["--max-trials", 5, "--output-dir", "out", "--run-full-experiment", *MEMORY]))

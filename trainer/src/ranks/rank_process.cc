@@ -66,6 +66,9 @@ void use_one_thread() {
 RankResult run_rank(const WorldOptions& options, const Json& config, const Rendezvous& rendezvous,
                     const std::function<void(World&)>& body) {
   keep_freed_memory();
+  // LibTorch makes its pool of threads again in the first thread that asks after a fork. Two that ask at once (a
+  // loader's workers, the communication thread) would fail: "Invalid thread pool!". So it is made here.
+  at::set_num_threads(at::get_num_threads());
   try {
     const at::Device device = open_device(options.device, local_rank_of(rendezvous.rank), options.device_memory);
     auto comm = join(rendezvous, device);
