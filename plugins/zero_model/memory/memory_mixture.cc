@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace dsat::zero_model {
@@ -13,7 +14,8 @@ constexpr double kContradiction = 0.005;  // the chance that a trial contradicts
 
 }  // namespace
 
-MemoryMixture::MemoryMixture(const ModelSpace& space, const MemoryPrior& prior) : bounds_(space.axes()) {
+MemoryMixture::MemoryMixture(const ModelSpace& space, const MemoryPrior& prior)
+    : bounds_(space.axes()), device_bytes_(prior.device_bytes.value_or(std::numeric_limits<double>::infinity())) {
   for (const MemoryHypothesis& hypothesis : memory_hypotheses(space.axes())) {
     models_.emplace_back(space, prior, hypothesis);
     weights_.push_back(hypothesis.prior);
@@ -101,11 +103,13 @@ Eigen::MatrixXd MemoryMixture::draw_fits(const std::vector<Point>& points, Eigen
   return fits;
 }
 
-// Callers ask about all points of an arm in a row.
+// Callers ask about all points of an arm in a row. Buffers of the engine are whole from the start: where they alone
+// exceed the device, nothing fits, whatever a law makes of trials that it cannot explain.
 const MemoryBounds::Range& MemoryMixture::bounds_of(const Arm& arm) const {
   if (cached_arm_ != &arm) {
     cached_arm_ = &arm;
     cached_range_ = bounds_.of(arm);
+    if (arm.buffer_bytes > device_bytes_) cached_range_.too_big = cached_range_.fits + 1;
   }
   return cached_range_;
 }

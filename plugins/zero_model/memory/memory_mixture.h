@@ -41,6 +41,7 @@ class MemoryMixture {
   std::vector<MemoryModel> models_;  // one a hypothesis, the formula's first
   std::vector<double> weights_;
   MemoryBounds bounds_;
+  double device_bytes_;                      // infinity: not known
   bool contradicted_ = false;                // a trial ran out of memory although another one shows that it fits
   mutable const Arm* cached_arm_ = nullptr;  // the arm that bounds_of() was last asked about
   mutable MemoryBounds::Range cached_range_;

@@ -116,6 +116,16 @@ TEST_F(MemoryBoundsTest, AContradictionEndsWhatFollowsAcrossStages) {
   EXPECT_GT(memory.probability_of_fitting(lower), 0.95);
 }
 
+// Failures that no law explains make memory without a formula likely; it knows nothing of buckets.
+TEST_F(MemoryBoundsTest, BuffersThatExceedTheDeviceNeverFit) {
+  const zero_model::Arm& large = arm(2, 0);
+  zero_model::MemoryMixture memory(space_, {0.8 * large.buffer_bytes, 1e6, 5e5});
+  memory.fit({{{&arm(0), 64}, true, {}}, {{&arm(0), 16}, false, {}}, {{&arm(1), 4}, false, {}}}, true);
+  EXPECT_LT(memory.probability_of_fitting({&large, 1}), 0.01);
+  Random random(5);
+  EXPECT_LT(memory.draw_fits({{&large, 1}}, 2000, random).mean(), 0.01);
+}
+
 // The peak of small micro batches lies in the optimizer's step here: flat, and a line from some size on.
 TEST_F(MemoryBoundsTest, FlatPeaksOfSmallMicroBatchesDoNotHideALine) {
   zero_model::MemoryMixture memory(space_, prior(8e8, 3e8));
