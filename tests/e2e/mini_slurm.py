@@ -109,6 +109,10 @@ class MiniSlurm:
         return self
 
     def idle_nodes(self):
+        for name, process in self.processes.items():
+            if process.poll() is not None:
+                said = (self.dir / "log" / f"{name}.out").read_text(errors="replace").strip()
+                raise RuntimeError(f"{name} ended with status {process.returncode}: {said[-500:]}")
         states = self.run("sinfo", "--noheader", "--Node", "--partition=main", "--format=%t", check=False).split()
         return sum(state in ("idle", "mix", "alloc") for state in states)
 
@@ -211,8 +215,9 @@ class MiniSlurm:
         gres = f" Gres=gpu:{gpus}" if gpus else ""
         if gpus:
             (self.dir / "gres.conf").write_text(f"NodeName=n[1-{nodes}] Name=gpu File={self.dir}/dev/gpu[0-{gpus - 1}]\n")
+        # By name: to find one out, slurmd wants control groups mounted, which a container may not have.
         (self.dir / "cgroup.conf").write_text(
-            "CgroupAutomount=no\nConstrainCores=no\nConstrainDevices=no\nConstrainRAMSpace=no\n")
+            "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\nConstrainCores=no\nConstrainDevices=no\nConstrainRAMSpace=no\n")
         conf = {**self.daemons_conf(base, host), **LIMITS, **({"GresTypes": "gpu"} if gpus else {}), **self.more_conf}
         lines = [f"{key}={value}" for key, value in conf.items() if value is not None]
         for i, name in enumerate(self.names):
