@@ -194,11 +194,11 @@ std::vector<MemoryModel::Evidence> MemoryModel::evidence_of(const std::vector<Me
 }
 
 // One forward pass may show far more than a training step needs a sample. No slope is larger than what completed
-// allows. A bound that contradicts the forward leaves little of it: any slope below is then about as likely as another.
-// What the residual may be in proportion to the slope shrinks with it.
+// allows. The lower this bound, the less the forward counts. From half of its slope on it does not count, and all
+// slopes below the bound are about equally likely. The residual is a share of the slope and shrinks with it.
 void MemoryModel::bound_slope() {
-  constexpr double kContradicts = 0.5;              // a bound at this share of the prior leaves nothing of it
-  constexpr double kMean = 0.4, kDeviation = 1.25;  // of slopes that are as likely as another, in units of the bound's
+  constexpr double kContradicts = 0.5;              // a bound at this share of the prior: the prior does not count
+  constexpr double kMean = 0.4, kDeviation = 1.25;  // of equally likely slopes, in units of the bound's
   double bound = 1;
   for (const MemoryObservation& observation : observations_) {
     if (!observation.fits || (!observation.peak_bytes && !prior_.device_bytes)) continue;
