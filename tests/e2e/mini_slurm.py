@@ -34,13 +34,16 @@ LIMITS = {
 }
 
 
-def why_not():
-    """Why no cluster can run here; empty: it can."""
+def why_not(private=None):
+    """Why no cluster can run here, or none with a folder of each node's own; empty: it can."""
     missing = [name for name in DAEMONS if shutil.which(name, path=PATH) is None]
     if missing:
         return f"not installed: {', '.join(missing)} (scripts/install-deps)"
     if os.getuid() != 0:
         return "slurmd changes users, which only root may"
+    if private:
+        mounts = subprocess.run(["unshare", "--mount", "true"], capture_output=True, text=True)
+        return mounts.stderr.strip()  # of a container or a bare chroot that may not mount
     return ""
 
 
@@ -80,7 +83,8 @@ class MiniSlurm:
 
     # What a shell needs to use this cluster and no other.
     def environment(self, **more):
-        clean = {k: v for k, v in os.environ.items() if not re.match(r"(SLURM|SBATCH|SRUN|SQUEUE|SCANCEL|SALLOC)D?_", k)}
+        others = re.compile(r"(SLURM|SBATCH|SRUN|SQUEUE|SCANCEL|SALLOC)D?_")
+        clean = {k: v for k, v in os.environ.items() if not others.match(k)}
         return {**clean, "SLURM_CONF": str(self.conf), "PATH": PATH, **more}
 
     def run(self, *argv, check=True):
@@ -189,7 +193,7 @@ class MiniSlurm:
                 continue
             if any(f == f"{self.dir}/log/{name}.log" for f in files):
                 managers.append(int(entry.name))
-            elif f"SLURM_CONF={self.conf}".encode() in environment and f"SLURMD_NODENAME={name}".encode() in environment:
+            elif {f"SLURM_CONF={self.conf}".encode(), f"SLURMD_NODENAME={name}".encode()} <= set(environment):
                 jobs.append(int(entry.name))
         return managers + jobs
 
@@ -214,10 +218,12 @@ class MiniSlurm:
                 device.symlink_to("/dev/null")  # a regular file would leave CUDA_VISIBLE_DEVICES unset
         gres = f" Gres=gpu:{gpus}" if gpus else ""
         if gpus:
-            (self.dir / "gres.conf").write_text(f"NodeName=n[1-{nodes}] Name=gpu File={self.dir}/dev/gpu[0-{gpus - 1}]\n")
+            devices = f"{self.dir}/dev/gpu[0-{gpus - 1}]"
+            (self.dir / "gres.conf").write_text(f"NodeName=n[1-{nodes}] Name=gpu File={devices}\n")
         # By name: to find one out, slurmd wants control groups mounted, which a container may not have.
         (self.dir / "cgroup.conf").write_text(
-            "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\nConstrainCores=no\nConstrainDevices=no\nConstrainRAMSpace=no\n")
+            "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n"
+            "ConstrainCores=no\nConstrainDevices=no\nConstrainRAMSpace=no\n")
         conf = {**self.daemons_conf(base, host), **LIMITS, **({"GresTypes": "gpu"} if gpus else {}), **self.more_conf}
         lines = [f"{key}={value}" for key, value in conf.items() if value is not None]
         for i, name in enumerate(self.names):

@@ -57,7 +57,7 @@ class SlurmTest(HostTest):
 
     @classmethod
     def setUpClass(cls):
-        reason = mini_slurm.why_not()
+        reason = mini_slurm.why_not(cls.private)
         if reason:
             raise unittest.SkipTest(f"no Slurm here: {reason}")
         folder = tempfile.mkdtemp(prefix="slurm-")
