@@ -14,6 +14,7 @@
 #include "dsat/base/files.h"
 #include "record/journal_statement.h"
 #include "record/journal_words.h"
+#include "record/row_digest.h"
 
 namespace dsat::host {
 namespace {
@@ -163,13 +164,15 @@ void Journal::check_schema(Mode mode) {
     if (!ours && !may_be_damaged && (error_.empty() || sqlite3_errcode(db_) == SQLITE_NOTADB)) throw no_journal();
   }
   const std::optional<Json> schema = meta("schema");
-  if (may_be_damaged && (!schema || !schema->is_number_integer())) return;
+  const bool is_schema = schema && schema->is_number_integer() && *schema >= kOldestJournalSchema;
+  if (may_be_damaged && !is_schema) return;
   if (!may_be_damaged) throw_error();
   if (!schema) throw no_journal();
-  if (!schema->is_number_integer()) {
-    throw Error(DSAT_INTERNAL, fmt::format("journal {}: its schema is no number; {}", file_.string(), kRepairRemedy));
+  if (!is_schema) {
+    throw Error(DSAT_INTERNAL,
+                fmt::format("journal {}: its schema is not a version number; {}", file_.string(), kRepairRemedy));
   }
-  if (*schema < kOldestJournalSchema || *schema > kJournalSchema) {
+  if (*schema > kJournalSchema) {
     throw Error(fmt::format("{}: journal schema {}, this dsat reads {} to {}; use the version that wrote it",
                             file_.string(), schema->dump(), kOldestJournalSchema, kJournalSchema));
   }
@@ -261,12 +264,16 @@ void Journal::rollback() {
 
 void Journal::put_meta(const std::string& key, const Json& value) {
   if (!keeps()) return;
-  Statement(*this, "INSERT OR REPLACE INTO meta VALUES(?, ?)").text(key).text(text_of(value)).run("write");
+  Statement(*this, "INSERT OR REPLACE INTO meta VALUES(?, ?)")
+      .text(key)
+      .text(with_digest(text_of(value), key))
+      .run("write");
 }
 
 void Journal::put_trial(const Trial& trial) {
   if (!keeps()) return;
   const TrialRecord& r = trial.record;
+  const std::string config = text_of(r.config), metrics = text_of(r.metrics);
   Statement(*this, "INSERT OR REPLACE INTO trials VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
       .integer(r.id)
       .text(name_of(trial.phase))
@@ -275,13 +282,13 @@ void Journal::put_trial(const Trial& trial) {
       .integer(r.parent)
       .integer(r.duplicate_of)
       .integer(uint64_t{trial.model_info})
-      .text(text_of(r.config))
-      .text(text_of(r.overrides))
+      .text(config)
+      .text(with_digest(text_of(r.overrides), config + trial.identity + metrics))
       .text(r.note)
       .text(trial.identity)
       .text(r.outcome ? to_string(*r.outcome) : "")
       .text(r.reason)
-      .text(text_of(r.metrics))
+      .text(metrics)
       .integer(r.peak_bytes)
       .text(text_of(r.slots))
       .integer(uint64_t{r.attempt})
@@ -300,11 +307,12 @@ void Journal::remove_trials_from(uint64_t id) {
 uint64_t Journal::append_event(Phase phase, const StrategyEvent& event, const std::vector<Op>& ops) {
   const uint64_t seq = next_seq_++;
   if (!keeps()) return seq;
+  const std::string answer = text_of(to_json(ops));
   Statement(*this, "INSERT INTO events VALUES(?,?,?,?)")
       .integer(seq)
       .text(name_of(phase))
-      .text(text_of(to_json(event)))
-      .text(text_of(to_json(ops)))
+      .text(with_digest(text_of(to_json(event)), answer))
+      .text(answer)
       .run("write an event");
   return seq;
 }

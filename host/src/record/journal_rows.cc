@@ -5,6 +5,7 @@
 #include "record/journal.h"
 #include "record/journal_statement.h"
 #include "record/journal_words.h"
+#include "record/row_digest.h"
 
 namespace dsat::host {
 namespace {
@@ -47,9 +48,10 @@ Trial Journal::trial_of(const Statement& row) {
   r.duplicate_of = row.optional_count_at(5, "duplicate_of");
   trial.model_info = row.count_at(6, "model_info", 1) != 0;
   r.config = object_of(row.get_text(7), "config");
-  r.overrides = object_of(row.get_text(8), "overrides");
   r.note = row.get_text(9);
   trial.identity = row.get_text(10);
+  const std::string measured = row.get_text(7) + trial.identity + row.get_text(13);
+  r.overrides = object_of(without_digest(row.get_text(8), "row", measured), "overrides");
   if (!row.get_text(11).empty()) r.outcome = outcome_from(row.get_text(11));
   r.reason = row.get_text(12);
   r.metrics = object_of(row.get_text(13), "metrics", true);
@@ -90,8 +92,8 @@ JournalEvent Journal::event_of(const Statement& row) {
   JournalEvent entry;
   entry.seq = row.count_at(0, "seq");
   entry.phase = enum_from<Phase>(kPhases, row.get_text(1));
-  entry.event = event_from_json(object_of(row.get_text(2), "event"));
   entry.ops_text = row.get_text(3);
+  entry.event = event_from_json(object_of(without_digest(row.get_text(2), "row", entry.ops_text), "event"));
   const Json ops = parsed(entry.ops_text, "ops");
   if (!ops.is_array()) throw Error(DSAT_DATA_LOSS, "its ops are no list");
   for (const Json& op : ops) entry.ops.push_back(op_from_json(op));
@@ -121,9 +123,11 @@ std::optional<Json> Journal::meta(const std::string& key) {
   Statement query(*this, "SELECT value FROM meta WHERE key = ?");
   query.text(key);
   if (!query.row()) return std::nullopt;
-  Json value = Json::parse(query.get_text(0), nullptr, false);
-  if (value.is_discarded()) return std::nullopt;
-  return value;
+  try {
+    return parsed(without_digest(query.get_text(0), "value", key), "value");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 std::optional<Phase> Journal::last_phase() {
@@ -164,7 +168,8 @@ Journal::Salvaged Journal::salvage() {
   read_rows("trial", kSelectTrials, [&](const Statement& row) { found.trials.push_back(trial_of(row)); });
   read_rows("event", kSelectEvents, [&](const Statement& row) { found.events.push_back(event_of(row)); });
   read_rows("meta", "SELECT 0, key, value FROM meta", [&](const Statement& row) {
-    found.meta[row.get_text(1)] = parsed(row.get_text(2), row.get_text(1).c_str());
+    const std::string key = row.get_text(1);
+    found.meta[key] = parsed(without_digest(row.get_text(2), key.c_str(), key), key.c_str());
   });
   error_.clear();
   return found;

@@ -92,15 +92,19 @@ int StudyRecord::started() const {
       std::count_if(trials.begin(), trials.end(), [](const TrialRecord& t) { return t.started(); }));
 }
 
-Json to_json(const StudyRecord& record) {
+Json to_json_without_trials(const StudyRecord& record) {
   Json study = record.study;
   study["status"] = to_string(record.status);
   study["reason"] = record.reason;
   study["best"] = record.best ? to_json(*record.best) : Json();
   study["gain"] = record.gain ? to_json(*record.gain) : Json();
-  Json trials = Json::array();
-  for (const TrialRecord& trial : record.trials) trials.push_back(to_json(trial));
-  return {{"study", std::move(study)}, {"profile", record.profile}, {"trials", std::move(trials)}};
+  return {{"study", std::move(study)}, {"profile", record.profile}, {"trials", Json::array()}};
+}
+
+Json to_json(const StudyRecord& record) {
+  Json json = to_json_without_trials(record);
+  for (const TrialRecord& trial : record.trials) json["trials"].push_back(to_json(trial));
+  return json;
 }
 
 Json to_json(const Gain& gain) {

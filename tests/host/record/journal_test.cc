@@ -98,6 +98,22 @@ TEST_F(JournalTest, AnEarlierVersionsTrialHasNoSignsOfMemoryButItsPeak) {
   EXPECT_EQ(event_from_json(Json{{"event", "exited"}, {"trial", 1}}).peak_above_bytes, 0u);
 }
 
+TEST_F(JournalTest, AnEarlierVersionsRowsHaveNoDigestAndAreBelieved) {
+  {
+    auto journal = open();
+    journal->put_trial(some_trial(0));
+    journal->append_event(Phase::searcher, {}, {});
+    journal->put_meta("key", Json::object());
+  }
+  sql("UPDATE trials SET overrides = json_remove(overrides, '$.digest'), note = 'by hand'");
+  sql("UPDATE events SET event = json_remove(event, '$.digest'), phase = 'profiler'");
+  sql("UPDATE meta SET value = json_remove(value, '$.digest')");
+  auto journal = open(Journal::Mode::open);
+  EXPECT_EQ(journal->trials().at(0).record.note, "by hand");
+  EXPECT_EQ(journal->events().at(0).phase, Phase::profiler);
+  EXPECT_EQ(*journal->meta("key"), Json::object());
+}
+
 TEST_F(JournalTest, ATurnThatIsRolledBackLeavesNothing) {
   auto journal = open();
   journal->begin();

@@ -88,6 +88,8 @@ struct StudyRecord {
 
 // `show DIR --json`.
 Json to_json(const StudyRecord& record);
+// The same with an empty list of trials.
+Json to_json_without_trials(const StudyRecord& record);
 
 // Reads a run directory, live or ended, without changing it (it may lie on read-only media).
 Result<StudyRecord> read_study(const std::filesystem::path& dir);
