@@ -14,6 +14,7 @@
 #include <mutex>
 #include <thread>
 
+#include "dsat/config/json.h"
 #include "search/cache.h"
 #include "search/optuna.h"
 #include "search/surfaces/optimum.h"
@@ -84,6 +85,26 @@ struct ContestScenario {
   std::string fingerprint;
 };
 
+// What another choice would have gained: regrets with the best micro batch for the same values, and with the best
+// values in each stage.
+std::string missing_of(const ContestScenario& scenario, const Json& config) {
+  const auto regret = [&](const config::Space& space) {
+    return regret_percent(find_optimum(*scenario.surface, space).throughput, scenario.optimum.throughput);
+  };
+  std::string stages, arm;
+  for (const config::StageSpace& stage : scenario.space.stages) {
+    config::Space space = scenario.space;
+    space.stages = {stage};
+    stages += fmt::format(", {:.2f} in stage {}", regret(space), stage.stage);
+    if (stage.stage != point_of(config).stage) continue;
+    for (config::Axis& axis : space.stages.front().axes) {
+      if (const Json* value = config::find(config, axis.key)) axis.values = {*value};
+    }
+    arm = fmt::format("{:.2f}", regret(space));
+  }
+  return fmt::format("regret could be {} with the same values{}", arm, stages);
+}
+
 // Each trial: measured speed, true regret, true share of the usable memory, overrides and why it was proposed.
 std::string trace_of(const ContestScenario& scenario, const std::string& searcher, uint64_t seed, const StudyRun& run) {
   const Surface& surface = *scenario.surface;
@@ -106,7 +127,8 @@ std::string trace_of(const ContestScenario& scenario, const std::string& searche
   const std::string handed =
       run.best.is_null() ? "nothing"
                          : fmt::format("{:.2f} % of regret, {}", regret(run.best), overrides_of(surface, run.best));
-  return text + fmt::format("handed back: {}; {}\n\n", handed, run.finish_reason);
+  text += fmt::format("handed back: {}; {}\n", handed, run.finish_reason);
+  return text + (run.best.is_null() ? "" : missing_of(scenario, run.best) + "\n") + "\n";
 }
 
 class Contest {

@@ -109,7 +109,7 @@ std::vector<Point> Guided::pending() const {
 // the planned trials has run out of memory: of those so far, of a first few so that a small budget can dare too, and of
 // those to come, but not far ahead.
 zero_model::Risk Guided::risk(const std::vector<Point>& running) const {
-  constexpr double kMostDaring = 0.7, kAtFirst = 15, kAhead = 16, kPrice = 0.025, kDearer = 0.5;
+  constexpr double kMostDaring = 0.7, kAtFirst = 15, kAhead = 16, kPrice = 0.04, kDearer = 0.5;
   double expected_to_fail = 0;
   for (const Point& point : running) expected_to_fail += 1 - surrogate_->probability_of_fitting(point);
   // With the device's memory unknown, only a trial that runs out of it shows where the ceiling is.
@@ -119,7 +119,7 @@ zero_model::Risk Guided::risk(const std::vector<Point>& running) const {
   const double to_come = std::min(static_cast<double>(study_.limits.max_trials), 2 * so_far + kAhead);
   const double left = most_risk_ * std::max({kAtFirst, so_far, to_come}) -
                       static_cast<double>(surrogate_->out_of_memory()) - expected_to_fail;
-  return {most_risk_, kMostDaring, kPrice * (1 + kDearer * std::max(0.0, -left))};
+  return {most_risk_, kMostDaring, left_over_ ? 0 : kPrice * (1 + kDearer * std::max(0.0, -left))};
 }
 
 // A trial that starts now learns nothing from those that run, and trials that rest on one belief fail together. So no
@@ -149,7 +149,7 @@ std::optional<Proposal> Guided::propose() {
     if (!runs && surrogate_->find(next.point) == nullptr) return next;
   }
   // Pending trials are either sampled by the acquisition or counted in by the surrogate.
-  surrogate_->update(acquisition_->samples_pending() ? std::vector<Point>() : running);
+  surrogate_->update(acquisition_->by_draws() ? std::vector<Point>() : running);
   std::optional<Proposal> best = acquisition_->next(running, risk(running), asked_);
   if (best && surrogate_->ended() >= kFirstFew) {
     if (std::optional<Proposal> look = acquisition_->explore_new_stage()) return look;
@@ -165,11 +165,21 @@ std::optional<Proposal> Guided::propose() {
   return best;
 }
 
+// Trials that would be left over cost nothing, whatever becomes of them.
+std::optional<Proposal> Guided::propose_left_over() {
+  left_over_ = true;
+  queue_.clear();
+  const std::optional<Proposal> proposal = propose();
+  left_over_ = false;
+  return proposal;
+}
+
 void Guided::advance() {
   std::optional<std::string> stop;
   while (!stop && !limit_reached_ && static_cast<int64_t>(open_.size()) < most_open()) {
     if ((stop = failures_.reason_to_stop())) break;
-    const std::optional<Proposal> proposal = propose();
+    std::optional<Proposal> proposal = propose();
+    if (open_.empty() && (!proposal || !worth_it(*proposal))) proposal = propose_left_over();
     if (!proposal) {
       if (open_.empty()) stop = "nothing is left to try that is likely to fit";
       break;

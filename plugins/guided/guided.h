@@ -42,6 +42,7 @@ class Guided final : public Searcher<Guided> {
   void prepare(const Study& study);
   void advance();
   std::optional<zero_model::Proposal> propose();
+  std::optional<zero_model::Proposal> propose_left_over();
   bool ask(const zero_model::Proposal& proposal, bool again);
   int64_t most_open() const;
   zero_model::Risk risk(const std::vector<zero_model::Point>& running) const;
@@ -61,6 +62,7 @@ class Guided final : public Searcher<Guided> {
   uint64_t asked_ = 0;
   int64_t profile_trials_ = 0;
   bool concurrent_ = false;  // several trials run at once
+  bool left_over_ = false;   // the next proposal is one of trials that nothing else needs
   bool limit_reached_ = false;
   bool finished_ = false;
 };

@@ -54,6 +54,7 @@ std::optional<RandomSearch::RankRange> RandomSearch::range_of(const Lineage& lin
       low = std::max<int64_t>(low, 0);
     }
   }
+  if (low > last) return std::nullopt;  // the largest legal micro batch was the last
   if (high < low && (lineage.trials == 0 || lineage.best_at_top())) {
     const double twice = 2.0 * static_cast<double>(micro_batches().at(low));
     high = std::min(last, micro_batches().rank_at_or_below(std::min(twice, known.possible)));

@@ -14,6 +14,16 @@ namespace {
 // Configurations in a row of which not one micro batch was worth a trial before the search gives up.
 constexpr int64_t kMostBarren = 256;
 
+// Adds a member that is a list. One element's tree at a time: that of a long study takes many times the room of its
+// text.
+template <class List, class Form>
+void append_list(std::string& text, const char* name, const List& list, const Form& form) {
+  text += std::string("\"") + name + "\":[";
+  for (const auto& element : list) text += form(element).dump() + ',';
+  if (text.back() == ',') text.pop_back();
+  text += ']';
+}
+
 }  // namespace
 
 void LineageSearch::prepare(const Study& study) {
@@ -334,14 +344,19 @@ std::string LineageSearch::save() const {
              {"last_failure", failures_.last_reason},
              {"barren", barren_}};
   state["drained"] = configurations_->drained();
-  state["lineages"] = Json::array();
-  for (const Lineage& lineage : lineages_) state["lineages"].push_back(to_json(lineage));
-  state["trials"] = Json::array();
-  for (const Record& r : records_) {
-    state["trials"].push_back({r.trial, r.lineage, r.rank, static_cast<int>(r.outcome),
-                               r.metric ? Json(*r.metric) : Json(), r.peak_bytes ? Json(*r.peak_bytes) : Json()});
-  }
-  return state.dump();
+  std::string text = state.dump();
+  text.back() = ',';  // of the object: more members follow
+  append_list(text, "lineages", lineages_, [](const Lineage& lineage) { return to_json(lineage); });
+  text += ',';
+  append_list(text, "trials", records_, [](const Record& r) {
+    return Json{r.trial,
+                r.lineage,
+                r.rank,
+                static_cast<int>(r.outcome),
+                r.metric ? Json(*r.metric) : Json(),
+                r.peak_bytes ? Json(*r.peak_bytes) : Json()};
+  });
+  return text + '}';
 }
 
 void LineageSearch::restore(const Study& study, std::string_view text) {

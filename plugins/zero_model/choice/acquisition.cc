@@ -340,7 +340,7 @@ std::optional<Proposal> Acquisition::next(const std::vector<Point>& pending, con
   incumbent_ = surrogate_.incumbent();
   if (!incumbent_) return safest(draw);
   anchor_ = incumbent_->point;
-  return samples_pending() ? choose_in_batch(draw) : choose_alone(draw);
+  return by_draws() ? choose_in_batch(draw) : choose_alone(draw);
 }
 
 // The best pending point: a proposal must gain beyond it, should it fit.

@@ -6,7 +6,7 @@
 //   something where noise hides the order of the best.
 // Search: coordinate ascent over arms, from the best of each stage. It scores each arm at its ceiling, at round micro
 //   batches below it, and at neighbours of the best micro batch.
-// Files: acquisition.cc chooses one trial, choose_batch.cc one among concurrent trials, explore.cc looks where no trial
+// Files: acquisition.cc chooses one trial, choose_batch.cc one by joint draws, explore.cc looks where no trial
 //   was, sensitivity.cc reports what each axis is worth.
 // Units: gains are in the objective, the logarithm of the metric. Threading: one thread. Errors: none.
 // Determinism: random numbers follow from the seed and from the number of trials so far.
@@ -62,8 +62,9 @@ class Acquisition {
   Acquisition(ModelSpace& space, const Surrogate& surrogate, uint64_t seed, bool concurrent)
       : space_(space), surrogate_(surrogate), seed_(seed), concurrent_(concurrent) {}
 
-  // Does next() sample the pending trials' ends? If so, the surrogate must not count them in.
-  bool samples_pending() const { return concurrent_ && surrogate_.young(); }
+  // Does next() choose by joint draws? They hold the pending trials' ends: the surrogate must not count these in. Few
+  // trials leave constants that are far from normal, and draws of them promise no more than the physics allows.
+  bool by_draws() const { return surrogate_.young() && (concurrent_ || surrogate_.ended() < kFewTrials); }
 
   // The next trial, beside those that are pending; nullopt: nothing is left to try. `draw` numbers the random choices.
   std::optional<Proposal> next(const std::vector<Point>& pending, const Risk& risk, uint64_t draw);
@@ -83,6 +84,8 @@ class Acquisition {
   std::vector<std::string> sensitivity();
 
  private:
+  static constexpr size_t kFewTrials = 9;  // that have ended
+
   struct Visit {        // of an arm
     int64_t top = -1;   // the largest rank that fits at the daring risk; -1: none
     int64_t safe = -1;  // the same at the usual risk

@@ -38,6 +38,29 @@ TEST(GuidedStudies, OneStageIsNeverLeft) {
   EXPECT_LT(regret(bench, surface, study), 0.01);
 }
 
+// Where throughput grows in proportion to the micro batch, each sample below the ceiling is missed.
+TEST(GuidedStudies, TrialsThatWouldBeLeftOverFindTheExactCeiling) {
+  for (const double activation_bytes : {1.7e8, 4.3e8}) {
+    Surface surface;
+    surface.activation_bytes = activation_bytes;
+    surface.tells_peak = false;
+    const Study study = study_of(surface, {1}, 40);
+    testing::Bench bench = bench_of(study, [surface](const testing::Trial& trial) {
+      testing::Answer answer = surface.answer(trial);
+      for (auto& [name, value] : answer.metrics) {
+        if (name == "throughput") value = 10 * static_cast<double>(trial.micro_batch());
+        if (name == "latency") value = 1e5;
+      }
+      return answer;
+    });
+    ASSERT_TRUE(bench.run()) << bench.error();
+    const testing::Trial& best = bench.asked()[bench.best()];
+    Json next = best.config;
+    next["train_micro_batch_size_per_gpu"] = best.micro_batch() + 1;
+    EXPECT_FALSE(surface.fits(next)) << best.micro_batch() << " samples; " << bench.finish_reason();
+  }
+}
+
 TEST(GuidedStudies, CrossedBoundsAreRefusedInALine) {
   const Surface surface;
   Study study = study_of(surface, {1}, 15);
