@@ -47,6 +47,7 @@ class Probe(object):
         temporary = os.path.join(self.folder, ".%s.%d" % (name, os.getpid()))
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:
+            os.fchmod(file, os.fstat(file).st_mode & 0o777 | 0o400)  # the host reads it, whatever the script's umask
             os.write(file, text.encode("ascii", "replace"))
         finally:
             os.close(file)

@@ -2,6 +2,7 @@
 // A page that fails is tried again with the next change.
 #include "commands/current_report.h"
 
+#include <malloc.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -24,6 +25,13 @@ void write_page(const std::filesystem::path& dir) {
     if (facts.ok()) write_file_atomically(dir / "report.html", study_page(facts.value()), Durability::renamed);
   } catch (const std::exception&) {  // the study's end says what is wrong
   }
+}
+
+// A page needs some KB a trial, and the C library would keep them for the next one. What a thread has freed last is
+// given back when the thread ends, so that each page has one of its own.
+void write_page_and_forget(const std::filesystem::path& dir) {
+  std::thread([&dir] { write_page(dir); }).join();
+  malloc_trim(0);
 }
 
 }  // namespace
@@ -66,7 +74,7 @@ void CurrentReport::keep() {
     stale_ = false;
     lock.unlock();
     const auto begin = Clock::now();
-    write_page(dir_);
+    write_page_and_forget(dir_);
     next = Clock::now() + std::max<Clock::duration>(kBetween, kShare * (Clock::now() - begin));
     lock.lock();
   }

@@ -33,24 +33,41 @@ void put(std::string& page, std::string_view mark, const std::string& text) {
   if (at != std::string::npos) page.replace(at, mark.size(), text);
 }
 
+std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string trials_text(const host::StudyFacts& facts) {
+  std::string text = "[";
+  for (size_t i = 0; i < facts.trials.size(); ++i) {
+    if (i > 0) text += ',';
+    text += json_text(host::trial_to_json(facts, i));
+  }
+  return text + "]";
+}
+
 }  // namespace
 
 bool has_bundle() { return !bundle().empty(); }
 
-Json page_document(const host::StudyFacts& facts) {
-  Json document = host::to_json(facts);
+// Written trial by trial: while a study runs its host makes this page again and again, and the tree of a long one would
+// be most of what the host takes.
+std::string page_document(const host::StudyFacts& facts) {
+  Json document = host::to_json_without_trials(facts);
   document["version"] = DSAT_VERSION;
   std::error_code error;  // the page may be read from another folder than it was made in
   const auto dir = std::filesystem::absolute(facts.record.dir, error);
   if (!error) document["study"]["dir"] = dir.lexically_normal().string();
-  return document;
+  std::string text;
+  for (const auto& [key, value] : document.items()) {
+    text += (text.empty() ? "{\"" : ",\"") + key + "\":" + (key == "trials" ? trials_text(facts) : json_text(value));
+  }
+  return text + "}";
 }
 
 std::string study_page(const host::StudyFacts& facts) {
   if (!has_bundle()) return plain_page({&facts}, false);
   std::string page(bundle());
-  const std::string text = page_document(facts).dump(-1, ' ', false, Json::error_handler_t::replace);
-  put(page, kDataMark, "<script type=\"application/gzip\" id=\"dsat-data\">" + base64(gzip(text)) + "</script>");
+  put(page, kDataMark,
+      "<script type=\"application/gzip\" id=\"dsat-data\">" + base64(gzip(page_document(facts))) + "</script>");
   put(page, kPlainMark, "<noscript>" + plain_study(facts) + "</noscript>");
   return page;
 }

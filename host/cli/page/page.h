@@ -16,8 +16,8 @@ namespace dsat::cli {
 // False: plain pages only.
 bool has_bundle();
 
-// The study's document with the program's version (docs/report.md).
-Json page_document(const host::StudyFacts& facts);
+// The study's document with the program's version, as JSON text (docs/report.md).
+std::string page_document(const host::StudyFacts& facts);
 
 // One file with everything in it.
 std::string study_page(const host::StudyFacts& facts);

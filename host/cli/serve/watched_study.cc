@@ -45,8 +45,6 @@ Json line_of(size_t id, const std::filesystem::path& dir, const StudySnapshot& s
   return line;
 }
 
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 }  // namespace
 
 Document document_of(std::string text) {
@@ -87,7 +85,7 @@ bool WatchedStudy::refresh() {
   auto facts = host::read_study_facts(dir_);
   if (facts.ok()) {
     snapshot->facts = std::move(facts).value();
-    snapshot->page = document_of(text_of(page_document(*snapshot->facts)));
+    snapshot->page = document_of(page_document(*snapshot->facts));
   } else {
     snapshot->error = facts.status().message();
   }

@@ -80,12 +80,17 @@ Json to_json(const Knob& knob) {
 
 }  // namespace
 
-Json to_json(const StudyFacts& facts) {
-  Json json = to_json(facts.record);
+Json trial_to_json(const StudyFacts& facts, size_t index) {
+  Json json = to_json(facts.record.trials[index]);
+  add(json, facts.trials[index]);
+  return json;
+}
+
+Json to_json_without_trials(const StudyFacts& facts) {
+  Json json = to_json_without_trials(facts.record);
   json["schema"] = 1;
   json["study"]["dir"] = facts.record.dir.string();
   json["study"]["gain"] = facts.gain ? to_json(*facts.gain) : Json();
-  for (size_t i = 0; i < facts.trials.size(); ++i) add(json["trials"][i], facts.trials[i]);
   json["progress"] = to_json(facts.progress);
   for (const char* key : {"stages", "best_path", "changes", "knobs"}) json[key] = Json::array();
   for (const StageFacts& stage : facts.stages) json["stages"].push_back(to_json(stage));
@@ -100,6 +105,12 @@ Json to_json(const StudyFacts& facts) {
   json["device_memory_bytes"] = or_null(facts.device_memory_bytes);
   json["payback"] = to_json(facts.payback);
   json["plan"] = facts.plan;
+  return json;
+}
+
+Json to_json(const StudyFacts& facts) {
+  Json json = to_json_without_trials(facts);
+  for (size_t i = 0; i < facts.trials.size(); ++i) json["trials"].push_back(trial_to_json(facts, i));
   return json;
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kShortestInterval{1000}, kLongestInterval{15000}, kLongestBackOff{30000};
+constexpr milliseconds kLongestInterval{15000}, kLongestBackOff{30000};
 constexpr milliseconds kFileInterval{200};  // of looking for notes; longer with thousands of jobs
 constexpr milliseconds kFileCost{1};        // of it, for each job
 constexpr milliseconds kJobCost{1};         // of the pause between two squeues, for each job of an answer
@@ -33,8 +33,8 @@ constexpr size_t kSlurmFileBytes = 16 * 1024;
 // What of a name follows the study's token: "-t5a1".
 std::string suffix(const Launch& launch) { return fmt::format("-t{}a{}", launch.id, launch.attempt); }
 
-milliseconds back_off(int failures) {
-  return std::min(kLongestBackOff, kShortestInterval * (1 << std::min(failures, 5)));
+milliseconds back_off(milliseconds first, int failures) {
+  return std::min(kLongestBackOff, first * (1 << std::min(failures, 5)));
 }
 
 }  // namespace
@@ -43,8 +43,8 @@ JobEngine::JobEngine(Loop& loop, JobEngineOptions options)
     : loop_(loop),
       options_(std::move(options)),
       tools_(loop, without_slurm_variables(options_.environment)),
-      shortest_interval_(kShortestInterval),
-      interval_(kShortestInterval) {}
+      shortest_interval_(options_.ask_interval),
+      interval_(options_.ask_interval) {}
 
 // Jobs are left alone: after a crash of this program too the next one takes them up.
 JobEngine::~JobEngine() {
@@ -146,7 +146,7 @@ void JobEngine::handle_submission(uint64_t id, const ToolOutput& output) {
   if (may_pass(output.err) && ++job.refusals < kMostRefusals) {
     job.phase = Phase::looking;
     job.unseen = 0;
-    job.not_before = loop_.now() + back_off(job.refusals);
+    job.not_before = loop_.now() + back_off(options_.ask_interval, job.refusals);
     if (!std::exchange(complained_, true)) on_notice(fmt::format("trial {} waits: {}", id, said));
     return ask_soon();
   }
@@ -214,7 +214,7 @@ void JobEngine::handle_answer(const ToolOutput& output) {
     std::map<std::string, JobState> ours;
     std::vector<std::string> strays;
     std::vector<JobState> answer = parse_jobs(output.out);
-    shortest_interval_ = std::max(kShortestInterval, kJobCost * static_cast<int>(answer.size()));
+    shortest_interval_ = std::max(options_.ask_interval, kJobCost * static_cast<int>(answer.size()));
     for (JobState& state : answer) {
       if (state.name.rfind(options_.token + "-t", 0) != 0) continue;
       // A job may be there twice by its name after a controller lost and found it: the one that lives counts.

@@ -33,6 +33,7 @@ struct JobEngineOptions {
   std::optional<int> max_slots{};
   Environment environment{};  // of the commands and of the jobs
   std::chrono::milliseconds file_patience{std::chrono::seconds(30)};
+  std::chrono::milliseconds ask_interval{std::chrono::seconds(1)};  // the shortest, between two squeues
 };
 
 class JobEngine : public Engine {

@@ -1,6 +1,7 @@
 // Taking up a study: what the journal holds becomes the parts of a coordinator, and open trials go back to their
 // queues. Another searcher that takes the study over gets them as observations instead.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <iterator>
@@ -30,6 +31,8 @@ void Coordinator::resume(const TakeUp& how) {
   }
   put_changes();
   journal_.commit();
+  // The events took as much room as all trials do, and the C library would keep it for the length of the study.
+  malloc_trim(0);
 }
 
 // A row of meta as it was written; one that is not there is empty.

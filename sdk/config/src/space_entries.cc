@@ -3,6 +3,8 @@
 #include "space_entries.h"
 
 #include <algorithm>
+#include <string>
+#include <unordered_set>
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
@@ -61,10 +63,10 @@ Json checked_value(const std::string& key, const Json& value, const std::string&
 std::vector<Json> checked_values(const std::string& key, const Json& list, const std::string& origin) {
   if (!list.is_array()) refuse(origin, key + " is " + shown(list) + "; a list of values is wanted");
   std::vector<Json> values;
+  std::unordered_set<std::string> seen;
   for (const Json& element : list) {
     Json value = checked_value(key, element, origin);
-    const auto alike = [&](const Json& other) { return same_value(other, value); };
-    if (std::none_of(values.begin(), values.end(), alike)) values.push_back(std::move(value));
+    if (seen.insert(identity(value)).second) values.push_back(std::move(value));
   }
   if (values.empty()) refuse(origin, key + " is an empty list; name at least one value");
   return values;

@@ -112,6 +112,10 @@ Result<StudyFacts> read_study_facts(const std::filesystem::path& dir);
 
 // The document of the page: `show --json` and, beside it, everything above (docs/report.md).
 Json to_json(const StudyFacts& facts);
+// Its parts: all with an empty list of trials, and the trial at an index. A tree of everything takes many times the
+// room of its text.
+Json to_json_without_trials(const StudyFacts& facts);
+Json trial_to_json(const StudyFacts& facts, size_t index);
 
 }  // namespace dsat::host
 
