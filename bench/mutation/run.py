@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -24,7 +25,8 @@ import suites
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-FLAGS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1", "-DCMAKE_C_FLAGS_DEBUG=-O1", "-DDSAT_BENCH=OFF"]
+FLAGS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1", "-DCMAKE_C_FLAGS_DEBUG=-O1",
+         "-DDSAT_BENCH=OFF", "-DDSAT_WEB=OFF", "-DDSAT_UNITY_TESTS=ON"]
 
 
 def options():
@@ -36,10 +38,14 @@ def options():
     parser.add_argument("--faults", nargs="*", metavar="ID", help="the chosen faults, all or these")
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
     parser.add_argument("--no-e2e", action="store_true", help="unit tests only")
+    parser.add_argument("--nearest", action="store_true", help="the tests of the file's folder only; --again asks the rest")
+    parser.add_argument("--again", action="store_true", help="run what survived once more: there may be new tests")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compile side by side")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/mutation")
     parser.add_argument("--report", action="store_true", help="print what results.jsonl holds")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.work = args.work.resolve()
+    return args
 
 
 def git(*arguments):
@@ -60,9 +66,9 @@ def changed_lines(revision):
 
 def candidates(args, root):
     if args.faults is not None:
-        for fault in mutants.faults(root, HERE / "faults.json"):
-            if not args.faults or fault.id in args.faults:
-                yield fault
+        chosen = {fault.id: fault for fault in mutants.faults(root, HERE / "faults.json")}
+        for name in args.faults or chosen:
+            yield chosen[name]
     if args.random:
         folders = tuple(folder.rstrip("/") + "/" for folder in args.below)
         paths = [path for path in git("ls-files", "*.cc", "*.c").split() if path.startswith(folders)]
@@ -80,36 +86,43 @@ def prepare(args):
     subprocess.run(["git", "-C", str(source), "reset", "-q", "--hard", "FETCH_HEAD"], check=True)
     trainer = any(folder.startswith("trainer") for folder in args.below)
     flags = FLAGS + [f"-DDSAT_TRAINER={'ON' if trainer else 'OFF'}"]
+    if shutil.which("ld.lld"):  # Half of a mutant's time is the linking of its test program.
+        flags += [f"-DCMAKE_{kind}_LINKER_FLAGS=-fuse-ld=lld" for kind in ("EXE", "MODULE")]
     subprocess.run(["cmake", "-S", str(source), "-B", str(build), *flags], check=True, stdout=subprocess.DEVNULL)
     return source, suites.Suites(source, build, args.work / "log.txt", args.jobs)
 
 
-def judge(mutant, tests, use_e2e):
-    """(verdict, what noticed it): noticed, hung, survived, or does not compile."""
-    programs = [name for name in mutant.tests if not name.startswith("e2e.")] or tests.programs(mutant.path)
-    ends = [name for name in mutant.tests if name.startswith("e2e.")] or [
+NEAREST = "(only the nearest were asked)"
+
+
+def judge(mutant, tests, args, first_run):
+    """(verdict, what noticed it): noticed, hung, survived, or does not compile. The nearest tests are asked first."""
+    named = mutant.tests
+    programs = [name for name in named if not name.startswith("e2e.")] or tests.programs(mutant.path)
+    ends = [name for name in named if name.startswith("e2e.")] or [
         f"e2e.{name}" for name in suites.suites_of(mutant.path, suites.E2E)]
-    for position, suite in enumerate(programs):
-        if tests.make([suite]) != 0:
-            return ("does not compile" if position == 0 else "noticed"), suite
-        passed = tests.run(suite)
-        if not passed:
-            return ("noticed" if passed is False else "hung"), suite
-    if use_e2e and ends:
+    room = suites.room_filter(tests.source, mutant.path)
+    rounds = [(program, room) for program in programs if room] + [(program, None) for program in programs]
+    for position, (program, cases) in enumerate(rounds[:1] if args.nearest else rounds):
+        if program not in tests.usual_s and not args.nearest:
+            first_run(program)
+        if tests.make([program]) != 0:
+            return ("does not compile" if position == 0 else "noticed"), program
+        if seen := tests.run_program(program, cases):
+            return seen
+    if args.nearest:
+        return "survived", NEAREST
+    if ends and not args.no_e2e:
         if tests.make(suites.E2E_TARGETS) != 0:
             return "does not compile", "e2e"
-        for suite in ends:
-            passed = tests.run(suite)
-            if not passed:
-                return ("noticed" if passed is False else "hung"), suite
+        if seen := tests.run_ends(ends):
+            return seen
     return "survived", ""
 
 
-def first_run(tests, paths):
-    """The suites without any fault: they must pass, and their time sets the limits."""
-    for suite in dict.fromkeys(suite for path in paths for suite in tests.programs(path)):
-        if tests.make([suite]) != 0 or not tests.run(suite):
-            sys.exit(f"run.py: {suite} fails without any fault: see {tests.log}")
+def confirmed(tests, by):
+    """Whether an end-to-end test that failed with a fault passes without it: a busy machine can fail one too."""
+    return tests.make(suites.E2E_TARGETS) == 0 and tests.run_ends([by.split()[0]]) is None
 
 
 def read_results(work):
@@ -130,7 +143,7 @@ def report(results):
         print(f"{kind}: {noticed} of {len(rows)} noticed ({100 * noticed / len(rows):.0f} %), {ends} by end-to-end tests alone")
         for row in rows:
             if row["verdict"] == "survived":
-                print(f"  survived {row['id']} {row['path']}:{row['line']} {row['kind']}: {row['why'] or row['before']} -> {row['after']}")
+                print(f"  survived {row['id']} {row['path']}:{row['line']} {row['kind']}: {row['why'] or row['before']} -> {row['after']} {row['by']}")
 
 
 def main():
@@ -148,14 +161,13 @@ def main():
         if mutant.kind != "fault" and counted == wanted:
             break
         row = results.get(mutant.id)
-        if row is None:
-            first_run(tests, [mutant.path] if not all(name in tests.usual_s for name in tests.programs(mutant.path)) else [])
+        if row is None or (args.again and row["verdict"] == "survived"):
             row = run_one(mutant, source, tests, args)
             results[mutant.id] = row
             with open(args.work / "results.jsonl", "a") as file:
                 file.write(json.dumps(row) + "\n")
         counted += mutant.kind != "fault" and row["verdict"] != "does not compile"
-        print(f"{row['verdict']:17} {row['by']:14} {row['seconds']:4.0f} s  {mutant.path}:{mutant.line}  {row['kind']}: {row['after']}", flush=True)
+        print(f"{row['verdict']:17} {row['by']:40} {row['seconds']:4.0f} s  {mutant.path}:{mutant.line}  {row['kind']}: {row['after']}", flush=True)
     report(results)
 
 
@@ -163,11 +175,21 @@ def run_one(mutant, source, tests, args):
     file = source / mutant.path
     text, begun = file.read_text(), time.monotonic()
     before, after = mutant.change(text)
+
+    def first_run(program):
+        """A program without any fault: it must pass, and its time sets the limits."""
+        file.write_text(text)
+        if tests.make([program]) != 0 or tests.run_program(program):
+            sys.exit(f"run.py: {program} fails without any fault: see {tests.log}")
+        file.write_text(mutant.apply(text))
+
     file.write_text(mutant.apply(text))
     try:
-        verdict, by = judge(mutant, tests, not args.no_e2e)
+        verdict, by = judge(mutant, tests, args, first_run)
     finally:
         file.write_text(text)
+    if by.startswith("e2e.") and verdict != "does not compile" and not confirmed(tests, by):
+        sys.exit(f"run.py: {by} fails without any fault: see {tests.log}")
     return {"id": mutant.id, "path": mutant.path, "line": mutant.line, "kind": mutant.kind, "before": before, "after": after,
             "why": mutant.why, "verdict": verdict, "by": by, "seconds": time.monotonic() - begun}
 
