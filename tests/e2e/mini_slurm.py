@@ -18,6 +18,8 @@ import sys
 import time
 from pathlib import Path
 
+from waiting import wait_until
+
 DAEMONS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol")
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
@@ -59,14 +61,6 @@ def free_ports(count):
         except OSError:
             continue
     raise RuntimeError("no free ports")
-
-
-def wait_until(check, what, seconds=60):
-    end = time.monotonic() + seconds
-    while not check():
-        if time.monotonic() > end:
-            raise RuntimeError(f"waited in vain: {what}")
-        time.sleep(0.05)
 
 
 class MiniSlurm:

@@ -52,10 +52,10 @@ class HostTest(unittest.TestCase):
         arguments = self.arguments(options, self.command() if command is None else command)
         return subprocess.run(arguments, cwd=self.dir, capture_output=True, text=True, timeout=timeout)
 
-    def start_host(self, arguments):
+    def start_host(self, arguments, **how):
         """In the background, as the leader of a process group of its own."""
         process = subprocess.Popen(arguments, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   start_new_session=True)
+                                   start_new_session=True, **how)
         self.addCleanup(self.end_process, process)
         return process
 

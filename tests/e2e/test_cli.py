@@ -115,7 +115,10 @@ class Cli(HostTest):
     def test_plugins_lists_what_lies_beside_the_program(self):
         listed = self.dsat("plugins", "--json")
         self.assert_ok(listed)
-        names = {plugin["name"] for plugin in json.loads(listed.stdout)["plugins"]}
+        plugins = json.loads(listed.stdout)["plugins"]
+        files = [plugin["file"] for plugin in plugins]
+        self.assertEqual(files, sorted(files), "whatever order the folder has")
+        names = {plugin["name"] for plugin in plugins}
         self.assertLessEqual({"asha", "binary", "random", "profiler"}, names)
         self.assertIn("--max-rungs", self.dsat("plugins").stdout)
 

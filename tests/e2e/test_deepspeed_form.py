@@ -10,6 +10,7 @@ import subprocess
 import unittest
 
 from support import CONFIG, FIXTURES, HOST, HostTest
+from waiting import wait_until
 
 FAST = {"tuner_num_trials": 6}
 
@@ -62,6 +63,18 @@ class Output(DeepspeedForm):
                 result = "model_info.json" if name.startswith("profile") else "metrics.json"
                 self.assertTrue((self.results / name / result).is_file())
         self.assertIn("train.py", (self.results / folders[0] / "cmd.txt").read_text())
+
+    def test_trials_are_written_as_they_end(self):
+        self.write_section({"fast": False, "tuner_type": "random", "tuner_num_trials": 100000,
+                            "tuner_early_stopping": 100000})
+        host = self.start_host([HOST, "--autotuning", "tune", "--num_gpus", "1", "train.py", "--deepspeed_config",
+                                "ds_config.json"], env=self.environment)
+        wait_until(lambda: len(list(self.results.glob("z*/metrics.json"))) > 1, "results of two trials")
+        host.kill()
+        host.wait()
+        self.assertNotEqual(self.study()["study"]["status"], "completed", "the study had ended")
+        name = next(self.results.glob("z*/metrics.json")).parent.name
+        self.assertEqual(self.load(name, "exp.json")["outcome"], "completed")
 
     def test_the_best_configuration_and_its_command(self):
         self.write_section()
@@ -249,6 +262,15 @@ class ExistingResults(DeepspeedForm):
         self.assertGreater(len(after), len(before))
         names = [p for p in self.results.iterdir() if (p / "exp.json").is_file()]
         self.assertEqual(len(names), len([t for t in after if t["attempt"] > 0]))
+
+    def test_a_raised_time_budget_goes_on_from_them(self):
+        self.write_section({"fast": False, "tuner_type": "random", "tuner_num_trials": 100000})
+        self.autotuning("--num_gpus", 1, "--time-budget", "2s")
+        before = self.study()["trials"]
+        self.autotuning("--num_gpus", 1, "--time-budget", "4s")
+        after = self.study()["trials"]
+        self.assertGreater(len(after), len(before))
+        self.assertEqual([t["id"] for t in after[:len(before)]], [t["id"] for t in before])
 
     def test_another_request_is_refused_with_the_reason(self):
         self.write_section()

@@ -1,4 +1,5 @@
 """Exports of a study, read back: csv by csv, JSON by json, event files record by record, MLflow's files and requests."""
+import base64
 import csv
 import http.server
 import io
@@ -194,6 +195,13 @@ class Export(HostTest):
         batch = next(body for path, body, _ in server.seen if path.endswith("log-batch"))
         self.assertIn("zero_optimization.stage", [param["key"] for param in batch["params"]])
         self.assertEqual({authorization for _, _, authorization in server.seen}, {"Bearer secret"})
+
+    def test_mlflow_rest_signs_in_with_name_and_password(self):
+        server = self.serve()
+        self.export("--format", "mlflow", "--mlflow-uri", f"http://127.0.0.1:{server.server_port}",
+                    environment={"MLFLOW_TRACKING_USERNAME": "me", "MLFLOW_TRACKING_PASSWORD": "secret"})
+        basic = "Basic " + base64.b64encode(b"me:secret").decode()
+        self.assertEqual({authorization for _, _, authorization in server.seen}, {basic})
 
     def test_a_server_that_refuses_or_is_not_there_is_one_line(self):
         refusing = self.serve(refuse=True)

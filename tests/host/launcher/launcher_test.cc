@@ -72,6 +72,20 @@ TEST_F(DsatLaunch, EndsAsItsCommandDoes) {
   EXPECT_EQ(wait().signal, SIGKILL);
 }
 
+// Seen only where the system writes cores into the working directory.
+TEST_F(DsatLaunch, DumpsNoCoreOfItsOwnWhereItsCommandCrashed) {
+  SpawnOptions options;
+  options.argv = {"/bin/sh", "-c",
+                  "ulimit -c unlimited; exec " DSAT_LAUNCH " " + std::to_string(getpid()) +
+                      " /bin/sh -c 'ulimit -c 0; kill -SEGV $$'"};
+  options.cwd = dir();
+  child_ = Subprocess::spawn(loop_, options, [this](const ExitStatus& status) { ended_ = status; });
+  EXPECT_EQ(wait().signal, SIGSEGV);
+  for (const auto& entry : std::filesystem::directory_iterator(dir())) {
+    EXPECT_NE(entry.path().filename().string().rfind("core", 0), 0u) << entry.path();
+  }
+}
+
 TEST_F(DsatLaunch, SaysWhatItCannotRun) {
   start({"no-such-program"});
   EXPECT_EQ(wait().code, 127);

@@ -38,6 +38,13 @@ TEST_F(BadPluginsTest, WhatIsNoPluginOfThisAbiIsRefusedBeforeAnythingOfItRuns) {
   EXPECT_THAT(why_not(fixture_plugin("bad_offers_nothing")), HasSubstr("offers neither"));
   EXPECT_THAT(why_not(fixture_plugin("bad_descriptor")), HasSubstr("descriptor is incomplete"));
   EXPECT_THAT(why_not(fixture_plugin("bad_options")), HasSubstr("option 'Camel' is not in kebab-case"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_options_twice")), HasSubstr("option 'a' is declared twice"));
+}
+
+TEST_F(BadPluginsTest, AStructureIsReadNoFartherThanItSaysItReaches) {
+  EXPECT_THAT(why_not(fixture_plugin("bad_short_entry")), HasSubstr("entry point has no get_factory"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_short_factory")), HasSubstr("a factory is incomplete"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_short_descriptor")), HasSubstr("a descriptor is incomplete"));
 }
 
 TEST_F(BadPluginsTest, WhatAPluginWantsOfItsStudyIsCheckedWhenItIsLoaded) {

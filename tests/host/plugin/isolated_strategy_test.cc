@@ -1,6 +1,7 @@
 // A strategy in a process of its own: the same answers, and what happens when the process is lost.
 #include "plugin/isolated_strategy.h"
 
+#include "host/runner/support.h"
 #include "host/study/study_fixture.h"
 #include "plugin/plugin_strategy.h"
 #include "study/describe_study.h"
@@ -116,6 +117,45 @@ TEST_F(IsolatedStrategyTest, AProcessThatDoesNotAnswerIsEnded) {
   EXPECT_EQ(up_to_the_defect(*strategy), "[]");
   EXPECT_THAT(log_, ::testing::Contains(HasSubstr("has not answered for 1.5 s")));
 }
+
+TEST_F(IsolatedStrategyTest, OneThatDecidesOtherwiseWhenItsEventsAreToldAgainEndsTheStudy) {
+  const auto strategy = defective("random_start");
+  handle(*strategy, StrategyEvent::Kind::start);
+  ASSERT_EQ(children_of(getpid()).size(), 1u);
+  kill(children_of(getpid())[0], SIGKILL);
+  EXPECT_THAT(error_of([&] { handle(*strategy, StrategyEvent::Kind::result, 0); }, DSAT_INTERNAL),
+              HasSubstr("it answers otherwise when it is started again"));
+}
+
+TEST_F(IsolatedStrategyTest, ThePluginIsDestroyedBeforeItsProcessEnds) {
+  auto strategy = defective("print_flood_destroy");
+  handle(*strategy, StrategyEvent::Kind::start);
+  EXPECT_THAT(log_, ::testing::IsEmpty());
+  strategy.reset();
+  EXPECT_THAT(log_, ::testing::Contains("defective printed: printed"));
+}
+
+TEST_F(IsolatedStrategyTest, ProcessesThatThePluginStartedEndWithIt) {
+  auto strategy = defective("children");
+  up_to_the_defect(*strategy);
+  const auto plugin = children_of(getpid());
+  ASSERT_EQ(plugin.size(), 1u);
+  const auto left = children_of(plugin[0]);
+  ASSERT_EQ(left.size(), 1u);
+  strategy.reset();
+  Loop loop;
+  look_until(loop, [&] { return !is_alive(left[0]); });
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their own memory would count as the plugin's
+TEST_F(IsolatedStrategyTest, ItsMemoryIsLimited) {
+  apart_.plugin_memory_bytes = uint64_t{300} << 20;
+  const auto strategy = defective("none");
+  ASSERT_EQ(children_of(getpid()).size(), 1u);
+  const std::string limits = read_text(fs::path("/proc") / std::to_string(children_of(getpid())[0]) / "limits");
+  EXPECT_THAT(limits, HasSubstr(std::to_string(uint64_t{300} << 20)));
+}
+#endif
 
 TEST_F(IsolatedStrategyTest, AStateIsSavedAndRestored) {
   const auto strategy = open("scripted_unsound", {{"script", "{}"}});

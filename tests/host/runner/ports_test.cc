@@ -22,6 +22,17 @@ TEST(PortPool, NeverHandsOutAPortTwiceWhileItIsLive) {
   }
 }
 
+TEST(PortPool, PassesOverALivePortWhenTheRangeBeginsAnew) {
+  PortPool pool;
+  const uint16_t live = pool.acquire();
+  const uint16_t second = pool.acquire();
+  pool.release(second);
+  for (uint16_t port = 0; port != second; pool.release(port)) {  // nobody listens on the live one yet
+    port = pool.acquire();
+    ASSERT_NE(port, live);
+  }
+}
+
 TEST(PortPool, DoesNotReturnAtOnceToAReleasedPort) {
   PortPool pool;
   const uint16_t first = pool.acquire();

@@ -169,6 +169,16 @@ TEST(ReadModelInfo, PassesEveryNumberOn) {
   EXPECT_EQ(report.world_size, 2);
 }
 
+TEST(ReadModelInfo, SaysHowManyNumbersItLeavesOut) {
+  Json many{{"num_params", 10}, {"beyond", 1e300}};
+  for (int i = 0; i < 101; ++i) many["figure " + std::to_string(i)] = i;
+  const auto report = read_model_info(many.dump(), "model_info.json");
+  EXPECT_EQ(report.metrics.size(), 100u);
+  ASSERT_EQ(report.warnings.size(), 1u);
+  EXPECT_THAT(report.warnings[0], HasSubstr("model_info.json: 3 numbers left out"));
+  EXPECT_TRUE(read_model_info("{\"num_params\": 10}", "model_info.json").warnings.empty());
+}
+
 TEST(ReadModelInfo, NeedsTheNumberOfParameters) {
   const auto message = [](const std::string& text) {
     return error_of([&] { read_model_info(text, "model_info.json"); });

@@ -74,12 +74,8 @@ class RunnerTest : public TempDirTest {
     return run(spec(0));
   }
   std::filesystem::path trial_dir(uint64_t id) const { return dir() / "run" / "trials" / std::to_string(id); }
-  // Until the trial has written `name` (a file makes no event, so the loop looks again and again).
   void wait_for_file(const std::filesystem::path& file) {
-    run_until(loop_, [&] {
-      loop_.at(Loop::Clock::now() + std::chrono::milliseconds(2), [] {});
-      return !read_text(file).empty();
-    });
+    look_until(loop_, [&] { return !read_text(file).empty(); });
   }
 
   Loop loop_;

@@ -174,6 +174,15 @@ TEST(StepMemory, ABucketIsWholeWhateverTheModelsSizeAndSingleAtStage3) {
   EXPECT_NEAR(bytes(3, 5e8, true), bytes(3, 5e8, false), 1e7);
 }
 
+TEST(StepMemory, WhatIsAsLargeAsThePersistenceThresholdStaysWhole) {
+  const double hidden = scenario().model.shape.hidden;
+  const auto bytes = [](double threshold) {
+    return memory_of(zero({{"stage", 3}, {"stage3_param_persistence_threshold", threshold}})).allocated;
+  };
+  EXPECT_LT(bytes(hidden - 1), bytes(hidden));
+  EXPECT_EQ(bytes(hidden), bytes(hidden + 1));
+}
+
 TEST(StepMemory, OffloadingAndCheckpointingSaveMemory) {
   EXPECT_LT(memory_of(zero({{"stage", 2}, {"offload_optimizer", {{"device", "cpu"}}}})).allocated,
             memory_of(zero({{"stage", 2}})).allocated);

@@ -33,6 +33,12 @@ TEST(JobState, LinesOfSqueueAreReadAndOthersPassedOver) {
   EXPECT_TRUE(is_waiting(jobs[1]));
 }
 
+TEST(JobState, HowAJobEndedIsReadFromItsWaitStatus) {
+  const auto jobs = parse_jobs("7|FAILED|NonZeroExitCode|768|0|n1|a|\n8|FAILED|RaisedSignal|9|0|n1|b|\n");
+  EXPECT_EQ(exit_of(jobs.at(0)).code, 3);
+  EXPECT_EQ(exit_of(jobs.at(1)).signal, 9);
+}
+
 TEST(JobState, EveryEndHasItsOutcome) {
   EXPECT_EQ(verdict_of(job("TIMEOUT"))->outcome, Outcome::timed_out);
   EXPECT_EQ(verdict_of(job("OUT_OF_MEMORY"))->outcome, Outcome::out_of_memory);
@@ -117,6 +123,16 @@ TEST(JobRequest, GpusAreAskedForByTheSlotsOfANode) {
   EXPECT_THAT(sbatch_options(request, TrialShape::even(1, 2)), Contains("--gres=gpu:a100:2"));
   request.gres = "none";
   EXPECT_THAT(sbatch_options(request, TrialShape::even(1, 2)), Not(Contains(HasSubstr("gres"))));
+}
+
+TEST(JobRequest, RanksOfOneTaskHaveAProcessorEach) {
+  JobRequest request;
+  request.launcher = Launcher::deepspeed;  // which starts the ranks itself
+  EXPECT_THAT(sbatch_options(request, TrialShape::even(2, 4)), Contains("--ntasks-per-node=1"));
+  EXPECT_THAT(sbatch_options(request, TrialShape::even(2, 4)), Contains("--cpus-per-task=4"));
+  request.launcher = Launcher::none;
+  EXPECT_THAT(sbatch_options(request, TrialShape::even(2, 4)), Contains("--ntasks-per-node=4"));
+  EXPECT_THAT(sbatch_options(request, TrialShape::even(2, 4)), Not(Contains(HasSubstr("cpus-per-task"))));
 }
 
 TEST(SlurmTools, AJobsOwnVariablesDoNotReachACommand) {

@@ -62,6 +62,17 @@ TEST_F(PlanTest, RefusesASpaceFileByItsOption) {
       "--space " + file.string() + ": zero_optimization.reduce_bucket_size is -1; it must be an integer of at least 0");
 }
 
+TEST_F(PlanTest, ASingleConfigurationIsNoSearchAndTwoMicroBatchesAreOne) {
+  const auto up_to = [](int64_t micro_batch) {
+    return [micro_batch](StudyOptions& o) {
+      o.zero_stages = {0};
+      o.max_micro_batch = micro_batch;
+    };
+  };
+  EXPECT_THAT(why_not(up_to(1)), HasSubstr("a single configuration (ZeRO stage 0, micro batch 1)"));
+  EXPECT_EQ(why_not(up_to(2)), "no error");
+}
+
 TEST_F(PlanTest, SequenceParallelismDividesTheWorld) {
   const Change four = [](StudyOptions& o) { o.slots_per_trial = 4; };
   const Plan plan = plan_with(R"({"train_micro_batch_size_per_gpu": 3, "sequence_parallel_size": 2})", four);

@@ -105,6 +105,13 @@ TEST_F(RescueTest, ATrialThatIsMissingIsLostAndRunsAgain) {
   EXPECT_THAT(lost(), AnyOf(IsEmpty(), ElementsAre(3)));
 }
 
+TEST_F(RescueTest, AnIdThatIsFarFromAllOthersIsDamageAndNoGap) {
+  sql("UPDATE trials SET id = 4000000000000 WHERE id = 9");
+  repair();
+  run_again();
+  EXPECT_THAT(lost(), AnyOf(IsEmpty(), ElementsAre(9)));
+}
+
 TEST_F(RescueTest, EventsAfterDamageAreTakenBackAndTrialsStay) {
   sql("UPDATE events SET ops = '{}' WHERE seq = 9");
   EXPECT_THAT(findings(), Contains(HasSubstr("event 9")));
@@ -119,6 +126,42 @@ TEST_F(RescueTest, RowsThatDoNotFitEachOtherAreTakenBack) {
   repair();
   run_again();
   EXPECT_THAT(lost(), AnyOf(IsEmpty(), ElementsAre(4)));
+}
+
+// Text that was changed and still reads: only its digest tells.
+TEST_F(RescueTest, AChangedRequestIsTakenBack) {
+  sql("UPDATE events SET ops = replace(ops, 'micro_batch_size_per_gpu\":', 'micro_batch_size_per_gpu\":7') WHERE seq = "
+      "9");
+  EXPECT_THAT(findings(), Contains("event 9: its row is not as it was written"));
+  EXPECT_THAT(repair().mended, Contains(HasSubstr("events from number 9 on: taken back")));
+  run_again();
+  EXPECT_THAT(lost(), IsEmpty());
+}
+
+TEST_F(RescueTest, AChangedEventIsTakenBack) {
+  sql("UPDATE events SET event = replace(event, '\"max_trials\":', '\"max_trials\":7') "
+      "WHERE seq = (SELECT min(seq) FROM events WHERE phase = 'searcher')");
+  EXPECT_THAT(findings(), Contains(HasSubstr("its row is not as it was written")));
+  repair();
+  run_again();
+  EXPECT_THAT(lost(), IsEmpty());
+}
+
+TEST_F(RescueTest, AChangedResultOrConfigurationIsLostAndMeasuredAgain) {
+  for (const char* column : {"metrics", "config"}) {
+    sql(std::string("UPDATE trials SET ") + column + " = json_set(" + column + ", '$.throughput', 1) WHERE id = 5");
+    EXPECT_THAT(findings(), Contains("trial 5: its row is not as it was written"));
+    EXPECT_THAT(repair().mended, Contains("trial 5: lost"));
+    run_again();
+    EXPECT_THAT(lost(), AnyOf(IsEmpty(), ElementsAre(5)));
+  }
+}
+
+TEST_F(RescueTest, AChangedPlanIsThatOfItsCopy) {
+  sql("UPDATE meta SET value = json_set(value, '$.cwd', '/nowhere') WHERE key = 'plan'");
+  EXPECT_THAT(findings(), Contains(HasSubstr("its plan is not as it was written")));
+  EXPECT_THAT(repair().mended, Contains("meta: plan is that of dsat.plan.json"));
+  EXPECT_THAT(run_again(), IsEmpty());
 }
 
 TEST_F(RescueTest, WithoutAnEventOfTheSearchItBeginsAgainAndTrialsStay) {
@@ -216,7 +259,7 @@ TEST_F(RescueTest, AJournalOfALaterVersionIsNotMended) {
 }
 
 TEST_F(RescueTest, ASchemaThatIsNoNumberIsMended) {
-  for (const char* value : {"[]", "x", "null"}) {
+  for (const char* value : {"[]", "x", "null", "-1"}) {
     sql("UPDATE meta SET value = '" + std::string(value) + "' WHERE key = 'schema'");
     EXPECT_THAT(findings(), Contains(HasSubstr("schema")));
     repair();

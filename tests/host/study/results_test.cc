@@ -70,8 +70,18 @@ TEST_F(ResultsTest, WritesAtMostOnceASecondUnlessItMust) {
   best_ = choose_best(trials_, "throughput", true, std::nullopt);
   results_.write(view(), false);
   EXPECT_EQ(read_text(plan_.dir / "summary.txt"), before);
+  EXPECT_EQ(read_text(plan_.dir / "best_cmd.txt"), "train --stage 1\n") << "another best is written at once";
   results_.write(view(), true);
   EXPECT_NE(read_text(plan_.dir / "summary.txt"), before);
+}
+
+TEST_F(ResultsTest, AnotherTrialThatIsAsGoodIsWrittenAtOnceToo) {
+  results_.write(view(), true);
+  add(1, Outcome::completed, 200);
+  best_->trial = trials_.back().id();
+  best_->config = trials_.back().record.config;
+  results_.write(view(), false);
+  EXPECT_EQ(read_text(plan_.dir / "best_cmd.txt"), "train --stage 1\n");
 }
 
 TEST_F(ResultsTest, AnUnchangedFileIsLeftAlone) {

@@ -175,8 +175,10 @@ TEST(PipelineStages, MustBeNumbersThatDivideTheSlots) {
   SpaceRequest four = request(R"({"pipeline": {"stages": [1, 3]}})");
   four.world = {4, 1};
   EXPECT_THAT(refusal(four), HasSubstr("pipeline.stages lists 3, which does not divide the 4 slots of a trial"));
-  EXPECT_THAT(refusal(request(R"({"pipeline": {"stages": [0]}})")), HasSubstr("it must be a positive integer"));
-  EXPECT_THAT(refusal(request(R"({"pipeline": {"stages": ["two"]}})")), HasSubstr("it must be a positive integer"));
+  EXPECT_THAT(refusal(request(R"({"pipeline": {"stages": [0]}})")),
+              HasSubstr("pipeline.stages lists 0; it must be a positive integer"));
+  EXPECT_THAT(refusal(request(R"({"pipeline": {"stages": ["two"]}})")),
+              HasSubstr("pipeline.stages lists \"two\"; it must be a positive integer"));
 }
 
 TEST(Stages, AListOrAllInTheConfigurationRestrictsThem) {

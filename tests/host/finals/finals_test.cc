@@ -1,0 +1,133 @@
+// Who stays in the finals and who is named, with answers made by hand; and which trials a gain is reckoned from.
+#include "finals/finals.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "finals/gain.h"
+
+namespace dsat::host {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const std::string kMeasured = "throughput";
+
+// Finals of configurations that were measured once; 100, then whatever a test says.
+class FinalsTest : public ::testing::Test, public RequestAnswers {
+ protected:
+  std::optional<uint64_t> create_trial(const Op& op) override {
+    asked_.emplace_back(next_, op.overrides.at("is").get<int>());
+    return next_++;
+  }
+  uint64_t next_id() const override { return next_; }
+
+  // Plenty of repeats without noise: a difference of some percent is sure.
+  static Repeats sure() { return {0.0002, 100}; }
+  void start(const std::vector<double>& throughputs, const Repeats& others = sure()) {
+    Json finalists = Json::array();
+    for (size_t i = 0; i < throughputs.size(); ++i) {
+      finalists.push_back({{"trial", i}, {"overrides", {{"is", i}}}, {"values", {std::log(throughputs[i])}}});
+    }
+    StrategyEvent event;
+    event.kind = StrategyEvent::Kind::start;
+    event.study = {{"metric", kMeasured}, {"maximise", true},       {"reason", "done"},
+                   {"budget", 99},        {"finalists", finalists}, {"others", to_json(others)}};
+    take(event);
+  }
+  // Ends the trials of a round; a configuration that is not there has failed. Returns which were measured.
+  std::vector<int> end_round(const std::map<int, double>& throughputs) {
+    const auto round = std::exchange(asked_, {});
+    std::vector<int> measured;
+    for (const auto& [trial, configuration] : round) {
+      measured.push_back(configuration);
+      StrategyEvent event;
+      event.trial = trial;
+      const auto found = throughputs.find(configuration);
+      if (found != throughputs.end()) {
+        event.kind = StrategyEvent::Kind::result;
+        event.metrics = {{kMeasured, found->second}};
+        take(event);
+      }
+      event.kind = StrategyEvent::Kind::exited;
+      event.outcome = static_cast<int>(found != throughputs.end() ? Outcome::completed : Outcome::failed);
+      take(event);
+    }
+    return measured;
+  }
+  std::vector<int> in_the_next_round() const {
+    std::vector<int> configurations;
+    for (const auto& asked : asked_) configurations.push_back(asked.second);
+    return configurations;
+  }
+
+  Finals finals_;
+  std::optional<uint64_t> named_;
+  bool is_over_ = false;
+
+ private:
+  void take(const StrategyEvent& event) {
+    for (const Op& op : finals_.handle(event, *this)) {
+      if (op.kind != Op::Kind::finish) continue;
+      is_over_ = true;
+      named_ = op.trial;
+    }
+  }
+  std::vector<std::pair<uint64_t, int>> asked_;
+  uint64_t next_ = 10;
+};
+
+TEST_F(FinalsTest, WhatCannotWinAnyMoreIsNotMeasuredAgain) {
+  start({100, 99.8, 99.9});
+  EXPECT_THAT(in_the_next_round(), ElementsAre(0, 1, 2));
+  end_round({{0, 100}, {1, 50}, {2, 99.9}});
+  EXPECT_THAT(in_the_next_round(), ElementsAre(0, 2));
+}
+
+TEST_F(FinalsTest, OneThatFailsIsOutHoweverFastItWas) {
+  start({100, 101});
+  end_round({{0, 100}});
+  EXPECT_TRUE(is_over_);
+  EXPECT_EQ(named_, 0u);
+  EXPECT_THAT(in_the_next_round(), IsEmpty());
+}
+
+TEST_F(FinalsTest, TheBestMeanIsNamedAfterTheLastRound) {
+  start({100, 100.1}, Repeats());
+  int rounds = 0;
+  for (; !is_over_; ++rounds) end_round({{0, 100.2}, {1, 100}});
+  EXPECT_EQ(rounds, kMostRounds);
+  EXPECT_EQ(named_, 0u);
+}
+
+Trial measured(const std::string& identity, double throughput) {
+  Trial trial;
+  trial.identity = identity;
+  trial.record.outcome = Outcome::completed;
+  trial.record.metrics = {{kMeasured, throughput}};
+  return trial;
+}
+
+TEST(GainTest, OnlyWhatWasMeasuredCounts) {
+  Trial copy = measured("a", 100);
+  copy.record.duplicate_of = 0;
+  Trial model_info = measured("a", 7);
+  model_info.model_info = true;
+  Trial failed = measured("a", 7);
+  failed.record.outcome = Outcome::failed;
+  const std::vector<Trial> trials{measured("a", 100), copy, model_info, failed, measured("b", 5)};
+  EXPECT_THAT(values_of(trials, "a", kMeasured, true), ElementsAre(std::log(100)));
+  EXPECT_EQ(repeats_but(trials, kMeasured, true, "b", "c").degrees, 0) << "a copy is no repeat";
+}
+
+TEST(GainTest, AMetricThatIsToBeSmallTurnsTheRatioRound) {
+  std::vector<Trial> trials{measured("own", 10), measured("best", 5)};
+  trials[1].record.id = 1;
+  EXPECT_NEAR(gain_over_own(trials, kMeasured, false, "own", 1)->ratio, 2, 1e-12);
+  EXPECT_NEAR(gain_over_own(trials, kMeasured, true, "own", 1)->ratio, 0.5, 1e-12);
+}
+
+}  // namespace
+}  // namespace dsat::host

@@ -1,0 +1,61 @@
+// What a searcher is put through before it is trusted: the study at practice, and the checks on strategies that are
+// sound or fail.
+#include "validate/strategy_checks.h"
+
+#include "host/study/study_fixture.h"
+#include "support/error_of.h"
+#include "validate/practice.h"
+
+namespace dsat::host {
+namespace {
+
+class StrategyChecksTest : public StudyTest {
+ protected:
+  CheckContext context(const std::string& plugin) {
+    const fs::path file = fixture_plugin(plugin);
+    return {file, find_strategy(file.string(), PluginKind::searcher, in_this_process()).value(),
+            [](const std::string&) {}};
+  }
+};
+
+TEST_F(StrategyChecksTest, ASoundSearcherPasses) {
+  const CheckContext sound = context("defective");  // with its default, which is no defect
+  for (const auto check : {check_life, check_determinism, check_state, check_damaged_state, check_outcomes,
+                           check_limits, check_threads, check_surroundings}) {
+    const CheckOutcome outcome = check(sound);
+    EXPECT_EQ(outcome.status, CheckStatus::passed) << outcome.reason;
+  }
+}
+
+TEST_F(StrategyChecksTest, OneThatFailsAtATrialsResultIsFoundByEachStudyThatItWorksThrough) {
+  const CheckContext failing = context("defective_failing");
+  for (const auto check : {check_life, check_determinism, check_limits, check_threads}) {
+    EXPECT_THAT(error_of([&] { check(failing); }), HasSubstr("the moon is wrong"));
+  }
+}
+
+testing::Trial trial_of(int stage, int64_t micro_batch) {
+  testing::Trial trial;
+  trial.config = {{"train_micro_batch_size_per_gpu", micro_batch}, {"zero_optimization", {{"stage", stage}}}};
+  return trial;
+}
+
+TEST(Practice, MemoryEndsLaterAtHigherStages) {
+  EXPECT_EQ(practice_answer(trial_of(0, 20)).outcome, dsat::Outcome::completed);
+  EXPECT_EQ(practice_answer(trial_of(0, 21)).outcome, dsat::Outcome::out_of_memory);
+  EXPECT_EQ(practice_answer(trial_of(3, 35)).outcome, dsat::Outcome::completed);
+  EXPECT_EQ(practice_answer(trial_of(3, 36)).outcome, dsat::Outcome::out_of_memory);
+}
+
+TEST(Practice, TroubleIsEveryOutcomeThatATrialCanHave) {
+  std::set<dsat::Outcome> seen;
+  for (uint64_t id = 0; id < 8; ++id) {
+    testing::Trial trial = trial_of(1, 1);
+    trial.id = id;
+    seen.insert(troubled_answer(trial).outcome);
+  }
+  EXPECT_EQ(seen.size(), static_cast<size_t>(dsat::Outcome::lost) + 1);
+}
+
+}  // namespace
+}  // namespace dsat::host
