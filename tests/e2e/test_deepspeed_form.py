@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import unittest
 
@@ -267,10 +268,12 @@ class ExistingResults(DeepspeedForm):
         self.write_section({"fast": False, "tuner_type": "random", "tuner_num_trials": 100000})
         self.autotuning("--num_gpus", 1, "--time-budget", "2s")
         before = self.study()["trials"]
-        self.autotuning("--num_gpus", 1, "--time-budget", "4s")
-        after = self.study()["trials"]
-        self.assertGreater(len(after), len(before))
-        self.assertEqual([t["id"] for t in after[:len(before)]], [t["id"] for t in before])
+        again = self.start_host([HOST, "--autotuning", "tune", "--num_gpus", "1", "--time-budget", "1h", "train.py",
+                                 "--deepspeed_config", "ds_config.json"], env=self.environment)
+        wait_until(lambda: len(self.study()["trials"]) > len(before), "a further trial")
+        again.send_signal(signal.SIGINT)
+        again.communicate(timeout=60)
+        self.assertEqual([t["id"] for t in self.study()["trials"][:len(before)]], [t["id"] for t in before])
 
     def test_another_request_is_refused_with_the_reason(self):
         self.write_section()
