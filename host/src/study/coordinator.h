@@ -37,6 +37,7 @@
 #include "record/trial.h"
 #include "runner/runner.h"
 #include "study/best.h"
+#include "study/device_memory.h"
 #include "study/failure_watch.h"
 #include "study/own_configuration.h"
 #include "study/phases.h"
@@ -127,8 +128,6 @@ class Coordinator {
 
   void refresh_best();
   void write_results(const std::string& reason, bool now);
-  std::optional<uint64_t> device_memory() const;
-  std::optional<uint64_t> usable_memory() const;  // of it, what a trial may take
   void log(Observer::Severity severity, const std::string& message) { observer_.on_log(severity, message); }
 
   Plan plan_;
@@ -146,9 +145,9 @@ class Coordinator {
   FailureWatch failures_;
   SavedStates states_;
   Searches searches_;
-  Json profile_;                                 // or null
-  std::optional<uint64_t> device_memory_bytes_;  // given, else as a trial reported
-  bool trusts_folders_ = false;                  // the journal was repaired: kTrustsFolders
+  Json profile_;  // or null
+  DeviceMemory device_memory_;
+  bool trusts_folders_ = false;  // the journal was repaired: kTrustsFolders
   OwnConfiguration own_;
 
   std::optional<Ending> ending_;
