@@ -182,6 +182,10 @@ void Journal::check_schema(Mode mode) {
   throw_error();
 }
 
+// From 1 to 2: schema 1 has the same tables and lacks the row `searches`. A row that is absent means one searcher, and
+// the study that is taken up writes it.
+void Journal::upgrade() { put_meta("schema", kJournalSchema); }
+
 // SQLite asks after every failed try. Returns 0 to give up.
 int Journal::wait_for_lock(int tries) {
   const auto now = std::chrono::steady_clock::now();

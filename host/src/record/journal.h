@@ -26,7 +26,8 @@ struct sqlite3;
 
 namespace dsat::host {
 
-// Written: 2, whose events may be those of several searchers. Read: 1 as well; a study that is taken up becomes 2.
+// We write schema 2, whose events may be those of several searchers, and also read 1. Resuming a study upgrades its
+// journal to 2 (Journal::upgrade).
 inline constexpr int kJournalSchema = 2;
 inline constexpr int kOldestJournalSchema = 1;
 
@@ -91,6 +92,9 @@ class Journal {
   void put_state(Phase phase, uint64_t seq, const std::string& state);
   void remove_state(Phase phase, uint64_t seq);
   void remove_states(Phase phase);
+
+  // Makes a journal of any schema that we read one of kJournalSchema, in the turn that takes its study up.
+  void upgrade();
 
   // From here on every read sees the journal as it is now, whatever its host writes meanwhile.
   void hold_snapshot() { execute("BEGIN"); }
