@@ -8,12 +8,14 @@
 #include <initializer_list>
 
 #include "determined/entrypoint.h"
+#include "determined/misspelt_keys.h"
 #include "dsat/base/shell.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/host/command.h"
 #include "dsat/host/environment.h"
 #include "dsat/host/metric.h"
+#include "dsat/yaml/yaml_file.h"
 #include "terminal/current_folder.h"
 
 namespace dsat::cli {
