@@ -330,21 +330,4 @@ class ExperimentReader {
 
 Experiment read_experiment(const ExperimentRequest& request) { return ExperimentReader(request).read(); }
 
-void apply_experiment(const Experiment& experiment, const ExperimentRequest& request, host::StudyOptions& options) {
-  options.command = experiment.command;
-  options.cwd = request.model_dir;
-  options.includes = request.includes;
-  options.name = experiment.name.empty() ? request.file.stem().string() : experiment.name;
-  options.ds_config = experiment.ds_config;
-  options.config_by_environment = true;
-  options.config_overwrites = experiment.config_overwrites;
-  options.hyperparameters = experiment.hyperparameters;
-  options.variables = experiment.variables;
-  options.experiment = experiment.document;
-  const bool sized = !options.num_gpus.empty() || !options.num_nodes.empty();
-  if (!options.slots_per_trial && !sized) options.slots_per_trial = experiment.slots_per_trial;
-  if (!options.max_slots) options.max_slots = experiment.max_slots;
-  if (!options.max_restarts) options.max_restarts = experiment.max_restarts;
-}
-
 }  // namespace dsat::cli

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "dsat/error.h"
-#include "dsat/host/study.h"
 
 namespace dsat::cli {
 
@@ -37,9 +36,6 @@ struct Experiment {
 };
 
 Experiment read_experiment(const ExperimentRequest& request);
-
-// Puts it into a study's options; what these have already (from the command line) stays.
-void apply_experiment(const Experiment& experiment, const ExperimentRequest& request, host::StudyOptions& options);
 
 }  // namespace dsat::cli
 
