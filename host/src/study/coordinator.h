@@ -14,9 +14,11 @@
 //      (on_started, on_ended) and is the next turn's event.
 //
 // The profiler's turns come first, later the searcher's; between and after them those of the host's own strategies
-// (phases.h). end_study is the one way to an end; run() returns when nothing
-// runs any more. What a study knows is kept in parts: TrialTable (trials and queues), StrategyRun (the strategy at
-// work), BestSoFar, FailureWatch, SavedStates. resume.cc takes all of them up from the journal.
+// (phases.h). end_study is the one way to an end; run() returns when nothing runs any more. What a study knows is kept
+// in parts: TrialTable (trials and queues), StrategyRun (the strategy at work), BestSoFar, FailureWatch, SavedStates.
+//
+// The class lies in four files: coordinator.cc (the turn), coordinator_trials.cc (how trials start and end),
+// coordinator_results.cc (the best, the files, the close), coordinator_resume.cc (all of it taken up from the journal).
 //
 // Threading: control thread. `stop_level` may be raised from anywhere (1: stop gently, 2: at once), then the loop
 // woken. Errors: resume throws dsat::Error; run reports every failure in its result.
