@@ -5,8 +5,8 @@
 // micro batches), the largest that fitted without telling a peak, and the smallest that ran out of memory. Of setups:
 // the one measured first, to which the others are compared (dsat/cost/memory.h), and those that were seen last.
 // Threading: one thread. Cost: add is logarithmic in the number of setups that are kept; memory is bounded.
-#ifndef DSAT_COST_WINDOW_H_
-#define DSAT_COST_WINDOW_H_
+#ifndef DSAT_COST_OBSERVATION_WINDOW_H_
+#define DSAT_COST_OBSERVATION_WINDOW_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -37,4 +37,4 @@ class ObservationWindow {
 
 }  // namespace dsat::cost
 
-#endif  // DSAT_COST_WINDOW_H_
+#endif  // DSAT_COST_OBSERVATION_WINDOW_H_
