@@ -7,8 +7,8 @@
 #include <cstdlib>
 
 #include "dsat/error.h"
+#include "export/flat_study.h"
 #include "export/formats.h"
-#include "export/leaves.h"
 #include "export/mlflow_run.h"
 #include "terminal/console.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "export/flat_study.h"
 #include "export/formats.h"
-#include "export/leaves.h"
 
 namespace dsat::cli {
 namespace {

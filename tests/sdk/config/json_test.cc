@@ -55,6 +55,18 @@ TEST(Erase, RemovesTheValueAndLeavesObjects) {
   EXPECT_EQ(json, config(R"({"a": {}, "c": 2})"));
 }
 
+TEST(Leaves, HaveDottedKeysInTheOrderOfTheDocument) {
+  const std::vector<Leaf> leaves =
+      leaves_of(config(R"({"z": {"b": 1, "a": {"c": [1, {"d": 2}]}}, "e": {}, "n": null})"));
+  const std::vector<Leaf> expected{
+      {"z.b", 1}, {"z.a.c", config(R"([1, {"d": 2}])")}, {"e", Json::object()}, {"n", nullptr}};
+  EXPECT_EQ(leaves, expected);
+}
+
+TEST(Leaves, OnlyAnObjectHasThem) {
+  for (const Json& other : {Json(), Json(7), Json::array({Json{{"a", 1}}})}) EXPECT_TRUE(leaves_of(other).empty());
+}
+
 TEST(Overwrite, MergesObjectsAndReplacesEverythingElseWhole) {
   Json base = config(R"({"a": {"x": 1, "y": 2}, "l": [1, 2, 3], "s": 1, "o": {"k": 1}})");
   overwrite(base, config(R"({"a": {"y": 3, "z": 4}, "l": [9], "s": {"t": 1}, "o": 5, "new": {"n": 1}})"));

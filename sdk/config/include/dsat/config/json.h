@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "dsat/error.h"
 
@@ -34,6 +36,12 @@ void erase(Json& config, std::string_view key);
 
 // Copies every leaf of `source` over `base`: objects merge, everything else (lists too) is replaced whole.
 void overwrite(Json& base, const Json& source);
+
+// A value with its dotted key: anything but an object that has members. Lists stay whole.
+using Leaf = std::pair<std::string, Json>;
+
+// All leaves of an object, in its order. What is no object has none.
+std::vector<Leaf> leaves_of(const Json& object);
 
 // What identifies a trial: without `autotuning` but for a tuned world size (world.h), keys sorted, 5e8 and 500000000
 // the same. Two configurations are one if and only if these strings are equal.
