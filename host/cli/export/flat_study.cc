@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dsat/config/json.h"
 #include "terminal/console.h"
 
 namespace dsat::cli {
@@ -11,7 +12,7 @@ namespace dsat::cli {
 std::string leaf_text(const Json& leaf) {
   if (leaf.is_null()) return "";
   if (leaf.is_string()) return one_line(leaf.get<std::string>());
-  return leaf.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return config::text_of(leaf);
 }
 
 std::vector<size_t> exported_trials(const host::StudyFacts& facts) {

@@ -117,9 +117,6 @@ class Journal {
   // What SQLite finds wrong with the file's own structure; empty: nothing.
   std::string structural_damage();
 
-  // JSON as the journal writes it; bytes that are no UTF-8 become U+FFFD.
-  static std::string text_of(const Json& json);
-
   // Folds the write-ahead log into the one file, which read-only media can then serve.
   void checkpoint();
 

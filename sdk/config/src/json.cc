@@ -61,6 +61,10 @@ void collect_leaves(const Json& object, const std::string& prefix, std::vector<L
 
 }  // namespace
 
+std::string text_of(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 const Json* find(const Json& config, std::string_view key) {
   const Json* at = &config;
   for (bool last = false; !last;) {

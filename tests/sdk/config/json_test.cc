@@ -55,6 +55,20 @@ TEST(Erase, RemovesTheValueAndLeavesObjects) {
   EXPECT_EQ(json, config(R"({"a": {}, "c": 2})"));
 }
 
+TEST(TextOf, IsOneLineOrIndented) {
+  const Json json = config(R"({"b": 1, "a": [true, null]})");
+  EXPECT_EQ(text_of(json), R"({"b":1,"a":[true,null]})");
+  EXPECT_EQ(text_of(config(R"({"b": 1})"), 2), "{\n  \"b\": 1\n}");
+}
+
+TEST(TextOf, BytesThatAreNoUtf8AreReplaced) {
+  EXPECT_EQ(text_of(Json("a\xff"
+                         "b")),
+            "\"a\xEF\xBF\xBD"
+            "b\"");
+  EXPECT_EQ(text_of(Json("\xC3\xA4")), "\"\xC3\xA4\"") << "what is UTF-8 stays";
+}
+
 TEST(Leaves, HaveDottedKeysInTheOrderOfTheDocument) {
   const std::vector<Leaf> leaves =
       leaves_of(config(R"({"z": {"b": 1, "a": {"c": [1, {"d": 2}]}}, "e": {}, "n": null})"));

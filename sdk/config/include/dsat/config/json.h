@@ -1,4 +1,4 @@
-// DeepSpeed configurations as JSON: loading, dotted keys, leaf-by-leaf overwriting, identity.
+// DeepSpeed configurations as JSON: loading, dotted keys, leaves, leaf-by-leaf overwriting, identity, text.
 //
 // Threading: pure functions. Errors: dsat::Error (code DSAT_INVALID_ARGUMENT), one line: what, where, what to do.
 #ifndef DSAT_CONFIG_JSON_H_
@@ -18,6 +18,10 @@ namespace dsat::config {
 // beyond 100 and objects of more than 10,000 keys as such. Linear in the text. `source` stands in messages:
 // "ds_config.json:3:14: ...".
 Json parse(std::string_view text, const std::string& source);
+
+// JSON on one line, or indented by that many spaces a level. Bytes that are not UTF-8 become U+FFFD; dump() alone
+// throws.
+std::string text_of(const Json& json, int indent = -1);
 
 // Reads and parses a file; a missing or unreadable one is an Error that names it.
 Json load_file(const std::filesystem::path& file);
