@@ -92,7 +92,7 @@ struct Comparison {
   bool baseline = true;       // measure the user's own configuration
   std::optional<int> finals;  // trials kept for measuring the finalists again; nullopt: by max_trials
   int verify_steps = 0;       // that the best trains further before it is handed back; 0: it is not asked to
-  double memory_margin = 0;   // share of a device's memory that the best leaves free, from 0 to below 1
+  double memory_margin = 0;   // share of a device's memory that the best must leave free, from 0 to below 1
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
@@ -106,7 +106,7 @@ struct Comparison {
                            "have the best train N further steps; if it fails, the next one follows", 0}),
             self.verify_steps);
     visitor(later_setting({"memory_margin", "memory-margin", nullptr, "SHARE", nullptr,
-                           "share of a device's memory that stays free, as 0.05"}),
+                           "share of a device's memory that the best configuration must leave free, as 0.05"}),
             self.memory_margin);
   }
 };
