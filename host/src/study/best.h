@@ -25,8 +25,9 @@ inline bool may_become_best(std::optional<uint64_t> peak_bytes, std::optional<ui
 Json best_config(Json trial_config);
 
 struct BestRules {
-  bool measured_again = false;                  // the named trial was chosen in the finals, not by the searcher
-  std::optional<uint64_t> usable_memory_bytes;  // of a device; a peak above it is none of the best
+  bool measured_again = false;  // the named trial was chosen in the finals, not by the searcher
+  // Of a device. A configuration with a higher peak cannot become the best.
+  std::optional<uint64_t> usable_memory_bytes;
 };
 
 // The configuration of the trial that was named as the best, if it was measured, else the best mean; a tie goes to the

@@ -13,9 +13,10 @@
 //   5. Only now does the runner start and stop processes. What they report comes back through the loop
 //      (on_started, on_ended) and is the next turn's event.
 //
-// The profiler's turns come first, later the searcher's; between and after them those of the host's own strategies
-// (phases.h). end_study is the one way to an end; run() returns when nothing runs any more. What a study knows is kept
-// in parts: TrialTable (trials and queues), StrategyRun (the strategy at work), BestSoFar, FailureWatch, SavedStates.
+// The profiler's turns come first, later the searcher's. The turns of the host's own strategies come between and after
+// them (phases.h). end_study is the one way to an end; run() returns when nothing runs any more. What a study knows is
+// kept in parts: TrialTable (trials and queues), StrategyRun (the strategy at work), BestSoFar, FailureWatch,
+// SavedStates.
 //
 // The class lies in four files: coordinator.cc (the turn), coordinator_trials.cc (how trials start and end),
 // coordinator_results.cc (the best, the files, the close), coordinator_resume.cc (all of it taken up from the journal).
@@ -73,7 +74,8 @@ class Coordinator {
     bool another_searcher = false;  // the plan's is not the journal's: it gets all that ended as observations
     bool more_time = false;         // a time budget was given anew
   };
-  // Takes up what the journal holds: trials, events, the strategy's state. Before run; a fresh study needs it not.
+  // Takes up what the journal holds: trials, events, the strategy's state. Call before run(). Not needed for a new
+  // study.
   void resume(const TakeUp& how);
 
   StudyResult run();

@@ -33,7 +33,7 @@ struct Setting {
   bool is_in_old_plans = true;  // false: journals of earlier versions do not have it, which means the default
 };
 
-// The same for a setting that has an option.
+// A setting with an option that journals of earlier versions lack.
 inline Setting later_setting(Setting setting) {
   setting.is_in_old_plans = false;
   return setting;

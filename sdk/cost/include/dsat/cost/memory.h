@@ -88,9 +88,10 @@ Interval activation_bytes_per_sample(const MemoryFit& fit);
 // Peak bytes per device of a trial with this setup.
 Interval predict_peak(const MemoryFit& fit, const Setup& setup);
 
-// 0 to 1. A trial at least as large (same setup, micro batch no smaller) that fitted, or at most as large that did not,
-// decides it; where both exist, the one that fitted. When the device's memory is unknown, it is 1 up to the largest
-// predicted peak that fitted, 0 from the smallest that did not, a straight line between; 1 when none ran out of memory.
+// 1 if a trial at least this large fitted; else 0 if one no larger ran out of memory. Only trials of the same setup are
+// compared, by their micro batch. Without such a trial it lies between 0 and 1, by the predicted peak. When the
+// device's memory is unknown, it is 1 up to the largest predicted peak that fitted, 0 from the smallest that did not,
+// and a straight line between; it is 1 when no trial ran out of memory.
 double probability_of_fitting(const MemoryFit& fit, const Setup& setup);
 
 // The largest micro batch that fits, for this setup at any micro batch: value by the predicted peak, low and high by
