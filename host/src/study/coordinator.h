@@ -55,23 +55,23 @@
 
 namespace dsat::host {
 
-// How often a study looks whether its journal is still there.
+// How often a study checks that its journal is still there.
 inline constexpr std::chrono::milliseconds kLookForJournal{1000};
 // Another program's lock on the journal: when the study says that it waits, and when it gives up.
 inline constexpr std::chrono::milliseconds kSayThatItWaits{2000};
 inline constexpr std::chrono::minutes kLongestWaitForLock{10};
-// When the journal shows where a trial that still runs was started.
+// If a trial still runs this long after its start, the journal gets where it was started.
 inline constexpr std::chrono::milliseconds kStartNoteDelay{250};
 
 class Coordinator {
  public:
-  // The references outlive it.
+  // The references must outlive the coordinator.
   Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop, Results& results, Observer& observer,
               const std::atomic<int>& stop_level);
 
   // How a study is taken up.
   struct TakeUp {
-    bool another_searcher = false;  // the plan's is not the journal's: it gets all that ended as observations
+    bool another_searcher = false;  // the plan names another one than the journal; ended trials are observations to it
     bool more_time = false;         // a time budget was given anew
   };
   // Takes up what the journal holds: trials, events, the strategy's state. Call before run(). Not needed for a new
@@ -161,8 +161,10 @@ class Coordinator {
   uint64_t summary_timer_ = 0;
   bool said_that_it_waits_ = false;  // for the lock that it waits for now
   uint64_t reorder_timer_ = 0;
-  std::chrono::nanoseconds group_began_{0};  // turns that are committed together, in this thread's own time
-  bool group_lost_ = false;                  // several turns could not be written: the journal stays as it was before
+  // Turns that are committed together: when the first began, in this thread's own time, and whether they could not be
+  // written, which leaves the journal as it was before them.
+  std::chrono::nanoseconds group_began_{0};
+  bool group_lost_ = false;
 };
 
 }  // namespace dsat::host
