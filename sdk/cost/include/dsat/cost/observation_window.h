@@ -1,10 +1,10 @@
-// Of a study's trials, those that a fit of its memory needs: so that a fit costs the same after 1e5 trials as after
-// 500.
+// The trials of a study that a fit of its memory needs. With them a fit costs the same after 1e5 trials as after 500.
 //
-// Kept of each setup, micro batch apart: the measured peaks that span the line (the smallest and the three largest
-// micro batches), the largest that fitted without telling a peak, and the smallest that ran out of memory. Of setups:
-// the one measured first, to which the others are compared (dsat/cost/memory.h), and those that were seen last.
-// Threading: one thread. Cost: add is logarithmic in the number of setups that are kept; memory is bounded.
+// For each setup, whatever the micro batch, it keeps the measured peaks that span the line (the smallest and the three
+// largest micro batches), the largest micro batch that fitted without a known peak, and the smallest that ran out of
+// memory. It keeps the setup that was measured first, because the others are compared to it (dsat/cost/memory.h), and
+// those that were seen last. Threading: one thread. Cost: add is logarithmic in the number of setups that are kept;
+// memory is bounded.
 #ifndef DSAT_COST_OBSERVATION_WINDOW_H_
 #define DSAT_COST_OBSERVATION_WINDOW_H_
 
