@@ -32,7 +32,7 @@
 
 #include "dsat/base/units.h"
 #include "dsat/cost/memory.h"
-#include "dsat/cost/window.h"
+#include "dsat/cost/observation_window.h"
 
 namespace {
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "dsat/cost/memory.h"
-#include "dsat/cost/window.h"
+#include "dsat/cost/observation_window.h"
 #include "dsat/searcher.h"
 
 namespace dsat::search {

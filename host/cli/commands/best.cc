@@ -5,6 +5,7 @@
 #include "commands/commands.h"
 #include "commands/host_options.h"
 #include "commands/subcommand.h"
+#include "dsat/config/json.h"
 #include "dsat/error.h"
 #include "dsat/host/rescue.h"
 #include "terminal/exit_status.h"
@@ -21,10 +22,8 @@ constexpr const char* kUsageText =
     "loaded and nothing is run.\n"
     "\n";
 
-std::string pretty(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
-
 void print_best(const host::BestOutput& output, Console& console) {
-  console.line(pretty(output.best.config));
+  console.line(config::text_of(output.best.config, 2));
   console.line(fmt::format("\ntrial {}, {}", output.best.trial, format_metric(output.metric, output.best.metric)));
   if (!output.best.why.empty()) console.line(one_line(output.best.why));
   if (!output.command.empty()) console.line(fmt::format("train with: {}", one_line(output.command)));

@@ -10,6 +10,7 @@
 #include "commands/restart_on_crash.h"
 #include "commands/run_study.h"
 #include "commands/subcommand.h"
+#include "determined/apply_experiment.h"
 #include "determined/read_experiment.h"
 #include "determined/search_runner_config.h"
 #include "dsat/error.h"
@@ -115,12 +116,7 @@ host::StudyOptions options_of(const ExperimentForm& form, const Values& values, 
                             request.file.string()));
   }
   const Experiment experiment = read_experiment(request);
-  apply_experiment(experiment, request, options);
-  if (!values.given("trial-cwd")) options.trial_cwd = host::TrialCwd::copy;
-  if (options.trial_cwd == host::TrialCwd::keep && !options.includes.empty()) {
-    throw Error("--include puts files into a copy of MODEL_DIR: leave --trial-cwd keep out");
-  }
-  if (!values.given("metric") && experiment.metric) options.metric = *experiment.metric;
+  apply_experiment(experiment, request, values, options);
   if (form.method == "_test") {
     if (!values.given("max-trials")) options.max_trials = kTestTrials;
     if (!values.given("profile-trials")) options.profile_trials = kTestProfileTrials;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "deepspeed/summary.h"
+#include "dsat/config/json.h"
 
 namespace dsat::cli {
 namespace {
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kTrialFiles[] = {"cmd.txt",         "ds_config.json", "metrics.json",
                                        "model_info.json", "stdout.log",     "stderr.log"};
 
-std::string pretty(const Json& json) { return json.dump(4, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string pretty(const Json& json) { return config::text_of(json, 4) + "\n"; }
 
 // Slots of several hosts are HOST:SLOT.
 size_t hosts_of(const host::TrialRecord& trial) {

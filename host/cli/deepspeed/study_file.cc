@@ -77,7 +77,7 @@ void write_deepspeed_study(const DeepspeedStudy& study) {
                   {"exps_dir", study.exps_dir.string()},
                   {"run", study.run},
                   {"request", study.request}};
-  write_file_atomically(study.dir / kMarker, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_file_atomically(study.dir / kMarker, config::text_of(json, 2) + "\n");
 }
 
 ExistingResults existing_results(const DeepspeedStudy& study) {

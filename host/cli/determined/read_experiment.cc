@@ -8,12 +8,14 @@
 #include <initializer_list>
 
 #include "determined/entrypoint.h"
+#include "determined/misspelt_keys.h"
 #include "dsat/base/shell.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/host/command.h"
 #include "dsat/host/environment.h"
 #include "dsat/host/metric.h"
+#include "dsat/yaml/yaml_file.h"
 #include "terminal/current_folder.h"
 
 namespace dsat::cli {
@@ -327,22 +329,5 @@ class ExperimentReader {
 }  // namespace
 
 Experiment read_experiment(const ExperimentRequest& request) { return ExperimentReader(request).read(); }
-
-void apply_experiment(const Experiment& experiment, const ExperimentRequest& request, host::StudyOptions& options) {
-  options.command = experiment.command;
-  options.cwd = request.model_dir;
-  options.includes = request.includes;
-  options.name = experiment.name.empty() ? request.file.stem().string() : experiment.name;
-  options.ds_config = experiment.ds_config;
-  options.config_by_environment = true;
-  options.config_overwrites = experiment.config_overwrites;
-  options.hyperparameters = experiment.hyperparameters;
-  options.variables = experiment.variables;
-  options.experiment = experiment.document;
-  const bool sized = !options.num_gpus.empty() || !options.num_nodes.empty();
-  if (!options.slots_per_trial && !sized) options.slots_per_trial = experiment.slots_per_trial;
-  if (!options.max_slots) options.max_slots = experiment.max_slots;
-  if (!options.max_restarts) options.max_restarts = experiment.max_restarts;
-}
 
 }  // namespace dsat::cli

@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "dsat/error.h"
-#include "dsat/host/study.h"
-#include "dsat/yaml/yaml_file.h"
 
 namespace dsat::cli {
 
@@ -38,15 +36,6 @@ struct Experiment {
 };
 
 Experiment read_experiment(const ExperimentRequest& request);
-
-// Puts it into a study's options; what these have already (from the command line) stays.
-void apply_experiment(const Experiment& experiment, const ExperimentRequest& request, host::StudyOptions& options);
-
-// Throws for a key that is none of Determined's and looks like a slip of one.
-void refuse_misspelt_keys(const YamlFile& file);
-
-// The keys of a file that mean nothing on one machine, as dotted names: all but those that the caller reads, `used`.
-std::vector<std::string> keys_without_effect(const YamlFile& file, const std::vector<std::string>& used);
 
 }  // namespace dsat::cli
 

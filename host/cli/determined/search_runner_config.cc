@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "determined/read_experiment.h"
+#include "determined/misspelt_keys.h"
 
 namespace dsat::cli {
 

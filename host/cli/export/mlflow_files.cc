@@ -8,8 +8,8 @@
 #include "dsat/base/files.h"
 #include "dsat/error.h"
 #include "export/files.h"
+#include "export/flat_study.h"
 #include "export/formats.h"
-#include "export/leaves.h"
 #include "export/mlflow_run.h"
 #include "terminal/times.h"
 

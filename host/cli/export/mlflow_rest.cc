@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "dsat/config/json.h"
 #include "dsat/error.h"
+#include "export/flat_study.h"
 #include "export/formats.h"
-#include "export/leaves.h"
 #include "export/mlflow_run.h"
 #include "terminal/console.h"
 
@@ -36,8 +37,7 @@ class MlflowServer {
   }
 
   Json post(const std::string& what, const Json& body) {
-    return answer(what, client_->Post(path_of(what), body.dump(-1, ' ', false, Json::error_handler_t::replace),
-                                      "application/json"));
+    return answer(what, client_->Post(path_of(what), config::text_of(body), "application/json"));
   }
 
   // The experiment of that name, made where there is none.

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "dsat/base/utf8.h"
-#include "export/leaves.h"
+#include "export/flat_study.h"
 #include "terminal/times.h"
 
 namespace dsat::cli {

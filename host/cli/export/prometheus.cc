@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "export/flat_study.h"
 #include "export/formats.h"
-#include "export/leaves.h"
 #include "terminal/times.h"
 
 namespace dsat::cli {

@@ -9,8 +9,8 @@
 #include "dsat/base/files.h"
 #include "dsat/base/tfrecord.h"
 #include "export/files.h"
+#include "export/flat_study.h"
 #include "export/formats.h"
-#include "export/leaves.h"
 #include "terminal/times.h"
 
 namespace dsat::cli {

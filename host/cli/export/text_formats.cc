@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "dsat/config/json.h"
+#include "export/flat_study.h"
 #include "export/formats.h"
-#include "export/leaves.h"
 
 namespace dsat::cli {
 namespace {
-
-std::string text_of(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 std::string cell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
@@ -51,12 +48,12 @@ std::string csv_of(const host::StudyFacts& facts) {
   return text;
 }
 
-std::string json_of(const host::StudyFacts& facts) { return text_of(host::to_json(facts), 2); }
+std::string json_of(const host::StudyFacts& facts) { return config::text_of(host::to_json(facts), 2) + "\n"; }
 
 std::string json_lines_of(const host::StudyFacts& facts) {
   const Json document = host::to_json(facts);
   std::string text;
-  for (const Json& trial : document.at("trials")) text += text_of(trial, -1);
+  for (const Json& trial : document.at("trials")) text += config::text_of(trial) + "\n";
   return text;
 }
 

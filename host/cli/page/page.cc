@@ -4,6 +4,7 @@
 
 #include <zlib.h>
 
+#include "dsat/config/json.h"
 #include "dsat/error.h"
 #include "page/bundle.h"
 #include "page/plain.h"
@@ -33,13 +34,11 @@ void put(std::string& page, std::string_view mark, const std::string& text) {
   if (at != std::string::npos) page.replace(at, mark.size(), text);
 }
 
-std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 std::string trials_text(const host::StudyFacts& facts) {
   std::string text = "[";
   for (size_t i = 0; i < facts.trials.size(); ++i) {
     if (i > 0) text += ',';
-    text += json_text(host::trial_to_json(facts, i));
+    text += config::text_of(host::trial_to_json(facts, i));
   }
   return text + "]";
 }
@@ -58,7 +57,8 @@ std::string page_document(const host::StudyFacts& facts) {
   if (!error) document["study"]["dir"] = dir.lexically_normal().string();
   std::string text;
   for (const auto& [key, value] : document.items()) {
-    text += (text.empty() ? "{\"" : ",\"") + key + "\":" + (key == "trials" ? trials_text(facts) : json_text(value));
+    text +=
+        (text.empty() ? "{\"" : ",\"") + key + "\":" + (key == "trials" ? trials_text(facts) : config::text_of(value));
   }
   return text + "}";
 }

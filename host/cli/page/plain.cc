@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "dsat/config/json.h"
 #include "page/page.h"
 #include "terminal/format.h"
 
@@ -24,9 +25,7 @@ std::string table_text(const std::string& title, const Row& head, const std::vec
   return text + "</tbody>\n</table>\n";
 }
 
-std::string text_of(const Json& value) {
-  return value.is_null() ? "-" : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string text_or_dash(const Json& value) { return value.is_null() ? "-" : config::text_of(value); }
 
 std::string metric_or_dash(const std::string& metric, const std::optional<double>& value) {
   return value ? host::format_metric(metric, *value) : "-";
@@ -58,7 +57,7 @@ std::string trials_table(const host::StudyFacts& facts) {
 std::string changes_table(const host::StudyFacts& facts) {
   std::vector<Row> rows;
   for (const host::ConfigChange& change : facts.changes) {
-    rows.push_back({change.key, text_of(change.own), text_of(change.best)});
+    rows.push_back({change.key, text_or_dash(change.own), text_or_dash(change.best)});
   }
   return rows.empty() ? "" : table_text("What the best configuration changes", {"key", "yours", "best"}, rows);
 }
@@ -101,7 +100,7 @@ std::string plain_study(const host::StudyFacts& facts) {
                         host::format_metric(facts.metric, record.best->metric));
     if (facts.gain) text += fmt::format("<p>Gain: {}</p>\n", host::format_gain(*facts.gain, record.best->trial));
     text += changes_table(facts);
-    const std::string config = record.best->config.dump(2, ' ', false, Json::error_handler_t::replace);
+    const std::string config = config::text_of(record.best->config, 2);
     text += fmt::format("<h2>The best configuration</h2>\n<pre>{}</pre>\n", html_escaped(config));
   }
   return text + stages_table(facts) + trials_table(facts);

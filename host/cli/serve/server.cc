@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "dsat/base/numbers.h"
+#include "dsat/config/json.h"
 #include "dsat/error.h"
 #include "page/page.h"
 #include "serve/watched_study.h"
@@ -136,7 +137,7 @@ class Server::Impl {
     if (!changed) return;
     Json list = Json::array();
     for (const auto& study : studies_) list.push_back(study->latest()->listed);
-    auto listed = std::make_shared<Document>(document_of(list.dump(-1, ' ', false, Json::error_handler_t::replace)));
+    auto listed = std::make_shared<Document>(document_of(config::text_of(list)));
     std::atomic_store(&listed_, std::shared_ptr<const Document>(std::move(listed)));
   }
 

@@ -9,6 +9,7 @@
 #include "dsat/base/table.h"
 #include "dsat/base/utf8.h"
 #include "dsat/config/batch.h"
+#include "dsat/config/json.h"
 #include "terminal/console.h"
 
 namespace dsat::cli {
@@ -17,7 +18,7 @@ namespace {
 std::string shown(const Json& value) {
   constexpr size_t kLongest = 30;
   if (value.is_null()) return "(not set)";
-  return shortened(one_line(value.dump(-1, ' ', false, Json::error_handler_t::replace)), kLongest);
+  return shortened(one_line(config::text_of(value)), kLongest);
 }
 
 std::string learning_rate_note(const host::StudyFacts& facts) {

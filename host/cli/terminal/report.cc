@@ -9,6 +9,7 @@
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
 #include "dsat/base/utf8.h"
+#include "dsat/config/json.h"
 #include "dsat/host/facts.h"
 #include "terminal/changes.h"
 #include "terminal/style.h"
@@ -42,7 +43,7 @@ void print_best(const host::StudyResult& result, Console& console) {
   if (!result.best) return;
   const auto facts = host::read_study_facts(result.dir);
   if (!facts.ok()) {
-    const std::string config = result.best->config.dump(2, ' ', false, Json::error_handler_t::replace);
+    const std::string config = config::text_of(result.best->config, 2);
     console.line(fmt::format("\nbest configuration (trial {}):\n{}", result.best->trial, config));
   } else {
     console.text().write("\n");

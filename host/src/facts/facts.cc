@@ -9,7 +9,7 @@
 #include "dsat/base/numbers.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
-#include "facts/leaves.h"
+#include "facts/changes.h"
 #include "facts/parts.h"
 #include "finals/gain.h"
 #include "record/read_journal.h"

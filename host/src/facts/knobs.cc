@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "facts/leaves.h"
+#include "facts/changes.h"
 #include "facts/parts.h"
 
 namespace dsat::host {
@@ -25,7 +25,7 @@ std::map<std::string, std::vector<Sample>> samples_by_key(const StudyFacts& fact
   for (const TrialRecord& record : facts.record.trials) {
     const std::optional<double>& value = facts.trials[record.id].value;
     if (!value || *value <= 0 || record.duplicate_of) continue;
-    for (auto& [key, leaf] : leaves_of(record.config)) {
+    for (auto& [key, leaf] : leaves_without_autotuning(record.config)) {
       if (!is_derived(key)) samples[key].push_back({std::move(leaf), *value});
     }
   }

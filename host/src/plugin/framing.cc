@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "dsat/config/json.h"
 #include "plugin/request_limits.h"
 
 namespace dsat::host {
@@ -29,9 +30,7 @@ Json Message::json() const {
   return parsed;
 }
 
-std::string framed(const Json& message) {
-  return frame(Message::Kind::json, message.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
+std::string framed(const Json& message) { return frame(Message::Kind::json, config::text_of(message)); }
 
 std::string framed_bytes(std::string_view bytes) { return frame(Message::Kind::bytes, bytes); }
 

@@ -1,5 +1,5 @@
-// Sends events to the plugin's process and answers what it asks in their course. A process that fails is replaced, and
-// what happened since the last state is played to the new one: its ops have to be those of then.
+// Sends events to the plugin's process and answers what it asks in their course. A process that fails is replaced. The
+// new one gets the events since the last saved state, and it must answer with the same ops as the first time.
 #include "plugin/isolated_strategy.h"
 
 #include <fmt/format.h>

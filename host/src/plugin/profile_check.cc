@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "dsat/config/json.h"
 #include "dsat/cost/memory.h"
 
 namespace dsat::host {
@@ -28,7 +29,7 @@ bool is_whole(const Json& value, int64_t least, int64_t most) {
 }
 
 std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = config::text_of(value);
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 

@@ -1,8 +1,7 @@
 // One searcher or profiler at work, as the study sees it: events in, the ops it asks for out.
 //
 // Purpose: Strategy is what a study works with. A plugin is one (plugin_strategy.h), in this process or in one of its
-// own
-//   (isolated_strategy.h); the host has some of its own (finals/host_strategy.h).
+//   own (isolated_strategy.h); the host has some of its own (finals/host_strategy.h).
 // Threading: control thread. Errors: dsat::Error, DSAT_INTERNAL.
 #ifndef DSAT_HOST_PLUGIN_STRATEGY_H_
 #define DSAT_HOST_PLUGIN_STRATEGY_H_

@@ -12,6 +12,7 @@
 
 #include "base/fault_point.h"
 #include "dsat/base/files.h"
+#include "dsat/config/json.h"
 #include "record/journal_statement.h"
 #include "record/journal_words.h"
 #include "record/row_digest.h"
@@ -182,6 +183,10 @@ void Journal::check_schema(Mode mode) {
   throw_error();
 }
 
+// From 1 to 2: schema 1 has the same tables and lacks the row `searches`. A row that is absent means one searcher, and
+// the study that is taken up writes it.
+void Journal::upgrade() { put_meta("schema", kJournalSchema); }
+
 // SQLite asks after every failed try. Returns 0 to give up.
 int Journal::wait_for_lock(int tries) {
   const auto now = std::chrono::steady_clock::now();
@@ -227,9 +232,6 @@ void Journal::throw_error() const {
   if (!error_.empty()) throw Error(DSAT_INTERNAL, error_);
 }
 
-// Programs print what they like, and dump() would throw at what is no UTF-8.
-std::string Journal::text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 void Journal::execute(const std::string& sql) {
   if (!error_.empty()) return;
   if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail("write");
@@ -266,14 +268,14 @@ void Journal::put_meta(const std::string& key, const Json& value) {
   if (!keeps()) return;
   Statement(*this, "INSERT OR REPLACE INTO meta VALUES(?, ?)")
       .text(key)
-      .text(with_digest(text_of(value), key))
+      .text(with_digest(config::text_of(value), key))
       .run("write");
 }
 
 void Journal::put_trial(const Trial& trial) {
   if (!keeps()) return;
   const TrialRecord& r = trial.record;
-  const std::string config = text_of(r.config), metrics = text_of(r.metrics);
+  const std::string config = config::text_of(r.config), metrics = config::text_of(r.metrics);
   Statement(*this, "INSERT OR REPLACE INTO trials VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
       .integer(r.id)
       .text(name_of(trial.phase))
@@ -283,19 +285,19 @@ void Journal::put_trial(const Trial& trial) {
       .integer(r.duplicate_of)
       .integer(uint64_t{trial.model_info})
       .text(config)
-      .text(with_digest(text_of(r.overrides), config + trial.identity + metrics))
+      .text(with_digest(config::text_of(r.overrides), config + trial.identity + metrics))
       .text(r.note)
       .text(trial.identity)
       .text(r.outcome ? to_string(*r.outcome) : "")
       .text(r.reason)
       .text(metrics)
       .integer(r.peak_bytes)
-      .text(text_of(r.slots))
+      .text(config::text_of(r.slots))
       .integer(uint64_t{r.attempt})
       .text(r.submitted_at)
       .text(r.started_at)
       .text(r.ended_at)
-      .text(trial.end ? text_of(to_json(*trial.end)) : "")
+      .text(trial.end ? config::text_of(to_json(*trial.end)) : "")
       .run("write a trial");
 }
 
@@ -307,11 +309,11 @@ void Journal::remove_trials_from(uint64_t id) {
 uint64_t Journal::append_event(Phase phase, const StrategyEvent& event, const std::vector<Op>& ops) {
   const uint64_t seq = next_seq_++;
   if (!keeps()) return seq;
-  const std::string answer = text_of(to_json(ops));
+  const std::string answer = config::text_of(to_json(ops));
   Statement(*this, "INSERT INTO events VALUES(?,?,?,?)")
       .integer(seq)
       .text(name_of(phase))
-      .text(with_digest(text_of(to_json(event)), answer))
+      .text(with_digest(config::text_of(to_json(event)), answer))
       .text(answer)
       .run("write an event");
   return seq;

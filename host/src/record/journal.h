@@ -26,7 +26,8 @@ struct sqlite3;
 
 namespace dsat::host {
 
-// Written: 2, whose events may be those of several searchers. Read: 1 as well; a study that is taken up becomes 2.
+// We write schema 2, whose events may be those of several searchers, and also read 1. Resuming a study upgrades its
+// journal to 2 (Journal::upgrade).
 inline constexpr int kJournalSchema = 2;
 inline constexpr int kOldestJournalSchema = 1;
 
@@ -92,6 +93,9 @@ class Journal {
   void remove_state(Phase phase, uint64_t seq);
   void remove_states(Phase phase);
 
+  // Makes a journal of any schema that we read one of kJournalSchema, in the turn that takes its study up.
+  void upgrade();
+
   // From here on every read sees the journal as it is now, whatever its host writes meanwhile.
   void hold_snapshot() { execute("BEGIN"); }
 
@@ -112,9 +116,6 @@ class Journal {
   Salvaged salvage();
   // What SQLite finds wrong with the file's own structure; empty: nothing.
   std::string structural_damage();
-
-  // JSON as the journal writes it; bytes that are no UTF-8 become U+FFFD.
-  static std::string text_of(const Json& json);
 
   // Folds the write-ahead log into the one file, which read-only media can then serve.
   void checkpoint();

@@ -18,7 +18,7 @@ void keep_plan_copy(const std::filesystem::path& dir, Journal& journal) {
   for (const char* key : kRows) {
     if (auto row = journal.meta(key)) rows[key] = std::move(*row);
   }
-  const std::string text = Journal::text_of(rows) + "\n";
+  const std::string text = config::text_of(rows) + "\n";
   const std::filesystem::path file = dir / kPlanCopyFile;
   if (try_read_file(file, kMostBytes).bytes == text) return;
   write_file_atomically(file, text, Durability::synced, Access::owner);

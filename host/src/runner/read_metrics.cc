@@ -32,7 +32,7 @@ std::optional<double> read_number(const Json& report, const std::string& file, s
     if (it == report.end()) continue;
     const std::string where = file + ": " + name;
     if (!it->is_number()) {
-      const std::string shown = it->dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60);
+      const std::string shown = config::text_of(*it).substr(0, 60);
       throw Error(fmt::format("{} is not a number but {}", where, shown));
     }
     const double value = it->get<double>();

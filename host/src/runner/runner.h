@@ -1,5 +1,7 @@
-// The interface between a study and whatever runs its trials: local processes or a simulation now, a cluster later.
+// The interface between a study and whatever runs its trials: processes on this or other hosts, Slurm, or a simulation.
 //
+// Use: there are two runners, TrialRunner for processes and SimulatedRunner. A new cluster needs no further runner: it
+//   implements Engine (runner/engine.h), which TrialRunner drives.
 // Threading: control thread only. on_started and on_ended are called from the loop, never from inside start or stop.
 #ifndef DSAT_HOST_RUNNER_RUNNER_H_
 #define DSAT_HOST_RUNNER_RUNNER_H_

@@ -190,8 +190,7 @@ void write_exit(const RunFacts& facts, const TrialEnd& end) {
                   {"kernel_oom_kills", facts.kernel_oom_kills},
                   {"started_at", facts.started_at},
                   {"ended_at", facts.ended_at}};
-  write_file_atomically(facts.trial_dir / kExitFile, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n",
-                        Durability::renamed);
+  write_file_atomically(facts.trial_dir / kExitFile, config::text_of(json, 2) + "\n", Durability::renamed);
 }
 
 std::optional<RunFacts> read_exit(const fs::path& trial_dir, const TrialSpec& spec) {

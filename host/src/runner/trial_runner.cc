@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string pretty(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string pretty(const Json& json) { return config::text_of(json, 2) + "\n"; }
 
 std::string modified_at(const fs::path& file) {
   struct stat status {};

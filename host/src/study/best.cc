@@ -41,7 +41,8 @@ void leave_out(std::vector<MeasuredConfiguration>& all, const std::vector<Trial>
 }  // namespace
 
 Json best_config(Json trial_config) {
-  config::erase(trial_config, "autotuning");  // how many devices it runs on is the command's to say
+  // The section also sizes the trial; the command decides that when training.
+  config::erase(trial_config, "autotuning");
   return trial_config;
 }
 

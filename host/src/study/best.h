@@ -25,12 +25,14 @@ inline bool may_become_best(std::optional<uint64_t> peak_bytes, std::optional<ui
 Json best_config(Json trial_config);
 
 struct BestRules {
-  bool measured_again = false;                  // the named trial was chosen in the finals, not by the searcher
-  std::optional<uint64_t> usable_memory_bytes;  // of a device; a peak above it is none of the best
+  bool measured_again = false;  // the named trial was chosen in the finals, not by the searcher
+  // Of a device. A configuration with a higher peak cannot become the best.
+  std::optional<uint64_t> usable_memory_bytes;
 };
 
-// The configuration of the trial that was named as the best, if it was measured, else the best mean; a tie goes to the
-// lower id. One that failed its verification, or needs more memory than the rules allow, is left out.
+// The configuration of the trial that was named as the best, if it was measured; else the one with the best mean. A tie
+// goes to the lower id. Configurations that failed their verification or need more memory than the rules allow are left
+// out.
 std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                       std::optional<uint64_t> named, const BestRules& rules = {});
 
@@ -43,11 +45,11 @@ class BestSoFar {
   // The searcher has finished and named a trial, or none, as the best; or one was chosen by measuring again.
   void set_named(std::optional<uint64_t> trial, bool measured_again = false);
   void set_usable_memory(std::optional<uint64_t> bytes);
-  // Everything is to be looked at again.
+  // The next refresh looks at all trials again.
   void forget() { stale_ = true; }
 
-  // Decides anew where one of the above gave reason to. True: the best is another one, its mean is, or there is none
-  // any more.
+  // Decides again if one of the calls above gave a reason. Returns true if the best is another trial, if its mean is
+  // another one, or if there is no best any more.
   bool refresh(const std::vector<Trial>& trials);
   const std::optional<BestRecord>& get() const { return best_; }
 

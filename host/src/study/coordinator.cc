@@ -44,7 +44,7 @@ Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop
       plugin_log_(loop),
       best_(plan_.metric, plan_.maximise),
       states_(journal, observer),
-      device_memory_bytes_(plan_.device_memory_bytes),
+      device_memory_(plan_),
       own_(own_configuration(plan_)),
       time_(plan_.time_budget) {
   runner_.on_started = [this](const TrialStart& start) { on_started(start); };
@@ -121,8 +121,9 @@ void Coordinator::start_strategy() {
   start.study = run_.brief;
   if (!is_of_plugin(run_.phase)) return handle(start);
   // A profiler asks its own trial for the device's memory first; what the vendor's tool says comes with the result.
-  start.study = describe_study(plan_, run_.phase, trial_limit(run_.phase, phase_view()), trials_.all(), profile_,
-                               run_.phase == Phase::searcher ? usable_memory() : device_memory_bytes_);
+  start.study =
+      describe_study(plan_, run_.phase, trial_limit(run_.phase, phase_view()), trials_.all(), profile_,
+                     run_.phase == Phase::searcher ? device_memory_.usable() : device_memory_.given_or_reported());
   handle(start);
 }
 
@@ -140,7 +141,7 @@ bool Coordinator::deliver_next() {
 void Coordinator::deliver(uint64_t id) {
   const bool completed = trials_[id].record.outcome == Outcome::completed;
   if (completed && !run_.finish && run_.result_delivered != id) {
-    handle(result_event(trials_[id], run_.phase == Phase::profiler ? device_memory() : std::nullopt));
+    handle(result_event(trials_[id], run_.phase == Phase::profiler ? device_memory_.all() : std::nullopt));
   }
   handle(exit_event(trials_[id]));
   trials_.deliver(id);
@@ -188,7 +189,8 @@ bool Coordinator::advance_phase() {
 }
 
 PhaseView Coordinator::phase_view() const {
-  return {plan_, trials_, own_, run_.finish, plan_.memory_margin > 0 ? usable_memory() : std::nullopt, searches_};
+  return {plan_,    trials_, own_, run_.finish, plan_.memory_margin > 0 ? device_memory_.usable() : std::nullopt,
+          searches_};
 }
 
 bool Coordinator::begin_phase(std::optional<NextPhase> next) {

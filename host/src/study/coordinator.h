@@ -13,10 +13,13 @@
 //   5. Only now does the runner start and stop processes. What they report comes back through the loop
 //      (on_started, on_ended) and is the next turn's event.
 //
-// The profiler's turns come first, later the searcher's; between and after them those of the host's own strategies
-// (phases.h). end_study is the one way to an end; run() returns when nothing
-// runs any more. What a study knows is kept in parts: TrialTable (trials and queues), StrategyRun (the strategy at
-// work), BestSoFar, FailureWatch, SavedStates. resume.cc takes all of them up from the journal.
+// The profiler's turns come first, later the searcher's. The turns of the host's own strategies come between and after
+// them (phases.h). end_study is the one way to an end; run() returns when nothing runs any more. What a study knows is
+// kept in parts: TrialTable (trials and queues), StrategyRun (the strategy at work), BestSoFar, FailureWatch,
+// SavedStates.
+//
+// The class lies in four files: coordinator.cc (the turn), coordinator_trials.cc (how trials start and end),
+// coordinator_results.cc (the best, the files, the close), coordinator_resume.cc (all of it taken up from the journal).
 //
 // Threading: control thread. `stop_level` may be raised from anywhere (1: stop gently, 2: at once), then the loop
 // woken. Errors: resume throws dsat::Error; run reports every failure in its result.
@@ -37,6 +40,7 @@
 #include "record/trial.h"
 #include "runner/runner.h"
 #include "study/best.h"
+#include "study/device_memory.h"
 #include "study/failure_watch.h"
 #include "study/own_configuration.h"
 #include "study/phases.h"
@@ -51,26 +55,27 @@
 
 namespace dsat::host {
 
-// How often a study looks whether its journal is still there.
+// How often a study checks that its journal is still there.
 inline constexpr std::chrono::milliseconds kLookForJournal{1000};
 // Another program's lock on the journal: when the study says that it waits, and when it gives up.
 inline constexpr std::chrono::milliseconds kSayThatItWaits{2000};
 inline constexpr std::chrono::minutes kLongestWaitForLock{10};
-// When the journal shows where a trial that still runs was started.
+// If a trial still runs this long after its start, the journal gets where it was started.
 inline constexpr std::chrono::milliseconds kStartNoteDelay{250};
 
 class Coordinator {
  public:
-  // The references outlive it.
+  // The references must outlive the coordinator.
   Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop, Results& results, Observer& observer,
               const std::atomic<int>& stop_level);
 
   // How a study is taken up.
   struct TakeUp {
-    bool another_searcher = false;  // the plan's is not the journal's: it gets all that ended as observations
+    bool another_searcher = false;  // the plan names another one than the journal; ended trials are observations to it
     bool more_time = false;         // a time budget was given anew
   };
-  // Takes up what the journal holds: trials, events, the strategy's state. Before run; a fresh study needs it not.
+  // Takes up what the journal holds: trials, events, the strategy's state. Call before run(). Not needed for a new
+  // study.
   void resume(const TakeUp& how);
 
   StudyResult run();
@@ -127,8 +132,6 @@ class Coordinator {
 
   void refresh_best();
   void write_results(const std::string& reason, bool now);
-  std::optional<uint64_t> device_memory() const;
-  std::optional<uint64_t> usable_memory() const;  // of it, what a trial may take
   void log(Observer::Severity severity, const std::string& message) { observer_.on_log(severity, message); }
 
   Plan plan_;
@@ -146,9 +149,9 @@ class Coordinator {
   FailureWatch failures_;
   SavedStates states_;
   Searches searches_;
-  Json profile_;                                 // or null
-  std::optional<uint64_t> device_memory_bytes_;  // given, else as a trial reported
-  bool trusts_folders_ = false;                  // the journal was repaired: kTrustsFolders
+  Json profile_;  // or null
+  DeviceMemory device_memory_;
+  bool trusts_folders_ = false;  // the journal was repaired: kTrustsFolders
   OwnConfiguration own_;
 
   std::optional<Ending> ending_;
@@ -158,8 +161,10 @@ class Coordinator {
   uint64_t summary_timer_ = 0;
   bool said_that_it_waits_ = false;  // for the lock that it waits for now
   uint64_t reorder_timer_ = 0;
-  std::chrono::nanoseconds group_began_{0};  // turns that are committed together, in this thread's own time
-  bool group_lost_ = false;                  // several turns could not be written: the journal stays as it was before
+  // Turns that are committed together: when the first began, in this thread's own time, and whether they could not be
+  // written, which leaves the journal as it was before them.
+  std::chrono::nanoseconds group_began_{0};
+  bool group_lost_ = false;
 };
 
 }  // namespace dsat::host

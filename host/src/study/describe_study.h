@@ -13,16 +13,16 @@
 
 namespace dsat::host {
 
-// Strategies are asked to keep one trial more open than can run for every so many that can: it takes the slot of one
-// that has ended and waits for older ones to be delivered.
+// Strategies are asked to keep more trials open than can run: one more for every so many that can. The spare trial
+// takes the slot of a trial that has ended and waits until older ones are delivered.
 inline constexpr int kSlotsPerSpareTrial = 5;
 
-// `max_trials`: while this phase asks.
+// `max_trials`: the limit of the whole study while this phase asks.
 Json describe_study(const Plan& plan, Phase phase, int max_trials, const std::vector<Trial>& trials,
                     const Json& profile, std::optional<uint64_t> device_memory_bytes);
 
-// The profile with DeepSpeed's version, where a trial has shown it and the profiler has not written one: the cost
-// model counts the buffers of that version.
+// Adds DeepSpeed's version to the profile if a trial has shown it and the profiler has not written one. The cost model
+// counts the buffers of that version.
 Json with_engine_version(Json profile, const std::vector<Trial>& trials);
 
 }  // namespace dsat::host

@@ -11,10 +11,10 @@
 
 namespace dsat::host {
 
-// "40gpuh", "1.5 gpuh", "40". Throws: anything else, or not above 0.
+// Reads "40gpuh", "1.5 gpuh" and "40". Throws for anything else and for a number that is not above 0.
 double parse_device_hours(const std::string& text);
 
-// Of each trial its last run counts, from its start to its end; a trial that still runs costs nothing yet.
+// The last run of each trial counts, from its start to its end. A trial that still runs costs nothing yet.
 double device_hours(const std::vector<Trial>& trials);
 
 }  // namespace dsat::host

@@ -1,6 +1,6 @@
 // What the trials of an experiment file find beside their hyperparameters: the file, and the Python packages.
 //
-// Purpose: both depend on where the study lies and on this installation, so that the plan does not have them. They are
+// Purpose: both depend on where the study lies and on this installation, so the plan does not keep them. They become
 //   variables of every run, and of the command for the best configuration.
 // Threading: control thread. Errors: dsat::Error where the file cannot be written.
 #ifndef DSAT_HOST_STUDY_EXPERIMENT_FILES_H_

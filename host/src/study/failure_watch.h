@@ -1,9 +1,9 @@
-// The watch over failures: what a study need not go on with, and what only deserves a second chance.
+// The watch over failures: which of them end a study, and which trials get a second chance.
 //
-// Purpose: a script that fails in the same way whatever it is given is not the search's business: the study ends. Where
-//   smaller micro batches ran, the same failures are a ceiling that is no memory (a data set of 300 samples, a script's
-//   own maximum): the search goes on below it. A failure of the machine is no failure of the trial: it runs again,
-//   once; a failed trial runs again as often as the study allows, unless others failed for good in the same way.
+// Purpose: if a script fails in the same way whatever it is given, a search cannot help, and the study ends. If smaller
+//   micro batches ran, the same failures are a ceiling that is not the memory's (a data set of 300 samples, a script's
+//   own maximum), and the search goes on below it. If the machine failed and not the trial, the trial runs again, once.
+//   A failed trial runs again as often as the study allows, unless others failed for good in the same way.
 // Threading: control thread. Errors: none.
 #ifndef DSAT_HOST_STUDY_FAILURE_WATCH_H_
 #define DSAT_HOST_STUDY_FAILURE_WATCH_H_
@@ -25,9 +25,9 @@ inline constexpr size_t kSameFailures = 3;
 
 class FailureWatch {
  public:
-  // Counts a trial whose strategy has learned of its end; in that order.
+  // Counts a trial whose strategy has learned of its end. Call it in the order in which strategies learn.
   void add(const Trial& trial);
-  // Another searcher begins: failures before it are none of its row.
+  // Another searcher begins: earlier failures do not count in its row.
   void begin_row() { in_a_row_.clear(); }
   // Why the study ends with this trial, the last one added; nullopt: it goes on.
   std::optional<std::string> reason_to_end(const Trial& last) const;
@@ -43,7 +43,7 @@ class FailureWatch {
 
   // Does this failed trial run again? As often as `most` for each id.
   bool grant_restart(uint64_t id, const std::string& last_line, int most);
-  // How often each trial did; kept and taken as the reruns are.
+  // How often each trial has run again. The journal keeps these counts too.
   void restore_restarts(std::map<uint64_t, int> counts) { restarts_ = std::move(counts); }
   std::optional<std::map<uint64_t, int>> take_changed_restarts();
 

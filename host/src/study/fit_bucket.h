@@ -1,4 +1,4 @@
-// A reduce bucket that the study would leave as it is, though it cannot lie on the device beside a model.
+// A reduce bucket that is too large to lie on the device beside a model, in a study that would not tune it.
 #ifndef DSAT_HOST_STUDY_FIT_BUCKET_H_
 #define DSAT_HOST_STUDY_FIT_BUCKET_H_
 
@@ -9,9 +9,10 @@
 
 namespace dsat::host {
 
-// For a study without the default axes: DeepSpeed allocates the whole bucket whatever the model's size, so where the
-// configuration's takes more than a quarter of a device's memory the space gets the sizes below as an axis, and the
-// base configuration the largest of them. A list of the user's own stays as it is. What was done, for a notice.
+// For a study without the default axes. DeepSpeed allocates the whole bucket whatever the model's size. If the
+// configuration's bucket takes more than a quarter of a device's memory, the space gets the smaller usual sizes as an
+// axis, and the base configuration gets the largest of them. A list that the user wrote stays as it is. Returns what
+// was done, for a notice; nullopt: nothing.
 std::optional<std::string> fit_bucket(Plan& plan);
 
 // The bucket that fit_bucket() replaced, in elements; nullopt: the base configuration has the user's own.

@@ -25,7 +25,7 @@ inline constexpr int kFruitlessRequests = 1000;
 class NewTrials : public RequestAnswers {
  public:
   // `baseline`: the identity of the user's own configuration; empty: there is none.
-  // `max_trials`: of the whole study, while this phase asks.
+  // `max_trials`: the limit of the whole study while this phase asks.
   NewTrials(const Plan& plan, const TrialTable& trials, Phase phase, int max_trials, const std::string& baseline,
             const Loop& loop)
       : plan_(plan), trials_(trials), phase_(phase), max_trials_(max_trials), baseline_(baseline), loop_(loop) {}
@@ -48,9 +48,9 @@ class NewTrials : public RequestAnswers {
   const std::string& baseline_;
   const Loop& loop_;
   std::vector<Trial> asked_;
-  std::unordered_map<std::string, uint64_t> first_of_;  // of asked_, those that can answer for their configuration
+  std::unordered_map<std::string, uint64_t> first_of_;  // by identity: the first of asked_ that can answer for it
   int counted_ = 0;                                     // of asked_, against the trial limit
-  int fruitless_ = 0;                                   // the last so many of asked_ cost no run
+  int fruitless_ = 0;                                   // how many at the end of asked_ cost no run
 };
 
 }  // namespace dsat::host

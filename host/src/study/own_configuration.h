@@ -1,9 +1,9 @@
 // The user's own configuration: what the tuned one is compared with.
 //
-// Purpose: decides what it is. The user's numbers; batch sizes that are left out follow from those that are given, as
-//   DeepSpeed fills them in; for Hugging Face's Trainer the command's flags stand in for "auto". Where nothing gives a
-//   micro batch (DeepSpeed refuses such a configuration, so the script knows more than its file) there is no own
-//   configuration: a guess would claim a gain over something that the user never ran.
+// Purpose: decides what it is. It has the user's numbers. Batch sizes that are left out follow from those that are
+//   given, as DeepSpeed fills them in. For Hugging Face's Trainer the command's flags stand in for "auto". If nothing
+//   gives a micro batch, there is no own configuration: DeepSpeed refuses such a file, so the script knows more than
+//   it, and with a guess we would claim a gain over something that the user never ran.
 // Threading: pure functions. Errors: none; why there is none is part of the answer.
 #ifndef DSAT_HOST_STUDY_OWN_CONFIGURATION_H_
 #define DSAT_HOST_STUDY_OWN_CONFIGURATION_H_

@@ -17,7 +17,7 @@ namespace dsat::host {
 std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const OwnConfiguration& own,
                      const std::optional<BestRecord>& best);
 
-// Who was to train further, and how that went; empty without --verify.
+// Which trial trained further to verify the best, and how that went; empty without --verify.
 std::string verification_text(const Plan& plan, const std::vector<Trial>& trials);
 
 }  // namespace dsat::host

@@ -1,9 +1,9 @@
 // Which phase of a study follows which, and what a strategy of the host's own begins with.
 //
-// Purpose: a phase that has nothing to do is left out. All of it is a function of the plan and of the trials, so that a
-//   resumed study goes the same way. The searcher leaves some trials for the phases after it (trial_limit): a gain that
-//   is measured once has no interval. One trial of twelve is kept, kMostKept at most, and none of fewer than
-//   kLeastToKeepOf: an interval is worth a tenth of a search, and no more.
+// Purpose: a phase that has nothing to do is left out. The choice depends on the plan and on the trials alone, so a
+//   resumed study goes the same way. The searcher leaves some trials for the phases after it (trial_limit), because a
+//   gain that is measured once has no interval. It leaves one of kTrialsPerKept, kMostKept at most, and none if there
+//   are fewer than kLeastToKeepOf: an interval is worth a tenth of a search, and no more.
 // Threading: control thread. Ownership: a view refers to its members for the time of a call.
 #ifndef DSAT_HOST_STUDY_PHASES_H_
 #define DSAT_HOST_STUDY_PHASES_H_
@@ -28,7 +28,7 @@ struct PhaseView {
   const Plan& plan;
   const TrialTable& trials;
   const OwnConfiguration& own;
-  const std::optional<Op>& finish;  // of the strategy that works, or was the last to
+  const std::optional<Op>& finish;  // of the strategy at work, or of the last one
   std::optional<uint64_t> usable_memory_bytes;
   const Searches& searches;
 };
@@ -41,7 +41,7 @@ struct NextPhase {
 // nullopt: the study is at its end.
 std::optional<NextPhase> next_phase(Phase after, const PhaseView& view);
 
-// Trials of the whole study that there may be while this phase asks for more.
+// How many trials the whole study may have while this phase asks for more.
 int trial_limit(Phase phase, const PhaseView& view);
 
 // Why the study has no baseline although one was wanted; empty: it has one, or none was wanted.

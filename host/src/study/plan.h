@@ -95,14 +95,15 @@ void derive_space(Plan& plan, int64_t data_parallel_size);
 StrategyPlan choose_strategy(const StrategyChoice& choice, PluginKind kind, const PluginProcesses& processes,
                              bool is_kept);
 
-// Loads a plugin that a journal names. Its file has to be the one of then, unless `accept_changed`; its id in any case.
+// Loads a plugin that a journal names. The file must be the same as then unless `accept_changed`; the id must always be
+// the same.
 void load_plugin(StrategyPlan& plan, const PluginProcesses& processes, bool accept_changed);
 
 // All that the journal must keep of a plan, and back. The derived members are made again; no plugin is loaded.
 Json to_json(const Plan& plan);
 Plan plan_from_json(const Json& json);
 
-// The part of both that the table of fields makes. Throws Error of the machine: a field is missing, or no such value.
+// The part of both that the table of fields makes. Throws DSAT_INTERNAL if a field is missing or cannot have its value.
 Json settings_to_json(const Plan& plan);
 void read_settings(const Json& json, Plan& plan);
 

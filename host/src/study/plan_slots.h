@@ -8,8 +8,8 @@
 
 namespace dsat::host {
 
-// The slots of a study and of its trials. Options go before the command's own launcher flags; both at once are invalid
-// where they name hosts or slots. No command: a simulation. A size that the command cannot take is invalid too.
+// The slots of a study and of its trials. An option beats the command's own launcher flag; it is invalid if both name
+// hosts or slots. Without a command the study is a simulation. A size that the command cannot take is invalid too.
 // `cluster` says where trials run, and learns whether they have GPUs. Throws dsat::Error.
 SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
                           const std::optional<CommandTemplate>& command, const std::filesystem::path& cwd,

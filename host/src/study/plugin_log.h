@@ -1,6 +1,6 @@
 // Lines that plugins log, from whatever thread, on their way to the study's observer.
 //
-// Threading: write() from anywhere; forward() on the control thread, which `wake` calls for.
+// Threading: write() from anywhere, which wakes the loop; forward() on the control thread.
 #ifndef DSAT_HOST_STUDY_PLUGIN_LOG_H_
 #define DSAT_HOST_STUDY_PLUGIN_LOG_H_
 
@@ -23,7 +23,7 @@ class PluginLog {
   void write(int severity, std::string_view message);
   void forward(Observer& observer);
 
-  // Drops what is written while it lives: lines of events that are replayed were logged when they happened.
+  // While it lives, what is written is dropped: events that are replayed logged their lines when they happened.
   class Muted {
    public:
     explicit Muted(PluginLog& log) : log_(log) { log_.mute(true); }

@@ -1,4 +1,4 @@
-// Makes rows that fit together of what a damaged journal still gives.
+// Makes rows that fit together out of what can still be read of a damaged journal.
 //
 // Threading: pure function. Errors: none.
 #ifndef DSAT_HOST_STUDY_REPAIR_H_
@@ -19,8 +19,9 @@ struct SoundRows {
 };
 
 // `trials` and `events` are what could be read, in order. Events are kept up to the first that is missing, does not
-// fit, or asks for a trial that is lost. A trial that is lost keeps its id, as `lost`. Trials that ran stay, whatever
-// asked for them: requested again, they answer. `searches` follows.
+// fit, or asks for a trial that is lost. A trial that is lost keeps its id, with the outcome `lost`. Trials that ran
+// stay, even if the event that asked for them is gone: a new request for the same gets their result. `searches` is
+// changed to fit the events.
 SoundRows sound_rows_of(std::vector<Trial> trials, std::vector<JournalEvent> events, Searches& searches);
 
 }  // namespace dsat::host

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <deque>
 
+#include "dsat/config/json.h"
+
 namespace dsat::host {
 namespace {
 
@@ -60,7 +62,7 @@ size_t restore_state(StrategyRun& run, const Plan& plan, int max_trials, const s
 }
 
 void replay_event(Strategy& strategy, const JournalEvent& entry, RecordedAnswers& answers) {
-  const std::string now = Journal::text_of(to_json(strategy.handle(entry.event, answers)));
+  const std::string now = config::text_of(to_json(strategy.handle(entry.event, answers)));
   if (now == entry.ops_text) return;
   throw Error(DSAT_INTERNAL,
               fmt::format("replay_mismatch: event {} was answered with {} and is now answered with {}; the plugin has "

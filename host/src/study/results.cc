@@ -146,18 +146,18 @@ void Results::write(const ResultsView& view, bool now) {
 
 std::vector<std::filesystem::path> Results::write_best(const ResultsView& view) {
   const std::filesystem::path& dir = view.plan.dir;
-  const auto text_of = [](const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; };
+  const auto indented = [](const Json& json) { return config::text_of(json, 2) + "\n"; };
   std::vector<std::filesystem::path> written;
   const auto write_one = [&](const char* name, std::string text) {
     if (write_changed(dir / name, std::move(text))) written.push_back(dir / name);
   };
-  write_one("best_ds_config.json", text_of(view.best->config));
-  write_one("best_ds_metrics.json", text_of(view.best->metrics));
+  write_one("best_ds_config.json", indented(view.best->config));
+  write_one("best_ds_metrics.json", indented(view.best->metrics));
   const std::string command = command_line_(view.trials[view.best->trial].record.config);
   if (!command.empty()) write_one("best_cmd.txt", command + "\n");
   if (view.plan.hyperparameters.is_object()) {
-    write_one(kBestHyperparametersFile, text_of(trial_hyperparameters(view.plan.hyperparameters, view.best->config,
-                                                                      dir / "best_ds_config.json")));
+    write_one(kBestHyperparametersFile, indented(trial_hyperparameters(view.plan.hyperparameters, view.best->config,
+                                                                       dir / "best_ds_config.json")));
   }
   best_written_ = view.best;
   return written;

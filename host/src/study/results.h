@@ -19,7 +19,7 @@
 
 namespace dsat::host {
 
-// All that the files say; plain references for the time of a call.
+// What the files say. The references are used during a call only.
 struct ResultsView {
   const Plan& plan;
   const std::vector<Trial>& trials;
@@ -39,12 +39,12 @@ class Results {
   using CommandLine = std::function<std::string(const Json& config)>;
   explicit Results(CommandLine command_line) : command_line_(std::move(command_line)) {}
 
-  // Writes what has changed, nothing for a study without a folder: another best at once, the summary unless the last
-  // time is under a second ago and not `now`.
+  // Writes what has changed; for a study without a folder it writes nothing. Another best is written at once. The
+  // summary is written at once if `now`, else when the last time is long enough ago: a second at least (due).
   void write(const ResultsView& view, bool now);
   // The files of the best alone. Returns those that it wrote.
   std::vector<std::filesystem::path> write_best(const ResultsView& view);
-  // When the summary, which is behind, may be written; nullopt: it is not behind.
+  // When the summary may be written next; nullopt: it is not behind.
   std::optional<std::chrono::steady_clock::time_point> due() const;
 
  private:

@@ -20,18 +20,19 @@ struct RaisedLimits {
   bool more_time = false;
 };
 
-// When `max_trials` is above the journal's: takes back the searcher's first answer that the old limit shaped (a refused
-// request, or the finish that followed) and all later events, in `events`, in `trials` and in the journal; likewise
-// the host's own end of the search, with `more_time` one by the time budget, too. Trials that those answers had asked
-// for and that ran stay: asked for again, they answer at no cost. Trials of the phases after the search go. Returns the
-// trials that have changed and that the journal is yet to have.
+// If `max_trials` is above the journal's, it takes back the searcher's first answer that the old limit shaped (a
+// refused request, or the finish that followed) and all later events: in `events`, in `trials` and in the journal. It
+// takes the host's own end of the search back in the same way; if the time budget was the reason, `more_time` is
+// enough. Trials that those answers had asked for and that ran stay: a new request for the same gets their result at no
+// cost. Trials of the phases after the search are removed. Returns the trials that have changed; the caller writes them
+// to the journal.
 std::set<uint64_t> rewind_if_limit_raised(const RaisedLimits& limits, Searches& searches, Journal& journal,
                                           std::vector<Trial>& trials, std::vector<JournalEvent>& events);
 
-// A trial that ran in answer to a request that is taken back: nobody waits for it.
+// For a trial whose request is taken back: no strategy waits for it any more.
 void close_unrequested(Trial& trial);
 
-// Its strategy is to learn of its end again. One that only the finish had stopped runs after all.
+// The trial's strategy learns of its end again. A trial that only the finish had stopped runs after all.
 void undo_delivery(Trial& trial);
 
 }  // namespace dsat::host

@@ -17,7 +17,7 @@ void make_run_dir(const std::filesystem::path& dir);
 // Does DIR hold no more than what a host that was killed at its very start leaves behind? A new study takes it.
 bool is_half_started(const std::filesystem::path& dir);
 
-// Deletes what an earlier study left in DIR, which is locked; files that are none of a study's stay.
+// Deletes what an earlier study left in DIR, which is locked. Files that do not belong to a study stay.
 void delete_study(const std::filesystem::path& dir);
 
 }  // namespace dsat::host

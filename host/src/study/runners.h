@@ -23,8 +23,8 @@ inline constexpr const char* kPilotRunner = "pilot";
 inline constexpr const char* kSlurmRunner = "slurm";
 inline constexpr const char* kPrefixRunner = "prefix";
 
-// Settles cluster.runner where the options leave it open: inside a Slurm allocation the pilot, with --runner-command
-// the prefix, else this machine. Throws: an option of another runner, a machine without what the runner needs.
+// Sets cluster.runner if the options leave it open: inside a Slurm allocation the pilot, with --runner-command the
+// prefix, else this machine. Throws for an option of another runner, and on a machine that lacks what the runner needs.
 void choose_runner(const StudyOptions& options, const std::optional<CommandTemplate>& command,
                    const Environment& environment, ClusterOptions& cluster);
 
@@ -32,10 +32,10 @@ void choose_runner(const StudyOptions& options, const std::optional<CommandTempl
 std::vector<Slot> runner_slots(const SlotRequest& request, const std::optional<CommandTemplate>& command,
                                const Environment& environment, ClusterOptions& cluster);
 
-// Would Slurm take the jobs, and can hosts be reached? Nothing is started.
+// Checks that Slurm would take the jobs and that hosts can be reached. Starts nothing.
 void check_runner(const Plan& plan, const std::optional<CommandTemplate>& command, const Environment& environment);
 
-// A study that is taken up in another allocation runs on that one's nodes.
+// If the study is resumed in another allocation, its trials run on the nodes of that one.
 void renew_slots(Plan& plan, const Environment& environment);
 
 std::unique_ptr<Runner> make_runner(Loop& loop, const Plan& plan, std::optional<CommandTemplate> command,

@@ -1,7 +1,8 @@
 // When a strategy's state is saved, and which saved states stay in the journal.
 //
 // Purpose: a saved state makes a resume fast; the events alone suffice. One is due every kEventsPerState events. States
-//   grow with the study, so of the earlier ones those stay that lie a kKeptStateShare-th of all events apart.
+//   grow with the study, so most earlier ones are removed: those that stay lie a kKeptStateShare-th of all events
+//   apart.
 // Threading: control thread. Errors: a strategy that cannot save is a warning.
 #ifndef DSAT_HOST_STUDY_SAVED_STATES_H_
 #define DSAT_HOST_STUDY_SAVED_STATES_H_
@@ -22,9 +23,9 @@ class SavedStates {
  public:
   SavedStates(Journal& journal, Observer& observer) : journal_(journal), observer_(observer) {}
 
-  // The journal's last event; a resumed study has no need of a state before the next one.
+  // The journal's last event. A resumed study needs no new state before the next one.
   void resume_at(uint64_t seq) { last_event_ = last_attempt_ = seq; }
-  // Another strategy begins; what is saved of the one before stays.
+  // Another strategy begins. The saved states of the one before stay.
   void begin_phase() { to_replace_.reset(); }
 
   void note_event(uint64_t seq) { last_event_ = seq; }

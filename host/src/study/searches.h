@@ -21,11 +21,11 @@ namespace dsat::host {
 struct SearchEnd {
   uint64_t first_untold = 0;  // the sequence number of the first such event
   std::string reason;
-  bool of_time = false;  // the time budget; given anew, the search goes on
+  bool of_time = false;  // the time budget was spent; if a new one is given, the search goes on
 };
 
 struct Search {
-  uint64_t first_event = 0;  // its start, and of all that follows it in the journal
+  uint64_t first_event = 0;  // its start event; all later events follow from it
   uint64_t first_trial = 0;  // earlier trials are observations to it
   std::string plugin;        // id and version, for people; empty: the first one, which the plan names
   std::optional<SearchEnd> end;

@@ -13,7 +13,7 @@
 
 namespace dsat::host {
 
-// `device_memory_bytes`: for a result that does not say it itself; nullopt: it is left out.
+// `device_memory_bytes`: added to a result that does not report it; nullopt: nothing is added.
 StrategyEvent result_event(const Trial& trial, std::optional<uint64_t> device_memory_bytes);
 StrategyEvent exit_event(const Trial& trial);
 

@@ -1,6 +1,6 @@
 // One strategy of a study at work, from its start event to its finish.
 //
-// Threading: control thread. Ownership: of the strategy, which ends with it. The plugin log outlives both.
+// Threading: control thread. Ownership: it owns its strategy. The plugin log outlives both.
 #ifndef DSAT_HOST_STUDY_STRATEGY_RUN_H_
 #define DSAT_HOST_STUDY_STRATEGY_RUN_H_
 
@@ -22,7 +22,7 @@ struct StrategyRun {
   Json brief;                          // what a strategy of the host's own starts with; null for a plugin
   bool started = false;                // it has its start event
   std::optional<Op> finish;            // what it ended its work with
-  // The trial whose result it had before the host was resumed; only the exit is to follow.
+  // The trial whose result it got before the study was resumed. Only the exit of that trial is still to be delivered.
   std::optional<uint64_t> result_delivered;
 };
 

@@ -1,8 +1,8 @@
 // The time budget of a study: when the search has to end, so that what follows it still fits.
 //
-// Purpose: after the search the best few are measured again, which is worth little time, and nothing once the budget is
-//   spent. What they take is reckoned from the trials so far; where it would be more than a kMostShare-th of the
-//   budget, the search has all of it.
+// Purpose: after the search the best few are measured again. That is worth a little of the budget and needs some of it
+//   to be left. How much it takes is reckoned from the trials so far. If it would take more than a kMostShare-th of the
+//   budget, the search gets all of it.
 // Threading: control thread. Units: the loop's time.
 #ifndef DSAT_HOST_STUDY_TIME_BUDGET_H_
 #define DSAT_HOST_STUDY_TIME_BUDGET_H_
@@ -30,7 +30,7 @@ class TimeBudget {
   void trial_started(uint64_t id, Time now) { started_[id] = now; }
   void trial_ended(uint64_t id, Time now, bool completed);
 
-  // `later_trials`: that follow the search, `at_once` of them side by side.
+  // `later_trials` follow the search, `at_once` of them side by side.
   std::optional<Time> end_of_search(int later_trials, int at_once) const;
 
  private:

@@ -1,10 +1,9 @@
 // The trials of a study: one state each, and every queue as a consequence of it.
 //
 // Purpose: the only place that changes a trial's state. A change that may_follow() does not allow throws. The queues
-//   are kept beside the trials and follow each change; what has changed since the last call of take_changed is what the
-//   journal has to write.
+//   are kept beside the trials and follow each change. take_changed() names the trials that the journal has to write.
 // Threading: control thread. Errors: dsat::Error, DSAT_INTERNAL, for a state change that is not allowed and for an id
-//   that there is not.
+//   that does not exist.
 #ifndef DSAT_HOST_STUDY_TRIAL_TABLE_H_
 #define DSAT_HOST_STUDY_TRIAL_TABLE_H_
 
@@ -43,11 +42,11 @@ class TrialTable {
   const std::set<uint64_t>& running() const { return running_; }  // stopping ones, too
   bool any_open() const;                                          // not delivered
 
-  // The first trial that can answer for this configuration, and how many trials of it cost a run.
+  // The first trial whose result answers for this configuration, and how many trials of it cost a run.
   std::optional<uint64_t> answering(const std::string& identity) const;
   uint32_t runs_of(const std::string& identity) const;
   int counted() const { return counted_; }      // against the trial limit
-  int fruitless() const { return fruitless_; }  // the last so many cost no run: duplicates or refused
+  int fruitless() const { return fruitless_; }  // the number of latest requests in a row that cost no run
   void begin_row() { fruitless_ = 0; }          // another searcher begins
 
   // A new trial: waiting, or ended when it has its outcome already.
@@ -61,15 +60,16 @@ class TrialTable {
   // Gives the waiting duplicates of a delivered trial its outcome. Returns their ids.
   std::vector<uint64_t> answer_duplicates(uint64_t original, const std::string& ended_at, Time now);
 
-  // The next trial whose strategy is to learn of its end: in the order of ids, but an ended trial waits for older ones
-  // no longer than kReorderWindow. Without `id`, `not_before` says when there will be one, if one waits.
+  // The next trial whose strategy is to learn of its end. Trials come in the order of ids, but an ended trial waits for
+  // older ones no longer than kReorderWindow. Without `id`: if a trial waits, `not_before` says until when.
   struct Next {
     std::optional<uint64_t> id;
     std::optional<Time> not_before;
   };
   Next next_to_deliver(Time now) const;
 
-  // Stops are asked for at any time and carried out later: of waiting trials at once, of running ones after the commit.
+  // A stop may be requested at any time. Waiting trials end in the same turn, running ones are stopped after its
+  // commit.
   void request_stop(uint64_t id) { stop_requests_.insert(id); }
   void request_stop_of_running() { stop_requests_.insert(running_.begin(), running_.end()); }
   void request_stop_of_open();

@@ -48,7 +48,22 @@ nlohmann::json normalised(const Json& value) {
   return nullptr;
 }
 
+void collect_leaves(const Json& object, const std::string& prefix, std::vector<Leaf>& leaves) {
+  for (const auto& item : object.items()) {
+    const std::string key = prefix + item.key();
+    if (item.value().is_object() && !item.value().empty()) {
+      collect_leaves(item.value(), key + ".", leaves);
+    } else {
+      leaves.emplace_back(key, item.value());
+    }
+  }
+}
+
 }  // namespace
+
+std::string text_of(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
 
 const Json* find(const Json& config, std::string_view key) {
   const Json* at = &config;
@@ -108,6 +123,12 @@ void overwrite(Json& base, const Json& source) {
       overwrite(*member, value);
     }
   }
+}
+
+std::vector<Leaf> leaves_of(const Json& object) {
+  std::vector<Leaf> leaves;
+  if (object.is_object()) collect_leaves(object, "", leaves);
+  return leaves;
 }
 
 std::string identity(const Json& config) {

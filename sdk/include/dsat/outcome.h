@@ -1,6 +1,6 @@
 // How a trial ended, and the names of it that journals, `show --json`, reports and observations use.
 //
-// Threading: pure functions. Errors: a name that is none is nullopt; the caller knows where it stands.
+// Threading: pure functions. Errors: an unknown name is nullopt; the caller knows where it stands.
 #ifndef DSAT_OUTCOME_H_
 #define DSAT_OUTCOME_H_
 
@@ -28,7 +28,7 @@ enum class Outcome : int32_t {
 inline constexpr std::array<const char*, 7> kOutcomeNames = {"completed",      "out_of_memory", "failed", "timed_out",
                                                              "invalid_config", "stopped",       "lost"};
 
-// A value that this header does not know is a newer host's: failed, as dsat/abi.h wants it.
+// A newer host may send a value that this header does not know. It counts as failed, as dsat/abi.h says.
 inline Outcome outcome_of(dsat_trial_outcome value) {
   const bool known = value >= 0 && static_cast<size_t>(value) < kOutcomeNames.size();
   return known ? static_cast<Outcome>(value) : Outcome::failed;

@@ -115,7 +115,7 @@ dsat_status create(const dsat_host* host, dsat_str options_json, dsat_strategy**
   return guarded(host, [&] { *out = (new Instance<T>(host, Json::parse(view(options_json))))->vtable(); });
 }
 
-// The factories of those Ts: a table of each kind, built once and never changed, so that threads may share it.
+// The factories of the classes Ts: one table for each kind, built once and never changed, so threads may share it.
 template <class... Ts>
 class Factories {
  public:

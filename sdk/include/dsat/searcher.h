@@ -128,7 +128,7 @@ struct Descriptor {
   std::string summary;
   std::vector<OptionSpec> options;
   uint32_t state_version = 1;
-  Json study{};  // of a searcher, what it wants where the user gives no option: {"zero_stages": [0, 1]}; null: nothing
+  Json study{};  // what a searcher wants if the user gives no option: {"zero_stages": [0, 1]}; null: nothing
 };
 
 // A searcher. Self has: static Descriptor descriptor(); Self(Host, const Options&);

@@ -1,4 +1,4 @@
-// All that a strategy may know of its study: dsat_study.study_json, typed. Field by field: docs/study.md.
+// All that a strategy may know of its study: dsat_study.study_json with types. docs/study.md describes each field.
 #ifndef DSAT_STUDY_H_
 #define DSAT_STUDY_H_
 
@@ -13,12 +13,12 @@ namespace dsat {
 
 struct Limits {
   int64_t max_trials = 0;
-  int64_t max_concurrent_trials = 0;  // that can really run at once: slots are counted in
+  int64_t max_concurrent_trials = 0;  // that can really run at once with the given slots
   int64_t open_trials = 0;            // that a strategy should keep open, so that no slot waits for its answer
   int64_t slots = 0;
   int64_t slots_per_trial = 0;
   int64_t data_parallel_size = 0;
-  int64_t profile_trials = 3;  // that a profiler may spend; one out of memory may be replaced, as many again at most
+  int64_t profile_trials = 3;  // of the profiler; as many again may replace trials out of memory
 };
 
 struct Study {

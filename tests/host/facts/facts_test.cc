@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "facts/leaves.h"
+#include "facts/changes.h"
 #include "record/journal.h"
 #include "record/run_lock.h"
 #include "support/temp_dir.h"

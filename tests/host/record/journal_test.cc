@@ -201,13 +201,6 @@ TEST_F(JournalTest, TheLatestStateThatContainsNoLaterEventIsGiven) {
   journal->commit();
 }
 
-TEST_F(JournalTest, BytesThatAreNoUtf8AreReplaced) {
-  EXPECT_EQ(Journal::text_of(Json("a\xff"
-                                  "b")),
-            "\"a\xEF\xBF\xBD"
-            "b\"");
-}
-
 class ReadStudyTest : public StudyTest {};
 
 TEST_F(ReadStudyTest, AFinishedStudyIsOneFileAndReadsTheSameFromReadOnlyMedia) {

@@ -55,6 +55,32 @@ TEST(Erase, RemovesTheValueAndLeavesObjects) {
   EXPECT_EQ(json, config(R"({"a": {}, "c": 2})"));
 }
 
+TEST(TextOf, IsOneLineOrIndented) {
+  const Json json = config(R"({"b": 1, "a": [true, null]})");
+  EXPECT_EQ(text_of(json), R"({"b":1,"a":[true,null]})");
+  EXPECT_EQ(text_of(config(R"({"b": 1})"), 2), "{\n  \"b\": 1\n}");
+}
+
+TEST(TextOf, BytesThatAreNoUtf8AreReplaced) {
+  EXPECT_EQ(text_of(Json("a\xff"
+                         "b")),
+            "\"a\xEF\xBF\xBD"
+            "b\"");
+  EXPECT_EQ(text_of(Json("\xC3\xA4")), "\"\xC3\xA4\"") << "what is UTF-8 stays";
+}
+
+TEST(Leaves, HaveDottedKeysInTheOrderOfTheDocument) {
+  const std::vector<Leaf> leaves =
+      leaves_of(config(R"({"z": {"b": 1, "a": {"c": [1, {"d": 2}]}}, "e": {}, "n": null})"));
+  const std::vector<Leaf> expected{
+      {"z.b", 1}, {"z.a.c", config(R"([1, {"d": 2}])")}, {"e", Json::object()}, {"n", nullptr}};
+  EXPECT_EQ(leaves, expected);
+}
+
+TEST(Leaves, OnlyAnObjectHasThem) {
+  for (const Json& other : {Json(), Json(7), Json::array({Json{{"a", 1}}})}) EXPECT_TRUE(leaves_of(other).empty());
+}
+
 TEST(Overwrite, MergesObjectsAndReplacesEverythingElseWhole) {
   Json base = config(R"({"a": {"x": 1, "y": 2}, "l": [1, 2, 3], "s": 1, "o": {"k": 1}})");
   overwrite(base, config(R"({"a": {"y": 3, "z": 4}, "l": [9], "s": {"t": 1}, "o": 5, "new": {"n": 1}})"));

@@ -1,6 +1,7 @@
 // What a training command reveals before it is run: how many slots it takes and which configuration it names.
 //
-// Threading: pure functions; config_of_command() looks at files. Errors: none, an unclear command answers nothing.
+// Threading: pure functions; config_of_command() looks at files. Errors: none; for an unclear command the answer is
+// empty.
 #ifndef DSAT_HOST_COMMAND_H_
 #define DSAT_HOST_COMMAND_H_
 

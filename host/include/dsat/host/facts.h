@@ -62,8 +62,8 @@ struct BestStep {
   double value = 0;
 };
 
-// Device time: what the search took, and what the best saves against the user's own configuration where it trains on
-// the slots of one trial.
+// Device time: what the search took, and what the best saves against the user's own configuration if both train on the
+// slots of one trial.
 struct Payback {
   double spent_device_hours = 0;
   std::optional<double> saved_device_hours_per_day;  // nullopt: no gain is known; 0: the best is no faster
@@ -86,7 +86,7 @@ struct Progress {
   int max_trials = 0, started = 0, running = 0, waiting = 0, ended = 0;
   std::string started_at, last_at;  // the first request and the latest moment in the journal; empty: none yet
   std::optional<double> elapsed_seconds, time_budget_seconds;
-  std::optional<double> seconds_left;  // by the pace until now; nullopt: unknown, or the study has ended
+  std::optional<double> seconds_left;  // by the pace so far; nullopt: unknown, or the study has ended
 };
 
 struct StudyFacts {
@@ -98,7 +98,7 @@ struct StudyFacts {
   std::vector<StageFacts> stages;  // ascending
   std::vector<BestStep> best_path;
   std::optional<uint64_t> baseline;   // the first trial of the user's own configuration
-  std::optional<Gain> gain;           // the record's; while the study runs that of what was measured until now
+  std::optional<Gain> gain;           // the record's; while the study runs, by what was measured so far
   std::vector<ConfigChange> changes;  // of the best against the user's own configuration
   bool changed_train_batch = false;   // the learning rate may want a change, too
   std::optional<uint64_t> device_memory_bytes;
@@ -107,13 +107,13 @@ struct StudyFacts {
   Json plan;                // the settings as resolved (docs/journal.md), without the values of variables
 };
 
-// Reads and works out; a fraction of a second for 10,000 trials.
+// Reads the journal and works the facts out. 10,000 trials take a fraction of a second.
 Result<StudyFacts> read_study_facts(const std::filesystem::path& dir);
 
 // The document of the page: `show --json` and, beside it, everything above (docs/report.md).
 Json to_json(const StudyFacts& facts);
-// Its parts: all with an empty list of trials, and the trial at an index. A tree of everything takes many times the
-// room of its text.
+// The parts of that document: all of it with an empty list of trials, and the trial at an index. As a tree the whole
+// document takes many times the memory of its text.
 Json to_json_without_trials(const StudyFacts& facts);
 Json trial_to_json(const StudyFacts& facts, size_t index);
 

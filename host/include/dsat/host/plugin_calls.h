@@ -11,8 +11,8 @@
 
 namespace dsat::host {
 
-// "plugin climb: on_result of trial 3": the call that this thread is in, or nullptr. Async-signal-safe. A thread has an
-// alternate signal stack while it is in one.
+// "plugin climb: on_result of trial 3": the call that this thread is in, or nullptr. Async-signal-safe. During such a
+// call a thread has an alternate signal stack.
 const char* plugin_call_of_this_thread() noexcept;
 
 struct RunningPluginCall {

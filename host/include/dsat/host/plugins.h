@@ -42,7 +42,8 @@ bool is_own_plugin(const std::filesystem::path& file);
 Result<std::vector<PluginInfo>> describe_plugin(const std::filesystem::path& file,
                                                 const PluginProcesses& processes = PluginProcesses());
 
-// The one strategy of this kind in it; several: the one whose name is the file's (lib<name>.so) or an error naming all.
+// The one strategy of this kind in the library. If there are several, the one that has the file's name (lib<name>.so),
+// else an error that names all.
 Result<PluginInfo> find_strategy(const std::string& name_or_path, PluginKind kind,
                                  const PluginProcesses& processes = PluginProcesses());
 

@@ -1,7 +1,7 @@
 // What a user does when something died: the best that was found, written again; a damaged journal, examined and mended.
 //
 // Threading: plain functions; one study at a time. Errors: as Result; Status::invalid for a folder without a study and
-// for a trial that there is not. None of them runs a trial or loads a plugin.
+// for a trial that does not exist. None of them runs a trial or loads a plugin.
 #ifndef DSAT_HOST_RESCUE_H_
 #define DSAT_HOST_RESCUE_H_
 
@@ -37,8 +37,9 @@ struct CheckReport {
 // Reads all of the journal and compares its rows. Changes nothing.
 Result<CheckReport> check_study(const std::filesystem::path& dir);
 
-// Makes a sound journal of what can be read: events up to the last whole turn, and every trial that can be read, even
-// if what asked for it is lost. The damaged file stays beside it as dsat.db.damaged-N. A sound one is left alone.
+// Makes a sound journal out of what can be read: events up to the last whole turn, and every trial that can be read,
+// even if the event that asked for it is lost. The damaged file stays beside it as dsat.db.damaged-N. A sound journal
+// is left alone.
 Result<CheckReport> repair_study(const std::filesystem::path& dir);
 
 }  // namespace dsat::host

@@ -4,7 +4,7 @@
 //   gives each field its key in the journal (and in `show --json`), its option of dsat-host and the text of its help;
 //   readers and writers are visitors of the tables, so that a new setting is one field and one row.
 // Use: GROUP::visit(group, visitor) calls visitor(const Setting&, field) for every field, in the order of the help.
-// Threading: plain values. Units: bytes; times are milliseconds. Errors: none here, whoever reads a value checks it.
+// Threading: plain values. Units: bytes; times are milliseconds. Errors: none here; whoever reads a value checks it.
 #ifndef DSAT_HOST_SETTINGS_H_
 #define DSAT_HOST_SETTINGS_H_
 
@@ -33,7 +33,7 @@ struct Setting {
   bool is_in_old_plans = true;  // false: journals of earlier versions do not have it, which means the default
 };
 
-// The same for a setting that has an option.
+// A setting with an option that journals of earlier versions lack.
 inline Setting later_setting(Setting setting) {
   setting.is_in_old_plans = false;
   return setting;
@@ -46,7 +46,7 @@ inline Setting later_setting(const char* key) {
   return setting;
 }
 
-// One failure may be the machine's; a second one of the same trial is hardly ever.
+// The first failure of a trial may be the machine's fault; the second one hardly ever is.
 inline constexpr int kDefaultMaxRestarts = 1;
 
 // What a study may spend.
@@ -91,8 +91,8 @@ struct StudyLimits {
 struct Comparison {
   bool baseline = true;       // measure the user's own configuration
   std::optional<int> finals;  // trials kept for measuring the finalists again; nullopt: by max_trials
-  int verify_steps = 0;       // that the best trains further before it is handed back; 0: it is not asked to
-  double memory_margin = 0;   // share of a device's memory that the best leaves free, from 0 to below 1
+  int verify_steps = 0;       // that the best trains further before it is handed back; 0: none
+  double memory_margin = 0;   // share of a device's memory that the best must leave free, from 0 to below 1
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
@@ -106,7 +106,7 @@ struct Comparison {
                            "have the best train N further steps; if it fails, the next one follows", 0}),
             self.verify_steps);
     visitor(later_setting({"memory_margin", "memory-margin", nullptr, "SHARE", nullptr,
-                           "share of a device's memory that stays free, as 0.05"}),
+                           "share of a device's memory that the best configuration must leave free, as 0.05"}),
             self.memory_margin);
   }
 };
@@ -231,15 +231,15 @@ struct SlotOptions {
   }
 };
 
-// Where trials run when not as processes of this machine: docs/slurm.md, docs/runners.md.
+// Where trials run if they are not processes of this machine: docs/slurm.md, docs/runners.md.
 struct ClusterOptions {
-  std::string runner;  // "local", "pilot", "slurm", "prefix"; empty in options: as the place says; a plan has one
+  std::string runner;  // "local", "pilot", "slurm", "prefix"; empty in options: by where dsat runs; a plan has one
   std::string runner_command;  // of "prefix": reaches a host, as 'ssh {host}'
   std::string partition, account, qos, constraint, gres, job_time;
   std::vector<std::string> slurm_options;  // words of sbatch
   std::string slurm_launch;                // command, srun, deepspeed, torchrun; empty: by the command
   std::string token;                       // unique to the study: how its jobs are named
-  bool has_gpus = false;                   // of the trials: devices are asked for
+  bool has_gpus = false;                   // trials have GPUs, so their jobs ask for devices
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {

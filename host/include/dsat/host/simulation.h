@@ -1,9 +1,8 @@
 // Simulated trials: a study whose trials are answered by a function, in virtual time.
 //
 // Purpose: planning without a cluster, tests and benchmarks. A Surface answers how a configuration performs and how
-//   long its trial takes; the study's clock jumps from one event to the next, so that a search of weeks
-//   takes seconds. Everything else (profiler, searcher, limits, reorder window, timeouts, journal) is the same as with
-//   real trials.
+//   long its trial takes; the study's clock jumps from one event to the next, so that a search of weeks takes seconds.
+//   Everything else (profiler, searcher, limits, reorder window, timeouts, journal) is the same as with real trials.
 // Threading: a study calls its surface on its own control thread, one trial at a time. A surface that several studies
 //   share must be safe to call from all of them at once.
 // Units: seconds, bytes, and the canonical metrics (forward, backward, step and latency in microseconds, throughput in
@@ -49,7 +48,7 @@ struct SimulatedRun {
 class Surface {
  public:
   virtual ~Surface() = default;
-  // Must depend on nothing but `trial`. What it throws fails the study.
+  // Must depend on nothing but `trial`. If it throws, the study fails.
   virtual SimulatedRun run(const SimulatedTrial& trial) const = 0;
 };
 
@@ -58,11 +57,11 @@ struct Simulation {
   std::shared_ptr<const Surface> surface;
   std::string name = "simulation";     // names the study where no command does
   Json base_config;                    // used where neither the command nor ds_config gives one
-  int slots = 1;                       // devices there are; StudyOptions::slots outweighs it
+  int slots = 1;                       // how many devices there are; StudyOptions::slots beats it
   bool slots_are_all = true;           // false: StudyOptions::slots may ask for more of them
-  std::optional<int> slots_per_trial;  // default: all; StudyOptions::slots_per_trial outweighs it
+  std::optional<int> slots_per_trial;  // default: all; StudyOptions::slots_per_trial beats it
   std::vector<std::string> metrics;    // canonical names that the surface gives; empty: all
-  // What load_simulation made it of: a resumed study makes it again. null: the study cannot be resumed.
+  // What load_simulation made it from, so that a resumed study can make it again. null: the study cannot be resumed.
   Json source;
   // false: nothing is written anywhere, there is no journal, and StudyResult::dir is empty. For thousands of studies in
   // one process; an Observer sees the trials.

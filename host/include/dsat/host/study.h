@@ -73,7 +73,8 @@ struct StudyOptions : StudyLimits,
 struct ResumeOptions {
   std::optional<int> max_trials, max_concurrent_trials;
   std::optional<std::chrono::milliseconds> time_budget;
-  // Takes the search over: all trials that have ended are observations to it. The earlier one is not loaded.
+  // This searcher takes the search over: all trials that have ended are observations to it. The earlier one is not
+  // loaded.
   std::optional<StrategyChoice> searcher;
   bool accept_changed_plugins = false;   // a plugin's file may be another one than when the study was started
   std::vector<std::string> environment;  // empty: this process's own
@@ -84,7 +85,7 @@ struct ResumeOptions {
 std::optional<std::filesystem::path> config_file_of(const std::vector<std::string>& command,
                                                     const std::filesystem::path& cwd);
 
-// Receives what happens, in order. Every method may be left alone.
+// Receives what happens, in order. Override the methods that you need.
 class Observer {
  public:
   enum class Severity { debug, info, warning, error };
@@ -110,11 +111,11 @@ class Study {
  public:
   // Checks everything that can be checked without running a trial; on an error nothing was run and nothing written.
   static Result<std::unique_ptr<Study>> create(StudyOptions options);
-  // Takes up the study in `dir`. One that another host works on is Status::invalid.
+  // Takes up the study in `dir`. If another host works on it: Status::invalid.
   static Result<std::unique_ptr<Study>> resume(const std::filesystem::path& dir, ResumeOptions options);
   ~Study();
 
-  // Runs to the end; once.
+  // Runs the study to its end. May be called once.
   StudyResult run(Observer& observer);
 
   // First call: stop the trials, save, return with `interrupted`; second: the same without grace. [any-thread]

@@ -162,20 +162,5 @@ TEST_F(ExperimentFile, BatchSizesOfTheScriptGoWithTheConfiguration) {
   EXPECT_THAT(error_of([&] { read("", sizes); }), HasSubstr("does not go with the DeepSpeed configuration"));
 }
 
-TEST_F(ExperimentFile, BecomesTheOptionsOfAStudy) {
-  const Experiment experiment = read("name: mine\nresources: {slots_per_trial: 2, max_slots: 4}\n");
-  host::StudyOptions options;
-  options.max_slots = 2;  // from the command line
-  apply_experiment(experiment, request_, options);
-  EXPECT_EQ(options.name, "mine");
-  EXPECT_EQ(options.cwd, request_.model_dir);
-  EXPECT_TRUE(options.config_by_environment);
-  EXPECT_EQ(options.slots_per_trial, 2);
-  EXPECT_EQ(options.max_slots, 2);
-  host::StudyOptions unnamed;
-  apply_experiment(read(""), request_, unnamed);
-  EXPECT_EQ(unnamed.name, "e");
-}
-
 }  // namespace
 }  // namespace dsat::cli

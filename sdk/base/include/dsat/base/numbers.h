@@ -18,7 +18,7 @@ std::optional<int64_t> parse_integer(std::string_view text, int64_t low = std::n
 // A whole number from 0 to the largest int: an index, a rank, a number of slots.
 std::optional<int> parse_count(std::string_view text);
 
-// A finite decimal number, with or without an exponent. "nan", "inf" and numbers that no double holds are none.
+// A finite decimal number, with or without an exponent. nullopt for "nan", "inf" and numbers that no double holds.
 std::optional<double> parse_number(std::string_view text);
 
 }  // namespace dsat

@@ -1,4 +1,4 @@
-// Commands as a POSIX shell reads them back: all text that becomes a shell's is made here.
+// Commands as a POSIX shell reads them back. All text for a shell is made here.
 //
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_BASE_SHELL_H_
@@ -19,8 +19,8 @@ std::string shell_join(const std::vector<std::string>& argv);
 // A name that a shell takes for a variable's: letters, digits and _, no digit first.
 bool is_variable_name(std::string_view name);
 
-// The command with "NAME=value" variables, run in a folder: cd FOLDER && NAME=value COMMAND. A variable whose name is
-// none for a shell is given through env(1), quoted.
+// The command with "NAME=value" variables, run in a folder: cd FOLDER && NAME=value COMMAND. A variable whose name a
+// shell does not allow is given through env(1), quoted.
 std::string shell_command(std::string_view folder, const std::vector<std::string>& variables,
                           const std::vector<std::string>& argv);
 

@@ -11,7 +11,7 @@ namespace dsat {
 // Damerau-Levenshtein distance (neighbouring letters swapped count one; no letter is edited twice).
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// How many edits make a slip of a name that was typed: two, or a quarter of a long one.
+// How many edits still count as a slip in a typed name: two, or a quarter of its letters if it is long.
 size_t slip_tolerance(std::string_view typed);
 
 // The known name nearest to `typed`, at most `tolerance` edits away, the first of several; empty: none is that near.

@@ -7,8 +7,8 @@
 
 namespace dsat {
 
-// The first row is the heading; a row may have fewer cells than it. Columns are two blanks apart, those of `right`
-// flush right, the others flush left; widths count characters, not bytes. No line ends in a blank.
+// The first row is the heading; other rows may have fewer cells. Columns are two blanks apart. Those that `right` marks
+// are flush right, the others flush left. Widths count characters, not bytes. No line ends in a blank.
 std::string format_table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right = {});
 
 }  // namespace dsat

@@ -1,6 +1,6 @@
 // UTF-8 text: where it is not well-formed, where people see a place in it, and how wide a terminal shows it.
 //
-// Threading: pure functions. Errors: none; every sequence of bytes is answered.
+// Threading: pure functions. Errors: none; any bytes are allowed.
 #ifndef DSAT_BASE_UTF8_H_
 #define DSAT_BASE_UTF8_H_
 
@@ -25,8 +25,8 @@ size_t display_width(std::string_view text);
 std::string shortened(std::string_view text, size_t max_width);
 
 // One line that a terminal or a JSON document takes as it is. Colours and other terminal escapes, control characters
-// (C0, C1) and bidirectional overrides are left out, a tab becomes a blank, a byte that is not UTF-8 becomes U+FFFD,
-// blanks at the end go. Line breaks are control characters: they go, too.
+// (C0, C1; line breaks too) and bidirectional overrides are left out, and so are blanks at the end. A tab becomes a
+// blank, a byte that is not UTF-8 becomes U+FFFD.
 std::string printable_line(std::string_view text);
 
 // The same for text of many lines: \n stays, and so do empty lines and the blanks that indent.

@@ -8,7 +8,7 @@
 
 namespace dsat::cli_kit {
 
-// The options by group, in the order in which they were declared, each with its default and its other spellings; lines
+// The options by group, in the order in which they were declared, each with its default and its other spellings. Lines
 // are at most `columns` wide.
 std::string help_text(const OptionSet& set, unsigned columns);
 

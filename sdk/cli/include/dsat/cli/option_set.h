@@ -20,8 +20,8 @@ class OptionSet {
   void remove(std::string_view name);  // without dashes
   const std::vector<Option>& options() const { return options_; }
 
-  // By any spelling, dashes included; an underscore in a long one stands for a hyphen: "--max_trials" is --max-trials,
-  // "-mt" too. nullptr: unknown.
+  // By any spelling, dashes included; "-mt" finds --max-trials. An underscore in a long one stands for a hyphen:
+  // "--max_trials". nullptr: unknown.
   const Option* find(std::string_view spelling) const;
   // By a spelling to the letter.
   const Option* find_exactly(std::string_view spelling) const;
@@ -29,7 +29,7 @@ class OptionSet {
   // The spelling, dashes included, that is nearest to a wrong one; empty: none is near.
   std::string nearest(std::string_view spelling) const;
 
-  // A name that two owners declare (a program and its plugin, two plugins): a bare "--NAME" does not say which is
+  // A name that two owners declare (a program and its plugin, or two plugins). A bare "--NAME" does not say which is
   // meant.
   struct Clash {
     std::string name;                // without dashes

@@ -12,7 +12,7 @@
 
 namespace dsat::cli_kit {
 
-// `words` may stand in place of an integer and are the caller's to take; messages name them.
+// Messages name the `words` that may stand in place of an integer; the caller handles those words before.
 int64_t read_integer(const std::string& shown, const std::string& text, int64_t low, int64_t high,
                      const std::vector<std::string>& words = {});
 double read_number(const std::string& shown, const std::string& text, int64_t low);

@@ -17,8 +17,8 @@ namespace dsat::cli_kit {
 
 class Values {
  public:
-  // `options` as split() made them. Every value is checked here, whether or not anybody reads it; so is an option that
-  // is given twice and may not be.
+  // `options` as split() made them. Every value is checked here, whether or not anybody reads it. An option that is
+  // given twice and may not be is refused.
   Values(const OptionSet& set, const Tokens& options);
 
   // By name, without dashes. nullopt: not given. An option must be read as the kind that it was declared with.

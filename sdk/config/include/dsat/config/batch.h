@@ -22,7 +22,7 @@ struct BatchSizes {
   int64_t train_batch = 1;   // samples per optimizer step, all devices
 };
 
-// What a configuration says: absent and "auto" are nullopt. Anything but a positive integer is an Error.
+// What a configuration says. Absent values and "auto" are nullopt; anything else but a positive integer is an Error.
 struct GivenBatchSizes {
   std::optional<int64_t> micro_batch;
   std::optional<int64_t> accumulation;
@@ -30,15 +30,15 @@ struct GivenBatchSizes {
 };
 GivenBatchSizes read_batch_sizes(const Json& config);
 
-// Refuses a triple (or a pair with no integer solution) that no data-parallel size `dp_size` satisfies.
+// Throws Error for a triple that breaks the rule at `dp_size`, and for a pair that no integer completes.
 void check_batch_sizes(const GivenBatchSizes& given, int64_t dp_size);
 
-// Completes them as DeepSpeed does; where nothing is given the micro batch is 1. Accumulation keeps the given value
-// ("auto" and absent: 1) unless only train_batch and micro_batch are given, which then decide it.
+// Completes them as DeepSpeed does. If nothing is given, the micro batch is 1. Accumulation is the given value, else 1;
+// if only train_batch and micro_batch are given, it follows from them.
 BatchSizes complete_batch_sizes(const GivenBatchSizes& given, int64_t dp_size);
 
-// A trial's triple. Accumulation as the configuration has it and train_batch follows; with `global_batch` the product
-// is fixed and accumulation follows: an Error when global_batch is not a multiple of micro_batch x dp_size.
+// A trial's triple. Accumulation is as given and train_batch follows. With `global_batch` the product is fixed and
+// accumulation follows; an Error if global_batch is not a multiple of micro_batch x dp_size.
 BatchSizes trial_batch_sizes(int64_t micro_batch, int64_t accumulation, int64_t dp_size,
                              std::optional<int64_t> global_batch);
 

@@ -1,4 +1,4 @@
-// DeepSpeed configurations as JSON: loading, dotted keys, leaf-by-leaf overwriting, identity.
+// DeepSpeed configurations as JSON: loading, dotted keys, leaves, leaf-by-leaf overwriting, identity, text.
 //
 // Threading: pure functions. Errors: dsat::Error (code DSAT_INVALID_ARGUMENT), one line: what, where, what to do.
 #ifndef DSAT_CONFIG_JSON_H_
@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "dsat/error.h"
 
@@ -17,10 +19,14 @@ namespace dsat::config {
 // "ds_config.json:3:14: ...".
 Json parse(std::string_view text, const std::string& source);
 
+// JSON on one line, or indented by that many spaces a level. Bytes that are not UTF-8 become U+FFFD; dump() alone
+// throws.
+std::string text_of(const Json& json, int indent = -1);
+
 // Reads and parses a file; a missing or unreadable one is an Error that names it.
 Json load_file(const std::filesystem::path& file);
 
-// The same for a file that a user names and that is read once: a pipe will do (dsat/base/files.h: try_read_input).
+// The same for a file that a user names and that is read once. It may be a pipe (dsat/base/files.h: try_read_input).
 Json load_input(const std::filesystem::path& file);
 
 // The value at a dotted key ("zero_optimization.stage"), or nullptr. No key of DeepSpeed's holds a dot.
@@ -35,8 +41,14 @@ void erase(Json& config, std::string_view key);
 // Copies every leaf of `source` over `base`: objects merge, everything else (lists too) is replaced whole.
 void overwrite(Json& base, const Json& source);
 
-// What identifies a trial: without `autotuning` but for a tuned world size (world.h), keys sorted, 5e8 and 500000000
-// the same. Two configurations are one if and only if these strings are equal.
+// A dotted key and its value. The value is anything but an object that has members; lists stay whole.
+using Leaf = std::pair<std::string, Json>;
+
+// All leaves of an object, in its order. Any other value has none.
+std::vector<Leaf> leaves_of(const Json& object);
+
+// What identifies a trial. Of `autotuning` only a tuned world size counts (world.h); the order of keys does not; 5e8
+// and 500000000 are the same. Two configurations are the same if and only if these strings are equal.
 std::string identity(const Json& config);
 
 }  // namespace dsat::config

@@ -37,14 +37,14 @@ std::optional<std::string> forbids_stage(const Json& config, int stage, const Ru
 struct UnknownKey {
   std::string key;           // dotted
   std::string suggestion;    // the known key that it is a misspelling of, dotted; empty: nothing is near
-  bool stray_space = false;  // known once white space around it is dropped
+  bool stray_space = false;  // it is known if white space around it is dropped
   bool refused = false;      // it stands in a section where DeepSpeed refuses unknown keys; elsewhere it ignores them
 };
 std::vector<UnknownKey> unknown_keys(const Json& config);
 
 // The configuration as DeepSpeed reads it: in zero_optimization "yes" is true, 5e8 is 500000000 and
-// prefetch_bucket_size is stage3_prefetch_bucket_size. Lists, which are axes, value by value. What DeepSpeed's own
-// checks refuse (a wrong type, a value out of range) is an Error that names the key.
+// prefetch_bucket_size is stage3_prefetch_bucket_size. A list is an axis, and each of its values is read so. A wrong
+// type or a value out of range, which DeepSpeed itself refuses, is an Error that names the key.
 Json canonical(const Json& config);
 
 }  // namespace dsat::config

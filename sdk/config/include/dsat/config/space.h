@@ -1,7 +1,7 @@
 // The tuning space: which keys may take which values, by ZeRO stage.
 //
-// Made of Determined's default space, of lists in the user's own configuration (a list where DeepSpeed wants a scalar
-// is an axis) and of a space file. Errors: dsat::Error.
+// It is made from Determined's default space, from lists in the user's own configuration (a list where DeepSpeed wants
+// a scalar is an axis) and from a space file. Errors: dsat::Error.
 #ifndef DSAT_CONFIG_SPACE_H_
 #define DSAT_CONFIG_SPACE_H_
 
@@ -44,7 +44,7 @@ struct SpaceRequest {
   std::string space_name = "the space file";  // for messages
   RuleOptions rules;
   std::optional<int64_t> global_batch;
-  int64_t dp_size = 1;       // of every trial; where they differ, what all of theirs divide
+  int64_t dp_size = 1;       // of every trial; if trials differ, a multiple of all their sizes
   bool default_axes = true;  // false: stage, micro batch and what the user lists, nothing else
   // GPUs of a node and nodes to choose from: axes of every stage. Both or neither; neither: all trials are alike.
   std::vector<int> num_gpus{}, num_nodes{};
@@ -59,9 +59,9 @@ struct SpaceResult {
   std::vector<std::string> notices;  // stages that the user's keys forbid, and why
 };
 
-// The space of a study. An empty rest (no stage left, no micro batch left) is an Error that names rule and keys.
-// A key that the user's configuration fixes to a scalar is still an axis of the default space: it is tuned; a list or a
-// space-file entry replaces the default axis of that key.
+// The space of a study. If no stage or no micro batch is left, it throws an Error that names rule and keys. A key that
+// the user's configuration fixes to a scalar is tuned all the same if the default space has an axis for it. A list or a
+// space-file entry replaces the default axis of its key.
 SpaceResult build_space(const SpaceRequest& request);
 
 // The values of the default axis of reduce_bucket_size, in elements, ascending.

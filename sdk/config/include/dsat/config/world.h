@@ -1,9 +1,9 @@
 // The size of a trial where a study tunes it: DeepSpeed's own keys autotuning.num_gpus (GPUs of a node) and
 // autotuning.num_nodes.
 //
-// Everywhere else the autotuning section says nothing of a trial; these two, when a configuration has both, are part of
-// what identifies it, and its data-parallel size follows them. A searcher sees two axes like any other. Where
-// pipeline.stages is tuned, every configuration has them too, all the same.
+// The rest of the autotuning section says nothing of a trial. If a configuration has both of these keys, they are part
+// of what identifies it, and its data-parallel size follows them. A searcher sees two axes like any other. If
+// pipeline.stages is tuned, every configuration has them too, with the same values everywhere.
 // Threading: pure functions.
 #ifndef DSAT_CONFIG_WORLD_H_
 #define DSAT_CONFIG_WORLD_H_
@@ -28,10 +28,11 @@ struct World {
 // nullopt: the configuration does not say, and all trials of its study are alike.
 std::optional<World> tuned_world(const Json& config);
 
-// Leaves nothing of the autotuning section but the world of tuned_world().
+// Removes all of the autotuning section but the world of tuned_world().
 void keep_only_world(Json& config);
 
-// By the configuration's own world if it names one, else `otherwise`. Throws dsat::Error when that is not whole.
+// The data-parallel size by the configuration's own world, if it names one; else `otherwise`. Throws dsat::Error if the
+// size is not a whole number.
 int64_t data_parallel_size_of(const Json& config, int64_t otherwise);
 
 }  // namespace dsat::config

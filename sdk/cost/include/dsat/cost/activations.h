@@ -1,8 +1,8 @@
-// What activation checkpointing saves, foretold from one forward that keeps everything.
+// What activation checkpointing saves, predicted from one forward that keeps everything.
 //
-// Without it the activations are at their peak where backward begins. With it forward keeps the inputs of segments, and
-// backward computes one segment at a time once more: at each moment the inputs of the segments up to this one are held,
-// and all activations of this one.
+// Without checkpointing, activations are at their peak when backward begins. With it, forward keeps the inputs of
+// segments only, and backward computes one segment after the other once more. At each moment the inputs of the segments
+// up to this one are held, and all activations of this one.
 // Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016), section 4.
 //
 // Threading: pure functions. Units: bytes of one micro batch on one device.
@@ -22,11 +22,11 @@ struct LayerActivations {
   double largest_parameter_bytes = 0;  // whose gradient is there before it is accumulated
 };
 
-// The most that activations, a layer's working memory and its gradients take at a time: the output's twice, since
-// layers are often residual, and the input's. `segment_ends`: the layers before which a segment ends, ascending; the
-// first begins at layer 0, whose input is not counted. Layers behind the last end, like the loss, keep what they
-// compute, and so do all where there is no segment. Errors: dsat::Error on ends that do not ascend or lie beyond the
-// layers.
+// The most that activations, a layer's working memory and its gradients take at one time. The output's gradient counts
+// twice, since layers are often residual, and the input's once. `segment_ends`: the layers before which a segment ends,
+// ascending. The first segment begins at layer 0, whose input is not counted. Layers after the last end, such as the
+// loss, keep what they compute; without segments all layers do. Errors: dsat::Error on ends that do not ascend or lie
+// beyond the layers.
 double activation_peak_bytes(const std::vector<LayerActivations>& layers, const std::vector<size_t>& segment_ends = {});
 
 }  // namespace dsat::cost

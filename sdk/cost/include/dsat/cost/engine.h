@@ -1,7 +1,7 @@
 // The engines that train, as far as they allocate differently: one row each.
 //
-// Source: DeepSpeed's own files by release, and what was run; docs/real-deepspeed.md has both. dsat-trial goes by
-//   layers and reports the largest one, which DeepSpeed does not: that distinguishes the two.
+// Source: DeepSpeed's own files by release, and measured runs; docs/real-deepspeed.md has both. dsat-trial works layer
+//   by layer and reports the largest layer. DeepSpeed does not report it: that distinguishes the two.
 // Threading: pure functions. Errors: none; a version that cannot be read counts as the newest.
 #ifndef DSAT_COST_ENGINE_H_
 #define DSAT_COST_ENGINE_H_

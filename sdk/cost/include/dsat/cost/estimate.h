@@ -29,8 +29,9 @@ struct EstimateRequest {
 };
 
 // {"stages": [{"stage", "model_state_bytes", "activation_bytes_per_sample" | null, "max_micro_batch" | null}]}, stages
-// 0 to 3. Activations are null without a transformer, the micro batch without it or without a device memory; it counts
-// model states, DeepSpeed's default buckets and activations, and is 0 where not even one sample fits.
+// 0 to 3. Without a transformer both activations and micro batch are null, without a device memory the micro batch is.
+// The micro batch counts model states, DeepSpeed's default buckets and activations; it is 0 if not even one sample
+// fits.
 Json estimate(const EstimateRequest& request);
 
 // "fp32", "fp16", "bf16"; "adam", "adamw", "sgd", "sgd-momentum"; "none", "selective", "full". The one place where the

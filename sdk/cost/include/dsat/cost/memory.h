@@ -43,9 +43,9 @@ struct Inputs {
   std::optional<double> device_memory_bytes;
   // The script recomputes activations in backward: one forward then tells little of what a sample takes.
   bool recomputes_activations = false;
-  // What an earlier fit (a profile) already found; takes the place of the measured forward.
+  // What an earlier fit (a profile) has found. It takes the place of the measured forward.
   std::optional<Interval> activation_bytes_per_sample;
-  // The same for what is taken whatever the micro batch: of a profile, or from fixed_bytes_by_forward.
+  // The same for the part that does not depend on the micro batch: from a profile, or from fixed_bytes_by_forward.
   std::optional<Interval> fixed_bytes;
 };
 
@@ -88,25 +88,26 @@ Interval activation_bytes_per_sample(const MemoryFit& fit);
 // Peak bytes per device of a trial with this setup.
 Interval predict_peak(const MemoryFit& fit, const Setup& setup);
 
-// 0 to 1. A trial at least as large (same setup, micro batch no smaller) that fitted, or at most as large that did not,
-// decides it; where both exist, the one that fitted. When the device's memory is unknown, it is 1 up to the largest
-// predicted peak that fitted, 0 from the smallest that did not, a straight line between; 1 when none ran out of memory.
+// 1 if a trial at least this large fitted; else 0 if one no larger ran out of memory. Only trials of the same setup are
+// compared, by their micro batch. Without such a trial it lies between 0 and 1, by the predicted peak. When the
+// device's memory is unknown, it is 1 up to the largest predicted peak that fitted, 0 from the smallest that did not,
+// and a straight line between; it is 1 when no trial ran out of memory.
 double probability_of_fitting(const MemoryFit& fit, const Setup& setup);
 
-// The largest micro batch that fits, for this setup at any micro batch: value by the predicted peak, low and high by
-// its interval; observations of the same setup bound all three. At least 0: 0 = not even one sample fits; at most
-// kMicroBatchLimit, where a sample costs nothing. Unknown device memory: bounds by observations only, the value is the
-// largest that fitted, or 0, and high is infinity when nothing ran out of memory.
+// The largest micro batch that fits this setup; its own micro batch does not count. The predicted peak gives the value,
+// its interval gives low and high, and observations of the same setup bound all three. 0: not even one sample fits.
+// kMicroBatchLimit: a sample costs nothing. If the device's memory is unknown, only observations count: the value is
+// the largest micro batch that fitted, or 0, and high is infinity if nothing ran out of memory.
 inline constexpr int64_t kMicroBatchLimit = 1'000'000'000;
 Interval max_micro_batch(const MemoryFit& fit, const Setup& setup);
 
-// Where one more measured trial of this setup, at any micro batch, teaches most about the line: first where it begins,
-// then halfway to the ceiling, then close below it; and no farther than where it fits even if all that the last trial
-// took beyond states and buffers grows with the micro batch.
+// The micro batch at which one more measured trial of this setup teaches most about the line: first where the line
+// begins, then halfway to the ceiling, then close below it. It is never larger than what surely fits, even if all that
+// the last trial took beyond states and buffers grows with the micro batch.
 int64_t next_to_measure(const MemoryFit& fit, const Setup& setup);
 
 // From and to the JSON of a profile (docs/profile.md) and of the observations in a study (docs/study.md). An infinite
-// bound is null in JSON. Of the observations only those that tell of memory are kept: completed training trials and
+// bound is null in JSON. Only observations that say something about memory are kept: completed training trials and
 // those that ran out of memory.
 Json to_json(const Interval& interval);
 Inputs inputs_from_profile(const Json& profile);

@@ -14,7 +14,7 @@ namespace dsat::cost {
 struct ModelSize {
   double num_params = 0;            // of the whole model, all ranks
   double trainable_num_params = 0;  // frozen ones cost no gradient and no optimizer state
-  double largest_layer_params = 0;  // of an engine that goes by layers; 0 = it is DeepSpeed
+  double largest_layer_params = 0;  // of an engine that works layer by layer; 0 = it is DeepSpeed
   Engine deepspeed = Engine::deepspeed;
 
   Engine engine() const { return largest_layer_params > 0 ? Engine::by_layer : deepspeed; }
@@ -31,8 +31,8 @@ double buffer_bytes(const ModelSize& size, const Setup& setup);
 // at stage 1 or the copy of the allgather bucket where the engine's row leaves it open.
 double optional_buffer_bytes(const ModelSize& size, const Setup& setup);
 
-// Bytes per device that one forward pass holds before anything was trained, activations apart: DeepSpeed has neither
-// gradients nor Adam's states nor a bucket then, but for stage 3, which makes bucket and gradients at once.
+// Bytes per device that one forward pass holds before anything was trained, without activations. DeepSpeed has no
+// gradients, no Adam states and no bucket then. Stage 3 is the exception: it allocates bucket and gradients at once.
 double forward_bytes(const ModelSize& size, const Setup& setup);
 
 // Transformer activations per sample in 16 bit: layers x s h (34 + 5 a s / h) bytes; without the second term with

@@ -1,4 +1,4 @@
-// What of one trial decides its memory: read from a merged configuration.
+// The part of a trial that decides its memory, read from a merged configuration.
 #ifndef DSAT_COST_SETUP_H_
 #define DSAT_COST_SETUP_H_
 
@@ -32,8 +32,9 @@ struct Setup {
   int64_t micro_batch = 1;
 };
 
-// Reads a merged configuration; absent keys take DeepSpeed's defaults. Where the study tunes the world size
-// (dsat/config/world.h) the configuration's own decides, not `data_parallel_size`. Throws dsat::Error on a wrong type.
+// Reads a merged configuration; absent keys take DeepSpeed's defaults. If the study tunes the world size
+// (dsat/config/world.h), the configuration's own size counts and not `data_parallel_size`. Throws dsat::Error on a
+// wrong type.
 Setup setup_from_config(const Json& config, int64_t data_parallel_size);
 
 }  // namespace dsat::cost

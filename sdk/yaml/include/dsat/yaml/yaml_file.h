@@ -1,9 +1,9 @@
 // A YAML file (JSON is YAML too) as JSON values, with the place of each for messages.
 //
 // Scalars have the types of YAML's core schema, so `1e-5` is a number and `yes` a text; anchors, aliases and merge keys
-// are resolved. Threading: plain values. Errors: dsat::Error "FILE:LINE:COLUMN: ..." for what cannot be read, more than
-// one document, 100 levels, 100,000 values or 4 MiB, tabs that indent, a key twice, an alias that holds itself, unknown
-// tags, numbers that are not finite.
+// are resolved. Threading: plain values. Errors: dsat::Error "FILE:LINE:COLUMN: ..." for text that cannot be read; for
+// more than one document, 100 levels, 100,000 values or 4 MiB; for tabs that indent, a key given twice, an alias that
+// holds itself, unknown tags, and numbers that are not finite.
 #ifndef DSAT_YAML_YAML_FILE_H_
 #define DSAT_YAML_YAML_FILE_H_
 
@@ -32,7 +32,8 @@ class YamlFile {
   // Throws Error "<where>: <key> <complaint>".
   [[noreturn]] void refuse(const std::string& key, const std::string& complaint) const;
 
-  // Readers of the value at a key: nullptr or empty when there is none or it is null; one of another type is refused.
+  // Readers of the value at a key. No value, or null, gives nullptr or an empty text; a value of another type is
+  // refused.
   const Json* find(const std::string& key) const;
   const Json* find_object(const std::string& key) const;
   std::string text(const std::string& key) const;

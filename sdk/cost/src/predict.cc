@@ -1,12 +1,11 @@
 // Predictions from a fit: peaks, probabilities and ceilings, and where to measure next. All in bytes per device.
 // A prediction is a linear form of the fitted unknowns; its deviation follows from their covariance.
-#include "dsat/cost/memory.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "dsat/base/normal.h"
+#include "dsat/cost/memory.h"
 #include "terms.h"
 
 namespace dsat::cost {

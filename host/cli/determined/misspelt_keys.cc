@@ -1,12 +1,13 @@
-// The keys of an experiment file: which there are, and which of them change anything here.
+// Compares a file's keys with the list of Determined's.
 // A key that is unknown and near a known one is taken for a slip; any other unknown key is left alone.
+#include "determined/misspelt_keys.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 #include <string_view>
 
-#include "determined/read_experiment.h"
 #include "dsat/base/spelling.h"
 
 namespace dsat::cli {

@@ -12,14 +12,14 @@ namespace dsat::host {
 
 void Coordinator::refresh_best() {
   // Without a margin a device's memory says nothing of the best: what completed did fit.
-  if (plan_.memory_margin > 0) best_.set_usable_memory(usable_memory());
+  if (plan_.memory_margin > 0) best_.set_usable_memory(device_memory_.usable());
   if (!best_.refresh(trials_.all())) return;
   journal_.put_meta("best", best_.get() ? to_json(*best_.get()) : Json());
   if (best_.get()) observer_.on_best(*best_.get());
 }
 
 void Coordinator::write_results(const std::string& reason, bool now) {
-  results_.write({plan_, trials_.all(), profile_, best_.get(), device_memory(), reason, &own_}, now);
+  results_.write({plan_, trials_.all(), profile_, best_.get(), device_memory_.all(), reason, &own_}, now);
   const auto due = results_.due();
   if (!due || ending_ || runner_.commit_delay().count() > 0) return;
   loop_.cancel(summary_timer_);

@@ -1,6 +1,6 @@
 // Keeps each setup's trials by micro batch and drops those between. The fit needs the ends of each line and the bounds
 // next to the ceiling; trials between two kept ones of the same setup lie on the line that those already fix.
-#include "dsat/cost/window.h"
+#include "dsat/cost/observation_window.h"
 
 #include <algorithm>
 #include <map>

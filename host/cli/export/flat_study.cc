@@ -1,32 +1,18 @@
-// Walks documents in their order. Text of scripts and plugins is made printable: a table's line stays a line.
-#include "export/leaves.h"
+// Text of scripts and plugins is made printable: a table's line stays a line.
+#include "export/flat_study.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "dsat/config/json.h"
 #include "terminal/console.h"
 
 namespace dsat::cli {
 
-std::vector<Leaf> leaves_of(const Json& object, const std::string& prefix) {
-  std::vector<Leaf> leaves;
-  if (!object.is_object()) return leaves;
-  for (const auto& item : object.items()) {
-    const std::string key = prefix + item.key();
-    if (item.value().is_object() && !item.value().empty()) {
-      const std::vector<Leaf> inner = leaves_of(item.value(), key + ".");
-      leaves.insert(leaves.end(), inner.begin(), inner.end());
-    } else {
-      leaves.emplace_back(key, item.value());
-    }
-  }
-  return leaves;
-}
-
 std::string leaf_text(const Json& leaf) {
   if (leaf.is_null()) return "";
   if (leaf.is_string()) return one_line(leaf.get<std::string>());
-  return leaf.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return config::text_of(leaf);
 }
 
 std::vector<size_t> exported_trials(const host::StudyFacts& facts) {

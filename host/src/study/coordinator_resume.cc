@@ -76,7 +76,7 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
     if (reason) end_study(StudyStatus::no_best, *reason);
   }
   keep_state_versions();
-  journal_.put_meta("schema", kJournalSchema);
+  journal_.upgrade();
   journal_.put_meta("plan", to_json(plan_));
   journal_.put_meta("settings", settings_of(plan_));
   journal_.put_meta("searches", searches_.to_json());

@@ -53,7 +53,7 @@ void Coordinator::answer_duplicates(uint64_t original) {
 // What a trial reports of the machine: the device's memory, and how many processes it really has.
 void Coordinator::learn_from(const Trial& trial) {
   if (!trial.end) return;
-  if (!device_memory_bytes_) device_memory_bytes_ = trial.end->device_memory_bytes;
+  device_memory_.learn(trial.end->device_memory_bytes);
   try {
     const std::string warning = adopt_world_size(plan_, trial);
     if (warning.empty()) return;
@@ -62,16 +62,6 @@ void Coordinator::learn_from(const Trial& trial) {
   } catch (const Error& error) {
     end_study(StudyStatus::no_best, error.what());
   }
-}
-
-std::optional<uint64_t> Coordinator::usable_memory() const {
-  const std::optional<uint64_t> all = device_memory();
-  if (!all) return std::nullopt;
-  return static_cast<uint64_t>(static_cast<double>(*all) * (1 - plan_.memory_margin));
-}
-
-std::optional<uint64_t> Coordinator::device_memory() const {
-  return device_memory_bytes_ ? device_memory_bytes_ : plan_.slots.device_memory_bytes;
 }
 
 }  // namespace dsat::host

@@ -1,21 +1,20 @@
 // A study as tables and flat lists: what most tools that keep experiments take.
 //
 // Threading: pure functions. Errors: none.
-#ifndef DSAT_CLI_EXPORT_LEAVES_H_
-#define DSAT_CLI_EXPORT_LEAVES_H_
+#ifndef DSAT_CLI_EXPORT_FLAT_STUDY_H_
+#define DSAT_CLI_EXPORT_FLAT_STUDY_H_
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "dsat/config/json.h"
 #include "dsat/host/facts.h"
 
 namespace dsat::cli {
 
-using Leaf = std::pair<std::string, Json>;
-
-// "config.zero_optimization.stage": 2, in the order of the document. Lists are leaves, and so are empty objects.
-std::vector<Leaf> leaves_of(const Json& object, const std::string& prefix = "");
+using config::Leaf;
+using config::leaves_of;
 
 // A text without its quotes, null as nothing, anything else as JSON. Always one line of valid UTF-8.
 std::string leaf_text(const Json& leaf);
@@ -37,4 +36,4 @@ std::string name_of(const host::StudyFacts& facts);
 
 }  // namespace dsat::cli
 
-#endif  // DSAT_CLI_EXPORT_LEAVES_H_
+#endif  // DSAT_CLI_EXPORT_FLAT_STUDY_H_

@@ -1,5 +1,5 @@
 // A long study's trials: what is kept is bounded, and as good as all of them.
-#include "dsat/cost/window.h"
+#include "dsat/cost/observation_window.h"
 
 #include <gtest/gtest.h>
 

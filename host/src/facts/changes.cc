@@ -1,0 +1,36 @@
+// Looks up each leaf of one configuration among those of the other.
+// Numbers are compared by value: 5e8 and 500000000 are one.
+#include "facts/changes.h"
+
+#include <map>
+
+namespace dsat::host {
+
+std::vector<config::Leaf> leaves_without_autotuning(const Json& config) {
+  if (config::find(config, "autotuning") == nullptr) return config::leaves_of(config);
+  Json rest = config;
+  config::erase(rest, "autotuning");
+  return config::leaves_of(rest);
+}
+
+std::vector<ConfigChange> changes_between(const Json& own, const Json& best) {
+  std::map<std::string, Json> left;
+  const std::vector<config::Leaf> own_leaves = leaves_without_autotuning(own);
+  for (const config::Leaf& leaf : own_leaves) left.insert(leaf);
+  std::vector<ConfigChange> changes;
+  for (const auto& [key, value] : leaves_without_autotuning(best)) {
+    const auto at = left.find(key);
+    if (at == left.end()) {
+      changes.push_back({key, Json(), value});
+      continue;
+    }
+    if (at->second != value) changes.push_back({key, at->second, value});
+    left.erase(at);
+  }
+  for (const auto& [key, value] : own_leaves) {
+    if (left.count(key) != 0) changes.push_back({key, value, Json()});
+  }
+  return changes;
+}
+
+}  // namespace dsat::host
