@@ -292,15 +292,22 @@ def start(trial_dir):
         sys.meta_path.insert(0, Watch(probe))
 
 
-if os.environ.get("DSAT_TRIAL_DIR"):
+def trial_of(folder):
+    """Launchers that reach other hosts hand on PYTHONPATH, but no variable of dsat's: there the hook is in the trial."""
+    trial = os.path.dirname(folder)
+    return trial if os.path.basename(os.path.dirname(trial)) == "trials" else None
+
+
+_folder = os.path.dirname(os.path.abspath(__file__))
+_trial = os.environ.get("DSAT_TRIAL_DIR") or trial_of(_folder)
+if _trial:
     try:
-        start(os.environ["DSAT_TRIAL_DIR"])
+        start(_trial)
     except Exception:
         pass
 
 # This file took the place of the next one of its name: Debian has one, so may the user. The folder leaves the path of
 # this process, and what the next one raises is what Python would have met without this one.
-_folder = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != _folder]
 sys.modules.pop("sitecustomize", None)
 import sitecustomize  # noqa: E402,F401

@@ -122,6 +122,15 @@ class Hook(unittest.TestCase):
         code = "import os, sys; print('DSAT_PROBE_RANK' in os.environ, any('Watch' in repr(f) for f in sys.meta_path))"
         self.assertEqual(self.outputs(code, variables), ("False False\n", ""))
 
+    def test_on_other_hosts_the_trial_is_known_by_the_hooks_place(self):
+        folder = self.dir / "trials/3/probe"
+        folder.mkdir(parents=True)
+        shutil.copy(HOOK / "sitecustomize.py", folder)
+        variables = {**self.variables, "PYTHONPATH": "%s:%s" % (folder, DEVICES), "RANK": "1"}
+        del variables["DSAT_TRIAL_DIR"]
+        self.assertEqual(self.outputs(USE, variables), ("", ""))
+        self.assertEqual(json.loads((folder / "rank1.json").read_text())["device"]["max_allocated_bytes"], 300)
+
     @staticmethod
     def outputs(code, variables, python=sys.executable):
         result = subprocess.run([python, "-c", code], env=variables, capture_output=True, text=True, timeout=60)

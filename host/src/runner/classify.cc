@@ -20,6 +20,7 @@
 #include "runner/launcher_failure.h"
 #include "runner/log_lines.h"
 #include "runner/oom_numbers.h"
+#include "runner/own_lines.h"
 #include "runner/plausible.h"
 #include "runner/probe.h"
 #include "runner/read_metrics.h"
@@ -43,7 +44,10 @@ struct Printed {
 
   explicit Printed(const RunFacts& facts) : logs(read_trial_logs(facts.trial_dir, facts.expects_rank_logs)) {
     const LineReader reader(facts.oom_patterns);
-    for (const TrialLog& log : logs.logs) meanings.push_back(reader.read(log.lines, log.stream));
+    for (TrialLog& log : logs.logs) {
+      take_off_hosts(facts.hosts, log.lines);
+      meanings.push_back(reader.read(log.lines, log.stream));
+    }
   }
   bool has(LineMeaning meaning) const {
     return std::any_of(meanings.begin(), meanings.end(), [meaning](const std::vector<Meanings>& lines) {
@@ -57,50 +61,15 @@ struct Printed {
   }
 };
 
-// A log's lines that are the script's own: those before the launcher's account of the ranks that died, without what the
-// launcher says at any time. Process ids and times in its lines would make no two failures alike.
-struct OwnLines {
-  std::vector<std::string> lines;
-  std::string last;  // what went wrong, as far as one line says it
-
-  OwnLines() = default;
-  OwnLines(const TrialLog& log, const std::vector<Meanings>& meanings) {
-    for (size_t i = 0; i < log.lines.size() && !meanings[i].has(LineMeaning::epilogue); ++i) {
-      if (meanings[i].has(LineMeaning::launcher)) continue;
-      lines.push_back(log.lines[i]);
-      // A rank that only lost its peer says nothing of the cause.
-      if (!meanings[i].has(LineMeaning::peer_lost) && is_exception(lines.back())) cause_ = lines.back();
-      is_secondary_ = meanings[i].has(LineMeaning::peer_lost);
-    }
-    if (!lines.empty()) last = is_secondary_ && !cause_.empty() ? cause_ : lines.back();
-  }
-  bool tells_the_cause() const { return !cause_.empty(); }
-
- private:
-  static bool is_exception(const std::string& line) {
-    if (line.find("Error") == std::string::npos && line.find("Exception") == std::string::npos) return false;
-    const std::string_view text = without_prefixes(line);
-    const size_t name = text.find_first_not_of(kNameCharacters);
-    const std::string_view head = text.substr(0, std::min(name, text.size()));
-    return (name == std::string_view::npos || text[name] == ':') &&
-           (head.find("Error") != std::string_view::npos || head.find("Exception") != std::string_view::npos);
-  }
-  static constexpr std::string_view kNameCharacters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._";
-
-  std::string cause_;
-  bool is_secondary_ = false;
-};
-
 // Standard error's own lines; where they tell no cause, those of a rank's log that does.
 OwnLines own_lines(const Printed& printed) {
   OwnLines best;
   for (size_t i = 0; i < printed.logs.logs.size(); ++i) {
     const TrialLog& log = printed.logs.logs[i];
     if (log.stream == LogStream::standard_output) continue;
-    OwnLines own(log, printed.meanings[i]);
+    OwnLines own = own_lines_of(log.lines, printed.meanings[i]);
     if (own.lines.empty()) continue;
-    if (best.lines.empty() || (own.tells_the_cause() && !best.tells_the_cause())) best = std::move(own);
+    if (best.lines.empty() || (own.tells_the_cause && !best.tells_the_cause)) best = std::move(own);
   }
   return best;
 }
@@ -197,9 +166,22 @@ Shortage find_shortage(const RunFacts& facts, const Printed& printed) {
   return shortage;
 }
 
+// A script that goes on from its user's own checkpoint passes the window before its first step.
+std::string with_steps_beyond(std::string reason, const RunFacts& facts, const Printed& printed) {
+  if (facts.model_info) return reason;
+  for (const TrialLog& log : printed.logs.logs) {
+    const StepLog steps = read_step_log(log.lines, log.is_cut);
+    if (log.is_cut || steps.steps.empty() || steps.steps.begin()->first <= facts.end_profile_step) continue;
+    return fmt::format("{}; its first step is {}, and the profile window ends with step {}: it goes on from a checkpoint, "
+                       "have it begin anew",
+                       reason, steps.steps.begin()->first, facts.end_profile_step);
+  }
+  return reason;
+}
+
 std::string why_failed(const RunFacts& facts, const std::string& invalid, const Printed& printed, const TrialEnd& end) {
   if (!invalid.empty()) return invalid;
-  if (facts.exit.code == 0) return too_short(facts);
+  if (facts.exit.code == 0) return with_steps_beyond(too_short(facts), facts, printed);
   const TrialLog* log = printed.find(kStderrFile);
   const std::string launcher = log != nullptr ? launcher_failure(log->lines) : "";
   if (!launcher.empty()) return fmt::format("{} ({})", launcher, how_it_ended(facts));
@@ -221,7 +203,7 @@ void explain(const RunFacts& facts, const std::string& invalid, const Printed& p
     end.peak_above_bytes = shortage.peak_above_bytes;
   } else if (!facts.timed_out.empty()) {
     end.outcome = Outcome::timed_out;
-    end.reason = facts.timed_out;
+    end.reason = with_steps_beyond(facts.timed_out, facts, printed);
   } else if (facts.verdict) {
     end.outcome = facts.verdict->outcome;
     end.reason = facts.verdict->reason;

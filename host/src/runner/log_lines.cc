@@ -122,6 +122,16 @@ std::string_view without_prefixes(std::string_view line) {
   return line;
 }
 
+void take_off_hosts(const std::vector<std::string>& hosts, std::vector<std::string>& lines) {
+  if (hosts.empty()) return;
+  for (std::string& line : lines) {
+    const size_t end = line.find(':');
+    if (end == std::string::npos || std::find(hosts.begin(), hosts.end(), line.substr(0, end)) == hosts.end()) continue;
+    line.erase(0, std::min(line.size(), end + 1 + (line.compare(end, 2, ": ") == 0 ? 1 : 0)));
+  }
+  lines.erase(std::remove(lines.begin(), lines.end(), std::string()), lines.end());
+}
+
 LineReader::LineReader(const std::vector<std::string>& oom_patterns) {
   std::transform(oom_patterns.begin(), oom_patterns.end(), std::back_inserter(own_), compiled);
 }

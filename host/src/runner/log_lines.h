@@ -46,6 +46,9 @@ class LineReader {
   std::vector<std::regex> own_;
 };
 
+// Takes the name of a host off the begin of each line that has one: "worker-1: ". Lines that have nothing else go.
+void take_off_hosts(const std::vector<std::string>& hosts, std::vector<std::string>& lines);
+
 // The line without what a launcher or a logger wrote before it.
 std::string_view without_prefixes(std::string_view line);
 

@@ -8,6 +8,9 @@ namespace {
 
 // A message begins with the line, or behind "ERROR: ", "worker-1: ", "[trainer] ", "| ".
 #define START R"((?:^ *|: |\] |\| | - ))"
+// Who speaks of the port where the ranks meet; an exception may come from any library that listens there. A script that
+// goes on without a port of its own says so in other words.
+#define RENDEZVOUS R"(c10d|TCPStore|[Ss]erver socket|^[\w.]+(?:Error|Exception): )"
 // torch's names of device backends.
 #define DEVICE R"((?:CUDA|HIP|XPU|NPU|MUSA|MLU|GCU|MPS|MPS backend|PrivateUse1|GPU))"
 
@@ -46,6 +49,9 @@ const std::vector<LogPattern>& log_patterns() {
       {kDevice, kAny, "can NOT allocate memory block", nullptr, "Intel's torch: one block is too large"},
       {kDevice, kAny, "reached zero", R"(No executable batch size found, reached zero)",
        "accelerate: smaller batches were tried until none was left"},
+      {kDevice, kAny, "Triton Error", R"(Triton Error \[(?:CUDA|HIP)\]: out of memory)", "torch.compile"},
+      {kDevice, kAny, "NVML_SUCCESS", R"(NVML_SUCCESS == r INTERNAL ASSERT FAILED at .*CUDACachingAllocator)",
+       "torch: its report of a shortage asks a driver that does not answer"},
       {kDevice, kAny, "at line ", R"(^Error out of memory at line \d+ in file)", "bitsandbytes"},
       {kDevice, kAny, "PT_DEVMEM", R"(PT_DEVMEM (?:Allocation failed|OOM))", "Gaudi"},
 
@@ -71,6 +77,7 @@ const std::vector<LogPattern>& log_patterns() {
       {kDevice, kAny, "rocblas_status_memory_error", nullptr, "rocBLAS"},
       {kDevice, kAny, "failure", R"([Cc]uda failure (?:\d+ )?'out of memory')", "NCCL"},
       {kDevice, kAny, " calloc ", R"(Failed to (?:CUDA|HIP) calloc )", "NCCL, RCCL"},
+      {kHost, kAny, " host alloc ", R"(Failed to (?:CUDA|HIP) host alloc )", "NCCL, RCCL: pinned memory"},
 
       // XLA and TensorFlow.
       {kDevice, kAny, "xhausted: ", R"(Resource exhausted: (?:OOM|Out of memory))", "TensorFlow"},
@@ -102,12 +109,14 @@ const std::vector<LogPattern>& log_patterns() {
       {kHost, kAny, "OOMKilled", R"(Reason: +OOMKilled|OOMKilled"?[:=] *"?[Tt]rue)", "Kubernetes, Docker"},
 
       // What else decides an outcome.
-      {LineMeaning::address_in_use, kNotStdout, "EADDRINUSE", nullptr, "sockets"},
-      {LineMeaning::address_in_use, kNotStdout, "ddress already in use", nullptr, "sockets"},
+      {LineMeaning::address_in_use, kNotStdout, "EADDRINUSE", RENDEZVOUS, "sockets"},
+      {LineMeaning::address_in_use, kNotStdout, "ddress already in use", RENDEZVOUS, "sockets"},
       {LineMeaning::killed, kAny, "return code = -9", nullptr, "deepspeed"},
       {LineMeaning::killed, kAny, "SIGKILL", nullptr, "torchrun"},
       {LineMeaning::killed, kAny, "exitcode: -9", nullptr, "torchrun"},
       {LineMeaning::killed, kAny, "Killed", "^Killed", "a shell"},
+      {LineMeaning::killed, kAny, "DataLoader worker",
+       R"(DataLoader worker \(pid.*(?:killed by signal: Killed|exited unexpectedly))", "torch's loader"},
 
       // Who wrote a line: the launcher, or a rank that only lost its peer.
       {LineMeaning::epilogue, kAny, "launch.py:", R"(launch\.py:\d+:sigkill_handler)", "deepspeed"},
@@ -121,6 +130,10 @@ const std::vector<LogPattern>& log_patterns() {
       {LineMeaning::launcher, kAny, "srun: ", "^srun: ", "Slurm"},
       {LineMeaning::launcher, kAny, "slurmstepd", "^slurmstepd", "Slurm"},
       {LineMeaning::launcher, Where::not_stdout, "Terminated", "^Terminated$", "a shell, of what Slurm ended"},
+      {LineMeaning::remark, kAny, "%|", R"(\d%\|)", "tqdm's bar"},
+      {LineMeaning::remark, kAny, "ProcessGroup", R"(ProcessGroup\w*\.cpp.*Warning:)", "torch 2.4 on: groups at exit"},
+      {LineMeaning::remark, kAny, "resource_tracker", nullptr, "Python: what children left"},
+      {LineMeaning::remark, kAny, "wandb: ", "^wandb: ", "Weights & Biases: its summary"},
       {LineMeaning::peer_lost, kAny, " by peer", R"(Connection (?:closed|reset) by peer)", "gloo, NCCL"},
       {LineMeaning::peer_lost, kAny, "ncclRemoteError", nullptr, "NCCL"},
       {LineMeaning::peer_lost, kAny, "NCCL communicator was aborted", nullptr, "NCCL"},
@@ -142,6 +155,7 @@ const std::vector<const char*>& line_prefixes() {
 }
 
 #undef START
+#undef RENDEZVOUS
 #undef DEVICE
 
 }  // namespace dsat::host

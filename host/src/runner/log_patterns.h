@@ -19,6 +19,7 @@ enum class LineMeaning {
   killed,          // a process was ended by SIGKILL
   peer_lost,       // this rank failed because another one had
   launcher,        // the launcher speaks, not the script
+  remark,          // a library's words at any end: they tell no cause
   epilogue,        // the launcher's account of the ranks that died begins
 };
 

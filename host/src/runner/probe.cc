@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "dsat/base/files.h"
 #include "dsat/config/json.h"
@@ -106,6 +107,7 @@ ProbeReport read_rank(const Json& file) {
   rank.torch_version = read_version(file, "torch");
   rank.engine_version = read_version(file, "deepspeed");
   if (const Json* device = read_part(file, "device")) {
+    rank.on_device = true;
     rank.peak_bytes = positive(read_count(*device, "max_allocated_bytes"));
     rank.device_memory_bytes = positive(read_count(*device, "total_bytes"));
     rank.allocator_retries = read_count(*device, "allocator_retries").value_or(0);
@@ -125,6 +127,7 @@ void add(const ProbeReport& rank, ProbeReport& all) {
   const auto larger = [](auto a, auto b) { return std::max(a, b); };
   const auto smaller = [](auto a, auto b) { return std::min(a, b); };
   all.ranks += rank.ranks;
+  all.on_device = all.on_device || rank.on_device;
   merge(all.world_size, rank.world_size, larger);
   merge(all.peak_bytes, rank.peak_bytes, larger);
   merge(all.device_memory_bytes, rank.device_memory_bytes, smaller);
@@ -133,15 +136,16 @@ void add(const ProbeReport& rank, ProbeReport& all) {
   if (all.torch_version.empty()) all.torch_version = rank.torch_version;
 }
 
-// Adds a rank's file to the report; what is wrong with it instead: text.
-std::string add_file(const fs::path& folder, const std::string& name, ProbeReport& report) {
-  const FileText text = try_read_file(folder / name, kMaxProbeBytes);
-  if (!text.ok()) return fmt::format("{}: {}", name, text.problem);
-  try {
-    add(parse_probe_file(text.bytes, name), report);
-    return "";
-  } catch (const Error& error) {
-    return error.what();
+// Leaves out the memory of processes that do not train.
+void keep_memory_of_ranks(std::vector<std::pair<std::string, ProbeReport>>& files) {
+  const auto any = [&files](auto&& holds) { return std::any_of(files.begin(), files.end(), holds); };
+  const auto is_rank = [](const auto& file) { return file.first.front() == 'r'; };
+  const bool any_device = any([](const auto& file) { return file.second.on_device; });
+  const bool any_rank = any(is_rank);
+  for (auto& file : files) {
+    const bool trains = any_device ? file.second.on_device : !any_rank || is_rank(file);
+    if (!trains) file.second.peak_bytes = file.second.device_memory_bytes = std::nullopt;
+    if (any_rank && !is_rank(file)) file.second.ranks = 0;
   }
 }
 
@@ -171,12 +175,16 @@ fs::path find_probe(const fs::path& launcher, const fs::path& run_dir, bool on_o
   }
 }
 
-void add_probe(const fs::path& hook, const fs::path& trial_dir, Environment& environment) {
+void add_probe(const fs::path& hook, const fs::path& trial_dir, bool on_other_hosts, Environment& environment) {
   std::error_code error;
-  fs::create_directory(trial_dir / kProbeFolder, error);
+  const fs::path folder = trial_dir / kProbeFolder;
+  fs::create_directory(folder, error);
   if (error) return;
+  if (on_other_hosts) fs::copy_file(hook / kHook, folder / kHook, fs::copy_options::overwrite_existing, error);
+  if (error) return;
+  const std::string path = (on_other_hosts ? folder : hook).string();
   const std::string users = get_variable(environment, "PYTHONPATH").value_or("");
-  set_variable(environment, "PYTHONPATH", users.empty() ? hook.string() : hook.string() + ":" + users);
+  set_variable(environment, "PYTHONPATH", users.empty() ? path : path + ":" + users);
 }
 
 ProbeReport parse_probe_file(std::string_view text, const std::string& name) {
@@ -190,15 +198,22 @@ ProbeReport parse_probe_file(std::string_view text, const std::string& name) {
 
 ProbeReport read_probe(const fs::path& trial_dir) {
   ProbeReport report;
-  std::string first_problem;
-  int bad = 0;
+  std::vector<std::pair<std::string, ProbeReport>> files;
+  std::vector<std::string> problems;
   for (const std::string& name : probe_files(trial_dir / kProbeFolder, report.warnings)) {
-    const std::string problem = add_file(trial_dir / kProbeFolder, name, report);
-    if (!problem.empty() && bad++ == 0) first_problem = problem;
+    const FileText text = try_read_file(trial_dir / kProbeFolder / name, kMaxProbeBytes);
+    try {
+      if (!text.ok()) throw Error(fmt::format("{}: {}", name, text.problem));
+      files.emplace_back(name, parse_probe_file(text.bytes, name));
+    } catch (const Error& error) {
+      problems.emplace_back(error.what());
+    }
   }
-  if (bad > 0) {
-    const std::string more = bad > 1 ? fmt::format(" (and {} more files)", bad - 1) : "";
-    report.warnings.push_back(fmt::format("memory probe: left out {}{}", first_problem, more));
+  keep_memory_of_ranks(files);
+  for (const auto& [name, rank] : files) add(rank, report);
+  if (!problems.empty()) {
+    const std::string more = problems.size() > 1 ? fmt::format(" (and {} more files)", problems.size() - 1) : "";
+    report.warnings.push_back(fmt::format("memory probe: left out {}{}", problems.front(), more));
   }
   return report;
 }

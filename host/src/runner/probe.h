@@ -27,8 +27,10 @@ std::filesystem::path find_probe(const std::filesystem::path& launcher, const st
                                  bool on_other_hosts, std::vector<std::string>& notices);
 
 // Makes the folder for the probe's files in a trial's folder and puts the hook first on PYTHONPATH. Where the folder
-// cannot be made the trial runs without.
-void add_probe(const std::filesystem::path& hook, const std::filesystem::path& trial_dir, Environment& environment);
+// cannot be made the trial runs without. `on_other_hosts`: the hook is copied into that folder and knows the trial by
+// its own place, since launchers hand on PYTHONPATH, but no variable of ours.
+void add_probe(const std::filesystem::path& hook, const std::filesystem::path& trial_dir, bool on_other_hosts,
+               Environment& environment);
 
 // What the ranks of a trial left.
 struct ProbeReport {
@@ -36,10 +38,13 @@ struct ProbeReport {
   std::optional<int64_t> world_size;            // as the ranks know it
   std::optional<uint64_t> peak_bytes;           // of the worst rank
   std::optional<uint64_t> device_memory_bytes;  // of the smallest device, or the limit of a process without one
+  bool on_device = false;                       // peak and memory are a device's, not a process's
   uint64_t allocator_retries = 0;               // of the worst rank
   std::string engine_version, torch_version;
   std::vector<std::string> warnings;
 };
+// A trial whose ranks use devices may also start Python processes that use none, and a trial with ranks some that are
+// none: the memory of those counts for nothing.
 ProbeReport read_probe(const std::filesystem::path& trial_dir);
 // What one rank's file holds. Throws dsat::Error, which begins with the file's name.
 ProbeReport parse_probe_file(std::string_view text, const std::string& name);

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -57,6 +59,21 @@ bool is_run_of(const fs::path& trial_dir, const TrialSpec& spec, const TrialMeas
   }
 }
 
+// As the hostfile calls them. Empty: trials run on this machine alone.
+std::vector<std::string> hosts_of(const SlotPlan& plan) {
+  std::vector<std::string> hosts;
+  bool here = false;
+  for (const Slot& slot : plan.slots) {
+    here = here || slot.host.empty();
+    if (!slot.host.empty() && std::find(hosts.begin(), hosts.end(), slot.host) == hosts.end()) hosts.push_back(slot.host);
+  }
+  if (!here || hosts.empty()) return hosts;
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  hosts.insert(hosts.end(), {name.data(), "localhost"});
+  return hosts;
+}
+
 }  // namespace
 
 TrialRunner::TrialRunner(Loop& loop, TrialRunnerOptions options, std::unique_ptr<Engine> engine)
@@ -94,6 +111,7 @@ RunFacts TrialRunner::facts_of(const TrialSpec& spec) const {
   facts.expects_rank_logs = options_.command.has_rank_logs();
   facts.on_processors = options_.slots.backend == Backend::none;
   facts.oom_patterns = options_.oom_patterns;
+  facts.hosts = hosts_of(options_.slots);
   facts.trial_dir = trial_folder(options_.run_dir, spec.id);
   return facts;
 }
@@ -168,7 +186,7 @@ Launch TrialRunner::make_launch(const TrialSpec& spec, const Running& trial) con
   launch.argv = options_.command.render(context);
   launch.environment = options_.environment;
   set_variables(launch.environment, prepare_files(spec, trial, launch.argv, launch.cwd));
-  if (!options_.probe.empty()) add_probe(options_.probe, folder, launch.environment);
+  if (!options_.probe.empty()) add_probe(options_.probe, folder, !trial.facts.hosts.empty(), launch.environment);
   const std::set<std::string> shared(options_.environment.begin(), options_.environment.end());
   for (const std::string& variable : launch.environment) {
     if (shared.count(variable) == 0) launch.added.push_back(variable);

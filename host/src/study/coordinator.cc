@@ -148,6 +148,7 @@ void Coordinator::deliver(uint64_t id) {
   answer_duplicates(id);
   failures_.add(trials_[id]);
   if (const auto ceiling = failures_.ceiling(trials_[id])) log(Observer::Severity::warning, *ceiling);
+  if (const auto warning = batches_.add(trials_[id])) log(Observer::Severity::warning, *warning);
   if (const auto reason = failures_.reason_to_end(trials_[id])) end_study(StudyStatus::no_best, *reason);
   if (!plan_.budget.empty() && device_hours(trials_.all()) >= parse_device_hours(plan_.budget)) {
     end_study(StudyStatus::completed, fmt::format("the budget is spent ({})", plan_.budget), true);

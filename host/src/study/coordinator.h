@@ -39,6 +39,7 @@
 #include "record/journal.h"
 #include "record/trial.h"
 #include "runner/runner.h"
+#include "study/batch_watch.h"
 #include "study/best.h"
 #include "study/device_memory.h"
 #include "study/failure_watch.h"
@@ -147,6 +148,7 @@ class Coordinator {
   StrategyRun run_;
   BestSoFar best_;
   FailureWatch failures_;
+  BatchWatch batches_;
   SavedStates states_;
   Searches searches_;
   Json profile_;  // or null

@@ -1,5 +1,5 @@
-// Failures in a row are kept as long as their last lines of stderr are the same; any other end of a trial forgets them.
-// Failures by last line are kept for good.
+// Failures in a row are kept as long as they are alike; any other end of a trial forgets them. Failures by how they
+// ended are kept for good.
 #include "study/failure_watch.h"
 
 #include <fmt/format.h>
@@ -11,6 +11,14 @@
 
 namespace dsat::host {
 
+namespace {
+
+const std::string& how_it_failed(const TrialEnd& end) {
+  return end.outcome == Outcome::timed_out || end.last_line.empty() ? end.reason : end.last_line;
+}
+
+}  // namespace
+
 void FailureWatch::add(const Trial& trial) {
   if (!trial.costs_a_run()) return;
   const auto micro_batch = trial.record.config.value(config::kMicroBatchKey, int64_t{0});
@@ -18,13 +26,16 @@ void FailureWatch::add(const Trial& trial) {
     any_completed_ = true;
     if (!trial.model_info) completed_.insert(micro_batch);
   }
-  if (trial.record.outcome != Outcome::failed || !trial.end || trial.end->last_line.empty()) {
+  // Once a trial has trained, one that takes too long is slow, and no failure.
+  const bool is_failure =
+      trial.record.outcome == Outcome::failed || (trial.record.outcome == Outcome::timed_out && completed_.empty());
+  if (!is_failure || !trial.end || how_it_failed(*trial.end).empty()) {
     in_a_row_.clear();
     return;
   }
-  const Failure failure{trial.id(), trial.end->last_line, micro_batch};
-  by_line_[failure.last_line].failures.push_back(failure);
-  if (!in_a_row_.empty() && in_a_row_.back().last_line != failure.last_line) in_a_row_.clear();
+  const Failure failure{trial.id(), how_it_failed(*trial.end), micro_batch};
+  by_how_[failure.how].failures.push_back(failure);
+  if (!in_a_row_.empty() && in_a_row_.back().how != failure.how) in_a_row_.clear();
   in_a_row_.push_back(failure);
 }
 
@@ -47,18 +58,19 @@ std::optional<std::string> FailureWatch::reason_to_end(const Trial& last) const 
   std::set<int64_t> micro_batches;
   for (const Failure& failure : in_a_row_) micro_batches.insert(failure.micro_batch);
   if (micro_batches.size() < 2 || smaller_ones_ran(in_a_row_)) return std::nullopt;
-  return fmt::format("{} trials in a row failed in the same way: {}", in_a_row_.size(), last.end->last_line);
+  return fmt::format("{} trials in a row failed in the same way: {}", in_a_row_.size(), how_it_failed(*last.end));
 }
 
 std::optional<std::string> FailureWatch::ceiling(const Trial& last) {
   if (last.record.outcome != Outcome::failed || !last.end) return std::nullopt;
-  const auto at = by_line_.find(last.end->last_line);
-  if (at == by_line_.end() || at->second.is_told || at->second.failures.size() < 2) return std::nullopt;
+  const auto at = by_how_.find(how_it_failed(*last.end));
+  if (at == by_how_.end() || at->second.is_told || at->second.failures.size() < 2) return std::nullopt;
   const std::vector<Failure>& failures = at->second.failures;
-  if (!smaller_ones_ran(failures)) return std::nullopt;
-  at->second.is_told = true;
   int64_t smallest = failures.front().micro_batch;
   for (const Failure& failure : failures) smallest = std::min(smallest, failure.micro_batch);
+  // One as large that has run shows that it is no ceiling.
+  if (!smaller_ones_ran(failures) || *completed_.rbegin() >= smallest) return std::nullopt;
+  at->second.is_told = true;
   const int64_t ran = *std::prev(completed_.lower_bound(smallest));
   return fmt::format(
       "trials {} and {} failed in the same way, smaller micro batches ran ({}): if this is a ceiling that is no "
@@ -77,9 +89,9 @@ std::optional<std::set<uint64_t>> FailureWatch::take_changed_reruns() {
   return reruns_;
 }
 
-bool FailureWatch::grant_restart(uint64_t id, const std::string& last_line, int most) {
-  if (most < 1 || (!last_line.empty() && by_line_.count(last_line) != 0)) return false;
-  int& count = restarts_[id];
+bool FailureWatch::grant_restart(const TrialEnd& end, int most) {
+  if (most < 1 || by_how_.count(how_it_failed(end)) != 0) return false;
+  int& count = restarts_[end.id];
   if (count >= most) return false;
   ++count;
   restarts_changed_ = true;

@@ -2,8 +2,10 @@
 //
 // Purpose: if a script fails in the same way whatever it is given, a search cannot help, and the study ends. If smaller
 //   micro batches ran, the same failures are a ceiling that is not the memory's (a data set of 300 samples, a script's
-//   own maximum), and the search goes on below it. If the machine failed and not the trial, the trial runs again, once.
-//   A failed trial runs again as often as the study allows, unless others failed for good in the same way.
+//   own maximum), and the search goes on below it. As long as no trial has trained, one that passes its time limit
+//   counts as a failure. If the machine failed and not the trial, the trial runs again, once. A failed trial runs again
+//   as often as the study allows, unless others failed for good in the same way.
+//   Two failures are alike if their last lines of stderr are, or, where nothing was printed, their reasons.
 // Threading: control thread. Errors: none.
 #ifndef DSAT_HOST_STUDY_FAILURE_WATCH_H_
 #define DSAT_HOST_STUDY_FAILURE_WATCH_H_
@@ -20,7 +22,7 @@
 
 namespace dsat::host {
 
-// So many consecutive failures with one last line, over at least two micro batches, are the script's own.
+// So many consecutive failures that are alike, over at least two micro batches, are the script's own.
 inline constexpr size_t kSameFailures = 3;
 
 class FailureWatch {
@@ -31,7 +33,7 @@ class FailureWatch {
   void begin_row() { in_a_row_.clear(); }
   // Why the study ends with this trial, the last one added; nullopt: it goes on.
   std::optional<std::string> reason_to_end(const Trial& last) const;
-  // What to tell the user of a ceiling that this trial, the last one added, shows; once for each last line.
+  // What to tell the user of a ceiling that this trial, the last one added, shows; once for those that are alike.
   std::optional<std::string> ceiling(const Trial& last);
 
   // Does this trial get its second run? Once for each id.
@@ -42,7 +44,7 @@ class FailureWatch {
   std::optional<std::set<uint64_t>> take_changed_reruns();
 
   // Does this failed trial run again? As often as `most` for each id.
-  bool grant_restart(uint64_t id, const std::string& last_line, int most);
+  bool grant_restart(const TrialEnd& end, int most);
   // How often each trial has run again. The journal keeps these counts too.
   void restore_restarts(std::map<uint64_t, int> counts) { restarts_ = std::move(counts); }
   std::optional<std::map<uint64_t, int>> take_changed_restarts();
@@ -50,10 +52,10 @@ class FailureWatch {
  private:
   struct Failure {
     uint64_t trial;
-    std::string last_line;
+    std::string how;
     int64_t micro_batch;
   };
-  // All failures with one last line.
+  // All failures that are alike.
   struct Alike {
     std::vector<Failure> failures;
     bool is_told = false;
@@ -61,8 +63,8 @@ class FailureWatch {
   // Did a smaller micro batch run than any of these?
   bool smaller_ones_ran(const std::vector<Failure>& failures) const;
 
-  std::vector<Failure> in_a_row_;  // with the same last line
-  std::map<std::string, Alike> by_line_;
+  std::vector<Failure> in_a_row_;  // alike
+  std::map<std::string, Alike> by_how_;
   std::set<int64_t> completed_;  // micro batches of trials that trained
   bool any_completed_ = false;   // the model-information trial counts too
   std::set<uint64_t> reruns_;

@@ -204,6 +204,58 @@ TEST_F(Classify, DeepSpeedsStepsRefineACompletedTrial) {
   EXPECT_EQ(end().peak_source, "metrics");
 }
 
+TEST_F(Classify, AScriptThatGoesOnFromACheckpointPassesTheWindow) {
+  std::string log;
+  for (int step = 5001; step <= 5004; ++step) {
+    log += fmt::format("epoch=9/micro_step=1/global_step={}, RunningAvgSamplesPerSec=1, CurrSamplesPerSec=8\n", step);
+  }
+  write_text(dir() / kStdoutFile, log);
+  facts_.timed_out = "ran longer than 30 min";
+  EXPECT_THAT(end().reason, HasSubstr("ran longer than 30 min; its first step is 5001, and the profile window ends with "
+                                      "step 5: it goes on from a checkpoint"));
+  facts_.timed_out.clear();
+  facts_.exit = {0, 0};
+  EXPECT_THAT(end().reason, HasSubstr("its first step is 5001"));
+  facts_.model_info = true;
+  EXPECT_THAT(end().reason, Not(HasSubstr("5001")));
+}
+
+TEST_F(Classify, LinesThatPdshGaveAHostAreReadWithoutIt) {
+  const std::string quoted = "worker-1:     if \"CUDA out of memory. Tried to allocate\" in str(error):\n";
+  stderr_is("worker-1: Traceback (most recent call last):\nworker-1:   File \"train.py\", line 3, in <module>\n" + quoted +
+            "worker-1: TypeError: no\nworker-2: RuntimeError: Connection closed by peer\n");
+  facts_.hosts = {"worker-1", "worker-2"};
+  EXPECT_EQ(end().outcome, Outcome::failed);
+  EXPECT_EQ(end().reason, "exit status 1: TypeError: no");
+  stderr_is("worker-1: RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\nworker-3: alone\n");
+  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
+  EXPECT_EQ(end().last_line, "worker-3: alone") << "it is no host of this study";
+}
+
+TEST_F(Classify, APortInUseCountsWhereTheRanksMeet) {
+  for (const char* line :
+       {"[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+        "torch.distributed.DistNetworkError: The server socket has failed to listen: EADDRINUSE, address already in use",
+        "RuntimeError: Address already in use"}) {
+    stderr_is(std::string(line) + "\n");
+    EXPECT_TRUE(end().infrastructure) << line;
+  }
+  stderr_is("metrics server on port 9090: [Errno 98] Address already in use; going on without it\nKeyError: 'x'\n");
+  EXPECT_FALSE(end().infrastructure);
+  EXPECT_EQ(end().reason, "exit status 1: KeyError: 'x'");
+}
+
+TEST_F(Classify, ALoadersWorkerThatTheKernelKilledIsHostMemory) {
+  for (const char* line : {"RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.",
+                           "RuntimeError: DataLoader worker (pid(s) 4711, 4712) exited unexpectedly"}) {
+    stderr_is(std::string(line) + "\n");
+    facts_.kernel_oom_kills = false;
+    EXPECT_EQ(end().outcome, Outcome::failed) << line;
+    facts_.kernel_oom_kills = true;
+    EXPECT_EQ(end().outcome, Outcome::out_of_memory) << line;
+  }
+}
+
 TEST_F(Classify, SaysInOneLineWhatCouldNotBeRead) {
   stderr_is("ValueError: x\n");
   write_text(dir() / kStdoutFile, "");

@@ -72,6 +72,29 @@ TEST_F(ProbeTest, AProcessWithoutADeviceHasItsLimitAsMemory) {
   EXPECT_EQ(report.engine_version, "");
 }
 
+TEST_F(ProbeTest, AProcessThatDoesNotTrainSaysNothingOfTheMemory) {
+  write("pid7.json", process_file("40"));  // python -c "import torch; print(torch.cuda.device_count())"
+  write("rank0.json", device_file(3));
+  write("rank1.json", device_file(4));
+  EXPECT_EQ(read().peak_bytes, 1004u);
+  EXPECT_EQ(read().device_memory_bytes, 8000u);
+  EXPECT_EQ(read().ranks, 2);
+  for (const char* name : {"rank0.json", "rank1.json"}) write(name, process_file("30"));
+  EXPECT_EQ(read().peak_bytes, 30u) << "ranks go before processes that are none";
+}
+
+TEST_F(ProbeTest, OnOtherHostsTheHookKnowsTheTrialByItsPlace) {
+  fs::create_directory(dir() / "hook");
+  write_text(dir() / "hook/sitecustomize.py", "# the hook\n");
+  Environment environment{"PYTHONPATH=/mine"};
+  add_probe(dir() / "hook", dir(), true, environment);
+  EXPECT_EQ(get_variable(environment, "PYTHONPATH"), folder().string() + ":/mine");
+  EXPECT_EQ(read_file(folder() / "sitecustomize.py"), "# the hook\n");
+  EXPECT_EQ(read().ranks, 0) << "it is no rank's file";
+  add_probe(dir() / "hook", dir(), false, environment);
+  EXPECT_EQ(get_variable(environment, "PYTHONPATH"), (dir() / "hook").string() + ":" + folder().string() + ":/mine");
+}
+
 TEST_F(ProbeTest, NoFolderAndNoFilesAreNoNews) {
   EXPECT_EQ(read().ranks, 0);
   fs::remove(folder());

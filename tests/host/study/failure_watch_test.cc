@@ -2,6 +2,7 @@
 // delivery.
 #include "study/failure_watch.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +20,15 @@ Trial ended(uint64_t id, Outcome outcome, const std::string& last_line, int64_t 
   trial.record.reason = last_line;
   trial.record.config = {{config::kMicroBatchKey, micro_batch}};
   trial.end.emplace();
+  trial.end->outcome = outcome;
   trial.end->last_line = last_line;
   return trial;
+}
+
+TrialEnd failure(uint64_t id, const std::string& last_line) {
+  TrialEnd end = *ended(id, Outcome::failed, last_line, 1).end;
+  end.id = id;
+  return end;
 }
 
 // What the watch says after the last of these trials.
@@ -72,6 +80,40 @@ TEST(FailureWatchTest, ALaterProfileTrialThatFailsIsThatTrialsFailure) {
   EXPECT_FALSE(reason_after({information, measured}));
 }
 
+TEST(FailureWatchTest, FailuresThatPrintNothingAreAlikeByTheirReason) {
+  std::vector<Trial> trials;
+  for (uint64_t id = 0; id < 3; ++id) {
+    trials.push_back(ended(id, Outcome::failed, "", static_cast<int64_t>(id) + 1));
+    trials.back().end->reason = "the script ended before the profile window did";
+  }
+  EXPECT_EQ(reason_after(trials),
+            "3 trials in a row failed in the same way: the script ended before the profile window did");
+  FailureWatch watch;
+  EXPECT_TRUE(watch.grant_restart(*trials[0].end, 5));
+  watch.add(trials[0]);
+  EXPECT_FALSE(watch.grant_restart(*trials[1].end, 5)) << "one has failed for good in the same way";
+}
+
+TEST(FailureWatchTest, TimeLimitsThatArePassedEndAStudyInWhichNothingTrained) {
+  std::vector<Trial> trials;
+  for (uint64_t id = 0; id < 3; ++id) {
+    trials.push_back(ended(id, Outcome::timed_out, fmt::format("step {}", id), static_cast<int64_t>(id) + 1));
+    trials.back().end->reason = "ran longer than 30 min";
+  }
+  EXPECT_EQ(reason_after(trials), "3 trials in a row failed in the same way: ran longer than 30 min");
+  trials.insert(trials.begin(), ended(7, Outcome::completed, "", 2));
+  EXPECT_FALSE(reason_after(trials)) << "the others are slow";
+}
+
+TEST(FailureWatchTest, WhereOneAsLargeRanThereIsNoCeiling) {
+  FailureWatch watch;
+  for (const Trial& trial : {ended(0, Outcome::completed, "", 1), ended(1, Outcome::completed, "", 32),
+                             ended(2, Outcome::failed, "no device", 12), ended(3, Outcome::failed, "no device", 40)}) {
+    watch.add(trial);
+    EXPECT_FALSE(watch.ceiling(trial)) << trial.id();
+  }
+}
+
 TEST(FailureWatchTest, FailuresAboveWhatRanAreACeiling) {
   FailureWatch watch;
   std::vector<std::string> told;
@@ -98,18 +140,18 @@ TEST(FailureWatchTest, FailuresAtWhatRanAreTheScriptsOwn) {
 
 TEST(FailureWatchTest, AFailedTrialRunsAgainAsOftenAsAllowed) {
   FailureWatch watch;
-  EXPECT_FALSE(watch.grant_restart(1, "OSError", 0));
-  EXPECT_TRUE(watch.grant_restart(1, "OSError", 2));
+  EXPECT_FALSE(watch.grant_restart(failure(1, "OSError"), 0));
+  EXPECT_TRUE(watch.grant_restart(failure(1, "OSError"), 2));
   EXPECT_EQ(watch.take_changed_restarts().value().at(1), 1);
-  EXPECT_TRUE(watch.grant_restart(1, "OSError", 2));
-  EXPECT_FALSE(watch.grant_restart(1, "OSError", 2));
+  EXPECT_TRUE(watch.grant_restart(failure(1, "OSError"), 2));
+  EXPECT_FALSE(watch.grant_restart(failure(1, "OSError"), 2));
   watch.take_changed_restarts();
   EXPECT_FALSE(watch.take_changed_restarts());
   watch.restore_restarts({{7, 2}});
-  EXPECT_FALSE(watch.grant_restart(7, "OSError", 2));
+  EXPECT_FALSE(watch.grant_restart(failure(7, "OSError"), 2));
   watch.add(ended(1, Outcome::failed, "OSError", 4));
-  EXPECT_FALSE(watch.grant_restart(2, "OSError", 2)) << "another trial failed for good in this way";
-  EXPECT_TRUE(watch.grant_restart(2, "ValueError", 2));
+  EXPECT_FALSE(watch.grant_restart(failure(2, "OSError"), 2)) << "another trial failed for good in this way";
+  EXPECT_TRUE(watch.grant_restart(failure(2, "ValueError"), 2));
 }
 
 TEST(FailureWatchTest, EachTrialHasOneSecondRun) {
