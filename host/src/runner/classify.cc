@@ -172,9 +172,10 @@ std::string with_steps_beyond(std::string reason, const RunFacts& facts, const P
   for (const TrialLog& log : printed.logs.logs) {
     const StepLog steps = read_step_log(log.lines, log.is_cut);
     if (log.is_cut || steps.steps.empty() || steps.steps.begin()->first <= facts.end_profile_step) continue;
-    return fmt::format("{}; its first step is {}, and the profile window ends with step {}: it goes on from a checkpoint, "
-                       "have it begin anew",
-                       reason, steps.steps.begin()->first, facts.end_profile_step);
+    return fmt::format(
+        "{}; its first step is {}, and the profile window ends with step {}: it goes on from a checkpoint, "
+        "have it begin anew",
+        reason, steps.steps.begin()->first, facts.end_profile_step);
   }
   return reason;
 }

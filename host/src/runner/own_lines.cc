@@ -19,7 +19,8 @@ bool is_exception(std::string_view line) {
   const std::string_view text = without_prefixes(line);
   const size_t end = text.find_first_not_of(kNameCharacters);
   const std::string_view name = text.substr(0, std::min(end, text.size()));
-  return (end == std::string_view::npos || text[end] == ':') && (has_text(name, "Error") || has_text(name, "Exception"));
+  return (end == std::string_view::npos || text[end] == ':') &&
+         (has_text(name, "Error") || has_text(name, "Exception"));
 }
 
 // How a process dies without an exception of Python's.

@@ -65,7 +65,8 @@ std::vector<std::string> hosts_of(const SlotPlan& plan) {
   bool here = false;
   for (const Slot& slot : plan.slots) {
     here = here || slot.host.empty();
-    if (!slot.host.empty() && std::find(hosts.begin(), hosts.end(), slot.host) == hosts.end()) hosts.push_back(slot.host);
+    if (!slot.host.empty() && std::find(hosts.begin(), hosts.end(), slot.host) == hosts.end())
+      hosts.push_back(slot.host);
   }
   if (!here || hosts.empty()) return hosts;
   std::array<char, 256> name{};

@@ -42,12 +42,14 @@ std::optional<std::string> BatchWatch::add(const Trial& trial) {
   const bool both = now.peak_bytes && before.peak_bytes;
   const double factor = static_cast<double>(micro_batch) / static_cast<double>(before.micro_batch);
   if (factor < (both ? kFactor : kFactorWithoutMemory) || !alike(latency_us, before.latency_us, kLatencyTolerance) ||
-      (both && !alike(static_cast<double>(*now.peak_bytes), static_cast<double>(*before.peak_bytes), kMemoryTolerance))) {
+      (both &&
+       !alike(static_cast<double>(*now.peak_bytes), static_cast<double>(*before.peak_bytes), kMemoryTolerance))) {
     return std::nullopt;
   }
   is_told_ = true;
   return fmt::format(
-      "trials {} and {} took the same time{} with micro batches {} and {}: the script's batch does not seem to follow its "
+      "trials {} and {} took the same time{} with micro batches {} and {}: the script's batch does not seem to follow "
+      "its "
       "configuration, and then all that this search finds is a large number; hand the micro batch to the script "
       "(--arg-mapping train_micro_batch_size_per_gpu=--FLAG)",
       before.trial, now.trial, both ? " and memory" : "", before.micro_batch, micro_batch);

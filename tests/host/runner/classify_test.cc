@@ -211,8 +211,9 @@ TEST_F(Classify, AScriptThatGoesOnFromACheckpointPassesTheWindow) {
   }
   write_text(dir() / kStdoutFile, log);
   facts_.timed_out = "ran longer than 30 min";
-  EXPECT_THAT(end().reason, HasSubstr("ran longer than 30 min; its first step is 5001, and the profile window ends with "
-                                      "step 5: it goes on from a checkpoint"));
+  EXPECT_THAT(end().reason,
+              HasSubstr("ran longer than 30 min; its first step is 5001, and the profile window ends with "
+                        "step 5: it goes on from a checkpoint"));
   facts_.timed_out.clear();
   facts_.exit = {0, 0};
   EXPECT_THAT(end().reason, HasSubstr("its first step is 5001"));
@@ -222,8 +223,8 @@ TEST_F(Classify, AScriptThatGoesOnFromACheckpointPassesTheWindow) {
 
 TEST_F(Classify, LinesThatPdshGaveAHostAreReadWithoutIt) {
   const std::string quoted = "worker-1:     if \"CUDA out of memory. Tried to allocate\" in str(error):\n";
-  stderr_is("worker-1: Traceback (most recent call last):\nworker-1:   File \"train.py\", line 3, in <module>\n" + quoted +
-            "worker-1: TypeError: no\nworker-2: RuntimeError: Connection closed by peer\n");
+  stderr_is("worker-1: Traceback (most recent call last):\nworker-1:   File \"train.py\", line 3, in <module>\n" +
+            quoted + "worker-1: TypeError: no\nworker-2: RuntimeError: Connection closed by peer\n");
   facts_.hosts = {"worker-1", "worker-2"};
   EXPECT_EQ(end().outcome, Outcome::failed);
   EXPECT_EQ(end().reason, "exit status 1: TypeError: no");
@@ -233,10 +234,11 @@ TEST_F(Classify, LinesThatPdshGaveAHostAreReadWithoutIt) {
 }
 
 TEST_F(Classify, APortInUseCountsWhereTheRanksMeet) {
-  for (const char* line :
-       {"[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
-        "torch.distributed.DistNetworkError: The server socket has failed to listen: EADDRINUSE, address already in use",
-        "RuntimeError: Address already in use"}) {
+  for (const char* line : {"[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - "
+                           "Address already in use).",
+                           "torch.distributed.DistNetworkError: The server socket has failed to listen: EADDRINUSE, "
+                           "address already in use",
+                           "RuntimeError: Address already in use"}) {
     stderr_is(std::string(line) + "\n");
     EXPECT_TRUE(end().infrastructure) << line;
   }

@@ -14,8 +14,9 @@ OwnLines own_lines(const std::vector<std::string>& lines) {
 
 std::string last_of(const std::vector<std::string>& lines) { return own_lines(lines).last; }
 
-const std::vector<std::string> kTraceback{"Traceback (most recent call last):", "  File \"train.py\", line 88, in <module>",
-                                          "    main()", "KeyError: 'labels'"};
+const std::vector<std::string> kTraceback{
+    "Traceback (most recent call last):", "  File \"train.py\", line 88, in <module>", "    main()",
+    "KeyError: 'labels'"};
 
 std::vector<std::string> then(std::vector<std::string> lines, const std::vector<std::string>& more) {
   lines.insert(lines.end(), more.begin(), more.end());
