@@ -75,8 +75,12 @@ class CommandTemplate {
   }
   // Does its launcher write each rank's output to a file? A trial's are in kRankLogFolder of its folder.
   bool has_rank_logs() const;
-  // Takes batch sizes on its command line as Hugging Face's Trainer does: "auto" values of the configuration are its.
-  bool is_hugging_face() const { return trainer_ != Trainer::other || !request_.arg_mappings.empty(); }
+  // May "auto" values of the configuration be filled in before DeepSpeed sees them? Hugging Face's Trainer and
+  // accelerate do so, and a script that takes --deepspeed FILE may have a Trainer whose arguments stand in a file.
+  bool may_fill_in_auto() const {
+    return trainer_ != Trainer::other || launcher_.kind == Launcher::accelerate || deepspeed_takes_file() ||
+           !request_.arg_mappings.empty();
+  }
 
   Argv render(const TrialContext& trial) const;
 

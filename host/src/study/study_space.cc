@@ -22,15 +22,34 @@ void collect_auto(const Json& node, const std::string& prefix, std::vector<std::
   }
 }
 
-// "auto" is Hugging Face's: it fills the value in before DeepSpeed sees it. Nobody else does.
+// Takes a key out, and its section with it where nothing else stands there: accelerate switches a precision on only
+// where the section is missing.
+void erase_auto(Json& config, const std::string& key) {
+  config::erase(config, key);
+  const std::string section = key.substr(0, key.find('.'));
+  const Json* rest = config::find(config, section);
+  if (rest != nullptr && rest->is_object() && rest->empty()) config::erase(config, section);
+}
+
+// A stage that the file leaves open is the search's to choose, and no trial may have a word there.
+void number_stage(Plan& plan) {
+  constexpr const char* kStageKey = "zero_optimization.stage";
+  const Json* stage = config::find(plan.base_config, kStageKey);
+  if (stage != nullptr && *stage == "auto") config::set(plan.base_config, kStageKey, plan.space.stages.front().stage);
+}
+
+// "auto" is for Hugging Face's Trainer and for accelerate: they fill the value in before DeepSpeed sees it. Nobody else
+// does.
 void leave_out_auto(Plan& plan) {
-  if (plan.hugging_face) return;
+  if (plan.hugging_face) return number_stage(plan);
   std::vector<std::string> keys;
   collect_auto(plan.base_config, "", keys);
   for (const std::string& key : keys) {
-    config::erase(plan.base_config, key);
+    erase_auto(plan.base_config, key);
     plan.notices.push_back(fmt::format(
-        R"('{}' is "auto", which only Hugging Face's Trainer fills in: left out, DeepSpeed's default holds)", key));
+        R"('{}' is "auto", which only Hugging Face's Trainer and accelerate fill in, and the command shows )"
+        "neither: left out, DeepSpeed's default holds",
+        key));
   }
 }
 

@@ -246,9 +246,16 @@ TEST_F(Command, KeepsHuggingFaceFlagsInStepWithTheConfiguration) {
   EXPECT_THAT(render({"python3", "t.py", "--deepspeed=a.json", "--per_device_train_batch_size=1"}, config),
               ElementsAre("python3", "t.py", "--deepspeed=/t/ds_config.json", "--per_device_train_batch_size=12",
                           "--gradient_accumulation_steps", "4"));
-  EXPECT_FALSE(parse({"python3", "--deepspeed_config=a.json"}).is_hugging_face());
-  EXPECT_TRUE(parse({"python3", "--gradient_accumulation_steps=1", "--deepspeed_config=a.json"}).is_hugging_face());
+  EXPECT_FALSE(parse({"python3", "--deepspeed_config=a.json"}).may_fill_in_auto());
+  EXPECT_TRUE(parse({"python3", "--gradient_accumulation_steps=1", "--deepspeed_config=a.json"}).may_fill_in_auto());
   EXPECT_THAT(why_not({"python3", "--deepspeed=a.json", "--per_device_train_batch_size"}), HasSubstr("takes a value"));
+}
+
+TEST_F(Command, AutoMayBeFilledInByAccelerateAndByAScriptThatTakesTheFile) {
+  EXPECT_TRUE(parse({"accelerate", "launch", "--deepspeed_config_file", "a.json", "t.py"}).may_fill_in_auto());
+  EXPECT_TRUE(parse({"accelerate", "launch", "t.py", "--deepspeed_config=a.json"}).may_fill_in_auto());
+  EXPECT_TRUE(parse({"python3", "t.py", "--deepspeed", "a.json", "--config", "run.yaml"}).may_fill_in_auto());
+  EXPECT_FALSE(parse({"deepspeed", "t.py", "--deepspeed", "--deepspeed_config=a.json"}).may_fill_in_auto());
 }
 
 TEST_F(Command, TheTrainerGetsTheFlagsWhoseAbsenceMeansSomethingElse) {
@@ -276,7 +283,7 @@ TEST_F(Command, MapsKeysToFlagsAndNeverPassesAuto) {
       render({"python3", "t.py", "--lr", "0.1", "--micro_bs=1", "--none", "0", "--deepspeed_config=a.json"}, config),
       ElementsAre("python3", "t.py", "--lr", "0.1", "--micro_bs=12", "--none", "0",
                   "--deepspeed_config=/t/ds_config.json"));
-  EXPECT_TRUE(parse({"python3", "--lr=1", "--micro-bs=1", "--none=0", "--deepspeed_config=a.json"}).is_hugging_face());
+  EXPECT_TRUE(parse({"python3", "--lr=1", "--micro-bs=1", "--none=0", "--deepspeed_config=a.json"}).may_fill_in_auto());
 }
 
 TEST_F(Command, RefusesAMappingToAFlagThatTheCommandDoesNotHave) {

@@ -248,6 +248,34 @@ TEST_F(PlanTest, AutoIsLeftOutWithANoticeWhereNobodyFillsItIn) {
   EXPECT_EQ(plan.base_config["optimizer"]["params"], Json({{"eps", 1e-8}}));
 }
 
+TEST_F(PlanTest, APrecisionThatNobodyFillsInIsLeftOutAsAWhole) {
+  const Plan plan = plan_with(R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto", "loss_scale": 0}})");
+  EXPECT_FALSE(plan.base_config.contains("bf16"));
+  EXPECT_EQ(plan.base_config["fp16"], Json({{"loss_scale", 0}}));
+}
+
+TEST_F(PlanTest, AutoStaysForAccelerateAndForAScriptThatTakesTheFile) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"accelerate", "launch", "--deepspeed_config_file", "ds_config.json", "train.py"},
+        std::vector<std::string>{"/bin/true", "train.py", "--deepspeed", "ds_config.json", "--config", "run.yaml"}}) {
+    write_program(dir() / "accelerate", "#!/bin/sh\n");
+    const Plan plan = plan_with(
+        R"({"bf16": {"enabled": "auto"}, "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": "auto"}},
+            "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+            "train_batch_size": "auto", "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"}})",
+        [&](StudyOptions& o) {
+          o.command = command;
+          o.environment = {"PATH=" + dir().string()};
+        });
+    EXPECT_EQ(plan.base_config["bf16"]["enabled"], "auto");
+    EXPECT_EQ(plan.base_config["scheduler"]["params"]["total_num_steps"], "auto");
+    EXPECT_EQ(plan.base_config["zero_optimization"]["reduce_bucket_size"], "auto");
+    for (const char* key : {config::kMicroBatchKey, config::kAccumulationKey, config::kTrainBatchKey}) {
+      EXPECT_TRUE(plan.base_config[key].is_number()) << key;
+    }
+  }
+}
+
 TEST_F(PlanTest, AutoStaysForHuggingFaceButTunedKeysAreNumbers) {
   const Plan plan = plan_with(
       R"({"gradient_clipping": "auto", "train_micro_batch_size_per_gpu": "auto", "train_batch_size": "auto"})",
@@ -258,6 +286,14 @@ TEST_F(PlanTest, AutoStaysForHuggingFaceButTunedKeysAreNumbers) {
   EXPECT_EQ(plan.base_config["gradient_clipping"], "auto");
   EXPECT_TRUE(plan.base_config["train_micro_batch_size_per_gpu"].is_number());
   EXPECT_TRUE(plan.base_config["train_batch_size"].is_number());
+}
+
+TEST_F(PlanTest, AStageThatIsLeftOpenIsANumberInTrials) {
+  const Plan plan = plan_with(R"({"zero_optimization": {"stage": "auto"}})", [](StudyOptions& o) {
+    o.command = {"/bin/true", "train.py", "--deepspeed", "ds_config.json"};
+    o.zero_stages = {2, 3};
+  });
+  EXPECT_EQ(plan.base_config["zero_optimization"]["stage"], 2);
 }
 
 TEST_F(PlanTest, SmallestIsBestMetricsWarnUnlessTheBatchIsFixed) {
