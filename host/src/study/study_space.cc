@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "command/hugging_face.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
@@ -118,10 +119,12 @@ int64_t common_multiple(const Plan& plan, int64_t otherwise) {
   return multiple;
 }
 
-// The user's batch sizes are where the study starts. Where trials differ in their data-parallel size the train batch
-// follows each of them: one that does not hold for the first may hold for the others.
+// The user's batch sizes are where the study starts, those that the command's flags give in place of "auto" too. Where
+// trials differ in their data-parallel size the train batch follows each of them: one that does not hold for the first
+// may hold for the others.
 void complete_base_batch(Plan& plan) {
   config::GivenBatchSizes given = config::read_batch_sizes(plan.base_config);
+  if (plan.hugging_face) given = with_batch_flags(plan.command, given);
   if (config::tuned_world(plan.base_config) && (given.micro_batch || given.accumulation)) given.train_batch.reset();
   config::check_batch_sizes(given, plan.data_parallel_size);
   config::write_batch_sizes(plan.base_config, config::complete_batch_sizes(given, plan.data_parallel_size));

@@ -296,6 +296,29 @@ TEST_F(PlanTest, AStageThatIsLeftOpenIsANumberInTrials) {
   EXPECT_EQ(plan.base_config["zero_optimization"]["stage"], 2);
 }
 
+TEST_F(PlanTest, EveryTrialHasTheAccumulationOfTheTrainersFlag) {
+  const auto base = [&](const std::string& config) {
+    return plan_with(config,
+                     [](StudyOptions& o) {
+                       o.command = {"/bin/true",
+                                    "train.py",
+                                    "--deepspeed",
+                                    "ds_config.json",
+                                    "--gradient-accumulation-steps=8",
+                                    "--per_device_train_batch_size",
+                                    "4"};
+                     })
+        .base_config;
+  };
+  const Json open = base(R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"})");
+  EXPECT_EQ(open[config::kMicroBatchKey], 4);
+  EXPECT_EQ(open[config::kAccumulationKey], 8);
+  EXPECT_EQ(open[config::kTrainBatchKey], 32);
+  EXPECT_EQ(base(R"({"gradient_accumulation_steps": 2})")[config::kAccumulationKey], 2)
+      << "a number of its own goes first";
+  EXPECT_EQ(base(R"({"train_batch_size": 6})")[config::kAccumulationKey], 1);
+}
+
 TEST_F(PlanTest, SmallestIsBestMetricsWarnUnlessTheBatchIsFixed) {
   EXPECT_TRUE(noticed(plan_with("{}", [](StudyOptions& o) { o.metric = "latency"; }), "--global-batch"));
   EXPECT_FALSE(noticed(plan_with("{}",
