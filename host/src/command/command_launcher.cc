@@ -29,6 +29,14 @@ bool writes_rank_logs(const Argv& argv, const LauncherUse& launcher) {
   return false;
 }
 
+// The launcher takes CUDA_VISIBLE_DEVICES out of the environment, and not the variables of ROCm: it then sees a trial's
+// devices alone, and counts them from 0.
+std::vector<Slot> as_launcher_counts(std::vector<Slot> slots, Backend backend) {
+  if (backend != Backend::hip && backend != Backend::rocr) return slots;
+  for (size_t i = 0; i < slots.size(); ++i) slots[i].ordinal = static_cast<int>(i);
+  return slots;
+}
+
 // worker-1:0,1@worker-2:0,1 as `deepspeed --include` takes it. The launcher counts a host's devices from 0, whatever
 // the visibility variable calls them.
 std::string include_argument(const std::vector<Slot>& slots) {
@@ -83,7 +91,7 @@ Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialCon
   // It ignores MASTER_PORT, and CUDA_VISIBLE_DEVICES as soon as it is given a number of devices.
   Argv inserted{"--master_port", fmt::to_string(trial.port)};
   if (trial.hostfile.empty()) {
-    inserted.insert(inserted.end(), {"--include", include_argument(trial.slots)});
+    inserted.insert(inserted.end(), {"--include", include_argument(as_launcher_counts(trial.slots, trial.backend))});
     return replaced(argv, launcher,
                     {"--num_gpus", "--num_accelerators", "--num_nodes", "--include", "-i", "--exclude", "-e",
                      "--master_port", "--hostfile", "-H"},

@@ -160,6 +160,17 @@ TEST_F(Command, GivesAccelerateItsPortAndDevices) {
             Launcher::accelerate);
 }
 
+TEST_F(Command, TheDeepspeedLauncherCountsDevicesOfRocmAmongTheVisibleOnes) {
+  const CommandTemplate command = parse({"deepspeed", "t.py", "--deepspeed_config=a.json"});
+  TrialContext trial{"/t/ds_config.json", "/t", {{"2", 2, {}}, {"3", 3, {}}}, 29500, Json::object()};
+  for (const Backend backend : {Backend::hip, Backend::rocr}) {
+    trial.backend = backend;
+    EXPECT_THAT(command.render(trial), Contains("localhost:0,1"));
+  }
+  trial.backend = Backend::cuda;
+  EXPECT_THAT(command.render(trial), Contains("localhost:2,3"));
+}
+
 TEST_F(Command, FindsALauncherBelowSrunAndMpirun) {
   EXPECT_THAT(render({"srun", "-N", "1", "--label", "-l", "--mpi=none", "torchrun", "--nproc_per_node", "2", "t.py",
                       "--deepspeed_config=a.json"}),
