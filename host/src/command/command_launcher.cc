@@ -137,14 +137,20 @@ Argv for_torchrun(Argv argv, const LauncherUse& launcher, const TrialContext& tr
   return replaced(argv, launcher, {"--master_port", "--master-port"}, {"--master_port", fmt::to_string(trial.port)});
 }
 
+// Without an accelerator its settings decide.
+bool accelerate_gets_a_count(const Argv& argv, const LauncherUse& launcher, Backend backend) {
+  return visibility_variable(backend) != nullptr &&
+         launcher_flags(argv, launcher, {"--num_processes", "--num-processes"}).empty();
+}
+
 Argv for_accelerate(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
   Argv inserted{"--main_process_port", fmt::to_string(trial.port)};
   if (visibility_variable(trial.backend) != nullptr) {
     // Its own settings file may name devices, which would go before the visibility variable.
     inserted.insert(inserted.end(), {"--gpu_ids", id_list(trial.slots)});
-    if (launcher_flags(argv, launcher, {"--num_processes", "--num-processes"}).empty()) {
-      inserted.insert(inserted.end(), {"--num_processes", fmt::to_string(trial.slots.size())});
-    }
+  }
+  if (accelerate_gets_a_count(argv, launcher, trial.backend)) {
+    inserted.insert(inserted.end(), {"--num_processes", fmt::to_string(trial.slots.size())});
   }
   return replaced(argv, launcher, {"--main_process_port", "--main-process-port", "--gpu_ids", "--gpu-ids"}, inserted);
 }
@@ -177,6 +183,10 @@ LauncherResources CommandTemplate::resources() const {
   resources.num_gpus = parse_count(text({"--num_gpus", "--num_accelerators"}));
   resources.num_nodes = parse_count(text({"--num_nodes"}));
   return resources;
+}
+
+bool CommandTemplate::gets_a_count(Backend backend) const {
+  return launcher_.kind == Launcher::accelerate && accelerate_gets_a_count(request_.argv, launcher_, backend);
 }
 
 bool CommandTemplate::has_rank_logs() const { return writes_rank_logs(request_.argv, launcher_); }

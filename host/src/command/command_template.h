@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "command/accelerate_settings.h"
 #include "command/command_args.h"
 #include "command/hugging_face.h"
 #include "command/launchers.h"
@@ -63,8 +64,13 @@ class CommandTemplate {
   // The user's configuration file; absolute, or empty: there is none. It may be one that cannot be read.
   const std::filesystem::path& config_file() const { return config_file_; }
   Launcher launcher() const { return launcher_.kind; }
-  // Processes that the command itself asks for; nullopt: it names no number.
-  std::optional<int> slots_per_trial() const { return command_slots(request_.argv, launcher_); }
+  // Processes that the command itself, or accelerate's settings file, asks for; nullopt: there is no number.
+  std::optional<int> slots_per_trial() const {
+    const std::optional<int> count = command_slots(request_.argv, launcher_);
+    return count ? count : accelerate_settings_.num_processes;
+  }
+  // Do its trials get a number of processes that the command has not? The best command is to have it, too.
+  bool gets_a_count(Backend backend) const;
   // Empty for any other launcher.
   LauncherResources resources() const;
   // How its deepspeed launcher is to reach other hosts.
@@ -102,6 +108,7 @@ class CommandTemplate {
   void find_config();
   void take_config_of_command();
   void take_given_config();
+  [[noreturn]] void refuse_no_config() const;
   bool deepspeed_takes_file() const;
   void apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,
                     const std::filesystem::path& trial_dir) const;
@@ -113,6 +120,7 @@ class CommandTemplate {
   std::optional<FlagUse> config_use_;
   bool config_by_variable_ = false;  // the script reads DSAT_DS_CONFIG, and no argument names the configuration
   LauncherUse launcher_;
+  AccelerateSettings accelerate_settings_;
   Trainer trainer_ = Trainer::other;
 };
 

@@ -160,6 +160,39 @@ TEST_F(Command, GivesAccelerateItsPortAndDevices) {
             Launcher::accelerate);
 }
 
+TEST_F(Command, AcceleratesSettingsFileGivesTheNumberOfProcesses) {
+  write_text(dir() / "acc.yaml", "distributed_type: DEEPSPEED\nnum_processes: 2\n");
+  const Argv head{"accelerate", "launch", "--config_file", "acc.yaml"};
+  const auto slots = [&](Argv more) {
+    more.insert(more.begin(), head.begin(), head.end());
+    more.insert(more.end(), {"t.py", "--deepspeed_config=a.json"});
+    return parse(more).slots_per_trial();
+  };
+  EXPECT_EQ(slots({}), 2);
+  EXPECT_EQ(slots({"--num_processes", "4"}), 4) << "its option goes first";
+  for (const char* text : {"num_processes: many\n", "num_processes: 0\n", "num_processes: [\n", "- 2\n", ""}) {
+    write_text(dir() / "acc.yaml", text);
+    EXPECT_EQ(slots({}), std::nullopt) << text;
+  }
+  std::filesystem::remove(dir() / "acc.yaml");
+  EXPECT_EQ(slots({}), std::nullopt);
+}
+
+TEST_F(Command, AccelerateIsToldOfItsOwnFlagForTheConfiguration) {
+  EXPECT_THAT(why_not({"accelerate", "launch", "t.py"}), HasSubstr("--deepspeed_config_file FILE before the script"));
+  write_text(dir() / "acc.yaml", "deepspeed_config:\n  deepspeed_config_file: ds.json\n");
+  EXPECT_THAT(why_not({"accelerate", "launch", "--config_file=acc.yaml", "t.py"}),
+              HasSubstr("--deepspeed_config_file ds.json before the script"));
+}
+
+TEST_F(Command, TheBestCommandHasTheCountThatAcceleratesTrialsGot) {
+  EXPECT_TRUE(parse({"accelerate", "launch", "t.py", "--deepspeed_config=a.json"}).gets_a_count(Backend::cuda));
+  EXPECT_FALSE(parse({"accelerate", "launch", "t.py", "--deepspeed_config=a.json"}).gets_a_count(Backend::none));
+  EXPECT_FALSE(parse({"accelerate", "launch", "--num_processes=2", "t.py", "--deepspeed_config=a.json"})
+                   .gets_a_count(Backend::cuda));
+  EXPECT_FALSE(parse({"torchrun", "t.py", "--deepspeed_config=a.json"}).gets_a_count(Backend::cuda));
+}
+
 TEST_F(Command, TheDeepspeedLauncherCountsDevicesOfRocmAmongTheVisibleOnes) {
   const CommandTemplate command = parse({"deepspeed", "t.py", "--deepspeed_config=a.json"});
   TrialContext trial{"/t/ds_config.json", "/t", {{"2", 2, {}}, {"3", 3, {}}}, 29500, Json::object()};
