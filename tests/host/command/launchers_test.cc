@@ -1,0 +1,80 @@
+// Which launcher a command starts, behind whatever stands before it.
+#include "command/launchers.h"
+
+#include <gmock/gmock.h>
+
+namespace dsat::host {
+namespace {
+
+// The words before its own arguments; empty: no launcher is found.
+std::vector<std::string> head_of(const Argv& command, Launcher kind = Launcher::deepspeed) {
+  const LauncherUse use = find_launcher(command);
+  if (use.kind != kind) return {};
+  return {command.begin(), command.begin() + static_cast<std::ptrdiff_t>(use.begin)};
+}
+
+TEST(Launchers, AreFoundBehindProgramsThatRunACommand) {
+  for (const Argv& head :
+       {Argv{"uv", "run"}, Argv{"uv", "run", "--frozen"}, Argv{"uv", "run", "--with", "deepspeed"},
+        Argv{"uv", "run", "-p", "python3.11"}, Argv{"conda", "run", "-n", "deepspeed"},
+        Argv{"conda", "run", "--no-capture-output", "-n", "env"}, Argv{"poetry", "run"},
+        Argv{"numactl", "--cpunodebind", "0", "-m", "0"}, Argv{"timeout", "-k", "10", "1h"},
+        Argv{"singularity", "exec", "--nv", "-B", "/data:/data", "img.sif"}, Argv{"apptainer", "exec", "deepspeed"},
+        Argv{"env", "-u", "A", "B=/opt/deepspeed"}, Argv{"nohup"}, Argv{"time", "-p"}, Argv{"stdbuf", "-oL"}}) {
+    Argv command = head, launcher{"deepspeed", "--num_gpus", "2", "train.py", "deepspeed", "x.py"};
+    command.insert(command.end(), launcher.begin(), launcher.end());
+    Argv want = head;
+    want.emplace_back("deepspeed");
+    EXPECT_EQ(head_of(command), want) << head[0];
+    EXPECT_EQ(find_launcher(command).end, want.size() + 2) << head[0];
+  }
+  EXPECT_EQ(head_of({"timeout", "1h", "torchrun", "--nproc-per-node=2", "-m", "pkg.train"}, Launcher::torchrun).size(),
+            3u);
+  EXPECT_EQ(head_of({"uv", "run", "-m", "torch.distributed.run", "t.py"}, Launcher::torchrun).size(), 4u);
+  EXPECT_EQ(
+      head_of({"conda", "run", "-n", "e", "python", "-m", "accelerate.commands.launch", "t.py"}, Launcher::accelerate)
+          .size(),
+      7u);
+  EXPECT_EQ(head_of({"uv", "run", "accelerate", "launch", "t.py"}, Launcher::accelerate).size(), 4u);
+}
+
+TEST(Launchers, AWordThatIsOnlyCalledLikeOneIsNone) {
+  for (const Argv& command :
+       {Argv{"uv", "run", "--with", "deepspeed", "python", "t.py"}, Argv{"uv", "run", "--with", "deepspeed", "t.py"},
+        Argv{"conda", "run", "-n", "deepspeed", "python", "t.py"}, Argv{"python3", "t.py", "deepspeed", "x.py"},
+        Argv{"python3", "-m", "pkg.train", "--strategy", "deepspeed", "x.py"},
+        Argv{"mytool", "--strategy", "deepspeed"}, Argv{"mytool", "train", "deepspeed", "a.yaml"},
+        Argv{"uv", "run", "t.py", "--strategy", "deepspeed"},
+        Argv{"apptainer", "exec", "/images/deepspeed", "python3", "t.py"}, Argv{}}) {
+    EXPECT_EQ(find_launcher(command).kind, Launcher::none) << ::testing::PrintToString(command);
+  }
+}
+
+TEST(Launchers, SrunAndMpirunAreFoundBehindAndBeforeOtherPrograms) {
+  const LauncherUse behind = find_launcher({"timeout", "1h", "mpirun", "-np", "4", "python3", "t.py"});
+  EXPECT_EQ(behind.wrapper, 2u);
+  EXPECT_EQ(behind.kind, Launcher::none);
+  const LauncherUse before = find_launcher(
+      {"srun", "-N", "2", "apptainer", "exec", "--nv", "i.sif", "torchrun", "--nproc_per_node=4", "t.py"});
+  EXPECT_EQ(before.wrapper, 0u);
+  EXPECT_EQ(before.kind, Launcher::torchrun);
+  EXPECT_EQ(before.begin, 8u);
+}
+
+TEST(Launchers, OptionsOfMpirunWithTwoValuesAreNoProgram) {
+  const auto processes = [](const Argv& command) { return command_slots(command, find_launcher(command)); };
+  for (const Argv& options :
+       {Argv{"--mca", "btl_tcp_if_include", "eth0"}, Argv{"-mca", "btl", "self"}, Argv{"-x", "A"}, Argv{"-x", "A=1"},
+        Argv{"--gmca", "a", "b"}, Argv{"--bind-to", "none"}, Argv{"-bind-to", "core"}, Argv{"-map-by", "slot"},
+        Argv{"-genv", "A", "1"}, Argv{"--pmixmca", "a", "b"}, Argv{"-oversubscribe"}, Argv{"--new-switch"},
+        Argv{"-hosts", "a,b"}}) {
+    Argv command{"mpirun"};
+    command.insert(command.end(), options.begin(), options.end());
+    for (const char* word : {"-np", "4", "python3", "t.py", "-np", "7"}) command.emplace_back(word);
+    EXPECT_EQ(processes(command), 4) << options[0];
+  }
+  EXPECT_EQ(head_of({"mpirun", "--mca", "a", "b", "deepspeed", "t.py"}).size(), 5u);
+}
+
+}  // namespace
+}  // namespace dsat::host
