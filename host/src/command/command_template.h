@@ -13,6 +13,7 @@
 
 #include "command/accelerate_settings.h"
 #include "command/command_args.h"
+#include "command/hidden_launcher.h"
 #include "command/hugging_face.h"
 #include "command/launchers.h"
 #include "dsat/error.h"
@@ -75,6 +76,8 @@ class CommandTemplate {
   LauncherResources resources() const;
   // How its deepspeed launcher is to reach other hosts.
   const LauncherUse& launcher_use() const { return launcher_; }
+  // Where a launcher is that cannot be told its port and devices; empty: there is none.
+  std::string launcher_out_of_reach() const { return hidden_launcher(request_.argv, request_.cwd); }
   // Is there a place for the number of processes of a trial?
   bool takes_a_size() const {
     return launcher_.kind != Launcher::none || slots_flag(request_.argv, launcher_).has_value();

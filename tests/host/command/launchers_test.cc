@@ -1,7 +1,10 @@
-// Which launcher a command starts, behind whatever stands before it.
+// Which launcher a command starts, behind whatever stands before it, and those that are out of reach.
 #include "command/launchers.h"
 
 #include <gmock/gmock.h>
+
+#include "command/hidden_launcher.h"
+#include "support/temp_dir.h"
 
 namespace dsat::host {
 namespace {
@@ -74,6 +77,29 @@ TEST(Launchers, OptionsOfMpirunWithTwoValuesAreNoProgram) {
     EXPECT_EQ(processes(command), 4) << options[0];
   }
   EXPECT_EQ(head_of({"mpirun", "--mca", "a", "b", "deepspeed", "t.py"}).size(), 5u);
+}
+
+class HiddenLauncher : public TempDirTest {};
+
+TEST_F(HiddenLauncher, IsFoundInTheWordsAndScriptsOfAShell) {
+  write_text(dir() / "run.sh",
+             "#!/bin/bash\n# starts it\ncd src &&\n  torchrun --nproc_per_node 2 \\\n  train.py \"$@\"\n");
+  write_text(dir() / "launch", "#!/usr/bin/env bash\nLAUNCHER=\"accelerate launch\"\n$LAUNCHER t.py\n");
+  EXPECT_EQ(hidden_launcher({"bash", "-c", "cd x; exec deepspeed --num_gpus 2 t.py"}, dir()), "the words behind -c");
+  EXPECT_EQ(hidden_launcher({"bash", "run.sh", "--deepspeed_config", "a.json"}, dir()), "run.sh");
+  EXPECT_EQ(hidden_launcher({"./launch"}, dir()), "./launch");
+  EXPECT_EQ(hidden_launcher({"timeout", "1h", "sh", (dir() / "run.sh").string()}, "/"), (dir() / "run.sh").string());
+}
+
+TEST_F(HiddenLauncher, IsNoneWhereNothingStartsOneOrItFollowsTheTrial) {
+  write_text(dir() / "plain.sh", "pip install deepspeed && conda activate deepspeed # deepspeed t.py\npython3 t.py\n");
+  write_text(dir() / "own.sh", "torchrun --master_port $MASTER_PORT t.py\n");
+  write_text(dir() / "t.py", "os.system('x')\n");
+  for (const Argv& command :
+       {Argv{"bash", "plain.sh"}, Argv{"bash", "own.sh"}, Argv{"python3", "t.py", "run deepspeed t.py"},
+        Argv{"deepspeed", "t.py"}, Argv{"bash", "nonesuch.sh"}, Argv{"bash", "-c", ""}, Argv{}}) {
+    EXPECT_EQ(hidden_launcher(command, dir()), "") << ::testing::PrintToString(command);
+  }
 }
 
 }  // namespace

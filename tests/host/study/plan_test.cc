@@ -296,6 +296,24 @@ TEST_F(PlanTest, AStageThatIsLeftOpenIsANumberInTrials) {
   EXPECT_EQ(plan.base_config["zero_optimization"]["stage"], 2);
 }
 
+TEST_F(PlanTest, TrialsOfALauncherThatIsOutOfReachRunOneAtATime) {
+  const auto plan_of_script = [&](const std::string& script) {
+    write_text(dir() / "run.sh", script);
+    return plan_with("{}", [](StudyOptions& o) {
+      o.command = {"/bin/sh", "run.sh", "--deepspeed_config", "ds_config.json"};
+      o.slots = 4;
+      o.slots_per_trial = 1;
+      o.max_concurrent_trials = 4;
+    });
+  };
+  const Plan alone = plan_of_script("deepspeed --num_gpus 1 train.py \"$@\"\n");
+  EXPECT_EQ(alone.concurrency(), 1);
+  EXPECT_TRUE(noticed(alone, "one at a time: the launcher in run.sh"));
+  const Plan beside = plan_of_script("python3 train.py \"$@\"\n");
+  EXPECT_EQ(beside.concurrency(), 4);
+  EXPECT_FALSE(noticed(beside, "one at a time"));
+}
+
 TEST_F(PlanTest, EveryTrialHasTheAccumulationOfTheTrainersFlag) {
   const auto base = [&](const std::string& config) {
     return plan_with(config,
