@@ -5,8 +5,9 @@ set(DSAT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/dsat)
 set(DSAT_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR}/dsat/plugins)
 set(DSAT_LAUNCHER ${CMAKE_INSTALL_LIBEXECDIR}/dsat/dsat-launch)
 
-# The libraries, exported as dsat::abi, dsat::sdk, dsat::base, dsat::config, dsat::cost, dsat::host and dsat::trial.
-foreach(part abi sdk base config cost host trial)
+# The libraries, exported as dsat::abi, dsat::sdk, dsat::base, dsat::config, dsat::cost, dsat::host and dsat::trial;
+# dsat::yaml is for the host and the trainer alone, and has no headers here.
+foreach(part abi sdk base config cost yaml host trial)
   if(TARGET dsat::${part})
     get_target_property(target dsat::${part} ALIASED_TARGET)
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${part})
@@ -20,7 +21,7 @@ if(TARGET dsat::trainer)
   set_target_properties(dsat_trial_api PROPERTIES EXPORT_NAME trainer)
   set_target_properties(dsat_trainer PROPERTIES EXPORT_NAME trainer_engine)
   set_target_properties(dsat_trainer_base PROPERTIES EXPORT_NAME trainer_base)
-  install(TARGETS dsat_trial_api dsat_trainer dsat_trainer_base dsat_cli_kit dsat_yaml EXPORT dsat_trainer
+  install(TARGETS dsat_trial_api dsat_trainer dsat_trainer_base dsat_cli_kit EXPORT dsat_trainer
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT dsat_trainer NAMESPACE dsat:: FILE dsatTrainerTargets.cmake DESTINATION ${DSAT_PACKAGE_DIR})
 endif()
@@ -66,7 +67,7 @@ set(DSAT_HOST_DEPENDENCIES "")
 if(TARGET dsat::host)
   get_target_property(host_libraries dsat::host LINK_LIBRARIES)
   foreach(pair "Threads::Threads|Threads" "SQLite::SQLite3|SQLite3"
-               "Boost::|Boost COMPONENTS filesystem" "yaml-cpp|yaml-cpp" "OpenSSL::|OpenSSL COMPONENTS Crypto")
+               "Boost::|Boost COMPONENTS filesystem" "dsat_yaml|yaml-cpp" "OpenSSL::|OpenSSL COMPONENTS Crypto")
     string(REPLACE "|" ";" pair ${pair})
     list(GET pair 0 library)
     list(GET pair 1 package)

@@ -29,6 +29,14 @@ bool writes_rank_logs(const Argv& argv, const LauncherUse& launcher) {
   return false;
 }
 
+// The launcher takes CUDA_VISIBLE_DEVICES out of the environment, and not the variables of ROCm: it then sees a trial's
+// devices alone, and counts them from 0.
+std::vector<Slot> as_launcher_counts(std::vector<Slot> slots, Backend backend) {
+  if (backend != Backend::hip && backend != Backend::rocr) return slots;
+  for (size_t i = 0; i < slots.size(); ++i) slots[i].ordinal = static_cast<int>(i);
+  return slots;
+}
+
 // worker-1:0,1@worker-2:0,1 as `deepspeed --include` takes it. The launcher counts a host's devices from 0, whatever
 // the visibility variable calls them.
 std::string include_argument(const std::vector<Slot>& slots) {
@@ -83,7 +91,7 @@ Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialCon
   // It ignores MASTER_PORT, and CUDA_VISIBLE_DEVICES as soon as it is given a number of devices.
   Argv inserted{"--master_port", fmt::to_string(trial.port)};
   if (trial.hostfile.empty()) {
-    inserted.insert(inserted.end(), {"--include", include_argument(trial.slots)});
+    inserted.insert(inserted.end(), {"--include", include_argument(as_launcher_counts(trial.slots, trial.backend))});
     return replaced(argv, launcher,
                     {"--num_gpus", "--num_accelerators", "--num_nodes", "--include", "-i", "--exclude", "-e",
                      "--master_port", "--hostfile", "-H"},
@@ -129,14 +137,20 @@ Argv for_torchrun(Argv argv, const LauncherUse& launcher, const TrialContext& tr
   return replaced(argv, launcher, {"--master_port", "--master-port"}, {"--master_port", fmt::to_string(trial.port)});
 }
 
+// Without an accelerator its settings decide.
+bool accelerate_gets_a_count(const Argv& argv, const LauncherUse& launcher, Backend backend) {
+  return visibility_variable(backend) != nullptr &&
+         launcher_flags(argv, launcher, {"--num_processes", "--num-processes"}).empty();
+}
+
 Argv for_accelerate(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
   Argv inserted{"--main_process_port", fmt::to_string(trial.port)};
   if (visibility_variable(trial.backend) != nullptr) {
     // Its own settings file may name devices, which would go before the visibility variable.
     inserted.insert(inserted.end(), {"--gpu_ids", id_list(trial.slots)});
-    if (launcher_flags(argv, launcher, {"--num_processes", "--num-processes"}).empty()) {
-      inserted.insert(inserted.end(), {"--num_processes", fmt::to_string(trial.slots.size())});
-    }
+  }
+  if (accelerate_gets_a_count(argv, launcher, trial.backend)) {
+    inserted.insert(inserted.end(), {"--num_processes", fmt::to_string(trial.slots.size())});
   }
   return replaced(argv, launcher, {"--main_process_port", "--main-process-port", "--gpu_ids", "--gpu-ids"}, inserted);
 }
@@ -169,6 +183,10 @@ LauncherResources CommandTemplate::resources() const {
   resources.num_gpus = parse_count(text({"--num_gpus", "--num_accelerators"}));
   resources.num_nodes = parse_count(text({"--num_nodes"}));
   return resources;
+}
+
+bool CommandTemplate::gets_a_count(Backend backend) const {
+  return launcher_.kind == Launcher::accelerate && accelerate_gets_a_count(request_.argv, launcher_, backend);
 }
 
 bool CommandTemplate::has_rank_logs() const { return writes_rank_logs(request_.argv, launcher_); }

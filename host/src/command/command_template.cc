@@ -69,6 +69,7 @@ CommandTemplate::CommandTemplate(CommandRequest request) : request_(std::move(re
   if (argv.empty()) throw Error("no training command given: put it after --");
   or_throw(find_program(argv[0], request_.cwd, request_.environment));
   launcher_ = find_launcher(argv);
+  accelerate_settings_ = read_accelerate_settings(argv, launcher_, request_.cwd);
   refuse_autotuning(argv, launcher_);
   find_config();
   trainer_ = find_trainer(argv, launcher_.end, deepspeed_takes_file());
@@ -130,11 +131,7 @@ void CommandTemplate::find_config() {
   if (!uses.empty()) config_use_ = uses[0];
   if (request_.config_by_environment) return take_given_config();
   if (config_use_) return take_config_of_command();
-  if (!request_.ds_config) {
-    throw Error(
-        "the command names no DeepSpeed configuration: add --deepspeed_config FILE to it, or give --ds-config FILE and "
-        "put {ds_config} where the command takes it or read DSAT_DS_CONFIG in the script");
-  }
+  if (!request_.ds_config) refuse_no_config();
   if (std::none_of(argv.begin(), argv.end(), has_placeholder)) {
     if (!reads_config_variable(argv, request_.cwd)) {
       throw Error(
@@ -145,6 +142,19 @@ void CommandTemplate::find_config() {
     config_by_variable_ = true;
   }
   config_file_ = request_.cwd / *request_.ds_config;
+}
+
+void CommandTemplate::refuse_no_config() const {
+  std::string flag = "--deepspeed_config FILE to it";
+  if (launcher_.kind == Launcher::accelerate) {
+    const std::string& named = accelerate_settings_.deepspeed_config_file;
+    // A trial's own file cannot be written into the settings file.
+    flag = fmt::format("--deepspeed_config_file {} before the script", named.empty() ? "FILE" : named);
+  }
+  throw Error(fmt::format(
+      "the command names no DeepSpeed configuration: add {}, or give --ds-config FILE and put {{ds_config}} "
+      "where the command takes it or read DSAT_DS_CONFIG in the script",
+      flag));
 }
 
 void CommandTemplate::take_config_of_command() {

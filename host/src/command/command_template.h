@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "command/accelerate_settings.h"
 #include "command/command_args.h"
+#include "command/hidden_launcher.h"
 #include "command/hugging_face.h"
 #include "command/launchers.h"
 #include "dsat/error.h"
@@ -63,20 +65,31 @@ class CommandTemplate {
   // The user's configuration file; absolute, or empty: there is none. It may be one that cannot be read.
   const std::filesystem::path& config_file() const { return config_file_; }
   Launcher launcher() const { return launcher_.kind; }
-  // Processes that the command itself asks for; nullopt: it names no number.
-  std::optional<int> slots_per_trial() const { return command_slots(request_.argv, launcher_); }
+  // Processes that the command itself, or accelerate's settings file, asks for; nullopt: there is no number.
+  std::optional<int> slots_per_trial() const {
+    const std::optional<int> count = command_slots(request_.argv, launcher_);
+    return count ? count : accelerate_settings_.num_processes;
+  }
+  // Do its trials get a number of processes that the command has not? The best command is to have it, too.
+  bool gets_a_count(Backend backend) const;
   // Empty for any other launcher.
   LauncherResources resources() const;
   // How its deepspeed launcher is to reach other hosts.
   const LauncherUse& launcher_use() const { return launcher_; }
+  // Where a launcher is that cannot be told its port and devices; empty: there is none.
+  std::string launcher_out_of_reach() const { return hidden_launcher(request_.argv, request_.cwd); }
   // Is there a place for the number of processes of a trial?
   bool takes_a_size() const {
     return launcher_.kind != Launcher::none || slots_flag(request_.argv, launcher_).has_value();
   }
   // Does its launcher write each rank's output to a file? A trial's are in kRankLogFolder of its folder.
   bool has_rank_logs() const;
-  // Takes batch sizes on its command line as Hugging Face's Trainer does: "auto" values of the configuration are its.
-  bool is_hugging_face() const { return trainer_ != Trainer::other || !request_.arg_mappings.empty(); }
+  // May "auto" values of the configuration be filled in before DeepSpeed sees them? Hugging Face's Trainer and
+  // accelerate do so, and a script that takes --deepspeed FILE may have a Trainer whose arguments stand in a file.
+  bool may_fill_in_auto() const {
+    return trainer_ != Trainer::other || launcher_.kind == Launcher::accelerate || deepspeed_takes_file() ||
+           !request_.arg_mappings.empty();
+  }
 
   Argv render(const TrialContext& trial) const;
 
@@ -98,6 +111,7 @@ class CommandTemplate {
   void find_config();
   void take_config_of_command();
   void take_given_config();
+  [[noreturn]] void refuse_no_config() const;
   bool deepspeed_takes_file() const;
   void apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,
                     const std::filesystem::path& trial_dir) const;
@@ -109,6 +123,7 @@ class CommandTemplate {
   std::optional<FlagUse> config_use_;
   bool config_by_variable_ = false;  // the script reads DSAT_DS_CONFIG, and no argument names the configuration
   LauncherUse launcher_;
+  AccelerateSettings accelerate_settings_;
   Trainer trainer_ = Trainer::other;
 };
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "dsat/config/batch.h"
+#include "dsat/base/numbers.h"
 #include "dsat/config/json.h"
 
 namespace dsat::host {
@@ -19,6 +19,13 @@ std::vector<FlagUse> accumulation_flags(const Argv& argv) { return find_flag_in_
 
 bool is_of_script(const std::vector<FlagUse>& uses, size_t script) {
   return std::any_of(uses.begin(), uses.end(), [script](const FlagUse& use) { return use.flag >= script; });
+}
+
+// Of at least 1; the last use counts.
+std::optional<int64_t> flag_number(const Argv& argv, const std::vector<FlagUse>& uses) {
+  if (uses.empty() || uses.back().value >= argv.size()) return std::nullopt;
+  constexpr int64_t kMost = int64_t{1} << 40;
+  return parse_integer(uses.back().read(argv), 1, kMost);
 }
 
 void write_all(Argv& argv, const std::vector<FlagUse>& uses, const std::optional<std::string>& value) {
@@ -58,6 +65,13 @@ Trainer find_trainer(const Argv& argv, size_t script, bool deepspeed_takes_file)
     }
   }
   return Trainer::other;
+}
+
+config::GivenBatchSizes with_batch_flags(const Argv& argv, config::GivenBatchSizes given) {
+  if (given.train_batch) return given;
+  if (!given.micro_batch) given.micro_batch = flag_number(argv, micro_batch_flags(argv));
+  if (!given.accumulation) given.accumulation = flag_number(argv, accumulation_flags(argv));
+  return given;
 }
 
 void follow_configuration(Argv& argv, size_t script, Trainer trainer, const Json& config) {

@@ -4,6 +4,7 @@
 #define DSAT_HOST_COMMAND_HUGGING_FACE_H_
 
 #include "command/command_args.h"
+#include "dsat/config/batch.h"
 #include "dsat/error.h"
 
 namespace dsat::host {
@@ -24,6 +25,10 @@ Trainer find_trainer(const Argv& argv, size_t script, bool deepspeed_takes_file)
 // Its two batch flags, in any spelling.
 bool is_batch_flag(const std::string& flag);
 std::vector<FlagUse> batch_flags(const Argv& argv);
+
+// The numbers of the two flags in place of those that a configuration leaves open ("auto"), as the Trainer fills them
+// in. A train batch that it gives decides by itself.
+config::GivenBatchSizes with_batch_flags(const Argv& argv, config::GivenBatchSizes given);
 
 // Writes the configuration's micro batch and accumulation into the flags, and adds those whose absence would mean
 // something else: 8 samples a device, no accumulation.

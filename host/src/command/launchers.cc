@@ -1,9 +1,11 @@
 // Finds the launcher token by token: past env and NAME=value, through srun, mpirun and python, to a name that it knows.
-// A count that is no whole number of at least 0 is none: -1 is the deepspeed launcher's "all".
+// Where none stands there, a later word may be one: other programs (`uv run`, `conda run -n NAME`) run what follows
+// them. A count that is no whole number of at least 0 is none: -1 is the deepspeed launcher's "all".
 #include "command/launchers.h"
 
 #include <algorithm>
 
+#include "command/wrappers.h"
 #include "dsat/base/numbers.h"
 
 namespace dsat::host {
@@ -34,34 +36,6 @@ bool is_switch(std::string_view option) {
                          "--same-network", "--quiet", "-q", "--debug", "--no_tpu_cluster", "--tpu_use_cluster",
                          "--tpu_use_sudo", "--enable_cpu_affinity"});
 }
-
-// Options of srun and mpirun that take no value.
-bool is_wrapper_switch(std::string_view option) {
-  return one_of(option, {"-l",
-                         "--label",
-                         "-u",
-                         "--unbuffered",
-                         "-v",
-                         "--verbose",
-                         "-q",
-                         "--quiet",
-                         "-Q",
-                         "-s",
-                         "--oversubscribe",
-                         "-O",
-                         "--overcommit",
-                         "--exclusive",
-                         "--pty",
-                         "-K",
-                         "--kill-on-bad-exit",
-                         "--allow-run-as-root",
-                         "--tag-output",
-                         "--report-bindings",
-                         "--display-map",
-                         "--overlap"});
-}
-
-bool is_wrapper(std::string_view program) { return one_of(program, {"srun", "mpirun", "mpiexec", "mpiexec.hydra"}); }
 
 Launcher launcher_named(std::string_view program) {
   if (one_of(program, {"deepspeed", "deepspeed.pt"})) return Launcher::deepspeed;
@@ -101,15 +75,9 @@ LauncherUse launcher_at(const Argv& argv, size_t i) {
   return {};
 }
 
-// The program that srun or mpirun starts: the first token that is neither an option of theirs nor an option's value.
+// The program that srun or mpirun starts.
 size_t wrapped_program(const Argv& argv, size_t wrapper) {
-  size_t i = wrapper + 1;
-  while (i < argv.size() && is_option(argv[i])) {
-    const bool attached = argv[i].find('=') != std::string::npos || is_wrapper_switch(argv[i]) ||
-                          (argv[i][1] != '-' && argv[i].size() > 2 && std::isdigit(argv[i][2]) != 0);  // -n4
-    i += attached ? 1 : 2;
-  }
-  return skip_prefixes(argv, std::min(i, argv.size()));
+  return skip_prefixes(argv, end_of_wrapper_options(argv, wrapper));
 }
 
 // The value of -n and its like, "-n 4", "-n4", "--ntasks=4", among the wrapper's own options.
@@ -140,7 +108,64 @@ std::optional<int> wrapper_tasks(const Argv& argv, size_t wrapper) {
   return *nodes * per_node.value_or(1);
 }
 
+// The script, or what else stands behind the launcher's own options.
+size_t end_of_launcher_options(const Argv& argv, size_t begin) {
+  size_t end = begin;
+  while (end < argv.size() && is_option(argv[end])) {
+    const bool has_value = argv[end].find('=') == std::string::npos && !is_switch(argv[end]);
+    end = std::min(end + (has_value ? 2 : 1), argv.size());
+  }
+  return end;
+}
+
+// Does the launcher start a script or a module? A word that is only called like one (`uv run --with deepspeed python`)
+// does not.
+bool starts_script(const Argv& argv, const LauncherUse& use) {
+  const size_t end = end_of_launcher_options(argv, use.begin);
+  if (end < argv.size() && is_python_script(argv[end])) return true;
+  return std::any_of(argv.begin() + static_cast<std::ptrdiff_t>(use.begin),
+                     argv.begin() + static_cast<std::ptrdiff_t>(end), [](const std::string& word) {
+                       return one_of(word, {"-m", "--module", "--no_python", "--no-python"});
+                     });
+}
+
+// Is the word at i the name of a package or an environment, which may be called like a launcher?
+bool is_name_for_option(const Argv& argv, size_t i) {
+  return i > 0 && one_of(argv[i - 1], {"-n", "--name", "--with", "-w", "--with-editable", "--with-requirements",
+                                       "--extra", "--group", "--only-group", "--package"});
+}
+
+// Is the word at i a Python that starts a program of its own? The words behind that are the program's.
+bool is_python_program(const Argv& argv, size_t i) {
+  if (!starts_with(base_name(argv[i]), "python") || i + 1 == argv.size()) return false;
+  return is_option(argv[i + 1]) || is_python_script(argv[i + 1]);
+}
+
+// The launcher among the words from `begin` to the first script; `wrapper` as find_launcher has found it so far.
+LauncherUse launcher_behind(const Argv& argv, size_t begin, std::optional<size_t> wrapper) {
+  for (size_t i = begin; i < argv.size() && !is_python_script(argv[i]); ++i) {
+    if (argv[i].find('=') != std::string::npos || is_name_for_option(argv, i)) continue;
+    if (!wrapper && is_wrapper(base_name(argv[i])) && i + 1 < argv.size() && is_option(argv[i + 1])) {
+      wrapper = i;
+      i = end_of_wrapper_options(argv, i) - 1;
+      continue;
+    }
+    LauncherUse use = launcher_at(argv, i);
+    if (argv[i] == "-m" && i + 1 < argv.size()) use = {launcher_module(argv[i + 1]), i + 2, i + 2};
+    use.wrapper = wrapper;
+    if (use.kind != Launcher::none && starts_script(argv, use)) return use;
+    if (is_python_program(argv, i)) break;
+  }
+  return {Launcher::none, 0, 0, wrapper};
+}
+
 }  // namespace
+
+bool is_python_script(const std::string& word) {
+  constexpr std::string_view kEnding = ".py";
+  return word.size() > kEnding.size() && word.compare(word.size() - kEnding.size(), kEnding.size(), kEnding) == 0 &&
+         word.find_first_of(" \t\n") == std::string::npos;
+}
 
 LauncherUse find_launcher(const Argv& argv) {
   const size_t first = skip_prefixes(argv, 0);
@@ -149,11 +174,8 @@ LauncherUse find_launcher(const Argv& argv) {
   const size_t program = wrapped ? wrapped_program(argv, first) : first;
   LauncherUse use = program < argv.size() ? launcher_at(argv, program) : LauncherUse{};
   if (wrapped) use.wrapper = first;
-  if (use.kind == Launcher::none) return {Launcher::none, 0, 0, use.wrapper};
-  while (use.end < argv.size() && is_option(argv[use.end])) {
-    const bool has_value = argv[use.end].find('=') == std::string::npos && !is_switch(argv[use.end]);
-    use.end = std::min(use.end + (has_value ? 2 : 1), argv.size());
-  }
+  if (use.kind == Launcher::none) use = launcher_behind(argv, program, use.wrapper);
+  if (use.kind != Launcher::none) use.end = end_of_launcher_options(argv, use.begin);
   return use;
 }
 

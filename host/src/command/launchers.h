@@ -1,7 +1,8 @@
 // Launchers of distributed processes: which one a command starts, its own arguments, and the slots they ask for.
 //
 // Known: deepspeed, torchrun (python -m torch.distributed.run and .launch), accelerate launch; alone, behind env and
-// the like, as a script or a module given to Python, or below srun and mpirun. Threading: pure functions.
+// the like, as a script or a module given to Python, below srun and mpirun, or behind other programs that run a command
+// (`uv run`, `conda run -n NAME`, `timeout 1h`, `apptainer exec IMAGE`). Threading: pure functions.
 #ifndef DSAT_HOST_COMMAND_LAUNCHERS_H_
 #define DSAT_HOST_COMMAND_LAUNCHERS_H_
 
@@ -17,6 +18,9 @@
 namespace dsat::host {
 
 enum class Launcher { none, deepspeed, torchrun, accelerate };
+
+// Is the word the name of a Python file?
+bool is_python_script(const std::string& word);
 
 // The launcher that starts the script, and its own arguments: those before the script.
 struct LauncherUse {

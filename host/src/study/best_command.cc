@@ -28,8 +28,10 @@ fs::path training_folder(const Plan& plan) {
 }
 
 // The slots that the best command must name and the user's command does not.
-std::optional<CommandTemplate::Size> size_to_name(const Plan& plan, const Json& config) {
-  if (!plan.slots.size_is_ours && !plan.slots.sizes_are_tuned()) return std::nullopt;
+std::optional<CommandTemplate::Size> size_to_name(const Plan& plan, const CommandTemplate& command,
+                                                  const Json& config) {
+  const bool is_ours = plan.slots.size_is_ours || plan.slots.sizes_are_tuned();
+  if (!is_ours && !command.gets_a_count(plan.slots.backend)) return std::nullopt;
   CommandTemplate::Size size{plan.shape_of(config), plan.slots.hostfile};
   if (plan.slots.filtered) size.slots = SlotPool(plan.slots.slots, std::nullopt).take(size.shape).value_or(size.slots);
   return size;
@@ -39,7 +41,7 @@ std::optional<CommandTemplate::Size> size_to_name(const Plan& plan, const Json& 
 
 std::string best_command(const Plan& plan, const CommandTemplate& command, const Json& config) {
   const fs::path config_file = plan.dir / "best_ds_config.json";
-  const Argv argv = command.render_best(config, config_file, size_to_name(plan, config));
+  const Argv argv = command.render_best(config, config_file, size_to_name(plan, command, config));
   if (!plan.hyperparameters.is_object()) return shell_join(argv);
   Environment variables = plan.variables;
   set_variable(variables, "DSAT_DS_CONFIG", config_file.string());

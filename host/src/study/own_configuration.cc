@@ -4,8 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "command/command_args.h"
-#include "dsat/base/numbers.h"
+#include "command/hugging_face.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
@@ -14,14 +13,6 @@
 
 namespace dsat::host {
 namespace {
-
-// The value of a flag of the command that is a number of at least 1; the last one counts.
-std::optional<int64_t> number_of_flag(const Plan& plan, const char* flag) {
-  const std::vector<FlagUse> uses = find_flag_in_any_spelling(plan.command, flag);
-  if (uses.empty() || uses.back().value >= plan.command.size()) return std::nullopt;
-  constexpr int64_t kMost = int64_t{1} << 40;
-  return parse_integer(uses.back().read(plan.command), 1, kMost);
-}
 
 // The user's ZeRO stage where the configuration names one number, else DeepSpeed's default.
 std::optional<int> own_stage(const Plan& plan) {
@@ -41,19 +32,13 @@ std::string why_stage_moved(const Plan& plan) {
   return config::broken_rule(config).value_or(fmt::format("its ZeRO stage {} is not tried", *own));
 }
 
-// What the command's flags say in place of "auto"; an empty object where the configuration's own numbers hold. nullopt:
-// nothing gives a micro batch.
-std::optional<Json> batch_overrides(const Plan& plan) {
+// Do the configuration, or the command's flags in place of "auto", give a micro batch? The base configuration has it.
+bool has_own_micro_batch(const Plan& plan) {
   const Json* listed = config::find(plan.user_config, config::kMicroBatchKey);
-  if (listed != nullptr && listed->is_array()) return std::nullopt;
-  const config::GivenBatchSizes given = config::read_batch_sizes(plan.user_config);
-  if (given.micro_batch || given.train_batch) return Json::object();
-  const auto micro_batch = number_of_flag(plan, "--per_device_train_batch_size");
-  if (!plan.hugging_face || !micro_batch) return std::nullopt;
-  Json overrides{{config::kMicroBatchKey, *micro_batch}};
-  const auto accumulation = number_of_flag(plan, "--gradient_accumulation_steps");
-  if (!given.accumulation && accumulation) overrides[config::kAccumulationKey] = *accumulation;
-  return overrides;
+  if (listed != nullptr && listed->is_array()) return false;
+  config::GivenBatchSizes given = config::read_batch_sizes(plan.user_config);
+  if (plan.hugging_face) given = with_batch_flags(plan.command, given);
+  return given.micro_batch || given.train_batch;
 }
 
 }  // namespace
@@ -64,12 +49,10 @@ OwnConfiguration own_configuration(const Plan& plan) {
   try {
     own.why_not = why_stage_moved(plan);
     if (!own.why_not.empty()) return own;
-    const std::optional<Json> batch = batch_overrides(plan);
-    if (!batch) {
+    if (!has_own_micro_batch(plan)) {
       own.why_not = fmt::format("neither it nor the command gives {}", config::kMicroBatchKey);
       return own;
     }
-    own.overrides = *batch;
     if (const auto bucket = replaced_bucket(plan)) {
       config::set(own.overrides, "zero_optimization.reduce_bucket_size", *bucket);
     }

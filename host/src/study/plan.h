@@ -43,7 +43,7 @@ struct Plan : StudyLimits,
   Json user_config;                   // the user's with config_overwrites merged in, as DeepSpeed reads it
   Json space_file;                    // or null
   std::string space_name;             // for messages while the options are checked; a resumed plan has none
-  bool hugging_face = false;          // the command takes batch sizes as Hugging Face's Trainer does
+  bool hugging_face = false;          // the command may fill in "auto", as Hugging Face's Trainer does
   bool maximise = true;               // the metric
   Json experiment;                    // or null
   StrategyPlan profiler, searcher;

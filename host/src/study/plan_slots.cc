@@ -93,6 +93,18 @@ void check_command(const SlotPlan& plan, const CommandTemplate& command, const C
   }
 }
 
+// Trials side by side would have one port, and devices that the launcher counts by itself.
+void run_one_at_a_time(const CommandTemplate& command, SlotPlan& plan) {
+  if (plan.at_once < 2) return;
+  const std::string place = command.launcher_out_of_reach();
+  if (place.empty()) return;
+  plan.at_once = 1;
+  plan.notices.push_back(
+      fmt::format("trials run one at a time: the launcher in {} cannot be told a trial's port and devices; write it in "
+                  "the command itself, or pass it $MASTER_PORT",
+                  place));
+}
+
 // A simulation has devices of its own.
 void use_simulated_slots(const SlotOptions& options, const Simulation& simulation, SlotRequest& request) {
   if (simulation.slots_are_all && options.slots.value_or(0) > simulation.slots) {
@@ -150,6 +162,8 @@ SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
     plan.placements.clear();  // they are of no real device
   } else {
     check_command(plan, *command, cluster);
+    // Each job of Slurm has nodes or devices that Slurm keeps from the others.
+    if (cluster.runner != kSlurmRunner) run_one_at_a_time(*command, plan);
   }
   return plan;
 }

@@ -293,7 +293,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
       merge_arg_mappings(plan.user_config, plan.space_file, plan.config_file, options.arg_mappings, plan.notices);
   if (command) {
     command->map_arguments(plan.arg_mappings);
-    plan.hugging_face = command->is_hugging_face();
+    plan.hugging_face = command->may_fill_in_auto();
   }
   choose_slots(options, command, environment, plan);
   derive_space(plan, first_data_parallel_size(plan));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "command/hugging_face.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
@@ -22,15 +23,34 @@ void collect_auto(const Json& node, const std::string& prefix, std::vector<std::
   }
 }
 
-// "auto" is Hugging Face's: it fills the value in before DeepSpeed sees it. Nobody else does.
+// Takes a key out, and its section with it where nothing else stands there: accelerate switches a precision on only
+// where the section is missing.
+void erase_auto(Json& config, const std::string& key) {
+  config::erase(config, key);
+  const std::string section = key.substr(0, key.find('.'));
+  const Json* rest = config::find(config, section);
+  if (rest != nullptr && rest->is_object() && rest->empty()) config::erase(config, section);
+}
+
+// A stage that the file leaves open is the search's to choose, and no trial may have a word there.
+void number_stage(Plan& plan) {
+  constexpr const char* kStageKey = "zero_optimization.stage";
+  const Json* stage = config::find(plan.base_config, kStageKey);
+  if (stage != nullptr && *stage == "auto") config::set(plan.base_config, kStageKey, plan.space.stages.front().stage);
+}
+
+// "auto" is for Hugging Face's Trainer and for accelerate: they fill the value in before DeepSpeed sees it. Nobody else
+// does.
 void leave_out_auto(Plan& plan) {
-  if (plan.hugging_face) return;
+  if (plan.hugging_face) return number_stage(plan);
   std::vector<std::string> keys;
   collect_auto(plan.base_config, "", keys);
   for (const std::string& key : keys) {
-    config::erase(plan.base_config, key);
+    erase_auto(plan.base_config, key);
     plan.notices.push_back(fmt::format(
-        R"('{}' is "auto", which only Hugging Face's Trainer fills in: left out, DeepSpeed's default holds)", key));
+        R"('{}' is "auto", which only Hugging Face's Trainer and accelerate fill in, and the command shows )"
+        "neither: left out, DeepSpeed's default holds",
+        key));
   }
 }
 
@@ -99,10 +119,12 @@ int64_t common_multiple(const Plan& plan, int64_t otherwise) {
   return multiple;
 }
 
-// The user's batch sizes are where the study starts. Where trials differ in their data-parallel size the train batch
-// follows each of them: one that does not hold for the first may hold for the others.
+// The user's batch sizes are where the study starts, those that the command's flags give in place of "auto" too. Where
+// trials differ in their data-parallel size the train batch follows each of them: one that does not hold for the first
+// may hold for the others.
 void complete_base_batch(Plan& plan) {
   config::GivenBatchSizes given = config::read_batch_sizes(plan.base_config);
+  if (plan.hugging_face) given = with_batch_flags(plan.command, given);
   if (config::tuned_world(plan.base_config) && (given.micro_batch || given.accumulation)) given.train_batch.reset();
   config::check_batch_sizes(given, plan.data_parallel_size);
   config::write_batch_sizes(plan.base_config, config::complete_batch_sizes(given, plan.data_parallel_size));

@@ -160,6 +160,50 @@ TEST_F(Command, GivesAccelerateItsPortAndDevices) {
             Launcher::accelerate);
 }
 
+TEST_F(Command, AcceleratesSettingsFileGivesTheNumberOfProcesses) {
+  write_text(dir() / "acc.yaml", "distributed_type: DEEPSPEED\nnum_processes: 2\n");
+  const Argv head{"accelerate", "launch", "--config_file", "acc.yaml"};
+  const auto slots = [&](Argv more) {
+    more.insert(more.begin(), head.begin(), head.end());
+    more.insert(more.end(), {"t.py", "--deepspeed_config=a.json"});
+    return parse(more).slots_per_trial();
+  };
+  EXPECT_EQ(slots({}), 2);
+  EXPECT_EQ(slots({"--num_processes", "4"}), 4) << "its option goes first";
+  for (const char* text : {"num_processes: many\n", "num_processes: 0\n", "num_processes: [\n", "- 2\n", ""}) {
+    write_text(dir() / "acc.yaml", text);
+    EXPECT_EQ(slots({}), std::nullopt) << text;
+  }
+  std::filesystem::remove(dir() / "acc.yaml");
+  EXPECT_EQ(slots({}), std::nullopt);
+}
+
+TEST_F(Command, AccelerateIsToldOfItsOwnFlagForTheConfiguration) {
+  EXPECT_THAT(why_not({"accelerate", "launch", "t.py"}), HasSubstr("--deepspeed_config_file FILE before the script"));
+  write_text(dir() / "acc.yaml", "deepspeed_config:\n  deepspeed_config_file: ds.json\n");
+  EXPECT_THAT(why_not({"accelerate", "launch", "--config_file=acc.yaml", "t.py"}),
+              HasSubstr("--deepspeed_config_file ds.json before the script"));
+}
+
+TEST_F(Command, TheBestCommandHasTheCountThatAcceleratesTrialsGot) {
+  EXPECT_TRUE(parse({"accelerate", "launch", "t.py", "--deepspeed_config=a.json"}).gets_a_count(Backend::cuda));
+  EXPECT_FALSE(parse({"accelerate", "launch", "t.py", "--deepspeed_config=a.json"}).gets_a_count(Backend::none));
+  EXPECT_FALSE(parse({"accelerate", "launch", "--num_processes=2", "t.py", "--deepspeed_config=a.json"})
+                   .gets_a_count(Backend::cuda));
+  EXPECT_FALSE(parse({"torchrun", "t.py", "--deepspeed_config=a.json"}).gets_a_count(Backend::cuda));
+}
+
+TEST_F(Command, TheDeepspeedLauncherCountsDevicesOfRocmAmongTheVisibleOnes) {
+  const CommandTemplate command = parse({"deepspeed", "t.py", "--deepspeed_config=a.json"});
+  TrialContext trial{"/t/ds_config.json", "/t", {{"2", 2, {}}, {"3", 3, {}}}, 29500, Json::object()};
+  for (const Backend backend : {Backend::hip, Backend::rocr}) {
+    trial.backend = backend;
+    EXPECT_THAT(command.render(trial), Contains("localhost:0,1"));
+  }
+  trial.backend = Backend::cuda;
+  EXPECT_THAT(command.render(trial), Contains("localhost:2,3"));
+}
+
 TEST_F(Command, FindsALauncherBelowSrunAndMpirun) {
   EXPECT_THAT(render({"srun", "-N", "1", "--label", "-l", "--mpi=none", "torchrun", "--nproc_per_node", "2", "t.py",
                       "--deepspeed_config=a.json"}),
@@ -246,9 +290,16 @@ TEST_F(Command, KeepsHuggingFaceFlagsInStepWithTheConfiguration) {
   EXPECT_THAT(render({"python3", "t.py", "--deepspeed=a.json", "--per_device_train_batch_size=1"}, config),
               ElementsAre("python3", "t.py", "--deepspeed=/t/ds_config.json", "--per_device_train_batch_size=12",
                           "--gradient_accumulation_steps", "4"));
-  EXPECT_FALSE(parse({"python3", "--deepspeed_config=a.json"}).is_hugging_face());
-  EXPECT_TRUE(parse({"python3", "--gradient_accumulation_steps=1", "--deepspeed_config=a.json"}).is_hugging_face());
+  EXPECT_FALSE(parse({"python3", "--deepspeed_config=a.json"}).may_fill_in_auto());
+  EXPECT_TRUE(parse({"python3", "--gradient_accumulation_steps=1", "--deepspeed_config=a.json"}).may_fill_in_auto());
   EXPECT_THAT(why_not({"python3", "--deepspeed=a.json", "--per_device_train_batch_size"}), HasSubstr("takes a value"));
+}
+
+TEST_F(Command, AutoMayBeFilledInByAccelerateAndByAScriptThatTakesTheFile) {
+  EXPECT_TRUE(parse({"accelerate", "launch", "--deepspeed_config_file", "a.json", "t.py"}).may_fill_in_auto());
+  EXPECT_TRUE(parse({"accelerate", "launch", "t.py", "--deepspeed_config=a.json"}).may_fill_in_auto());
+  EXPECT_TRUE(parse({"python3", "t.py", "--deepspeed", "a.json", "--config", "run.yaml"}).may_fill_in_auto());
+  EXPECT_FALSE(parse({"deepspeed", "t.py", "--deepspeed", "--deepspeed_config=a.json"}).may_fill_in_auto());
 }
 
 TEST_F(Command, TheTrainerGetsTheFlagsWhoseAbsenceMeansSomethingElse) {
@@ -276,7 +327,7 @@ TEST_F(Command, MapsKeysToFlagsAndNeverPassesAuto) {
       render({"python3", "t.py", "--lr", "0.1", "--micro_bs=1", "--none", "0", "--deepspeed_config=a.json"}, config),
       ElementsAre("python3", "t.py", "--lr", "0.1", "--micro_bs=12", "--none", "0",
                   "--deepspeed_config=/t/ds_config.json"));
-  EXPECT_TRUE(parse({"python3", "--lr=1", "--micro-bs=1", "--none=0", "--deepspeed_config=a.json"}).is_hugging_face());
+  EXPECT_TRUE(parse({"python3", "--lr=1", "--micro-bs=1", "--none=0", "--deepspeed_config=a.json"}).may_fill_in_auto());
 }
 
 TEST_F(Command, RefusesAMappingToAFlagThatTheCommandDoesNotHave) {

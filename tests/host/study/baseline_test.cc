@@ -132,8 +132,8 @@ TEST_F(BaselineTest, TheTrainersFlagsStandInForAuto) {
                  "--gradient_accumulation_steps=2"};
   });
   EXPECT_EQ(own.why_not, "");
-  EXPECT_EQ(own.overrides.value(config::kMicroBatchKey, 0), 16);
-  EXPECT_EQ(own.overrides.value(config::kAccumulationKey, 0), 2);
+  EXPECT_THAT(own.identity, HasSubstr("\"gradient_accumulation_steps\":2"));
+  EXPECT_THAT(own.identity, HasSubstr("\"train_micro_batch_size_per_gpu\":16"));
 }
 
 TEST_F(BaselineTest, AStageThatItsOwnKeysForbidIsNoConfiguration) {

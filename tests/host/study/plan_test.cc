@@ -248,6 +248,34 @@ TEST_F(PlanTest, AutoIsLeftOutWithANoticeWhereNobodyFillsItIn) {
   EXPECT_EQ(plan.base_config["optimizer"]["params"], Json({{"eps", 1e-8}}));
 }
 
+TEST_F(PlanTest, APrecisionThatNobodyFillsInIsLeftOutAsAWhole) {
+  const Plan plan = plan_with(R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto", "loss_scale": 0}})");
+  EXPECT_FALSE(plan.base_config.contains("bf16"));
+  EXPECT_EQ(plan.base_config["fp16"], Json({{"loss_scale", 0}}));
+}
+
+TEST_F(PlanTest, AutoStaysForAccelerateAndForAScriptThatTakesTheFile) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"accelerate", "launch", "--deepspeed_config_file", "ds_config.json", "train.py"},
+        std::vector<std::string>{"/bin/true", "train.py", "--deepspeed", "ds_config.json", "--config", "run.yaml"}}) {
+    write_program(dir() / "accelerate", "#!/bin/sh\n");
+    const Plan plan = plan_with(
+        R"({"bf16": {"enabled": "auto"}, "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": "auto"}},
+            "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+            "train_batch_size": "auto", "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"}})",
+        [&](StudyOptions& o) {
+          o.command = command;
+          o.environment = {"PATH=" + dir().string()};
+        });
+    EXPECT_EQ(plan.base_config["bf16"]["enabled"], "auto");
+    EXPECT_EQ(plan.base_config["scheduler"]["params"]["total_num_steps"], "auto");
+    EXPECT_EQ(plan.base_config["zero_optimization"]["reduce_bucket_size"], "auto");
+    for (const char* key : {config::kMicroBatchKey, config::kAccumulationKey, config::kTrainBatchKey}) {
+      EXPECT_TRUE(plan.base_config[key].is_number()) << key;
+    }
+  }
+}
+
 TEST_F(PlanTest, AutoStaysForHuggingFaceButTunedKeysAreNumbers) {
   const Plan plan = plan_with(
       R"({"gradient_clipping": "auto", "train_micro_batch_size_per_gpu": "auto", "train_batch_size": "auto"})",
@@ -258,6 +286,55 @@ TEST_F(PlanTest, AutoStaysForHuggingFaceButTunedKeysAreNumbers) {
   EXPECT_EQ(plan.base_config["gradient_clipping"], "auto");
   EXPECT_TRUE(plan.base_config["train_micro_batch_size_per_gpu"].is_number());
   EXPECT_TRUE(plan.base_config["train_batch_size"].is_number());
+}
+
+TEST_F(PlanTest, AStageThatIsLeftOpenIsANumberInTrials) {
+  const Plan plan = plan_with(R"({"zero_optimization": {"stage": "auto"}})", [](StudyOptions& o) {
+    o.command = {"/bin/true", "train.py", "--deepspeed", "ds_config.json"};
+    o.zero_stages = {2, 3};
+  });
+  EXPECT_EQ(plan.base_config["zero_optimization"]["stage"], 2);
+}
+
+TEST_F(PlanTest, TrialsOfALauncherThatIsOutOfReachRunOneAtATime) {
+  const auto plan_of_script = [&](const std::string& script) {
+    write_text(dir() / "run.sh", script);
+    return plan_with("{}", [](StudyOptions& o) {
+      o.command = {"/bin/sh", "run.sh", "--deepspeed_config", "ds_config.json"};
+      o.slots = 4;
+      o.slots_per_trial = 1;
+      o.max_concurrent_trials = 4;
+    });
+  };
+  const Plan alone = plan_of_script("deepspeed --num_gpus 1 train.py \"$@\"\n");
+  EXPECT_EQ(alone.concurrency(), 1);
+  EXPECT_TRUE(noticed(alone, "one at a time: the launcher in run.sh"));
+  const Plan beside = plan_of_script("python3 train.py \"$@\"\n");
+  EXPECT_EQ(beside.concurrency(), 4);
+  EXPECT_FALSE(noticed(beside, "one at a time"));
+}
+
+TEST_F(PlanTest, EveryTrialHasTheAccumulationOfTheTrainersFlag) {
+  const auto base = [&](const std::string& config) {
+    return plan_with(config,
+                     [](StudyOptions& o) {
+                       o.command = {"/bin/true",
+                                    "train.py",
+                                    "--deepspeed",
+                                    "ds_config.json",
+                                    "--gradient-accumulation-steps=8",
+                                    "--per_device_train_batch_size",
+                                    "4"};
+                     })
+        .base_config;
+  };
+  const Json open = base(R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"})");
+  EXPECT_EQ(open[config::kMicroBatchKey], 4);
+  EXPECT_EQ(open[config::kAccumulationKey], 8);
+  EXPECT_EQ(open[config::kTrainBatchKey], 32);
+  EXPECT_EQ(base(R"({"gradient_accumulation_steps": 2})")[config::kAccumulationKey], 2)
+      << "a number of its own goes first";
+  EXPECT_EQ(base(R"({"train_batch_size": 6})")[config::kAccumulationKey], 1);
 }
 
 TEST_F(PlanTest, SmallestIsBestMetricsWarnUnlessTheBatchIsFixed) {

@@ -1,0 +1,80 @@
+// Cuts a shell's text into commands, roughly, and looks for a launcher in each as in the user's command. Quotes and
+// variables are not followed: what is missed is as if nobody had looked.
+#include "command/hidden_launcher.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+#include "command/launchers.h"
+#include "dsat/base/files.h"
+
+namespace dsat::host {
+
+namespace {
+
+constexpr size_t kLargestShellScript = size_t{1} << 20;
+
+bool has_launcher(const Argv& words) { return !words.empty() && find_launcher(words).kind != Launcher::none; }
+
+bool starts_launcher(std::string_view text) {
+  if (text.find("MASTER_PORT") != std::string_view::npos) return false;
+  Argv words;
+  std::string word;
+  bool in_comment = false;
+  const auto end_word = [&] {
+    if (!word.empty()) words.push_back(std::exchange(word, ""));
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\\' && i + 1 < text.size() && text[i + 1] == '\n') {
+      ++i;
+      end_word();
+    } else if (c == '\n' || (!in_comment && std::string_view(";&|()").find(c) != std::string_view::npos)) {
+      in_comment = false;
+      end_word();
+      if (has_launcher(words)) return true;
+      words.clear();
+    } else if (std::string_view(" \t\r\"'`").find(c) != std::string_view::npos) {
+      end_word();
+    } else if (c == '#' && word.empty()) {
+      in_comment = true;
+    } else if (!in_comment) {
+      word += c;
+    }
+  }
+  end_word();
+  return has_launcher(words);
+}
+
+bool is_shell_script(const std::filesystem::path& file, std::string_view text) {
+  if (file.extension() == ".sh" || file.extension() == ".bash") return true;
+  const std::string_view first = text.substr(0, text.find('\n'));
+  return first.substr(0, 2) == "#!" && first.find("sh") != std::string_view::npos;
+}
+
+bool script_starts_launcher(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return false;
+  const FileText text = try_read_file(file, kLargestShellScript);
+  return text.ok() && is_shell_script(file, text.bytes) && starts_launcher(text.bytes);
+}
+
+}  // namespace
+
+std::string hidden_launcher(const Argv& command, const std::filesystem::path& cwd) {
+  if (has_launcher(command)) return "";
+  for (size_t i = 0; i < command.size() && !is_python_script(command[i]); ++i) {
+    const std::string& word = command[i];
+    if (word.empty()) continue;
+    if (word.find_first_of(" \t\n") != std::string::npos) {
+      if (starts_launcher(word)) return i > 0 ? fmt::format("the words behind {}", command[i - 1]) : "the command";
+    } else if (script_starts_launcher(cwd / word)) {
+      return word;
+    }
+  }
+  return "";
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,106 @@
+// Which launcher a command starts, behind whatever stands before it, and those that are out of reach.
+#include "command/launchers.h"
+
+#include <gmock/gmock.h>
+
+#include "command/hidden_launcher.h"
+#include "support/temp_dir.h"
+
+namespace dsat::host {
+namespace {
+
+// The words before its own arguments; empty: no launcher is found.
+std::vector<std::string> head_of(const Argv& command, Launcher kind = Launcher::deepspeed) {
+  const LauncherUse use = find_launcher(command);
+  if (use.kind != kind) return {};
+  return {command.begin(), command.begin() + static_cast<std::ptrdiff_t>(use.begin)};
+}
+
+TEST(Launchers, AreFoundBehindProgramsThatRunACommand) {
+  for (const Argv& head :
+       {Argv{"uv", "run"}, Argv{"uv", "run", "--frozen"}, Argv{"uv", "run", "--with", "deepspeed"},
+        Argv{"uv", "run", "-p", "python3.11"}, Argv{"conda", "run", "-n", "deepspeed"},
+        Argv{"conda", "run", "--no-capture-output", "-n", "env"}, Argv{"poetry", "run"},
+        Argv{"numactl", "--cpunodebind", "0", "-m", "0"}, Argv{"timeout", "-k", "10", "1h"},
+        Argv{"singularity", "exec", "--nv", "-B", "/data:/data", "img.sif"}, Argv{"apptainer", "exec", "deepspeed"},
+        Argv{"env", "-u", "A", "B=/opt/deepspeed"}, Argv{"nohup"}, Argv{"time", "-p"}, Argv{"stdbuf", "-oL"}}) {
+    Argv command = head, launcher{"deepspeed", "--num_gpus", "2", "train.py", "deepspeed", "x.py"};
+    command.insert(command.end(), launcher.begin(), launcher.end());
+    Argv want = head;
+    want.emplace_back("deepspeed");
+    EXPECT_EQ(head_of(command), want) << head[0];
+    EXPECT_EQ(find_launcher(command).end, want.size() + 2) << head[0];
+  }
+  EXPECT_EQ(head_of({"timeout", "1h", "torchrun", "--nproc-per-node=2", "-m", "pkg.train"}, Launcher::torchrun).size(),
+            3u);
+  EXPECT_EQ(head_of({"uv", "run", "-m", "torch.distributed.run", "t.py"}, Launcher::torchrun).size(), 4u);
+  EXPECT_EQ(
+      head_of({"conda", "run", "-n", "e", "python", "-m", "accelerate.commands.launch", "t.py"}, Launcher::accelerate)
+          .size(),
+      7u);
+  EXPECT_EQ(head_of({"uv", "run", "accelerate", "launch", "t.py"}, Launcher::accelerate).size(), 4u);
+}
+
+TEST(Launchers, AWordThatIsOnlyCalledLikeOneIsNone) {
+  for (const Argv& command :
+       {Argv{"uv", "run", "--with", "deepspeed", "python", "t.py"}, Argv{"uv", "run", "--with", "deepspeed", "t.py"},
+        Argv{"conda", "run", "-n", "deepspeed", "python", "t.py"}, Argv{"python3", "t.py", "deepspeed", "x.py"},
+        Argv{"python3", "-m", "pkg.train", "--strategy", "deepspeed", "x.py"},
+        Argv{"mytool", "--strategy", "deepspeed"}, Argv{"mytool", "train", "deepspeed", "a.yaml"},
+        Argv{"uv", "run", "t.py", "--strategy", "deepspeed"},
+        Argv{"apptainer", "exec", "/images/deepspeed", "python3", "t.py"}, Argv{}}) {
+    EXPECT_EQ(find_launcher(command).kind, Launcher::none) << ::testing::PrintToString(command);
+  }
+}
+
+TEST(Launchers, SrunAndMpirunAreFoundBehindAndBeforeOtherPrograms) {
+  const LauncherUse behind = find_launcher({"timeout", "1h", "mpirun", "-np", "4", "python3", "t.py"});
+  EXPECT_EQ(behind.wrapper, 2u);
+  EXPECT_EQ(behind.kind, Launcher::none);
+  const LauncherUse before = find_launcher(
+      {"srun", "-N", "2", "apptainer", "exec", "--nv", "i.sif", "torchrun", "--nproc_per_node=4", "t.py"});
+  EXPECT_EQ(before.wrapper, 0u);
+  EXPECT_EQ(before.kind, Launcher::torchrun);
+  EXPECT_EQ(before.begin, 8u);
+}
+
+TEST(Launchers, OptionsOfMpirunWithTwoValuesAreNoProgram) {
+  const auto processes = [](const Argv& command) { return command_slots(command, find_launcher(command)); };
+  for (const Argv& options :
+       {Argv{"--mca", "btl_tcp_if_include", "eth0"}, Argv{"-mca", "btl", "self"}, Argv{"-x", "A"}, Argv{"-x", "A=1"},
+        Argv{"--gmca", "a", "b"}, Argv{"--bind-to", "none"}, Argv{"-bind-to", "core"}, Argv{"-map-by", "slot"},
+        Argv{"-genv", "A", "1"}, Argv{"--pmixmca", "a", "b"}, Argv{"-oversubscribe"}, Argv{"--new-switch"},
+        Argv{"-hosts", "a,b"}}) {
+    Argv command{"mpirun"};
+    command.insert(command.end(), options.begin(), options.end());
+    for (const char* word : {"-np", "4", "python3", "t.py", "-np", "7"}) command.emplace_back(word);
+    EXPECT_EQ(processes(command), 4) << options[0];
+  }
+  EXPECT_EQ(head_of({"mpirun", "--mca", "a", "b", "deepspeed", "t.py"}).size(), 5u);
+}
+
+class HiddenLauncher : public TempDirTest {};
+
+TEST_F(HiddenLauncher, IsFoundInTheWordsAndScriptsOfAShell) {
+  write_text(dir() / "run.sh",
+             "#!/bin/bash\n# starts it\ncd src &&\n  torchrun --nproc_per_node 2 \\\n  train.py \"$@\"\n");
+  write_text(dir() / "launch", "#!/usr/bin/env bash\nLAUNCHER=\"accelerate launch\"\n$LAUNCHER t.py\n");
+  EXPECT_EQ(hidden_launcher({"bash", "-c", "cd x; exec deepspeed --num_gpus 2 t.py"}, dir()), "the words behind -c");
+  EXPECT_EQ(hidden_launcher({"bash", "run.sh", "--deepspeed_config", "a.json"}, dir()), "run.sh");
+  EXPECT_EQ(hidden_launcher({"./launch"}, dir()), "./launch");
+  EXPECT_EQ(hidden_launcher({"timeout", "1h", "sh", (dir() / "run.sh").string()}, "/"), (dir() / "run.sh").string());
+}
+
+TEST_F(HiddenLauncher, IsNoneWhereNothingStartsOneOrItFollowsTheTrial) {
+  write_text(dir() / "plain.sh", "pip install deepspeed && conda activate deepspeed # deepspeed t.py\npython3 t.py\n");
+  write_text(dir() / "own.sh", "torchrun --master_port $MASTER_PORT t.py\n");
+  write_text(dir() / "t.py", "os.system('x')\n");
+  for (const Argv& command :
+       {Argv{"bash", "plain.sh"}, Argv{"bash", "own.sh"}, Argv{"python3", "t.py", "run deepspeed t.py"},
+        Argv{"deepspeed", "t.py"}, Argv{"bash", "nonesuch.sh"}, Argv{"bash", "-c", ""}, Argv{}}) {
+    EXPECT_EQ(hidden_launcher(command, dir()), "") << ::testing::PrintToString(command);
+  }
+}
+
+}  // namespace
+}  // namespace dsat::host
