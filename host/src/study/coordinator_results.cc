@@ -62,6 +62,7 @@ StudyResult Coordinator::close() {
   result.best = best_.get();
   result.gain = gain;
   result.dir = plan_.dir;
+  result.metric = plan_.metric;
   for (const Trial& trial : trials_.all()) {
     if (trial.record.outcome && !trial.record.duplicate_of) ++result.counts[*trial.record.outcome];
   }
