@@ -140,6 +140,10 @@ class CrashProof(HostTest):
         self.assertEqual(json.loads((study.run / "best_ds_config.json").read_text()), best["config"])
         other = next(t for t in study.trials()
                      if t["outcome"] == "completed" and t["id"] != best["trial"] and "throughput" in t["metrics"])
+        result = study.command("best", "run")
+        self.assert_ok(result)
+        self.assertEqual(json.loads(result.stdout), best["config"])
+        self.assertIn("train with: ", result.stderr)
         result = study.command("best", "run", "--trial", other["id"], "--json")
         self.assert_ok(result)
         self.assertEqual(json.loads((study.run / "best_ds_config.json").read_text())["train_micro_batch_size_per_gpu"],
