@@ -14,6 +14,24 @@
 #include "study/rewind.h"
 
 namespace dsat::host {
+namespace {
+
+// What the host measured again after this search.
+std::vector<uint64_t> repeats_at_end(const std::vector<Trial>& trials, uint64_t first) {
+  std::vector<uint64_t> ids;
+  for (const Trial& trial : trials) {
+    if (trial.id() >= first && trial.phase > Phase::searcher) ids.push_back(trial.id());
+  }
+  return ids;
+}
+
+std::string taken_back(const std::vector<uint64_t>& ids) {
+  if (ids.size() == 1) return fmt::format("trial {}, a repeat at the end, is taken back; its id is used again", ids[0]);
+  return fmt::format("trials {} {} {}, repeats at the end, are taken back; their ids are used again", ids.front(),
+                     ids.size() == 2 ? "and" : "to", ids.back());
+}
+
+}  // namespace
 
 void Coordinator::resume(const TakeUp& how) {
   std::vector<Trial> trials = journal_.trials();
@@ -59,7 +77,9 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   if (hands_over) {
     journal_.put_meta("max_trials", plan_.max_trials);
   } else {
+    const std::vector<uint64_t> repeats = repeats_at_end(trials, searches_.current().first_trial);
     changed = rewind_if_limit_raised({plan_.max_trials, how.more_time}, searches_, journal_, trials, events);
+    if (!repeats.empty() && trials.size() <= repeats.front()) log(Observer::Severity::info, taken_back(repeats));
   }
   trials_ = TrialTable(std::move(trials), loop_.now());
   for (const uint64_t id : changed) trials_.mark_changed(id);

@@ -133,6 +133,8 @@ TEST_F(FinalsStudyTest, ARaisedLimitGoesBackToTheSearcher) {
   EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
   EXPECT_EQ(result.best->trial, 3u);
   EXPECT_NEAR(result.gain.value().ratio, 8, 1e-9);
+  EXPECT_TRUE(second.observer.logged("repeats at the end, are taken back; their ids are used again"));
+  EXPECT_TRUE(second.observer.logged("trials 4 "));
   fs::remove_all(dir() / "run");
   StudyOptions given = with_finals();
   given.max_trials = 40;
