@@ -41,7 +41,7 @@ StudyResult Coordinator::close() {
     put_changes();
   }
   std::optional<Gain> gain;
-  if (best_.get()) {
+  if (best_.get() && plan_.baseline) {
     gain = gain_over_own(trials_.all(), plan_.metric, plan_.maximise, own_.identity, best_.get()->trial);
   }
   journal_.put_meta("gain", gain ? to_json(*gain) : Json());

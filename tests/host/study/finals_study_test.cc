@@ -143,6 +143,18 @@ TEST_F(FinalsStudyTest, ARaisedLimitGoesBackToTheSearcher) {
   EXPECT_EQ(phases(second), phases(whole)) << "as if it had had the limit from its start";
 }
 
+TEST_F(FinalsStudyTest, WithoutABaselineThereIsNoGainThoughYourOwnWasMeasured) {
+  StudyOptions given =
+      with_finals({{"start", {try_micro_batch(1), try_micro_batch(8)}}, {"exit 1", {{{"finish", "two are enough"}}}}});
+  given.baseline = false;
+  Session session(plan_of(given));
+  const StudyResult result = run(session);
+  EXPECT_EQ(result.best->trial, 1u);
+  EXPECT_FALSE(result.gain);
+  EXPECT_THAT(phases(session), ::testing::ElementsAre("searcher 1", "searcher 8"));
+  EXPECT_EQ(read_text(session.plan.dir / "summary.txt").find("gain"), std::string::npos);
+}
+
 TEST_F(FinalsStudyTest, YourOwnThatFailsIsSaidAndLeavesNoGain) {
   Session session(plan_of(with_finals()));
   session.runner.answer = [](const TrialSpec& spec) {
