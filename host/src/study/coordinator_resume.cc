@@ -31,6 +31,16 @@ std::string taken_back(const std::vector<uint64_t>& ids) {
                      ids.size() == 2 ? "and" : "to", ids.back());
 }
 
+// Id and version of the searcher that the journal's plan names, which is the one until now; empty: it is damaged.
+std::string searcher_of_plan(Journal& journal) {
+  try {
+    const Json searcher = journal.meta("plan").value_or(Json::object()).at("searcher");
+    return searcher.at("id").get<std::string>() + " " + searcher.at("version").get<std::string>();
+  } catch (const Json::exception&) {
+    return "";
+  }
+}
+
 }  // namespace
 
 void Coordinator::resume(const TakeUp& how) {
@@ -98,7 +108,9 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   keep_state_versions();
   journal_.upgrade();
   journal_.put_meta("plan", to_json(plan_));
-  journal_.put_meta("settings", settings_of(plan_));
+  Json settings = settings_of(plan_);
+  if (const std::vector<std::string> names = searches_.names(); !names.empty()) settings["searchers"] = names;
+  journal_.put_meta("settings", settings);
   journal_.put_meta("searches", searches_.to_json());
   journal_.put_meta("ended", nullptr);
   best_.forget();
@@ -156,7 +168,7 @@ void Coordinator::hand_search_over(uint64_t first_event) {
   }
   trials_.begin_row();
   states_.resume_at(first_event - 1);
-  searches_.take_over(first_event, trials_.size(), plan_.searcher.plugin);
+  searches_.take_over(first_event, trials_.size(), plan_.searcher.plugin, searcher_of_plan(journal_));
   run_.phase = Phase::searcher;
   log(Observer::Severity::info, searches_.current().plugin + " takes the search over, with all trials that have ended");
 }
