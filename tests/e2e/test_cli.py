@@ -44,7 +44,8 @@ class Cli(HostTest):
     def test_json_leaves_everything_else_to_standard_error(self):
         result = self.run_host([*SHORT, "--json"])
         self.assert_ok(result)
-        self.assertEqual(set(json.loads(result.stdout)), {"status", "reason", "best", "gain", "trials"})
+        self.assertEqual(set(json.loads(result.stdout)),
+                         {"status", "reason", "best", "gain", "trials", "metric", "dir", "files"})
         self.assertIn("trial 0  stage", result.stderr)
 
     def test_a_failing_study_begins_standard_error_with_the_reason(self):

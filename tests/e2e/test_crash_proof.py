@@ -117,6 +117,8 @@ class CrashProof(HostTest):
                   if json.loads(row[0])["event"] == "start"]
         database.close()
         known = {one["trial"] for one in starts[-1]["study"]["observations"]}
+        shown = json.loads(study.command("show", "run", "--json").stdout)
+        self.assertEqual([one.split()[0].split(".")[-1] for one in shown["study"]["searchers"]], ["random", "asha"])
         measured = {i for i, trial in before.items() if trial["duplicate_of"] is None and trial["kind"] == "search"}
         self.assertLessEqual(measured, known)
         self.assertEqual(study.counted_twice(), [])
@@ -138,6 +140,10 @@ class CrashProof(HostTest):
         self.assert_ok(result)
         best = json.loads(result.stdout)
         self.assertEqual(json.loads((study.run / "best_ds_config.json").read_text()), best["config"])
+        result = study.command("best", "run")
+        self.assert_ok(result)
+        self.assertEqual(json.loads(result.stdout), best["config"])
+        self.assertIn("train with: ", result.stderr)
         other = next(t for t in study.trials()
                      if t["outcome"] == "completed" and t["id"] != best["trial"] and "throughput" in t["metrics"])
         result = study.command("best", "run", "--trial", other["id"], "--json")

@@ -1,5 +1,5 @@
 // dsat-host best: the best configuration, or one trial's, from a study's journal; its files are written again.
-// The configuration itself goes to standard output, so that it can be redirected.
+// The configuration alone goes to standard output, so that it can be redirected.
 #include <fmt/format.h>
 
 #include "commands/commands.h"
@@ -17,18 +17,19 @@ namespace {
 constexpr const char* kUsageText =
     "Usage: dsat-host best DIR [--trial N] [--json]\n"
     "\n"
-    "Writes the best configuration of a study, whatever ended it, and prints it. Needs the journal alone: no plugin "
-    "is\n"
-    "loaded and nothing is run.\n"
+    "Writes the best configuration of a study, whatever ended it, and prints it: on standard output nothing else. "
+    "Needs\n"
+    "the journal alone: no plugin is loaded and nothing is run.\n"
     "\n";
 
 void print_best(const host::BestOutput& output, Console& console) {
   console.line(config::text_of(output.best.config, 2));
-  console.line(fmt::format("\ntrial {}, {}", output.best.trial, format_metric(output.metric, output.best.metric)));
-  if (!output.best.why.empty()) console.line(one_line(output.best.why));
-  if (!output.command.empty()) console.line(fmt::format("train with: {}", one_line(output.command)));
-  for (const std::filesystem::path& file : output.written) console.line(fmt::format("written  {}", file.string()));
-  if (output.written.empty()) console.line("nothing is written: a host works on the study and keeps its files current");
+  console.aside(fmt::format("\ntrial {}, {}", output.best.trial, format_metric(output.metric, output.best.metric)));
+  if (!output.best.why.empty()) console.aside(one_line(output.best.why));
+  if (!output.command.empty()) console.aside(fmt::format("train with: {}", one_line(output.command)));
+  for (const std::filesystem::path& file : output.written) console.aside(fmt::format("written  {}", file.string()));
+  if (output.written.empty())
+    console.aside("nothing is written: a host works on the study and keeps its files current");
 }
 
 }  // namespace

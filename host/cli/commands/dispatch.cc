@@ -44,7 +44,7 @@ int dispatch(const Tokens& arguments, Console& console) {
 }  // namespace
 
 int run(const Tokens& arguments, Console& console) {
-  return console.finish(guarded(console, [&] { return dispatch(arguments, console); }));
+  return console.finish(guarded(console, [&] { return dispatch(words_as_options(arguments), console); }));
 }
 
 }  // namespace dsat::cli

@@ -14,6 +14,7 @@
 #include "dsat/host/plugins.h"
 #include "dsat/host/study.h"
 #include "options/actions.h"
+#include "options/misplaced_option.h"
 #include "options/plugin_options.h"
 #include "options/preview.h"
 #include "options/study_options.h"
@@ -70,6 +71,11 @@ int tune(const Tokens& arguments, Console& console) {
   options.searcher = {searcher_name, given_plugin_options(set, values, searcher.value())};
   options.profiler = {profiler_name, given_plugin_options(set, values, profiler.value())};
   std::vector<std::string> notices = apply_autotuning(autotuning, values, searcher.value(), options);
+  if (!mode) {
+    if (auto notice = notice_of_misplaced_option(set, options.command, current_folder())) {
+      notices.push_back(std::move(*notice));
+    }
+  }
   if (tuner) notices.insert(notices.begin(), tuner->notice);
   if (values.given("json")) console.reserve_stdout_for_json();
 

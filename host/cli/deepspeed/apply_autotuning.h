@@ -23,7 +23,8 @@ struct AutotuningChoice {
   Json config;  // of the user; null: it cannot be read, which is for the study to say
   AutotuningSection section;
   bool deepspeed_form = false;  // --autotuning on the command line
-  bool holds() const { return section.present && (deepspeed_form || section.enabled.value_or(true)); }
+  // Below --autotuning a section that is not there is one that leaves everything out.
+  bool holds() const { return deepspeed_form || (section.present && section.enabled.value_or(true)); }
 };
 
 // Reads the configuration that the arguments name, or `ds_config`. One that is a pipe is read here and never again, so

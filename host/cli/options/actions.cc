@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <string_view>
+#include <vector>
 
+#include "dsat/base/spelling.h"
 #include "dsat/error.h"
 #include "dsat/host/environment.h"
 
@@ -33,6 +36,9 @@ constexpr Reserved kReserved[] = {
     {"new-plugin", "begin with one of the plugins in examples/"},
 };
 
+// What other tools call it.
+constexpr const char* kSaidForShow[] = {"status", "list"};
+
 constexpr const char* kSearchMethods[] = {"asha", "binary", "random", "_test"};
 
 const SubCommand* find_sub_command(const std::string& word) {
@@ -54,6 +60,20 @@ void refuse_reserved(const Tokens& tokens) {
 bool is_yaml(const std::string& word) {
   const std::string extension = std::filesystem::path(word).extension().string();
   return extension == ".yaml" || extension == ".yml";
+}
+
+// `shwo DIR` would be looked for as a program.
+void refuse_misspelt_sub_command(const std::string& word) {
+  if (word.empty() || word[0] == '-' || word.find('/') != std::string::npos) return;
+  if (host::find_program(word, "/", host::current_environment()).ok()) return;
+  std::vector<std::string_view> known;
+  for (const SubCommand& sub_command : kSubCommands) known.emplace_back(sub_command.word);
+  std::string_view meant = nearest_name(word, known, slip_tolerance(word));
+  for (const char* other : kSaidForShow) {
+    if (word == other) meant = "show";
+  }
+  if (meant.empty()) return;
+  throw Error(fmt::format("'{}' is no sub-command and no program in PATH: did you mean dsat-host {}?", word, meant));
 }
 
 // EXPERIMENT.yaml MODEL_DIR
@@ -78,12 +98,20 @@ bool is_search_method(const std::string& word) {
   return std::find(std::begin(kSearchMethods), std::end(kSearchMethods), word) != std::end(kSearchMethods);
 }
 
+Tokens words_as_options(Tokens arguments) {
+  if (arguments.size() == 1 && arguments[0] == "version") return {"--version"};
+  if (arguments.empty() || arguments.size() > 2 || arguments[0] != "help") return arguments;
+  if (arguments.size() == 1) return {"--help"};
+  return find_sub_command(arguments[1]) != nullptr ? Tokens{arguments[1], "--help"} : arguments;
+}
+
 Action action_of(const Tokens& arguments) {
   if (arguments.empty()) return Action::tune;
   if (const SubCommand* sub_command = find_sub_command(arguments.front())) return sub_command->action;
   if (is_search_method(arguments.front()) || is_experiment(arguments, 0)) return Action::tune_experiment;
   refuse_reserved(arguments);
   refuse_unknown_method(arguments);
+  refuse_misspelt_sub_command(arguments.front());
   return Action::tune;
 }
 

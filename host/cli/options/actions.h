@@ -23,9 +23,12 @@ enum class Action {
   validate,
 };
 
+// `help`, `help SUB-COMMAND` and `version` as the options that they mean; all else as it is.
+Tokens words_as_options(Tokens arguments);
+
 // By the first argument: a sub-command; a search method, or a *.yaml file before a directory, which begin the
 // experiment form. Words that later versions know are refused, and what looks like an experiment form with a misspelt
-// method.
+// method. A word that is near a sub-command and no program is refused with the sub-command.
 Action action_of(const Tokens& arguments);
 
 // asha, binary, random, _test.

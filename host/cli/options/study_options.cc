@@ -68,7 +68,7 @@ struct Declare {
     return Option::duration(setting.option, setting.help);
   }
   static Option option_for(const Setting& setting, const std::optional<uint64_t>&) {
-    return Option::size(setting.option, setting.help);
+    return Option::size(setting.option, setting.help).from(Option::kLeastMemory);
   }
   template <class Field>
   static Option option_for(const Setting& setting, const std::optional<Field>&) {

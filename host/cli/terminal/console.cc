@@ -50,6 +50,8 @@ void Console::data(std::string_view text) {
   }
 }
 
+void Console::aside(std::string_view text) { err_.write(fmt::format("{}\n", printable_text(text))); }
+
 void Console::print_json(const Json& object) {
   // Notes and reasons come from scripts and plugins: bytes that are no UTF-8 must not cost the result, and a terminal
   // gets everything beyond ASCII as \uXXXX.

@@ -44,6 +44,8 @@ class Console {
   void line(std::string_view text);
   // For programs, on standard output: as it is, but for a terminal.
   void data(std::string_view text);
+  // What is told beside data: on standard error, so that standard output can be redirected.
+  void aside(std::string_view text);
   void print_json(const Json& object);
   void error(std::string_view message);         // "dsat-host: <message>"
   void error_detail(std::string_view message);  // further lines below an error

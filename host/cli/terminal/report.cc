@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
@@ -22,6 +23,12 @@ namespace fs = std::filesystem;
 
 constexpr Outcome kOutcomes[] = {Outcome::completed,      Outcome::out_of_memory, Outcome::failed, Outcome::timed_out,
                                  Outcome::invalid_config, Outcome::stopped,       Outcome::lost};
+
+// What a study leaves in its folder, by the names that --json gives it.
+constexpr std::pair<const char*, const char*> kFiles[] = {{"configuration", "best_ds_config.json"},
+                                                          {"metrics", "best_ds_metrics.json"},
+                                                          {"command", "best_cmd.txt"},
+                                                          {"report", "report.html"}};
 
 // The table's lines are cut where a terminal would fold them; what stands below it is told in full.
 void print_summary(const fs::path& dir, Console& console) {
@@ -75,10 +82,19 @@ Json result_json(const host::StudyResult& result) {
     const auto count = result.counts.find(outcome);
     trials[to_string(outcome)] = count == result.counts.end() ? 0 : count->second;
   }
+  Json files = Json::object();
+  for (const auto& [key, name] : kFiles) {
+    std::error_code error;
+    const fs::path file = result.dir / name;
+    files[key] = !result.dir.empty() && fs::exists(file, error) ? Json(file.string()) : Json();
+  }
   Json json{{"status", to_string(result.status)},
             {"reason", result.reason},
             {"best", std::move(best)},
-            {"trials", std::move(trials)}};
+            {"trials", std::move(trials)},
+            {"metric", result.metric.empty() ? Json() : Json(result.metric)},
+            {"dir", result.dir.string()},
+            {"files", std::move(files)}};
   if (result.gain) json["gain"] = host::to_json(*result.gain);
   return json;
 }

@@ -225,8 +225,25 @@ SimulatedRun TraceSurface::answer_of(const TraceRow& row) const {
   return run;
 }
 
+// Another configuration of the stage that ran out of memory at no more samples, and above all that this group
+// completed: the first of them. What was never recorded is not to look better than what was.
+const TraceRow* TraceSurface::too_big_elsewhere(const Group& group, int64_t samples) const {
+  int64_t completed = 0;
+  for (const TraceRow* row : group) {
+    if (row->outcome == Outcome::completed) completed = std::max(completed, row->micro_batch);
+  }
+  const TraceRow* found = nullptr;
+  for (const TraceRow& row : rows_) {
+    const bool bounds = !row.model_info && row.outcome == Outcome::out_of_memory && row.stage == group.front()->stage &&
+                        row.micro_batch > completed && row.micro_batch <= samples;
+    if (bounds && (found == nullptr || row.micro_batch < found->micro_batch)) found = &row;
+  }
+  return found;
+}
+
 // A micro batch that was recorded gives one of its trials; one between two completed ones a mixture of them; below all
-// the smallest recorded answer; above all completed ones out of memory if that was recorded, else the largest's.
+// the smallest recorded answer; above all completed ones out of memory if that was recorded, of this configuration or
+// of another one at its stage, else the largest's.
 SimulatedRun TraceSurface::between(const Group& group, const SimulatedTrial& trial) const {
   const int64_t samples = trial.config.value(config::kMicroBatchKey, int64_t{1});
   Group same;
@@ -240,6 +257,9 @@ SimulatedRun TraceSurface::between(const Group& group, const SimulatedTrial& tri
   }
   if (!same.empty()) return answer_of(*same[trial.seed % same.size()]);
   if (!above && too_big && (!below || too_big->micro_batch > below->micro_batch)) return answer_of(*too_big);
+  if (!above) {
+    if (const TraceRow* bound = too_big_elsewhere(group, samples)) return answer_of(*bound);
+  }
   if (!above && !below) return answer_of(*group.front());
   if (!below) below = above;
   if (!above) above = below;

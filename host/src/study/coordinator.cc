@@ -15,6 +15,7 @@
 #include "study/describe_study.h"
 #include "study/device_hours.h"
 #include "study/new_trials.h"
+#include "study/no_best.h"
 #include "study/strategy_events.h"
 #include "study/trials_since_best.h"
 
@@ -150,6 +151,11 @@ void Coordinator::deliver(uint64_t id) {
   if (const auto ceiling = failures_.ceiling(trials_[id])) log(Observer::Severity::warning, *ceiling);
   if (const auto warning = batches_.add(trials_[id])) log(Observer::Severity::warning, *warning);
   if (const auto reason = failures_.reason_to_end(trials_[id])) end_study(StudyStatus::no_best, *reason);
+  if (completed && !best_.get()) {
+    if (const auto reason = why_metric_is_missing(trials_.all(), plan_.metric)) {
+      end_study(StudyStatus::no_best, *reason);
+    }
+  }
   if (!plan_.budget.empty() && device_hours(trials_.all()) >= parse_device_hours(plan_.budget)) {
     end_study(StudyStatus::completed, fmt::format("the budget is spent ({})", plan_.budget), true);
   }

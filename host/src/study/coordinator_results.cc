@@ -41,7 +41,7 @@ StudyResult Coordinator::close() {
     put_changes();
   }
   std::optional<Gain> gain;
-  if (best_.get()) {
+  if (best_.get() && plan_.baseline) {
     gain = gain_over_own(trials_.all(), plan_.metric, plan_.maximise, own_.identity, best_.get()->trial);
   }
   journal_.put_meta("gain", gain ? to_json(*gain) : Json());
@@ -62,6 +62,7 @@ StudyResult Coordinator::close() {
   result.best = best_.get();
   result.gain = gain;
   result.dir = plan_.dir;
+  result.metric = plan_.metric;
   for (const Trial& trial : trials_.all()) {
     if (trial.record.outcome && !trial.record.duplicate_of) ++result.counts[*trial.record.outcome];
   }

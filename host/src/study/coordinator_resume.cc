@@ -14,6 +14,34 @@
 #include "study/rewind.h"
 
 namespace dsat::host {
+namespace {
+
+// What the host measured again after this search.
+std::vector<uint64_t> repeats_at_end(const std::vector<Trial>& trials, uint64_t first) {
+  std::vector<uint64_t> ids;
+  for (const Trial& trial : trials) {
+    if (trial.id() >= first && trial.phase > Phase::searcher) ids.push_back(trial.id());
+  }
+  return ids;
+}
+
+std::string taken_back(const std::vector<uint64_t>& ids) {
+  if (ids.size() == 1) return fmt::format("trial {}, a repeat at the end, is taken back; its id is used again", ids[0]);
+  return fmt::format("trials {} {} {}, repeats at the end, are taken back; their ids are used again", ids.front(),
+                     ids.size() == 2 ? "and" : "to", ids.back());
+}
+
+// Id and version of the searcher that the journal's plan names, which is the one until now; empty: it is damaged.
+std::string searcher_of_plan(Journal& journal) {
+  try {
+    const Json searcher = journal.meta("plan").value_or(Json::object()).at("searcher");
+    return searcher.at("id").get<std::string>() + " " + searcher.at("version").get<std::string>();
+  } catch (const Json::exception&) {
+    return "";
+  }
+}
+
+}  // namespace
 
 void Coordinator::resume(const TakeUp& how) {
   std::vector<Trial> trials = journal_.trials();
@@ -59,7 +87,9 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   if (hands_over) {
     journal_.put_meta("max_trials", plan_.max_trials);
   } else {
+    const std::vector<uint64_t> repeats = repeats_at_end(trials, searches_.current().first_trial);
     changed = rewind_if_limit_raised({plan_.max_trials, how.more_time}, searches_, journal_, trials, events);
+    if (!repeats.empty() && trials.size() <= repeats.front()) log(Observer::Severity::info, taken_back(repeats));
   }
   trials_ = TrialTable(std::move(trials), loop_.now());
   for (const uint64_t id : changed) trials_.mark_changed(id);
@@ -78,7 +108,9 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   keep_state_versions();
   journal_.upgrade();
   journal_.put_meta("plan", to_json(plan_));
-  journal_.put_meta("settings", settings_of(plan_));
+  Json settings = settings_of(plan_);
+  if (const std::vector<std::string> names = searches_.names(); !names.empty()) settings["searchers"] = names;
+  journal_.put_meta("settings", settings);
   journal_.put_meta("searches", searches_.to_json());
   journal_.put_meta("ended", nullptr);
   best_.forget();
@@ -136,7 +168,7 @@ void Coordinator::hand_search_over(uint64_t first_event) {
   }
   trials_.begin_row();
   states_.resume_at(first_event - 1);
-  searches_.take_over(first_event, trials_.size(), plan_.searcher.plugin);
+  searches_.take_over(first_event, trials_.size(), plan_.searcher.plugin, searcher_of_plan(journal_));
   run_.phase = Phase::searcher;
   log(Observer::Severity::info, searches_.current().plugin + " takes the search over, with all trials that have ended");
 }

@@ -4,9 +4,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 namespace dsat::host {
+namespace {
+
+// One such trial may be odd; a search whose first two are is asked for what its script does not report.
+constexpr int kWithoutMetric = 2;
+constexpr std::array<const char*, 6> kInItsPlace{"throughput", "FLOPS_per_gpu", "latency",
+                                                 "forward",    "backward",      "step"};
+
+bool gives(const Json& metrics, const std::string& name) {
+  const auto it = metrics.find(name);
+  return it != metrics.end() && it->is_number();
+}
+
+}  // namespace
 
 std::string why_no_best(const std::vector<Trial>& trials, const std::string& metric, const std::string& reason) {
   std::map<Outcome, int> counts;
@@ -22,6 +36,27 @@ std::string why_no_best(const std::vector<Trial>& trials, const std::string& met
   for (const auto& [outcome, count] : counts) parts.push_back(fmt::format("{} {}", count, to_string(outcome)));
   const std::string ends = parts.empty() ? "none ran" : fmt::format("{}", fmt::join(parts, ", "));
   return fmt::format("{}; no trial gave {} ({}){}", reason, metric, ends, last_failure);
+}
+
+std::optional<std::string> why_metric_is_missing(const std::vector<Trial>& trials, const std::string& metric) {
+  int without = 0;
+  std::vector<const char*> reported;
+  for (const Trial& trial : trials) {
+    const Json& metrics = trial.record.metrics;
+    if (trial.record.outcome != Outcome::completed || trial.record.duplicate_of || trial.model_info) continue;
+    if (!metrics.is_object() || gives(metrics, metric)) return std::nullopt;
+    ++without;
+    for (const char* name : kInItsPlace) {
+      const bool is_new = std::find(reported.begin(), reported.end(), name) == reported.end();
+      if (is_new && gives(metrics, name)) reported.push_back(name);
+    }
+  }
+  if (without < kWithoutMetric || reported.empty()) return std::nullopt;
+  std::string list = reported.front();
+  for (size_t i = 1; i < reported.size(); ++i) {
+    list += fmt::format("{}{}", i + 1 == reported.size() ? " and " : ", ", reported[i]);
+  }
+  return fmt::format("the trials report {}, but no {}: give --metric {}", list, metric, reported.front());
 }
 
 std::vector<std::string> last_lines_of_failure(const std::vector<Trial>& trials, const std::filesystem::path& dir) {

@@ -22,9 +22,8 @@ std::string how_it_ended(const TrialRecord& record) {
 
 std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const OwnConfiguration& own,
                      const std::optional<BestRecord>& best) {
-  if (!own.why_not.empty()) {
-    return plan.baseline ? fmt::format("your own configuration: not measured, {}\n", own.why_not) : "";
-  }
+  if (!plan.baseline) return "";
+  if (!own.why_not.empty()) return fmt::format("your own configuration: not measured, {}\n", own.why_not);
   if (best) {
     if (const auto gain = gain_over_own(trials, plan.metric, plan.maximise, own.identity, best->trial)) {
       return fmt::format("gain: {}\n", format_gain(*gain, best->trial));

@@ -55,7 +55,7 @@ std::optional<uint64_t> best_trial(const PhaseView& view) {
 }
 
 bool is_to_be_compared(const PhaseView& view, uint64_t best) {
-  return own_is_measured(view) && view.trials[best].identity != view.own.identity;
+  return view.plan.baseline && own_is_measured(view) && view.trials[best].identity != view.own.identity;
 }
 
 // May this trial's configuration be handed back?

@@ -26,7 +26,9 @@ Searches::Searches(const std::optional<Json>& stored) : all_(1) {
   }
 }
 
-void Searches::take_over(uint64_t first_event, uint64_t first_trial, const PluginInfo& plugin) {
+void Searches::take_over(uint64_t first_event, uint64_t first_trial, const PluginInfo& plugin,
+                         const std::string& before) {
+  if (all_.back().plugin.empty()) all_.back().plugin = before;
   all_.push_back({first_event, first_trial, fmt::format("{} {}", plugin.id, plugin.version), {}});
 }
 
@@ -36,6 +38,15 @@ void Searches::forget_events_from(uint64_t first, uint64_t trials) {
   if (search.first_event <= first) return;
   search.first_event = first;
   search.first_trial = trials;
+}
+
+std::vector<std::string> Searches::names() const {
+  std::vector<std::string> names;
+  for (const Search& search : all_) {
+    if (search.plugin.empty()) return {};
+    names.push_back(search.plugin);
+  }
+  return names.size() > 1 ? names : std::vector<std::string>();
 }
 
 Json Searches::to_json() const {

@@ -27,7 +27,7 @@ struct SearchEnd {
 struct Search {
   uint64_t first_event = 0;  // its start event; all later events follow from it
   uint64_t first_trial = 0;  // earlier trials are observations to it
-  std::string plugin;        // id and version, for people; empty: the first one, which the plan names
+  std::string plugin;        // id and version, for people; empty: the first one, as long as the plan names it
   std::optional<SearchEnd> end;
 };
 
@@ -40,12 +40,15 @@ class Searches {
   const Search& current() const { return all_.back(); }
   bool was_ended_by_host() const { return current().end.has_value(); }
 
-  void take_over(uint64_t first_event, uint64_t first_trial, const PluginInfo& plugin);
+  // `before`: id and version of the searcher until now, which the plan names no longer.
+  void take_over(uint64_t first_event, uint64_t first_trial, const PluginInfo& plugin, const std::string& before);
   void end(SearchEnd end) { all_.back().end = std::move(end); }
   void go_on() { all_.back().end.reset(); }
   // The events from `first` on are lost: a searcher that had only those begins again.
   void forget_events_from(uint64_t first, uint64_t trials);
 
+  // All that have searched, in their order; empty where there was one, or the first one's name is not known.
+  std::vector<std::string> names() const;
   Json to_json() const;
 
  private:

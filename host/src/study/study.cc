@@ -59,7 +59,13 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
   const bool taken_over = options.searcher && record->started() < plan.max_trials && record->profile.is_object();
   if (!done || raised || taken_over) return std::nullopt;
   EndedStudy ended;
-  ended.result = {record->status, record->reason, record->best, record->gain, record->counts(), dir};
+  ended.result = {record->status,
+                  record->reason,
+                  record->best,
+                  record->gain,
+                  record->counts(),
+                  dir,
+                  record->study.value("metric", std::string())};
   // Without a profile there was no search that more trials could lengthen.
   ended.what_next =
       record->profile.is_object()
@@ -223,6 +229,7 @@ Result<std::unique_ptr<Study>> Study::resume(const fs::path& dir, ResumeOptions 
 StudyResult Study::run(Observer& observer) {
   StudyResult result;
   result.dir = impl_->plan.dir;
+  result.metric = impl_->plan.metric;
   if (impl_->already) {
     observer.on_log(Observer::Severity::info, impl_->already->what_next);
     return impl_->already->result;

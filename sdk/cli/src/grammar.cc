@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "dsat/base/split.h"
 #include "dsat/error.h"
 
 namespace dsat::cli_kit {
@@ -109,13 +110,25 @@ class Walker {
       return std::find(option.words.begin(), option.words.end(), token) != option.words.end();
     };
     const std::string rule = fmt::format("{} takes one or more of {}", display(option), fmt::join(option.words, " "));
+    const auto are_words = [&](const Tokens& parts) { return std::all_of(parts.begin(), parts.end(), is_word); };
     if (spelling.attached) {
-      if (!is_word(*spelling.attached)) throw Error(fmt::format("{}, not '{}'", rule, *spelling.attached));
-      return {*spelling.attached};
+      const Tokens parts = dsat::split(*spelling.attached, ',');
+      if (!are_words(parts)) throw Error(fmt::format("{}, not '{}'", rule, *spelling.attached));
+      if (!done() && is_word(token()) && is_number(token())) {
+        throw Error(fmt::format("{0}={1} ends before '{2}': write {0}={1},{2} or {0} {1} {2}", spelling.name,
+                                *spelling.attached, token()));
+      }
+      return parts;
     }
     Tokens words;
-    while (!done() && is_word(token())) words.push_back(pass());
-    if (!done() && is_number(token())) throw Error(fmt::format("{}, not '{}'", rule, token()));
+    while (!done()) {
+      const Tokens parts = dsat::split(token(), ',');
+      if (!are_words(parts)) break;
+      words.insert(words.end(), parts.begin(), parts.end());
+      pass();
+    }
+    if (!done() && is_number(dsat::split(token(), ',').front()))
+      throw Error(fmt::format("{}, not '{}'", rule, token()));
     if (words.empty()) throw Error(fmt::format("{}: {} {}", rule, spelling.name, option.value_name));
     return words;
   }

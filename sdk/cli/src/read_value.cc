@@ -45,13 +45,18 @@ double read_number(const std::string& shown, const std::string& text, int64_t lo
   refuse(shown, text, fmt::format("expected a number of at least {}, such as 7.5e9", low));
 }
 
-uint64_t read_size(const std::string& shown, const std::string& text) {
+uint64_t read_size(const std::string& shown, const std::string& text, uint64_t least) {
+  uint64_t bytes = 0;
   try {
-    if (const uint64_t bytes = parse_size(text)) return bytes;
+    bytes = parse_size(text);
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", shown, printable_line(error.what())));
   }
-  refuse(shown, text, "expected a size above 0, like 512MiB or 80GB");
+  if (bytes >= std::max<uint64_t>(least, 1)) return bytes;
+  if (bytes == 0) refuse(shown, text, "expected a size above 0, like 512MiB or 80GB");
+  const bool bare = text.find_first_not_of("0123456789.") == std::string::npos;
+  if (bare) refuse(shown, text, fmt::format("a unit is missing: {}GB?", text));
+  refuse(shown, text, fmt::format("expected a size of at least {} bytes, like 512MiB or 80GB", least));
 }
 
 std::chrono::milliseconds read_duration(const std::string& shown, const std::string& text) {

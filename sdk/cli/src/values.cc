@@ -39,7 +39,7 @@ void check(const Option& option, const std::string& text) {
       read_number(shown, text, option.low);
       break;
     case ValueKind::size:
-      read_size(shown, text);
+      read_size(shown, text, option.low > 0 ? static_cast<uint64_t>(option.low) : 1);
       break;
     case ValueKind::duration:
       read_duration(shown, text);

@@ -62,6 +62,15 @@ TEST(TraceSurface, BeyondTheRecordedEndsTheNearestOneAnswers) {
   EXPECT_EQ(throughput(ask(2, false, 6)), 90);  // no out-of-memory was recorded
 }
 
+TEST(TraceSurface, OutOfMemoryAtAStageBoundsItsOtherConfigurations) {
+  EXPECT_EQ(ask(2, false, 8).outcome, Outcome::out_of_memory);
+  EXPECT_EQ(ask(2, false, 93462).outcome, Outcome::out_of_memory);
+  const std::string larger = std::string(kTrace) + "2,false,16,,,300,40,30,\n";
+  EXPECT_EQ(throughput(ask(2, false, 20, 0, larger)), 300) << "it completed more than what did not fit elsewhere";
+  const std::string other_stage = std::string(kTrace) + "1,false,2,,,80,10,30,\n";
+  EXPECT_EQ(throughput(ask(1, false, 100, 0, other_stage)), 80);
+}
+
 TEST(TraceSurface, AnUnrecordedConfigurationIsAnsweredByTheNearestAndSaysSo) {
   const std::string only =
       "zero_optimization.overlap_comm,zero_optimization.stage,model_info,num_params,throughput\n"

@@ -44,6 +44,18 @@ TEST_F(BaselineTest, RunsBeforeTheSearcherWhichFindsItAmongItsObservations) {
   EXPECT_EQ(observations[0].at("metrics").at("throughput"), 101.0);
 }
 
+TEST_F(BaselineTest, ASimulationsOwnConfigurationIsNobodys) {
+  Plan plan = plan_of(with_baseline());
+  EXPECT_EQ(own_configuration(plan).why_not, "");
+  plan.simulation.emplace();
+  plan.simulation->name = "trace";
+  EXPECT_EQ(own_configuration(plan).why_not, "") << "the command has one";
+  plan.command.clear();
+  EXPECT_EQ(own_configuration(plan).why_not, "") << "--ds-config has one";
+  plan.config_file = "trace";
+  EXPECT_EQ(own_configuration(plan).why_not, "neither COMMAND nor --ds-config gives one");
+}
+
 TEST_F(BaselineTest, CompetesForTheBest) {
   Session session(plan_of(with_baseline()));
   session.runner.answer = [](const TrialSpec& spec) { return completed(100.0 / micro_batch(spec.config)); };

@@ -70,6 +70,32 @@ TEST_F(EndsTest, ThreeFailuresAlikeOverTwoMicroBatchesAreTheScripts) {
   EXPECT_EQ(session.runner.started.size(), 3u);
 }
 
+// A script that does not report what the search is to improve.
+TEST_F(EndsTest, TwoTrialsWithoutTheMetricEndTheStudyAndNameWhatTheyReport) {
+  StudyOptions given =
+      scripted({{"start", {try_micro_batch(1)}}, {"exit 0", {try_micro_batch(2)}}, {"exit 1", {try_micro_batch(3)}}});
+  given.metric = "FLOPS_per_gpu";
+  Session session(plan_of(given));
+  const StudyResult result = session.run_new();
+  EXPECT_EQ(result.status, StudyStatus::no_best);
+  EXPECT_EQ(result.reason, "the trials report throughput and latency, but no FLOPS_per_gpu: give --metric throughput");
+  EXPECT_EQ(session.runner.started.size(), 2u);
+}
+
+TEST_F(EndsTest, OneTrialWithTheMetricLeavesTheSearchToItself) {
+  StudyOptions given =
+      scripted({{"start", {try_micro_batch(1)}}, {"exit 0", {try_micro_batch(2)}}, {"exit 1", {try_micro_batch(3)}}});
+  given.metric = "FLOPS_per_gpu";
+  Session session(plan_of(given));
+  session.runner.answer = [](const TrialSpec& spec) {
+    TrialEnd end = completed(100);
+    if (spec.id == 0) end.metrics["FLOPS_per_gpu"] = 1e12;
+    return end;
+  };
+  EXPECT_EQ(session.run_new().status, StudyStatus::completed);
+  EXPECT_EQ(session.runner.started.size(), 3u);
+}
+
 TEST_F(EndsTest, FailuresAtOneMicroBatchOrWithOtherLastLinesDoNotEndIt) {
   Json at_one = try_micro_batch(2);
   at_one["repeat"] = true;

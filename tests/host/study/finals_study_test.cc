@@ -133,12 +133,26 @@ TEST_F(FinalsStudyTest, ARaisedLimitGoesBackToTheSearcher) {
   EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
   EXPECT_EQ(result.best->trial, 3u);
   EXPECT_NEAR(result.gain.value().ratio, 8, 1e-9);
+  EXPECT_TRUE(second.observer.logged("repeats at the end, are taken back; their ids are used again"));
+  EXPECT_TRUE(second.observer.logged("trials 4 "));
   fs::remove_all(dir() / "run");
   StudyOptions given = with_finals();
   given.max_trials = 40;
   Session whole(plan_of(given));
   run(whole);
   EXPECT_EQ(phases(second), phases(whole)) << "as if it had had the limit from its start";
+}
+
+TEST_F(FinalsStudyTest, WithoutABaselineThereIsNoGainThoughYourOwnWasMeasured) {
+  StudyOptions given =
+      with_finals({{"start", {try_micro_batch(1), try_micro_batch(8)}}, {"exit 1", {{{"finish", "two are enough"}}}}});
+  given.baseline = false;
+  Session session(plan_of(given));
+  const StudyResult result = run(session);
+  EXPECT_EQ(result.best->trial, 1u);
+  EXPECT_FALSE(result.gain);
+  EXPECT_THAT(phases(session), ::testing::ElementsAre("searcher 1", "searcher 8"));
+  EXPECT_EQ(read_text(session.plan.dir / "summary.txt").find("gain"), std::string::npos);
 }
 
 TEST_F(FinalsStudyTest, YourOwnThatFailsIsSaidAndLeavesNoGain) {

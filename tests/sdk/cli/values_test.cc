@@ -17,7 +17,7 @@ Values values_of(const Tokens& options) {
   set.add_group("Options",
                 {Option::integer("max-trials", "").from(1, Option::kLargestInt).also("-mt"),
                  Option::integer("global-batch", "").from(1), Option::integer("slots", "").from(1).or_word("auto"),
-                 Option::number("num-params", "").from(1), Option::size("device-memory", ""),
+                 Option::number("num-params", "").from(1), Option::size("device-memory", "").from(Option::kLeastMemory),
                  Option::duration("time-budget", ""), Option::choice("trial-cwd", {"keep", "copy"}, ""),
                  Option::choice("mode", {"a", "b", "c"}, ""), Option::text("metric", "NAME", ""),
                  Option::path("dir", "DIR", ""), Option::text("arg-mapping", "KEY=FLAG", "").when_repeated(Again::adds),
@@ -74,6 +74,9 @@ TEST(Values, SizesAndDurationsNameTheOption) {
   EXPECT_EQ(values_of({"--time-budget=2h"}).duration("time-budget"), std::chrono::hours(2));
   EXPECT_THAT(refusal("--device-memory=lots"), HasSubstr("--device-memory: 'lots' is not a size"));
   EXPECT_THAT(refusal("--device-memory=0"), HasSubstr("--device-memory 0: expected a size above 0"));
+  EXPECT_EQ(refusal("--device-memory=80"), "--device-memory 80: a unit is missing: 80GB?");
+  EXPECT_THAT(refusal("--device-memory=80kB"), HasSubstr("expected a size of at least 1048576 bytes"));
+  EXPECT_EQ(values_of({"--device-memory=80000000000"}).size("device-memory"), 80000000000u);
   EXPECT_THAT(refusal("--time-budget=soon"), HasSubstr("--time-budget: 'soon' is not a duration"));
   EXPECT_THAT(refusal("--time-budget=0s"), HasSubstr("--time-budget 0s: expected a duration above 0"));
 }

@@ -88,12 +88,19 @@ function progressCard(study: Study): HTMLElement {
     h('p', { class: 'faint' }, `${told.join(', ') || 'None yet'}. ${duration(p.elapsed_seconds)}${left}.`));
 }
 
+// All of them where one took the search over from another.
+function searchers(study: Study): string {
+  const all = study.study['searchers'];
+  if (Array.isArray(all)) return all.map((one) => String(one)).join(', then ');
+  return String((study.plan['searcher'] as { name?: string } | undefined)?.name ?? '–');
+}
+
 export function head(study: Study): Child {
   const info = study.study;
   const kind = info.status === 'failed' || info.status === 'no_best' ? 'bad' : info.status === 'interrupted' ? 'warn' : '';
   return [
     h('div', { class: 'title' }, h('h1', {}, info.name || 'Study'), statusPill(info.status)),
-    h('p', { class: 'faint' }, `Searcher ${String((study.plan['searcher'] as { name?: string } | undefined)?.name ?? '–')}, metric ${info.metric} `,
+    h('p', { class: 'faint' }, `Searcher ${searchers(study)}, metric ${info.metric} `,
       `(${info.direction === 'minimize' ? 'the smallest is the best' : 'the largest is the best'}), begun ${when(study.progress.started_at)}. `,
       h('code', {}, info.dir)),
     info.reason ? h('p', { class: `notice ${kind}`, role: kind ? 'status' : null }, `${info.status === 'running' ? '' : 'Ended: '}${info.reason.replace(/; `dsat-host resume` goes on$/, '')}`) : null,

@@ -105,6 +105,7 @@ struct StudyResult {
   std::optional<Gain> gain;  // of the best over the user's own configuration
   std::map<Outcome, int> counts;
   std::filesystem::path dir;
+  std::string metric;  // its canonical name
 };
 
 class Study {

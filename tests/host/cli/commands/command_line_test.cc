@@ -62,6 +62,15 @@ TEST(Split, StagesMayBeFollowedByAnOption) {
   EXPECT_THAT(split_command({"--zero-stages=2", "train"}).options, ElementsAre("--zero-stages=2"));
 }
 
+TEST(Split, StagesMayHaveCommas) {
+  EXPECT_THAT(split_command({"-z", "1,2", "train"}).options, ElementsAre("--zero-stages=1", "--zero-stages=2"));
+  EXPECT_THAT(split_command({"--zero-stages=0,3", "train"}).options, ElementsAre("--zero-stages=0", "--zero-stages=3"));
+  EXPECT_THAT(refusal({"-z", "1,7", "train"}), HasSubstr("takes one or more of 0 1 2 3, not '1,7'"));
+  EXPECT_THAT(refusal({"-z", "1,"}), HasSubstr("takes one or more of 0 1 2 3"));
+  EXPECT_EQ(refusal({"--zero-stages=1", "2", "train"}),
+            "--zero-stages=1 ends before '2': write --zero-stages=1,2 or --zero-stages 1 2");
+}
+
 TEST(Split, WhatIsNoStageIsRefused) {
   for (const Tokens& arguments : {Tokens{"-z", "4"}, Tokens{"-z", "1", "7", "train"}, Tokens{"-z", "-1"},
                                   Tokens{"-z", "train"}, Tokens{"-z"}, Tokens{"-z=5"}, Tokens{"-z", "--", "train"}}) {

@@ -105,6 +105,25 @@ TEST(ApplyAutotuning, OneLineNamesTheKeysWithoutEffect) {
               Contains("autotuning: without effect here: min_train_batch_size"));
 }
 
+TEST(ApplyAutotuning, BelowAutotuningNoSectionIsAnEmptyOne) {
+  const OptionSet set;
+  std::vector<host::StudyOptions> read_options;
+  for (const char* config : {"{}", R"({"autotuning": null})", R"({"autotuning": {}})"}) {
+    AutotuningChoice choice;
+    choice.section = read_autotuning_section(Json::parse(config), "c.json");
+    choice.deepspeed_form = true;
+    host::StudyOptions options;
+    EXPECT_THAT(apply_autotuning(choice, Values(set, {}), host::PluginInfo(), options),
+                Contains(HasSubstr("autotuning.fast")));
+    EXPECT_EQ(options.metric, "throughput") << config;
+    EXPECT_FALSE(options.default_axes) << config;
+    EXPECT_EQ(options.max_micro_batch, 1024) << config;
+    EXPECT_EQ(searcher_of(choice).value().searcher, "guided") << config;
+  }
+  AutotuningChoice plain;
+  EXPECT_FALSE(plain.holds()) << "without --autotuning nothing asks for it";
+}
+
 TEST(AutotuningSection, RefusesWrongTypesByFileKeyAndValue) {
   EXPECT_EQ(refusal(R"({"fast": "yes"})"), "c.json: autotuning.fast is \"yes\": it must be true or false");
   EXPECT_THAT(refusal(R"({"mp_size": 0})"), HasSubstr("autotuning.mp_size is 0: it must be a whole number from 1 on"));
@@ -143,7 +162,7 @@ TEST(SearcherOf, SaysWhichOneStandsForATunerType) {
   choice.deepspeed_form = true;
   EXPECT_THAT(searcher_of(choice)->notice, HasSubstr("model_based"));
   choice.section = AutotuningSection();
-  EXPECT_FALSE(searcher_of(choice));
+  EXPECT_THAT(searcher_of(choice)->notice, HasSubstr("model_based")) << "no section is as an empty one";
 }
 
 }  // namespace

@@ -52,6 +52,24 @@ TEST(ActionOf, AMisspeltMethodIsNoProgram) {
   EXPECT_EQ(action_of({"./ahsa", "deepspeed.yaml", "."}), Action::tune);
 }
 
+TEST(ActionOf, AMisspeltSubCommandIsNoProgram) {
+  EXPECT_THAT(refusal({"shwo", "dir"}), HasSubstr("did you mean dsat-host show?"));
+  EXPECT_THAT(refusal({"estimat"}), HasSubstr("did you mean dsat-host estimate?"));
+  EXPECT_THAT(refusal({"status", "dir"}), HasSubstr("did you mean dsat-host show?"));
+  EXPECT_EQ(action_of({"./shwo", "dir"}), Action::tune);
+  EXPECT_EQ(action_of({"no-such-program", "dir"}), Action::tune);
+  EXPECT_EQ(action_of({"sh", "dir"}), Action::tune);  // a program there is
+}
+
+TEST(WordsAsOptions, HelpAndVersionAreThoseOfTheOptions) {
+  EXPECT_EQ(words_as_options({"help"}), Tokens{"--help"});
+  EXPECT_EQ(words_as_options({"help", "show"}), (Tokens{"show", "--help"}));
+  EXPECT_EQ(words_as_options({"version"}), Tokens{"--version"});
+  for (const Tokens& other : {Tokens{"--", "help"}, Tokens{"help", "train.py"}, Tokens{"version", "x"}, Tokens{}}) {
+    EXPECT_EQ(words_as_options(other), other);
+  }
+}
+
 TEST(ActionOf, AYamlFileWithoutADirectoryIsACommand) {
   EXPECT_EQ(action_of({"deepspeed.yaml", "no-such-folder"}), Action::tune);
   EXPECT_EQ(action_of({"deepspeed.yaml"}), Action::tune);

@@ -38,8 +38,10 @@ class Report : public ::testing::Test {
   Captured captured_;
 };
 
-TEST_F(Report, JsonHasAllOutcomesAndTheBest) {
+TEST_F(Report, JsonHasAllOutcomesTheBestAndTheFilesThatAreThere) {
   complete();
+  result_.metric = "latency";
+  write_text(result_.dir / "best_ds_config.json", "{}");
   EXPECT_EQ(result_json(result_),
             (Json{{"status", "completed"},
                   {"reason", ""},
@@ -51,7 +53,14 @@ TEST_F(Report, JsonHasAllOutcomesAndTheBest) {
                     {"timed_out", 0},
                     {"invalid_config", 0},
                     {"stopped", 0},
-                    {"lost", 0}}}}));
+                    {"lost", 0}}},
+                  {"metric", "latency"},
+                  {"dir", result_.dir.string()},
+                  {"files",
+                   {{"configuration", (result_.dir / "best_ds_config.json").string()},
+                    {"metrics", nullptr},
+                    {"command", nullptr},
+                    {"report", nullptr}}}}));
 }
 
 TEST_F(Report, JsonHasTheGainWhereOneWasMeasured) {

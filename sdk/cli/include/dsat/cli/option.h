@@ -29,7 +29,7 @@ enum class ValueKind {
   path,      // not empty
   integer,   // from `low` to `high`, or one of `words`
   number,    // from `low` to `high`, an exponent allowed: 7.5e9
-  size,      // of memory, above 0: 512MiB
+  size,      // of memory, at least `low` and above 0: 512MiB
   duration,  // above 0: 90s, 15m, 2h
   choice,    // one of `words`
 };
@@ -53,6 +53,9 @@ struct Option {
 
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   static constexpr int64_t kLargestInt = std::numeric_limits<int>::max();
+
+  // Memory that can only be large: a number below it lacks its unit.
+  static constexpr int64_t kLeastMemory = 1 << 20;
 
   Option also(std::string spelling) &&;  // dashes included: "-mt"
   Option from(int64_t least, int64_t most = kNoLimit) &&;

@@ -16,7 +16,8 @@ namespace dsat::cli_kit {
 int64_t read_integer(const std::string& shown, const std::string& text, int64_t low, int64_t high,
                      const std::vector<std::string>& words = {});
 double read_number(const std::string& shown, const std::string& text, int64_t low);
-uint64_t read_size(const std::string& shown, const std::string& text);                       // bytes, above 0
+// Bytes, at least `least` of them.
+uint64_t read_size(const std::string& shown, const std::string& text, uint64_t least = 1);
 std::chrono::milliseconds read_duration(const std::string& shown, const std::string& text);  // above 0
 // The index of the word.
 size_t read_choice(const std::string& shown, const std::string& text, const std::vector<std::string>& words);
