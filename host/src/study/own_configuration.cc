@@ -23,9 +23,10 @@ std::optional<int> own_stage(const Plan& plan) {
   return config::zero_stage(plan.user_config);
 }
 
-// A simulation's own configuration is nobody's: a gain over it would mean nothing.
-bool is_the_simulations(const Plan& plan) {
-  return plan.simulation && plan.command.empty() && plan.config_file == plan.simulation->name;
+// A trace has no configuration of anybody's, only one that stands in for it: a gain over that would mean nothing.
+bool stands_in_for_none(const Plan& plan) {
+  return plan.simulation && plan.command.empty() && plan.config_file == plan.simulation->name &&
+         plan.simulation->source.is_object() && plan.simulation->source.contains("trace");
 }
 
 // Why the base configuration does not have the user's own stage; empty: it has.
@@ -52,7 +53,7 @@ OwnConfiguration own_configuration(const Plan& plan) {
   OwnConfiguration own;
   own.overrides = Json::object();
   try {
-    own.why_not = is_the_simulations(plan) ? "neither COMMAND nor --ds-config gives one" : why_stage_moved(plan);
+    own.why_not = stands_in_for_none(plan) ? "neither COMMAND nor --ds-config gives one" : why_stage_moved(plan);
     if (!own.why_not.empty()) return own;
     if (!has_own_micro_batch(plan)) {
       own.why_not = fmt::format("neither it nor the command gives {}", config::kMicroBatchKey);

@@ -44,7 +44,7 @@ TEST_F(BaselineTest, RunsBeforeTheSearcherWhichFindsItAmongItsObservations) {
   EXPECT_EQ(observations[0].at("metrics").at("throughput"), 101.0);
 }
 
-TEST_F(BaselineTest, ASimulationsOwnConfigurationIsNobodys) {
+TEST_F(BaselineTest, ATracesConfigurationIsNobodys) {
   Plan plan = plan_of(with_baseline());
   EXPECT_EQ(own_configuration(plan).why_not, "");
   plan.simulation.emplace();
@@ -53,6 +53,8 @@ TEST_F(BaselineTest, ASimulationsOwnConfigurationIsNobodys) {
   plan.command.clear();
   EXPECT_EQ(own_configuration(plan).why_not, "") << "--ds-config has one";
   plan.config_file = "trace";
+  EXPECT_EQ(own_configuration(plan).why_not, "") << "a scenario has one";
+  plan.simulation->source = {{"file", "runs.csv"}, {"trace", ""}};
   EXPECT_EQ(own_configuration(plan).why_not, "neither COMMAND nor --ds-config gives one");
 }
 
