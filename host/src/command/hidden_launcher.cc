@@ -14,7 +14,7 @@ namespace dsat::host {
 
 namespace {
 
-constexpr size_t kLargestShellScript = size_t{1} << 20;
+constexpr size_t kLargestShellScript = size_t{64} << 10;
 
 bool has_launcher(const Argv& words) { return !words.empty() && find_launcher(words).kind != Launcher::none; }
 

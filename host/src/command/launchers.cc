@@ -59,18 +59,20 @@ size_t skip_prefixes(const Argv& argv, size_t i) {
   return i;
 }
 
-// The launcher whose name begins at token i: as a program, a script given to Python, or `python -m MODULE`.
-LauncherUse launcher_at(const Argv& argv, size_t i) {
+// The launcher whose name begins at token i, as a program.
+LauncherUse launcher_program(const Argv& argv, size_t i) {
   const std::string_view program = base_name(argv[i]);
   if (const Launcher direct = launcher_named(program); direct != Launcher::none) return {direct, i + 1, i + 1};
-  if (program == "accelerate") {
-    const bool launches = i + 1 < argv.size() && argv[i + 1] == "launch";
-    return launches ? LauncherUse{Launcher::accelerate, i + 2, i + 2} : LauncherUse{};
-  }
-  if (!starts_with(program, "python")) return {};
+  const bool accelerates = program == "accelerate" && i + 1 < argv.size() && argv[i + 1] == "launch";
+  return accelerates ? LauncherUse{Launcher::accelerate, i + 2, i + 2} : LauncherUse{};
+}
+
+// The same, also as a script given to Python, or `python -m MODULE`.
+LauncherUse launcher_at(const Argv& argv, size_t i) {
+  if (!starts_with(base_name(argv[i]), "python")) return launcher_program(argv, i);
   for (size_t k = i + 1; k < argv.size(); ++k) {
     if (argv[k] == "-m" && k + 1 < argv.size()) return {launcher_module(argv[k + 1]), k + 2, k + 2};
-    if (!is_option(argv[k])) return launcher_at(argv, k);
+    if (!is_option(argv[k])) return launcher_program(argv, k);
   }
   return {};
 }
