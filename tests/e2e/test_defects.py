@@ -9,14 +9,15 @@ from unittest import mock
 from support import CONFIG, FIXTURES, HOST, HostTest, PROJECT, SCRIPT
 
 MEMORY = ["--device-memory", "1GB"]
-# Writes a result without a metric where the micro batch is odd.
+# Writes a result without a metric where the micro batch is odd and above 4.
 HALF_MUTE = f"""
 import json, sys
 sys.path.insert(0, {str(FIXTURES)!r})
 import protocol_trial
 with open(sys.argv[2]) as file:
     config = json.load(file)
-if config["autotuning"].get("model_info", {{}}).get("profile") or config["train_micro_batch_size_per_gpu"] % 2 == 0:
+micro_batch = config["train_micro_batch_size_per_gpu"]
+if config["autotuning"].get("model_info", {{}}).get("profile") or micro_batch % 2 == 0 or micro_batch < 5:
     sys.exit(protocol_trial.main())
 with open(config["autotuning"]["metric_path"], "w") as file:
     json.dump({{"rank": 0}}, file)

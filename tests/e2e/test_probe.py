@@ -77,15 +77,14 @@ class Studies(HostTest):
             self.assertEqual(self.files(trial), ["rank0.json", "rank1.json"])
             self.assertEqual(trial["peak_bytes"], 101 + 90 * trial["config"]["train_micro_batch_size_per_gpu"])
 
-    def test_other_hosts_have_the_hook_in_the_run_directory(self):
+    def test_other_hosts_have_the_hook_in_the_trials_folder(self):
         (self.dir / "hostfile").write_text("w1 slots=1\nw2 slots=1\n")
         for tool in ("ssh", "pdsh"):
             (self.dir / tool).write_text("#!/bin/sh\nexit 0\n")
             (self.dir / tool).chmod(0o755)
         _, trials = self.tune("deepspeed", "--hostfile", "hostfile", "train.py")
-        self.assertTrue((self.dir / "out/probe/sitecustomize.py").exists())
         for trial in trials:
-            self.assertEqual(self.files(trial), ["rank0.json", "rank1.json"])
+            self.assertEqual(self.files(trial), ["rank0.json", "rank1.json", "sitecustomize.py"])
 
     def test_the_result_file_goes_first(self):
         _, trials = self.tune(sys.executable, "train.py", "told")
