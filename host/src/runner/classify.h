@@ -37,6 +37,7 @@ struct RunFacts {
   std::optional<Verdict> verdict;    // what the engine knows of a result that is missing
   bool kernel_oom_kills = false;     // the kernel killed some process for want of memory while it ran
   std::string started_at, ended_at;  // RFC 3339
+  std::string seen_outcome;          // what an earlier host made of it; empty: none has seen its end
 };
 
 // Reads the trial's result file and what it printed. Never fails: a file that cannot be read makes a failed trial with

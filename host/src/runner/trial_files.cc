@@ -208,6 +208,7 @@ std::optional<RunFacts> read_exit(const fs::path& trial_dir, const TrialSpec& sp
     facts.kernel_oom_kills = json.at("kernel_oom_kills").get<bool>();
     facts.started_at = json.at("started_at").get<std::string>();
     facts.ended_at = json.at("ended_at").get<std::string>();
+    facts.seen_outcome = json.at("outcome").get<std::string>();
     return facts;
   } catch (const std::exception&) {
     return std::nullopt;  // not of this version, or damaged: the other files have to do

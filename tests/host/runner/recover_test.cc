@@ -35,6 +35,17 @@ TEST_F(Recover, ATornResultOfATrialThatDiedWithTheHostIsRunAgain) {
   EXPECT_EQ(runner_->recover(spec(0)), std::nullopt);
 }
 
+TEST_F(Recover, WhatAPowerLossTookOfAnEndThatWasSeenIsRunAgain) {
+  make_runner({});
+  run(spec(0));
+  std::filesystem::remove(trial_dir(0) / kMetricsFile);
+  EXPECT_EQ(runner_->recover(spec(0)), std::nullopt) << "it had a result";
+  make_runner({"--device-memory", "1"});
+  run(spec(1));
+  for (const char* log : {kStderrFile, kStdoutFile}) std::filesystem::resize_file(trial_dir(1) / log, 0);
+  EXPECT_EQ(runner_->recover(spec(1)), std::nullopt) << "it had a reason";
+}
+
 TEST_F(Recover, AFailureWhoseEndWasSeenIsNotRunAgain) {
   make_runner({"--device-memory", "1"});
   const TrialEnd seen = run(spec(0));
