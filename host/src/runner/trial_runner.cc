@@ -344,8 +344,8 @@ std::optional<TrialEnd> TrialRunner::recover(const TrialSpec& spec) {
   if (end.outcome == Outcome::completed) return end;
   // Without exit.json no host saw its end: the host died, and the trial with it, at any point. Where it was seen to end
   // in another way, a power loss has taken what the trial wrote.
-  const bool ended_by_itself = known && known->seen_outcome == to_string(end.outcome) &&
-                               end.outcome != Outcome::stopped && !end.infrastructure;
+  const bool ended_by_itself =
+      known && known->seen_outcome == to_string(end.outcome) && end.outcome != Outcome::stopped && !end.infrastructure;
   return ended_by_itself ? std::optional<TrialEnd>(std::move(end)) : std::nullopt;
 }
 
