@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "dsat/config/batch.h"
@@ -48,9 +49,8 @@ std::optional<std::string> BatchWatch::add(const Trial& trial) {
   }
   is_told_ = true;
   return fmt::format(
-      "trials {} and {} took the same time{} with micro batches {} and {}: the script's batch does not seem to follow "
-      "its "
-      "configuration, and then all that this search finds is a large number; hand the micro batch to the script "
+      "trials {} and {} took the same time{} with micro batches {} and {}: the script does not seem to use the micro "
+      "batch of its configuration, so a higher throughput means nothing here; hand the micro batch to the script "
       "(--arg-mapping train_micro_batch_size_per_gpu=--FLAG)",
       before.trial, now.trial, both ? " and memory" : "", before.micro_batch, micro_batch);
 }
