@@ -14,6 +14,8 @@ constexpr int kSweeps = 3;
 constexpr size_t kFront = 5;  // arms whose neighbours a sweep visits
 constexpr int kRandomStarts = 2;
 constexpr size_t kFinalists = 8;  // arms of which all micro batches are scored
+// No model holds far beyond what ran: a proposal stays within so many times the largest micro batch that completed.
+constexpr double kFarthest = 4;
 
 void add_unique(std::vector<const Arm*>& arms, const Arm* arm) {
   if (arm != nullptr && std::find(arms.begin(), arms.end(), arm) == arms.end()) arms.push_back(arm);
@@ -104,12 +106,25 @@ const std::vector<const Arm*>& Acquisition::neighbours(const Arm& arm) {
   return arms;
 }
 
-// No model holds far beyond what ran: a proposal stays within some times the largest micro batch that completed.
+// Where nothing bounds the micro batch, neither a device's memory nor a failure, it grows only as long as that is
+// faster: each step beyond takes as many times longer as its micro batch is larger.
+bool Acquisition::growth_pays() const {
+  constexpr double kLeastGain = 0.01;
+  const int64_t largest = surrogate_.largest_completed();
+  const bool bounded =
+      surrogate_.memory().device_known() || surrogate_.out_of_memory() > 0 || surrogate_.least_failed() > 0;
+  if (bounded || !incumbent_ || largest == 0) return true;
+  const search::MicroBatches& batches = space_.micro_batches();
+  const int64_t rank = batches.rank_at_or_below(kFarthest * static_cast<double>(largest));
+  const Prediction beyond = surrogate_.speed().predict({{incumbent_->point.arm, batches.at(rank)}}).front();
+  return beyond.mean - incumbent_->prediction.mean >= kLeastGain;
+}
+
 int64_t Acquisition::last_rank() const {
-  constexpr double kFarthest = 4;
   const search::MicroBatches& batches = space_.micro_batches();
   const int64_t last = batches.count() - 1, largest = surrogate_.largest_completed();
   if (largest == 0) return last;
+  if (!growth_pays_) return std::min(last, batches.rank_at_or_below(static_cast<double>(largest)));
   // Divisors can lie farther apart than that: the next one at least.
   const double farthest = kFarthest * static_cast<double>(largest);
   const int64_t next = batches.rank_at_or_below(static_cast<double>(largest)) + 1;
@@ -338,6 +353,7 @@ std::optional<Proposal> Acquisition::next(const std::vector<Point>& pending, con
   visits_.clear();
   scored_.clear();
   incumbent_ = surrogate_.incumbent();
+  growth_pays_ = growth_pays();
   if (!incumbent_) return safest(draw);
   anchor_ = incumbent_->point;
   return by_draws() ? choose_in_batch(draw) : choose_alone(draw);

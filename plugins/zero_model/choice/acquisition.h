@@ -100,6 +100,7 @@ class Acquisition {
   const std::vector<const Arm*>& neighbours(const Arm& arm);
   void coordinate_ascent(std::vector<const Arm*> front, int64_t hint);
   void visit(const std::vector<const Arm*>& arms, bool thorough, int64_t hint);
+  bool growth_pays() const;
   int64_t last_rank() const;
   int64_t top_rank(const Arm& arm, int64_t hint, double risk) const;
   std::vector<int64_t> micro_batches(const Arm& arm, const Visit& visit, bool thorough) const;
@@ -140,6 +141,7 @@ class Acquisition {
   double exploration_risk_ = 0;
   std::vector<Point> pending_;
   std::optional<Surrogate::Incumbent> incumbent_;
+  bool growth_pays_ = true;  // may a proposal lie beyond the largest micro batch that completed?
   Point anchor_;             // the incumbent, or a pending point that is predicted better
   double pending_best_ = 0;  // objective of the best pending point
   double pending_fits_ = 0;  // and its probability of fitting

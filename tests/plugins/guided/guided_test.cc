@@ -75,6 +75,22 @@ TEST(Guided, WithoutDeviceMemoryGrowsUntilSomethingRunsOut) {
   EXPECT_LT(regret(bench, surface, study), 0.05);
 }
 
+// Nothing bounds the micro batch here: no device's memory is known, and nothing ever fails. Steps only take longer.
+TEST(Guided, WithoutAnyBoundGrowsOnlyAsLongAsThatIsFaster) {
+  Surface surface;
+  surface.device_memory = 1e18;
+  surface.tells_peak = false;
+  Study study = study_of(surface, 30);
+  study.device_memory_bytes.reset();
+  study.profile["device_memory_bytes"] = nullptr;
+  testing::Bench bench = bench_of(surface, study);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  int64_t largest = 0;
+  for (const testing::Trial& trial : bench.asked()) largest = std::max(largest, trial.micro_batch());
+  EXPECT_LT(largest, 4096);  // four times more is worth 1 % at 600
+  EXPECT_GT(metric_of(bench, bench.best(), "throughput"), 0.97 * 1000);
+}
+
 TEST(Guided, WithAFixedGlobalBatchAsksForDivisorsOnly) {
   const Surface surface;
   Study study = study_of(surface, 15);
