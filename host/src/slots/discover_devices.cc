@@ -25,6 +25,7 @@ struct Device {
   int index = 0;
   std::string uuid;
   std::optional<uint64_t> memory_bytes;
+  uint64_t in_use_bytes = 0;
 };
 
 std::string read_from_start(int fd) {
@@ -81,17 +82,18 @@ std::vector<std::string> trimmed_fields(const std::string& text, char separator)
   return parts;
 }
 
-// "0, GPU-5c5f..., 81559": index, UUID, MiB ("[N/A]" where memory is shared with the host).
+// "0, GPU-5c5f..., 81559, 4": index, UUID, MiB ("[N/A]" where memory is shared with the host), MiB in use.
 std::vector<Device> nvidia_devices(const Environment& environment) {
-  const auto text =
-      run_tool({"nvidia-smi", "--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits"}, environment);
+  const auto text = run_tool(
+      {"nvidia-smi", "--query-gpu=index,uuid,memory.total,memory.used", "--format=csv,noheader,nounits"}, environment);
   std::vector<Device> devices;
   for (const std::string& line : printable_lines(text.value_or(""))) {
     const std::vector<std::string> fields = trimmed_fields(line, ',');
     const auto index = parse_count(fields[0]);
-    if (fields.size() != 3 || !index) continue;
+    if (fields.size() != 4 || !index) continue;
     Device device{*index, fields[1], std::nullopt};
     if (const auto mebibytes = parse_count(fields[2])) device.memory_bytes = static_cast<uint64_t>(*mebibytes) << 20;
+    if (const auto mebibytes = parse_count(fields[3])) device.in_use_bytes = static_cast<uint64_t>(*mebibytes) << 20;
     devices.push_back(device);
   }
   return devices;
@@ -118,6 +120,9 @@ std::vector<Device> rocm_devices(const Environment& environment) {
     if (const auto bytes = parse_integer(field("VRAM Total Memory (B)"), 0)) {
       device.memory_bytes = static_cast<uint64_t>(*bytes);
     }
+    if (const auto bytes = parse_integer(field("VRAM Total Used Memory (B)"), 0)) {
+      device.in_use_bytes = static_cast<uint64_t>(*bytes);
+    }
     devices.push_back(device);
   }
   std::sort(devices.begin(), devices.end(), [](const Device& a, const Device& b) { return a.index < b.index; });
@@ -130,7 +135,7 @@ std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::o
   std::vector<Slot> slots;
   if (!variable) {
     for (const Device& device : devices) {
-      slots.push_back({fmt::to_string(device.index), device.index, device.memory_bytes});
+      slots.push_back({fmt::to_string(device.index), device.index, device.memory_bytes, {}, device.in_use_bytes});
     }
     return slots;
   }
@@ -144,7 +149,7 @@ std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::o
       return index ? device.index == *index : !entry.empty() && device.uuid.rfind(entry, 0) == 0;
     });
     if (it == devices.end()) break;
-    slots.push_back({entry, it->index, it->memory_bytes});
+    slots.push_back({entry, it->index, it->memory_bytes, {}, it->in_use_bytes});
   }
   return slots;
 }

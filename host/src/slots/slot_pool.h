@@ -16,7 +16,8 @@ struct Slot {
   std::string id;              // as the visibility variable takes it: an index, or a UUID where the caller named UUIDs
   std::optional<int> ordinal;  // its index on its host: what `deepspeed --include` takes
   std::optional<uint64_t> memory_bytes;
-  std::string host{};  // as the hostfile calls it; empty: this machine, which needs no hostfile
+  std::string host{};                // as the hostfile calls it; empty: this machine, which needs no hostfile
+  uint64_t memory_in_use_bytes = 0;  // by others, before the study begins
   std::string name() const { return host.empty() ? id : host + ":" + id; }
 };
 

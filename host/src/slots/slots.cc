@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "dsat/base/units.h"
 #include "dsat/config/world.h"
 #include "dsat/error.h"
 #include "slots/find_slots.h"
@@ -206,6 +207,22 @@ void describe(SlotPlan& plan, const std::optional<int>& max_slots) {
   }
 }
 
+// Other programs on the devices of the study: their memory is not there for trials, and their work slows them.
+std::optional<std::string> notice_of_busy_devices(const std::vector<Slot>& slots) {
+  constexpr uint64_t kIdleBytes = uint64_t{1} << 30;  // screens and idle services
+  std::vector<std::string> busy;
+  for (const Slot& slot : slots) {
+    if (slot.memory_in_use_bytes < kIdleBytes) continue;
+    busy.push_back(
+        fmt::format("{} of device {}", format_size(static_cast<double>(slot.memory_in_use_bytes)), slot.name()));
+  }
+  if (busy.empty()) return std::nullopt;
+  return fmt::format(
+      "others use {} now: trials may run out of memory and be slow for their sake; end them, or leave the device out "
+      "(--exclude, or the visibility variable)",
+      fmt::join(busy, ", "));
+}
+
 }  // namespace
 
 const char* visibility_variable(Backend backend) {
@@ -242,6 +259,7 @@ SlotPlan plan_slots(const Devices& devices, const SlotRequest& request) {
   plan.slots_per_trial = plan.shape.slots();
   plan.device_memory_bytes = smallest_memory(plan.slots);
   describe(plan, request.max_slots);
+  if (const auto notice = notice_of_busy_devices(plan.slots)) plan.notices.push_back(*notice);
   return plan;
 }
 

@@ -11,6 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::vector<std::string> ids(const std::vector<Slot>& slots) {
   std::vector<std::string> result;
@@ -27,7 +28,7 @@ class DiscoverDevices : public TempDirTest {
     set_variable(environment, "PATH", dir().string());
     return discover_devices(environment);
   }
-  const std::string two_ = "0, GPU-aaaa-1, 81559\n1, GPU-bbbb-2, 40536";
+  const std::string two_ = "0, GPU-aaaa-1, 81559, 3\n1, GPU-bbbb-2, 40536, 30000";
 };
 
 TEST_F(DiscoverDevices, FindsNothingWithoutTools) {
@@ -43,8 +44,17 @@ TEST_F(DiscoverDevices, ReadsIndicesAndMemoryFromNvidiaSmi) {
   EXPECT_EQ(devices.slots[1].memory_bytes, 40536ull << 20);
 }
 
+TEST_F(DiscoverDevices, ADeviceThatOthersUseIsNamed) {
+  nvidia(two_);
+  const SlotPlan both = plan_slots(discover(), {});
+  ASSERT_FALSE(both.notices.empty());
+  EXPECT_THAT(both.notices.back(), HasSubstr("others use 31.5 GB of device 1 now"));
+  const SlotPlan idle = plan_slots(discover({"CUDA_VISIBLE_DEVICES=0"}), {});
+  for (const std::string& notice : idle.notices) EXPECT_THAT(notice, Not(HasSubstr("others use")));
+}
+
 TEST_F(DiscoverDevices, UnknownMemoryIsNoError) {
-  nvidia("0, GPU-aaaa, [N/A]");
+  nvidia("0, GPU-aaaa, [N/A], [N/A]");
   const Devices devices = discover();
   ASSERT_EQ(devices.slots.size(), 1u);
   EXPECT_EQ(devices.slots[0].memory_bytes, std::nullopt);
@@ -78,12 +88,13 @@ TEST_F(DiscoverDevices, AToolThatFailsOrBabblesFindsNothing) {
 
 TEST_F(DiscoverDevices, ReadsRocmSmi) {
   rocm(R"json(WARNING: a word first
-{"card1": {"Unique ID": "0xbeef", "VRAM Total Memory (B)": "68702699520"},
+{"card1": {"Unique ID": "0xbeef", "VRAM Total Memory (B)": "68702699520", "VRAM Total Used Memory (B)": "9000000000"},
  "card0": {"VRAM Total Memory (B)": "1000"}, "system": {"x": "y"}})json");
   Devices devices = discover();
   EXPECT_EQ(devices.backend, Backend::hip);
   ASSERT_THAT(ids(devices.slots), ElementsAre("0", "1"));
   EXPECT_EQ(devices.slots[1].memory_bytes, 68702699520u);
+  EXPECT_EQ(devices.slots[1].memory_in_use_bytes, 9000000000u);
   devices = discover({"ROCR_VISIBLE_DEVICES=GPU-beef"});
   EXPECT_EQ(devices.backend, Backend::rocr);
   EXPECT_THAT(ids(devices.slots), ElementsAre("GPU-beef"));
