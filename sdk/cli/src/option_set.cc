@@ -54,6 +54,14 @@ std::string OptionSet::nearest(std::string_view spelling) const {
     if (abbreviated || "-" + wanted == names.back()) return names.back();
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
+  if (const std::string_view slip = nearest_name(wanted, known, 1); !slip.empty()) return std::string(slip);
+  // Another program's word for it: --run-dir or --dir is --output-dir.
+  const std::string last_word = wanted.substr(std::min(wanted.rfind('-'), wanted.size()));
+  const auto ends_with_it = [&last_word](const std::string& name) {
+    return name.size() > last_word.size() && name.substr(name.size() - last_word.size()) == last_word;
+  };
+  const auto meant = std::find_if(names.begin(), names.end(), ends_with_it);
+  if (last_word.size() > 3 && meant != names.end()) return *meant;
   return std::string(nearest_name(wanted, known, slip_tolerance(wanted)));
 }
 

@@ -32,6 +32,18 @@ TEST(OptionSet, SuggestsWhatIsNear) {
   EXPECT_EQ(set.nearest("--max"), "--max-trials");
 }
 
+TEST(OptionSet, SuggestsWhatEndsWithTheSameWord) {
+  OptionSet set = two_options();
+  Option folder;
+  folder.name = "output-dir";
+  Option other;
+  other.name = "sim";
+  set.add_group("more", {other, folder});
+  EXPECT_EQ(set.nearest("--run_dir"), "--output-dir");
+  EXPECT_EQ(set.nearest("--dir"), "--output-dir");
+  EXPECT_EQ(set.nearest("--sin"), "--sim");
+}
+
 TEST(OptionSet, SuggestsNothingFar) { EXPECT_EQ(two_options().nearest("--frobnicate"), ""); }
 
 TEST(OptionSet, FindsExactlyWhereUnderscoresAreNoHyphens) {
