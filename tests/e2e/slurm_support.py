@@ -1,5 +1,4 @@
 """What the tests on a real Slurm share: one cluster a module, allocations, studies in the background."""
-import json
 import os
 import re
 import shutil
@@ -7,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import mini_slurm

@@ -1,6 +1,5 @@
 """What went wrong for the users of Determined's dsat, and does not here. docs/migrate-from-determined.md lists it."""
 import json
-import os
 import sqlite3
 import subprocess
 import unittest

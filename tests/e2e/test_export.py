@@ -4,7 +4,6 @@ import csv
 import http.server
 import io
 import json
-import pathlib
 import re
 import struct
 import subprocess

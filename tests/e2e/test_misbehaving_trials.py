@@ -16,7 +16,7 @@ import tempfile
 import time
 import unittest
 
-from support import BUILD, CONFIG, FIXTURES, HOST, HostTest, processes_with
+from support import FIXTURES, HOST, HostTest, processes_with
 
 SCRIPT = FIXTURES / "misbehaving_trial.py"
 

@@ -4,7 +4,6 @@ import shutil
 import tempfile
 
 from slurm_support import SMALL, SlurmTest
-from support import HOST, HostTest
 
 
 class Refused(SlurmTest):

@@ -4,7 +4,7 @@ import shutil
 import tempfile
 
 import mini_slurm
-from slurm_support import FEW, ONE_BY_ONE, Waiting, varied
+from slurm_support import ONE_BY_ONE, Waiting, varied
 
 # Slurm itself ends what takes more memory than it asked for; where there are no control groups too.
 MEMORY_LIMIT = {"JobAcctGatherType": "jobacct_gather/linux", "JobAcctGatherParams": "OverMemoryKill",

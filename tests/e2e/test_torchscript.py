@@ -1,6 +1,5 @@
 """A model exported from Python by Debian's python3-torch: dsat-trial trains it at every stage, and it is tuned."""
 import json
-import os
 import subprocess
 import unittest
 
