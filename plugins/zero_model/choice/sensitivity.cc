@@ -1,5 +1,6 @@
 // Reports what each choice is worth: what the metric would lose, by the models, if one choice of the best trial were
-// another. Only the value that differs most stands for its choice.
+// another. Only the value that differs most stands for its choice, and only values that a trial had under conditions
+// like the best's: what no trial has compared is a guess of the model, and no finding.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,12 +15,28 @@ namespace {
 struct Change {
   std::string choice, from, to;
   Point point;
+  std::optional<size_t> axis{};      // of the changed value; nullopt: stage or micro batch
   double effect = 0, deviation = 0;  // on the metric, relative
 };
+
+constexpr const char* kMicroBatch = "micro batch";
 
 std::string line_of(const Change& change) {
   return fmt::format("{} {} instead of {}: {:+.1f} % +- {:.1f} %", change.choice, change.to, change.from,
                      100 * change.effect, 100 * change.deviation);
+}
+
+// Has a trial with the changed value been measured near enough to the best: at up to twice or half its micro batch?
+bool was_compared(const Change& change, const std::map<Point, Surrogate::PointRecord>& points, int64_t best) {
+  const Arm& wanted = *change.point.arm;
+  const int64_t least = change.choice == kMicroBatch ? best / 4 : (best + 1) / 2;
+  const int64_t most = change.choice == kMicroBatch ? 3 * best / 4 : 2 * best;
+  return std::any_of(points.begin(), points.end(), [&](const auto& known) {
+    const Arm& arm = *known.first.arm;
+    if (known.second.count == 0 || arm.stage != wanted.stage) return false;
+    if (known.first.micro_batch < least || known.first.micro_batch > most) return false;
+    return !change.axis || (arm.in_space && arm.choice[*change.axis] == wanted.choice[*change.axis]);
+  });
 }
 
 }  // namespace
@@ -44,20 +61,26 @@ std::vector<std::string> Acquisition::sensitivity() {
       changes.push_back({own.axes[axis].key,
                          own.axes[axis].values[arm.choice[axis]].dump(),
                          own.axes[axis].values[value].dump(),
-                         {space_.arm(other), micro_batch}});
+                         {space_.arm(other), micro_batch},
+                         axis});
     }
   }
   const int64_t half = space_.micro_batches().rank_at_or_below(static_cast<double>(micro_batch) / 2);
   if (half >= 0) {
     const int64_t smaller = space_.micro_batches().at(half);
-    changes.push_back({"micro batch", std::to_string(micro_batch), std::to_string(smaller), {&arm, smaller}});
+    changes.push_back({kMicroBatch, std::to_string(micro_batch), std::to_string(smaller), {&arm, smaller}});
   }
+  const auto is_guess = [&](const Change& c) { return !was_compared(c, surrogate_.points(), micro_batch); };
+  changes.erase(std::remove_if(changes.begin(), changes.end(), is_guess), changes.end());
   std::vector<Point> points;
   for (const Change& change : changes) points.push_back(change.point);
   const std::vector<Prediction> predictions = surrogate_.speed().predict(points);
+  // A difference of two: both are uncertain, and the best one was chosen among noisy measurements.
+  const double of_best = best->prediction.variance + surrogate_.speed().noise_variance();
   for (size_t i = 0; i < changes.size(); ++i) {
-    changes[i].effect = std::exp(predictions[i].mean - best->prediction.mean) - 1;
-    changes[i].deviation = std::exp(predictions[i].mean - best->prediction.mean) * std::sqrt(predictions[i].variance);
+    const double ratio = std::exp(predictions[i].mean - best->prediction.mean);
+    changes[i].effect = ratio - 1;
+    changes[i].deviation = ratio * std::sqrt(predictions[i].variance + of_best);
   }
   // What matters most comes first: the first change of each choice is the one to report.
   std::stable_sort(changes.begin(), changes.end(),

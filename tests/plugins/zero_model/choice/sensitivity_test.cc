@@ -1,6 +1,9 @@
 // What the study's log says at its end about the choices that mattered.
 // The plugin writes the log, so the tests run whole studies.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "guided/guided.h"
 #include "plugins/searchers.h"
@@ -33,6 +36,24 @@ TEST(Sensitivity, IsLoggedAtTheEndWithTheLargestEffectFirst) {
   EXPECT_NE(micro_batch, std::string::npos) << logs;
   ASSERT_NE(bucket, std::string::npos) << logs;
   EXPECT_LT(stage, bucket) << "40 % matters more than 10 %\n" << logs;
+}
+
+TEST(Sensitivity, NamesNoValueThatNoTrialHad) {
+  const Surface surface;
+  for (const int trials : {3, 5, 7, 9}) {
+    Study study = make_study(surface, small_space({1, 2}));
+    study.limits.max_trials = trials;
+    testing::Bench bench = run_guided(study, [surface](const testing::Trial& trial) { return surface.answer(trial); });
+    ASSERT_TRUE(bench.run()) << bench.error();
+    const std::string logs = joined(bench.logs());
+    for (const int bucket : {5000000, 50000000, 500000000}) {
+      if (logs.find(fmt::format("reduce_bucket_size {} instead", bucket)) == std::string::npos) continue;
+      const auto has_it = [bucket](const testing::Trial& trial) {
+        return trial.config.value("/zero_optimization/reduce_bucket_size"_json_pointer, 0) == bucket;
+      };
+      EXPECT_TRUE(std::any_of(bench.asked().begin(), bench.asked().end(), has_it)) << trials << " trials\n" << logs;
+    }
+  }
 }
 
 TEST(Sensitivity, IsNotLoggedWhereNothingWasMeasured) {
