@@ -108,6 +108,8 @@ struct StudyResult {
   std::string metric;  // its canonical name
 };
 
+// A Study owns its run directory from create() or resume() to its destruction: no other program, and no second Study of
+// this one, can take the directory up before that, even after run() has returned.
 class Study {
  public:
   // Checks everything that can be checked without running a trial; on an error nothing was run and nothing written.
