@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Damages journals at random and asks every command that opens one what it says: none may crash, each error is one line.
+"""Damages journals at random and asks every command that opens one what it says:
+none may crash, each error is one line.
 
     damaged_journals.py BUILD_DIR [--journals 250] [--seed N]
 
@@ -67,13 +68,15 @@ def change_value(draw, database):
     value = draw.choice((draw.choice(VALUES), None, draw.randrange(-5, 2**40), b"\xff\x00bytes"))
     if ids:
         try:
-            database.execute(f"UPDATE {table} SET {draw.choice(columns)} = ? WHERE {key} = ?", (value, draw.choice(ids)))
+            database.execute(f"UPDATE {table} SET {draw.choice(columns)} = ? WHERE {key} = ?",
+                             (value, draw.choice(ids)))
         except sqlite3.Error:
             pass  # a constraint that the table itself keeps
 
 
 def change_in_json(draw, database):
-    table, column = draw.choice((("meta", "value"), ("trials", "config"), ("trials", "end"), ("events", "event"), ("events", "ops")))
+    table, column = draw.choice((("meta", "value"), ("trials", "config"), ("trials", "end"), ("events", "event"),
+                                 ("events", "ops")))
     key, ids = rowids(database, table)
     row = draw.choice(ids)
     text = database.execute(f"SELECT {column} FROM {table} WHERE {key} = ?", (row,)).fetchone()[0] or ""
@@ -83,8 +86,8 @@ def change_in_json(draw, database):
     database.execute(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (text, row))
 
 
-DAMAGES = (flip_bytes, flip_bytes, cut, empty_a_page, with_sql(delete_rows), with_sql(change_value), with_sql(change_value),
-           with_sql(change_in_json))
+DAMAGES = (flip_bytes, flip_bytes, cut, empty_a_page, with_sql(delete_rows), with_sql(change_value),
+           with_sql(change_value), with_sql(change_in_json))
 
 
 class Damaged:
@@ -93,7 +96,8 @@ class Damaged:
         self.trial = build_trial(folder)
         self.tally, self.counts = Tally(), collections.Counter()
         self.bases = [self.base(name, *how) for name, how in
-                      (("ended", ("asha", None)), ("killed", ("random", "turn.before_act:8")), ("early", ("binary", "commit.after:3")))]
+                      (("ended", ("asha", None)), ("killed", ("random", "turn.before_act:8")),
+                       ("early", ("binary", "commit.after:3")))]
 
     def study(self, name, searcher):
         return Study(self.build, self.trial, self.folder / name,

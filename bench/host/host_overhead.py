@@ -3,8 +3,8 @@
 
     bench/host/host_overhead.py [BUILD_DIR] [--trials N]
 
-Tunes a command that takes no time, one trial at a time, and runs the same command as often without the host, in the same
-minutes. Prints wall time a trial for both, their difference, and the median start-up time of dsat-host.
+Tunes a command that takes no time, one trial at a time, and runs the same command as often without the host, in the
+same minutes. Prints wall time a trial for both, their difference, and the median start-up time of dsat-host.
 """
 import argparse
 import pathlib
@@ -23,9 +23,9 @@ def wall_ms(arguments, cwd):
 
 
 def study_ms(build, cwd, trials, repetition):
-    return wall_ms([build / "dsat-host", "--searcher", "random", "--max-trials", str(trials), "--device-memory", "100GB", "--quiet",
-                    "--output-dir", f"study-{trials}-{repetition}", "--", build / "bench/instant_trial", "--deepspeed_config",
-                    "ds_config.json"], cwd)
+    return wall_ms([build / "dsat-host", "--searcher", "random", "--max-trials", str(trials), "--device-memory",
+                    "100GB", "--quiet", "--output-dir", f"study-{trials}-{repetition}", "--",
+                    build / "bench/instant_trial", "--deepspeed_config", "ds_config.json"], cwd)
 
 
 def main():
@@ -42,8 +42,8 @@ def main():
             # The difference of a long and a short study leaves start-up and end out of the time a trial takes.
             short.append(study_ms(build, cwd, 5, repetition))
             long.append(study_ms(build, cwd, 5 + options.trials, repetition))
-            bare += [wall_ms([build / "bench/instant_trial", "--deepspeed_config", next(cwd.glob("study-*/trials/4/ds_config.json"))], cwd)
-                     for _ in range(20)]
+            config = next(cwd.glob("study-*/trials/4/ds_config.json"))
+            bare += [wall_ms([build / "bench/instant_trial", "--deepspeed_config", config], cwd) for _ in range(20)]
             starts += [wall_ms([build / "dsat-host", "--version"], cwd) for _ in range(20)]
     per_trial = statistics.median((b - a) / options.trials for a, b in zip(short, long))
     command = statistics.median(bare)
@@ -51,7 +51,8 @@ def main():
     print(f"a trial under the host, process start included   {per_trial:7.2f} ms")
     print(f"the same command alone                           {command:7.2f} ms")
     print(f"the host's share                                 {per_trial - command:7.2f} ms   (goal: under 20)")
-    print(f"dsat-host --version, median of {len(starts)}               {statistics.median(starts):7.2f} ms   (goal: under 50)")
+    print(f"dsat-host --version, median of {len(starts)}               {statistics.median(starts):7.2f} ms   "
+          "(goal: under 50)")
     print(f"dsat-host links LibTorch                         {'yes' if 'torch' in linked else 'no':>7}      (goal: no)")
 
 

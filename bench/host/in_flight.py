@@ -41,7 +41,8 @@ def search_spans(build, given, folder):
     host = str(pathlib.Path(build).resolve() / "dsat-host")
     subprocess.run([host, "--runner", "sim", "--sim", "cluster.json", "--searcher", given.searcher, "--max-trials",
                     str(given.trials), "--max-concurrent-trials", str(given.slots), "--no-baseline", "--finals", "0",
-                    "--output-dir", "run", "--quiet", *given.options], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+                    "--output-dir", "run", "--quiet", *given.options],
+                   cwd=folder, check=True, stdout=subprocess.DEVNULL)
     shown = subprocess.run([host, "show", "run", "--json"], cwd=folder, check=True, capture_output=True, text=True)
     return [(seconds(trial["started_at"]), seconds(trial["ended_at"])) for trial in json.loads(shown.stdout)["trials"]
             if trial["kind"] == "search" and trial["started_at"] and trial["ended_at"]]
@@ -63,7 +64,8 @@ def main():
           f"{most_at_once(spans)}, on average {mean_between(spans, begin, end):.1f}")
     quarter = (end - begin) / 4
     for i in range(4):
-        print(f"  quarter {i + 1}: {mean_between(spans, begin + i * quarter, begin + (i + 1) * quarter):.1f} on average")
+        mean = mean_between(spans, begin + i * quarter, begin + (i + 1) * quarter)
+        print(f"  quarter {i + 1}: {mean:.1f} on average")
     return 0
 
 

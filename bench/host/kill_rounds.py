@@ -116,7 +116,8 @@ def main():
     arguments = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="dsat-kills-")
     rounds = Rounds(arguments.build, folder)
-    print(f"{rounds.random_kills(arguments.kills, arguments.seed)} kills at random, {rounds.number} studies", flush=True)
+    kills = rounds.random_kills(arguments.kills, arguments.seed)
+    print(f"{kills} kills at random, {rounds.number} studies", flush=True)
     if arguments.points:
         print(f"{rounds.kills_at_points()} kills at {len(POINTS)} named points")
     for what in ("lost", "counted twice", "left running", "dead folders", "failed", "decisions differ"):

@@ -22,7 +22,8 @@ NOTE_READY = """new MutationObserver(() => {
 }).observe(document, {attributes: true, childList: true, subtree: true});"""
 DRAWN = """(async () => {
   const near = (f) => { const r = f.getBoundingClientRect(); return r.top < innerHeight && r.bottom > 0; };
-  const open = () => [...document.querySelectorAll('figure.chart:not([hidden])')].filter(near).some((f) => !f.querySelector('canvas'));
+  const open = () => [...document.querySelectorAll('figure.chart:not([hidden])')]
+    .filter(near).some((f) => !f.querySelector('canvas'));
   while (open()) await new Promise(requestAnimationFrame);
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
   return performance.now(); })()"""
@@ -31,7 +32,8 @@ ALL_CHARTS = """(async () => { const begin = performance.now();
     f.scrollIntoView();
     while (!f.querySelector('canvas')) await new Promise(requestAnimationFrame); }
   return performance.now() - begin; })()"""
-TYPE = "const input = document.querySelector('#filter-words'); input.value = '{}'; input.dispatchEvent(new Event('input'))"
+TYPE = ("const input = document.querySelector('#filter-words'); "
+        "input.value = '{}'; input.dispatchEvent(new Event('input'))")
 CLICKS = {"sort": "document.querySelector('table.trials thead th:nth-child(6) button').click()",
           "filter, the first time": TYPE.format("micro"), "filter": TYPE.format("micro batch 7")}
 
@@ -52,11 +54,13 @@ def main():
             tab.open(page.resolve().as_uri())
             drawn.append(tab.run(DRAWN))
             ready.append(tab.run("window.readyAt"))
-        print(f"{page}: {page.stat().st_size / 1e6:.2f} MB, {tab.run('document.documentElement.dataset.ready')} trials: "
-              f"figures {statistics.median(ready):.0f} ({max(ready):.0f}), charts in view {statistics.median(drawn):.0f} "
-              f"({max(drawn):.0f}), all charts {tab.run(ALL_CHARTS):.0f}")
+        trials = tab.run("document.documentElement.dataset.ready")
+        print(f"{page}: {page.stat().st_size / 1e6:.2f} MB, {trials} trials: "
+              f"figures {statistics.median(ready):.0f} ({max(ready):.0f}), charts in view "
+              f"{statistics.median(drawn):.0f} ({max(drawn):.0f}), all charts {tab.run(ALL_CHARTS):.0f}")
         for name, click in CLICKS.items():
-            took = tab.run(f"(() => {{ const begin = performance.now(); {click}; document.body.offsetHeight; return performance.now() - begin; }})()")
+            took = tab.run(f"(() => {{ const begin = performance.now(); {click}; document.body.offsetHeight; "
+                           "return performance.now() - begin; })()")
             print(f"  {name} {took:.0f}")
         if tab.problems:
             raise SystemExit(f"{page}: {tab.problems}")

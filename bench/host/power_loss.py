@@ -28,7 +28,10 @@ class Inode:
 
 
 class Disk:
-    """A folder as programs see it, and what of it is safe. A name is safe once its folder was synced after it changed."""
+    """A folder as programs see it, and what of it is safe.
+
+    A name is safe once its folder was synced after it changed.
+    """
 
     def __init__(self, root):
         self.root = root
@@ -97,8 +100,8 @@ class PowerLoss:
         self.build, self.folder, self.trials = build, pathlib.Path(folder), trials
         self.trial = build_trial(folder)
         self.library = self.folder / "record.so"
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(self.library), str(HERE / "power_loss_record.c"), "-ldl"],
-                       check=True)
+        source = HERE / "power_loss_record.c"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(self.library), str(source), "-ldl"], check=True)
         self.tally, self.counts = Tally(), collections.Counter()
 
     def study(self, name, searcher, at_once):
@@ -158,7 +161,8 @@ class PowerLoss:
 
     def rounds(self, count, seed):
         draw = random.Random(seed)
-        recorded = [self.recorded(searcher, at_once) for searcher, at_once in (("asha", 1), ("random", 4), ("binary", 2))]
+        studies = (("asha", 1), ("random", 4), ("binary", 2))
+        recorded = [self.recorded(searcher, at_once) for searcher, at_once in studies]
         for number in range(count):
             self.round(*recorded[number % len(recorded)], draw)
 

@@ -34,18 +34,21 @@ class Study:
 
     def __init__(self, build, cwd, name, trials, sleep_s=1.0):
         self.build, self.cwd, self.name = build, cwd, name
-        trial = ["sh", "-c", f'sleep {sleep_s}; exec "$0" "$@"', str(build / "bench/instant_trial"), "--deepspeed_config", "ds_config.json"]
+        trial = ["sh", "-c", f'sleep {sleep_s}; exec "$0" "$@"', str(build / "bench/instant_trial"),
+                 "--deepspeed_config", "ds_config.json"]
         self.begin = time.perf_counter()
         self.process = subprocess.Popen(
-            [build / "dsat-host", "--searcher", "random", "--max-trials", str(trials), "--slots", str(AT_ONCE), "--slots-per-trial", "1",
-             "--max-concurrent-trials", str(AT_ONCE), "--device-memory", "100GB", "--no-probe", "--quiet", "--output-dir", name, "--", *trial],
+            [build / "dsat-host", "--searcher", "random", "--max-trials", str(trials), "--slots", str(AT_ONCE),
+             "--slots-per-trial", "1", "--max-concurrent-trials", str(AT_ONCE), "--device-memory", "100GB",
+             "--no-probe", "--quiet", "--output-dir", name, "--", *trial],
             cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def runs(self):
         return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None
 
     def wait_until_it_has_a_journal(self):
-        while subprocess.run([self.build / "dsat-host", "show", self.name], cwd=self.cwd, capture_output=True, check=False).returncode != 0:
+        show = [self.build / "dsat-host", "show", self.name]
+        while subprocess.run(show, cwd=self.cwd, capture_output=True, check=False).returncode != 0:
             if not self.runs():
                 raise SystemExit(f"{self.name} ended before it began")
 
@@ -59,8 +62,9 @@ class Study:
         return wall, cpu
 
     def trials(self):
-        text = subprocess.run([self.build / "dsat-host", "show", self.name, "--json"], cwd=self.cwd, capture_output=True, check=True).stdout
-        return json.loads(text)["trials"]
+        shown = subprocess.run([self.build / "dsat-host", "show", self.name, "--json"],
+                               cwd=self.cwd, capture_output=True, check=True)
+        return json.loads(shown.stdout)["trials"]
 
 
 def cpu_seconds(pid):
@@ -70,7 +74,8 @@ def cpu_seconds(pid):
 
 class Server:
     def __init__(self, build, cwd, name):
-        self.process = subprocess.Popen([build / "dsat-host", "serve", name], cwd=cwd, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([build / "dsat-host", "serve", name],
+                                        cwd=cwd, stdout=subprocess.PIPE, text=True)
         self.url = re.search(r"http://\S+", self.process.stdout.readline()).group()
 
     def end(self):
@@ -100,7 +105,8 @@ class Reader:
         if self.writer is None:
             self.reader, self.writer = await asyncio.open_connection(self.url.hostname, self.url.port)
         tag = f"If-None-Match: {self.tags[name]}\r\n" if name in self.tags else ""
-        self.writer.write(f"GET {self.url.path}{name} HTTP/1.1\r\nHost: {self.url.netloc}\r\nAccept-Encoding: gzip\r\n{tag}\r\n".encode())
+        self.writer.write(f"GET {self.url.path}{name} HTTP/1.1\r\nHost: {self.url.netloc}\r\n"
+                          f"Accept-Encoding: gzip\r\n{tag}\r\n".encode())
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
         fields = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
         status = int(head.split()[1])
@@ -150,7 +156,8 @@ WATCH = """(() => { window.seen = {};
   const look = () => { for (const row of document.querySelectorAll('table.trials tbody tr[id^=trial-]')) {
       const id = row.id.slice(6), text = row.cells[4].innerText;
       if (text !== 'running' && text !== 'waiting' && !(id in window.seen)) window.seen[id] = Date.now(); } };
-  new MutationObserver(look).observe(document.querySelector('table.trials tbody'), {childList: true, subtree: true}); look(); })()"""
+  new MutationObserver(look).observe(document.querySelector('table.trials tbody'), {childList: true, subtree: true});
+  look(); })()"""
 
 
 def renice(niceness):
@@ -201,14 +208,17 @@ def follow_in_a_page(build, cwd, options):
 
 def print_pairs(pairs, options):
     alone, served = zip(*pairs)
-    print(f"{options.trials} trials of a second, {AT_ONCE} at a time; {len(pairs)} pairs; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+    print(f"{options.trials} trials of a second, {AT_ONCE} at a time; {len(pairs)} pairs; "
+          f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     for index, name in enumerate(("wall time", "dsat-host's processor time")):
         of = lambda runs: [run[index] for run in runs]
         apart = [b[index] - a[index] for a, b in pairs]
-        print(f"{name:28} alone {statistics.median(of(alone)):7.2f} s ({min(of(alone)):.2f} to {max(of(alone)):.2f}), served "
-              f"{statistics.median(of(served)):7.2f} s, difference {statistics.median(apart):+.2f} s ({min(apart):+.2f} to {max(apart):+.2f})")
-    print(f"{'the server':28} {statistics.median(run[2] for run in served):.2f} s of a processor; answers to {options.readers} readers: "
-          + ", ".join(str(run[3]) for run in served))
+        print(f"{name:28} alone {statistics.median(of(alone)):7.2f} s "
+              f"({min(of(alone)):.2f} to {max(of(alone)):.2f}), "
+              f"served {statistics.median(of(served)):7.2f} s, "
+              f"difference {statistics.median(apart):+.2f} s ({min(apart):+.2f} to {max(apart):+.2f})")
+    print(f"{'the server':28} {statistics.median(run[2] for run in served):.2f} s of a processor; "
+          f"answers to {options.readers} readers: " + ", ".join(str(run[3]) for run in served))
 
 
 def main():
@@ -228,7 +238,8 @@ def main():
         pairs = []
         for pair in range(options.pairs):
             runs = [("alone", run_alone), ("served", run_served)]
-            made = {name: run(build, cwd, f"{name}-{pair}", options) for name, run in (runs if pair % 2 == 0 else runs[::-1])}
+            in_turn = runs if pair % 2 == 0 else runs[::-1]
+            made = {name: run(build, cwd, f"{name}-{pair}", options) for name, run in in_turn}
             pairs.append((made["alone"], made["served"]))
         if pairs:
             print_pairs(pairs, options)
@@ -238,7 +249,8 @@ def main():
     elif not delays:
         print("the page showed no end of a trial")
     else:
-        print(f"a trial's end is on the page after {statistics.median(delays):.2f} s (median of {len(delays)}), 95 % within {delays[int(0.95 * (len(delays) - 1))]:.2f} s, at most {delays[-1]:.2f} s")
+        print(f"a trial's end is on the page after {statistics.median(delays):.2f} s (median of {len(delays)}), "
+              f"95 % within {delays[int(0.95 * (len(delays) - 1))]:.2f} s, at most {delays[-1]:.2f} s")
 
 
 if __name__ == "__main__":

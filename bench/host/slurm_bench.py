@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What dsat-host itself costs on a real Slurm of four nodes: processor time a trial, squeues a second, slot time in use.
+"""What dsat-host itself costs on a real Slurm of four nodes:
+processor time a trial, squeues a second, slot time in use.
 
 Starts a cluster of its own (tests/e2e/mini_slurm.py), which needs root and Debian's slurmctld, slurmd, slurm-client and
 munge. All four nodes are this machine: daemons, job steps and dsat-host share its processors.
@@ -134,7 +135,8 @@ def prepare(folder, cluster, options):
 
 def report(trials, options, wall, own, children, peak, polls):
     ended = [trial for trial in trials if trial["attempt"] > 0]
-    outcomes = {name: sum(trial["outcome"] == name for trial in ended) for name in {trial["outcome"] for trial in ended}}
+    names = {trial["outcome"] for trial in ended}
+    outcomes = {name: sum(trial["outcome"] == name for trial in ended) for name in names}
     searched = [trial for trial in ended if trial["kind"] == "search"]
     begins = sorted(when(trial["started_at"]) for trial in searched)
     # Until the last one starts: after it there is nothing to fill a slot with.
@@ -162,7 +164,8 @@ def main():
             return run_srun_alone(cluster, options)
         argv, environment = prepare(folder, cluster, options)
         wall, own, children, peak = run_host([str(word) for word in argv], folder, environment)
-        shown = subprocess.run([argv[0], "show", "run", "--json"], cwd=folder, capture_output=True, text=True, check=True)
+        shown = subprocess.run([argv[0], "show", "run", "--json"],
+                               cwd=folder, capture_output=True, text=True, check=True)
         polls = [float(line) for line in (folder / "count").read_text().split()]
         report(json.loads(shown.stdout)["trials"], options, wall, own, children, peak, polls)
     finally:

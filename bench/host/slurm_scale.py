@@ -50,7 +50,10 @@ class Job:
 
 
 class Cluster:
-    """First come, first served; every job takes one node for the same time. Jobs that ended are forgotten as by Slurm."""
+    """First come, first served; every job takes one node for the same time.
+
+    Jobs that ended are forgotten as by Slurm.
+    """
 
     def __init__(self, nodes, seconds, min_job_age=300):
         self.free, self.seconds, self.min_job_age = nodes, seconds, min_job_age
@@ -132,16 +135,17 @@ def prepare(folder, options):
     (folder / "bin").mkdir()
     for name in ("sbatch", "squeue", "scancel", "scontrol"):
         (folder / "bin" / name).symlink_to(client)
-    (folder / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}}))
+    config = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}}
+    (folder / "ds.json").write_text(json.dumps(config))
     axes = ("reduce_bucket_size", "allgather_bucket_size")
     space = {f"zero_optimization.{axis}": [1000000 + i for i in range(options.jobs // 20 + 20)] for axis in axes}
     (folder / "space.json").write_text(json.dumps(space))
     environment = {k: v for k, v in os.environ.items() if not re.match("SLURM_|SBATCH_|SQUEUE_", k)}
     environment.update(PATH=f"{folder}/bin:{os.environ['PATH']}", FAKE_SLURM=f"{folder}/socket")
-    words = [options.build / "dsat-host", "--output-dir", "run", "--searcher", "random", "--space", "space.json", "--runner",
-             "slurm", "--slots-per-trial", "1", "--no-baseline", "--finals", "0", "--no-probe", "--quiet", "--max-trials",
-             options.jobs, "--max-concurrent-trials", options.width or options.nodes, "--", "sh", "trial.sh",
-             "--deepspeed_config", "ds.json"]
+    words = [options.build / "dsat-host", "--output-dir", "run", "--searcher", "random", "--space", "space.json",
+             "--runner", "slurm", "--slots-per-trial", "1", "--no-baseline", "--finals", "0", "--no-probe", "--quiet",
+             "--max-trials", options.jobs, "--max-concurrent-trials", options.width or options.nodes,
+             "--", "sh", "trial.sh", "--deepspeed_config", "ds.json"]
     (folder / "trial.sh").write_text("exit 1\n")
     return [str(word) for word in words], environment
 
@@ -149,12 +153,14 @@ def prepare(folder, options):
 def report(cluster, trials, wall, own, children, peak):
     completed = sum(trial["outcome"] == "completed" for trial in trials)
     polls = cluster.asked["squeue"]
-    print(f"{len(trials)} trials, {completed} completed, in {wall:.0f} s; at most {cluster.longest_queue} jobs in the queue")
-    print(f"dsat-host: {own:.1f} s of processor time, {1000 * own / len(trials):.1f} ms a job, {100 * own / wall:.0f} % of "
-          f"one processor; memory {peak / 1024:.0f} MiB")
-    print(f"its Slurm commands (played, they cost next to nothing): {children:.1f} s; sbatch {cluster.asked['sbatch']}, "
-          f"scancel {cluster.asked['scancel']}")
-    print(f"squeue: {polls} times, {polls / wall:.2f} a second, {cluster.answered_bytes / max(1, polls) / 1024:.0f} KiB each")
+    print(f"{len(trials)} trials, {completed} completed, in {wall:.0f} s; "
+          f"at most {cluster.longest_queue} jobs in the queue")
+    print(f"dsat-host: {own:.1f} s of processor time, {1000 * own / len(trials):.1f} ms a job, "
+          f"{100 * own / wall:.0f} % of one processor; memory {peak / 1024:.0f} MiB")
+    print(f"its Slurm commands (played, they cost next to nothing): {children:.1f} s; "
+          f"sbatch {cluster.asked['sbatch']}, scancel {cluster.asked['scancel']}")
+    print(f"squeue: {polls} times, {polls / wall:.2f} a second, "
+          f"{cluster.answered_bytes / max(1, polls) / 1024:.0f} KiB each")
 
 
 def main():
@@ -176,7 +182,8 @@ def main():
     try:
         argv, environment = prepare(folder, options)
         wall, own, children, peak = run_host(argv, folder, environment)
-        shown = subprocess.run([argv[0], "show", "run", "--json"], cwd=folder, capture_output=True, text=True, check=True)
+        shown = subprocess.run([argv[0], "show", "run", "--json"],
+                               cwd=folder, capture_output=True, text=True, check=True)
         report(cluster, json.loads(shown.stdout)["trials"], wall, own, children, peak)
     finally:
         stop.set()

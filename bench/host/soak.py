@@ -71,8 +71,8 @@ def main():
     parser.add_argument("--searcher", default="random")
     given = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="dsat-soak-")
-    options = ["--searcher", given.searcher, "--max-trials", given.trials, "--slots", given.slots, "--slots-per-trial", 1,
-               "--max-concurrent-trials", given.slots, "--no-progress-timeout", "2s"]
+    options = ["--searcher", given.searcher, "--max-trials", given.trials, "--slots", given.slots,
+               "--slots-per-trial", 1, "--max-concurrent-trials", given.slots, "--no-progress-timeout", "2s"]
     # More configurations than trials.
     (pathlib.Path(folder) / "space.json").write_text(json.dumps(
         {"zero_optimization.reduce_bucket_size": [1000000 + 4321 * i for i in range(2 * given.trials)]}))
@@ -88,12 +88,15 @@ def main():
         phases.append(samples)
         print(f"host {kill}: {'ended with ' + str(status) if last else 'killed'}, memory "
               f"{samples[0][0] if samples else 0:.0f} -> {samples[-1][0] if samples else 0:.0f} MB (most "
-              f"{max((s[0] for s in samples), default=0):.0f}), descriptors most {max((s[1] for s in samples), default=0)}",
+              f"{max((s[0] for s in samples), default=0):.0f}), "
+              f"descriptors most {max((s[1] for s in samples), default=0)}",
               flush=True)
     wrong, outcomes = accounts(study)
     left = wait_until_none(study)
     print(f"{sum(outcomes.values())} trials in {time.monotonic() - begin:.0f} s: {dict(outcomes)}")
-    print(f"does not fit       {len(wrong)}\ncounted twice      {len(study.counted_twice())}\nleft running       {len(left)}")
+    print(f"does not fit       {len(wrong)}\n"
+          f"counted twice      {len(study.counted_twice())}\n"
+          f"left running       {len(left)}")
     for line in wrong[:20] + ([error.strip()[:300]] if status != 0 else []):
         print("  " + line)
     print(f"kept in {folder}")

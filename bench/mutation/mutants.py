@@ -10,7 +10,8 @@ import json
 import random
 import re
 
-HIDDEN = re.compile(r"""(?s)//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)'|^[ \t]*#[^\n]*""", re.M)
+HIDDEN = re.compile(r"""(?s)//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)'"""
+                    r"""|^[ \t]*#[^\n]*""", re.M)
 
 # Clang-format puts spaces around binary operators and none into templates and pointers.
 OPERATORS = [
@@ -46,7 +47,8 @@ class Mutant:
 
     def change(self, text):
         begin, end = text.rfind("\n", 0, self.begin) + 1, text.find("\n", self.end)
-        return text[begin:end].strip(), self.apply(text)[begin:end + len(self.replacement) - (self.end - self.begin)].strip()
+        new_end = end + len(self.replacement) - (self.end - self.begin)
+        return text[begin:end].strip(), self.apply(text)[begin:new_end].strip()
 
 
 def visible(text):

@@ -38,7 +38,8 @@ def options():
     parser.add_argument("--faults", nargs="*", metavar="ID", help="the chosen faults, all or these")
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
     parser.add_argument("--no-e2e", action="store_true", help="unit tests only")
-    parser.add_argument("--nearest", action="store_true", help="the tests of the file's folder only; --again asks the rest")
+    parser.add_argument("--nearest", action="store_true",
+                        help="the tests of the file's folder only; --again asks the rest")
     parser.add_argument("--again", action="store_true", help="run what survived once more: there may be new tests")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compile side by side")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/mutation")
@@ -73,7 +74,8 @@ def candidates(args, root):
         folders = tuple(folder.rstrip("/") + "/" for folder in args.below)
         paths = [path for path in git("ls-files", "*.cc", "*.c").split() if path.startswith(folders)]
         changed = changed_lines(args.changed_since) if args.changed_since else None
-        yield from mutants.draw(root, [path for path in paths if changed is None or path in changed], args.seed, changed)
+        paths = [path for path in paths if changed is None or path in changed]
+        yield from mutants.draw(root, paths, args.seed, changed)
 
 
 def prepare(args):
@@ -140,10 +142,12 @@ def report(results):
     for kind, rows in sorted(groups.items()):
         noticed = sum(row["verdict"] != "survived" for row in rows)
         ends = sum(row["by"].startswith("e2e.") for row in rows)
-        print(f"{kind}: {noticed} of {len(rows)} noticed ({100 * noticed / len(rows):.0f} %), {ends} by end-to-end tests alone")
+        print(f"{kind}: {noticed} of {len(rows)} noticed ({100 * noticed / len(rows):.0f} %), "
+              f"{ends} by end-to-end tests alone")
         for row in rows:
             if row["verdict"] == "survived":
-                print(f"  survived {row['id']} {row['path']}:{row['line']} {row['kind']}: {row['why'] or row['before']} -> {row['after']} {row['by']}")
+                print(f"  survived {row['id']} {row['path']}:{row['line']} {row['kind']}: "
+                      f"{row['why'] or row['before']} -> {row['after']} {row['by']}")
 
 
 def main():
@@ -153,7 +157,8 @@ def main():
     chosen = candidates(args, ROOT)
     if args.list:
         for mutant, _ in zip(chosen, range(args.random or 1_000_000)):
-            print(mutant.id, f"{mutant.path}:{mutant.line}", mutant.kind, *mutant.change((ROOT / mutant.path).read_text()), sep="  |  ")
+            before_and_after = mutant.change((ROOT / mutant.path).read_text())
+            print(mutant.id, f"{mutant.path}:{mutant.line}", mutant.kind, *before_and_after, sep="  |  ")
         return
     source, tests = prepare(args)
     results, wanted, counted = read_results(args.work), args.random, 0
@@ -167,7 +172,8 @@ def main():
             with open(args.work / "results.jsonl", "a") as file:
                 file.write(json.dumps(row) + "\n")
         counted += mutant.kind != "fault" and row["verdict"] != "does not compile"
-        print(f"{row['verdict']:17} {row['by']:40} {row['seconds']:4.0f} s  {mutant.path}:{mutant.line}  {row['kind']}: {row['after']}", flush=True)
+        print(f"{row['verdict']:17} {row['by']:40} {row['seconds']:4.0f} s  "
+              f"{mutant.path}:{mutant.line}  {row['kind']}: {row['after']}", flush=True)
     report(results)
 
 
@@ -190,7 +196,8 @@ def run_one(mutant, source, tests, args):
         file.write_text(text)
     if by.startswith("e2e.") and verdict != "does not compile" and not confirmed(tests, by):
         sys.exit(f"run.py: {by} fails without any fault: see {tests.log}")
-    return {"id": mutant.id, "path": mutant.path, "line": mutant.line, "kind": mutant.kind, "before": before, "after": after,
+    return {"id": mutant.id, "path": mutant.path, "line": mutant.line, "kind": mutant.kind,
+            "before": before, "after": after,
             "why": mutant.why, "verdict": verdict, "by": by, "seconds": time.monotonic() - begun}
 
 

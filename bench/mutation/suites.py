@@ -10,7 +10,8 @@ import time
 
 # Folder: test programs in the order in which they are asked; the first folder that matches counts.
 PROGRAMS = [
-    ("sdk/base/", ["base_test", "config_test", "cli_kit_test", "yaml_test", "cost_test", "host_test", "cli_test", "rescue_test"]),
+    ("sdk/base/",
+     ["base_test", "config_test", "cli_kit_test", "yaml_test", "cost_test", "host_test", "cli_test", "rescue_test"]),
     ("sdk/config/", ["config_test", "plugins_test", "host_test", "cli_test"]),
     ("sdk/cost/", ["cost_test", "plugins_test", "loaded_plugins_test", "host_test"]),
     ("sdk/cli/", ["cli_kit_test", "cli_test"]),
@@ -26,7 +27,8 @@ PROGRAMS = [
 ]
 # What the end-to-end tests need, and those that see a change below a folder. They run only where all programs passed.
 E2E_TARGETS = ["dsat-host", "dsat-launch", "dsat-plugin-host", "asha", "binary", "grid", "guided", "random", "profiler",
-               "scripted", "walker", "walker_saving", "defective", "defective_crashing", "dies_when_loaded", "first_header"]
+               "scripted", "walker", "walker_saving", "defective", "defective_crashing", "dies_when_loaded",
+               "first_header"]
 E2E = [
     ("sdk/cost/", ["cli", "search", "simulation"]),
     ("sdk/yaml/", ["experiment_form", "determined_defects", "bad_input"]),
@@ -48,10 +50,12 @@ E2E = [
     ("host/cli/", ["cli", "help", "bad_input", "interruption", "deepspeed_form", "experiment_form", "export", "views"]),
     ("host/src/command/", ["launchers", "hugging_face", "experiment_form", "resources"]),
     ("host/src/slots/", ["resources", "launchers", "slurm_runners"]),
-    ("host/src/runner/", ["trial_failures", "probe", "metric_keys", "ceilings", "interruption", "misbehaving_trials", "slurm_runners"]),
+    ("host/src/runner/",
+     ["trial_failures", "probe", "metric_keys", "ceilings", "interruption", "misbehaving_trials", "slurm_runners"]),
     ("host/launcher/", ["trial_failures", "interruption", "misbehaving_trials"]),
     ("host/probe/", ["probe_hook", "probe"]),
-    ("host/", ["search", "interruption", "simulation", "ceilings", "defects", "crash_proof", "resources", "deepspeed_form"]),
+    ("host/",
+     ["search", "interruption", "simulation", "ceilings", "defects", "crash_proof", "resources", "deepspeed_form"]),
     ("plugins/", ["search", "ceilings", "simulation"]),
     ("trainer/", ["main_job", "trial_api", "pipeline", "trial_pipeline", "torchscript"]),
 ]
@@ -89,7 +93,8 @@ class Limited:
             with self.lock:
                 if self.stop:
                     return 0
-                child = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True, **options)
+                child = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
+                                         start_new_session=True, **options)
                 self.running.add(child.pid)
             try:
                 return child.wait(limit_s)
@@ -104,7 +109,8 @@ class Limited:
     def run_all(self, commands, limit_s, **options):
         """(position, status) of the first that does not end with 0; the others are ended then. None where all pass."""
         with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            runs = {pool.submit(self.run, command, limit_s, **options): position for position, command in enumerate(commands)}
+            runs = {pool.submit(self.run, command, limit_s, **options): position
+                    for position, command in enumerate(commands)}
             for run in concurrent.futures.as_completed(runs):
                 if run.result() != 0:
                     with self.lock:
@@ -138,7 +144,8 @@ class Suites:
 
     def known_targets(self):
         if not hasattr(self, "_targets"):
-            listed = subprocess.run(["ninja", "-C", str(self.build), "-t", "targets", "all"], capture_output=True, text=True)
+            listed = subprocess.run(["ninja", "-C", str(self.build), "-t", "targets", "all"],
+                                    capture_output=True, text=True)
             self._targets = {line.split(":")[0] for line in listed.stdout.splitlines()}
         return self._targets
 
@@ -147,9 +154,11 @@ class Suites:
         parts = SIDE_BY_SIDE if self.usual_s.get(program, 60) > 4 else 1
         command = [str(self.build / "tests" / program), "--gtest_fail_fast", "--gtest_brief=1"]
         command += [f"--gtest_filter={room}"] if room else []
-        commands = [[*FENCE, "env", f"GTEST_TOTAL_SHARDS={parts}", f"GTEST_SHARD_INDEX={part}", *command] for part in range(parts)]
+        commands = [[*FENCE, "env", f"GTEST_TOTAL_SHARDS={parts}", f"GTEST_SHARD_INDEX={part}", *command]
+                    for part in range(parts)]
         begun, position = time.monotonic(), self.end_of_log()
-        failed = Limited(self.log).run_all(commands, 30 + 4 * self.usual_s.get(program, 30 if room else 150), cwd=self.build)
+        usual_s = self.usual_s.get(program, 30 if room else 150)
+        failed = Limited(self.log).run_all(commands, 30 + 4 * usual_s, cwd=self.build)
         if failed is None and not room:
             self.usual_s[program] = max(self.usual_s.get(program, 0), time.monotonic() - begun)
         return failed and verdict(failed[1], program, self.failed_case(position))

@@ -73,8 +73,8 @@ class Combination:
         }
 
     def __str__(self):
-        return (f"ZeRO {self.stage}, {self.ranks} ranks" + ", recomputed" * self.recomputed + ", overlap" * self.overlap +
-                "".join(f", offload_{part}" for part in self.offload) +
+        return (f"ZeRO {self.stage}, {self.ranks} ranks" + ", recomputed" * self.recomputed +
+                ", overlap" * self.overlap + "".join(f", offload_{part}" for part in self.offload) +
                 f", {self.pipeline} stages" * (self.pipeline > 1))
 
 
@@ -104,7 +104,8 @@ class Comparison:
         self.references = {}
 
     def losses(self, combination):
-        return self.trial.measure(f"{self.model.options} {combination.options()}", combination.config(), STEPS)["losses"]
+        options = f"{self.model.options} {combination.options()}"
+        return self.trial.measure(options, combination.config(), STEPS)["losses"]
 
     def reference(self, combination):
         """Started once, when it is first asked for."""
@@ -148,15 +149,17 @@ def print_row(name, bf16, accumulation, kind, results):
     can_fail = all(moved > limit for _, _, limit, moved in results)
     held = off <= bound and can_fail
     print(f"| {name} | {'bf16' if bf16 else 'fp32'} | {accumulation} | {kind} | {len(results)} | {off:.1e} | "
-          f"{bound:.1e} | {min(r[3] for r in results):.1e} | {combination} | {'held' if held else 'MISSED'} |", flush=True)
+          f"{bound:.1e} | {min(r[3] for r in results):.1e} | {combination} | {'held' if held else 'MISSED'} |",
+          flush=True)
     return held
 
 
 def run(trial, o):
     exported = f"{trial.folder.name}/exported.pt"
     subprocess.run([PYTHON, EXAMPLES / "trials/torchscript/export.py", exported, "--width", "8"], check=True)
-    print("\nCorrectness: the largest relative difference of a loss from one fp32 process, as a share of its bound; what a "
-          "training without updates would differ by\n\n| model | precision | accumulation | | combinations | worst | "
+    print("\nCorrectness: the largest relative difference of a loss from one fp32 process, as a share of its bound; "
+          "what a training without updates would differ by\n\n"
+          "| model | precision | accumulation | | combinations | worst | "
           "bound | without updates | the worst one | |\n|---|---|---|---|---|---|---|---|---|---|")
     all_held = True
     for name in o.models:

@@ -81,7 +81,8 @@ RECOMPUTED = {
 
 
 def checkpointing(trial):
-    print("\nActivation checkpointing: 2 ranks, micro batch 8, bytes a rank; predicted from one forward that keeps all\n\n"
+    print("\nActivation checkpointing: 2 ranks, micro batch 8, bytes a rank; "
+          "predicted from one forward that keeps all\n\n"
           "| model | precision | stage | peak | with checkpointing | lower by | predicted | off by | |\n"
           "|---|---|---|---|---|---|---|---|---|")
     all_held = True
@@ -95,8 +96,8 @@ def checkpointing(trial):
         held = near(kept - recomputed, predicted, 0.1)
         all_held = all_held and held
         off = f"{100 * ((kept - recomputed) / predicted - 1):+.1f} %" if predicted else ""
-        print(f"| {name} | {'bf16' if bf16 else 'fp32'} | {stage} | {kept:,} | {recomputed:,} | {kept - recomputed:,} | "
-              f"{predicted:,.0f} | {off} | {'held' if held else 'MISSED'} |", flush=True)
+        print(f"| {name} | {'bf16' if bf16 else 'fp32'} | {stage} | {kept:,} | {recomputed:,} | "
+              f"{kept - recomputed:,} | {predicted:,.0f} | {off} | {'held' if held else 'MISSED'} |", flush=True)
     return all_held
 
 

@@ -24,7 +24,8 @@ def why_not():
 class SlowLink:
     def __enter__(self):
         subprocess.run(["ip", "netns", "add", NAMESPACE], check=True)
-        for command in ("ip link set lo mtu 1500 up", f"tc qdisc add dev lo root tbf rate {RATE} burst 64kb latency 50ms"):
+        for command in ("ip link set lo mtu 1500 up",
+                        f"tc qdisc add dev lo root tbf rate {RATE} burst 64kb latency 50ms"):
             subprocess.run([*INSIDE, *command.split()], check=True)
 
     def __exit__(self, *_):
@@ -45,8 +46,8 @@ def run(trial, o):
         config = {"train_micro_batch_size_per_gpu": o.micro_batch, "zero_optimization": section}
         return trial.step_ms_apart(options, config, 2, INSIDE)
 
-    print(f"\nOverlap: a loopback of {RATE}, 2 ranks, buckets of 200,000 elements (stage 3: as many ahead), {o.rounds} rounds; with overlap_comm : "
-          f"without\n\n{HEADER}")
+    print(f"\nOverlap: a loopback of {RATE}, 2 ranks, buckets of 200,000 elements (stage 3: as many ahead), "
+          f"{o.rounds} rounds; with overlap_comm : without\n\n{HEADER}")
     all_held = True
     with SlowLink():
         for stage in range(4):

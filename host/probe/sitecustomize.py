@@ -293,7 +293,8 @@ def start(trial_dir):
 
 
 def trial_of(folder):
-    """Launchers that reach other hosts hand on PYTHONPATH, but no variable of dsat's: there the hook is in the trial."""
+    """Launchers that reach other hosts hand on PYTHONPATH, but no variable of dsat's:
+    there the hook is in the trial."""
     trial = os.path.dirname(folder)
     return trial if os.path.basename(os.path.dirname(trial)) == "trials" else None
 

@@ -21,8 +21,8 @@ class Browser:
         # The browser reads commands from 3 and writes answers to 4.
         run = f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}'
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions",
-                 "--disable-background-networking", "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe",
-                 f"--user-data-dir={self.profile}", "about:blank"]
+                 "--disable-background-networking", "--disable-dev-shm-usage", "--hide-scrollbars",
+                 "--remote-debugging-pipe", f"--user-data-dir={self.profile}", "about:blank"]
         self.process = subprocess.Popen(["bash", "-c", run, PROGRAM, *flags], pass_fds=(to_browser, from_browser),
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         os.close(to_browser)
@@ -88,12 +88,14 @@ class Browser:
             if value:
                 return value
             select.select([], [], [], 0.05)
-        raise AssertionError(f"never true: {script}; problems: {self.problems}; page: {self.run('document.body.innerText')[:500]}")
+        raise AssertionError(f"never true: {script}; problems: {self.problems}; "
+                             f"page: {self.run('document.body.innerText')[:500]}")
 
     def open(self, url, width=1280, height=900, dark=False, phone=False):
         self.problems.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call("Page.navigate", url=str(url))
         self.wait_for("document.documentElement?.dataset.ready !== undefined")
 

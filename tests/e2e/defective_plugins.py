@@ -116,8 +116,8 @@ def seconds_to_interrupt(name, isolated):
 
 def is_taken_over(folder):
     """Does another searcher go on with all that there is?"""
-    resumed = subprocess.run([HOST, "resume", "run", "--searcher", "random", "--max-trials", "6", "--quiet"], cwd=folder,
-                             capture_output=True, text=True, timeout=240)
+    resumed = subprocess.run([HOST, "resume", "run", "--searcher", "random", "--max-trials", "6", "--quiet"],
+                             cwd=folder, capture_output=True, text=True, timeout=240)
     return resumed.returncode == 0
 
 

@@ -112,8 +112,8 @@ class SlurmTest(HostTest):
             HostTest.end_process(process)
 
     def resume(self, name, *options, in_allocation=None):
-        return subprocess.run([HOST, "resume", name, *options], cwd=self.dir, capture_output=True, text=True, timeout=240,
-                              env=self.slurm.environment(**(in_allocation or {})))
+        return subprocess.run([HOST, "resume", name, *options], cwd=self.dir, capture_output=True, text=True,
+                              timeout=240, env=self.slurm.environment(**(in_allocation or {})))
 
     def finish(self, process, status=0):
         """Its output. None stands for any status."""

@@ -66,7 +66,8 @@ class HostTest(unittest.TestCase):
         process.communicate()
 
     def show(self, run_dir):
-        result = subprocess.run([HOST, "show", str(run_dir), "--json"], cwd=self.dir, capture_output=True, text=True, timeout=60)
+        result = subprocess.run([HOST, "show", str(run_dir), "--json"],
+                                cwd=self.dir, capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads(result.stdout)
 

@@ -33,7 +33,8 @@ class BadInput(HostTest):
         self.refused_config('{\n  "train_batch_size": 4,\n  "fp16": }\n', "ds_config.json:3:11")
 
     def test_duplicate_key(self):
-        self.refused_config('{"zero_optimization": {"stage": 1,\n "stage": 2}}', "zero_optimization.stage", "ds_config.json:2")
+        self.refused_config('{"zero_optimization": {"stage": 1,\n "stage": 2}}', "zero_optimization.stage",
+                            "ds_config.json:2")
 
     def test_nan(self):
         self.refused_config('{"gradient_clipping": NaN}', "NaN", "ds_config.json:1")
@@ -42,8 +43,8 @@ class BadInput(HostTest):
         self.refused_config({**CONFIG, "zero_optimisation": {"stage": 1}}, "zero_optimisation", "zero_optimization")
 
     def test_misspelt_inner_key_with_a_suggestion(self):
-        self.refused_config({**CONFIG, "zero_optimization": {"stage": 1, "reduce_bucket_sise": 5}}, "reduce_bucket_sise",
-                            "reduce_bucket_size")
+        self.refused_config({**CONFIG, "zero_optimization": {"stage": 1, "reduce_bucket_sise": 5}},
+                            "reduce_bucket_sise", "reduce_bucket_size")
 
     def test_contradictory_batch_sizes(self):
         self.refused_config({**CONFIG, "train_batch_size": 7, "train_micro_batch_size_per_gpu": 2,
@@ -63,7 +64,8 @@ class BadInput(HostTest):
 
     def test_configuration_of_a_wrong_type(self):
         self.refused_config("[1, 2]", "ds_config.json")
-        self.refused_config({**CONFIG, "train_micro_batch_size_per_gpu": "four"}, "train_micro_batch_size_per_gpu", "four")
+        self.refused_config({**CONFIG, "train_micro_batch_size_per_gpu": "four"},
+                            "train_micro_batch_size_per_gpu", "four")
         self.refused_config({**CONFIG, "zero_optimization": {"stage": 5}}, "stage", "5")
 
     def test_wrong_types_that_deepspeed_refuses(self):
@@ -172,7 +174,8 @@ class BadInput(HostTest):
 
     def test_forms_of_later_versions_are_refused_with_what_to_type(self):
         for arguments in (["asha", "deepspeed.yaml", "."], ["--autotuning", "tune", "train.py"], ["report", "x"]):
-            result = subprocess.run([str(BUILD / "dsat-host"), *arguments], cwd=self.dir, capture_output=True, text=True)
+            result = subprocess.run([str(BUILD / "dsat-host"), *arguments],
+                                    cwd=self.dir, capture_output=True, text=True)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertEqual(len(result.stderr.strip().splitlines()), 1)
 

@@ -19,7 +19,8 @@ class Cli(HostTest):
         """A study whose profile trial waits to be stopped, as soon as that trial runs."""
         bell = self.dir / "bell"
         os.mkfifo(bell)
-        command = ["/bin/sh", "-c", 'echo here > "$0"; exec sleep 600', str(bell), "--deepspeed_config", "ds_config.json"]
+        command = ["/bin/sh", "-c", 'echo here > "$0"; exec sleep 600', str(bell),
+                   "--deepspeed_config", "ds_config.json"]
         process = self.start_host(self.arguments([*SHORT, *options], command))
         bell.read_text()
         return process

@@ -1,5 +1,5 @@
-"""Whatever kills the host, and whatever happens to the journal, nothing that was found is lost. A sample; bench/host has
-the whole rounds."""
+"""Whatever kills the host, and whatever happens to the journal, nothing that was found is lost. A sample;
+bench/host has the whole rounds."""
 import json
 import os
 import signal
@@ -31,7 +31,8 @@ class CrashProof(HostTest):
 
     def study(self, *options, trial=(), searcher="random"):
         return crash_support.Study(BUILD, self.trial, self.dir / "study",
-                                   ["--searcher", searcher, "--max-trials", 12, "--slots", 2, "--slots-per-trial", 1, *options],
+                                   ["--searcher", searcher, "--max-trials", 12, "--slots", 2, "--slots-per-trial", 1,
+                                    *options],
                                    ["--ms", 5, *trial])
 
     def killed_at(self, point, *options, **how):
@@ -113,8 +114,8 @@ class CrashProof(HostTest):
         self.assert_ok(result)
         self.assertEqual(crash_support.lost_between(list(before.values()), study.trials()), [])
         database = sqlite3.connect(study.run / "dsat.db")
-        starts = [json.loads(row[0]) for row in database.execute("SELECT event FROM events WHERE phase = 'searcher' ORDER BY seq")
-                  if json.loads(row[0])["event"] == "start"]
+        rows = database.execute("SELECT event FROM events WHERE phase = 'searcher' ORDER BY seq")
+        starts = [json.loads(row[0]) for row in rows if json.loads(row[0])["event"] == "start"]
         database.close()
         known = {one["trial"] for one in starts[-1]["study"]["observations"]}
         shown = json.loads(study.command("show", "run", "--json").stdout)

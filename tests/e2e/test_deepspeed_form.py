@@ -1,6 +1,6 @@
-"""DeepSpeed's own command line, `dsat-host --autotuning tune|run ...`, on a stand-in for its launcher: what is read of the
-autotuning section, what is left behind, what is refused. Some of these tests state a behaviour that DeepSpeed's own tuner
-lacks; docs/defects.md names them.
+"""DeepSpeed's own command line, `dsat-host --autotuning tune|run ...`, on a stand-in for its launcher: what is read of
+the autotuning section, what is left behind, what is refused. Some of these tests state a behaviour that DeepSpeed's
+own tuner lacks; docs/defects.md names them.
 """
 import json
 import os
@@ -108,17 +108,20 @@ class Output(DeepspeedForm):
         best = max(t["metrics"]["throughput"] for t in measured if t["outcome"] == "completed")
         self.assertAlmostEqual(float(rows[-1][2]), best, delta=1e-3 * best)
         self.assertTrue((self.results / rows[-1][3] / "exp.json").is_file())
-        self.assertRegex(lines[-1], r"^Tuning completed in \d+:\d\d:\d\d\.\d{6}\. Total number of experiments: %d\.$" % len(measured))
+        self.assertRegex(lines[-1], r"^Tuning completed in \d+:\d\d:\d\d\.\d{6}\. "
+                                    r"Total number of experiments: %d\.$" % len(measured))
 
     def test_run_trains_with_the_best_configuration(self):
         (self.dir / "train.py").write_text(
             "import json, os, sys\n" + (FIXTURES / "protocol_trial.py").read_text().replace(
                 "def main():\n", "def main():\n    if 'DSAT_TRIAL_ID' not in os.environ:\n"
                 "        config = sys.argv[sys.argv.index('--deepspeed_config') + 1]\n"
-                "        print('TRAINED', json.load(open(config))['train_micro_batch_size_per_gpu'])\n        return 0\n"))
+                "        print('TRAINED', json.load(open(config))['train_micro_batch_size_per_gpu'])\n"
+                "        return 0\n"))
         self.write_section()
         result = self.autotuning("--num_gpus", 1, mode="run")
-        self.assertIn("TRAINED %d" % self.load("ds_config_optimal.json")["train_micro_batch_size_per_gpu"], result.stdout)
+        best = self.load("ds_config_optimal.json")
+        self.assertIn("TRAINED %d" % best["train_micro_batch_size_per_gpu"], result.stdout)
 
     def test_other_places(self):
         self.write_section({"results_dir": "out/results", "exps_dir": "out/exps"})
@@ -141,9 +144,10 @@ class Section(DeepspeedForm):
             self.assertEqual(extra, set(), "fast tunes stage and micro batch only")
 
     def test_keys_hold_and_options_beat_them(self):
-        self.write_section({"metric": "latency", "fast": False, "start_step": 4, "end_step": 7, "max_train_batch_size": 8,
-                            "min_train_micro_batch_size_per_gpu": 2, "max_train_micro_batch_size_per_gpu": 16,
-                            "tuner_type": "random", "tuner_num_trials": 50}, zero_optimization={"stage": "all"})
+        self.write_section({"metric": "latency", "fast": False, "start_step": 4, "end_step": 7,
+                            "max_train_batch_size": 8, "min_train_micro_batch_size_per_gpu": 2,
+                            "max_train_micro_batch_size_per_gpu": 16, "tuner_type": "random",
+                            "tuner_num_trials": 50}, zero_optimization={"stage": "all"})
         result = self.autotuning("--num_gpus", 1, "--max-trials", 6, "--max-micro-batch", 6)
         study = self.study()["study"]
         self.assertEqual((study["metric"], study["direction"]), ("latency", "minimize"))
@@ -159,7 +163,8 @@ class Section(DeepspeedForm):
     def test_every_tuner_type_names_its_searcher(self):
         for tuner, searcher in (("gridsearch", "grid"), ("random", "random"), ("model_based", "guided")):
             self.write_section({"tuner_type": tuner, "tuner_num_trials": 4, "overwrite": True})
-            self.assertIn("tuner_type %s: the searcher is %s" % (tuner, searcher), self.autotuning("--num_gpus", 1).stdout)
+            result = self.autotuning("--num_gpus", 1)
+            self.assertIn("tuner_type %s: the searcher is %s" % (tuner, searcher), result.stdout)
             self.assertEqual(self.study()["study"]["searcher"]["name"], searcher)
 
     def test_a_known_model_size_spares_its_trial(self):
@@ -189,12 +194,13 @@ class Section(DeepspeedForm):
 
     def test_a_disabled_section_says_nothing_of_a_plain_command(self):
         self.write_section({"enabled": False, "metric": "throughput"})
-        self.assert_ok(self.host("--output-dir", "out", "--max-trials", 4, "--", "deepspeed", "--num_gpus", 1, "train.py",
-                                 "--deepspeed_config", "ds_config.json"))
+        self.assert_ok(self.host("--output-dir", "out", "--max-trials", 4, "--", "deepspeed", "--num_gpus", 1,
+                                 "train.py", "--deepspeed_config", "ds_config.json"))
         self.assertEqual(self.show(self.dir / "out")["study"]["metric"], "FLOPS_per_gpu")
 
     def test_offload_sections_are_kept_and_may_be_tuned(self):
-        self.write_section(zero_optimization={"stage": [2, 3], "offload_optimizer": {"device": "cpu", "pin_memory": True},
+        self.write_section(zero_optimization={"stage": [2, 3],
+                                              "offload_optimizer": {"device": "cpu", "pin_memory": True},
                                               "offload_param": {"device": ["cpu", "none"]}})
         self.autotuning("--num_gpus", 1, "--max-trials", 8)
         devices = set()

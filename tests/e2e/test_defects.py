@@ -71,7 +71,8 @@ class Defects(HostTest):
                          '[ "$1" = --main_process_port ] && shift 2\nexec ' + " ".join(SCRIPT[:-1]) + ' "$@"\n')
         train = SCRIPT[-1]
         for i, command in enumerate((["accelerate", "launch", train, "--deepspeed_config", "ds_config.json"],
-                                     ["sh", "-c", " ".join(SCRIPT) + " --deepspeed_config $DSAT_DS_CONFIG # {ds_config}"],
+                                     ["sh", "-c",
+                                      " ".join(SCRIPT) + " --deepspeed_config $DSAT_DS_CONFIG # {ds_config}"],
                                      ["env", "LANG=C", *SCRIPT, "--deepspeed_config={ds_config}"])):
             base = [] if i == 0 else ["--ds-config", "ds_config.json"]
             with self.subTest(command[0]):
@@ -85,19 +86,21 @@ class Defects(HostTest):
         self.assertRegex(result.stdout + result.stderr, "white space|space around|stray")
 
     def test_ashas_whole_numbers_are_numbers(self):
-        trials = self.tune(*MEMORY, "--searcher", "asha", "--max-rungs", 4, "--min-binary-search-trials", 2, "--divisor", 3,
-                           "--asha-early-stopping", 1, trials=12)
+        trials = self.tune(*MEMORY, "--searcher", "asha", "--max-rungs", 4, "--min-binary-search-trials", 2,
+                           "--divisor", 3, "--asha-early-stopping", 1, trials=12)
         self.assertEqual(len(trials), 12)
 
     def test_other_optimizers_and_precisions_on_one_machine(self):
         for i, changes in enumerate(({"optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "fp16": {"enabled": False}},
-                                     {"optimizer": {"type": "AdamW"}, "fp16": {"enabled": False}, "bf16": {"enabled": True}})):
+                                     {"optimizer": {"type": "AdamW"}, "fp16": {"enabled": False},
+                                      "bf16": {"enabled": True}})):
             self.write_config({**CONFIG, **changes})
             self.tune(*MEMORY, trials=5, name=f"out{i}")
 
     def test_the_next_trial_starts_the_moment_its_slots_are_free(self):
         scenario = PROJECT / "examples/sim/8-gpus-a100-gpt2-xl.json"
-        result = subprocess.run([HOST, "--runner", "sim", "--sim", str(scenario), "-mct", "1", "-mt", "12", "--output-dir", "out"],
+        result = subprocess.run([HOST, "--runner", "sim", "--sim", str(scenario), "-mct", "1", "-mt", "12",
+                                 "--output-dir", "out"],
                                 cwd=self.dir, capture_output=True, text=True, timeout=120)
         self.assert_ok(result)
         trials = self.show(self.dir / "out")["trials"]

@@ -26,7 +26,8 @@ class DefectTest(ExperimentTest):
         """One search over a script of its own; its trials."""
         (self.dir / "script.py").write_text(SCRIPT % body)
         self.write_experiment(
-            ("entrypoint: python3 -m determined.launch.deepspeed python3 script.py", "entrypoint: python3 -S -E script.py"),
+            ("entrypoint: python3 -m determined.launch.deepspeed python3 script.py",
+             "entrypoint: python3 -S -E script.py"),
             ("slots_per_trial: 2", "slots_per_trial: 1"), ("  model_name: resnet152", hyperparameters))
         method, *rest = options
         self.result = self.run_form(method, "deepspeed.yaml", ".", *INCLUDE, *rest, "--output-dir", "out")
@@ -39,8 +40,8 @@ class AshasFlags(DefectTest):
         self.search("asha", "-mt", 6, "--max-rungs", 3, "--min-binary-search-trials", 2, "--divisor", 3,
                     "--asha-early-stopping", 1)
         options = self.show(self.dir / "out")["study"]["searcher"]["options"]
-        self.assertEqual([options[name] for name in ("max-rungs", "min-binary-search-trials", "divisor", "asha-early-stopping")],
-                         [3, 2, 3, 1])
+        names = ("max-rungs", "min-binary-search-trials", "divisor", "asha-early-stopping")
+        self.assertEqual([options[name] for name in names], [3, 2, 3, 1])
 
 
 class Duplicates(DefectTest):
@@ -52,7 +53,8 @@ class Duplicates(DefectTest):
         trials = self.search("asha", "-mt", 12, "-z", 1, hyperparameters=one_configuration)
         for trial in [t for t in trials if t["kind"] == "duplicate"]:
             first = trials[trial["duplicate_of"]]
-            self.assertEqual((trial["attempt"], trial["metrics"], trial["outcome"]), (0, first["metrics"], first["outcome"]))
+            self.assertEqual((trial["attempt"], trial["metrics"], trial["outcome"]),
+                             (0, first["metrics"], first["outcome"]))
         measured = [json.dumps(t["config"], sort_keys=True) for t in trials if t["attempt"] and t["kind"] == "search"]
         self.assertGreater(len(measured), 3)
         self.assertEqual(len(measured), len(set(measured)))
@@ -60,7 +62,8 @@ class Duplicates(DefectTest):
 
 class Failures(DefectTest):
     def test_a_bug_in_the_script_is_not_searched_for_its_batch_size(self):
-        trials = self.search("binary", "-mt", 12, body="if micro_batch > 40: raise ValueError('loss is not what it was')")
+        trials = self.search("binary", "-mt", 12,
+                             body="if micro_batch > 40: raise ValueError('loss is not what it was')")
         failed = [t["id"] for t in trials if t["outcome"] == "failed"]
         self.assertTrue(failed)
         self.assertNotIn("out_of_memory", [t["outcome"] for t in trials])

@@ -17,24 +17,26 @@ class DeterminedScripts(HostTest):
         super().setUp()
         for file in MODEL.iterdir():
             shutil.copy(file, self.dir)
+        path = f"{FIXTURES / 'bin'}:{os.path.dirname(PYTHON)}:{os.environ['PATH']}"
         # No PYTHONPATH to the stand-in for determined: dsat-host puts it there.
         self.environment = dict(os.environ, PYTHONPATH=str(FIXTURES / "packages"), PYTHONDONTWRITEBYTECODE="1",
-                                OMP_NUM_THREADS="1", PATH=f"{FIXTURES / 'bin'}:{os.path.dirname(PYTHON)}:{os.environ['PATH']}")
+                                OMP_NUM_THREADS="1", PATH=path)
 
     def run_form(self, *words):
-        return subprocess.run([*map(str, words)], cwd=self.dir, env=self.environment, capture_output=True, text=True, timeout=240)
+        return subprocess.run([*map(str, words)], cwd=self.dir, env=self.environment, capture_output=True, text=True,
+                              timeout=240)
 
     def tune(self, experiment, *options, trials=3):
-        result = self.run_form(HOST, "random", experiment, ".", "--max-trials", trials, "--profile-trials", 1, "--output-dir",
-                               "out", *options)
+        result = self.run_form(HOST, "random", experiment, ".", "--max-trials", trials, "--profile-trials", 1,
+                               "--output-dir", "out", *options)
         self.assert_ok(result)
         return self.show(self.dir / "out")
 
     def best_command(self, **variables):
         """What best_cmd.txt holds, run again, as a user does."""
         command = (self.dir / "out/best_cmd.txt").read_text()
-        return subprocess.run(["sh", "-c", command], cwd=self.dir, env={**self.environment, **variables}, capture_output=True,
-                              text=True, timeout=240)
+        return subprocess.run(["sh", "-c", command], cwd=self.dir, env={**self.environment, **variables},
+                              capture_output=True, text=True, timeout=240)
 
     def metrics(self):
         return [json.loads(line) for line in (self.dir / "out/metrics.jsonl").read_text().splitlines()]
@@ -104,13 +106,14 @@ class TheModules(DeterminedScripts):
     def test_dsat_as_a_module_is_dsat_host(self):
         for module in ("determined.pytorch.dsat", "dsat.autotune"):
             with self.subTest(module):
-                result = self.run_form(sys.executable, "-m", module, "random", "trial.yaml", ".", "--max-trials", 2, "--output-dir",
-                                       module)
+                result = self.run_form(sys.executable, "-m", module, "random", "trial.yaml", ".", "--max-trials", 2,
+                                       "--output-dir", module)
                 self.assert_ok(result)
                 self.assertTrue((self.dir / module / "best_ds_config.json").exists())
 
     def test_a_wrong_option_is_dsat_hosts_own_message(self):
-        result = self.run_form(sys.executable, "-m", "determined.pytorch.dsat", "asha", "trial.yaml", ".", "--max-trails", 2)
+        result = self.run_form(sys.executable, "-m", "determined.pytorch.dsat", "asha", "trial.yaml", ".",
+                               "--max-trails", 2)
         self.assert_ok(result, 2)
         self.assertIn("--max-trails", result.stderr)
 
@@ -132,8 +135,8 @@ class TheModules(DeterminedScripts):
         (here / "experiment.json").write_text(json.dumps(experiment))
         environment = {**self.environment, "DSAT_HPARAMS": str(here / "hparams.json"), "CUDA_VISIBLE_DEVICES": "0,1",
                        "DSAT_EXPERIMENT": str(here / "experiment.json"), "STAND_IN_GLOO": "1", **variables}
-        result = subprocess.run([PYTHON, "-m", "determined.launch.deepspeed", "--trial", "model_def:PointsTrial"], cwd=here,
-                                env=environment, capture_output=True, text=True, timeout=240)
+        result = subprocess.run([PYTHON, "-m", "determined.launch.deepspeed", "--trial", "model_def:PointsTrial"],
+                                cwd=here, env=environment, capture_output=True, text=True, timeout=240)
         self.assert_ok(result)
         lines = [json.loads(line) for line in (here / "metrics.jsonl").read_text().splitlines()]
         return result, [(m["group"], m["steps_completed"], m["metrics"]) for m in lines]
@@ -149,9 +152,10 @@ class TheModules(DeterminedScripts):
 
     def test_the_launch_module_starts_the_class_by_itself_too(self):
         (self.dir / "hparams.json").write_text(json.dumps({"deepspeed_config": "ds_config.json"}))
-        (self.dir / "experiment.json").write_text(json.dumps({"searcher": {"metric": "val_loss", "max_length": {"epochs": 1}}}))
-        self.environment.update(DSAT_HPARAMS=str(self.dir / "hparams.json"), DSAT_EXPERIMENT=str(self.dir / "experiment.json"),
-                                CUDA_VISIBLE_DEVICES="0,1")
+        experiment = {"searcher": {"metric": "val_loss", "max_length": {"epochs": 1}}}
+        (self.dir / "experiment.json").write_text(json.dumps(experiment))
+        self.environment.update(DSAT_HPARAMS=str(self.dir / "hparams.json"),
+                                DSAT_EXPERIMENT=str(self.dir / "experiment.json"), CUDA_VISIBLE_DEVICES="0,1")
         result = self.run_form(PYTHON, "-m", "determined.launch.deepspeed", "--trial", "model_def:PointsTrial")
         self.assert_ok(result)
         self.assertIn("rank 1 of 2", result.stdout)

@@ -19,8 +19,8 @@ class Examples(HostTest):
                 shutil.copy(file, self.dir)
         (self.dir / "small.json").write_text(json.dumps({**SMALL, "deepspeed_config": "ds_config.json"}))
         path = [str(PROJECT / "sdk/python"), str(FIXTURES / "packages")]
-        environment = mock.patch.dict(os.environ, PYTHONPATH=":".join(path), PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1",
-                                      DSAT_HPARAMS=str(self.dir / "small.json"))
+        environment = mock.patch.dict(os.environ, PYTHONPATH=":".join(path), PYTHONDONTWRITEBYTECODE="1",
+                                      OMP_NUM_THREADS="1", DSAT_HPARAMS=str(self.dir / "small.json"))
         environment.start()
         self.addCleanup(environment.stop)
 
@@ -57,8 +57,9 @@ class Examples(HostTest):
 
     def test_huggingface(self):
         self.use("huggingface")
-        study = self.tune([PYTHON, "train.py", "--deepspeed", "ds_config.json", "--output_dir", "o", "--max_steps", "50",
-                           "--per_device_train_batch_size", "1", "--gradient_accumulation_steps", "1", "--bf16"])
+        study = self.tune([PYTHON, "train.py", "--deepspeed", "ds_config.json", "--output_dir", "o",
+                           "--max_steps", "50", "--per_device_train_batch_size", "1",
+                           "--gradient_accumulation_steps", "1", "--bf16"])
         sizes = {t["config"]["train_micro_batch_size_per_gpu"] for t in study["trials"]}
         self.assertGreater(len(sizes), 1, "nothing was rewritten")
         best = json.loads((self.dir / "out/best_ds_config.json").read_text())
@@ -68,17 +69,20 @@ class Examples(HostTest):
         self.assertEqual(best["gradient_clipping"], "auto")
 
     def test_their_experiment_files_lead_to_the_trial(self):
-        path = f"{FIXTURES / 'bin'}:{os.path.dirname(PYTHON)}:{os.environ['PATH']}"  # the launcher, and its ranks' Python
+        # The launcher, and its ranks' Python.
+        path = f"{FIXTURES / 'bin'}:{os.path.dirname(PYTHON)}:{os.environ['PATH']}"
         for name in ("core_api", "deepspeed_trial", "huggingface"):
             with self.subTest(name):
                 self.use(name)
                 out = self.dir.parent / (self.dir.name + "-" + name)
                 self.addCleanup(shutil.rmtree, out, ignore_errors=True)
-                result = subprocess.run([HOST, "asha", "deepspeed.yaml", ".", "--slots", "2", "--max-trials", "3", "--output-dir", out],
-                                        cwd=self.dir, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=120)
+                result = subprocess.run([HOST, "asha", "deepspeed.yaml", ".", "--slots", "2", "--max-trials", "3",
+                                         "--output-dir", out], cwd=self.dir, env={**os.environ, "PATH": path},
+                                        capture_output=True, text=True, timeout=120)
                 self.assert_ok(result)
                 self.assertEqual([t["outcome"] for t in self.show(out)["trials"]], ["completed"] * 3)
-                self.assertRegex((out / "trials/0/cmd.txt").read_text(), r"deepspeed .*localhost:0,1 .*(train|script)\.py")
+                self.assertRegex((out / "trials/0/cmd.txt").read_text(),
+                                 r"deepspeed .*localhost:0,1 .*(train|script)\.py")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ class ExperimentTest(HostTest):
         self.environment = dict(os.environ, PATH="%s:%s" % (FIXTURES / "bin", os.environ["PATH"]))
 
     def run_form(self, *words, cwd=None):
-        return subprocess.run([HOST, *map(str, words)], cwd=cwd or self.dir, capture_output=True, text=True, timeout=240,
-                              env=self.environment)
+        return subprocess.run([HOST, *map(str, words)], cwd=cwd or self.dir, env=self.environment,
+                              capture_output=True, text=True, timeout=240)
 
     def write_experiment(self, *changes, name="deepspeed.yaml"):
         """The fixture with some of its lines replaced."""
@@ -83,20 +83,24 @@ class TheCommandLineOfTheDocuments(ExperimentTest):
         self.assertEqual(self.read_json(run_dir, "full_experiment", "trained.json"),
                          self.read_json(run_dir, "best_ds_config.json"))
         shutil.copy(FIXTURES / "protocol_trial.py", self.dir)
-        self.assert_ok(self.run_form("binary", "deepspeed.yaml", ".", *FEW, "--run-full-experiment", "--output-dir", "out"))
+        result = self.run_form("binary", "deepspeed.yaml", ".", *FEW, "--run-full-experiment", "--output-dir", "out")
+        self.assert_ok(result)
         self.assertEqual(self.read_json("trained.json"), self.read_json("out", "best_ds_config.json"))
         command = (self.dir / "out/best_cmd.txt").read_text()
         self.assertIn("DSAT_EXPERIMENT", command)
         (self.dir / "out/best_cmd.txt").unlink()
-        self.assert_ok(subprocess.run([HOST, "best", "out"], cwd=self.dir, env=self.environment, capture_output=True, text=True))
+        self.assert_ok(subprocess.run([HOST, "best", "out"],
+                                      cwd=self.dir, env=self.environment, capture_output=True, text=True))
         self.assertEqual((self.dir / "out/best_cmd.txt").read_text(), command)
 
     def test_what_variables_hold_is_text_for_every_shell(self):
         self.write_experiment(("- NCCL_DEBUG=INFO", "- 'NCCL_DEBUG=$(touch pwned1)`touch pwned2`; touch pwned3'"))
-        result = self.run_form("asha", "deepspeed.yaml", ".", *INCLUDE, "-mt", 4, "--output-dir", "out", "--run-full-experiment")
+        result = self.run_form("asha", "deepspeed.yaml", ".", *INCLUDE, "-mt", 4, "--output-dir", "out",
+                               "--run-full-experiment")
         self.assert_ok(result)
         for command in [self.dir / "out/best_cmd.txt", *self.dir.glob("out/trials/*/cmd.txt")]:
-            subprocess.run(["/bin/sh", str(command)], cwd=self.dir, env=self.environment, capture_output=True, timeout=60)
+            subprocess.run(["/bin/sh", str(command)],
+                           cwd=self.dir, env=self.environment, capture_output=True, timeout=60)
         self.assertEqual(list(self.dir.rglob("pwned*")), [])
 
     def test_the_copy_holds_no_results_and_links_lead_where_they_led(self):
@@ -149,7 +153,8 @@ class EntrypointsAndConfigurations(ExperimentTest):
   global_batch_size: 256
   data_parallel_world_size: 2
   model_name: resnet152"""))
-        self.assert_ok(self.run_form("random", "deepspeed.yaml", ".", *INCLUDE, "-mt", 8, "-z", 3, "--output-dir", "out"))
+        result = self.run_form("random", "deepspeed.yaml", ".", *INCLUDE, "-mt", 8, "-z", 3, "--output-dir", "out")
+        self.assert_ok(result)
         shown = self.show(self.dir / "out")
         searched = [t["config"] for t in shown["trials"] if t["kind"] == "search"]
         self.assertTrue(searched)
@@ -164,7 +169,8 @@ class EntrypointsAndConfigurations(ExperimentTest):
     def test_torchrun_stands_in_for_a_launcher_that_is_not_there(self):
         tools = self.dir / "tools"
         tools.mkdir()
-        (tools / "torchrun").write_text('#!/bin/sh\nwhile [ "$1" != python3 ]; do shift; done\nWORLD_SIZE=2 RANK=0 exec "$@"\n')
+        (tools / "torchrun").write_text('#!/bin/sh\nwhile [ "$1" != python3 ]; do shift; done\n'
+                                        'WORLD_SIZE=2 RANK=0 exec "$@"\n')
         (tools / "torchrun").chmod(0o755)
         for program in ("python3", "sh", "env"):
             (tools / program).symlink_to(shutil.which(program))
@@ -173,7 +179,8 @@ class EntrypointsAndConfigurations(ExperimentTest):
         self.assert_ok(result)
         self.assertIn("deepspeed is not in PATH: torchrun starts", result.stdout)
         command = (self.dir / "out" / "best_cmd.txt").read_text()
-        self.assertRegex(command, r"torchrun (--no_python --nproc_per_node 2|--nproc_per_node 2 --no_python) python3 script.py")
+        self.assertRegex(command, r"torchrun (--no_python --nproc_per_node 2|--nproc_per_node 2 --no_python) "
+                                  r"python3 script.py")
 
     def test_a_script_with_the_flops_profilers_report_alone(self):
         self.write_experiment(
@@ -236,18 +243,23 @@ BAD_FILES = [
     ("a key twice", ("max_restarts: 0", "name: again"), ":4:1: the key 'name' is there twice"),
     ("no yaml", ("name: torchvision", "name: [torchvision"), "deepspeed.yaml:"),
     ("a misspelt key", ("entrypoint:", "entrypont:"), "did you mean entrypoint?"),
-    ("no entrypoint", ("entrypoint: python3 -m determined.launch.deepspeed python3 script.py", ""), "has no entrypoint"),
-    ("entrypoint of a wrong type", ("entrypoint: python3 -m determined.launch.deepspeed python3 script.py", "entrypoint: 3"),
+    ("no entrypoint", ("entrypoint: python3 -m determined.launch.deepspeed python3 script.py", ""),
+     "has no entrypoint"),
+    ("entrypoint of a wrong type",
+     ("entrypoint: python3 -m determined.launch.deepspeed python3 script.py", "entrypoint: 3"),
      ":21:1: entrypoint must be a command or a list of words, it has 3"),
     ("shell syntax", ("python3 script.py", "python3 script.py && true"), "holds shell syntax ('&')"),
-    ("a Trial class without its name", ("python3 script.py", "--trial model_def"), "give module:Class, as in model_def:MyTrial"),
+    ("a Trial class without its name", ("python3 script.py", "--trial model_def"),
+     "give module:Class, as in model_def:MyTrial"),
     ("horovod", ("determined.launch.deepspeed", "determined.launch.horovod"), "starts through Horovod"),
     ("slots of a wrong type", ("slots_per_trial: 2", "slots_per_trial: two"),
      ":11:3: resources.slots_per_trial must be an integer of at least 1, it has \"two\""),
-    ("a section of a wrong type", ("searcher:\n  name: single\n  metric: loss\n  max_length: 100\n", "searcher: asha\n"),
+    ("a section of a wrong type",
+     ("searcher:\n  name: single\n  metric: loss\n  max_length: 100\n", "searcher: asha\n"),
      "searcher must hold keys and values"),
     ("no configuration", ("  deepspeed_config: ds_config.json\n", ""), "hyperparameters.deepspeed_config is missing"),
-    ("a configuration that is not there", ("ds_config.json", "nowhere.json"), "names nowhere.json, which is neither in"),
+    ("a configuration that is not there", ("ds_config.json", "nowhere.json"),
+     "names nowhere.json, which is neither in"),
     ("two configurations", ("python3 script.py", "python3 script.py --deepspeed_config other.json"),
      "is ds_config.json, the entrypoint has other.json: name one and the same file"),
     ("a range", ("model_name: resnet152", "lr: {type: log, minval: -5, maxval: -1, base: 10}"), "is a range (log)"),
@@ -277,7 +289,8 @@ class BadInput(ExperimentTest):
                 self.assertIn("deepspeed.yaml", result.stderr)
 
     def test_files_that_make_the_parser_run_for_ever_do_not(self):
-        for text in (",a: 1\n", "[" * 200000, "- " * 200000, "a: [" + "{}, " * 200000 + "]", "? " * 5000, "{a: 1}, ,\n"):
+        for text in (",a: 1\n", "[" * 200000, "- " * 200000, "a: [" + "{}, " * 200000 + "]", "? " * 5000,
+                     "{a: 1}, ,\n"):
             with self.subTest(text[:10]):
                 (self.dir / "deepspeed.yaml").write_text(text)
                 self.assert_refused(self.run_form("asha", "deepspeed.yaml", "."), "deepspeed.yaml:1:")
@@ -299,14 +312,16 @@ class BadInput(ExperimentTest):
                 (["asha", "deepspeed.yaml", ".", "--output-dir", ".."], "lies inside the results"),
                 (["asha", "deepspeed.yaml", ".", "-i", "nowhere.py"], "nowhere.py: no such file or directory"),
                 (["asha", "deepspeed.yaml", ".", "-i", "model/script.py"], "has a script.py of its own"),
-                (["asha", "deepspeed.yaml", ".", "-i", "model/results", "model/../model/results"], "two includes are called results"),
+                (["asha", "deepspeed.yaml", ".", "-i", "model/results", "model/../model/results"],
+                 "two includes are called results"),
                 (["asha", "deepspeed.yaml", ".", "-i"], "--include (-i) needs a value"),
                 (["asha", "deepspeed.yaml", ".", "--max-rungs", "many"], "max-rungs"),
                 (["asha", "deepspeed.yaml", ".", "--divisor", "1.5"], "divisor"),
                 (["asha", "deepspeed.yaml", ".", "--searcher", "binary"], "say two things"),
                 (["asha", "deepspeed.yaml", ".", "--ds-config", "x.json"], "takes hyperparameters.deepspeed_config"),
                 (["asha", "deepspeed.yaml", ".", "--max-search-runner-restarts", "-1"], "max-search-runner-restarts"),
-                (["asha", "deepspeed.yaml", ".", "--search-runner-config", "nowhere.yaml"], "nowhere.yaml: no such file"),
+                (["asha", "deepspeed.yaml", ".", "--search-runner-config", "nowhere.yaml"],
+                 "nowhere.yaml: no such file"),
                 (["asha", "deepspeed.yaml", ".", "--trial-cwd", "keep", *INCLUDE], "leave --trial-cwd keep out"),
                 (["--quiet", "asha", "deepspeed.yaml", "."], "begins the experiment form and comes first")]:
             with self.subTest(" ".join(map(str, words))):

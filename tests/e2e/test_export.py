@@ -1,4 +1,5 @@
-"""Exports of a study, read back: csv by csv, JSON by json, event files record by record, MLflow's files and requests."""
+"""Exports of a study, read back:
+csv by csv, JSON by json, event files record by record, MLflow's files and requests."""
 import base64
 import csv
 import http.server
@@ -204,9 +205,11 @@ class Export(HostTest):
 
     def test_a_server_that_refuses_or_is_not_there_is_one_line(self):
         refusing = self.serve(refuse=True)
-        message = self.export("--format", "mlflow", "--mlflow-uri", f"http://127.0.0.1:{refusing.server_port}", status=4)
+        uri = f"http://127.0.0.1:{refusing.server_port}"
+        message = self.export("--format", "mlflow", "--mlflow-uri", uri, status=4)
         self.assertIn("status 400: no way", message)
-        self.assertIn("does the server run", self.export("--format", "mlflow", "--mlflow-uri", "http://127.0.0.1:1", status=4))
+        message = self.export("--format", "mlflow", "--mlflow-uri", "http://127.0.0.1:1", status=4)
+        self.assertIn("does the server run", message)
         self.assertIn("give http://", self.export("--format", "mlflow", "--mlflow-uri", "ftp://x", status=2))
 
     def test_prometheus_has_the_status_the_trials_and_the_best(self):
@@ -228,7 +231,8 @@ class Export(HostTest):
         self.assertIn("is a folder", self.export("--format", "csv", "-o", self.dir, status=2))
         self.export("--format", "csv", "-o", self.dir / "no/such/folder.csv", status=4)
         (self.dir / "file").write_text("")
-        self.assertIn("cannot make this folder", self.export("--format", "tensorboard", "-o", self.dir / "file", status=2))
+        message = self.export("--format", "tensorboard", "-o", self.dir / "file", status=2)
+        self.assertIn("cannot make this folder", message)
         self.export("--format", "csv", "-o", "/proc/version", status=4)
         self.assertEqual(before, {path: path.read_bytes() for path in self.run_dir.iterdir() if path.is_file()})
 
@@ -265,14 +269,17 @@ class Show(HostTest):
     def is_running(self):
         if not (self.dir / "run/dsat.db").exists():
             return False
-        result = subprocess.run([HOST, "show", "run", "--json"], cwd=self.dir, capture_output=True, text=True, timeout=60)
+        result = subprocess.run([HOST, "show", "run", "--json"],
+                                cwd=self.dir, capture_output=True, text=True, timeout=60)
         return result.returncode == 0 and any(trial["started_at"] for trial in json.loads(result.stdout)["trials"])
 
     def test_follow_shows_the_trials_until_the_study_ends(self):
-        process = self.start_host(self.arguments(["--output-dir", "run", "--max-trials", "12", "--searcher", "random"], self.command()))
+        options = ["--output-dir", "run", "--max-trials", "12", "--searcher", "random"]
+        process = self.start_host(self.arguments(options, self.command()))
         while not self.is_running():
             self.assertIsNone(process.poll())
-        result = subprocess.run([HOST, "show", "run", "--follow"], cwd=self.dir, capture_output=True, text=True, timeout=120)
+        result = subprocess.run([HOST, "show", "run", "--follow"],
+                                cwd=self.dir, capture_output=True, text=True, timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("status  completed", result.stdout)
 

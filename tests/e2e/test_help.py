@@ -19,11 +19,13 @@ VALUES = {
     "--plugin-memory": ["4GiB"],
     "--time-budget": ["90s", "15m", "2h"], "--trial-timeout": ["1m"], "--no-progress-timeout": ["1m"],
     "--end-profile-step": ["5"], "--global-batch": ["8"], "--slots": ["1", "auto"], "--slots-per-trial": ["1"],
-    "--max-slots": ["1"], "--num-gpus": ["1"], "--num-nodes": ["1"], "--hostfile": ["hosts"], "--include": ["localhost:0"],
+    "--max-slots": ["1"], "--num-gpus": ["1"], "--num-nodes": ["1"], "--hostfile": ["hosts"],
+    "--include": ["localhost:0"],
     "--ds-config": ["ds_config.json"], "--arg-mapping": ["train_micro_batch_size_per_gpu=--batch"],
     "--output-dir": ["elsewhere"], "--launcher": ["pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"],
     "--master-port": ["29999"], "--search-runner-config": ["runner.yaml"], "--precision": ["fp16", "bf16", "fp32"],
-    "--exact": [None], "--runner": ["local", "sim"], "--budget": ["2gpuh"], "--sim": [SCENARIO], "--max-oom-probability": ["0.1"], "--memory-margin": ["0.1"],
+    "--exact": [None], "--runner": ["local", "sim"], "--budget": ["2gpuh"], "--sim": [SCENARIO],
+    "--max-oom-probability": ["0.1"], "--memory-margin": ["0.1"],
     "--optimizer": ["adam", "adamw", "sgd", "sgd-momentum"], "--checkpointing": ["none", "selective", "full"],
 }
 # Checked against a real Slurm (test_slurm_bad_input.py), which this machine need not have.
@@ -57,7 +59,8 @@ class Help(HostTest):
                 continue
             if name in OF_CLUSTERS:
                 continue
-            choices = VALUES.get(name) or ([None] if not value else value.split("|") if "|" in value and "N" not in value else ["2"])
+            usual = [None] if not value else value.split("|") if "|" in value and "N" not in value else ["2"]
+            choices = VALUES.get(name) or usual
             options += [(name, choice) for choice in choices]
         names = {name for name, _ in options}
         self.assertEqual(names, set(re.findall(r"^  (--[a-z-]+)", result.stdout, re.M)) - {"--help"} - OF_CLUSTERS)
@@ -107,8 +110,8 @@ class Help(HostTest):
 
     def test_of_the_experiment_form(self):
         experiment = (self.dir / "model/deepspeed.yaml").read_text()
-        (self.dir / "model/deepspeed.yaml").write_text(experiment.replace("slots_per_trial: 2", "slots_per_trial: 1").replace(
-            "script.py", "script.py --batch 1"))
+        (self.dir / "model/deepspeed.yaml").write_text(
+            experiment.replace("slots_per_trial: 2", "slots_per_trial: 1").replace("script.py", "script.py --batch 1"))
         for form in (["asha"], ["model/deepspeed.yaml", "model"]):
             begin = form + ["model/deepspeed.yaml", "model"] * (len(form) == 1)
             self.assert_taken(begin, form=form, values={"--include": "space.json", "--exclude": "localhost:1"})

@@ -6,7 +6,8 @@ import unittest
 from support import CONFIG, FIXTURES, HostTest
 
 SCRIPT = [sys.executable, "-S", "-E", str(FIXTURES / "hf_trial.py"), "--output_dir", "model"]
-AUTO = {**CONFIG, "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "train_batch_size": "auto"}
+AUTO = {**CONFIG, "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+        "train_batch_size": "auto"}
 
 
 class HuggingFace(HostTest):
@@ -23,11 +24,13 @@ class HuggingFace(HostTest):
         self.assertGreaterEqual(len(sizes), least)
         for file in self.dir.glob("out/trials/*/cmd.txt"):
             self.assertNotIn("auto", file.read_text().replace("autotuning", ""))
-        return json.loads((self.dir / "out/best_ds_config.json").read_text()), (self.dir / "out/best_cmd.txt").read_text()
+        best = json.loads((self.dir / "out/best_ds_config.json").read_text())
+        return best, (self.dir / "out/best_cmd.txt").read_text()
 
     def test_its_flags_follow_the_configuration(self):
-        best, command = self.assert_measured(self.tune("--deepspeed", "ds_config.json", "--per_device_train_batch_size", 1,
-                                                       "--gradient-accumulation-steps=1"))
+        result = self.tune("--deepspeed", "ds_config.json", "--per_device_train_batch_size", 1,
+                           "--gradient-accumulation-steps=1")
+        best, command = self.assert_measured(result)
         self.assertIn("--per_device_train_batch_size %d" % best["train_micro_batch_size_per_gpu"], command)
 
     def test_a_flag_that_is_not_given_is_added_because_its_default_would_differ(self):
@@ -42,7 +45,8 @@ class HuggingFace(HostTest):
                     "optimizer.params.lr": "--learning_rate"}
         optimizer = {"type": "AdamW", "params": {"lr": "auto"}}
         self.write_config({**AUTO, "optimizer": optimizer, "autotuning": {"enabled": True, "arg_mappings": mappings}})
-        result = self.tune("--deepspeed", "ds_config.json", "--per_device_train_batch_size", 4, "--learning_rate", "1e-4")
+        result = self.tune("--deepspeed", "ds_config.json", "--per_device_train_batch_size", 4,
+                           "--learning_rate", "1e-4")
         best, command = self.assert_measured(result)
         self.assertIn("'gradient_accumulation_steps ' has stray white space", result.stdout + result.stderr)
         self.assertEqual(best["optimizer"]["params"]["lr"], "auto")
@@ -60,7 +64,8 @@ class HuggingFace(HostTest):
             self.assertFalse((self.dir / "out").exists())
 
     def test_mappings_that_are_none_are_refused(self):
-        for mappings in (["a"], {"train_batch_size": 3}, {"train_micro_batch_size_per_gpus": "--output_dir"}, {"": "--output_dir"}):
+        for mappings in (["a"], {"train_batch_size": 3}, {"train_micro_batch_size_per_gpus": "--output_dir"},
+                         {"": "--output_dir"}):
             self.write_config({**CONFIG, "autotuning": {"arg_mappings": mappings}})
             result = self.tune("--deepspeed", "ds_config.json")
             self.assert_ok(result, 2)

@@ -1,4 +1,5 @@
-"""What `cmake --install` leaves behind is enough for others: the examples are built against it, out of tree, and run."""
+"""What `cmake --install` leaves behind is enough for others:
+the examples are built against it, out of tree, and run."""
 import os
 import pathlib
 import shutil
@@ -36,7 +37,8 @@ class InstallTest(HostTest):
         if (BUILD / "dsat-trial").exists():
             names += ["trials/trial_api", "trials/bare_loop"]
         folders = "".join(f"add_subdirectory({EXAMPLES / name} {name})\n" for name in names)
-        (cls.root / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(examples LANGUAGES C CXX)\n" + folders)
+        (cls.root / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.22)\nproject(examples LANGUAGES C CXX)\n" + folders)
         ccache = shutil.which("ccache")
         launcher = [f"-DCMAKE_{language}_COMPILER_LAUNCHER={ccache}" for language in ("C", "CXX")] if ccache else []
         run(["cmake", "-G", "Ninja", "-S", cls.root, "-B", cls.root / "build", f"-DCMAKE_PREFIX_PATH={cls.prefix}",
@@ -60,9 +62,11 @@ class InstallTest(HostTest):
         """What find_package says to a project of these lines."""
         folder = self.dir / "project"
         folder.mkdir()
-        (folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(p LANGUAGES CXX)\n" + project)
-        return subprocess.run(["cmake", "-G", "Ninja", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
-                               "-DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON"], capture_output=True, text=True, timeout=300)
+        (folder / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.22)\nproject(p LANGUAGES CXX)\n" + project)
+        return subprocess.run(["cmake", "-G", "Ninja", "-S", folder, "-B", folder / "build",
+                               f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON"],
+                              capture_output=True, text=True, timeout=300)
 
     def tune(self, *options):
         host = self.installed("bin/dsat-host")
@@ -80,8 +84,8 @@ class InstallTest(HostTest):
     def test_the_python_package_is_there_whole(self):
         self.installed("share/dsat/examples/scripts/pytorch_ddp/train.py")
         package = self.installed("share/dsat/python/dsat/py.typed").parent
-        names = run([sys.executable, "-S", "-E", "-c", "import sys; sys.path.insert(0, sys.argv[1]); import dsat; print(*dsat.__all__)",
-                     package.parent])
+        names = run([sys.executable, "-S", "-E", "-c",
+                     "import sys; sys.path.insert(0, sys.argv[1]); import dsat; print(*dsat.__all__)", package.parent])
         self.assertIn("StepTimer", names)
 
     def test_the_host_and_the_plugins_link_no_libtorch(self):
@@ -116,8 +120,9 @@ class InstallTest(HostTest):
         if not (BUILD / "dsat-trial").exists():
             self.skipTest("built without the trainer")
         library = self.example("trials/trial_api") / "libimage_trial.so"
-        output = run([self.installed("bin/dsat-trial"), "--trial", library, "--steps", "1", "--experiment", "experiment.json",
-                      "--deepspeed_config", "ds_config.json", "--tensorboard", self.dir], cwd=EXAMPLES / "trials/trial_api")
+        output = run([self.installed("bin/dsat-trial"), "--trial", library, "--steps", "1",
+                      "--experiment", "experiment.json", "--deepspeed_config", "ds_config.json",
+                      "--tensorboard", self.dir], cwd=EXAMPLES / "trials/trial_api")
         self.assertIn("training 1 ", output)
 
     def test_a_bare_loop_trains_with_the_installed_trainer(self):
@@ -150,7 +155,8 @@ class InstallTest(HostTest):
         self.assertIn("completed:", output)
 
     def test_the_examples_are_as_short_as_they_claim(self):
-        for file, limit in (("plugins/searcher_c/ladder.c", 80), ("plugins/searcher_cpp/climb.cc", 80), ("embed/embed.cc", 60)):
+        for file, limit in (("plugins/searcher_c/ladder.c", 80), ("plugins/searcher_cpp/climb.cc", 80),
+                            ("embed/embed.cc", 60)):
             self.assertLessEqual(len((EXAMPLES / file).read_text().splitlines()), limit, file)
 
 

@@ -24,8 +24,8 @@ class Interruption(HostTest):
         self.fail(f"{count} trials did not end: {process.poll()}")
 
     def resume(self, run_dir, *options):
-        return subprocess.run([HOST, "resume", str(run_dir), *map(str, options)], cwd=self.dir, capture_output=True, text=True,
-                              timeout=240)
+        return subprocess.run([HOST, "resume", str(run_dir), *map(str, options)],
+                              cwd=self.dir, capture_output=True, text=True, timeout=240)
 
     def assert_same_search(self, run_dir, reference):
         trials = self.show(run_dir)["trials"]
@@ -65,7 +65,8 @@ class Interruption(HostTest):
 
     def test_killed_hosts_leave_no_trial_process(self):
         run_dir = self.dir / "hanging"
-        process = self.start_host(self.arguments(["--output-dir", run_dir], self.command("--misbehave", "leave_child", "--misbehave", "hang")))
+        process = self.start_host(self.arguments(["--output-dir", run_dir],
+                                                 self.command("--misbehave", "leave_child", "--misbehave", "hang")))
         self.wait_for_line(run_dir / "trials/0/stdout.log", "ready")
         process.send_signal(signal.SIGKILL)
         process.communicate()

@@ -69,7 +69,8 @@ class Launchers(HostTest):
         self.assert_ports(commands, "--master_port")
 
     def test_torchrun_as_a_module_below_srun(self):
-        commands = self.tune("srun", "-N", 1, "--label", *PYTHON, "-m", "torch.distributed.run", "--nproc_per_node=2", SCRIPT)
+        commands = self.tune("srun", "-N", 1, "--label", *PYTHON, "-m", "torch.distributed.run",
+                             "--nproc_per_node=2", SCRIPT)
         self.assert_ports(commands, "--master_port")
         self.assertTrue(all("srun -N 1 --label" in command for command in commands))
 
@@ -78,8 +79,10 @@ class Launchers(HostTest):
         self.assert_ports(commands, "--main_process_port")
 
     def test_a_tuned_size_reaches_torchrun(self):
-        commands = self.tune("torchrun", SCRIPT, options=["--num-gpus", "1,2", "--slots", 2, "-z", 1, "--searcher", "random"])
-        told = {word for command in commands for word in ("--nproc_per_node 1 ", "--nproc_per_node 2 ") if word in command}
+        commands = self.tune("torchrun", SCRIPT,
+                             options=["--num-gpus", "1,2", "--slots", 2, "-z", 1, "--searcher", "random"])
+        told = {word for command in commands for word in ("--nproc_per_node 1 ", "--nproc_per_node 2 ")
+                if word in command}
         self.assertEqual(len(told), 2)
 
     def test_a_plain_script_below_mpirun(self):

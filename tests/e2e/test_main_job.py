@@ -7,8 +7,8 @@ import unittest
 from support import BUILD, HostTest
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/trials/gpt/ds_config.json"
-TRAINING = ["./dsat-trial", "--model", "gpt", "--layers", "4", "--hidden", "128", "--heads", "4", "--seq", "64", "--vocab", "512",
-            "--ranks", "2", "--device-memory", "96MiB", "--deepspeed_config", "ds_config.json"]
+TRAINING = ["./dsat-trial", "--model", "gpt", "--layers", "4", "--hidden", "128", "--heads", "4", "--seq", "64",
+            "--vocab", "512", "--ranks", "2", "--device-memory", "96MiB", "--deepspeed_config", "ds_config.json"]
 
 
 class MainJob(HostTest):
@@ -18,8 +18,8 @@ class MainJob(HostTest):
         (self.dir / "dsat-trial").symlink_to(BUILD / "dsat-trial")
 
     def tune(self, searcher):
-        result = self.run_host(["--searcher", BUILD / f"plugins/lib{searcher}.so", "--max-trials", 16, "--output-dir", "out"],
-                               TRAINING, timeout=1200)
+        result = self.run_host(["--searcher", BUILD / f"plugins/lib{searcher}.so", "--max-trials", 16,
+                                "--output-dir", "out"], TRAINING, timeout=1200)
         self.assert_ok(result)
         study = self.show(self.dir / "out")
         best = json.loads((self.dir / "out/best_ds_config.json").read_text())
@@ -42,14 +42,15 @@ class MainJob(HostTest):
         values = {}
         for trial in study["trials"]:
             if trial["kind"] not in without and trial["metrics"] and "FLOPS_per_gpu" in trial["metrics"]:
-                values.setdefault(json.dumps(trial["config"], sort_keys=True), []).append(trial["metrics"]["FLOPS_per_gpu"])
+                config = json.dumps(trial["config"], sort_keys=True)
+                values.setdefault(config, []).append(trial["metrics"]["FLOPS_per_gpu"])
         means = {config: sum(seen) / len(seen) for config, seen in values.items()}
         return json.loads(max(means, key=means.get))
 
     @staticmethod
     def stages_with_a_ceiling(study):
-        """Stages of which a micro batch m ran, and m + 1 is known not to fit: it ran out of memory, or the measured peak of m
-        and the least that one more example takes are more than the budget."""
+        """Stages of which a micro batch m ran, and m + 1 is known not to fit: it ran out of memory, or the measured
+        peak of m and the least that one more example takes are more than the budget."""
         one_more = study["profile"]["activation_bytes_per_sample"]["low"]
         found = set()
         for stage in (1, 2, 3):

@@ -13,10 +13,11 @@ class MetricKeys(HostTest):
         self.write_config({**CONFIG, "gradient_accumulation_steps": 4})
 
     def tune(self, name, metric, flags, *options):
-        result = self.run_host(["--metric", metric, "--max-trials", 8, "--output-dir", name, "--device-memory", "1GB", *options],
-                               self.command(*flags))
+        result = self.run_host(["--metric", metric, "--max-trials", 8, "--output-dir", name,
+                                "--device-memory", "1GB", *options], self.command(*flags))
         self.assert_ok(result)
-        trials = [t for t in self.show(self.dir / name)["trials"] if t["outcome"] == "completed" and t["kind"] != "profile"]
+        trials = [t for t in self.show(self.dir / name)["trials"]
+                  if t["outcome"] == "completed" and t["kind"] != "profile"]
         self.assertGreater(len(trials), 2)
         return result, trials
 
@@ -46,7 +47,8 @@ class MetricKeys(HostTest):
         result, trials = self.tune("out", "throughput", [])
         for trial in trials:
             batch = trial["config"]["train_batch_size"]
-            self.assertAlmostEqual(trial["metrics"]["throughput"] * trial["metrics"]["latency"], batch * 1e6, delta=batch)
+            metrics = trial["metrics"]
+            self.assertAlmostEqual(metrics["throughput"] * metrics["latency"], batch * 1e6, delta=batch)
         self.assertNotIn("do not agree", result.stdout + result.stderr)
 
     def test_a_product_that_is_something_else_is_kept_with_a_warning(self):

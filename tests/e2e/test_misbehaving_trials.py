@@ -1,4 +1,5 @@
-"""Trials that misbehave in every way: each gets its documented outcome, and the study goes on and leaves nothing behind.
+"""Trials that misbehave in every way:
+each gets its documented outcome, and the study goes on and leaves nothing behind.
 
 One study runs them side by side. By default it takes a sample of the modes of misbehaving_trial.py; all of them:
 DSAT_ALL_MODES=1 python3 -m unittest test_misbehaving_trials (with DSAT_BUILD_DIR and PYTHONPATH as for every test).
@@ -32,9 +33,9 @@ MODES = load("misbehaving_trial").MODES
 ALL = bool(os.environ.get("DSAT_ALL_MODES"))
 TRIAL_TIMEOUT = "30s" if ALL else "10s"  # thousands of files take their time on a busy machine
 STUCK = ["waits_in_the_kernel", "leaves_a_child_that_waits_in_the_kernel"]  # each takes a slot with it
-ALWAYS = ["sparse_result", "input_output_error", "keys_in_a_small_file", "huge_flops", "pipe_result", "kernel_log_result",
-          "error_log_of_ten_gigabytes", "folder_is_removed", "kills_its_launcher", "stops_its_launcher",
-          "kills_its_launcher_after_its_result", "hangs_and_ignores_every_signal",
+ALWAYS = ["sparse_result", "input_output_error", "keys_in_a_small_file", "huge_flops", "pipe_result",
+          "kernel_log_result", "error_log_of_ten_gigabytes", "folder_is_removed", "kills_its_launcher",
+          "stops_its_launcher", "kills_its_launcher_after_its_result", "hangs_and_ignores_every_signal",
           "leaves_a_child_in_a_session_of_its_own", "c1_controls_in_the_last_line"]
 
 
@@ -44,11 +45,12 @@ class MisbehavingTrials(HostTest):
         self.claims = self.dir / "claims"
         self.claims.mkdir()
         self.before = set(os.listdir("/dev/shm"))
-        self.addCleanup(subprocess.run, ["rm", "-rf", str(self.dir)])  # a mode makes folders deeper than Python recurses
+        # A mode makes folders deeper than Python recurses.
+        self.addCleanup(subprocess.run, ["rm", "-rf", str(self.dir)])
 
     def script(self, modes):
-        return [sys.executable, "-S", "-E", str(SCRIPT), "--deepspeed_config", "ds_config.json", "--modes", ",".join(modes),
-                "--claims", str(self.claims)]
+        return [sys.executable, "-S", "-E", str(SCRIPT), "--deepspeed_config", "ds_config.json",
+                "--modes", ",".join(modes), "--claims", str(self.claims)]
 
     def left(self):
         """Processes of the study; those that were killed get a moment to go."""
@@ -61,8 +63,8 @@ class MisbehavingTrials(HostTest):
         sizes = [1000000 + 4321 * i for i in range(1000)]  # more configurations than trials, each with room to spare
         (self.dir / "space.json").write_text(json.dumps({"zero_optimization.reduce_bucket_size": sizes}))
         options = ["--output-dir", "out", "--max-trials", 2 * len(modes) + 20, "--slots", slots, "--slots-per-trial", 1,
-                   "--searcher", "random", "--trials-per-random-config", 1, "--space", "space.json", "--trial-timeout", TRIAL_TIMEOUT,
-                   "--profile-trials", 1, "--no-baseline", "--finals", 0]
+                   "--searcher", "random", "--trials-per-random-config", 1, "--space", "space.json",
+                   "--trial-timeout", TRIAL_TIMEOUT, "--profile-trials", 1, "--no-baseline", "--finals", 0]
         os.environ.update(environment or {})
         self.result = self.run_host(options, self.script(modes), timeout=540)
         self.study = self.show(self.dir / "out")
@@ -87,7 +89,8 @@ class MisbehavingTrials(HostTest):
                 self.assertEqual(trial["outcome"], outcome, told)
                 for word in words:
                     self.assertIn(word, told)
-        self.assertNotRegex(self.result.stdout + self.result.stderr, "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+        self.assertNotRegex(self.result.stdout + self.result.stderr,
+                            "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
         self.assertLess(max(map(len, (self.result.stdout + self.result.stderr).splitlines())), 6000)
 
     def check_nothing_is_left(self):
@@ -112,13 +115,15 @@ class MisbehavingTrials(HostTest):
         self.check(modes)
         self.check_nothing_is_left()
         claimed = {int(file.read_text()) for file in self.claims.iterdir()}
-        others = [trial for trial in self.study["trials"] if trial["id"] not in claimed and trial["kind"] != "duplicate"]
+        others = [trial for trial in self.study["trials"]
+                  if trial["id"] not in claimed and trial["kind"] != "duplicate"]
         self.assertEqual({trial["outcome"] for trial in others}, {"completed"})
         self.say(modes)
 
     def say(self, modes):
         outcomes = collections.Counter(self.trial_of(mode)["outcome"] for mode in modes)
-        print(f"{len(modes)} of {len(MODES)} modes with their outcomes ({', '.join(f'{n} {o}' for o, n in outcomes.items())}); "
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+        print(f"{len(modes)} of {len(MODES)} modes with their outcomes ({counts}); "
               "processes, ports and shared memory held afterwards: 0", file=sys.stderr)
 
     def test_one_that_the_kernel_holds_is_abandoned_and_the_study_goes_on(self):
@@ -148,8 +153,8 @@ class MisbehavingTrials(HostTest):
             self.skipTest("no FUSE here: %s" % error)
         try:
             os.environ["STUCK_FILE"] = str(folder / "file")
-            host = self.start_host([HOST, "--output-dir", "out", "--searcher", "random", "--profile-trials", "1", "--no-baseline",
-                                    "--", *self.script(STUCK[:1])])
+            host = self.start_host([HOST, "--output-dir", "out", "--searcher", "random", "--profile-trials", "1",
+                                    "--no-baseline", "--", *self.script(STUCK[:1])])
             while not (self.claims / STUCK[0]).exists() and host.poll() is None:
                 time.sleep(0.05)
             host.send_signal(signal.SIGINT)

@@ -23,7 +23,8 @@ class PageTest(HostTest):
         cls.addClassCleanup(cls.browser.close)
 
     def simulate(self, scenario, *options, into="study"):
-        result = self.run_host(["--runner", "sim", "--sim", SIM / f"{scenario}.json", "--output-dir", into, "--quiet", *options], [])
+        result = self.run_host(["--runner", "sim", "--sim", SIM / f"{scenario}.json", "--output-dir", into,
+                                "--quiet", *options], [])
         self.assertIn(result.returncode, (0, 1), result.stderr)
         self.require_charts(into)
         return self.dir / into / "report.html"
@@ -36,7 +37,8 @@ class PageTest(HostTest):
         self.browser.open(page.as_uri(), **how)
 
     def rows(self):
-        return self.browser.run("[...document.querySelectorAll('table.trials tbody tr:not(.details)')].map((r) => Number(r.id.slice(6)))")
+        return self.browser.run("[...document.querySelectorAll('table.trials tbody tr:not(.details)')]"
+                                ".map((r) => Number(r.id.slice(6)))")
 
     def text(self, selector="main"):
         return self.browser.run(f"document.querySelector({json.dumps(selector)}).innerText")
@@ -72,8 +74,10 @@ class PageTest(HostTest):
 
         self.browser.click("table.trials thead th:nth-child(6) button")
         best = json.loads((self.dir / "study/best_ds_metrics.json").read_text())
-        self.assertEqual(self.browser.run("document.querySelector('table.trials th:nth-child(6)').getAttribute('aria-sort')"), "descending")
-        metrics = self.browser.run("[...document.querySelectorAll('table.trials tbody tr td:nth-child(6)')].map((c) => c.innerText)")
+        order = self.browser.run("document.querySelector('table.trials th:nth-child(6)').getAttribute('aria-sort')")
+        self.assertEqual(order, "descending")
+        metrics = self.browser.run("[...document.querySelectorAll('table.trials tbody tr td:nth-child(6)')]"
+                                   ".map((c) => c.innerText)")
         self.assertGreater(float(metrics[0].split()[0]) * 1e12, 0.95 * best["FLOPS_per_gpu"])
         self.assertEqual(metrics[-1], "–", "what has no value comes last")
 
@@ -83,13 +87,15 @@ class PageTest(HostTest):
         self.assertTrue(0 < len(self.rows()) < 24)
         self.browser.click("table.trials tbody th button")
         self.browser.wait_for("document.querySelector('tr.details') !== null")
-        self.assertIn("gradient_accumulation_steps", self.browser.run("document.querySelector('tr.details').textContent"))
+        details = self.browser.run("document.querySelector('tr.details').textContent")
+        self.assertIn("gradient_accumulation_steps", details)
 
         self.browser.click("section a[href^='#trial-']")
         self.browser.wait_for("document.activeElement.closest('tr.best, tr[id^=trial-]') !== null")
 
     def test_dark_phone_and_keyboard(self):
-        self.open(self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 12), width=390, height=844, phone=True, dark=True)
+        self.open(self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 12),
+                  width=390, height=844, phone=True, dark=True)
         self.assert_sound()
         ground = "getComputedStyle(document.body).backgroundColor"
         dark = self.browser.run(ground)
@@ -100,7 +106,8 @@ class PageTest(HostTest):
         seen = []
         for _ in range(40):
             self.browser.press("Tab")
-            seen.append(self.browser.run("document.activeElement.tagName + ' ' + document.activeElement.innerText.slice(0, 20)"))
+            seen.append(self.browser.run(
+                "document.activeElement.tagName + ' ' + document.activeElement.innerText.slice(0, 20)"))
             if seen[-1].startswith("SUMMARY"):
                 break
         self.browser.press("Enter", text="\r")
@@ -108,9 +115,11 @@ class PageTest(HostTest):
 
     def test_pages_of_searchers_with_lineages(self):
         # A rung of one trial: what its search left open is gone on with on the next rung.
-        self.open(self.simulate("8-gpus-a100-gpt2-xl", "--searcher", "asha", "--min-binary-search-trials", 1, "--max-trials", 60))
+        self.open(self.simulate("8-gpus-a100-gpt2-xl", "--searcher", "asha", "--min-binary-search-trials", 1,
+                                "--max-trials", 60))
         self.assert_sound()
-        lineages = collections.Counter(re.findall(r"lineage (\d+)", "".join(trial["note"] for trial in self.show("study")["trials"])))
+        notes = "".join(trial["note"] for trial in self.show("study")["trials"])
+        lineages = collections.Counter(re.findall(r"lineage (\d+)", notes))
         promoted = sum(trials > 1 for trials in lineages.values())
         self.assertGreater(promoted, 0)
         self.assertIn(f"{len(lineages)} reached rung 0, {promoted} reached rung 1", self.text("#chart-ladder"))
@@ -118,7 +127,8 @@ class PageTest(HostTest):
     def test_intervals_of_a_binary_search(self):
         self.open(self.simulate("1-gpu-gpt2-medium", "--searcher", "binary", "--exact", "--max-trials", 40))
         self.assert_sound()
-        searched = [trial for trial in self.show("study")["trials"] if re.search(r" \[\d+, \d+\] of stage", trial["note"])]
+        searched = [trial for trial in self.show("study")["trials"]
+                    if re.search(r" \[\d+, \d+\] of stage", trial["note"])]
         self.assertGreater(len(searched), 0)
         self.assertIn(f"{len(searched)} trials of", self.text("#chart-intervals"))
         self.browser.click("#chart-intervals summary")
@@ -163,13 +173,14 @@ class PageTest(HostTest):
 
     def start_study(self, *how):
         """A study that has measured some trials and runs."""
-        process = self.start_host(self.arguments(["--output-dir", "study", "--max-trials", 500, "--searcher", "random", *how],
-                                                 self.command()))
+        options = ["--output-dir", "study", "--max-trials", 500, "--searcher", "random", *how]
+        process = self.start_host(self.arguments(options, self.command()))
         show = [HOST, "show", "study", "--json"]
         end = time.monotonic() + 60
         while time.monotonic() < end:
             shown = subprocess.run(show, cwd=self.dir, capture_output=True, text=True, check=False)
-            if shown.returncode == 0 and sum(trial["outcome"] is not None for trial in json.loads(shown.stdout)["trials"]) >= 5:
+            trials = json.loads(shown.stdout)["trials"] if shown.returncode == 0 else []
+            if sum(trial["outcome"] is not None for trial in trials) >= 5:
                 return process
             self.assertIsNone(process.poll())
         self.fail("the study measures nothing")
@@ -218,7 +229,8 @@ class PageTest(HostTest):
     def test_report_of_a_study_elsewhere_and_of_none(self):
         self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 4)
         before = sorted(f.name for f in (self.dir / "study").iterdir())
-        done = subprocess.run([HOST, "report", "study", "-o", "page.html"], cwd=self.dir, capture_output=True, text=True)
+        done = subprocess.run([HOST, "report", "study", "-o", "page.html"],
+                              cwd=self.dir, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(sorted(f.name for f in (self.dir / "study").iterdir()), before)
         for arguments in (["report", "none"], ["report"], ["report", "study", "-o", "no/where/page.html"]):

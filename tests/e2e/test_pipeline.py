@@ -4,8 +4,9 @@ import unittest
 
 from support import BUILD, HostTest
 
-TRAINING = [str(BUILD / "dsat-trial"), "--model", "gpt", "--layers", "2", "--hidden", "64", "--heads", "2", "--seq", "16",
-            "--vocab", "64", "--ranks", "2", "--device-memory", "64MiB", "--deepspeed_config", "ds_config.json"]
+TRAINING = [str(BUILD / "dsat-trial"), "--model", "gpt", "--layers", "2", "--hidden", "64", "--heads", "2",
+            "--seq", "16", "--vocab", "64", "--ranks", "2", "--device-memory", "64MiB",
+            "--deepspeed_config", "ds_config.json"]
 
 
 class PipelineTest(HostTest):
@@ -20,8 +21,8 @@ class PipelineTest(HostTest):
                               "--output-dir", "run", *more], TRAINING)
 
     def test_both_numbers_of_stages_are_trained(self):
-        self.assert_ok(self.study({"pipeline.stages": [1, 2]}, "--zero-stages", "0", "--searcher", BUILD / "plugins/libgrid.so",
-                                  "--max-trials", "10"))
+        self.assert_ok(self.study({"pipeline.stages": [1, 2]}, "--zero-stages", "0",
+                                  "--searcher", BUILD / "plugins/libgrid.so", "--max-trials", "10"))
         measured = [trial for trial in self.show("run")["trials"]
                     if trial["outcome"] == "completed" and "throughput" in (trial["metrics"] or {})]
         found = set()
@@ -29,8 +30,8 @@ class PipelineTest(HostTest):
             config = trial["config"]
             stages = config.get("pipeline", {}).get("stages", 1)
             found.add(stages)
-            self.assertEqual(config["train_batch_size"],
-                             config["train_micro_batch_size_per_gpu"] * config["gradient_accumulation_steps"] * 2 // stages)
+            size = config["train_micro_batch_size_per_gpu"] * config["gradient_accumulation_steps"] * 2 // stages
+            self.assertEqual(config["train_batch_size"], size)
         self.assertEqual(found, {1, 2})
         self.assertEqual({trial["outcome"] for trial in self.show("run")["trials"]}, {"completed"})
 

@@ -39,8 +39,8 @@ class Pipes(HostTest):
 
     def test_a_study_from_a_pipe_can_be_resumed(self):
         self.assert_ok(self.run_with_pipe(json.dumps(CONFIG), self.trial_command("PIPE")))
-        again = subprocess.run([HOST, "resume", "study", "--max-trials", "4"], cwd=self.dir, capture_output=True, text=True,
-                               timeout=240)
+        again = subprocess.run([HOST, "resume", "study", "--max-trials", "4"],
+                               cwd=self.dir, capture_output=True, text=True, timeout=240)
         self.assert_ok(again)
         self.assertGreater(len(self.show("study")["trials"]), 2)
 
@@ -61,7 +61,8 @@ class Pipes(HostTest):
         self.assert_ok(result)
 
     def test_a_hostfile(self):
-        result = self.run_with_pipe("no-such-host slots=zero\n", ["--hostfile", "PIPE", *self.trial_command("ds_config.json")])
+        result = self.run_with_pipe("no-such-host slots=zero\n",
+                                    ["--hostfile", "PIPE", *self.trial_command("ds_config.json")])
         self.assert_ok(result, 2)
         self.assertIn(":1: ", result.stderr)
 

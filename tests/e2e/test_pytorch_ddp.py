@@ -27,8 +27,8 @@ class PyTorch(HostTest):
 
     def test_the_best_configuration_is_much_faster_and_memory_really_runs_out(self):
         # Told of more memory than the script may take, the search goes past what fits: it is the kernel that says so.
-        result = self.run_host(["--zero-stages", 0, 1, "--max-trials", 10, "--device-memory", "170MiB", "--output-dir", "out"],
-                               self.training())
+        result = self.run_host(["--zero-stages", 0, 1, "--max-trials", 10, "--device-memory", "170MiB",
+                                "--output-dir", "out"], self.training())
         self.assert_ok(result)
         study = self.show(self.dir / "out")
         self.assertEqual(study["profile"]["world_size"], 2)
@@ -37,7 +37,8 @@ class PyTorch(HostTest):
         for trial in study["trials"]:
             if trial["outcome"] == "out_of_memory":
                 self.assertIn("can't allocate memory: you tried to allocate", trial["reason"])
-        measured = [t["metrics"]["throughput"] for t in study["trials"] if t["metrics"] and "throughput" in t["metrics"]]
+        measured = [t["metrics"]["throughput"] for t in study["trials"]
+                    if t["metrics"] and "throughput" in t["metrics"]]
         best = json.loads((self.dir / "out/best_ds_metrics.json").read_text())
         self.assertGreaterEqual(best["throughput"], BEST_OVER_WORST * min(measured), measured)
         self.assertEqual(best["wall_latency"], best["latency"])

@@ -18,7 +18,8 @@ class Resources(HostTest):
         (self.bin / "deepspeed").symlink_to(TOOLS / "deepspeed")
         # ssh to anywhere ends here; w9 is switched off.
         self.program("ssh", 'while [ $# -gt 2 ]; do shift 2; done\n'
-                            '[ "$1" != w9 ] || { echo "ssh: connect to host w9 port 22: No route to host" >&2; exit 255; }\n'
+                            '[ "$1" != w9 ] || '
+                            '{ echo "ssh: connect to host w9 port 22: No route to host" >&2; exit 255; }\n'
                             'exec /bin/sh -c "$2"\n')
         self.program("pdsh", "exit 1\n")
         (self.dir / "hosts").write_text("# uneven\nw1 slots=4\n\nw2 slots=2\nw3 slots=1\n")
@@ -100,13 +101,15 @@ class Resources(HostTest):
         for options, word in ((["--include", "w7"], "'w7', which is unknown"),
                               (["--include", "w2:0,5"], "slot '5' of w2"),
                               (["--include", "w2", "--exclude", "w1"], "both given"),
-                              (["--include", "w2:"], "'w2:' names no nodes"), (["--exclude", "w1@w2@w3"], "leaves no slot"),
+                              (["--include", "w2:"], "'w2:' names no nodes"),
+                              (["--exclude", "w1@w2@w3"], "leaves no slot"),
                               (["--num-gpus", 5], "num_gpus 5"), (["--num-nodes", 4], "num_nodes is 4"),
                               (["--num-gpus", "2,x"], "'2,x' is no number"), (["--slots", 3], "keep one"),
                               (["--slots-per-trial", 2, "--num-gpus", 2], "keep one")):
             self.refused([*hostfile, *options], words=[word])
         self.refused(hostfile, "--hostfile", "hosts", words=["--hostfile is given to dsat-host"])
-        self.refused(["--include", "localhost:0"], "--include", "localhost:1", words=["--include is given to dsat-host"])
+        self.refused(["--include", "localhost:0"], "--include", "localhost:1",
+                     words=["--include is given to dsat-host"])
 
     def test_a_missing_tool_is_named_before_the_first_trial(self):
         (self.bin / "pdsh").unlink()

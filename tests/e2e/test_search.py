@@ -38,7 +38,8 @@ class SameSeedSameSearch(HostTest):
 
     def test_another_seed_is_another_search(self):
         for seed in (1, 2):
-            self.assert_ok(self.run_host(["--searcher", "random", "-mt", 10, "-r", seed, "--output-dir", f"seed{seed}", *MEMORY]))
+            self.assert_ok(self.run_host(["--searcher", "random", "-mt", 10, "-r", seed,
+                                          "--output-dir", f"seed{seed}", *MEMORY]))
         self.assertNotEqual(self.decisions(self.dir / "seed1"), self.decisions(self.dir / "seed2"))
 
 
@@ -108,7 +109,8 @@ class WhatIsHandedBack(HostTest):
         self.assertEqual(best, min(values))
 
     def test_the_global_batch_stays_fixed(self):
-        result = self.run_host(["--global-batch", 24, "--max-trials", 12, "--output-dir", "out", "--searcher", "binary", *MEMORY])
+        result = self.run_host(["--global-batch", 24, "--max-trials", 12, "--output-dir", "out",
+                                "--searcher", "binary", *MEMORY])
         self.assert_ok(result)
         for trial in self.show(self.dir / "out")["trials"]:
             if trial["kind"] != "profile":

@@ -18,7 +18,8 @@ SIM = PROJECT / "examples/sim/8-gpus-a100-gpt2-xl.json"
 
 class ServeTest(HostTest):
     def study(self, name="study", trials=4):
-        result = self.run_host(["--runner", "sim", "--sim", SIM, "--max-trials", trials, "--output-dir", name, "--quiet"], [])
+        result = self.run_host(["--runner", "sim", "--sim", SIM, "--max-trials", trials, "--output-dir", name,
+                                "--quiet"], [])
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def serve(self, *dirs, options=()):
@@ -32,7 +33,8 @@ class ServeTest(HostTest):
     def get(self, name="", method="GET", path=None, body=None, **headers):
         connection = http.client.HTTPConnection(self.at.hostname, self.at.port, timeout=30)
         self.addCleanup(connection.close)
-        connection.request(method, self.at.path + name if path is None else path, body, {k.replace("_", "-"): v for k, v in headers.items()})
+        headers = {key.replace("_", "-"): value for key, value in headers.items()}
+        connection.request(method, self.at.path + name if path is None else path, body, headers)
         answer = connection.getresponse()
         return answer.status, answer.read(), answer
 
@@ -59,7 +61,8 @@ class ServeTest(HostTest):
         self.assertEqual(self.get(path="/" + "0" * 32 + "/")[0], 403)
         self.assertEqual(self.get(path=self.at.path[:-2] + "/")[0], 403)
         self.assertEqual(self.get("study/1.json")[0], 404)
-        for climbing in ("../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "study/../../dsat.db", "study/-1.json", "study/0.json/x"):
+        for climbing in ("../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "study/../../dsat.db", "study/-1.json",
+                         "study/0.json/x"):
             self.assertEqual(self.get(climbing)[0], 404, climbing)
 
     def test_other_sites_other_methods_and_large_requests_are_refused(self):
@@ -81,8 +84,8 @@ class ServeTest(HostTest):
 
     def test_fifty_readers_follow_sixteen_concurrent_trials(self):
         self.write_config({"train_micro_batch_size_per_gpu": 1})
-        options = ["--output-dir", "study", "--slots", 16, "--slots-per-trial", 1, "--max-trials", 40, "--quiet", "--no-probe",
-                   "--searcher", "random"]
+        options = ["--output-dir", "study", "--slots", 16, "--slots-per-trial", 1, "--max-trials", 40, "--quiet",
+                   "--no-probe", "--searcher", "random"]
         tuning = self.start_host(self.arguments(options, SCRIPT + ["--deepspeed_config", "ds_config.json"]))
         show = [HOST, "show", "study"]
         self.wait_for(lambda: subprocess.run(show, cwd=self.dir, capture_output=True, check=False).returncode == 0)

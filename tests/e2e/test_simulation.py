@@ -52,7 +52,8 @@ class Simulation(Simulated):
         self.assertGreater(trials[-1]["ended_at"], "2000-01-01T00:13:00.000000Z")
 
     def test_the_time_budget_is_virtual(self):
-        result = self.simulate("-mt", 500, "--searcher", "asha", "--time-budget", "30m", "--json", "--output-dir", "out")
+        result = self.simulate("-mt", 500, "--searcher", "asha", "--time-budget", "30m", "--json",
+                               "--output-dir", "out")
         self.assert_ok(result)
         self.assertIn("time budget", json.loads(result.stdout)["reason"])
         self.assertLess(max(t["ended_at"] or "" for t in self.show("out")["trials"]), "2000-01-01T00:31:00")
@@ -82,7 +83,8 @@ class Simulation(Simulated):
 class Traces(Simulated):
     def record(self, *arguments):
         """A study's trials as trace.csv."""
-        shown = subprocess.run([HOST, "show", *arguments, "--csv"], cwd=self.dir, capture_output=True, text=True, timeout=60)
+        shown = subprocess.run([HOST, "show", *arguments, "--csv"],
+                               cwd=self.dir, capture_output=True, text=True, timeout=60)
         self.assert_ok(shown)
         (self.dir / "trace.csv").write_text(shown.stdout)
         return shown.stdout
@@ -90,16 +92,19 @@ class Traces(Simulated):
     @staticmethod
     def measured(trials):
         """Throughput by stage and micro batch."""
-        return {(t["config"]["zero_optimization"]["stage"], t["config"]["train_micro_batch_size_per_gpu"]): t["metrics"]["throughput"]
+        return {(t["config"]["zero_optimization"]["stage"], t["config"]["train_micro_batch_size_per_gpu"]):
+                t["metrics"]["throughput"]
                 for t in trials if t["outcome"] == "completed" and "throughput" in t["metrics"]}
 
     def test_a_recorded_study_is_replayed(self):
-        self.write_config({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}, "autotuning": {"fast": True}})
+        self.write_config({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1},
+                           "autotuning": {"fast": True}})
         options = ["-m", "throughput", "-z", 1, 2, "--max-micro-batch", 6]
-        self.assert_ok(self.run_host([*options, "-mt", 12, "--searcher", "random", "--slots-per-trial", 2, "--output-dir", "real"],
-                                     self.command("--world-size", 2)))
+        self.assert_ok(self.run_host([*options, "-mt", 12, "--searcher", "random", "--slots-per-trial", 2,
+                                      "--output-dir", "real"], self.command("--world-size", 2)))
         self.record("real")
-        self.assert_ok(self.simulate(*options, "-mt", 30, "--searcher", "asha", "--output-dir", "replayed", file="trace.csv"))
+        self.assert_ok(self.simulate(*options, "-mt", 30, "--searcher", "asha", "--output-dir", "replayed",
+                                     file="trace.csv"))
         replayed = self.show("replayed")
         self.assertEqual(replayed["study"]["slots_per_trial"], 2)
         self.assertEqual(replayed["profile"]["num_params"], self.show("real")["profile"]["num_params"])
@@ -113,17 +118,19 @@ class Traces(Simulated):
         self.assert_ok(self.simulate("-mt", 20, "--searcher", "asha", "-z", 1, 2, "--output-dir", "first"))
         text = self.record("first")
         self.assertEqual(len(text.splitlines()), 1 + len([t for t in self.show("first")["trials"] if t["attempt"]]))
-        self.assert_ok(self.simulate("-mt", 20, "--searcher", "asha", "-z", 1, 2, "--slots", 16, "--output-dir", "second",
-                                     file="trace.csv"))
+        self.assert_ok(self.simulate("-mt", 20, "--searcher", "asha", "-z", 1, 2, "--slots", 16,
+                                     "--output-dir", "second", file="trace.csv"))
         second = self.show("second")
         self.assertEqual((second["study"]["slots_per_trial"], len(second["study"]["slots"])), (4, 16))
-        best = max(t["metrics"]["FLOPS_per_gpu"] for t in self.show("first")["trials"] if "FLOPS_per_gpu" in (t["metrics"] or {}))
+        best = max(t["metrics"]["FLOPS_per_gpu"] for t in self.show("first")["trials"]
+                   if "FLOPS_per_gpu" in (t["metrics"] or {}))
         self.assertLessEqual(second["study"]["best"]["metric"], best * (1 + 1e-9))
         self.assertGreater(second["study"]["best"]["metric"], 0.5 * best)
 
     def test_a_table_and_an_object_at_once_are_refused(self):
         self.assert_ok(self.simulate("-mt", 5, "--output-dir", "out"))
-        both = subprocess.run([HOST, "show", "out", "--csv", "--json"], cwd=self.dir, capture_output=True, text=True, timeout=60)
+        both = subprocess.run([HOST, "show", "out", "--csv", "--json"],
+                              cwd=self.dir, capture_output=True, text=True, timeout=60)
         self.assertEqual((both.returncode, both.stdout, len(both.stderr.splitlines())), (2, "", 1))
 
 
@@ -166,9 +173,12 @@ class BadInput(Simulated):
 
     def test_links_of_several_nodes(self):
         nodes = {"nodes": 2, "inter_node_bandwidth": "25GB"}
-        for change, words in (({"inter_node_bandwidth": 0}, "must be above 0"), ({"inter_node_bandwidth": "-1GB"}, "is no size"),
-                              ({"inter_node_bandwidth": None}, "inter_node_bandwidth"), ({"gpus_per_trial": 6}, "multiple of"),
-                              ({"inter_node_latency_us": -1}, "must not be negative"), ({"nodes": 1.5}, "whole number")):
+        for change, words in (({"inter_node_bandwidth": 0}, "must be above 0"),
+                              ({"inter_node_bandwidth": "-1GB"}, "is no size"),
+                              ({"inter_node_bandwidth": None}, "inter_node_bandwidth"),
+                              ({"gpus_per_trial": 6}, "multiple of"),
+                              ({"inter_node_latency_us": -1}, "must not be negative"),
+                              ({"nodes": 1.5}, "whole number")):
             self.write_cluster({**CLUSTER, "cluster": {**CLUSTER["cluster"], **nodes, **change}})
             self.refused("cluster.json: cluster.", words)
 
@@ -182,12 +192,14 @@ class BadInput(Simulated):
         self.refused_trace(sized % ("weather", "", "rain"), "unknown column 'weather'")
         self.refused_trace(sized % ("latncy", "", "3"), "unknown column 'latncy'", "'latency'")
         self.refused_trace(sized % ("zero_optimization.overlap_com", "", "true"), "'zero_optimization.overlap_comm'")
-        self.refused_trace(sized % ("zero_optimization.stage", "", "4"), "trial 2, zero_optimization.stage", "from 0 to 3")
+        self.refused_trace(sized % ("zero_optimization.stage", "", "4"),
+                           "trial 2, zero_optimization.stage", "from 0 to 3")
         self.refused_trace(sized % ("train_micro_batch_size_per_gpu", "", "0"), "trial 2", "from 1 to")
         self.refused_trace(sized % ("slots", "", "1.5"), "trial 2, slots", "'1.5'")
         self.refused_trace("throughput\n10\n", "no trial tells the model's size")
         self.refused_trace(sized % ("latency", "", "-3"), "trial 2, latency", "'-3'")
-        self.refused_trace(sized % ("latency", "", "5"), "--metric FLOPS_per_gpu: this simulation gives only latency, throughput")
+        self.refused_trace(sized % ("latency", "", "5"),
+                           "--metric FLOPS_per_gpu: this simulation gives only latency, throughput")
         self.refused("nowhere.csv", file="nowhere.csv")
 
     def test_spaces(self):

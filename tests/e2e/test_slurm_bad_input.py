@@ -35,7 +35,8 @@ class Refused(SlurmTest):
         self.refused(["--runner", "pilot"], "this program is in none")
 
     def test_an_allocation_that_is_over(self):
-        self.refused(["--runner", "pilot"], "the allocation (job 999999) cannot be read", in_allocation={"SLURM_JOB_ID": "999999"})
+        self.refused(["--runner", "pilot"], "the allocation (job 999999) cannot be read",
+                     in_allocation={"SLURM_JOB_ID": "999999"})
 
     def test_a_machine_without_slurm(self):
         folder = self.dir / "bin"

@@ -8,7 +8,8 @@ class Clock(SlurmTest):
         jobs = self.start("jobs", [*varied(ONE_BY_ONE, "--max-trials", "2"), "--runner", "slurm", "--job-time", "1"],
                           self.patient(self.dir / "never"))
         first = self.allocate("-N1", "--ntasks-per-node=2", "--time=1")
-        pilot = self.start("pilot", varied(FEW, "--max-trials", "15", "--max-micro-batch", "16"), self.patient(7), first)
+        options = varied(FEW, "--max-trials", "15", "--max-micro-batch", "16")
+        pilot = self.start("pilot", options, self.patient(7), first)
         self.check_foreseen_end(pilot)
         self.finish(jobs, status=None)
         trials = self.trials("jobs")

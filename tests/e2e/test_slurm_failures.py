@@ -33,7 +33,8 @@ class Jobs(Waiting):
         self.assert_ok(self.resume("run"))
         trials = self.assert_all_accounted("run")
         self.assertEqual({trial["attempt"] for trial in trials.values()}, {1})
-        names = [found for _, found in self.jobs("COMPLETED", "RUNNING", "FAILED", "CANCELLED") if found.startswith(name[:13])]
+        names = [found for _, found in self.jobs("COMPLETED", "RUNNING", "FAILED", "CANCELLED")
+                 if found.startswith(name[:13])]
         self.assertEqual(len(names), len(set(names)), "nothing was submitted twice")
 
     def count_asking(self):
@@ -43,12 +44,14 @@ class Jobs(Waiting):
     def test_a_preempted_job_keeps_its_trial(self):
         process, (job, _) = self.begin("--partition", "low", "--max-concurrent-trials", "1", "--max-trials", "2",
                                        of_slurm=["--slurm-option=--exclusive"])
-        self.slurm.run("sbatch", "--partition=high", "--exclusive", "--job-name=other", "--output=/dev/null", "--wrap=sleep 1")
+        self.slurm.run("sbatch", "--partition=high", "--exclusive", "--job-name=other", "--output=/dev/null",
+                       "--wrap=sleep 1")
         mini_slurm.wait_until(lambda: job in [found for found, _ in self.jobs("PENDING")], "the job is requeued")
         self.go()
         self.finish(process)
         self.assertEqual(self.assert_all_accounted("run")[0]["attempt"], 1)
-        self.assertEqual(self.slurm.run("squeue", "--noheader", "--states=all", "--jobs", job, "--Format=RestartCnt").strip(), "1")
+        restarts = self.slurm.run("squeue", "--noheader", "--states=all", "--jobs", job, "--Format=RestartCnt")
+        self.assertEqual(restarts.strip(), "1")
 
     def test_a_job_that_someone_cancels_is_said_and_run_again_once(self):
         process, (job, _) = self.begin()

@@ -1,4 +1,5 @@
-"""What goes wrong with steps of an allocation, on a real Slurm: every trial is accounted for, and the study goes on or can."""
+"""What goes wrong with steps of an allocation, on a real Slurm:
+every trial is accounted for, and the study goes on or can."""
 import os
 import re
 

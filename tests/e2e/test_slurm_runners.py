@@ -151,14 +151,16 @@ class ThePage(SlurmTest):
         super().setUp()
         shutil.copy(FIXTURES / "protocol_trial.py", self.dir / "train.py")
         text = (PROJECT / "docs/slurm.md").read_text()
-        self.blocks = [re.sub("^   ", "", block, flags=re.M) for block in re.findall(r"^ *```\n(.*?)^ *```", text, re.M | re.S)]
+        blocks = re.findall(r"^ *```\n(.*?)^ *```", text, re.M | re.S)
+        self.blocks = [re.sub("^   ", "", block, flags=re.M) for block in blocks]
         self.blocks = [block.replace("--output-dir run", "--output-dir run --max-trials 8") for block in self.blocks]
         environment = self.slurm.environment()
         self.variables = {**environment, "PATH": f"{BUILD}:{environment['PATH']}"}
 
     def test_in_an_allocation(self):
         (self.dir / "dsat.sh").write_text(self.blocks[0])
-        sent = subprocess.run(["sbatch", "--parsable", "dsat.sh"], cwd=self.dir, env=self.variables, capture_output=True, text=True)
+        sent = subprocess.run(["sbatch", "--parsable", "dsat.sh"],
+                              cwd=self.dir, env=self.variables, capture_output=True, text=True)
         self.assert_ok(sent)
         job = sent.stdout.strip()
         mini_slurm.wait_until((self.dir / "run/dsat.db").exists, "the study begins")
@@ -166,12 +168,15 @@ class ThePage(SlurmTest):
         self.wait_for_end(job)
         self.assertTrue((self.dir / "run/best_ds_config.json").exists(), (self.dir / f"slurm-{job}.out").read_text())
         self.assertEqual(self.show("run")["study"]["runner"], "pilot")
-        self.assertEqual({trial["outcome"] for trial in self.show("run")["trials"]} - {"completed", "out_of_memory"}, set())
+        outcomes = {trial["outcome"] for trial in self.show("run")["trials"]}
+        self.assertEqual(outcomes - {"completed", "out_of_memory"}, set())
 
     def wait_for_end(self, job):
-        mini_slurm.wait_until(lambda: job in [found for found, _ in self.jobs("COMPLETED", "FAILED")], "the job ends", 120)
+        mini_slurm.wait_until(lambda: job in [found for found, _ in self.jobs("COMPLETED", "FAILED")],
+                              "the job ends", 120)
 
     def test_one_job_a_trial(self):
-        done = subprocess.run(["sh", "-c", self.blocks[1]], cwd=self.dir, env=self.variables, capture_output=True, text=True, timeout=240)
+        done = subprocess.run(["sh", "-c", self.blocks[1]],
+                              cwd=self.dir, env=self.variables, capture_output=True, text=True, timeout=240)
         self.assert_ok(done)
         self.assertTrue((self.dir / "run/best_ds_config.json").exists())

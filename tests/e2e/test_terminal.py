@@ -27,7 +27,8 @@ class Tmux:
                   env=clean)
 
     def call(self, *arguments, env=None):
-        result = subprocess.run(["tmux", "-S", self.socket, *arguments], env=env, capture_output=True, text=True, timeout=30)
+        result = subprocess.run(["tmux", "-S", self.socket, *arguments],
+                                env=env, capture_output=True, text=True, timeout=30)
         if result.returncode != 0:
             raise AssertionError(f"tmux {arguments}: {result.stderr}")
         return result.stdout
@@ -83,7 +84,8 @@ class Terminal(HostTest):
         command = self.command(*(["--misbehave", misbehave] if misbehave else []))
         line = shlex.join(self.arguments(["--output-dir", into, *options], command))
         # In a file: what is typed would stand on the screen.
-        (self.dir / into).with_suffix(".sh").write_text(f"stty -g > before\n{line}\necho ended with $?\nstty -g > after\n")
+        script = f"stty -g > before\n{line}\necho ended with $?\nstty -g > after\n"
+        (self.dir / into).with_suffix(".sh").write_text(script)
         return f"clear; . ./{into}.sh"
 
     def start_hanging(self, terminal, into="run"):
@@ -107,7 +109,8 @@ class Terminal(HostTest):
         for columns in (40, 100, 25, 80):
             terminal.resize(columns)
             try:
-                lines = terminal.wait_for(lambda lines: len(picture_of(lines)) == 2 and has("0/8 trials")(lines), seconds=20)
+                lines = terminal.wait_for(
+                    lambda lines: len(picture_of(lines)) == 2 and has("0/8 trials")(lines), seconds=20)
             except AssertionError:
                 return None
         return terminal, lines
@@ -132,7 +135,8 @@ class Terminal(HostTest):
         self.start_hanging(terminal)
         os.kill(self.host_in(self.dir), signal.SIGKILL)
         lines = terminal.wait_for(has("ended with 137"))
-        self.assertTrue(any(line.startswith("ended with 137") for line in lines), "behind the picture, on a line of its own")
+        self.assertTrue(any(line.startswith("ended with 137") for line in lines),
+                        "behind the picture, on a line of its own")
         self.assertEqual(terminal.state("cursor_flag"), "1")
         self.assert_same_settings(terminal)
 

@@ -31,8 +31,8 @@ class TorchScript(HostTest):
         config = {**config, "autotuning": {"enabled": True, "start_profile_step": 1, "end_profile_step": 3,
                                            "metric_path": str(self.dir / "metrics.json")}}
         (self.dir / "ds.json").write_text(json.dumps(config))
-        result = subprocess.run(self.command("--deepspeed_config", "ds.json", *extra), cwd=self.dir, capture_output=True,
-                                text=True, timeout=120)
+        result = subprocess.run(self.command("--deepspeed_config", "ds.json", *extra),
+                                cwd=self.dir, capture_output=True, text=True, timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads((self.dir / "metrics.json").read_text())
 
@@ -41,7 +41,8 @@ class TorchScript(HostTest):
         self.assertNotAlmostEqual(expected[0], expected[-1], places=4)
         for stage in range(4):
             zero = {"stage": stage, "overlap_comm": stage % 2 == 1, "reduce_bucket_size": 500}
-            losses = self.train({"train_micro_batch_size_per_gpu": 2, "zero_optimization": zero}, "--ranks", 2)["losses"]
+            config = {"train_micro_batch_size_per_gpu": 2, "zero_optimization": zero}
+            losses = self.train(config, "--ranks", 2)["losses"]
             for one, other in zip(losses, expected):
                 self.assertAlmostEqual(one, other, delta=1e-5 * other, msg=f"stage {stage}")
 
@@ -89,14 +90,15 @@ class TorchScript(HostTest):
     def test_inputs_that_do_not_fit_are_told_with_their_cause(self):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 2}')
         result = subprocess.run([TRIAL, "--torchscript", self.model, "--input-spec", "float:4x16x16",
-                                 "--deepspeed_config", "ds.json"], cwd=self.dir, capture_output=True, text=True, timeout=60)
+                                 "--deepspeed_config", "ds.json"],
+                                cwd=self.dir, capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertRegex(result.stderr, r"\A.*the TorchScript module failed: .*expected.*3 channels.*\(rank 0\)\n\Z")
 
     def test_it_is_tuned(self):
         (self.dir / "ds_config.json").write_text((EXAMPLE / "ds_config.json").read_text())
-        result = self.run_host(["--max-trials", 4, "--output-dir", "out"],
-                               self.command("--ranks", 2, "--device-memory", "64MiB", "--deepspeed_config", "ds_config.json"))
+        command = self.command("--ranks", 2, "--device-memory", "64MiB", "--deepspeed_config", "ds_config.json")
+        result = self.run_host(["--max-trials", 4, "--output-dir", "out"], command)
         self.assert_ok(result)
         study = self.show(self.dir / "out")
         self.assertEqual(study["profile"]["world_size"], 2)
@@ -104,11 +106,14 @@ class TorchScript(HostTest):
 
     def test_what_is_no_module_is_named(self):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
-        subprocess.run([PYTHON, "-c", "import torch; torch.save({'w': torch.ones(3)}, 'state.pt')"], cwd=self.dir, check=True)
+        subprocess.run([PYTHON, "-c", "import torch; torch.save({'w': torch.ones(3)}, 'state.pt')"],
+                       cwd=self.dir, check=True)
         no_module = "is no TorchScript module; expected a file that torch.jit.script"
-        for file, says in (("nowhere.pt", "cannot be read: No such file or directory"), (".", "is no TorchScript module"),
+        for file, says in (("nowhere.pt", "cannot be read: No such file or directory"),
+                           (".", "is no TorchScript module"),
                            ("ds.json", no_module), ("state.pt", no_module)):
-            result = subprocess.run([TRIAL, "--torchscript", file, "--input-spec", "float:3", "--deepspeed_config", "ds.json"],
+            result = subprocess.run([TRIAL, "--torchscript", file, "--input-spec", "float:3",
+                                     "--deepspeed_config", "ds.json"],
                                     cwd=self.dir, capture_output=True, text=True, timeout=60)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
@@ -116,9 +121,10 @@ class TorchScript(HostTest):
 
     def test_a_checkpoint_that_has_all_steps_says_so(self):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
-        for steps, says in ((3, "step 3/3"), (2, "nothing is left to train: the checkpoint in ckpt has made 3 steps of 2")):
-            result = subprocess.run(self.command("--deepspeed_config", "ds.json", "--steps", steps, "--checkpoint-dir", "ckpt"),
-                                    cwd=self.dir, capture_output=True, text=True, timeout=60)
+        for steps, says in ((3, "step 3/3"),
+                            (2, "nothing is left to train: the checkpoint in ckpt has made 3 steps of 2")):
+            command = self.command("--deepspeed_config", "ds.json", "--steps", steps, "--checkpoint-dir", "ckpt")
+            result = subprocess.run(command, cwd=self.dir, capture_output=True, text=True, timeout=60)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn(says, result.stdout)
 

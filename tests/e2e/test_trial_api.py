@@ -106,12 +106,14 @@ class Training(TrialTest):
         self.assert_ok(self.run_trial("--steps", 1, "--metrics", "one", ranks=1, hparams=quiet))
         # Dropout differs between ranks; the share of the samples that are right before any update hardly does.
         self.assertFalse((self.dir / "tensorboard").exists())
-        self.assertAlmostEqual(self.metrics("training", "two")[0]["loss"], self.metrics("training", "one")[0]["loss"], delta=0.2)
+        of_one, of_two = (self.metrics("training", name)[0]["loss"] for name in ("one", "two"))
+        self.assertAlmostEqual(of_two, of_one, delta=0.2)
 
     def test_a_trial_may_train_whole_steps_and_bring_its_own_loader(self):
         for hparams in ({"own_loop": True}, {"own_loader": True}, {"two_engines": True}):
             with self.subTest(hparams):
-                result = self.run_trial("--steps", 3, "--metrics", "metrics.jsonl", "--report-every", 2, ranks=2, hparams=hparams)
+                result = self.run_trial("--steps", 3, "--metrics", "metrics.jsonl", "--report-every", 2,
+                                        ranks=2, hparams=hparams)
                 self.assert_ok(result)
                 self.assertEqual(sorted(self.metrics("training")), [1, 2])
 
@@ -137,7 +139,8 @@ class Training(TrialTest):
     def test_the_hyperparameter_may_name_the_configuration(self):
         command = [str(word) for word in self.command_of("--steps", 1, hparams={"deepspeed_config": "ds_config.json"})]
         at = command.index("--deepspeed_config")
-        result = subprocess.run(command[:at] + command[at + 2:], cwd=self.dir, capture_output=True, text=True, timeout=240)
+        result = subprocess.run(command[:at] + command[at + 2:],
+                                cwd=self.dir, capture_output=True, text=True, timeout=240)
         self.assert_ok(result)
 
 
@@ -188,7 +191,8 @@ def fields(message):
 class TensorBoard(TrialTest):
     def test_event_files_hold_scalars_and_images_and_traces_lie_beside_them(self):
         self.write_config({**CONFIG, "train_batch_size": 4})
-        result = self.run_trial("--steps", 4, "--tensorboard", "board", ranks=1, hparams={"profile": True, "report": "report.json"})
+        result = self.run_trial("--steps", 4, "--tensorboard", "board",
+                                ranks=1, hparams={"profile": True, "report": "report.json"})
         self.assert_ok(result)
         files = sorted((self.dir / "board").glob("events.out.tfevents.*"))
         self.assertEqual(len(files), 1)
@@ -240,7 +244,8 @@ class Checkpoints(TrialTest):
     def test_training_goes_on_at_another_size_and_stage(self):
         self.assert_ok(self.run_trial("--steps", 3, "--checkpoints", "ckpt", hparams={"diary": "diary"}))
         self.write_config({**CONFIG, "gradient_accumulation_steps": 4, "zero_optimization": {"stage": 2}})
-        self.assert_ok(self.run_trial("--steps", 5, "--checkpoints", "ckpt", "--metrics", "more", ranks=1, hparams={"diary": "diary"}))
+        self.assert_ok(self.run_trial("--steps", 5, "--checkpoints", "ckpt", "--metrics", "more",
+                                      ranks=1, hparams={"diary": "diary"}))
         self.assertEqual(sorted(self.losses("more")), [3, 4])
 
     def test_bad_checkpoints_are_named_and_kept(self):
@@ -249,7 +254,8 @@ class Checkpoints(TrialTest):
         trial = self.dir / "ckpt/step-2/trial.json"
         whole = trial.read_text()
         cases = {"truncated": whole[:40], "format 7": whole.replace('"format": 1', '"format": 7'),
-                 '"OtherTrial"': whole.replace("PointsTrial", "OtherTrial"), "'batch'": whole.replace('"batch"', '"bitch"')}
+                 '"OtherTrial"': whole.replace("PointsTrial", "OtherTrial"),
+                 "'batch'": whole.replace('"batch"', '"bitch"')}
         for what, text in cases.items():
             with self.subTest(what):
                 trial.write_text(text)
@@ -284,7 +290,8 @@ class Checkpoints(TrialTest):
         self.assertEqual(self.latest(), 4)
 
     def test_sigterm_asks_for_the_same(self):
-        command = [str(word) for word in self.command_of("--steps", 1000000, "--checkpoints", "ckpt", hparams={"diary": "diary"})]
+        words = self.command_of("--steps", 1000000, "--checkpoints", "ckpt", hparams={"diary": "diary"})
+        command = [str(word) for word in words]
         process = subprocess.Popen(command, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for line in process.stdout:
             if line.startswith("training 2 "):
@@ -370,8 +377,10 @@ class BadInput(TrialTest):
                 self.assert_refused(result, complaint, status=2)
 
     def test_experiments_that_contradict_the_engine(self):
-        self.assert_refused(self.run_trial(hparams={"global_batch_size": 16}), "global_batch_size is 16", "train_batch_size is 8")
-        self.assert_refused(self.run_trial(experiment={"resources": {"slots_per_trial": 4}}), "slots_per_trial is 4", "world size is 2")
+        self.assert_refused(self.run_trial(hparams={"global_batch_size": 16}),
+                            "global_batch_size is 16", "train_batch_size is 8")
+        self.assert_refused(self.run_trial(experiment={"resources": {"slots_per_trial": 4}}),
+                            "slots_per_trial is 4", "world size is 2")
 
     def test_wrong_options(self):
         cases = {("--steps", 0): "--steps 0", ("--steps", 1, "--epochs", 1): "--epochs", ("--bogus",): "--bogus",
@@ -383,7 +392,8 @@ class BadInput(TrialTest):
 
 class Tuning(TrialTest):
     def test_the_host_tunes_a_trial(self):
-        self.write_config({key: CONFIG[key] for key in ("optimizer", "zero_optimization")} | {"train_micro_batch_size_per_gpu": 1})
+        own = {key: CONFIG[key] for key in ("optimizer", "zero_optimization")}
+        self.write_config(own | {"train_micro_batch_size_per_gpu": 1})
         command = [str(word) for word in self.command_of(hparams={"report": "report.json"})]
         result = self.run_host(["--searcher", BUILD / "plugins/libasha.so", "--max-trials", 4, "--slots", 2,
                                 "--slots-per-trial", 2, "--output-dir", "out", "-r", 1], command)
@@ -410,13 +420,15 @@ class Examples(TrialTest):
         self.common = ["--ranks", "2", "--deepspeed_config", "ds_config.json"]
 
     def losses(self, command):
-        result = subprocess.run([str(word) for word in command + self.common], cwd=self.dir, capture_output=True, text=True, timeout=240)
+        result = subprocess.run([str(word) for word in command + self.common],
+                                cwd=self.dir, capture_output=True, text=True, timeout=240)
         self.assert_ok(result)
         return re.findall(r"^training (\d+)  loss (\S+)", result.stdout, re.M)
 
     def test_both_train_alike_from_configurations_alike(self):
         for name in ("ds_config.json", "experiment.json"):
-            there, here = ((folder / name).read_text() for folder in (PROJECT / "examples/trials/bare_loop", self.example))
+            folders = (PROJECT / "examples/trials/bare_loop", self.example)
+            there, here = ((folder / name).read_text() for folder in folders)
             self.assertEqual(there.replace("bare_loop", "trial_api"), here)
         of_trial, of_loop = self.losses([*self.trial, "--steps", 3]), self.losses(self.loop)
         self.assertEqual(len(of_loop), 3)
@@ -433,7 +445,8 @@ class Examples(TrialTest):
             with self.subTest(command[0].name):
                 output = self.dir / command[0].name
                 result = self.run_host(["--searcher", BUILD / "plugins/libasha.so", "--max-trials", 3, "--slots", 2,
-                                        "--slots-per-trial", 2, "--output-dir", output], [str(word) for word in command + self.common])
+                                        "--slots-per-trial", 2, "--output-dir", output],
+                                       [str(word) for word in command + self.common])
                 self.assert_ok(result)
                 self.assertTrue((output / "best_ds_config.json").exists())
 
@@ -452,7 +465,8 @@ class DocumentedTrial(TrialTest):
         compiled = subprocess.run(shlex.split(build), cwd=self.dir, capture_output=True, text=True, timeout=600)
         self.assert_ok(compiled)
         environment = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"}
-        trained = subprocess.run(shlex.split(train), cwd=self.dir, capture_output=True, text=True, timeout=240, env=environment)
+        trained = subprocess.run(shlex.split(train),
+                                 cwd=self.dir, capture_output=True, text=True, timeout=240, env=environment)
         self.assert_ok(trained)
         self.assertIn("training 100 ", trained.stdout)
         accuracy = float(re.findall(r"^validation 100 .*accuracy (\S+)", trained.stdout, re.M)[0])

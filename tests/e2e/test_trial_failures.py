@@ -28,7 +28,8 @@ class TrialFailures(HostTest):
         for restarts, outcome, attempt in ((0, "failed", 1), (1, "completed", 2)):
             with self.subTest(restarts):
                 out = "out%d" % restarts
-                self.run_host(["--output-dir", out, "--max-trials", 3, "--max-restarts", restarts], self.command("--fail-once", 1))
+                self.run_host(["--output-dir", out, "--max-trials", 3, "--max-restarts", restarts],
+                              self.command("--fail-once", 1))
                 trial = self.show(self.dir / out)["trials"][1]
                 self.assertEqual((trial["outcome"], trial["attempt"]), (outcome, attempt))
 
@@ -114,7 +115,8 @@ class TrialFailures(HostTest):
 
     def test_the_time_budget_ends_the_study_with_the_best_so_far(self):
         start = time.monotonic()
-        result = self.run_host(["--output-dir", "out", "--max-trials", 100000, "--time-budget", "4s", "--json", "--searcher", "random"])
+        result = self.run_host(["--output-dir", "out", "--max-trials", 100000, "--time-budget", "4s", "--json",
+                                "--searcher", "random"])
         self.assert_ok(result)
         self.assertEqual(json.loads(result.stdout)["status"], "completed")
         self.assertGreaterEqual(time.monotonic() - start, 4)

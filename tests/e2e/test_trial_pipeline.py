@@ -56,14 +56,15 @@ class Training(PipelineTrialTest):
         self.write_config({**CONFIG, "gradient_accumulation_steps": 16})
         result = self.run_chain("--steps", 1)
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("the validation data has 12 micro batches for a rank, but a pipeline evaluates 16 at once", result.stderr)
+        self.assertIn("the validation data has 12 micro batches for a rank, but a pipeline evaluates 16 at once",
+                      result.stderr)
 
 
 class Tuning(PipelineTrialTest):
     def test_the_host_tunes_it(self):
         command = [str(word) for word in self.command_of(library="chain_trial")]
-        self.assert_ok(self.run_host(["--searcher", BUILD / "plugins/libasha.so", "--max-trials", 3, "--slots", 2, "--slots-per-trial", 2,
-                                      "--zero-stages", "1", "--output-dir", "out"], command))
+        self.assert_ok(self.run_host(["--searcher", BUILD / "plugins/libasha.so", "--max-trials", 3, "--slots", 2,
+                                      "--slots-per-trial", 2, "--zero-stages", "1", "--output-dir", "out"], command))
         self.assertEqual({trial["outcome"] for trial in self.show(self.dir / "out")["trials"]}, {"completed"})
         best = json.loads((self.dir / "out/best_ds_metrics.json").read_text())
         self.assertGreater(best["throughput"], 0)
@@ -93,8 +94,8 @@ class Checkpoints(PipelineTrialTest):
         self.assert_ok(self.run_chain("--steps", 2, "--checkpoints", "ckpt"))
         cuts = [(4, 2, 0), (1, 1, 1)]  # ranks, pipeline stages, ZeRO stage; 8 samples a step
         for steps, (ranks, stages, zero) in enumerate(cuts, 3):
-            self.write_config({**CONFIG, "gradient_accumulation_steps": 4 * stages // ranks, "pipeline": {"stages": stages},
-                               "zero_optimization": {"stage": zero}})
+            self.write_config({**CONFIG, "gradient_accumulation_steps": 4 * stages // ranks,
+                               "pipeline": {"stages": stages}, "zero_optimization": {"stage": zero}})
             self.assert_ok(self.run_chain("--steps", steps, "--checkpoints", "ckpt", "--metrics", "more", ranks=ranks))
         self.assertEqual(sorted(self.losses("more")), [2, 3])
 

@@ -1,4 +1,5 @@
-"""show, report, serve and export of studies that are damaged, newer, gone or not to be written: one line, nothing changed."""
+"""show, report, serve and export of studies that are damaged, newer, gone or not to be written:
+one line, nothing changed."""
 import contextlib
 import shutil
 import signal
@@ -23,7 +24,8 @@ class ViewsTest(HostTest):
         cls.made = HostTest("run_host")
         cls.made.setUp()
         cls.addClassCleanup(cls.made.doCleanups)
-        result = cls.made.run_host(["--runner", "sim", "--sim", SIM, "--max-trials", 4, "--output-dir", "study", "--quiet"], [])
+        result = cls.made.run_host(["--runner", "sim", "--sim", SIM, "--max-trials", 4, "--output-dir", "study",
+                                    "--quiet"], [])
         assert result.returncode == 0, result.stderr
 
     def setUp(self):
@@ -34,7 +36,8 @@ class ViewsTest(HostTest):
     def refused(self, view, part, statuses=(2, 4)):
         """The view ends with one line that holds `part`, and leaves every file as it was."""
         before = contents(self.study) if self.study.is_dir() else {}
-        done = subprocess.run([HOST, view[0], "study", *view[1:]], cwd=self.dir, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([HOST, view[0], "study", *view[1:]],
+                              cwd=self.dir, capture_output=True, text=True, timeout=60)
         self.assertIn(done.returncode, statuses, (view, done.stderr))
         self.assertEqual(len(done.stderr.splitlines()), 1, (view, done.stderr))
         self.assertIn(part, done.stderr, view)
@@ -75,7 +78,8 @@ class ViewsTest(HostTest):
         self.assertRegex(result.stderr, r"no report.html: .*report.html")
 
     def test_a_page_is_left_by_a_study_that_is_killed(self):
-        process = self.start_host(self.arguments(["--output-dir", "run", "--max-trials", 50], self.command("--misbehave", "hang")))
+        process = self.start_host(self.arguments(["--output-dir", "run", "--max-trials", 50],
+                                                 self.command("--misbehave", "hang")))
         page = self.dir / "run/report.html"
         end = time.monotonic() + 60
         while not page.exists() and time.monotonic() < end:
@@ -86,10 +90,12 @@ class ViewsTest(HostTest):
         self.assertIn("</html>", page.read_text())
         done = subprocess.run([HOST, "report", "run"], cwd=self.dir, capture_output=True, text=True, timeout=60)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual(subprocess.run([HOST, "check", "run"], cwd=self.dir, capture_output=True, timeout=60).returncode, 0)
+        checked = subprocess.run([HOST, "check", "run"], cwd=self.dir, capture_output=True, timeout=60)
+        self.assertEqual(checked.returncode, 0)
 
     def test_show_follow_of_a_study_that_is_deleted(self):
-        self.start_host(self.arguments(["--output-dir", "run", "--max-trials", 50], self.command("--misbehave", "hang")))
+        self.start_host(self.arguments(["--output-dir", "run", "--max-trials", 50],
+                                       self.command("--misbehave", "hang")))
         run = self.dir / "run"
         end = time.monotonic() + 60
         while not (run / "dsat.db").exists() and time.monotonic() < end:

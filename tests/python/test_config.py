@@ -37,7 +37,8 @@ class FromHparams(PackageTest):
 
     def test_without_overwrites_the_file_itself(self):
         self.write("ds.json", CONFIG)
-        for hparams in ({"deepspeed_config": "ds.json"}, {"deepspeed_config": "ds.json", "overwrite_deepspeed_args": None}):
+        for hparams in ({"deepspeed_config": "ds.json"},
+                        {"deepspeed_config": "ds.json", "overwrite_deepspeed_args": None}):
             self.assertEqual(dsat.get_ds_config_from_hparams(hparams, str(self.dir)), CONFIG)
 
     def test_in_a_trial_the_trials_values_win_and_other_overwrites_stay(self):
@@ -57,7 +58,8 @@ class FromHparams(PackageTest):
         for hparams, words in (({}, "no 'deepspeed_config'"), ({"deepspeed_config": 3}, "no 'deepspeed_config'"),
                                ("ds.json", "dictionary of hyperparameters"),
                                ({"deepspeed_config": "none.json"}, "cannot read .*none.json"),
-                               ({"deepspeed_config": "x", "overwrite_deepspeed_args": "a=b"}, "dictionary of DeepSpeed keys")):
+                               ({"deepspeed_config": "x", "overwrite_deepspeed_args": "a=b"},
+                                "dictionary of DeepSpeed keys")):
             with self.assertRaisesRegex(dsat.Error, words):
                 dsat.get_ds_config_from_hparams(hparams, self.dir)
 

@@ -19,7 +19,8 @@ class TheTrainer(PackageTest):
         trainer_utils = types.ModuleType("transformers.trainer_utils")
         trainer_utils.get_last_checkpoint = lambda folder: sorted(p.path for p in os.scandir(folder) if p.is_dir())[-1]
         transformers.trainer_utils = trainer_utils
-        modules = mock.patch.dict(sys.modules, {"transformers": transformers, "transformers.trainer_utils": trainer_utils})
+        modules = mock.patch.dict(sys.modules, {"transformers": transformers,
+                                                "transformers.trainer_utils": trainer_utils})
         modules.start()
         self.addCleanup(modules.stop)
         for name in [n for n in sys.modules if n.startswith("determined.transformers")]:
@@ -36,7 +37,8 @@ class TheTrainer(PackageTest):
     def train(self, callback, steps, log_every=2):
         """The Trainer's loop, as far as the callback sees it; the step at which it stops."""
         state = types.SimpleNamespace(global_step=0, epoch=0.0, is_world_process_zero=True, best_metric=None)
-        control = types.SimpleNamespace(should_training_stop=False, should_save=False, should_log=False, should_evaluate=False)
+        control = types.SimpleNamespace(should_training_stop=False, should_save=False, should_log=False,
+                                        should_evaluate=False)
         while state.global_step < steps and not control.should_training_stop:
             state.global_step += 1
             state.epoch += 0.1
@@ -83,7 +85,8 @@ class TheTrainer(PackageTest):
 
         self.begin(length=4)
         self.args.max_steps = 5
-        with core.init() as context, self.assertRaisesRegex(ValueError, "trains 5 batches, searcher.max_length is 4 batches"):
+        refusal = self.assertRaisesRegex(ValueError, "trains 5 batches, searcher.max_length is 4 batches")
+        with core.init() as context, refusal:
             DetCallback(context, self.args)
 
     def test_in_a_trial_the_engine_ends_first(self):

@@ -17,7 +17,8 @@ from determined.core import DistributedContext, PreemptMode, SearcherMode
 class DeterminedTest(PackageTest):
     def setUp(self):
         super().setUp()
-        for name in ("DSAT_EXPERIMENT", "LOCAL_RANK", "LOCAL_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "CROSS_RANK", "MASTER_ADDR"):
+        for name in ("DSAT_EXPERIMENT", "LOCAL_RANK", "LOCAL_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "CROSS_RANK",
+                     "MASTER_ADDR"):
             os.environ.pop(name, None)
         os.environ["MASTER_PORT"] = str(os.getpid())
         self.addCleanup(os.chdir, os.getcwd())
@@ -40,7 +41,8 @@ class DeterminedTest(PackageTest):
         results = [None] * size
 
         def run(rank):
-            context = DistributedContext(rank=rank, size=size, local_rank=rank, local_size=size, cross_rank=0, cross_size=1)
+            context = DistributedContext(rank=rank, size=size, local_rank=rank, local_size=size,
+                                         cross_rank=0, cross_size=1)
             try:
                 results[rank] = work(context)
             except Exception as error:  # shown by the test
@@ -91,7 +93,8 @@ class TheSearcher(DeterminedTest):
             return found
 
     def test_one_operation_of_the_experiments_length(self):
-        for given, length, unit in ((7, 7, None), ({"epochs": 3}, 3, core.Unit.EPOCHS), ({"batches": 9}, 9, core.Unit.BATCHES)):
+        for given, length, unit in ((7, 7, None), ({"epochs": 3}, 3, core.Unit.EPOCHS),
+                                    ({"batches": 9}, 9, core.Unit.BATCHES)):
             with self.subTest(given):
                 self.begin_experiment(searcher={"max_length": given})
                 self.assertEqual(self.lengths(), [length])
@@ -151,10 +154,11 @@ class TheSearcher(DeterminedTest):
 class TheRanks(DeterminedTest):
     def test_objects_travel_between_them(self):
         def work(context):
-            found = [context.gather({"r": context.rank}), context.allgather(context.rank), context.broadcast("of %d" % context.rank),
-                     context.gather_local(1), context.allgather_local(context.rank), context.broadcast_local(context.rank)]
-            self.assertEqual((context.get_rank(), context.get_size(), context.get_local_rank(), context.get_num_agents()),
-                             (context.rank, 3, context.rank, 1))
+            found = [context.gather({"r": context.rank}), context.allgather(context.rank),
+                     context.broadcast("of %d" % context.rank), context.gather_local(1),
+                     context.allgather_local(context.rank), context.broadcast_local(context.rank)]
+            numbers = (context.get_rank(), context.get_size(), context.get_local_rank(), context.get_num_agents())
+            self.assertEqual(numbers, (context.rank, 3, context.rank, 1))
             return found
 
         first, second, third = self.on_ranks(3, work)
@@ -193,7 +197,8 @@ class TheRanks(DeterminedTest):
 
     def test_numbers_that_cannot_be_are_refused(self):
         good = dict(rank=0, size=1, local_rank=0, local_size=1, cross_rank=0, cross_size=1)
-        for change, words in (({"rank": None}, "give all of"), ({"rank": 1}, "rank is 1, of 1 ranks"), ({"cross_size": 2}, "chief_ip")):
+        for change, words in (({"rank": None}, "give all of"), ({"rank": 1}, "rank is 1, of 1 ranks"),
+                              ({"cross_size": 2}, "chief_ip")):
             with self.subTest(words), self.assertRaisesRegex(ValueError, words):
                 DistributedContext(**{**good, **change})
 
@@ -274,7 +279,8 @@ class Checkpoints(DeterminedTest):
     def test_cloud_storage_is_this_machine_and_says_so(self):
         self.begin_experiment(searcher={"max_length": 1})
         self.forget_what_was_said()
-        with self.assertLogs("determined", "WARNING") as logs, core.init(checkpoint_storage="s3://bucket/folder") as context:
+        warnings = self.assertLogs("determined", "WARNING")
+        with warnings as logs, core.init(checkpoint_storage="s3://bucket/folder") as context:
             with context.checkpoint.store_path({"steps_completed": 1}) as (path, name):
                 (path / "a.txt").write_text("a")
         self.assertIn("checkpoints are not sent to s3://bucket/folder: they stay in", "".join(logs.output))
@@ -305,7 +311,8 @@ class Checkpoints(DeterminedTest):
 
         results = self.on_ranks(2, work)
         self.assertEqual(results[0], results[1])
-        self.assertEqual(sorted(p.name for p in (self.dir / "c" / results[0][0]).iterdir()), ["0.txt", "1.txt", "metadata.json"])
+        names = sorted(path.name for path in (self.dir / "c" / results[0][0]).iterdir())
+        self.assertEqual(names, ["0.txt", "1.txt", "metadata.json"])
         self.assertEqual(results[0][1], ["0.bin", "1.bin", "metadata.json"])
 
     def test_metadata_that_differ_between_ranks_are_refused(self):
@@ -340,7 +347,8 @@ class TheOrderToStop(DeterminedTest):
 
     def run_script(self):
         environment = dict(os.environ, PYTHONPATH=str(PACKAGE))
-        return subprocess.run([sys.executable, "-S", "-c", self.SCRIPT], env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run([sys.executable, "-S", "-c", self.SCRIPT],
+                              env=environment, capture_output=True, text=True, timeout=60)
 
     def test_sigterm_is_one_and_the_second_ends(self):
         result = self.run_script()
@@ -367,7 +375,8 @@ class TheOrderToStop(DeterminedTest):
 class WhatIsNotThere(DeterminedTest):
     def test_it_is_refused_by_name_with_the_reason(self):
         for statement, words in (("import determined.keras", "has no determined.keras: TensorFlow"),
-                                 ("from determined.experimental import client", "has no determined.experimental: .*master"),
+                                 ("from determined.experimental import client",
+                                  "has no determined.experimental: .*master"),
                                  ("import determined.lightning", "has no determined.lightning: its Trainer"),
                                  ("import determined.horovod", "has no determined.horovod: Horovod"),
                                  ("import determined.searcher", "has no determined.searcher: .*searcher plugin"),
@@ -379,8 +388,9 @@ class WhatIsNotThere(DeterminedTest):
             det.submit()
         self.assertFalse(hasattr(det, "submit"))
         with core.init() as context:
-            for part, name in ((context, "Context"), (context.train, "TrainContext"), (context.searcher, "SearcherContext"),
-                               (context.checkpoint, "CheckpointContext"), (context.preempt, "PreemptContext")):
+            for part, name in ((context, "Context"), (context.train, "TrainContext"),
+                               (context.searcher, "SearcherContext"), (context.checkpoint, "CheckpointContext"),
+                               (context.preempt, "PreemptContext")):
                 with self.subTest(name), self.assertRaisesRegex(AttributeError, f"has no {name}.submit: docs/migrate"):
                     part.submit()
 
@@ -410,5 +420,6 @@ class TheRealPackage(DeterminedTest):
                 script = ("import determined\nname = getattr(determined, 'name', 'stand-in')\nprint(name)\n"
                           "if name == 'real':\n    from determined.part import x\n")
                 environment = dict(os.environ, PYTHONPATH=f"{PACKAGE}:{path}")
-                result = subprocess.run([sys.executable, "-S", "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+                result = subprocess.run([sys.executable, "-S", "-c", script],
+                                        env=environment, capture_output=True, text=True, timeout=60)
                 self.assertEqual((result.stdout.strip(), result.stderr), (expected, ""))

@@ -26,9 +26,11 @@ class Reading(PackageTest):
         self.assertEqual(_files.read_json(path), {"a": "http://x/*no*/", "b": '"//'})
 
     def test_what_is_refused_says_where_and_why(self):
-        for text, words in (('{"a": 1, "b": {"c": 1, "c": 2}}', "key 'c' is there twice"), ('{"a": NaN}', "NaN is not JSON"),
-                            ('{"a": -Infinity}', "-Infinity is not JSON"), ("", "c.json"), ("[1]", "no JSON object but a list"),
-                            ('{"a": 1,}', "c.json"), ('{"a": True}', "c.json"), ("[" * 100000, "nested too deeply|c.json")):
+        for text, words in (('{"a": 1, "b": {"c": 1, "c": 2}}', "key 'c' is there twice"),
+                            ('{"a": NaN}', "NaN is not JSON"), ('{"a": -Infinity}', "-Infinity is not JSON"),
+                            ("", "c.json"), ("[1]", "no JSON object but a list"),
+                            ('{"a": 1,}', "c.json"), ('{"a": True}', "c.json"),
+                            ("[" * 100000, "nested too deeply|c.json")):
             path = self.write("c.json", text)
             with self.subTest(text[:20]), self.assertRaisesRegex(dsat.Error, words) as caught:
                 _files.read_json(path)

@@ -8,7 +8,8 @@ from support import CONFIG, PackageTest
 class CommandLine(PackageTest):
     def setUp(self):
         super().setUp()
-        self.path = self.write("own.json", {"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"})
+        self.path = self.write("own.json", {"train_micro_batch_size_per_gpu": "auto",
+                                            "gradient_accumulation_steps": "auto"})
 
     def overwritten(self, args, **overwrites):
         return dsat.get_hf_args_with_overwrites(args, {"overwrite_deepspeed_args": overwrites})
@@ -19,11 +20,13 @@ class CommandLine(PackageTest):
         self.assertEqual(self.files(), ["own.json"])
 
     def test_the_file_and_the_flags_follow_the_overwrites(self):
-        args = ["--deepspeed", self.path, "--per_device_train_batch_size", "8", "--gradient_accumulation_steps=1", "--fp16"]
+        args = ["--deepspeed", self.path, "--per_device_train_batch_size", "8", "--gradient_accumulation_steps=1",
+                "--fp16"]
         result = self.overwritten(args, train_micro_batch_size_per_gpu=4, gradient_accumulation_steps=2)
         self.assertEqual(result, ["--deepspeed", self.path, "--per_device_train_batch_size", "4",
                                   "--gradient_accumulation_steps=2", "--fp16"])
-        self.assertEqual(self.result("own.json"), {"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2})
+        self.assertEqual(self.result("own.json"), {"train_micro_batch_size_per_gpu": 4,
+                                                   "gradient_accumulation_steps": 2})
         self.assertEqual(args[3], "8", "the caller's list was changed")
 
     def test_doing_it_again_on_another_rank_changes_nothing_more(self):

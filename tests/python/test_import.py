@@ -13,7 +13,8 @@ class Import(PackageTest):
             self.write(name + ".py", "raise RuntimeError('imported')\n")
         environment = {**os.environ, "PYTHONPATH": f"{self.dir}:{PACKAGE}", "MLFLOW_TRACKING_URI": "file:///nowhere"}
         program = "import dsat; dsat.report({'latency': 1}); dsat.StepTimer().step(); print(len(dsat.__all__))"
-        result = subprocess.run([sys.executable, "-S", "-W", "error", "-c", program], env=environment, capture_output=True, text=True)
+        result = subprocess.run([sys.executable, "-S", "-W", "error", "-c", program],
+                                env=environment, capture_output=True, text=True)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
 

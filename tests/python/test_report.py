@@ -30,7 +30,8 @@ class Reporting(PackageTest):
                                ({"latency": "3"}, "'latency' is not a number but '3'"),
                                ({"latency": True}, "not a number"), ({"latency": None}, "not a number"),
                                ({"latency": float("nan")}, "'latency' is nan"), ({"latency": float("inf")}, "finite"),
-                               ({"latency": -1}, "not negative"), ({"latency": 1, "loss": float("nan")}, "'loss' is nan")):
+                               ({"latency": -1}, "not negative"),
+                               ({"latency": 1, "loss": float("nan")}, "'loss' is nan")):
             with self.subTest(str(metrics)), self.assertRaisesRegex(dsat.Error, words):
                 dsat.report(metrics)
         self.assertEqual(self.files(), ["ds_config.json"])
@@ -78,7 +79,8 @@ class Memory(PackageTest):
         self.begin_trial()
 
     def memory(self):
-        return {key: value for key, value in self.result().items() if key in ("peak_memory", "device_memory", "world_size")}
+        return {key: value for key, value in self.result().items()
+                if key in ("peak_memory", "device_memory", "world_size")}
 
     def test_of_the_device_that_torch_uses(self):
         self.use_torch(fake_torch(Device(peak=700, total=1000)))

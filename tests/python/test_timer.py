@@ -54,7 +54,8 @@ class Loop(PackageTest):
         self.now[0] += 2
         with self.assertRaises(SystemExit):
             timer.step()
-        self.assertEqual(self.result(), {"latency": 2e6, "wall_latency": 2e6, "throughput": 16.0, "samples": 32, "rank": 0})
+        self.assertEqual(self.result(), {"latency": 2e6, "wall_latency": 2e6, "throughput": 16.0, "samples": 32,
+                                         "rank": 0})
 
     def test_it_ends_after_exactly_end_profile_step_plus_1_steps(self):
         for start, end in ((0, 0), (0, 3), (2, 2), (3, 5)):

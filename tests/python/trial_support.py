@@ -1,4 +1,5 @@
-"""What the tests of trial classes share: a plain trial class, and the training of one. Wants torch; on the stand-ins."""
+"""What the tests of trial classes share: a plain trial class, and the training of one.
+Wants torch; on the stand-ins."""
 import json
 import os
 import pathlib
@@ -41,7 +42,8 @@ class LineTrial(det_ds.DeepSpeedTrial):
         self.context = context
         self.loss = torch.nn.MSELoss()
         model = torch.nn.Linear(1, 1)
-        self.engine, _, _, _ = deepspeed.initialize(model=model, config=dict(CONFIG), model_parameters=model.parameters())
+        self.engine, _, _, _ = deepspeed.initialize(model=model, config=dict(CONFIG),
+                                                    model_parameters=model.parameters())
         self.engine = context.wrap_model_engine(self.engine)
         self.after_wrapping()
 

@@ -100,8 +100,8 @@ class Data(PackageTest):
         self.assertEqual((len(loader), len(of_rank)), (5, 2))
 
     def test_workers_collate_and_samplers(self):
-        loader = pytorch.DataLoader(list(range(6)), batch_size=3, sampler=[5, 4, 3, 2, 1, 0], num_workers=1, collate_fn=sum,
-                                    prefetch_factor=2)
+        loader = pytorch.DataLoader(list(range(6)), batch_size=3, sampler=[5, 4, 3, 2, 1, 0], num_workers=1,
+                                    collate_fn=sum, prefetch_factor=2)
         self.assertEqual(list(loader), [12, 3])
 
     def test_what_a_loader_refuses(self):
@@ -112,7 +112,8 @@ class Data(PackageTest):
                                  (([1], 2, True, [0]), "sampler"), (([1], -1), "batch_size")):
             with self.subTest(words), self.assertRaisesRegex(ValueError, words):
                 pytorch.DataLoader(*arguments)
-        for named in ({"num_workers": -1}, {"timeout": -1}, {"persistent_workers": True}, {"num_workers": 0, "prefetch_factor": 3}):
+        for named in ({"num_workers": -1}, {"timeout": -1}, {"persistent_workers": True},
+                      {"num_workers": 0, "prefetch_factor": 3}):
             with self.subTest(named), self.assertRaises(ValueError):
                 pytorch.DataLoader([1], **named)
 
@@ -136,7 +137,8 @@ class Data(PackageTest):
         moved = pytorch.to_device({"a": np.ones(2), "b": [torch.ones(3), ("x", 4)]}, torch.device("cpu"))
         self.assertIsInstance(moved["a"], torch.Tensor)
         self.assertEqual(moved["b"][1], ("x", 4))
-        self.assertEqual([pytorch.data_length(b) for b in (np.ones(2), {"a": torch.ones(3)}, [torch.ones(4)], (np.ones(5),))], [2, 3, 4, 5])
+        batches = (np.ones(2), {"a": torch.ones(3)}, [torch.ones(4)], (np.ones(5),))
+        self.assertEqual([pytorch.data_length(batch) for batch in batches], [2, 3, 4, 5])
         for bad in ({}, [], 3):
             with self.subTest(bad), self.assertRaisesRegex((ValueError, TypeError), "a batch is a"):
                 pytorch.data_length(bad)

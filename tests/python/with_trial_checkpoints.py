@@ -33,9 +33,10 @@ class CallbacksAndCheckpoints(TrialTest):
         counter = Counter()
         self.train(type("Counted", (LineTrial,), {"callbacks": {"counter": counter}}), length=4)
         self.assertEqual([name for name in counter.calls if name != "on_checkpoint_end"], [
-            "on_trial_startup", "on_trial_shutdown", "on_training_start", "on_training_epoch_start", "on_training_epoch_end",
-            "on_training_workload_end", "on_validation_start", "on_validation_epoch_start", "on_validation_epoch_end",
-            "on_validation_end", "on_checkpoint_save_start", "on_checkpoint_write_end", "on_checkpoint_upload_end"])
+            "on_trial_startup", "on_trial_shutdown", "on_training_start", "on_training_epoch_start",
+            "on_training_epoch_end", "on_training_workload_end", "on_validation_start", "on_validation_epoch_start",
+            "on_validation_epoch_end", "on_validation_end", "on_checkpoint_save_start", "on_checkpoint_write_end",
+            "on_checkpoint_upload_end"])
 
     def test_the_shutdown_comes_after_an_exception_too(self):
         told = []
@@ -73,12 +74,14 @@ class CallbacksAndCheckpoints(TrialTest):
             def train_batch(self, iterator, epoch_idx, batch_idx):
                 if self.stops and batch_idx == 1:
                     self.context.set_stop_requested(True)
-                return {"loss": self.micro_batch(iterator), "draw": random.random() + np.random.rand() + torch.rand(1).item()}
+                return {"loss": self.micro_batch(iterator),
+                        "draw": random.random() + np.random.rand() + torch.rand(1).item()}
 
         self.train(Draws, length=4, scheduling_unit=2)
         whole = self.reported("training")
         (self.dir / "metrics.jsonl").unlink()
-        self.train(type("First", (Draws,), {"stops": True, "callbacks": {"keeps": Keeps()}}), length=4, scheduling_unit=2)
+        self.train(type("First", (Draws,), {"stops": True, "callbacks": {"keeps": Keeps()}}),
+                   length=4, scheduling_unit=2)
         second = Keeps()
         self.train(type("Second", (Draws,), {"callbacks": {"keeps": second}}), length=4, scheduling_unit=2)
         self.assertEqual(self.reported("training"), whole)
@@ -96,7 +99,8 @@ class CallbacksAndCheckpoints(TrialTest):
             self.train(LineTrial, length=4)
 
     def test_a_checkpoint_without_this_ranks_part(self):
-        self.damaged(lambda c: (c / "det_state_dict_rank0.pth").unlink(), "has no det_state_dict_rank0.pth: was it made with as many")
+        self.damaged(lambda c: (c / "det_state_dict_rank0.pth").unlink(),
+                     "has no det_state_dict_rank0.pth: was it made with as many")
 
     def test_a_checkpoint_that_is_torn(self):
         self.damaged(lambda c: (c / "det_state_dict_rank0.pth").write_text("x"), "cannot be read")
@@ -110,10 +114,12 @@ class CallbacksAndCheckpoints(TrialTest):
 
 class TheContext(TrialTest):
     def test_from_config_is_for_debugging(self):
-        context = det_ds.DeepSpeedTrialContext.from_config({"hyperparameters": {"a": 1, "global_batch_size": 8}, "data": {"u": 2}})
-        self.assertEqual((context.get_hparam("a"), context.get_data_config(), context.get_trial_id(), context.get_experiment_id()),
-                         (1, {"u": 2}, 0, 1))
-        self.assertEqual((context.get_global_batch_size(), context.get_per_slot_batch_size(), context.get_initial_batch()), (8, 8, 0))
+        context = det_ds.DeepSpeedTrialContext.from_config(
+            {"hyperparameters": {"a": 1, "global_batch_size": 8}, "data": {"u": 2}})
+        self.assertEqual((context.get_hparam("a"), context.get_data_config(), context.get_trial_id(),
+                          context.get_experiment_id()), (1, {"u": 2}, 0, 1))
+        self.assertEqual((context.get_global_batch_size(), context.get_per_slot_batch_size(),
+                          context.get_initial_batch()), (8, 8, 0))
         with self.assertRaisesRegex(ValueError, "get_hparam\\('b'\\): .* they are a, global_batch_size"):
             context.get_hparam("b")
         for method, argument in ((context.set_stop_requested, 1), (context.set_enable_tensorboard_logging, "yes")):
@@ -140,7 +146,8 @@ class TheContext(TrialTest):
         package.start()
         self.addCleanup(package.stop)
         self.train(LineTrial, length=2)
-        self.assertEqual(written, [("tensorboard", "Determined/train/loss", 2), ("tensorboard", "Determined/val/val_loss", 2)])
+        self.assertEqual(written, [("tensorboard", "Determined/train/loss", 2),
+                                   ("tensorboard", "Determined/val/val_loss", 2)])
         written.clear()
         self.train(type("Quiet", (LineTrial,), {
             "after_wrapping": lambda self: self.context.set_enable_tensorboard_logging(False)}), length=2)

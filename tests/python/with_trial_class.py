@@ -103,8 +103,8 @@ class Training(TrialTest):
         class Epochs(LineTrial):
             def train_batch(self, iterator, epoch_idx, batch_idx):
                 context = self.context
-                seen.append((epoch_idx, batch_idx, context.is_epoch_start(), context.is_epoch_end(), context.current_train_epoch(),
-                             context.current_train_batch()))
+                seen.append((epoch_idx, batch_idx, context.is_epoch_start(), context.is_epoch_end(),
+                             context.current_train_epoch(), context.current_train_batch()))
                 return super().train_batch(iterator, epoch_idx, batch_idx)
 
         self.train(Epochs, length=5)
@@ -214,7 +214,8 @@ class Pipelines(TrialTest):
         self.assertEqual(trial.engine.global_steps, 3)
 
     def test_a_validation_must_fill_the_pipeline(self):
-        self.refused("has 1 micro batches, a pipeline takes 2 at a time", type("Short", (self.Pipeline,), {"samples": 4}))
+        self.refused("has 1 micro batches, a pipeline takes 2 at a time",
+                     type("Short", (self.Pipeline,), {"samples": 4}))
 
     def test_a_part_that_does_not_fill_it_is_left_out(self):
         with self.assertLogs("determined.pytorch", "WARNING") as logs:

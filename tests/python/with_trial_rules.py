@@ -20,11 +20,14 @@ class Rules(TrialTest):
         return type("Changed", (LineTrial,), methods)
 
     def test_what_train_batch_and_evaluate_batch_return(self):
-        self.refused("train_batch returned a float", self.with_method(train_batch=lambda self, i, e, b: self.micro_batch(i).item()))
-        self.refused("evaluate_batch returned a Tensor", self.with_method(evaluate_batch=lambda self, i, b: torch.ones(1)))
+        self.refused("train_batch returned a float",
+                     self.with_method(train_batch=lambda self, i, e, b: self.micro_batch(i).item()))
+        self.refused("evaluate_batch returned a Tensor",
+                     self.with_method(evaluate_batch=lambda self, i, b: torch.ones(1)))
         self.refused("evaluate_batch returned \\['1'\\] after \\['0'\\]",
                      self.with_method(evaluate_batch=lambda self, i, b: {str(b): 1.0}))
-        self.refused("metric 'm' of evaluate_batch has no mean", self.with_method(evaluate_batch=lambda self, i, b: {"m": "x"}))
+        self.refused("metric 'm' of evaluate_batch has no mean",
+                     self.with_method(evaluate_batch=lambda self, i, b: {"m": "x"}))
 
     def test_manual_accumulation_trains_all_micro_batches(self):
         def train_batch(self, iterator, epoch_idx, batch_idx):
@@ -39,18 +42,21 @@ class Rules(TrialTest):
                      self.with_method(train_batch=train_batch, after_wrapping=disable, count=1))
 
     def test_loaders(self):
-        plain = self.with_method(build_training_data_loader=lambda self: torch.utils.data.DataLoader(Line(), batch_size=4))
-        self.refused("build_training_data_loader\\(\\) returned a DataLoader: return a determined.pytorch.DataLoader", plain)
+        plain = self.with_method(
+            build_training_data_loader=lambda self: torch.utils.data.DataLoader(Line(), batch_size=4))
+        self.refused("build_training_data_loader\\(\\) returned a DataLoader: return a determined.pytorch.DataLoader",
+                     plain)
         plain.after_wrapping = lambda self: self.context.disable_dataset_reproducibility_checks()
         self.assertEqual(self.train(plain, length=9).engine.global_steps, 9)  # more than it holds: it is repeated
         plain.build_validation_data_loader = lambda self: 3
         self.refused("build_validation_data_loader\\(\\) returned 3", plain)
+        too_short = lambda self: pytorch.DataLoader(Line(4), batch_size=4)
         self.refused("has 1 micro batches on a rank, and one batch takes 2 .*too short",
-                     self.with_method(build_training_data_loader=lambda self: pytorch.DataLoader(Line(4), batch_size=4)))
+                     self.with_method(build_training_data_loader=too_short))
         with self.assertRaisesRegex(ValueError, "DataLoader: Line is empty: give it samples"):
             pytorch.DataLoader(Line(0), batch_size=4, shuffle=True)
-        self.refused("validation's data loader has no batch",
-                     self.with_method(build_validation_data_loader=lambda self: pytorch.DataLoader(Line(3), batch_size=4, drop_last=True)))
+        too_few = lambda self: pytorch.DataLoader(Line(3), batch_size=4, drop_last=True)
+        self.refused("validation's data loader has no batch", self.with_method(build_validation_data_loader=too_few))
 
     def test_engines_and_the_parallel_unit(self):
         unit = det_ds.ModelParallelUnit(0, 1, True, True)
@@ -64,9 +70,11 @@ class Rules(TrialTest):
 
         self.refused("set_mpu\\(\\) was called twice", self.with_method(after_wrapping=twice))
         self.refused("set_mpu\\(\\) before wrap_model_engine", self.with_method(__init__=early))
-        self.refused("set_mpu\\(\\) got a int without data_parallel_rank", self.with_method(after_wrapping=lambda self: self.context.set_mpu(3)))
+        self.refused("set_mpu\\(\\) got a int without data_parallel_rank",
+                     self.with_method(after_wrapping=lambda self: self.context.set_mpu(3)))
         silent = det_ds.ModelParallelUnit(0, 1, False, True)
-        self.refused("average_training_metrics", self.with_method(after_wrapping=lambda self: self.context.set_mpu(silent)),
+        self.refused("average_training_metrics",
+                     self.with_method(after_wrapping=lambda self: self.context.set_mpu(silent)),
                      optimizations={"average_training_metrics": False})
         self.refused("wrapped no engine", self.with_method(__init__=lambda self, context: None))
         self.refused("wrap_model_engine\\(\\) got a Linear",
@@ -84,9 +92,11 @@ class Rules(TrialTest):
                 self.refused(words, LineTrial, **config)
 
     def test_the_class_itself(self):
-        (self.dir / "model_def.py").write_text("import determined.pytorch.deepspeed as d\nclass A(d.DeepSpeedTrial): pass\nclass B: pass\n")
+        (self.dir / "model_def.py").write_text(
+            "import determined.pytorch.deepspeed as d\nclass A(d.DeepSpeedTrial): pass\nclass B: pass\n")
         for name, words in (("model_def", "give module:Class"), ("nowhere:A", "there is no nowhere.py in"),
-                            ("model_def:C", "has no class C; its trial classes are A"), ("model_def:B", "B is no DeepSpeedTrial")):
+                            ("model_def:C", "has no class C; its trial classes are A"),
+                            ("model_def:B", "B is no DeepSpeedTrial")):
             with self.subTest(name), self.assertRaisesRegex(InvalidExperimentException, words):
                 harness.load_trial_class(name)
 
@@ -112,20 +122,23 @@ class Rules(TrialTest):
                 ("overwrite_deepspeed_config(3, {})",
                  "overwrite_deepspeed_config: the base is a path or a dictionary, not 3"),
                 ("context.wrap_optimizer(3)",
-                 "dsat's stand-in for Determined has no DeepSpeedTrialContext.wrap_optimizer: DeepSpeed's engine does it: "
-                 "give the engine to context.wrap_model_engine(), and call backward() and step() on it")):
+                 "dsat's stand-in for Determined has no DeepSpeedTrialContext.wrap_optimizer: "
+                 "DeepSpeed's engine does it: give the engine to context.wrap_model_engine(), "
+                 "and call backward() and step() on it")):
             with self.subTest(mistake):
                 self.assertEqual(self.last_line(mistake), f"model_def.py:7: {line}")
         self.assertEqual(self.last_line("pass", "from determined.experimental import client"),
-                         "model_def.py:2: dsat's stand-in for Determined has no determined.experimental: it asks Determined's "
-                         "master, and there is none: dsat-host show and the folder of the study have the results")
+                         "model_def.py:2: dsat's stand-in for Determined has no determined.experimental: "
+                         "it asks Determined's master, and there is none: "
+                         "dsat-host show and the folder of the study have the results")
 
     def test_an_error_of_the_scripts_own_keeps_its_traceback(self):
         self.assertEqual(self.last_line("raise ValueError('their own')"), "ValueError: their own")
 
     def test_overwrite_deepspeed_config(self):
         base = {"a": 1, "nested": {"b": 2, "c": [1]}}
-        self.assertEqual(det_ds.overwrite_deepspeed_config(base, {"nested": {"c": [2]}}), {"a": 1, "nested": {"b": 2, "c": [2]}})
+        changed = det_ds.overwrite_deepspeed_config(base, {"nested": {"c": [2]}})
+        self.assertEqual(changed, {"a": 1, "nested": {"b": 2, "c": [2]}})
         self.assertEqual(det_ds.overwrite_deepspeed_config(self.write("ds.json", base), {"a": 3})["a"], 3)
         for arguments in ((3, {}), ({}, 3), ([], {})):
             with self.subTest(arguments), self.assertRaisesRegex(TypeError, "overwrite_deepspeed_config"):

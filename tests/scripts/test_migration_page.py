@@ -24,7 +24,8 @@ def python_names(folders):
             for kind in ast.parse(path.read_text()).body:
                 if isinstance(kind, ast.ClassDef):
                     names.add(f"{path.stem}.{kind.name}")
-                    names.update(f"{path.stem}.{kind.name}.{part.name}" for part in kind.body if isinstance(part, ast.FunctionDef))
+                    names.update(f"{path.stem}.{kind.name}.{part.name}" for part in kind.body
+                                 if isinstance(part, ast.FunctionDef))
     return names
 
 

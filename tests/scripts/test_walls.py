@@ -39,10 +39,13 @@ class Repository:
         for name in ("check-walls", "walls"):
             shutil.copy(SCRIPTS / name, self.root / "scripts")
 
-    def add(self, path, *includes):
+    def write(self, path, text):
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("".join(f"#include {include}\n" for include in includes))
+        file.write_text(text, encoding="utf-8")
+
+    def add(self, path, *includes):
+        self.write(path, "".join(f"#include {include}\n" for include in includes))
 
     def edit_table(self, old, new):
         table = self.root / "scripts/walls"
@@ -148,6 +151,21 @@ class CheckWalls(unittest.TestCase):
         result = repository.check()
         self.assertEqual(result.returncode, 1)
         self.assertIn("rooms of host/src include each other in a circle", result.stderr)
+
+    def test_lines_of_more_than_120_characters(self):
+        repository = Repository(self)
+        repository.add("host/src/base/probe.cc", "<vector>")
+        long = ("bench/long.py", "host/src/base/long.cc", "plugins/long.h", "tests/long.c")
+        for path in long:
+            repository.write(path, "x" * 120 + "\n" + "é" * 120 + "\n")  # characters, not bytes
+        repository.write("docs/long.md", "x" * 121 + "\n")
+        result = repository.check()
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        for path in long:
+            repository.write(path, "x\n" + "x: " + "x" * 118 + "\n")
+        result = repository.check()
+        self.assertEqual((result.returncode, result.stderr), (1, ""))
+        self.assertEqual(result.stdout.splitlines(), [f"{path}:2: is longer than 120 characters" for path in long])
 
 
 if __name__ == "__main__":

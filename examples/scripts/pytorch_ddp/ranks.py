@@ -11,7 +11,10 @@ def _free_port():
 
 
 def run(main, world_size):
-    """Calls main() in `world_size` processes that have torchrun's variables. The exit status: 1 if any of them fails."""
+    """Calls main() in `world_size` processes that have torchrun's variables.
+
+    The exit status: 1 if any of them fails.
+    """
     if "RANK" in os.environ:
         main()
         return 0

@@ -3,8 +3,8 @@
 
     train.py --ranks 2 --memory 112 --deepspeed_config ds_config.json
 
-Batch sizes, stage and bucket size are those of the DeepSpeed configuration, so that dsat-host can tune them. The process
-group is Gloo's and everything runs on processors: no accelerator is needed.
+Batch sizes, stage and bucket size are those of the DeepSpeed configuration, so that dsat-host can tune them. The
+process group is Gloo's and everything runs on processors: no accelerator is needed.
 """
 import argparse
 import contextlib

@@ -9,7 +9,8 @@ _CLUSTER = "it asks Determined's master, and there is none: dsat-host show and t
 _NO_DEEPSPEED = ("it trains without DeepSpeed, so dsat has nothing to tune in it: derive from "
                  "determined.pytorch.deepspeed.DeepSpeedTrial, or write the loop with determined.core")
 _SEARCH = "searches run in dsat-host: write a searcher plugin (docs/writing-a-searcher.md)"
-_ENGINE = "DeepSpeed's engine does it: give the engine to context.wrap_model_engine(), and call backward() and step() on it"
+_ENGINE = ("DeepSpeed's engine does it: "
+           "give the engine to context.wrap_model_engine(), and call backward() and step() on it")
 _REASONS = {
     "determined.experimental": _CLUSTER,
     "determined.common": _CLUSTER,
@@ -18,7 +19,8 @@ _REASONS = {
     "determined.searcher": _SEARCH,
     "determined.keras": "TensorFlow does not train with DeepSpeed",
     "determined.lightning": "its Trainer starts DeepSpeed by itself: tune that command with dsat-host as it is",
-    "determined.horovod": "Horovod and DeepSpeed each want to own the ranks: start the script by determined.launch.deepspeed",
+    "determined.horovod":
+        "Horovod and DeepSpeed each want to own the ranks: start the script by determined.launch.deepspeed",
     "determined.launch.horovod": "Horovod and DeepSpeed each want to own the ranks: use determined.launch.deepspeed",
     "determined.pytorch.PyTorchTrial": _NO_DEEPSPEED,
     "determined.pytorch.PyTorchTrialContext": _NO_DEEPSPEED,
@@ -30,7 +32,8 @@ _REASONS = {
     "DeepSpeedTrialContext.backward": _ENGINE,
     "DeepSpeedTrialContext.step_optimizer": _ENGINE,
     "DeepSpeedTrialContext.wrap_scaler": "fp16 of DeepSpeed's configuration scales the loss",
-    "determined.pytorch.load_trial_from_checkpoint_path": "load the folder of the checkpoint with the trial's own load()",
+    "determined.pytorch.load_trial_from_checkpoint_path":
+        "load the folder of the checkpoint with the trial's own load()",
     "determined.pytorch.CheckpointLoadContext": "load the folder of the checkpoint with the trial's own load()",
     "determined.pytorch.dsat.BaseDSATSearchMethod": _SEARCH,
     "determined.pytorch.dsat.RandomDSATSearchMethod": _SEARCH,
@@ -98,7 +101,10 @@ class _Refused:
 
 
 def attributes(package):
-    """The `__getattr__` of a package: refuses what it does not have. Names with an underscore are asked for by tools."""
+    """The `__getattr__` of a package: refuses what it does not have.
+
+    Names with an underscore are asked for by tools.
+    """
 
     def __getattr__(name, frames=1):
         full = f"{package}.{name}"

@@ -16,7 +16,8 @@ class RendezvousInfo:
 class TrialInfo:
     """The trial: `trial_id`, `experiment_id`, `trial_seed`, `hparams`."""
 
-    def __init__(self, trial_id, experiment_id, trial_seed, hparams, config, steps_completed=0, trial_run_id=0, debug=False):
+    def __init__(self, trial_id, experiment_id, trial_seed, hparams, config,
+                 steps_completed=0, trial_run_id=0, debug=False):
         self.trial_id = trial_id
         self.experiment_id = experiment_id
         self.trial_seed = trial_seed

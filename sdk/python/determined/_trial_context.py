@@ -82,10 +82,11 @@ class TrialContext(Refusing):
         size = self.env.hparams.get("global_batch_size")
         if size is None:
             raise InvalidExperimentException(
-                "get_global_batch_size(): hyperparameters.global_batch_size is missing; with DeepSpeed the sizes are the "
-                "engine's: context.train_micro_batch_size_per_gpu")
+                "get_global_batch_size(): hyperparameters.global_batch_size is missing; "
+                "with DeepSpeed the sizes are the engine's: context.train_micro_batch_size_per_gpu")
         return size
 
     def get_per_slot_batch_size(self):
-        say_once("get_per_slot_batch_size() divides hyperparameters.global_batch_size; DeepSpeed's engine has sizes of its own")
+        say_once("get_per_slot_batch_size() divides hyperparameters.global_batch_size; "
+                 "DeepSpeed's engine has sizes of its own")
         return max(1, self.get_global_batch_size() // self.distributed.size)

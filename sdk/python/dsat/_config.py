@@ -14,7 +14,10 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 
 def merge(base: Mapping[str, Any], source: Mapping[str, Any]) -> Json:
-    """`base` with the leaves of `source` written over it: objects merge, anything else, lists too, is replaced whole."""
+    """`base` with the leaves of `source` written over it.
+
+    Objects merge; anything else, lists too, is replaced whole.
+    """
     result = copy.deepcopy(dict(base))
     for key, value in source.items():
         below = result.get(key)

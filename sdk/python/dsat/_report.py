@@ -15,9 +15,9 @@ _UNKNOWN = -(2**62)  # below any number of bytes, and of negated bytes
 
 
 def device_keys(memory: Optional[DeviceMemory] = None) -> Dict[str, Number]:
-    """`peak_memory` of the worst rank, `device_memory` of the smallest device, `world_size`; what is unknown is left out.
+    """`peak_memory` of the worst rank, `device_memory` of the smallest device, `world_size`.
 
-    Every rank must call it.
+    What is unknown is left out. Every rank must call it.
     """
     memory = memory or DeviceMemory()
     peak, total = memory.peak_bytes(), memory.total_bytes()

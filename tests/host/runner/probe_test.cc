@@ -28,8 +28,8 @@ std::string device_file(int number) {
 }
 
 std::string process_file(const std::string& peak) {
-  return R"({"schema": 1, "rank": null, "world_size": null, "pid": 7, "torch": "1.13", "deepspeed": null, "device": null,
-             "process": {"limit": "RLIMIT_DATA", "limit_bytes": 5000, "peak_bytes": )" +
+  return R"({"schema": 1, "rank": null, "world_size": null, "pid": 7, "torch": "1.13", "deepspeed": null,
+             "device": null, "process": {"limit": "RLIMIT_DATA", "limit_bytes": 5000, "peak_bytes": )" +
          peak + "}}";
 }
 

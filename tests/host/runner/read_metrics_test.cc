@@ -156,8 +156,8 @@ TEST(ReadMetrics, SaysWhyAFileIsNoResult) {
 
 TEST(ReadModelInfo, PassesEveryNumberOn) {
   const auto report = read_model_info(
-      R"({"num_params": 10, "trainable_num_params": 8, "activation_mem_per_gpu": 0, "rank": 0, "largest_layer_params": 4,
-          "device_memory": 2000, "world_size": 2, "name": "gpt"})",
+      R"({"num_params": 10, "trainable_num_params": 8, "activation_mem_per_gpu": 0, "rank": 0,
+          "largest_layer_params": 4, "device_memory": 2000, "world_size": 2, "name": "gpt"})",
       "model_info.json");
   EXPECT_EQ(report.metrics, (Json{{"num_params", 10},
                                   {"trainable_num_params", 8},

@@ -152,7 +152,8 @@ TEST_F(BaselineTest, TheTrainersFlagsStandInForAuto) {
 
 TEST_F(BaselineTest, AStageThatItsOwnKeysForbidIsNoConfiguration) {
   const OwnConfiguration own = own_of(
-      R"({"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})");
+      R"({"train_micro_batch_size_per_gpu": 4,
+          "zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})");
   EXPECT_THAT(own.why_not, HasSubstr("stage"));
   EXPECT_EQ(own.identity, "");
 }

@@ -21,7 +21,8 @@ std::string suggestion(const char* text) {
 TEST(UnknownKeys, AnOrdinaryConfigurationHasNone) {
   EXPECT_THAT(unknown(R"({
     "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
-    "gradient_clipping": 1.0, "steps_per_print": 10, "wall_clock_breakdown": false, "zero_allow_untested_optimizer": true,
+    "gradient_clipping": 1.0, "steps_per_print": 10, "wall_clock_breakdown": false,
+    "zero_allow_untested_optimizer": true,
     "fp16": {"enabled": "auto", "loss_scale": 0, "loss_scale_window": 1000, "initial_scale_power": 16, "hysteresis": 2,
              "min_loss_scale": 1},
     "bf16": {"enabled": "auto"}, "bfloat16": {"enabled": false},
@@ -34,12 +35,14 @@ TEST(UnknownKeys, AnOrdinaryConfigurationHasNone) {
       "stage3_max_live_parameters": 1e9, "stage3_max_reuse_distance": 1e9,
       "stage3_gather_16bit_weights_on_model_save": true, "zero_hpz_partition_size": 8},
     "activation_checkpointing": {"partition_activations": true, "cpu_checkpointing": false},
-    "flops_profiler": {"enabled": true, "profile_step": 1}, "comms_logger": {"enabled": true, "prof_ops": ["all_reduce"]},
+    "flops_profiler": {"enabled": true, "profile_step": 1},
+    "comms_logger": {"enabled": true, "prof_ops": ["all_reduce"]},
     "autotuning": {"enabled": true, "fast": false, "metric": "throughput", "arg_mappings": {"any": "--thing"}},
     "tensorboard": {"enabled": true}, "wandb": {"project": "x"}, "csv_monitor": {"enabled": true},
     "aio": {"block_size": 262144}, "data_types": {"grad_accum_dtype": "fp32"}, "pipeline": {"stages": "auto"},
     "tensor_parallel": {"autotp_size": 4}, "elasticity": {"micro_batch_sizes": [2, 4]}, "amp": {"opt_level": "O1"},
-    "compression_training": {"whatever": {"x": [1]}}, "data_efficiency": {"seed": 1}, "checkpoint": {"load_universal": 1},
+    "compression_training": {"whatever": {"x": [1]}}, "data_efficiency": {"seed": 1},
+    "checkpoint": {"load_universal": 1},
     "timers": {"throughput": {"enabled": true}}, "nebula": {"enabled": false}, "sparse_attention": {"mode": "fixed"}
   })"),
               IsEmpty());

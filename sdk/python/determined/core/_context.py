@@ -20,7 +20,8 @@ logger = logging.getLogger("determined.core")
 class Context(Refusing):
     """`distributed`, `train`, `searcher`, `checkpoint`, `preempt`, `profiler`, `experimental`, `info`."""
 
-    def __init__(self, *, checkpoint, distributed, preempt, train, searcher, profiler=None, experimental=None, info=None):
+    def __init__(self, *, checkpoint, distributed, preempt, train, searcher,
+                 profiler=None, experimental=None, info=None):
         self.checkpoint = checkpoint
         self.distributed = distributed
         self.preempt = preempt
@@ -84,7 +85,10 @@ def init(*, distributed=None, checkpoint_storage=None, preempt_mode=PreemptMode.
 
 
 def _storage(given):
-    """A folder. Other storage (S3, a shared file system by its keys) is Determined's; its own folder takes its place."""
+    """A folder.
+
+    Other storage (S3, a shared file system by its keys) is Determined's; its own folder takes its place.
+    """
     if isinstance(given, (str, os.PathLike)):
         if "://" in os.fspath(given):
             say_once(

@@ -21,8 +21,8 @@ def _number(launcher, *names):
 class DistributedContext(Refusing):
     """`rank`, `size`, `local_rank`, `local_size`, `cross_rank`, `cross_size`; gather, allgather and broadcast.
 
-    Every rank makes the same calls in the same order. Objects must be picklable. Over more than one machine `chief_ip` is
-    the address of rank 0, and the ranks share the trial's folder.
+    Every rank makes the same calls in the same order. Objects must be picklable. Over more than one machine
+    `chief_ip` is the address of rank 0, and the ranks share the trial's folder.
     """
 
     def __init__(self, *, rank, size, local_rank, local_size, cross_rank, cross_size, chief_ip=None, pub_port=0,
@@ -54,19 +54,24 @@ class DistributedContext(Refusing):
     @classmethod
     def from_deepspeed(cls, chief_ip=None):
         """The ranks as the launcher `deepspeed` (or torchrun in its place) names them in the environment."""
-        return cls._from_environment("deepspeed", ("LOCAL_SIZE", "LOCAL_WORLD_SIZE"), ("CROSS_RANK", "GROUP_RANK"), chief_ip)
+        return cls._from_environment("deepspeed", ("LOCAL_SIZE", "LOCAL_WORLD_SIZE"), ("CROSS_RANK", "GROUP_RANK"),
+                                     chief_ip)
 
     @classmethod
     def from_torch_distributed(cls, chief_ip=None):
         """The ranks as torchrun names them in the environment."""
-        return cls._from_environment("torch_distributed", ("LOCAL_WORLD_SIZE", "LOCAL_SIZE"), ("GROUP_RANK", "CROSS_RANK"),
-                                     chief_ip)
+        return cls._from_environment("torch_distributed", ("LOCAL_WORLD_SIZE", "LOCAL_SIZE"),
+                                     ("GROUP_RANK", "CROSS_RANK"), chief_ip)
 
     @classmethod
     def from_horovod(cls, hvd, chief_ip=None):
-        """The ranks as the module `hvd` has them; for a script that reports, since horovod's entrypoints are refused."""
+        """The ranks as the module `hvd` has them.
+
+        For a script that reports, since horovod's entrypoints are refused.
+        """
         return cls(rank=hvd.rank(), size=hvd.size(), local_rank=hvd.local_rank(), local_size=hvd.local_size(),
-                   cross_rank=hvd.cross_rank(), cross_size=hvd.cross_size(), chief_ip=chief_ip or os.environ.get("MASTER_ADDR"))
+                   cross_rank=hvd.cross_rank(), cross_size=hvd.cross_size(),
+                   chief_ip=chief_ip or os.environ.get("MASTER_ADDR"))
 
     def get_rank(self):
         return self.rank

@@ -1,8 +1,8 @@
 """Objects sent between the ranks of one training: every rank is connected to the first, over sockets.
 
 It needs no process group, so it works before torch has one. The first rank leaves its address and a random key in a
-file that only this user can read, in the folder that all ranks share; the key opens the connection (HMAC), then the file
-goes. A file that an earlier run left is recognised by its key: nobody answers to it.
+file that only this user can read, in the folder that all ranks share; the key opens the connection (HMAC), then the
+file goes. A file that an earlier run left is recognised by its key: nobody answers to it.
 """
 import contextlib
 import json
@@ -39,7 +39,8 @@ class Ranks:
     def _listen(self, host):
         is_local = host in ("localhost", "127.0.0.1", "::1", "")
         key = secrets.token_bytes(32)
-        with connection.Listener(("127.0.0.1" if is_local else "0.0.0.0", 0), backlog=self.size, authkey=key) as listener:
+        with connection.Listener(("127.0.0.1" if is_local else "0.0.0.0", 0),
+                                 backlog=self.size, authkey=key) as listener:
             address = ["127.0.0.1" if is_local else host, listener.address[1]]
             self._publish({"address": address, "key": key.hex()})
             try:

@@ -39,8 +39,8 @@ def load_trial_class(name):
     if found is None:
         classes = sorted(key for key, value in vars(module).items() if isinstance(value, type)
                          and issubclass(value, DeepSpeedTrial) and value is not DeepSpeedTrial)
-        raise InvalidExperimentException(f"--trial {name}: {module_name} has no class {class_name}; its trial classes are "
-                                         f"{', '.join(classes) or 'none'}")
+        raise InvalidExperimentException(f"--trial {name}: {module_name} has no class {class_name}; "
+                                         f"its trial classes are {', '.join(classes) or 'none'}")
     if not isinstance(found, type) or not issubclass(found, DeepSpeedTrial):
         raise InvalidExperimentException(f"--trial {name}: {class_name} is no DeepSpeedTrial: derive it from "
                                          "determined.pytorch.deepspeed.DeepSpeedTrial")

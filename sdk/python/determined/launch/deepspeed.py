@@ -18,7 +18,8 @@ def main(arguments=None):
         _start.become(["torchrun", "--no_python", "--nproc_per_node",
                       str(max(1, len(devices))), "--master_port", port, *words])
     if len(devices) > 1:
-        sys.exit(f"{MODULE}: neither deepspeed nor torchrun is in PATH, and there are {len(devices)} devices: install one")
+        sys.exit(f"{MODULE}: neither deepspeed nor torchrun is in PATH, "
+                 f"and there are {len(devices)} devices: install one")
     _start.become(words)
 
 

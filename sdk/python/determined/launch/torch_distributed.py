@@ -1,4 +1,5 @@
-"""python3 -m determined.launch.torch_distributed [torchrun's options] SCRIPT...: torchrun over this machine's devices."""
+"""python3 -m determined.launch.torch_distributed [torchrun's options] SCRIPT...:
+torchrun over this machine's devices."""
 import sys
 
 from . import _start

@@ -7,8 +7,8 @@ import importlib
 from .. import _absent
 
 _WHERE = {"DataLoader": "_data", "TorchData": "_data", "adapt_batch_sampler": "_data", "data_length": "_data",
-          "to_device": "_data", "PyTorchCallback": "_callback", "LRScheduler": "_lr_scheduler", "MetricReducer": "_reducer",
-          "Reducer": "_reducer"}
+          "to_device": "_data", "PyTorchCallback": "_callback", "LRScheduler": "_lr_scheduler",
+          "MetricReducer": "_reducer", "Reducer": "_reducer"}
 _refuse = _absent.attributes(__name__)
 __all__ = sorted(_WHERE) + ["samplers"]
 

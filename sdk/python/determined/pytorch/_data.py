@@ -15,16 +15,17 @@ _Data = Union[Dict[str, Any], Sequence[Any], np.ndarray, torch.Tensor]
 class DataLoader:
     """The arguments of torch's DataLoader, kept until the ranks and the place in the data are known.
 
-    `get_data_loader` then gives torch's: repeated, shared among the ranks, begun where a checkpoint left off. Batches may
-    be asked of it directly as well. A data set that is iterated, not indexed, is refused: it cannot be shared that way.
+    `get_data_loader` then gives torch's: repeated, shared among the ranks, begun where a checkpoint left off. Batches
+    may be asked of it directly as well. A data set that is iterated, not indexed, is refused: it cannot be shared that
+    way.
     """
 
     def __init__(self, dataset, batch_size=1, shuffle=False, sampler=None, batch_sampler=None, num_workers=0,
                  collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
                  multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False):
         if isinstance(dataset, data.IterableDataset):
-            raise ValueError(f"DataLoader: {type(dataset).__name__} is an IterableDataset, which cannot be shared among "
-                             "ranks by index: return torch's DataLoader of it after "
+            raise ValueError(f"DataLoader: {type(dataset).__name__} is an IterableDataset, "
+                             "which cannot be shared among ranks by index: return torch's DataLoader of it after "
                              "context.disable_dataset_reproducibility_checks()")
         if batch_sampler is None and batch_size is None:
             raise ValueError("DataLoader: batch_size=None without a batch_sampler makes no batches: give one of them")

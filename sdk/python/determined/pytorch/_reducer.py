@@ -73,8 +73,8 @@ class _Wrapped:
             raise AssertionError(f"reducer {self.label} has no name and returned a {type(value).__name__}: give "
                                  "wrap_reducer() a name, or return a dictionary of names and metrics")
         if self.name is not None and isinstance(value, dict):
-            raise AssertionError(f"reducer {self.label} is named {self.name!r} and returned a dictionary: leave the name "
-                                 "out, or return one metric")
+            raise AssertionError(f"reducer {self.label} is named {self.name!r} and returned a dictionary: "
+                                 "leave the name out, or return one metric")
         return value if self.name is None else {self.name: value}
 
 
@@ -121,7 +121,10 @@ def to_numpy(metrics):
 
 
 def mean_over_batches(batches, what):
-    """The mean of each metric over a list of dictionaries of one rank. Arrays of one shape are averaged over all in them."""
+    """The mean of each metric over a list of dictionaries of one rank.
+
+    Arrays of one shape are averaged over all in them.
+    """
     if not batches:
         return {}
     means = {}

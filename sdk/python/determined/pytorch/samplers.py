@@ -1,7 +1,7 @@
 """Samplers that are put around one another: shuffle, then repeat, then share among ranks, then skip.
 
-Each keeps the length of what it stands around, but for those that share: theirs is the rank's part. A class whose name has
-"Batch" goes around a batch sampler, the other of its name around a sampler.
+Each keeps the length of what it stands around, but for those that share: theirs is the rank's part. A class whose name
+has "Batch" goes around a batch sampler, the other of its name around a sampler.
 """
 import itertools
 

@@ -40,7 +40,8 @@ class DetCallback(transformers.TrainerCallback):
         if info.latest_checkpoint is None:
             return
         if getattr(args, "overwrite_output_dir", False):
-            logger.info("--overwrite_output_dir: the training does not go on from checkpoint %s", info.latest_checkpoint)
+            logger.info("--overwrite_output_dir: the training does not go on from checkpoint %s",
+                        info.latest_checkpoint)
             return
         from transformers import trainer_utils
 
@@ -53,7 +54,8 @@ class DetCallback(transformers.TrainerCallback):
         unit = "epochs" if in_epochs else "batches"
         if unit != self.searcher_unit or trainers != self.searcher_max_length:
             raise ValueError(
-                f"the Trainer trains {trainers} {unit}, searcher.max_length is {self.searcher_max_length} {self.searcher_unit}: "
+                f"the Trainer trains {trainers} {unit}, "
+                f"searcher.max_length is {self.searcher_max_length} {self.searcher_unit}: "
                 "make --max_steps (batches) or --num_train_epochs (epochs) and the experiment file agree")
 
     def on_log(self, args, state, control, logs=None, **kwargs):

@@ -5,6 +5,6 @@ from ._context import DeepSpeedTrialContext
 from ._mpu import ModelParallelUnit, make_data_parallel_mpu, make_deepspeed_mpu
 from ._trial import DeepSpeedTrial
 
-__all__ = ["DeepSpeedTrial", "DeepSpeedTrialContext", "ModelParallelUnit", "make_data_parallel_mpu", "make_deepspeed_mpu",
-           "overwrite_deepspeed_config"]
+__all__ = ["DeepSpeedTrial", "DeepSpeedTrialContext", "ModelParallelUnit", "make_data_parallel_mpu",
+           "make_deepspeed_mpu", "overwrite_deepspeed_config"]
 __getattr__ = _absent.attributes(__name__)

@@ -40,7 +40,8 @@ class Batches:
         epoch = context.current_train_epoch()
         if context.is_epoch_start():
             self._tell("on_training_epoch_start", epoch)
-        calls = 1 if context.use_pipeline_parallel or context._manual_accumulation else context.num_micro_batches_per_slot
+        takes_all = context.use_pipeline_parallel or context._manual_accumulation
+        calls = 1 if takes_all else context.num_micro_batches_per_slot
         metrics = [self._train_once(epoch, batch_idx) for _ in range(calls)]
         self._check_accumulation()
         if context.is_epoch_end():
@@ -57,8 +58,8 @@ class Batches:
         if isinstance(returned, torch.Tensor):
             returned = {"loss": returned}
         if not isinstance(returned, dict):
-            raise InvalidExperimentException(f"train_batch returned a {type(returned).__name__}: return a dictionary of metrics "
-                                             "or the loss as a tensor")
+            raise InvalidExperimentException(f"train_batch returned a {type(returned).__name__}: "
+                                             "return a dictionary of metrics or the loss as a tensor")
         return to_numpy(returned)
 
     def _check_accumulation(self):
@@ -125,7 +126,8 @@ def _checked(returned, earlier):
             f"evaluate_batch returned a {type(returned).__name__}: return a dictionary of metrics")
     if earlier and returned.keys() != earlier[0].keys():
         raise InvalidExperimentException(
-            f"evaluate_batch returned {sorted(returned)} after {sorted(earlier[0])}: return the same metrics for every batch")
+            f"evaluate_batch returned {sorted(returned)} after {sorted(earlier[0])}: "
+            "return the same metrics for every batch")
     return to_numpy(returned)
 
 

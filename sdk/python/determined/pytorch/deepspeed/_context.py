@@ -93,7 +93,8 @@ class DeepSpeedTrialContext(TrialContext, ReducerContext):
             raise InvalidExperimentException("set_mpu() before wrap_model_engine(): wrap the engine first")
         if self._called_set_mpu:
             raise InvalidExperimentException("set_mpu() was called twice: all engines share one ModelParallelUnit")
-        for name in ("data_parallel_rank", "data_parallel_world_size", "should_report_metrics", "should_build_data_loader"):
+        for name in ("data_parallel_rank", "data_parallel_world_size", "should_report_metrics",
+                     "should_build_data_loader"):
             if not hasattr(mpu, name):
                 raise InvalidExperimentException(
                     f"set_mpu() got a {type(mpu).__name__} without {name}: give a ModelParallelUnit")

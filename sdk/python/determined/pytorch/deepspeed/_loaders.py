@@ -31,8 +31,9 @@ class Loaders:
                                          mpu.data_parallel_world_size, mpu.data_parallel_rank)
         if self._context._checks_data_loaders:
             raise RuntimeError(
-                f"{method}() returned a {type(given).__name__}: return a determined.pytorch.DataLoader, which shares the data "
-                "among the ranks, or call context.disable_dataset_reproducibility_checks() in __init__")
+                f"{method}() returned a {type(given).__name__}: return a determined.pytorch.DataLoader, "
+                "which shares the data among the ranks, "
+                "or call context.disable_dataset_reproducibility_checks() in __init__")
         if given is None or not hasattr(given, "__iter__"):
             raise InvalidExperimentException(f"{method}() returned {given!r}: return what can be iterated")
         return given
@@ -62,8 +63,9 @@ class Loaders:
         self.epoch_batches = min(lengths) // per_batch
         if self.epoch_batches == 0:
             raise InvalidExperimentException(
-                f"the training's data loader has {min(lengths)} micro batches on a rank, and one batch takes {per_batch} "
-                "(gradient_accumulation_steps): it is too short, give it more data")
+                f"the training's data loader has {min(lengths)} micro batches on a rank, "
+                f"and one batch takes {per_batch} (gradient_accumulation_steps): "
+                "it is too short, give it more data")
         self.validation_batches = min(batches)
         if self.validation_batches == 0:
             raise InvalidExperimentException(

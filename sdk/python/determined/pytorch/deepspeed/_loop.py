@@ -23,8 +23,8 @@ class Loop:
         self._callbacks = trial.build_callbacks() or {}
         for name, callback in self._callbacks.items():
             if not isinstance(callback, PyTorchCallback):
-                raise InvalidExperimentException(f"build_callbacks() gave '{name}' as a {type(callback).__name__}: derive it "
-                                                 "from determined.pytorch.PyTorchCallback")
+                raise InvalidExperimentException(f"build_callbacks() gave '{name}' as a {type(callback).__name__}: "
+                                                 "derive it from determined.pytorch.PyTorchCallback")
             if is_overridden(callback.on_checkpoint_end, PyTorchCallback):
                 say_once("on_checkpoint_end is an older name: use on_checkpoint_write_end")
         if not context.models:
@@ -73,7 +73,8 @@ class Loop:
         self._saved_at = self._done
 
     def _tune(self):
-        """The engine measures itself and ends the process; a pipeline's engine does not, so the timer measures as well."""
+        """The engine measures itself and ends the process; a pipeline's engine does not,
+        so the timer measures as well."""
         operation = next(self._core.searcher.operations())
         for engine in self._context.models:
             engine.train()
@@ -82,8 +83,9 @@ class Loop:
             for batch_idx in range(operation.length):
                 self._batches.train(batch_idx)
                 timer.step()
-        raise SystemExit("the engine trained on behind the end of its profile window and measured nothing: does the trial "
-                         "class give dsat.get_ds_config_from_hparams(hparams) to deepspeed.initialize()?")
+        raise SystemExit("the engine trained on behind the end of its profile window and measured nothing: "
+                         "does the trial class give dsat.get_ds_config_from_hparams(hparams) to "
+                         "deepspeed.initialize()?")
 
     def _train(self):
         unit = _unit(self._config)

@@ -15,7 +15,8 @@ def _base_parser():
     parser.add_argument("config_path", help="experiment file")
     parser.add_argument("model_dir", help="model directory")
     parser.add_argument("-i", "--include", nargs="+", help="files to put beside the model's")
-    for short, name, kind in (("-mt", "max-trials", int), ("-mct", "max-concurrent-trials", int), ("-r", "random-seed", int)):
+    for short, name, kind in (("-mt", "max-trials", int), ("-mct", "max-concurrent-trials", int),
+                              ("-r", "random-seed", int)):
         parser.add_argument(short, f"--{name}", type=kind, default=_DEFAULTS[name])
     parser.add_argument("-ms", "--max-slots", type=int)
     parser.add_argument("-m", "--metric", default=_DEFAULTS["metric"],
@@ -51,14 +52,18 @@ def get_full_parser():
 
 
 def get_search_runner_config_from_args(args):
-    """The experiment in which Determined ran the search; dsat-host is the search runner here, and reads the same file."""
+    """The experiment in which Determined ran the search.
+
+    dsat-host is the search runner here, and reads the same file.
+    """
     if args.search_runner_config is not None:
         return get_dict_from_yaml_or_json_path(args.search_runner_config)
     submitted = get_dict_from_yaml_or_json_path(args.config_path)
     if defaults.CONFIG_KEY not in submitted.get("hyperparameters", {}):
         raise dsat.Error(
             f"{args.config_path}: hyperparameters.{defaults.CONFIG_KEY} is missing: name DeepSpeed's configuration")
-    runner = merge_dicts(submitted, {"searcher": {"name": "single", "max_length": 0}, "resources": {"slots_per_trial": 0},
+    runner = merge_dicts(submitted, {"searcher": {"name": "single", "max_length": 0},
+                                     "resources": {"slots_per_trial": 0},
                                      "max_restarts": args.max_search_runner_restarts})
     runner["name"] = f"(DSAT) {submitted.get('name', '')}"
     runner["hyperparameters"] = vars(args)

@@ -21,6 +21,6 @@ DEFAULT_ZERO_SEARCH_SPACE = {
 AUTOTUNING_ARG_DEFAULTS = {
     "max-trials": 50, "max-concurrent-trials": 16, "zero-stages": [1, 2, 3], "trials-per-random-config": 5,
     "start-profile-step": 3, "end-profile-step": 5, "metric": "FLOPS_per_gpu", "random-seed": 42,
-    "run-full-experiment": False, "search-range-factor": 1.0, "divisor": 2, "min-binary-search-trials": 3, "max-rungs": 5,
-    "asha-early-stopping": 0,
+    "run-full-experiment": False, "search-range-factor": 1.0, "divisor": 2, "min-binary-search-trials": 3,
+    "max-rungs": 5, "asha-early-stopping": 0,
 }
