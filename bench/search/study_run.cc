@@ -104,11 +104,11 @@ class SimulatedStudy {
   size_t pick(const testing::Bench& bench) {
     for (; started_ < bench.asked().size(); ++started_) {
       const testing::Trial& trial = bench.asked()[started_];
-      const std::string same = identity(trial.config);
-      const uint64_t repetition = trial.duplicate ? 0 : seen_[same]++;
+      if (trial.duplicate) continue;  // the bench answers it when its original has ended
+      const uint64_t repetition = seen_[identity(trial.config)]++;
       SurfaceTrial simulated =
           measure(*setting_.surface, trial.config, setting_.seed, repetition, setting_.concurrency == 1);
-      clock_.start(trial.duplicate ? 0 : simulated.duration_s);
+      clock_.start(simulated.duration_s);
       measured_.emplace(trial.id, std::move(simulated));
     }
     const size_t index = clock_.next();

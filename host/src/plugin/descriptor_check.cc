@@ -31,6 +31,26 @@ std::string check_choices(const Json& option, const std::string& name) {
   return fmt::format("option '{}' has a default that is none of its choices", name);
 }
 
+// Bounds are for numbers. A default outside of them would reach the plugin, which is promised that it does not.
+std::string check_bounds(const Json& option, const std::string& name, const std::string& type) {
+  for (const char* bound : {"min", "max"}) {
+    if (!option.contains(bound)) continue;
+    if (!option[bound].is_number()) return fmt::format("option '{}' has a {} that is no number", name, bound);
+    if (type != "int" && type != "number") {
+      return fmt::format("option '{}' has a {}, which is for int and number, not for {}; leave it out", name, bound,
+                         type);
+    }
+  }
+  const Json& standard = option["default"];
+  const auto refuse = [&](const char* side, const char* bound) {
+    return fmt::format("option '{}' has the default {}, {} its {} {}; change one of them", name, standard.dump(), side,
+                       bound, option[bound].dump());
+  };
+  if (option.contains("min") && standard < option["min"]) return refuse("below", "min");
+  if (option.contains("max") && standard > option["max"]) return refuse("above", "max");
+  return "";
+}
+
 // "" when the declared options are as the ABI wants them, else what is wrong.
 std::string check_options(const Json& options) {
   if (!options.is_array()) return "options_json is not an array";
@@ -46,12 +66,8 @@ std::string check_options(const Json& options) {
     if (!names.insert(name).second) return fmt::format("option '{}' is declared twice", name);
     if (!option.contains("default")) return fmt::format("option '{}' has no default", name);
     if (!of_type(option["default"], type)) return fmt::format("option '{}' has a default that is no {}", name, type);
-    for (const char* bound : {"min", "max"}) {
-      if (option.contains(bound) && !option[bound].is_number()) {
-        return fmt::format("option '{}' has a {} that is no number", name, bound);
-      }
-    }
-    const std::string problem = type == "choice" ? check_choices(option, name) : "";
+    std::string problem = check_bounds(option, name, type);
+    if (problem.empty() && type == "choice") problem = check_choices(option, name);
     if (!problem.empty()) return problem;
   }
   return "";

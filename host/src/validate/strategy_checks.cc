@@ -8,6 +8,7 @@
 #include <chrono>
 #include <thread>
 
+#include "dsat/base/utf8.h"
 #include "dsat/random.h"
 #include "plugin/plugin_library.h"
 #include "validate/practice.h"
@@ -73,11 +74,21 @@ std::function<size_t(size_t)> shuffled(uint64_t seed) {
 
 std::string digest(const std::vector<std::string>& ops) { return fmt::format("{}", fmt::join(ops, "\n")); }
 
-// "" or the first line in which two runs differ.
+// The part of an op from a little before the place where it begins to differ from another one.
+std::string part_at(const std::string& op, size_t place) {
+  constexpr size_t kBefore = 40, kShown = 120;
+  const size_t begin = place > kBefore ? place - kBefore : 0;
+  return printable_line((begin > 0 ? "..." : "") + op.substr(begin, kShown) +
+                        (op.size() > begin + kShown ? "..." : ""));
+}
+
+// "" or the first op in which two runs differ.
 std::string difference(const std::vector<std::string>& one, const std::vector<std::string>& other) {
   for (size_t i = 0; i < std::max(one.size(), other.size()); ++i) {
     const std::string a = i < one.size() ? one[i] : "nothing", b = i < other.size() ? other[i] : "nothing";
-    if (a != b) return fmt::format("op {}: {} and {}", i, a.substr(0, 120), b.substr(0, 120));
+    if (a == b) continue;
+    const auto place = static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+    return fmt::format("op {}: {} and {}", i, part_at(a, place), part_at(b, place));
   }
   return "";
 }
@@ -153,16 +164,15 @@ CheckOutcome check_state(const CheckContext& context) {
     context.doing(fmt::format("it is saved and restored after {} trials", steps));
     Practice before(context), after(context);
     before.start();
-    bool more = true;
-    for (int i = 0; i < steps && more; ++i) more = before.step();
+    for (int i = 0; i < steps && before.step(); ++i) {
+    }
     after.bench().restore_from(before.bench());
     if (!after.bench().error().empty()) return failed(after.bench().error());
-    while (more && after.step()) {
+    while (after.step()) {
     }
     const std::string differs = difference(whole, after.bench().ops());
-    if (more && !differs.empty()) {
+    if (!differs.empty())
       return failed(fmt::format("restored after {} trials it goes another way: {}", steps, differs));
-    }
   }
   return {};
 }

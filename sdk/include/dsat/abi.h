@@ -103,7 +103,9 @@ enum {
 };
 
 /* What a strategy asks for: a trial of the study's base configuration with `overrides_json` merged over it, leaf by
- * leaf. The host keeps train_batch_size = micro batch x accumulation x data-parallel size. */
+ * leaf. Overrides are objects within objects: the dotted keys by which study_json names its axes are no keys of
+ * DeepSpeed's, and the host refuses them. The host keeps train_batch_size = micro batch x accumulation x data-parallel
+ * size. */
 enum {
   DSAT_TRIAL_REPEAT = 1 /* measure again even if an identical trial has ended */
 };
@@ -133,9 +135,9 @@ struct dsat_host {
   /* [any-thread] severity: 0 debug, 1 info, 2 warning, 3 error. One line. */
   void (*log)(const dsat_host*, int32_t severity, dsat_str message) DSAT_NOEXCEPT;
 
-  /* [control & started] op. Asks for a trial and gives it an id. DSAT_RESOURCE_EXHAUSTED at the trial limit,
-   * DSAT_INVALID_ARGUMENT when overrides_json is not a JSON object. A configuration that is never valid is not an
-   * error here: the trial exits with DSAT_TRIAL_INVALID_CONFIG. */
+  /* [control & started] op. Asks for a trial and gives it an id. DSAT_RESOURCE_EXHAUSTED at the trial limit, and after
+   * 1,000 requests in a row that cost no trial; DSAT_INVALID_ARGUMENT when overrides_json is not a JSON object. A
+   * configuration that is never valid is not an error here: the trial exits with DSAT_TRIAL_INVALID_CONFIG. */
   dsat_status (*create_trial)(const dsat_host*, const dsat_trial_request*, dsat_trial_id* out_id) DSAT_NOEXCEPT;
 
   /* [control & started] op. Ends a trial that runs or waits: it exits with DSAT_TRIAL_STOPPED. One that has ended:
@@ -178,7 +180,7 @@ typedef struct dsat_exit {
   uint64_t peak_bytes; /* device memory, worst rank; 0 = unknown */
   int32_t exit_code;   /* of the command; -1 when a signal ended it or nothing ran */
   int32_t term_signal; /* 0 = none */
-  uint32_t attempt;    /* 1 = the first start */
+  uint32_t attempt;    /* 1 = the first start; 1, too, of a trial that never started */
   uint32_t reserved;
   dsat_str reason; /* one line, for people */
   /* Since 1.2. Of a trial out of memory: what it had allocated and what it wanted then, on the rank where that is most;

@@ -9,6 +9,7 @@
 #ifndef DSAT_SEARCHER_H_
 #define DSAT_SEARCHER_H_
 
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -28,6 +29,29 @@ using TrialId = dsat_trial_id;
 inline constexpr TrialId kNoTrial = DSAT_NO_TRIAL;
 
 enum class Severity : int32_t { debug = 0, info = 1, warning = 2, error = 3 };
+
+namespace detail {
+
+// JSON makes null of such a number without a word, and the trial would run without the key.
+inline void refuse_unwritable_numbers(const Json& value, const std::string& where) {
+  if (value.is_structured()) {
+    for (const auto& item : value.items()) refuse_unwritable_numbers(item.value(), where + "." + item.key());
+  } else if (value.is_number_float() && !std::isfinite(value.get<double>())) {
+    const char* number = std::isnan(value.get<double>()) ? "NaN" : "infinite";
+    throw Error(where + " is " + number + ", which JSON cannot hold; give a finite number or leave it out");
+  }
+}
+
+// The JSON text of what a plugin hands over. `what` stands in errors.
+inline std::string text_of(const Json& json, const char* what) {
+  try {
+    return json.dump();
+  } catch (const Json::exception&) {
+    throw Error(std::string(what) + ": a text in it is not UTF-8; give every key and text in UTF-8");
+  }
+}
+
+}  // namespace detail
 
 // What create_trial asks for; see dsat_trial_request.
 struct TrialRequest {
@@ -88,9 +112,11 @@ class Host {
  public:
   explicit Host(const dsat_host* raw) : raw_(raw) {}
 
-  // The trial's id, or nullopt when the trial limit is reached.
+  // The trial's id; nullopt at the trial limit, and after 1,000 requests in a row that cost no trial. Throws for
+  // overrides that JSON cannot hold: NaN, an infinite number, a text that is not UTF-8.
   std::optional<TrialId> create_trial(const TrialRequest& request) const {
-    const std::string overrides = request.overrides.dump();
+    const std::string overrides = detail::text_of(request.overrides, "create_trial: overrides");
+    detail::refuse_unwritable_numbers(request.overrides, "create_trial: overrides");
     const dsat_trial_request raw{sizeof(dsat_trial_request), request.repeat ? uint32_t{DSAT_TRIAL_REPEAT} : 0u,
                                  request.parent, detail::str(overrides), detail::str(request.note)};
     TrialId id = kNoTrial;
@@ -104,7 +130,7 @@ class Host {
     check(raw_->finish(raw_, detail::str(reason), best), "finish");
   }
   void set_profile(const Json& profile) const {
-    const std::string text = profile.dump();
+    const std::string text = detail::text_of(profile, "set_profile: profile");
     check(raw_->set_profile(raw_, detail::str(text)), "set_profile");
   }
   void log(Severity severity, std::string_view message) const {

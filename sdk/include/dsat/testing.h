@@ -2,8 +2,8 @@
 //
 // Purpose: a plugin's author states a study and a function that answers trials, runs the strategy to its end and looks
 //   at what it asked for. The bench keeps the host's rules: ops take effect together or not at all, only started trials
-//   count against the limit, an identical request is answered from the first one's result, every trial of an accepted
-//   event ends exactly once, and results come before exits.
+//   count against the limit, an identical request gets the first one's result (an observation's, too) as soon as that
+//   is known, every trial of an accepted event ends exactly once, and results come before exits.
 // Threading: one thread. Ownership: a Bench owns its strategy; the factory must outlive it.
 // Errors: a strategy's failure ends the run and stands in error(); misuse of the bench itself throws dsat::Error.
 //
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "dsat/searcher.h"
+#include "dsat/testing_rules.h"
 
 namespace dsat::testing {
 
@@ -35,6 +36,8 @@ struct Trial {
   std::string note;
   bool repeat = false;
   bool duplicate = false;  // answered from an earlier trial's result; cost nothing
+  TrialId duplicate_of = kNoTrial;
+  std::string identity;  // equal to that of every other trial of the same configuration
   int64_t micro_batch() const { return config.value("train_micro_batch_size_per_gpu", int64_t{0}); }
   int stage() const { return config.value("/zero_optimization/stage"_json_pointer, 0); }
 };
@@ -61,6 +64,22 @@ struct Ended {
   Trial trial;
   Answer answer;
 };
+
+// The end of a trial that a study has observed before its strategy started.
+inline Answer answer_of(const Json& observation) {
+  const auto bytes = [&](const char* name) {
+    const Json value = observation.value(name, Json());
+    return value.is_number() ? std::optional<uint64_t>(value.get<uint64_t>()) : std::nullopt;
+  };
+  Answer answer;
+  answer.outcome = outcome_named(observation.value("outcome", "")).value_or(Outcome::failed);
+  const Json metrics = observation.value("metrics", Json());
+  if (metrics.is_object()) answer.metrics = metrics.get<std::map<std::string, double>>();
+  answer.peak_bytes = bytes("peak_bytes");
+  answer.peak_above_bytes = bytes("peak_above_bytes");
+  answer.allocator_retries = bytes("allocator_retries").value_or(0);
+  return answer;
+}
 
 // Copies every leaf of `source` over `base`, as the host merges overrides.
 inline void merge(Json& base, const Json& source) {
@@ -90,15 +109,37 @@ struct PendingOps {
   std::optional<Json> profile;
 };
 
+// A trial that later ones of the same configuration are answered from; without an answer while it is open.
+struct Known {
+  std::string identity;
+  std::optional<Answer> answer;
+  // One that was stopped or lost has measured nothing.
+  bool holds() const { return !answer || (answer->outcome != Outcome::stopped && answer->outcome != Outcome::lost); }
+};
+
+// All that a study has come to: what a bench takes over from another one.
+struct Progress {
+  std::vector<Trial> open, asked;
+  std::vector<Ended> ended;
+  std::vector<TrialId> stopped;
+  std::map<TrialId, Known> known;
+  TrialId next_id = 0;
+  int64_t counted = 0;
+  bool finished = false;
+  std::string finish_reason;
+  TrialId best = kNoTrial;
+  Json profile;
+};
+
 class Bench {
  public:
   Bench(const dsat_factory& factory, const std::string& strategy_id, Study study, AnswerFunction answer,
         const Json& options = Json::object())
-      : study_(std::move(study)), answer_(std::move(answer)) {
+      : study_(rules::complete(std::move(study))), answer_(std::move(answer)) {
     make_host();
     go_on_after_the_profile();
     const dsat_descriptor* descriptor = find(factory, strategy_id);
-    const std::string values = with_defaults(Json::parse(descriptor->options_json), options).dump();
+    const std::string values = rules::option_values(Json::parse(descriptor->options_json), options).dump();
     if (factory.create(descriptor->id, &host_, detail::str(values), &strategy_) != DSAT_OK) fail("create");
   }
   ~Bench() {
@@ -125,16 +166,15 @@ class Bench {
     stop_open_trials();
   }
 
-  // Ends one running trial. False: none is open, or the study has ended.
+  // Ends one running trial, or a duplicate whose answer is known. False: none is open, or the study has ended.
   bool step() {
-    if (finished_ || !error_.empty() || open_.empty()) return false;
-    const size_t running = std::min<size_t>(open_.size(), std::max<int64_t>(1, study_.limits.max_concurrent_trials));
-    const size_t index = order_ ? order_(running) % running : 0;
-    const Trial trial = open_[index];
-    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(index));
+    if (so_far_.finished || !error_.empty() || so_far_.open.empty()) return false;
+    const size_t index = next_to_end();
+    const Trial trial = so_far_.open[index];
+    so_far_.open.erase(so_far_.open.begin() + static_cast<std::ptrdiff_t>(index));
     deliver({trial, answer_for(trial)});
     stop_open_trials();
-    return error_.empty() && !finished_;
+    return error_.empty() && !so_far_.finished;
   }
 
   // The strategy's state; empty when it keeps none.
@@ -159,26 +199,21 @@ class Bench {
   // Takes over `other`'s study, at its present point, with the state that its strategy saved.
   void restore_from(Bench& other) {
     const std::string state = other.save();
-    open_ = other.open_;
-    ended_ = other.ended_;
-    asked_ = other.asked_;
-    first_of_ = other.first_of_;
-    next_id_ = other.next_id_;
-    counted_ = other.counted_;
+    so_far_ = other.so_far_;
     if (strategy_->restore == nullptr) throw Error(DSAT_UNIMPLEMENTED, "this strategy keeps no state");
     const auto restore = [&](const dsat_study& raw) { return strategy_->restore(strategy_, &raw, detail::str(state)); };
     if (with_study(restore) != DSAT_OK) fail("restore");
   }
 
   // What the strategy did, in order.
-  const std::vector<Trial>& asked() const { return asked_; }
-  const std::vector<Ended>& ended() const { return ended_; }
-  size_t open() const { return open_.size(); }
-  int64_t counted() const { return counted_; }  // trials against the limit
-  bool finished() const { return finished_; }
-  const std::string& finish_reason() const { return finish_reason_; }
-  TrialId best() const { return best_; }
-  const Json& profile() const { return profile_; }
+  const std::vector<Trial>& asked() const { return so_far_.asked; }
+  const std::vector<Ended>& ended() const { return so_far_.ended; }
+  size_t open() const { return so_far_.open.size(); }
+  int64_t counted() const { return so_far_.counted; }  // trials against the limit
+  bool finished() const { return so_far_.finished; }
+  const std::string& finish_reason() const { return so_far_.finish_reason; }
+  TrialId best() const { return so_far_.best; }
+  const Json& profile() const { return so_far_.profile; }
   const std::vector<std::string>& logs() const { return logs_; }
   const std::string& error() const { return error_; }  // empty: nothing failed
   const dsat_host& host() const { return host_; }
@@ -186,27 +221,28 @@ class Bench {
   // One line for each op, for comparing two runs.
   std::vector<std::string> ops() const {
     std::vector<std::string> lines;
-    for (const Trial& trial : asked_) {
+    for (const Trial& trial : so_far_.asked) {
       const std::string parent = trial.parent == kNoTrial ? "none" : std::to_string(trial.parent);
       lines.push_back(std::to_string(trial.id) + " after " + parent + " " + trial.overrides.dump() + " " + trial.note);
     }
-    if (finished_) lines.push_back("finish " + std::to_string(best_) + " " + finish_reason_);
+    if (so_far_.finished) lines.push_back("finish " + std::to_string(so_far_.best) + " " + so_far_.finish_reason);
     return lines;
   }
 
  private:
   // The profile's trials have the first ids, count against the limit, and are not run again.
   void go_on_after_the_profile() {
-    const auto take = [this](TrialId id) { next_id_ = std::max<TrialId>(next_id_, id + 1); };
+    const auto take = [this](TrialId id) { so_far_.next_id = std::max<TrialId>(so_far_.next_id, id + 1); };
     if (study_.profile.is_object()) {
       const Json trials = study_.profile.value("trials", Json::array());
       for (const Json& id : trials) take(id.get<TrialId>());
-      counted_ = static_cast<int64_t>(trials.size());
+      so_far_.counted = static_cast<int64_t>(trials.size());
     }
     if (!study_.observations.is_array()) return;
     for (const Json& seen : study_.observations) {
       take(seen.at("trial").get<TrialId>());
-      first_of_.emplace(seen.at("config").dump(), seen.at("trial").get<TrialId>());
+      so_far_.known.insert_or_assign(seen.at("trial").get<TrialId>(),
+                                     Known{identity_of(seen.at("config")), answer_of(seen)});
     }
   }
 
@@ -228,18 +264,14 @@ class Bench {
     host_.finish = [](const dsat_host* h, dsat_str reason, dsat_trial_id best) noexcept -> dsat_status {
       Bench& bench = self(h);
       if (!bench.may_op()) return DSAT_FAILED_PRECONDITION;
+      if (best != DSAT_NO_TRIAL && !bench.given_out(best)) return DSAT_NOT_FOUND;
       bench.pending_->finish = true;
       bench.pending_->reason = detail::view(reason);
       bench.pending_->best = best;
       return DSAT_OK;
     };
     host_.set_profile = [](const dsat_host* h, dsat_str text) noexcept -> dsat_status {
-      Bench& bench = self(h);
-      if (!bench.may_op()) return DSAT_FAILED_PRECONDITION;
-      Json profile = Json::parse(detail::view(text), nullptr, false);
-      if (!profile.is_object()) return DSAT_INVALID_ARGUMENT;
-      bench.pending_->profile = std::move(profile);
-      return DSAT_OK;
+      return self(h).set_profile(text);
     };
     host_.get_extension = [](const dsat_host*, const char*) noexcept -> const void* { return nullptr; };
   }
@@ -252,48 +284,70 @@ class Bench {
     throw Error(DSAT_NOT_FOUND, "the factory has no strategy '" + id + "'");
   }
 
-  static Json with_defaults(const Json& declared, const Json& given) {
-    Json values = Json::object();
-    for (const Json& option : declared) values[option.at("name").get<std::string>()] = option.at("default");
-    for (const auto& [name, value] : given.items()) {
-      if (!values.contains(name)) throw Error(DSAT_NOT_FOUND, "the strategy has no option '" + name + "'");
-      values[name] = value;
-    }
-    return values;
+  bool may_op() const { return pending_.has_value() && !pending_->finish; }
+
+  bool given_out(TrialId id) const { return id < so_far_.next_id + pending_->created.size(); }
+
+  dsat_status refuse(dsat_status status, std::string why) {
+    refusal_ = std::move(why);
+    return status;
   }
 
-  bool may_op() const { return pending_.has_value() && !pending_->finish; }
+  std::string identity_of(const Json& config) const {
+    const bool global_batch = study_.space.is_object() && study_.space.value("micro_batch_divides", Json()).is_number();
+    return rules::identity(config, global_batch);
+  }
 
   dsat_status create_trial(const dsat_trial_request& request, dsat_trial_id& id) noexcept {
     if (!may_op()) return DSAT_FAILED_PRECONDITION;
     Trial trial;
     trial.overrides = Json::parse(detail::view(request.overrides_json), nullptr, false);
     if (!trial.overrides.is_object()) return DSAT_INVALID_ARGUMENT;
+    if (request.parent != DSAT_NO_TRIAL && !given_out(request.parent)) return DSAT_NOT_FOUND;
     trial.config = study_.base_config;
     merge(trial.config, trial.overrides);
     trial.parent = request.parent;
     trial.note = detail::view(request.note);
     trial.repeat = (request.flags & DSAT_TRIAL_REPEAT) != 0;
-    trial.duplicate = !trial.repeat && known(trial.config);
-    int64_t counted = counted_;
+    trial.identity = identity_of(trial.config);
+    const std::optional<TrialId> original = trial.repeat ? std::nullopt : answering(trial.identity);
+    trial.duplicate = original.has_value();
+    trial.duplicate_of = original.value_or(kNoTrial);
+    int64_t counted = so_far_.counted;
     for (const Trial& earlier : pending_->created) counted += earlier.duplicate ? 0 : 1;
     if (!trial.duplicate && counted >= study_.limits.max_trials) return DSAT_RESOURCE_EXHAUSTED;
-    trial.id = next_id_ + pending_->created.size();
+    trial.id = so_far_.next_id + pending_->created.size();
     id = trial.id;
     pending_->created.push_back(std::move(trial));
     return DSAT_OK;
   }
 
-  bool known(const Json& config) const {
-    if (first_of_.count(config.dump()) != 0) return true;
-    return std::any_of(pending_->created.begin(), pending_->created.end(),
-                       [&](const Trial& trial) { return trial.config == config; });
+  // The earlier trial that answers for this configuration.
+  std::optional<TrialId> answering(const std::string& identity) const {
+    for (const auto& [id, known] : so_far_.known) {
+      if (known.identity == identity && known.holds()) return id;
+    }
+    for (const Trial& trial : pending_->created) {
+      if (!trial.duplicate && trial.identity == identity) return trial.id;
+    }
+    return std::nullopt;
   }
 
   dsat_status stop_trial(dsat_trial_id id) noexcept {
     if (!may_op()) return DSAT_FAILED_PRECONDITION;
-    if (id >= next_id_ + pending_->created.size()) return DSAT_NOT_FOUND;
+    if (!given_out(id)) return DSAT_NOT_FOUND;
     pending_->stopped.push_back(id);
+    return DSAT_OK;
+  }
+
+  // A study that has a profile already is a searcher's.
+  dsat_status set_profile(dsat_str text) {
+    if (!may_op()) return DSAT_FAILED_PRECONDITION;
+    if (study_.profile.is_object()) return refuse(DSAT_FAILED_PRECONDITION, "only a profiler has a profile");
+    Json profile = Json::parse(detail::view(text), nullptr, false);
+    const std::string problem = rules::profile_problem(profile);
+    if (!problem.empty()) return refuse(DSAT_INVALID_ARGUMENT, problem);
+    pending_->profile = std::move(profile);
     return DSAT_OK;
   }
 
@@ -308,55 +362,70 @@ class Bench {
   template <class Call>
   void event(const char* name, Call&& call) {
     pending_.emplace();
-    pending_->finish = finished_;  // then no op is legal any more
+    pending_->finish = so_far_.finished;  // then no op is legal any more
     message_.clear();
+    refusal_.clear();
     const dsat_status status = call();
     PendingOps done = std::move(*pending_);
     pending_.reset();
     if (status != DSAT_OK) return fail(name);
     for (Trial& trial : done.created) {
-      next_id_ = trial.id + 1;
-      if (!trial.duplicate) ++counted_;
-      first_of_.emplace(trial.config.dump(), trial.id);
-      asked_.push_back(trial);
-      open_.push_back(std::move(trial));
+      so_far_.next_id = trial.id + 1;
+      if (!trial.duplicate) {
+        ++so_far_.counted;
+        so_far_.known.insert_or_assign(trial.id, Known{trial.identity, std::nullopt});
+      }
+      so_far_.asked.push_back(trial);
+      so_far_.open.push_back(std::move(trial));
     }
-    stopped_.insert(stopped_.end(), done.stopped.begin(), done.stopped.end());
-    if (done.profile) profile_ = *done.profile;
-    if (done.finish && !finished_) {
-      finished_ = true;
-      finish_reason_ = done.reason;
-      best_ = done.best;
+    so_far_.stopped.insert(so_far_.stopped.end(), done.stopped.begin(), done.stopped.end());
+    if (done.profile) so_far_.profile = *done.profile;
+    if (done.finish && !so_far_.finished) {
+      so_far_.finished = true;
+      so_far_.finish_reason = done.reason;
+      so_far_.best = done.best;
     }
   }
 
   // After finish the trials that are still open are stopped; the strategy hears of it.
   void stop_open_trials() {
-    while (finished_ && error_.empty() && !open_.empty()) {
-      const Trial trial = open_.front();
-      open_.erase(open_.begin());
+    while (so_far_.finished && error_.empty() && !so_far_.open.empty()) {
+      const Trial trial = so_far_.open.front();
+      so_far_.open.erase(so_far_.open.begin());
       deliver({trial, {Outcome::stopped, {}, std::nullopt, "the study has ended"}});
     }
   }
 
+  bool is_stopped(const Trial& trial) const {
+    return std::find(so_far_.stopped.begin(), so_far_.stopped.end(), trial.id) != so_far_.stopped.end();
+  }
+
+  // An index of the open trials. A duplicate takes no slot: it ends when its original has ended, and then at once.
+  size_t next_to_end() const {
+    const auto most = static_cast<size_t>(study_.limits.max_concurrent_trials);
+    std::vector<size_t> running;
+    for (size_t i = 0; i < so_far_.open.size(); ++i) {
+      const Trial& trial = so_far_.open[i];
+      if (trial.duplicate && (is_stopped(trial) || so_far_.known.at(trial.duplicate_of).answer)) return i;
+      if (!trial.duplicate && running.size() < most) running.push_back(i);
+    }
+    return running.at(order_ ? order_(running.size()) % running.size() : 0);
+  }
+
   Answer answer_for(const Trial& trial) {
-    if (std::find(stopped_.begin(), stopped_.end(), trial.id) != stopped_.end()) {
+    if (is_stopped(trial)) {
       return {Outcome::stopped, {}, std::nullopt, "stopped by the strategy"};
     }
-    if (trial.duplicate) {
-      const TrialId first = first_of_.at(trial.config.dump());
-      for (const Ended& ended : ended_) {
-        if (ended.trial.id == first) return ended.answer;
-      }
-    }
+    if (trial.duplicate) return *so_far_.known.at(trial.duplicate_of).answer;
     Answer answer = answer_(trial);
-    if (answer.outcome == Outcome::invalid_config && !trial.duplicate) --counted_;
+    if (answer.outcome == Outcome::invalid_config) --so_far_.counted;
     return answer;
   }
 
   void deliver(Ended ended) {
-    ended_.push_back(ended);
+    so_far_.ended.push_back(ended);
     const Answer& answer = ended.answer;
+    if (!ended.trial.duplicate) so_far_.known.at(ended.trial.id).answer = answer;
     if (answer.outcome == Outcome::completed) {
       std::vector<dsat_metric> metrics;
       for (const auto& [name, value] : answer.metrics) metrics.push_back({detail::str(name), value});
@@ -365,12 +434,11 @@ class Bench {
       event("on_result", [&] { return strategy_->on_result(strategy_, &result); });
       if (!error_.empty()) return;
     }
-    const int32_t exit_code = answer.outcome == Outcome::completed ? 0 : 1;
     const dsat_exit exit{sizeof(dsat_exit),
                          static_cast<dsat_trial_outcome>(answer.outcome),
                          ended.trial.id,
                          answer.peak_bytes.value_or(0),
-                         exit_code,
+                         rules::exit_code_of(answer.outcome),
                          0,
                          1,
                          0,
@@ -382,6 +450,7 @@ class Bench {
 
   void fail(const char* where) {
     error_ = std::string(where) + ": " + (message_.empty() ? "failed without a message" : message_);
+    if (!refusal_.empty()) error_ += ": " + refusal_;
   }
 
   Study study_;
@@ -390,16 +459,8 @@ class Bench {
   dsat_host host_{};
   dsat_strategy* strategy_ = nullptr;
   std::optional<PendingOps> pending_;
-  std::vector<Trial> open_, asked_;
-  std::vector<Ended> ended_;
-  std::vector<TrialId> stopped_;
-  std::map<std::string, TrialId> first_of_;
-  TrialId next_id_ = 0;
-  int64_t counted_ = 0;
-  bool finished_ = false;
-  std::string finish_reason_, message_, error_;
-  TrialId best_ = kNoTrial;
-  Json profile_;
+  Progress so_far_;
+  std::string message_, refusal_, error_;
   std::vector<std::string> logs_;
 };
 

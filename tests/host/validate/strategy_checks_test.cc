@@ -34,6 +34,22 @@ TEST_F(StrategyChecksTest, OneThatFailsAtATrialsResultIsFoundByEachStudyThatItWo
   }
 }
 
+TEST_F(StrategyChecksTest, AStateIsSoundWhateverWasStoppedAndHoweverSoonItFinished) {
+  for (const char* plugin : {"racer", "racer_done"}) {
+    const CheckOutcome outcome = check_state(context(plugin));
+    EXPECT_EQ(outcome.status, CheckStatus::passed) << plugin << ": " << outcome.reason;
+    EXPECT_EQ(outcome.reason, "") << plugin;
+  }
+}
+
+TEST_F(StrategyChecksTest, AStateThatLacksSomethingIsFoundAndShownWhereTheRunsPart) {
+  const CheckOutcome outcome = check_state(context("racer_forgetful"));
+  EXPECT_EQ(outcome.status, CheckStatus::failed);
+  EXPECT_THAT(outcome.reason, HasSubstr("restored after 10 trials it goes another way"));
+  EXPECT_THAT(outcome.reason, HasSubstr("races over: 3 and ..."));
+  EXPECT_THAT(outcome.reason, HasSubstr("races over: 1"));
+}
+
 testing::Trial trial_of(int stage, int64_t micro_batch) {
   testing::Trial trial;
   trial.config = {{"train_micro_batch_size_per_gpu", micro_batch}, {"zero_optimization", {{"stage", stage}}}};

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "dsat/testing.h"
@@ -120,6 +121,34 @@ TEST(PluginLayer, TheOpsOfAFailedEventAreDropped) {
   EXPECT_FALSE(bench.run());
   EXPECT_TRUE(bench.asked().empty());
   EXPECT_EQ(bench.open(), 0u);
+}
+
+// Asks for the overrides that a test says.
+class Asker : public Searcher<Asker> {
+ public:
+  static Descriptor descriptor() { return {"test.asker", "asker", "1.0.0", "asks once", {}}; }
+  Asker(Host host, const Options&) : Searcher(host) {}
+  void start(const Study&) { create_trial({overrides, ""}); }
+  void on_result(const Result&) {}
+  void on_trial_exited(const Exit&) {}
+  static inline Json overrides;
+};
+
+std::string error_of_asking(Json overrides) {
+  Asker::overrides = std::move(overrides);
+  testing::Bench bench(testing::factory<Asker>(), "asker", study(), [](const testing::Trial&) {
+    return testing::Answer::completed({{"throughput", 1}});
+  });
+  bench.run();
+  return bench.error();
+}
+
+TEST(PluginLayer, OverridesThatJsonCannotHoldAreAnErrorThatNamesTheKey) {
+  EXPECT_EQ(error_of_asking({{"a", {{"b", 1.5}}}}), "");
+  EXPECT_EQ(error_of_asking({{"a", {{"b", std::nan("")}}}}),
+            "start: create_trial: overrides.a.b is NaN, which JSON cannot hold; give a finite number or leave it out");
+  EXPECT_THAT(error_of_asking({{"a", {1, INFINITY}}}), HasSubstr("overrides.a.1 is infinite"));
+  EXPECT_THAT(error_of_asking({{"a", "\xff"}}), HasSubstr("create_trial: overrides: a text in it is not UTF-8"));
 }
 
 TEST(PluginLayer, TheCodeOfAnErrorCrosses) {

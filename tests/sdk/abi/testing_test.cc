@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <map>
+#include <stdexcept>
 
 namespace dsat {
 namespace {
@@ -36,6 +39,49 @@ class Scripted : public Searcher<Scripted> {
   static inline std::function<void(Scripted&, const Result&)> on_result_of;
   static inline std::function<void(Scripted&, const Exit&)> on_exit;
 };
+
+// Asks for three trials at a time, stops the rest when one has completed, and keeps its state.
+class Racer : public Searcher<Racer> {
+ public:
+  static Descriptor descriptor() { return {"test.racer", "racer", "1.0.0", "races micro batches", {}}; }
+  Racer(Host host, const Options&) : Searcher(host) {}
+  void start(const Study& study) {
+    const Limits& limits = study.limits;
+    log(Severity::info, "open " + std::to_string(limits.open_trials) + " of " +
+                            std::to_string(limits.max_concurrent_trials) + " slots " + std::to_string(limits.slots) +
+                            " " + std::to_string(limits.slots_per_trial) + " " +
+                            std::to_string(limits.data_parallel_size));
+    race();
+  }
+  void on_result(const Result& result) { won_ = result.trial(); }
+  void on_trial_exited(const Exit& exit) {
+    open_.erase(std::find(open_.begin(), open_.end(), exit.trial()));
+    if (exit.outcome() == Outcome::completed) {
+      for (const TrialId id : open_) stop_trial(id);
+    }
+    if (open_.empty()) race();
+  }
+  std::string save() const { return Json{{"open", open_}, {"next", next_}, {"won", won_}}.dump(); }
+  void restore(const Study&, std::string_view state) {
+    const Json json = Json::parse(state);
+    open_ = json.at("open").get<std::vector<TrialId>>();
+    next_ = json.at("next").get<int64_t>();
+    won_ = json.at("won").get<TrialId>();
+  }
+
+ private:
+  void race() {
+    for (int i = 0; i < 3; ++i) {
+      if (const auto id = create_trial({{{"train_micro_batch_size_per_gpu", next_++}}, ""})) open_.push_back(*id);
+    }
+    if (open_.empty()) finish("raced", won_);
+  }
+  std::vector<TrialId> open_;
+  int64_t next_ = 1;
+  TrialId won_ = kNoTrial;
+};
+
+Answer completed(const testing::Trial& trial) { return Answer::completed({{"x", trial.micro_batch()}}); }
 
 class BenchTest : public ::testing::Test {
  protected:
@@ -89,6 +135,50 @@ TEST_F(BenchTest, ADuplicateCostsNothingAndGetsTheFirstResult) {
   EXPECT_EQ(seen, (std::vector<double>{1, 1, 2}));
 }
 
+// In the order of their exits: who ended and with which value.
+TEST_F(BenchTest, ADuplicateEndsAfterItsOriginalWhateverTheOrder) {
+  std::vector<std::string> exits;
+  Scripted::on_start = [](Scripted& s) {
+    s.ask(1);
+    s.ask(1);
+    s.ask(2);
+  };
+  Scripted::on_result_of = [&](Scripted&, const Result& result) {
+    exits.push_back(std::to_string(result.trial()) + ": " + std::to_string(static_cast<int>(*result.metric("x"))));
+  };
+  auto run = bench([](const testing::Trial& trial) { return Answer::completed({{"x", 10 + trial.micro_batch()}}); });
+  run.end_in_order([](size_t running) {
+    EXPECT_LE(running, 2u);  // the duplicate takes no slot
+    return running - 1;
+  });
+  ASSERT_TRUE(run.run()) << run.error();
+  EXPECT_EQ(exits, (std::vector<std::string>{"2: 12", "0: 11", "1: 11"}));
+}
+
+TEST_F(BenchTest, AStoppedTrialAnswersForNoLaterOne) {
+  Scripted::on_start = [](Scripted& s) { s.stop_trial(*s.ask(1)); };
+  Scripted::on_exit = [](Scripted& s, const Exit& exit) {
+    if (exit.trial() == 0) s.ask(1);
+  };
+  auto run = bench();
+  ASSERT_TRUE(run.run()) << run.error();
+  ASSERT_EQ(run.ended().size(), 2u);
+  EXPECT_FALSE(run.asked()[1].duplicate);
+  EXPECT_EQ(run.ended()[1].answer.outcome, Outcome::completed);
+}
+
+TEST_F(BenchTest, TheOrderOfKeysMakesNoOtherConfiguration) {
+  study_.base_config = Json::object();
+  Scripted::on_start = [](Scripted& s) {
+    s.host().create_trial({{{"a", 1}, {"b", {{"c", 5e8}, {"d", 2}}}}, ""});
+    s.host().create_trial({{{"b", {{"d", 2}, {"c", 500000000}}}, {"a", 1}}, ""});
+  };
+  auto run = bench();
+  ASSERT_TRUE(run.run()) << run.error();
+  EXPECT_EQ(run.asked()[1].duplicate_of, 0u);
+  EXPECT_EQ(run.counted(), 1);
+}
+
 TEST_F(BenchTest, AnInvalidConfigurationCostsNothing) {
   Scripted::on_start = [](Scripted& s) { s.ask(1); };
   auto run = bench([](const testing::Trial&) {
@@ -123,6 +213,23 @@ TEST_F(BenchTest, AStoppedTrialExitsAsStopped) {
   auto run = bench();
   ASSERT_TRUE(run.run());
   EXPECT_EQ(outcomes, (std::vector<Outcome>{Outcome::completed, Outcome::stopped}));
+}
+
+TEST_F(BenchTest, OnlyACommandThatEndedByItselfHasAnExitCode) {
+  std::map<TrialId, int> codes;
+  study_.limits.max_trials = 5;
+  Scripted::on_start = [](Scripted& s) {
+    for (int i = 0; i <= 4; ++i) s.ask(i + 1);
+    s.stop_trial(4);
+  };
+  Scripted::on_exit = [&](Scripted&, const Exit& e) { codes[e.trial()] = e.exit_code(); };
+  auto run = bench([](const testing::Trial& trial) {
+    constexpr Outcome kOutcomes[] = {Outcome::completed, Outcome::failed, Outcome::out_of_memory,
+                                     Outcome::invalid_config};
+    return Answer{kOutcomes[trial.id], {}, std::nullopt, ""};
+  });
+  ASSERT_TRUE(run.run()) << run.error();
+  EXPECT_EQ(codes, (std::map<TrialId, int>{{0, 0}, {1, 1}, {2, 1}, {3, -1}, {4, -1}}));
 }
 
 TEST_F(BenchTest, StoppingAnUnknownTrialIsAnError) {
@@ -182,6 +289,68 @@ TEST_F(BenchTest, TheProfilesTrialsComeFirstAndCount) {
   EXPECT_TRUE(run.asked()[0].duplicate);
   EXPECT_FALSE(run.asked()[1].duplicate);
   EXPECT_EQ(run.counted(), 4);
+}
+
+// As the host writes it: batch sizes complete, the keys in another order.
+TEST_F(BenchTest, AnObservationAnswersForItsConfiguration) {
+  study_.observations = Json::array({{{"trial", 0},
+                                      {"config",
+                                       {{"train_micro_batch_size_per_gpu", 1},
+                                        {"gradient_accumulation_steps", 1},
+                                        {"train_batch_size", 1},
+                                        {"zero_optimization", {{"stage", 1}}}}},
+                                      {"outcome", "completed"},
+                                      {"metrics", {{"x", 5}}},
+                                      {"peak_bytes", 7}}});
+  Scripted::on_start = [](Scripted& s) { s.ask(1); };
+  std::vector<double> seen;
+  Scripted::on_result_of = [&](Scripted&, const Result& result) { seen.push_back(*result.metric("x")); };
+  Scripted::on_exit = [](Scripted&, const Exit& exit) { EXPECT_EQ(exit.peak_bytes(), 7u); };
+  auto run = bench([](const testing::Trial&) -> Answer { throw std::logic_error("nothing is to be measured"); });
+  ASSERT_TRUE(run.run()) << run.error();
+  EXPECT_EQ(seen, (std::vector<double>{5}));
+  EXPECT_EQ(run.counted(), 0);
+}
+
+TEST_F(BenchTest, AStudyHasSlotsAndOpenTrialsAsOneOfTheHostDoes) {
+  Bench run(testing::factory<Racer>(), "racer", study_, completed);
+  run.start();
+  EXPECT_EQ(run.logs(), (std::vector<std::string>{"open 2 of 2 slots 1 1 1"}));
+}
+
+TEST_F(BenchTest, ARunThatIsTakenOverGoesOnAsItWouldHave) {
+  study_.limits.max_trials = 9;
+  study_.limits.max_concurrent_trials = 3;
+  Bench whole(testing::factory<Racer>(), "racer", study_, completed);
+  ASSERT_TRUE(whole.run()) << whole.error();
+  for (const int steps : {0, 1, 2, 4, 100}) {
+    Bench before(testing::factory<Racer>(), "racer", study_, completed);
+    before.start();
+    for (int i = 0; i < steps && before.step(); ++i) {
+    }
+    Bench after(testing::factory<Racer>(), "racer", study_, completed);
+    after.restore_from(before);
+    while (after.step()) {
+    }
+    EXPECT_EQ(after.error(), "") << steps;
+    EXPECT_EQ(after.ops(), whole.ops()) << steps;
+    EXPECT_EQ(after.finish_reason(), "raced") << steps;
+    EXPECT_EQ(after.best(), whole.best()) << steps;
+  }
+}
+
+TEST_F(BenchTest, AWrongProfileAndThatOfASearcherAreRefused) {
+  const auto error_with = [&](const Json& profile) {
+    Scripted::on_start = [&](Scripted& s) { s.host().set_profile(profile); };
+    auto run = bench();
+    run.run();
+    return run.error();
+  };
+  EXPECT_EQ(error_with({{"schema", 1}, {"num_params", 7}}), "");
+  EXPECT_THAT(error_with({{"schema", 7}, {"num_params", 7}}), ::testing::HasSubstr("schema: 7 is no schema"));
+  EXPECT_THAT(error_with({{"schema", 1}}), ::testing::HasSubstr("it has no num_params"));
+  study_.profile = {{"schema", 1}, {"num_params", 7}};
+  EXPECT_THAT(error_with(study_.profile), ::testing::HasSubstr("only a profiler has a profile"));
 }
 
 TEST_F(BenchTest, AnOpOutsideAnEventIsRefused) {

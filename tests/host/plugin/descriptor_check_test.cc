@@ -1,0 +1,43 @@
+// What a plugin declares is checked before it is used: the bounds of its options and their defaults.
+#include "plugin/descriptor_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dsat/option.h"
+
+namespace dsat::host {
+namespace {
+
+std::string problem_of_option(const OptionSpec& option) {
+  PluginInfo info;
+  info.options = Json::array({option.json()});
+  info.study = Json::object();
+  return problem_of(info);
+}
+
+TEST(DescriptorCheck, ADefaultWithinItsBoundsIsSound) {
+  EXPECT_EQ(problem_of_option(OptionSpec::integer("n", 5, "").min(5).max(5)), "");
+  EXPECT_EQ(problem_of_option(OptionSpec::number("ratio", 0.5, "").min(0).max(1)), "");
+  EXPECT_EQ(problem_of_option(OptionSpec::string("name", "x", "")), "");
+}
+
+TEST(DescriptorCheck, ADefaultOutOfItsBoundsIsRefused) {
+  EXPECT_EQ(problem_of_option(OptionSpec::integer("n", 5, "").max(3)),
+            "option 'n' has the default 5, above its max 3; change one of them");
+  EXPECT_EQ(problem_of_option(OptionSpec::number("ratio", 0.5, "").min(0.75).max(1)),
+            "option 'ratio' has the default 0.5, below its min 0.75; change one of them");
+  EXPECT_NE(problem_of_option(OptionSpec::integer("n", 5, "").min(9).max(3)), "");
+}
+
+TEST(DescriptorCheck, ABoundOfAnythingButANumberIsRefused) {
+  EXPECT_EQ(problem_of_option(OptionSpec::string("name", "x", "").min(3)),
+            "option 'name' has a min, which is for int and number, not for string; leave it out");
+  EXPECT_EQ(problem_of_option(OptionSpec::boolean("fast", true, "").max(1)),
+            "option 'fast' has a max, which is for int and number, not for bool; leave it out");
+  EXPECT_EQ(problem_of_option(OptionSpec::choice("way", {"up"}, "up", "").max(1)),
+            "option 'way' has a max, which is for int and number, not for choice; leave it out");
+}
+
+}  // namespace
+}  // namespace dsat::host

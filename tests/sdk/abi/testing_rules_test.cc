@@ -1,0 +1,79 @@
+// The host's rules that the bench keeps, each alone.
+#include "dsat/testing_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dsat/config/json.h"
+#include "support/error_of.h"
+
+namespace dsat::testing::rules {
+namespace {
+
+using ::testing::HasSubstr;
+
+const Json kWhole{{"train_micro_batch_size_per_gpu", 4},
+                  {"gradient_accumulation_steps", 1},
+                  {"train_batch_size", 32},
+                  {"zero_optimization", {{"stage", 2}, {"reduce_bucket_size", 500000000}}}};
+
+TEST(TestingRules, IdentityIsThatOfTheHostWithoutWhatFollowsFromTheRest) {
+  Json without_batch = kWhole;
+  without_batch.erase("train_batch_size");
+  EXPECT_EQ(identity(kWhole, false), config::identity(without_batch));
+}
+
+TEST(TestingRules, IdentityKnowsWhatIsTheSame) {
+  const std::string whole = identity(kWhole, false);
+  const Json turned{{"zero_optimization", {{"reduce_bucket_size", 5e8}, {"stage", 2}}},
+                    {"gradient_accumulation_steps", "auto"},
+                    {"autotuning", {{"enabled", true}}},
+                    {"train_micro_batch_size_per_gpu", 4}};
+  EXPECT_EQ(identity(turned, false), whole);
+  Json other = kWhole;
+  other["gradient_accumulation_steps"] = 2;
+  EXPECT_NE(identity(other, false), whole);
+  EXPECT_EQ(identity(other, true), identity(kWhole, true));
+}
+
+TEST(TestingRules, IdentityKnowsTheSizeOfATrialAndAModelInformationRun) {
+  const auto with = [](const Json& section) {
+    Json config = kWhole;
+    config["autotuning"] = section;
+    return identity(config, false);
+  };
+  EXPECT_NE(with({{"num_gpus", 4}, {"num_nodes", 1}}), with({{"num_gpus", 8}, {"num_nodes", 1}}));
+  EXPECT_EQ(with({{"num_gpus", 4}}), identity(kWhole, false));
+  EXPECT_NE(with({{"model_info", {{"profile", true}}}}), identity(kWhole, false));
+}
+
+TEST(TestingRules, AnOptionOfAnotherTypeOrOutOfBoundsIsRefusedInALine) {
+  Json declared = Json::array();
+  declared.push_back(OptionSpec::integer("n", 3, "").min(1).max(9).json());
+  declared.push_back(OptionSpec::number("ratio", 0.5, "").max(1).json());
+  declared.push_back(OptionSpec::boolean("fast", true, "").json());
+  declared.push_back(OptionSpec::choice("way", {"up", "down"}, "up", "").json());
+  const auto error = [&](const Json& given) { return error_of([&] { option_values(declared, given); }); };
+  EXPECT_EQ(option_values(declared, {{"n", 9}, {"ratio", 1}}),
+            (Json{{"n", 9}, {"ratio", 1}, {"fast", true}, {"way", "up"}}));
+  EXPECT_EQ(error({{"n", "six"}}), "option 'n': \"six\" is no int");
+  EXPECT_EQ(error({{"n", 0}}), "option 'n': 0 is below its min 1");
+  EXPECT_EQ(error({{"ratio", 7}}), "option 'ratio': 7 is above its max 1");
+  EXPECT_EQ(error({{"fast", 1}}), "option 'fast': 1 is no bool");
+  EXPECT_EQ(error({{"way", "left"}}), "option 'way': \"left\" is none of its choices [\"up\",\"down\"]");
+}
+
+TEST(TestingRules, AStudyIsCompletedWithoutChangingWhatItSays) {
+  Study study;
+  study.limits.max_concurrent_trials = 4;
+  EXPECT_EQ(complete(study).limits.open_trials, 4);
+  EXPECT_EQ(complete(study).limits.slots_per_trial, 1);
+  EXPECT_EQ(complete(study).limits.max_trials, 0);
+  study.limits.open_trials = 6;
+  study.limits.data_parallel_size = 8;
+  EXPECT_EQ(complete(study).limits.open_trials, 6);
+  EXPECT_EQ(complete(study).limits.data_parallel_size, 8);
+}
+
+}  // namespace
+}  // namespace dsat::testing::rules
