@@ -13,8 +13,10 @@ namespace dsat::host {
 
 namespace {
 
+// The last line of a trial that ended well by its own account is a logger's, and tells nothing.
 const std::string& how_it_failed(const TrialEnd& end) {
-  return end.outcome == Outcome::timed_out || end.last_line.empty() ? end.reason : end.last_line;
+  const bool by_reason = end.outcome == Outcome::timed_out || end.exit_code == 0 || end.last_line.empty();
+  return by_reason ? end.reason : end.last_line;
 }
 
 }  // namespace
