@@ -125,6 +125,22 @@ TEST(FailureWatchTest, WhereOneAsLargeRanThereIsNoCeiling) {
   }
 }
 
+TEST(FailureWatchTest, ACheckpointThatATrialLeftIsNoCeiling) {
+  std::vector<Trial> trials{ended(0, Outcome::completed, "", 1)};
+  for (uint64_t id = 1; id < 4; ++id) {
+    trials.push_back(ended(id, Outcome::failed, "AttributeError", static_cast<int64_t>(id) + 1));
+    trials.back().end->reason = "it goes on from a checkpoint";
+    trials.back().end->from_checkpoint = true;
+  }
+  FailureWatch watch;
+  for (const Trial& trial : trials) {
+    watch.add(trial);
+    EXPECT_FALSE(watch.ceiling(trial)) << trial.id();
+  }
+  EXPECT_EQ(watch.reason_to_end(trials.back()),
+            "3 trials in a row failed in the same way: it goes on from a checkpoint");
+}
+
 TEST(FailureWatchTest, FailuresAboveWhatRanAreACeiling) {
   FailureWatch watch;
   std::vector<std::string> told;
