@@ -21,6 +21,7 @@
 #include "runner/log_lines.h"
 #include "runner/oom_numbers.h"
 #include "runner/own_lines.h"
+#include "runner/pipeline_log.h"
 #include "runner/plausible.h"
 #include "runner/probe.h"
 #include "runner/read_metrics.h"
@@ -284,6 +285,19 @@ void take_report(const RunFacts& facts, TrialReport report, TrialEnd& end) {
   }
 }
 
+// The pipeline engine writes no result file. Its script trains to its own end or to a time limit; one that fails on the
+// way has failed, though it passed the window.
+std::optional<TrialReport> read_pipeline(const RunFacts& facts, const Printed& printed) {
+  const bool trained = facts.exit.code == 0 || !facts.timed_out.empty();
+  if (facts.model_info || facts.stopped || !trained || !find_shortage(facts, printed).line.empty()) return std::nullopt;
+  for (const TrialLog& log : printed.logs.logs) {
+    if (log.stream == LogStream::standard_error || log.rank.value_or(0) != 0) continue;
+    const ProfileWindow window{facts.start_profile_step, facts.end_profile_step};
+    if (auto report = read_pipeline_log(log.lines, window, facts.config)) return report;
+  }
+  return std::nullopt;
+}
+
 // What DeepSpeed printed beside the result file: rank 0's output, on standard output or in a file of its own.
 void use_log(const RunFacts& facts, const Printed& printed, TrialEnd& end) {
   if (facts.model_info || end.metrics.empty()) return;
@@ -337,14 +351,18 @@ TrialEnd read_end(const RunFacts& facts) {
   add_script_signs(facts, printed, end);
   std::string invalid;
   try {
-    if (std::optional<TrialReport> report = read_result(facts)) {
+    std::optional<TrialReport> report = read_result(facts);
+    if (!report) {
+      const char* file_name = facts.model_info ? kModelInfoFile : kMetricsFile;
+      invalid = problem_with(facts.trial_dir / file_name, file_name);
+      if (invalid.empty()) report = read_pipeline(facts, printed);
+    }
+    if (report) {
       take_report(facts, std::move(*report), end);
       add_to_end(read_probe(facts.trial_dir), end);
       use_log(facts, printed, end);
       return end;
     }
-    const char* file_name = facts.model_info ? kModelInfoFile : kMetricsFile;
-    invalid = problem_with(facts.trial_dir / file_name, file_name);
   } catch (const Error& error) {
     invalid = error.what();
   }

@@ -254,6 +254,27 @@ TEST_F(Classify, ACheckpointInAFolderThatTrialsShareIsNoted) {
   EXPECT_EQ(end().checkpoint_outside, "");
 }
 
+TEST_F(Classify, APipelinesLinesStandForTheMetricFileThatItDoesNotWrite) {
+  std::string log;
+  for (int step = 1; step <= 20; ++step) {
+    log += fmt::format("steps: {} loss: 2.3 iter time (s): 0.002 samples/sec: 4000.0\n", step);
+  }
+  write_text(dir() / kStdoutFile, log);
+  facts_.exit = {0, 0};
+  EXPECT_EQ(end().outcome, Outcome::completed);
+  EXPECT_DOUBLE_EQ(end().metrics["throughput"], 4000);
+  EXPECT_DOUBLE_EQ(end().metrics["latency"], 2000);
+  metrics_are(good_);
+  EXPECT_EQ(end().metrics["throughput"], 8000) << "a file goes first";
+  std::filesystem::remove(dir() / kMetricsFile);
+  facts_.exit = {1, 0};
+  EXPECT_EQ(end().outcome, Outcome::failed);
+  facts_.timed_out = "ran longer than 30 min";
+  EXPECT_EQ(end().outcome, Outcome::completed);
+  stderr_is("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n");
+  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
+}
+
 TEST_F(Classify, LinesThatPdshGaveAHostAreReadWithoutIt) {
   const std::string quoted = "worker-1:     if \"CUDA out of memory. Tried to allocate\" in str(error):\n";
   stderr_is("worker-1: Traceback (most recent call last):\nworker-1:   File \"train.py\", line 3, in <module>\n" +
