@@ -318,7 +318,8 @@ void use_log(const RunFacts& facts, const Printed& printed, TrialEnd& end) {
 
 void add_script_signs(const RunFacts& facts, const Printed& printed, TrialEnd& end) {
   for (const TrialLog& log : printed.logs.logs) {
-    if (!end.checkpoint_outside.empty()) return;
+    end.engines = std::max(end.engines, count_engines(log.lines));
+    if (!end.checkpoint_outside.empty()) continue;
     end.checkpoint_outside = checkpoint_folder_outside(log.lines, facts.cwd, facts.trial_dir);
   }
 }

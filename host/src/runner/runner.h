@@ -59,6 +59,7 @@ struct TrialEnd {
   // What its log says of the script.
   bool from_checkpoint = false;    // it failed because it goes on from a checkpoint
   std::string checkpoint_outside;  // the folder, not below its own, in which it saved one; empty: none
+  int engines = 0;                 // that DeepSpeed made in its rank 0; 0: unknown
   uint64_t step = 0;               // last profiled step
   int exit_code = -1, term_signal = 0;
   bool infrastructure = false;  // e.g. a port taken by someone else: to be run again, not counted

@@ -1,6 +1,8 @@
-// Looks for the line in which DeepSpeed names the file that it saves: FOLDER/TAG/FILE.
+// Looks for the line in which DeepSpeed names the file that it saves, FOLDER/TAG/FILE, and counts the headings of
+// engines' configurations.
 #include "runner/script_signs.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace dsat::host {
@@ -28,6 +30,13 @@ std::string checkpoint_folder_outside(const std::vector<std::string>& lines, con
     if (!is_below(file, trial_dir)) return file.parent_path().parent_path().string();
   }
   return "";
+}
+
+int count_engines(const std::vector<std::string>& lines) {
+  const auto count = std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.find("DeepSpeedEngine configuration:") != std::string::npos;
+  });
+  return static_cast<int>(count);
 }
 
 }  // namespace dsat::host

@@ -16,6 +16,9 @@ namespace dsat::host {
 std::string checkpoint_folder_outside(const std::vector<std::string>& lines, const std::filesystem::path& cwd,
                                       const std::filesystem::path& trial_dir);
 
+// How many engines rank 0 made: each prints its configuration once. 0: unknown.
+int count_engines(const std::vector<std::string>& lines);
+
 }  // namespace dsat::host
 
 #endif  // DSAT_HOST_RUNNER_SCRIPT_SIGNS_H_

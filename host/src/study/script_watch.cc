@@ -16,6 +16,13 @@ std::vector<std::string> ScriptWatch::add(const TrialEnd& end) {
                     "absolute, {{trial_dir}} in COMMAND)",
                     end.id, end.checkpoint_outside));
   }
+  // One that failed may have made its engine again.
+  if (end.engines > 1 && end.outcome == Outcome::completed && !std::exchange(are_engines_told_, true)) {
+    told.push_back(
+        fmt::format("trial {} made {} DeepSpeed engines, as the scripts of GANs do: parameters, FLOPS, times and "
+                    "throughput are those of one of them only, so compare the whole script's speed yourself",
+                    end.id, end.engines));
+  }
   return told;
 }
 

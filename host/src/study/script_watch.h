@@ -17,7 +17,7 @@ class ScriptWatch {
   std::vector<std::string> add(const TrialEnd& end);
 
  private:
-  bool is_checkpoint_told_ = false;
+  bool is_checkpoint_told_ = false, are_engines_told_ = false;
 };
 
 }  // namespace dsat::host

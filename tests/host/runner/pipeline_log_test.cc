@@ -7,25 +7,25 @@
 namespace dsat::host {
 namespace {
 
-const Json kConfig{{"train_batch_size", 8}};
+const Json kBatchOfEight{{"train_batch_size", 8}};
 
-std::string line(int step, double rate) {
+std::string pipeline_line(int step, double rate) {
   return fmt::format("steps: {} loss: 2.3759 iter time (s): 0.001 samples/sec: {:.3f}", step, rate);
 }
 
-std::vector<std::string> lines_of(int first, int last, double rate) {
+std::vector<std::string> pipeline_lines(int first, int last, double rate) {
   std::vector<std::string> lines{"stage=0 layers=5"};
   for (int step = first; step <= last; ++step) {
     lines.push_back(fmt::format("[Rank 0] step={}, skipped=0, lr=[0.001]", step));
-    lines.push_back(line(step, step == 1 || step == 4 ? 1 : rate));  // cold, and the profiler's
+    lines.push_back(pipeline_line(step, step == 1 || step == 4 ? 1 : rate));  // cold, and the profiler's
   }
   return lines;
 }
 
 TEST(PipelineLog, TheWindowsStepsAreTheMetrics) {
-  std::vector<std::string> lines = lines_of(1, 200, 4000);
+  std::vector<std::string> lines = pipeline_lines(1, 200, 4000);
   lines.push_back("steps: many loss: nan iter time (s): inf samples/sec: inf");
-  const auto report = read_pipeline_log(lines, {3, 5}, kConfig);
+  const auto report = read_pipeline_log(lines, {3, 5}, kBatchOfEight);
   ASSERT_TRUE(report);
   EXPECT_DOUBLE_EQ(report->metrics["throughput"], 4000);
   EXPECT_DOUBLE_EQ(report->metrics["latency"], 2000);
@@ -34,14 +34,14 @@ TEST(PipelineLog, TheWindowsStepsAreTheMetrics) {
 }
 
 TEST(PipelineLog, WithoutTheWindowsLinesLaterOnesCount) {
-  EXPECT_DOUBLE_EQ(read_pipeline_log(lines_of(900, 950, 500), {3, 5}, kConfig)->metrics["throughput"], 500);
-  EXPECT_DOUBLE_EQ(read_pipeline_log({line(10, 250)}, {3, 5}, kConfig)->metrics["latency"], 32000);
+  EXPECT_DOUBLE_EQ(read_pipeline_log(pipeline_lines(900, 950, 500), {3, 5}, kBatchOfEight)->metrics["throughput"], 500);
+  EXPECT_DOUBLE_EQ(read_pipeline_log({pipeline_line(10, 250)}, {3, 5}, kBatchOfEight)->metrics["latency"], 32000);
 }
 
 TEST(PipelineLog, ARunThatEndsWithinTheWindowHasNone) {
-  EXPECT_FALSE(read_pipeline_log(lines_of(1, 5, 4000), {3, 5}, kConfig));
-  EXPECT_FALSE(read_pipeline_log({"my own steps: 9 iter time (s): 1 samples/sec: 3"}, {3, 5}, kConfig));
-  EXPECT_FALSE(read_pipeline_log({}, {3, 5}, kConfig));
+  EXPECT_FALSE(read_pipeline_log(pipeline_lines(1, 5, 4000), {3, 5}, kBatchOfEight));
+  EXPECT_FALSE(read_pipeline_log({"my own steps: 9 iter time (s): 1 samples/sec: 3"}, {3, 5}, kBatchOfEight));
+  EXPECT_FALSE(read_pipeline_log({}, {3, 5}, kBatchOfEight));
 }
 
 }  // namespace

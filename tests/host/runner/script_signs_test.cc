@@ -24,5 +24,12 @@ TEST(ScriptSigns, ACheckpointBelowTheTrialsFolderIsItsOwn) {
   EXPECT_EQ(checkpoint_folder_outside({"[Torch] Saving ...", "[Torch] Saving", "..."}, "/work", "/w"), "");
 }
 
+TEST(ScriptSigns, EachEnginePrintsItsConfigurationOnce) {
+  const std::string heading = "[2026-11-23 18:36:46,906] [INFO] [config.py:997:print] DeepSpeedEngine configuration:";
+  EXPECT_EQ(count_engines({"step 1"}), 0);
+  EXPECT_EQ(count_engines({heading, "  amp_enabled .................. False"}), 1);
+  EXPECT_EQ(count_engines({heading, "step 1", heading}), 2);
+}
+
 }  // namespace
 }  // namespace dsat::host

@@ -22,5 +22,19 @@ TEST(ScriptWatchTest, ACheckpointOutsideTheTrialsFolderIsToldOnce) {
   EXPECT_THAT(watch.add(end), IsEmpty());
 }
 
+TEST(ScriptWatchTest, SeveralEnginesOfATrialThatCompletedAreToldOnce) {
+  ScriptWatch watch;
+  TrialEnd end;
+  end.engines = 2;
+  end.outcome = Outcome::failed;
+  EXPECT_THAT(watch.add(end), IsEmpty()) << "its launcher may have started it again";
+  end.outcome = Outcome::completed;
+  end.engines = 1;
+  EXPECT_THAT(watch.add(end), IsEmpty());
+  end.engines = 2;
+  EXPECT_THAT(watch.add(end), ElementsAre(HasSubstr("trial 0 made 2 DeepSpeed engines")));
+  EXPECT_THAT(watch.add(end), IsEmpty());
+}
+
 }  // namespace
 }  // namespace dsat::host
