@@ -29,6 +29,7 @@ Json to_json(const TrialEnd& end) {
           {"outcome", static_cast<int>(end.outcome)},
           {"reason", end.reason},
           {"last_line", end.last_line},
+          {"from_checkpoint", end.from_checkpoint},
           {"tail", end.tail},
           {"warnings", end.warnings},
           {"metrics", end.metrics},
@@ -53,6 +54,7 @@ TrialEnd trial_end_from_json(const Json& json) {
   end.outcome = static_cast<Outcome>(json.at("outcome").get<int>());
   end.reason = json.at("reason").get<std::string>();
   end.last_line = json.at("last_line").get<std::string>();
+  end.from_checkpoint = json.value("from_checkpoint", false);
   end.tail = json.at("tail").get<std::vector<std::string>>();
   end.warnings = json.at("warnings").get<std::vector<std::string>>();
   end.metrics = json.at("metrics");

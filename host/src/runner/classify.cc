@@ -21,9 +21,11 @@
 #include "runner/log_lines.h"
 #include "runner/oom_numbers.h"
 #include "runner/own_lines.h"
+#include "runner/pipeline_log.h"
 #include "runner/plausible.h"
 #include "runner/probe.h"
 #include "runner/read_metrics.h"
+#include "runner/script_signs.h"
 #include "runner/step_log.h"
 #include "runner/trial_files.h"
 #include "runner/trial_logs.h"
@@ -166,23 +168,37 @@ Shortage find_shortage(const RunFacts& facts, const Printed& printed) {
   return shortage;
 }
 
-// A script that goes on from its user's own checkpoint passes the window before its first step.
-std::string with_steps_beyond(std::string reason, const RunFacts& facts, const Printed& printed) {
-  if (facts.model_info) return reason;
-  for (const TrialLog& log : printed.logs.logs) {
-    const StepLog steps = read_step_log(log.lines, log.is_cut);
-    if (log.is_cut || steps.steps.empty() || steps.steps.begin()->first <= facts.end_profile_step) continue;
-    return fmt::format(
-        "{}; its first step is {}, and the profile window ends with step {}: it goes on from a checkpoint, "
-        "have it begin anew",
-        reason, steps.steps.begin()->first, facts.end_profile_step);
-  }
-  return reason;
+// A script that goes on from a checkpoint, of its user's or of another trial, is past the window's start, or past all
+// of it, at its first step.
+bool goes_on_from_checkpoint(const RunFacts& facts, const Printed& printed) {
+  if (facts.model_info) return false;
+  const std::vector<TrialLog>& logs = printed.logs.logs;
+  return std::any_of(logs.begin(), logs.end(), [&facts](const TrialLog& log) {
+    if (log.is_cut) return false;
+    const StepLog steps = read_step_log(log.lines, false);
+    return !steps.steps.empty() && steps.steps.begin()->first > facts.start_profile_step;
+  });
 }
 
-std::string why_failed(const RunFacts& facts, const std::string& invalid, const Printed& printed, const TrialEnd& end) {
+// Without the number of its first step: it differs from trial to trial, and the failure is one.
+std::string from_checkpoint(const RunFacts& facts) {
+  return fmt::format(
+      "it goes on from a checkpoint, beyond the start of the profile window (step {}): have it begin anew, or, if a "
+      "trial saved the checkpoint, remove it and give each trial a folder of its own (--trial-cwd copy)",
+      facts.start_profile_step);
+}
+
+// How a script ends that passes the window without a result: as if nothing were wrong, or, where it skips the step that
+// counts the FLOPs, in DeepSpeed's own attempt to write them.
+bool has_missed_the_window(const RunFacts& facts, const TrialEnd& end) {
+  return facts.exit.code == 0 || end.last_line.find("has no attribute 'flops'") != std::string::npos;
+}
+
+std::string why_failed(const RunFacts& facts, const std::string& invalid, const Printed& printed, TrialEnd& end) {
   if (!invalid.empty()) return invalid;
-  if (facts.exit.code == 0) return with_steps_beyond(too_short(facts), facts, printed);
+  end.from_checkpoint = has_missed_the_window(facts, end) && goes_on_from_checkpoint(facts, printed);
+  if (end.from_checkpoint) return fmt::format("{} ({})", from_checkpoint(facts), how_it_ended(facts));
+  if (facts.exit.code == 0) return too_short(facts);
   const TrialLog* log = printed.find(kStderrFile);
   const std::string launcher = log != nullptr ? launcher_failure(log->lines) : "";
   if (!launcher.empty()) return fmt::format("{} ({})", launcher, how_it_ended(facts));
@@ -204,7 +220,8 @@ void explain(const RunFacts& facts, const std::string& invalid, const Printed& p
     end.peak_above_bytes = shortage.peak_above_bytes;
   } else if (!facts.timed_out.empty()) {
     end.outcome = Outcome::timed_out;
-    end.reason = with_steps_beyond(facts.timed_out, facts, printed);
+    end.reason = facts.timed_out;
+    if (goes_on_from_checkpoint(facts, printed)) end.reason += "; " + from_checkpoint(facts);
   } else if (facts.verdict) {
     end.outcome = facts.verdict->outcome;
     end.reason = facts.verdict->reason;
@@ -268,6 +285,19 @@ void take_report(const RunFacts& facts, TrialReport report, TrialEnd& end) {
   }
 }
 
+// The pipeline engine writes no result file. Its script trains to its own end or to a time limit; one that fails on the
+// way has failed, though it passed the window.
+std::optional<TrialReport> read_pipeline(const RunFacts& facts, const Printed& printed) {
+  const bool trained = facts.exit.code == 0 || !facts.timed_out.empty();
+  if (facts.model_info || facts.stopped || !trained || !find_shortage(facts, printed).line.empty()) return std::nullopt;
+  for (const TrialLog& log : printed.logs.logs) {
+    if (log.stream == LogStream::standard_error || log.rank.value_or(0) != 0) continue;
+    const ProfileWindow window{facts.start_profile_step, facts.end_profile_step};
+    if (auto report = read_pipeline_log(log.lines, window, facts.config)) return report;
+  }
+  return std::nullopt;
+}
+
 // What DeepSpeed printed beside the result file: rank 0's output, on standard output or in a file of its own.
 void use_log(const RunFacts& facts, const Printed& printed, TrialEnd& end) {
   if (facts.model_info || end.metrics.empty()) return;
@@ -283,6 +313,14 @@ void use_log(const RunFacts& facts, const Printed& printed, TrialEnd& end) {
     const std::string warning = use_logged_steps(steps, window, facts.config, end.metrics);
     if (!warning.empty()) end.warnings.push_back(warning);
     return;
+  }
+}
+
+void add_script_signs(const RunFacts& facts, const Printed& printed, TrialEnd& end) {
+  for (const TrialLog& log : printed.logs.logs) {
+    end.engines = std::max(end.engines, count_engines(log.lines));
+    if (!end.checkpoint_outside.empty()) continue;
+    end.checkpoint_outside = checkpoint_folder_outside(log.lines, facts.cwd, facts.trial_dir);
   }
 }
 
@@ -311,16 +349,21 @@ TrialEnd read_end(const RunFacts& facts) {
   const Printed printed(facts);
   end.warnings = printed.logs.notes;
   keep_last_lines(printed, end);
+  add_script_signs(facts, printed, end);
   std::string invalid;
   try {
-    if (std::optional<TrialReport> report = read_result(facts)) {
+    std::optional<TrialReport> report = read_result(facts);
+    if (!report) {
+      const char* file_name = facts.model_info ? kModelInfoFile : kMetricsFile;
+      invalid = problem_with(facts.trial_dir / file_name, file_name);
+      if (invalid.empty()) report = read_pipeline(facts, printed);
+    }
+    if (report) {
       take_report(facts, std::move(*report), end);
       add_to_end(read_probe(facts.trial_dir), end);
       use_log(facts, printed, end);
       return end;
     }
-    const char* file_name = facts.model_info ? kModelInfoFile : kMetricsFile;
-    invalid = problem_with(facts.trial_dir / file_name, file_name);
   } catch (const Error& error) {
     invalid = error.what();
   }
@@ -333,6 +376,7 @@ TrialEnd read_end(const RunFacts& facts) {
 // Nothing that a trial wrote makes a journal's row or a terminal's line long.
 void shorten(TrialEnd& end) {
   end.reason = shortened(end.reason, kLongestLine);
+  end.checkpoint_outside = shortened(end.checkpoint_outside, kLongestLine);
   end.last_line = shortened(end.last_line, kLongestLine);
   for (std::string& line : end.tail) line = shortened(line, kLongestLine);
   for (std::string& warning : end.warnings) warning = shortened(warning, kLongestLine);

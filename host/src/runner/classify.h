@@ -24,6 +24,7 @@ struct RunFacts {
   bool model_info = false;
   int start_profile_step = 3, end_profile_step = 5;
   std::filesystem::path trial_dir;
+  std::filesystem::path cwd;  // where it ran
   Launcher launcher = Launcher::none;
   bool expects_rank_logs = false;         // the command has its launcher write each rank's output to a file
   bool on_processors = false;             // no accelerator: the machine's memory is the device's

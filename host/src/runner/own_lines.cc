@@ -1,5 +1,6 @@
-// One pass: exceptions of a rank that only lost its peer are no cause, and lines behind a traceback's exception count
-// only if they report an error themselves. Loggers, progress bars and libraries talk on while a script dies.
+// One pass: exceptions of a rank that only lost its peer are no cause, nor are those that Python ignored, and lines
+// behind a traceback's exception count only if they report an error themselves. Loggers, progress bars and libraries
+// talk on while a script dies.
 #include "runner/own_lines.h"
 
 #include <algorithm>
@@ -32,16 +33,34 @@ bool reports_an_end(std::string_view line) {
   return std::any_of(kEnds.begin(), kEnds.end(), [text](std::string_view end) { return has_text(text, end); });
 }
 
+// What Python says of an exception in a destructor, which ends nothing: a heading, a traceback or none, the exception.
+// After a failure such destructors find half an object: DeepSpeed's of an optimizer that could not be built.
+class IgnoredException {
+ public:
+  bool holds(std::string_view line) {
+    constexpr std::string_view kHeading = "Exception ignored ";
+    const std::string_view text = without_prefixes(line);
+    if (text.substr(0, kHeading.size()) == kHeading) return is_open_ = true;
+    if (!is_open_) return false;
+    is_open_ = text.empty() || text.front() == ' ' || has_text(text, "Traceback (most recent call last)");
+    return true;
+  }
+
+ private:
+  bool is_open_ = false;  // its last line is still to come
+};
+
 }  // namespace
 
 OwnLines own_lines_of(const std::vector<std::string>& lines, const std::vector<Meanings>& meanings) {
   OwnLines own;
   std::string last, exception, after_traceback;
   bool in_traceback = false, lost_peer = false;
+  IgnoredException ignored;
   for (size_t i = 0; i < lines.size() && !meanings[i].has(LineMeaning::epilogue); ++i) {
     if (meanings[i].has(LineMeaning::launcher)) continue;
     const std::string& line = own.lines.emplace_back(lines[i]);
-    if (meanings[i].has(LineMeaning::remark)) continue;
+    if (meanings[i].has(LineMeaning::remark) || ignored.holds(line)) continue;
     last = line;
     lost_peer = meanings[i].has(LineMeaning::peer_lost);
     if (lost_peer) continue;

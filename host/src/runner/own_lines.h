@@ -16,7 +16,7 @@ struct OwnLines {
   // Those before the launcher's account of the ranks that died, without what the launcher says at any time.
   std::vector<std::string> lines;
   // What went wrong, as far as one line says it: the exception that ended the last traceback, or what went wrong after
-  // it; without a traceback the last line that is no library's remark.
+  // it; without a traceback the last line that is no library's remark. An exception that Python ignored is none.
   std::string last;
   bool tells_the_cause = false;  // there is an exception's line
 };

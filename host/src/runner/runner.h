@@ -56,7 +56,11 @@ struct TrialEnd {
   uint64_t allocator_retries = 0;  // how often the allocator had to give its cache back; 0: never, or unknown
   std::optional<int64_t> world_size;
   std::string engine_version, torch_version;  // of DeepSpeed and torch, where the memory probe saw them
-  uint64_t step = 0;                          // last profiled step
+  // What its log says of the script.
+  bool from_checkpoint = false;    // it failed because it goes on from a checkpoint
+  std::string checkpoint_outside;  // the folder, not below its own, in which it saved one; empty: none
+  int engines = 0;                 // that DeepSpeed made in its rank 0; 0: unknown
+  uint64_t step = 0;               // last profiled step
   int exit_code = -1, term_signal = 0;
   bool infrastructure = false;  // e.g. a port taken by someone else: to be run again, not counted
   std::string ended_at;         // RFC 3339

@@ -8,28 +8,17 @@
 #include <cmath>
 #include <string_view>
 
-#include "dsat/base/numbers.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "runner/logged_numbers.h"
 
 namespace dsat::host {
 
 namespace {
 
-constexpr int kColdSteps = 2;        // the first ones make buffers and states
-constexpr size_t kFewestSteps = 3;   // of which a median says more than the last step alone
-constexpr double kMostValue = 1e15;  // of a time or a rate; more is no measurement
+constexpr int kColdSteps = 2;  // the first ones make buffers and states
 constexpr double kSumTolerance = 0.02;
 constexpr double kMostApart = 100;  // the file's step and the log's: farther apart, they measure different things
-
-// The number that follows `name` in the line; 0: there is none, or none that can be.
-double value_after(std::string_view line, std::string_view name) {
-  const size_t at = line.find(name);
-  if (at == std::string_view::npos) return 0;
-  line.remove_prefix(at + name.size());
-  const std::optional<double> value = parse_number(line.substr(0, line.find_first_not_of("0123456789.eE+-naif")));
-  return value && std::isfinite(*value) && *value > 0 && *value <= kMostValue ? *value : 0;
-}
 
 bool contains_text(std::string_view line, std::string_view part) { return line.find(part) != std::string_view::npos; }
 
@@ -60,30 +49,15 @@ class StepNumbers {
   bool is_done_ = true;  // its line with timers has come
 };
 
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-double relative_deviation(const std::vector<double>& values, double middle) {
-  double mean = 0, squares = 0;
-  for (const double value : values) mean += value / static_cast<double>(values.size());
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1)) / middle;
-}
-
 double number_in(const Json& json, const char* key) {
   const Json* value = config::find(json, key);
   return value != nullptr && value->is_number() ? value->get<double>() : 0;
 }
 
-// Those of the window without the cold ones and without the one that carries the flops profiler, which is slower.
 std::vector<LoggedStep> fit_steps(const StepLog& log, ProfileWindow window) {
   std::vector<LoggedStep> fit;
   for (const auto& [number, step] : log.steps) {
-    const bool in_window = number >= window.start && number <= window.end + 1;
-    if (in_window && number > kColdSteps && number != window.start + 1) fit.push_back(step);
+    if (is_fit_step(number, window)) fit.push_back(step);
   }
   return fit;
 }
@@ -138,6 +112,11 @@ std::optional<Medians> by_throughput(const std::vector<LoggedStep>& steps, const
 }
 
 }  // namespace
+
+bool is_fit_step(int number, ProfileWindow window) {
+  const bool in_window = number >= window.start && number <= window.end + 1;
+  return in_window && number > kColdSteps && number != window.start + 1;
+}
 
 StepLog read_step_log(const std::vector<std::string>& lines, bool is_cut) {
   StepLog log;

@@ -38,6 +38,11 @@ struct ProfileWindow {
   int start = 3, end = 5;
 };
 
+// One of the window, not cold, and not the one that carries the flops profiler, which is slower.
+bool is_fit_step(int number, ProfileWindow window);
+
+inline constexpr size_t kFewestSteps = 3;  // of which a median says more than the last step alone
+
 // Replaces the file's step by the one in the middle where at least three steps of the window are known, and adds
 // latency_spread (the steps' standard deviation over their median) and latency_steps (how many). `metrics` are
 // canonical; those that are no work of DeepSpeed's engine (latency = accumulation x (forward + backward + step)) stay

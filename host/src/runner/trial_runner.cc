@@ -114,6 +114,7 @@ RunFacts TrialRunner::facts_of(const TrialSpec& spec) const {
   facts.oom_patterns = options_.oom_patterns;
   facts.hosts = hosts_of(options_.slots);
   facts.trial_dir = trial_folder(options_.run_dir, spec.id);
+  facts.cwd = cwd_of(facts.trial_dir);
   return facts;
 }
 
@@ -141,10 +142,14 @@ void TrialRunner::release(const Running& trial) {
   ports_.release(trial.port);
 }
 
+fs::path TrialRunner::cwd_of(const fs::path& folder) const {
+  return options_.trial_cwd == TrialCwd::keep ? options_.cwd : folder / kCwdFolder;
+}
+
 fs::path TrialRunner::make_cwd(const fs::path& folder) const {
-  if (options_.trial_cwd == TrialCwd::keep) return options_.cwd;
-  copy_into(folder / kCwdFolder, options_.cwd, options_.includes, options_.run_dir);
-  return folder / kCwdFolder;
+  fs::path cwd = cwd_of(folder);
+  if (options_.trial_cwd == TrialCwd::copy) copy_into(cwd, options_.cwd, options_.includes, options_.run_dir);
+  return cwd;
 }
 
 // Writes what the trial reads and what people run again; returns the variables that the trial gets beside the study's
@@ -206,7 +211,7 @@ bool TrialRunner::adopt(const TrialSpec& spec) {
   launch.id = id;
   launch.attempt = spec.attempt;
   launch.folder = folder;
-  launch.cwd = options_.trial_cwd == TrialCwd::keep ? options_.cwd : folder / kCwdFolder;
+  launch.cwd = cwd_of(folder);
   launch.slots = *slots;
   Running& trial = running_[id];
   trial.facts = facts_of(spec);

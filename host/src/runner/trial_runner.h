@@ -61,6 +61,7 @@ class TrialRunner : public Runner {
 
   void launch(const TrialSpec& spec, Running& trial);
   Launch make_launch(const TrialSpec& spec, const Running& trial) const;
+  std::filesystem::path cwd_of(const std::filesystem::path& folder) const;
   std::filesystem::path make_cwd(const std::filesystem::path& folder) const;
   Environment prepare_files(const TrialSpec& spec, const Running& trial, const Argv& argv,
                             const std::filesystem::path& cwd) const;

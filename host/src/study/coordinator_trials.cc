@@ -24,6 +24,7 @@ void Coordinator::on_ended(const TrialEnd& end) {
   for (const std::string& warning : end.warnings) {
     log(Observer::Severity::warning, fmt::format("trial {}: {}", end.id, warning));
   }
+  for (const std::string& warning : script_.add(end)) log(Observer::Severity::warning, warning);
   time_.trial_ended(end.id, loop_.now(), end.outcome == Outcome::completed);
   const bool was_to_end = trials_[end.id].state == TrialState::stopping;
   const bool interrupted = ending_ && ending_->resumable && end.outcome == Outcome::stopped;

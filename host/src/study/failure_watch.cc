@@ -13,8 +13,12 @@ namespace dsat::host {
 
 namespace {
 
+// The last line of a trial that ended well by its own account is a logger's, and that of one that went on from a
+// checkpoint is a consequence.
 const std::string& how_it_failed(const TrialEnd& end) {
-  return end.outcome == Outcome::timed_out || end.last_line.empty() ? end.reason : end.last_line;
+  const bool by_reason =
+      end.outcome == Outcome::timed_out || end.exit_code == 0 || end.from_checkpoint || end.last_line.empty();
+  return by_reason ? end.reason : end.last_line;
 }
 
 }  // namespace
@@ -33,7 +37,7 @@ void FailureWatch::add(const Trial& trial) {
     in_a_row_.clear();
     return;
   }
-  const Failure failure{trial.id(), how_it_failed(*trial.end), micro_batch};
+  const Failure failure{trial.id(), how_it_failed(*trial.end), micro_batch, trial.end->from_checkpoint};
   by_how_[failure.how].failures.push_back(failure);
   if (!in_a_row_.empty() && in_a_row_.back().how != failure.how) in_a_row_.clear();
   in_a_row_.push_back(failure);
@@ -41,7 +45,7 @@ void FailureWatch::add(const Trial& trial) {
 
 bool FailureWatch::smaller_ones_ran(const std::vector<Failure>& failures) const {
   return !completed_.empty() && std::all_of(failures.begin(), failures.end(), [this](const Failure& failure) {
-    return failure.micro_batch > *completed_.begin();
+    return !failure.from_checkpoint && failure.micro_batch > *completed_.begin();
   });
 }
 

@@ -5,7 +5,8 @@
 //   own maximum), and the search goes on below it. As long as no trial has trained, one that passes its time limit
 //   counts as a failure. If the machine failed and not the trial, the trial runs again, once. A failed trial runs again
 //   as often as the study allows, unless others failed for good in the same way.
-//   Two failures are alike if their last lines of stderr are, or, where nothing was printed, their reasons.
+//   Two failures are alike if their last lines of stderr are, or, where nothing was printed, the exit status is 0 or a
+//   checkpoint is the cause, their reasons.
 // Threading: control thread. Errors: none.
 #ifndef DSAT_HOST_STUDY_FAILURE_WATCH_H_
 #define DSAT_HOST_STUDY_FAILURE_WATCH_H_
@@ -54,6 +55,7 @@ class FailureWatch {
     uint64_t trial;
     std::string how;
     int64_t micro_batch;
+    bool from_checkpoint;  // of a trial before it: no ceiling, though smaller micro batches ran
   };
   // All failures that are alike.
   struct Alike {

@@ -12,11 +12,13 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 class Classify : public TempDirTest {
  protected:
@@ -212,13 +214,65 @@ TEST_F(Classify, AScriptThatGoesOnFromACheckpointPassesTheWindow) {
   write_text(dir() / kStdoutFile, log);
   facts_.timed_out = "ran longer than 30 min";
   EXPECT_THAT(end().reason,
-              HasSubstr("ran longer than 30 min; its first step is 5001, and the profile window ends with "
-                        "step 5: it goes on from a checkpoint"));
+              HasSubstr("ran longer than 30 min; it goes on from a checkpoint, beyond the start of the profile window "
+                        "(step 3)"));
   facts_.timed_out.clear();
   facts_.exit = {0, 0};
-  EXPECT_THAT(end().reason, HasSubstr("its first step is 5001"));
+  EXPECT_THAT(end().reason, AllOf(StartsWith("it goes on from a checkpoint"), HasSubstr("--trial-cwd copy")));
+  EXPECT_TRUE(end().from_checkpoint);
   facts_.model_info = true;
-  EXPECT_THAT(end().reason, Not(HasSubstr("5001")));
+  EXPECT_THAT(end().reason, Not(HasSubstr("checkpoint")));
+  EXPECT_FALSE(end().from_checkpoint);
+}
+
+TEST_F(Classify, ACheckpointWithinTheWindowLeavesDeepSpeedWithoutItsFlops) {
+  stderr_is(
+      "Traceback (most recent call last):\n  File \"engine.py\", line 512, in __getattr__\n"
+      "AttributeError: 'DeepSpeedEngine' object has no attribute 'flops'. Did you mean: 'float'?\n");
+  const auto steps_from = [this](int step) {
+    write_text(dir() / kStdoutFile, fmt::format("[Rank 0] step={}, skipped=0, lr=[0.001]\n"
+                                                "[Rank 0] time (ms) | fwd: 0.47 | bwd: 1.25 | step: 1.37\n",
+                                                step));
+  };
+  steps_from(5);
+  EXPECT_THAT(end().reason, AllOf(HasSubstr("it goes on from a checkpoint"), HasSubstr("(exit status 1)")));
+  EXPECT_TRUE(end().from_checkpoint);
+  steps_from(1);
+  EXPECT_THAT(end().reason, StartsWith("exit status 1: AttributeError")) << "its model is never called, say";
+  steps_from(5);
+  stderr_is("Traceback (most recent call last):\n  File \"train.py\", line 3\nKeyError: 'labels'\n");
+  EXPECT_EQ(end().reason, "exit status 1: KeyError: 'labels'") << "that is the script's own";
+}
+
+TEST_F(Classify, ACheckpointInAFolderThatTrialsShareIsNoted) {
+  facts_.exit = {0, 0};
+  metrics_are(good_);
+  write_text(dir() / kStdoutFile, "[Torch] Saving ck/global_step4/mp_rank_00_model_states.pt...\n");
+  facts_.cwd = "/work";
+  EXPECT_EQ(end().checkpoint_outside, "/work/ck");
+  facts_.cwd = dir() / kCwdFolder;
+  EXPECT_EQ(end().checkpoint_outside, "");
+}
+
+TEST_F(Classify, APipelinesLinesStandForTheMetricFileThatItDoesNotWrite) {
+  std::string log;
+  for (int step = 1; step <= 20; ++step) {
+    log += fmt::format("steps: {} loss: 2.3 iter time (s): 0.002 samples/sec: 4000.0\n", step);
+  }
+  write_text(dir() / kStdoutFile, log);
+  facts_.exit = {0, 0};
+  EXPECT_EQ(end().outcome, Outcome::completed);
+  EXPECT_DOUBLE_EQ(end().metrics["throughput"], 4000);
+  EXPECT_DOUBLE_EQ(end().metrics["latency"], 2000);
+  metrics_are(good_);
+  EXPECT_EQ(end().metrics["throughput"], 8000) << "a file goes first";
+  std::filesystem::remove(dir() / kMetricsFile);
+  facts_.exit = {1, 0};
+  EXPECT_EQ(end().outcome, Outcome::failed);
+  facts_.timed_out = "ran longer than 30 min";
+  EXPECT_EQ(end().outcome, Outcome::completed);
+  stderr_is("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n");
+  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
 }
 
 TEST_F(Classify, LinesThatPdshGaveAHostAreReadWithoutIt) {

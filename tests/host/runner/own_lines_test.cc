@@ -34,6 +34,20 @@ TEST(OwnLines, ATracebacksExceptionIsTheCauseWhateverFollows) {
   }
 }
 
+TEST(OwnLines, AnExceptionThatPythonIgnoredIsNotTheCause) {
+  const std::vector<std::string> ignored{"Exception ignored in: <function DeepSpeedCPUAdam.__del__ at 0x7f699cac6480>",
+                                         "Traceback (most recent call last):", "  File \"cpu_adam.py\", line 102",
+                                         "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'"};
+  EXPECT_EQ(last_of(then(kTraceback, ignored)), "KeyError: 'labels'");
+  EXPECT_EQ(last_of(then(ignored, kTraceback)), "KeyError: 'labels'");
+  EXPECT_EQ(last_of(then(kTraceback, {"Exception ignored in: <_io.TextIOWrapper>", "BrokenPipeError: [Errno 32]"})),
+            "KeyError: 'labels'");
+  EXPECT_EQ(last_of(then(ignored, {"cannot open the data"})), "cannot open the data");
+  EXPECT_EQ(last_of(then(ignored, {"train.py: error: no data"})), "train.py: error: no data");
+  EXPECT_FALSE(own_lines(ignored).tells_the_cause);
+  EXPECT_THAT(own_lines(ignored).lines, SizeIs(4)) << "people see it";
+}
+
 TEST(OwnLines, RanksInAnyOrderGiveOneCause) {
   std::vector<std::string> first, second;
   for (const std::string& line : kTraceback) {

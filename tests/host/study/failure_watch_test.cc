@@ -94,6 +94,17 @@ TEST(FailureWatchTest, FailuresThatPrintNothingAreAlikeByTheirReason) {
   EXPECT_FALSE(watch.grant_restart(*trials[1].end, 5)) << "one has failed for good in the same way";
 }
 
+TEST(FailureWatchTest, OfTrialsThatEndedWithStatusZeroTheReasonsAreCompared) {
+  std::vector<Trial> trials;
+  for (uint64_t id = 0; id < 3; ++id) {
+    trials.push_back(ended(id, Outcome::failed, fmt::format("step {}", id), static_cast<int64_t>(id) + 1));
+    trials.back().end->exit_code = 0;
+    trials.back().end->reason = "the script ended before the profile window did";
+  }
+  EXPECT_EQ(reason_after(trials),
+            "3 trials in a row failed in the same way: the script ended before the profile window did");
+}
+
 TEST(FailureWatchTest, TimeLimitsThatArePassedEndAStudyInWhichNothingTrained) {
   std::vector<Trial> trials;
   for (uint64_t id = 0; id < 3; ++id) {
@@ -112,6 +123,22 @@ TEST(FailureWatchTest, WhereOneAsLargeRanThereIsNoCeiling) {
     watch.add(trial);
     EXPECT_FALSE(watch.ceiling(trial)) << trial.id();
   }
+}
+
+TEST(FailureWatchTest, ACheckpointThatATrialLeftIsNoCeiling) {
+  std::vector<Trial> trials{ended(0, Outcome::completed, "", 1)};
+  for (uint64_t id = 1; id < 4; ++id) {
+    trials.push_back(ended(id, Outcome::failed, "AttributeError", static_cast<int64_t>(id) + 1));
+    trials.back().end->reason = "it goes on from a checkpoint";
+    trials.back().end->from_checkpoint = true;
+  }
+  FailureWatch watch;
+  for (const Trial& trial : trials) {
+    watch.add(trial);
+    EXPECT_FALSE(watch.ceiling(trial)) << trial.id();
+  }
+  EXPECT_EQ(watch.reason_to_end(trials.back()),
+            "3 trials in a row failed in the same way: it goes on from a checkpoint");
 }
 
 TEST(FailureWatchTest, FailuresAboveWhatRanAreACeiling) {
