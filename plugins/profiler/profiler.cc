@@ -94,6 +94,7 @@ void ModelProfiler::model_information_ended(const Exit& exit) {
     read_model_information();
     return measure_next();
   }
+  if (exit.outcome() == Outcome::failed && begin_at_own_micro_batch()) return ask_model_information(stage_);
   if (exit.outcome() != Outcome::out_of_memory) return give_up("the model-information trial", exit);
   observations_.push_back({cost::setup_from_config(merged(stage_, micro_batch_), data_parallel_size_), true, {}});
   const int own = config::zero_stage(merged(stage_, micro_batch_));
@@ -104,6 +105,17 @@ void ModelProfiler::model_information_ended(const Exit& exit) {
         micro_batch_));
   }
   ask_model_information(highest_stage());
+}
+
+// A model may need more than one sample at once (batch normalisation, experts), and the user's own micro batch is
+// enough. Nothing below it is asked for any more.
+bool ModelProfiler::begin_at_own_micro_batch() {
+  const int64_t own = study_.base_config.value(config::kMicroBatchKey, int64_t{0});
+  if (own <= micro_batch_ || !space_.allows_micro_batch(own)) return false;
+  space_.min_micro_batch = own;
+  micro_batches_ = std::make_unique<search::MicroBatches>(space_);
+  smallest_failed_ = true;
+  return true;
 }
 
 // The user's own numbers, in DeepSpeed's autotuning.model_info, stand in for the trial that would find them.
@@ -211,13 +223,14 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
   return untried ? std::optional<int64_t>(micro_batch) : std::nullopt;
 }
 
-// A trial that ran out of memory shows little, and the second point of a line is worth one more trial: as many again
-// are allowed at most.
+// A trial that ran out of memory, or failed at a micro batch too small, shows little, and the second point of a line is
+// worth one more trial: as many again are allowed at most.
 bool ModelProfiler::may_spend() const {
   const int64_t allowed = study_.limits.profile_trials;
   const int64_t out_of_memory = std::count_if(observations_.begin(), observations_.end(),
                                               [](const cost::Observation& seen) { return seen.out_of_memory; });
-  return static_cast<int64_t>(trials_.size()) < allowed + std::min(out_of_memory, allowed);
+  const int64_t in_vain = out_of_memory + (smallest_failed_ ? 1 : 0);
+  return static_cast<int64_t>(trials_.size()) < allowed + std::min(in_vain, allowed);
 }
 
 void ModelProfiler::measure_next() {

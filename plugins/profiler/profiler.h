@@ -4,8 +4,9 @@
 // far as --profile-trials and the trial limit allow, measured trials at small micro batches, one after another, of the
 // user's configuration at a stage that the study may use: two micro batches separate the bytes per sample from the
 // fixed bytes. Out of memory at the user's stage, it goes on at the highest stage that the study may use, and spends
-// another trial for the one that showed so little. A trial that fails otherwise ends the search for a profile: what
-// fails here fails in every trial.
+// another trial for the one that showed so little. If the smallest micro batch fails
+// otherwise, the user's own is the smallest from then on; if that fails as well, there is no profile: what fails here
+// fails in every trial.
 //
 // State: none is saved; a study has at most a handful of profile trials, and the host replays their events.
 // Threading: the host's control thread. Units: bytes, samples. The profile's schema: docs/profile.md.
@@ -48,6 +49,7 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   bool ask(const Json& overrides, const std::string& note);
   void ask_model_information(StageOverride stage);
   void model_information_ended(const Exit& exit);
+  bool begin_at_own_micro_batch();
   bool take_given_information();
   void read_model_information();
   void learn_device_memory();
@@ -66,6 +68,7 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   std::vector<TrialId> trials_;
   bool have_information_ = false;
   bool finished_ = false;
+  bool smallest_failed_ = false;
   StageOverride stage_;  // of the trial that runs
   int64_t micro_batch_ = 1;
   std::map<std::string, double> metrics_;  // of the trial that runs, then of the model-information trial

@@ -77,9 +77,9 @@ class WhatIsHandedBack(HostTest):
             self.assertEqual(config["autotuning"]["my_note"], "kept in trials")
 
     def test_stages_that_the_users_keys_forbid_are_left_out_with_a_notice(self):
-        self.write_config(self.USERS_OWN)  # optimizer offload: not with stage 1
-        result = self.run_host(["--max-trials", 8, "--output-dir", "out", *MEMORY])
-        self.assertIn("stage 1", result.stderr + result.stdout)
+        self.write_config(self.USERS_OWN)  # optimizer offload: not with stage 0
+        result = self.run_host(["-z", "0", "2", "3", "--max-trials", 8, "--output-dir", "out", *MEMORY])
+        self.assertIn("stage 0", result.stderr + result.stdout)
         stages = {t["config"]["zero_optimization"]["stage"] for t in self.show(self.dir / "out")["trials"]}
         self.assertTrue(stages <= {2, 3}, stages)
 

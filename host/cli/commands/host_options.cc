@@ -215,7 +215,7 @@ OptionSet estimate_options() {
        Option::text("precision", "NAME", "fp16, bf16 or fp32").by_default("fp16"),
        Option::text("optimizer", "NAME", "adam, adamw, sgd or sgd-momentum").by_default("adam"),
        Option::size("device-memory", "memory of one device: gives the maximum micro batch").from(Option::kLeastMemory),
-       Option::choice("offload-optimizer", {"cpu", "none"}, "optimizer states in host memory (stages 2 and 3)")
+       Option::choice("offload-optimizer", {"cpu", "none"}, "optimizer states in host memory (stages 1 to 3)")
            .by_default("none"),
        Option::choice("offload-param", {"cpu", "none"}, "parameters in host memory (stage 3)").by_default("none")});
   set.add_group(

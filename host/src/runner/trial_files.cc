@@ -15,6 +15,7 @@
 
 #include "base/guarded.h"
 #include "dsat/base/files.h"
+#include "dsat/config/curriculum.h"
 #include "dsat/config/json.h"
 #include "runner/flops_profiler_report.h"
 #include "runner/ignore_rules.h"
@@ -122,6 +123,7 @@ Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialM
   // Every step is worth a line (step_log.h); what the user has set stays. DeepSpeed before 0.19.3 ignores the second.
   if (!config.contains("steps_per_print")) config["steps_per_print"] = 1;
   if (!config.contains("log_level")) config["log_level"] = "info";
+  config::train_at_full_difficulty(config);  // the few steps of a trial are to need what the last ones need
   Json& section = config["autotuning"];
   if (!section.is_object()) section = Json::object();
   section["enabled"] = true;

@@ -1,10 +1,11 @@
 // Reads plan and trials from the journal, chooses as the study did, and writes the files through the same Results.
+#include "study/best_again.h"
+
 #include <fmt/format.h>
 
 #include "base/guarded.h"
 #include "command/command_template.h"
 #include "dsat/host/environment.h"
-#include "dsat/host/rescue.h"
 #include "record/journal.h"
 #include "record/run_lock.h"
 #include "study/best.h"
@@ -68,7 +69,9 @@ std::string command_for(Plan plan, const Json& config) {
   }
 }
 
-BestOutput best_again(const fs::path& given, std::optional<uint64_t> trial) {
+}  // namespace
+
+BestOutput best_again(const fs::path& given, std::optional<uint64_t> trial, bool writes) {
   const std::unique_ptr<Journal> journal = Journal::open(given, Journal::Mode::read_only);
   const fs::path dir = fs::absolute(given).lexically_normal();
   const std::optional<Json> stored = journal->meta("plan");
@@ -80,7 +83,7 @@ BestOutput best_again(const fs::path& given, std::optional<uint64_t> trial) {
   output.metric = plan.metric;
   output.best = trial ? best_of_trial(trials, *trial, plan.metric) : best_of_study(*journal, trials, plan);
   output.command = command_for(plan, trials[output.best.trial].record.config);
-  if (RunLock::is_held(dir)) return output;
+  if (!writes) return output;
   Results results([&](const Json&) { return output.command; });
   const Json profile = journal->meta("profile").value_or(Json());
   const std::optional<BestRecord> best = output.best;
@@ -88,10 +91,8 @@ BestOutput best_again(const fs::path& given, std::optional<uint64_t> trial) {
   return output;
 }
 
-}  // namespace
-
 Result<BestOutput> write_best(const fs::path& dir, std::optional<uint64_t> trial) {
-  return as_result([&] { return best_again(dir, trial); });
+  return as_result([&] { return best_again(dir, trial, !RunLock::is_held(dir)); });
 }
 
 }  // namespace dsat::host

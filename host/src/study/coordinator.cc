@@ -14,6 +14,7 @@
 #include "study/admission.h"
 #include "study/describe_study.h"
 #include "study/device_hours.h"
+#include "study/least_micro_batch.h"
 #include "study/new_trials.h"
 #include "study/no_best.h"
 #include "study/strategy_events.h"
@@ -44,6 +45,7 @@ Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop
       stop_level_(stop_level),
       plugin_log_(loop),
       best_(plan_.metric, plan_.maximise),
+      failures_(own_micro_batch(plan_)),
       states_(journal, observer),
       device_memory_(plan_),
       own_(own_configuration(plan_)),
@@ -116,7 +118,7 @@ void Coordinator::deliver_events() {
 
 void Coordinator::start_strategy() {
   run_.strategy = open_strategy(plan_, run_.phase, plugin_log_);
-  if (run_.phase == Phase::searcher) derive_space(plan_, plan_.data_parallel_size);
+  if (run_.phase == Phase::searcher) derive_space_of_search();
   run_.started = true;
   StrategyEvent start;
   start.study = run_.brief;
@@ -126,6 +128,14 @@ void Coordinator::start_strategy() {
       describe_study(plan_, run_.phase, trial_limit(run_.phase, phase_view()), trials_.all(), profile_,
                      run_.phase == Phase::searcher ? device_memory_.usable() : device_memory_.given_or_reported());
   handle(start);
+}
+
+// As the plan has it, but without the micro batches that the profile has shown to be too small.
+void Coordinator::derive_space_of_search() {
+  if (const auto least = least_micro_batch(trials_.all())) {
+    plan_.min_micro_batch = std::max(plan_.min_micro_batch, least->works);
+  }
+  derive_space(plan_, plan_.data_parallel_size);
 }
 
 // Delivers one more trial, if there is one whose turn it is.
@@ -185,6 +195,11 @@ bool Coordinator::advance_phase() {
       end_study(StudyStatus::no_best, fmt::format("no_profile: the profiler ended without a profile ({})",
                                                   run_.finish ? run_.finish->reason : "it asked for nothing more"));
       return false;
+    }
+    if (const auto least = least_micro_batch(trials_.all())) {
+      log(Observer::Severity::warning,
+          fmt::format("micro batch {} fails ({}): the search begins at {}; --min-micro-batch sets it", least->fails,
+                      least->reason, least->works));
     }
     if (const std::string why_not = why_no_baseline(view); !why_not.empty()) {
       log(Observer::Severity::info, "your own configuration is not measured: " + why_not);

@@ -92,6 +92,7 @@ class Coordinator {
   void turn();
   void deliver_events();
   void start_strategy();
+  void derive_space_of_search();
   bool deliver_next();
   void deliver(uint64_t id);
   bool advance_phase();

@@ -126,7 +126,7 @@ void Coordinator::bring_back_strategy(const std::vector<JournalEvent>& events) {
     return;
   }
   const Phase phase = events.back().phase;
-  if (phase >= Phase::searcher) derive_space(plan_, plan_.data_parallel_size);
+  if (phase >= Phase::searcher) derive_space_of_search();
   if (phase == Phase::searcher && search.end) {
     run_.phase = phase;
     run_.started = true;

@@ -49,15 +49,22 @@ bool FailureWatch::smaller_ones_ran(const std::vector<Failure>& failures) const 
   });
 }
 
+// As long as nothing has worked, a failure of the profile is the script's, but not at fewer samples than the user
+// takes.
+std::optional<std::string> FailureWatch::why_profile_failed(const Trial& trial) const {
+  const std::string reason = "the profile trial failed: " + trial.record.reason;
+  if (trial.record.outcome != Outcome::failed) return reason;
+  const auto micro_batch = trial.record.config.value(config::kMicroBatchKey, int64_t{0});
+  if (micro_batch < own_micro_batch_.value_or(0)) return std::nullopt;
+  return micro_batch > 1 ? reason : reason + "; a model that needs a micro batch above 1 wants --min-micro-batch";
+}
+
 std::optional<std::string> FailureWatch::reason_to_end(const Trial& last) const {
   if (!last.costs_a_run() || !last.end) return std::nullopt;
   // What follows the search measures again what ran: its failures say nothing of the script.
   if (last.phase > Phase::searcher) return std::nullopt;
   const bool failed = last.record.outcome == Outcome::failed || last.record.outcome == Outcome::timed_out;
-  // As long as nothing has worked, a failure of the profile is the script's.
-  if (failed && last.record.kind == TrialKind::profile && !any_completed_) {
-    return "the profile trial failed: " + last.record.reason;
-  }
+  if (failed && last.record.kind == TrialKind::profile && !any_completed_) return why_profile_failed(last);
   if (in_a_row_.size() < kSameFailures || in_a_row_.back().trial != last.id()) return std::nullopt;
   std::set<int64_t> micro_batches;
   for (const Failure& failure : in_a_row_) micro_batches.insert(failure.micro_batch);

@@ -28,6 +28,8 @@ inline constexpr size_t kSameFailures = 3;
 
 class FailureWatch {
  public:
+  // With the micro batch that a profiler falls back on where a smaller one fails, if there is one.
+  explicit FailureWatch(std::optional<int64_t> own_micro_batch = std::nullopt) : own_micro_batch_(own_micro_batch) {}
   // Counts a trial whose strategy has learned of its end. Call it in the order in which strategies learn.
   void add(const Trial& trial);
   // Another searcher begins: earlier failures do not count in its row.
@@ -62,9 +64,12 @@ class FailureWatch {
     std::vector<Failure> failures;
     bool is_told = false;
   };
+  // Why a study ends without a trial that worked, by this one of its profile; nullopt: a larger micro batch may work.
+  std::optional<std::string> why_profile_failed(const Trial& trial) const;
   // Did a smaller micro batch run than any of these?
   bool smaller_ones_ran(const std::vector<Failure>& failures) const;
 
+  std::optional<int64_t> own_micro_batch_;
   std::vector<Failure> in_a_row_;  // alike
   std::map<std::string, Alike> by_how_;
   std::set<int64_t> completed_;  // micro batches of trials that trained

@@ -72,4 +72,10 @@ OwnConfiguration own_configuration(const Plan& plan) {
   return own;
 }
 
+std::optional<int64_t> own_micro_batch(const Plan& plan) {
+  const auto micro_batch = plan.base_config.at(config::kMicroBatchKey).get<int64_t>();
+  if (!has_own_micro_batch(plan) || !plan.space.allows_micro_batch(micro_batch)) return std::nullopt;
+  return micro_batch;
+}
+
 }  // namespace dsat::host

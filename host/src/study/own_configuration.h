@@ -8,6 +8,8 @@
 #ifndef DSAT_HOST_STUDY_OWN_CONFIGURATION_H_
 #define DSAT_HOST_STUDY_OWN_CONFIGURATION_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "study/plan.h"
@@ -21,6 +23,9 @@ struct OwnConfiguration {
 };
 
 OwnConfiguration own_configuration(const Plan& plan);
+
+// Its micro batch, where it gives one and the space allows it.
+std::optional<int64_t> own_micro_batch(const Plan& plan);
 
 }  // namespace dsat::host
 

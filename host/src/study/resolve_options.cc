@@ -13,6 +13,7 @@
 #include "command/arg_mappings.h"
 #include "command/command_template.h"
 #include "dsat/config/batch.h"
+#include "dsat/config/curriculum.h"
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
 #include "dsat/host/metric.h"
@@ -56,6 +57,15 @@ void check_values(Plan& plan) {
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", plan.config_name(), error.what()));
   }
+}
+
+// The runner changes the trials' configurations (trial_files.h).
+void tell_of_curriculum(Plan& plan) {
+  Json config = plan.user_config;
+  if (!config::train_at_full_difficulty(config)) return;
+  plan.notices.push_back(
+      "curriculum learning: trials train at its full difficulty, so that the best configuration fits to the end; that "
+      "configuration keeps your schedule");
 }
 
 Json load_space_file(const fs::path& file) {
@@ -289,6 +299,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   }
   check_keys(plan, plan.notices);
   check_values(plan);
+  tell_of_curriculum(plan);
   plan.arg_mappings =
       merge_arg_mappings(plan.user_config, plan.space_file, plan.config_file, options.arg_mappings, plan.notices);
   if (command) {

@@ -17,6 +17,7 @@
 #include "record/run_lock.h"
 #include "runner/probe.h"
 #include "runner/trial_processes.h"
+#include "study/best_again.h"
 #include "study/best_command.h"
 #include "study/coordinator.h"
 #include "study/experiment_files.h"
@@ -73,6 +74,12 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
                         plan.max_trials)
           : "this study ended before its search began: start a new one once the reason is mended";
   return ended;
+}
+
+// best_cmd.txt names files of the folder, which may have moved since.
+void write_best_again(const fs::path& dir, Observer& observer) {
+  const auto written = as_result([&] { return best_again(dir, std::nullopt, true); });
+  if (!written.ok()) observer.on_log(Observer::Severity::warning, written.status().message());
 }
 
 // Of trials whose host and launcher were killed. They would use the devices, and the files, of the trials to come.
@@ -232,6 +239,7 @@ StudyResult Study::run(Observer& observer) {
   result.metric = impl_->plan.metric;
   if (impl_->already) {
     observer.on_log(Observer::Severity::info, impl_->already->what_next);
+    if (impl_->already->result.best) write_best_again(impl_->plan.dir, observer);
     return impl_->already->result;
   }
   if (std::exchange(impl_->has_run, true)) {

@@ -55,7 +55,7 @@ std::optional<std::string> broken_pipeline_rule(const Json& config, int stage) {
                      but_stage(stage));
 }
 
-std::optional<std::string> broken_offload_rule(const Json& config, int stage, const RuleOptions& options) {
+std::optional<std::string> broken_offload_rule(const Json& config, int stage) {
   require_section(config, "zero_optimization.offload_param");
   require_section(config, "zero_optimization.offload_optimizer");
   const std::string params = offloads(config, kParamDeviceKey,
@@ -64,10 +64,8 @@ std::optional<std::string> broken_offload_rule(const Json& config, int stage, co
     return "parameter offload works only with ZeRO 3: " + params + but_stage(stage);
   }
   const std::string optimizer = offloads(config, kOptimizerDeviceKey, {"zero_optimization.cpu_offload"});
-  const int lowest = options.offload_optimizer_at_stage_1 ? 1 : 2;
-  if (!optimizer.empty() && stage < lowest) {
-    return fmt::format("optimizer offload works only with ZeRO {}: {}{}", lowest == 1 ? "1, 2 or 3" : "2 or 3",
-                       optimizer, but_stage(stage));
+  if (!optimizer.empty() && stage == 0) {
+    return "optimizer offload works only with ZeRO 1, 2 or 3: " + optimizer + but_stage(stage);
   }
   const Json* ratio = find(config, kOffloadRatioKey);
   if (ratio != nullptr && ratio->is_number() && *ratio < 1 && stage != 3) {
@@ -151,7 +149,7 @@ int zero_stage(const Json& config) {
 std::optional<std::string> broken_rule(const Json& config, const RuleOptions& options) {
   const int stage = zero_stage(config);
   if (auto broken = broken_pipeline_rule(config, stage)) return broken;
-  if (auto broken = broken_offload_rule(config, stage, options)) return broken;
+  if (auto broken = broken_offload_rule(config, stage)) return broken;
   if (auto broken = broken_micro_batch_rule(config, options)) return broken;
   if (auto broken = broken_bucket_rule(config, stage)) return broken;
   if (auto broken = broken_partition_rule(config, stage, options)) return broken;

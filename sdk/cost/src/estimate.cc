@@ -29,7 +29,7 @@ Setup setup_of(const EstimateRequest& request, int stage) {
   setup.stage = stage;
   setup.precision = setup.accumulation_dtype = request.precision;
   setup.optimizer = request.optimizer;
-  if (request.offload_optimizer && stage >= 2) setup.optimizer_device = Device::host;
+  if (request.offload_optimizer && stage >= 1) setup.optimizer_device = Device::host;
   if (request.offload_param && stage == 3) setup.parameter_device = Device::host;
   setup.data_parallel_size = request.world_size;
   setup.overlap_comm = stage == 3;

@@ -92,7 +92,7 @@ double model_state_bytes(const ModelSize& size, const Setup& setup) {
   double params = share.params * element_bytes(setup.precision);
   if (setup.stage == 3) params = setup.parameter_device == Device::host ? 0 : params / ranks;
 
-  // With the optimizer offloaded, partitioned gradients go to the host as they are reduced.
+  // With the optimizer offloaded, partitioned gradients go to the host as they are reduced; stage 1 keeps the others'.
   double gradients = share.trainable * element_bytes(setup.accumulation_dtype);
   if (setup.stage >= 2) gradients = offloaded ? 0 : gradients / ranks;
 

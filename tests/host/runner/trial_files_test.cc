@@ -44,6 +44,13 @@ TEST(TrialConfig, AsksForModelInformationOnlyInThatRun) {
   EXPECT_EQ(trial_config(wanted, "/t/3", {})["steps_per_print"], 10) << "what the user has set stays";
 }
 
+TEST(TrialConfig, ACurriculumHasItsFullDifficulty) {
+  const Json config = Json::parse(
+      R"({"curriculum_learning": {"enabled": true, "curriculum_type": "seqlen", "min_difficulty": 8,
+          "max_difficulty": 512, "schedule_type": "fixed_linear"}})");
+  EXPECT_EQ(trial_config(spec(config), "/t/3", {})["curriculum_learning"]["min_difficulty"], 512);
+}
+
 TEST(TrialVariables, NameTheTrialItsPortAndItsDevices) {
   const std::vector<Slot> slots{{"GPU-a", 0, {}}, {"GPU-b", 1, {}}};
   EXPECT_THAT(trial_variables(spec(), "/t/3", 29500, Backend::hip, slots),

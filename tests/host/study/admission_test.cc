@@ -50,7 +50,7 @@ TEST_F(AdmissionTest, NamesTheRuleThatARequestBreaks) {
            Json{{"train_micro_batch_size_per_gpu", "many"}},
            Json{{"zero_optimization", {{"stage", 7}}}},
            Json{{"zero_optimization", {{"stage", 1}, {"offload_param", {{"device", "cpu"}}}}}},
-           Json{{"zero_optimization", {{"stage", 1}, {"offload_optimizer", {{"device", "cpu"}}}}}},
+           Json{{"zero_optimization", {{"stage", 0}, {"offload_optimizer", {{"device", "cpu"}}}}}},
            Json{{"zero_optimization", {{"stage", 2}, {"reduce_bucket_size", -1}}}},
            Json{{"pipeline", {{"stages", 2}}}, {"zero_optimization", {{"stage", 3}}}},
        }) {

@@ -136,8 +136,28 @@ TEST_F(EndsTest, AFailingProfileTrialEndsTheStudyAtOnceWithItsLastLines) {
   session.runner.answer = [](const TrialSpec&) { return failed(Outcome::failed, "SyntaxError"); };
   const StudyResult result = session.run_new();
   EXPECT_EQ(result.status, StudyStatus::no_best);
-  EXPECT_EQ(result.reason, "the profile trial failed: SyntaxError");
+  EXPECT_THAT(result.reason, StartsWith("the profile trial failed: SyntaxError"));
   EXPECT_TRUE(session.observer.logged("Traceback:"));
+}
+
+// Batch normalisation, for instance: the profiler goes on at the user's own micro batch, and the search stays there.
+TEST_F(EndsTest, AModelThatNeedsMoreThanOneSampleIsSearchedFromTheUsersMicroBatchOn) {
+  write_text(dir() / "ds_config.json", R"({"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 1}})");
+  StudyOptions given = profiling(scripted({{"start", {try_micro_batch(1)}}, {"exit *", {try_micro_batch(4)}}}));
+  Session session(plan_of(given));
+  session.runner.answer = [](const TrialSpec& spec) {
+    return micro_batch(spec.config) < 2 ? failed(Outcome::failed, "more than 1 value") : completed(1);
+  };
+  EXPECT_EQ(session.run_new().status, StudyStatus::completed);
+  EXPECT_TRUE(session.observer.logged(
+      "micro batch 1 fails (more than 1 value): the search begins at 2; --min-micro-batch sets it"));
+  const std::vector<Trial> trials = session.trials();
+  const auto refused = std::find_if(trials.begin(), trials.end(), [](const Trial& trial) {
+    return trial.phase == Phase::searcher && trial.record.outcome == Outcome::invalid_config;
+  });
+  ASSERT_NE(refused, trials.end());
+  EXPECT_THAT(refused->record.reason, HasSubstr("below the smallest allowed, 2"));
+  EXPECT_EQ(session.runner.started.size(), 3u);
 }
 
 TEST_F(EndsTest, AProfileTrialThatRunsOutOfMemoryDoesNot) {

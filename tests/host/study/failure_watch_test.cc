@@ -12,6 +12,7 @@ namespace dsat::host {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::StartsWith;
 
 Trial ended(uint64_t id, Outcome outcome, const std::string& last_line, int64_t micro_batch) {
   Trial trial;
@@ -66,11 +67,31 @@ TEST(FailureWatchTest, AProfileTrialThatFailsEndsTheStudyAtOnce) {
   for (const Outcome outcome : {Outcome::failed, Outcome::timed_out}) {
     Trial trial = ended(0, outcome, "no such file", 1);
     trial.record.kind = TrialKind::profile;
-    EXPECT_EQ(reason_after({trial}), "the profile trial failed: no such file");
+    EXPECT_THAT(reason_after({trial}).value(), StartsWith("the profile trial failed: no such file"));
   }
   Trial full = ended(0, Outcome::out_of_memory, "CUDA out of memory", 1);
   full.record.kind = TrialKind::profile;
   EXPECT_FALSE(reason_after({full})) << "the profiler knows what to do";
+}
+
+TEST(FailureWatchTest, AProfileTrialBelowTheUsersOwnMicroBatchEndsNothing) {
+  FailureWatch watch(4);
+  Trial one = ended(0, Outcome::failed, "more than 1 value", 1), own = ended(1, Outcome::failed, "NameError", 4);
+  for (Trial* trial : {&one, &own}) trial->record.kind = TrialKind::profile;
+  watch.add(one);
+  EXPECT_FALSE(watch.reason_to_end(one)) << "the model may need more than one sample";
+  watch.add(own);
+  EXPECT_EQ(watch.reason_to_end(own), "the profile trial failed: NameError");
+  one.record.outcome = Outcome::timed_out;
+  EXPECT_TRUE(watch.reason_to_end(one)) << "a larger one takes longer";
+}
+
+TEST(FailureWatchTest, WithoutAnOwnMicroBatchTheReasonNamesTheOption) {
+  Trial trial = ended(0, Outcome::failed, "more than 1 value", 1);
+  trial.record.kind = TrialKind::profile;
+  EXPECT_EQ(reason_after({trial}),
+            "the profile trial failed: more than 1 value; a model that needs a micro batch above 1 wants "
+            "--min-micro-batch");
 }
 
 TEST(FailureWatchTest, ALaterProfileTrialThatFailsIsThatTrialsFailure) {

@@ -169,6 +169,30 @@ TEST(Profiler, WithoutTheModelsSizeItEndsWithThatTrialsReason) {
   EXPECT_THAT(run.finish_reason(), HasSubstr("NameError: x"));
 }
 
+// Batch normalisation needs two samples, experts may need more.
+TEST(Profiler, WhereTheSmallestMicroBatchFailsTheUsersOwnIsTheSmallest) {
+  const Surface surface;
+  Study study = profile_study(surface);
+  study.base_config["train_micro_batch_size_per_gpu"] = 4;
+  const auto needs = [&surface](int64_t least) {
+    return [&surface, least](const testing::Trial& trial) {
+      return trial.micro_batch() < least ? testing::Answer::failed("more than 1 value") : answer(surface, trial);
+    };
+  };
+  auto run = bench(study, needs(2));
+  ASSERT_TRUE(run.run()) << run.error();
+  ASSERT_EQ(run.asked().size(), 4u) << "the one that failed is replaced";
+  EXPECT_EQ(run.asked()[0].micro_batch(), 1);
+  EXPECT_TRUE(is_model_information(run.asked()[1]));
+  for (size_t i = 1; i < 4; ++i) EXPECT_GE(run.asked()[i].micro_batch(), 4);
+  EXPECT_TRUE(run.profile().is_object()) << run.finish_reason();
+
+  auto broken = bench(study, needs(1000));
+  ASSERT_TRUE(broken.run()) << broken.error();
+  EXPECT_EQ(broken.asked().size(), 2u);
+  EXPECT_THAT(broken.finish_reason(), HasSubstr("more than 1 value"));
+}
+
 TEST(Profiler, AMeasuredTrialThatFailsIsThatTrialsFailure) {
   const Surface surface;
   for (const int64_t largest_that_runs : {0, 1}) {

@@ -62,23 +62,15 @@ TEST(BrokenRule, ParameterOffloadOnlyWithZero3) {
   EXPECT_THAT(rule(zero(R"("stage": 2, "cpu_offload_param": true)")), HasSubstr("cpu_offload_param true"));
 }
 
-TEST(BrokenRule, OptimizerOffloadOnlyWithZero2Or3) {
+TEST(BrokenRule, OptimizerOffloadNeedsZero) {
   for (int stage = 0; stage <= 3; ++stage) {
     Json json = zero(R"("offload_optimizer": {"device": "cpu"})");
     set(json, "zero_optimization.stage", stage);
-    EXPECT_EQ(rule(json).empty(), stage >= 2) << stage;
+    EXPECT_EQ(rule(json).empty(), stage >= 1) << stage;
   }
-  EXPECT_THAT(rule(zero(R"("stage": 1, "cpu_offload": true)")),
-              AllOf(HasSubstr("optimizer offload works only with ZeRO 2 or 3"), HasSubstr("cpu_offload true")));
-  EXPECT_EQ(rule(zero(R"("stage": 1, "cpu_offload": false)")), "");
-}
-
-TEST(BrokenRule, OptimizerOffloadAtStage1IsAnOptIn) {
-  RuleOptions newer;
-  newer.offload_optimizer_at_stage_1 = true;
-  EXPECT_EQ(rule(zero(R"("stage": 1, "offload_optimizer": {"device": "cpu"})"), newer), "");
-  EXPECT_THAT(rule(zero(R"("stage": 0, "offload_optimizer": {"device": "cpu"})"), newer),
-              HasSubstr("only with ZeRO 1, 2 or 3"));
+  EXPECT_THAT(rule(zero(R"("stage": 0, "cpu_offload": true)")),
+              AllOf(HasSubstr("optimizer offload works only with ZeRO 1, 2 or 3"), HasSubstr("cpu_offload true")));
+  EXPECT_EQ(rule(zero(R"("stage": 0, "cpu_offload": false)")), "");
 }
 
 TEST(BrokenRule, MicroBatchWithinBounds) {

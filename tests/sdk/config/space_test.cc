@@ -204,9 +204,9 @@ TEST(Stages, RefuseWhatIsNoStage) {
 }
 
 TEST(Stages, TheUsersKeysForbidThemWithANotice) {
-  const SpaceResult result = build(R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})");
-  EXPECT_THAT(stages_of(result), ElementsAre(2, 3));
-  EXPECT_THAT(result.notices, ElementsAre(AllOf(HasSubstr("ZeRO stage 1 is left out: optimizer offload"),
+  const SpaceResult result = build(R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})", {0, 1, 2});
+  EXPECT_THAT(stages_of(result), ElementsAre(1, 2));
+  EXPECT_THAT(result.notices, ElementsAre(AllOf(HasSubstr("ZeRO stage 0 is left out: optimizer offload"),
                                                 HasSubstr("offload_optimizer.device cpu"))));
 }
 
@@ -217,7 +217,7 @@ TEST(Stages, AnEmptyRestNamesRuleAndKeys) {
             "pipeline.stages is 2, but zero_optimization.stage is 3");
   EXPECT_THAT(refusal(request(R"({"zero_optimization": {"offload_param": {"device": "cpu"}}})", {1, 2})),
               HasSubstr("parameter offload works only with ZeRO 3"));
-  EXPECT_THAT(refusal(request(R"({"zero_optimization": {"cpu_offload": true}})", {1})), HasSubstr("cpu_offload true"));
+  EXPECT_THAT(refusal(request(R"({"zero_optimization": {"cpu_offload": true}})", {0})), HasSubstr("cpu_offload true"));
   EXPECT_THAT(refusal(request(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})")),
               HasSubstr("fp16.enabled and bf16.enabled are both true"));
 }
@@ -237,7 +237,8 @@ TEST(Rules, AListGivesTheBaseItsFirstValueThatIsAllowedAtTheBasesStage) {
   EXPECT_THAT(stages_of(result), ElementsAre(1, 2));
   result = build(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": ["cpu", "none"]}}})");
   EXPECT_EQ(*find(result.base_config, kParamDevice), "cpu");
-  result = build(R"({"zero_optimization": {"stage": 1, "offload_optimizer": {"device": ["cpu", "nvme", "none"]}}})");
+  result =
+      build(R"({"zero_optimization": {"stage": 0, "offload_optimizer": {"device": ["cpu", "nvme", "none"]}}})", {0, 1});
   EXPECT_EQ(*find(result.base_config, "zero_optimization.offload_optimizer.device"), "none");
   result = build(R"({"zero_optimization": {"offload_param": {"device": ["cpu"]}}})");
   EXPECT_EQ(*find(result.base_config, kParamDevice), "cpu") << "allowed at the only stage that is left";
@@ -252,9 +253,10 @@ TEST(Rules, KeepAValueThatMustBeWrittenOverTheBase) {
 }
 
 TEST(Rules, AnAxisWithNoLegalValueForbidsTheStage) {
-  const SpaceResult result = build(R"({"zero_optimization": {"offload_optimizer": {"device": ["cpu", "nvme"]}}})");
-  EXPECT_THAT(stages_of(result), ElementsAre(2, 3));
-  EXPECT_THAT(result.notices, ElementsAre(HasSubstr("ZeRO stage 1 is left out")));
+  const SpaceResult result =
+      build(R"({"zero_optimization": {"offload_optimizer": {"device": ["cpu", "nvme"]}}})", {0, 1, 2});
+  EXPECT_THAT(stages_of(result), ElementsAre(1, 2));
+  EXPECT_THAT(result.notices, ElementsAre(HasSubstr("ZeRO stage 0 is left out")));
 }
 
 TEST(Rules, ABadBucketSizeIsLeftOutWithANotice) {

@@ -69,6 +69,14 @@ TEST(SetupTest, GradientsAreAccumulatedInThePrecisionUnlessSaidOtherwise) {
             Precision::fp16);
 }
 
+TEST(SetupTest, AnOffloadedOptimizerKeepsGradientsContiguous) {
+  const Json config = Json::parse(R"({"zero_optimization": {"stage": 1, "contiguous_gradients": false}})");
+  EXPECT_FALSE(read(config.dump().c_str()).contiguous_gradients);
+  Json offloaded = config;
+  offloaded["zero_optimization"]["offload_optimizer"] = {{"device", "cpu"}};
+  EXPECT_TRUE(read(offloaded.dump().c_str()).contiguous_gradients);
+}
+
 TEST(SetupTest, CommunicationOverlapsByDefaultAtStage3Only) {
   EXPECT_FALSE(read(R"({"zero_optimization": {"stage": 2}})").overlap_comm);
   EXPECT_TRUE(read(R"({"zero_optimization": {"stage": 3}})").overlap_comm);

@@ -106,9 +106,7 @@ SettingsResult read_settings(const Json& config, int64_t world_size, Fp16 fp16) 
   refuse_unsupported(config);
   if (fp16 == Fp16::refused) refuse_fp16(config);
   // DeepSpeed's own rules come after the refusals: a key that dsat-trial cannot obey is the shorter answer.
-  config::RuleOptions rules;
-  rules.offload_optimizer_at_stage_1 = true;
-  if (const auto broken = config::broken_rule(config, rules)) throw Error(*broken);
+  if (const auto broken = config::broken_rule(config)) throw Error(*broken);
   SettingsResult result;
   Settings& s = result.settings;
   const config::GivenBatchSizes sizes = config::read_batch_sizes(config);

@@ -19,15 +19,15 @@ int zero_stage(const Json& config);
 struct RuleOptions {
   int64_t min_micro_batch = 1;
   std::optional<int64_t> max_micro_batch;
-  bool offload_optimizer_at_stage_1 = false;  // a newer DeepSpeed allows it
-  std::optional<int64_t> world_size;          // devices of a trial whose configuration names none (world.h)
+  std::optional<int64_t> world_size;  // devices of a trial whose configuration names none (world.h)
 };
 
 // The first validity rule that a merged configuration breaks, in one line that names rule and keys; nullopt: valid.
 // Pipeline parallelism only with ZeRO 0 or 1; parameter offload only with ZeRO 3; optimizer offload
-// (offload_optimizer.device other than none, or the older cpu_offload: true) only with ZeRO 2 or 3; micro batch within
-// bounds; bucket sizes positive, that of the all-gather even at ZeRO 1 and 2; at ZeRO 3 the sizes of hierarchical
-// partitions divide the devices; a part of the optimizer offloaded only with ZeRO 3; fp16 and bf16 not both.
+// (offload_optimizer.device other than none, or the older cpu_offload: true) only with ZeRO 1, 2 or 3; micro batch
+// within bounds; bucket sizes positive, that of the all-gather even at ZeRO 1 and 2; at ZeRO 3 the sizes of
+// hierarchical partitions divide the devices; a part of the optimizer offloaded only with ZeRO 3; fp16 and bf16 not
+// both.
 std::optional<std::string> broken_rule(const Json& config, const RuleOptions& options = {});
 
 // Why the user's own keys forbid a stage, as broken_rule says it; nullopt: allowed.
