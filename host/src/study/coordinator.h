@@ -49,6 +49,7 @@
 #include "study/plugin_log.h"
 #include "study/results.h"
 #include "study/saved_states.h"
+#include "study/script_watch.h"
 #include "study/searches.h"
 #include "study/strategy_run.h"
 #include "study/time_budget.h"
@@ -149,6 +150,7 @@ class Coordinator {
   BestSoFar best_;
   FailureWatch failures_;
   BatchWatch batches_;
+  ScriptWatch script_;
   SavedStates states_;
   Searches searches_;
   Json profile_;  // or null
