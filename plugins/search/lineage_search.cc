@@ -35,7 +35,8 @@ void LineageSearch::prepare(const Study& study) {
   history_ = std::make_unique<TrialHistory>(study);
   // With the global batch fixed, latency counts the same samples whatever the micro batch; forward, backward and step
   // never do.
-  small_wins_ = !study.maximise && !(study.metric == "latency" && space_.micro_batch_divides);
+  const bool whole_step = study.metric == "latency" || study.metric == "wall_latency";
+  small_wins_ = !study.maximise && !(whole_step && space_.micro_batch_divides);
 }
 
 void LineageSearch::start(const Study& study) {

@@ -136,7 +136,7 @@ class RealTorchrun(HostTest):
         for trial in self.show("out")["trials"]:
             folder = self.dir / "out/trials" / str(trial["id"]) / "probe"
             self.assertEqual(sorted(file.name for file in folder.iterdir()), ["rank0.json", "rank1.json"])
-            self.assertEqual(trial["peak_source"], "probe")
+            self.assertEqual(trial["peak_source"], "process")
             measured[trial["config"]["train_micro_batch_size_per_gpu"]] = trial["peak_bytes"]
         least, most = min(measured), max(measured)
         self.assertGreater(most, least)

@@ -17,13 +17,14 @@ export function count(value: number): string {
 export function metric(name: string, value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
   if (name === 'FLOPS_per_gpu') { const text = count(value); return text + (text.includes(' ') ? '' : ' ') + 'FLOP/s'; }
-  if (name === 'throughput') return `${digits(value, 4)} samples/s`;
+  if (name === 'throughput' || name === 'wall_throughput') return `${digits(value, 4)} samples/s`;
   return value < 1e6 ? `${digits(value / 1e3)} ms` : `${digits(value / 1e6, 4)} s`;
 }
 
 const kMetricNames: Record<string, string> = {
   FLOPS_per_gpu: 'FLOP/s per device', throughput: 'Throughput (samples/s)', latency: 'Time of a step',
   forward: 'Time of forward', backward: 'Time of backward', step: 'Time of the optimizer step',
+  wall_throughput: 'Throughput, end to end (samples/s)', wall_latency: 'Time of a step, end to end',
 };
 export const metricName = (name: string): string => kMetricNames[name] ?? name;
 
@@ -71,11 +72,14 @@ export function when(time: string | null): string {
   return Number.isNaN(date.getTime()) ? time : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 }
 
-// "1.9 × (95 % interval 1.7 to 2.2)": as many decimals as the interval is worth.
+// "1.9 × (95 % interval 1.7 to 2.2)": as many decimals as the interval is worth; without one two significant digits.
 export function ratio(gain: { ratio: number; low: number | null; high: number | null }): string {
-  if (gain.low === null || gain.high === null) return `${gain.ratio.toFixed(2)} ×`;
+  if (gain.low === null || gain.high === null) return `${twoDigits(gain.ratio)} ×`;
   return `${gain.ratio.toFixed(gainDecimals(gain.low, gain.high))} ×`;
 }
+// "1.7", "140".
+export const twoDigits = (value: number): string =>
+  value < 10 ? value.toPrecision(2) : String(Number(value.toPrecision(2)));
 export function gainDecimals(low: number, high: number): number {
   const half = (high - low) / 2;
   return half >= 0.1 ? 1 : half >= 0.005 ? 2 : 3;

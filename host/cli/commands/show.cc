@@ -61,6 +61,9 @@ void print_best(const host::StudyFacts& facts, Console& console) {
   if (!best.why.empty()) console.line(one_line(best.why));
   const auto& gain = facts.record.gain;
   if (gain) console.line(fmt::format("gain: {}", host::format_gain(*gain, best.trial)));
+  if (facts.end_to_end && facts.end_to_end->is_script_bound()) {
+    console.line(fmt::format("end to end: {}", host::format_end_to_end(*facts.end_to_end)));
+  }
   for (const std::string& line : change_lines(facts)) console.line(line);
 }
 
@@ -81,7 +84,9 @@ void print_study(const host::StudyFacts& facts, Console& console) {
 Json document_of(const host::StudyFacts& facts) {
   Json document = host::to_json(facts.record);
   document["best"] = document.at("study").at("best");
-  document["progress"] = host::to_json(facts).at("progress");
+  const Json whole = host::to_json_without_trials(facts);
+  document["study"]["end_to_end"] = whole.at("study").at("end_to_end");
+  document["progress"] = whole.at("progress");
   return document;
 }
 

@@ -99,6 +99,9 @@ std::string plain_study(const host::StudyFacts& facts) {
     text += fmt::format("<p>Best: trial {}, {}</p>\n", record.best->trial,
                         host::format_metric(facts.metric, record.best->metric));
     if (facts.gain) text += fmt::format("<p>Gain: {}</p>\n", host::format_gain(*facts.gain, record.best->trial));
+    if (facts.end_to_end && facts.end_to_end->is_script_bound()) {
+      text += fmt::format("<p>End to end: {}</p>\n", host::format_end_to_end(*facts.end_to_end));
+    }
     text += changes_table(facts);
     const std::string config = config::text_of(record.best->config, 2);
     text += fmt::format("<h2>The best configuration</h2>\n<pre>{}</pre>\n", html_escaped(config));

@@ -96,6 +96,7 @@ Json result_json(const host::StudyResult& result) {
             {"dir", result.dir.string()},
             {"files", std::move(files)}};
   if (result.gain) json["gain"] = host::to_json(*result.gain);
+  if (result.end_to_end) json["end_to_end"] = host::to_json(*result.end_to_end);
   return json;
 }
 

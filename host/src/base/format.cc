@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -12,6 +13,13 @@ namespace {
 
 std::string format_time(double latency_us) {
   return latency_us < 1e6 ? fmt::format("{:.3g} ms", latency_us / 1e3) : fmt::format("{:.4g} s", latency_us / 1e6);
+}
+
+// Two significant digits: "1.7", "140".
+std::string format_ratio(double ratio) {
+  const double exponent = ratio > 0 && std::isfinite(ratio) ? std::floor(std::log10(ratio)) : 0;
+  const double unit = std::pow(10.0, exponent - 1);
+  return fmt::format("{:.{}f}", std::round(ratio / unit) * unit, std::max(0, 1 - static_cast<int>(exponent)));
 }
 
 }  // namespace
@@ -30,8 +38,8 @@ std::string format_count(double value) {
 std::string format_gain(const Gain& gain, uint64_t best) {
   if (gain.baseline == best) return "none, your own configuration is the best";
   if (!gain.low || !gain.high) {
-    return fmt::format("about {:.2f} x your own configuration (trial {}); no interval, the best was not measured again",
-                       gain.ratio, gain.baseline);
+    return fmt::format("about {} x your own configuration (trial {}); no interval, the best was not measured again",
+                       format_ratio(gain.ratio), gain.baseline);
   }
   // As many decimals as the interval is worth.
   const double half = (*gain.high - *gain.low) / 2;
@@ -40,12 +48,20 @@ std::string format_gain(const Gain& gain, uint64_t best) {
                      decimals, gain.baseline, *gain.low, decimals, *gain.high, decimals);
 }
 
+std::string format_end_to_end(const EndToEnd& end_to_end) {
+  std::string text = fmt::format("a step takes {}, of which the engine takes {} (does the script wait for its data?)",
+                                 format_time(end_to_end.wall_us), format_time(end_to_end.engine_us));
+  if (end_to_end.ratio)
+    text += fmt::format(": {} x your own configuration by the clock", format_ratio(*end_to_end.ratio));
+  return text;
+}
+
 std::string format_metric(const std::string& metric, double value) {
   if (metric == "FLOPS_per_gpu") {
     const std::string count = format_count(value);
     return count + (count.find(' ') == std::string::npos ? " FLOP/s" : "FLOP/s");
   }
-  if (metric == "throughput") return fmt::format("{:.4g} samples/s", value);
+  if (metric == "throughput" || metric == "wall_throughput") return fmt::format("{:.4g} samples/s", value);
   return format_time(value);
 }
 

@@ -11,6 +11,7 @@
 #include "dsat/config/json.h"
 #include "facts/changes.h"
 #include "facts/parts.h"
+#include "finals/end_to_end.h"
 #include "finals/gain.h"
 #include "record/read_journal.h"
 
@@ -98,8 +99,9 @@ void compare_with_own(StudyFacts& facts, const JournalReading& reading) {
   facts.baseline = baseline_of(facts.record);
   facts.gain = facts.record.gain;
   if (!facts.record.best) return;
+  const std::string identity = facts.baseline ? reading.trials[*facts.baseline].identity : "";
+  facts.end_to_end = end_to_end_of_best(reading.trials, identity, facts.record.best->trial);
   if (!facts.gain && facts.baseline) {
-    const std::string& identity = reading.trials[*facts.baseline].identity;
     facts.gain = gain_over_own(reading.trials, facts.metric, facts.maximise, identity, facts.record.best->trial);
   }
   const Json own =

@@ -70,6 +70,9 @@ double devices_of(const StudyFacts& facts, uint64_t trial) {
 // How much more training a device does with the best; nullopt: unknown.
 std::optional<double> speedup(const StudyFacts& facts) {
   if (!facts.record.best || !facts.baseline) return std::nullopt;
+  if (facts.end_to_end && facts.end_to_end->is_script_bound() && facts.end_to_end->ratio) {
+    return positive(facts.end_to_end->ratio);
+  }
   // Where the metric is one of training done in a time the gain is the answer, and the page tells one number.
   const bool rate = facts.metric == "throughput" || facts.metric == "FLOPS_per_gpu";
   if (rate && facts.gain) return positive(facts.gain->ratio);

@@ -114,6 +114,13 @@ Json to_json(const Gain& gain) {
           {"baseline", gain.baseline}};
 }
 
+Json to_json(const EndToEnd& end_to_end) {
+  return {{"wall_us", end_to_end.wall_us},
+          {"engine_us", end_to_end.engine_us},
+          {"ratio", value_or_null(end_to_end.ratio)},
+          {"script_bound", end_to_end.is_script_bound()}};
+}
+
 Json to_json(const BestRecord& best) {
   return {{"trial", best.trial},
           {"config", best.config},

@@ -362,6 +362,7 @@ TrialEnd read_end(const RunFacts& facts) {
       take_report(facts, std::move(*report), end);
       add_to_end(read_probe(facts.trial_dir), end);
       use_log(facts, printed, end);
+      if (!facts.model_info) add_wall_throughput(facts.config, end.metrics);
       return end;
     }
   } catch (const Error& error) {

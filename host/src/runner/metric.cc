@@ -18,8 +18,8 @@ struct Alias {
 };
 constexpr std::array<Alias, 4> kAliases{
     {{"FLOPS", "FLOPS_per_gpu"}, {"flops", "FLOPS_per_gpu"}, {"fwd", "forward"}, {"bwd", "backward"}}};
-constexpr std::array<const char*, 2> kMaximised{"FLOPS_per_gpu", "throughput"};
-constexpr std::array<const char*, 4> kMinimised{"latency", "forward", "backward", "step"};
+constexpr std::array<const char*, 3> kMaximised{"FLOPS_per_gpu", "throughput", "wall_throughput"};
+constexpr std::array<const char*, 5> kMinimised{"latency", "forward", "backward", "step", "wall_latency"};
 
 MetricInfo find_metric(std::string_view name) {
   for (const Alias& alias : kAliases) {
@@ -33,7 +33,7 @@ MetricInfo find_metric(std::string_view name) {
   }
   throw Error(
       fmt::format("unknown metric '{}': use FLOPS_per_gpu (FLOPS, flops), throughput, latency, forward (fwd), "
-                  "backward (bwd) or step",
+                  "backward (bwd), step, wall_throughput or wall_latency",
                   name));
 }
 

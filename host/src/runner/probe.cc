@@ -230,7 +230,7 @@ void add_to_end(const ProbeReport& report, TrialEnd& end) {
   }
   if (end.outcome != Outcome::completed || end.peak_bytes || !report.peak_bytes) return;
   end.peak_bytes = report.peak_bytes;
-  end.peak_source = kPeakOfProbe;
+  end.peak_source = report.on_device ? kPeakOfProbe : kPeakOfProcess;
   if (report.world_size && report.ranks < *report.world_size) {
     end.warnings.push_back(fmt::format("memory probe: {} of {} ranks left a file; the peak is the largest of theirs",
                                        report.ranks, *report.world_size));

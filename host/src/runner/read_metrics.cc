@@ -186,6 +186,13 @@ TrialReport read_metrics(std::string_view text, const std::string& file_name, co
   return out;
 }
 
+void add_wall_throughput(const Json& config, Json& metrics) {
+  const Json* batch = config::find(config, config::kTrainBatchKey);
+  const auto wall_us = metrics.find("wall_latency");
+  if (wall_us == metrics.end() || batch == nullptr || !batch->is_number()) return;
+  metrics["wall_throughput"] = batch->get<double>() * 1e6 / wall_us->get<double>();
+}
+
 TrialReport read_model_info(std::string_view text, const std::string& file_name) {
   const Json report = parse_report(text, file_name);
   for (const char* name : {"num_params", "trainable_num_params", "activation_mem_per_gpu"}) {

@@ -28,6 +28,9 @@ struct TrialReport {
 // file. Throws dsat::Error: not a JSON object, NaN, not a number, negative, no metric at all.
 TrialReport read_metrics(std::string_view text, const std::string& file_name, const Json& config);
 
+// Adds wall_throughput (samples a second, end to end) where wall_latency and the batch are known.
+void add_wall_throughput(const Json& config, Json& metrics);
+
 // Reads a model-information run's result: num_params (needed), trainable_num_params, activation_mem_per_gpu and every
 // other number in it. Throws as above.
 TrialReport read_model_info(std::string_view text, const std::string& file_name);

@@ -37,8 +37,9 @@ struct TrialStart {
 
 // Where a peak comes from, in the order of preference.
 inline constexpr const char* kPeakOfMetrics = "metrics";  // the result file's peak_memory
-inline constexpr const char* kPeakOfProbe = "probe";
-inline constexpr const char* kPeakOfLog = "log";  // DeepSpeed's MaxMemAllocated: of rank 0
+inline constexpr const char* kPeakOfProbe = "probe";      // the allocator's, of a device
+inline constexpr const char* kPeakOfProcess = "process";  // the probe's, of a process without a device
+inline constexpr const char* kPeakOfLog = "log";          // DeepSpeed's MaxMemAllocated: of rank 0
 
 struct TrialEnd {
   uint64_t id = 0;

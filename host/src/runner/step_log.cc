@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/clock.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "runner/logged_numbers.h"
@@ -16,11 +17,30 @@ namespace dsat::host {
 
 namespace {
 
-constexpr int kColdSteps = 2;  // the first ones make buffers and states
+constexpr int kColdSteps = 2;        // the first ones make buffers and states
+constexpr size_t kFewestSteps = 3;   // of which a median says more than the last step alone
+constexpr double kMostValue = 1e15;  // of a time or a rate; more is no measurement
 constexpr double kSumTolerance = 0.02;
 constexpr double kMostApart = 100;  // the file's step and the log's: farther apart, they measure different things
 
 bool contains_text(std::string_view line, std::string_view part) { return line.find(part) != std::string_view::npos; }
+
+// "[2026-11-22 13:33:03,382]", the logger's time, in microseconds; 0: the line has none.
+double time_of_us(const std::string& line) {
+  constexpr std::string_view kForm = "[2026-11-22 13:33:03,382]";
+  for (size_t at = line.find("[20"); at != std::string::npos; at = line.find("[20", at + 1)) {
+    if (at + kForm.size() > line.size()) return 0;
+    const std::string text = line.substr(at + 1, kForm.size() - 2);
+    const auto time =
+        parse_rfc3339(fmt::format("{}T{}.{}000Z", text.substr(0, 10), text.substr(11, 8), text.substr(20)));
+    if (time) return std::chrono::duration<double, std::micro>(time->time_since_epoch()).count();
+  }
+  return 0;
+}
+
+void keep_time(const std::string& line, int step, StepLog& log) {
+  if (const double at_us = time_of_us(line); at_us > 0) log.steps[step].printed_at_us = at_us;
+}
 
 bool is_of_another_rank(std::string_view line) {
   return contains_text(line, "[Rank ") && !contains_text(line, "[Rank 0]");
@@ -111,48 +131,9 @@ std::optional<Medians> by_throughput(const std::vector<LoggedStep>& steps, const
                  seconds_a_sample.size()};
 }
 
-}  // namespace
-
-bool is_fit_step(int number, ProfileWindow window) {
-  const bool in_window = number >= window.start && number <= window.end + 1;
-  return in_window && number > kColdSteps && number != window.start + 1;
-}
-
-StepLog read_step_log(const std::vector<std::string>& lines, bool is_cut) {
-  StepLog log;
-  StepNumbers numbers(is_cut);
-  constexpr double kGiB = 1024.0 * 1024 * 1024;
-  for (const std::string& line : lines) {
-    if (is_of_another_rank(line)) continue;
-    if (contains_text(line, "CurrSamplesPerSec=")) {
-      const int step = static_cast<int>(std::min(value_after(line, "global_step="), 1e9));
-      if (step <= 0) continue;
-      numbers.set(step);
-      log.steps[step].samples_per_second = value_after(line, "CurrSamplesPerSec=");
-      const auto peak = static_cast<uint64_t>(value_after(line, "MaxMemAllocated=") * kGiB);
-      if (peak > 0) log.peak_bytes = std::max(log.peak_bytes.value_or(0), peak);
-    } else if (contains_text(line, ", skipped=")) {
-      if (const double step = value_after(line, "step="); step > 0) numbers.set(static_cast<int>(std::min(step, 1e9)));
-    } else if (contains_text(line, "time (ms) |")) {
-      const bool old = contains_text(line, " forward: ");
-      if (!old && !contains_text(line, " fwd: ")) continue;  // of a micro step or of the optimizer
-      const std::optional<int> step = numbers.finish();
-      if (!step) continue;
-      LoggedStep& logged = log.steps[*step];
-      logged.forward_us = 1e3 * value_after(line, old ? " forward: " : " fwd: ");
-      logged.backward_us = 1e3 * value_after(line, old ? " backward: " : " bwd: ");
-      logged.step_us = 1e3 * value_after(line, " step: ");
-    }
-  }
-  return log;
-}
-
-std::string use_logged_steps(const StepLog& log, ProfileWindow window, const Json& config, Json& metrics) {
-  const double accumulation = std::max(1.0, number_in(config, config::kAccumulationKey));
-  const StepTimes file{number_in(metrics, "latency"), number_in(metrics, "forward"), number_in(metrics, "backward"),
-                       number_in(metrics, "step")};
-  const double sum = accumulation * (file.forward + file.backward + file.step);
-  if (file.latency <= 0 || std::abs(sum - file.latency) > kSumTolerance * file.latency) return "";
+// Puts the step in the middle in the place of the file's. Returns a warning, or "".
+std::string take_middle_step(const StepLog& log, ProfileWindow window, double accumulation, const StepTimes& file,
+                             Json& metrics) {
   const std::vector<LoggedStep> steps = fit_steps(log, window);
   const auto last = log.steps.find(window.end + 1);
   std::optional<Medians> medians = by_timers(steps, file, accumulation);
@@ -176,6 +157,77 @@ std::string use_logged_steps(const StepLog& log, ProfileWindow window, const Jso
   metrics["latency_spread"] = medians->spread;
   metrics["latency_steps"] = medians->count;
   return "";
+}
+
+}  // namespace
+
+bool is_fit_step(int number, ProfileWindow window) {
+  const bool in_window = number >= window.start && number <= window.end + 1;
+  return in_window && number > kColdSteps && number != window.start + 1;
+}
+
+StepLog read_step_log(const std::vector<std::string>& lines, bool is_cut) {
+  StepLog log;
+  StepNumbers numbers(is_cut);
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  for (const std::string& line : lines) {
+    if (is_of_another_rank(line)) continue;
+    if (contains_text(line, "CurrSamplesPerSec=")) {
+      const int step = static_cast<int>(std::min(value_after(line, "global_step="), 1e9));
+      if (step <= 0) continue;
+      numbers.set(step);
+      keep_time(line, step, log);
+      log.steps[step].samples_per_second = value_after(line, "CurrSamplesPerSec=");
+      const auto peak = static_cast<uint64_t>(value_after(line, "MaxMemAllocated=") * kGiB);
+      if (peak > 0) log.peak_bytes = std::max(log.peak_bytes.value_or(0), peak);
+    } else if (contains_text(line, ", skipped=")) {
+      const int step = static_cast<int>(std::min(value_after(line, "step="), 1e9));
+      if (step <= 0) continue;
+      numbers.set(step);
+      keep_time(line, step, log);
+    } else if (contains_text(line, "time (ms) |")) {
+      const bool old = contains_text(line, " forward: ");
+      if (!old && !contains_text(line, " fwd: ")) continue;  // of a micro step or of the optimizer
+      const std::optional<int> step = numbers.finish();
+      if (!step) continue;
+      keep_time(line, *step, log);
+      LoggedStep& logged = log.steps[*step];
+      logged.forward_us = 1e3 * value_after(line, old ? " forward: " : " fwd: ");
+      logged.backward_us = 1e3 * value_after(line, old ? " backward: " : " bwd: ");
+      logged.step_us = 1e3 * value_after(line, " step: ");
+    }
+  }
+  return log;
+}
+
+std::optional<double> script_time_us(const StepLog& log, ProfileWindow window, double last_step_us) {
+  double sum = 0;
+  size_t count = 0;
+  for (const auto& [number, step] : log.steps) {
+    if (number < window.start || number > window.end + 1 || number <= kColdSteps) continue;
+    const auto before = log.steps.find(number - 1);
+    const double engine_us = number == window.end + 1 ? last_step_us : step.timers_us();
+    if (before == log.steps.end() || before->second.printed_at_us <= 0 || step.printed_at_us <= 0) continue;
+    if (engine_us <= 0) continue;
+    sum += step.printed_at_us - before->second.printed_at_us - engine_us;
+    ++count;
+  }
+  if (count < kFewestSteps) return std::nullopt;
+  return std::max(0.0, sum / static_cast<double>(count));
+}
+
+std::string use_logged_steps(const StepLog& log, ProfileWindow window, const Json& config, Json& metrics) {
+  const double accumulation = std::max(1.0, number_in(config, config::kAccumulationKey));
+  const StepTimes file{number_in(metrics, "latency"), number_in(metrics, "forward"), number_in(metrics, "backward"),
+                       number_in(metrics, "step")};
+  const double sum = accumulation * (file.forward + file.backward + file.step);
+  if (file.latency <= 0 || std::abs(sum - file.latency) > kSumTolerance * file.latency) return "";
+  std::string warning = take_middle_step(log, window, accumulation, file, metrics);
+  const std::optional<double> script_us = script_time_us(log, window, file.latency);
+  if (script_us && !metrics.contains("wall_latency")) {
+    metrics["wall_latency"] = metrics["latency"].get<double>() + *script_us;
+  }
+  return warning;
 }
 
 }  // namespace dsat::host

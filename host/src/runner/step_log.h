@@ -22,6 +22,7 @@ struct LoggedStep {
   // The sum over all micro steps; 0 where the step has no line with timers.
   double forward_us = 0, backward_us = 0, step_us = 0;
   double samples_per_second = 0;  // 0: it has no line with its throughput
+  double printed_at_us = 0;       // the time of its last line, by the log; 0: none has one
   double timers_us() const { return forward_us + backward_us + step_us; }
 };
 
@@ -46,8 +47,15 @@ inline constexpr size_t kFewestSteps = 3;  // of which a median says more than t
 // Replaces the file's step by the one in the middle where at least three steps of the window are known, and adds
 // latency_spread (the steps' standard deviation over their median) and latency_steps (how many). `metrics` are
 // canonical; those that are no work of DeepSpeed's engine (latency = accumulation x (forward + backward + step)) stay
-// as they are. Returns a warning, or "".
+// as they are. Without a wall_latency of the script's own it follows from the times of the lines: latency and what the
+// script takes between the engine's steps (script_time_us). Returns a warning, or "".
 std::string use_logged_steps(const StepLog& log, ProfileWindow window, const Json& config, Json& metrics);
+
+// What a step of the window takes beside the engine's timers: the script, waiting for its data for instance. It is the
+// mean over the steps, since a loader with several workers gives several batches at once and then none for a while.
+// `last_step_us`: the engine's time of the last step, whose timers stand in the metric file alone. nullopt: too few
+// steps are known.
+std::optional<double> script_time_us(const StepLog& log, ProfileWindow window, double last_step_us);
 
 }  // namespace dsat::host
 

@@ -1,4 +1,4 @@
-// Compares each measured trial with the one of the smallest micro batch among those that are alike otherwise.
+// Compares each measured trial with the earlier ones that differ from it in their batch sizes alone.
 #include "study/batch_watch.h"
 
 #include <fmt/format.h>
@@ -13,13 +13,26 @@ namespace dsat::host {
 
 namespace {
 
-constexpr double kFactor = 4, kFactorWithoutMemory = 64;
 constexpr double kLatencyTolerance = 0.05;
-constexpr double kMemoryTolerance = 1e-4;  // an allocator's peak repeats, and a sample takes more
-
-bool alike(double a, double b, double tolerance) { return std::abs(a - b) <= tolerance * std::max(a, b); }
 
 }  // namespace
+
+// A process's peak holds the interpreter and its libraries, too, and repeats within 2 %: a small batch hides in it. A
+// log's peak is rounded, and says nothing.
+BatchWatch::Evidence BatchWatch::evidence_of(const TrialRecord& record) {
+  if (!record.peak_bytes || record.peak_source == kPeakOfLog) return {64, std::nullopt};
+  if (record.peak_source == kPeakOfProcess) return {16, 0.02};
+  return {4, 1e-4};  // an allocator's peak repeats, and a sample takes more
+}
+
+bool BatchWatch::took_the_same(const Measured& small, const Measured& large) {
+  const Evidence& weaker = small.evidence.factor > large.evidence.factor ? small.evidence : large.evidence;
+  if (static_cast<double>(large.micro_batch) < weaker.factor * static_cast<double>(small.micro_batch)) return false;
+  if (large.latency_us > (1 + kLatencyTolerance) * small.latency_us) return false;
+  if (!weaker.memory_tolerance) return true;
+  return std::abs(large.peak_bytes - small.peak_bytes) <=
+         *weaker.memory_tolerance * std::max(large.peak_bytes, small.peak_bytes);
+}
 
 std::optional<std::string> BatchWatch::add(const Trial& trial) {
   const Json& metrics = trial.record.metrics;
@@ -31,28 +44,22 @@ std::optional<std::string> BatchWatch::add(const Trial& trial) {
   const int64_t micro_batch = rest.value(config::kMicroBatchKey, int64_t{0});
   if (latency_us <= 0 || micro_batch <= 0) return std::nullopt;
   for (const char* key : {config::kMicroBatchKey, config::kTrainBatchKey}) rest.erase(key);
-  // A log's peak is rounded.
-  const bool has_exact_peak = trial.record.peak_bytes && trial.record.peak_source != kPeakOfLog;
-  const Measured now{trial.id(), micro_batch, latency_us, has_exact_peak ? trial.record.peak_bytes : std::nullopt};
-  const auto [at, first] = smallest_.emplace(config::text_of(rest), now);
-  const Measured before = at->second;
-  if (first || micro_batch < before.micro_batch) {
-    at->second = now;
-    return std::nullopt;
-  }
-  const bool both = now.peak_bytes && before.peak_bytes;
-  const double factor = static_cast<double>(micro_batch) / static_cast<double>(before.micro_batch);
-  if (factor < (both ? kFactor : kFactorWithoutMemory) || !alike(latency_us, before.latency_us, kLatencyTolerance) ||
-      (both &&
-       !alike(static_cast<double>(*now.peak_bytes), static_cast<double>(*before.peak_bytes), kMemoryTolerance))) {
+  const Measured now{trial.id(), micro_batch, latency_us, static_cast<double>(trial.record.peak_bytes.value_or(0)),
+                     evidence_of(trial.record)};
+  std::vector<Measured>& alike = measured_[config::text_of(rest)];
+  const auto same =
+      std::find_if(alike.begin(), alike.end(), [&](const Measured& before) { return took_the_same(before, now); });
+  if (same == alike.end()) {
+    alike.push_back(now);
     return std::nullopt;
   }
   is_told_ = true;
   return fmt::format(
-      "trials {} and {} took the same time{} with micro batches {} and {}: the script does not seem to use the micro "
-      "batch of its configuration, so a higher throughput means nothing here; hand the micro batch to the script "
-      "(--arg-mapping train_micro_batch_size_per_gpu=--FLAG)",
-      before.trial, now.trial, both ? " and memory" : "", before.micro_batch, micro_batch);
+      "trials {} and {} took the same time{} with micro batches {} and {}: either the script has a batch size of its "
+      "own (hand it the micro batch: --arg-mapping train_micro_batch_size_per_gpu=--FLAG), or its data set has fewer "
+      "samples than a batch (--max-micro-batch); a higher throughput means nothing here",
+      same->trial, now.trial, same->evidence.memory_tolerance && now.evidence.memory_tolerance ? " and memory" : "",
+      same->micro_batch, micro_batch);
 }
 
 }  // namespace dsat::host

@@ -4,6 +4,7 @@
 
 #include "base/fault_point.h"
 #include "base/guarded.h"
+#include "finals/end_to_end.h"
 #include "finals/gain.h"
 #include "study/coordinator.h"
 #include "study/no_best.h"
@@ -61,6 +62,9 @@ StudyResult Coordinator::close() {
   result.reason = ending_->reason;
   result.best = best_.get();
   result.gain = gain;
+  if (result.best) {
+    result.end_to_end = end_to_end_of_best(trials_.all(), plan_.baseline ? own_.identity : "", result.best->trial);
+  }
   result.dir = plan_.dir;
   result.metric = plan_.metric;
   for (const Trial& trial : trials_.all()) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "dsat/host/format.h"
+#include "finals/end_to_end.h"
 #include "finals/gain.h"
 
 namespace dsat::host {
@@ -35,6 +36,13 @@ std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const O
   const auto trial = std::find_if(trials.begin(), trials.end(), ended);
   if (trial == trials.end() || trial->record.outcome == Outcome::completed) return "";
   return fmt::format("your own configuration: trial {}, {}\n", trial->id(), how_it_ended(trial->record));
+}
+
+std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, const OwnConfiguration& own,
+                            const std::optional<BestRecord>& best) {
+  if (!best) return "";
+  const auto found = end_to_end_of_best(trials, plan.baseline ? own.identity : "", best->trial);
+  return found && found->is_script_bound() ? fmt::format("end to end: {}\n", format_end_to_end(*found)) : "";
 }
 
 std::string verification_text(const Plan& plan, const std::vector<Trial>& trials) {

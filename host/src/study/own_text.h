@@ -17,6 +17,11 @@ namespace dsat::host {
 std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const OwnConfiguration& own,
                      const std::optional<BestRecord>& best);
 
+// "end to end: a step takes ...": where the script takes clearly more of a step of the best than the engine does; else
+// "".
+std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, const OwnConfiguration& own,
+                            const std::optional<BestRecord>& best);
+
 // Which trial trained further to verify the best, and how that went; empty without --verify.
 std::string verification_text(const Plan& plan, const std::vector<Trial>& trials);
 

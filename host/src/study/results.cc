@@ -119,7 +119,10 @@ std::string summary_text(const ResultsView& view) {
                         format_metric(view.plan.metric, view.best->metric));
     if (!view.best->why.empty()) text += fmt::format("note: {}\n", view.best->why);
   }
-  if (view.own != nullptr) text += own_text(view.plan, view.trials, *view.own, view.best);
+  if (view.own != nullptr) {
+    text += own_text(view.plan, view.trials, *view.own, view.best);
+    text += end_to_end_text(view.plan, view.trials, *view.own, view.best);
+  }
   text += verification_text(view.plan, view.trials);
   if (!view.reason.empty()) text += fmt::format("ended: {}\n", view.reason);
   return text;

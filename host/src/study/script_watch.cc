@@ -5,6 +5,9 @@
 
 #include <utility>
 
+#include "dsat/host/format.h"
+#include "finals/end_to_end.h"
+
 namespace dsat::host {
 
 std::vector<std::string> ScriptWatch::add(const TrialEnd& end) {
@@ -24,6 +27,15 @@ std::vector<std::string> ScriptWatch::add(const TrialEnd& end) {
                     end.id, end.engines));
   }
   return told;
+}
+
+std::optional<std::string> ScriptWatch::compare_times(const Trial& trial, const std::string& metric) {
+  if (are_times_told_ || metric == "wall_latency" || metric == "wall_throughput") return std::nullopt;
+  const std::optional<EndToEnd> times = end_to_end_of(trial);
+  if (!times || !times->is_script_bound()) return std::nullopt;
+  are_times_told_ = true;
+  return fmt::format("trial {}: {}: the metric {} leaves the rest out; --metric wall_throughput counts it", trial.id(),
+                     format_end_to_end(*times), metric);
 }
 
 }  // namespace dsat::host

@@ -1,23 +1,30 @@
-// What the trials' logs say of the script, told once a study: it is the same in every trial.
+// What the trials show of the script, told once a study: it is the same in every trial.
 //
+// Purpose: a script may leave checkpoints where other trials and the real training find them, may make several engines
+//   of which one is measured, and may do much beside the engine, such as waiting for data, which the engine's metrics
+//   leave out.
 // Threading: control thread. Errors: none.
 #ifndef DSAT_HOST_STUDY_SCRIPT_WATCH_H_
 #define DSAT_HOST_STUDY_SCRIPT_WATCH_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "runner/runner.h"
+#include "record/trial.h"
 
 namespace dsat::host {
 
 class ScriptWatch {
  public:
-  // A trial has ended. What to tell the user.
+  // A trial has ended: what its log says. What to tell the user.
   std::vector<std::string> add(const TrialEnd& end);
+  // Its outcome is settled: its time by the clock beside the engine's. nullopt: nothing is to be told. A metric that is
+  // end to end leaves nothing to tell.
+  std::optional<std::string> compare_times(const Trial& trial, const std::string& metric);
 
  private:
-  bool is_checkpoint_told_ = false, are_engines_told_ = false;
+  bool is_checkpoint_told_ = false, are_engines_told_ = false, are_times_told_ = false;
 };
 
 }  // namespace dsat::host

@@ -12,6 +12,7 @@
 #include "base/fault_point.h"
 #include "base/guarded.h"
 #include "command/command_template.h"
+#include "dsat/host/facts.h"
 #include "record/journal.h"
 #include "record/plan_copy.h"
 #include "record/run_lock.h"
@@ -52,6 +53,11 @@ struct EndedStudy {
   std::string what_next;
 };
 
+std::optional<EndToEnd> end_to_end_of_study(const fs::path& dir) {
+  const Result<StudyFacts> facts = read_study_facts(dir);
+  return facts.ok() ? facts->end_to_end : std::nullopt;
+}
+
 std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& options, const Plan& plan) {
   const Result<StudyRecord> record = read_study(dir);
   if (!record.ok()) return std::nullopt;
@@ -60,13 +66,9 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
   const bool taken_over = options.searcher && record->started() < plan.max_trials && record->profile.is_object();
   if (!done || raised || taken_over) return std::nullopt;
   EndedStudy ended;
-  ended.result = {record->status,
-                  record->reason,
-                  record->best,
-                  record->gain,
-                  record->counts(),
-                  dir,
-                  record->study.value("metric", std::string())};
+  ended.result = {
+      record->status,           record->reason,   record->best, record->gain,
+      end_to_end_of_study(dir), record->counts(), dir,          record->study.value("metric", std::string())};
   // Without a profile there was no search that more trials could lengthen.
   ended.what_next =
       record->profile.is_object()

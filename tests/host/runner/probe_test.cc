@@ -160,6 +160,7 @@ ProbeReport some_report() {
   report.ranks = 2;
   report.world_size = 2;
   report.peak_bytes = 700;
+  report.on_device = true;
   report.device_memory_bytes = 1000;
   report.allocator_retries = 3;
   report.engine_version = "0.14.5";
@@ -177,6 +178,15 @@ TEST(AddToEnd, ACompletedTrialHasTheProbesPeak) {
   EXPECT_EQ(end.engine_version, "0.14.5");
   EXPECT_FALSE(end.peak_above_bytes);
   EXPECT_THAT(end.warnings, IsEmpty());
+}
+
+TEST(AddToEnd, APeakOfAProcessIsSaidToBeOne) {
+  ProbeReport report = some_report();
+  report.on_device = false;
+  TrialEnd end;
+  end.outcome = Outcome::completed;
+  add_to_end(report, end);
+  EXPECT_EQ(end.peak_source, "process");
 }
 
 TEST(AddToEnd, TheResultFileGoesFirst) {

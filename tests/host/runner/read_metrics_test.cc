@@ -28,7 +28,9 @@ TEST(MetricInfo, KnowsNamesAliasesAndDirections) {
     EXPECT_TRUE(metric_info(name)->maximise);
   }
   EXPECT_TRUE(metric_info("throughput")->maximise);
-  for (const char* name : {"latency", "forward", "backward", "step"}) EXPECT_FALSE(metric_info(name)->maximise);
+  EXPECT_TRUE(metric_info("wall_throughput")->maximise);
+  for (const char* name : {"latency", "forward", "backward", "step", "wall_latency"})
+    EXPECT_FALSE(metric_info(name)->maximise);
   EXPECT_EQ(metric_info("fwd")->name, "forward");
   EXPECT_EQ(metric_info("bwd")->name, "backward");
 }

@@ -60,8 +60,25 @@ TEST(BatchWatchTest, ItIsToldOnceAndByMeasuredTrialsAlone) {
   EXPECT_FALSE(last_word({information, measured(1, 8, 10000, 5), failed}));
 }
 
-TEST(BatchWatchTest, TheSmallestMicroBatchIsTheOneToCompareWith) {
+TEST(BatchWatchTest, AnyEarlierTrialMayBeTheOneToCompareWith) {
   EXPECT_TRUE(last_word({measured(1, 8, 10000, 5), measured(2, 2, 10000, 5), measured(3, 8, 10000, 5)}));
+  const auto word =
+      last_word({measured(1, 2, 5000, 5000000), measured(2, 64, 10000, 6000000), measured(3, 256, 9000, 6000000)});
+  ASSERT_TRUE(word) << "from 50 samples on the data set is the batch";
+  EXPECT_THAT(*word, HasSubstr("trials 2 and 3"));
+  EXPECT_THAT(*word, HasSubstr("fewer samples than a batch (--max-micro-batch)"));
+}
+
+// It holds Python and its libraries, and a repeated run differs by 2 %.
+TEST(BatchWatchTest, AProcessesPeakProvesLessThanADevices) {
+  const auto of_process = [](uint64_t id, int64_t micro_batch, uint64_t peak_bytes) {
+    Trial trial = measured(id, micro_batch, 10000, peak_bytes);
+    trial.record.peak_source = kPeakOfProcess;
+    return trial;
+  };
+  EXPECT_TRUE(last_word({of_process(1, 64, 552000000), of_process(2, 1024, 545000000)}));
+  EXPECT_FALSE(last_word({of_process(1, 64, 552000000), of_process(2, 1024, 570000000)}));
+  EXPECT_FALSE(last_word({of_process(1, 2, 552000000), of_process(2, 16, 552000000)})) << "a small model";
 }
 
 }  // namespace

@@ -3,7 +3,7 @@ import type { Estimate, Study, Trial } from '../data';
 import type { Child } from '../dom';
 import { h, scrolling, table } from '../dom';
 import { quoted } from './again';
-import { bytes, deviceHours, duration, gainDecimals, metric, metricName, orDash, ratio, when, words } from '../format';
+import { bytes, deviceHours, duration, gainDecimals, metric, metricName, orDash, ratio, twoDigits, when, words } from '../format';
 
 const kStatusWords: Record<string, string> = {
   running: 'running', completed: 'completed', no_best: 'ended without a best', interrupted: 'interrupted', failed: 'failed',
@@ -43,6 +43,14 @@ function bestCard(study: Study): HTMLElement {
   ], 'wide');
 }
 
+function endToEnd(study: Study): string {
+  const times = study.study.end_to_end;
+  if (!times?.script_bound) return '';
+  const gain = times.ratio === null ? '' : `: ${twoDigits(times.ratio)} × yours by the clock`;
+  return ` End to end a step takes ${metric('latency', times.wall_us)}, of which the engine takes ` +
+    `${metric('latency', times.engine_us)} (does the script wait for its data?)${gain}.`;
+}
+
 function gainCard(study: Study): HTMLElement {
   const title = 'Against your own configuration';
   const { gain, best } = study.study;
@@ -58,7 +66,7 @@ function gainCard(study: Study): HTMLElement {
   const sure = gain.low === null || gain.high === null ? 'No interval: the best was not measured again.'
     : `95 % interval ${gain.low.toFixed(decimals)} to ${gain.high.toFixed(decimals)}.`;
   const open = isSure(gain) ? '' : ' The interval includes no gain: measure again, or longer.';
-  return card(title, ratio(gain), [sure, open, ' Yours is ', h('a', { href: `#trial-${gain.baseline}` }, `trial ${gain.baseline}`), '.'],
+  return card(title, ratio(gain), [sure, open, ' Yours is ', h('a', { href: `#trial-${gain.baseline}` }, `trial ${gain.baseline}`), '.', endToEnd(study)],
     gain.ratio > 1 && isSure(gain) ? 'good' : '');
 }
 

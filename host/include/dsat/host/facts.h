@@ -97,8 +97,9 @@ struct StudyFacts {
   Progress progress;
   std::vector<StageFacts> stages;  // ascending
   std::vector<BestStep> best_path;
-  std::optional<uint64_t> baseline;   // the first trial of the user's own configuration
-  std::optional<Gain> gain;           // the record's; while the study runs, by what was measured so far
+  std::optional<uint64_t> baseline;  // the first trial of the user's own configuration
+  std::optional<Gain> gain;          // the record's; while the study runs, by what was measured so far
+  std::optional<EndToEnd> end_to_end;
   std::vector<ConfigChange> changes;  // of the best against the user's own configuration
   bool changed_train_batch = false;   // the learning rate may want a change, too
   std::optional<uint64_t> device_memory_bytes;

@@ -35,7 +35,7 @@ struct TrialRecord {
   std::string reason;              // one line
   Json metrics;                    // canonical, or null
   std::optional<uint64_t> peak_bytes;
-  std::string peak_source;                   // of peak_bytes: "metrics", "probe" or "log"; empty: there is none
+  std::string peak_source;  // of peak_bytes: "metrics", "probe", "process" or "log"; empty: there is none
   std::optional<uint64_t> peak_above_bytes;  // out of memory: what was allocated and wanted then
   uint64_t allocator_retries = 0;            // 0: none, or unknown
   std::vector<std::string> slots;            // ids of the devices it ran on
@@ -66,6 +66,18 @@ struct Gain {
   std::optional<double> low, high;  // the 95 % interval
   uint64_t baseline = 0;            // the first trial that measured the user's own configuration
 };
+
+// What one optimizer step of the best takes by the clock, and what the engine takes of it: DeepSpeed's metrics leave
+// out what the script does between the engine's calls.
+struct EndToEnd {
+  double wall_us = 0, engine_us = 0;
+  std::optional<double> ratio;  // of its samples a second by the clock to those of the user's own configuration
+  // Clearly more than the engine's time: a comparison of engine times says little of the training.
+  bool is_script_bound() const { return wall_us > 1.25 * engine_us && wall_us > engine_us + 2000; }
+};
+
+// `end_to_end` of --json and of `show --json`.
+Json to_json(const EndToEnd& end_to_end);
 
 // `gain` of --json and of `show --json`.
 Json to_json(const Gain& gain);

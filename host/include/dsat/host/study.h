@@ -103,6 +103,7 @@ struct StudyResult {
   std::string reason;  // one line
   std::optional<BestRecord> best;
   std::optional<Gain> gain;  // of the best over the user's own configuration
+  std::optional<EndToEnd> end_to_end;
   std::map<Outcome, int> counts;
   std::filesystem::path dir;
   std::string metric;  // its canonical name
