@@ -103,7 +103,8 @@ enum {
 };
 
 /* What a strategy asks for: a trial of the study's base configuration with `overrides_json` merged over it, leaf by
- * leaf. The host keeps train_batch_size = micro batch x accumulation x data-parallel size. */
+ * leaf. Keys are nested as in DeepSpeed's files, not dotted as in the study's axes. The host keeps train_batch_size =
+ * micro batch x accumulation x data-parallel size. */
 enum {
   DSAT_TRIAL_REPEAT = 1 /* measure again even if an identical trial has ended */
 };
