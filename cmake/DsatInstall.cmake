@@ -4,6 +4,7 @@ include(CMakePackageConfigHelpers)
 set(DSAT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/dsat)
 set(DSAT_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR}/dsat/plugins)
 set(DSAT_LAUNCHER ${CMAKE_INSTALL_LIBEXECDIR}/dsat/dsat-launch)
+set(DSAT_PLUGIN_HOST ${CMAKE_INSTALL_LIBEXECDIR}/dsat/dsat-plugin-host)
 
 # The libraries, exported as dsat::abi, dsat::sdk, dsat::base, dsat::config, dsat::cost, dsat::host and dsat::trial;
 # dsat::yaml is for the host and the trainer alone, and has no headers here.
@@ -79,7 +80,7 @@ endif()
 
 configure_package_config_file(
   ${CMAKE_CURRENT_LIST_DIR}/dsatConfig.cmake.in ${PROJECT_BINARY_DIR}/package/dsatConfig.cmake
-  INSTALL_DESTINATION ${DSAT_PACKAGE_DIR} PATH_VARS DSAT_PLUGIN_DIR DSAT_LAUNCHER)
+  INSTALL_DESTINATION ${DSAT_PACKAGE_DIR} PATH_VARS DSAT_PLUGIN_DIR DSAT_LAUNCHER DSAT_PLUGIN_HOST)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/dsatConfigVersion.cmake
   COMPATIBILITY SameMajorVersion)
 install(FILES

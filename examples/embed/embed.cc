@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   options.searcher.plugin = PLUGIN_DIR "/libasha.so";
   options.profiler.plugin = PLUGIN_DIR "/libprofiler.so";
   options.launcher = LAUNCHER;
+  options.plugin_host = PLUGIN_HOST;
   options.output_dir = argv[1];
   options.metric = "throughput";
   options.slots = 1;

@@ -44,7 +44,10 @@ CurrentReport::CurrentReport(std::filesystem::path dir) : dir_(std::move(dir)) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-CurrentReport::~CurrentReport() {
+CurrentReport::~CurrentReport() { CurrentReport::on_closing(); }
+
+void CurrentReport::on_closing() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     ended_ = true;

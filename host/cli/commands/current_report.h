@@ -1,7 +1,8 @@
 // Keeps DIR/report.html current while a study runs, so that a host that is killed leaves the page of its last seconds.
 //
 // Purpose: first after some seconds, then at most every kBetween, and never more than a hundredth of the time; only
-//   where something has happened. The end of the study writes the last one (commands/report.h).
+//   where something has happened. It ends before the journal is closed, since a reader would keep that from being one
+//   file; the last page is written after the study (commands/report.h).
 // Threading: the observer's functions on the study's thread; a thread of its own reads the journal and writes the page,
 //   with all signals blocked. Ownership: none. Errors: none; a page that cannot be written is told at the study's end.
 #ifndef DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
@@ -26,6 +27,7 @@ class CurrentReport final : public host::Observer {
 
   void on_trial_started(const host::TrialRecord& trial) override;
   void on_trial_ended(const host::TrialRecord& trial) override;
+  void on_closing() override;
 
  private:
   void keep();

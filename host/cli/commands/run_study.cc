@@ -51,6 +51,9 @@ class Observers final : public host::Observer {
   void on_best(const host::BestRecord& best) override {
     for (host::Observer* one : all_) one->on_best(best);
   }
+  void on_closing() override {
+    for (host::Observer* one : all_) one->on_closing();
+  }
 
  private:
   std::vector<host::Observer*> all_;

@@ -37,6 +37,17 @@ inline Status status_of(const std::exception& error) {
   return invalid ? Status::invalid(error.what()) : Status::internal(error.what());
 }
 
+// What the exception that is being handled says, whatever was thrown; for catch (...) alone.
+inline Status status_of_caught() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return status_of(error);
+  } catch (...) {
+    return Status::internal("something was thrown that is no std::exception");
+  }
+}
+
 // The value of `body` as a Result, or a Status where it gives none; what it throws as the failure.
 template <class Body>
 auto as_result(Body&& body)
@@ -48,8 +59,8 @@ auto as_result(Body&& body)
     } else {
       return body();
     }
-  } catch (const std::exception& error) {
-    return status_of(error);
+  } catch (...) {
+    return status_of_caught();
   }
 }
 

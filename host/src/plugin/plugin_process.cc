@@ -81,8 +81,8 @@ fs::path find_plugin_host(const fs::path& given) {
   }
   if (fs::exists(installed, error)) return installed;
   throw Error(
-      fmt::format("no {}: it is neither in {} nor at {}; install dsat, or run the plugin in this process "
-                  "(--in-process)",
+      fmt::format("no {}: it is neither in {} nor at {}; install dsat, name the file (plugin_host of the library's "
+                  "options), or run the plugin in this process (--in-process, Isolation::none)",
                   kProgram, folder.string(), installed.string()));
 }
 

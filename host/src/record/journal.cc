@@ -348,14 +348,17 @@ void Journal::remove_states(Phase phase) {
   Statement(*this, "DELETE FROM states WHERE phase = ?").text(name_of(phase)).run("remove states");
 }
 
-void Journal::checkpoint() {
-  if (!keeps()) return;
+bool Journal::checkpoint() {
+  if (!keeps()) return true;
   error_.clear();
   sqlite3_busy_timeout(db_, 200);  // a reader may stay for long, and the journal is whole without this
   execute("PRAGMA wal_checkpoint(TRUNCATE)");
   // A database left in WAL mode cannot be opened where its -shm file cannot be made.
   execute("PRAGMA journal_mode=DELETE");
+  const int code = sqlite3_errcode(db_) & 0xff;
+  if (code == SQLITE_BUSY || code == SQLITE_LOCKED) return false;
   throw_error();
+  return true;
 }
 
 }  // namespace dsat::host

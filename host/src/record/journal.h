@@ -117,8 +117,9 @@ class Journal {
   // What SQLite finds wrong with the file's own structure; empty: nothing.
   std::string structural_damage();
 
-  // Folds the write-ahead log into the one file, which read-only media can then serve.
-  void checkpoint();
+  // Folds the write-ahead log into the one file, which read-only media can then serve. False: another program reads the
+  // journal, so that its log stays beside it; nothing is lost.
+  bool checkpoint();
 
  private:
   class Statement;

@@ -50,9 +50,7 @@ Simulation load(const std::filesystem::path& file) {
 }  // namespace
 
 Simulation simulation_from_source(const Json& source) {
-  if (!source.is_object()) {
-    throw Error("this study was simulated by a program of its own: dsat-host cannot resume it");
-  }
+  if (source.is_null()) return {};
   const std::string file = source.at("file").get<std::string>();
   if (source.contains("trace")) return make_trace(source.at("trace").get<std::string>(), file);
   return make_cluster(source.at("scenario"), file);

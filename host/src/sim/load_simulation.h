@@ -6,7 +6,7 @@
 
 namespace dsat::host::sim {
 
-// Throws dsat::Error: a program of its own simulated this study over its own surface.
+// Of null, which a program's own simulation has: one without a surface. Throws dsat::Error: the source is damaged.
 Simulation simulation_from_source(const Json& source);
 
 }  // namespace dsat::host::sim

@@ -10,6 +10,7 @@
 
 #include "base/guarded.h"
 #include "dsat/base/units.h"
+#include "dsat/config/json.h"
 #include "dsat/random.h"
 
 namespace dsat::host {
@@ -20,6 +21,18 @@ uint64_t hash_of(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash;
+}
+
+// What a journal could not give back, as a real trial's result file could not hold it; empty: nothing.
+std::string why_unusable(const Json& metrics) {
+  if (!metrics.is_object()) {
+    return fmt::format("the simulation's metrics are {}: a JSON object is needed", config::text_of(metrics));
+  }
+  for (const auto& [name, value] : metrics.items()) {
+    if (!value.is_number_float() || std::isfinite(value.get<double>())) continue;
+    return fmt::format("the simulation's {} is {}: a finite number is needed", name, value.get<double>());
+  }
+  return "";
 }
 
 // Far beyond any timeout, and no overflow of the clock.
@@ -52,8 +65,8 @@ void SimulatedRunner::start(const TrialSpec& spec) {
     const Json& config = spec.further_steps > 0 ? further : spec.config;
     const SimulatedTrial asked{config, spec.model_info, options_.slots_per_trial, seed};
     trial.end = end_of(spec, options_.surface->run(asked), length);
-  } catch (const std::exception& e) {
-    throw internal_error(fmt::format("the simulation of trial {}: {}", spec.id, e.what()));
+  } catch (...) {
+    throw internal_error(fmt::format("the simulation of trial {}: {}", spec.id, status_of_caught().message()));
   }
   trial.group = *free_groups_.begin();
   free_groups_.erase(free_groups_.begin());
@@ -64,6 +77,10 @@ void SimulatedRunner::start(const TrialSpec& spec) {
 }
 
 TrialEnd SimulatedRunner::end_of(const TrialSpec& spec, SimulatedRun run, Loop::Clock::duration& length) const {
+  if (run.outcome == Outcome::completed) {
+    run.reason = why_unusable(run.metrics);
+    if (!run.reason.empty()) run.outcome = Outcome::failed;
+  }
   TrialEnd end;
   end.id = spec.id;
   end.attempt = spec.attempt;

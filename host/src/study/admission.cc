@@ -1,10 +1,12 @@
-// Merges the overrides into the plan's configuration, completes the batch sizes, and asks DeepSpeed's rules.
+// Checks the overrides as the user's own file was, merges them into the plan's configuration, completes the batch
+// sizes, and asks DeepSpeed's rules.
 #include "study/admission.h"
 
 #include <fmt/format.h>
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "dsat/config/rules.h"
 #include "dsat/config/world.h"
 
 namespace dsat::host {
@@ -39,21 +41,31 @@ std::string broken(const Plan& plan, const Json& merged) {
   return "";
 }
 
+// As DeepSpeed reads them; what it never accepts stays as it is, with the reason.
+Json read_overrides(const Plan& plan, const Json& overrides, std::string& invalid) {
+  try {
+    return config::read_overrides(plan.base_config, overrides);
+  } catch (const Error& error) {
+    invalid = error.what();
+    return overrides;
+  }
+}
+
 }  // namespace
 
 Admission admit(const Plan& plan, const Json& overrides) {
   Admission admission;
   Json merged = plan.base_config;
   try {
-    config::overwrite(merged, overrides);
+    config::overwrite(merged, read_overrides(plan, overrides, admission.invalid));
     const Json* profile = config::find(overrides, "autotuning.model_info.profile");
     admission.model_info = profile != nullptr && profile->is_boolean() && profile->get<bool>();
     config::keep_only_world(merged);
-    admission.invalid = misfit(plan, merged);
+    if (admission.invalid.empty()) admission.invalid = misfit(plan, merged);
     complete_batch(plan, merged);
     if (admission.invalid.empty()) admission.invalid = broken(plan, merged);
   } catch (const std::exception& e) {
-    admission.invalid = e.what();
+    if (admission.invalid.empty()) admission.invalid = e.what();
   }
   admission.config = std::move(merged);
   // A model-information run measures something else than a run of the same configuration for speed.

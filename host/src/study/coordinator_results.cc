@@ -85,10 +85,13 @@ void Coordinator::write_last() {
   }
   fault_point("close.committed");
   write_results(ending_->reason, true);
+  observer_.on_closing();
   try {
-    journal_.checkpoint();
-  } catch (const Error& error) {
-    // Somebody who reads the journal at this moment keeps it from being folded: it is whole all the same.
+    if (journal_.checkpoint()) return;
+    log(Observer::Severity::info,
+        fmt::format("{}: another program reads it, so its log stays beside it (dsat.db-wal); nothing is lost",
+                    journal_.file().string()));
+  } catch (const Error& error) {  // it is whole all the same
     log(Observer::Severity::warning, error.what());
   }
 }

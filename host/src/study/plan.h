@@ -99,7 +99,8 @@ StrategyPlan choose_strategy(const StrategyChoice& choice, PluginKind kind, cons
 // the same.
 void load_plugin(StrategyPlan& plan, const PluginProcesses& processes, bool accept_changed);
 
-// All that the journal must keep of a plan, and back. The derived members are made again; no plugin is loaded.
+// All that the journal must keep of a plan, and back. The derived members are made again; no plugin is loaded. A
+// simulation of a program's own comes back without its surface.
 Json to_json(const Plan& plan);
 Plan plan_from_json(const Json& json);
 

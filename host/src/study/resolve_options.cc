@@ -38,12 +38,8 @@ void check_keys(const Plan& plan, std::vector<std::string>& notices) {
   for (const config::UnknownKey& unknown : config::unknown_keys(plan.user_config)) {
     if (unknown.stray_space && !unknown.refused) {
       notices.push_back(fmt::format("the key '{}' has stray white space around it: DeepSpeed ignores it", unknown.key));
-    } else if (!unknown.suggestion.empty()) {
-      throw Error(
-          fmt::format("{}: unknown key '{}': did you mean '{}'?", plan.config_name(), unknown.key, unknown.suggestion));
-    } else if (unknown.refused) {
-      throw Error(fmt::format("{}: unknown key '{}': DeepSpeed refuses every key that it does not know in this section",
-                              plan.config_name(), unknown.key));
+    } else if (const std::string why = config::why_refused(unknown); !why.empty()) {
+      throw Error(fmt::format("{}: {}", plan.config_name(), why));
     } else {
       notices.push_back(fmt::format("the key '{}' is none of DeepSpeed's: kept as it is", unknown.key));
     }

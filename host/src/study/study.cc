@@ -22,6 +22,7 @@
 #include "study/best_command.h"
 #include "study/coordinator.h"
 #include "study/experiment_files.h"
+#include "study/guarded_observer.h"
 #include "study/plan.h"
 #include "study/run_dir.h"
 #include "study/runners.h"
@@ -181,6 +182,9 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   }
   Plan plan = plan_from_json(*stored);
   plan.dir = dir;
+  if (plan.simulation && !plan.simulation->surface) {
+    throw Error("this study was simulated by a program of its own: dsat-host cannot resume it");
+  }
   const fs::path launcher = plan.simulation ? fs::path() : find_launcher(options.launcher);
   if (options.environment.empty()) options.environment = current_environment();
   std::optional<EndedStudy> already = ended_study(dir, options, plan);
@@ -235,7 +239,8 @@ Result<std::unique_ptr<Study>> Study::resume(const fs::path& dir, ResumeOptions 
   return as_result([&] { return std::unique_ptr<Study>(new Study(Impl::resume(dir, std::move(options)))); });
 }
 
-StudyResult Study::run(Observer& observer) {
+StudyResult Study::run(Observer& given) {
+  GuardedObserver observer(given);
   StudyResult result;
   result.dir = impl_->plan.dir;
   result.metric = impl_->plan.metric;
@@ -251,9 +256,9 @@ StudyResult Study::run(Observer& observer) {
   std::thread control([&] {
     try {
       result = impl_->run(observer);
-    } catch (const std::exception& error) {
+    } catch (...) {
       result.status = StudyStatus::failed;
-      result.reason = status_of(error).message();
+      result.reason = status_of_caught().message();
     }
   });
   control.join();

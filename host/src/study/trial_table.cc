@@ -90,10 +90,12 @@ void TrialTable::start(uint64_t id) {
   ++trial.record.attempt;
 }
 
-// Marks nothing as changed: whether the journal has the trial as waiting or as running, a resumed study runs it.
+// Leaves the mark as it is. Whether the journal has the trial as waiting or as running, a resumed study runs it; a
+// trial that the journal does not have yet must still be written.
 void TrialTable::take_back_start(uint64_t id) {
+  const bool was_changed = changed_.count(id) != 0;
   change_state(get(id), TrialState::waiting, {});
-  changed_.erase(id);
+  if (!was_changed) changed_.erase(id);
 }
 
 // Does not mark the trial as changed: when a start is worth a commit of its own is for the study to say.

@@ -62,6 +62,7 @@ class Walker {
         if (spelling.attached) throw Error(fmt::format("{} takes no value: drop '={}'", name, *spelling.attached));
         return {name};
       case Takes::attached:
+        if (!spelling.attached) refuse_apart(spelling);
         return valued(spelling.attached.value_or("true"));
       case Takes::config_file:
         if (spelling.attached) return valued(*spelling.attached);
@@ -86,6 +87,15 @@ class Walker {
 
   [[noreturn]] static void refuse_missing(const Option& option, const Spelling& spelling) {
     throw Error(fmt::format("{} needs a value: {} {}", display(option), spelling.name, option.value_name));
+  }
+
+  // "--flag true": the word would begin the user's command.
+  void refuse_apart(const Spelling& spelling) const {
+    if (done() || grammar_ == Grammar::shared) return;
+    for (const char* word : {"true", "false"}) {
+      if (token() != word) continue;
+      throw Error(fmt::format("{0} takes its value with '=': write {0}={1}", spelling.name, word));
+    }
   }
 
   bool may_be_value(const std::string& text) const { return grammar_ == Grammar::shared || !text.empty(); }

@@ -32,6 +32,18 @@ std::string join(const std::string& section, const std::string& name) {
   return section.empty() ? name : section + "." + name;
 }
 
+bool has_dot(const std::string& name) { return name.find('.') != std::string::npos; }
+
+// {"zero_optimization": {"stage": ...}} for "zero_optimization.stage".
+std::string nested(const std::string& key) {
+  std::string begin = "{\"", end = "...}";
+  for (const char c : key) {
+    if (c != '.') begin += c;
+    if (c == '.') begin += "\": {\"", end += "}";
+  }
+  return begin + "\": " + end;
+}
+
 // How many slips of the keyboard still count as the same word: one in four letters, so that a short key of the user's
 // own ("comment") is not taken for one of DeepSpeed's ("comet").
 // Where DeepSpeed refuses every unknown key none can be the user's own: half of the letters may be wrong.
@@ -87,7 +99,7 @@ std::string other_depth(const std::string& section, const std::string& folded) {
 void walk(const Json& object, const std::string& section, std::vector<UnknownKey>* out) {
   for (const auto& [name, value] : object.items()) {
     const std::string key = join(section, name);
-    const KeyKind kind = key_kind(key);
+    const KeyKind kind = has_dot(name) ? KeyKind::kUnknown : key_kind(key);
     if (kind == KeyKind::kUnknown) {
       out->push_back(describe_unknown(section, name));
     } else if (kind == KeyKind::kSection && value.is_object()) {
@@ -102,6 +114,11 @@ UnknownKey describe_unknown(const std::string& section, const std::string& name)
   UnknownKey unknown;
   unknown.key = join(section, name);
   unknown.refused = is_closed(section);
+  if (has_dot(name)) {
+    unknown.dotted = true;
+    if (key_kind(unknown.key) != KeyKind::kUnknown) unknown.suggestion = unknown.key;
+    return unknown;
+  }
   const std::string trimmed = trim(name);
   if (trimmed != name && key_kind(join(section, trimmed)) != KeyKind::kUnknown) {
     unknown.suggestion = join(section, trimmed);
@@ -120,6 +137,14 @@ std::vector<UnknownKey> unknown_keys(const Json& config) {
   std::vector<UnknownKey> out;
   if (config.is_object()) walk(config, "", &out);
   return out;
+}
+
+std::string why_refused(const UnknownKey& unknown) {
+  const std::string name = "unknown key '" + unknown.key + "': ";
+  if (unknown.suggestion.empty() && !unknown.refused) return "";
+  if (unknown.dotted) return name + "DeepSpeed's keys have no dots: nest it, as " + nested(unknown.key);
+  if (!unknown.suggestion.empty()) return name + "did you mean '" + unknown.suggestion + "'?";
+  return name + "DeepSpeed refuses every key that it does not know in this section";
 }
 
 }  // namespace dsat::config

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 
+#include "dsat/host/rescue.h"
 #include "surfaces.h"
 
 namespace dsat::host {
@@ -162,6 +163,48 @@ TEST(SimulatedStudy, ASurfaceThatThrowsFailsTheStudy) {
   EXPECT_EQ(result.reason, "the simulation of trial 0: the moon is wrong");
 }
 
+TEST(SimulatedStudy, ASurfaceThatThrowsAnythingFailsTheStudy) {
+  StudyOptions options = options_for([](const SimulatedTrial&) -> SimulatedRun { throw 7; });
+  Recorder seen;
+  EXPECT_EQ(run(options, seen).reason, "the simulation of trial 0: something was thrown that is no std::exception");
+}
+
+TEST(SimulatedStudy, MetricsThatAJournalCannotHoldAreAFailedTrial) {
+  const std::map<std::string, Json> cases{
+      {"the simulation's metrics are 5: a JSON object is needed", 5},
+      {"the simulation's throughput is inf: a finite number is needed", {{"throughput", INFINITY}}},
+      {"the simulation's throughput is nan: a finite number is needed", {{"throughput", NAN}}}};
+  for (const auto& [reason, metrics] : cases) {
+    StudyOptions options = options_for([wrong = metrics](const SimulatedTrial& trial) {
+      SimulatedRun run = small_model(trial);
+      if (!trial.model_info) run.metrics = wrong;
+      return run;
+    });
+    options.max_trials = 4;
+    Recorder seen;
+    EXPECT_FALSE(run(options, seen).best);
+    ASSERT_FALSE(seen.ended.empty());
+    EXPECT_EQ(seen.ended.back().outcome, Outcome::failed);
+    EXPECT_EQ(seen.ended.back().reason, reason);
+  }
+}
+
+TEST(SimulatedStudy, AnObserverThatThrowsIsToldSoOnceAndTheStudyGoesOn) {
+  class Throwing : public Recorder {
+    void on_trial_started(const TrialRecord&) override { throw 7; }
+    void on_best(const BestRecord&) override { throw std::runtime_error("no room on the screen"); }
+  } seen;
+  StudyOptions options = options_for(small_model);
+  options.max_trials = 5;
+  const StudyResult result = run(options, seen);
+  EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
+  EXPECT_TRUE(result.best);
+  EXPECT_EQ(seen.ended.size(), 5u);
+  EXPECT_EQ(std::count_if(seen.warnings.begin(), seen.warnings.end(),
+                          [](const std::string& line) { return line.find("threw") != std::string::npos; }),
+            1);
+}
+
 TEST(SimulatedStudy, RefusesAMetricThatTheSurfaceCannotGive) {
   StudyOptions options = options_for(small_model);
   options.simulation->metrics = {"throughput", "latency"};
@@ -200,6 +243,9 @@ TEST(SimulatedStudy, KeepsAJournalButNoTrialFolders) {
     EXPECT_TRUE(trial.outcome) << trial.id;
     EXPECT_THAT(trial.started_at, StartsWith("2000-01-01T"));
   }
+  EXPECT_TRUE(check_study(result.dir)->sound());
+  EXPECT_TRUE(write_best(result.dir, {}).ok());
+  EXPECT_THAT(Study::resume(result.dir, {}).status().message(), HasSubstr("simulated by a program of its own"));
   fs::remove_all(dir);
 }
 

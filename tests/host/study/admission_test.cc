@@ -58,6 +58,50 @@ TEST_F(AdmissionTest, NamesTheRuleThatARequestBreaks) {
   }
 }
 
+std::string refused(const Plan& plan, const std::string& overrides) {
+  return admit(plan, Json::parse(overrides)).invalid;
+}
+
+TEST_F(AdmissionTest, RefusesWhatDeepSpeedNeverAccepts) {
+  const Plan p = plan("{}");
+  EXPECT_EQ(refused(p, R"({"zero_optimization": {"reduce_buket_size": 1}})"),
+            "unknown key 'zero_optimization.reduce_buket_size': did you mean 'zero_optimization.reduce_bucket_size'?");
+  EXPECT_EQ(refused(p, R"({"zero_optimization.stage": 2})"),
+            "unknown key 'zero_optimization.stage': DeepSpeed's keys have no dots: nest it, as "
+            "{\"zero_optimization\": {\"stage\": ...}}");
+  for (const char* overrides : {
+           R"({"mine.lr": 2})",
+           R"({"zero_optimization": {"no_such_key": 1}})",
+           R"({"zero_optimization": {"overlap_comm": "maybe"}})",
+           R"({"zero_optimization": {"reduce_bucket_size": [1, 2]}})",
+           R"({"zero_optimization": {"offload_optimizer.device": "cpu", "stage": 2}})",
+           R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin": true}}})",
+           R"({"zero_optimization": "auto"})",
+           R"({"steps_per_print": 0})",
+           R"({"gradient_clipping": "x"})",
+           R"({"fp16": {"enbled": true}})",
+       }) {
+    EXPECT_NE(refused(p, overrides), "") << overrides;
+  }
+  EXPECT_EQ(admit(p, {{"zero_optimization", {{"no_such_key", 1}}}}).config["zero_optimization"]["no_such_key"], 1)
+      << "the record shows what was asked for";
+}
+
+TEST_F(AdmissionTest, AKeyOfTheUsersOwnIsNotTheStrategysFault) {
+  const Plan p = plan(R"({"my_section": {"a": 1}, "mine.lr": 1, " seed": 3})");
+  EXPECT_EQ(refused(p, "{}"), "");
+  EXPECT_EQ(refused(p, R"({"my_section": {"a": 2}, "mine.lr": 2, " seed": 4, "comment": "a new one"})"), "");
+}
+
+TEST_F(AdmissionTest, ReadsOverridesAsDeepSpeedDoes) {
+  const Plan p = plan(R"({"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 7}})");
+  const Admission a = admit(p, {{"zero_optimization", {{"prefetch_bucket_size", 5e8}, {"overlap_comm", "yes"}}}});
+  EXPECT_EQ(a.invalid, "");
+  EXPECT_EQ(a.config["zero_optimization"]["stage3_prefetch_bucket_size"], 500000000);
+  EXPECT_FALSE(a.config["zero_optimization"].contains("prefetch_bucket_size"));
+  EXPECT_EQ(a.config["zero_optimization"]["overlap_comm"], true);
+}
+
 TEST_F(AdmissionTest, IdentityIsWhatIsRunNotHowItWasAsked) {
   const Plan p = plan(R"({"zero_optimization": {"stage": 1, "reduce_bucket_size": 5e8}})");
   const std::string base = admit(p, Json::object()).identity;

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <sys/resource.h>
 
+#include "dsat/host/rescue.h"
 #include "study_fixture.h"
 
 namespace dsat::host {
@@ -274,6 +275,23 @@ TEST_F(EndsTest, ARunnerThatCannotStartFailsTheStudyAndNothingElseIsStarted) {
   EXPECT_THAT(session.runner.started_ids(), ElementsAre(0));
 }
 
+TEST_F(EndsTest, ARunnerThatCannotStartBeforeItsTurnIsWrittenLeavesASoundJournal) {
+  Session session(plan_of(scripted({{"start", {try_micro_batch(1), try_micro_batch(2)}}})));
+  session.runner.group = std::chrono::hours(1);
+  session.runner.refuse = [](const TrialSpec& spec) {
+    return spec.id == 1 ? Status::internal("the moon is wrong") : Status();
+  };
+  EXPECT_EQ(session.run_new().status, StudyStatus::failed);
+  EXPECT_EQ(session.trials().size(), 2u);
+  EXPECT_THAT(check_study(session.plan.dir).value().findings, IsEmpty());
+}
+
+void begin_to_read(const Session& session, sqlite3*& reader) {
+  if (reader != nullptr) return;
+  ASSERT_EQ(sqlite3_open_v2((session.plan.dir / "dsat.db").c_str(), &reader, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  sqlite3_exec(reader, "BEGIN; SELECT * FROM trials", nullptr, nullptr, nullptr);
+}
+
 // No file may grow beyond `bytes` while this lives: a full disk, as SQLite sees it.
 class FullDisk {
  public:
@@ -321,14 +339,21 @@ TEST_F(EndsTest, AFullDiskFailsTheStudyAndNothingUnwrittenIsActedUpon) {
 TEST_F(EndsTest, AReaderOfTheJournalDoesNotFailTheStudyAtItsEnd) {
   Session session(plan_of(scripted({{"start", {try_micro_batch(1)}}})));
   sqlite3* reader = nullptr;
-  session.runner.before_each_step = [&] {
-    if (reader != nullptr) return;
-    ASSERT_EQ(sqlite3_open_v2((session.plan.dir / "dsat.db").c_str(), &reader, SQLITE_OPEN_READONLY, nullptr),
-              SQLITE_OK);
-    sqlite3_exec(reader, "BEGIN; SELECT * FROM trials", nullptr, nullptr, nullptr);
-  };
+  session.runner.before_each_step = [&] { begin_to_read(session, reader); };
   EXPECT_EQ(session.run_new().status, StudyStatus::completed);
+  EXPECT_TRUE(session.observer.logged("nothing is lost"));
+  EXPECT_FALSE(session.observer.logged("locked"));
   sqlite3_close(reader);
+}
+
+TEST_F(EndsTest, AReaderThatEndsWhenTheJournalIsClosedIsNotInItsWay) {
+  Session session(plan_of(scripted({{"start", {try_micro_batch(1)}}})));
+  sqlite3* reader = nullptr;
+  session.runner.before_each_step = [&] { begin_to_read(session, reader); };
+  session.observer.when_closing = [&] { sqlite3_close(reader); };
+  EXPECT_EQ(session.run_new().status, StudyStatus::completed);
+  EXPECT_FALSE(session.observer.logged("another program reads it"));
+  EXPECT_FALSE(fs::exists(session.plan.dir / "dsat.db-wal"));
 }
 
 }  // namespace

@@ -169,12 +169,14 @@ class StudyLog : public Observer {
  public:
   void on_log(Severity severity, std::string_view message) override { logs.emplace_back(severity, message); }
   void on_trial_ended(const TrialRecord& trial) override { ended.push_back(trial.id); }
+  void on_closing() override { when_closing(); }
   bool logged(const std::string& part) const {
     return std::any_of(logs.begin(), logs.end(),
                        [&](const auto& line) { return line.second.find(part) != std::string::npos; });
   }
   std::vector<std::pair<Severity, std::string>> logs;
   std::vector<uint64_t> ended;
+  std::function<void()> when_closing = [] {};
 };
 
 // One life of a host over a run directory.

@@ -126,6 +126,17 @@ TEST_F(TrialTableTest, AStoppedTrialLetsAnotherOfItsConfigurationAnswer) {
   EXPECT_EQ(table_.answering("a"), std::nullopt);
 }
 
+TEST_F(TrialTableTest, AStartThatIsTakenBackChangesNothingInTheJournal) {
+  add("a");
+  table_.start(0);
+  table_.take_back_start(0);
+  EXPECT_THAT(table_.take_changed(), ElementsAre(0)) << "the journal does not have it yet";
+  table_.start(0);
+  table_.take_changed();
+  table_.take_back_start(0);
+  EXPECT_THAT(table_.take_changed(), IsEmpty());
+}
+
 TEST_F(TrialTableTest, OnlyWhatCostsARunCountsAndAStopBeforeItGivesItBack) {
   add("a");
   add("a", 0);

@@ -50,6 +50,17 @@ TEST(SharedGrammar, AConfigFileEndsInJson) {
   EXPECT_THAT(shared({"--deepspeed=c"}).options, ElementsAre("--deepspeed=c"));
 }
 
+TEST(CommandGrammar, AFlagsValueThatStandsApartIsRefused) {
+  OptionSet set;
+  set.add_group("Plugin", {Option::text("sparse", "[=BOOL]", "").taking(Takes::attached)});
+  EXPECT_THAT(split(set, {"--sparse", "sh", "true"}, Grammar::command).options, ElementsAre("--sparse=true"));
+  EXPECT_THAT(split(set, {"--sparse", "--", "true"}, Grammar::command).rest, ElementsAre("true"));
+  EXPECT_EQ(error_of([&] {
+              split(set, {"--sparse", "false", "sh"}, Grammar::command);
+            }),
+            "--sparse takes its value with '=': write --sparse=false");
+}
+
 TEST(KnownOptions, PassesOverWhatIsUnknown) {
   EXPECT_THAT(
       known_options(training_options(), {"--max-rungs", "5", "--ranks=2", "cmd", "--ranks=3"}, Grammar::command),

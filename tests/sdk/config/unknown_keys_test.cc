@@ -102,6 +102,15 @@ TEST(UnknownKeys, KnowsAKeyWithStraySpace) {
   EXPECT_TRUE(keys[1].stray_space);
 }
 
+TEST(UnknownKeys, ADottedKeyIsOneThatIsToBeNested) {
+  const std::vector<UnknownKey> keys = unknown(R"({"zero_optimization.offload_param.device": "cpu", "my.key": 1})");
+  ASSERT_EQ(keys.size(), 2u);
+  EXPECT_EQ(why_refused(keys[0]),
+            "unknown key 'zero_optimization.offload_param.device': DeepSpeed's keys have no dots: nest it, as "
+            "{\"zero_optimization\": {\"offload_param\": {\"device\": ...}}}");
+  EXPECT_EQ(why_refused(keys[1]), "") << "the user's own";
+}
+
 TEST(UnknownKeys, KeysOfTheUsersOwnGetNoSuggestion) {
   for (const char* name :
        {"my_company_settings", "comment", "_comment", "project_name", "notes", "x", "", "model", "lr"}) {

@@ -38,7 +38,7 @@ struct SimulatedRun {
   Outcome outcome = Outcome::completed;
   std::string reason;  // one line; empty: there is none
   // completed: canonical metrics; for a model-information run: num_params, trainable_num_params,
-  // activation_mem_per_gpu, perhaps largest_layer_params.
+  // activation_mem_per_gpu, perhaps largest_layer_params. What is no object of finite numbers is a failed trial.
   Json metrics = Json::object();
   std::optional<uint64_t> peak_bytes;           // of a device
   std::optional<uint64_t> device_memory_bytes;  // of a device, as the trial would report it

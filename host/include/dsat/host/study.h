@@ -85,7 +85,8 @@ struct ResumeOptions {
 std::optional<std::filesystem::path> config_file_of(const std::vector<std::string>& command,
                                                     const std::filesystem::path& cwd);
 
-// Receives what happens, in order. Override the methods that you need.
+// Receives what happens, in order. Override the methods that you need. What they throw is dropped, and the first time
+// told to on_log: the study goes on.
 class Observer {
  public:
   enum class Severity { debug, info, warning, error };
@@ -96,6 +97,8 @@ class Observer {
   virtual void on_trial_ended(const TrialRecord&) {}
   virtual void on_profile(const Json& /*profile*/) {}
   virtual void on_best(const BestRecord&) {}
+  // The study has ended and is written. The journal is closed when this returns: whoever reads it ends that here.
+  virtual void on_closing() {}
 };
 
 struct StudyResult {

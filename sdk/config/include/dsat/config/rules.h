@@ -39,13 +39,21 @@ struct UnknownKey {
   std::string suggestion;    // the known key that it is a misspelling of, dotted; empty: nothing is near
   bool stray_space = false;  // it is known if white space around it is dropped
   bool refused = false;      // it stands in a section where DeepSpeed refuses unknown keys; elsewhere it ignores them
+  bool dotted = false;       // it is written with a dot, which DeepSpeed's keys have none of
 };
 std::vector<UnknownKey> unknown_keys(const Json& config);
+// What is wrong with an unknown key, in one line; empty: it is the user's own.
+std::string why_refused(const UnknownKey& unknown);
 
 // The configuration as DeepSpeed reads it: in zero_optimization "yes" is true, 5e8 is 500000000 and
 // prefetch_bucket_size is stage3_prefetch_bucket_size. A list is an axis, and each of its values is read so. A wrong
 // type or a value out of range, which DeepSpeed itself refuses, is an Error that names the key.
 Json canonical(const Json& config);
+
+// A strategy's overrides of `base` as canonical() reads them. An Error names the first key that DeepSpeed never
+// accepts, or that it would ignore: a misspelt or dotted one, a value that it refuses. Keys that `base` has are the
+// user's own.
+Json read_overrides(const Json& base, const Json& overrides);
 
 }  // namespace dsat::config
 
