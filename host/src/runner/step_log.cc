@@ -17,9 +17,7 @@ namespace dsat::host {
 
 namespace {
 
-constexpr int kColdSteps = 2;        // the first ones make buffers and states
-constexpr size_t kFewestSteps = 3;   // of which a median says more than the last step alone
-constexpr double kMostValue = 1e15;  // of a time or a rate; more is no measurement
+constexpr int kColdSteps = 2;  // the first ones make buffers and states
 constexpr double kSumTolerance = 0.02;
 constexpr double kMostApart = 100;  // the file's step and the log's: farther apart, they measure different things
 
