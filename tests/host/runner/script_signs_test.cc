@@ -13,15 +13,15 @@ std::string saving(const std::string& path) {
 
 TEST(ScriptSigns, ACheckpointBelowTheTrialsFolderIsItsOwn) {
   const auto outside = [](const std::string& path, const std::string& cwd) {
-    return checkpoint_folder_outside({"step 1", saving(path)}, cwd, "/work/study/trials/1");
+    return checkpoint_folder_outside({"step 1", saving(path)}, cwd, "/home/ann/study/trials/1");
   };
-  EXPECT_EQ(outside("ck/global_step4/mp_rank_00_model_states.pt", "/work"), "/work/ck");
-  EXPECT_EQ(outside("../ck/global_step4/mp_rank_00_model_states.pt", "/work/run"), "/work/ck");
-  EXPECT_EQ(outside("/data/ck/global_step4/a.pt", "/work/study/trials/1/cwd"), "/data/ck");
-  EXPECT_EQ(outside("/work/study/trials/11/ck/global_step4/a.pt", "/work"), "/work/study/trials/11/ck");
-  EXPECT_EQ(outside("ck/global_step4/a.pt", "/work/study/trials/1/cwd"), "");
-  EXPECT_EQ(outside("/work/study/trials/1/ck/global_step4/a.pt", "/work"), "");
-  EXPECT_EQ(checkpoint_folder_outside({"[Torch] Saving ...", "[Torch] Saving", "..."}, "/work", "/w"), "");
+  EXPECT_EQ(outside("ck/global_step4/mp_rank_00_model_states.pt", "/home/ann"), "/home/ann/ck");
+  EXPECT_EQ(outside("../ck/global_step4/mp_rank_00_model_states.pt", "/home/ann/run"), "/home/ann/ck");
+  EXPECT_EQ(outside("/data/ck/global_step4/a.pt", "/home/ann/study/trials/1/cwd"), "/data/ck");
+  EXPECT_EQ(outside("/home/ann/study/trials/11/ck/global_step4/a.pt", "/home/ann"), "/home/ann/study/trials/11/ck");
+  EXPECT_EQ(outside("ck/global_step4/a.pt", "/home/ann/study/trials/1/cwd"), "");
+  EXPECT_EQ(outside("/home/ann/study/trials/1/ck/global_step4/a.pt", "/home/ann"), "");
+  EXPECT_EQ(checkpoint_folder_outside({"[Torch] Saving ...", "[Torch] Saving", "..."}, "/home/ann", "/w"), "");
 }
 
 TEST(ScriptSigns, EachEnginePrintsItsConfigurationOnce) {

@@ -64,12 +64,18 @@ TEST(Guided, FindsAnOptimumBelowTheCeiling) {
   EXPECT_GT(metric_of(bench, bench.best(), "throughput"), 0.97 * 1000 * 20 / 24);
 }
 
-TEST(Guided, WithoutDeviceMemoryGrowsUntilSomethingRunsOut) {
-  Surface surface;
-  surface.tells_peak = false;
+// Nothing tells how much memory a device has.
+Study unknown_device(const Surface& surface) {
   Study study = study_of(surface, 30);
   study.device_memory_bytes.reset();
   study.profile["device_memory_bytes"] = nullptr;
+  return study;
+}
+
+TEST(Guided, WithoutDeviceMemoryGrowsUntilSomethingRunsOut) {
+  Surface surface;
+  surface.tells_peak = false;
+  const Study study = unknown_device(surface);
   testing::Bench bench = bench_of(surface, study);
   ASSERT_TRUE(bench.run()) << bench.error();
   EXPECT_LT(regret(bench, surface, study), 0.05);
@@ -80,10 +86,7 @@ TEST(Guided, WithoutAnyBoundGrowsOnlyAsLongAsThatIsFaster) {
   Surface surface;
   surface.device_memory = 1e18;
   surface.tells_peak = false;
-  Study study = study_of(surface, 30);
-  study.device_memory_bytes.reset();
-  study.profile["device_memory_bytes"] = nullptr;
-  testing::Bench bench = bench_of(surface, study);
+  testing::Bench bench = bench_of(surface, unknown_device(surface));
   ASSERT_TRUE(bench.run()) << bench.error();
   int64_t largest = 0;
   for (const testing::Trial& trial : bench.asked()) largest = std::max(largest, trial.micro_batch());
