@@ -2,33 +2,30 @@
 #include "finals/end_to_end.h"
 
 #include "dsat/config/batch.h"
+#include "runner/read_metrics.h"
 
 namespace dsat::host {
 namespace {
 
-double number_in(const Json& json, const char* key) {
-  const auto it = json.is_object() ? json.find(key) : json.end();
-  return it != json.end() && it->is_number() ? it->get<double>() : 0;
-}
+// Means over the trials of a configuration.
+struct Step {
+  double wall_us = 0, engine_us = 0, samples = 0;
+};
 
-// The means of a configuration's trials; `ratio` is its samples a second, 0 where the batch is not known.
-std::optional<EndToEnd> of_configuration(const std::vector<Trial>& trials, const std::string& identity) {
-  EndToEnd mean;
-  double samples = 0, count = 0;
+std::optional<Step> mean_step(const std::vector<Trial>& trials, const std::string& identity) {
+  Step sum;
+  double count = 0;
   for (const Trial& trial : trials) {
     if (trial.identity != identity) continue;
     const std::optional<EndToEnd> one = end_to_end_of(trial);
     if (!one) continue;
-    mean.wall_us += one->wall_us;
-    mean.engine_us += one->engine_us;
-    samples += number_in(trial.record.config, config::kTrainBatchKey);
+    sum.wall_us += one->wall_us;
+    sum.engine_us += one->engine_us;
+    sum.samples += number_in(trial.record.config, config::kTrainBatchKey);
     ++count;
   }
   if (count == 0) return std::nullopt;
-  mean.ratio = samples * 1e6 / mean.wall_us;
-  mean.wall_us /= count;
-  mean.engine_us /= count;
-  return mean;
+  return Step{sum.wall_us / count, sum.engine_us / count, sum.samples / count};
 }
 
 }  // namespace
@@ -45,13 +42,14 @@ std::optional<EndToEnd> end_to_end_of_best(const std::vector<Trial>& trials, con
                                            uint64_t best) {
   if (best >= trials.size()) return std::nullopt;
   const std::string& identity = trials[best].identity;
-  std::optional<EndToEnd> found = of_configuration(trials, identity);
-  if (!found) return std::nullopt;
-  const double samples_per_second = *found->ratio;
-  found->ratio.reset();
+  const std::optional<Step> step = mean_step(trials, identity);
+  if (!step) return std::nullopt;
+  EndToEnd found{step->wall_us, step->engine_us, std::nullopt};
   if (own_identity.empty() || own_identity == identity) return found;
-  const std::optional<EndToEnd> own = of_configuration(trials, own_identity);
-  if (own && *own->ratio > 0 && samples_per_second > 0) found->ratio = samples_per_second / *own->ratio;
+  const std::optional<Step> own = mean_step(trials, own_identity);
+  if (own && own->samples > 0 && step->samples > 0) {
+    found.ratio = step->samples / step->wall_us / (own->samples / own->wall_us);
+  }
   return found;
 }
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "dsat/config/batch.h"
-#include "dsat/config/json.h"
 #include "runner/log_lines.h"
 #include "runner/logged_numbers.h"
 
@@ -45,14 +44,12 @@ std::vector<double> fit_times(const std::map<int, double>& rates, ProfileWindow 
 std::optional<TrialReport> read_pipeline_log(const std::vector<std::string>& lines, ProfileWindow window,
                                              const Json& config) {
   const std::map<int, double> rates = read_rates(lines);
-  const Json* batch = config::find(config, config::kTrainBatchKey);
-  if (rates.empty() || rates.rbegin()->first <= window.end || batch == nullptr || !batch->is_number()) {
-    return std::nullopt;
-  }
+  const double samples = number_in(config, config::kTrainBatchKey);
+  if (rates.empty() || rates.rbegin()->first <= window.end || samples <= 0) return std::nullopt;
   const std::vector<double> times = fit_times(rates, window);
   const double middle = median_of(times);
   TrialReport report;
-  report.metrics = {{"throughput", 1 / middle}, {"latency", middle * batch->get<double>() * 1e6}};
+  report.metrics = {{"throughput", 1 / middle}, {"latency", middle * samples * 1e6}};
   if (times.size() >= kFewestSteps) {
     report.metrics["latency_spread"] = relative_deviation(times, middle);
     report.metrics["latency_steps"] = times.size();

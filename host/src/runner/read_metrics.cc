@@ -186,11 +186,14 @@ TrialReport read_metrics(std::string_view text, const std::string& file_name, co
   return out;
 }
 
+double number_in(const Json& json, const char* key) {
+  const Json* value = config::find(json, key);
+  return value != nullptr && value->is_number() ? value->get<double>() : 0;
+}
+
 void add_wall_throughput(const Json& config, Json& metrics) {
-  const Json* batch = config::find(config, config::kTrainBatchKey);
-  const auto wall_us = metrics.find("wall_latency");
-  if (wall_us == metrics.end() || batch == nullptr || !batch->is_number()) return;
-  metrics["wall_throughput"] = batch->get<double>() * 1e6 / wall_us->get<double>();
+  const double samples = number_in(config, config::kTrainBatchKey), wall_us = number_in(metrics, "wall_latency");
+  if (samples > 0 && wall_us > 0) metrics["wall_throughput"] = samples * 1e6 / wall_us;
 }
 
 TrialReport read_model_info(std::string_view text, const std::string& file_name) {

@@ -12,6 +12,7 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "runner/logged_numbers.h"
+#include "runner/read_metrics.h"
 
 namespace dsat::host {
 
@@ -66,11 +67,6 @@ class StepNumbers {
   bool is_known_;
   bool is_done_ = true;  // its line with timers has come
 };
-
-double number_in(const Json& json, const char* key) {
-  const Json* value = config::find(json, key);
-  return value != nullptr && value->is_number() ? value->get<double>() : 0;
-}
 
 std::vector<LoggedStep> fit_steps(const StepLog& log, ProfileWindow window) {
   std::vector<LoggedStep> fit;
@@ -221,11 +217,12 @@ std::string use_logged_steps(const StepLog& log, ProfileWindow window, const Jso
   const double sum = accumulation * (file.forward + file.backward + file.step);
   if (file.latency <= 0 || std::abs(sum - file.latency) > kSumTolerance * file.latency) return "";
   std::string warning = take_middle_step(log, window, accumulation, file, metrics);
+  if (!warning.empty()) return warning;
   const std::optional<double> script_us = script_time_us(log, window, file.latency);
   if (script_us && !metrics.contains("wall_latency")) {
     metrics["wall_latency"] = metrics["latency"].get<double>() + *script_us;
   }
-  return warning;
+  return "";
 }
 
 }  // namespace dsat::host
