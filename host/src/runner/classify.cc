@@ -169,14 +169,16 @@ Shortage find_shortage(const RunFacts& facts, const Printed& printed) {
 }
 
 // A script that goes on from a checkpoint, of its user's or of another trial, is past the window's start, or past all
-// of it, at its first step.
+// of it, at its first step. If the user has only every tenth step printed, the tenth proves nothing.
 bool goes_on_from_checkpoint(const RunFacts& facts, const Printed& printed) {
   if (facts.model_info) return false;
+  const double latest_first_step =
+      std::max<double>(facts.start_profile_step, number_in(facts.config, "steps_per_print"));
   const std::vector<TrialLog>& logs = printed.logs.logs;
-  return std::any_of(logs.begin(), logs.end(), [&facts](const TrialLog& log) {
+  return std::any_of(logs.begin(), logs.end(), [latest_first_step](const TrialLog& log) {
     if (log.is_cut) return false;
     const StepLog steps = read_step_log(log.lines, false);
-    return !steps.steps.empty() && steps.steps.begin()->first > facts.start_profile_step;
+    return !steps.steps.empty() && steps.steps.begin()->first > latest_first_step;
   });
 }
 

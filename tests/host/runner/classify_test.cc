@@ -225,6 +225,20 @@ TEST_F(Classify, AScriptThatGoesOnFromACheckpointPassesTheWindow) {
   EXPECT_FALSE(end().from_checkpoint);
 }
 
+TEST_F(Classify, AFirstPrintedStepIsNoCheckpointWhereNotEveryStepIsPrinted) {
+  const auto first_printed_is = [this](int step) {
+    write_text(dir() / kStdoutFile, fmt::format("epoch=0/micro_step=1/global_step={}, CurrSamplesPerSec=8\n", step));
+  };
+  facts_.exit = {0, 0};
+  first_printed_is(5);
+  EXPECT_TRUE(end().from_checkpoint) << "every step is printed";
+  facts_.config["steps_per_print"] = 5;
+  EXPECT_THAT(end().reason, HasSubstr("before the profile window did")) << "it ended with step 5";
+  EXPECT_FALSE(end().from_checkpoint);
+  first_printed_is(10);
+  EXPECT_TRUE(end().from_checkpoint) << "its step 5 was never printed";
+}
+
 TEST_F(Classify, ACheckpointWithinTheWindowLeavesDeepSpeedWithoutItsFlops) {
   stderr_is(
       "Traceback (most recent call last):\n  File \"engine.py\", line 512, in __getattr__\n"
@@ -248,8 +262,8 @@ TEST_F(Classify, ACheckpointInAFolderThatTrialsShareIsNoted) {
   facts_.exit = {0, 0};
   metrics_are(good_);
   write_text(dir() / kStdoutFile, "[Torch] Saving ck/global_step4/mp_rank_00_model_states.pt...\n");
-  facts_.cwd = "/work";
-  EXPECT_EQ(end().checkpoint_outside, "/work/ck");
+  facts_.cwd = "/home/ann";
+  EXPECT_EQ(end().checkpoint_outside, "/home/ann/ck");
   facts_.cwd = dir() / kCwdFolder;
   EXPECT_EQ(end().checkpoint_outside, "");
 }
