@@ -218,7 +218,7 @@ std::optional<std::string> notice_of_busy_devices(const std::vector<Slot>& slots
   }
   if (busy.empty()) return std::nullopt;
   return fmt::format(
-      "others use {} now: trials may run out of memory and be slow for their sake; end them, or leave the device out "
+      "other programs use {}: trials may run out of memory or be slow; end those programs, or leave the device out "
       "(--exclude, or the visibility variable)",
       fmt::join(busy, ", "));
 }

@@ -48,9 +48,9 @@ TEST_F(DiscoverDevices, ADeviceThatOthersUseIsNamed) {
   nvidia(two_);
   const SlotPlan both = plan_slots(discover(), {});
   ASSERT_FALSE(both.notices.empty());
-  EXPECT_THAT(both.notices.back(), HasSubstr("others use 31.5 GB of device 1 now"));
+  EXPECT_THAT(both.notices.back(), HasSubstr("other programs use 31.5 GB of device 1"));
   const SlotPlan idle = plan_slots(discover({"CUDA_VISIBLE_DEVICES=0"}), {});
-  for (const std::string& notice : idle.notices) EXPECT_THAT(notice, Not(HasSubstr("others use")));
+  for (const std::string& notice : idle.notices) EXPECT_THAT(notice, Not(HasSubstr("other programs use")));
 }
 
 TEST_F(DiscoverDevices, UnknownMemoryIsNoError) {
