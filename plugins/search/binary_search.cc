@@ -1,0 +1,121 @@
+// Which micro batch of a lineage comes next: the binary search for the largest one that pays, between what is settled
+// and the ceiling, and where failures or an unknown device bound it.
+#include <algorithm>
+#include <iterator>
+
+#include "search/lineage_search.h"
+
+namespace dsat::search {
+
+Ceiling LineageSearch::ceiling(const Lineage& lineage) const {
+  return history_->ceiling(history_->setup(history_->merged(overrides(lineage.configuration, 0))));
+}
+
+// The rank from which trials of this lineage fail. A bound that another one found holds for a lineage that has failed
+// itself, and for all once two have found one, as long as nothing that large has completed.
+std::optional<int64_t> LineageSearch::failing_rank(const Lineage& lineage) const {
+  const auto shared = failing_.upper_bound(largest_completed());
+  if (shared == failing_.end()) return lineage.failed;
+  const bool confirmed = lineage.failed || std::next(shared) != failing_.end();
+  return confirmed ? std::min(lineage.failed.value_or(*shared), *shared) : lineage.failed;
+}
+
+// First what completed elsewhere, or the smallest: it shows whether the configuration runs at any size. Then half.
+int64_t LineageSearch::below_failure(const Lineage& lineage, int64_t high) const {
+  const int64_t completed = largest_completed();
+  if (completed >= lineage.low && completed <= high) return completed;
+  return lineage.top ? lineage.low + (high - lineage.low) / 2 : lineage.low;
+}
+
+int64_t LineageSearch::last_allowed(const Lineage& lineage, const Ceiling& ceiling) const {
+  int64_t last = micro_batches_->count() - 1;
+  if (const std::optional<int64_t> failing = failing_rank(lineage)) last = std::min(last, *failing - 1);
+  if (lineage.too_big) last = std::min(last, *lineage.too_big - 1);
+  if (ceiling.too_big)
+    last = std::min(last, micro_batches_->rank_at_or_below(static_cast<double>(*ceiling.too_big - 1)));
+  return last;
+}
+
+// With a model of the memory: what it thinks possible, but not much more than it expects. Without one: what has run.
+double LineageSearch::upper_end(const Ceiling& ceiling) const {
+  constexpr double kFarthest = 1.5;
+  if (!history_->device_memory_known()) return ceiling.likely;
+  return std::min(ceiling.possible, kFarthest * ceiling.likely);
+}
+
+// One trial at the upper end of what almost surely fits settles all of it, and is a measurement worth having. Nothing
+// below it is worth a trial, and every such trial moves the end.
+std::optional<LineageSearch::Step> LineageSearch::certain_step(const Lineage& lineage, const Ceiling& known,
+                                                               int64_t high) const {
+  const int64_t certain = std::min(high, micro_batches_->rank_at_or_below(range_factor_ * known.certain));
+  if (certain < lineage.low + (high - lineage.low) / 4 || too_fine(lineage, certain)) return std::nullopt;
+  return Step{certain, lineage.low, "the largest that almost surely fits"};
+}
+
+// Is the distance between the largest that ran and `high` too small to be worth a trial? Two kinds of lineage are
+// searched more closely than others: the best of the study, and the one with the largest micro batch of its stage,
+// which finds the ceiling of the stage whatever noise does to speeds.
+bool LineageSearch::too_fine(const Lineage& lineage, int64_t high) const {
+  constexpr int64_t kCloseShare = 50, kCoarseShare = 16;  // 2 and 6 % of the micro batch
+  if (precise() || !lineage.top || !history_->device_memory_known()) return false;
+  const std::optional<TrialHistory::BestTrial> best = history_->best();
+  const bool leads = best && lineage.best_metric && !history_->better(best->metric, *lineage.best_metric);
+  const int64_t top = micro_batches_->at(*lineage.top);
+  const bool highest = top >= history_->largest_fit(lineage.configuration.stage);
+  return (micro_batches_->at(high) - top) * (leads || highest ? kCloseShare : kCoarseShare) <= top;
+}
+
+// Is there a reason to search above the end of the range? Where the device's memory is known: if the model thinks a
+// good deal more possible than ran. Where it is not: as long as larger batches are better.
+bool LineageSearch::goes_beyond(const Lineage& lineage, const Ceiling& known) const {
+  constexpr double kWorthwhile = 1.1;
+  if (!lineage.top) return false;
+  if (!history_->device_memory_known()) return lineage.best_at_top();
+  if (precise()) return micro_batches_->rank_at_or_below(known.possible) > *lineage.top;
+  return known.possible >= kWorthwhile * static_cast<double>(micro_batches_->at(*lineage.top));
+}
+
+// With the device's memory unknown, a lineage begins where another one of its stage or of a lower one, which needs
+// more, is known to fit.
+std::optional<LineageSearch::Step> LineageSearch::first_step(const Lineage& lineage, int64_t last) const {
+  if (history_->device_memory_known() || lineage.trials > 0) return std::nullopt;
+  int64_t held = 0;
+  for (const config::StageSpace& stage : space_.stages) {
+    if (stage.stage <= lineage.configuration.stage) held = std::max(held, history_->largest_fit(stage.stage));
+  }
+  const int64_t rank = std::min(last, micro_batches_->rank_at_or_below(static_cast<double>(held)));
+  if (rank <= lineage.low) return std::nullopt;
+  return Step{rank, lineage.low, "what another configuration is known to hold"};
+}
+
+// Determined's binary search, between what is settled and the ceiling, which every trial may move. When the top of the
+// range fitted, the search goes on above it, up to three times as far (the midpoint then doubles) but not beyond what
+// the model thinks possible. So it finds a ceiling that was guessed too low, and one that could not be guessed because
+// the device's memory is unknown. In the latter case it goes on only while larger batches are better.
+std::optional<LineageSearch::Step> LineageSearch::binary_step(const Lineage& lineage) const {
+  const Ceiling known = ceiling(lineage);
+  const int64_t last = last_allowed(lineage, known);
+  if (const auto first = first_step(lineage, last)) return first;
+  // Once a large one ran, what is merely possible is mostly out of memory: the search looks up to what is expected.
+  const double end = lineage.top && history_->device_memory_known() ? known.likely : upper_end(known);
+  int64_t high = std::min(last, micro_batches_->rank_at_or_below(range_factor_ * end));
+  if (high < lineage.low && goes_beyond(lineage, known)) {
+    const int64_t farthest =
+        micro_batches_->rank_at_or_below(3.0 * static_cast<double>(micro_batches_->at(*lineage.top)));
+    const int64_t possible = micro_batches_->rank_at_or_below(range_factor_ * known.possible);
+    // Divisors can lie farther apart than that: the next one at least.
+    high = std::min({last, possible, std::max(farthest, lineage.low)});
+  }
+  // The smallest micro batch is tried even where the model doubts it: a model may err, an out-of-memory trial does not.
+  if (lineage.trials == 0) high = std::min(last, std::max(high, lineage.low));
+  if (high < lineage.low) return std::nullopt;
+  if (lineage.failed) {
+    if (too_fine(lineage, high)) return std::nullopt;
+    return Step{below_failure(lineage, high), lineage.low, "below a failure in " + range(lineage.low, high)};
+  }
+  if (const auto sure = certain_step(lineage, known, high)) return sure;
+  if (too_fine(lineage, high)) return std::nullopt;
+  return Step{lineage.low + (high - lineage.low) / 2, lineage.low, "binary search in " + range(lineage.low, high)};
+}
+
+}  // namespace dsat::search
