@@ -1,4 +1,4 @@
-// The table itself, and nothing else: families of tools, each with the texts that they write.
+// The table of out-of-memory texts and other known causes, by families of tools. log_lines.cc looks for them.
 // A regex has no nested repetition, so that no line takes long; START stands for a message's begin.
 #include "runner/log_patterns.h"
 

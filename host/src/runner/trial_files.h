@@ -1,4 +1,4 @@
-// A trial's folder: DIR/trials/<id>/. Names, preparation, and what its configuration and environment hold.
+// A trial's folder: DIR/trials/<id>/. Names of its files, preparation, its lock and its copy of the model's folder.
 //
 // Threading: control thread. Errors: dsat::Error of the machine, naming the file.
 #ifndef DSAT_HOST_RUNNER_TRIAL_FILES_H_
@@ -9,11 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "dsat/host/environment.h"
-#include "dsat/host/settings.h"
 #include "runner/classify.h"
 #include "runner/runner.h"
-#include "slots/slots.h"
 
 namespace dsat::host {
 
@@ -33,14 +30,6 @@ std::filesystem::path trial_folder(const std::filesystem::path& run_dir, uint64_
 // Makes the folder, empty for this attempt; waits for processes of an earlier one. What an earlier attempt left moves
 // to attempts/<number> in it, so that no file of it can be taken for this one's.
 void prepare_folder(const std::filesystem::path& run_dir, const TrialSpec& spec);
-
-// The user's configuration as the trial gets it: with the protocol's `autotuning` section, the user's own keys of it
-// kept.
-Json trial_config(const TrialSpec& spec, const std::filesystem::path& trial_dir, const TrialMeasurement& measurement);
-
-// DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT and the backend's visibility variable.
-Environment trial_variables(const TrialSpec& spec, const std::filesystem::path& trial_dir, uint16_t port,
-                            Backend backend, const std::vector<Slot>& slots);
 
 // A file lock on cmd.txt. A trial's launcher holds it for as long as a process of the trial is alive, whichever host
 // started it: the launcher inherits the descriptor, and this object closes only its own.

@@ -19,6 +19,7 @@
 #include "dsat/base/units.h"
 #include "dsat/config/json.h"
 #include "runner/probe.h"
+#include "runner/trial_inputs.h"
 
 namespace dsat::host {
 

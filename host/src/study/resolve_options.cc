@@ -55,7 +55,7 @@ void check_values(Plan& plan) {
   }
 }
 
-// The runner changes the trials' configurations (trial_files.h).
+// The runner changes the trials' configurations (trial_inputs.h).
 void tell_of_curriculum(Plan& plan) {
   Json config = plan.user_config;
   if (!config::train_at_full_difficulty(config)) return;

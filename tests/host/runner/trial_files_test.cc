@@ -1,4 +1,4 @@
-// The folder of a trial: configuration, variables, copies of the model, progress, exit.json.
+// The folder of a trial: its attempts, copies of the model, progress, exit.json.
 #include "runner/trial_files.h"
 
 #include <gmock/gmock.h>
@@ -10,53 +10,14 @@ namespace dsat::host {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using TrialFiles = TempDirTest;
 
-TrialSpec spec(Json config = Json::object()) {
+TrialSpec spec() {
   TrialSpec result;
   result.id = 3;
-  result.config = std::move(config);
+  result.config = Json::object();
   return result;
-}
-
-TEST(TrialConfig, AddsTheProtocolsSectionAndKeepsTheUsersKeys) {
-  const Json config = Json::parse(R"({"fp16": {"enabled": true}, "autotuning": {"fast": false, "metric": "latency"}})");
-  const Json result = trial_config(spec(config), "/t/3", {std::nullopt, 3, 5});
-  EXPECT_EQ(result["fp16"], config["fp16"]);
-  EXPECT_EQ(result["autotuning"],
-            Json::parse(R"({"fast": false, "metric": "latency", "enabled": true, "start_profile_step": 3,
-                            "end_profile_step": 5, "metric_path": "/t/3/metrics.json"})"));
-}
-
-TEST(TrialConfig, AsksForModelInformationOnlyInThatRun) {
-  TrialSpec wanted = spec(Json::parse(R"({"autotuning": {"model_info": {"profile": true, "x": 1}}})"));
-  EXPECT_EQ(trial_config(wanted, "/t/3", {})["autotuning"]["model_info"], Json::parse(R"({"profile": false, "x": 1})"));
-  wanted.model_info = true;
-  const Json section = trial_config(wanted, "/t/3", {})["autotuning"];
-  EXPECT_EQ(section["model_info"], Json::parse(R"({"profile": true, "x": 1})"));
-  EXPECT_EQ(section["model_info_path"], "/t/3/model_info.json");
-  wanted.config = Json::parse(R"({"autotuning": null})");
-  EXPECT_EQ(trial_config(wanted, "/t/3", {})["autotuning"]["enabled"], true);
-  EXPECT_EQ(trial_config(wanted, "/t/3", {})["steps_per_print"], 1) << "every step is worth a line";
-  wanted.config["steps_per_print"] = 10;
-  EXPECT_EQ(trial_config(wanted, "/t/3", {})["steps_per_print"], 10) << "what the user has set stays";
-}
-
-TEST(TrialConfig, ACurriculumHasItsFullDifficulty) {
-  const Json config = Json::parse(
-      R"({"curriculum_learning": {"enabled": true, "curriculum_type": "seqlen", "min_difficulty": 8,
-          "max_difficulty": 512, "schedule_type": "fixed_linear"}})");
-  EXPECT_EQ(trial_config(spec(config), "/t/3", {})["curriculum_learning"]["min_difficulty"], 512);
-}
-
-TEST(TrialVariables, NameTheTrialItsPortAndItsDevices) {
-  const std::vector<Slot> slots{{"GPU-a", 0, {}}, {"GPU-b", 1, {}}};
-  EXPECT_THAT(trial_variables(spec(), "/t/3", 29500, Backend::hip, slots),
-              ElementsAre("DSAT_TRIAL_ID=3", "DSAT_TRIAL_DIR=/t/3", "DSAT_DS_CONFIG=/t/3/ds_config.json",
-                          "MASTER_PORT=29500", "HIP_VISIBLE_DEVICES=GPU-a,GPU-b"));
-  EXPECT_EQ(trial_variables(spec(), "/t/3", 29500, Backend::none, slots).size(), 4u);
 }
 
 TEST_F(TrialFiles, ATrialsFolderIsItsOwnersAlone) {
@@ -197,12 +158,6 @@ TEST_F(TrialFiles, ACopyLeavesOutWhatTheModelsDetignoreNames) {
   copy_into(copy, model, {}, dir() / "run");
   for (const char* name : {"best.pt", "src/a.py", "src/empty"}) EXPECT_TRUE(fs::exists(copy / name)) << name;
   for (const char* name : {"data", "last.pt", "src/old.pt"}) EXPECT_FALSE(fs::exists(copy / name)) << name;
-}
-
-TEST(TrialConfig, GivesEveryTrialAFlopsReportOfItsOwn) {
-  const Json config = Json::parse(R"({"flops_profiler": {"enabled": true, "output_file": "f.txt", "top_modules": 1}})");
-  EXPECT_EQ(trial_config(spec(config), "/t/3", {})["flops_profiler"],
-            Json::parse(R"({"enabled": true, "output_file": "/t/3/flops_profiler.txt", "top_modules": 1})"));
 }
 
 }  // namespace

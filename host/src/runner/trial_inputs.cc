@@ -1,0 +1,57 @@
+// Writes the protocol's section into a trial's configuration, and names the trial, its port and its devices in the
+// environment.
+#include "runner/trial_inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dsat/config/curriculum.h"
+#include "dsat/config/json.h"
+#include "runner/flops_profiler_report.h"
+#include "runner/trial_files.h"
+
+namespace dsat::host {
+
+namespace fs = std::filesystem;
+
+Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialMeasurement& measurement) {
+  Json config = spec.config;
+  if (asks_for_flops_report(config)) config["flops_profiler"]["output_file"] = (trial_dir / kFlopsReportFile).string();
+  // Every step is worth a line (step_log.h); what the user has set stays. DeepSpeed before 0.19.3 ignores the second.
+  if (!config.contains("steps_per_print")) config["steps_per_print"] = 1;
+  if (!config.contains("log_level")) config["log_level"] = "info";
+  config::train_at_full_difficulty(config);  // the few steps of a trial are to need what the last ones need
+  Json& section = config["autotuning"];
+  if (!section.is_object()) section = Json::object();
+  section["enabled"] = true;
+  section["start_profile_step"] = measurement.start_profile_step;
+  section["end_profile_step"] = measurement.end_profile_step + spec.further_steps;
+  section["metric_path"] = (trial_dir / kMetricsFile).string();
+  if (spec.model_info) {
+    Json& info = section["model_info"];
+    if (!info.is_object()) info = Json::object();
+    info["profile"] = true;
+    section["model_info_path"] = (trial_dir / kModelInfoFile).string();
+  } else if (section.contains("model_info") && section["model_info"].is_object()) {
+    section["model_info"]["profile"] = false;  // or the engine would leave after one forward pass
+  }
+  return config;
+}
+
+Environment trial_variables(const TrialSpec& spec, const fs::path& trial_dir, uint16_t port, Backend backend,
+                            const std::vector<Slot>& slots) {
+  Environment variables;
+  set_variable(variables, "DSAT_TRIAL_ID", fmt::to_string(spec.id));
+  set_variable(variables, "DSAT_TRIAL_DIR", trial_dir.string());
+  set_variable(variables, "DSAT_DS_CONFIG", (trial_dir / kConfigFile).string());
+  set_variable(variables, "MASTER_PORT", fmt::to_string(port));
+  // On several hosts the launcher gives each of them its own.
+  const bool elsewhere = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return !slot.host.empty(); });
+  if (const char* name = visibility_variable(backend); name != nullptr && !elsewhere) {
+    set_variable(variables, name, id_list(slots));
+  }
+  return variables;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,28 @@
+// What a trial is given: its configuration and the variables of its environment.
+//
+// Threading: any; nothing is shared. Errors: none.
+#ifndef DSAT_HOST_RUNNER_TRIAL_INPUTS_H_
+#define DSAT_HOST_RUNNER_TRIAL_INPUTS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "dsat/host/environment.h"
+#include "dsat/host/settings.h"
+#include "runner/runner.h"
+#include "slots/slots.h"
+
+namespace dsat::host {
+
+// The user's configuration as the trial gets it: with the protocol's `autotuning` section, the user's own keys of it
+// kept.
+Json trial_config(const TrialSpec& spec, const std::filesystem::path& trial_dir, const TrialMeasurement& measurement);
+
+// DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT and the backend's visibility variable.
+Environment trial_variables(const TrialSpec& spec, const std::filesystem::path& trial_dir, uint16_t port,
+                            Backend backend, const std::vector<Slot>& slots);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RUNNER_TRIAL_INPUTS_H_
