@@ -1,4 +1,5 @@
-// Text of scripts and plugins is made printable: a table's line stays a line.
+// Makes one flat row of each trial. Text of scripts and plugins is made printable, so that a table's line stays a
+// line.
 #include "export/flat_study.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// One request and one end; whatever the end is, the study goes on.
+// Asks for one trial, that of the user's own configuration, and takes its end. Whatever the end is, the study goes on.
 #include "finals/baseline.h"
 
 namespace dsat::host {

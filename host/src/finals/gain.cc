@@ -1,5 +1,5 @@
-// Collects the values of the two configurations and the repeats of all others, and turns a difference of logarithms
-// back into a ratio.
+// Collects the values of the two configurations and the repeats of all others, and turns the difference of logarithms
+// and its 95 % interval (noise.h) back into a ratio.
 #include "finals/gain.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Plans which slots a trial takes: by the sizes or the total that were asked for, else all there are; then describes
-// it.
+// Plans how many slots a trial takes: by the sizes or the total that were asked for, else all there are. Describes the
+// plan in a line.
 #include "slots/slots.h"
 
 #include <fmt/format.h>

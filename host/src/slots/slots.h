@@ -1,4 +1,5 @@
-// The devices of a study: finding them, and planning which of them a trial takes.
+// The devices of a study: finding them (discover_devices.cc), and planning how many of them a trial takes. Which ones
+// it then gets, SlotPool decides (slot_pool.h).
 //
 // Threading: control thread; discover_devices may run a vendor's tool and wait for it.
 #ifndef DSAT_HOST_SLOTS_SLOTS_H_

@@ -1,4 +1,5 @@
-// A reduce bucket that is too large to lie on the device beside a model, in a study that would not tune it.
+// Finds a reduce bucket of the user that is too large to lie on the device beside the model. Such a study tunes the
+// bucket although it would not tune it otherwise.
 #ifndef DSAT_HOST_STUDY_FIT_BUCKET_H_
 #define DSAT_HOST_STUDY_FIT_BUCKET_H_
 

@@ -1,4 +1,4 @@
-// Keeps what an observer throws away from the study.
+// An observer whose exceptions do not reach the study.
 //
 // Purpose: an observer shows or records; that it fails is worth a warning to it, and no trial. Threading: as Observer.
 //   Ownership: refers to the observer. Errors: none; nothing leaves.

@@ -1,4 +1,5 @@
-// A request becomes a trial that is refused, a duplicate, or one that costs a run and counts against the limit.
+// A request becomes a trial that is refused, a duplicate that gets the answer of the earlier one, or one that costs a
+// run and counts against the limit.
 #include "study/new_trials.h"
 
 #include <utility>

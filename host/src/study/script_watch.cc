@@ -1,4 +1,5 @@
-// One text for each sign, with what to do about it.
+// Warns of each sign (a checkpoint, two engines, a step that takes longer than the engine) once, and says what to do
+// about it.
 #include "study/script_watch.h"
 
 #include <fmt/format.h>
