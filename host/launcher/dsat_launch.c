@@ -6,19 +6,23 @@
  *     and one that is stopped is woken for it;
  *   - SIGUSR1, and the death of the host (kill -9 included), kill everything at once;
  *   - when the command has ended, every process that it left behind, in whatever session, is killed and reaped;
+ *   - the shared memory that DeepSpeed never removes is removed;
  *   - then this ends as the command did: with its exit status, or by its signal.
  * Descriptor 3, if there is one, is kept until then and from the command: the host's lock on the trial's folder.
  * Exit status of its own: 126 the command cannot be executed, 127 there is no such command (printed on stderr), 125
  * this program itself failed. It needs no library but libc and starts in about a millisecond.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -130,6 +134,30 @@ static void kill_and_reap_all(const sigset_t* watched) {
   }
 }
 
+/* Does a name end with "_PORT_RANK"? */
+static int is_of_port(const char* name, const char* port) {
+  const char* end = name + strlen(name);
+  while (end > name && isdigit((unsigned char)end[-1])) --end;
+  const size_t length = strlen(port);
+  if (*end == '\0' || end < name + length + 2 || end[-1] != '_') return 0;
+  return end[-2 - (ptrdiff_t)length] == '_' && strncmp(end - 1 - length, port, length) == 0;
+}
+
+/* DeepSpeed's ranks on processors share a buffer of 69 MB each and leave it (csrc/cpu/comm/shm.cpp, 0.14.5): its name
+ * is deepspeed_allreduce_buffer_UID_ADDRESS_PORT_RANK. The port is this trial's alone, and no process is left. */
+static void remove_shared_buffers(void) {
+  const char* port = getenv("MASTER_PORT");
+  DIR* folder = port != NULL && *port != '\0' ? opendir("/dev/shm") : NULL;
+  if (folder == NULL) return;
+  char prefix[64];
+  const int length = snprintf(prefix, sizeof prefix, "deepspeed_allreduce_buffer_%u_", (unsigned)getuid());
+  for (struct dirent* entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+    if (strncmp(entry->d_name, prefix, (size_t)length) != 0 || !is_of_port(entry->d_name + length, port)) continue;
+    shm_unlink(entry->d_name);
+  }
+  closedir(folder);
+}
+
 /* Ends as the command did, so that the host sees its exit status and its signal apart. */
 static int end_like_command(void) {
   if (WIFEXITED(command_status)) return WEXITSTATUS(command_status);
@@ -175,5 +203,6 @@ int main(int argc, char** argv) {
     }
   }
   kill_and_reap_all(&watched);
+  remove_shared_buffers();
   return end_like_command();
 }

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "base/subprocess.h"
@@ -20,7 +21,7 @@ class DsatLaunch : public TempDirTest {
     SpawnOptions options;
     options.argv = {DSAT_LAUNCH, std::to_string(getpid())};
     options.argv.insert(options.argv.end(), command.begin(), command.end());
-    options.environment = {"PATH=/usr/bin:/bin"};
+    options.environment = {"PATH=/usr/bin:/bin", "MASTER_PORT=29511"};
     options.cwd = dir();
     options.stdout_file = dir() / "out";
     options.stderr_file = dir() / "err";
@@ -105,6 +106,22 @@ TEST_F(DsatLaunch, LeavesNoDescendantInWhateverSession) {
   EXPECT_EQ(wait().code, 5);
   const std::vector<pid_t> pids = wait_for_pids(3);
   for (const pid_t pid : pids) EXPECT_FALSE(is_alive(pid)) << pid;
+}
+
+// DeepSpeed on processors leaves a buffer of 69 MB a rank behind, under a name with the rendezvous port.
+TEST_F(DsatLaunch, RemovesTheBuffersThatDeepSpeedLeavesInSharedMemory) {
+  if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "there is no /dev/shm";
+  const auto buffer = [](const std::string& rest) {
+    return "/dev/shm/deepspeed_allreduce_buffer_" + std::to_string(getuid()) + "_127.0.0.1_" + rest;
+  };
+  const std::vector<std::string> kept{buffer("29512_0"), buffer("29511_0_x"), buffer("9511_0"), buffer("29511_"),
+                                      "/dev/shm/dsat_test_127.0.0.1_29511_0"};
+  std::string script = "touch " + buffer("29511_0") + " " + buffer("29511_12");
+  for (const std::string& name : kept) script += " " + name;
+  shell(script + "; kill -9 $$");
+  EXPECT_EQ(wait().signal, SIGKILL);
+  for (const char* rest : {"29511_0", "29511_12"}) EXPECT_FALSE(std::filesystem::exists(buffer(rest))) << rest;
+  for (const std::string& name : kept) EXPECT_TRUE(std::filesystem::remove(name)) << name;
 }
 
 TEST_F(DsatLaunch, PassesTermOnToTheWholeGroup) {
