@@ -1,5 +1,6 @@
 // Raises each schedule's least difficulty to its largest: DeepSpeed's scheduler starts there, and asks the schedule
-// only below max_difficulty, which stays as it is (a percentile is a share of it).
+// only below max_difficulty, which stays as it is (a percentile is a share of it). The tokens that random-LTD keeps
+// grow by the same rule.
 #include "dsat/config/curriculum.h"
 
 #include <algorithm>
@@ -33,17 +34,35 @@ bool raise(Json& schedule) {
   return true;
 }
 
+bool raise_curricula(Json& efficiency) {
+  if (!is_on(efficiency, "data_sampling.enabled") || !is_on(efficiency, "data_sampling.curriculum_learning.enabled")) {
+    return false;
+  }
+  Json& metrics = efficiency["data_sampling"]["curriculum_learning"]["curriculum_metrics"];
+  bool any = false;
+  if (metrics.is_object()) {
+    for (Json& schedule : metrics) any |= raise(schedule);
+  }
+  return any;
+}
+
+// All tokens go through every layer from the first step on, as they do in the last ones.
+bool keep_all_tokens(Json& efficiency) {
+  if (!is_on(efficiency, "data_routing.enabled") || !is_on(efficiency, "data_routing.random_ltd.enabled")) return false;
+  Json& schedule = efficiency["data_routing"]["random_ltd"]["random_ltd_schedule"];
+  const Json* most = schedule.is_object() ? find(schedule, "max_value") : nullptr;
+  if (most == nullptr || !most->is_number()) return false;
+  schedule["min_value"] = Json(*most);
+  return true;
+}
+
 }  // namespace
 
 bool train_at_full_difficulty(Json& config) {
   bool any = is_on(config, "curriculum_learning.enabled") && raise(config["curriculum_learning"]);
-  if (!is_on(config, "data_efficiency.enabled") || !is_on(config, "data_efficiency.data_sampling.enabled") ||
-      !is_on(config, "data_efficiency.data_sampling.curriculum_learning.enabled")) {
-    return any;
-  }
-  Json& metrics = config["data_efficiency"]["data_sampling"]["curriculum_learning"]["curriculum_metrics"];
-  if (!metrics.is_object()) return any;
-  for (Json& schedule : metrics) any |= raise(schedule);
+  if (!is_on(config, "data_efficiency.enabled")) return any;
+  any |= raise_curricula(config["data_efficiency"]);
+  any |= keep_all_tokens(config["data_efficiency"]);
   return any;
 }
 

@@ -52,6 +52,15 @@ TEST(Curriculum, EveryMetricOfDataEfficiency) {
   EXPECT_EQ((*metrics)["vocabularyrarity"]["min_difficulty"], 100);
 }
 
+TEST(Curriculum, RandomLtdKeepsAllTokens) {
+  const char* text = R"({"data_efficiency": {"enabled": true, "data_routing": {"enabled": true, "random_ltd": {
+      "enabled": true, "random_ltd_schedule": {"min_value": 128, "max_value": 2048, "schedule_type": "fixed_linear",
+        "schedule_config": {"require_steps": 200000, "seq_per_step": 16}}}}}})";
+  Json expected = Json::parse(text);
+  expected["data_efficiency"]["data_routing"]["random_ltd"]["random_ltd_schedule"]["min_value"] = 2048;
+  EXPECT_EQ(raised(text), expected);
+}
+
 TEST(Curriculum, WhatIsSwitchedOffOrWrongStaysAsItIs) {
   for (const char* text : {
            "{}",
@@ -60,6 +69,11 @@ TEST(Curriculum, WhatIsSwitchedOffOrWrongStaysAsItIs) {
            R"({"curriculum_learning": true})",
            R"({"data_efficiency": {"enabled": true, "data_sampling": {"enabled": true,
                "curriculum_learning": {"enabled": true, "curriculum_metrics": 3}}}})",
+           R"({"data_efficiency": {"enabled": true, "data_routing": {"enabled": false, "random_ltd": {
+               "enabled": true, "random_ltd_schedule": {"min_value": 1, "max_value": 2}}}}})",
+           R"({"data_efficiency": {"enabled": true, "data_routing": {"enabled": true, "random_ltd": {
+               "enabled": true, "random_ltd_schedule": {"min_value": 1, "max_value": "all"}}}}})",
+           R"({"data_efficiency": {"enabled": true, "data_routing": {"enabled": true, "random_ltd": 3}}})",
        }) {
     EXPECT_EQ(raised(text, false), Json::parse(text));
   }

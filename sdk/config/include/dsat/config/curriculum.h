@@ -1,4 +1,5 @@
-// Curriculum learning: DeepSpeed's two sections that make the first steps of a run easier (shorter) than its last ones.
+// Curriculum learning and random-LTD: DeepSpeed's sections that make the first steps of a run easier (shorter) than its
+// last ones.
 //
 // A trial is only a few steps long, so what it measures and what fits would hold for the easy steps alone.
 // Threading: pure functions. Errors: none; a section that DeepSpeed would refuse is left to it.
@@ -9,7 +10,8 @@
 
 namespace dsat::config {
 
-// Makes every curriculum that is switched on have its full difficulty from the first step on. False: there is none.
+// Makes every curriculum that is switched on have its full difficulty from the first step on, and random-LTD keep all
+// tokens. False: there is none of them.
 bool train_at_full_difficulty(Json& config);
 
 }  // namespace dsat::config
