@@ -4,7 +4,7 @@ import { Figure, axis, legend, tooltip } from './chart';
 import type { Listed, Study } from './data';
 import type { Child } from './dom';
 import { h, replace, scrolling, table } from './dom';
-import { deviceHours, duration, metric, metricName } from './format';
+import { deviceHours, duration, metric, metricName, twoDigits } from './format';
 import { statusPill } from './sections/result';
 
 const readable = (studies: Listed[]): Listed[] => studies.filter((study) => study.error === null);
@@ -50,7 +50,7 @@ export class StudiesView {
       h('button', { type: 'button', 'aria-pressed': String(study.id === chosen), click: () => this.choose(study.id) }, study.name || study.dir),
       ...(study.error !== null ? [h('span', { class: 'outcome failed' }, study.error), '–', '–', '–', '–', '–'] : [
         statusPill(study.status), `${study.started} of ${study.max_trials}`, metric(study.metric, study.best),
-        study.gain === null ? '–' : `${study.gain.toFixed(2)} ×`, deviceHours(study.spent_device_hours), duration(study.elapsed_seconds)]),
+        study.gain === null ? '–' : `${twoDigits(study.gain)} ×`, deviceHours(study.spent_device_hours), duration(study.elapsed_seconds)]),
     ];
     replace(this.cells, scrolling('Studies', table('Studies', ['Study', 'Status', 'Trials', 'Best', 'Gain', 'Spent', 'Time'], list.map(row),
       [false, false, true, true, true, true, true])));
