@@ -1,10 +1,11 @@
 """Trials that go wrong: each gets its outcome and its reason, and none takes the study with it unless it must."""
 import json
+import os
 import subprocess
 import time
 import unittest
 
-from support import HOST, HostTest, processes_with
+from support import HOST, SCRIPT, HostTest, processes_with
 
 
 class TrialFailures(HostTest):
@@ -32,6 +33,33 @@ class TrialFailures(HostTest):
                               self.command("--fail-once", 1))
                 trial = self.show(self.dir / out)["trials"][1]
                 self.assertEqual((trial["outcome"], trial["attempt"]), (outcome, attempt))
+
+    def test_a_broken_device_gets_no_more_trials(self):
+        tools = self.dir / "bin"
+        tools.mkdir()
+        (tools / "nvidia-smi").write_text("#!/bin/sh\nfor i in 0 1 2 3; do echo $i, GPU-$i, 81559, 3; done\n")
+        (tools / "nvidia-smi").chmod(0o755)
+        (self.dir / "train.py").write_text(
+            "import os, runpy, sys\n"
+            "if os.environ['CUDA_VISIBLE_DEVICES'] == '2': sys.exit('RuntimeError: uncorrectable ECC error')\n"
+            "sys.argv.pop(0)\n"
+            "runpy.run_path(sys.argv[0], run_name='__main__')\n")
+        command = self.command()
+        command.insert(len(SCRIPT) - 1, "train.py")
+        environment = {**os.environ, "PATH": "%s:%s" % (tools, os.environ["PATH"])}
+        result = subprocess.run(
+            self.arguments(["--output-dir", "out", "--max-trials", 24, "--searcher", "random",
+                            "--slots-per-trial", 1], command),
+            cwd=self.dir, env=environment, capture_output=True, text=True, timeout=240)
+        self.assert_ok(result)
+        trials = self.show(self.dir / "out")["trials"]
+        again = [trial["id"] for trial in trials if trial["attempt"] == 2]
+        self.assertEqual(len(again), 3)
+        self.assertIn("slot 2 gets no more trials: trials %d, %d, %d failed there and completed elsewhere" %
+                      tuple(sorted(again)), result.stderr)
+        self.assertIn("uncorrectable ECC error", result.stderr)
+        self.assertEqual([trial["id"] for trial in trials if trial["outcome"] == "failed"], [])
+        self.assertEqual([trial["id"] for trial in trials if trial["slots"] == ["2"]], [])
 
     def test_a_script_that_ends_before_the_window_says_so(self):
         result, study = self.run_misbehaving("early_exit")

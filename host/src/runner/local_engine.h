@@ -40,6 +40,10 @@ class LocalEngine : public Engine {
   bool has_room_for(const std::vector<TrialShape>& shapes) const override;
   std::optional<std::vector<Slot>> take(const TrialShape& shape) override { return slots_.take(shape); }
   void give_back(const std::vector<Slot>& slots) override { slots_.give_back(slots); }
+  bool withhold(const std::vector<Slot>& slots, const std::vector<TrialShape>& shapes) override {
+    return slots_.withhold(slots, shapes);
+  }
+  void restore(const std::vector<Slot>& slots) override { slots_.restore(slots); }
   void launch(const Launch& launch) override;
   void stop(uint64_t id, bool at_once) override;
   bool has_ended(uint64_t id) const override;

@@ -42,6 +42,10 @@ class RemoteEngine : public Engine {
   bool has_room_for(const std::vector<TrialShape>& shapes) const override;
   std::optional<std::vector<Slot>> take(const TrialShape& shape) override { return slots_.take(shape); }
   void give_back(const std::vector<Slot>& slots) override { slots_.give_back(slots); }
+  bool withhold(const std::vector<Slot>& slots, const std::vector<TrialShape>& shapes) override {
+    return slots_.withhold(slots, shapes);
+  }
+  void restore(const std::vector<Slot>& slots) override { slots_.restore(slots); }
   void launch(const Launch& launch) override;
   void stop(uint64_t id, bool at_once) override;
   bool take_up(const Launch& launch) override;

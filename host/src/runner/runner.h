@@ -82,6 +82,9 @@ class Runner {
   // machine fails; then nothing was started.
   virtual void start(const TrialSpec& spec) = 0;
 
+  // The trial that has just ended runs again: not where it failed, if there is any other place.
+  virtual void run_elsewhere(uint64_t /*id*/) {}
+
   // Ends a running trial: TERM, grace, KILL (at_once: KILL). Its on_ended follows, with Outcome::stopped unless it had
   // ended otherwise.
   virtual void stop(uint64_t id, bool at_once) = 0;

@@ -327,8 +327,20 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   } catch (const Error& error) {
     end.warnings.emplace_back(error.what());
   }
+  watch_slots(end, trial.slots);
   report_start(trial);
   if (on_ended) on_ended(end);
+}
+
+void TrialRunner::watch_slots(const TrialEnd& end, const std::vector<Slot>& slots) {
+  const SlotWatch::Finding finding = slot_watch_.add(end, slots);
+  engine_->restore(finding.restored);
+  if (!finding.notice.empty() && on_notice) on_notice(finding.notice);
+}
+
+void TrialRunner::run_elsewhere(uint64_t id) {
+  const std::vector<Slot> slots = slot_watch_.failed_on(id);
+  if (!slots.empty() && engine_->withhold(slots, options_.slots.shapes())) slot_watch_.await_rerun(id);
 }
 
 std::optional<TrialEnd> TrialRunner::recover(const TrialSpec& spec) {

@@ -21,6 +21,7 @@
 #include "runner/engine.h"
 #include "runner/ports.h"
 #include "runner/runner.h"
+#include "runner/slot_watch.h"
 #include "runner/trial_files.h"
 #include "slots/slots.h"
 
@@ -43,6 +44,7 @@ class TrialRunner : public Runner {
   bool has_room_for(const std::vector<const Json*>& configs) const override;
   bool has_abandoned() const override { return has_abandoned_; }
   void start(const TrialSpec& spec) override;
+  void run_elsewhere(uint64_t id) override;
   void stop(uint64_t id, bool at_once) override;
   std::optional<TrialEnd> recover(const TrialSpec& spec) override;
   bool adopt(const TrialSpec& spec) override;
@@ -75,6 +77,7 @@ class TrialRunner : public Runner {
   void time_out(uint64_t id, std::string reason);
   void end_processes(uint64_t id, Running& trial, bool at_once);
   void handle_end(uint64_t id, const EngineEnd& ended);
+  void watch_slots(const TrialEnd& end, const std::vector<Slot>& slots);
   RunFacts facts_of(const TrialSpec& spec) const;
 
   Loop& loop_;
@@ -82,6 +85,7 @@ class TrialRunner : public Runner {
   PortPool ports_;
   std::map<uint64_t, Running> running_;
   bool has_abandoned_ = false;
+  SlotWatch slot_watch_;
   std::unique_ptr<Engine> engine_;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 namespace dsat::host {
 
@@ -44,7 +45,65 @@ SlotPool::SlotPool(std::vector<Slot> slots, std::optional<int> max_in_use)
   }
 }
 
+template <class F>
+void SlotPool::for_each(const std::vector<Slot>& slots, const F& f) {
+  for (const Slot& slot : slots) {
+    for (Host& host : hosts_) {
+      if (host.name != slot.host) continue;
+      for (const size_t index : host.entries) {
+        if (entries_[index].slot.id == slot.id) f(host, entries_[index]);
+      }
+    }
+  }
+}
+
+SlotPool SlotPool::without_trials() const {
+  SlotPool pool = *this;
+  pool.in_use_ = 0;
+  for (Host& host : pool.hosts_) {
+    host.free = 0;
+    for (const size_t index : host.entries) {
+      Entry& entry = pool.entries_[index];
+      entry.taken = entry.withheld;
+      if (!entry.taken) ++host.free;
+    }
+  }
+  return pool;
+}
+
+bool SlotPool::withhold(const std::vector<Slot>& slots, const std::vector<TrialShape>& shapes) {
+  SlotPool pool = *this;
+  bool all_free = true;
+  pool.for_each(slots, [&](Host& host, Entry& entry) {
+    all_free = all_free && !entry.taken;
+    entry.taken = entry.withheld = true;
+    --host.free;
+    ++pool.retired_;
+  });
+  const auto fits = [](SlotPool empty, const TrialShape& shape) { return empty.take(shape).has_value(); };
+  const auto is_lost = [&](const TrialShape& shape) {
+    return fits(without_trials(), shape) && !fits(pool.without_trials(), shape);
+  };
+  if (!all_free || std::any_of(shapes.begin(), shapes.end(), is_lost)) return false;
+  *this = std::move(pool);
+  return true;
+}
+
+void SlotPool::restore(const std::vector<Slot>& slots) {
+  for_each(slots, [&](Host& host, Entry& entry) {
+    if (!entry.withheld) return;
+    entry.taken = entry.withheld = false;
+    ++host.free;
+    --retired_;
+  });
+}
+
 void SlotPool::retire(const std::string& host) {
+  std::vector<Slot> withheld;
+  for (const Entry& entry : entries_) {
+    if (entry.withheld) withheld.push_back(entry.slot);
+  }
+  restore(withheld);
   const auto it = std::find_if(hosts_.begin(), hosts_.end(), [&](const Host& h) { return h.name == host; });
   if (it == hosts_.end()) return;
   retired_ += static_cast<int>(it->entries.size());
@@ -101,19 +160,12 @@ std::optional<std::vector<Slot>> SlotPool::take(const TrialShape& shape) {
 }
 
 void SlotPool::give_back(const std::vector<Slot>& slots) {
-  for (const Slot& slot : slots) {
-    for (Host& host : hosts_) {
-      if (host.name != slot.host) continue;
-      for (const size_t index : host.entries) {
-        Entry& entry = entries_[index];
-        if (!entry.taken || entry.slot.id != slot.id) continue;
-        entry.taken = false;
-        ++host.free;
-        --in_use_;
-        break;
-      }
-    }
-  }
+  for_each(slots, [&](Host& host, Entry& entry) {
+    if (!entry.taken || entry.withheld) return;
+    entry.taken = false;
+    ++host.free;
+    --in_use_;
+  });
 }
 
 }  // namespace dsat::host

@@ -48,7 +48,13 @@ class SlotPool {
   std::optional<std::vector<Slot>> take(const TrialShape& shape);
   void give_back(const std::vector<Slot>& slots);
 
-  // A host that is gone: none of its slots is given again; those that are taken come back to nobody.
+  // Keeps free slots from trials until they are restored. False, and nothing is changed: one of them is not free, or
+  // one of these shapes would have no room any more, even without other trials.
+  bool withhold(const std::vector<Slot>& slots, const std::vector<TrialShape>& shapes);
+  void restore(const std::vector<Slot>& slots);
+
+  // A host that is gone: none of its slots is given again; those that are taken come back to nobody. Slots that are
+  // withheld are restored: less is left to choose from.
   void retire(const std::string& host);
 
   int free() const;
@@ -59,7 +65,8 @@ class SlotPool {
  private:
   struct Entry {
     Slot slot;
-    bool taken = false;
+    bool taken = false;  // by a trial, or withheld
+    bool withheld = false;
   };
   struct Host {
     std::string name;
@@ -67,11 +74,16 @@ class SlotPool {
     int free = 0;
   };
 
+  SlotPool without_trials() const;
+  // Calls f(host, entry) for each of these slots that the pool still has.
+  template <class F>
+  void for_each(const std::vector<Slot>& slots, const F& f);
+
   std::vector<Entry> entries_;
   std::vector<Host> hosts_;
   int max_in_use_;
   int in_use_ = 0;
-  int retired_ = 0;  // slots
+  int retired_ = 0;  // slots; also those that are withheld
 };
 
 }  // namespace dsat::host

@@ -174,21 +174,12 @@ class Planner {
   const std::vector<std::pair<std::string, int>> hosts_;
 };
 
-std::vector<TrialShape> shapes_of(const SlotPlan& plan) {
-  if (!plan.sizes_are_tuned()) return {plan.shape};
-  std::vector<TrialShape> shapes;
-  for (const int nodes : plan.num_nodes) {
-    for (const int gpus : plan.num_gpus) shapes.push_back(TrialShape::even(nodes, gpus));
-  }
-  return shapes;
-}
-
 // What there is, what a trial takes of it, and what no trial will ever take.
 void describe(SlotPlan& plan, const std::optional<int>& max_slots) {
   constexpr size_t kShownPlacements = 4;
   if (plan.slots.size() < 2) return;
   plan.placements.push_back("slots: " + slot_list(plan.slots));
-  for (const TrialShape& shape : shapes_of(plan)) {
+  for (const TrialShape& shape : plan.shapes()) {
     SlotPool pool(plan.slots, max_slots);
     std::string shown;
     size_t count = 0;
@@ -245,6 +236,15 @@ TrialShape SlotPlan::shape_of(const Json& config) const {
   const std::optional<config::World> world = config::tuned_world(config);
   if (!world || !sizes_are_tuned()) return shape;
   return TrialShape::even(static_cast<int>(world->num_nodes), static_cast<int>(world->num_gpus));
+}
+
+std::vector<TrialShape> SlotPlan::shapes() const {
+  if (!sizes_are_tuned()) return {shape};
+  std::vector<TrialShape> all;
+  for (const int nodes : num_nodes) {
+    for (const int gpus : num_gpus) all.push_back(TrialShape::even(nodes, gpus));
+  }
+  return all;
 }
 
 SlotPlan plan_slots(const Devices& devices, const SlotRequest& request) {

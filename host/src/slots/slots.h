@@ -62,6 +62,8 @@ struct SlotPlan {
 
   bool sizes_are_tuned() const { return !num_gpus.empty(); }
   TrialShape shape_of(const Json& config) const;  // what a trial of this configuration takes
+  // Of all trials that may come. Of sizes that are searched every pair, also one that no placement has.
+  std::vector<TrialShape> shapes() const;
 };
 
 // Throws dsat::Error: numbers below 1, a bad hostfile or filter, sizes that no placement has, more slots than devices.

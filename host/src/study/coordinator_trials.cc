@@ -32,6 +32,7 @@ void Coordinator::on_ended(const TrialEnd& end) {
   const bool restart = end.outcome == Outcome::failed && !was_to_end && !rerun &&
                        failures_.grant_restart(end, plan_.max_restarts.value_or(0));
   if (!interrupted && !rerun && !restart) return end_trial(end);
+  if (restart) runner_.run_elsewhere(end.id);
   trials_.run_again(end.id);  // under the same id; its strategy does not learn of it
   if (rerun || restart) log(Observer::Severity::warning, fmt::format("trial {}: {}; run again", end.id, end.reason));
 }

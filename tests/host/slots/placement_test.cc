@@ -59,6 +59,43 @@ TEST(SlotPool, TheNodesOfATrialAreDifferentHosts) {
   EXPECT_EQ(taken(pool, {{2, 4}}), "big:0,1,2,3 small:0,1");
 }
 
+TEST(SlotPool, WithheldSlotsWaitUntilTheyAreRestored) {
+  SlotPool pool(uneven(), {});
+  const std::vector<Slot> small = slots_of("small", 2);
+  ASSERT_TRUE(pool.withhold(small, {{{2}}}));
+  EXPECT_EQ(pool.free(), 4);
+  pool.give_back(small);  // nobody had them
+  EXPECT_EQ(taken(pool, {{2}}), "big:0,1");
+  EXPECT_FALSE(pool.withhold(small, {{{2}}})) << "they are withheld already";
+  pool.restore(small);
+  pool.restore(small);  // twice is once
+  EXPECT_EQ(pool.free(), 4);
+  EXPECT_EQ(taken(pool, {{2}}), "big:2,3");
+  EXPECT_EQ(taken(pool, {{2}}), "small:0,1");
+  EXPECT_FALSE(pool.withhold(small, {{{2}}})) << "a trial has them";
+}
+
+TEST(SlotPool, WithholdsNothingThatAShapeCannotDoWithout) {
+  SlotPool pool(uneven(), {});
+  const std::vector<Slot> big = slots_of("big", 4);
+  EXPECT_FALSE(pool.withhold(big, {{{1}}, {{4}}}));
+  EXPECT_FALSE(pool.withhold({big[3]}, {{{4}}}));
+  EXPECT_EQ(pool.free(), 6);
+  EXPECT_TRUE(pool.withhold({big[3]}, {{{3}}, {{5}}})) << "five have no room with it either";
+  EXPECT_EQ(taken(pool, {{3}}), "big:0,1,2");
+  EXPECT_TRUE(pool.withhold(slots_of("small", 1), {{{3}}})) << "trials that run give their slots back";
+  EXPECT_EQ(pool.free(), 1);
+}
+
+TEST(SlotPool, AHostThatIsGoneRestoresWhatIsWithheld) {
+  SlotPool pool(uneven(), {});
+  ASSERT_TRUE(pool.withhold(slots_of("small", 2), {{{1}}}));
+  ASSERT_TRUE(pool.withhold({slots_of("big", 4)[0]}, {{{1}}}));
+  pool.retire("big");
+  EXPECT_EQ(pool.free(), 2);
+  EXPECT_EQ(taken(pool, {{2}}), "small:0,1");
+}
+
 class Placement : public TempDirTest {
  protected:
   Placement() {

@@ -1,0 +1,48 @@
+// Finds slots that are broken: trials fail on them that complete on others.
+//
+// Purpose: on a broken device trials fail at once, so it is soon free again and would get trial after trial. A failed
+//   trial that runs again runs elsewhere, and the slots where it failed wait for its end. If it completes there, the
+//   slots are suspected until a trial completes on them; those that three trials made suspect get no more trials.
+// Threading: control thread. Ownership: plain values. Errors: none.
+#ifndef DSAT_HOST_RUNNER_SLOT_WATCH_H_
+#define DSAT_HOST_RUNNER_SLOT_WATCH_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runner/runner.h"
+#include "slots/slot_pool.h"
+
+namespace dsat::host {
+
+class SlotWatch {
+ public:
+  struct Finding {
+    std::vector<Slot> restored;  // they waited for this end, and are to get trials again
+    std::string notice;          // of those that waited and are broken, for people; empty: there are none
+  };
+  // A trial has ended on these slots.
+  Finding add(const TrialEnd& end, const std::vector<Slot>& slots);
+
+  // Where the trial's last run failed; empty: it did not fail.
+  std::vector<Slot> failed_on(uint64_t id) const;
+  // Those slots wait from now on until the trial has ended once more.
+  void await_rerun(uint64_t id) { failures_.at(id).is_awaited = true; }
+
+ private:
+  struct Failure {
+    std::vector<Slot> slots;
+    std::string reason;
+    bool is_awaited = false;
+  };
+
+  std::map<uint64_t, Failure> failures_;
+  std::map<std::string, std::set<uint64_t>> suspected_by_;  // slots by name
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RUNNER_SLOT_WATCH_H_
