@@ -19,6 +19,8 @@ using zero_model::Proposal;
 constexpr double kLittle = 0.003;
 // After so many trials each stage that may be the best should have been seen.
 constexpr size_t kFirstFew = 7;
+// A study of so many trials has one to spare, half-way through, for what all models deny.
+constexpr int64_t kLongStudy = 24;
 
 std::string percent(double share, int digits) { return fmt::format("{:.{}f} %", 100 * share, digits); }
 
@@ -153,6 +155,10 @@ std::optional<Proposal> Guided::propose() {
   std::optional<Proposal> best = acquisition_->next(running, risk(running), asked_);
   if (best && surrogate_->ended() >= kFirstFew) {
     if (std::optional<Proposal> look = acquisition_->explore_new_stage()) return look;
+  }
+  const int64_t most = study_.limits.max_trials;
+  if (best && most >= kLongStudy && 2 * static_cast<int64_t>(surrogate_->ended()) >= most) {
+    if (std::optional<Proposal> look = acquisition_->explore_impossible_stage()) return look;
   }
   if (best && surrogate_->any_measured() && best->gain < kLittle) {
     std::optional<Proposal> look = acquisition_->explore();

@@ -80,6 +80,11 @@ class Acquisition {
   // After next(): a point in a stage that no trial has touched, if that stage may be the best for all that is known.
   std::optional<Proposal> explore_new_stage();
 
+  // After next(): the smallest micro batch of the stage below all that trials have touched, which the models think too
+  // large for the device. Model states may be smaller than any formula says (weights of 4 bits). nullopt: there is no
+  // such stage, or it would not be faster.
+  std::optional<Proposal> explore_impossible_stage();
+
   // What another value of each choice would cost the best trial: a line each, the one that matters most first.
   std::vector<std::string> sensitivity();
 

@@ -200,4 +200,26 @@ std::optional<Proposal> Acquisition::explore_new_stage() {
   return std::nullopt;
 }
 
+// The stages below need more memory still, so one look tells of all of them, and is the only one if it fails.
+std::optional<Proposal> Acquisition::explore_impossible_stage() {
+  constexpr double kDeviations = 2;
+  if (!incumbent_ || !anchor_.arm->in_space) return std::nullopt;
+  int lowest = std::numeric_limits<int>::max();
+  for (const auto& [point, known] : surrogate_.points()) lowest = std::min(lowest, point.arm->stage);
+  for (const Point& point : pending_) lowest = std::min(lowest, point.arm->stage);
+  const config::StageSpace* next = nullptr;
+  for (const config::StageSpace& stage : space_.tuning_space().stages) {
+    if (stage.stage < lowest && (next == nullptr || stage.stage > next->stage)) next = &stage;
+  }
+  if (next == nullptr) return std::nullopt;
+  const Arm* arm = project(*anchor_.arm, *next);
+  const Prediction there = surrogate_.speed().predict({{arm, anchor_.micro_batch}}).front();
+  if (there.mean + kDeviations * std::sqrt(there.variance) < incumbent_->prediction.mean) return std::nullopt;
+  Proposal look;
+  look.point = {arm, space_.micro_batches().at(0)};
+  look.fit_probability = surrogate_.probability_of_fitting(look.point);
+  look.exploration = "no trial has shown that this stage does not fit";
+  return look;
+}
+
 }  // namespace dsat::zero_model
