@@ -19,7 +19,7 @@ using zero_model::Proposal;
 constexpr double kLittle = 0.003;
 // After so many trials each stage that may be the best should have been seen.
 constexpr size_t kFirstFew = 7;
-// A study of so many trials has one to spare, half-way through, for what all models deny.
+// A study of so many trials has one to spare, half-way through or before it ends, for what all models deny.
 constexpr int64_t kLongStudy = 24;
 
 std::string percent(double share, int digits) { return fmt::format("{:.{}f} %", 100 * share, digits); }
@@ -157,8 +157,9 @@ std::optional<Proposal> Guided::propose() {
     if (std::optional<Proposal> look = acquisition_->explore_new_stage()) return look;
   }
   const int64_t most = study_.limits.max_trials;
-  if (best && most >= kLongStudy && 2 * static_cast<int64_t>(surrogate_->ended()) >= most) {
-    if (std::optional<Proposal> look = acquisition_->explore_impossible_stage()) return look;
+  const bool late = left_over_ || 2 * static_cast<int64_t>(surrogate_->ended()) >= most;
+  if (surrogate_->any_measured() && most >= kLongStudy && late) {
+    if (std::optional<Proposal> look = acquisition_->explore_denied_stage()) return look;
   }
   if (best && surrogate_->any_measured() && best->gain < kLittle) {
     std::optional<Proposal> look = acquisition_->explore();

@@ -80,10 +80,10 @@ class Acquisition {
   // After next(): a point in a stage that no trial has touched, if that stage may be the best for all that is known.
   std::optional<Proposal> explore_new_stage();
 
-  // After next(): the smallest micro batch of the stage below all that trials have touched, which the models think too
-  // large for the device. Model states may be smaller than any formula says (weights of 4 bits). nullopt: there is no
-  // such stage, or it would not be faster.
-  std::optional<Proposal> explore_impossible_stage();
+  // After next(): a look at what all models deny, in the lowest stages. Model states may be smaller than any formula
+  // says (weights of 4 bits). First the smallest micro batch of the stage below all that trials have touched, and as
+  // long as that fits larger ones. nullopt: a trial has failed there, or it would not be faster.
+  std::optional<Proposal> explore_denied_stage();
 
   // What another value of each choice would cost the best trial: a line each, the one that matters most first.
   std::vector<std::string> sensitivity();
@@ -133,6 +133,8 @@ class Acquisition {
   };
   Coverage coverage() const;
   Doubt doubt(const Coverage& seen, const Point& point) const;
+  struct LowestStage;
+  LowestStage lowest_stage() const;
   std::vector<int64_t> looks_of(const Arm& arm) const;
   std::vector<const Arm*> arms_to_look_at(const Coverage& seen);
   std::string why(const Doubt& doubt, const Point& point) const;

@@ -200,26 +200,58 @@ std::optional<Proposal> Acquisition::explore_new_stage() {
   return std::nullopt;
 }
 
-// The stages below need more memory still, so one look tells of all of them, and is the only one if it fails.
-std::optional<Proposal> Acquisition::explore_impossible_stage() {
-  constexpr double kDeviations = 2;
-  if (!incumbent_ || !anchor_.arm->in_space) return std::nullopt;
-  int lowest = std::numeric_limits<int>::max();
-  for (const auto& [point, known] : surrogate_.points()) lowest = std::min(lowest, point.arm->stage);
-  for (const Point& point : pending_) lowest = std::min(lowest, point.arm->stage);
-  const config::StageSpace* next = nullptr;
-  for (const config::StageSpace& stage : space_.tuning_space().stages) {
-    if (stage.stage < lowest && (next == nullptr || stage.stage > next->stage)) next = &stage;
+// What trials have shown of the lowest stage that any has touched.
+struct Acquisition::LowestStage {
+  int stage = std::numeric_limits<int>::max();
+  int64_t largest = 0;  // micro batch that completed; 0: none
+  int64_t least_failed = std::numeric_limits<int64_t>::max();
+  bool pending = false;
+};
+
+Acquisition::LowestStage Acquisition::lowest_stage() const {
+  LowestStage lowest;
+  const auto reach = [&](int stage) {
+    if (stage < lowest.stage) lowest = {stage};
+    return stage == lowest.stage;
+  };
+  for (const auto& [point, known] : surrogate_.points()) {
+    if (!reach(point.arm->stage)) continue;
+    int64_t& bound = known.count > 0 ? lowest.largest : lowest.least_failed;
+    bound = known.count > 0 ? std::max(bound, point.micro_batch) : std::min(bound, point.micro_batch);
   }
-  if (next == nullptr) return std::nullopt;
-  const Arm* arm = project(*anchor_.arm, *next);
-  const Prediction there = surrogate_.speed().predict({{arm, anchor_.micro_batch}}).front();
-  if (there.mean + kDeviations * std::sqrt(there.variance) < incumbent_->prediction.mean) return std::nullopt;
-  Proposal look;
-  look.point = {arm, space_.micro_batches().at(0)};
-  look.fit_probability = surrogate_.probability_of_fitting(look.point);
-  look.exploration = "no trial has shown that this stage does not fit";
-  return look;
+  for (const Point& point : pending_) lowest.pending |= reach(point.arm->stage);
+  return lowest;
+}
+
+// The stages below need more memory still, so one look tells of all of them, and is the last one if it fails. If it
+// fits, the models are wrong there, and growth tells how far.
+std::optional<Proposal> Acquisition::explore_denied_stage() {
+  constexpr double kDeviations = 2;
+  constexpr int64_t kGrowth = 4;
+  if (!incumbent_ || !anchor_.arm->in_space) return std::nullopt;
+  const LowestStage lowest = lowest_stage();
+  if (lowest.largest == 0 || lowest.pending) return std::nullopt;
+  const auto look_at = [&](const config::StageSpace& stage, int64_t micro_batch) -> std::optional<Proposal> {
+    const Arm* arm = project(*anchor_.arm, stage);
+    const Prediction there = surrogate_.speed().predict({{arm, anchor_.micro_batch}}).front();
+    if (there.mean + kDeviations * std::sqrt(there.variance) < incumbent_->prediction.mean) return std::nullopt;
+    Proposal look;
+    look.point = {arm, micro_batch};
+    look.fit_probability = surrogate_.probability_of_fitting(look.point);
+    look.exploration = "no trial has shown that this does not fit";
+    if (look.fit_probability > 1 - risk_.daring || taken(look.point)) return std::nullopt;  // any search finds it
+    return look;
+  };
+  const config::StageSpace* below = nullptr;
+  for (const config::StageSpace& stage : space_.tuning_space().stages) {
+    if (stage.stage < lowest.stage && (below == nullptr || stage.stage > below->stage)) below = &stage;
+    if (stage.stage != lowest.stage || stage.stage == anchor_.arm->stage) continue;
+    const search::MicroBatches& batches = space_.micro_batches();
+    const int64_t wanted = std::min(kGrowth * lowest.largest, anchor_.micro_batch);
+    const int64_t larger = batches.at(std::max<int64_t>(0, batches.rank_at_or_below(static_cast<double>(wanted))));
+    if (larger > lowest.largest && larger < lowest.least_failed) return look_at(stage, larger);
+  }
+  return below == nullptr ? std::nullopt : look_at(*below, space_.micro_batches().at(0));
 }
 
 }  // namespace dsat::zero_model

@@ -73,6 +73,44 @@ TEST(GuidedStudies, CrossedBoundsAreRefusedInALine) {
   EXPECT_TRUE(bench.asked().empty());
 }
 
+// 4 billion parameters on four devices of 20 GB: by every formula stage 3 alone fits.
+TEST(GuidedStudies, AStageThatAllModelsDenyGetsOneLookInALongStudy) {
+  Surface surface;
+  surface.num_params = 4e9;
+  surface.device_memory = 20e9;
+  for (const int64_t trials : {16, 32}) {
+    const Study study = study_of(surface, {0, 1, 2, 3}, trials);
+    testing::Bench bench = bench_of(surface, study);
+    ASSERT_TRUE(bench.run()) << bench.error();
+    std::vector<const testing::Trial*> elsewhere;
+    for (const testing::Trial& trial : bench.asked()) {
+      if (trial.stage() != 3) elsewhere.push_back(&trial);
+    }
+    ASSERT_EQ(elsewhere.size(), trials >= 24 ? 1u : 0u) << trials;
+    if (elsewhere.empty()) continue;
+    EXPECT_EQ(elsewhere.front()->stage(), 2);
+    EXPECT_EQ(elsewhere.front()->micro_batch(), 1);
+    EXPECT_LT(regret(bench, surface, study), 0.02);
+  }
+}
+
+TEST(GuidedStudies, ADeniedStageThatFitsAfterAllIsFound) {
+  Surface surface;
+  surface.num_params = 4e9;
+  surface.device_memory = 20e9;
+  surface.stage_speed = {{0, 3.0}, {1, 3.0}, {2, 3.0}, {3, 0.8}};
+  const Study study = study_of(surface, {2, 3}, 40);
+  testing::Bench bench = bench_of(study, [surface](const testing::Trial& trial) {
+    // The weights of stage 2 take no room.
+    if (trial.stage() != 2 || trial.micro_batch() > 40) return surface.answer(trial);
+    const double speed = surface.throughput(trial.config);
+    const double batch = static_cast<double>(trial.micro_batch() * surface.world_size);
+    return testing::Answer::completed({{"throughput", speed}, {"latency", batch * 1e6 / speed}});
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_EQ(bench.asked()[bench.best()].stage(), 2);
+}
+
 // A script with too few samples for large micro batches fails, however much memory there is.
 TEST(GuidedStudies, AMaximumOfTheScriptBoundsTheSearch) {
   const Surface surface;
