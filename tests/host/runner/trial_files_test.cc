@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using TrialFiles = TempDirTest;
 
-TrialSpec spec() {
+TrialSpec any_trial() {
   TrialSpec result;
   result.id = 3;
   result.config = Json::object();
@@ -21,7 +21,7 @@ TrialSpec spec() {
 }
 
 TEST_F(TrialFiles, ATrialsFolderIsItsOwnersAlone) {
-  prepare_folder(dir(), spec());
+  prepare_folder(dir(), any_trial());
   EXPECT_EQ(fs::status(trial_folder(dir(), 3)).permissions(), fs::perms::owner_all);
 }
 
@@ -29,11 +29,11 @@ TEST_F(TrialFiles, WhatStandsInThePlaceOfATrialsFolderGoes) {
   fs::create_directories(dir() / "trials");
   fs::create_directory(dir() / "elsewhere");
   write_text(trial_folder(dir(), 3), "a file");
-  prepare_folder(dir(), spec());
+  prepare_folder(dir(), any_trial());
   EXPECT_TRUE(fs::is_directory(trial_folder(dir(), 3)));
   fs::remove_all(trial_folder(dir(), 3));
   fs::create_directory_symlink(dir() / "elsewhere", trial_folder(dir(), 3));
-  prepare_folder(dir(), spec());
+  prepare_folder(dir(), any_trial());
   EXPECT_FALSE(fs::is_symlink(trial_folder(dir(), 3)));
   EXPECT_TRUE(fs::exists(dir() / "elsewhere"));
 }
@@ -49,7 +49,7 @@ TEST_F(TrialFiles, ALookForProgressGoesSixteenLevelsDeep) {
 }
 
 TEST_F(TrialFiles, ANewAttemptFindsNothingOfTheLast) {
-  TrialSpec trial = spec();
+  TrialSpec trial = any_trial();
   prepare_folder(dir(), trial);
   const fs::path folder = trial_folder(dir(), 3);
   write_text(folder / kMetricsFile, "stale");
@@ -66,7 +66,7 @@ TEST_F(TrialFiles, ANewAttemptFindsNothingOfTheLast) {
 
 TEST_F(TrialFiles, AFileInTheWayIsAnError) {
   write_text(dir() / "trials", "");
-  EXPECT_THAT(error_of([&] { prepare_folder(dir(), spec()); }, DSAT_INTERNAL), HasSubstr("trials"));
+  EXPECT_THAT(error_of([&] { prepare_folder(dir(), any_trial()); }, DSAT_INTERNAL), HasSubstr("trials"));
 }
 
 TEST_F(TrialFiles, ExitFactsComeBack) {
@@ -81,7 +81,7 @@ TEST_F(TrialFiles, ExitFactsComeBack) {
   TrialEnd end;
   end.outcome = Outcome::timed_out;
   write_exit(facts, end);
-  TrialSpec trial = spec();
+  TrialSpec trial = any_trial();
   EXPECT_EQ(read_exit(dir(), trial), std::nullopt);  // another attempt's
   trial.attempt = 2;
   const auto back = read_exit(dir(), trial);
