@@ -1,6 +1,7 @@
 """Trials that go wrong: each gets its outcome and its reason, and none takes the study with it unless it must."""
 import json
 import os
+import re
 import subprocess
 import time
 import unittest
@@ -44,7 +45,7 @@ class TrialFailures(HostTest):
             "if os.environ['CUDA_VISIBLE_DEVICES'] == '2': sys.exit('RuntimeError: uncorrectable ECC error')\n"
             "sys.argv.pop(0)\n"
             "runpy.run_path(sys.argv[0], run_name='__main__')\n")
-        command = self.command()
+        command = self.command("--device-memory", 10**12)
         command.insert(len(SCRIPT) - 1, "train.py")
         environment = {**os.environ, "PATH": "%s:%s" % (tools, os.environ["PATH"])}
         result = subprocess.run(
@@ -53,11 +54,12 @@ class TrialFailures(HostTest):
             cwd=self.dir, env=environment, capture_output=True, text=True, timeout=240)
         self.assert_ok(result)
         trials = self.show(self.dir / "out")["trials"]
-        again = [trial["id"] for trial in trials if trial["attempt"] == 2]
-        self.assertEqual(len(again), 3)
-        self.assertIn("slot 2 gets no more trials: trials %d, %d, %d failed there and completed elsewhere" %
-                      tuple(sorted(again)), result.stderr)
-        self.assertIn("uncorrectable ECC error", result.stderr)
+        again = {trial["id"] for trial in trials if trial["attempt"] == 2}
+        found = re.search(r"slot 2 gets no more trials: trials (\d+), (\d+), (\d+) failed there and completed elsewhere",
+                          result.stdout)
+        self.assertIsNotNone(found, result.stdout)
+        self.assertLessEqual({int(trial) for trial in found.groups()}, again)
+        self.assertIn("uncorrectable ECC error", result.stdout)
         self.assertEqual([trial["id"] for trial in trials if trial["outcome"] == "failed"], [])
         self.assertEqual([trial["id"] for trial in trials if trial["slots"] == ["2"]], [])
 
