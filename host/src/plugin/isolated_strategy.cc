@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dsat/config/json.h"
 #include "plugin/plugin_call.h"
 #include "plugin/plugin_info_json.h"
 #include "plugin/profile_check.h"
@@ -113,7 +114,7 @@ auto IsolatedStrategy::surviving(const std::string& what, RequestAnswers* answer
 
 bool IsolatedStrategy::is_log(const Json& message) {
   if (!message.contains("log")) return false;
-  log(message["log"].get<int>(), one_line(message.at("line")));
+  log(config::whole_number<int>(message["log"]), one_line(message.at("line")));
   return true;
 }
 

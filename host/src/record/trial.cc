@@ -1,6 +1,8 @@
 // A runner's report as the journal keeps it: one JSON object with every member, null where there is nothing.
 #include "record/trial.h"
 
+#include "dsat/config/json.h"
+
 namespace dsat::host {
 namespace {
 
@@ -12,7 +14,7 @@ Json or_null(const std::optional<T>& value) {
 template <class T>
 std::optional<T> optional_at(const Json& json, const char* key) {
   if (!json.contains(key) || json[key].is_null()) return std::nullopt;
-  return json[key].get<T>();
+  return config::whole_number<T>(json[key]);
 }
 
 }  // namespace
@@ -49,9 +51,9 @@ Json to_json(const TrialEnd& end) {
 
 TrialEnd trial_end_from_json(const Json& json) {
   TrialEnd end;
-  end.id = json.at("id").get<uint64_t>();
-  end.attempt = json.at("attempt").get<uint32_t>();
-  end.outcome = static_cast<Outcome>(json.at("outcome").get<int>());
+  end.id = config::whole_number<uint64_t>(json.at("id"));
+  end.attempt = config::whole_number<uint32_t>(json.at("attempt"));
+  end.outcome = static_cast<Outcome>(config::whole_number<int>(json.at("outcome")));
   end.reason = json.at("reason").get<std::string>();
   end.last_line = json.at("last_line").get<std::string>();
   end.from_checkpoint = json.value("from_checkpoint", false);
@@ -61,14 +63,14 @@ TrialEnd trial_end_from_json(const Json& json) {
   end.peak_bytes = optional_at<uint64_t>(json, "peak_bytes");
   end.peak_source = json.value("peak_source", "");
   end.peak_above_bytes = optional_at<uint64_t>(json, "peak_above_bytes");
-  end.allocator_retries = json.value("allocator_retries", uint64_t{0});
+  end.allocator_retries = optional_at<uint64_t>(json, "allocator_retries").value_or(0);
   end.device_memory_bytes = optional_at<uint64_t>(json, "device_memory_bytes");
   end.world_size = optional_at<int64_t>(json, "world_size");
   end.engine_version = json.value("engine_version", "");
   end.torch_version = json.value("torch_version", "");
-  end.step = json.at("step").get<uint64_t>();
-  end.exit_code = json.at("exit_code").get<int>();
-  end.term_signal = json.at("term_signal").get<int>();
+  end.step = config::whole_number<uint64_t>(json.at("step"));
+  end.exit_code = config::whole_number<int>(json.at("exit_code"));
+  end.term_signal = config::whole_number<int>(json.at("term_signal"));
   end.ended_at = json.at("ended_at").get<std::string>();
   return end;
 }

@@ -161,8 +161,8 @@ std::optional<RunFacts> read_exit(const fs::path& trial_dir, const TrialSpec& sp
     const Json json = config::parse(text.bytes, kExitFile);
     if (json.at("trial") != spec.id || json.at("attempt") != spec.attempt) return std::nullopt;
     RunFacts facts;
-    facts.exit.code = json.at("exit_code").is_null() ? -1 : json["exit_code"].get<int>();
-    facts.exit.signal = json.at("signal").is_null() ? 0 : json["signal"].get<int>();
+    facts.exit.code = json.at("exit_code").is_null() ? -1 : config::whole_number<int>(json["exit_code"]);
+    facts.exit.signal = json.at("signal").is_null() ? 0 : config::whole_number<int>(json["signal"]);
     facts.timed_out = json.at("timed_out").get<std::string>();
     facts.stopped = json.at("stopped").get<bool>();
     facts.kernel_oom_kills = json.at("kernel_oom_kills").get<bool>();

@@ -181,9 +181,9 @@ std::optional<ScriptNote> parse_note(const std::string& text, uint32_t attempt) 
     note.job = json.at("job").get<std::string>();
     note.step = json.at("step").get<std::string>();
     note.host = json.at("host").get<std::string>();
-    note.pid = json.at("pid").get<int>();
+    note.pid = config::whole_number<int>(json.at("pid"));
     note.time = json.at("time").get<std::string>();
-    note.exit_status = json.value("exit_status", -1);
+    note.exit_status = json.contains("exit_status") ? config::whole_number<int>(json["exit_status"]) : -1;
     note.was_signalled = json.value("signalled", false);
     return note;
   } catch (const std::exception&) {

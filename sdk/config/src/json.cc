@@ -2,7 +2,11 @@
 // integers, nothing that is only for the tuner.
 #include "dsat/config/json.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -76,6 +80,24 @@ const Json* find(const Json& config, std::string_view key) {
   }
   return at;
 }
+
+template <class T>
+T whole_number(const Json& json) {
+  using Limits = std::numeric_limits<T>;
+  const bool is_negative = json.is_number_integer() && !json.is_number_unsigned() && json.get<int64_t>() < 0;
+  const bool fits = is_negative
+                        ? json.get<int64_t>() >= static_cast<int64_t>(Limits::min())
+                        : json.is_number_integer() && json.get<uint64_t>() <= static_cast<uint64_t>(Limits::max());
+  if (!fits) {
+    throw Error(DSAT_DATA_LOSS,
+                fmt::format("{} is no whole number from {} to {}", text_of(json), Limits::min(), Limits::max()));
+  }
+  return json.get<T>();
+}
+template int whole_number(const Json&);
+template int64_t whole_number(const Json&);
+template uint32_t whole_number(const Json&);
+template uint64_t whole_number(const Json&);
 
 void set(Json& config, std::string_view key, Json value) {
   const std::string whole(key);

@@ -127,5 +127,21 @@ TEST(Identity, TellsDifferentConfigurationsApart) {
   }
 }
 
+TEST(WholeNumber, IsOneThatItsTypeCanHold) {
+  EXPECT_EQ(whole_number<int>(Json(-7)), -7);
+  EXPECT_EQ(whole_number<int64_t>(Json::parse("-9223372036854775808")), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(whole_number<uint64_t>(Json::parse("18446744073709551615")), std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(whole_number<uint32_t>(Json::parse("4294967295")), std::numeric_limits<uint32_t>::max());
+}
+
+TEST(WholeNumber, RefusesAllElse) {
+  for (const char* text : {"2147483648", "-2147483649", "1e40", "-1e40", "1.5", "\"7\"", "null", "true", "[7]"}) {
+    EXPECT_THROW(whole_number<int>(Json::parse(text)), Error) << text;
+  }
+  EXPECT_THROW(whole_number<int64_t>(Json::parse("9223372036854775808")), Error);
+  EXPECT_THROW(whole_number<uint64_t>(Json(-1)), Error);
+  EXPECT_THROW(whole_number<uint32_t>(Json::parse("4294967296")), Error);
+}
+
 }  // namespace
 }  // namespace dsat::config

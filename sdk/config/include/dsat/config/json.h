@@ -32,6 +32,11 @@ Json load_input(const std::filesystem::path& file);
 // The value at a dotted key ("zero_optimization.stage"), or nullptr. No key of DeepSpeed's holds a dot.
 const Json* find(const Json& config, std::string_view key);
 
+// The whole number that `json` holds; defined for int, int64_t, uint32_t and uint64_t. Anything else, and a number that
+// T cannot hold, is an Error (DSAT_DATA_LOSS): the JSON library's own conversion of 1e40 is undefined.
+template <class T>
+T whole_number(const Json& json);
+
 // Sets the value at a dotted key, making objects on the way. A scalar on the way is an Error.
 void set(Json& config, std::string_view key, Json value);
 
