@@ -17,7 +17,7 @@ namespace {
 constexpr double kMostCounted = 1e9;
 
 bool alike(const std::string& typed, const std::string& known) {
-  return edit_distance(typed, known) <= slip_tolerance(typed);
+  return !nearest_name(typed, {known}, slip_tolerance(typed)).empty();
 }
 
 std::string shown(double value) { return Json(value).dump(); }

@@ -29,6 +29,8 @@ std::string_view nearest_name(std::string_view typed, const std::vector<std::str
   std::string_view nearest;
   size_t limit = tolerance + 1;
   for (const std::string_view name : known) {
+    // Each letter more is an edit: a text of any length costs no more than a name does.
+    if (std::max(typed.size(), name.size()) - std::min(typed.size(), name.size()) >= limit) continue;
     const size_t distance = edit_distance(typed, name);
     if (distance >= limit) continue;
     limit = distance;

@@ -71,19 +71,13 @@ bool lacks_a_word(const std::string& typed, const std::string& known) {
 }
 
 std::string nearest_member(const std::string& section, const std::string& folded) {
-  std::string best;
-  size_t best_distance = tolerance(section, folded.size()) + 1;
-  for (const std::string& known : section_members(section)) {
-    const size_t distance = edit_distance(folded, known);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = known;
-    }
-  }
-  if (!best.empty() || (folded.size() < kTellingLength && !is_closed(section))) return best;
+  const std::vector<std::string>& members = section_members(section);
+  const std::vector<std::string_view> known(members.begin(), members.end());
+  const std::string_view slip = nearest_name(folded, known, tolerance(section, folded.size()));
+  if (!slip.empty() || (folded.size() < kTellingLength && !is_closed(section))) return std::string(slip);
   // A name that breaks off (train_micro_batch_size) or lacks a word.
-  for (const std::string& known : section_members(section)) {
-    if (known.compare(0, folded.size(), folded) == 0 || lacks_a_word(folded, known)) return known;
+  for (const std::string& name : members) {
+    if (name.compare(0, folded.size(), folded) == 0 || lacks_a_word(folded, name)) return name;
   }
   return {};
 }

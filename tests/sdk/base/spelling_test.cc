@@ -24,6 +24,12 @@ TEST(NearestName, IsTheFirstOfTheNearest) {
   EXPECT_EQ(nearest_name("stage", {}, 9), "");
 }
 
+TEST(NearestName, ATextOfAnyLengthIsComparedWithNoNameThatIsTooShort) {
+  EXPECT_EQ(nearest_name(std::string(1 << 20, 'a'), {"stage", std::string(100, 'a')}, 1 << 18), "");
+  EXPECT_EQ(nearest_name("stages", {"stage"}, 1), "stage");
+  EXPECT_EQ(nearest_name("stagess", {"stage"}, 1), "");
+}
+
 TEST(NearestName, ALongNameMayHaveMoreSlips) {
   EXPECT_EQ(slip_tolerance("ab"), 2u);
   EXPECT_EQ(slip_tolerance("twenty letters long."), 5u);
