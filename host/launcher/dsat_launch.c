@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -146,6 +145,7 @@ static int is_of_port(const char* name, const char* port) {
 /* DeepSpeed's ranks on processors share a buffer of 69 MB each and leave it (csrc/cpu/comm/shm.cpp, 0.14.5): its name
  * is deepspeed_allreduce_buffer_UID_ADDRESS_PORT_RANK. The port is this trial's alone, and no process is left. */
 static void remove_shared_buffers(void) {
+  if (getenv("DSAT_TRIAL_ID") == NULL) return; /* not a trial: the port is that of whoever started this */
   const char* port = getenv("MASTER_PORT");
   DIR* folder = port != NULL && *port != '\0' ? opendir("/dev/shm") : NULL;
   if (folder == NULL) return;
@@ -153,7 +153,7 @@ static void remove_shared_buffers(void) {
   const int length = snprintf(prefix, sizeof prefix, "deepspeed_allreduce_buffer_%u_", (unsigned)getuid());
   for (struct dirent* entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
     if (strncmp(entry->d_name, prefix, (size_t)length) != 0 || !is_of_port(entry->d_name + length, port)) continue;
-    shm_unlink(entry->d_name);
+    unlinkat(dirfd(folder), entry->d_name, 0);
   }
   closedir(folder);
 }

@@ -21,7 +21,8 @@ class DsatLaunch : public TempDirTest {
     SpawnOptions options;
     options.argv = {DSAT_LAUNCH, std::to_string(getpid())};
     options.argv.insert(options.argv.end(), command.begin(), command.end());
-    options.environment = {"PATH=/usr/bin:/bin", "MASTER_PORT=29511"};
+    options.environment = {"PATH=/usr/bin:/bin"};
+    options.environment.insert(options.environment.end(), variables_.begin(), variables_.end());
     options.cwd = dir();
     options.stdout_file = dir() / "out";
     options.stderr_file = dir() / "err";
@@ -46,6 +47,7 @@ class DsatLaunch : public TempDirTest {
   }
 
   Loop loop_;
+  std::vector<std::string> variables_;
   std::unique_ptr<Subprocess> child_;
   std::optional<ExitStatus> ended_;
 };
@@ -109,19 +111,39 @@ TEST_F(DsatLaunch, LeavesNoDescendantInWhateverSession) {
 }
 
 // DeepSpeed on processors leaves a buffer of 69 MB a rank behind, under a name with the rendezvous port.
-TEST_F(DsatLaunch, RemovesTheBuffersThatDeepSpeedLeavesInSharedMemory) {
-  if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "there is no /dev/shm";
-  const auto buffer = [](const std::string& rest) {
+class DsatLaunchSharedMemory : public DsatLaunch {
+ protected:
+  static std::string buffer(const std::string& rest) {
     return "/dev/shm/deepspeed_allreduce_buffer_" + std::to_string(getuid()) + "_127.0.0.1_" + rest;
-  };
-  const std::vector<std::string> kept{buffer("29512_0"), buffer("29511_0_x"), buffer("9511_0"), buffer("29511_"),
-                                      "/dev/shm/dsat_test_127.0.0.1_29511_0"};
-  std::string script = "touch " + buffer("29511_0") + " " + buffer("29511_12");
-  for (const std::string& name : kept) script += " " + name;
-  shell(script + "; kill -9 $$");
-  EXPECT_EQ(wait().signal, SIGKILL);
-  for (const char* rest : {"29511_0", "29511_12"}) EXPECT_FALSE(std::filesystem::exists(buffer(rest))) << rest;
-  for (const std::string& name : kept) EXPECT_TRUE(std::filesystem::remove(name)) << name;
+  }
+  // Runs a command that makes these files and is killed.
+  void leave(const std::vector<std::string>& files) {
+    std::string script = "touch";
+    for (const std::string& file : files) script += " " + file;
+    shell(script + " && kill -9 $$");
+    EXPECT_EQ(wait().signal, SIGKILL);
+  }
+
+  const std::string port_ = std::to_string(100000 + getpid());  // no real port, and no other test's
+};
+
+TEST_F(DsatLaunchSharedMemory, ATrialLeavesNoBufferOfItsPort) {
+  variables_ = {"MASTER_PORT=" + port_, "DSAT_TRIAL_ID=0"};
+  const std::vector<std::string> removed{buffer(port_ + "_0"), buffer(port_ + "_12")};
+  const std::vector<std::string> kept{buffer(port_ + "0_0"), buffer(port_ + "_0_x"), buffer(port_.substr(1) + "_0"),
+                                      buffer(port_ + "_"), "/dev/shm/dsat_test_127.0.0.1_" + port_ + "_0"};
+  std::vector<std::string> all = removed;
+  all.insert(all.end(), kept.begin(), kept.end());
+  leave(all);
+  for (const std::string& file : removed) EXPECT_FALSE(std::filesystem::exists(file)) << file;
+  for (const std::string& file : kept) EXPECT_TRUE(std::filesystem::remove(file)) << file;
+}
+
+// The launcher of a client that talks to another node inherits the caller's port, on which the caller may train.
+TEST_F(DsatLaunchSharedMemory, WhatIsNoTrialRemovesNoBuffer) {
+  variables_ = {"MASTER_PORT=" + port_};
+  leave({buffer(port_ + "_0")});
+  EXPECT_TRUE(std::filesystem::remove(buffer(port_ + "_0")));
 }
 
 TEST_F(DsatLaunch, PassesTermOnToTheWholeGroup) {
