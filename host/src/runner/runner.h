@@ -85,6 +85,9 @@ class Runner {
   // The trial that has just ended runs again: not where it failed, if there is any other place.
   virtual void run_elsewhere(uint64_t /*id*/) {}
 
+  // A trial that was to run again has ended without another run.
+  virtual void will_not_run(const TrialEnd& /*end*/) {}
+
   // Ends a running trial: TERM, grace, KILL (at_once: KILL). Its on_ended follows, with Outcome::stopped unless it had
   // ended otherwise.
   virtual void stop(uint64_t id, bool at_once) = 0;

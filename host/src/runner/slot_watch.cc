@@ -10,14 +10,14 @@ namespace dsat::host {
 
 namespace {
 
-// A script that fails in one of 20 runs by accident makes three in a row on one slot in 8,000 runs.
+// A script may fail by accident, say in one of 20 runs. Three in a row on one slot happen once in 8,000 runs.
 constexpr size_t kEnoughTrials = 3;
 
 }  // namespace
 
 SlotWatch::Finding SlotWatch::add(const TrialEnd& end, const std::vector<Slot>& slots) {
   const auto before = failures_.extract(end.id);
-  if (end.outcome == Outcome::failed) failures_[end.id] = {slots, end.reason};
+  if (end.outcome == Outcome::failed && !end.infrastructure) failures_[end.id] = {slots, end.reason};
   if (end.outcome == Outcome::completed) {
     for (const Slot& slot : slots) suspected_by_.erase(slot.name());
   }
@@ -33,9 +33,11 @@ SlotWatch::Finding SlotWatch::add(const TrialEnd& end, const std::vector<Slot>& 
     if (is_broken) trials.insert(suspected_by.begin(), suspected_by.end());
   }
   if (!broken.empty()) {
-    finding.notice = fmt::format("{} {} no more trials: trials {} failed there and completed elsewhere ({})",
-                                 broken.size() == 1 ? "slot " + broken.front().name() : "slots " + slot_list(broken),
-                                 broken.size() == 1 ? "gets" : "get", fmt::join(trials, ", "), before.mapped().reason);
+    finding.notice = fmt::format(
+        "{} {} no more trials: trials {} failed there and completed elsewhere ({}); to "
+        "leave it out from the start give --exclude",
+        broken.size() == 1 ? "slot " + broken.front().name() : "slots " + slot_list(broken),
+        broken.size() == 1 ? "gets" : "get", fmt::join(trials, ", "), before.mapped().reason);
   }
   return finding;
 }

@@ -313,6 +313,7 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
     release(trial);
   } else {
     has_abandoned_ = true;  // its processes hold slots and port
+    engine_->restore_all();
   }
 
   trial.facts.exit = ended.exit;
@@ -338,7 +339,9 @@ void TrialRunner::watch_slots(const TrialEnd& end, const std::vector<Slot>& slot
   if (!finding.notice.empty() && on_notice) on_notice(finding.notice);
 }
 
+// What abandoned processes hold may never come back, so that no slot can be spared then.
 void TrialRunner::run_elsewhere(uint64_t id) {
+  if (has_abandoned_) return;
   const std::vector<Slot> slots = slot_watch_.failed_on(id);
   if (!slots.empty() && engine_->withhold(slots, options_.slots.shapes())) slot_watch_.await_rerun(id);
 }

@@ -45,6 +45,7 @@ class TrialRunner : public Runner {
   bool has_abandoned() const override { return has_abandoned_; }
   void start(const TrialSpec& spec) override;
   void run_elsewhere(uint64_t id) override;
+  void will_not_run(const TrialEnd& end) override { watch_slots(end, {}); }
   void stop(uint64_t id, bool at_once) override;
   std::optional<TrialEnd> recover(const TrialSpec& spec) override;
   bool adopt(const TrialSpec& spec) override;

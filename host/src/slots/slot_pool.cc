@@ -78,7 +78,7 @@ bool SlotPool::withhold(const std::vector<Slot>& slots, const std::vector<TrialS
     all_free = all_free && !entry.taken;
     entry.taken = entry.withheld = true;
     --host.free;
-    ++pool.retired_;
+    ++pool.out_of_use_;
   });
   const auto fits = [](SlotPool empty, const TrialShape& shape) { return empty.take(shape).has_value(); };
   const auto is_lost = [&](const TrialShape& shape) {
@@ -94,25 +94,29 @@ void SlotPool::restore(const std::vector<Slot>& slots) {
     if (!entry.withheld) return;
     entry.taken = entry.withheld = false;
     ++host.free;
-    --retired_;
+    --out_of_use_;
   });
 }
 
-void SlotPool::retire(const std::string& host) {
+void SlotPool::restore_all() {
   std::vector<Slot> withheld;
   for (const Entry& entry : entries_) {
     if (entry.withheld) withheld.push_back(entry.slot);
   }
   restore(withheld);
+}
+
+void SlotPool::retire(const std::string& host) {
+  restore_all();
   const auto it = std::find_if(hosts_.begin(), hosts_.end(), [&](const Host& h) { return h.name == host; });
   if (it == hosts_.end()) return;
-  retired_ += static_cast<int>(it->entries.size());
+  out_of_use_ += static_cast<int>(it->entries.size());
   in_use_ -= static_cast<int>(it->entries.size()) - it->free;
   for (const size_t index : it->entries) entries_[index].taken = true;
   hosts_.erase(it);
 }
 
-int SlotPool::free() const { return std::min(static_cast<int>(entries_.size()) - retired_, max_in_use_) - in_use_; }
+int SlotPool::free() const { return std::min(static_cast<int>(entries_.size()) - out_of_use_, max_in_use_) - in_use_; }
 
 std::vector<Slot> SlotPool::free_slots() const {
   std::vector<Slot> slots;

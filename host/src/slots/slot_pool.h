@@ -48,13 +48,14 @@ class SlotPool {
   std::optional<std::vector<Slot>> take(const TrialShape& shape);
   void give_back(const std::vector<Slot>& slots);
 
-  // Keeps free slots from trials until they are restored. False, and nothing is changed: one of them is not free, or
+  // No trial gets these free slots until they are restored. False, and nothing is changed: one of them is not free, or
   // one of these shapes would have no room any more, even without other trials.
   bool withhold(const std::vector<Slot>& slots, const std::vector<TrialShape>& shapes);
   void restore(const std::vector<Slot>& slots);
+  void restore_all();
 
-  // A host that is gone: none of its slots is given again; those that are taken come back to nobody. Slots that are
-  // withheld are restored: less is left to choose from.
+  // A host that is gone: none of its slots is given again; those that are taken come back to nobody. All slots that are
+  // withheld are restored, since less is left to choose from: what fails there again is found again.
   void retire(const std::string& host);
 
   int free() const;
@@ -83,7 +84,7 @@ class SlotPool {
   std::vector<Host> hosts_;
   int max_in_use_;
   int in_use_ = 0;
-  int retired_ = 0;  // slots; also those that are withheld
+  int out_of_use_ = 0;  // slots that are retired or withheld
 };
 
 }  // namespace dsat::host

@@ -62,7 +62,7 @@ struct SlotPlan {
 
   bool sizes_are_tuned() const { return !num_gpus.empty(); }
   TrialShape shape_of(const Json& config) const;  // what a trial of this configuration takes
-  // Of all trials that may come. Of sizes that are searched every pair, also one that no placement has.
+  // The shapes that trials may have. Where sizes are searched: every pair of them, even one that no placement holds.
   std::vector<TrialShape> shapes() const;
 };
 

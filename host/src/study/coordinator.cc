@@ -284,6 +284,7 @@ void Coordinator::stop_waiting() {
     end.outcome = Outcome::stopped;
     end.reason = trials_[id].record.started() ? "stopped" : "stopped before it ran";
     end.ended_at = loop_.utc_now();
+    runner_.will_not_run(end);
     end_trial(std::move(end));
   }
 }

@@ -75,15 +75,6 @@ JobRequest job_request(const Plan& plan, const std::optional<CommandTemplate>& c
   return request;
 }
 
-std::vector<TrialShape> shapes_of(const SlotPlan& slots) {
-  if (!slots.sizes_are_tuned()) return {slots.shape};
-  std::vector<TrialShape> shapes;
-  for (const int nodes : slots.num_nodes) {
-    for (const int gpus : slots.num_gpus) shapes.push_back(TrialShape::even(nodes, gpus));
-  }
-  return shapes;
-}
-
 int largest(const std::vector<int>& a, const std::vector<int>& b, int least) {
   for (const std::vector<int>* list : {&a, &b}) {
     for (const int value : *list) least = std::max(least, value);
@@ -158,7 +149,7 @@ std::vector<Slot> runner_slots(const SlotRequest& request, const std::optional<C
 
 void check_runner(const Plan& plan, const std::optional<CommandTemplate>& command, const Environment& environment) {
   if (plan.runner == kSlurmRunner) {
-    check_jobs(job_request(plan, command), shapes_of(plan.slots), environment);
+    check_jobs(job_request(plan, command), plan.slots.shapes(), environment);
   } else if (plan.runner == kPilotRunner) {
     check_shared(find_allocation(environment), plan.dir, plan.cwd, environment);
   } else if (plan.runner == kLocalRunner && !plan.slots.hostfile.empty()) {
@@ -171,7 +162,7 @@ void renew_slots(Plan& plan, const Environment& environment) {
     require_slurm({"sbatch", "squeue", "scancel", "scontrol"}, environment, "--runner slurm");
   if (plan.runner != kPilotRunner) return;
   plan.slots.slots = find_allocation(environment).slots();
-  for (const TrialShape& shape : shapes_of(plan.slots)) {
+  for (const TrialShape& shape : plan.slots.shapes()) {
     if (SlotPool(plan.slots.slots, plan.max_slots).take(shape)) continue;
     throw Error(
         fmt::format("this allocation has {} slots, and a trial of the study takes {} on {} nodes: get a larger one",

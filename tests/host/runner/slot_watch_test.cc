@@ -43,7 +43,8 @@ TEST(SlotWatch, ThreeTrialsThatCompleteElsewhereShowThatASlotIsBroken) {
   const SlotWatch::Finding third = run_twice(watch, 11, slots({3}), slots({1}), Outcome::completed);
   EXPECT_THAT(third.restored, IsEmpty());
   EXPECT_EQ(third.notice,
-            "slot 3 gets no more trials: trials 5, 9, 11 failed there and completed elsewhere (ECC error)");
+            "slot 3 gets no more trials: trials 5, 9, 11 failed there and completed elsewhere (ECC error); to leave it "
+            "out from the start give --exclude");
 }
 
 TEST(SlotWatch, ASlotOnWhichATrialCompletesIsCleared) {
@@ -55,7 +56,7 @@ TEST(SlotWatch, ASlotOnWhichATrialCompletesIsCleared) {
   }
 }
 
-TEST(SlotWatch, ATrialThatFailsElsewhereTooClearsTheSlot) {
+TEST(SlotWatch, ATrialThatDoesNotCompleteElsewhereProvesNothing) {
   SlotWatch watch;
   for (const Outcome outcome : {Outcome::failed, Outcome::out_of_memory, Outcome::stopped, Outcome::timed_out}) {
     for (const uint64_t id : {1, 2, 3, 4}) {
@@ -64,6 +65,23 @@ TEST(SlotWatch, ATrialThatFailsElsewhereTooClearsTheSlot) {
       EXPECT_EQ(finding.notice, "");
     }
   }
+}
+
+TEST(SlotWatch, WhatProvesNothingTakesNoSuspicionAway) {
+  SlotWatch watch;
+  for (const uint64_t id : {1, 2}) run_twice(watch, id, slots({3}), slots({0}), Outcome::completed);
+  EXPECT_EQ(run_twice(watch, 3, slots({3}), slots({0}), Outcome::failed).notice, "");
+  EXPECT_THAT(run_twice(watch, 4, slots({3}), slots({0}), Outcome::completed).notice,
+              HasSubstr("trials 1, 2, 4 failed"));
+}
+
+// A port that somebody else took says nothing of the device.
+TEST(SlotWatch, AFailureOfTheInfrastructureIsNoFailureOfTheSlot) {
+  SlotWatch watch;
+  TrialEnd taken = end(1, Outcome::failed);
+  taken.infrastructure = true;
+  watch.add(taken, slots({3}));
+  EXPECT_THAT(watch.failed_on(1), IsEmpty());
 }
 
 TEST(SlotWatch, OfATrialsSlotsOnlyThoseOfThreeFailuresAreBroken) {

@@ -87,6 +87,15 @@ TEST(SlotPool, WithholdsNothingThatAShapeCannotDoWithout) {
   EXPECT_EQ(pool.free(), 1);
 }
 
+TEST(SlotPool, AllThatIsWithheldComesBackAtOnce) {
+  SlotPool pool(uneven(), {});
+  ASSERT_TRUE(pool.withhold(slots_of("small", 2), {{{1}}}));
+  ASSERT_TRUE(pool.withhold({slots_of("big", 4)[0]}, {{{1}}}));
+  ASSERT_EQ(taken(pool, {{1}}), "big:1");
+  pool.restore_all();
+  EXPECT_EQ(pool.free(), 5) << "the trial keeps its own";
+}
+
 TEST(SlotPool, AHostThatIsGoneRestoresWhatIsWithheld) {
   SlotPool pool(uneven(), {});
   ASSERT_TRUE(pool.withhold(slots_of("small", 2), {{{1}}}));

@@ -179,6 +179,22 @@ TEST_F(EndsTest, TheTimeBudgetStopsWhatRuns) {
   EXPECT_EQ(session.runner.stopped.size(), 2u);
 }
 
+// Its slots wait for its second run: the runner must hear that there will be none.
+TEST_F(EndsTest, ATrialThatWaitsForItsSecondRunMayEndWithoutOne) {
+  StudyOptions again =
+      scripted({{"start", {try_micro_batch(1), try_micro_batch(2)}}, {"exit 1", {{{"finish", "enough"}}}}});
+  again.max_restarts = 1;
+  Session session(plan_of(again));
+  session.runner.answer = [&](const TrialSpec& spec) {
+    session.runner.capacity = 1 - static_cast<int>(spec.id);  // no room for the second run
+    return spec.id == 0 ? failed(Outcome::failed, "ECC error") : completed(100);
+  };
+  EXPECT_EQ(session.run_new().reason, "enough");
+  EXPECT_EQ(session.runner.moved, std::vector<uint64_t>{0});
+  EXPECT_EQ(session.runner.dismissed, std::vector<uint64_t>{0});
+  EXPECT_EQ(session.trials()[0].record.outcome, Outcome::stopped);
+}
+
 TEST_F(EndsTest, AStopRequestStopsGentlyAndKeepsTheTrialsForLater) {
   Session session(plan_of(scripted({{"start", {try_micro_batch(1), try_micro_batch(2)}}})));
   session.runner.held = {0, 1};

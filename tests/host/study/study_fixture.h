@@ -83,6 +83,7 @@ class FakeRunner : public Runner {
   std::chrono::milliseconds commit_delay() const override { return group; }
   std::vector<TrialSpec> started;
   std::vector<std::pair<uint64_t, bool>> stopped;  // id, at once
+  std::vector<uint64_t> moved, dismissed;          // to run elsewhere; not to run after all
   size_t most_at_once = 0;
 
   bool has_room_for(const std::vector<const Json*>& configs) const override {
@@ -101,6 +102,8 @@ class FakeRunner : public Runner {
     stopping_.insert(id);
     schedule();
   }
+  void run_elsewhere(uint64_t id) override { moved.push_back(id); }
+  void will_not_run(const TrialEnd& end) override { dismissed.push_back(end.id); }
   std::optional<TrialEnd> recover(const TrialSpec& spec) override {
     std::optional<TrialEnd> end = left(spec);
     if (end) complete(*end, spec);
