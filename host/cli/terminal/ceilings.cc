@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "dsat/config/json_numbers.h"
 #include "terminal/format.h"
 
 namespace dsat::cli {
@@ -20,11 +21,7 @@ void Ceilings::take_profile(const Json& profile) {
     Stage& known = stages_[stage["stage"].get<int64_t>()];
     const auto ceiling = stage.find("max_micro_batch");
     if (!memory_known || ceiling == stage.end() || !ceiling->is_object()) continue;
-    const auto number = [&](const char* key) {
-      const auto it = ceiling->find(key);
-      return it != ceiling->end() && it->is_number() ? std::optional<double>(it->get<double>()) : std::nullopt;
-    };
-    const auto value = number("value"), low = number("low");
+    const auto value = config::number_at(*ceiling, "value"), low = config::number_at(*ceiling, "low");
     constexpr double kTooFar = 64;  // an interval that wide holds no estimate
     if (value && *value >= 1 && *value <= kTooFar * std::max(1.0, low.value_or(*value))) known.estimate = value;
   }

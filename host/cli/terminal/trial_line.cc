@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dsat/config/json_numbers.h"
 #include "terminal/format.h"
 
 namespace dsat::cli {
@@ -63,9 +64,7 @@ std::string details(const host::TrialRecord& trial) {
 }  // namespace
 
 std::optional<double> value_of(const host::TrialRecord& trial, const std::string& metric) {
-  if (trial.outcome != Outcome::completed || !trial.metrics.is_object()) return std::nullopt;
-  const auto it = trial.metrics.find(metric);
-  return it != trial.metrics.end() && it->is_number() ? std::optional<double>(it->get<double>()) : std::nullopt;
+  return trial.outcome == Outcome::completed ? config::number_at(trial.metrics, metric) : std::nullopt;
 }
 
 std::string percent_better(double value, double reference, bool maximise) {

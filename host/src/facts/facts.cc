@@ -8,7 +8,7 @@
 #include "base/guarded.h"
 #include "dsat/base/numbers.h"
 #include "dsat/config/batch.h"
-#include "dsat/config/json.h"
+#include "dsat/config/json_numbers.h"
 #include "facts/changes.h"
 #include "facts/parts.h"
 #include "finals/end_to_end.h"
@@ -42,9 +42,7 @@ const char* phase_name(Phase phase) {
 }
 
 std::optional<double> metric_of(const TrialRecord& record, const std::string& metric) {
-  if (record.outcome != Outcome::completed || !record.metrics.is_object()) return std::nullopt;
-  const auto at = record.metrics.find(metric);
-  return at != record.metrics.end() && at->is_number() ? std::optional<double>(at->get<double>()) : std::nullopt;
+  return record.outcome == Outcome::completed ? config::number_at(record.metrics, metric) : std::nullopt;
 }
 
 TrialPlace place_of(const Trial& trial, bool live) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "dsat/config/json_numbers.h"
 #include "facts/parts.h"
 
 namespace dsat::host {
@@ -44,11 +45,6 @@ std::optional<double> positive(const std::optional<double>& value) {
   return value && *value > 0 ? value : std::nullopt;
 }
 
-std::optional<double> number_at(const Json& object, const char* key) {
-  const auto at = object.find(key);
-  return at != object.end() && at->is_number() ? std::optional<double>(at->get<double>()) : std::nullopt;
-}
-
 // Means over the trials of one configuration; of the best they are in its record.
 std::optional<double> mean_throughput(const StudyFacts& facts, uint64_t trial) {
   double sum = 0;
@@ -56,7 +52,7 @@ std::optional<double> mean_throughput(const StudyFacts& facts, uint64_t trial) {
   for (const TrialRecord& record : facts.record.trials) {
     const bool same = record.id == trial || record.config == facts.record.trials[trial].config;
     if (!same || record.duplicate_of || record.outcome != Outcome::completed) continue;
-    const auto value = record.metrics.is_object() ? number_at(record.metrics, "throughput") : std::nullopt;
+    const auto value = config::number_at(record.metrics, "throughput");
     if (value) sum += *value, ++count;
   }
   return count > 0 ? positive(sum / count) : std::nullopt;
@@ -64,7 +60,8 @@ std::optional<double> mean_throughput(const StudyFacts& facts, uint64_t trial) {
 
 double devices_of(const StudyFacts& facts, uint64_t trial) {
   const int64_t devices = facts.trials[trial].devices;
-  return devices > 0 ? static_cast<double>(devices) : number_at(facts.record.study, "slots_per_trial").value_or(1);
+  return devices > 0 ? static_cast<double>(devices)
+                     : config::number_at(facts.record.study, "slots_per_trial").value_or(1);
 }
 
 // How much more training a device does with the best; nullopt: unknown.
@@ -97,8 +94,8 @@ Time latest_moment(const StudyFacts& facts, bool simulated) {
 
 Progress progress_of(const StudyFacts& facts, Time now) {
   Progress progress;
-  progress.max_trials = static_cast<int>(number_at(facts.record.study, "max_trials").value_or(0));
-  if (const auto budget = number_at(facts.record.study, "time_budget_ms"))
+  progress.max_trials = static_cast<int>(config::number_at(facts.record.study, "max_trials").value_or(0));
+  if (const auto budget = config::number_at(facts.record.study, "time_budget_ms"))
     progress.time_budget_seconds = *budget / 1000;
   int counted = 0;  // against max_trials, ended
   for (const TrialRecord& record : facts.record.trials) {

@@ -2,7 +2,7 @@
 #include "finals/end_to_end.h"
 
 #include "dsat/config/batch.h"
-#include "runner/read_metrics.h"
+#include "dsat/config/json_numbers.h"
 
 namespace dsat::host {
 namespace {
@@ -21,7 +21,7 @@ std::optional<Step> mean_step(const std::vector<Trial>& trials, const std::strin
     if (!one) continue;
     sum.wall_us += one->wall_us;
     sum.engine_us += one->engine_us;
-    sum.samples += number_in(trial.record.config, config::kTrainBatchKey);
+    sum.samples += config::number_at(trial.record.config, config::kTrainBatchKey).value_or(0);
     ++count;
   }
   if (count == 0) return std::nullopt;
@@ -32,8 +32,8 @@ std::optional<Step> mean_step(const std::vector<Trial>& trials, const std::strin
 
 std::optional<EndToEnd> end_to_end_of(const Trial& trial) {
   if (trial.record.outcome != Outcome::completed || trial.record.duplicate_of || trial.model_info) return std::nullopt;
-  const double wall_us = number_in(trial.record.metrics, "wall_latency");
-  const double engine_us = number_in(trial.record.metrics, "latency");
+  const double wall_us = config::number_at(trial.record.metrics, "wall_latency").value_or(0);
+  const double engine_us = config::number_at(trial.record.metrics, "latency").value_or(0);
   if (wall_us <= 0 || engine_us <= 0) return std::nullopt;
   return EndToEnd{wall_us, engine_us, std::nullopt};
 }

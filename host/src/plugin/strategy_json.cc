@@ -2,7 +2,7 @@
 // members are written in one fixed order and only where they mean something.
 #include <fmt/format.h>
 
-#include "dsat/config/json.h"
+#include "dsat/config/json_numbers.h"
 #include "plugin/strategy.h"
 
 namespace dsat::host {
@@ -17,11 +17,6 @@ Kind kind_from(const char* const (&names)[N], const std::string& name) {
     if (name == names[i]) return static_cast<Kind>(i);
   }
   throw Error(DSAT_DATA_LOSS, fmt::format("unknown kind '{}' in the journal", name));
-}
-
-template <class T>
-T number_at(const Json& json, const char* key, T fallback) {
-  return json.contains(key) ? config::whole_number<T>(json[key]) : fallback;
 }
 
 }  // namespace
@@ -50,8 +45,8 @@ Json to_json(const std::vector<Op>& ops) {
 Op op_from_json(const Json& json) {
   Op op;
   op.kind = kind_from<Op::Kind>(kOpNames, json.at("op").get<std::string>());
-  if (json.contains("trial")) op.trial = config::whole_number<uint64_t>(json["trial"]);
-  if (json.contains("parent")) op.parent = config::whole_number<uint64_t>(json["parent"]);
+  op.trial = config::whole_number_at<uint64_t>(json, "trial");
+  op.parent = config::whole_number_at<uint64_t>(json, "parent");
   op.refused = json.value("refused", false);
   op.repeat = json.value("repeat", false);
   op.overrides = json.value("overrides", Json());
@@ -91,16 +86,16 @@ StrategyEvent event_from_json(const Json& json) {
   StrategyEvent event;
   event.kind = kind_from<StrategyEvent::Kind>(kEventNames, json.at("event").get<std::string>());
   event.study = json.value("study", Json());
-  event.trial = number_at<uint64_t>(json, "trial", 0);
-  event.step = number_at<uint64_t>(json, "step", 0);
+  event.trial = config::whole_number_at<uint64_t>(json, "trial").value_or(0);
+  event.step = config::whole_number_at<uint64_t>(json, "step").value_or(0);
   event.metrics = json.value("metrics", Json::object());
-  event.outcome = number_at<int>(json, "outcome", 0);
-  event.peak_bytes = number_at<uint64_t>(json, "peak_bytes", 0);
-  event.peak_above_bytes = number_at<uint64_t>(json, "peak_above_bytes", 0);
-  event.allocator_retries = number_at<uint64_t>(json, "allocator_retries", 0);
-  event.exit_code = number_at<int>(json, "exit_code", -1);
-  event.term_signal = number_at<int>(json, "term_signal", 0);
-  event.attempt = json.value("attempt", 1u);
+  event.outcome = config::whole_number_at<int>(json, "outcome").value_or(0);
+  event.peak_bytes = config::whole_number_at<uint64_t>(json, "peak_bytes").value_or(0);
+  event.peak_above_bytes = config::whole_number_at<uint64_t>(json, "peak_above_bytes").value_or(0);
+  event.allocator_retries = config::whole_number_at<uint64_t>(json, "allocator_retries").value_or(0);
+  event.exit_code = config::whole_number_at<int>(json, "exit_code").value_or(-1);
+  event.term_signal = config::whole_number_at<int>(json, "term_signal").value_or(0);
+  event.attempt = config::whole_number_at<uint32_t>(json, "attempt").value_or(1);
   event.reason = json.value("reason", "");
   return event;
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "dsat/config/json_numbers.h"
 #include "record/journal.h"
 #include "record/run_lock.h"
 
@@ -12,9 +13,9 @@ namespace {
 
 BestRecord best_from_json(const Json& json, const std::filesystem::path& file) {
   try {
-    return {json.at("trial").get<uint64_t>(), json.at("config"), json.at("metrics"), json.at("metric").get<double>(),
-            json.at("why").get<std::string>()};
-  } catch (const Json::exception&) {
+    return {config::whole_number<uint64_t>(json.at("trial")), json.at("config"), json.at("metrics"),
+            json.at("metric").get<double>(), json.at("why").get<std::string>()};
+  } catch (const std::exception&) {
     throw Error(DSAT_INTERNAL, fmt::format("journal {}: its best configuration: is damaged", file.string()));
   }
 }
@@ -24,8 +25,9 @@ Gain gain_from_json(const Json& json, const std::filesystem::path& file) {
     return json.at(key).is_null() ? std::nullopt : std::optional<double>(json.at(key).get<double>());
   };
   try {
-    return {json.at("ratio").get<double>(), bound("low"), bound("high"), json.at("baseline").get<uint64_t>()};
-  } catch (const Json::exception&) {
+    return {json.at("ratio").get<double>(), bound("low"), bound("high"),
+            config::whole_number<uint64_t>(json.at("baseline"))};
+  } catch (const std::exception&) {
     throw Error(DSAT_INTERNAL, fmt::format("journal {}: its gain: is damaged", file.string()));
   }
 }

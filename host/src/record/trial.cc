@@ -1,7 +1,7 @@
 // A runner's report as the journal keeps it: one JSON object with every member, null where there is nothing.
 #include "record/trial.h"
 
-#include "dsat/config/json.h"
+#include "dsat/config/json_numbers.h"
 
 namespace dsat::host {
 namespace {
@@ -9,12 +9,6 @@ namespace {
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
-}
-
-template <class T>
-std::optional<T> optional_at(const Json& json, const char* key) {
-  if (!json.contains(key) || json[key].is_null()) return std::nullopt;
-  return config::whole_number<T>(json[key]);
 }
 
 }  // namespace
@@ -60,12 +54,12 @@ TrialEnd trial_end_from_json(const Json& json) {
   end.tail = json.at("tail").get<std::vector<std::string>>();
   end.warnings = json.at("warnings").get<std::vector<std::string>>();
   end.metrics = json.at("metrics");
-  end.peak_bytes = optional_at<uint64_t>(json, "peak_bytes");
+  end.peak_bytes = config::whole_number_at<uint64_t>(json, "peak_bytes");
   end.peak_source = json.value("peak_source", "");
-  end.peak_above_bytes = optional_at<uint64_t>(json, "peak_above_bytes");
-  end.allocator_retries = optional_at<uint64_t>(json, "allocator_retries").value_or(0);
-  end.device_memory_bytes = optional_at<uint64_t>(json, "device_memory_bytes");
-  end.world_size = optional_at<int64_t>(json, "world_size");
+  end.peak_above_bytes = config::whole_number_at<uint64_t>(json, "peak_above_bytes");
+  end.allocator_retries = config::whole_number_at<uint64_t>(json, "allocator_retries").value_or(0);
+  end.device_memory_bytes = config::whole_number_at<uint64_t>(json, "device_memory_bytes");
+  end.world_size = config::whole_number_at<int64_t>(json, "world_size");
   end.engine_version = json.value("engine_version", "");
   end.torch_version = json.value("torch_version", "");
   end.step = config::whole_number<uint64_t>(json.at("step"));

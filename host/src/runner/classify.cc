@@ -16,6 +16,7 @@
 #include "dsat/base/files.h"
 #include "dsat/base/units.h"
 #include "dsat/base/utf8.h"
+#include "dsat/config/json_numbers.h"
 #include "runner/flops_profiler_report.h"
 #include "runner/launcher_failure.h"
 #include "runner/log_lines.h"
@@ -173,7 +174,7 @@ Shortage find_shortage(const RunFacts& facts, const Printed& printed) {
 bool goes_on_from_checkpoint(const RunFacts& facts, const Printed& printed) {
   if (facts.model_info) return false;
   const double latest_first_step =
-      std::max<double>(facts.start_profile_step, number_in(facts.config, "steps_per_print"));
+      std::max<double>(facts.start_profile_step, config::number_at(facts.config, "steps_per_print").value_or(0));
   const std::vector<TrialLog>& logs = printed.logs.logs;
   return std::any_of(logs.begin(), logs.end(), [latest_first_step](const TrialLog& log) {
     if (log.is_cut) return false;

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "dsat/config/batch.h"
-#include "dsat/config/json.h"
+#include "dsat/config/json_numbers.h"
 #include "runner/plausible.h"
 
 namespace dsat::host {
@@ -100,14 +100,9 @@ std::optional<int64_t> count_in(const Summary& summary, std::string_view name) {
   return value && *value <= kMostCount ? std::optional<int64_t>(*value) : std::nullopt;
 }
 
-double number_at(const Json& config, const char* key, double otherwise) {
-  const Json* value = config::find(config, key);
-  return value != nullptr && value->is_number() ? value->get<double>() : otherwise;
-}
-
 void warn_of_other_batch(const Summary& summary, const Json& config, std::vector<std::string>& warnings) {
   const auto reported = positive(summary, "batch size per GPU");
-  const double wanted = number_at(config, config::kMicroBatchKey, 0);
+  const double wanted = config::number_at(config, config::kMicroBatchKey).value_or(0);
   if (!reported || *reported == wanted) return;
   warnings.push_back(
       fmt::format("the flops profiler saw a batch size of {} per device, the configuration has {}: the "
@@ -133,12 +128,12 @@ TrialReport read_flops_report(std::string_view text, const std::string& file_nam
   }
   const double step = positive(summary, "step latency").value_or(0);
   const double iteration = positive(summary, "iter latency").value_or(*forward + *backward + step);
-  const double latency_us = iteration * 1e6 * number_at(config, config::kAccumulationKey, 1);
+  const double latency_us = iteration * 1e6 * config::number_at(config, config::kAccumulationKey).value_or(1);
 
   TrialReport report;
   report.metrics = {{"forward", *forward * 1e6}, {"backward", *backward * 1e6}, {"step", step * 1e6}};
   report.metrics["latency"] = latency_us;
-  report.metrics["throughput"] = number_at(config, config::kTrainBatchKey, 0) * 1e6 / latency_us;
+  report.metrics["throughput"] = config::number_at(config, config::kTrainBatchKey).value_or(0) * 1e6 / latency_us;
   const auto flops_per_gpu = positive(summary, "FLOPS per GPU"), forward_flops = positive(summary, "fwd flops per GPU");
   if (flops_per_gpu) {
     report.metrics["FLOPS_per_gpu"] = *flops_per_gpu;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dsat/config/batch.h"
+#include "dsat/config/json_numbers.h"
 #include "runner/log_lines.h"
 #include "runner/logged_numbers.h"
 
@@ -44,7 +45,7 @@ std::vector<double> fit_times(const std::map<int, double>& rates, ProfileWindow 
 std::optional<TrialReport> read_pipeline_log(const std::vector<std::string>& lines, ProfileWindow window,
                                              const Json& config) {
   const std::map<int, double> rates = read_rates(lines);
-  const double samples = number_in(config, config::kTrainBatchKey);
+  const double samples = config::number_at(config, config::kTrainBatchKey).value_or(0);
   if (rates.empty() || rates.rbegin()->first <= window.end || samples <= 0) return std::nullopt;
   const std::vector<double> times = fit_times(rates, window);
   const double middle = median_of(times);

@@ -8,7 +8,7 @@
 #include <initializer_list>
 
 #include "dsat/config/batch.h"
-#include "dsat/config/json.h"
+#include "dsat/config/json_numbers.h"
 #include "dsat/error.h"
 #include "runner/plausible.h"
 
@@ -167,10 +167,7 @@ TrialReport read_metrics(std::string_view text, const std::string& file_name, co
   const Json report = parse_report(text, file_name);
   TrialReport out;
   EngineMetrics m = read_engine_metrics(report, file_name, out.warnings);
-  const auto batch = [&](const char* key) {
-    const Json* value = config::find(config, key);
-    return value != nullptr && value->is_number() ? value->get<double>() : 0.0;
-  };
+  const auto batch = [&](const char* key) { return config::number_at(config, key).value_or(0); };
   if (const double train_batch = batch(config::kTrainBatchKey); train_batch > 0) {
     settle_units(m, train_batch);
     settle_accumulation(m, train_batch, batch(config::kAccumulationKey));
@@ -186,13 +183,9 @@ TrialReport read_metrics(std::string_view text, const std::string& file_name, co
   return out;
 }
 
-double number_in(const Json& json, const char* key) {
-  const Json* value = config::find(json, key);
-  return value != nullptr && value->is_number() ? value->get<double>() : 0;
-}
-
 void add_wall_throughput(const Json& config, Json& metrics) {
-  const double samples = number_in(config, config::kTrainBatchKey), wall_us = number_in(metrics, "wall_latency");
+  const double samples = config::number_at(config, config::kTrainBatchKey).value_or(0),
+               wall_us = config::number_at(metrics, "wall_latency").value_or(0);
   if (samples > 0 && wall_us > 0) metrics["wall_throughput"] = samples * 1e6 / wall_us;
 }
 

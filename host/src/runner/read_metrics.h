@@ -28,9 +28,6 @@ struct TrialReport {
 // file. Throws dsat::Error: not a JSON object, NaN, not a number, negative, no metric at all.
 TrialReport read_metrics(std::string_view text, const std::string& file_name, const Json& config);
 
-// The number at a dotted key; 0: there is none.
-double number_in(const Json& json, const char* key);
-
 // Adds wall_throughput (samples a second, end to end) where wall_latency and the batch are known.
 void add_wall_throughput(const Json& config, Json& metrics);
 

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "dsat/config/batch.h"
-#include "dsat/config/json.h"
+#include "dsat/config/json_numbers.h"
 #include "runner/logged_numbers.h"
 #include "runner/read_metrics.h"
 
@@ -211,9 +211,10 @@ std::optional<double> script_time_us(const StepLog& log, ProfileWindow window, d
 }
 
 std::string use_logged_steps(const StepLog& log, ProfileWindow window, const Json& config, Json& metrics) {
-  const double accumulation = std::max(1.0, number_in(config, config::kAccumulationKey));
-  const StepTimes file{number_in(metrics, "latency"), number_in(metrics, "forward"), number_in(metrics, "backward"),
-                       number_in(metrics, "step")};
+  const double accumulation = std::max(1.0, config::number_at(config, config::kAccumulationKey).value_or(0));
+  const StepTimes file{
+      config::number_at(metrics, "latency").value_or(0), config::number_at(metrics, "forward").value_or(0),
+      config::number_at(metrics, "backward").value_or(0), config::number_at(metrics, "step").value_or(0)};
   const double sum = accumulation * (file.forward + file.backward + file.step);
   if (file.latency <= 0 || std::abs(sum - file.latency) > kSumTolerance * file.latency) return "";
   std::string warning = take_middle_step(log, window, accumulation, file, metrics);

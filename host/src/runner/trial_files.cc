@@ -14,7 +14,7 @@
 
 #include "base/guarded.h"
 #include "dsat/base/files.h"
-#include "dsat/config/json.h"
+#include "dsat/config/json_numbers.h"
 #include "runner/ignore_rules.h"
 
 namespace dsat::host {
@@ -161,8 +161,8 @@ std::optional<RunFacts> read_exit(const fs::path& trial_dir, const TrialSpec& sp
     const Json json = config::parse(text.bytes, kExitFile);
     if (json.at("trial") != spec.id || json.at("attempt") != spec.attempt) return std::nullopt;
     RunFacts facts;
-    facts.exit.code = json.at("exit_code").is_null() ? -1 : config::whole_number<int>(json["exit_code"]);
-    facts.exit.signal = json.at("signal").is_null() ? 0 : config::whole_number<int>(json["signal"]);
+    facts.exit.code = config::whole_number_at<int>(json, "exit_code").value_or(-1);
+    facts.exit.signal = config::whole_number_at<int>(json, "signal").value_or(0);
     facts.timed_out = json.at("timed_out").get<std::string>();
     facts.stopped = json.at("stopped").get<bool>();
     facts.kernel_oom_kills = json.at("kernel_oom_kills").get<bool>();

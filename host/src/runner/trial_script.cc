@@ -9,7 +9,7 @@
 
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
-#include "dsat/config/json.h"
+#include "dsat/config/json_numbers.h"
 #include "runner/trial_files.h"
 
 namespace dsat::host {
@@ -183,7 +183,7 @@ std::optional<ScriptNote> parse_note(const std::string& text, uint32_t attempt) 
     note.host = json.at("host").get<std::string>();
     note.pid = config::whole_number<int>(json.at("pid"));
     note.time = json.at("time").get<std::string>();
-    note.exit_status = json.contains("exit_status") ? config::whole_number<int>(json["exit_status"]) : -1;
+    note.exit_status = config::whole_number_at<int>(json, "exit_status").value_or(-1);
     note.was_signalled = json.value("signalled", false);
     return note;
   } catch (const std::exception&) {

@@ -1,7 +1,7 @@
 // Reads a configuration as the engine would: the cost model's keys, and those that the step model knows beyond them.
 // Absent keys have DeepSpeed's defaults.
 #include "dsat/config/batch.h"
-#include "dsat/config/json.h"
+#include "dsat/config/json_numbers.h"
 #include "sim/step.h"
 
 namespace dsat::host::sim {
@@ -12,23 +12,19 @@ bool flag(const Json& config, const char* key, bool absent) {
   return value != nullptr && value->is_boolean() ? value->get<bool>() : absent;
 }
 
-double number(const Json& config, const char* key, double absent) {
-  const Json* value = config::find(config, key);
-  return value != nullptr && value->is_number() ? value->get<double>() : absent;
-}
-
 }  // namespace
 
 Run run_from_config(const Scenario& scenario, const Json& config, int slots) {
   Run run;
   run.setup = cost::setup_from_config(config, config::data_parallel_size(slots, config));
-  run.accumulation = number(config, config::kAccumulationKey, 1);
+  run.accumulation = config::number_at(config, config::kAccumulationKey).value_or(1);
   run.reduce_scatter = flag(config, "zero_optimization.reduce_scatter", true);
   run.allgather_partitions = flag(config, "zero_optimization.allgather_partitions", true);
   run.contiguous_gradients = flag(config, "zero_optimization.contiguous_gradients", true);
-  run.persistence_threshold = number(config, "zero_optimization.stage3_param_persistence_threshold", 1e5);
-  run.max_live = number(config, "zero_optimization.stage3_max_live_parameters", 1e9);
-  run.max_reuse_distance = number(config, "zero_optimization.stage3_max_reuse_distance", 1e9);
+  run.persistence_threshold =
+      config::number_at(config, "zero_optimization.stage3_param_persistence_threshold").value_or(1e5);
+  run.max_live = config::number_at(config, "zero_optimization.stage3_max_live_parameters").value_or(1e9);
+  run.max_reuse_distance = config::number_at(config, "zero_optimization.stage3_max_reuse_distance").value_or(1e9);
   run.checkpointing =
       run.setup.activation_checkpointing ? cost::Checkpointing::full : scenario.model.shape.checkpointing;
   return run;

@@ -5,6 +5,7 @@
 
 #include "base/guarded.h"
 #include "command/command_template.h"
+#include "dsat/config/json_numbers.h"
 #include "dsat/host/environment.h"
 #include "record/journal.h"
 #include "record/run_lock.h"
@@ -32,20 +33,19 @@ BestRecord best_of_trial(const std::vector<Trial>& trials, uint64_t id, const st
                                        : "has not ended";
     throw Error(fmt::format("trial {} did not complete ({}): name one that did, `dsat-host show` lists them", id, how));
   }
-  const auto value = record.metrics.is_object() ? record.metrics.find(metric) : record.metrics.end();
-  const bool measured = record.metrics.is_object() && value != record.metrics.end() && value->is_number();
-  return {id, best_config(record.config), record.metrics, measured ? value->get<double>() : 0, ""};
+  return {id, best_config(record.config), record.metrics, config::number_at(record.metrics, metric).value_or(0), ""};
 }
 
 // As the study last had it; where that row is damaged, the best mean.
 BestRecord best_of_study(Journal& journal, const std::vector<Trial>& trials, const Plan& plan) {
   const Json stored = journal.meta("best").value_or(Json());
   try {
-    if (stored.is_object() && stored.at("trial").get<uint64_t>() < trials.size()) {
-      return {stored.at("trial").get<uint64_t>(), stored.at("config"), stored.at("metrics"),
-              stored.at("metric").get<double>(), stored.at("why").get<std::string>()};
+    const auto trial = config::whole_number_at<uint64_t>(stored, "trial");
+    if (trial && *trial < trials.size()) {
+      return {*trial, stored.at("config"), stored.at("metrics"), stored.at("metric").get<double>(),
+              stored.at("why").get<std::string>()};
     }
-  } catch (const Json::exception&) {
+  } catch (const std::exception&) {
   }
   const auto best = choose_best(trials, plan.metric, plan.maximise, std::nullopt);
   if (!best)

@@ -60,8 +60,8 @@ void tell_of_curriculum(Plan& plan) {
   Json config = plan.user_config;
   if (!config::train_at_full_difficulty(config)) return;
   plan.notices.push_back(
-      "curriculum learning: trials train at its full difficulty, so that the best configuration fits to the end; that "
-      "configuration keeps your schedule");
+      "curriculum learning or random-LTD: trials train at full difficulty and with all tokens, so that the best "
+      "configuration fits to the end; that configuration keeps your schedule");
 }
 
 Json load_space_file(const fs::path& file) {

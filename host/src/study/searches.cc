@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "dsat/config/json_numbers.h"
+
 namespace dsat::host {
 
 Searches::Searches(const std::optional<Json>& stored) : all_(1) {
@@ -11,17 +13,17 @@ Searches::Searches(const std::optional<Json>& stored) : all_(1) {
     std::vector<Search> all;
     for (const Json& one : *stored) {
       Search search;
-      search.first_event = one.at("first_event").get<uint64_t>();
-      search.first_trial = one.at("first_trial").get<uint64_t>();
+      search.first_event = config::whole_number<uint64_t>(one.at("first_event"));
+      search.first_trial = config::whole_number<uint64_t>(one.at("first_trial"));
       search.plugin = one.at("plugin").get<std::string>();
       if (const Json& end = one.at("end"); !end.is_null()) {
-        search.end = SearchEnd{end.at("first_untold").get<uint64_t>(), end.at("reason").get<std::string>(),
-                               end.at("of_time").get<bool>()};
+        search.end = SearchEnd{config::whole_number<uint64_t>(end.at("first_untold")),
+                               end.at("reason").get<std::string>(), end.at("of_time").get<bool>()};
       }
       all.push_back(std::move(search));
     }
     if (!all.empty()) all_ = std::move(all);
-  } catch (const Json::exception&) {
+  } catch (const std::exception&) {
     throw Error(DSAT_DATA_LOSS, "its searches are damaged");
   }
 }

@@ -15,7 +15,7 @@
 namespace dsat::config {
 namespace {
 
-constexpr std::string_view kZero = "zero_optimization";
+constexpr std::string_view kZeroSection = "zero_optimization";
 
 enum class Type {
   kStage,
@@ -195,9 +195,10 @@ Json canonical_section(const Json& section, const std::string& prefix) {
     Json& copy = out[own_name] = value;
     if (kind == KeyKind::kSection && value.is_object()) {
       copy = canonical_section(value, key);
-    } else if (kind == KeyKind::kSection && value.is_boolean() && key == kZero) {
+    } else if (kind == KeyKind::kSection && value.is_boolean() && key == kZeroSection) {
       copy = Json{{"stage", value.get<bool>() ? 1 : 0}};  // the oldest form of all
-    } else if (kind == KeyKind::kSection && !value.is_null() && value != "auto" && !(key == kZero && value == "all")) {
+    } else if (kind == KeyKind::kSection && !value.is_null() && value != "auto" &&
+               !(key == kZeroSection && value == "all")) {
       refuse_value(key, value, "a section in braces");
     } else if (kind == KeyKind::kScalar) {
       make_canonical(copy, key);
@@ -209,12 +210,12 @@ Json canonical_section(const Json& section, const std::string& prefix) {
 }  // namespace
 
 bool is_closed(std::string_view section) {
-  return section == kZero || section == "zero_optimization.offload_param" ||
+  return section == kZeroSection || section == "zero_optimization.offload_param" ||
          section == "zero_optimization.offload_optimizer";
 }
 
 std::string canonical_key(const std::string& key) {
-  const std::string prefix = std::string(kZero) + ".";
+  const std::string prefix = std::string(kZeroSection) + ".";
   if (key.compare(0, prefix.size(), prefix) != 0) return key;
   const std::string longer = prefix + "stage3_" + key.substr(prefix.size());
   return key_kind(key) == KeyKind::kScalar && key_kind(longer) == KeyKind::kScalar ? longer : key;
