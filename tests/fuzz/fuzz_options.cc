@@ -6,17 +6,14 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace dsat;
   const std::vector<std::string> words = fuzz::lines_of(fuzz::text_of(data, size));
-  for (const bool tunes : {true, false}) {
-    fuzz::may_refuse([&] {
-      const cli::OptionSet set = tunes ? cli::tune_options() : cli::resume_options();
-      const cli::Split parts = cli_kit::split(set, words, tunes ? cli::Grammar::command : cli::Grammar::operands);
-      const cli::Values values(set, parts.options);
-      if (tunes) {
-        cli::study_options(values);
-      } else {
-        cli::resume_options(values);
-      }
-    });
-  }
+  static const cli::OptionSet tune = cli::tune_options(), resume = cli::resume_options();
+  fuzz::may_refuse([&] {
+    const cli::Split parts = cli_kit::split(tune, words, cli::Grammar::command);
+    cli::study_options(cli::Values(tune, parts.options));
+  });
+  fuzz::may_refuse([&] {
+    const cli::Split parts = cli_kit::split(resume, words, cli::Grammar::operands);
+    cli::resume_options(cli::Values(resume, parts.options));
+  });
   return 0;
 }
