@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "dsat/config/json.h"
 
@@ -89,6 +90,8 @@ void Guided::on_trial_exited(const Exit& exit) {
     if (const auto above = exit.peak_above_bytes()) ended.peak_above_bytes = static_cast<double>(*above);
     ended.allocator_retries = static_cast<int64_t>(exit.allocator_retries());
     surrogate_->learn(ended);
+    const bool measured = ended.outcome == Outcome::completed && open.metric && *open.metric > 0;
+    promises_.add(open.gain, measured ? std::optional(surrogate_->speed().objective_of(*open.metric)) : std::nullopt);
     failures_.add(ended.outcome, exit.reason());
     // The configuration did not cause it: the trial is asked for once more, and no more.
     if (ended.outcome == Outcome::lost && !open.again) {
@@ -125,19 +128,23 @@ zero_model::Risk Guided::risk(const std::vector<Point>& running) const {
 }
 
 // A trial that starts now learns nothing from those that run, and trials that rest on one belief fail together. So no
-// more run at once than have ended, and no more than half of those that are left.
+// more run at once than have ended, and no more than half of those that are left. Slots by the hundred would take ten
+// rounds to fill and ten to empty in this way: rounds grow faster there, so that it takes about four.
 int64_t Guided::most_open() const {
+  constexpr double kRounds = 4;
+  const auto slots = static_cast<double>(search::most_open_trials(study_));
+  const double growth = std::max(2.0, std::pow(slots, 1 / kRounds));
   const int64_t used = profile_trials_ + static_cast<int64_t>(asked_);
-  const int64_t half = (study_.limits.max_trials - used + static_cast<int64_t>(open_.size()) + 1) / 2;
-  const int64_t most = std::min(static_cast<int64_t>(surrogate_->ended()), half);
-  return std::min(search::most_open_trials(study_), std::max<int64_t>(1, most));
+  const auto left = static_cast<double>(study_.limits.max_trials - used + static_cast<int64_t>(open_.size()));
+  const double most = std::min((growth - 1) * static_cast<double>(surrogate_->ended()), left * (1 - 1 / growth));
+  return static_cast<int64_t>(std::min(slots, std::max(1.0, std::ceil(most))));
 }
 
 // The trials that are left may gain no more together than some times what the best of them does, since each takes from
-// the others.
+// the others. What the last trials did not keep of their promises counts against it.
 bool Guided::worth_it(const Proposal& proposal) const {
   constexpr double kTrialsAhead = 24;
-  return !proposal.exploration.empty() || kTrialsAhead * proposal.gain >= tolerance_;
+  return !proposal.exploration.empty() || kTrialsAhead * proposal.gain * promises_.kept(tolerance_) >= tolerance_;
 }
 
 // A young study searches for each trial. In an old one a search serves until there is enough news for another.
@@ -211,7 +218,7 @@ bool Guided::ask(const Proposal& proposal, bool again) {
   const std::optional<TrialId> trial = create_trial(request);
   if (!trial) return false;
   ++asked_;
-  open_.push_back({*trial, proposal.point, again, {}, {}, {}, {}});
+  open_.push_back({*trial, proposal.point, proposal.gain, again, {}, {}, {}, {}});
   return true;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "dsat/searcher.h"
+#include "guided/promises.h"
 #include "search/stopping.h"
 #include "zero_model/choice/acquisition.h"
 #include "zero_model/choice/surrogate.h"
@@ -35,6 +36,7 @@ class Guided final : public Searcher<Guided> {
   struct OpenTrial {
     TrialId trial = kNoTrial;
     zero_model::Point point;
+    double gain = 0;     // expected
     bool again = false;  // an earlier trial of this point was lost
     std::optional<double> metric, forward, backward, step;
   };
@@ -59,6 +61,7 @@ class Guided final : public Searcher<Guided> {
   std::vector<zero_model::Proposal> queue_;  // what the last search found, best last; empty in a young study
   std::vector<OpenTrial> open_;
   search::FailureStreak failures_;
+  Promises promises_;
   uint64_t asked_ = 0;
   int64_t profile_trials_ = 0;
   bool concurrent_ = false;  // several trials run at once

@@ -1,0 +1,30 @@
+// Keeps a window of trials with the best objective that was known after each.
+#include "guided/promises.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace dsat {
+
+namespace {
+
+// A shorter study ends by its own limits, or by what its model expects.
+constexpr size_t kWindow = 64;
+
+}  // namespace
+
+void Promises::add(double gain, std::optional<double> objective) {
+  const double before = ended_.empty() ? std::numeric_limits<double>::lowest() : ended_.back().best;
+  ended_.push_back({gain, std::max(before, objective.value_or(before))});
+  if (ended_.size() > kWindow + 1) ended_.pop_front();
+}
+
+double Promises::kept(double tolerance) const {
+  if (ended_.size() <= kWindow) return 1;
+  double promised = tolerance;
+  for (size_t i = 1; i < ended_.size(); ++i) promised += ended_[i].promised;
+  const double gained = tolerance + ended_.back().best - ended_.front().best;
+  return promised > 0 ? std::min(1.0, gained / promised) : 1;
+}
+
+}  // namespace dsat
