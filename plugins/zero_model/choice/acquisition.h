@@ -82,7 +82,8 @@ class Acquisition {
 
   // After next(): a look at what all models deny, in the lowest stages. Model states may be smaller than any formula
   // says (weights of 4 bits). First the smallest micro batch of the stage below all that trials have touched, and as
-  // long as that fits larger ones. nullopt: a trial has failed there, or it would not be faster.
+  // long as that fits larger ones. nullopt: nothing has completed in the lowest stage that was touched, a trial runs
+  // there, or no look is worth it.
   std::optional<Proposal> explore_denied_stage();
 
   // What another value of each choice would cost the best trial: a line each, the one that matters most first.

@@ -238,20 +238,22 @@ std::optional<Proposal> Acquisition::explore_denied_stage() {
     Proposal look;
     look.point = {arm, micro_batch};
     look.fit_probability = surrogate_.probability_of_fitting(look.point);
-    look.exploration = "no trial has shown that this does not fit";
+    look.exploration = "all models deny that this fits, and no trial has tried it";
     if (look.fit_probability > 1 - risk_.daring || taken(look.point)) return std::nullopt;  // any search finds it
     return look;
   };
+  const search::MicroBatches& batches = space_.micro_batches();
+  const config::StageSpace* touched = space_.tuning_space().stage(lowest.stage);
+  if (touched != nullptr && lowest.stage != anchor_.arm->stage) {
+    const int64_t wanted = std::min(kGrowth * lowest.largest, anchor_.micro_batch);
+    const int64_t larger = batches.at(std::max<int64_t>(0, batches.rank_at_or_below(static_cast<double>(wanted))));
+    if (larger > lowest.largest && larger < lowest.least_failed) return look_at(*touched, larger);
+  }
   const config::StageSpace* below = nullptr;
   for (const config::StageSpace& stage : space_.tuning_space().stages) {
     if (stage.stage < lowest.stage && (below == nullptr || stage.stage > below->stage)) below = &stage;
-    if (stage.stage != lowest.stage || stage.stage == anchor_.arm->stage) continue;
-    const search::MicroBatches& batches = space_.micro_batches();
-    const int64_t wanted = std::min(kGrowth * lowest.largest, anchor_.micro_batch);
-    const int64_t larger = batches.at(std::max<int64_t>(0, batches.rank_at_or_below(static_cast<double>(wanted))));
-    if (larger > lowest.largest && larger < lowest.least_failed) return look_at(stage, larger);
   }
-  return below == nullptr ? std::nullopt : look_at(*below, space_.micro_batches().at(0));
+  return below == nullptr ? std::nullopt : look_at(*below, batches.at(0));
 }
 
 }  // namespace dsat::zero_model

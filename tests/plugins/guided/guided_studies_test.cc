@@ -74,10 +74,15 @@ TEST(GuidedStudies, CrossedBoundsAreRefusedInALine) {
 }
 
 // 4 billion parameters on four devices of 20 GB: by every formula stage 3 alone fits.
-TEST(GuidedStudies, AStageThatAllModelsDenyGetsOneLookInALongStudy) {
+Surface large_model() {
   Surface surface;
   surface.num_params = 4e9;
   surface.device_memory = 20e9;
+  return surface;
+}
+
+TEST(GuidedStudies, AStageThatAllModelsDenyGetsOneLookInALongStudy) {
+  const Surface surface = large_model();
   for (const int64_t trials : {16, 32}) {
     const Study study = study_of(surface, {0, 1, 2, 3}, trials);
     testing::Bench bench = bench_of(surface, study);
@@ -95,9 +100,7 @@ TEST(GuidedStudies, AStageThatAllModelsDenyGetsOneLookInALongStudy) {
 }
 
 TEST(GuidedStudies, ADeniedStageThatFitsAfterAllIsFound) {
-  Surface surface;
-  surface.num_params = 4e9;
-  surface.device_memory = 20e9;
+  Surface surface = large_model();
   surface.stage_speed = {{0, 3.0}, {1, 3.0}, {2, 3.0}, {3, 0.8}};
   const Study study = study_of(surface, {2, 3}, 40);
   testing::Bench bench = bench_of(study, [surface](const testing::Trial& trial) {
@@ -109,6 +112,7 @@ TEST(GuidedStudies, ADeniedStageThatFitsAfterAllIsFound) {
   });
   ASSERT_TRUE(bench.run()) << bench.error();
   EXPECT_EQ(bench.asked()[bench.best()].stage(), 2);
+  EXPECT_GE(bench.asked()[bench.best()].micro_batch(), 8) << "the first look is at 1";
 }
 
 // A script with too few samples for large micro batches fails, however much memory there is.
