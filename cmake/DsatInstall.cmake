@@ -67,7 +67,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/scripts DESTINATION ${CMAKE_INS
 set(DSAT_HOST_DEPENDENCIES "")
 if(TARGET dsat::host)
   get_target_property(host_libraries dsat::host LINK_LIBRARIES)
-  foreach(pair "Threads::Threads|Threads" "SQLite::SQLite3|SQLite3"
+  foreach(pair "Threads::Threads|Threads" "SQLite::SQLite3|SQLite3" "re2::re2|RE2"
                "Boost::|Boost COMPONENTS filesystem" "dsat_yaml|yaml-cpp" "OpenSSL::|OpenSSL COMPONENTS Crypto")
     string(REPLACE "|" ";" pair ${pair})
     list(GET pair 0 library)
@@ -88,5 +88,6 @@ install(FILES
   ${PROJECT_BINARY_DIR}/package/dsatConfigVersion.cmake
   ${CMAKE_CURRENT_LIST_DIR}/DsatAddPlugin.cmake
   ${CMAKE_CURRENT_LIST_DIR}/DsatAddTrial.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/FindRE2.cmake
   ${CMAKE_CURRENT_LIST_DIR}/dsat_plugin.map
   DESTINATION ${DSAT_PACKAGE_DIR})

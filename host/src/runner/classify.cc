@@ -137,9 +137,9 @@ struct Shortage {
 
 // A message and what follows it: some go on for three lines.
 std::string with_next_lines(const std::vector<std::string>& lines, size_t at) {
-  constexpr size_t kMore = 3, kMostBytes = 1000;  // a regex costs stack for each byte
+  constexpr size_t kMore = 3;
   std::string text;
-  for (size_t i = at; i < std::min(at + 1 + kMore, lines.size()); ++i) text += lines[i].substr(0, kMostBytes) + "\n";
+  for (size_t i = at; i < std::min(at + 1 + kMore, lines.size()); ++i) text += lines[i] + "\n";
   return text;
 }
 

@@ -1,8 +1,8 @@
 // Looks for each row's needle first and tries its regex only where the needle is.
-// The user's patterns are matched as whole lines by the library's breadth-first search, which never goes back.
 #include "runner/log_lines.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 
@@ -12,20 +12,19 @@ namespace dsat::host {
 
 namespace {
 
-// A message is shorter. Of a longer line the neighbourhood of the needle is read.
-constexpr size_t kLineBytes = 2000;
-constexpr size_t kBeforeNeedle = 500;
+// What a user's pattern may take once it is compiled: some twenty thousand of RE2's instructions.
+constexpr int64_t kMostPatternBytes = 1 << 20;
 
 struct Row {
   const LogPattern* pattern;
-  std::regex regex;
+  std::unique_ptr<const RE2> regex;  // nullptr: the needle alone tells
 };
 
 const std::vector<Row>& rows() {
   static const auto compiled = [] {
     std::vector<Row> rows;
     for (const LogPattern& pattern : log_patterns()) {
-      rows.push_back({&pattern, std::regex(pattern.regex != nullptr ? pattern.regex : "", std::regex::nosubs)});
+      rows.push_back({&pattern, pattern.regex ? std::make_unique<RE2>(pattern.regex, RE2::Latin1) : nullptr});
     }
     return rows;
   }();
@@ -38,15 +37,8 @@ bool is_looked_for_in(Where where, LogStream stream) {
 }
 
 bool fits_row(const Row& row, std::string_view line) {
-  const size_t at = line.find(row.pattern->needle);
-  if (at == std::string_view::npos) return false;
-  if (row.pattern->regex == nullptr) return true;
-  if (line.size() > kLineBytes) {
-    const size_t begin = at - std::min(at, kBeforeNeedle);
-    line = line.substr(begin, kLineBytes);
-  }
-  line = without_prefixes(line);
-  return std::regex_search(line.begin(), line.end(), row.regex);
+  if (line.find(row.pattern->needle) == std::string_view::npos) return false;
+  return row.regex == nullptr || RE2::PartialMatch(without_prefixes(line), *row.regex);
 }
 
 // The lines of a traceback between its frames: the script's own source, and marks below it.
@@ -68,58 +60,44 @@ class QuotedSource {
   size_t frame_indent_ = 0;
 };
 
-std::regex compiled(const std::string& pattern) {
+std::shared_ptr<const RE2> compiled(const std::string& pattern) {
   const auto refuse = [&](const std::string& why) {
-    return Error(
-        fmt::format("--oom-pattern '{}': {}: give a regular expression as ECMAScript has them, such as "
-                    "'my allocator .* exhausted'",
-                    pattern, why));
+    return Error(fmt::format(
+        "--oom-pattern '{}': {}: give a regular expression in RE2's syntax, such as 'my allocator .* exhausted'",
+        pattern, why));
   };
   if (pattern.empty()) throw refuse("it is empty");
-  const auto flags =
-      std::regex::ECMAScript | std::regex::nosubs | std::regex::optimize | std::regex_constants::__polynomial;
-  try {
-    if (std::regex_match("", std::regex(pattern, flags))) throw refuse("it fits an empty line, so it fits every line");
-    return std::regex("[\\s\\S]*(?:" + pattern + ")[\\s\\S]*", flags);
-  } catch (const std::regex_error& error) {
-    switch (error.code()) {
-      case std::regex_constants::error_space:
-      case std::regex_constants::error_stack:
-        throw refuse("it is too large");
-      case std::regex_constants::error_complexity:
-        throw refuse("it refers back to a group, which can take for ever");
-      case std::regex_constants::error_paren:
-        throw refuse("its parentheses do not match");
-      case std::regex_constants::error_brack:
-        throw refuse("its brackets do not match");
-      default:
-        throw refuse("it is no regular expression");
-    }
+  RE2::Options options;
+  options.set_log_errors(false);
+  options.set_max_mem(kMostPatternBytes);
+  auto regex = std::make_shared<const RE2>(pattern, options);
+  switch (regex->error_code()) {
+    case RE2::NoError:
+      if (RE2::PartialMatch("", *regex)) throw refuse("it fits an empty line, so it fits every line");
+      return regex;
+    case RE2::ErrorMissingParen:
+    case RE2::ErrorUnexpectedParen:
+      throw refuse("its parentheses do not match");
+    case RE2::ErrorMissingBracket:
+      throw refuse("its brackets do not match");
+    case RE2::ErrorPatternTooLarge:
+      throw refuse("it is too large");
+    case RE2::ErrorBadEscape:
+    case RE2::ErrorBadPerlOp:
+      throw refuse(
+          fmt::format("RE2 has no '{}' (it neither looks ahead nor refers back to a group)", regex->error_arg()));
+    default:
+      throw refuse(regex->error());
   }
 }
 
 }  // namespace
 
 std::string_view without_prefixes(std::string_view line) {
-  static const auto prefixes = [] {
-    std::vector<std::regex> compiled;
-    for (const char* text : line_prefixes()) compiled.emplace_back(text, std::regex::nosubs);
-    return compiled;
-  }();
-  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // a byte order mark of another encoding
-  while (line.substr(0, kReplacement.size()) == kReplacement) line.remove_prefix(kReplacement.size());
-  for (bool found = true; found;) {
-    found = false;
-    for (const std::regex& prefix : prefixes) {
-      std::cmatch match;
-      const bool starts = std::regex_search(line.data(), line.data() + std::min(line.size(), kBeforeNeedle), match,
-                                            prefix, std::regex_constants::match_continuous);
-      if (!starts || match.length() == 0) continue;
-      line.remove_prefix(static_cast<size_t>(match.length()));
-      found = true;
-    }
-  }
-  return line;
+  static const RE2 prefixes(fmt::format("(?:{})*", fmt::join(line_prefixes(), "|")), RE2::Latin1);
+  re2::StringPiece rest = line;
+  RE2::Consume(&rest, prefixes);
+  return rest;
 }
 
 void take_off_hosts(const std::vector<std::string>& hosts, std::vector<std::string>& lines) {
@@ -137,12 +115,7 @@ LineReader::LineReader(const std::vector<std::string>& oom_patterns) {
 }
 
 bool LineReader::fits_own_pattern(std::string_view line) const {
-  for (; !line.empty(); line.remove_prefix(std::min(line.size(), kLineBytes))) {
-    const std::string_view piece = line.substr(0, kLineBytes);
-    const auto fits = [piece](const std::regex& own) { return std::regex_match(piece.begin(), piece.end(), own); };
-    if (std::any_of(own_.begin(), own_.end(), fits)) return true;
-  }
-  return false;
+  return std::any_of(own_.begin(), own_.end(), [line](const auto& own) { return RE2::PartialMatch(line, *own); });
 }
 
 std::vector<Meanings> LineReader::read(const std::vector<std::string>& lines, LogStream stream) const {
@@ -155,7 +128,7 @@ std::vector<Meanings> LineReader::read(const std::vector<std::string>& lines, Lo
     for (const Row& row : rows()) {
       if (is_looked_for_in(row.pattern->where, stream) && fits_row(row, line)) meanings.add(row.pattern->meaning);
     }
-    if (!own_.empty() && fits_own_pattern(line)) {
+    if (fits_own_pattern(line)) {
       meanings = {};
       meanings.add(LineMeaning::device_memory);
     }

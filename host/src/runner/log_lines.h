@@ -1,17 +1,21 @@
 // Reads the lines of a log by the table of log_patterns.h and by the user's own patterns of an out-of-memory message.
 //
-// Prefixes of launchers and loggers are taken off a line, and a traceback's quoted source has no meaning. A long line
-// is looked at around the words in question only, and the user's patterns run in linear time, so that a log costs time
-// by its length alone. Threading: immutable once made. Errors: the constructor throws dsat::Error, "--oom-pattern ...".
+// Prefixes of launchers and loggers are taken off a line, and a traceback's quoted source has no meaning. RE2 takes
+// linear time for any pattern, so that a log costs time by its length alone.
+// Threading: immutable once made. Errors: the constructor throws dsat::Error, "--oom-pattern ...".
 #ifndef DSAT_HOST_RUNNER_LOG_LINES_H_
 #define DSAT_HOST_RUNNER_LOG_LINES_H_
 
-#include <regex>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runner/log_patterns.h"
+
+namespace re2 {
+class RE2;
+}
 
 namespace dsat::host {
 
@@ -34,7 +38,7 @@ class Meanings {
 
 class LineReader {
  public:
-  // `oom_patterns`: regular expressions (ECMAScript); a line that one of them fits reports a shortage on the device.
+  // `oom_patterns`: regular expressions in RE2's syntax; a line that one of them fits reports a shortage on the device.
   explicit LineReader(const std::vector<std::string>& oom_patterns = {});
 
   // The meanings of each of `lines`, which are printable and in the log's order.
@@ -43,7 +47,7 @@ class LineReader {
  private:
   bool fits_own_pattern(std::string_view line) const;
 
-  std::vector<std::regex> own_;
+  std::vector<std::shared_ptr<const re2::RE2>> own_;
 };
 
 // Takes the name of a host off the begin of each line that has one: "worker-1: ". Lines that have nothing else go.

@@ -1,5 +1,5 @@
 // The table of out-of-memory texts and other known causes, by families of tools. log_lines.cc looks for them.
-// A regex has no nested repetition, so that no line takes long; START stands for a message's begin.
+// START stands for a message's begin.
 #include "runner/log_patterns.h"
 
 namespace dsat::host {
@@ -11,6 +11,8 @@ namespace {
 // Who speaks of the port where the ranks meet; an exception may come from any library that listens there. A script that
 // goes on without a port of its own says so in other words.
 #define RENDEZVOUS R"(c10d|TCPStore|[Ss]erver socket|^[\w.]+(?:Error|Exception): )"
+// The modules of an exception, or none. The first is not "ray", whose exception tells of the machine's memory.
+#define NOT_RAY R"((?:(?:[^\Wr]|r[^\Wa]|ra[^\Wy]|ray\w)[\w.]*[.:])?)"
 // torch's names of device backends.
 #define DEVICE R"((?:CUDA|HIP|XPU|NPU|MUSA|MLU|GCU|MPS|MPS backend|PrivateUse1|GPU))"
 
@@ -40,7 +42,7 @@ const std::vector<LogPattern>& log_patterns() {
       {kDevice, kAny, "out of memory (", DEVICE R"( out of memory \(\w+ allocated: )", "torch on Apple's devices"},
       {kDevice, kAny, "out of memory", START R"((?:[\w.]*(?:Error|Exception): )?)" DEVICE R"( out of memory[.!]?$)",
        "torch's words, shortened by a script or a logger"},
-      {kDevice, kAny, "OutOfMemoryError", START R"((?!ray\.)(?:[\w.]+[.:])?OutOfMemoryError(?:: |:?$))",
+      {kDevice, kAny, "OutOfMemoryError", START NOT_RAY R"(OutOfMemoryError(?:: |:?$))",
        "torch 1.13 on, CuPy, dsat-trial: the exception's name"},
       {kDevice, kAny, "OutOfMemoryError'", R"(throwing an instance of '[\w:]*OutOfMemoryError')",
        "C++: an uncaught one"},
@@ -143,6 +145,7 @@ const std::vector<LogPattern>& log_patterns() {
 
 const std::vector<const char*>& line_prefixes() {
   static const std::vector<const char*> prefixes{
+      "\xEF\xBF\xBD",                     // a byte order mark of another encoding
       R"(\[[\w]*\d+\]:\s?)",              // torch: [rank3]: ; torchrun --tee: [default0]:
       R"(\[\d+,\d+\](?:<\w+>)?: ?)",      // mpirun --tag-output
       R"(\s*\d+: )",                      // srun --label
@@ -156,6 +159,7 @@ const std::vector<const char*>& line_prefixes() {
 
 #undef START
 #undef RENDEZVOUS
+#undef NOT_RAY
 #undef DEVICE
 
 }  // namespace dsat::host

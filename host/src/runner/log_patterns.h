@@ -34,7 +34,7 @@ struct LogPattern {
   LineMeaning meaning;
   Where where;
   const char* needle;  // a part of the text that must be there: the quick test
-  const char* regex;   // what must be around it (ECMAScript, searched in the line without its prefix); nullptr: nothing
+  const char* regex;   // what must be around it, in the line without its prefix (RE2's syntax); nullptr: nothing
   const char* source;  // who writes it
 };
 

@@ -3,14 +3,13 @@
 #include "runner/trial_logs.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
-#include <regex>
 #include <system_error>
 
 #include "command/command_template.h"
 #include "dsat/base/files.h"
-#include "dsat/base/numbers.h"
 #include "dsat/base/units.h"
 #include "dsat/base/utf8.h"
 #include "runner/trial_files.h"
@@ -42,10 +41,11 @@ LogStream stream_of(const fs::path& file) {
 
 // deepspeed's <time>_rank3.log, torchrun's <run>/attempt_0/3/stderr.log.
 std::optional<int> rank_of(const std::string& name) {
-  static const std::regex pattern(R"(rank[_-]?(\d+)[^/\d]*$|/(\d+)/std(?:err|out)\.log$)");
-  std::smatch match;
-  if (!std::regex_search(name, match, pattern)) return std::nullopt;
-  return parse_count(match[1].matched ? match[1].str() : match[2].str());
+  static const RE2 of_file(R"(rank[_-]?(\d+)[^/\d]*$)", RE2::Latin1);
+  static const RE2 of_folder(R"(/(\d+)/std(?:err|out)\.log$)", RE2::Latin1);
+  int rank = 0;
+  const bool found = RE2::PartialMatch(name, of_file, &rank) || RE2::PartialMatch(name, of_folder, &rank);
+  return found ? std::optional<int>(rank) : std::nullopt;
 }
 
 // Files below the trial's folder that hold output, in the order of their names; its two streams are not among them.

@@ -2,10 +2,10 @@
 #include "slurm/allocation.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 #include <time.h>
 
 #include <algorithm>
-#include <regex>
 
 #include "dsat/base/numbers.h"
 #include "dsat/base/utf8.h"
@@ -18,9 +18,10 @@ namespace {
 
 using SystemTime = std::chrono::system_clock::time_point;
 
-std::string match_of(const std::string& text, const std::string& pattern) {
-  std::smatch match;
-  return std::regex_search(text, match, std::regex(pattern)) ? match[1].str() : "";
+std::string match_of(const std::string& text, const char* pattern) {
+  std::string match;
+  RE2::PartialMatch(text, RE2(pattern, RE2::Latin1), &match);
+  return match;
 }
 
 std::optional<SystemTime> local_time(const std::string& text) {
@@ -83,16 +84,15 @@ Allocation parse_allocation(const std::string& text) {
   const int nodes = parse_count(match_of(text, R"(NumNodes=(\d+))")).value_or(1);
   const int tasks = parse_count(match_of(text, R"(NumTasks=(\d+))")).value_or(1);
   allocation.tasks_per_node = std::max(1, tasks / std::max(1, nodes));
-  static const std::regex group(R"(\n\s+Nodes=(\S+) CPU_IDs=\S+([^\n]*))");
-  for (std::sregex_iterator it(text.begin(), text.end(), group), end; it != end; ++it) {
-    AllocationNode node;
-    node.name = (*it)[1].str();
-    const std::string rest = (*it)[2].str();
-    static const std::regex gpus(R"(gpu(?::[^:(,\s]+)?:(\d+)\()");
-    for (std::sregex_iterator gpu(rest.begin(), rest.end(), gpus); gpu != end; ++gpu) {
-      node.gpus += parse_count((*gpu)[1].str()).value_or(0);
+  static const RE2 group(R"(\n\s+Nodes=(\S+) CPU_IDs=\S+([^\n]*))", RE2::Latin1);
+  static const RE2 gpus(R"(gpu(?::[^:(,\s]+)?:(\d+)\()", RE2::Latin1);
+  AllocationNode node;
+  for (re2::StringPiece rest = text, devices; RE2::FindAndConsume(&rest, group, &node.name, &devices);) {
+    node.gpus = 0;
+    for (std::string count; RE2::FindAndConsume(&devices, gpus, &count);) {
+      node.gpus += parse_count(count).value_or(0);
     }
-    allocation.nodes.push_back(std::move(node));
+    allocation.nodes.push_back(node);
   }
   return allocation;
 }

@@ -2,9 +2,9 @@
 #include "slurm/job_request.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
-#include <regex>
 
 #include "dsat/base/units.h"
 #include "dsat/error.h"
@@ -127,8 +127,8 @@ void write_job_script(const JobRequest& request, const Launch& launch) {
 }
 
 std::string slurm_time(const std::string& text) {
-  static const std::regex slurms(R"(\d+|\d+:\d{1,2}|\d+:\d{1,2}:\d{1,2}|\d+-\d{1,2}(:\d{1,2}){0,2})");
-  if (std::regex_match(text, slurms) || text == "UNLIMITED") return text;
+  static const RE2 slurms(R"(\d+|\d+:\d{1,2}|\d+:\d{1,2}:\d{1,2}|\d+-\d{1,2}(:\d{1,2}){0,2})");
+  if (RE2::FullMatch(text, slurms) || text == "UNLIMITED") return text;
   try {
     const auto minutes = std::chrono::ceil<std::chrono::minutes>(parse_duration(text));
     if (minutes.count() > 0) return fmt::to_string(minutes.count());

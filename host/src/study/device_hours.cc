@@ -2,9 +2,9 @@
 #include "study/device_hours.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
-#include <regex>
 
 #include "base/clock.h"
 #include "dsat/error.h"
@@ -12,10 +12,8 @@
 namespace dsat::host {
 
 double parse_device_hours(const std::string& text) {
-  static const std::regex form(R"((\d{1,9}(?:\.\d{1,9})?) ?(?:gpuh)?)");
-  std::smatch match;
-  const double hours = std::regex_match(text, match, form) ? std::stod(match[1].str()) : 0;
-  if (hours > 0) return hours;
+  double hours = 0;
+  if (RE2::FullMatch(text, R"((\d{1,9}(?:\.\d{1,9})?) ?(?:gpuh)?)", &hours) && hours > 0) return hours;
   throw Error(fmt::format("--budget {}: device-hours are needed, such as 40gpuh", text));
 }
 

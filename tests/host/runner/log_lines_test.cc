@@ -134,10 +134,11 @@ TEST(LogLines, TakesOffWhatLaunchersAndLoggersWriteFirst) {
 }
 
 TEST(LogLines, AUsersOwnPatternIsAShortage) {
-  const LineReader reader({"pool (\\w+) is exhausted", "^E42$"});
+  const LineReader reader({"pool (\\w+) is exhausted", "^E42$", "caf. is full"});
   EXPECT_TRUE(reports_out_of_memory(reader, "my allocator: pool small is exhausted!", LogStream::standard_output));
   EXPECT_TRUE(reports_out_of_memory(reader, "x\nE42\ny", LogStream::standard_error));
   EXPECT_FALSE(reports_out_of_memory(reader, "E42 and more", LogStream::standard_error));
+  EXPECT_TRUE(reports_out_of_memory(reader, "the caf\u00e9 is full", LogStream::standard_error)) << "one character";
   EXPECT_TRUE(reports_out_of_memory(reader, "CUDA error: out of memory", LogStream::standard_error))
       << "the table, too";
 }
@@ -149,17 +150,20 @@ TEST(LogLines, RefusesAPatternThatIsNone) {
   EXPECT_THAT(why(""), HasSubstr("it is empty"));
   EXPECT_THAT(why("x*"), HasSubstr("every line"));
   EXPECT_THAT(why("(a)\\1"), HasSubstr("refers back"));
-  EXPECT_THAT(why("((a{1,100}){1,100}){1,100}"), HasSubstr("too large"));
-  EXPECT_THAT(why("[z-a]"), HasSubstr("no regular expression"));
+  EXPECT_THAT(why("(?!a)b"), HasSubstr("RE2 has no '(?!' (it neither looks ahead"));
+  EXPECT_THAT(why("(\\pL{500}\\pN){2}"), HasSubstr("too large"));
+  EXPECT_THAT(why("((a{1,100}){1,100}){1,100}"), HasSubstr("invalid repetition size: {1,100}"));
+  EXPECT_THAT(why("[z-a]"), HasSubstr("z-a"));
 }
 
 // Patterns that a search with steps back would not end for, on one line of a megabyte: it ends, which is the test.
 TEST(LogLines, NoPatternAndNoLineTakesForEver) {
   const LineReader reader({"(a+)+#$", "(x|xx|[xy])*z", ".*.*.*b"});
   EXPECT_FALSE(reports_out_of_memory(reader, std::string(1 << 20, 'a') + "!", LogStream::both));
-  const std::string needle = "CUDA out of memory. Tried to allocate 1 GiB";
-  EXPECT_TRUE(
-      reports_out_of_memory(reader, std::string(100000, '.') + needle + std::string(100000, '.'), LogStream::both));
+  const std::string needle = "CUDA out of memory. Tried to allocate 1 GiB", dots(100000, '.');
+  EXPECT_TRUE(reports_out_of_memory(reader, dots + needle + dots, LogStream::both));
+  EXPECT_TRUE(reports_out_of_memory(reader, "it failed" + dots + "cudaMalloc failed: out of memory", LogStream::both))
+      << "a word of the message stands before it, too";
 }
 
 }  // namespace
