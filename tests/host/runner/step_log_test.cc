@@ -165,7 +165,11 @@ TEST(StepLog, TheFileStaysWhereTheLogSaysTooLittleOrSomethingElse) {
   own["latency"] = 1e6;
   EXPECT_EQ(kept(whole, own), "") << "the script measures something else than the engine";
   EXPECT_EQ(kept(whole, Json{{"throughput", 5.0}}), "");
-  const auto other = joined({step_lines(3, 80, timers(1e5, 1e5, 1e5)), step_lines(5, 80, timers(1e5, 1e5, 1e5))});
+  // Not even the time by the clock is taken from such a log.
+  std::vector<std::string> other;
+  for (const int step : {2, 3, 4, 5, 6}) {
+    for (const std::string& line : step_lines(step, 80, timers(1e5, 1e5, 1e5))) other.push_back(line);
+  }
   EXPECT_THAT(kept(other, before), HasSubstr("the log is not used"));
 }
 
