@@ -26,7 +26,8 @@ TEST(WholeNumberAt, IsAbsentOrWholeOrAnErrorThatNamesTheKey) {
   try {
     whole_number_at<int>(kRecord, "large");
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("its large has 1e+40, which is no whole number from -2147483648 to 2147483647"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("its large has 1e+40, which is no whole number from -2147483648 to 2147483647"));
   }
 }
 
