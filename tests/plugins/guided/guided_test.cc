@@ -201,6 +201,24 @@ TEST(Guided, OpensNoMoreTrialsThanHaveEndedNorMoreThanHalfOfThoseLeft) {
   EXPECT_LT(regret(bench, surface, study), 0.02);
 }
 
+// Slots by the hundred would take ten rounds to fill. With 81 slots rounds grow threefold, by the fourth root.
+TEST(Guided, ManySlotsAreFilledInAboutFourRounds) {
+  const Surface surface;
+  Study study = study_of(surface, 400);
+  study.limits.max_concurrent_trials = 81;
+  testing::Bench bench = bench_of(surface, study, {{"tolerance", 0.0}});
+  bench.start();
+  bool outgrows = false;
+  size_t ended = 0;
+  while (bench.step() && ended < 60) {
+    ended = bench.ended().size();
+    EXPECT_LE(bench.open(), std::max<size_t>(1, 2 * ended)) << ended << " have ended";
+    outgrows = outgrows || bench.open() > ended + 1;
+  }
+  ASSERT_TRUE(bench.error().empty()) << bench.error();
+  EXPECT_TRUE(outgrows);
+}
+
 TEST(Guided, DecidesTheSameForTheSameEvents) {
   const Surface surface;
   testing::Bench first = bench_of(surface, study_of(surface, 15));
