@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "dsat/config/json.h"
+#include "search/observation.h"
 
 namespace dsat {
 namespace {
@@ -91,7 +92,9 @@ void Guided::on_trial_exited(const Exit& exit) {
     ended.allocator_retries = static_cast<int64_t>(exit.allocator_retries());
     surrogate_->learn(ended);
     const bool measured = ended.outcome == Outcome::completed && open.metric && *open.metric > 0;
-    promises_.add(open.gain, measured ? std::optional(surrogate_->speed().objective_of(*open.metric)) : std::nullopt);
+    if (search::is_informative(ended.outcome)) {
+      promises_.add(open.gain, measured ? std::optional(surrogate_->speed().objective_of(*open.metric)) : std::nullopt);
+    }
     failures_.add(ended.outcome, exit.reason());
     // The configuration did not cause it: the trial is asked for once more, and no more.
     if (ended.outcome == Outcome::lost && !open.again) {
