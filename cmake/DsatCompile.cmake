@@ -20,8 +20,6 @@ endif()
 if(DSAT_SANITIZE)
   add_compile_options(-fsanitize=${DSAT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${DSAT_SANITIZE})
-  # GCC's own checks hide from it that std::regex initialises what it moves (PR 105562).
-  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
 endif()
 
 # Indices, iterators and preconditions of the standard library are checked wherever speed does not count.
