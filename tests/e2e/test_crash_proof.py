@@ -42,6 +42,15 @@ class CrashProof(HostTest):
         self.assertEqual(process.returncode, -signal.SIGKILL)
         return study
 
+    def killed_in_search(self):
+        """A study that was killed when a trial of its search had ended, however many turns that takes."""
+        study = self.killed_at("turn.before_act:8")
+        while not any(trial["kind"] == "search" for trial in crash_support.finished(study.trials()).values()):
+            process = study.spawn(study.go_on, DSAT_FAULT="turn.before_act:3")
+            process.communicate(timeout=120)
+            self.assertEqual(process.returncode, -signal.SIGKILL)
+        return study
+
     def test_random_kills_lose_nothing(self):
         rounds = kill_rounds.Rounds(BUILD, self.dir)
         rounds.random_kills(8, seed=3)
@@ -108,7 +117,7 @@ class CrashProof(HostTest):
                 self.assertEqual((study.run / name).stat().st_mode & 0o077, 0, name)
 
     def test_another_searcher_takes_over_all_that_ended(self):
-        study = self.killed_at("turn.before_act:8")
+        study = self.killed_in_search()
         before = crash_support.finished(study.trials())
         result = study.command("resume", "run", "--searcher", "asha", "--max-rungs", "2", "--quiet")
         self.assert_ok(result)
@@ -125,7 +134,7 @@ class CrashProof(HostTest):
         self.assertEqual(study.counted_twice(), [])
 
     def test_a_study_that_was_taken_over_resumes_after_a_kill(self):
-        study = self.killed_at("turn.before_act:8")
+        study = self.killed_in_search()
         for point in ("commit.after:1", "turn.before_act:3"):  # before its start event, and after
             process = study.spawn([*study.go_on, "--searcher", "asha"], DSAT_FAULT=point)
             process.communicate(timeout=120)
