@@ -314,6 +314,7 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   } else {
     has_abandoned_ = true;  // its processes hold slots and port
     engine_->restore_all();
+    slot_watch_ = {};
   }
 
   trial.facts.exit = ended.exit;
