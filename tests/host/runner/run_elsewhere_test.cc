@@ -31,8 +31,8 @@ class ManualEngine : public Engine {
 class RunElsewhere : public RunnerTest {
  protected:
   RunElsewhere() {
-    TrialRunnerOptions options{{}, {}, {}, dir() / "run",
-                               CommandTemplate({{"/bin/true", "--deepspeed_config", "user.json"}, {}, {}, dir(), environment_})};
+    const Argv command{"/bin/true", "--deepspeed_config", "user.json"};
+    TrialRunnerOptions options{{}, {}, {}, dir() / "run", CommandTemplate({command, {}, {}, dir(), environment_})};
     options.cwd = dir();
     options.environment = environment_;
     options.slots.slots = {{"0", 0, {}}, {"1", 1, {}}};
