@@ -34,8 +34,8 @@ SlotWatch::Finding SlotWatch::add(const TrialEnd& end, const std::vector<Slot>& 
   }
   if (!broken.empty()) {
     finding.notice = fmt::format(
-        "{} {} no more trials: trials {} failed there and completed elsewhere ({}); to "
-        "leave it out from the start give --exclude",
+        "{} {} no more trials: trials {} failed there and completed elsewhere ({}); --exclude leaves out what is "
+        "broken",
         broken.size() == 1 ? "slot " + broken.front().name() : "slots " + slot_list(broken),
         broken.size() == 1 ? "gets" : "get", fmt::join(trials, ", "), before.mapped().reason);
   }

@@ -312,8 +312,8 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   if (ended.abandoned.empty()) {
     release(trial);
   } else {
-    has_abandoned_ = true;  // its processes hold slots and port
-    engine_->restore_all();
+    has_abandoned_ = true;   // its processes hold slots and port
+    engine_->restore_all();  // no slot can be spared any more
     slot_watch_ = {};
   }
 
@@ -340,7 +340,7 @@ void TrialRunner::watch_slots(const TrialEnd& end, const std::vector<Slot>& slot
   if (!finding.notice.empty() && on_notice) on_notice(finding.notice);
 }
 
-// What abandoned processes hold may never come back, so that no slot can be spared then.
+// What abandoned processes hold may never come back: no slot can be spared then.
 void TrialRunner::run_elsewhere(uint64_t id) {
   if (has_abandoned_) return;
   const std::vector<Slot> slots = slot_watch_.failed_on(id);

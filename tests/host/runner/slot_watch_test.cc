@@ -43,8 +43,8 @@ TEST(SlotWatch, ThreeTrialsThatCompleteElsewhereShowThatASlotIsBroken) {
   const SlotWatch::Finding third = run_twice(watch, 11, slots({3}), slots({1}), Outcome::completed);
   EXPECT_THAT(third.restored, IsEmpty());
   EXPECT_EQ(third.notice,
-            "slot 3 gets no more trials: trials 5, 9, 11 failed there and completed elsewhere (ECC error); to leave it "
-            "out from the start give --exclude");
+            "slot 3 gets no more trials: trials 5, 9, 11 failed there and completed elsewhere (ECC error); "
+            "--exclude leaves out what is broken");
 }
 
 TEST(SlotWatch, ASlotOnWhichATrialCompletesIsCleared) {
