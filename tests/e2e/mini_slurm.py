@@ -30,8 +30,8 @@ LIMITS = {
     "AccountingStorageType": "accounting_storage/none", "SwitchType": "switch/none", "MpiDefault": "none",
     "SlurmdParameters": "config_overrides", "SchedulerType": "sched/backfill",
     "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=10000,sched_interval=1,bf_interval=1",
-    "SelectType": "select/cons_tres", "SelectTypeParameters": "CR_Core_Memory", "DefMemPerCPU": 64, "SlurmdTimeout": 4,
-    "MessageTimeout": 5, "TCPTimeout": 2, "KillWait": 2, "UnkillableStepTimeout": 10, "CompleteWait": 0,
+    "SelectType": "select/cons_tres", "SelectTypeParameters": "CR_Core_Memory", "DefMemPerCPU": 64, "SlurmdTimeout": 60,
+    "MessageTimeout": 20, "TCPTimeout": 10, "KillWait": 2, "UnkillableStepTimeout": 10, "CompleteWait": 0,
     "InactiveLimit": 0, "OverTimeLimit": 0, "MinJobAge": 300, "ReturnToService": 2, "JobRequeue": 1,
 }
 
