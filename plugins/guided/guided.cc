@@ -134,13 +134,14 @@ zero_model::Risk Guided::risk(const std::vector<Point>& running) const {
 // more run at once than have ended, and no more than half of those that are left. Slots by the hundred would take ten
 // rounds to fill and ten to empty in this way: rounds grow faster there, so that it takes about four.
 int64_t Guided::most_open() const {
-  constexpr double kRounds = 4;
-  const auto slots = static_cast<double>(search::most_open_trials(study_));
-  const double growth = std::max(2.0, std::pow(slots, 1 / kRounds));
+  constexpr double kRounds = 4, kRounding = 1e-9;
+  const auto at_once = static_cast<double>(study_.limits.max_concurrent_trials);
+  const double growth = std::max(2.0, std::pow(at_once, 1 / kRounds));
   const int64_t used = profile_trials_ + static_cast<int64_t>(asked_);
   const auto left = static_cast<double>(study_.limits.max_trials - used + static_cast<int64_t>(open_.size()));
-  const double most = std::min((growth - 1) * static_cast<double>(surrogate_->ended()), left * (1 - 1 / growth));
-  return static_cast<int64_t>(std::min(slots, std::max(1.0, std::ceil(most))));
+  const auto by_ended = std::floor((growth - 1) * static_cast<double>(surrogate_->ended()) + kRounding);
+  const auto by_left = std::ceil(left * (1 - 1 / growth) - kRounding);
+  return std::clamp<int64_t>(static_cast<int64_t>(std::min(by_ended, by_left)), 1, search::most_open_trials(study_));
 }
 
 // The trials that are left may gain no more together than some times what the best of them does, since each takes from
@@ -221,7 +222,9 @@ bool Guided::ask(const Proposal& proposal, bool again) {
   const std::optional<TrialId> trial = create_trial(request);
   if (!trial) return false;
   ++asked_;
-  open_.push_back({*trial, proposal.point, proposal.gain, again, {}, {}, {}, {}});
+  // A look doubts the models, and before anything was measured a gain is a mere order of preference.
+  const bool is_promise = proposal.exploration.empty() && surrogate_->any_measured();
+  open_.push_back({*trial, proposal.point, is_promise ? proposal.gain : 0, again, {}, {}, {}, {}});
   return true;
 }
 

@@ -8,22 +8,24 @@ namespace dsat {
 
 namespace {
 
+constexpr double kNothingMeasured = std::numeric_limits<double>::lowest();
+
 // A shorter study ends by its own limits, or by what its model expects.
 constexpr size_t kWindow = 64;
 
 }  // namespace
 
 void Promises::add(double gain, std::optional<double> objective) {
-  const double before = ended_.empty() ? std::numeric_limits<double>::lowest() : ended_.back().best;
+  const double before = ended_.empty() ? kNothingMeasured : ended_.back().best;
   ended_.push_back({gain, std::max(before, objective.value_or(before))});
   if (ended_.size() > kWindow + 1) ended_.pop_front();
 }
 
 double Promises::kept(double tolerance) const {
-  if (ended_.size() <= kWindow) return 1;
+  if (ended_.size() <= kWindow || ended_.back().best == kNothingMeasured) return 1;
   double promised = tolerance;
   for (size_t i = 1; i < ended_.size(); ++i) promised += ended_[i].promised;
-  const double gained = tolerance + ended_.back().best - ended_.front().best;
+  const double gained = tolerance + (ended_.back().best - ended_.front().best);
   return promised > 0 ? std::min(1.0, gained / promised) : 1;
 }
 

@@ -13,11 +13,12 @@ namespace dsat {
 
 class Promises {
  public:
-  // A trial has ended. `gain`: what was expected of it; `objective`: what it measured, nullopt: nothing.
+  // A trial has ended. `gain`: what a model expected of it, 0: none did; `objective`: what it measured, nullopt:
+  // nothing.
   void add(double gain, std::optional<double> objective);
 
   // The share of a promise that is to be believed, from 0 to 1: what the last trials gained together, of what was
-  // expected of them. A gain below `tolerance` is no matter. 1 until enough trials have ended.
+  // expected of them. A gain below `tolerance` is no matter. 1 until enough trials have ended and one has measured.
   double kept(double tolerance) const;
 
  private:

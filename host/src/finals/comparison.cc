@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dsat/config/json.h"
 #include "finals/finals.h"
 
 namespace dsat::host {
@@ -14,12 +15,12 @@ void BestAgainstOwn::start(const Json& brief) {
   metric_ = brief.at("metric").get<std::string>();
   maximise_ = brief.at("maximise").get<bool>();
   reason_ = brief.at("reason").get<std::string>();
-  budget_ = brief.at("budget").get<int>();
+  budget_ = config::whole_number<int>(brief.at("budget"));
   others_ = repeats_from_json(brief.at("others"));
   const Json &best = brief.at("best"), &own = brief.at("own");
-  best_.trial = best.at("trial").get<uint64_t>();
+  best_.trial = config::whole_number<uint64_t>(best.at("trial"));
   best_.overrides = best.at("overrides");
-  own_.trial = own.at("trial").get<uint64_t>();
+  own_.trial = config::whole_number<uint64_t>(own.at("trial"));
   own_.overrides = own.at("overrides");
   own_.values = own.at("values").get<std::vector<double>>();
   next();

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "dsat/config/json.h"
+
 namespace dsat::host {
 
 std::optional<double> comparable_value(const Json& metrics, const std::string& metric, bool maximise) {
@@ -21,11 +23,11 @@ void Finals::start(const Json& brief) {
   metric_ = brief.at("metric").get<std::string>();
   maximise_ = brief.at("maximise").get<bool>();
   reason_ = brief.at("reason").get<std::string>();
-  budget_ = brief.at("budget").get<int>();
+  budget_ = config::whole_number<int>(brief.at("budget"));
   others_ = repeats_from_json(brief.at("others"));
   for (const Json& one : brief.at("finalists")) {
-    finalists_.push_back(
-        {one.at("trial").get<uint64_t>(), one.at("overrides"), one.at("values").get<std::vector<double>>(), false});
+    finalists_.push_back({config::whole_number<uint64_t>(one.at("trial")), one.at("overrides"),
+                          one.at("values").get<std::vector<double>>(), false});
   }
   next_round();
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "dsat/config/json.h"
 #include "finals/finals.h"
 
 namespace dsat::host {
@@ -14,7 +15,8 @@ void Verification::start(const Json& brief) {
 
 void Verification::trial_ended(const Ended& ended) {
   if (ended.outcome != Outcome::completed) return ask_next();
-  finish(brief_.at("reason").get<std::string>(), brief_.at("candidates").at(next_ - 1).at("trial").get<uint64_t>());
+  finish(brief_.at("reason").get<std::string>(),
+         config::whole_number<uint64_t>(brief_.at("candidates").at(next_ - 1).at("trial")));
 }
 
 // Where no trial is left the next one is handed back as it is: those before it have failed, and those between would.
@@ -22,8 +24,9 @@ void Verification::ask_next() {
   const Json& candidates = brief_.at("candidates");
   if (next_ >= candidates.size()) return finish(brief_.at("reason").get<std::string>(), std::nullopt);
   const Json& one = candidates[next_++];
-  const auto trial = one.at("trial").get<uint64_t>();
-  const std::string note = fmt::format("trial {} for {} further steps", trial, brief_.at("steps").get<int>());
+  const auto trial = config::whole_number<uint64_t>(one.at("trial"));
+  const std::string note =
+      fmt::format("trial {} for {} further steps", trial, config::whole_number<int>(brief_.at("steps")));
   if (next_ <= kMostFinalists && ask(one.at("overrides"), note, true)) return;
   finish(brief_.at("reason").get<std::string>(), trial);
 }

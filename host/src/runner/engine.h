@@ -63,11 +63,13 @@ class Engine {
   virtual std::optional<std::vector<Slot>> take(const TrialShape& shape) = 0;
   virtual void give_back(const std::vector<Slot>& slots) = 0;
 
-  // No trial gets these slots, which are free, until they are restored. False: the engine cannot do it, or trials of
-  // one of these shapes would then never have room.
+  // No trial gets these slots until they are restored. False: the engine cannot do it, a trial has one of them, or
+  // trials of one of these shapes would then never have room.
   virtual bool withhold(const std::vector<Slot>& /*slots*/, const std::vector<TrialShape>& /*shapes*/) { return false; }
   virtual void restore(const std::vector<Slot>& /*slots*/) {}
-  virtual void restore_all() {}
+  // The trial of these slots has ended with EngineEnd::abandoned: they may never come back, so what is withheld may be
+  // needed.
+  virtual void hold(const std::vector<Slot>& /*slots*/) {}
 
   // Tells the command how it sees its slots: `context` has them as take() gave them.
   virtual void prepare(TrialContext& /*context*/) const {}

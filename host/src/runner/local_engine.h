@@ -44,7 +44,7 @@ class LocalEngine : public Engine {
     return slots_.withhold(slots, shapes);
   }
   void restore(const std::vector<Slot>& slots) override { slots_.restore(slots); }
-  void restore_all() override { slots_.restore_all(); }
+  void hold(const std::vector<Slot>& slots) override { slots_.hold(slots); }
   void launch(const Launch& launch) override;
   void stop(uint64_t id, bool at_once) override;
   bool has_ended(uint64_t id) const override;

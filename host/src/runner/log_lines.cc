@@ -5,6 +5,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "dsat/error.h"
 
@@ -60,6 +61,17 @@ class QuotedSource {
   size_t frame_indent_ = 0;
 };
 
+// What RE2 lacks of what other syntaxes have, by how it is written; else its own words.
+std::string lack_of(const RE2& regex) {
+  const std::string& written = regex.error_arg();
+  const bool looks = written.rfind("(?", 0) == 0;
+  const bool refers_back =
+      written.size() == 2 && written[0] == '\\' && std::isdigit(static_cast<unsigned char>(written[1]));
+  if (looks) return fmt::format("RE2 has no '{}' (it looks neither ahead nor behind)", written);
+  if (refers_back) return fmt::format("RE2 has no '{}' (it does not refer back to a group)", written);
+  return regex.error();
+}
+
 std::shared_ptr<const RE2> compiled(const std::string& pattern) {
   const auto refuse = [&](const std::string& why) {
     return Error(fmt::format(
@@ -84,8 +96,7 @@ std::shared_ptr<const RE2> compiled(const std::string& pattern) {
       throw refuse("it is too large");
     case RE2::ErrorBadEscape:
     case RE2::ErrorBadPerlOp:
-      throw refuse(
-          fmt::format("RE2 has no '{}' (it neither looks ahead nor refers back to a group)", regex->error_arg()));
+      throw refuse(lack_of(*regex));
     default:
       throw refuse(regex->error());
   }
@@ -112,6 +123,21 @@ void take_off_hosts(const std::vector<std::string>& hosts, std::vector<std::stri
 
 LineReader::LineReader(const std::vector<std::string>& oom_patterns) {
   std::transform(oom_patterns.begin(), oom_patterns.end(), std::back_inserter(own_), compiled);
+}
+
+std::vector<std::string> take_out_refused_patterns(std::vector<std::string>& oom_patterns) {
+  std::vector<std::string> reasons;
+  const auto is_refused = [&](const std::string& pattern) {
+    try {
+      compiled(pattern);
+      return false;
+    } catch (const Error& error) {
+      reasons.emplace_back(error.what());
+      return true;
+    }
+  };
+  oom_patterns.erase(std::remove_if(oom_patterns.begin(), oom_patterns.end(), is_refused), oom_patterns.end());
+  return reasons;
 }
 
 bool LineReader::fits_own_pattern(std::string_view line) const {

@@ -46,7 +46,6 @@ class RemoteEngine : public Engine {
     return slots_.withhold(slots, shapes);
   }
   void restore(const std::vector<Slot>& slots) override { slots_.restore(slots); }
-  void restore_all() override { slots_.restore_all(); }
   void launch(const Launch& launch) override;
   void stop(uint64_t id, bool at_once) override;
   bool take_up(const Launch& launch) override;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace dsat::host {
@@ -12,6 +13,21 @@ namespace {
 
 // A script may fail by accident, say in one of 20 runs. Three in a row on one slot happen once in 8,000 runs.
 constexpr size_t kEnoughTrials = 3;
+
+bool has(const std::vector<Slot>& slots, const Slot& slot) {
+  return std::any_of(slots.begin(), slots.end(), [&](const Slot& one) { return one.name() == slot.name(); });
+}
+
+// As --exclude takes them.
+std::string as_excluded(const std::vector<Slot>& slots) {
+  std::vector<Slot> named = slots;
+  for (Slot& slot : named) {
+    if (slot.host.empty()) slot.host = "localhost";
+  }
+  std::string text = slot_list(named);
+  std::replace(text.begin(), text.end(), ' ', '@');
+  return text;
+}
 
 }  // namespace
 
@@ -23,21 +39,22 @@ SlotWatch::Finding SlotWatch::add(const TrialEnd& end, const std::vector<Slot>& 
   }
   Finding finding;
   if (before.empty() || !before.mapped().is_awaited) return finding;
-  std::vector<Slot> broken;
   std::set<uint64_t> trials;
   for (const Slot& slot : before.mapped().slots) {
     std::set<uint64_t>& suspected_by = suspected_by_[slot.name()];
-    if (end.outcome == Outcome::completed) suspected_by.insert(end.id);
+    // It may have run there once more: what waits comes back where nothing else is left.
+    if (end.outcome == Outcome::completed && !has(slots, slot)) suspected_by.insert(end.id);
     const bool is_broken = suspected_by.size() >= kEnoughTrials;
-    (is_broken ? broken : finding.restored).push_back(slot);
+    (is_broken ? finding.broken : finding.restored).push_back(slot);
     if (is_broken) trials.insert(suspected_by.begin(), suspected_by.end());
   }
+  const std::vector<Slot>& broken = finding.broken;
   if (!broken.empty()) {
     finding.notice = fmt::format(
-        "{} {} no more trials: trials {} failed there and completed elsewhere ({}); --exclude leaves out what is "
-        "broken",
+        "{} {} no more trials: trials {} failed there and completed elsewhere ({}); a new study leaves out what is "
+        "broken with --exclude {}",
         broken.size() == 1 ? "slot " + broken.front().name() : "slots " + slot_list(broken),
-        broken.size() == 1 ? "gets" : "get", fmt::join(trials, ", "), before.mapped().reason);
+        broken.size() == 1 ? "gets" : "get", fmt::join(trials, ", "), before.mapped().reason, as_excluded(broken));
   }
   return finding;
 }
@@ -45,6 +62,14 @@ SlotWatch::Finding SlotWatch::add(const TrialEnd& end, const std::vector<Slot>& 
 std::vector<Slot> SlotWatch::failed_on(uint64_t id) const {
   const auto failure = failures_.find(id);
   return failure == failures_.end() ? std::vector<Slot>() : failure->second.slots;
+}
+
+bool SlotWatch::any_awaited(const std::vector<Slot>& slots) const {
+  return std::any_of(failures_.begin(), failures_.end(), [&](const auto& failure) {
+    const auto& [id, last] = failure;
+    return last.is_awaited &&
+           std::any_of(last.slots.begin(), last.slots.end(), [&](const Slot& slot) { return has(slots, slot); });
+  });
 }
 
 }  // namespace dsat::host

@@ -22,7 +22,8 @@ class SlotWatch {
  public:
   struct Finding {
     std::vector<Slot> restored;  // they waited for this end, and are to get trials again
-    std::string notice;          // of those that waited and are broken, for people; empty: there are none
+    std::vector<Slot> broken;    // they waited for this end, and are to get no more trials
+    std::string notice;          // of the broken ones, for people; empty: there are none
   };
   // A trial has ended on these slots.
   Finding add(const TrialEnd& end, const std::vector<Slot>& slots);
@@ -31,6 +32,8 @@ class SlotWatch {
   std::vector<Slot> failed_on(uint64_t id) const;
   // Those slots wait from now on until the trial has ended once more.
   void await_rerun(uint64_t id) { failures_.at(id).is_awaited = true; }
+  // Does one of these slots wait for some trial?
+  bool any_awaited(const std::vector<Slot>& slots) const;
 
  private:
   struct Failure {

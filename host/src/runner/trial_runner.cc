@@ -312,9 +312,8 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   if (ended.abandoned.empty()) {
     release(trial);
   } else {
-    has_abandoned_ = true;   // its processes hold slots and port
-    engine_->restore_all();  // no slot can be spared any more
-    slot_watch_ = {};
+    has_abandoned_ = true;  // its processes hold slots and port
+    engine_->hold(trial.slots);
   }
 
   trial.facts.exit = ended.exit;
@@ -337,14 +336,15 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
 void TrialRunner::watch_slots(const TrialEnd& end, const std::vector<Slot>& slots) {
   const SlotWatch::Finding finding = slot_watch_.add(end, slots);
   engine_->restore(finding.restored);
-  if (!finding.notice.empty() && on_notice) on_notice(finding.notice);
+  // What waited may have come back meanwhile, where a trial had no other place.
+  const bool are_kept = !finding.broken.empty() && engine_->withhold(finding.broken, options_.slots.shapes());
+  if (are_kept && on_notice) on_notice(finding.notice);
 }
 
-// What abandoned processes hold may never come back: no slot can be spared then.
 void TrialRunner::run_elsewhere(uint64_t id) {
-  if (has_abandoned_) return;
   const std::vector<Slot> slots = slot_watch_.failed_on(id);
-  if (!slots.empty() && engine_->withhold(slots, options_.slots.shapes())) slot_watch_.await_rerun(id);
+  if (slots.empty() || slot_watch_.any_awaited(slots)) return;
+  if (engine_->withhold(slots, options_.slots.shapes())) slot_watch_.await_rerun(id);
 }
 
 std::optional<TrialEnd> TrialRunner::recover(const TrialSpec& spec) {

@@ -64,7 +64,8 @@ SlotPool SlotPool::without_trials() const {
     host.free = 0;
     for (const size_t index : host.entries) {
       Entry& entry = pool.entries_[index];
-      entry.taken = entry.withheld;
+      entry.taken = entry.withheld || entry.held;
+      if (entry.held) ++pool.in_use_;
       if (!entry.taken) ++host.free;
     }
   }
@@ -75,16 +76,15 @@ bool SlotPool::withhold(const std::vector<Slot>& slots, const std::vector<TrialS
   SlotPool pool = *this;
   bool all_free = true;
   pool.for_each(slots, [&](Host& host, Entry& entry) {
+    if (entry.withheld) return;
     all_free = all_free && !entry.taken;
     entry.taken = entry.withheld = true;
     --host.free;
     ++pool.out_of_use_;
   });
-  const auto fits = [](SlotPool empty, const TrialShape& shape) { return empty.take(shape).has_value(); };
-  const auto is_lost = [&](const TrialShape& shape) {
-    return fits(without_trials(), shape) && !fits(pool.without_trials(), shape);
-  };
+  const auto is_lost = [&](const TrialShape& shape) { return has_place_for(shape) && !pool.has_place_for(shape); };
   if (!all_free || std::any_of(shapes.begin(), shapes.end(), is_lost)) return false;
+  pool.shapes_ = shapes;
   *this = std::move(pool);
   return true;
 }
@@ -98,22 +98,35 @@ void SlotPool::restore(const std::vector<Slot>& slots) {
   });
 }
 
-void SlotPool::restore_all() {
+void SlotPool::restore_what_is_needed() {
   std::vector<Slot> withheld;
   for (const Entry& entry : entries_) {
     if (entry.withheld) withheld.push_back(entry.slot);
   }
-  restore(withheld);
+  SlotPool pool = *this;
+  pool.restore(withheld);
+  const auto is_missed = [&](const TrialShape& shape) { return !has_place_for(shape) && pool.has_place_for(shape); };
+  if (std::any_of(shapes_.begin(), shapes_.end(), is_missed)) *this = std::move(pool);
+}
+
+void SlotPool::hold(const std::vector<Slot>& slots) {
+  for_each(slots, [](Host&, Entry& entry) { entry.held = entry.taken && !entry.withheld; });
+  restore_what_is_needed();
 }
 
 void SlotPool::retire(const std::string& host) {
-  restore_all();
+  std::vector<Slot> withheld;
+  for (const Entry& entry : entries_) {
+    if (entry.withheld && entry.slot.host == host) withheld.push_back(entry.slot);
+  }
+  restore(withheld);
   const auto it = std::find_if(hosts_.begin(), hosts_.end(), [&](const Host& h) { return h.name == host; });
   if (it == hosts_.end()) return;
   out_of_use_ += static_cast<int>(it->entries.size());
   in_use_ -= static_cast<int>(it->entries.size()) - it->free;
   for (const size_t index : it->entries) entries_[index].taken = true;
   hosts_.erase(it);
+  restore_what_is_needed();
 }
 
 int SlotPool::free() const { return std::min(static_cast<int>(entries_.size()) - out_of_use_, max_in_use_) - in_use_; }
@@ -166,7 +179,7 @@ std::optional<std::vector<Slot>> SlotPool::take(const TrialShape& shape) {
 void SlotPool::give_back(const std::vector<Slot>& slots) {
   for_each(slots, [&](Host& host, Entry& entry) {
     if (!entry.taken || entry.withheld) return;
-    entry.taken = false;
+    entry.taken = entry.held = false;
     ++host.free;
     --in_use_;
   });

@@ -48,14 +48,15 @@ class SlotPool {
   std::optional<std::vector<Slot>> take(const TrialShape& shape);
   void give_back(const std::vector<Slot>& slots);
 
-  // No trial gets these free slots until they are restored. False, and nothing is changed: one of them is not free, or
-  // one of these shapes would have no room any more, even without other trials.
+  // No trial gets these slots until they are restored. False, and nothing is changed: a trial has one of them, or one
+  // of these shapes (the study's) would have no room any more, even without other trials.
   bool withhold(const std::vector<Slot>& slots, const std::vector<TrialShape>& shapes);
   void restore(const std::vector<Slot>& slots);
-  void restore_all();
 
-  // A host that is gone: none of its slots is given again; those that are taken come back to nobody. All slots that are
-  // withheld are restored, since less is left to choose from: what fails there again is found again.
+  // A trial has ended, and processes of it that cannot be ended hold its slots until they are given back.
+  void hold(const std::vector<Slot>& slots);
+
+  // A host that is gone: none of its slots is given again; those that are taken come back to nobody.
   void retire(const std::string& host);
 
   int free() const;
@@ -68,6 +69,7 @@ class SlotPool {
     Slot slot;
     bool taken = false;  // by a trial, or withheld
     bool withheld = false;
+    bool held = false;  // by what a trial has left
   };
   struct Host {
     std::string name;
@@ -76,11 +78,16 @@ class SlotPool {
   };
 
   SlotPool without_trials() const;
+  // Is there room for it once all trials have ended?
+  bool has_place_for(const TrialShape& shape) const { return without_trials().take(shape).has_value(); }
+  // All that is withheld, if a shape of the study would have a place with it and has none without.
+  void restore_what_is_needed();
   // Calls f(host, entry) for each of these slots that the pool still has.
   template <class F>
   void for_each(const std::vector<Slot>& slots, const F& f);
 
   std::vector<Entry> entries_;
+  std::vector<TrialShape> shapes_;  // of the study; known once something was withheld
   std::vector<Host> hosts_;
   int max_in_use_;
   int in_use_ = 0;

@@ -8,6 +8,7 @@
 
 #include "base/guarded.h"
 #include "dsat/base/files.h"
+#include "dsat/config/json.h"
 #include "dsat/host/rescue.h"
 #include "record/check_rows.h"
 #include "record/journal.h"
@@ -30,10 +31,11 @@ std::string wrong_with(const std::string& key, const Meta& meta) {
   const auto row = meta.find(key);
   if (row == meta.end()) return key == "plan" || key == "schema" ? "the " + key + " is lost" : "";
   try {
-    if (key == "schema" && row->second.get<int>() < kOldestJournalSchema) return "the schema is damaged";
+    if (key == "schema" && config::whole_number<int>(row->second) < kOldestJournalSchema)
+      return "the schema is damaged";
     if (key == "plan") plan_from_json(row->second);
     if (key == "searches") Searches{row->second};
-    if (key == "max_trials") row->second.get<uint64_t>();
+    if (key == "max_trials") config::whole_number<int>(row->second);
     if (key == "restarts") row->second.get<std::map<uint64_t, int>>();
     if (key == "infrastructure_reruns") row->second.get<std::set<uint64_t>>();
   } catch (const Error& error) {

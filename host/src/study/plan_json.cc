@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "base/guarded.h"
 #include "dsat/config/json.h"
@@ -21,12 +22,18 @@ Error unreadable(const std::string& why) { return internal_error("the journal's 
 template <class T>
 struct Form {
   static Json write(const T& value) { return Json(value); }
-  static T read(const Json& json) { return json.get<T>(); }
+  static T read(const Json& json) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      return config::whole_number<T>(json);
+    } else {
+      return json.get<T>();
+    }
+  }
 };
 template <>
 struct Form<milliseconds> {
   static Json write(milliseconds time) { return Json(time.count()); }
-  static milliseconds read(const Json& json) { return milliseconds(json.get<int64_t>()); }
+  static milliseconds read(const Json& json) { return milliseconds(config::whole_number<int64_t>(json)); }
 };
 template <>
 struct Form<std::filesystem::path> {
@@ -53,7 +60,7 @@ struct Form<TrialCwd> {
 template <>
 struct Form<Backend> {
   static Json write(Backend backend) { return static_cast<int>(backend); }
-  static Backend read(const Json& json) { return static_cast<Backend>(json.get<int>()); }
+  static Backend read(const Json& json) { return static_cast<Backend>(config::whole_number<int>(json)); }
 };
 template <class T>
 struct Form<std::optional<T>> {
@@ -78,10 +85,13 @@ struct ReadJson {
     const auto it = json.find(setting.key);
     if (it == json.end() && !setting.is_in_old_plans) return;
     if (it == json.end()) throw unreadable(fmt::format("it has no '{}'", setting.key));
+    const auto refuse = [&] { return unreadable(fmt::format("its '{}' is {}", setting.key, it->dump())); };
     try {
       value = Form<T>::read(*it);
     } catch (const Json::exception&) {
-      throw unreadable(fmt::format("its '{}' is {}", setting.key, it->dump()));
+      throw refuse();
+    } catch (const Error&) {
+      throw refuse();
     }
   }
 };
@@ -151,7 +161,7 @@ StrategyPlan strategy_from_json(const Json& json, PluginKind kind) {
   plan.plugin.id = json.at("id").get<std::string>();
   plan.plugin.name = json.at("name").get<std::string>();
   plan.plugin.version = json.at("version").get<std::string>();
-  plan.plugin.state_version = json.at("state_version").get<uint32_t>();
+  plan.plugin.state_version = config::whole_number<uint32_t>(json.at("state_version"));
   plan.journalled_state_version = plan.plugin.state_version;
   plan.options = json.at("options");
   plan.sha256 = json.at("sha256").get<std::string>();
@@ -204,7 +214,7 @@ Plan plan_from_json(const Json& json) {
     plan.slots = slots_from_json(json.at("slots"));
     plan.profiler = strategy_from_json(json.at("profiler"), PluginKind::profiler);
     plan.searcher = strategy_from_json(json.at("searcher"), PluginKind::searcher);
-    derive_again(plan, json.at("data_parallel_size").get<int64_t>());
+    derive_again(plan, config::whole_number<int64_t>(json.at("data_parallel_size")));
     return plan;
   } catch (const Json::exception&) {
     throw unreadable("its slots, plugins or simulation are not those of this version");

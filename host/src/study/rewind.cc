@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "dsat/config/json.h"
+
 namespace dsat::host {
 namespace {
 
@@ -33,7 +35,7 @@ void undo_delivery(Trial& trial) {
 std::set<uint64_t> rewind_if_limit_raised(const RaisedLimits& limits, Searches& searches, Journal& journal,
                                           std::vector<Trial>& trials, std::vector<JournalEvent>& events) {
   const Json stored = journal.meta("max_trials").value_or(Json());
-  const int old_limit = stored.is_number_integer() ? stored.get<int>() : limits.max_trials;
+  const int old_limit = stored.is_number_integer() ? config::whole_number<int>(stored) : limits.max_trials;
   journal.put_meta("max_trials", limits.max_trials);
   const bool more_trials = limits.max_trials > old_limit;
   const Search& search = searches.current();

@@ -16,6 +16,7 @@
 #include "record/journal.h"
 #include "record/plan_copy.h"
 #include "record/run_lock.h"
+#include "runner/log_lines.h"
 #include "runner/probe.h"
 #include "runner/trial_processes.h"
 #include "study/best_again.h"
@@ -182,6 +183,10 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   }
   Plan plan = plan_from_json(*stored);
   plan.dir = dir;
+  // An earlier dsat knew other expressions, and a resume is given no new ones.
+  for (const std::string& reason : take_out_refused_patterns(plan.oom_patterns)) {
+    plan.notices.push_back("this pattern of the study is not used any more: " + reason);
+  }
   if (plan.simulation && !plan.simulation->surface) {
     throw Error("this study was simulated by a program of its own: dsat-host cannot resume it");
   }

@@ -5,11 +5,12 @@
 
 namespace dsat {
 
-size_t edit_distance(std::string_view a, std::string_view b) {
+size_t edit_distance(std::string_view a, std::string_view b, size_t enough) {
   std::vector<size_t> before(b.size() + 1);  // the row of two letters ago, for swapped neighbours
   std::vector<size_t> previous(b.size() + 1);
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  size_t least_before = 0;  // of the previous row
   for (size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
@@ -17,10 +18,14 @@ size_t edit_distance(std::string_view a, std::string_view b) {
       row[j] = std::min({previous[j] + 1, row[j - 1] + 1, substitution});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
     }
+    // Later rows are made of the last two, and no entry is below what it is made of.
+    const size_t least = *std::min_element(row.begin(), row.end());
+    if (std::min(least, least_before) >= enough) return enough;
+    least_before = least;
     before.swap(previous);
     previous.swap(row);
   }
-  return previous[b.size()];
+  return std::min(previous[b.size()], enough);
 }
 
 size_t slip_tolerance(std::string_view typed) { return std::max<size_t>(2, typed.size() / 4); }
@@ -31,7 +36,7 @@ std::string_view nearest_name(std::string_view typed, const std::vector<std::str
   for (const std::string_view name : known) {
     // Each letter more is an edit: a text of any length costs no more than a name does.
     if (std::max(typed.size(), name.size()) - std::min(typed.size(), name.size()) >= limit) continue;
-    const size_t distance = edit_distance(typed, name);
+    const size_t distance = edit_distance(typed, name, limit);
     if (distance >= limit) continue;
     limit = distance;
     nearest = name;

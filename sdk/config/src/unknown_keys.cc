@@ -64,8 +64,9 @@ std::vector<std::string> words_of(const std::string& name) {
 // made, the user's own too.
 bool lacks_a_word(const std::string& typed, const std::string& known) {
   constexpr size_t kTellingWords = 3;
+  if (std::count(known.begin(), known.end(), '_') != std::count(typed.begin(), typed.end(), '_') + 1) return false;
   const std::vector<std::string> some = words_of(typed), all = words_of(known);
-  if (some.size() < kTellingWords || all.size() != some.size() + 1) return false;
+  if (some.size() < kTellingWords) return false;
   const auto [left_out, next] = std::mismatch(all.begin(), all.end(), some.begin(), some.end());
   return std::equal(left_out + 1, all.end(), next, some.end());
 }

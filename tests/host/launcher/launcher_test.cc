@@ -130,8 +130,9 @@ class DsatLaunchSharedMemory : public DsatLaunch {
 TEST_F(DsatLaunchSharedMemory, ATrialLeavesNoBufferOfItsPort) {
   variables_ = {"MASTER_PORT=" + port_, "DSAT_TRIAL_ID=0"};
   const std::vector<std::string> removed{buffer(port_ + "_0"), buffer(port_ + "_12")};
-  const std::vector<std::string> kept{buffer(port_ + "0_0"), buffer(port_ + "_0_x"), buffer(port_.substr(1) + "_0"),
-                                      buffer(port_ + "_"), "/dev/shm/dsat_test_127.0.0.1_" + port_ + "_0"};
+  const std::vector<std::string> kept{buffer(port_ + "0_0"), buffer(port_ + "_0_x"),
+                                      buffer("9" + port_.substr(1) + "_0"), buffer(port_ + "_"),
+                                      "/dev/shm/dsat_test_127.0.0.1_" + port_ + "_0"};
   std::vector<std::string> all = removed;
   all.insert(all.end(), kept.begin(), kept.end());
   leave(all);

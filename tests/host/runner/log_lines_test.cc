@@ -150,10 +150,21 @@ TEST(LogLines, RefusesAPatternThatIsNone) {
   EXPECT_THAT(why(""), HasSubstr("it is empty"));
   EXPECT_THAT(why("x*"), HasSubstr("every line"));
   EXPECT_THAT(why("(a)\\1"), HasSubstr("refers back"));
-  EXPECT_THAT(why("(?!a)b"), HasSubstr("RE2 has no '(?!' (it neither looks ahead"));
+  EXPECT_THAT(why("(?!a)b"), HasSubstr("RE2 has no '(?!' (it looks neither ahead"));
+  EXPECT_THAT(why("a\\qb"), HasSubstr("invalid escape sequence: \\q"));
   EXPECT_THAT(why("(\\pL{500}\\pN){2}"), HasSubstr("too large"));
   EXPECT_THAT(why("((a{1,100}){1,100}){1,100}"), HasSubstr("invalid repetition size: {1,100}"));
   EXPECT_THAT(why("[z-a]"), HasSubstr("z-a"));
+}
+
+// A study of an earlier dsat is resumed without what is refused today.
+TEST(LogLines, TakesOutWhatIsRefused) {
+  std::vector<std::string> patterns{"pool .* exhausted", "^(?!warn).*pool", "(a"};
+  const std::vector<std::string> reasons = take_out_refused_patterns(patterns);
+  EXPECT_EQ(patterns, std::vector<std::string>{"pool .* exhausted"});
+  ASSERT_EQ(reasons.size(), 2u);
+  EXPECT_THAT(reasons[0], StartsWith("--oom-pattern '^(?!warn).*pool': "));
+  EXPECT_TRUE(take_out_refused_patterns(patterns).empty());
 }
 
 // Patterns that a search with steps back would not end for, on one line of a megabyte: it ends, which is the test.

@@ -1,10 +1,13 @@
 // Slots where a trial failed wait while it runs elsewhere, and no longer: over an engine whose trials end by hand.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "host/runner/runner_fixture.h"
 
 namespace dsat::host {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class ManualEngine : public Engine {
  public:
@@ -20,7 +23,7 @@ class ManualEngine : public Engine {
     return pool_.withhold(slots, shapes);
   }
   void restore(const std::vector<Slot>& slots) override { pool_.restore(slots); }
-  void restore_all() override { pool_.restore_all(); }
+  void hold(const std::vector<Slot>& slots) override { pool_.hold(slots); }
   void launch(const Launch&) override {}
   void stop(uint64_t, bool) override {}
 
@@ -30,16 +33,18 @@ class ManualEngine : public Engine {
 
 class RunElsewhere : public RunnerTest {
  protected:
-  RunElsewhere() {
+  RunElsewhere() { use_slots(2); }
+  void use_slots(int slots) {
     const Argv command{"/bin/true", "--deepspeed_config", "user.json"};
     TrialRunnerOptions options{{}, {}, {}, dir() / "run", CommandTemplate({command, {}, {}, dir(), environment_})};
     options.cwd = dir();
     options.environment = environment_;
-    options.slots.slots = {{"0", 0, {}}, {"1", 1, {}}};
+    for (int slot = 0; slot < slots; ++slot) options.slots.slots.push_back({std::to_string(slot), slot, {}});
     auto engine = std::make_unique<ManualEngine>(options.slots.slots);
     engine_ = engine.get();
     runner_ = std::make_unique<TrialRunner>(loop_, std::move(options), std::move(engine));
     runner_->on_ended = [this](const TrialEnd& end) { ends_[end.id] = end; };
+    runner_->on_notice = [this](const std::string& notice) { notices_.push_back(notice); };
   }
   void fail(uint64_t id, const std::string& abandoned = "") {
     runner_->start(spec(id));
@@ -50,7 +55,15 @@ class RunElsewhere : public RunnerTest {
     ASSERT_EQ(ends_.at(id).outcome, Outcome::failed);
   }
 
+  void complete(uint64_t id) {
+    runner_->start(spec(id));
+    write_text(trial_dir(id) / "metrics.json", kMetrics);
+    engine_->on_ended(id, EngineEnd());
+    ASSERT_EQ(ends_.at(id).outcome, Outcome::completed) << ends_.at(id).reason;
+  }
+
   ManualEngine* engine_ = nullptr;
+  std::vector<std::string> notices_;
 };
 
 TEST_F(RunElsewhere, TheSlotWaitsUntilTheTrialHasEndedOrWillNotRun) {
@@ -70,15 +83,39 @@ TEST_F(RunElsewhere, TheSlotWaitsUntilTheTrialHasEndedOrWillNotRun) {
   EXPECT_EQ(room(), 2);
 }
 
-// A process that cannot be ended keeps its slot for ever: the other one may be the last.
-TEST_F(RunElsewhere, NoSlotWaitsOnceProcessesHoldSome) {
+// A process that cannot be ended may keep its slot for ever: then the other one is the last.
+TEST_F(RunElsewhere, NoSlotWaitsThatIsTheLast) {
   fail(0);
   runner_->run_elsewhere(0);
   fail(1, "process 7 cannot be ended");
-  EXPECT_EQ(room(), 1) << "slot 0 is back, slot 1 is lost";
+  EXPECT_EQ(room(), 1) << "slot 0 is back, slot 1 is held";
   fail(0);
   runner_->run_elsewhere(0);
   EXPECT_EQ(room(), 1);
+}
+
+TEST_F(RunElsewhere, SlotsWaitAgainOnceTheProcessesAreGone) {
+  fail(1, "process 7 cannot be ended");
+  engine_->give_back({{"0", 0, {}}});
+  fail(0);
+  runner_->run_elsewhere(0);
+  EXPECT_EQ(room(), 1);
+}
+
+// With three slots one may wait although processes hold another.
+TEST_F(RunElsewhere, HeldSlotsGiveNothingBackThatAnotherCanDo) {
+  use_slots(3);
+  for (const uint64_t id : {0, 1, 2}) {  // fails on slot 0, and completes elsewhere
+    fail(id);
+    runner_->run_elsewhere(id);
+    complete(id);
+  }
+  EXPECT_THAT(notices_, ElementsAre(HasSubstr("slot 0 gets no more trials: trials 0, 1, 2 failed there")));
+  EXPECT_EQ(room(), 2);
+  fail(3, "process 7 cannot be ended");
+  EXPECT_EQ(room(), 1) << "slot 2";
+  fail(4, "process 8 cannot be ended");
+  EXPECT_EQ(room(), 1) << "slot 0, since there is no other";
 }
 
 }  // namespace

@@ -42,9 +42,10 @@ TEST(SlotWatch, ThreeTrialsThatCompleteElsewhereShowThatASlotIsBroken) {
   }
   const SlotWatch::Finding third = run_twice(watch, 11, slots({3}), slots({1}), Outcome::completed);
   EXPECT_THAT(third.restored, IsEmpty());
+  EXPECT_EQ(slot_list(third.broken), "3");
   EXPECT_EQ(third.notice,
             "slot 3 gets no more trials: trials 5, 9, 11 failed there and completed elsewhere (ECC error); "
-            "--exclude leaves out what is broken");
+            "a new study leaves out what is broken with --exclude localhost:3");
 }
 
 TEST(SlotWatch, ASlotOnWhichATrialCompletesIsCleared) {
@@ -91,6 +92,15 @@ TEST(SlotWatch, OfATrialsSlotsOnlyThoseOfThreeFailuresAreBroken) {
   const SlotWatch::Finding finding = run_twice(watch, 3, slots({3, 4}), slots({0, 1}), Outcome::completed);
   EXPECT_EQ(slot_list(finding.restored), "4");
   EXPECT_THAT(finding.notice, HasSubstr("slot 3 gets no more trials: trials 1, 2, 3 failed"));
+}
+
+// What waits comes back where a trial has no other place: then the trial may run there once more, and complete.
+TEST(SlotWatch, ATrialThatCompletesWhereItFailedProvesNothing) {
+  SlotWatch watch;
+  for (const uint64_t id : {1, 2, 3, 4}) {
+    const SlotWatch::Finding finding = run_twice(watch, id, slots({2, 3}), slots({1, 3}), Outcome::completed);
+    EXPECT_EQ(slot_list(finding.broken), id < 3 ? "" : "2");
+  }
 }
 
 TEST(SlotWatch, SlotsThatDidNotWaitProveNothing) {

@@ -66,7 +66,8 @@ TEST(SlotPool, WithheldSlotsWaitUntilTheyAreRestored) {
   EXPECT_EQ(pool.free(), 4);
   pool.give_back(small);  // nobody had them
   EXPECT_EQ(taken(pool, {{2}}), "big:0,1");
-  EXPECT_FALSE(pool.withhold(small, {{{2}}})) << "they are withheld already";
+  EXPECT_TRUE(pool.withhold(small, {{{2}}})) << "they are withheld already";
+  EXPECT_EQ(pool.free(), 2);
   pool.restore(small);
   pool.restore(small);  // twice is once
   EXPECT_EQ(pool.free(), 4);
@@ -87,22 +88,33 @@ TEST(SlotPool, WithholdsNothingThatAShapeCannotDoWithout) {
   EXPECT_EQ(pool.free(), 1);
 }
 
-TEST(SlotPool, AllThatIsWithheldComesBackAtOnce) {
+TEST(SlotPool, WhatIsWithheldComesBackOnceAShapeHasNoOtherPlace) {
   SlotPool pool(uneven(), {});
-  ASSERT_TRUE(pool.withhold(slots_of("small", 2), {{{1}}}));
-  ASSERT_TRUE(pool.withhold({slots_of("big", 4)[0]}, {{{1}}}));
-  ASSERT_EQ(taken(pool, {{1}}), "big:1");
-  pool.restore_all();
-  EXPECT_EQ(pool.free(), 5) << "the trial keeps its own";
+  ASSERT_TRUE(pool.withhold(slots_of("small", 2), {{{1}}, {{2}}}));
+  ASSERT_EQ(taken(pool, {{2}}), "big:0,1");
+  pool.hold({slots_of("big", 2)});
+  EXPECT_EQ(pool.free(), 2) << "big:2,3";
+  ASSERT_EQ(taken(pool, {{2}}), "big:2,3");
+  EXPECT_EQ(pool.free(), 0);
+  pool.hold({slots_of("big", 4)[2]});
+  EXPECT_EQ(pool.free(), 2) << "trials of two slots have no other place than small:0,1";
+  EXPECT_EQ(taken(pool, {{2}}), "small:0,1");
+  pool.give_back(slots_of("big", 2));
+  EXPECT_EQ(taken(pool, {{2}}), "big:0,1") << "the processes are gone after all";
 }
 
-TEST(SlotPool, AHostThatIsGoneRestoresWhatIsWithheld) {
+TEST(SlotPool, AHostThatIsGoneRestoresWhatIsNeeded) {
   SlotPool pool(uneven(), {});
-  ASSERT_TRUE(pool.withhold(slots_of("small", 2), {{{1}}}));
-  ASSERT_TRUE(pool.withhold({slots_of("big", 4)[0]}, {{{1}}}));
+  ASSERT_TRUE(pool.withhold(slots_of("small", 1), {{{1}}, {{2}}}));
   pool.retire("big");
-  EXPECT_EQ(pool.free(), 2);
   EXPECT_EQ(taken(pool, {{2}}), "small:0,1");
+
+  SlotPool other(uneven(), {});
+  ASSERT_TRUE(other.withhold(slots_of("small", 1), {{{1}}}));
+  ASSERT_TRUE(other.withhold({slots_of("big", 4)[0]}, {{{1}}}));
+  other.retire("big");
+  EXPECT_EQ(taken(other, {{1}}), "small:1");
+  EXPECT_EQ(other.free(), 0) << "small:0 is still withheld";
 }
 
 class Placement : public TempDirTest {

@@ -186,6 +186,7 @@ TEST(Guided, OpensNoMoreTrialsThanHaveEndedNorMoreThanHalfOfThoseLeft) {
   const Surface surface;
   Study study = study_of(surface, 32);
   study.limits.max_concurrent_trials = 16;
+  study.limits.open_trials = 19;  // as the host gives it: some wait for the next free slot
   testing::Bench bench = bench_of(surface, study, {{"tolerance", 0.0}});
   bench.start();
   EXPECT_EQ(bench.open(), 1u);
@@ -202,21 +203,20 @@ TEST(Guided, OpensNoMoreTrialsThanHaveEndedNorMoreThanHalfOfThoseLeft) {
 }
 
 // Slots by the hundred would take ten rounds to fill. With 81 slots rounds grow threefold, by the fourth root.
-TEST(Guided, ManySlotsAreFilledInAboutFourRounds) {
+TEST(Guided, ManySlotsAreFilledInFewRounds) {
   const Surface surface;
   Study study = study_of(surface, 400);
   study.limits.max_concurrent_trials = 81;
   testing::Bench bench = bench_of(surface, study, {{"tolerance", 0.0}});
   bench.start();
-  bool outgrows = false;
-  size_t ended = 0;
-  while (bench.step() && ended < 60) {
+  size_t ended = 0, most = 0;
+  while (bench.step() && ended < 41) {
     ended = bench.ended().size();
     EXPECT_LE(bench.open(), std::max<size_t>(1, 2 * ended)) << ended << " have ended";
-    outgrows = outgrows || bench.open() > ended + 1;
+    most = std::max(most, bench.open());
   }
   ASSERT_TRUE(bench.error().empty()) << bench.error();
-  EXPECT_TRUE(outgrows);
+  EXPECT_GT(most, 60u) << "of 81";
 }
 
 TEST(Guided, DecidesTheSameForTheSameEvents) {

@@ -35,8 +35,15 @@ TEST(Promises, OnlyTheLastTrialsCount) {
 
 TEST(Promises, ATrialThatMeasuredNothingGainedNothing) {
   Promises promises;
+  promises.add(0.01, 0.0);
   for (int i = 0; i < 80; ++i) promises.add(0.01, std::nullopt);
   EXPECT_LT(promises.kept(kTolerance), 0.01);
+}
+
+TEST(Promises, AreBelievedUntilSomethingWasMeasured) {
+  Promises promises;
+  for (int i = 0; i < 80; ++i) promises.add(1, std::nullopt);
+  EXPECT_EQ(promises.kept(kTolerance), 1);
   promises.add(0.01, 0.0);
   EXPECT_EQ(promises.kept(kTolerance), 1) << "the first that is measured is a gain without bounds";
 }

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 namespace dsat {
 namespace {
 
@@ -14,6 +18,22 @@ TEST(EditDistance, CountsInsertionsDeletionsSubstitutionsAndSwaps) {
   EXPECT_EQ(edit_distance("stag", "stage"), 1u);
   EXPECT_EQ(edit_distance("staage", "stage"), 1u);
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+}
+
+// Every pair of texts of at most five letters, with every bound: the same as without one, but for the bound.
+TEST(EditDistance, IsNoMoreThanEnough) {
+  std::vector<std::string> texts{""};
+  for (size_t i = 0; texts[i].size() < 5; ++i) {
+    for (const char letter : {'a', 'b'}) texts.push_back(texts[i] + letter);
+  }
+  for (const std::string& a : texts) {
+    for (const std::string& b : texts) {
+      const size_t distance = edit_distance(a, b);
+      for (size_t enough = 0; enough <= 6; ++enough) {
+        ASSERT_EQ(edit_distance(a, b, enough), std::min(distance, enough)) << a << ", " << b << ", " << enough;
+      }
+    }
+  }
 }
 
 TEST(NearestName, IsTheFirstOfTheNearest) {
