@@ -149,7 +149,7 @@ TEST(LogLines, RefusesAPatternThatIsNone) {
   EXPECT_THAT(why("[a"), HasSubstr("brackets"));
   EXPECT_THAT(why(""), HasSubstr("it is empty"));
   EXPECT_THAT(why("x*"), HasSubstr("every line"));
-  EXPECT_THAT(why("(a)\\1"), HasSubstr("refers back"));
+  EXPECT_THAT(why("(a)\\1"), HasSubstr("does not refer back"));
   EXPECT_THAT(why("(?!a)b"), HasSubstr("RE2 has no '(?!' (it looks neither ahead"));
   EXPECT_THAT(why("a\\qb"), HasSubstr("invalid escape sequence: \\q"));
   EXPECT_THAT(why("(\\pL{500}\\pN){2}"), HasSubstr("too large"));

@@ -57,7 +57,7 @@ class RunElsewhere : public RunnerTest {
 
   void complete(uint64_t id) {
     runner_->start(spec(id));
-    write_text(trial_dir(id) / "metrics.json", kMetrics);
+    write_text(trial_dir(id) / kMetricsFile, R"({"latency": 1000, "throughput": 8000})");
     engine_->on_ended(id, EngineEnd());
     ASSERT_EQ(ends_.at(id).outcome, Outcome::completed) << ends_.at(id).reason;
   }
