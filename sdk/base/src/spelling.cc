@@ -2,8 +2,24 @@
 #include "dsat/base/spelling.h"
 
 #include <algorithm>
+#include <bitset>
 
 namespace dsat {
+namespace {
+
+// Which letters a text has, one bit each; some share a bit.
+std::bitset<64> letters_of(std::string_view text) {
+  std::bitset<64> letters;
+  for (const char c : text) letters.set(static_cast<unsigned char>(c) % 64);
+  return letters;
+}
+
+// Each letter that only one of two texts has is an edit.
+size_t least_distance(const std::bitset<64>& a, const std::bitset<64>& b) {
+  return std::max((a & ~b).count(), (b & ~a).count());
+}
+
+}  // namespace
 
 size_t edit_distance(std::string_view a, std::string_view b, size_t enough) {
   std::vector<size_t> before(b.size() + 1);  // the row of two letters ago, for swapped neighbours
@@ -33,9 +49,11 @@ size_t slip_tolerance(std::string_view typed) { return std::max<size_t>(2, typed
 std::string_view nearest_name(std::string_view typed, const std::vector<std::string_view>& known, size_t tolerance) {
   std::string_view nearest;
   size_t limit = tolerance + 1;
+  const std::bitset<64> letters = letters_of(typed);
   for (const std::string_view name : known) {
     // Each letter more is an edit: a text of any length costs no more than a name does.
     if (std::max(typed.size(), name.size()) - std::min(typed.size(), name.size()) >= limit) continue;
+    if (least_distance(letters, letters_of(name)) >= limit) continue;
     const size_t distance = edit_distance(typed, name, limit);
     if (distance >= limit) continue;
     limit = distance;

@@ -44,6 +44,24 @@ TEST(NearestName, IsTheFirstOfTheNearest) {
   EXPECT_EQ(nearest_name("stage", {}, 9), "");
 }
 
+// Whatever is left out early: the answer is that of all distances.
+TEST(NearestName, IsWhatAllDistancesSay) {
+  const std::vector<std::string_view> known{"stage", "slots", "stages", "bucket_size", "micro_batch", "a", "", "tsage"};
+  for (const std::string_view typed :
+       {"stage", "stag", "xtage", "slot", "buckt_size", "micro batch", "b", "ab", "", "zzz"}) {
+    for (size_t tolerance = 0; tolerance <= 6; ++tolerance) {
+      std::string_view nearest;
+      size_t least = tolerance + 1;
+      for (const std::string_view name : known) {
+        const size_t distance = edit_distance(typed, name);
+        if (distance < least) nearest = name;
+        least = std::min(least, distance);
+      }
+      EXPECT_EQ(nearest_name(typed, known, tolerance), nearest) << typed << ", " << tolerance;
+    }
+  }
+}
+
 TEST(NearestName, ATextOfAnyLengthIsComparedWithNoNameThatIsTooShort) {
   EXPECT_EQ(nearest_name(std::string(1 << 20, 'a'), {"stage", std::string(100, 'a')}, 1 << 18), "");
   EXPECT_EQ(nearest_name("stages", {"stage"}, 1), "stage");
