@@ -143,13 +143,14 @@ std::string summary_table(const std::vector<ContestRun>& runs, const ContestOpti
   const std::vector<int> budgets = shown_budgets(options);
   std::string text = fmt::format("\n{:<28} {:>9}  {:<14}", "regret, % (mean of medians)", "at a time", "searcher");
   for (const int budget : budgets) text += fmt::format("{:8}", budget);
-  text += fmt::format("{:>9}   OOM %\n", fmt::format("worst {}", budgets.back()));
+  text += fmt::format("{:>9}   tried   OOM %\n", fmt::format("worst {}", budgets.back()));
   for (const std::string& group : groups_of(runs.front().results)) {
     for (const ContestRun& run : runs) {
       for (const Column& column : columns_of(run.results, group)) {
         text += fmt::format("{:<28} {:>9}  {:<14}", group, run.concurrency, column.searcher);
         for (const int budget : budgets) text += fmt::format("{:8.2f}", column.mean_regret(budget));
         text += fmt::format("{:9.1f}", column.worst_regret(budgets.back()));
+        text += fmt::format("{:8.2f}", column.mean([](const Summary& s) { return s.tried; }));
         text += fmt::format("{:8.1f}\n", column.mean([](const Summary& s) { return s.out_of_memory; }));
       }
     }
@@ -166,6 +167,7 @@ Json report_json(const std::vector<ScenarioResult>& results, const ContestOption
       Json regrets = Json::object();
       for (const auto& [budget, regret] : summary.regret) regrets[std::to_string(budget)] = regret;
       entries[entry.searcher] = {{"median_regret_percent", regrets},
+                                 {"median_regret_percent_of_tried", summary.tried},
                                  {"out_of_memory_percent", summary.out_of_memory},
                                  {"trials_to_5_percent", summary.trials_to.at(5)},
                                  {"trials_to_1_percent", summary.trials_to.at(1)},

@@ -21,15 +21,23 @@ double regret_of(const Surface& surface, const Json& config, double optimum) {
 Json to_json(const SeedScore& score) {
   Json handed = Json::array();
   for (const auto& [budget, regret] : score.handed) handed.push_back({budget, regret});
-  return {{"handed", handed},           {"so_far", score.so_far}, {"trials", score.trials},
-          {"oom", score.out_of_memory}, {"wall_s", score.wall_s}, {"profile_s", score.profile_s},
-          {"full_s", score.full_s},     {"busy_s", score.busy_s}, {"decision_ms", score.decision_ms}};
+  return {{"handed", handed},
+          {"so_far", score.so_far},
+          {"tried", score.tried},
+          {"trials", score.trials},
+          {"oom", score.out_of_memory},
+          {"wall_s", score.wall_s},
+          {"profile_s", score.profile_s},
+          {"full_s", score.full_s},
+          {"busy_s", score.busy_s},
+          {"decision_ms", score.decision_ms}};
 }
 
 SeedScore score_from_json(const Json& json) {
   SeedScore score;
   for (const Json& entry : json.at("handed")) score.handed[entry.at(0).get<int>()] = entry.at(1).get<double>();
   score.so_far = json.at("so_far").get<std::vector<double>>();
+  score.tried = json.at("tried").get<double>();
   score.trials = json.at("trials").get<int>();
   score.out_of_memory = json.at("oom").get<int>();
   score.wall_s = json.at("wall_s").get<double>();
@@ -47,6 +55,10 @@ void add_study(SeedScore& score, const Surface& surface, double optimum, const S
   score.so_far.clear();
   for (size_t count = 1; count <= run.trials.size(); ++count) {
     score.so_far.push_back(regret_of(surface, best_measured(run.trials, count), optimum));
+  }
+  score.tried = kNothing;
+  for (const TrialLog& trial : run.trials) {
+    if (trial.throughput > 0) score.tried = std::min(score.tried, regret_of(surface, trial.config, optimum));
   }
   score.trials = static_cast<int>(run.trials.size());
   score.out_of_memory = 0;
@@ -76,7 +88,9 @@ Summary summarise(const std::vector<SeedScore>& seeds, int concurrency) {
   Summary summary;
   const double count = static_cast<double>(seeds.size());
   std::map<int, std::vector<double>> handed;
+  std::vector<double> tried;
   for (const SeedScore& seed : seeds) {
+    tried.push_back(seed.tried);
     for (const auto& [budget, regret] : seed.handed) handed[budget].push_back(regret);
     summary.out_of_memory += 100.0 * seed.out_of_memory / std::max(1, seed.trials) / count;
     const double search_s = std::max(1e-9, seed.wall_s - seed.profile_s);
@@ -85,6 +99,7 @@ Summary summarise(const std::vector<SeedScore>& seeds, int concurrency) {
     summary.wall_h += seed.wall_s / 3600 / count;
     summary.decision_ms += seed.decision_ms / count;
   }
+  summary.tried = median(tried);
   for (auto& [budget, regrets] : handed) summary.regret[budget] = median(regrets);
   if (handed.count(20) != 0) {
     const auto& regrets = handed[20];

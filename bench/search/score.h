@@ -15,6 +15,7 @@ namespace dsat::bench {
 struct SeedScore {
   std::map<int, double> handed;       // budget -> regret of the configuration handed back, %
   std::vector<double> so_far;         // regret of the best measured configuration after so many trials (from 1), %
+  double tried = 0;                   // least true regret of all configurations that the longest study measured, %
   int trials = 0, out_of_memory = 0;  // of the longest study
   double wall_s = 0, profile_s = 0;   // its times; virtual
   double full_s = 0;                  // its search with slots kept always full
@@ -32,6 +33,7 @@ void add_study(SeedScore& score, const Surface& surface, double optimum, const S
 // All seeds of one searcher on one surface. Percentages; trials_to is 0 where the median seed never gets there.
 struct Summary {
   std::map<int, double> regret;  // budget -> median
+  double tried = 0;              // median
   double out_of_memory = 0;      // mean share of trials
   std::map<double, double> trials_to;
   double within_1_at_20 = 0;  // share of seeds

@@ -46,6 +46,7 @@ TEST(Summary, IsTheMedianOverSeeds) {
   for (int i = 0; i < 3; ++i) {
     SeedScore& seed = seeds[static_cast<size_t>(i)];
     seed.handed = {{20, 0.5 * i + 0.4}};
+    seed.tried = 0.1 * i;
     seed.so_far = {20, i == 2 ? 20.0 : 4.0, 0.9};
     seed.trials = 4;
     seed.out_of_memory = i;
@@ -56,6 +57,7 @@ TEST(Summary, IsTheMedianOverSeeds) {
   }
   const Summary summary = summarise(seeds, 2);
   EXPECT_DOUBLE_EQ(summary.regret.at(20), 0.9);
+  EXPECT_DOUBLE_EQ(summary.tried, 0.1);
   EXPECT_NEAR(summary.within_1_at_20, 200.0 / 3, 1e-9);
   EXPECT_NEAR(summary.out_of_memory, 25, 1e-9);
   EXPECT_EQ(summary.trials_to.at(5), 2);
@@ -63,6 +65,7 @@ TEST(Summary, IsTheMedianOverSeeds) {
   EXPECT_DOUBLE_EQ(summary.wall_ratio, 2);
   EXPECT_DOUBLE_EQ(summary.slot_use, 25);
   EXPECT_EQ(score_from_json(to_json(seeds[1])).so_far, seeds[1].so_far);
+  EXPECT_EQ(score_from_json(to_json(seeds[1])).tried, seeds[1].tried);
 }
 
 struct Studied {
@@ -106,6 +109,22 @@ TEST(StudyRun, TheSameSeedIsTheSameStudy) {
   ASSERT_EQ(once.trials.size(), again.trials.size());
   for (size_t i = 0; i < once.trials.size(); ++i) EXPECT_EQ(once.trials[i].config, again.trials[i].config);
   EXPECT_EQ(once.best, again.best);
+}
+
+// What was tried is at least as good as what the measurements make the best, after any number of trials.
+TEST(AddStudy, WhatWasTriedIsTheBestOfTheTruth) {
+  Studied studied;
+  const StudyRun run = studied.run(1);
+  SeedScore score;
+  const double fast = 1e9;
+  add_study(score, studied.surface, fast, run, static_cast<int>(run.trials.size()), 1);
+  double least = 100;
+  for (const TrialLog& trial : run.trials) {
+    if (trial.outcome != Outcome::completed) continue;
+    least = std::min(least, 100 * (1 - studied.surface.throughput(point_of(trial.config)) / fast));
+  }
+  EXPECT_NEAR(score.tried, least, 1e-9);
+  for (const double so_far : score.so_far) EXPECT_GE(so_far, score.tried);
 }
 
 // Asks for the user's own configuration, which the profile has measured, and again twice.
