@@ -7,6 +7,7 @@ import time
 import unittest
 
 from support import HOST, SCRIPT, HostTest, processes_with
+from waiting import wait_until
 
 
 class TrialFailures(HostTest):
@@ -35,11 +36,30 @@ class TrialFailures(HostTest):
                 trial = self.show(self.dir / out)["trials"][1]
                 self.assertEqual((trial["outcome"], trial["attempt"]), (outcome, attempt))
 
-    def test_a_broken_device_gets_no_more_trials(self):
+    def with_devices(self, *numbers):
+        """The environment of a machine with these devices."""
         tools = self.dir / "bin"
-        tools.mkdir()
-        (tools / "nvidia-smi").write_text("#!/bin/sh\nfor i in 0 1 2 3; do echo $i, GPU-$i, 81559, 3; done\n")
+        tools.mkdir(exist_ok=True)
+        lines = " ".join(map(str, numbers))
+        (tools / "nvidia-smi").write_text(f"#!/bin/sh\nfor i in {lines}; do echo $i, GPU-$i, 81559, 3; done\n")
         (tools / "nvidia-smi").chmod(0o755)
+        return {**os.environ, "PATH": "%s:%s" % (tools, os.environ["PATH"])}
+
+    def test_a_second_study_on_the_same_devices_is_warned_of_the_first(self):
+        first_device = 1000 + os.getpid() % 1000 * 4  # no other test's
+        environment = self.with_devices(*range(first_device, first_device + 4))
+        first = self.start_host(self.arguments(["--output-dir", "first", "--slots-per-trial", 1],
+                                               self.command("--misbehave", "hang")), env=environment)
+        wait_until(lambda: list(self.dir.glob("first/trials/0/cmd.txt")), "the first study runs")
+        used = f"{first_device + 2},{first_device + 3}"
+        second = subprocess.run(
+            self.arguments(["--output-dir", "second", "--max-trials", 2, "--slots-per-trial", 1], self.command()),
+            cwd=self.dir, env={**environment, "CUDA_VISIBLE_DEVICES": used}, capture_output=True, text=True, timeout=240)
+        self.assertIn(f"another study runs on devices {used.replace(',', ', ')} too (process {first.pid})",
+                      second.stdout)
+
+    def test_a_broken_device_gets_no_more_trials(self):
+        environment = self.with_devices(0, 1, 2, 3)
         (self.dir / "train.py").write_text(
             "import os, runpy, sys\n"
             "if os.environ['CUDA_VISIBLE_DEVICES'] == '2': sys.exit('RuntimeError: uncorrectable ECC error')\n"
@@ -47,7 +67,6 @@ class TrialFailures(HostTest):
             "runpy.run_path(sys.argv[0], run_name='__main__')\n")
         command = self.command("--device-memory", 10**12)
         command.insert(len(SCRIPT) - 1, "train.py")
-        environment = {**os.environ, "PATH": "%s:%s" % (tools, os.environ["PATH"])}
         result = subprocess.run(
             self.arguments(["--output-dir", "out", "--max-trials", 24, "--searcher", "random",
                             "--slots-per-trial", 1], command),

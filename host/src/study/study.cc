@@ -19,6 +19,7 @@
 #include "runner/log_lines.h"
 #include "runner/probe.h"
 #include "runner/trial_processes.h"
+#include "slots/slot_claim.h"
 #include "study/best_again.h"
 #include "study/best_command.h"
 #include "study/coordinator.h"
@@ -215,6 +216,9 @@ StudyResult Study::Impl::run(Observer& observer) {
     probe = find_probe(launcher, plan.dir, !plan.slots.hostfile.empty(), plan.notices);
   }
   add_experiment(launcher, environment, plan);
+  const bool is_local = !plan.simulation && plan.runner == kLocalRunner;
+  const SlotClaim claim(is_local ? plan.slots.backend : Backend::none, plan.slots.slots);
+  if (const auto notice = claim.notice_of_others()) plan.notices.push_back(*notice);
   for (const std::string& notice : plan.notices) observer.on_log(Observer::Severity::warning, notice);
   for (const std::string& line : plan.slots.placements) observer.on_log(Observer::Severity::info, line);
   std::optional<CommandTemplate> command;
@@ -226,7 +230,7 @@ StudyResult Study::Impl::run(Observer& observer) {
   Coordinator coordinator(plan, *journal, *runner, loop, results, observer, stop_level);
   if (take_up) {
     // Steps and jobs of a cluster are taken up by their engines instead.
-    if (!plan.simulation && plan.runner == kLocalRunner) end_orphans(plan.dir, observer);
+    if (is_local) end_orphans(plan.dir, observer);
     coordinator.resume(*take_up);
     keep_plan_copy(plan.dir, *journal);
   }
