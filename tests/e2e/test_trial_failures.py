@@ -52,9 +52,10 @@ class TrialFailures(HostTest):
                                                self.command("--misbehave", "hang")), env=environment)
         wait_until(lambda: list(self.dir.glob("first/trials/0/cmd.txt")), "the first study runs")
         used = f"{first_device + 2},{first_device + 3}"
-        second = subprocess.run(
-            self.arguments(["--output-dir", "second", "--max-trials", 2, "--slots-per-trial", 1], self.command()),
-            cwd=self.dir, env={**environment, "CUDA_VISIBLE_DEVICES": used}, capture_output=True, text=True, timeout=240)
+        options = ["--output-dir", "second", "--max-trials", 2, "--slots-per-trial", 1]
+        arguments = self.arguments(options, self.command())
+        second = subprocess.run(arguments, cwd=self.dir, env={**environment, "CUDA_VISIBLE_DEVICES": used},
+                                capture_output=True, text=True, timeout=240)
         self.assertIn(f"another study runs on devices {used.replace(',', ', ')} too (process {first.pid})",
                       second.stdout)
 
