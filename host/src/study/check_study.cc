@@ -39,7 +39,8 @@ std::string wrong_with(const std::string& key, const Meta& meta) {
     if (key == "restarts") row->second.get<std::map<uint64_t, int>>();
     if (key == "infrastructure_reruns") row->second.get<std::set<uint64_t>>();
   } catch (const Error& error) {
-    return error.what();
+    if (key == "plan" || key == "searches") return error.what();
+    return key + " is damaged";
   } catch (const std::exception&) {
     return key + " is damaged";
   }

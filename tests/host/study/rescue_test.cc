@@ -259,7 +259,7 @@ TEST_F(RescueTest, AJournalOfALaterVersionIsNotMended) {
 }
 
 TEST_F(RescueTest, ASchemaThatIsNoNumberIsMended) {
-  for (const char* value : {"[]", "x", "null", "-1"}) {
+  for (const char* value : {"[]", "x", "null", "-1", "1e40"}) {
     sql("UPDATE meta SET value = '" + std::string(value) + "' WHERE key = 'schema'");
     EXPECT_THAT(findings(), Contains(HasSubstr("schema")));
     repair();
