@@ -29,10 +29,10 @@ class CrashProof(HostTest):
     def tearDownClass(cls):
         shutil.rmtree(cls.folder, ignore_errors=True)
 
-    def study(self, *options, trial=(), searcher="random"):
+    def study(self, *options, trial=(), searcher="random", max_trials=12):
         return crash_support.Study(BUILD, self.trial, self.dir / "study",
-                                   ["--searcher", searcher, "--max-trials", 12, "--slots", 2, "--slots-per-trial", 1,
-                                    *options],
+                                   ["--searcher", searcher, "--max-trials", max_trials, "--slots", 2,
+                                    "--slots-per-trial", 1, *options],
                                    ["--ms", 5, *trial])
 
     def killed_at(self, point, *options, **how):
@@ -43,9 +43,10 @@ class CrashProof(HostTest):
         return study
 
     def killed_in_search(self):
-        """A study that was killed when a trial of its search had ended, however many turns that takes."""
-        study = self.killed_at("turn.before_act:8")
-        for turn in range(3, 30, 3):  # on a busy machine a timer may make a turn too
+        """A study that was killed when a trial of its search had ended, however many turns that takes: most of its
+        search is still to come."""
+        study = self.killed_at("turn.before_act:8", max_trials=40)
+        for turn in range(3, 13):  # on a busy machine a timer may make a turn too
             if any(trial["kind"] == "search" for trial in crash_support.finished(study.trials()).values()):
                 return study
             process = study.spawn(study.go_on, DSAT_FAULT=f"turn.before_act:{turn}")
