@@ -106,7 +106,7 @@ class Bench:
             for row in sorted(done, key=lambda row: -speed([row], clock)):
                 name = "grid: " + label(row["config"])
                 if name not in asked:
-                    run = self.measure(row["config"], limit_bytes=self.options.limit, steps=4, fresh=True)
+                    run = self.measure(row["config"], limit_bytes=self.options.limit, steps=8, fresh=True)
                     asked[name] = run["outcome"] == "completed"
                 if asked[name]:
                     chosen[name] = row["config"]
