@@ -177,12 +177,16 @@ std::optional<std::vector<Slot>> SlotPool::take(const TrialShape& shape) {
 }
 
 void SlotPool::give_back(const std::vector<Slot>& slots) {
+  bool were_held = false;
   for_each(slots, [&](Host& host, Entry& entry) {
     if (!entry.taken || entry.withheld) return;
+    were_held = were_held || entry.held;
     entry.taken = entry.held = false;
     ++host.free;
     --in_use_;
   });
+  // A shape that had no place while they were held may have one now, with what is withheld.
+  if (were_held) restore_what_is_needed();
 }
 
 }  // namespace dsat::host

@@ -103,6 +103,18 @@ TEST(SlotPool, WhatIsWithheldComesBackOnceAShapeHasNoOtherPlace) {
   EXPECT_EQ(taken(pool, {{2}}), "big:0,1") << "the processes are gone after all";
 }
 
+// While a slot is held, four have no place, and one more may be withheld. Then the processes are gone after all.
+TEST(SlotPool, WhatIsWithheldComesBackWhenAHeldSlotMakesAPlaceAgain) {
+  SlotPool pool(uneven(), {});
+  const std::vector<Slot> big = slots_of("big", 4);
+  ASSERT_EQ(taken(pool, {{4}}), "big:0,1,2,3");
+  pool.give_back({big[0], big[1], big[2]});
+  pool.hold({big[3]});
+  ASSERT_TRUE(pool.withhold({big[0]}, {{{1}}, {{4}}}));
+  pool.give_back({big[3]});
+  EXPECT_EQ(taken(pool, {{4}}), "big:0,1,2,3");
+}
+
 TEST(SlotPool, AHostThatIsGoneRestoresWhatIsNeeded) {
   SlotPool pool(uneven(), {});
   ASSERT_TRUE(pool.withhold(slots_of("small", 1), {{{1}}, {{2}}}));
