@@ -135,7 +135,8 @@ std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::o
   std::vector<Slot> slots;
   if (!variable) {
     for (const Device& device : devices) {
-      slots.push_back({fmt::to_string(device.index), device.index, device.memory_bytes, {}, device.in_use_bytes});
+      slots.push_back(
+          {fmt::to_string(device.index), device.index, device.memory_bytes, {}, device.in_use_bytes, device.uuid});
     }
     return slots;
   }
@@ -149,7 +150,7 @@ std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::o
       return index ? device.index == *index : !entry.empty() && device.uuid.rfind(entry, 0) == 0;
     });
     if (it == devices.end()) break;
-    slots.push_back({entry, it->index, it->memory_bytes, {}, it->in_use_bytes});
+    slots.push_back({entry, it->index, it->memory_bytes, {}, it->in_use_bytes, it->uuid});
   }
   return slots;
 }

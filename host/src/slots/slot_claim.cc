@@ -14,6 +14,8 @@
 #include <set>
 #include <string_view>
 
+#include "slots/hostfile.h"
+
 namespace dsat::host {
 namespace {
 
@@ -57,7 +59,15 @@ std::vector<ListedClaim> listed_claims() {
   return claims;
 }
 
-std::string number_of(Backend backend) { return fmt::to_string(static_cast<int>(backend)); }
+// HIP and ROCr see the same devices.
+std::string number_of(Backend backend) {
+  return fmt::to_string(static_cast<int>(backend == Backend::rocr ? Backend::hip : backend));
+}
+
+std::string device_of(const Slot& slot) {
+  if (!slot.uuid.empty()) return slot.uuid;
+  return slot.ordinal ? fmt::to_string(*slot.ordinal) : slot.id;
+}
 
 }  // namespace
 
@@ -66,9 +76,8 @@ SlotClaim::SlotClaim(Backend backend, const std::vector<Slot>& slots) : backend_
   prefix_ = fmt::format("dsat-slot/{}/{}/", getpid(), next_claim++);
   if (backend == Backend::none) return;
   for (const Slot& slot : slots) {
-    if (!slot.host.empty()) continue;
-    // One study may name a device by its index, another by its UUID.
-    const std::string device = slot.ordinal ? fmt::to_string(*slot.ordinal) : slot.id;
+    if (!slot.host.empty() && !is_this_machine(slot.host)) continue;
+    const std::string device = device_of(slot);
     const int fd = bind_name(fmt::format("{}{}/{}", prefix_, number_of(backend), device));
     if (fd >= 0) claimed_.push_back({device, slot.name(), fd});
   }

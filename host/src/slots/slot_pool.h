@@ -18,6 +18,7 @@ struct Slot {
   std::optional<uint64_t> memory_bytes;
   std::string host{};                // as the hostfile calls it; empty: this machine, which needs no hostfile
   uint64_t memory_in_use_bytes = 0;  // by others, before the study begins
+  std::string uuid{};                // the device's; empty: unknown
   std::string name() const { return host.empty() ? id : host + ":" + id; }
 };
 

@@ -53,6 +53,15 @@ struct Form<Paths> {
   }
 };
 template <>
+struct Form<std::vector<int>> {
+  static Json write(const std::vector<int>& numbers) { return Json(numbers); }
+  static std::vector<int> read(const Json& json) {
+    std::vector<int> numbers;
+    for (const Json& number : json) numbers.push_back(config::whole_number<int>(number));
+    return numbers;
+  }
+};
+template <>
 struct Form<TrialCwd> {
   static Json write(TrialCwd cwd) { return cwd == TrialCwd::copy ? "copy" : "keep"; }
   static TrialCwd read(const Json& json) { return json == "copy" ? TrialCwd::copy : TrialCwd::keep; }
@@ -102,6 +111,7 @@ void visit_slot(Self& slot, Visitor&& visitor) {
   visitor(Setting{"ordinal"}, slot.ordinal);
   visitor(Setting{"memory_bytes"}, slot.memory_bytes);
   visitor(later_setting("host"), slot.host);
+  visitor(later_setting("uuid"), slot.uuid);
 }
 
 // All but the list of slots. Journals of earlier versions know one machine and trials that are all alike.
@@ -161,7 +171,7 @@ StrategyPlan strategy_from_json(const Json& json, PluginKind kind) {
   plan.plugin.id = json.at("id").get<std::string>();
   plan.plugin.name = json.at("name").get<std::string>();
   plan.plugin.version = json.at("version").get<std::string>();
-  plan.plugin.state_version = config::whole_number<uint32_t>(json.at("state_version"));
+  ReadJson{json}(Setting{"state_version"}, plan.plugin.state_version);
   plan.journalled_state_version = plan.plugin.state_version;
   plan.options = json.at("options");
   plan.sha256 = json.at("sha256").get<std::string>();
@@ -214,7 +224,9 @@ Plan plan_from_json(const Json& json) {
     plan.slots = slots_from_json(json.at("slots"));
     plan.profiler = strategy_from_json(json.at("profiler"), PluginKind::profiler);
     plan.searcher = strategy_from_json(json.at("searcher"), PluginKind::searcher);
-    derive_again(plan, config::whole_number<int64_t>(json.at("data_parallel_size")));
+    int64_t data_parallel_size = 1;
+    ReadJson{json}(Setting{"data_parallel_size"}, data_parallel_size);
+    derive_again(plan, data_parallel_size);
     return plan;
   } catch (const Json::exception&) {
     throw unreadable("its slots, plugins or simulation are not those of this version");

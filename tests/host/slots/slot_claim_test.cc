@@ -39,7 +39,23 @@ TEST(SlotClaim, NamesTheDevicesOfAnotherStudyAndItsProcess) {
 TEST(SlotClaim, ADeviceIsTheSameByIndexAndByUuid) {
   const SlotClaim first(Backend::cuda, slots({0}));
   const SlotClaim second(Backend::cuda, {{"GPU-7f1c/MIG", kFirst, {}}});
-  EXPECT_THAT(notice(second), HasSubstr("device GPU-7f1c/MIG too"));
+  EXPECT_THAT(notice(second), HasSubstr("device GPU-7f1c/MIG too")) << "of neither is the UUID known";
+  const std::string uuid = "GPU-" + std::to_string(kFirst);
+  const SlotClaim third(Backend::cuda, {{"0", 0, {}, {}, 0, uuid}});
+  EXPECT_THAT(notice(SlotClaim(Backend::cuda, {{uuid, 3, {}, {}, 0, uuid}})), HasSubstr("device " + uuid + " too"));
+  EXPECT_EQ(notice(SlotClaim(Backend::cuda, {{"0", 0, {}, {}, 0, uuid + "b"}})), "") << "another container's first";
+}
+
+TEST(SlotClaim, HipAndRocrSeeTheSameDevices) {
+  const SlotClaim first(Backend::hip, slots({5}));
+  EXPECT_NE(notice(SlotClaim(Backend::rocr, slots({5}))), "");
+}
+
+TEST(SlotClaim, ThisMachineIsThisMachineInAHostfileToo) {
+  std::vector<Slot> listed = slots({6});
+  listed[0].host = "localhost";
+  const SlotClaim first(Backend::cuda, listed);
+  EXPECT_NE(notice(SlotClaim(Backend::cuda, slots({6}))), "");
 }
 
 TEST(SlotClaim, OtherBackendsHostsAndProcessorsAreNotShared) {
