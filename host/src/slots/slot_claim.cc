@@ -14,13 +14,14 @@
 #include <set>
 #include <string_view>
 
+#include "dsat/base/split.h"
 #include "slots/hostfile.h"
 
 namespace dsat::host {
 namespace {
 
 constexpr std::string_view kListed = "@dsat-slot/";
-constexpr size_t kParts = 4;  // behind dsat-slot: process, claim, backend, device
+constexpr size_t kParts = 4;  // behind that, at least: process, claim, backend, device
 
 int bind_name(const std::string& name) {
   sockaddr_un address{};
@@ -46,15 +47,13 @@ std::vector<ListedClaim> listed_claims() {
   for (std::string line; std::getline(file, line);) {
     const size_t begin = line.find(kListed);
     if (begin == std::string::npos) continue;
-    std::string_view rest = std::string_view(line).substr(begin + kListed.size());
-    std::vector<std::string> parts;
-    while (parts.size() + 1 < kParts && rest.find('/') != std::string_view::npos) {
-      parts.emplace_back(rest.substr(0, rest.find('/')));
-      rest.remove_prefix(rest.find('/') + 1);
-    }
-    if (parts.size() + 1 < kParts || parts[0].empty()) continue;
-    if (parts[0].find_first_not_of("0123456789") != std::string::npos || parts[0].size() > 10) continue;
-    claims.push_back({parts[0], parts[1], parts[2], std::string(rest)});
+    const std::string name = line.substr(begin + kListed.size());
+    const std::vector<std::string> parts = split(name, '/');
+    if (parts.size() < kParts || parts[0].empty() || parts[0].size() > 10) continue;
+    if (parts[0].find_first_not_of("0123456789") != std::string::npos) continue;
+    // The name of a device may have slashes of its own.
+    const size_t device = parts[0].size() + parts[1].size() + parts[2].size() + 3;
+    claims.push_back({parts[0], parts[1], parts[2], name.substr(device)});
   }
   return claims;
 }
