@@ -57,7 +57,8 @@ struct Form<std::vector<int>> {
   static Json write(const std::vector<int>& numbers) { return Json(numbers); }
   static std::vector<int> read(const Json& json) {
     std::vector<int> numbers;
-    for (const Json& number : json) numbers.push_back(config::whole_number<int>(number));
+    // A value that is no list would be a list of itself to a plain loop.
+    for (const Json& number : json.get<std::vector<Json>>()) numbers.push_back(config::whole_number<int>(number));
     return numbers;
   }
 };

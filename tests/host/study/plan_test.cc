@@ -434,6 +434,10 @@ TEST_F(PlanTest, ADamagedPlanIsAnError) {
   json["seed"] = "x";
   EXPECT_THAT(error_of([&] { plan_from_json(json); }, DSAT_INTERNAL), HasSubstr("its 'seed' is \"x\""));
   json["seed"] = 1;
+  for (const Json& shape : {Json(4), Json::array({1e40}), Json::array({"4"}), Json::object({{"a", 4}})}) {
+    json["slots"]["shape"] = shape;
+    EXPECT_THAT(error_of([&] { plan_from_json(json); }, DSAT_INTERNAL), HasSubstr("its 'shape' is")) << shape;
+  }
   json["slots"] = 3;
   EXPECT_THAT(error_of([&] { plan_from_json(json); }, DSAT_INTERNAL), HasSubstr("cannot be read"));
   EXPECT_THAT(error_of([] { plan_from_json(Json()); }, DSAT_INTERNAL), HasSubstr("no JSON object"));
