@@ -81,6 +81,7 @@ class LineageSearch : public Searcher<LineageSearch> {
   // A lineage with a configuration of its own; nullopt: every configuration has one, or cannot fit.
   std::optional<size_t> open_lineage();
 
+  // The binary search and what bounds it: lineage_search_steps.cc.
   std::optional<Step> binary_step(const Lineage& lineage) const;
   std::optional<Step> certain_step(const Lineage& lineage, const Ceiling& known, int64_t high) const;
   bool goes_beyond(const Lineage& lineage, const Ceiling& known) const;

@@ -1,5 +1,5 @@
 // dsat-host report: writes the page of a study, running or ended, as one file.
-// write_report does the same for a study that has just ended: there a page that cannot be written is a warning.
+// write_page does the same for a study that has just ended: there a page that cannot be written is a warning.
 #include "commands/report.h"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ int report_page(const Tokens& arguments, Console& console) {
   return kBestFound;
 }
 
-void write_report(const std::filesystem::path& dir, Console& console) {
+void write_page(const std::filesystem::path& dir, Console& console) {
   try {
     const auto facts = host::read_study_facts(dir);
     if (!facts.ok()) throw Error(DSAT_INTERNAL, facts.status().message());

@@ -10,7 +10,7 @@
 
 namespace dsat::cli {
 
-void write_report(const std::filesystem::path& dir, Console& console);
+void write_page(const std::filesystem::path& dir, Console& console);
 
 }  // namespace dsat::cli
 

@@ -6,8 +6,8 @@
 #include "commands/full_experiment.h"
 #include "commands/report.h"
 #include "dsat/host/metric.h"
+#include "terminal/print_result.h"
 #include "terminal/progress.h"
-#include "terminal/report.h"
 #include "terminal/signals.h"
 
 namespace dsat::cli {
@@ -83,8 +83,8 @@ ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& c
     errors = progress.errors();
   }
   for (ResultWriter* writer : writers) writer->finish();
-  report(result, errors, console);
-  write_report(result.dir, console);
+  print_result(result, errors, console);
+  write_page(result.dir, console);
   for (const ResultWriter* writer : writers) console.line(writer->place());
   ExitStatus status = exit_status(result.status);
   if (status == kBestFound && settings.run_full_experiment) status = run_full_experiment(result.dir, console);

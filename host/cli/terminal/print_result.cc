@@ -1,6 +1,6 @@
 // Prints the result of a study in three parts: the summary that the host wrote, what the best configuration changes in
 // the user's own, where things lie. Errors follow on standard error, the reason first.
-#include "terminal/report.h"
+#include "terminal/print_result.h"
 
 #include <fmt/format.h>
 
@@ -100,7 +100,7 @@ Json result_json(const host::StudyResult& result) {
   return json;
 }
 
-void report(const host::StudyResult& result, const std::vector<std::string>& errors, Console& console) {
+void print_result(const host::StudyResult& result, const std::vector<std::string>& errors, Console& console) {
   print_summary(result.dir, console);
   print_best(result, console);
   print_places(result, console);

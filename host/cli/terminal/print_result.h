@@ -1,8 +1,8 @@
 // What dsat-host prints once a study has ended.
 //
 // Threading: as Console. Errors: none; a summary that cannot be read is left out.
-#ifndef DSAT_CLI_TERMINAL_REPORT_H_
-#define DSAT_CLI_TERMINAL_REPORT_H_
+#ifndef DSAT_CLI_TERMINAL_PRINT_RESULT_H_
+#define DSAT_CLI_TERMINAL_PRINT_RESULT_H_
 
 #include <string>
 #include <vector>
@@ -17,8 +17,8 @@ Json result_json(const host::StudyResult& result);
 
 // For people: the summary, the best configuration, where things lie; why there is none; how to go on. `errors` are what
 // the study logged as such, a failing script's last lines above all: they follow the one line that says what is wrong.
-void report(const host::StudyResult& result, const std::vector<std::string>& errors, Console& console);
+void print_result(const host::StudyResult& result, const std::vector<std::string>& errors, Console& console);
 
 }  // namespace dsat::cli
 
-#endif  // DSAT_CLI_TERMINAL_REPORT_H_
+#endif  // DSAT_CLI_TERMINAL_PRINT_RESULT_H_

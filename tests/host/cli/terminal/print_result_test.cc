@@ -1,5 +1,5 @@
 // The end of a study on the terminal and as --json.
-#include "terminal/report.h"
+#include "terminal/print_result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST_F(Report, JsonHasNullWithoutABest) {
 
 TEST_F(Report, EndsWithSummaryBestConfigurationAndPlaces) {
   complete();
-  report(result_, errors_, captured_.console);
+  print_result(result_, errors_, captured_.console);
   EXPECT_THAT(captured_.out(), HasSubstr("stage  trials\n    1       4\n"));
   EXPECT_THAT(captured_.out(), HasSubstr("best configuration (trial 3):\n{\n  \"train_batch_size\": 16\n}\n"));
   EXPECT_THAT(captured_.out(), HasSubstr((result_.dir / "best_ds_config.json").string()));
@@ -92,7 +92,7 @@ TEST_F(Report, SaysOnceWhyTheBestIsNotTheLuckiest) {
   complete();
   result_.best->why = "trial 7 was faster once, but slower on average";
   write_text(result_.dir / "summary.txt", "note: " + result_.best->why + "\n");
-  report(result_, errors_, captured_.console);
+  print_result(result_, errors_, captured_.console);
   const std::string text = captured_.out();
   const size_t at = text.find(result_.best->why);
   ASSERT_NE(at, std::string::npos);
@@ -101,7 +101,7 @@ TEST_F(Report, SaysOnceWhyTheBestIsNotTheLuckiest) {
 
 TEST_F(Report, AnInterruptedStudySaysHowToGoOn) {
   result_.status = host::StudyStatus::interrupted;
-  report(result_, errors_, captured_.console);
+  print_result(result_, errors_, captured_.console);
   EXPECT_THAT(captured_.out(), HasSubstr("\ndsat-host resume " + result_.dir.string() + "\n"));
   EXPECT_THAT(captured_.err(), StartsWith("dsat-host: interrupted"));
 }
@@ -109,7 +109,7 @@ TEST_F(Report, AnInterruptedStudySaysHowToGoOn) {
 TEST_F(Report, TheResumeLineCanBePastedWhateverTheFolderIsCalled) {
   result_.status = host::StudyStatus::interrupted;
   result_.dir = "/tmp/my study's";
-  report(result_, errors_, captured_.console);
+  print_result(result_, errors_, captured_.console);
   EXPECT_THAT(captured_.out(), HasSubstr("\ndsat-host resume '/tmp/my study'\\''s'\n"));
 }
 
@@ -117,7 +117,7 @@ TEST_F(Report, AStudyWithoutABestSaysWhyFirst) {
   result_.status = host::StudyStatus::no_best;
   result_.reason = "the profile trial failed";
   errors_ = {"  Traceback (most recent call last):", "  NameError: name 'lodaer' is not defined"};
-  report(result_, errors_, captured_.console);
+  print_result(result_, errors_, captured_.console);
   EXPECT_EQ(captured_.err(),
             "dsat-host: no best configuration: the profile trial failed\n"
             "  Traceback (most recent call last):\n"
@@ -129,7 +129,7 @@ TEST_F(Report, ASearchThatEndsEarlyAgreesThatThereIsABest) {
   complete();
   result_.status = host::StudyStatus::no_best;
   result_.reason = "the profile trial failed";
-  report(result_, errors_, captured_.console);
+  print_result(result_, errors_, captured_.console);
   EXPECT_EQ(captured_.err(),
             "dsat-host: the search ended early: the profile trial failed; the best configuration is that of the trials "
             "measured before\n");
@@ -140,7 +140,7 @@ TEST_F(Report, AMissingSummaryIsNotMissed) {
   fs::remove(result_.dir / "summary.txt");
   result_.status = host::StudyStatus::failed;
   result_.reason = "the disk is full";
-  report(result_, errors_, captured_.console);
+  print_result(result_, errors_, captured_.console);
   EXPECT_EQ(captured_.err(), "dsat-host: the study failed: the disk is full\n");
 }
 

@@ -1,5 +1,5 @@
-// Which micro batch of a lineage comes next: the binary search for the largest one that pays, between what is settled
-// and the ceiling, and where failures or an unknown device bound it.
+// The part of LineageSearch that says which micro batch of a lineage comes next: a binary search for the largest one
+// that pays, between what is settled and the ceiling, and where failures or an unknown device bound it.
 #include <algorithm>
 #include <iterator>
 
