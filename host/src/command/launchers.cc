@@ -22,19 +22,21 @@ bool starts_with(std::string_view text, std::string_view head) { return text.sub
 
 bool is_option(const std::string& token) { return token.size() > 1 && token[0] == '-'; }
 
-// Options of the launchers that take no value; every other one does.
-bool is_switch(std::string_view option) {
-  return one_of(option, {"-h", "--help", "-m", "--module", "--no_python", "--no-python",
-                         // deepspeed
-                         "--no_local_rank", "--force_multi", "--save_pid", "--elastic_training", "--bind_cores_to_rank",
-                         "--no_ssh", "--no_ssh_check",
-                         // torchrun
-                         "--standalone", "--run_path", "--run-path", "--use_env", "--use-env", "--virtual-local-rank",
-                         // accelerate
-                         "--multi_gpu", "--multi-gpu", "--cpu", "--tpu", "--ipex", "--use_xpu", "--use_deepspeed",
-                         "--use-deepspeed", "--use_fsdp", "--use-fsdp", "--use_megatron_lm", "--same_network",
-                         "--same-network", "--quiet", "-q", "--debug", "--no_tpu_cluster", "--tpu_use_cluster",
-                         "--tpu_use_sudo", "--enable_cpu_affinity"});
+// Options of the launchers that take no value; every other one does. Each has a form with dashes, too.
+bool is_switch(const std::string& option) {
+  return one_of(with_underscores(option),
+                {"-h", "--help", "-m", "--module", "--no_python",
+                 // deepspeed
+                 "--no_local_rank", "--force_multi", "--save_pid", "--elastic_training", "--bind_cores_to_rank",
+                 "--no_ssh", "--no_ssh_check",
+                 // torchrun
+                 "--standalone", "--run_path", "--use_env", "--virtual_local_rank",
+                 // accelerate
+                 "--multi_gpu", "--cpu", "--tpu", "--ipex", "--use_xpu", "--use_mps_device", "--use_deepspeed",
+                 "--use_fsdp", "--use_megatron_lm", "--use_parallelism_config", "--same_network", "--quiet", "-q",
+                 "--debug", "--tpu_cluster", "--no_tpu_cluster", "--tpu_use_cluster", "--tpu_use_sudo",
+                 "--downcast_bf16", "--enable_cpu_affinity", "--dynamo_use_dynamic", "--dynamo_use_fullgraph",
+                 "--dynamo_use_regional_compilation", "--fp8_use_autocast_during_eval"});
 }
 
 Launcher launcher_named(std::string_view program) {
@@ -110,12 +112,14 @@ std::optional<int> wrapper_tasks(const Argv& argv, size_t wrapper) {
   return *nodes * per_node.value_or(1);
 }
 
-// The script, or what else stands behind the launcher's own options.
+// The script, or what else stands behind the launcher's own options. A script is never an option's value: an option
+// before it that no list here has is a switch of a newer launcher.
 size_t end_of_launcher_options(const Argv& argv, size_t begin) {
   size_t end = begin;
   while (end < argv.size() && is_option(argv[end])) {
     const bool has_value = argv[end].find('=') == std::string::npos && !is_switch(argv[end]);
-    end = std::min(end + (has_value ? 2 : 1), argv.size());
+    ++end;
+    if (has_value && end < argv.size() && !is_python_script(argv[end])) ++end;
   }
   return end;
 }
@@ -195,7 +199,8 @@ std::vector<size_t> launcher_tokens(const Argv& argv, const LauncherUse& launche
   std::vector<size_t> tokens;
   for (const FlagUse& use : launcher_flags(argv, launcher, names)) {
     tokens.push_back(use.flag);
-    if (use.value != use.flag && use.value < launcher.end) tokens.push_back(use.value);
+    const bool has_value = use.value != use.flag && !is_switch(argv[use.flag]);
+    if (has_value && use.value < launcher.end) tokens.push_back(use.value);
   }
   return tokens;
 }

@@ -41,6 +41,19 @@ TEST(Launchers, AreFoundBehindProgramsThatRunACommand) {
   EXPECT_EQ(head_of({"uv", "run", "accelerate", "launch", "t.py"}, Launcher::accelerate).size(), 4u);
 }
 
+TEST(Launchers, ASwitchTakesNoWordBehindIt) {
+  const Argv launch{"accelerate", "launch"};
+  for (const char* name :
+       {"--dynamo_use_dynamic", "--dynamo-use-fullgraph", "--downcast_bf16", "--tpu-cluster", "--use-megatron-lm",
+        "--fp8_use_autocast_during_eval", "--enable-cpu-affinity", "--use-xpu", "--use_parallelism_config"}) {
+    Argv command = launch;
+    command.insert(command.end(), {name, "--num_processes", "2", "-m", "pkg.train"});
+    EXPECT_EQ(command_slots(command, find_launcher(command)), 2) << name;
+    EXPECT_EQ(find_launcher(command).end, 6u) << name;
+  }
+  EXPECT_EQ(find_launcher({"accelerate", "launch", "--of_a_newer_version", "t.py", "x.py"}).end, 3u);
+}
+
 TEST(Launchers, AWordThatIsOnlyCalledLikeOneIsNone) {
   for (const Argv& command :
        {Argv{"uv", "run", "--with", "deepspeed", "python", "t.py"}, Argv{"uv", "run", "--with", "deepspeed", "t.py"},
