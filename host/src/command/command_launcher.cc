@@ -110,15 +110,6 @@ Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialCon
                   inserted);
 }
 
-// HOST:PORT of a rendezvous that the user named, with the trial's own port.
-void give_port(Argv& argv, const LauncherUse& launcher, uint16_t port) {
-  for (const FlagUse& use : launcher_flags(argv, launcher, {"--rdzv_endpoint", "--rdzv-endpoint"})) {
-    if (use.value >= argv.size()) continue;
-    const std::string endpoint = use.read(argv);
-    use.write(argv, fmt::format("{}:{}", endpoint.substr(0, endpoint.rfind(':')), port));
-  }
-}
-
 // One torchrun on each node; the first one is where all of them meet. Its name is known when the script runs.
 Argv for_torchrun_on_nodes(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
   const auto nodes = static_cast<size_t>(trial.allocation_nodes);
@@ -131,10 +122,31 @@ Argv for_torchrun_on_nodes(const Argv& argv, const LauncherUse& launcher, const 
                    "--rdzv_id", fmt::to_string(trial.port)});
 }
 
-Argv for_torchrun(Argv argv, const LauncherUse& launcher, const TrialContext& trial) {
+// Where a trial's ranks meet. c10d without an endpoint is at port 29400, for all trials of this machine, and so was
+// --standalone before torch 2.1; a server of etcd stays, and keeps trials apart by their names.
+std::string rendezvous(const std::string& backend, const std::string& given, uint16_t port) {
+  if (backend != "c10d" && backend != "static") return given;
+  return fmt::format("{}:{}", given.empty() ? "localhost" : given.substr(0, given.rfind(':')), port);
+}
+
+Argv for_torchrun(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
   if (trial.allocation_nodes > 1) return for_torchrun_on_nodes(argv, launcher, trial);
-  give_port(argv, launcher, trial.port);
-  return replaced(argv, launcher, {"--master_port", "--master-port"}, {"--master_port", fmt::to_string(trial.port)});
+  const bool alone = launcher_switch(argv, launcher, "--standalone");
+  const auto given = [&](std::initializer_list<std::string_view> names) {
+    return alone ? "" : launcher_value(argv, launcher, names).value_or("");
+  };
+  std::string backend = given({"--rdzv_backend", "--rdzv-backend"});
+  if (backend.empty()) backend = alone ? "c10d" : "static";
+  const std::string endpoint = given({"--rdzv_endpoint", "--rdzv-endpoint"});
+  const std::string port = fmt::to_string(trial.port);
+  if (backend == "static" && endpoint.empty()) {
+    return replaced(argv, launcher, {"--master_port", "--master-port"}, {"--master_port", port});
+  }
+  return replaced(argv, launcher,
+                  {"--master_port", "--master-port", "--rdzv_backend", "--rdzv-backend", "--rdzv_endpoint",
+                   "--rdzv-endpoint", "--rdzv_id", "--rdzv-id", "--standalone"},
+                  {"--master_port", port, "--rdzv_backend", backend, "--rdzv_endpoint",
+                   rendezvous(backend, endpoint, trial.port), "--rdzv_id", port});
 }
 
 // Without an accelerator its settings decide.
@@ -197,7 +209,7 @@ void CommandTemplate::apply_launcher(Argv& argv, const TrialContext& trial) cons
       argv = with_rank_logs(for_deepspeed(argv, launcher_, trial), trial);
       return;
     case Launcher::torchrun:
-      argv = with_rank_logs(for_torchrun(std::move(argv), launcher_, trial), trial);
+      argv = with_rank_logs(for_torchrun(argv, launcher_, trial), trial);
       break;
     case Launcher::accelerate:
       argv = with_rank_logs(for_accelerate(argv, launcher_, trial), trial);

@@ -136,10 +136,25 @@ TEST_F(Command, GivesTorchrunItsPort) {
 }
 
 TEST_F(Command, GivesTorchrunsRendezvousTheTrialsPort) {
-  EXPECT_THAT(render({"torchrun", "--rdzv_backend", "c10d", "--rdzv_endpoint=localhost:29400", "t.py",
-                      "--deepspeed_config=a.json"}),
-              ElementsAre("torchrun", "--master_port", "29500", "--rdzv_backend", "c10d",
-                          "--rdzv_endpoint=localhost:29500", "t.py", "--deepspeed_config=/t/ds_config.json"));
+  const auto options = [&](Argv given) {
+    given.insert(given.begin(), "torchrun");
+    given.insert(given.end(), {"t.py", "--deepspeed_config=a.json"});
+    Argv argv = render(given);
+    argv.resize(argv.size() - 2);
+    argv.erase(argv.begin());
+    return argv;
+  };
+  const auto own = ElementsAre("--master_port", "29500", "--rdzv_backend", "c10d", "--rdzv_endpoint",
+                               "localhost:29500", "--rdzv_id", "29500");
+  EXPECT_THAT(options({"--rdzv_backend", "c10d", "--rdzv_endpoint=localhost:29400"}), own);
+  EXPECT_THAT(options({"--rdzv-backend=c10d", "--rdzv_id", "7"}), own) << "trials side by side are not one job";
+  EXPECT_THAT(options({"--standalone"}), own);
+  EXPECT_THAT(options({"--standalone", "--max_restarts", "3"}), AllOf(Contains("--max_restarts"), Contains("3")));
+  EXPECT_THAT(options({"--rdzv_endpoint", "w1:29400"}), Contains("w1:29500"));
+  EXPECT_THAT(options({"--rdzv_backend", "etcd-v2", "--rdzv_endpoint", "etcd:2379", "--rdzv_id=7"}),
+              ElementsAre("--master_port", "29500", "--rdzv_backend", "etcd-v2", "--rdzv_endpoint", "etcd:2379",
+                          "--rdzv_id", "29500"))
+      << "the port is the server's";
 }
 
 TEST_F(Command, GivesAccelerateItsPortAndDevices) {
