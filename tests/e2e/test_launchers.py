@@ -1,4 +1,5 @@
 """COMMANDs of every kind: each trial has a port of its own, told in the way that its launcher hears."""
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ SCRIPT = str(FIXTURES / "protocol_trial.py")
 
 # Stands for torchrun and accelerate: takes their options, refuses a port in use by another trial, runs the script once.
 LAUNCHER = """#!%s -SE
-import os, sys
+import json, os, sys
 arguments, told = sys.argv[1:], {}
 if os.path.basename(sys.argv[0]) == "accelerate":
     assert arguments.pop(0) == "launch"
@@ -24,6 +25,9 @@ port = told.get("--master_port") or told["--main_process_port"]
 with open(os.environ["DSAT_TRIAL_DIR"] + "/../../../ports", "a") as file:
     file.write(port + "\\n")
 assert port == os.environ["MASTER_PORT"]
+if "--config_file" in told:  # as accelerate up to 1.1: the file goes first
+    with open(told["--config_file"]) as file:
+        arguments += ["--deepspeed_config", json.load(file)["deepspeed_config"]["deepspeed_config_file"]]
 count = told.get("--nproc_per_node") or told.get("--num_processes") or "1"
 variables = dict(os.environ, WORLD_SIZE=count, RANK="0")
 os.execve(sys.executable, [sys.executable, "-S", "-E"] + arguments, variables)
@@ -46,11 +50,10 @@ class Launchers(HostTest):
             (self.bin / name).write_text(text)
             (self.bin / name).chmod(0o755)
 
-    def tune(self, *command, options=()):
+    def tune(self, *command, options=(), config=("--deepspeed_config", "ds_config.json")):
         environment = {**os.environ, "PATH": "%s:%s" % (self.bin, os.environ["PATH"]),
                        "PYTHONPATH": "%s:%s" % (self.bin, FIXTURES)}
-        arguments = [HOST, "--output-dir", "out", "--max-trials", 5, *options, "--", *command,
-                     "--deepspeed_config", "ds_config.json"]
+        arguments = [HOST, "--output-dir", "out", "--max-trials", 5, *options, "--", *command, *config]
         result = subprocess.run(list(map(str, arguments)), cwd=self.dir, capture_output=True, text=True, timeout=240,
                                 env=environment)
         self.assert_ok(result)
@@ -77,6 +80,15 @@ class Launchers(HostTest):
     def test_accelerate(self):
         commands = self.tune("accelerate", "launch", "--use_deepspeed", "--num_processes", 2, SCRIPT)
         self.assert_ports(commands, "--main_process_port")
+
+    def test_accelerate_whose_settings_file_names_the_configuration(self):
+        settings = {"deepspeed_config": {"deepspeed_config_file": "ds_config.json"}}
+        (self.dir / "acc.yaml").write_text(json.dumps(settings))
+        self.tune("accelerate", "launch", "--config_file", "acc.yaml", SCRIPT, config=())
+        best = (self.dir / "out/best_cmd.txt").read_text()
+        self.assertIn("--config_file %s/out/best_accelerate_config.yaml" % self.dir, best)
+        named = json.loads((self.dir / "out/best_accelerate_config.yaml").read_text())
+        self.assertEqual(named["deepspeed_config"]["deepspeed_config_file"], str(self.dir / "out/best_ds_config.json"))
 
     def test_a_tuned_size_reaches_torchrun(self):
         commands = self.tune("torchrun", SCRIPT,

@@ -13,6 +13,8 @@ namespace dsat::host {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr const char* kDeepSpeedRankLogs = "--enable_each_rank_log";
 
 bool writes_rank_logs(const Argv& argv, const LauncherUse& launcher) {
@@ -203,6 +205,25 @@ bool CommandTemplate::gets_a_count(Backend backend) const {
 
 bool CommandTemplate::has_rank_logs() const { return writes_rank_logs(request_.argv, launcher_); }
 
+std::vector<CommandFile> CommandTemplate::files(const TrialContext& trial) const {
+  const auto settings = changed_settings(accelerate_settings_, {{"deepspeed_config_file", trial.config_file.string()}});
+  if (!settings) return {};
+  return {{kAccelerateFile, *settings}};
+}
+
+std::vector<CommandFile> CommandTemplate::best_files(const fs::path& config_file) const {
+  const auto settings = changed_settings(accelerate_settings_, {{"deepspeed_config_file", config_file.string()}});
+  if (!settings) return {};
+  return {{kBestAccelerateFile, *settings}};
+}
+
+void CommandTemplate::name_files(Argv& argv, const std::vector<CommandFile>& files, const fs::path& folder) {
+  for (const CommandFile& file : files) {
+    argv = replaced(argv, find_launcher(argv), {"--config_file", "--config-file"},
+                    {"--config_file", (folder / file.name).string()});
+  }
+}
+
 void CommandTemplate::apply_launcher(Argv& argv, const TrialContext& trial) const {
   switch (launcher_.kind) {
     case Launcher::deepspeed:
@@ -213,6 +234,7 @@ void CommandTemplate::apply_launcher(Argv& argv, const TrialContext& trial) cons
       break;
     case Launcher::accelerate:
       argv = with_rank_logs(for_accelerate(argv, launcher_, trial), trial);
+      name_files(argv, files(trial), trial.trial_dir);
       break;
     case Launcher::none:
       break;

@@ -69,7 +69,8 @@ CommandTemplate::CommandTemplate(CommandRequest request) : request_(std::move(re
   if (argv.empty()) throw Error("no training command given: put it after --");
   or_throw(find_program(argv[0], request_.cwd, request_.environment));
   launcher_ = find_launcher(argv);
-  accelerate_settings_ = read_accelerate_settings(argv, launcher_, request_.cwd);
+  accelerate_settings_ = read_accelerate_settings(argv, launcher_, request_.cwd, request_.environment);
+  best_files("ds_config.json");  // throws where a trial's cannot be made
   refuse_autotuning(argv, launcher_);
   find_config();
   trainer_ = find_trainer(argv, launcher_.end, deepspeed_takes_file());
@@ -131,8 +132,9 @@ void CommandTemplate::find_config() {
   if (!uses.empty()) config_use_ = uses[0];
   if (request_.config_by_environment) return take_given_config();
   if (config_use_) return take_config_of_command();
-  if (!request_.ds_config) refuse_no_config();
-  if (std::none_of(argv.begin(), argv.end(), has_placeholder)) {
+  const std::string& named = accelerate_settings_.deepspeed_config_file;
+  if (!request_.ds_config && named.empty()) refuse_no_config();
+  if (named.empty() && std::none_of(argv.begin(), argv.end(), has_placeholder)) {
     if (!reads_config_variable(argv, request_.cwd)) {
       throw Error(
           fmt::format("--ds-config {}: nothing takes it: put {{ds_config}} (or {{trial_dir}}) where the command takes "
@@ -141,16 +143,12 @@ void CommandTemplate::find_config() {
     }
     config_by_variable_ = true;
   }
-  config_file_ = request_.cwd / *request_.ds_config;
+  config_file_ = request_.cwd / request_.ds_config.value_or(named);
 }
 
 void CommandTemplate::refuse_no_config() const {
   std::string flag = "--deepspeed_config FILE to it";
-  if (launcher_.kind == Launcher::accelerate) {
-    const std::string& named = accelerate_settings_.deepspeed_config_file;
-    // A trial's own file cannot be written into the settings file.
-    flag = fmt::format("--deepspeed_config_file {} before the script", named.empty() ? "FILE" : named);
-  }
+  if (launcher_.kind == Launcher::accelerate) flag = "--deepspeed_config_file FILE before the script";
   throw Error(fmt::format(
       "the command names no DeepSpeed configuration: add {}, or give --ds-config FILE and put {{ds_config}} "
       "where the command takes it or read DSAT_DS_CONFIG in the script",
@@ -204,6 +202,7 @@ Argv CommandTemplate::render_best(const Json& config, const std::filesystem::pat
   for (std::string& token : argv) replace_all(token, "{trial_dir}/ds_config.json", config_file.string());
   apply_config(argv, config, config_file, config_file.parent_path());
   if (size) apply_size(argv, *size);
+  name_files(argv, best_files(config_file), config_file.parent_path());
   if (config_by_variable_)
     argv.insert(argv.begin(), {"env", fmt::format("{}={}", kConfigVariable, config_file.string())});
   return argv;

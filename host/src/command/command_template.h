@@ -33,6 +33,10 @@ struct CommandRequest {
   bool config_by_environment = false;
 };
 
+// accelerate's settings in a trial's folder, and in the study's for the best command.
+inline constexpr const char* kAccelerateFile = "accelerate_config.yaml";
+inline constexpr const char* kBestAccelerateFile = "best_accelerate_config.yaml";
+
 // The folder in a trial's own that takes each rank's output, where the command has it in files.
 inline constexpr const char* kRankLogFolder = "rank_logs";
 
@@ -48,6 +52,11 @@ struct TrialContext {
   // holds exactly these nodes.
   int allocation_nodes = 0;
   bool has_bound_devices = false;  // the scheduler has bound the trial's devices: the launcher is to take what it sees
+};
+
+// A file of a trial's folder, or of the study's for the best command, that the command names.
+struct CommandFile {
+  std::string name, text;
 };
 
 // The hosts and slots that the deepspeed launcher's own arguments name.
@@ -92,6 +101,8 @@ class CommandTemplate {
   }
 
   Argv render(const TrialContext& trial) const;
+  // What has to be in the trial's folder for it, beside the configuration.
+  std::vector<CommandFile> files(const TrialContext& trial) const;
 
   // For the full training: the configuration and the flags of `config`, but no trial's port or slots. `size` is the
   // size that was tuned for, where the command itself does not name it; nullopt: all slots there are.
@@ -102,6 +113,8 @@ class CommandTemplate {
   };
   Argv render_best(const Json& config, const std::filesystem::path& config_file,
                    const std::optional<Size>& size = std::nullopt) const;
+  // What has to be beside the configuration for it.
+  std::vector<CommandFile> best_files(const std::filesystem::path& config_file) const;
 
   // The mappings that hold, those of the configuration included. Throws Error: a flag is none of the command's.
   void map_arguments(std::vector<std::pair<std::string, std::string>> mappings);
@@ -117,6 +130,7 @@ class CommandTemplate {
                     const std::filesystem::path& trial_dir) const;
   void apply_launcher(Argv& argv, const TrialContext& trial) const;
   void apply_size(Argv& argv, const Size& size) const;
+  static void name_files(Argv& argv, const std::vector<CommandFile>& files, const std::filesystem::path& folder);
 
   CommandRequest request_;
   std::filesystem::path config_file_;

@@ -191,6 +191,7 @@ Launch TrialRunner::make_launch(const TrialSpec& spec, const Running& trial) con
                        options_.slots.backend};
   engine_->prepare(context);
   launch.argv = options_.command.render(context);
+  for (const CommandFile& file : options_.command.files(context)) write_file(folder / file.name, file.text);
   launch.environment = options_.environment;
   set_variables(launch.environment, prepare_files(spec, trial, launch.argv, launch.cwd));
   if (!options_.probe.empty()) add_probe(options_.probe, folder, !trial.facts.hosts.empty(), launch.environment);

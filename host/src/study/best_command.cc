@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "command/hyperparameters.h"
+#include "dsat/base/files.h"
 #include "dsat/base/shell.h"
 #include "runner/trial_files.h"
 
@@ -27,6 +28,17 @@ fs::path training_folder(const Plan& plan) {
   }
 }
 
+// The files that the best command names beside the configuration.
+void write_files(const fs::path& dir, const std::vector<CommandFile>& files) {
+  for (const CommandFile& file : files) {
+    if (try_read_file(dir / file.name).bytes == file.text) continue;
+    try {
+      write_file_atomically(dir / file.name, file.text, Durability::synced, Access::owner);
+    } catch (const Error&) {  // a folder that can only be read: the command is still worth showing
+    }
+  }
+}
+
 // The slots that the best command must name and the user's command does not.
 std::optional<CommandTemplate::Size> size_to_name(const Plan& plan, const CommandTemplate& command,
                                                   const Json& config) {
@@ -42,6 +54,7 @@ std::optional<CommandTemplate::Size> size_to_name(const Plan& plan, const Comman
 std::string best_command(const Plan& plan, const CommandTemplate& command, const Json& config) {
   const fs::path config_file = plan.dir / "best_ds_config.json";
   const Argv argv = command.render_best(config, config_file, size_to_name(plan, command, config));
+  write_files(plan.dir, command.best_files(config_file));
   if (!plan.hyperparameters.is_object()) return shell_join(argv);
   Environment variables = plan.variables;
   set_variable(variables, "DSAT_DS_CONFIG", config_file.string());

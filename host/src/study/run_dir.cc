@@ -10,6 +10,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "command/command_template.h"
 #include "command/hyperparameters.h"
 #include "dsat/error.h"
 #include "record/plan_copy.h"
@@ -69,9 +70,10 @@ bool is_half_started(const fs::path& dir) {
 
 void delete_study(const fs::path& dir) {
   std::error_code error;
-  for (const char* name : {"dsat.db", kPlanCopyFile, "dsat.db.new", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal",
-                           "best_ds_config.json", "best_ds_metrics.json", kBestHyperparametersFile, "best_cmd.txt",
-                           "summary.txt", "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
+  for (const char* name :
+       {"dsat.db", kPlanCopyFile, "dsat.db.new", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json",
+        "best_ds_metrics.json", kBestHyperparametersFile, kBestAccelerateFile, "best_cmd.txt", "summary.txt",
+        "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
     fs::remove_all(dir / name, error);
     if (error) throw Error(fmt::format("{}: cannot delete the earlier study: {}", dir.string(), error.message()));
   }

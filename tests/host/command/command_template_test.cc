@@ -144,8 +144,8 @@ TEST_F(Command, GivesTorchrunsRendezvousTheTrialsPort) {
     argv.erase(argv.begin());
     return argv;
   };
-  const auto own = ElementsAre("--master_port", "29500", "--rdzv_backend", "c10d", "--rdzv_endpoint",
-                               "localhost:29500", "--rdzv_id", "29500");
+  const auto own = ElementsAre("--master_port", "29500", "--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:29500",
+                               "--rdzv_id", "29500");
   EXPECT_THAT(options({"--rdzv_backend", "c10d", "--rdzv_endpoint=localhost:29400"}), own);
   EXPECT_THAT(options({"--rdzv-backend=c10d", "--rdzv_id", "7"}), own) << "trials side by side are not one job";
   EXPECT_THAT(options({"--standalone"}), own);
@@ -195,9 +195,57 @@ TEST_F(Command, AcceleratesSettingsFileGivesTheNumberOfProcesses) {
 
 TEST_F(Command, AccelerateIsToldOfItsOwnFlagForTheConfiguration) {
   EXPECT_THAT(why_not({"accelerate", "launch", "t.py"}), HasSubstr("--deepspeed_config_file FILE before the script"));
-  write_text(dir() / "acc.yaml", "deepspeed_config:\n  deepspeed_config_file: ds.json\n");
-  EXPECT_THAT(why_not({"accelerate", "launch", "--config_file=acc.yaml", "t.py"}),
-              HasSubstr("--deepspeed_config_file ds.json before the script"));
+}
+
+// Up to accelerate 1.1 its settings file goes before the options.
+TEST_F(Command, ATrialsConfigurationStandsInACopyOfAcceleratesSettings) {
+  const std::string head = "use_cpu: no\ndeepspeed_config:\n  ", tail = "  # mine\n  zero3_init_flag: true\n";
+  write_text(dir() / "acc.yaml", head + "deepspeed_config_file: a b.json" + tail);
+  const CommandTemplate command = parse({"accelerate", "launch", "--config_file=acc.yaml", "t.py"});
+  EXPECT_EQ(command.config_file(), dir() / "a b.json");
+  const TrialContext trial{"/t/ds_config.json", "/t", {{"0", 0, {}}}, 29500, Json::object()};
+  EXPECT_THAT(command.render(trial), ElementsAre("accelerate", "launch", "--config_file", "/t/accelerate_config.yaml",
+                                                 "--main_process_port", "29500", "t.py"));
+  ASSERT_EQ(command.files(trial).size(), 1u);
+  EXPECT_EQ(command.files(trial)[0].name, "accelerate_config.yaml");
+  EXPECT_EQ(command.files(trial)[0].text, head + "deepspeed_config_file: \"/t/ds_config.json\"" + tail);
+  EXPECT_THAT(command.render_best(Json::object(), "/s/best_ds_config.json"),
+              ElementsAre("accelerate", "launch", "--config_file", "/s/best_accelerate_config.yaml", "t.py"));
+  EXPECT_THAT(command.best_files("/s/best_ds_config.json")[0].text, HasSubstr("\"/s/best_ds_config.json\""));
+}
+
+TEST_F(Command, AcceleratesSettingsAreChangedInEveryFormOrRefused) {
+  const auto changed = [&](const std::string& text) {
+    write_text(dir() / "acc.yaml", text);
+    const TrialContext trial{"/t\\/c.json", "/t", {{"0", 0, {}}}, 29500, Json::object()};
+    const auto files =
+        parse({"accelerate", "launch", "--config_file", "acc.yaml", "t.py", "--deepspeed_config=a.json"}).files(trial);
+    return files.empty() ? "" : files[0].text;
+  };
+  EXPECT_EQ(changed("{\"deepspeed_config\": {\"deepspeed_config_file\": \"a.json\", \"zero_stage\": 3}}"),
+            "{\"deepspeed_config\": {\"deepspeed_config_file\": \"/t\\\\/c.json\", \"zero_stage\": 3}}");
+  EXPECT_EQ(changed("deepspeed_config: {deepspeed_config_file: 'a.json'}\n"),
+            "deepspeed_config: {deepspeed_config_file: \"/t\\\\/c.json\"}\n");
+  EXPECT_EQ(changed("deepspeed_config:\n  deepspeed_config_file:\n  zero_stage: 2\n"),
+            "deepspeed_config:\n  deepspeed_config_file: \"/t\\\\/c.json\"\n  zero_stage: 2\n");
+  EXPECT_EQ(changed("deepspeed_config:\n  zero_stage: 2\n"), "") << "the option does";
+  EXPECT_THAT(error_of([&] { changed("deepspeed_config:\n  deepspeed_config_file: |-\n    a.json\n"); }),
+              HasSubstr("acc.yaml:2:3: a trial needs another file there"));
+}
+
+TEST_F(Command, AcceleratesOwnSettingsFileIsReadWhereNoneIsNamed) {
+  const auto folder = dir() / "home/.cache/huggingface/accelerate";
+  std::filesystem::create_directories(folder);
+  write_text(folder / "default_config.yaml", "num_processes: 3\n");
+  request_.environment.push_back("HOME=" + (dir() / "home").string());
+  const Argv command{"accelerate", "launch", "t.py", "--deepspeed_config=a.json"};
+  EXPECT_EQ(parse(command).slots_per_trial(), 3);
+  EXPECT_EQ(parse({"accelerate", "launch", "--cpu", "t.py", "--deepspeed_config=a.json"}).slots_per_trial(),
+            std::nullopt);
+  request_.environment.back() = "XDG_CACHE_HOME=" + (dir() / "home/.cache").string();
+  EXPECT_EQ(parse(command).slots_per_trial(), 3);
+  request_.environment.push_back("HF_HOME=" + (dir() / "home").string());
+  EXPECT_EQ(parse(command).slots_per_trial(), std::nullopt);
 }
 
 TEST_F(Command, TheBestCommandHasTheCountThatAcceleratesTrialsGot) {
