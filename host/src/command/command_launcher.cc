@@ -78,21 +78,24 @@ Argv with_rank_logs(Argv argv, const TrialContext& trial) {
 }
 
 // Below a scheduler it takes the devices that the visibility variable leaves, or all nodes of the hostfile.
-Argv for_deepspeed_in_allocation(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
-  Argv inserted{"--master_port", fmt::to_string(trial.port)};
-  if (!trial.hostfile.empty()) inserted.insert(inserted.end(), {"--hostfile", trial.hostfile.string()});
+Argv for_deepspeed_in_allocation(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial,
+                                 const Argv& no_hostfile) {
+  Argv inserted = no_hostfile;
+  if (!trial.hostfile.empty()) inserted = {"--hostfile", trial.hostfile.string()};
+  inserted.insert(inserted.begin(), {"--master_port", fmt::to_string(trial.port)});
   return replaced(argv, launcher,
                   {"--num_gpus", "--num_accelerators", "--num_nodes", "--include", "-i", "--exclude", "-e",
                    "--master_port", "--hostfile", "-H", "--master_addr"},
                   inserted);
 }
 
-Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
+Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial, const Argv& no_hostfile) {
   const bool whole_nodes = trial.allocation_nodes > 1;
-  if (whole_nodes || trial.has_bound_devices) return for_deepspeed_in_allocation(argv, launcher, trial);
+  if (whole_nodes || trial.has_bound_devices) return for_deepspeed_in_allocation(argv, launcher, trial, no_hostfile);
   // It ignores MASTER_PORT, and CUDA_VISIBLE_DEVICES as soon as it is given a number of devices.
   Argv inserted{"--master_port", fmt::to_string(trial.port)};
   if (trial.hostfile.empty()) {
+    inserted.insert(inserted.end(), no_hostfile.begin(), no_hostfile.end());
     inserted.insert(inserted.end(), {"--include", include_argument(as_launcher_counts(trial.slots, trial.backend))});
     return replaced(argv, launcher,
                     {"--num_gpus", "--num_accelerators", "--num_nodes", "--include", "-i", "--exclude", "-e",
@@ -217,6 +220,14 @@ std::vector<CommandFile> CommandTemplate::best_files(const fs::path& config_file
   return {{kBestAccelerateFile, *settings}};
 }
 
+// For a trial on this machine, which its hostfile would call by another name than localhost: a file of which the
+// launcher says that there is none.
+Argv CommandTemplate::no_hostfile() const {
+  std::error_code error;
+  const bool is_read = fs::is_regular_file(request_.default_hostfile, error);
+  return is_read ? Argv{"--hostfile", "/dev/null"} : Argv{};
+}
+
 void CommandTemplate::name_files(Argv& argv, const std::vector<CommandFile>& files, const fs::path& folder) {
   for (const CommandFile& file : files) {
     argv = replaced(argv, find_launcher(argv), {"--config_file", "--config-file"},
@@ -227,7 +238,7 @@ void CommandTemplate::name_files(Argv& argv, const std::vector<CommandFile>& fil
 void CommandTemplate::apply_launcher(Argv& argv, const TrialContext& trial) const {
   switch (launcher_.kind) {
     case Launcher::deepspeed:
-      argv = with_rank_logs(for_deepspeed(argv, launcher_, trial), trial);
+      argv = with_rank_logs(for_deepspeed(argv, launcher_, trial, no_hostfile()), trial);
       return;
     case Launcher::torchrun:
       argv = with_rank_logs(for_torchrun(argv, launcher_, trial), trial);
@@ -255,6 +266,7 @@ void CommandTemplate::apply_size(Argv& argv, const Size& size) const {
   if (!size.hostfile.empty()) inserted.insert(inserted.end(), {"--hostfile", size.hostfile.string()});
   // The launcher takes numbers or a filter, not both.
   const bool even = std::all_of(shares.begin(), shares.end(), [&](int share) { return share == shares[0]; });
+  if (!size.slots.empty() && size.hostfile.empty()) inserted = no_hostfile();
   if (!size.slots.empty() || !even) {
     if (!size.slots.empty()) inserted.insert(inserted.end(), {"--include", include_argument(size.slots)});
   } else {

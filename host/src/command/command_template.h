@@ -22,6 +22,9 @@
 
 namespace dsat::host {
 
+// Where the deepspeed launcher looks for a hostfile by itself.
+inline constexpr const char* kDefaultHostfile = "/job/hostfile";
+
 struct CommandRequest {
   Argv argv;
   std::optional<std::filesystem::path> ds_config;                 // --ds-config
@@ -31,6 +34,7 @@ struct CommandRequest {
   // ds_config is the configuration (if there is a file at all), even if the command names another one: the script may
   // take it from its environment.
   bool config_by_environment = false;
+  std::filesystem::path default_hostfile = kDefaultHostfile;
 };
 
 // accelerate's settings in a trial's folder, and in the study's for the best command.
@@ -83,6 +87,8 @@ class CommandTemplate {
   bool gets_a_count(Backend backend) const;
   // Empty for any other launcher.
   LauncherResources resources() const;
+  // What the deepspeed launcher reads where it is given no hostfile.
+  const std::filesystem::path& default_hostfile() const { return request_.default_hostfile; }
   // How its deepspeed launcher is to reach other hosts.
   const LauncherUse& launcher_use() const { return launcher_; }
   // Where a launcher is that cannot be told its port and devices; empty: there is none.
@@ -130,6 +136,7 @@ class CommandTemplate {
                     const std::filesystem::path& trial_dir) const;
   void apply_launcher(Argv& argv, const TrialContext& trial) const;
   void apply_size(Argv& argv, const Size& size) const;
+  Argv no_hostfile() const;
   static void name_files(Argv& argv, const std::vector<CommandFile>& files, const std::filesystem::path& folder);
 
   CommandRequest request_;

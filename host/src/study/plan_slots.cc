@@ -16,9 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the deepspeed launcher looks by itself.
-constexpr const char* kDefaultHostfile = "/job/hostfile";
-
 // A number or a list of numbers of the autotuning section; DeepSpeed reads null and "auto" as not given.
 std::vector<int> numbers_at(const Json& config, const char* key) {
   const Json* value = config::find(config, key);
@@ -147,8 +144,8 @@ SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
   if (!options.simulation) request.given = runner_slots(request, command, environment, cluster);
   if (!request.given.empty()) request.hostfile.clear();
   const bool local = cluster.runner == kLocalRunner && !options.simulation;
-  if (local && request.hostfile.empty() && deepspeed && fs::is_regular_file(kDefaultHostfile, error)) {
-    request.hostfile = kDefaultHostfile;
+  if (local && request.hostfile.empty() && deepspeed && fs::is_regular_file(command->default_hostfile(), error)) {
+    request.hostfile = command->default_hostfile();
   }
   Devices known = devices;
   if (!request.given.empty() && cluster.has_gpus) known.backend = Backend::cuda;

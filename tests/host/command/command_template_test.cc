@@ -106,6 +106,27 @@ TEST_F(Command, GivesTheDeepspeedLauncherItsPortAndSlots) {
                           "--deepspeed_config", "/t/ds_config.json"));
 }
 
+// It would look there for "localhost", and for whatever else the trial has.
+TEST_F(Command, ATrialOfThisMachineReadsNoHostfileOfTheLaunchersOwn) {
+  request_.default_hostfile = dir() / "hostfile";
+  const Argv command{"deepspeed", "--num_gpus=2", "t.py", "--deepspeed_config=a.json"};
+  EXPECT_THAT(render(command), Not(Contains("--hostfile")));
+  write_text(dir() / "hostfile", "worker-0 slots=8\n");
+  EXPECT_THAT(render(command),
+              ElementsAre("deepspeed", "--master_port", "29500", "--hostfile", "/dev/null", "--include",
+                          "localhost:0,2", "t.py", "--deepspeed_config=/t/ds_config.json"));
+  TrialContext trial{"/t/ds_config.json", "/t", {{"0", 0, {}}}, 29500, Json::object()};
+  trial.allocation_nodes = 1;
+  trial.has_bound_devices = true;
+  EXPECT_THAT(parse(command).render(trial), ElementsAre("deepspeed", "--master_port", "29500", "--hostfile",
+                                                        "/dev/null", "t.py", "--deepspeed_config=/t/ds_config.json"));
+  const CommandTemplate::Size slot_two{TrialShape::even(1, 1), {}, {{"2", 2, {}}}};
+  EXPECT_THAT(parse(command).render_best(Json::object(), "/b.json", slot_two),
+              ElementsAre("deepspeed", "--hostfile", "/dev/null", "--include", "localhost:2", "t.py",
+                          "--deepspeed_config=/b.json"));
+  EXPECT_THAT(parse(command).render_best(Json::object(), "/b.json"), Not(Contains("/dev/null"))) << "it is the user's";
+}
+
 TEST_F(Command, EachRanksLogGoesToTheTrialsFolder) {
   const std::string folder = "/t/rank_logs";
   EXPECT_THAT(render({"deepspeed", "--enable_each_rank_log", "logs", "t.py", "--deepspeed_config", "a.json"}),
