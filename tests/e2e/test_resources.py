@@ -87,6 +87,14 @@ class Resources(HostTest):
         for command in self.commands():
             self.assertIn("--include w1:0,1,2,3@w2:0,1@w3:0", command)
 
+    def test_below_mpi_a_trial_takes_whole_hosts(self):
+        begin = ["--hostfile", "hosts"]
+        for launcher, options, words in (
+                ("openmpi", ["--num-nodes", 1, "--num-gpus", 2], ["openmpi", "2 of the 4 slots of w1"]),
+                ("mpich", ["--include", "w1:1,2@w2"], ["w1:1 is left"]),
+                ("slurm", ["--num-nodes", 1, "--num-gpus", 4], ["a trial takes 4 slots of 7"])):
+            self.refused([*begin, *options], "--launcher", launcher, words=words)
+
     def test_bad_hosts_are_refused_before_anything_runs(self):
         for text, words in (("w1 slots=4\nw2 slots=2\nw1 slots=1\n", ["hosts:3: host w1 is on line 1"]),
                             ("w1 slots=0\n", ["hosts:1: w1 has slots=0"]), ("w1 slots=4\nw2\n", ["hosts:2: 'w2'"]),

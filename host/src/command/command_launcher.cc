@@ -15,6 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kPdsh = "pdsh";
 constexpr const char* kDeepSpeedRankLogs = "--enable_each_rank_log";
 
 bool writes_rank_logs(const Argv& argv, const LauncherUse& launcher) {
@@ -37,6 +38,24 @@ std::vector<Slot> as_launcher_counts(std::vector<Slot> slots, Backend backend) {
   if (backend != Backend::hip && backend != Backend::rocr) return slots;
   for (size_t i = 0; i < slots.size(); ++i) slots[i].ordinal = static_cast<int>(i);
   return slots;
+}
+
+std::string name_of_multinode_launcher(const Argv& argv, const LauncherUse& launcher) {
+  std::string name = launcher_value(argv, launcher, {"--launcher"}).value_or(kPdsh);
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+// The hosts of a trial, with as many slots as it takes there.
+std::string hostfile_of(const std::vector<Slot>& slots) {
+  std::string text;
+  for (size_t i = 0; i < slots.size();) {
+    size_t end = i;
+    while (end < slots.size() && slots[end].host == slots[i].host) ++end;
+    text += fmt::format("{} slots={}\n", slots[i].host, end - i);
+    i = end;
+  }
+  return text;
 }
 
 // worker-1:0,1@worker-2:0,1 as `deepspeed --include` takes it. The launcher counts a host's devices from 0, whatever
@@ -102,7 +121,10 @@ Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialCon
                      "--master_port", "--hostfile", "-H"},
                     inserted);
   }
-  inserted.insert(inserted.end(), {"--hostfile", trial.hostfile.string(), "--include", include_argument(trial.slots)});
+  inserted.insert(inserted.end(), {"--hostfile", trial.hostfile.string()});
+  if (name_of_multinode_launcher(argv, launcher) == kPdsh) {
+    inserted.insert(inserted.end(), {"--include", include_argument(trial.slots)});
+  }
   const bool one_host = std::all_of(trial.slots.begin(), trial.slots.end(),
                                     [&](const Slot& slot) { return slot.host == trial.slots.front().host; });
   // For a single host it would start the processes on this machine, whichever host that is.
@@ -208,16 +230,28 @@ bool CommandTemplate::gets_a_count(Backend backend) const {
 
 bool CommandTemplate::has_rank_logs() const { return writes_rank_logs(request_.argv, launcher_); }
 
+std::string CommandTemplate::multinode_launcher() const { return name_of_multinode_launcher(request_.argv, launcher_); }
+
 std::vector<CommandFile> CommandTemplate::files(const TrialContext& trial) const {
+  std::vector<CommandFile> files;
   const auto settings = changed_settings(accelerate_settings_, {{"deepspeed_config_file", trial.config_file.string()}});
-  if (!settings) return {};
-  return {{kAccelerateFile, *settings}};
+  if (settings) files.push_back({"--config_file", kAccelerateFile, *settings});
+  // In an allocation the job's script writes it.
+  if (takes_whole_hostfile() && !trial.hostfile.empty() && trial.allocation_nodes == 0) {
+    files.push_back({"--hostfile", kHostfile, hostfile_of(trial.slots)});
+  }
+  return files;
 }
 
-std::vector<CommandFile> CommandTemplate::best_files(const fs::path& config_file) const {
+std::vector<CommandFile> CommandTemplate::best_files(const fs::path& config_file,
+                                                     const std::optional<Size>& size) const {
+  std::vector<CommandFile> files;
   const auto settings = changed_settings(accelerate_settings_, {{"deepspeed_config_file", config_file.string()}});
-  if (!settings) return {};
-  return {{kBestAccelerateFile, *settings}};
+  if (settings) files.push_back({"--config_file", kBestAccelerateFile, *settings});
+  if (takes_whole_hostfile() && size && !size->hostfile.empty()) {
+    files.push_back({"--hostfile", kBestHostfile, hostfile_of(size->slots)});
+  }
+  return files;
 }
 
 // For a trial on this machine, which its hostfile would call by another name than localhost: a file of which the
@@ -230,8 +264,8 @@ Argv CommandTemplate::no_hostfile() const {
 
 void CommandTemplate::name_files(Argv& argv, const std::vector<CommandFile>& files, const fs::path& folder) {
   for (const CommandFile& file : files) {
-    argv = replaced(argv, find_launcher(argv), {"--config_file", "--config-file"},
-                    {"--config_file", (folder / file.name).string()});
+    argv = replaced(argv, find_launcher(argv), {"--config_file", "--config-file", "--hostfile", "-H"},
+                    {file.option, (folder / file.name).string()});
   }
 }
 
@@ -239,6 +273,7 @@ void CommandTemplate::apply_launcher(Argv& argv, const TrialContext& trial) cons
   switch (launcher_.kind) {
     case Launcher::deepspeed:
       argv = with_rank_logs(for_deepspeed(argv, launcher_, trial, no_hostfile()), trial);
+      name_files(argv, files(trial), trial.trial_dir);
       return;
     case Launcher::torchrun:
       argv = with_rank_logs(for_torchrun(argv, launcher_, trial), trial);
@@ -267,7 +302,9 @@ void CommandTemplate::apply_size(Argv& argv, const Size& size) const {
   // The launcher takes numbers or a filter, not both.
   const bool even = std::all_of(shares.begin(), shares.end(), [&](int share) { return share == shares[0]; });
   if (!size.slots.empty() && size.hostfile.empty()) inserted = no_hostfile();
-  if (!size.slots.empty() || !even) {
+  if (takes_whole_hostfile() && !size.hostfile.empty()) {
+    // best_files has one for it alone
+  } else if (!size.slots.empty() || !even) {
     if (!size.slots.empty()) inserted.insert(inserted.end(), {"--include", include_argument(size.slots)});
   } else {
     inserted.insert(inserted.end(), {"--num_gpus", fmt::to_string(shares[0])});

@@ -202,7 +202,7 @@ Argv CommandTemplate::render_best(const Json& config, const std::filesystem::pat
   for (std::string& token : argv) replace_all(token, "{trial_dir}/ds_config.json", config_file.string());
   apply_config(argv, config, config_file, config_file.parent_path());
   if (size) apply_size(argv, *size);
-  name_files(argv, best_files(config_file), config_file.parent_path());
+  name_files(argv, best_files(config_file, size), config_file.parent_path());
   if (config_by_variable_)
     argv.insert(argv.begin(), {"env", fmt::format("{}={}", kConfigVariable, config_file.string())});
   return argv;

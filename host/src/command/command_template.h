@@ -37,9 +37,11 @@ struct CommandRequest {
   std::filesystem::path default_hostfile = kDefaultHostfile;
 };
 
-// accelerate's settings in a trial's folder, and in the study's for the best command.
+// accelerate's settings and a hostfile, in a trial's folder and in the study's for the best command.
 inline constexpr const char* kAccelerateFile = "accelerate_config.yaml";
 inline constexpr const char* kBestAccelerateFile = "best_accelerate_config.yaml";
+inline constexpr const char* kHostfile = "hostfile";
+inline constexpr const char* kBestHostfile = "best_hostfile";
 
 // The folder in a trial's own that takes each rank's output, where the command has it in files.
 inline constexpr const char* kRankLogFolder = "rank_logs";
@@ -58,9 +60,9 @@ struct TrialContext {
   bool has_bound_devices = false;  // the scheduler has bound the trial's devices: the launcher is to take what it sees
 };
 
-// A file of a trial's folder, or of the study's for the best command, that the command names.
+// A file of a trial's folder, or of the study's for the best command, that the command names behind an option.
 struct CommandFile {
-  std::string name, text;
+  std::string option, name, text;
 };
 
 // The hosts and slots that the deepspeed launcher's own arguments name.
@@ -87,6 +89,10 @@ class CommandTemplate {
   bool gets_a_count(Backend backend) const;
   // Empty for any other launcher.
   LauncherResources resources() const;
+  // By what the deepspeed launcher reaches several hosts: pdsh, openmpi, ...; in small letters, as it reads them.
+  std::string multinode_launcher() const;
+  // Does that start a rank for every slot of the hostfile, whatever --include says? All but pdsh do.
+  bool takes_whole_hostfile() const { return launcher_.kind == Launcher::deepspeed && multinode_launcher() != "pdsh"; }
   // What the deepspeed launcher reads where it is given no hostfile.
   const std::filesystem::path& default_hostfile() const { return request_.default_hostfile; }
   // How its deepspeed launcher is to reach other hosts.
@@ -120,7 +126,8 @@ class CommandTemplate {
   Argv render_best(const Json& config, const std::filesystem::path& config_file,
                    const std::optional<Size>& size = std::nullopt) const;
   // What has to be beside the configuration for it.
-  std::vector<CommandFile> best_files(const std::filesystem::path& config_file) const;
+  std::vector<CommandFile> best_files(const std::filesystem::path& config_file,
+                                      const std::optional<Size>& size = std::nullopt) const;
 
   // The mappings that hold, those of the configuration included. Throws Error: a flag is none of the command's.
   void map_arguments(std::vector<std::pair<std::string, std::string>> mappings);

@@ -164,7 +164,7 @@ void check_hosts(const PreflightRequest& request) {
   const std::vector<std::string> hosts = hosts_to_reach(request.slots);
   if (hosts.empty()) return;
   const LauncherUse& use = request.command.launcher_use();
-  const std::string launcher = launcher_value(request.command.argv(), use, {"--launcher"}).value_or("pdsh");
+  const std::string launcher = request.command.multinode_launcher();
   const bool probes = launcher != "slurm" && !launcher_switch(request.command.argv(), use, "--no_ssh_check");
   check_tools(request, launcher, probes);
   if (!probes) return;

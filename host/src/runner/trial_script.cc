@@ -7,6 +7,7 @@
 #include <exception>
 #include <map>
 
+#include "command/command_template.h"
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
 #include "dsat/config/json_numbers.h"

@@ -18,7 +18,6 @@ namespace dsat::host {
 inline constexpr const char* kScriptFile = "run.sh";
 inline constexpr const char* kStartedFile = "run_started.json";
 inline constexpr const char* kEndedFile = "run_ended.json";
-inline constexpr const char* kHostfile = "hostfile";  // in a trial's folder, written on its first node
 
 struct TrialScript {
   const Launch& launch;
@@ -28,7 +27,7 @@ struct TrialScript {
   // The nodes of the trial; empty: those of the job, which only the script itself can know.
   std::vector<std::string> nodes{};
   int slots_per_node = 1;
-  bool writes_hostfile = false;
+  bool writes_hostfile = false;  // kHostfile of the trial's folder, of those nodes
   // A scheduler runs the script once for each task of the trial, and gathers what they print. The first task notes.
   bool is_task = false;
   std::string first_address{};       // of the first task's node; empty: the script runs there, and asks for its name

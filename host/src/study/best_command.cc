@@ -45,7 +45,8 @@ std::optional<CommandTemplate::Size> size_to_name(const Plan& plan, const Comman
   const bool is_ours = plan.slots.size_is_ours || plan.slots.sizes_are_tuned();
   if (!is_ours && !command.gets_a_count(plan.slots.backend)) return std::nullopt;
   CommandTemplate::Size size{plan.shape_of(config), plan.slots.hostfile};
-  if (plan.slots.filtered) size.slots = SlotPool(plan.slots.slots, std::nullopt).take(size.shape).value_or(size.slots);
+  if (plan.slots.filtered || command.takes_whole_hostfile())
+    size.slots = SlotPool(plan.slots.slots, std::nullopt).take(size.shape).value_or(size.slots);
   return size;
 }
 
@@ -53,8 +54,9 @@ std::optional<CommandTemplate::Size> size_to_name(const Plan& plan, const Comman
 
 std::string best_command(const Plan& plan, const CommandTemplate& command, const Json& config) {
   const fs::path config_file = plan.dir / "best_ds_config.json";
-  const Argv argv = command.render_best(config, config_file, size_to_name(plan, command, config));
-  write_files(plan.dir, command.best_files(config_file));
+  const auto size = size_to_name(plan, command, config);
+  const Argv argv = command.render_best(config, config_file, size);
+  write_files(plan.dir, command.best_files(config_file, size));
   if (!plan.hyperparameters.is_object()) return shell_join(argv);
   Environment variables = plan.variables;
   set_variable(variables, "DSAT_DS_CONFIG", config_file.string());

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <system_error>
 
 #include "dsat/config/json.h"
@@ -90,6 +92,38 @@ void check_command(const SlotPlan& plan, const CommandTemplate& command, const C
   }
 }
 
+// Of the deepspeed launcher's ways to reach hosts, all but pdsh start a rank for every slot of a hostfile, on a host's
+// first devices: a trial has to take whole hosts.
+void check_whole_hosts(SlotPlan& plan, const CommandTemplate& command) {
+  if (plan.hostfile.empty() || !command.takes_whole_hostfile()) return;
+  const std::string launcher = command.multinode_launcher();
+  const auto refuse = [&](const std::string& why) {
+    throw Error(
+        fmt::format("--launcher {} starts a rank for every slot of a host, and {}: leave the launcher at pdsh, "
+                    "or give trials whole hosts with --num-gpus and --num-nodes",
+                    launcher, why));
+  };
+  std::map<std::string, int> next;
+  for (const Slot& slot : plan.slots) {
+    if (slot.ordinal != next[slot.host]++) refuse(fmt::format("{} is left while an earlier slot is not", slot.name()));
+  }
+  for (const TrialShape& shape : plan.shapes()) {
+    const auto [least, most] = std::minmax_element(shape.node_slots.begin(), shape.node_slots.end());
+    if (launcher != "openmpi" && launcher != "slurm" && *least != *most) {
+      refuse(fmt::format("as many on each, but a trial takes {} of one host and {} of another", *most, *least));
+    }
+    if (shape.slots() == static_cast<int>(plan.slots.size())) continue;
+    // srun chooses the hosts by itself.
+    if (launcher == "slurm") refuse(fmt::format("a trial takes {} slots of {}", shape.slots(), plan.slots.size()));
+    for (const auto& [host, count] : next) {
+      if (count > *least) refuse(fmt::format("a trial may take {} of the {} slots of {}", *least, count, host));
+    }
+  }
+  if (launcher != "mvapich" || plan.at_once < 2) return;
+  plan.at_once = 1;
+  plan.notices.emplace_back("trials run one at a time: --launcher mvapich keeps the hosts of all in one file");
+}
+
 // Trials side by side would have one port, and devices that the launcher counts by itself.
 void run_one_at_a_time(const CommandTemplate& command, SlotPlan& plan) {
   if (plan.at_once < 2) return;
@@ -159,6 +193,7 @@ SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
     plan.placements.clear();  // they are of no real device
   } else {
     check_command(plan, *command, cluster);
+    if (cluster.runner == kLocalRunner) check_whole_hosts(plan, *command);
     // Each job of Slurm has nodes or devices that Slurm keeps from the others.
     if (cluster.runner != kSlurmRunner) run_one_at_a_time(*command, plan);
   }

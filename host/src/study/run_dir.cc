@@ -72,8 +72,8 @@ void delete_study(const fs::path& dir) {
   std::error_code error;
   for (const char* name :
        {"dsat.db", kPlanCopyFile, "dsat.db.new", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json",
-        "best_ds_metrics.json", kBestHyperparametersFile, kBestAccelerateFile, "best_cmd.txt", "summary.txt",
-        "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
+        "best_ds_metrics.json", kBestHyperparametersFile, kBestAccelerateFile, kBestHostfile, "best_cmd.txt",
+        "summary.txt", "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
     fs::remove_all(dir / name, error);
     if (error) throw Error(fmt::format("{}: cannot delete the earlier study: {}", dir.string(), error.message()));
   }

@@ -303,18 +303,39 @@ TEST_F(Command, FindsALauncherBelowSrunAndMpirun) {
 }
 
 TEST_F(Command, NamesHostsToTheDeepspeedLauncher) {
-  const CommandTemplate command = parse({"deepspeed", "--hostfile", "mine", "--master_addr", "x", "--launcher",
-                                         "openmpi", "t.py", "--deepspeed_config=a.json"});
+  const CommandTemplate command =
+      parse({"deepspeed", "--hostfile", "mine", "--master_addr", "x", "t.py", "--deepspeed_config=a.json"});
   TrialContext trial{"/t/ds_config.json", "/t", {}, 29500, Json::object()};
   trial.hostfile = "/hosts";
   trial.slots = {{"0", 0, {}, "w1"}, {"1", 1, {}, "w1"}, {"3", 3, {}, "w2"}};
   EXPECT_THAT(command.render(trial),
               ElementsAre("deepspeed", "--master_port", "29500", "--hostfile", "/hosts", "--include", "w1:0,1@w2:3",
-                          "--launcher", "openmpi", "t.py", "--deepspeed_config=/t/ds_config.json"));
+                          "t.py", "--deepspeed_config=/t/ds_config.json"));
+  EXPECT_TRUE(command.files(trial).empty());
   trial.slots = {{"3", 3, {}, "w2"}};
   EXPECT_THAT(command.render(trial), Contains("--force_multi")) << "or it would run here, not there";
   trial.slots = {{"3", 3, {}, "localhost"}};
   EXPECT_THAT(command.render(trial), Not(Contains("--force_multi")));
+}
+
+// mpirun and srun take every slot of the hostfile, and the launcher refuses --include beside them.
+TEST_F(Command, GivesTheDeepspeedLauncherBelowMpiAHostfileOfTheTrial) {
+  const CommandTemplate command =
+      parse({"deepspeed", "-H", "mine", "--num_gpus=2", "--launcher", "OpenMPI", "t.py", "--deepspeed_config=a.json"});
+  TrialContext trial{"/t/ds_config.json", "/t", {}, 29500, Json::object()};
+  trial.hostfile = "/hosts";
+  trial.slots = {{"0", 0, {}, "w1"}, {"1", 1, {}, "w1"}, {"0", 0, {}, "w2"}};
+  EXPECT_THAT(command.render(trial),
+              ElementsAre("deepspeed", "--hostfile", "/t/hostfile", "--master_port", "29500", "--launcher", "OpenMPI",
+                          "t.py", "--deepspeed_config=/t/ds_config.json"));
+  ASSERT_EQ(command.files(trial).size(), 1u);
+  EXPECT_EQ(command.files(trial)[0].name, "hostfile");
+  EXPECT_EQ(command.files(trial)[0].text, "w1 slots=2\nw2 slots=1\n");
+  const CommandTemplate::Size size{TrialShape{{2, 1}}, "/hosts", trial.slots};
+  EXPECT_THAT(command.render_best(Json::object(), "/s/best.json", size),
+              ElementsAre("deepspeed", "--hostfile", "/s/best_hostfile", "--launcher", "OpenMPI", "t.py",
+                          "--deepspeed_config=/s/best.json"));
+  EXPECT_EQ(command.best_files("/s/best.json", size)[0].text, "w1 slots=2\nw2 slots=1\n");
 }
 
 TEST_F(Command, TellsEachLauncherATunedSize) {
