@@ -102,18 +102,29 @@ class Runners(SlurmTest):
             self.assertEqual(trials[0]["metrics"]["world_size"], 4)
             self.assertEqual(len({slot.split(":")[0] for slot in trials[0]["slots"]}), 2)
 
-    def test_one_torchrun_a_node(self):
-        (self.dir / "torchrun").write_text(f"#!/bin/sh\n{sys.executable} -S -E witness.py \"$@\"\n"
-                                           f"while [ \"${{1%.py}}\" = \"$1\" ]; do shift; done\n"
-                                           f"exec {sys.executable} -S -E \"$@\"\n")
-        (self.dir / "torchrun").chmod(0o755)
+    def started_once_a_node(self, launcher, *arguments):
+        """What a launcher that is started on each node of the first trial has seen there."""
+        (self.dir / launcher).write_text(f"#!/bin/sh\n{sys.executable} -S -E witness.py \"$@\"\n"
+                                         f"while [ \"${{1%.py}}\" = \"$1\" ]; do shift; done\n"
+                                         f"exec {sys.executable} -S -E \"$@\"\n")
+        (self.dir / launcher).chmod(0o755)
         (self.dir / "witness.py").write_text(WITNESS)
         few = varied(SMALL, "--num-nodes", "2", "--num-gpus", "2", "--max-trials", "2", "--max-concurrent-trials", "1")
-        command = [str(self.dir / "torchrun"), "--nproc_per_node", "2", *self.command()[-3:]]
+        command = [str(self.dir / launcher), *arguments, *self.command()[-3:]]
         self.tune("pilot", few, command, in_allocation=self.allocate("-N2", "--ntasks-per-node=2", "--gres=gpu:2"))
         nodes = self.witness("pilot", 0)
         self.assertEqual(len({seen["SLURMD_NODENAME"] for seen in nodes}), 2)
-        self.assertEqual(len({seen["argv"][seen["argv"].index("--rdzv_endpoint") + 1] for seen in nodes}), 1)
+        return [seen["argv"] for seen in nodes]
+
+    def test_one_torchrun_a_node(self):
+        seen = self.started_once_a_node("torchrun", "--nproc_per_node", "2")
+        self.assertEqual(len({argv[argv.index("--rdzv_endpoint") + 1] for argv in seen}), 1)
+
+    def test_one_accelerate_a_node(self):
+        seen = self.started_once_a_node("accelerate", "launch", "--use_deepspeed")
+        for option, value in (("--num_machines", "2"), ("--num_processes", "4"), ("--gpu_ids", "all")):
+            self.assertEqual({argv[argv.index(option) + 1] for argv in seen}, {value})
+        self.assertEqual(len({argv[argv.index("--main_process_ip") + 1] for argv in seen} - {"{first_node}"}), 1)
 
     def test_a_rank_that_fails_ends_its_trial_and_the_others(self):
         (self.dir / "fails.py").write_text(RANK_FAILS)

@@ -16,6 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPdsh = "pdsh";
+// How accelerate starts DeepSpeed's ranks on several machines; `standard`: as torchrun does, on each of them.
+constexpr const char* kMultinodeLauncher = "deepspeed_multinode_launcher";
+constexpr const char* kStandardLauncher = "standard";
 constexpr const char* kDeepSpeedRankLogs = "--enable_each_rank_log";
 
 bool writes_rank_logs(const Argv& argv, const LauncherUse& launcher) {
@@ -176,22 +179,38 @@ Argv for_torchrun(const Argv& argv, const LauncherUse& launcher, const TrialCont
                    rendezvous(backend, endpoint, trial.port), "--rdzv_id", port});
 }
 
-// Without an accelerator its settings decide.
-bool accelerate_gets_a_count(const Argv& argv, const LauncherUse& launcher, Backend backend) {
-  return visibility_variable(backend) != nullptr &&
-         launcher_flags(argv, launcher, {"--num_processes", "--num-processes"}).empty();
+bool accelerate_has_a_count(const Argv& argv, const LauncherUse& launcher) {
+  return !launcher_flags(argv, launcher, {"--num_processes", "--num-processes"}).empty();
+}
+
+// One accelerate on each node, which meet at the first; torch gives them their ranks there.
+Argv with_nodes(const Argv& argv, const TrialContext& trial) {
+  return replaced(
+      argv, find_launcher(argv),
+      {"--num_machines", "--num-machines", "--machine_rank", "--machine-rank", "--main_process_ip", "--main-process-ip",
+       "--rdzv_backend", "--rdzv-backend", "--same_network", "--same-network", "--deepspeed_multinode_launcher",
+       "--deepspeed-multinode-launcher"},
+      {"--num_machines", fmt::to_string(trial.allocation_nodes), "--machine_rank", "0", "--main_process_ip",
+       "{first_node}", "--rdzv_backend", "c10d", fmt::format("--{}", kMultinodeLauncher), kStandardLauncher});
 }
 
 Argv for_accelerate(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
+  const bool on_nodes = trial.allocation_nodes > 1;
   Argv inserted{"--main_process_port", fmt::to_string(trial.port)};
-  if (visibility_variable(trial.backend) != nullptr) {
-    // Its own settings file may name devices, which would go before the visibility variable.
+  // Its own settings file may name devices, which would go before the visibility variable.
+  if (on_nodes || trial.has_bound_devices) {
+    inserted.insert(inserted.end(), {"--gpu_ids", "all"});  // that are visible
+  } else if (visibility_variable(trial.backend) != nullptr) {
     inserted.insert(inserted.end(), {"--gpu_ids", id_list(trial.slots)});
   }
-  if (accelerate_gets_a_count(argv, launcher, trial.backend)) {
+  // On one machine without an accelerator its settings decide.
+  const bool is_ours = on_nodes || visibility_variable(trial.backend) != nullptr;
+  if (is_ours && !accelerate_has_a_count(argv, launcher)) {
     inserted.insert(inserted.end(), {"--num_processes", fmt::to_string(trial.slots.size())});
   }
-  return replaced(argv, launcher, {"--main_process_port", "--main-process-port", "--gpu_ids", "--gpu-ids"}, inserted);
+  Argv result =
+      replaced(argv, launcher, {"--main_process_port", "--main-process-port", "--gpu_ids", "--gpu-ids"}, inserted);
+  return on_nodes ? with_nodes(result, trial) : result;
 }
 
 // Writes a number of processes where the command has one, or where its launcher takes one.
@@ -225,7 +244,8 @@ LauncherResources CommandTemplate::resources() const {
 }
 
 bool CommandTemplate::gets_a_count(Backend backend) const {
-  return launcher_.kind == Launcher::accelerate && accelerate_gets_a_count(request_.argv, launcher_, backend);
+  return launcher_.kind == Launcher::accelerate && visibility_variable(backend) != nullptr &&
+         !accelerate_has_a_count(request_.argv, launcher_);
 }
 
 bool CommandTemplate::has_rank_logs() const { return writes_rank_logs(request_.argv, launcher_); }
@@ -234,7 +254,9 @@ std::string CommandTemplate::multinode_launcher() const { return name_of_multino
 
 std::vector<CommandFile> CommandTemplate::files(const TrialContext& trial) const {
   std::vector<CommandFile> files;
-  const auto settings = changed_settings(accelerate_settings_, {{"deepspeed_config_file", trial.config_file.string()}});
+  std::vector<std::pair<std::string, std::string>> values{{"deepspeed_config_file", trial.config_file.string()}};
+  if (trial.allocation_nodes > 1) values.emplace_back(kMultinodeLauncher, kStandardLauncher);
+  const auto settings = changed_settings(accelerate_settings_, values);
   if (settings) files.push_back({"--config_file", kAccelerateFile, *settings});
   // In an allocation the job's script writes it.
   if (takes_whole_hostfile() && !trial.hostfile.empty() && trial.allocation_nodes == 0) {

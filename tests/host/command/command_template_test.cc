@@ -254,6 +254,27 @@ TEST_F(Command, AcceleratesSettingsAreChangedInEveryFormOrRefused) {
               HasSubstr("acc.yaml:2:3: a trial needs another file there"));
 }
 
+TEST_F(Command, BelowASchedulerAccelerateTakesTheDevicesThatItSees) {
+  write_text(dir() / "acc.yaml", "deepspeed_config:\n  deepspeed_multinode_launcher: pdsh\n");
+  const CommandTemplate command = parse({"accelerate", "launch", "--config_file", "acc.yaml", "--same_network",
+                                         "--gpu_ids=0", "t.py", "--deepspeed_config=a.json"});
+  TrialContext trial{"/t/ds_config.json", "/t", {{"0", 0, {}}, {"1", 1, {}}}, 29500, Json::object()};
+  trial.backend = Backend::cuda;
+  trial.allocation_nodes = 1;
+  trial.has_bound_devices = true;
+  EXPECT_THAT(command.render(trial), ElementsAre("accelerate", "launch", "--main_process_port", "29500", "--gpu_ids",
+                                                 "all", "--num_processes", "2", "--config_file", "acc.yaml",
+                                                 "--same_network", "t.py", "--deepspeed_config=/t/ds_config.json"));
+  trial.slots = {{"0", 0, {}, "n1"}, {"1", 1, {}, "n1"}, {"0", 0, {}, "n2"}, {"1", 1, {}, "n2"}};
+  trial.allocation_nodes = 2;
+  EXPECT_THAT(command.render(trial),
+              ElementsAre("accelerate", "launch", "--config_file", "/t/accelerate_config.yaml", "--num_machines", "2",
+                          "--machine_rank", "0", "--main_process_ip", "{first_node}", "--rdzv_backend", "c10d",
+                          "--deepspeed_multinode_launcher", "standard", "--main_process_port", "29500", "--gpu_ids",
+                          "all", "--num_processes", "4", "t.py", "--deepspeed_config=/t/ds_config.json"));
+  EXPECT_THAT(command.files(trial)[0].text, HasSubstr("deepspeed_multinode_launcher: \"standard\""));
+}
+
 TEST_F(Command, AcceleratesOwnSettingsFileIsReadWhereNoneIsNamed) {
   const auto folder = dir() / "home/.cache/huggingface/accelerate";
   std::filesystem::create_directories(folder);
