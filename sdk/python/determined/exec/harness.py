@@ -14,6 +14,7 @@ from .. import LOG_FORMAT, _study, core
 from .._info import get_cluster_info
 from .._trial_context import Environment
 from ..errors import InternalException, InvalidExperimentException
+from ..launch import _start
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -60,9 +61,10 @@ def _start_backend():
     """A process by itself is a world of one; torch's variables for it are set where no launcher has."""
     import deepspeed
 
-    for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1"), ("MASTER_ADDR", "127.0.0.1"),
-                        ("MASTER_PORT", "29500")):
+    for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1"), ("MASTER_ADDR", "127.0.0.1")):
         os.environ.setdefault(name, value)
+    # Several ranks that know no port still have to meet.
+    os.environ.setdefault("MASTER_PORT", _start.port() if os.environ["WORLD_SIZE"] == "1" else "29500")
     if not os.environ.get("DET_MANUAL_INIT_DISTRIBUTED"):
         deepspeed.init_distributed(auto_mpi_discovery=False)
 

@@ -1,6 +1,7 @@
-"""What the launch modules share: the arguments, the devices, and becoming the launcher."""
+"""What the launch modules share: the arguments, the devices, the port, and becoming the launcher."""
 import os
 import shutil
+import socket
 import sys
 
 
@@ -14,6 +15,16 @@ def slots():
     except ImportError:
         return []
     return [str(i) for i in range(torch.cuda.device_count())]
+
+
+def port():
+    """That of MASTER_PORT, else one that is free: two jobs on one machine would meet at a fixed one."""
+    given = os.environ.get("MASTER_PORT")
+    if given:
+        return given
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return str(probe.getsockname()[1])
 
 
 def command(arguments, module):

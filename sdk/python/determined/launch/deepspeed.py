@@ -1,5 +1,4 @@
 """python3 -m determined.launch.deepspeed SCRIPT...: DeepSpeed's launcher over the devices of this machine."""
-import os
 import sys
 
 from . import _start
@@ -10,7 +9,7 @@ MODULE = "determined.launch.deepspeed"
 def main(arguments=None):
     words = _start.command(sys.argv[1:] if arguments is None else arguments, MODULE)
     devices = _start.slots()
-    port = os.environ.get("MASTER_PORT", "29500")
+    port = _start.port()
     if _start.launcher("deepspeed"):
         where = ["--include", "localhost:" + ",".join(devices)] if all(d.isdigit() for d in devices) and devices else []
         _start.become(["deepspeed", *where, "--master_port", port, "--no_python", "--no_local_rank", *words])
