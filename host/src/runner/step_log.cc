@@ -68,10 +68,33 @@ class StepNumbers {
   bool is_done_ = true;  // its line with timers has come
 };
 
+// Notes which steps updated nothing when the printed count of them, "step=4, skipped=3", has risen.
+class SkippedSteps {
+ public:
+  explicit SkippedSteps(bool is_cut) : is_known_(!is_cut) {}
+  void read(const std::string& line, int step, StepLog& log) {
+    const double count = value_after(line, ", skipped=");
+    if (is_known_ && count > count_) {
+      // Where not every step is printed, any of those since the last one may have been skipped.
+      const auto end = log.steps.upper_bound(step);
+      for (auto it = log.steps.upper_bound(last_); it != end; ++it) it->second.updates_nothing = true;
+      log.steps[step].updates_nothing = true;
+    }
+    count_ = count;
+    last_ = step;
+    is_known_ = true;
+  }
+
+ private:
+  double count_ = 0;
+  int last_ = 0;  // printed
+  bool is_known_;
+};
+
 std::vector<LoggedStep> fit_steps(const StepLog& log, ProfileWindow window) {
   std::vector<LoggedStep> fit;
   for (const auto& [number, step] : log.steps) {
-    if (is_fit_step(number, window)) fit.push_back(step);
+    if (is_fit_step(number, window) && !step.updates_nothing) fit.push_back(step);
   }
   return fit;
 }
@@ -95,17 +118,23 @@ StepTimes middle_of(std::vector<StepTimes> steps) {
           (upper.backward + lower.backward) / 2, (upper.step + lower.step) / 2};
 }
 
-// By lines with timers; the step that the metric file holds has none, so the file's numbers are one more sample.
-std::optional<Medians> by_timers(const std::vector<LoggedStep>& logged, const StepTimes& file, double accumulation) {
-  std::vector<StepTimes> steps{file};
-  std::vector<double> latencies{file.latency};
+// By lines with timers; the step that the metric file holds has none, so the file's numbers are one more sample, unless
+// that step is not fit to be compared.
+std::optional<Medians> by_timers(const std::vector<LoggedStep>& logged, const std::optional<StepTimes>& file,
+                                 double accumulation) {
+  std::vector<StepTimes> steps;
+  std::vector<double> latencies;
+  if (file) {
+    steps.push_back(*file);
+    latencies.push_back(file->latency);
+  }
   for (const LoggedStep& step : logged) {
     if (step.forward_us <= 0) continue;
     steps.push_back({step.timers_us(), step.forward_us / accumulation, step.backward_us / accumulation,
                      step.step_us / accumulation});
     latencies.push_back(step.timers_us());
   }
-  if (steps.size() < kFewestSteps) return std::nullopt;
+  if (steps.size() < (file ? kFewestSteps : 1)) return std::nullopt;
   const StepTimes middle = middle_of(steps);
   return Medians{middle, relative_deviation(latencies, middle.latency), steps.size()};
 }
@@ -130,9 +159,14 @@ std::string take_middle_step(const StepLog& log, ProfileWindow window, double ac
                              Json& metrics) {
   const std::vector<LoggedStep> steps = fit_steps(log, window);
   const auto last = log.steps.find(window.end + 1);
-  std::optional<Medians> medians = by_timers(steps, file, accumulation);
+  const bool is_file_fit = last == log.steps.end() || !last->second.updates_nothing;
+  std::optional<Medians> medians = by_timers(steps, is_file_fit ? std::optional(file) : std::nullopt, accumulation);
   if (!medians && last != log.steps.end()) medians = by_throughput(steps, last->second, file);
-  if (!medians) return "";
+  if (!medians) {
+    if (is_file_fit) return "";
+    return "the loss scale overflowed in the measured step: its time lacks the optimizer's update, and the peak may "
+           "lack its states (lower fp16.initial_scale_power, or raise --end-profile-step)";
+  }
   const StepTimes& times = medians->times;
   const double ratio = times.latency / file.latency;
   if (ratio > kMostApart || ratio * kMostApart < 1) {
@@ -163,6 +197,7 @@ bool is_fit_step(int number, ProfileWindow window) {
 StepLog read_step_log(const std::vector<std::string>& lines, bool is_cut) {
   StepLog log;
   StepNumbers numbers(is_cut);
+  SkippedSteps skipped(is_cut);
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   for (const std::string& line : lines) {
     if (is_of_another_rank(line)) continue;
@@ -179,6 +214,7 @@ StepLog read_step_log(const std::vector<std::string>& lines, bool is_cut) {
       if (step <= 0) continue;
       numbers.set(step);
       keep_time(line, step, log);
+      skipped.read(line, step, log);
     } else if (contains_text(line, "time (ms) |")) {
       const bool old = contains_text(line, " forward: ");
       if (!old && !contains_text(line, " fwd: ")) continue;  // of a micro step or of the optimizer

@@ -23,6 +23,7 @@ struct LoggedStep {
   double forward_us = 0, backward_us = 0, step_us = 0;
   double samples_per_second = 0;  // 0: it has no line with its throughput
   double printed_at_us = 0;       // the time of its last line, by the log; 0: none has one
+  bool updates_nothing = false;   // its gradients overflowed in fp16, so it has no optimizer step
   double timers_us() const { return forward_us + backward_us + step_us; }
 };
 
@@ -44,7 +45,8 @@ bool is_fit_step(int number, ProfileWindow window);
 
 inline constexpr size_t kFewestSteps = 3;  // of which a median says more than the last step alone
 
-// Replaces the file's step by the one in the middle where at least three steps of the window are known, and adds
+// Replaces the file's step by the one in the middle where at least three steps of the window are known, or by any that
+// updated the weights where the file's did not, and adds
 // latency_spread (the steps' standard deviation over their median) and latency_steps (how many). `metrics` are
 // canonical; those that are no work of DeepSpeed's engine (latency = accumulation x (forward + backward + step)) stay
 // as they are. Without a wall_latency of the script's own it follows from the times of the lines: latency and what the

@@ -8,12 +8,30 @@
 
 #include "dsat/config/curriculum.h"
 #include "dsat/config/json.h"
+#include "dsat/config/json_numbers.h"
 #include "runner/flops_profiler_report.h"
 #include "runner/trial_files.h"
 
 namespace dsat::host {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// A step whose scaled gradients overflow in fp16 updates nothing, and with the usual first scale of 2^16 those are the
+// first steps: all that a trial has. Hardly any overflows at 2^4, which can still be halved before DeepSpeed gives up.
+void begin_at_a_low_loss_scale(Json& config) {
+  constexpr const char* kPower = "fp16.initial_scale_power";
+  constexpr int kTrialPower = 4, kDefaultPower = 16;
+  const Json* enabled = config::find(config, "fp16.enabled");
+  if (enabled == nullptr || *enabled == false) return;  // "auto": the Trainer fills in this key alone
+  const bool is_dynamic = config::number_at(config, "fp16.loss_scale").value_or(0) == 0;
+  if (is_dynamic && config::number_at(config, kPower).value_or(kDefaultPower) > kTrialPower) {
+    config::set(config, kPower, kTrialPower);
+  }
+}
+
+}  // namespace
 
 Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialMeasurement& measurement) {
   Json config = spec.config;
@@ -22,6 +40,7 @@ Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialM
   if (!config.contains("steps_per_print")) config["steps_per_print"] = 1;
   if (!config.contains("log_level")) config["log_level"] = "info";
   config::train_at_full_difficulty(config);  // the few steps of a trial are to need what the last ones need
+  begin_at_a_low_loss_scale(config);         // and to do what the later ones do
   Json& section = config["autotuning"];
   if (!section.is_object()) section = Json::object();
   section["enabled"] = true;

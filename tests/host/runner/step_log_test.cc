@@ -173,5 +173,54 @@ TEST(StepLog, TheFileStaysWhereTheLogSaysTooLittleOrSomethingElse) {
   EXPECT_THAT(kept(other, before), HasSubstr("the log is not used"));
 }
 
+// With fp16 and a loss scale that is too high: the optimizer's part of such a step is empty.
+class StepsThatUpdateNothing : public ::testing::Test {
+ protected:
+  // The steps 1 to 6; 3 and 5 have timers, 6 is the file's. `skipped`: the count that each line has.
+  std::string use(const std::vector<int>& skipped, bool has_timers = true) {
+    std::vector<std::string> lines;
+    for (int step = 1; step <= 6; ++step) {
+      const double ms = step == 3 ? 20 : 30;
+      for (std::string& line : step_lines(step, 80, has_timers && step != 6 ? timers(40, 50, ms) : "")) {
+        if (const size_t at = line.find("skipped=0"); at != std::string::npos) {
+          line.replace(at, 9, fmt::format("skipped={}", skipped.at(static_cast<size_t>(step) - 1)));
+        }
+        lines.push_back(line);
+      }
+    }
+    metrics_ = engine_metrics(20e3, 25e3, 0.1e3);
+    return use_logged_steps(read_step_log(lines, false), {3, 5}, kConfig, metrics_);
+  }
+  Json metrics_;
+};
+
+TEST_F(StepsThatUpdateNothing, AreNotCompared) {
+  EXPECT_EQ(use({1, 2, 3, 4, 4, 5}), "");
+  EXPECT_DOUBLE_EQ(metrics_["latency"].get<double>(), 120e3) << "step 5 alone: neither 3 nor the file's";
+  EXPECT_EQ(metrics_["latency_steps"], 1);
+  EXPECT_EQ(use({1, 2, 2, 3, 3, 4}), "");
+  EXPECT_DOUBLE_EQ(metrics_["latency"].get<double>(), 115e3) << "between 3 and 5";
+}
+
+TEST_F(StepsThatUpdateNothing, AreAllThereIs) {
+  EXPECT_THAT(use({1, 2, 3, 4, 5, 6}), HasSubstr("fp16.initial_scale_power"));
+  EXPECT_EQ(metrics_, engine_metrics(20e3, 25e3, 0.1e3));
+  EXPECT_THAT(use({1, 2, 2, 2, 2, 3}, false), HasSubstr("overflowed")) << "without timers two steps say too little";
+  EXPECT_EQ(use({1, 2, 3, 4, 5, 5}), "") << "the file's step is whole";
+}
+
+// Steps 1 to 5 are not printed, so any of them may be among those that the tenth counts.
+TEST_F(StepsThatUpdateNothing, MayBeAnyOfThoseThatWereNotPrinted) {
+  std::vector<std::string> lines(9, "[Rank 0] time (ms) | " + timers(40, 50, 10));
+  lines.emplace_back("[Rank 0] step=10, skipped=6, lr=[0.001], mom=[0.9]");
+  lines.emplace_back("[Rank 0] time (ms) | " + timers(40, 50, 10));
+  const StepLog log = read_step_log(lines, false);
+  ASSERT_EQ(log.steps.size(), 10u);
+  for (const auto& [number, step] : log.steps) EXPECT_TRUE(step.updates_nothing) << number;
+  for (const auto& [number, step] : read_step_log({lines[9], lines[10]}, true).steps) {
+    EXPECT_FALSE(step.updates_nothing) << number << ": they may have been skipped long before";
+  }
+}
+
 }  // namespace
 }  // namespace dsat::host

@@ -20,9 +20,9 @@ TrialSpec spec(Json config = Json::object()) {
 }
 
 TEST(TrialConfig, AddsTheProtocolsSectionAndKeepsTheUsersKeys) {
-  const Json config = Json::parse(R"({"fp16": {"enabled": true}, "autotuning": {"fast": false, "metric": "latency"}})");
+  const Json config = Json::parse(R"({"bf16": {"enabled": true}, "autotuning": {"fast": false, "metric": "latency"}})");
   const Json result = trial_config(spec(config), "/t/3", {std::nullopt, 3, 5});
-  EXPECT_EQ(result["fp16"], config["fp16"]);
+  EXPECT_EQ(result["bf16"], config["bf16"]);
   EXPECT_EQ(result["autotuning"],
             Json::parse(R"({"fast": false, "metric": "latency", "enabled": true, "start_profile_step": 3,
                             "end_profile_step": 5, "metric_path": "/t/3/metrics.json"})"));
@@ -47,6 +47,20 @@ TEST(TrialConfig, ACurriculumHasItsFullDifficulty) {
       R"({"curriculum_learning": {"enabled": true, "curriculum_type": "seqlen", "min_difficulty": 8,
           "max_difficulty": 512, "schedule_type": "fixed_linear"}})");
   EXPECT_EQ(trial_config(spec(config), "/t/3", {})["curriculum_learning"]["min_difficulty"], 512);
+}
+
+// At 2^16 the first steps of a run overflow and update nothing.
+TEST(TrialConfig, ADynamicLossScaleBeginsLow) {
+  const auto power = [](const char* fp16) {
+    const Json section = trial_config(spec({{"fp16", Json::parse(fp16)}}), "/t/3", {})["fp16"];
+    return section.is_object() && section.contains("initial_scale_power") ? section["initial_scale_power"] : Json();
+  };
+  EXPECT_EQ(power(R"({"enabled": true})"), 4);
+  EXPECT_EQ(power(R"({"enabled": "auto", "loss_scale": 0, "initial_scale_power": 16})"), 4);
+  EXPECT_EQ(power(R"({"enabled": true, "initial_scale_power": 2})"), 2);
+  EXPECT_EQ(power(R"({"enabled": true, "loss_scale": 128, "initial_scale_power": 16})"), 16) << "it is not dynamic";
+  EXPECT_EQ(power(R"({"enabled": false})"), Json());
+  EXPECT_EQ(power("3"), Json()) << "DeepSpeed's to refuse";
 }
 
 TEST(TrialVariables, NameTheTrialItsPortAndItsDevices) {
