@@ -31,6 +31,16 @@ void begin_at_a_low_loss_scale(Json& config) {
   }
 }
 
+constexpr const char* kCudaOrder = "CUDA_DEVICE_ORDER";
+
+// By default CUDA counts the fastest device first, so indices that the caller gives mean that order.
+bool names_cuda_order(const Environment& caller) {
+  const std::string devices = get_variable(caller, "CUDA_VISIBLE_DEVICES").value_or("");
+  const size_t first = devices.find_first_not_of(' ');
+  const bool are_indices = first != std::string::npos && devices[first] >= '0' && devices[first] <= '9';
+  return are_indices || get_variable(caller, kCudaOrder).has_value();
+}
+
 }  // namespace
 
 Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialMeasurement& measurement) {
@@ -59,7 +69,7 @@ Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialM
 }
 
 Environment trial_variables(const TrialSpec& spec, const fs::path& trial_dir, uint16_t port, Backend backend,
-                            const std::vector<Slot>& slots) {
+                            const std::vector<Slot>& slots, const Environment& caller) {
   Environment variables;
   set_variable(variables, "DSAT_TRIAL_ID", fmt::to_string(spec.id));
   set_variable(variables, "DSAT_TRIAL_DIR", trial_dir.string());
@@ -69,6 +79,9 @@ Environment trial_variables(const TrialSpec& spec, const fs::path& trial_dir, ui
   const bool elsewhere = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return !slot.host.empty(); });
   if (const char* name = visibility_variable(backend); name != nullptr && !elsewhere) {
     set_variable(variables, name, id_list(slots));
+    if (backend == Backend::cuda && !names_cuda_order(caller)) {
+      set_variable(variables, kCudaOrder, "PCI_BUS_ID");  // as nvidia-smi counts
+    }
   }
   return variables;
 }

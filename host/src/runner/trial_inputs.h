@@ -19,9 +19,10 @@ namespace dsat::host {
 // kept.
 Json trial_config(const TrialSpec& spec, const std::filesystem::path& trial_dir, const TrialMeasurement& measurement);
 
-// DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT and the backend's visibility variable.
+// DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT, the backend's visibility variable and, where `caller`'s
+// own variables leave it open, the order in which CUDA counts devices.
 Environment trial_variables(const TrialSpec& spec, const std::filesystem::path& trial_dir, uint16_t port,
-                            Backend backend, const std::vector<Slot>& slots);
+                            Backend backend, const std::vector<Slot>& slots, const Environment& caller);
 
 }  // namespace dsat::host
 

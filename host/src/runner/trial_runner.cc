@@ -160,7 +160,8 @@ Environment TrialRunner::prepare_files(const TrialSpec& spec, const Running& tri
   const fs::path& folder = trial.facts.trial_dir;
   const Json config = trial_config(spec, folder, options_);
   Environment added = options_.variables;
-  set_variables(added, trial_variables(spec, folder, trial.port, options_.slots.backend, trial.slots));
+  set_variables(added, trial_variables(spec, folder, trial.port, options_.slots.backend, trial.slots,
+                                       options_.environment));
   write_file(folder / kConfigFile, pretty(config));
   if (options_.hyperparameters.is_object()) {
     set_variable(added, kHyperparametersVariable, (folder / kHyperparametersFile).string());

@@ -65,10 +65,22 @@ TEST(TrialConfig, ADynamicLossScaleBeginsLow) {
 
 TEST(TrialVariables, NameTheTrialItsPortAndItsDevices) {
   const std::vector<Slot> slots{{"GPU-a", 0, {}}, {"GPU-b", 1, {}}};
-  EXPECT_THAT(trial_variables(spec(), "/t/3", 29500, Backend::hip, slots),
+  EXPECT_THAT(trial_variables(spec(), "/t/3", 29500, Backend::hip, slots, {}),
               ElementsAre("DSAT_TRIAL_ID=3", "DSAT_TRIAL_DIR=/t/3", "DSAT_DS_CONFIG=/t/3/ds_config.json",
                           "MASTER_PORT=29500", "HIP_VISIBLE_DEVICES=GPU-a,GPU-b"));
-  EXPECT_EQ(trial_variables(spec(), "/t/3", 29500, Backend::none, slots).size(), 4u);
+  EXPECT_EQ(trial_variables(spec(), "/t/3", 29500, Backend::none, slots, {}).size(), 4u);
+}
+
+// nvidia-smi counts by the bus, CUDA the fastest first.
+TEST(TrialVariables, CudaCountsAsNvidiaSmiUnlessTheCallerCountsOtherwise) {
+  const auto order = [](const Environment& caller, Backend backend = Backend::cuda) {
+    return get_variable(trial_variables(spec(), "/t/3", 29500, backend, {{"0", 0, {}}}, caller), "CUDA_DEVICE_ORDER");
+  };
+  EXPECT_EQ(order({}), "PCI_BUS_ID");
+  EXPECT_EQ(order({"CUDA_VISIBLE_DEVICES=GPU-5c,GPU-7a"}), "PCI_BUS_ID") << "the launcher counts all the same";
+  EXPECT_EQ(order({"CUDA_VISIBLE_DEVICES=1,0"}), std::nullopt) << "indices in the caller's order";
+  EXPECT_EQ(order({"CUDA_DEVICE_ORDER=FASTEST_FIRST"}), std::nullopt);
+  EXPECT_EQ(order({}, Backend::hip), std::nullopt);
 }
 
 TEST(TrialConfig, GivesEveryTrialAFlopsReportOfItsOwn) {
