@@ -190,6 +190,7 @@ void RemoteEngine::look_for_end(uint64_t id) {
   if (const auto note = read_note(trial.launch.folder, kEndedFile, trial.launch.attempt)) {
     const bool others_failed = note->exit_status == 0 && runs_tasks(trial.launch);
     if (!others_failed) ended.exit = {note->exit_status, 0};
+    ended.kernel_oom_kills = note->kernel_oom_kills;
     const bool was_ended = note->was_signalled || (others_failed && ended.exit.code != 0);
     if (was_ended && !trial.told_to_end) explain(trial, ended);
     return end(id, ended);

@@ -88,6 +88,16 @@ constexpr const char* kNoteFunction = R"sh(note() {
 }
 )sh";
 
+// How many processes the kernel has killed for want of memory, as kernel_oom_count.h counts: in a cgroup of version 2,
+// where a step of Slurm has those of all its tasks, or of version 1, or on this machine. 0: not to be known.
+constexpr const char* kOomFunction = R"sh(oom_kills() {
+  group=$(sed -n 's,\(/step_[^/]*\)/.*,\1,; s/^0:://p' /proc/self/cgroup)
+  old_group=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
+  cat "/sys/fs/cgroup$group/memory.events" "/sys/fs/cgroup/memory$old_group/memory.oom_control" /proc/vmstat |
+    sed -n 's/^oom_kill //p' | head -n 1 | grep . || echo 0
+} 2>/dev/null
+)sh";
+
 std::string hostfile_part(const TrialScript& script) {
   if (!script.writes_hostfile) return "";
   const std::string file = shell_quote((script.launch.folder / kHostfile).string());
@@ -150,19 +160,21 @@ std::string text_of(const TrialScript& script) {
   text +=
       fmt::format("attempt={} job=${{SLURM_JOB_ID-}} step=${{SLURM_STEP_ID-}} host=${{SLURMD_NODENAME-$(hostname)}}\n",
                   launch.attempt) +
-      kNoteFunction;
+      kNoteFunction + kOomFunction;
   if (script.is_task) {
     text += "notes=false; [ \"$SLURM_PROCID\" != 0 ] || notes=true\n";
   } else {
     text += fmt::format("notes=true\nexec 3>&1 </dev/null >{} 2>{}\n", in_folder(kStdoutFile), in_folder(kStderrFile));
   }
   text += preparation(script);
+  text += "oom_kills_before=$(oom_kills)\n";
   // A shell that waits in the foreground runs its trap only after the command has ended.
   text += "told=false\ntrap 'told=true; kill -TERM \"$child\" 2>/dev/null' TERM INT HUP\n";
   text += command_part(script) + "child=$!\nwait \"$child\"; status=$?\n";
   text += "while kill -0 \"$child\" 2>/dev/null; do wait \"$child\"; status=$?; done\n";
   text += fmt::format(
-      "if $notes; then\n  note \", \\\"exit_status\\\": $status, \\\"signalled\\\": $told\" >{0}.part && "
+      "if $notes; then\n  kills=$(($(oom_kills) - oom_kills_before))\n"
+      "  note \", \\\"exit_status\\\": $status, \\\"signalled\\\": $told, \\\"oom_kills\\\": $kills\" >{0}.part && "
       "mv -f {0}.part {0}\nfi\nexit \"$status\"\n",
       in_folder(kEndedFile));
   return text;
@@ -186,6 +198,7 @@ std::optional<ScriptNote> parse_note(const std::string& text, uint32_t attempt) 
     note.time = json.at("time").get<std::string>();
     note.exit_status = config::whole_number_at<int>(json, "exit_status").value_or(-1);
     note.was_signalled = json.value("signalled", false);
+    note.kernel_oom_kills = config::whole_number_at<int>(json, "oom_kills").value_or(0) > 0;
     return note;
   } catch (const std::exception&) {
     return std::nullopt;  // torn, or of somebody else: as if it were not there yet

@@ -42,11 +42,12 @@ void write_trial_script(const TrialScript& script);
 
 // What the script noted. The values are as the machine that it ran on has them.
 struct ScriptNote {
-  std::string job, step, host;  // of Slurm's variables; empty: not below Slurm
-  int pid = 0;                  // of the script
-  std::string time;             // RFC 3339
-  int exit_status = -1;         // of an end: the command's, 128 and the signal where one ended it
-  bool was_signalled = false;   // of an end: the script was told to end
+  std::string job, step, host;    // of Slurm's variables; empty: not below Slurm
+  int pid = 0;                    // of the script
+  std::string time;               // RFC 3339
+  int exit_status = -1;           // of an end: the command's, 128 and the signal where one ended it
+  bool was_signalled = false;     // of an end: the script was told to end
+  bool kernel_oom_kills = false;  // of an end: the kernel killed some process for want of memory while it ran
 };
 
 // A note of this attempt; nullopt: none that is whole.

@@ -326,6 +326,7 @@ void JobEngine::decide(Job& job) {
   if (!forgotten) ended.exit = exit_of(*job.last);
   if (forgotten && !job.told_to_end) {
     ended.verdict = Verdict{Outcome::failed, fmt::format("Slurm no longer knows its job {}", job.id), true};
+    ended.kernel_oom_kills = job.ended->kernel_oom_kills;
   }
   end(job.launch.id, ended);
 }

@@ -45,6 +45,23 @@ TEST_F(PrefixEngineTest, ATrialThatIgnoresTermIsKilled) {
   EXPECT_EQ(wait(0).outcome, Outcome::stopped);
 }
 
+// The kernel ends the training alone; its script counts the kernel's kills. A stand-in for cat plays the counter.
+TEST_F(PrefixEngineTest, AScriptNotesThatTheKernelKilledForMemory) {
+  std::filesystem::create_directory(dir() / "bin");
+  write_program(dir() / "bin" / "cat",
+                "#!/bin/sh\ncase \"$*\" in *memory.events*) ;; *) exec /bin/cat \"$@\" ;; esac\n"
+                "echo x >>'" +
+                    (dir() / "kills").string() +
+                    "'\n"
+                    "echo oom 9\necho oom_kill $(wc -l <'" +
+                    (dir() / "kills").string() + "')\n");
+  set_variable(environment_, "PATH", (dir() / "bin").string() + ":" + *get_variable(environment_, "PATH"));
+  make("sh -c", {"--misbehave", "killed"});
+  const TrialEnd end = run(spec(0));
+  EXPECT_EQ(end.outcome, Outcome::out_of_memory) << end.reason;
+  EXPECT_THAT(end.reason, HasSubstr("killed by the kernel"));
+}
+
 TEST_F(PrefixEngineTest, AHostThatCannotBeReachedIsInfrastructure) {
   make("sh -c 'echo no route to {host} >&2; exit 255'");
   const TrialEnd end = run(spec(0));

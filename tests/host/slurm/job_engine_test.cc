@@ -138,6 +138,14 @@ TEST_F(JobEngineTest, ARefusalForGoodEndsTheTrialWithSlurmsWords) {
   EXPECT_THAT(slurm_.calls("sbatch"), SizeIs(1));
 }
 
+// Host memory in the limit of its job: the kernel ends the training alone, and its script notes the end.
+TEST_F(JobEngineTest, TheNoteSaysWhetherTheKernelEndedItForMemory) {
+  launch_and_run();
+  note(kEndedFile, R"(, "exit_status": 137, "signalled": false, "oom_kills": 1)");
+  EXPECT_TRUE(end().kernel_oom_kills);
+  EXPECT_EQ(end().exit.code, 137);
+}
+
 TEST_F(JobEngineTest, AJobThatCanNeverStartIsCancelledAndSaysWhy) {
   set_queue({"7|PENDING|PartitionNodeLimit|0|0||tok-t0a1"});
   launch();
