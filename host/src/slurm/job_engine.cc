@@ -173,7 +173,8 @@ void JobEngine::look_at_files() {
     const auto it = jobs_.find(id);
     if (it == jobs_.end()) continue;
     Job& job = it->second;
-    if (!job.running && read_note(job.launch.folder, kStartedFile, job.launch.attempt)) {
+    const bool stands_still = job.last && is_suspended(*job.last);
+    if (!job.running && !stands_still && read_note(job.launch.folder, kStartedFile, job.launch.attempt)) {
       job.running = true;
       on_running(id);
     }
@@ -260,7 +261,7 @@ void JobEngine::note_state(Job& job, const JobState& state) {
   const bool requeued = job.last && state.restarts > job.last->restarts;
   if (requeued || (job.running && is_waiting(state))) {  // it keeps its trial; the clock of the trial stops
     if (std::exchange(job.running, false)) on_waiting(job.launch.id);
-    if (is_waiting(state)) forget_notes(job);
+    if (is_waiting(state) && !is_suspended(state)) forget_notes(job);
     job.ended.reset();
   }
   job.last = state;

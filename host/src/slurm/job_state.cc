@@ -110,6 +110,7 @@ std::vector<JobState> parse_jobs(const std::string& text) {
 bool is_waiting(const JobState& job) { return is_one_of(job.state, kWaiting); }
 bool is_running(const JobState& job) { return is_one_of(job.state, kRunning); }
 bool is_over(const JobState& job) { return !is_waiting(job) && !is_running(job); }
+bool is_suspended(const JobState& job) { return job.state == "SUSPENDED"; }
 
 std::string never_starts(const JobState& job) {
   if (!is_waiting(job)) return "";

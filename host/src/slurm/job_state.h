@@ -24,7 +24,8 @@ struct JobState {
 std::string job_format();
 std::vector<JobState> parse_jobs(const std::string& text);
 
-bool is_waiting(const JobState& job);  // in the queue, or on its way to a node
+bool is_waiting(const JobState& job);    // in the queue, on its way to a node, or suspended
+bool is_suspended(const JobState& job);  // its processes are there and stand still
 bool is_running(const JobState& job);
 bool is_over(const JobState& job);  // and none of its processes is left
 

@@ -175,6 +175,19 @@ TEST_F(JobEngineTest, ARequeuedJobKeepsItsTrialWhoseClockStops) {
   EXPECT_THAT(slurm_.calls("sbatch"), SizeIs(1));
 }
 
+TEST_F(JobEngineTest, ASuspendedJobGoesOnWhereItStoodStill) {
+  launch_and_run();
+  set_queue({"7|SUSPENDED|None|0|0|n1|tok-t0a1"});
+  until([&] { return waiting_ == 1; });
+  const size_t asked = asked_after().size();
+  until([&] { return asked_after().size() > asked + 2; });
+  EXPECT_EQ(running_, 1) << "its clock stands still, too";
+  set_queue({"7|RUNNING|None|0|0|n1|tok-t0a1"});
+  until([&] { return running_ == 2; });
+  note(kEndedFile, R"(, "exit_status": 0, "signalled": false)");
+  EXPECT_EQ(end().exit.code, 0);
+}
+
 TEST_F(JobEngineTest, AJobThatSlurmForgotRunsAgain) {
   launch_and_run();
   set_queue({});
