@@ -265,11 +265,36 @@ void JobEngine::note_state(Job& job, const JobState& state) {
     job.ended.reset();
   }
   job.last = state;
+  note_never(job);
   if (!is_over(state)) {
     job.gone_since.reset();
   } else if (!job.gone_since) {
     job.gone_since = loop_.now();
   }
+}
+
+void JobEngine::note_never(Job& job) {
+  const std::string never = never_starts(*job.last);
+  if (never.empty()) {
+    job.never_since.reset();
+  } else if (!job.never_since) {
+    job.never_since = loop_.now();
+    if (!may_pass(*job.last) || std::exchange(said_never_, true)) return;
+    const double minutes = std::chrono::duration<double, std::ratio<60>>(options_.never_patience).count();
+    on_notice(fmt::format("{}; it waits {:.3g} min more, since nodes may come back", never, minutes));
+  }
+}
+
+// Has it waited long enough for what never comes?
+bool JobEngine::ends_unstarted(Job& job) {
+  if (!job.never_since || job.told_to_end || job.phase != Phase::submitted) return false;
+  if (may_pass(*job.last) && loop_.now() - *job.never_since < options_.never_patience) return false;
+  const bool failed_launch = job.last->reason.find("held") != std::string::npos;
+  EngineEnd ended;
+  ended.verdict = Verdict{Outcome::failed, never_starts(*job.last), failed_launch};
+  cancel({job.id});
+  end(job.launch.id, ended);
+  return true;
 }
 
 // Not in the queue's answer: not submitted yet, or forgotten by the controller.
@@ -301,6 +326,7 @@ void JobEngine::decide(Job& job) {
       verdict && verdict->infrastructure && !job.told_to_end && loop_.now() - *job.gone_since < kRequeueing;
   if (job.ended) {
     ended.exit = {job.ended->exit_status, 0};
+    ended.kernel_oom_kills = job.ended->kernel_oom_kills;
     // One that Slurm told to end may be requeued, and its command may die before its script hears of it: Slurm decides.
     const bool signalled = job.ended->was_signalled || job.ended->exit_status == kTerminated;
     if (signalled && !job.told_to_end) {
@@ -309,15 +335,7 @@ void JobEngine::decide(Job& job) {
     }
     return end(job.launch.id, ended);
   }
-  if (job.last && !job.told_to_end && job.phase == Phase::submitted) {
-    const std::string never = never_starts(*job.last);
-    if (!never.empty()) {
-      const bool failed_launch = job.last->reason.find("held") != std::string::npos;
-      ended.verdict = Verdict{Outcome::failed, never, failed_launch};
-      cancel({job.id});
-      return end(job.launch.id, ended);
-    }
-  }
+  if (ends_unstarted(job)) return;
   if (!job.gone_since || may_come_back) return;
   const bool forgotten = !job.last || !is_over(*job.last);
   // A job that Slurm killed or that never ran leaves no note; for any other the file may be on its way.
@@ -327,7 +345,6 @@ void JobEngine::decide(Job& job) {
   if (!forgotten) ended.exit = exit_of(*job.last);
   if (forgotten && !job.told_to_end) {
     ended.verdict = Verdict{Outcome::failed, fmt::format("Slurm no longer knows its job {}", job.id), true};
-    ended.kernel_oom_kills = job.ended->kernel_oom_kills;
   }
   end(job.launch.id, ended);
 }

@@ -34,6 +34,8 @@ struct JobEngineOptions {
   Environment environment{};  // of the commands and of the jobs
   std::chrono::milliseconds file_patience{std::chrono::seconds(30)};
   std::chrono::milliseconds ask_interval{std::chrono::seconds(1)};  // the shortest, between two squeues
+  // For a reason by which a job never starts, but which nodes that come back would mend.
+  std::chrono::milliseconds never_patience{std::chrono::minutes(10)};
 };
 
 class JobEngine : public Engine {
@@ -60,8 +62,9 @@ class JobEngine : public Engine {
     int unseen = 0;    // answers of squeue in a row without it
     std::optional<JobState> last;
     std::optional<ScriptNote> ended;
-    std::optional<Loop::Clock::time_point> gone_since;  // Slurm says that it has ended
-    Loop::Clock::time_point not_before;                 // of the next sbatch
+    std::optional<Loop::Clock::time_point> gone_since;   // Slurm says that it has ended
+    std::optional<Loop::Clock::time_point> never_since;  // Slurm says that it never starts
+    Loop::Clock::time_point not_before;                  // of the next sbatch
   };
 
   std::string name_of(const Launch& launch) const;
@@ -73,6 +76,8 @@ class JobEngine : public Engine {
   void ask();
   void handle_answer(const ToolOutput& output);
   static void forget_notes(const Job& job);
+  void note_never(Job& job);
+  bool ends_unstarted(Job& job);
   void note_state(Job& job, const JobState& state);
   void note_absence(Job& job);
   void decide(Job& job);
@@ -90,7 +95,7 @@ class JobEngine : public Engine {
   int slots_in_use_ = 0, submitting_ = 0;
   std::deque<uint64_t> line_;                               // of trials whose job is to be submitted
   std::chrono::milliseconds shortest_interval_, interval_;  // between two squeues
-  bool asking_ = false, complained_ = false;
+  bool asking_ = false, complained_ = false, said_never_ = false;
   uint64_t ask_timer_ = 0, file_timer_ = 0, cancel_timer_ = 0;
   Loop::Clock::time_point last_asked_{};
   std::set<std::string> cancelled_;  // ids; not again before the next answer

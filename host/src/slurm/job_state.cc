@@ -33,10 +33,7 @@ constexpr std::array<std::string_view, 6> kRunning{"RUNNING",   "COMPLETING", "S
                                                    "SIGNALING", "STOPPED",    "RESIZING"};
 
 // Reasons that no passing of time mends.
-constexpr std::array<std::string_view, 14> kNever{"BadConstraints",
-                                                  "PartitionNodeLimit",
-                                                  "PartitionTimeLimit",
-                                                  "PartitionInactive",
+constexpr std::array<std::string_view, 10> kNever{"PartitionTimeLimit",
                                                   "InvalidAccount",
                                                   "InvalidQOS",
                                                   "AccountNotAllowed",
@@ -45,8 +42,10 @@ constexpr std::array<std::string_view, 14> kNever{"BadConstraints",
                                                   "JobHeldUser",
                                                   "JobHeldAdmin",
                                                   "launch_failed_requeued_held",
-                                                  "job_requeued_in_held_state",
-                                                  "FrontEndDown"};
+                                                  "job_requeued_in_held_state"};
+// The same for a request that does not fit the cluster, and also given while nodes are down or drained.
+constexpr std::array<std::string_view, 4> kNeverYet{"BadConstraints", "PartitionNodeLimit", "PartitionInactive",
+                                                    "FrontEndDown"};
 // Limits of a single job: "QOSMaxNodePerJobLimit", "AssocMaxWallDurationPerJobLimit"; what is used up stays used up.
 constexpr std::array<std::string_view, 3> kNeverPart{"PerJob", "GrpCPUMinutesLimit", "GrpBillingMinutes"};
 
@@ -111,12 +110,13 @@ bool is_waiting(const JobState& job) { return is_one_of(job.state, kWaiting); }
 bool is_running(const JobState& job) { return is_one_of(job.state, kRunning); }
 bool is_over(const JobState& job) { return !is_waiting(job) && !is_running(job); }
 bool is_suspended(const JobState& job) { return job.state == "SUSPENDED"; }
+bool may_pass(const JobState& job) { return is_one_of(job.reason, kNeverYet); }
 
 std::string never_starts(const JobState& job) {
   if (!is_waiting(job)) return "";
   std::string reason = job.reason;
   std::replace(reason.begin(), reason.end(), ' ', '_');  // 22.05 writes "launch failed requeued held"
-  const bool never = is_one_of(reason, kNever) || has_one_of(reason, kNeverPart);
+  const bool never = is_one_of(reason, kNever) || may_pass(job) || has_one_of(reason, kNeverPart);
   if (!never) return "";
   if (reason.rfind("launch_failed", 0) == 0) {
     return fmt::format("its job {} could not be launched on its node, as by a failed prolog; Slurm holds it back",

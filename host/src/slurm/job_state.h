@@ -32,6 +32,9 @@ bool is_over(const JobState& job);  // and none of its processes is left
 // Why a job that waits never starts; empty: it may.
 std::string never_starts(const JobState& job);
 
+// May that reason pass by itself? Nodes come back, an administrator opens a partition again.
+bool may_pass(const JobState& job);
+
 // Why a job that ended left no result of its trial; nullopt: Slurm knows no more than the exit status. `said`: what
 // Slurm printed into the job's output.
 std::optional<Verdict> verdict_of(const JobState& job, const std::string& said = {});

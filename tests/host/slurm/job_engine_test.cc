@@ -12,6 +12,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -147,12 +148,32 @@ TEST_F(JobEngineTest, TheNoteSaysWhetherTheKernelEndedItForMemory) {
 }
 
 TEST_F(JobEngineTest, AJobThatCanNeverStartIsCancelledAndSaysWhy) {
-  set_queue({"7|PENDING|PartitionNodeLimit|0|0||tok-t0a1"});
+  set_queue({"7|PENDING|InvalidQOS|0|0||tok-t0a1"});
   launch();
-  EXPECT_THAT(end().verdict.value().reason, HasSubstr("PartitionNodeLimit"));
+  EXPECT_THAT(end().verdict.value().reason, HasSubstr("InvalidQOS"));
   EXPECT_FALSE(end().verdict->infrastructure);
   until([&] { return !slurm_.calls("scancel").empty(); });
   EXPECT_THAT(slurm_.calls("scancel"), ElementsAre("7"));
+}
+
+// Slurm gives the same reason while nodes are drained.
+TEST_F(JobEngineTest, AJobWaitsForNodesThatMayComeBack) {
+  set_queue({"7|PENDING|PartitionNodeLimit|0|0||tok-t0a1"});
+  launch();
+  until([&] { return !notices_.empty() && asked_after().size() > 4; });
+  EXPECT_THAT(notices_, ElementsAre(AllOf(HasSubstr("PartitionNodeLimit"), HasSubstr("10 min"))));
+  EXPECT_THAT(ended_, IsEmpty());
+  set_queue({"7|RUNNING|None|0|0|n1|tok-t0a1"});
+  note(kStartedFile);
+  until([&] { return running_ == 1; });
+}
+
+TEST_F(JobEngineTest, AJobDoesNotWaitForNodesForEver) {
+  options_.never_patience = std::chrono::milliseconds(20);
+  set_queue({"7|PENDING|BadConstraints|0|0||tok-t0a1"});
+  launch();
+  EXPECT_THAT(end().verdict.value().reason, HasSubstr("BadConstraints"));
+  until([&] { return !slurm_.calls("scancel").empty(); });
 }
 
 TEST_F(JobEngineTest, AJobThatIsHeldAfterAFailedLaunchRunsAgainElsewhere) {
