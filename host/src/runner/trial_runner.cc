@@ -128,6 +128,7 @@ void TrialRunner::start(const TrialSpec& spec) {
   Running& trial = running_[id];
   trial.facts = facts_of(spec);
   trial.slots = std::move(*slots);
+  tell_of_return(trial.slots);
   try {
     trial.port = ports_.acquire();
     launch(spec, trial);
@@ -340,7 +341,21 @@ void TrialRunner::watch_slots(const TrialEnd& end, const std::vector<Slot>& slot
   engine_->restore(finding.restored);
   // What waited may have come back meanwhile, where a trial had no other place.
   const bool are_kept = !finding.broken.empty() && engine_->withhold(finding.broken, options_.slots.shapes());
-  if (are_kept && on_notice) on_notice(finding.notice);
+  if (!are_kept) return;
+  broken_.insert(broken_.end(), finding.broken.begin(), finding.broken.end());
+  if (on_notice) on_notice(finding.notice);
+}
+
+// The engine gives a broken slot only where nothing else has room for a trial.
+void TrialRunner::tell_of_return(const std::vector<Slot>& slots) {
+  const auto is_given = [&](const Slot& broken) {
+    return std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.name() == broken.name(); });
+  };
+  const auto given = std::stable_partition(broken_.begin(), broken_.end(), [&](const Slot& s) { return !is_given(s); });
+  const std::vector<Slot> returned(given, broken_.end());
+  broken_.erase(given, broken_.end());
+  if (returned.empty() || !on_notice) return;
+  on_notice(fmt::format("broken slots are used again, since trials have no other place: {}", slot_list(returned)));
 }
 
 void TrialRunner::run_elsewhere(uint64_t id) {

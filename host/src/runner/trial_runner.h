@@ -79,6 +79,7 @@ class TrialRunner : public Runner {
   void end_processes(uint64_t id, Running& trial, bool at_once);
   void handle_end(uint64_t id, const EngineEnd& ended);
   void watch_slots(const TrialEnd& end, const std::vector<Slot>& slots);
+  void tell_of_return(const std::vector<Slot>& slots);
   RunFacts facts_of(const TrialSpec& spec) const;
 
   Loop& loop_;
@@ -87,6 +88,7 @@ class TrialRunner : public Runner {
   std::map<uint64_t, Running> running_;
   bool has_abandoned_ = false;
   SlotWatch slot_watch_;
+  std::vector<Slot> broken_;  // those that people were given notice of
   std::unique_ptr<Engine> engine_;
 };
 

@@ -116,6 +116,11 @@ TEST_F(RunElsewhere, HeldSlotsGiveNothingBackThatAnotherCanDo) {
   EXPECT_EQ(room(), 1) << "slot 2";
   fail(4, "process 8 cannot be ended");
   EXPECT_EQ(room(), 1) << "slot 0, since there is no other";
+  EXPECT_EQ(notices_.size(), 1u);
+  complete(5);
+  complete(6);
+  ASSERT_EQ(notices_.size(), 2u) << "once";
+  EXPECT_THAT(notices_[1], HasSubstr("used again, since trials have no other place: 0"));
 }
 
 }  // namespace
