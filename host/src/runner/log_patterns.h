@@ -27,7 +27,7 @@ enum class LineMeaning {
 enum class Where {
   anywhere,
   not_stdout,  // a script may print such words on standard output as data
-  not_stderr,  // where such data can be
+  not_stderr,  // the row describes such data, and no script prints data on standard error
 };
 
 struct LogPattern {

@@ -1,5 +1,5 @@
-// Submits, asks and cancels through Slurm's commands. Two clocks: the notes of scripts are looked for often, which
-// costs a stat each; squeue is asked at most once a second, and less often while nothing changes.
+// From a job's submission to its end, all through Slurm's commands; job_state.cc only says what their words mean.
+// Two clocks: notes of scripts are looked for often, a stat each; squeue is asked at most once a second.
 #include "slurm/job_engine.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Tables of Slurm's words: states, reasons to wait, and refusals.
+// Translates Slurm's words by tables: states, reasons to wait, refusals. What follows from them for a trial, its
+// submission and its end, is decided in job_engine.cc.
 #include "slurm/job_state.h"
 
 #include <fmt/format.h>
