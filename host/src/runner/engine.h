@@ -33,6 +33,7 @@ struct Launch {
   Environment environment;  // all variables of the trial
   Environment added;        // of them, those that it does not share with the study
   std::vector<Slot> slots;  // that the engine gave it
+  Argv end_command{};       // ends it gently, where TERM to `argv` would end others, too (pdsh_end.h); empty: TERM does
 };
 
 // What an engine knows of a trial that left no result: its node failed, its job was preempted.

@@ -37,6 +37,7 @@ LocalEngine::~LocalEngine() {
   for (auto& [id, trial] : running_) {
     loop_.cancel(trial.timer);
     if (trial.process == nullptr) continue;
+    end_elsewhere(trial);
     trial.process->signal(kKillTree);
     trial.process->signal(SIGCONT);
   }
@@ -69,7 +70,7 @@ void LocalEngine::spawn(const Launch& launch, Time give_up_at) {
   const FolderLock lock(launch.folder);  // the launcher inherits it
   spawn.keep_fd = lock.fd();
   Running trial;
-  trial.slots = launch.slots;
+  trial.launch = launch;
   trial.oom_kills_before = count_oom_kills();
   const uint64_t id = launch.id;
   try {
@@ -90,7 +91,7 @@ void LocalEngine::try_later(const Launch& launch, const SpawnBusy& why, Time giv
   constexpr std::chrono::milliseconds kPause{500};
   const uint64_t id = launch.id;
   Running& trial = running_[id];
-  trial.slots = launch.slots;
+  trial.launch = launch;
   if (loop_.now() < give_up_at) {
     trial.timer = loop_.at(loop_.now() + kPause, [this, launch, give_up_at] {
       try {
@@ -122,6 +123,11 @@ void LocalEngine::watch(uint64_t id) {
   trial.timer = loop_.at(loop_.now() + times_.look, [this, id] { watch(id); });
 }
 
+// On other hosts, where this machine's signals do not reach.
+void LocalEngine::end_elsewhere(const Running& trial) {
+  if (!trial.launch.end_command.empty()) aside_.run(trial.launch.end_command, trial.launch.environment);
+}
+
 void LocalEngine::stop(uint64_t id, bool at_once) {
   const auto it = running_.find(id);
   if (it == running_.end()) return;
@@ -132,7 +138,8 @@ void LocalEngine::stop(uint64_t id, bool at_once) {
     trial.timer = loop_.at(loop_.now(), [this, id] { finish(id, ""); });
     return;
   }
-  trial.process->signal(at_once ? kKillTree : SIGTERM);
+  end_elsewhere(trial);
+  if (at_once || trial.launch.end_command.empty()) trial.process->signal(at_once ? kKillTree : SIGTERM);
   trial.process->signal(SIGCONT);  // one that is stopped hears no signal
   if (!at_once || trial.killing) return;
   trial.killing = true;
@@ -193,7 +200,7 @@ void LocalEngine::await_abandoned(uint64_t number) {
   Running& trial = abandoned_.at(number);
   const bool launcher_ended = trial.process == nullptr || trial.process->wait_for(std::chrono::milliseconds(0));
   if (trial.processes.kill_all().empty() && launcher_ended) {
-    slots_.give_back(trial.slots);
+    slots_.give_back(trial.launch.slots);
     abandoned_.erase(number);
     loop_.wake();
     return;

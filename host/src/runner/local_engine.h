@@ -17,6 +17,7 @@
 
 #include "base/event_loop.h"
 #include "base/subprocess.h"
+#include "runner/aside.h"
 #include "runner/engine.h"
 #include "runner/trial_processes.h"
 
@@ -54,7 +55,7 @@ class LocalEngine : public Engine {
   struct Running {
     std::unique_ptr<Subprocess> process;  // nullptr: not started yet, or it has ended and left others
     TrialProcesses processes;
-    std::vector<Slot> slots;
+    Launch launch;
     std::optional<uint64_t> oom_kills_before;
     std::optional<ExitStatus> exit;  // of dsat-launch
     std::optional<Time> killed_at;   // by this engine
@@ -65,6 +66,7 @@ class LocalEngine : public Engine {
   void try_later(const Launch& launch, const SpawnBusy& why, Time give_up_at);
   void give_up(uint64_t id, const std::string& problem);
   void watch(uint64_t id);
+  void end_elsewhere(const Running& trial);
   void end_by_force(uint64_t id);
   void handle_exit(uint64_t id, const ExitStatus& exit);
   void finish(uint64_t id, std::string abandoned);
@@ -75,6 +77,7 @@ class LocalEngine : public Engine {
   SlotPool slots_;
   LocalEngineTimes times_;
   Subreaper subreaper_;
+  Aside aside_{loop_};
   std::map<uint64_t, Running> running_;
   std::map<uint64_t, Running> abandoned_;  // by a number of its own: the trial may run again
   uint64_t next_abandoned_ = 0;

@@ -41,7 +41,6 @@ RemoteEngine::~RemoteEngine() {
   for (auto& [id, trial] : running_) {
     if (trial.client) trial.client->wait_for(kLastWait);
   }
-  for (auto& [number, process] : aside_) process->wait_for(kLastWait);
 }
 
 bool RemoteEngine::has_room_for(const std::vector<TrialShape>& shapes) const {
@@ -211,19 +210,6 @@ void RemoteEngine::end(uint64_t id, const EngineEnd& ended) {
   close_pipe(trial);
   running_.erase(id);
   on_ended(id, ended);
-}
-
-void RemoteEngine::run_aside(const Argv& argv) {
-  const uint64_t number = next_aside_++;
-  SpawnOptions spawn;
-  spawn.argv = {"/bin/sh", "-c", "exec \"$@\"", "sh"};  // looks for the program in PATH
-  spawn.argv.insert(spawn.argv.end(), argv.begin(), argv.end());
-  spawn.environment = options_.environment;
-  try {
-    aside_[number] = Subprocess::spawn(loop_, spawn, [this, number](const ExitStatus&) { aside_.erase(number); });
-  } catch (const Error&) {
-    aside_.erase(number);  // the client is ended all the same
-  }
 }
 
 std::string RemoteEngine::client_words(const Launch& launch) const {

@@ -17,6 +17,7 @@
 
 #include "base/event_loop.h"
 #include "base/subprocess.h"
+#include "runner/aside.h"
 #include "runner/engine.h"
 #include "runner/trial_script.h"
 
@@ -77,8 +78,7 @@ class RemoteEngine : public Engine {
   // The script has begun, its client has ended, and no end was noted: what is known of the reason.
   virtual void explain(const Running& trial, EngineEnd& end) = 0;
 
-  // Runs a command beside the trials; nobody waits for it.
-  void run_aside(const Argv& argv);
+  void run_aside(const Argv& argv) { aside_.run(argv, options_.environment); }
   std::string client_words(const Launch& launch) const;  // the end of what the client said
 
   Loop& loop_;
@@ -96,8 +96,7 @@ class RemoteEngine : public Engine {
   void close_pipe(Running& trial);
 
   std::map<uint64_t, Running> running_;
-  std::map<uint64_t, std::unique_ptr<Subprocess>> aside_;
-  uint64_t next_aside_ = 0;
+  Aside aside_{loop_};
 };
 
 }  // namespace dsat::host

@@ -18,6 +18,7 @@
 #include "dsat/base/shell.h"
 #include "dsat/base/units.h"
 #include "dsat/config/json.h"
+#include "runner/pdsh_end.h"
 #include "runner/probe.h"
 #include "runner/trial_inputs.h"
 
@@ -161,8 +162,8 @@ Environment TrialRunner::prepare_files(const TrialSpec& spec, const Running& tri
   const fs::path& folder = trial.facts.trial_dir;
   const Json config = trial_config(spec, folder, options_);
   Environment added = options_.variables;
-  set_variables(added, trial_variables(spec, folder, trial.port, options_.slots.backend, trial.slots,
-                                       options_.environment));
+  set_variables(added,
+                trial_variables(spec, folder, trial.port, options_.slots.backend, trial.slots, options_.environment));
   write_file(folder / kConfigFile, pretty(config));
   if (options_.hyperparameters.is_object()) {
     set_variable(added, kHyperparametersVariable, (folder / kHyperparametersFile).string());
@@ -196,6 +197,7 @@ Launch TrialRunner::make_launch(const TrialSpec& spec, const Running& trial) con
   for (const CommandFile& file : options_.command.files(context)) write_file(folder / file.name, file.text);
   launch.environment = options_.environment;
   set_variables(launch.environment, prepare_files(spec, trial, launch.argv, launch.cwd));
+  launch.end_command = pdsh_end_command(launch.argv, launch.slots, launch.environment);
   if (!options_.probe.empty()) add_probe(options_.probe, folder, !trial.facts.hosts.empty(), launch.environment);
   const std::set<std::string> shared(options_.environment.begin(), options_.environment.end());
   for (const std::string& variable : launch.environment) {

@@ -1,0 +1,32 @@
+// Keeps each command by a number until it has ended.
+#include "runner/aside.h"
+
+#include <algorithm>
+
+#include "dsat/error.h"
+
+namespace dsat::host {
+
+Aside::~Aside() {
+  using std::chrono::milliseconds;
+  const auto end = Loop::Clock::now() + std::chrono::seconds(10);  // of them all
+  for (auto& [number, process] : running_) {
+    const auto left = std::chrono::duration_cast<milliseconds>(end - Loop::Clock::now());
+    process->wait_for(std::max(milliseconds(0), left));
+  }
+}
+
+void Aside::run(const Argv& argv, const Environment& environment) {
+  const uint64_t number = next_++;
+  SpawnOptions spawn;
+  spawn.argv = {"/bin/sh", "-c", "exec \"$@\"", "sh"};  // looks for the program in PATH
+  spawn.argv.insert(spawn.argv.end(), argv.begin(), argv.end());
+  spawn.environment = environment;
+  try {
+    running_[number] = Subprocess::spawn(loop_, spawn, [this, number](const ExitStatus&) { running_.erase(number); });
+  } catch (const Error&) {
+    running_.erase(number);
+  }
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,35 @@
+// Commands that run beside the trials, as those that end a trial on another machine: nobody waits for what they do.
+//
+// Threading: control thread only. Ownership: destroying it waits a while for those that still run. Errors: none; a
+// command that cannot be started is left out, since a trial's end does not depend on it alone.
+#ifndef DSAT_HOST_RUNNER_ASIDE_H_
+#define DSAT_HOST_RUNNER_ASIDE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "base/event_loop.h"
+#include "base/subprocess.h"
+#include "command/command_args.h"
+#include "dsat/host/environment.h"
+
+namespace dsat::host {
+
+class Aside {
+ public:
+  explicit Aside(Loop& loop) : loop_(loop) {}
+  ~Aside();
+
+  // The program is looked for in the environment's PATH.
+  void run(const Argv& argv, const Environment& environment);
+
+ private:
+  Loop& loop_;
+  std::map<uint64_t, std::unique_ptr<Subprocess>> running_;
+  uint64_t next_ = 0;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RUNNER_ASIDE_H_

@@ -1,0 +1,47 @@
+// Calls pdsh as the launcher does, with its hosts, arguments and port, and pkill with a pattern that begins where a
+// launcher's own command line does: pdsh, ssh and the shells that carry that line do not fit.
+#include "runner/pdsh_end.h"
+
+#include <fmt/format.h>
+
+#include "command/launchers.h"
+#include "dsat/base/shell.h"
+#include "dsat/base/split.h"
+
+namespace dsat::host {
+
+namespace {
+
+std::vector<std::string> distinct_hosts(const std::vector<Slot>& slots) {
+  std::vector<std::string> hosts;
+  for (const Slot& slot : slots) {
+    if (hosts.empty() || hosts.back() != slot.host) hosts.push_back(slot.host);
+  }
+  return hosts;
+}
+
+}  // namespace
+
+Argv pdsh_end_command(const Argv& argv, const std::vector<Slot>& slots, const Environment& environment) {
+  const LauncherUse use = find_launcher(argv);
+  const auto value = [&](const char* name) { return launcher_value(argv, use, {name}).value_or(""); };
+  const std::vector<std::string> hosts = distinct_hosts(slots);
+  const std::string port = value("--master_port"), launcher = value("--launcher"), ssh_port = value("--ssh_port");
+  const bool is_spread = hosts.size() > 1 || launcher_switch(argv, use, "--force_multi");
+  const bool is_by_pdsh = use.kind == Launcher::deepspeed && is_spread && (launcher.empty() || launcher == "pdsh");
+  if (!is_by_pdsh || port.empty() || hosts.front().empty()) return {};
+  Argv command{"env", "PDSH_RCMD_TYPE=ssh"};
+  if (!ssh_port.empty()) {
+    const std::string before = get_variable(environment, "PDSH_SSH_ARGS_APPEND").value_or("");
+    command.push_back(fmt::format("PDSH_SSH_ARGS_APPEND={} -p {}", before, ssh_port));
+  }
+  command.insert(command.end(), {"pdsh", "-w", fmt::format("{}", fmt::join(hosts, ","))});
+  for (const std::string& word : split(value("--launcher_args"), ' ')) {
+    if (!word.empty()) command.push_back(word);
+  }
+  const std::string own = fmt::format("^[^ ]+ -u -m deepspeed[.]launcher[.]launch .*--master_port={}( |$)", port);
+  command.push_back("pkill -f " + shell_quote(own));
+  return command;
+}
+
+}  // namespace dsat::host
