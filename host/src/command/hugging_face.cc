@@ -3,6 +3,7 @@
 #include "command/hugging_face.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "dsat/base/numbers.h"
 #include "dsat/config/json.h"
@@ -26,6 +27,15 @@ std::optional<int64_t> flag_number(const Argv& argv, const std::vector<FlagUse>&
   if (uses.empty() || uses.back().value >= argv.size()) return std::nullopt;
   constexpr int64_t kMost = int64_t{1} << 40;
   return parse_integer(uses.back().read(argv), 1, kMost);
+}
+
+// "--bf16" alone, or with one of the words that Hugging Face's parser reads as true. A word that is none of its words
+// for false is the script's next argument.
+bool switches_on(const Argv& argv, const FlagUse& use) {
+  if (use.value >= argv.size()) return true;
+  std::string word = use.read(argv);
+  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+  return word != "false" && word != "f" && word != "no" && word != "n" && word != "0";
 }
 
 void write_all(Argv& argv, const std::vector<FlagUse>& uses, const std::optional<std::string>& value) {
@@ -72,6 +82,32 @@ config::GivenBatchSizes with_batch_flags(const Argv& argv, config::GivenBatchSiz
   if (!given.micro_batch) given.micro_batch = flag_number(argv, micro_batch_flags(argv));
   if (!given.accumulation) given.accumulation = flag_number(argv, accumulation_flags(argv));
   return given;
+}
+
+std::string precision_of_flags(const Argv& argv) {
+  for (const char* precision : {"bf16", "fp16"}) {
+    const std::vector<FlagUse> uses = find_flag(argv, std::string("--") + precision);
+    if (!uses.empty() && switches_on(argv, uses.back())) return precision;
+  }
+  const std::vector<FlagUse> mixed = find_flag_in_any_spelling(argv, "--mixed_precision");
+  if (mixed.empty() || mixed.back().value >= argv.size()) return "";
+  const std::string value = mixed.back().read(argv);
+  return value == "bf16" || value == "fp16" ? value : "";
+}
+
+Json with_precision(Json config, const std::string& precision) {
+  if (precision.empty() || !config.is_object()) return config;
+  bool open = true;
+  for (const char* section : {"bf16", "bfloat16", "fp16"}) {
+    const Json* given = config::find(config, section);
+    if (given == nullptr || given->is_null()) continue;
+    open = false;
+    const std::string key = std::string(section) + ".enabled";
+    const Json* enabled = config::find(config, key);
+    if (enabled != nullptr && *enabled == "auto") config::set(config, key, precision == section);
+  }
+  if (open) config::set(config, precision + ".enabled", true);
+  return config;
 }
 
 void follow_configuration(Argv& argv, size_t script, Trainer trainer, const Json& config) {

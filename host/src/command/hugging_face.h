@@ -1,5 +1,6 @@
 // Hugging Face's Trainer on a command line: it compares its batch sizes with the configuration's and refuses a
-// difference, so they are rewritten together. Threading: pure functions.
+// difference, so they are rewritten together. What it fills in for "auto" is read from its flags. Threading: pure
+// functions.
 #ifndef DSAT_HOST_COMMAND_HUGGING_FACE_H_
 #define DSAT_HOST_COMMAND_HUGGING_FACE_H_
 
@@ -29,6 +30,13 @@ std::vector<FlagUse> batch_flags(const Argv& argv);
 // The numbers of the two flags in place of those that a configuration leaves open ("auto"), as the Trainer fills them
 // in. A train batch that it gives decides by itself.
 config::GivenBatchSizes with_batch_flags(const Argv& argv, config::GivenBatchSizes given);
+
+// "bf16" or "fp16": what the Trainer's --bf16 and --fp16 ask for, else accelerate's --mixed_precision. Empty: the
+// command shows none.
+std::string precision_of_flags(const Argv& argv);
+// The configuration as the cost model is to read it: where it leaves the precision open ("auto", or no section at all),
+// this one. An empty one changes nothing.
+Json with_precision(Json config, const std::string& precision);
 
 // Writes the configuration's micro batch and accumulation into the flags, and adds those whose absence would mean
 // something else: 8 samples a device, no accumulation.

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/guarded.h"
+#include "command/hugging_face.h"
 #include "dsat/base/numbers.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json_numbers.h"
@@ -110,17 +111,24 @@ void compare_with_own(StudyFacts& facts, const JournalReading& reading) {
   facts.changed_train_batch = before && after && *before != *after;
 }
 
+// As the study has it: the precision that the command's flags give in place of "auto".
+std::string filled_in_precision(const Json& plan) {
+  const Json filled_in = plan.value("hugging_face", Json()), command = plan.value("command", Json());
+  return filled_in == true && command.is_array() ? precision_of_flags(command.get<Argv>()) : "";
+}
+
 void estimate_memory(StudyFacts& facts, const JournalReading& reading) {
   const int64_t data_parallel_size = integer_at(facts.record.study, "data_parallel_size").value_or(1);
-  const MemoryKnowledge knowledge{facts.record.profile, facts.device_memory_bytes, data_parallel_size};
-  const std::optional<cost::MemoryFit> fit = memory_fit(knowledge, reading.trials);
+  const MemoryEstimates estimates(
+      {facts.record.profile, facts.device_memory_bytes, data_parallel_size, filled_in_precision(reading.plan)},
+      reading.trials);
   for (const TrialRecord& record : facts.record.trials) {
     if (facts.trials[record.id].model_info) continue;
-    if (const auto peak = estimated_peak(fit, record.config, data_parallel_size)) {
+    if (const auto peak = estimates.peak(record.config)) {
       facts.trials[record.id].peak_estimate = Estimate{peak->value, peak->low, peak->high};
     }
   }
-  facts.stages = stage_facts(facts, reading.trials, fit, data_parallel_size);
+  facts.stages = stage_facts(facts, reading.trials, estimates);
 }
 
 StudyFacts facts_of(JournalReading reading) {

@@ -4,10 +4,13 @@
 
 #include <exception>
 
+#include "command/hugging_face.h"
+
 namespace dsat::host {
 
-std::optional<cost::MemoryFit> memory_fit(const MemoryKnowledge& knowledge, const std::vector<Trial>& trials) {
-  if (!knowledge.profile.is_object()) return std::nullopt;
+MemoryEstimates::MemoryEstimates(const MemoryKnowledge& knowledge, const std::vector<Trial>& trials)
+    : data_parallel_size_(knowledge.data_parallel_size), precision_(knowledge.precision) {
+  if (!knowledge.profile.is_object()) return;
   try {
     cost::Inputs inputs = cost::inputs_from_profile(knowledge.profile);
     if (knowledge.device_memory_bytes) {
@@ -18,31 +21,33 @@ std::optional<cost::MemoryFit> memory_fit(const MemoryKnowledge& knowledge, cons
       const TrialRecord& record = trial.record;
       const bool fitted = record.outcome == Outcome::completed;
       if ((!fitted && record.outcome != Outcome::out_of_memory) || trial.model_info || record.duplicate_of) continue;
-      cost::Observation seen{cost::setup_from_config(record.config, knowledge.data_parallel_size), !fitted, {}};
+      cost::Observation seen{setup_of(record.config), !fitted, {}};
       if (fitted && record.peak_bytes) seen.peak_bytes = static_cast<double>(*record.peak_bytes);
       observations.push_back(seen);
     }
-    return cost::fit_memory(inputs, observations);
+    fit_ = cost::fit_memory(inputs, observations);
+  } catch (const std::exception&) {
+    fit_.reset();
+  }
+}
+
+cost::Setup MemoryEstimates::setup_of(const Json& config) const {
+  return cost::setup_from_config(with_precision(config, precision_), data_parallel_size_);
+}
+
+std::optional<cost::Interval> MemoryEstimates::peak(const Json& config) const {
+  if (!fit_) return std::nullopt;
+  try {
+    return cost::predict_peak(*fit_, setup_of(config));
   } catch (const std::exception&) {
     return std::nullopt;
   }
 }
 
-std::optional<cost::Interval> estimated_peak(const std::optional<cost::MemoryFit>& fit, const Json& config,
-                                             int64_t data_parallel_size) {
-  if (!fit) return std::nullopt;
+std::optional<cost::Interval> MemoryEstimates::ceiling(const Json& config) const {
+  if (!fit_ || !fit_->inputs.device_memory_bytes) return std::nullopt;
   try {
-    return cost::predict_peak(*fit, cost::setup_from_config(config, data_parallel_size));
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-}
-
-std::optional<cost::Interval> estimated_ceiling(const std::optional<cost::MemoryFit>& fit, const Json& config,
-                                                int64_t data_parallel_size) {
-  if (!fit || !fit->inputs.device_memory_bytes) return std::nullopt;
-  try {
-    return cost::max_micro_batch(*fit, cost::setup_from_config(config, data_parallel_size));
+    return cost::max_micro_batch(*fit_, setup_of(config));
   } catch (const std::exception&) {
     return std::nullopt;
   }

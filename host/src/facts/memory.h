@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "dsat/cost/memory.h"
@@ -19,15 +20,24 @@ struct MemoryKnowledge {
   const Json& profile;  // null: nothing is learnt
   std::optional<uint64_t> device_memory_bytes;
   int64_t data_parallel_size = 1;
+  std::string precision;  // that the command gives in place of "auto" (command/hugging_face.h)
 };
 
-std::optional<cost::MemoryFit> memory_fit(const MemoryKnowledge& knowledge, const std::vector<Trial>& trials);
+class MemoryEstimates {
+ public:
+  MemoryEstimates(const MemoryKnowledge& knowledge, const std::vector<Trial>& trials);
 
-std::optional<cost::Interval> estimated_peak(const std::optional<cost::MemoryFit>& fit, const Json& config,
-                                             int64_t data_parallel_size);
-// Of the micro batch, all else as in `config`; nullopt where the device's memory is unknown, too.
-std::optional<cost::Interval> estimated_ceiling(const std::optional<cost::MemoryFit>& fit, const Json& config,
-                                                int64_t data_parallel_size);
+  std::optional<cost::Interval> peak(const Json& config) const;
+  // Of the micro batch, all else as in `config`; nullopt where the device's memory is unknown, too.
+  std::optional<cost::Interval> ceiling(const Json& config) const;
+
+ private:
+  cost::Setup setup_of(const Json& config) const;
+
+  int64_t data_parallel_size_;
+  std::string precision_;
+  std::optional<cost::MemoryFit> fit_;
+};
 
 }  // namespace dsat::host
 

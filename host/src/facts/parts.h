@@ -29,7 +29,7 @@ std::vector<BestStep> best_path(const StudyFacts& facts);
 Payback payback_of(const StudyFacts& facts);
 
 std::vector<StageFacts> stage_facts(const StudyFacts& facts, const std::vector<Trial>& trials,
-                                    const std::optional<cost::MemoryFit>& fit, int64_t data_parallel_size);
+                                    const MemoryEstimates& estimates);
 
 std::vector<Knob> knobs_of(const StudyFacts& facts);
 

@@ -25,7 +25,7 @@ void count(StageFacts& stage, const TrialRecord& record, const TrialFacts& trial
 }  // namespace
 
 std::vector<StageFacts> stage_facts(const StudyFacts& facts, const std::vector<Trial>& trials,
-                                    const std::optional<cost::MemoryFit>& fit, int64_t data_parallel_size) {
+                                    const MemoryEstimates& estimates) {
   std::map<int, StageFacts> stages;
   std::map<int, uint64_t> shown;  // trial whose configuration stands for the stage
   for (const Json& stage : facts.record.study.value("zero_stages", Json::array())) {
@@ -54,7 +54,7 @@ std::vector<StageFacts> stage_facts(const StudyFacts& facts, const std::vector<T
       return at == shown.end() ? std::nullopt : std::optional<uint64_t>(at->second);
     }();
     if (trial) {
-      const auto ceiling = estimated_ceiling(fit, facts.record.trials[*trial].config, data_parallel_size);
+      const auto ceiling = estimates.ceiling(facts.record.trials[*trial].config);
       if (ceiling) stage.ceiling = Estimate{ceiling->value, ceiling->low, ceiling->high};
     }
     list.push_back(stage);

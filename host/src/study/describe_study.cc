@@ -1,18 +1,19 @@
 // Fills the SDK's Study from the plan and from the trials whose ends are known.
 #include "study/describe_study.h"
 
+#include "command/hugging_face.h"
 #include "dsat/study.h"
 
 namespace dsat::host {
 namespace {
 
-Json observations(const std::vector<Trial>& trials) {
+Json observations(const std::vector<Trial>& trials, const std::string& precision) {
   Json list = Json::array();
   for (const Trial& trial : trials) {
     if (trial.state != TrialState::delivered || trial.model_info || trial.record.duplicate_of) continue;
     const TrialRecord& record = trial.record;
     list.push_back({{"trial", trial.id()},
-                    {"config", record.config},
+                    {"config", with_precision(record.config, precision)},
                     {"outcome", to_string(*record.outcome)},
                     {"metrics", record.metrics},
                     {"peak_bytes", record.peak_bytes ? Json(*record.peak_bytes) : Json()},
@@ -30,7 +31,8 @@ Json describe_study(const Plan& plan, Phase phase, int max_trials, const std::ve
   study.metric = plan.metric;
   study.maximise = plan.maximise;
   for (const config::StageSpace& stage : plan.space.stages) study.zero_stages.push_back(stage.stage);
-  study.base_config = plan.base_config;
+  const std::string precision = plan.filled_in_precision();
+  study.base_config = with_precision(plan.base_config, precision);
   study.space = config::to_json(plan.space);
   study.limits.max_trials = max_trials;
   study.limits.max_concurrent_trials = plan.concurrency();
@@ -41,7 +43,7 @@ Json describe_study(const Plan& plan, Phase phase, int max_trials, const std::ve
   study.limits.profile_trials = plan.profile_trials.value();
   study.device_memory_bytes = device_memory_bytes;
   if (phase == Phase::searcher) study.profile = profile;
-  study.observations = observations(trials);
+  study.observations = observations(trials, precision);
   return study.to_json();
 }
 

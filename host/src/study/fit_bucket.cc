@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "command/hugging_face.h"
 #include "dsat/config/json.h"
 #include "dsat/cost/setup.h"
 
@@ -40,7 +41,8 @@ std::optional<std::string> fit_bucket(Plan& plan) {
       plan.device_memory_bytes ? plan.device_memory_bytes : plan.slots.device_memory_bytes;
   const bool listed = std::any_of(plan.space.stages.begin(), plan.space.stages.end(), has_axis);
   if (plan.default_axes || !memory || listed) return std::nullopt;
-  const cost::Setup setup = cost::setup_from_config(plan.base_config, plan.data_parallel_size);
+  const cost::Setup setup =
+      cost::setup_from_config(with_precision(plan.base_config, plan.filled_in_precision()), plan.data_parallel_size);
   const double most_elements = kMostOfMemory * static_cast<double>(*memory) / bytes_per_element(setup);
   if (!setup.contiguous_gradients || setup.reduce_bucket_elements <= most_elements) return std::nullopt;
   const std::vector<Json> sizes = sizes_up_to(most_elements);

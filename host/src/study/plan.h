@@ -83,6 +83,8 @@ struct Plan : StudyLimits,
   int concurrency() const;                        // trials that can really run at once
   TrialShape shape_of(const Json& config) const;  // what a trial of this configuration takes
   std::string config_name() const;                // for messages
+  // What the command's flags give in place of a precision that the configuration leaves open; empty: nothing.
+  std::string filled_in_precision() const;
 };
 
 // Resolves options; nothing is run and nothing written.

@@ -30,8 +30,8 @@ struct StageRow {
   const MeasuredConfiguration* best = nullptr;
 };
 
-std::string estimated_memory(const std::optional<cost::MemoryFit>& fit, const Json& config, int64_t dp_size) {
-  const auto peak = estimated_peak(fit, config, dp_size);
+std::string estimated_memory(const MemoryEstimates& estimates, const Json& config) {
+  const auto peak = estimates.peak(config);
   return peak ? format_size(peak->value) : "-";
 }
 
@@ -82,8 +82,7 @@ std::vector<StageRow> rows_of(const ResultsView& view, const std::vector<Measure
   return rows;
 }
 
-std::vector<std::string> cells(const ResultsView& view, const StageRow& row,
-                               const std::optional<cost::MemoryFit>& fit) {
+std::vector<std::string> cells(const ResultsView& view, const StageRow& row, const MemoryEstimates& estimates) {
   std::vector<std::string> line;
   for (const int count : {row.stage, row.trials, row.out_of_memory, row.failed}) line.push_back(fmt::to_string(count));
   if (row.best == nullptr) {
@@ -96,7 +95,7 @@ std::vector<std::string> cells(const ResultsView& view, const StageRow& row,
   line.push_back(format_metric(view.plan.metric, row.best->metric));
   line.push_back(record.config.value(config::kMicroBatchKey, Json()).dump());
   line.push_back(record.config.value(config::kAccumulationKey, Json()).dump());
-  line.push_back(estimated_memory(fit, record.config, view.plan.data_parallel_size));
+  line.push_back(estimated_memory(estimates, record.config));
   line.push_back(row.best->peak_bytes ? format_size(static_cast<double>(*row.best->peak_bytes)) : "-");
   line.push_back(fmt::format("trial {}{}{}", record.id, overrides.empty() ? "" : ": ", overrides));
   return line;
@@ -108,9 +107,10 @@ std::string summary_text(const ResultsView& view) {
   const std::vector<MeasuredConfiguration> measured = measured_configurations(view.trials, view.plan.metric);
   std::vector<std::vector<std::string>> lines{{"stage", "trials", "oom", "failed", view.plan.metric, "micro batch",
                                                "accumulation", "memory estimated", "measured", "best of the stage"}};
-  const std::optional<cost::MemoryFit> fit =
-      memory_fit({view.profile, view.device_memory_bytes, view.plan.data_parallel_size}, view.trials);
-  for (const StageRow& row : rows_of(view, measured)) lines.push_back(cells(view, row, fit));
+  const MemoryEstimates estimates(
+      {view.profile, view.device_memory_bytes, view.plan.data_parallel_size, view.plan.filled_in_precision()},
+      view.trials);
+  for (const StageRow& row : rows_of(view, measured)) lines.push_back(cells(view, row, estimates));
   std::string text = format_table(lines);
   if (view.best) {
     const Json& best = view.best->config;

@@ -169,6 +169,8 @@ config::RuleOptions Plan::rules() const {
 
 std::string Plan::config_name() const { return config_file.empty() ? "the configuration" : config_file.string(); }
 
+std::string Plan::filled_in_precision() const { return hugging_face ? precision_of_flags(command) : ""; }
+
 int Plan::concurrency() const { return std::max(1, std::min(max_concurrent_trials, slots.at_once)); }
 
 TrialShape Plan::shape_of(const Json& config) const { return slots.shape_of(config); }

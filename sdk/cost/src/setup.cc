@@ -1,5 +1,5 @@
 // Reads what decides memory out of a DeepSpeed configuration: stage, precision, optimizer, offloading, recomputation.
-// "auto" and absent keys count as DeepSpeed's defaults.
+// Absent keys count as DeepSpeed's defaults, "auto" as what is filled in for it.
 #include "dsat/cost/setup.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 
 using config::find;
 
-// DeepSpeed leaves "auto" to the caller (Hugging Face fills it in); before that nothing is known, as when it is absent.
+// DeepSpeed leaves "auto" to the caller (Hugging Face fills it in); before that it is as good as absent.
 const Json* find_set(const Json& config, std::string_view key) {
   const Json* value = find(config, key);
   if (value == nullptr || value->is_null() || (value->is_string() && value->get<std::string>() == "auto"))
@@ -46,6 +46,13 @@ double number(const Json& config, std::string_view key, double absent) {
     wrong(key, *value, "a number that is not negative");
   }
   return value->get<double>();
+}
+
+// Elements of a bucket. Hugging Face fills in the square of the hidden size, which nothing here knows: some tens of
+// megabytes beside DeepSpeed's gigabyte, so it counts as none, and what is fixed takes it in.
+double bucket(const Json& config, std::string_view key, double absent) {
+  const Json* value = find(config, key);
+  return value != nullptr && *value == "auto" ? 0 : number(config, key, absent);
 }
 
 int64_t count(const Json& config, std::string_view key) {
@@ -145,11 +152,11 @@ Setup setup_from_config(const Json& config, int64_t data_parallel_size) {
   setup.activation_checkpointing = checkpoints_activations(config);
   const Setup defaults;
   setup.reduce_bucket_elements =
-      number(config, "zero_optimization.reduce_bucket_size", defaults.reduce_bucket_elements);
+      bucket(config, "zero_optimization.reduce_bucket_size", defaults.reduce_bucket_elements);
   setup.allgather_bucket_elements =
-      number(config, "zero_optimization.allgather_bucket_size", defaults.allgather_bucket_elements);
+      bucket(config, "zero_optimization.allgather_bucket_size", defaults.allgather_bucket_elements);
   setup.prefetch_bucket_elements =
-      number(config, "zero_optimization.stage3_prefetch_bucket_size", defaults.prefetch_bucket_elements);
+      bucket(config, "zero_optimization.stage3_prefetch_bucket_size", defaults.prefetch_bucket_elements);
   setup.max_reuse_distance_elements =
       number(config, "zero_optimization.stage3_max_reuse_distance", defaults.max_reuse_distance_elements);
   // An offloaded optimizer wants them contiguous.

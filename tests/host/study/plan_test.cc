@@ -3,6 +3,7 @@
 
 #include "base/sha256.h"
 #include "host/study/study_fixture.h"
+#include "study/describe_study.h"
 #include "study/fit_bucket.h"
 #include "support/error_of.h"
 
@@ -274,6 +275,27 @@ TEST_F(PlanTest, AutoStaysForAccelerateAndForAScriptThatTakesTheFile) {
       EXPECT_TRUE(plan.base_config[key].is_number()) << key;
     }
   }
+}
+
+TEST_F(PlanTest, PluginsSeeThePrecisionThatTheCommandsFlagsGive) {
+  write_program(dir() / "accelerate", "#!/bin/sh\n");
+  const auto seen = [&](const std::string& config, std::vector<std::string> words) {
+    const Plan plan = plan_with(config, [&](StudyOptions& o) {
+      o.command = {"accelerate", "launch", "--deepspeed_config_file", "ds_config.json"};
+      o.command.insert(o.command.end(), words.begin(), words.end());
+      o.environment = {"PATH=" + dir().string()};
+    });
+    EXPECT_EQ(plan.base_config.value("bf16", Json()), Json::parse(config).value("bf16", Json())) << "the file is kept";
+    return describe_study(plan, Phase::searcher, 20, {}, Json(), std::nullopt).at("base_config");
+  };
+  const std::string open = R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}})";
+  EXPECT_EQ(seen(open, {"train.py", "--bf16", "True"})["bf16"]["enabled"], true);
+  EXPECT_EQ(seen(open, {"train.py", "--bf16", "--lr", "1"})["fp16"]["enabled"], false);
+  EXPECT_EQ(seen(open, {"train.py", "--bf16=false", "--fp16"})["fp16"]["enabled"], true);
+  EXPECT_EQ(seen(open, {"--mixed-precision=bf16", "train.py"})["bf16"]["enabled"], true);
+  EXPECT_EQ(seen(open, {"--mixed_precision", "no", "train.py"})["bf16"]["enabled"], "auto");
+  EXPECT_EQ(seen("{}", {"--mixed_precision", "fp16", "train.py"})["fp16"]["enabled"], true) << "no section at all";
+  EXPECT_FALSE(seen(R"({"bf16": {"enabled": true}})", {"train.py", "--fp16"}).contains("fp16"));
 }
 
 TEST_F(PlanTest, AutoStaysForHuggingFaceButTunedKeysAreNumbers) {

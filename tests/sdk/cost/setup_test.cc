@@ -117,8 +117,15 @@ TEST(SetupTest, AutoIsAsGoodAsAbsent) {
     "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto", "overlap_comm": "auto"}})");
   EXPECT_EQ(setup.micro_batch, 1);
   EXPECT_EQ(setup.precision, Precision::fp32);
-  EXPECT_EQ(setup.reduce_bucket_elements, 5e8);
   EXPECT_FALSE(setup.overlap_comm);
+}
+
+TEST(SetupTest, ABucketThatHuggingFaceSizesIsSmall) {
+  const cost::Setup setup = read(R"({"zero_optimization": {
+    "stage": 3, "reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto"}})");
+  EXPECT_EQ(setup.reduce_bucket_elements, 0);
+  EXPECT_EQ(setup.prefetch_bucket_elements, 0);
+  EXPECT_EQ(setup.allgather_bucket_elements, 5e8);
 }
 
 TEST(SetupTest, WrongTypesAreRefusedByKey) {
