@@ -252,7 +252,7 @@ bool worth_tuning(const DrawnJob& job, Draw& draw) {
 }
 
 Surface surface_of(const DrawnJob& job, Draw& draw) {
-  const JobPhysics& physics = job.physics;
+  JobPhysics physics = job.physics;
   Surface surface;
   surface.about = fmt::format("{:.2g}B parameters, {} devices of {:.0f} GB, {}", physics.model.params / 1e9,
                               physics.link.ranks, job.device_memory / 1e9, job.kind);
@@ -265,12 +265,13 @@ Surface surface_of(const DrawnJob& job, Draw& draw) {
   surface.job.device_memory = job.device_memory;
   surface.job.usable_share = job.usable_share;
   surface.job.activation_bytes = activation_bytes(physics.memory, 1) * draw.uniform(0.4, 1.1);
-  surface.physics = [physics](const SurfacePoint& point) { return job_truth(physics, point); };
   draw_noise(draw, surface.noise);
   surface.offload_axis = job.offload_axis;
   surface.startup_s = draw.log_uniform(15, 120);
   surface.user_stage = draw.pick<int>({0, 1, 1, 2, 3});
   surface.user_config = config_of(physics.model, draw);
+  physics.model.bf16 = surface.user_config.contains("bf16");
+  surface.physics = [physics](const SurfacePoint& point) { return job_truth(physics, point); };
   surface.reports_device_memory = !draw.chance(0.15);
   if (!surface.reports_device_memory) surface.about += ", device memory unknown";
   const int64_t highest = highest_micro_batch(job, 4096);

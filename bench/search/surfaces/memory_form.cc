@@ -32,6 +32,12 @@ EngineMemory engine_memory(const ModelForm& model, double ranks, const SurfacePo
   const double trained = model.trained, own = trained / ranks, e = model.element_bytes;
   const bool offload = point.offload_optimizer && point.stage >= 1;
   EngineMemory engine;
+  // bf16 has an optimizer of its own: a flat fp32 gradient besides those of backward, and no bucket.
+  if (model.bf16 && (point.stage == 0 || (point.stage == 1 && model.gradient_bytes == 4 && !offload))) {
+    engine.held = e * model.params + model.state_bytes * own + 4 * trained;
+    engine.gradients = engine.held_gradients = e * trained;
+    return engine;
+  }
   engine.held = e * model.params / (point.stage >= 3 ? ranks : 1);
   if (!offload) engine.held += model.state_bytes * (point.stage >= 1 ? own : trained);
   if (point.stage <= 1) {

@@ -22,6 +22,7 @@ struct ModelForm {
   double matrix_size = 4e6;                     // elements of a trained weight matrix: no message is smaller
   double element_bytes = 2, gradient_bytes = 2;
   double state_bytes = 12;  // a trained parameter's master copy and optimizer states
+  bool bf16 = false;
 };
 
 // A workspace that an algorithm holds within [from, below).

@@ -20,6 +20,7 @@ constexpr const char* kOptimizerDeviceKey = "zero_optimization.offload_optimizer
 constexpr const char* kParamDeviceKey = "zero_optimization.offload_param.device";
 constexpr const char* kOffloadRatioKey = "zero_optimization.offload_optimizer.ratio";
 constexpr const char* kAllgatherBucketKey = "zero_optimization.allgather_bucket_size";
+constexpr const char* kAccumulationTypeKey = "data_types.grad_accum_dtype";
 constexpr const char* kHpzKey = "zero_optimization.zero_hpz_partition_size";
 constexpr const char* kMicsKey = "zero_optimization.mics_shard_size";
 
@@ -120,16 +121,24 @@ std::optional<std::string> broken_bucket_rule(const Json& config, int stage) {
   return std::nullopt;
 }
 
-std::optional<std::string> broken_precision_rule(const Json& config) {
+std::optional<std::string> broken_precision_rule(const Json& config, int stage) {
   for (const char* section : {"fp16", "bf16", "bfloat16"}) require_section(config, section);
-  const bool fp16 = read_bool(config, "fp16.enabled").value_or(false);
-  for (const char* key : {"bf16.enabled", "bfloat16.enabled"}) {
-    const bool bf16 = read_bool(config, key).value_or(false);
-    if (fp16 && bf16) {
-      return fmt::format("one precision at a time: fp16.enabled and {} are both true", key);
-    }
+  std::string on;
+  for (const char* key : {"fp16.enabled", "bf16.enabled", "bfloat16.enabled"}) {
+    if (!read_bool(config, key).value_or(false)) continue;
+    if (on == "fp16.enabled") return fmt::format("one precision at a time: fp16.enabled and {} are both true", key);
+    on = key;
   }
-  return std::nullopt;
+  // Without ZeRO there is no optimizer for other pairs. Where the precision is "auto" nothing is known.
+  const std::optional<std::string> dtype = read_string(config, kAccumulationTypeKey);
+  if (stage != 0 || !dtype || on.empty()) return std::nullopt;
+  const bool half = *dtype == "fp16" || *dtype == "float16" || *dtype == "half";
+  const bool full = *dtype == "fp32" || *dtype == "float32" || *dtype == "float";
+  const bool pipeline = read_positive(config, "pipeline.stages").value_or(1) > 1;
+  if (on == "fp16.enabled" ? half : full || (pipeline && !half)) return std::nullopt;
+  return fmt::format("without ZeRO gradients are kept in {}: {} is {}, {} true, but {} is 0",
+                     on == "fp16.enabled" ? "fp16 with fp16" : "fp32 with bf16", kAccumulationTypeKey, *dtype, on,
+                     kStageKey);
 }
 
 }  // namespace
@@ -153,7 +162,7 @@ std::optional<std::string> broken_rule(const Json& config, const RuleOptions& op
   if (auto broken = broken_micro_batch_rule(config, options)) return broken;
   if (auto broken = broken_bucket_rule(config, stage)) return broken;
   if (auto broken = broken_partition_rule(config, stage, options)) return broken;
-  return broken_precision_rule(config);
+  return broken_precision_rule(config, stage);
 }
 
 std::optional<std::string> forbids_stage(const Json& config, int stage, const RuleOptions& options) {

@@ -8,10 +8,10 @@ namespace dsat::cost {
 
 const EngineRules& rules_of(Engine engine) {
   // The columns are whole_bucket, bucket_at_stage_1, one_bucket_stage_3, master_copy_in_fp32, gathers_by_layer,
-  // allgather_copy.
-  static constexpr EngineRules kNewest{true, true, true, true, false, false};
-  static constexpr EngineRules kBefore_0_12_4{true, true, true, true, false, true};
-  static constexpr EngineRules kByLayer{false, false, false, false, true, false};
+  // allgather_copy, flat_bf16_gradients.
+  static constexpr EngineRules kNewest{true, true, true, true, false, false, true};
+  static constexpr EngineRules kBefore_0_12_4{true, true, true, true, false, true, true};
+  static constexpr EngineRules kByLayer{false, false, false, false, true, false, false};
   switch (engine) {
     case Engine::deepspeed:
       return kNewest;

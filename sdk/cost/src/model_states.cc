@@ -32,6 +32,15 @@ double master_bytes(const Setup& setup, const EngineRules& rules) {
   return !fp32 || (rules.master_copy_in_fp32 && setup.stage >= 1) ? 4 : 0;
 }
 
+// Of DeepSpeed in bf16: its BF16_Optimizer accumulates in one flat fp32 gradient of all parameters, beside those of
+// backward, divides master copy and states even without ZeRO, and reduces without a bucket. (It can accumulate in bf16
+// too, with a pipeline at stage 0: then this is too much.)
+bool has_flat_gradients(const Setup& setup, const EngineRules& rules) {
+  if (!rules.flat_bf16_gradients || setup.precision != Precision::bf16) return false;
+  return setup.stage == 0 || (setup.stage == 1 && setup.accumulation_dtype == Precision::fp32 &&
+                              setup.optimizer_device == Device::accelerator);
+}
+
 void check(double value, const char* name) {
   if (!std::isfinite(value) || value < 0) {
     throw Error(fmt::format("{} is {:f}; it must be a number that is not negative", name, value));
@@ -86,21 +95,21 @@ double gathered_bytes(const Share& share, const Setup& setup, const EngineRules&
 
 double model_state_bytes(const ModelSize& size, const Setup& setup) {
   const Share share = share_of(size, setup);
+  const EngineRules& rules = rules_of(size.engine());
   const double ranks = static_cast<double>(setup.data_parallel_size);
   const bool offloaded = setup.optimizer_device == Device::host;
+  const bool flat = has_flat_gradients(setup, rules);
 
   double params = share.params * element_bytes(setup.precision);
   if (setup.stage == 3) params = setup.parameter_device == Device::host ? 0 : params / ranks;
 
   // With the optimizer offloaded, partitioned gradients go to the host as they are reduced; stage 1 keeps the others'.
-  double gradients = share.trainable * element_bytes(setup.accumulation_dtype);
+  double gradients = share.trainable * (flat ? 4 + 2 : element_bytes(setup.accumulation_dtype));
   if (setup.stage >= 2) gradients = offloaded ? 0 : gradients / ranks;
 
   double optimizer =
-      offloaded
-          ? 0
-          : share.trainable * (master_bytes(setup, rules_of(size.engine())) + 4 * optimizer_values(setup.optimizer));
-  if (setup.stage >= 1) optimizer /= ranks;
+      offloaded ? 0 : share.trainable * (master_bytes(setup, rules) + 4 * optimizer_values(setup.optimizer));
+  if (setup.stage >= 1 || flat) optimizer /= ranks;
 
   return params + gradients + optimizer;
 }
@@ -110,13 +119,14 @@ double buffer_bytes(const ModelSize& size, const Setup& setup) {
   const EngineRules& rules = rules_of(size.engine());
   // Without a bucket gradients stay where they are; what reducing them takes comes after the peak.
   if (setup.stage == 0 || (setup.stage == 1 && !rules.bucket_at_stage_1)) return 0;
+  if (has_flat_gradients(setup, rules)) return 0;
   return reduce_bucket_bytes(share, setup, rules) + (setup.stage == 3 ? gathered_bytes(share, setup, rules) : 0);
 }
 
 double optional_buffer_bytes(const ModelSize& size, const Setup& setup) {
   const Share share = share_of(size, setup);
   const EngineRules& rules = rules_of(size.engine());
-  if (setup.stage == 0 || setup.data_parallel_size == 1) return 0;
+  if (setup.stage == 0 || setup.data_parallel_size == 1 || has_flat_gradients(setup, rules)) return 0;
   double bytes = 0;
   if (setup.stage == 1 && !rules.bucket_at_stage_1) bytes += reduce_bucket_bytes(share, setup, rules);
   if (rules.whole_bucket) {
@@ -133,13 +143,14 @@ double forward_bytes(const ModelSize& size, const Setup& setup) {
   const EngineRules& rules = rules_of(size.engine());
   if (rules.gathers_by_layer) return model_state_bytes(size, setup) + buffer_bytes(size, setup);
   const double ranks = static_cast<double>(setup.data_parallel_size);
-  const bool third = setup.stage == 3;
+  const bool third = setup.stage == 3, flat = has_flat_gradients(setup, rules);
   double bytes = share.params * element_bytes(setup.precision) / (third ? ranks : 1);
   if (setup.parameter_device == Device::host && third) bytes = 0;
   if (setup.optimizer_device == Device::accelerator) {
     const double master = share.trainable * master_bytes(setup, rules);
-    bytes += setup.stage >= 1 ? master / ranks : master;
+    bytes += setup.stage >= 1 || flat ? master / ranks : master;
   }
+  if (flat) bytes += share.trainable * 4;
   if (third) {
     bytes += share.trainable * element_bytes(setup.accumulation_dtype) / ranks + buffer_bytes(size, setup);
   }

@@ -132,6 +132,25 @@ TEST(BrokenRule, OnePrecisionAtATime) {
               HasSubstr("bfloat16.enabled"));
 }
 
+TEST(BrokenRule, WithoutZeroOnlySomePrecisionsOfGradients) {
+  const auto broken = [](const char* section, const char* dtype, int stage, int pipeline = 1) {
+    return rule(Json{{section, {{"enabled", true}}},
+                     {"data_types", {{"grad_accum_dtype", dtype}}},
+                     {"pipeline", {{"stages", pipeline}}},
+                     {"zero_optimization", {{"stage", stage}}}});
+  };
+  EXPECT_EQ(broken("bf16", "fp32", 0), "");
+  EXPECT_EQ(broken("fp16", "float16", 0), "");
+  EXPECT_EQ(
+      broken("bf16", "bf16", 0),
+      "without ZeRO gradients are kept in fp32 with bf16: data_types.grad_accum_dtype is bf16, bf16.enabled true, "
+      "but zero_optimization.stage is 0");
+  EXPECT_THAT(broken("fp16", "fp32", 0), HasSubstr("kept in fp16 with fp16"));
+  EXPECT_EQ(broken("bf16", "bf16", 0, 2), "") << "a pipeline can";
+  EXPECT_EQ(broken("bf16", "bf16", 1), "");
+  EXPECT_EQ(broken("fp16", "fp32", 2), "");
+}
+
 TEST(BrokenRule, NamesWrongTypes) {
   const std::pair<const char*, const char*> kWrong[] = {
       {R"({"zero_optimization": {"reduce_bucket_size": "big"}})",

@@ -23,6 +23,7 @@ struct EngineRules {
   bool master_copy_in_fp32;  // at stages 1 to 3, where the parameters themselves are fp32 already
   bool gathers_by_layer;     // stage 3 holds the largest layer; else all that is used again soon
   bool allgather_copy;       // stages 1 and 2 gather through allgather_bucket_size elements
+  bool flat_bf16_gradients;  // bf16 at stage 0, and at stage 1 with fp32 gradients, has an optimizer of its own
 };
 
 const EngineRules& rules_of(Engine engine);

@@ -2,7 +2,8 @@
 //
 // Source: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", section 3:
 // mixed-precision Adam keeps 2P + 2P + 12P bytes; stage 1 divides the 12P by N, stage 2 also the gradients, stage 3
-// all. Engines differ in their buffers, and DeepSpeed keeps a master copy in fp32 training too (dsat/cost/engine.h).
+// all. Engines differ in their buffers; DeepSpeed keeps a master copy in fp32 training too, and in bf16 without ZeRO it
+// has other gradients (dsat/cost/engine.h).
 #ifndef DSAT_COST_MODEL_STATES_H_
 #define DSAT_COST_MODEL_STATES_H_
 
@@ -32,7 +33,8 @@ double buffer_bytes(const ModelSize& size, const Setup& setup);
 double optional_buffer_bytes(const ModelSize& size, const Setup& setup);
 
 // Bytes per device that one forward pass holds before anything was trained, without activations. DeepSpeed has no
-// gradients, no Adam states and no bucket then. Stage 3 is the exception: it allocates bucket and gradients at once.
+// gradients, no Adam states and no bucket then. Two exceptions allocate at once: stage 3 its bucket and gradients, and
+// bf16 its flat fp32 gradients.
 double forward_bytes(const ModelSize& size, const Setup& setup);
 
 // Transformer activations per sample in 16 bit: layers x s h (34 + 5 a s / h) bytes; without the second term with
