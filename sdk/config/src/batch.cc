@@ -8,6 +8,7 @@
 #include <array>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "dsat/config/json.h"
 #include "values.h"
@@ -39,28 +40,6 @@ void require_multiple(int64_t train_batch, int64_t unit, const std::string& unit
   throw Error(fmt::format(
       "contradictory batch sizes: {} {} is not a multiple of {} = {}; change one of them or set it to \"auto\"",
       kTrainBatchKey, train_batch, unit_terms, unit));
-}
-
-// Tensor-parallel size under any of the names it goes by. Two names that disagree are an Error.
-int64_t tensor_parallel_size(const Json& config) {
-  constexpr std::array<const char*, 5> kKeys = {"tensor_parallel.autotp_size", "tensor_parallel.tp_size",
-                                                "tensor_parallel.tp.tp_size", "mp_size", "autotuning.mp_size"};
-  int64_t size = 1;
-  const char* given_by = nullptr;
-  for (const char* key : kKeys) {
-    const std::optional<int64_t> value = read_integer(config, key);
-    if (!value) continue;
-    if (*value < 0) refuse_value(key, *find(config, key), "a positive integer, or 0 for none");
-    // 0 switches tensor parallelism off and 1 is what every one of them defaults to.
-    if (*value <= 1) continue;
-    if (given_by != nullptr && size != *value) {
-      throw Error(
-          fmt::format("contradictory tensor-parallel sizes: {} {} and {} {}; keep one", given_by, size, key, *value));
-    }
-    size = *value;
-    given_by = key;
-  }
-  return size;
 }
 
 }  // namespace
@@ -130,26 +109,49 @@ void write_batch_sizes(Json& config, const BatchSizes& sizes) {
   set(config, kTrainBatchKey, sizes.train_batch);
 }
 
+TensorParallelism tensor_parallelism(const Json& config) {
+  constexpr std::array<const char*, 5> kKeys = {"tensor_parallel.autotp_size", "tensor_parallel.tp_size",
+                                                "tensor_parallel.tp.tp_size", "mp_size", "autotuning.mp_size"};
+  TensorParallelism result;
+  const char* given_by = nullptr;
+  for (const std::string_view key : kKeys) {
+    const std::optional<int64_t> value = read_integer(config, key);
+    if (!value) continue;
+    if (*value < 0) refuse_value(key, *find(config, key), "a positive integer, or 0 for none");
+    // 0 switches tensor parallelism off and 1 is what every one of them defaults to.
+    if (*value <= 1) continue;
+    if (given_by != nullptr && result.size != *value) {
+      throw Error(fmt::format("contradictory tensor-parallel sizes: {} {} and {} {}; keep one", given_by, result.size,
+                              key, *value));
+    }
+    result.size = *value;
+    result.divides_batch = result.divides_batch || key.find("mp_size") != std::string_view::npos;
+    given_by = key.data();
+  }
+  return result;
+}
+
 int64_t data_parallel_size(int64_t slots, const Json& config) {
   require_positive(slots, "the number of slots per trial");
-  const int64_t tensor_parallel = tensor_parallel_size(config);
+  const TensorParallelism tensor = tensor_parallelism(config);
   const int64_t sequence_parallel = read_positive(config, kSequenceParallelKey).value_or(1);
   const int64_t pipeline_stages = read_positive(config, "pipeline.stages").value_or(1);
-  const int64_t slots_per_replica = multiply(multiply(tensor_parallel, sequence_parallel), pipeline_stages);
+  const int64_t slots_per_replica = multiply(multiply(tensor.size, sequence_parallel), pipeline_stages);
   if (slots % slots_per_replica != 0) {
     const std::string sequence_term =
         sequence_parallel > 1 ? fmt::format(" x {} {}", kSequenceParallelKey, sequence_parallel) : std::string();
     throw Error(
         fmt::format("{} slots per trial is not a multiple of tensor-parallel size {}{} x pipeline.stages {} = {}; "
                     "change --slots-per-trial or the configuration",
-                    slots, tensor_parallel, sequence_term, pipeline_stages, slots_per_replica));
+                    slots, tensor.size, sequence_term, pipeline_stages, slots_per_replica));
   }
-  const int64_t size = slots / slots_per_replica;
+  const int64_t divisor = tensor.divides_batch ? slots_per_replica : slots_per_replica / tensor.size;
+  const int64_t size = slots / divisor;
   // From 0.15.0 on DeepSpeed takes data_parallel_size from the configuration where both keys stand there.
   const std::optional<int64_t> given = read_positive(config, kDataParallelKey);
   if (given && find(config, kSequenceParallelKey) != nullptr && *given != size) {
     throw Error(fmt::format("{} is {}, but {} slots per trial / {} = {}; change it, {} or --slots-per-trial",
-                            kDataParallelKey, *given, slots, slots_per_replica, size, kSequenceParallelKey));
+                            kDataParallelKey, *given, slots, divisor, size, kSequenceParallelKey));
   }
   return size;
 }

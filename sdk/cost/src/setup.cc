@@ -112,18 +112,6 @@ Device device_of(const Json& config, const char* section, std::initializer_list<
   return is_on_host ? Device::host : Device::accelerator;
 }
 
-// DeepSpeed has named the tensor-parallel size differently over the years; one of them is set, or none. 0 is "off".
-int64_t tensor_parallel_size_of(const Json& config) {
-  int64_t size = 1;
-  for (const char* key : {"tensor_parallel.autotp_size", "tensor_parallel.tp_size", "tensor_parallel.tp.tp_size",
-                          "mp_size", "autotuning.mp_size"}) {
-    const Json* value = find_set(config, key);
-    if (value == nullptr || *value == 0) continue;
-    size = std::max(size, count(config, key));
-  }
-  return size;
-}
-
 bool checkpoints_activations(const Json& config) {
   return flag(config, "activation_checkpointing.partition_activations", false) ||
          flag(config, "activation_checkpointing.cpu_checkpointing", false) ||
@@ -145,9 +133,11 @@ Setup setup_from_config(const Json& config, int64_t data_parallel_size) {
   setup.optimizer = optimizer_of(config);
   setup.optimizer_device = device_of(config, "offload_optimizer", {"cpu_offload"});
   setup.parameter_device = device_of(config, "offload_param", {"cpu_offload_param", "cpu_offload_params"});
-  // The ranks that share a sample's sequence share the states as well.
-  setup.data_parallel_size = data_parallel_size * count(config, config::kSequenceParallelKey);
-  setup.tensor_parallel_size = tensor_parallel_size_of(config);
+  const config::TensorParallelism tensor = config::tensor_parallelism(config);
+  setup.tensor_parallel_size = tensor.size;
+  // The ranks that share a sample's sequence share the states as well; those that hold other parts of a layer do not.
+  const int64_t ranks = data_parallel_size * count(config, config::kSequenceParallelKey);
+  setup.data_parallel_size = tensor.divides_batch ? ranks : std::max<int64_t>(1, ranks / tensor.size);
   setup.pipeline_stages = count(config, "pipeline.stages");
   setup.activation_checkpointing = checkpoints_activations(config);
   const Setup defaults;

@@ -108,11 +108,18 @@ TEST(DataParallelSize, DividesByTensorAndPipelineParallelism) {
   EXPECT_EQ(data_parallel_size(8, config("{}")), 8);
   EXPECT_EQ(data_parallel_size(8, config(R"({"pipeline": {"stages": 2}})")), 4);
   EXPECT_EQ(data_parallel_size(8, config(R"({"pipeline": {"stages": "auto"}})")), 8);
-  EXPECT_EQ(data_parallel_size(8, config(R"({"tensor_parallel": {"autotp_size": 4}})")), 2);
-  EXPECT_EQ(data_parallel_size(8, config(R"({"tensor_parallel": {"tp": {"tp_size": 4}}})")), 2);
-  EXPECT_EQ(data_parallel_size(8, config(R"({"tensor_parallel": {"autotp_size": 0}})")), 8);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"mp_size": 4})")), 2);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"mp_size": 0})")), 8);
   EXPECT_EQ(data_parallel_size(8, config(R"({"autotuning": {"mp_size": 2}, "pipeline": {"stages": 2}})")), 2);
   EXPECT_EQ(data_parallel_size(8, config(R"({"mp_size": 2, "tensor_parallel": {"autotp_size": 2}})")), 4);
+}
+
+TEST(DataParallelSize, TensorParallelismOfDeepSpeedsOwnCountsEveryRank) {
+  EXPECT_EQ(data_parallel_size(8, config(R"({"tensor_parallel": {"autotp_size": 4}})")), 8);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"tensor_parallel": {"tp": {"tp_size": 4}}})")), 8);
+  EXPECT_EQ(data_parallel_size(8, config(R"({"tensor_parallel": {"autotp_size": 2}, "pipeline": {"stages": 2}})")), 4);
+  EXPECT_THAT(error_of([] { data_parallel_size(8, config(R"({"tensor_parallel": {"autotp_size": 3}})")); }),
+              HasSubstr("not a multiple of tensor-parallel size 3"));
 }
 
 TEST(DataParallelSize, DividesBySequenceParallelism) {

@@ -128,6 +128,13 @@ TEST(SetupTest, ABucketThatHuggingFaceSizesIsSmall) {
   EXPECT_EQ(setup.allgather_bucket_elements, 5e8);
 }
 
+TEST(SetupTest, RanksThatHoldOtherPartsOfALayerDoNotShareTheStates) {
+  const auto setup = [](const char* text) { return read(text, 8); };
+  EXPECT_EQ(setup(R"({"tensor_parallel": {"autotp_size": 4}})").data_parallel_size, 2);
+  EXPECT_EQ(setup(R"({"tensor_parallel": {"autotp_size": 4}, "train_batch_size": 16})").micro_batch, 2);
+  EXPECT_EQ(setup(R"({"mp_size": 4})").data_parallel_size, 8) << "the batch is divided by it already";
+}
+
 TEST(SetupTest, WrongTypesAreRefusedByKey) {
   using testing::HasSubstr;
   EXPECT_THAT(refusal(R"([1])"), HasSubstr("not a JSON object"));

@@ -45,8 +45,18 @@ BatchSizes trial_batch_sizes(int64_t micro_batch, int64_t accumulation, int64_t 
 // Writes all three keys.
 void write_batch_sizes(Json& config, const BatchSizes& sizes);
 
-// slots / (tensor-parallel size x sequence_parallel_size x pipeline.stages), as DeepSpeed counts from 0.17.0 on
-// (docs/real-deepspeed.md). An Error when that is not whole, or not the data_parallel_size that the configuration gives
+// The tensor-parallel size under any of the names it goes by. Two names that disagree are an Error. Where the script
+// divides the model itself (mp_size), each group of ranks has a batch of its own; in DeepSpeed's section
+// tensor_parallel (AutoTP) the batch sizes count every rank.
+struct TensorParallelism {
+  int64_t size = 1;
+  bool divides_batch = false;
+};
+TensorParallelism tensor_parallelism(const Json& config);
+
+// By how much train_batch_size exceeds micro batch x accumulation: slots / (tensor-parallel size that divides the batch
+// x sequence_parallel_size x pipeline.stages), as DeepSpeed counts from 0.17.0 on (docs/real-deepspeed.md). An Error
+// when the slots are no multiple of all sizes, or the result is not the data_parallel_size that the configuration gives
 // beside a sequence_parallel_size.
 int64_t data_parallel_size(int64_t slots, const Json& config);
 
