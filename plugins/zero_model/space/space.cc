@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "dsat/config/world.h"
 
 namespace dsat::zero_model {
 namespace {
@@ -63,6 +65,29 @@ std::vector<ModelAxis> axes_of(const config::Space& space) {
   return axes;
 }
 
+// The least common multiple of the data-parallel sizes that trials may have: a fixed global batch is divided by it.
+int64_t common_size(const std::vector<ModelAxis>& axes, const Json& base, int64_t otherwise) {
+  std::vector<Json> configs{base};
+  for (const ModelAxis& axis : axes) {
+    const std::string& key = axis.key;
+    if (key != config::kNumGpusKey && key != config::kNumNodesKey && key != config::kPipelineStagesKey) continue;
+    std::vector<Json> more;
+    for (const Json& config : configs) {
+      for (const Json& value : axis.values) config::set(more.emplace_back(config), key, value);
+    }
+    configs = std::move(more);
+  }
+  int64_t multiple = 1;
+  for (const Json& config : configs) {
+    try {
+      multiple = std::lcm(multiple, config::data_parallel_size_of(config, otherwise));
+    } catch (const Error&) {
+      // The host refuses such a trial.
+    }
+  }
+  return multiple;
+}
+
 cost::ModelSize size_of(const Study& study) {
   return study.profile.is_object() ? cost::inputs_from_profile(study.profile).size : cost::ModelSize();
 }
@@ -75,7 +100,11 @@ ModelSpace::ModelSpace(const Study& study)
       base_config_(study.base_config),
       data_parallel_size_(std::max<int64_t>(1, study.limits.data_parallel_size)),
       size_(size_of(study)),
-      axes_(axes_of(space_)) {}
+      axes_(axes_of(space_)) {
+  if (!space_.micro_batch_divides) return;
+  const int64_t multiple = common_size(axes_, base_config_, data_parallel_size_);
+  global_batch_ = static_cast<double>(*space_.micro_batch_divides) * static_cast<double>(multiple);
+}
 
 double ModelSpace::parameters() const {
   const cost::Setup setup = cost::setup_from_config(base_config_, data_parallel_size_);
@@ -105,6 +134,7 @@ Arm ModelSpace::read(int stage, const Json& config) const {
   arm.stage = stage;
   arm.setup = cost::setup_from_config(config, data_parallel_size_);
   arm.setup.micro_batch = 1;
+  arm.data_parallel_size = static_cast<double>(config::data_parallel_size_of(config, data_parallel_size_));
   arm.state_bytes = cost::model_state_bytes(size_, arm.setup);
   cost::Setup leanest = arm.setup;
   leanest.optimizer = cost::Optimizer::sgd;
@@ -177,12 +207,12 @@ Json ModelSpace::overrides(const Point& point) const {
 }
 
 double ModelSpace::accumulation(const Point& point) const {
-  if (!space_.micro_batch_divides) return point.arm->accumulation;
-  return static_cast<double>(*space_.micro_batch_divides) / static_cast<double>(point.micro_batch);
+  if (!global_batch_) return point.arm->accumulation;
+  return *global_batch_ / (static_cast<double>(point.micro_batch) * point.arm->data_parallel_size);
 }
 
 double ModelSpace::samples_per_step(const Point& point) const {
-  return static_cast<double>(point.micro_batch) * accumulation(point) * data_parallel_size();
+  return static_cast<double>(point.micro_batch) * accumulation(point) * point.arm->data_parallel_size;
 }
 
 std::string ModelSpace::text(const Point& point) const {

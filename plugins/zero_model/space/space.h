@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -42,6 +43,7 @@ struct Arm {
   cost::Setup setup;           // at micro batch 1
   bool reduce_scatter = true;
   double accumulation = 1;
+  double data_parallel_size = 1;
   double state_bytes = 0, buffer_bytes = 0, optional_buffer_bytes = 0;  // by the formulas of dsat::cost
   double optimizer_bytes = 0;       // the part of the states that an optimizer with fewer of them would not have
   std::vector<double> coordinates;  // of each axis; kAbsent where the stage does not have it
@@ -94,6 +96,7 @@ class ModelSpace {
   search::MicroBatches micro_batches_;
   Json base_config_;
   int64_t data_parallel_size_;
+  std::optional<double> global_batch_;
   cost::ModelSize size_;
   std::vector<ModelAxis> axes_;
   std::map<Configuration, std::unique_ptr<Arm>> arms_;

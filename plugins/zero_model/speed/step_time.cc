@@ -116,7 +116,7 @@ Load load_of(const ModelSpace& space, const Point& point) {
   Load load;
   load.micro_batch = static_cast<double>(point.micro_batch);
   load.accumulation = space.accumulation(point);
-  load.ranks = space.data_parallel_size();
+  load.ranks = point.arm->data_parallel_size;
   load.params = space.parameters();
   load.param_bytes = load.params * (setup.precision == cost::Precision::fp32 ? 4 : 2);
   load.stage = point.arm->stage;

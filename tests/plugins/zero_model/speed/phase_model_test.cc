@@ -6,8 +6,10 @@
 
 #include <cmath>
 
+#include "dsat/config/world.h"
 #include "plugins/searchers.h"
 #include "zero_model/speed/speed_model.h"
+#include "zero_model/speed/step_time.h"
 
 namespace dsat::tests {
 namespace {
@@ -47,6 +49,26 @@ TEST_F(PhaseOfTiles, BlamesTheMicroBatchAndNotEachTrial) {
   const zero_model::Prediction prediction = model.predict({asked}, model.cross({asked})).front();
   EXPECT_NEAR(prediction.mean, std::log(1000.0 * 58), 0.01);
   EXPECT_LT(std::sqrt(prediction.variance), 0.01);
+}
+
+// With --num-gpus 1,2,4 and a global batch of 64: micro batches divide 64 / 4, accumulation makes up for the ranks.
+TEST(StepTimeModel, EveryTrialHasRanksOfItsOwn) {
+  Surface surface;
+  config::Space space = small_space({1});
+  space.stages[0].axes = {{config::kNumGpusKey, {1, 2, 4}}, {config::kNumNodesKey, {1}}};
+  space.micro_batch_divides = 16;
+  Study study = make_study(surface, space);
+  study.base_config["autotuning"] = {{"num_gpus", 1}, {"num_nodes", 1}};
+  study.limits.data_parallel_size = 1;
+  zero_model::ModelSpace model(study);
+  for (const size_t gpus : {size_t{0}, size_t{1}, size_t{2}}) {
+    const Point point{model.arm(zero_model::Configuration{1, {gpus, 0}}), 8};
+    const double ranks = std::pow(2, gpus);
+    const zero_model::Load load = load_of(model, point);
+    EXPECT_EQ(load.ranks, ranks);
+    EXPECT_EQ(load.accumulation, 64 / (8 * ranks));
+    EXPECT_EQ(model.samples_per_step(point), 64);
+  }
 }
 
 // Passes that take longer than in proportion to the micro batch contradict every constant of the step time model. Whole
