@@ -37,18 +37,22 @@ Grid::Stage& Grid::stage_of(const config::StageSpace& space) {
   return stages_.emplace(space.stage, Stage{std::move(order)}).first->second;
 }
 
-// The stages in turn; one that has nothing left is passed over.
+// The stages in turn; one that has nothing left is passed over, from then on without a look.
 std::optional<Configuration> Grid::draw(uint64_t index, const Usable& usable) {
   const size_t count = space().stages.size();
   for (size_t i = 0; i < count; ++i) {
     const config::StageSpace& candidate = space().stages[(index + i) % count];
-    if (left(candidate.stage)) continue;
+    if (left(candidate.stage) || configurations().drained().count(candidate.stage) != 0) continue;
     Stage& stage = stage_of(candidate);
-    for (size_t position = stage.taken; const std::vector<size_t>* choice = stage.order.at(position); ++position) {
+    const size_t end = stage.taken + search::Configurations::kMostScanned;
+    for (size_t position = stage.taken; position < end; ++position) {
+      const std::vector<size_t>* choice = stage.order.at(position);
+      if (choice == nullptr) break;
       Configuration configuration{candidate.stage, *choice};
       if (usable(configuration)) return configuration;
       if (position == stage.taken && is_taken(configuration)) ++stage.taken;
     }
+    configurations().drain(candidate.stage);
   }
   return std::nullopt;
 }

@@ -10,18 +10,18 @@
 namespace dsat::search {
 namespace {
 
-// Draws before a stage is searched in order, and how many of its points that search looks at.
+// Draws before a stage is searched in order.
 constexpr uint64_t kDraws = 64;
-constexpr uint64_t kScan = 4096;
 
 // Streams of the seed: one kind of draw each.
 constexpr uint64_t kDealing = 1;
 constexpr uint64_t kChoosing = 2;
 
-// Points of a stage, at most kScan + 1.
+// Points of a stage, as far as a search in order goes.
 uint64_t points(const config::StageSpace& stage) {
   uint64_t count = 1;
-  for (const config::Axis& axis : stage.axes) count = std::min<uint64_t>(count * axis.values.size(), kScan + 1);
+  for (const config::Axis& axis : stage.axes)
+    count = std::min<uint64_t>(count * axis.values.size(), Configurations::kMostScanned);
   return count;
 }
 
@@ -70,7 +70,7 @@ std::optional<Configuration> Configurations::draw(uint64_t index,
   for (const int stage : stage_order(index)) {
     if (drained_.count(stage) != 0) continue;
     if (std::optional<Configuration> found = draw_in_stage(*space_->stage(stage), index, usable)) return found;
-    drained_.insert(stage);
+    drain(stage);
   }
   return std::nullopt;
 }

@@ -35,8 +35,12 @@ class Configurations {
   // found is never looked at again.
   std::optional<Configuration> draw(uint64_t index, const std::function<bool(const Configuration&)>& usable);
 
+  // How many points of a stage a search in order looks at.
+  static constexpr size_t kMostScanned = 4096;
+
   // Stages with nothing left: part of a searcher's state.
   const std::set<int>& drained() const { return drained_; }
+  void drain(int stage) { drained_.insert(stage); }
   void set_drained(std::set<int> stages) { drained_ = std::move(stages); }
 
  private:

@@ -96,6 +96,7 @@ class LineageSearch : public Searcher<LineageSearch> {
   Json overrides(const Configuration& configuration, int64_t rank) const;
   std::string range(int64_t low, int64_t high) const;
 
+  Configurations& configurations() { return *configurations_; }
   bool is_taken(const Configuration& configuration) const { return taken_.count(configuration) != 0; }
   const config::Space& space() const { return space_; }
   const Study& study() const { return study_; }

@@ -144,6 +144,23 @@ TEST(Grid, WhatRunsOutOfMemoryIsMeasuredOnceMoreBelow) {
   EXPECT_LT(run.ended()[1].trial.micro_batch(), run.ended()[0].trial.micro_batch());
 }
 
+// 15,625 choices of a stage of which none fits: after a look at some of them the stage is left for good.
+TEST(Grid, AStageThatDoesNotFitIsLeftForGood) {
+  Surface surface;
+  surface.device_memory = 15 * surface.num_params;  // below the states of stage 1 on one device
+  surface.world_size = 1;
+  config::Space space;
+  config::StageSpace wide{1, {}};
+  for (const char* key : {"a", "b", "c", "d", "e", "f"})
+    wide.axes.push_back({std::string("own.") + key, {1, 2, 3, 4, 5}});
+  space.stages.push_back(wide);
+  Study study = make_study(surface, space);
+  auto run = bench(surface, study);
+  ASSERT_TRUE(run.run()) << run.error();
+  EXPECT_THAT(run.save(), HasSubstr("\"drained\":[1]"));
+  EXPECT_LE(run.ended().size(), 3u);
+}
+
 TEST(Grid, WhereLargeBatchesAreSlowOtherValuesAreMeasuredAtTheBestOne) {
   const Surface surface;
   testing::Bench run(testing::factory<Grid>(), "grid", make_study(surface, small_space({1})),
