@@ -144,17 +144,17 @@ class LargestFitted {
   explicit LargestFitted(const std::vector<Observation>& observations) {
     for (const Observation& observation : observations) {
       if (observation.out_of_memory) continue;
-      int64_t& largest = largest_[key_of(observation.setup)];
+      int64_t& largest = largest_[observation.setup];
       largest = std::max(largest, observation.setup.micro_batch);
     }
   }
   int64_t of(const Setup& setup) const {
-    const auto it = largest_.find(key_of(setup));
+    const auto it = largest_.find(setup);
     return it == largest_.end() ? 0 : it->second;
   }
 
  private:
-  std::map<decltype(key_of(Setup())), int64_t> largest_;
+  std::map<Setup, int64_t, OrderOfSetups> largest_;
 };
 
 // The setup that all others are compared to: the first that told its peak, so that it stays while a study grows.

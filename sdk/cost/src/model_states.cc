@@ -11,6 +11,7 @@
 namespace dsat::cost {
 namespace {
 
+double as_double(int64_t value) { return static_cast<double>(value); }
 double element_bytes(Precision precision) { return precision == Precision::fp32 ? 4 : 2; }
 
 // fp32 values that the optimizer keeps for each parameter, besides a master copy of it.
@@ -67,8 +68,8 @@ Share share_of(const ModelSize& size, const Setup& setup) {
   if (setup.data_parallel_size < 1 || setup.tensor_parallel_size < 1 || setup.pipeline_stages < 1) {
     throw Error("data-, tensor- and pipeline-parallel sizes must be at least 1");
   }
-  const double tensor = static_cast<double>(setup.tensor_parallel_size);
-  const double model = tensor * static_cast<double>(setup.pipeline_stages);
+  const double tensor = as_double(setup.tensor_parallel_size);
+  const double model = tensor * as_double(setup.pipeline_stages);
   return {size.num_params / model, size.trainable_num_params / model, size.largest_layer_params / tensor};
 }
 
@@ -91,27 +92,40 @@ double gathered_bytes(const Share& share, const Setup& setup, const EngineRules&
   return std::min(live, share.params) * element_bytes(setup.precision);
 }
 
+double parameter_bytes(const Share& share, const Setup& setup) {
+  const double bytes = share.params * element_bytes(setup.precision);
+  if (setup.stage < 3) return bytes;
+  if (setup.parameter_device == Device::host) return 0;
+  const double second = setup.hierarchical_partition > 1 ? bytes / as_double(setup.hierarchical_partition) : 0;
+  return bytes / as_double(setup.data_parallel_size) + second;
+}
+
+// The share of the optimizer that stays on the device. DeepSpeed offloads whole sub-groups, their number rounded down.
+double kept_share(const Share& share, const Setup& setup) {
+  if (setup.optimizer_device == Device::accelerator) return 1;
+  const double own = share.trainable / as_double(setup.data_parallel_size);
+  const double groups = std::max(1.0, std::ceil(own / std::max(1.0, setup.sub_group_elements)));
+  return 1 - std::floor(setup.offload_ratio * groups) / groups;
+}
+
 }  // namespace
 
 double model_state_bytes(const ModelSize& size, const Setup& setup) {
   const Share share = share_of(size, setup);
   const EngineRules& rules = rules_of(size.engine());
-  const double ranks = static_cast<double>(setup.data_parallel_size);
+  const double ranks = as_double(setup.data_parallel_size);
   const bool offloaded = setup.optimizer_device == Device::host;
   const bool flat = has_flat_gradients(setup, rules);
-
-  double params = share.params * element_bytes(setup.precision);
-  if (setup.stage == 3) params = setup.parameter_device == Device::host ? 0 : params / ranks;
 
   // With the optimizer offloaded, partitioned gradients go to the host as they are reduced; stage 1 keeps the others'.
   double gradients = share.trainable * (flat ? 4 + 2 : element_bytes(setup.accumulation_dtype));
   if (setup.stage >= 2) gradients = offloaded ? 0 : gradients / ranks;
 
   double optimizer =
-      offloaded ? 0 : share.trainable * (master_bytes(setup, rules) + 4 * optimizer_values(setup.optimizer));
+      share.trainable * (master_bytes(setup, rules) + 4 * optimizer_values(setup.optimizer)) * kept_share(share, setup);
   if (setup.stage >= 1 || flat) optimizer /= ranks;
 
-  return params + gradients + optimizer;
+  return parameter_bytes(share, setup) + gradients + optimizer;
 }
 
 double buffer_bytes(const ModelSize& size, const Setup& setup) {
@@ -142,14 +156,11 @@ double forward_bytes(const ModelSize& size, const Setup& setup) {
   const Share share = share_of(size, setup);
   const EngineRules& rules = rules_of(size.engine());
   if (rules.gathers_by_layer) return model_state_bytes(size, setup) + buffer_bytes(size, setup);
-  const double ranks = static_cast<double>(setup.data_parallel_size);
+  const double ranks = as_double(setup.data_parallel_size);
   const bool third = setup.stage == 3, flat = has_flat_gradients(setup, rules);
-  double bytes = share.params * element_bytes(setup.precision) / (third ? ranks : 1);
-  if (setup.parameter_device == Device::host && third) bytes = 0;
-  if (setup.optimizer_device == Device::accelerator) {
-    const double master = share.trainable * master_bytes(setup, rules);
-    bytes += setup.stage >= 1 || flat ? master / ranks : master;
-  }
+  double bytes = parameter_bytes(share, setup);
+  const double master = share.trainable * master_bytes(setup, rules) * kept_share(share, setup);
+  bytes += setup.stage >= 1 || flat ? master / ranks : master;
   if (flat) bytes += share.trainable * 4;
   if (third) {
     bytes += share.trainable * element_bytes(setup.accumulation_dtype) / ranks + buffer_bytes(size, setup);

@@ -40,7 +40,7 @@ struct SetupTrials {
 struct ObservationWindow::State {
   size_t most_setups;
   uint64_t count = 0;
-  std::map<decltype(key_of(Setup())), SetupTrials> setups;
+  std::map<Setup, SetupTrials, OrderOfSetups> setups;
 
   // The setup that was seen least recently leaves, but for the very first.
   void make_room() {
@@ -59,11 +59,10 @@ ObservationWindow::ObservationWindow(ObservationWindow&&) noexcept = default;
 ObservationWindow& ObservationWindow::operator=(ObservationWindow&&) noexcept = default;
 
 void ObservationWindow::add(const Observation& observation) {
-  const auto key = key_of(observation.setup);
-  auto it = state_->setups.find(key);
+  auto it = state_->setups.find(observation.setup);
   if (it == state_->setups.end()) {
     if (state_->setups.size() == state_->most_setups) state_->make_room();
-    it = state_->setups.emplace(key, SetupTrials{state_->count, state_->count, {}, {}, {}}).first;
+    it = state_->setups.emplace(observation.setup, SetupTrials{state_->count, state_->count, {}, {}, {}}).first;
   }
   it->second.add(observation);
   it->second.last = state_->count++;
@@ -71,7 +70,7 @@ void ObservationWindow::add(const Observation& observation) {
 
 std::vector<Observation> ObservationWindow::observations() const {
   std::vector<const SetupTrials*> in_order;
-  for (const auto& [key, trials] : state_->setups) in_order.push_back(&trials);
+  for (const auto& [setup, trials] : state_->setups) in_order.push_back(&trials);
   std::sort(in_order.begin(), in_order.end(), [](const auto* a, const auto* b) { return a->first < b->first; });
   std::vector<Observation> all;
   for (const SetupTrials* trials : in_order) {

@@ -112,6 +112,23 @@ Device device_of(const Json& config, const char* section, std::initializer_list<
   return is_on_host ? Device::host : Device::accelerator;
 }
 
+// Of stage 3: MiCS shares the states within smaller groups, hpZ has a second copy of the parameters within such a
+// group, and a part of the optimizer may stay.
+void read_partitions(const Json& config, Setup& setup) {
+  const auto size = [&](const char* key) {
+    const Json* value = find_set(config, key);
+    return value == nullptr || !value->is_number_integer() ? int64_t{0} : value->get<int64_t>();
+  };
+  const int64_t ranks = setup.data_parallel_size;
+  const int64_t mics = size("zero_optimization.mics_shard_size");
+  if (mics >= 1) setup.data_parallel_size = std::min(mics, ranks);
+  setup.hierarchical_partition =
+      std::clamp<int64_t>(size("zero_optimization.zero_hpz_partition_size"), 1, setup.data_parallel_size);
+  setup.offload_ratio = std::min(1.0, number(config, "zero_optimization.offload_optimizer.ratio", 1));
+  if (setup.offload_ratio == 1) return;
+  setup.sub_group_elements = number(config, "zero_optimization.sub_group_size", setup.sub_group_elements);
+}
+
 bool checkpoints_activations(const Json& config) {
   return flag(config, "activation_checkpointing.partition_activations", false) ||
          flag(config, "activation_checkpointing.cpu_checkpointing", false) ||
@@ -138,6 +155,7 @@ Setup setup_from_config(const Json& config, int64_t data_parallel_size) {
   // The ranks that share a sample's sequence share the states as well; those that hold other parts of a layer do not.
   const int64_t ranks = data_parallel_size * count(config, config::kSequenceParallelKey);
   setup.data_parallel_size = tensor.divides_batch ? ranks : std::max<int64_t>(1, ranks / tensor.size);
+  if (setup.stage == 3) read_partitions(config, setup);
   setup.pipeline_stages = count(config, "pipeline.stages");
   setup.activation_checkpointing = checkpoints_activations(config);
   const Setup defaults;

@@ -65,12 +65,15 @@ inline double noise_factor(const Setup& setup) { return setup.micro_batch == 1 ?
 
 // All that decides memory, the micro batch apart.
 inline auto key_of(const Setup& s) {
-  return std::make_tuple(s.stage, s.precision, s.accumulation_dtype, s.optimizer, s.optimizer_device,
-                         s.parameter_device, s.data_parallel_size, s.tensor_parallel_size, s.pipeline_stages,
-                         s.activation_checkpointing, s.reduce_bucket_elements, s.allgather_bucket_elements,
-                         s.prefetch_bucket_elements, s.max_reuse_distance_elements, s.overlap_comm,
-                         s.contiguous_gradients);
+  return std::tie(s.stage, s.precision, s.accumulation_dtype, s.optimizer, s.optimizer_device, s.parameter_device,
+                  s.offload_ratio, s.sub_group_elements, s.hierarchical_partition, s.data_parallel_size,
+                  s.tensor_parallel_size, s.pipeline_stages, s.activation_checkpointing, s.reduce_bucket_elements,
+                  s.allgather_bucket_elements, s.prefetch_bucket_elements, s.max_reuse_distance_elements,
+                  s.overlap_comm, s.contiguous_gradients);
 }
+struct OrderOfSetups {  // the micro batch apart
+  bool operator()(const Setup& a, const Setup& b) const { return key_of(a) < key_of(b); }
+};
 inline bool differ_in_micro_batch_only(const Setup& a, const Setup& b) { return key_of(a) == key_of(b); }
 
 }  // namespace dsat::cost

@@ -96,6 +96,23 @@ TEST(ModelStatesTest, OffloadedStatesLeaveTheDevice) {
   EXPECT_EQ(model_state_bytes(all_trained(1000), setup), 0);
 }
 
+// DeepSpeed 0.14.5, runtime/zero/stage3.py: of four sub-groups a ratio of 0.6 offloads two.
+TEST(ModelStatesTest, WholeSubGroupsOfTheOptimizerAreOffloaded) {
+  cost::Setup setup = setup_at(3, Precision::fp16, 1);
+  setup.optimizer_device = Device::host;
+  setup.offload_ratio = 0.6;
+  setup.sub_group_elements = 250;
+  EXPECT_EQ(model_state_bytes(all_trained(1000), setup), 2'000 + 12'000 * 0.5);
+  setup.sub_group_elements = 1e9;
+  EXPECT_EQ(model_state_bytes(all_trained(1000), setup), 2'000 + 12'000) << "a single one stays";
+}
+
+TEST(ModelStatesTest, ASecondCopyOfTheParametersIsSharedByFewerRanks) {
+  cost::Setup setup = setup_at(3, Precision::fp16, 8);
+  setup.hierarchical_partition = 2;
+  EXPECT_EQ(model_state_bytes(all_trained(1000), setup), 16'000 / 8 + 2'000 / 2);
+}
+
 TEST(ModelStatesTest, TensorAndPipelineParallelismDivideTheModelOnce) {
   cost::Setup setup = setup_at(1, Precision::fp16, 2);
   setup.tensor_parallel_size = 2;

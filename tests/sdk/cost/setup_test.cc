@@ -128,6 +128,19 @@ TEST(SetupTest, ABucketThatHuggingFaceSizesIsSmall) {
   EXPECT_EQ(setup.allgather_bucket_elements, 5e8);
 }
 
+TEST(SetupTest, ReadsThePartitionsOfStage3) {
+  Json config = Json::parse(R"({"zero_optimization": {
+    "stage": 3, "mics_shard_size": 4, "zero_hpz_partition_size": 2, "sub_group_size": 1000,
+    "offload_optimizer": {"device": "cpu", "ratio": 0.5}}})");
+  const cost::Setup third = setup_from_config(config, 8);
+  EXPECT_EQ(third.data_parallel_size, 4) << "MiCS shares the states within groups";
+  EXPECT_EQ(third.hierarchical_partition, 2);
+  EXPECT_EQ(third.offload_ratio, 0.5);
+  EXPECT_EQ(third.sub_group_elements, 1000);
+  config["zero_optimization"]["stage"] = 2;
+  EXPECT_EQ(setup_from_config(config, 8).data_parallel_size, 8);
+}
+
 TEST(SetupTest, RanksThatHoldOtherPartsOfALayerDoNotShareTheStates) {
   const auto setup = [](const char* text) { return read(text, 8); };
   EXPECT_EQ(setup(R"({"tensor_parallel": {"autotp_size": 4}})").data_parallel_size, 2);

@@ -19,7 +19,10 @@ struct Setup {
   Optimizer optimizer = Optimizer::adam;
   Device optimizer_device = Device::accelerator;
   Device parameter_device = Device::accelerator;
-  int64_t data_parallel_size = 1;  // ranks that share the states: sequence_parallel_size is counted in
+  double offload_ratio = 1;            // share of the optimizer's sub-groups that is offloaded; stage 3 only
+  double sub_group_elements = 1e9;     // of a rank: a sub-group; read beside a ratio below 1
+  int64_t data_parallel_size = 1;      // ranks that share the states: sequence_parallel_size is counted in
+  int64_t hierarchical_partition = 1;  // above 1, at stage 3: ranks that share a second copy of the parameters
   int64_t tensor_parallel_size = 1;
   int64_t pipeline_stages = 1;
   bool activation_checkpointing = false;
