@@ -10,6 +10,7 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
+#include "search/memory_keys.h"
 #include "search/observation.h"
 
 namespace dsat::search {
@@ -21,13 +22,29 @@ constexpr double kHopeless = 0.05;
 constexpr double kFarthest = 64;
 constexpr double kUnbounded = std::numeric_limits<int64_t>::max() / 4;
 
+// The axes of all stages on which a bound does not carry over from one value to another. contiguous_gradients is among
+// the setup's.
+std::vector<std::string> unread_keys(const config::Space& space) {
+  std::vector<std::string> keys;
+  for (const config::StageSpace& stage : space.stages) {
+    for (const config::Axis& axis : stage.axes) {
+      const MemoryEffect effect = memory_effect(axis.key);
+      const bool carries_over = effect == MemoryEffect::none || effect == MemoryEffect::read;
+      if (!carries_over && std::find(keys.begin(), keys.end(), axis.key) == keys.end()) keys.push_back(axis.key);
+    }
+  }
+  return keys;
+}
+
 // Do the two differ in nothing but buckets, overlap and micro batch?
 bool comparable(const cost::Setup& a, const cost::Setup& b) {
   return a.stage == b.stage && a.precision == b.precision && a.accumulation_dtype == b.accumulation_dtype &&
          a.optimizer == b.optimizer && a.optimizer_device == b.optimizer_device &&
-         a.parameter_device == b.parameter_device && a.data_parallel_size == b.data_parallel_size &&
+         a.parameter_device == b.parameter_device && a.offload_ratio == b.offload_ratio &&
+         a.hierarchical_partition == b.hierarchical_partition && a.data_parallel_size == b.data_parallel_size &&
          a.tensor_parallel_size == b.tensor_parallel_size && a.pipeline_stages == b.pipeline_stages &&
-         a.activation_checkpointing == b.activation_checkpointing && a.contiguous_gradients == b.contiguous_gradients;
+         a.activation_checkpointing == b.activation_checkpointing && a.contiguous_gradients == b.contiguous_gradients &&
+         a.unread == b.unread;
 }
 
 // Does `a` need no more memory than `b` at any micro batch, whatever the model's parameters?
@@ -46,7 +63,8 @@ TrialHistory::TrialHistory(const Study& study)
     : maximise_(study.maximise),
       accumulation_follows_(!study.space.value("micro_batch_divides", Json()).is_null()),
       data_parallel_size_(study.limits.data_parallel_size),
-      base_config_(study.base_config) {
+      base_config_(study.base_config),
+      unread_keys_(unread_keys(config::space_from_json(study.space))) {
   if (study.profile.is_object()) inputs_ = cost::inputs_from_profile(study.profile);
   if (study.device_memory_bytes) inputs_.device_memory_bytes = static_cast<double>(*study.device_memory_bytes);
   for (const Json& observation : study.observations) {
@@ -62,7 +80,12 @@ Json TrialHistory::merged(const Json& overrides) const {
 }
 
 cost::Setup TrialHistory::setup(const Json& merged) const {
-  return cost::setup_from_config(merged, data_parallel_size_);
+  cost::Setup setup = cost::setup_from_config(merged, data_parallel_size_);
+  for (const std::string& key : unread_keys_) {
+    const Json* value = config::find(merged, key);
+    setup.unread += (value == nullptr ? "" : value->dump()) + ';';
+  }
+  return setup;
 }
 
 // The host completes the batch sizes of a configuration: those that follow from the rest are no part of its key.

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "dsat/config/space.h"
 #include "dsat/cost/memory.h"
 #include "dsat/cost/observation_window.h"
 #include "dsat/searcher.h"
@@ -110,6 +111,7 @@ class TrialHistory {
   bool accumulation_follows_;  // a fixed global batch decides it
   int64_t data_parallel_size_;
   Json base_config_;
+  std::vector<std::string> unread_keys_;
   cost::Inputs inputs_;
   ParetoFront fitted_{true}, ran_out_{false};
   std::map<int, StageHistory> stages_;

@@ -2,22 +2,9 @@
 #include "zero_model/memory/memory_bounds.h"
 
 #include <algorithm>
-#include <initializer_list>
-#include <string>
 
 namespace dsat::zero_model {
 namespace {
-
-bool is_one_of(const std::string& key, std::initializer_list<const char*> names) {
-  return std::any_of(names.begin(), names.end(),
-                     [&](const char* name) { return key == std::string("zero_optimization.") + name; });
-}
-
-// Keys that cost::Setup reads are compared by their numbers, so that values outside an axis count as well.
-bool read_by_setup(const std::string& key) {
-  return is_one_of(key, {"reduce_bucket_size", "allgather_bucket_size", "stage3_prefetch_bucket_size", "overlap_comm",
-                         "offload_optimizer.device", "offload_param.device"});
-}
 
 bool setup_needs_no_more(const cost::Setup& a, const cost::Setup& b) {
   return a.precision == b.precision && a.accumulation_dtype == b.accumulation_dtype && a.optimizer == b.optimizer &&
@@ -26,18 +13,16 @@ bool setup_needs_no_more(const cost::Setup& a, const cost::Setup& b) {
          a.optimizer_device >= b.optimizer_device && a.parameter_device >= b.parameter_device &&
          a.reduce_bucket_elements <= b.reduce_bucket_elements &&
          a.allgather_bucket_elements <= b.allgather_bucket_elements &&
-         a.prefetch_bucket_elements <= b.prefetch_bucket_elements && a.overlap_comm <= b.overlap_comm;
+         a.prefetch_bucket_elements <= b.prefetch_bucket_elements &&
+         a.max_reuse_distance_elements <= b.max_reuse_distance_elements && a.overlap_comm <= b.overlap_comm;
 }
 
 }  // namespace
 
-MemoryBounds::Effect MemoryBounds::effect_of(const ModelAxis& axis) {
-  if (read_by_setup(axis.key)) return Effect::none;  // beyond what the setups' comparison covers
-  if (is_one_of(axis.key, {"reduce_scatter", "allgather_partitions", "round_robin_gradients"})) return Effect::none;
-  const bool grows = is_one_of(
-      axis.key, {"stage3_max_live_parameters", "stage3_max_reuse_distance", "stage3_param_persistence_threshold",
-                 "stage3_model_persistence_threshold", "sub_group_size"});
-  return grows && axis.numeric ? Effect::takes : Effect::unknown;
+// Keys that cost::Setup reads are compared by its numbers, so that values outside an axis count as well.
+MemoryEffect MemoryBounds::effect_of(const ModelAxis& axis) {
+  const MemoryEffect effect = search::memory_effect(axis.key);
+  return effect == MemoryEffect::takes && !axis.numeric ? MemoryEffect::unknown : effect;
 }
 
 MemoryBounds::MemoryBounds(const std::vector<ModelAxis>& axes) {
@@ -63,10 +48,10 @@ bool MemoryBounds::needs_no_more(const Arm& arm, const Arm& than) const {
   }
   for (size_t i = 0; i < effects_.size(); ++i) {
     const double at = arm.coordinates[i], other = than.coordinates[i];
-    if (effects_[i] == Effect::none || at == other) continue;
+    if (effects_[i] == MemoryEffect::none || effects_[i] == MemoryEffect::read || at == other) continue;
     if (at == kAbsent || other == kAbsent) {
       if (arm.stage == than.stage) return false;  // an axis that one of the stages does not have is no difference
-    } else if (effects_[i] == Effect::unknown || at > other) {
+    } else if (effects_[i] == MemoryEffect::unknown || at > other) {
       return false;
     }
   }

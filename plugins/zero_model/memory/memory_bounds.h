@@ -15,9 +15,12 @@
 #include <limits>
 #include <vector>
 
+#include "search/memory_keys.h"
 #include "zero_model/space/space.h"
 
 namespace dsat::zero_model {
+
+using search::MemoryEffect;
 
 class MemoryBounds {
  public:
@@ -38,13 +41,11 @@ class MemoryBounds {
   bool needs_no_more(const Arm& arm, const Arm& than) const;
 
  private:
-  // How an axis bears on memory: larger coordinates take more, no effect, or unknown.
-  enum class Effect { takes, none, unknown };
-  static Effect effect_of(const ModelAxis& axis);
+  static MemoryEffect effect_of(const ModelAxis& axis);
   bool implies(const Point& a, const Point& b, bool fits) const;
 
   Reach reach_ = Reach::all;
-  std::vector<Effect> effects_;         // of each axis
+  std::vector<MemoryEffect> effects_;   // of each axis
   std::vector<Point> fitted_, failed_;  // less those that follow from another one
 };
 

@@ -44,6 +44,30 @@ TEST_F(TrialHistoryTest, WhatFittedFitsTheSameAndLeanerConfigurations) {
   EXPECT_GE(ceiling(history, config(1, 5000000)).likely, 300);
 }
 
+// A key of the user's own (a sequence length, say) may decide memory, and no formula reads it.
+TEST_F(TrialHistoryTest, WhereAKeyDiffersOfWhichNothingIsKnownNothingFollows) {
+  config::Space space = tests::small_space({1});
+  space.stages[0].axes.push_back({"data.sequence", {512, 2048}});
+  space.stages[0].axes.push_back({"zero_optimization.reduce_scatter", {true, false}});
+  study_.space = config::to_json(space);
+  TrialHistory history(study_);
+  const auto with = [&](int64_t micro_batch, int64_t sequence, bool scatter) {
+    Json of = config(micro_batch);
+    of["data"] = {{"sequence", sequence}};
+    of["zero_optimization"]["reduce_scatter"] = scatter;
+    return of;
+  };
+  const double before = ceiling(history, with(1, 512, true)).possible;
+  history.learn(0, with(4, 2048, true), Outcome::out_of_memory, std::nullopt, std::nullopt);
+  EXPECT_EQ(ceiling(history, with(1, 2048, false)).too_big, 4) << "reduce_scatter takes no memory";
+  EXPECT_FALSE(ceiling(history, with(1, 512, true)).too_big);
+  history.learn(1, with(30, 512, true), Outcome::completed, 1.0, std::nullopt);
+  EXPECT_EQ(ceiling(history, with(1, 512, true)).fits, 30);
+  EXPECT_EQ(ceiling(history, with(1, 2048, true)).fits, 0);
+  EXPECT_LT(ceiling(history, with(1, 2048, true)).possible, 4);
+  EXPECT_GT(before, 30);
+}
+
 TEST_F(TrialHistoryTest, OtherFailuresTeachNothing) {
   TrialHistory history(study_);
   const Ceiling before = ceiling(history, config(1));

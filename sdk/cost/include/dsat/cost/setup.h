@@ -3,6 +3,7 @@
 #define DSAT_COST_SETUP_H_
 
 #include <cstdint>
+#include <string>
 
 #include "dsat/error.h"
 
@@ -32,6 +33,9 @@ struct Setup {
   double max_reuse_distance_elements = 1e9;
   bool overlap_comm = false;
   bool contiguous_gradients = true;
+  // Values of keys that no formula reads and that may bear on memory all the same. The searcher that knows them writes
+  // them here: a bound of one setup holds for no other.
+  std::string unread{};
   int64_t micro_batch = 1;
 };
 
