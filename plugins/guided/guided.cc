@@ -132,16 +132,19 @@ zero_model::Risk Guided::risk(const std::vector<Point>& running) const {
 
 // A trial that starts now learns nothing from those that run, and trials that rest on one belief fail together. So no
 // more run at once than have ended, and no more than half of those that are left. Slots by the hundred would take ten
-// rounds to fill and ten to empty in this way: rounds grow faster there, so that it takes about four.
+// rounds to fill and ten to empty in this way: rounds grow faster there, so that it takes about four. Once more trials
+// were granted than the limit at the start allowed, the limit was raised since, and how many are left is not known.
 int64_t Guided::most_open() const {
   constexpr double kRounds = 4, kRounding = 1e-9;
   const auto at_once = static_cast<double>(study_.limits.max_concurrent_trials);
   const double growth = std::max(2.0, std::pow(at_once, 1 / kRounds));
   const int64_t used = profile_trials_ + static_cast<int64_t>(asked_);
-  const auto left = static_cast<double>(study_.limits.max_trials - used + static_cast<int64_t>(open_.size()));
-  const auto by_ended = std::floor((growth - 1) * static_cast<double>(surrogate_->ended()) + kRounding);
-  const auto by_left = std::ceil(left * (1 - 1 / growth) - kRounding);
-  return std::clamp<int64_t>(static_cast<int64_t>(std::min(by_ended, by_left)), 1, search::most_open_trials(study_));
+  auto most = std::floor((growth - 1) * static_cast<double>(surrogate_->ended()) + kRounding);
+  if (used <= study_.limits.max_trials) {
+    const auto left = static_cast<double>(study_.limits.max_trials - used + static_cast<int64_t>(open_.size()));
+    most = std::min(most, std::ceil(left * (1 - 1 / growth) - kRounding));
+  }
+  return std::clamp<int64_t>(static_cast<int64_t>(most), 1, search::most_open_trials(study_));
 }
 
 // The trials that are left may gain no more together than some times what the best of them does, since each takes from

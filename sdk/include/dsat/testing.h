@@ -159,6 +159,10 @@ class Bench {
     return error_.empty();
   }
 
+  // From here on the host grants so many trials, as after `dsat-host resume --max-trials`; the strategy's study keeps
+  // the limit of its start.
+  void raise_limit(int64_t max_trials) { study_.limits.max_trials = max_trials; }
+
   void start() {
     if (strategy_ == nullptr) return;
     const auto start = [&](const dsat_study& raw) { return strategy_->start(strategy_, &raw); };

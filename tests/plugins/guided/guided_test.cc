@@ -202,6 +202,21 @@ TEST(Guided, OpensNoMoreTrialsThanHaveEndedNorMoreThanHalfOfThoseLeft) {
   EXPECT_LT(regret(bench, surface, study), 0.02);
 }
 
+TEST(Guided, FillsItsSlotsAgainOnceTheLimitWasRaised) {
+  const Surface surface;
+  Study study = study_of(surface, 12);
+  study.limits.max_concurrent_trials = 4;
+  testing::Bench bench = bench_of(surface, study, {{"tolerance", 0.0}});
+  bench.start();
+  bench.raise_limit(32);
+  size_t most = 0;
+  while (bench.step()) {
+    if (bench.asked().size() > 13) most = std::max(most, bench.open());
+  }
+  ASSERT_TRUE(bench.error().empty()) << bench.error();
+  EXPECT_EQ(most, 4u);
+}
+
 // Slots by the hundred would take ten rounds to fill. With 81 slots rounds grow threefold, by the fourth root.
 TEST(Guided, RoundsGrowFasterWhereSlotsAreMany) {
   const Surface surface;
