@@ -128,6 +128,7 @@ class Coordinator {
   template <class T>
   T meta_as(const char* key);
   void bring_back_strategy(const std::vector<JournalEvent>& events);
+  void note_earlier_limits(const Json& start);
   void learn_from_events(const std::vector<JournalEvent>& events);
   void hand_search_over(uint64_t first_event);
   void keep_state_versions();

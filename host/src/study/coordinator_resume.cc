@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "dsat/config/json_numbers.h"
 #include "record/check_rows.h"
 #include "study/admission.h"
 #include "study/coordinator.h"
@@ -139,11 +140,24 @@ void Coordinator::bring_back_strategy(const std::vector<JournalEvent>& events) {
                                        [phase](const Trial& trial) { return trial.phase < phase; });
     const uint64_t first_id = std::max(static_cast<uint64_t>(earlier), search.first_trial);
     run_ = replay_strategy(plan_, own, first_id, trial_limit(phase, phase_view()), journal_, plugin_log_, observer_);
+    if (phase == Phase::searcher && !run_.finish) note_earlier_limits(own.front().event.study);
   }
   if (run_.finish && phase >= Phase::searcher) best_.set_named(run_.finish->trial, phase > Phase::searcher);
 }
 
-// What the events tell beyond the trials' own records: who failed in a row, and who is to be stopped.
+// A searcher keeps the limits of its start: with others the same events would get other answers.
+void Coordinator::note_earlier_limits(const Json& start) {
+  const Json* limits = config::find(start, "limits");
+  const auto at_once = limits ? config::whole_number_at<int>(*limits, "max_concurrent_trials") : std::nullopt;
+  if (!at_once || plan_.concurrency() <= *at_once) return;
+  log(Observer::Severity::info,
+      fmt::format("{} plans for {} trials at once, as at its start; `dsat-host resume --searcher {}` has it begin anew "
+                  "with {} and all that was measured",
+                  plan_.searcher.plugin.name, *at_once, plan_.searcher.plugin.name, plan_.concurrency()));
+}
+
+// What the events tell beyond the trials' own records: who failed in a row, who is to be stopped, and which trial was
+// named as the best.
 void Coordinator::learn_from_events(const std::vector<JournalEvent>& events) {
   const uint64_t first = searches_.current().first_event;
   for (const JournalEvent& entry : events) {
