@@ -142,7 +142,6 @@ void Coordinator::bring_back_strategy(const std::vector<JournalEvent>& events) {
     run_ = replay_strategy(plan_, own, first_id, trial_limit(phase, phase_view()), journal_, plugin_log_, observer_);
     if (phase == Phase::searcher && !run_.finish) note_earlier_limits(own.front().event.study);
   }
-  if (run_.finish && phase >= Phase::searcher) best_.set_named(run_.finish->trial, phase > Phase::searcher);
 }
 
 // A searcher keeps the limits of its start: with others the same events would get other answers.
@@ -165,6 +164,8 @@ void Coordinator::learn_from_events(const std::vector<JournalEvent>& events) {
     if (entry.event.kind == StrategyEvent::Kind::exited) failures_.add(trials_[entry.event.trial]);
     for (const Op& op : entry.ops) {
       if (op.kind == Op::Kind::stop_trial) trials_.request_stop(*op.trial);
+      if (op.kind != Op::Kind::finish || entry.phase < Phase::searcher || entry.seq < first) continue;
+      best_.set_named(op.trial, entry.phase > Phase::searcher);
     }
   }
   if (!events.empty() && events.back().seq < first) failures_.begin_row();

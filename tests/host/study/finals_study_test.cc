@@ -122,6 +122,31 @@ TEST_F(FinalsStudyTest, AnInterruptionOfTheFinalsChangesNothing) {
   }
 }
 
+TEST_F(FinalsStudyTest, TheBestThatAnEarlierPhaseNamedIsKeptOverTwoInterruptions) {
+  StudyOptions given = with_finals({{"start", {try_micro_batch(2), try_micro_batch(4), try_micro_batch(8)}},
+                                    {"exit 3", {{{"finish", "8 was lucky"}, {"best", 2}}}}});
+  given.finals = 0;
+  given.verify_steps = 100;
+  const auto interrupt_verification = [](Session& session) {
+    session.runner.answer = answer;
+    session.runner.held = {4};
+    session.runner.when_all_held = [&session] {
+      EXPECT_TRUE(session.journal->meta("gain").value_or(Json()).is_null()) << "that of its end is none of now";
+      session.request_stop();
+    };
+  };
+  Session first(plan_of(given));
+  interrupt_verification(first);
+  const StudyResult once = first.run_new();
+  EXPECT_EQ(once.best->trial, 2u);
+  EXPECT_TRUE(once.gain);
+  EXPECT_THAT(read_text(dir() / "run" / "summary.txt"), HasSubstr("the best itself was not verified"));
+  Session second(resumed_plan(dir() / "run"));
+  interrupt_verification(second);
+  EXPECT_EQ(second.resume().best->trial, 2u);
+  EXPECT_EQ(second.runner.started_ids(), std::vector<uint64_t>{4});
+}
+
 TEST_F(FinalsStudyTest, ARaisedLimitGoesBackToTheSearcher) {
   Session first(plan_of(with_finals()));
   run(first);
