@@ -113,7 +113,7 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   if (const std::vector<std::string> names = searches_.names(); !names.empty()) settings["searchers"] = names;
   journal_.put_meta("settings", settings);
   journal_.put_meta("searches", searches_.to_json());
-  journal_.put_meta("ended", nullptr);
+  for (const char* of_its_end : {"ended", "gain"}) journal_.put_meta(of_its_end, nullptr);
   best_.forget();
 }
 
