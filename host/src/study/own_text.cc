@@ -45,21 +45,22 @@ std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, 
   return found && found->is_script_bound() ? fmt::format("end to end: {}\n", format_end_to_end(*found)) : "";
 }
 
-std::string verification_text(const Plan& plan, const std::vector<Trial>& trials) {
+std::string verification_text(const Plan& plan, const std::vector<Trial>& trials, const std::optional<BestRecord>& best,
+                              bool has_ended) {
   if (plan.verify_steps < 1) return "";
   std::string text;
-  bool verified = false;
+  bool best_lasted = false;
   for (const Trial& trial : trials) {
     if (trial.phase != Phase::verification || !trial.record.outcome) continue;
-    verified = verified || trial.record.outcome == Outcome::completed;
+    const bool lasted = trial.record.outcome == Outcome::completed;
+    best_lasted = best_lasted || (lasted && best && trial.identity == trials[best->trial].identity);
     const auto first = std::find_if(trials.begin(), trials.end(),
                                     [&](const Trial& other) { return other.identity == trial.identity; });
-    text += trial.record.outcome == Outcome::completed
-                ? fmt::format("verified: trial {} trained {} further steps\n", first->id(), plan.verify_steps)
-                : fmt::format("not verified: trial {} did not train {} further steps ({})\n", first->id(),
-                              plan.verify_steps, how_it_ended(trial.record));
+    text += lasted ? fmt::format("verified: trial {} trained {} further steps\n", first->id(), plan.verify_steps)
+                   : fmt::format("not verified: trial {} did not train {} further steps ({})\n", first->id(),
+                                 plan.verify_steps, how_it_ended(trial.record));
   }
-  if (!text.empty() && !verified) text += "the best itself was not verified\n";
+  if (has_ended && !best_lasted && (best || !text.empty())) text += "the best itself was not verified\n";
   return text;
 }
 

@@ -22,8 +22,10 @@ std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const O
 std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, const OwnConfiguration& own,
                             const std::optional<BestRecord>& best);
 
-// Which trial trained further to verify the best, and how that went; empty without --verify.
-std::string verification_text(const Plan& plan, const std::vector<Trial>& trials);
+// Which trial trained further to verify the best, and how that went; of a study that has ended also that the best was
+// not verified. Empty without --verify.
+std::string verification_text(const Plan& plan, const std::vector<Trial>& trials, const std::optional<BestRecord>& best,
+                              bool has_ended);
 
 }  // namespace dsat::host
 
