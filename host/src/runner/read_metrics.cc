@@ -131,7 +131,7 @@ EngineMetrics read_engine_metrics(const Json& report, const std::string& file, s
     std::initializer_list<const char*> names;
     bool may_be_zero;
   };
-  // A step of zero microseconds, or FLOPs that were not counted, are possible; a latency of zero is not.
+  // A step of zero microseconds is possible; a latency of zero is not.
   for (const Field& field :
        {Field{&m.forward, {"forward", "fwd"}, true}, Field{&m.backward, {"backward", "bwd"}, true},
         Field{&m.step, {"step"}, true}, Field{&m.latency, {"latency"}, false},
@@ -157,7 +157,7 @@ Json to_metrics(const EngineMetrics& m) {
   put("step", m.step);
   put("latency", m.latency);
   put("throughput", m.throughput);
-  put("FLOPS_per_gpu", m.flops_per_gpu);
+  if (m.flops_per_gpu > 0) put("FLOPS_per_gpu", m.flops_per_gpu);  // 0: they were not counted
   return metrics;
 }
 

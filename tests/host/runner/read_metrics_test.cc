@@ -56,6 +56,13 @@ TEST(ReadMetrics, TakesTodaysEngineAsItIs) {
   EXPECT_THAT(read_back.warnings, IsEmpty());
 }
 
+TEST(ReadMetrics, FlopsThatWereNotCountedAreNoMetric) {
+  const TrialReport report =
+      read({{"throughput", 20000}, {"latency", 800.0}, {"FLOPS_per_gpu", 0}}, config_with(16, 2));
+  EXPECT_EQ(report.metrics, (Json{{"latency", 800.0}, {"throughput", 20000.0}}));
+  EXPECT_THAT(report.warnings, IsEmpty());
+}
+
 TEST(ReadMetrics, ScalesMilliseconds) {
   const TrialReport report = read(
       {{"forward", 1.0}, {"backward", 2.0}, {"step", 1.0}, {"latency", 4.0}, {"throughput", 2000}}, config_with(8, 1));
