@@ -136,6 +136,7 @@ OptionSet resume_options() {
       "Options",
       {setting_option("max-trials").by_default("as before"),
        setting_option("max-concurrent-trials").by_default("as before"), setting_option("time-budget"),
+       setting_option("budget").by_default("as before"),
        Option::text("searcher", "PLUGIN", "takes the search over, and learns of all trials that have ended")
            .by_default("as before"),
        Option::toggle("accept-changed-plugins", "a plugin's file may be another one than when the study was started"),

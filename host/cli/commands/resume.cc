@@ -32,7 +32,7 @@ void refuse_fixed_options(const Tokens& arguments, const OptionSet& allowed) {
     const std::string spelling = token.substr(0, token.find('='));
     if (allowed.find(spelling) == nullptr && all.find(spelling) != nullptr) {
       throw Error(
-          fmt::format("{} cannot change when a study is resumed: resume takes --max-trials, --time-budget, "
+          fmt::format("{} cannot change when a study is resumed: resume takes --max-trials, --time-budget, --budget, "
                       "--max-concurrent-trials, --searcher and its options, --accept-changed-plugins, --quiet, "
                       "--verbose and --json",
                       spelling));

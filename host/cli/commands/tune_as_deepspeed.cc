@@ -22,8 +22,8 @@ constexpr const char* kExpsDir = "autotuning_exps";
 
 // A search goes on, or its result is shown, whatever these say.
 constexpr const char* kPassingOptions[] = {
-    "--autotuning", "--max-trials",          "--time-budget", "--json", "--max-concurrent-trials",
-    "--quiet",      "--run-full-experiment", "--verbose"};
+    "--autotuning", "--max-trials",          "--time-budget", "--json",  "--max-concurrent-trials",
+    "--quiet",      "--run-full-experiment", "--verbose",     "--budget"};
 constexpr const char* kPassingKeys[] = {"autotuning.enabled", "autotuning.overwrite", "autotuning.results_dir",
                                         "autotuning.exps_dir", "autotuning.tuner_num_trials"};
 
@@ -70,6 +70,7 @@ int resume_study(const DeepspeedStudy& form, const AutotuningChoice& choice, con
   if (values.given("max-trials") || choice.section.tuner_num_trials) resumed.max_trials = options.max_trials;
   if (values.given("max-concurrent-trials")) resumed.max_concurrent_trials = options.max_concurrent_trials;
   resumed.time_budget = options.time_budget;
+  resumed.budget = options.budget;
   auto study = host::Study::resume(form.dir, resumed);
   if (!study.ok()) return console.error(study.status().message()), exit_status(study.status());
   write_deepspeed_study(form);

@@ -258,6 +258,7 @@ host::ResumeOptions resume_options(const Values& values) {
   options.max_trials = values.small_integer("max-trials");
   options.max_concurrent_trials = values.small_integer("max-concurrent-trials");
   options.time_budget = values.duration("time-budget");
+  options.budget = values.text("budget").value_or("");
   options.accept_changed_plugins = values.given("accept-changed-plugins");
   return options;
 }

@@ -167,7 +167,7 @@ void Coordinator::deliver(uint64_t id) {
       end_study(StudyStatus::no_best, *reason);
     }
   }
-  if (!plan_.budget.empty() && device_hours(trials_.all()) >= parse_device_hours(plan_.budget)) {
+  if (is_spent(plan_.budget, trials_.all())) {
     end_study(StudyStatus::completed, fmt::format("the budget is spent ({})", plan_.budget), true);
   }
   if (!plan_.early_stopping || run_.phase != Phase::searcher) return;

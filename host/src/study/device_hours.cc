@@ -28,4 +28,8 @@ double device_hours(const std::vector<Trial>& trials) {
   return hours;
 }
 
+bool is_spent(const std::string& budget, const std::vector<Trial>& trials) {
+  return !budget.empty() && device_hours(trials) >= parse_device_hours(budget);
+}
+
 }  // namespace dsat::host

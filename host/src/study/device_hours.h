@@ -17,6 +17,9 @@ double parse_device_hours(const std::string& text);
 // The last run of each trial counts, from its start to its end. A trial that still runs costs nothing yet.
 double device_hours(const std::vector<Trial>& trials);
 
+// Have the trials had the whole budget? An empty one is none. Throws as parse_device_hours does.
+bool is_spent(const std::string& budget, const std::vector<Trial>& trials);
+
 }  // namespace dsat::host
 
 #endif  // DSAT_HOST_STUDY_DEVICE_HOURS_H_

@@ -23,6 +23,7 @@
 #include "study/best_again.h"
 #include "study/best_command.h"
 #include "study/coordinator.h"
+#include "study/device_hours.h"
 #include "study/experiment_files.h"
 #include "study/guarded_observer.h"
 #include "study/plan.h"
@@ -61,23 +62,34 @@ std::optional<EndToEnd> end_to_end_of_study(const fs::path& dir) {
   return facts.ok() ? facts->end_to_end : std::nullopt;
 }
 
-std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& options, const Plan& plan) {
+// What would make a study that has ended go on. `spent`: whatever else it is given, its budget ends it again.
+std::string what_next(const StudyRecord& record, const Plan& plan, const std::string& budget, bool spent) {
+  // Without a profile there was no search that more trials could lengthen.
+  if (!record.profile.is_object()) {
+    return "this study ended before its search began: start a new one once the reason is mended";
+  }
+  if (spent)
+    return fmt::format("this study has ended: its budget is spent; a --budget above {} takes it up again", budget);
+  return fmt::format("this study has ended; --max-trials above {} or a --time-budget takes it up again",
+                     plan.max_trials);
+}
+
+std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& options, const Plan& plan,
+                                      const std::vector<Trial>& trials) {
   const Result<StudyRecord> record = read_study(dir);
   if (!record.ok()) return std::nullopt;
+  const std::string& budget = options.budget.empty() ? plan.budget : options.budget;
+  const bool spent = is_spent(budget, trials);
   const bool done = record->status == StudyStatus::completed || record->status == StudyStatus::no_best;
-  const bool raised = (options.max_trials && *options.max_trials > plan.max_trials) || options.time_budget;
+  const bool raised = (options.max_trials && *options.max_trials > plan.max_trials) || options.time_budget ||
+                      is_spent(plan.budget, trials);
   const bool taken_over = options.searcher && record->started() < plan.max_trials && record->profile.is_object();
-  if (!done || raised || taken_over) return std::nullopt;
+  if (!done || ((raised || taken_over) && !spent)) return std::nullopt;
   EndedStudy ended;
   ended.result = {
       record->status,           record->reason,   record->best, record->gain,
       end_to_end_of_study(dir), record->counts(), dir,          record->study.value("metric", std::string())};
-  // Without a profile there was no search that more trials could lengthen.
-  ended.what_next =
-      record->profile.is_object()
-          ? fmt::format("this study has ended; --max-trials above {} or a --time-budget takes it up again",
-                        plan.max_trials)
-          : "this study ended before its search began: start a new one once the reason is mended";
+  ended.what_next = what_next(record.value(), plan, budget, spent);
   return ended;
 }
 
@@ -193,7 +205,7 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   }
   const fs::path launcher = plan.simulation ? fs::path() : find_launcher(options.launcher);
   if (options.environment.empty()) options.environment = current_environment();
-  std::optional<EndedStudy> already = ended_study(dir, options, plan);
+  std::optional<EndedStudy> already = ended_study(dir, options, plan, journal->trials());
   if (!already) load_plugins(plan, journal->last_phase(), options);
   if (!already && !plan.simulation) {
     renew_slots(plan, options.environment);
@@ -202,6 +214,7 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   plan.max_trials = options.max_trials.value_or(plan.max_trials);
   plan.max_concurrent_trials = options.max_concurrent_trials.value_or(plan.max_concurrent_trials);
   if (options.time_budget) plan.time_budget = options.time_budget;
+  if (!options.budget.empty()) plan.budget = options.budget;
   auto impl = std::make_unique<Impl>(std::move(plan), std::move(lock), std::move(journal));
   impl->environment = std::move(options.environment);
   impl->launcher = launcher;

@@ -363,6 +363,36 @@ TEST_F(StudyResumeTest, AFinishedStudyGivesItsResultAgainAndRunsNothing) {
   EXPECT_THAT(second.logs.front().second, HasSubstr("--max-trials above"));
 }
 
+// Its one trial is given two hours, more than the budget has.
+TEST_F(StudyResumeTest, ASpentBudgetIsRaisedByABudgetAlone) {
+  StudyOptions given = scripted({{"start", {try_micro_batch(1)}}, {"exit 0", {{{"finish", "one is enough"}}}}});
+  given.budget = "1gpuh";
+  {
+    Session session(plan_of(given));
+    session.run_new();
+    Trial trial = session.trials()[0];
+    trial.record.started_at = "2026-01-01T00:00:00.000000Z";
+    trial.record.ended_at = "2026-01-01T02:00:00.000000Z";
+    session.journal->begin();
+    session.journal->put_trial(trial);
+    session.journal->commit();
+  }
+  const auto first_line = [&](int max_trials, const std::string& budget) {
+    ResumeOptions options = resume_options();
+    options.max_trials = max_trials;
+    options.budget = budget;
+    StudyLog log;
+    const auto study = Study::resume(dir() / "run", options);
+    EXPECT_TRUE(study.ok()) << study.status().message();
+    if (study.ok()) study.value()->run(log);
+    return log.logs.empty() ? std::string() : log.logs.front().second;
+  };
+  EXPECT_THAT(first_line(900, ""), HasSubstr("a --budget above 1gpuh takes it up again"));
+  EXPECT_THAT(first_line(900, "2gpuh"), HasSubstr("a --budget above 2gpuh takes it up again"));
+  EXPECT_THAT(first_line(50, "3gpuh"), Not(HasSubstr("this study has ended")));
+  EXPECT_EQ(resumed_plan(dir() / "run").budget, "3gpuh");
+}
+
 // As a dsat wrote it that knew other regular expressions.
 TEST_F(StudyResumeTest, APatternThatIsRefusedTodayIsLeftOut) {
   StudyOptions options = scripted(Json::object());

@@ -82,7 +82,7 @@ struct StudyLimits {
             self.max_restarts);
     visitor(later_setting("early_stopping"), self.early_stopping);
     visitor(later_setting({"budget", "budget", nullptr, "N gpuh", nullptr,
-                           "end the search when its trials have had so many device-hours: 40gpuh"}),
+                           "end the study when its trials have had so many device-hours: 40gpuh"}),
             self.budget);
   }
 };

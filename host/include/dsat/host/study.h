@@ -73,6 +73,7 @@ struct StudyOptions : StudyLimits,
 struct ResumeOptions {
   std::optional<int> max_trials, max_concurrent_trials;
   std::optional<std::chrono::milliseconds> time_budget;
+  std::string budget;  // device-hours of all trials, those that have ended included; empty: as before
   // This searcher takes the search over: all trials that have ended are observations to it. The earlier one is not
   // loaded.
   std::optional<StrategyChoice> searcher;

@@ -178,13 +178,15 @@ TEST(StudyOptions, ASimulationNeedsItsFileAndHasNothingToTrain) {
               HasSubstr("--run-full-experiment: a simulation has nothing to train"));
 }
 
-TEST(ResumeOptions, AreTheThreeLimits) {
+TEST(ResumeOptions, AreTheLimits) {
   const OptionSet set = resume_options();
-  const host::ResumeOptions options = resume_options(
-      Values(set, split(set, {"-mt", "9", "-mct", "2", "--time-budget", "5m"}, Grammar::operands).options));
+  const host::ResumeOptions options = resume_options(Values(
+      set,
+      split(set, {"-mt", "9", "-mct", "2", "--time-budget", "5m", "--budget", "3gpuh"}, Grammar::operands).options));
   EXPECT_EQ(options.max_trials, 9);
   EXPECT_EQ(options.max_concurrent_trials, 2);
   EXPECT_EQ(options.time_budget, std::chrono::minutes(5));
+  EXPECT_EQ(options.budget, "3gpuh");
 }
 
 }  // namespace
