@@ -171,7 +171,8 @@ void Coordinator::deliver(uint64_t id) {
     end_study(StudyStatus::completed, fmt::format("the budget is spent ({})", plan_.budget), true);
   }
   if (!plan_.early_stopping || run_.phase != Phase::searcher) return;
-  if (trials_since_best(trials_.all(), plan_.metric, plan_.maximise) < *plan_.early_stopping) return;
+  const uint64_t first = searches_.current().counts_from;
+  if (trials_since_best(trials_.all(), plan_.metric, plan_.maximise, first) < *plan_.early_stopping) return;
   end_search(fmt::format("early stopping: {} trials without a better one", *plan_.early_stopping), false);
 }
 

@@ -45,7 +45,7 @@ std::set<uint64_t> rewind_if_limit_raised(const RaisedLimits& limits, Searches& 
     if (ends_again && entry.seq >= search.end->first_untold) return true;
     return more_trials && entry.phase == Phase::searcher && ends_or_is_refused(entry);
   });
-  if (ends_again) searches.go_on();
+  if (ends_again) searches.go_on(trials.size());
   if (first == events.end()) return {};
   // What the host measured after the search is measured anew at the new end, and leaves no gap in the ids.
   while (trials.size() > search.first_trial && trials.back().phase > Phase::searcher) trials.pop_back();
@@ -57,6 +57,7 @@ std::set<uint64_t> rewind_if_limit_raised(const RaisedLimits& limits, Searches& 
   }
   std::set<uint64_t> changed;
   while (trials.size() > first_taken_back && !trials.back().record.started()) trials.pop_back();
+  if (ends_again) searches.go_on(trials.size());  // of those that are left
   for (uint64_t id = first_taken_back; id < trials.size(); ++id) {
     close_unrequested(trials[id]);
     changed.insert(id);

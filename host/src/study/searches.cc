@@ -20,6 +20,7 @@ Searches::Searches(const std::optional<Json>& stored) : all_(1) {
         search.end = SearchEnd{config::whole_number<uint64_t>(end.at("first_untold")),
                                end.at("reason").get<std::string>(), end.at("of_time").get<bool>()};
       }
+      search.counts_from = config::whole_number_at<uint64_t>(one, "counts_from").value_or(0);
       all.push_back(std::move(search));
     }
     if (!all.empty()) all_ = std::move(all);
@@ -31,7 +32,12 @@ Searches::Searches(const std::optional<Json>& stored) : all_(1) {
 void Searches::take_over(uint64_t first_event, uint64_t first_trial, const PluginInfo& plugin,
                          const std::string& before) {
   if (all_.back().plugin.empty()) all_.back().plugin = before;
-  all_.push_back({first_event, first_trial, fmt::format("{} {}", plugin.id, plugin.version), {}});
+  all_.push_back({first_event, first_trial, fmt::format("{} {}", plugin.id, plugin.version), {}, first_trial});
+}
+
+void Searches::go_on(uint64_t next_trial) {
+  all_.back().end.reset();
+  all_.back().counts_from = next_trial;
 }
 
 void Searches::forget_events_from(uint64_t first, uint64_t trials) {
@@ -62,7 +68,8 @@ Json Searches::to_json() const {
     list.push_back({{"first_event", search.first_event},
                     {"first_trial", search.first_trial},
                     {"plugin", search.plugin},
-                    {"end", std::move(end)}});
+                    {"end", std::move(end)},
+                    {"counts_from", search.counts_from}});
   }
   return list;
 }

@@ -29,6 +29,7 @@ struct Search {
   uint64_t first_trial = 0;  // earlier trials are observations to it
   std::string plugin;        // id and version, for people; empty: the first one, as long as the plan names it
   std::optional<SearchEnd> end;
+  uint64_t counts_from = 0;  // early stopping counts no earlier trial
 };
 
 class Searches {
@@ -43,7 +44,8 @@ class Searches {
   // `before`: id and version of the searcher until now, which the plan names no longer.
   void take_over(uint64_t first_event, uint64_t first_trial, const PluginInfo& plugin, const std::string& before);
   void end(SearchEnd end) { all_.back().end = std::move(end); }
-  void go_on() { all_.back().end.reset(); }
+  // With as much patience as at its start: early stopping counts the trials from `next_trial` on.
+  void go_on(uint64_t next_trial);
   // The events from `first` on are lost: a searcher that had only those begins again.
   void forget_events_from(uint64_t first, uint64_t trials);
 

@@ -3,7 +3,7 @@
 
 namespace dsat::host {
 
-int trials_since_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise) {
+int trials_since_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise, uint64_t first) {
   const Json* best = nullptr;
   int since = 0;
   for (const Trial& trial : trials) {
@@ -14,7 +14,7 @@ int trials_since_best(const std::vector<Trial>& trials, const std::string& metri
     if (measured && (best == nullptr || (maximise ? *value > *best : *value < *best))) {
       best = &*value;
       since = 0;
-    } else if (best != nullptr && trial.phase == Phase::searcher) {
+    } else if (best != nullptr && trial.phase == Phase::searcher && trial.id() >= first) {
       ++since;
     }
   }

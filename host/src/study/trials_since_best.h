@@ -2,6 +2,7 @@
 #ifndef DSAT_HOST_STUDY_TRIALS_SINCE_BEST_H_
 #define DSAT_HOST_STUDY_TRIALS_SINCE_BEST_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,9 @@ namespace dsat::host {
 
 // Trials of the searcher that were delivered to it after the one that measured best. Duplicates, refused
 // configurations and trials that measured nothing for want of time do not count; before any trial measured the metric
-// there is nothing to compare with, and the answer is 0. Threading: pure function.
-int trials_since_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise);
+// there is nothing to compare with, and the answer is 0. Trials below `first` are compared with and do not count.
+// Threading: pure function.
+int trials_since_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise, uint64_t first);
 
 }  // namespace dsat::host
 

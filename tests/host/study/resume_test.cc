@@ -214,6 +214,41 @@ TEST_F(ResumeTest, ARaisedLimitTakesAFinishedStudyFurther) {
   EXPECT_EQ(resumed_plan(first.plan.dir).max_trials, 8) << "the raised limit stays";
 }
 
+TEST_F(ResumeTest, AfterEarlyStoppingARaisedLimitSearchesWithAsMuchPatienceAgain) {
+  StudyOptions patient = options("walker", {{"ahead", 1}, {"count", 12}});
+  patient.max_trials = 20;
+  patient.early_stopping = 3;
+  Session first(plan_of(patient));
+  first.runner.answer = [](const TrialSpec&) { return completed(100); };
+  EXPECT_THAT(first.run_new().reason, HasSubstr("early stopping"));
+  const size_t ran = first.runner.started.size();
+  ASSERT_EQ(ran, 4u);
+  first.coordinator.reset();
+  first.journal.reset();
+  Plan raised = resumed_plan(first.plan.dir);
+  raised.max_trials = 30;
+  Session second(raised);
+  second.runner.answer = first.runner.answer;
+  EXPECT_THAT(second.resume().reason, HasSubstr("early stopping"));
+  // One more had been asked for when the search ended, and counts as an earlier one.
+  EXPECT_EQ(second.runner.started.size(), 4u);
+}
+
+TEST_F(ResumeTest, ASearcherWithThePlacesOfItsStartIsNamedWhereThereAreMore) {
+  StudyOptions few = options("walker", {{"ahead", 3}, {"count", 12}});
+  few.max_concurrent_trials = 2;
+  Session first(plan_of(few));
+  run_and_interrupt(first, 6);
+  first.coordinator.reset();
+  first.journal.reset();
+  Plan plan = resumed_plan(first.plan.dir);
+  plan.max_concurrent_trials = 8;
+  Session second(plan);
+  second.runner.answer = walk_answer;
+  second.resume();
+  EXPECT_TRUE(second.observer.logged("plans for 2 trials at once, as at its start; `dsat-host resume --searcher"));
+}
+
 TEST_F(ResumeTest, ARefusalAmongRequestsThatRanIsTakenBackAndTheRestIsAnsweredForNothing) {
   Json requests = Json::array();
   for (int i = 1; i <= 6; ++i) requests.push_back(try_micro_batch(i));

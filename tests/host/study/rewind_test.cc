@@ -71,6 +71,7 @@ TEST_F(RewindTest, TheHostsEndOfASearchIsTakenBackWithARaisedLimitOrTimeGivenAne
   searches_.end({2, "the time budget is spent", true});
   EXPECT_THAT(rewind(2, true), ElementsAre(1));
   EXPECT_FALSE(searches_.was_ended_by_host());
+  EXPECT_EQ(searches_.current().counts_from, 2u) << "with as much patience as at its start";
   EXPECT_EQ(events_.size(), 2u);
   EXPECT_EQ(trials_[1].state, TrialState::waiting);
   EXPECT_EQ(trials_[0].state, TrialState::delivered);

@@ -15,19 +15,25 @@ Trial trial(double throughput, Outcome outcome = Outcome::completed) {
   return trial;
 }
 
-int since_best(const std::vector<Trial>& trials) { return trials_since_best(trials, "throughput", true); }
+int since_best(const std::vector<Trial>& trials) { return trials_since_best(trials, "throughput", true, 0); }
 
 TEST(TrialsSinceBest, CountsWhatBroughtNothingBetter) {
   EXPECT_EQ(since_best({}), 0);
   EXPECT_EQ(since_best({trial(5)}), 0);
   EXPECT_EQ(since_best({trial(5), trial(4), trial(5)}), 2) << "as good is not better";
   EXPECT_EQ(since_best({trial(5), trial(4), trial(6), trial(1)}), 1);
-  EXPECT_EQ(trials_since_best({trial(5), trial(6), trial(1)}, "latency", false), 1);
+  EXPECT_EQ(trials_since_best({trial(5), trial(6), trial(1)}, "latency", false, 0), 1);
 }
 
 TEST(TrialsSinceBest, FailuresCountOnceThereIsSomethingToCompareWith) {
   EXPECT_EQ(since_best({trial(0, Outcome::out_of_memory), trial(0, Outcome::failed)}), 0);
   EXPECT_EQ(since_best({trial(5), trial(0, Outcome::out_of_memory), trial(0, Outcome::failed)}), 2);
+}
+
+TEST(TrialsSinceBest, EarlierTrialsAreComparedWithAndDoNotCount) {
+  std::vector<Trial> trials{trial(5), trial(4), trial(3), trial(4)};
+  for (size_t id = 0; id < trials.size(); ++id) trials[id].record.id = id;
+  EXPECT_EQ(trials_since_best(trials, "throughput", true, 2), 2);
 }
 
 TEST(TrialsSinceBest, LeavesOutWhatMeasuredNothingForTheSearch) {
