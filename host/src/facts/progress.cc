@@ -114,8 +114,10 @@ Progress progress_of(const StudyFacts& facts, Time now) {
   if (facts.record.status != StudyStatus::running) return progress;
   const double busy = busy_seconds(runs_of(facts, now));
   if (counted > 0) progress.seconds_left = busy / counted * std::max(0, progress.max_trials - counted);
-  if (progress.time_budget_seconds && progress.elapsed_seconds) {
-    const double budget_left = std::max(0.0, *progress.time_budget_seconds - *progress.elapsed_seconds);
+  // A resumed study has its whole time budget anew.
+  const auto resumed = parse_rfc3339(facts.record.study.value("resumed_at", std::string()));
+  if (const auto since = resumed ? resumed : begin; progress.time_budget_seconds && since) {
+    const double budget_left = std::max(0.0, *progress.time_budget_seconds - seconds_between(*since, now));
     progress.seconds_left = std::min(progress.seconds_left.value_or(budget_left), budget_left);
   }
   return progress;

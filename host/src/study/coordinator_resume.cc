@@ -111,6 +111,7 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   journal_.put_meta("plan", to_json(plan_));
   Json settings = settings_of(plan_);
   if (const std::vector<std::string> names = searches_.names(); !names.empty()) settings["searchers"] = names;
+  settings["resumed_at"] = loop_.utc_now();
   journal_.put_meta("settings", settings);
   journal_.put_meta("searches", searches_.to_json());
   for (const char* of_its_end : {"ended", "gain"}) journal_.put_meta(of_its_end, nullptr);
