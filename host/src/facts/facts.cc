@@ -86,16 +86,21 @@ std::optional<uint64_t> device_memory(const JournalReading& reading) {
                                   : std::nullopt;
 }
 
-std::optional<uint64_t> baseline_of(const StudyRecord& record) {
+// The first trial of the user's own configuration: of the search or the profile, too, but with --no-baseline that is a
+// trial as any other.
+std::optional<uint64_t> baseline_of(const JournalReading& reading, const StudyRecord& record) {
+  const auto wanted = reading.plan.find("baseline");
+  if (wanted != reading.plan.end() && *wanted == false) return std::nullopt;
   if (record.gain && record.gain->baseline < record.trials.size()) return record.gain->baseline;
-  for (const TrialRecord& trial : record.trials) {
-    if (trial.kind == TrialKind::baseline) return trial.duplicate_of.value_or(trial.id);
+  for (const Trial& trial : reading.trials) {
+    const bool is_own = !reading.own.empty() && trial.identity == reading.own;
+    if (is_own || trial.record.kind == TrialKind::baseline) return trial.record.duplicate_of.value_or(trial.id());
   }
   return std::nullopt;
 }
 
 void compare_with_own(StudyFacts& facts, const JournalReading& reading) {
-  facts.baseline = baseline_of(facts.record);
+  facts.baseline = baseline_of(reading, facts.record);
   facts.gain = facts.record.gain;
   if (!facts.record.best) return;
   const std::string identity = facts.baseline ? reading.trials[*facts.baseline].identity : "";

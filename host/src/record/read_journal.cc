@@ -60,6 +60,8 @@ JournalReading read_journal(const std::filesystem::path& dir) {
   const Json gain = journal->meta("gain").value_or(Json());
   if (gain.is_object()) record.gain = gain_from_json(gain, dir / "dsat.db");
   reading.plan = journal->meta("plan").value_or(Json::object());
+  const Json own = journal->meta("own").value_or(Json());
+  if (own.is_string()) reading.own = own.get<std::string>();
   reading.trials = journal->trials();
   for (const Trial& trial : reading.trials) record.trials.push_back(trial.record);
   return reading;

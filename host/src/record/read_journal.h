@@ -5,6 +5,7 @@
 #define DSAT_HOST_RECORD_READ_JOURNAL_H_
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "record/trial.h"
@@ -15,6 +16,7 @@ struct JournalReading {
   StudyRecord record;
   std::vector<Trial> trials;  // those of the record, with what only the study needs
   Json plan;                  // as written, so that no plugin is needed to read it
+  std::string own;            // the identity of the user's own configuration; empty: unknown
 };
 
 JournalReading read_journal(const std::filesystem::path& dir);

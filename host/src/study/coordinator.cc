@@ -119,6 +119,7 @@ void Coordinator::deliver_events() {
 void Coordinator::start_strategy() {
   run_.strategy = open_strategy(plan_, run_.phase, plugin_log_);
   if (run_.phase == Phase::searcher) derive_space_of_search();
+  journal_.put_meta("own", own_.identity);
   run_.started = true;
   StrategyEvent start;
   start.study = run_.brief;

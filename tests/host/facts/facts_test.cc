@@ -101,6 +101,39 @@ TEST_F(FactsTest, TheGainIsPaidBackInDeviceHours) {
   EXPECT_TRUE(told.changed_train_batch);
 }
 
+TEST_F(FactsTest, WithoutABaselineYourOwnConfigurationIsATrialAsAnyOther) {
+  Trial own = trial(config_of(0, 1), 100);
+  own.record.kind = TrialKind::baseline;
+  put(own);
+  put(trial(config_of(2, 8), 400));
+  best(1, config_of(2, 8), 400);
+  EXPECT_TRUE(facts().gain);
+  meta("plan", {{"runner", "local"}, {"baseline", false}, {"user_config", config_of(0, 1)}});
+  EXPECT_FALSE(facts().gain);
+  EXPECT_FALSE(facts().baseline);
+}
+
+TEST_F(FactsTest, YourOwnConfigurationMayBeATrialOfTheProfile) {
+  put(trial(config_of(0, 1), 100));
+  put(trial(config_of(2, 8), 400));
+  best(1, config_of(2, 8), 400);
+  EXPECT_FALSE(facts().baseline);
+  meta("own", config_of(0, 1).dump());
+  EXPECT_EQ(facts().baseline, 0u);
+  EXPECT_TRUE(facts().gain);
+}
+
+TEST_F(FactsTest, AResumedStudyHasItsTimeBudgetAnew) {
+  const RunLock live = RunLock::take(dir_.path());
+  put(trial(config_of(0, 1), 100));
+  Json settings{{"metric", "throughput"}, {"max_trials", 20}, {"time_budget_ms", 3'600'000}};
+  meta("settings", settings);
+  EXPECT_EQ(facts().progress.seconds_left, 0) << "the first trial ran long ago";
+  settings["resumed_at"] = "2200-01-01T00:00:00.000000Z";
+  meta("settings", settings);
+  EXPECT_EQ(facts().progress.seconds_left, 19 * 60);
+}
+
 TEST_F(FactsTest, ASimulatedSlotIsARangeOfDevices) {
   Trial wide = trial(config_of(0, 1), 100);
   wide.record.slots = {"8-15"};
