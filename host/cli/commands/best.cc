@@ -28,7 +28,7 @@ void print_best(const host::BestOutput& output, Console& console) {
   if (!output.best.why.empty()) console.aside(one_line(output.best.why));
   if (!output.command.empty()) console.aside(fmt::format("train with: {}", one_line(output.command)));
   for (const std::filesystem::path& file : output.written) console.aside(fmt::format("written  {}", file.string()));
-  if (output.written.empty())
+  if (output.written.empty() && output.why_not_written.empty())
     console.aside("nothing is written: a host works on the study and keeps its files current");
 }
 
@@ -41,6 +41,7 @@ int best(const Tokens& arguments, Console& console) {
   const auto output = host::write_best(only_directory(request->operands, "best"),
                                        trial ? std::optional<uint64_t>(static_cast<uint64_t>(*trial)) : std::nullopt);
   if (!output.ok()) return console.error(output.status().message()), exit_status(output.status());
+  if (!output->why_not_written.empty()) console.error(fmt::format("nothing is written: {}", output->why_not_written));
   if (!console.json()) return print_best(output.value(), console), kBestFound;
   Json json = host::to_json(output->best);
   json["command"] = output->command;

@@ -87,7 +87,11 @@ BestOutput best_again(const fs::path& given, std::optional<uint64_t> trial, bool
   Results results([&](const Json&) { return output.command; });
   const Json profile = journal->meta("profile").value_or(Json());
   const std::optional<BestRecord> best = output.best;
-  output.written = results.write_best({plan, trials, profile, best, plan.device_memory_bytes, "", nullptr});
+  try {
+    output.written = results.write_best({plan, trials, profile, best, plan.device_memory_bytes, "", nullptr});
+  } catch (const Error& error) {  // what was found is there all the same
+    output.why_not_written = error.what();
+  }
   return output;
 }
 

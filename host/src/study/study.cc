@@ -96,7 +96,8 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
 // best_cmd.txt names files of the folder, which may have moved since.
 void write_best_again(const fs::path& dir, Observer& observer) {
   const auto written = as_result([&] { return best_again(dir, std::nullopt, true); });
-  if (!written.ok()) observer.on_log(Observer::Severity::warning, written.status().message());
+  const std::string why_not = written.ok() ? written->why_not_written : written.status().message();
+  if (!why_not.empty()) observer.on_log(Observer::Severity::warning, why_not);
 }
 
 // Of trials whose host and launcher were killed. They would use the devices, and the files, of the trials to come.

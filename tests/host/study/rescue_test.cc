@@ -88,6 +88,15 @@ TEST_F(RescueTest, ASoundJournalIsLeftAlone) {
   EXPECT_FALSE(fs::exists(run_dir() / "dsat.db.damaged-1"));
 }
 
+TEST_F(RescueTest, TheBestIsThereWhereItCannotBeWritten) {
+  fs::remove(run_dir() / "best_ds_config.json");
+  fs::create_directories(run_dir() / "best_ds_config.json" / "in its place");
+  const auto output = write_best(run_dir(), {});
+  ASSERT_TRUE(output.ok()) << output.status().message();
+  EXPECT_FALSE(output->best.config.empty());
+  EXPECT_THAT(output->why_not_written, HasSubstr("best_ds_config.json"));
+}
+
 TEST_F(RescueTest, ATrialThatCannotBeReadIsLostAndRunsAgain) {
   sql("UPDATE trials SET config = '[' WHERE id = 5");
   EXPECT_THAT(findings(), Contains(HasSubstr("trial 5")));

@@ -21,6 +21,7 @@ struct BestOutput {
   std::string metric;                          // its name
   std::string command;                         // that trains with it; empty: the study has none
   std::vector<std::filesystem::path> written;  // empty: a host works on the study, and its files are current
+  std::string why_not_written;                 // the folder cannot be written, say
 };
 
 // The study's best, or the configuration of one completed trial, from the journal; best_ds_config.json and the files
