@@ -181,6 +181,7 @@ CheckReport repaired(const fs::path& dir) {
 Result<CheckReport> check_study(const fs::path& dir) {
   return as_result([&] {
     const std::unique_ptr<Journal> journal = open_damaged(dir);
+    journal->hold_snapshot();  // a study that runs goes on meanwhile
     return findings_of(*journal, journal->salvage());
   });
 }
