@@ -70,7 +70,8 @@ void fit_trials(SoundRows& rows, const Searches& searches) {
   for (Trial& trial : rows.trials) {
     const bool is_asked = asked.count(trial.id()) != 0 && (trial.phase < Phase::searcher || trial.id() >= first);
     if (!is_asked) close_unrequested(trial);
-    if (is_asked && trial.state == TrialState::delivered && told.count(trial.id()) == 0) undo_delivery(trial);
+    if (is_asked && trial.state == TrialState::delivered && told.count(trial.id()) == 0)
+      undo_delivery(trial, rows.trials);
   }
 }
 

@@ -22,9 +22,12 @@ void close_unrequested(Trial& trial) {
   trial.record.reason = "taken back, with the answer that asked for it";
 }
 
-void undo_delivery(Trial& trial) {
+void undo_delivery(Trial& trial, const std::vector<Trial>& trials) {
   trial.state = TrialState::ended;
-  if (trial.record.outcome != Outcome::stopped) return;
+  // A duplicate would wait for ever for an original whose end does not come again.
+  const uint64_t original = trial.record.duplicate_of.value_or(trials.size());
+  const bool is_answered = original < trials.size() && trials[original].state == TrialState::delivered;
+  if (trial.record.outcome != Outcome::stopped || is_answered) return;
   trial.state = TrialState::waiting;
   trial.record.outcome.reset();
   trial.record.reason.clear();
@@ -65,8 +68,10 @@ std::set<uint64_t> rewind_if_limit_raised(const RaisedLimits& limits, Searches& 
   for (auto it = first; it != events.end(); ++it) {
     const uint64_t id = it->event.trial;
     if (it->event.kind == StrategyEvent::Kind::start || id >= first_taken_back) continue;
-    undo_delivery(trials[id]);
     changed.insert(id);
+  }
+  for (const uint64_t id : changed) {
+    if (id < first_taken_back) undo_delivery(trials[id], trials);
   }
   journal.remove_events_from(first->seq);
   journal.remove_trials_from(trials.size());

@@ -32,8 +32,9 @@ std::set<uint64_t> rewind_if_limit_raised(const RaisedLimits& limits, Searches& 
 // For a trial whose request is taken back: no strategy waits for it any more.
 void close_unrequested(Trial& trial);
 
-// The trial's strategy learns of its end again. A trial that only the finish had stopped runs after all.
-void undo_delivery(Trial& trial);
+// The trial's strategy learns of its end again. A trial that only the finish had stopped runs after all. `trials` holds
+// its original, if it is a duplicate; call for that first.
+void undo_delivery(Trial& trial, const std::vector<Trial>& trials);
 
 }  // namespace dsat::host
 

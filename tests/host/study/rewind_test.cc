@@ -85,6 +85,22 @@ TEST_F(RewindTest, WithoutAnAnswerThatTheLimitShapedNothingIsTakenBack) {
   EXPECT_EQ(journal_->meta("max_trials"), Json(9)) << "the new limit is kept all the same";
 }
 
+TEST_F(RewindTest, ADuplicateWhoseOriginalIsNotUndoneKeepsItsAnswer) {
+  add_trial(TrialState::delivered, Outcome::stopped, 1);
+  add_trial(TrialState::delivered, Outcome::stopped, 0);
+  trials_[1].record.duplicate_of = 0;
+  add_event(StrategyEvent::Kind::start, 0, {request(0), request(1)});
+  add_event(StrategyEvent::Kind::exited, 0, {});
+  add_event(StrategyEvent::Kind::exited, 1, {request(std::nullopt)});
+  EXPECT_THAT(rewind(9), ElementsAre(1));
+  EXPECT_EQ(trials_[1].state, TrialState::ended) << "waiting, it would wait for ever";
+}
+
+TEST_F(RewindTest, ALimitThatNoIntegerHoldsIsNamed) {
+  journal_->put_meta("max_trials", 1e300);
+  EXPECT_THAT(error_of([&] { rewind(9); }, DSAT_INTERNAL), HasSubstr("its max_trials is damaged"));
+}
+
 TEST_F(RewindTest, TheFirstRefusalAndAllThatFollowedHappenAgain) {
   add_trial(TrialState::delivered, Outcome::completed, 1);
   add_trial(TrialState::delivered, Outcome::stopped, 0);
