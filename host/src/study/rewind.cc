@@ -1,7 +1,10 @@
 // Finds the first answer to take back, gives the trials before it their earlier states, and removes what came after.
 #include "study/rewind.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
 
 #include "dsat/config/json.h"
 
@@ -11,6 +14,17 @@ namespace {
 bool ends_or_is_refused(const JournalEvent& entry) {
   return std::any_of(entry.ops.begin(), entry.ops.end(),
                      [](const Op& op) { return op.kind == Op::Kind::finish || op.refused; });
+}
+
+// The one that the journal's events were decided under.
+std::optional<int> limit_of(Journal& journal) {
+  const Json stored = journal.meta("max_trials").value_or(Json());
+  try {
+    return stored.is_null() ? std::nullopt : std::optional<int>(config::whole_number<int>(stored));
+  } catch (const Error&) {
+    throw Error(DSAT_INTERNAL,
+                fmt::format("journal {}: its max_trials is damaged; {}", journal.file().string(), kRepairRemedy));
+  }
 }
 
 }  // namespace
@@ -37,8 +51,7 @@ void undo_delivery(Trial& trial, const std::vector<Trial>& trials) {
 
 std::set<uint64_t> rewind_if_limit_raised(const RaisedLimits& limits, Searches& searches, Journal& journal,
                                           std::vector<Trial>& trials, std::vector<JournalEvent>& events) {
-  const Json stored = journal.meta("max_trials").value_or(Json());
-  const int old_limit = stored.is_number_integer() ? config::whole_number<int>(stored) : limits.max_trials;
+  const int old_limit = limit_of(journal).value_or(limits.max_trials);
   journal.put_meta("max_trials", limits.max_trials);
   const bool more_trials = limits.max_trials > old_limit;
   const Search& search = searches.current();
