@@ -2,6 +2,8 @@
 // said with the row that holds it.
 #include <fmt/format.h>
 
+#include <new>
+
 #include "record/journal.h"
 #include "record/journal_statement.h"
 #include "record/journal_words.h"
@@ -28,8 +30,10 @@ Json object_of(const std::string& text, const char* name, bool may_be_null = fal
   throw Error(DSAT_DATA_LOSS, fmt::format("its {} is no JSON object", name));
 }
 
-// "journal FILE: trial 3: its config is torn; ...". What other libraries say of a damaged text helps nobody.
+// "journal FILE: trial 3: its config is torn; ...". What other libraries say of a damaged text helps nobody. Called
+// where `error` is handled: a lack of memory is no damage and goes on its way.
 Error damaged(const std::filesystem::path& file, const char* what, size_t row, const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) throw;
   const bool own = dynamic_cast<const Error*>(&error) != nullptr;
   return Error(DSAT_INTERNAL, fmt::format("journal {}: {} {}: {}; {}", file.string(), what, row,
                                           own ? error.what() : "is damaged", kRepairRemedy));
@@ -158,6 +162,8 @@ Journal::Salvaged Journal::salvage() {
     while (query.row()) {
       try {
         take(query);
+      } catch (const std::bad_alloc&) {
+        throw;
       } catch (const std::exception& e) {
         const bool own = dynamic_cast<const Error*>(&e) != nullptr;
         found.losses.push_back(fmt::format("{} {}: {}", what, query.get_integer(0), own ? e.what() : "is damaged"));
