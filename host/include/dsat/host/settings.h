@@ -160,7 +160,8 @@ struct SearchTarget {
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
     visitor(Setting{"metric", "metric", "-m", "NAME", nullptr,
-                    "FLOPS_per_gpu or throughput (largest), latency, forward, backward or step (smallest)"},
+                    "FLOPS_per_gpu, throughput or wall_throughput (largest), latency, wall_latency, forward, "
+                    "backward or step (smallest)"},
             self.metric);
     visitor(Setting{"zero_stages", "zero-stages", "-z", "STAGE...", "the searcher's, else 1 2 3",
                     "ZeRO stages to search, of 0 1 2 3", 0, "0|1|2|3"},
