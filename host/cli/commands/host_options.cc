@@ -1,4 +1,4 @@
-// Declares every option of dsat-host, by the groups of --help.
+// Puts the options of dsat-host in the groups of --help; those of the settings are declared in dsat/host/settings.h.
 // A form of the program adds to a set or takes out of it.
 #include "commands/host_options.h"
 

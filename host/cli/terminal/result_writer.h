@@ -1,4 +1,4 @@
-// Who writes results of a study in a shape of its own, beside those of dsat.
+// The interface of what writes a study's results in a further shape, beside the files of dsat.
 //
 // Threading: as host::Observer while the study runs; finish() and place() on the main thread, after it has ended.
 #ifndef DSAT_CLI_TERMINAL_RESULT_WRITER_H_

@@ -29,7 +29,7 @@ struct Repeats {
 Json to_json(const Repeats& repeats);
 Repeats repeats_from_json(const Json& json);
 
-// Mean and number of the values of a configuration.
+// Mean of the values of a configuration.
 double mean_of(const std::vector<double>& values);
 
 // The difference of two means: Student's t distribution, moved and scaled.

@@ -2,7 +2,7 @@
 //
 // Purpose: a phase that has nothing to do is left out. The choice depends on the plan and on the trials alone, so a
 //   resumed study goes the same way. The searcher leaves some trials for the phases after it (trial_limit), because a
-//   gain that is measured once has no interval. It leaves one of kTrialsPerKept, kMostKept at most, and none if there
+//   gain that is measured once has no interval. It leaves one in kTrialsPerKept, kMostKept at most, and none if there
 //   are fewer than kLeastToKeepOf: an interval is worth a tenth of a search, and no more.
 // Threading: control thread. Ownership: a view refers to its members for the time of a call.
 #ifndef DSAT_HOST_STUDY_PHASES_H_

@@ -1,4 +1,5 @@
-// Chooses, checks and makes runners. A further one is a branch in each of these functions and a folder of its own.
+// Chooses, checks and makes runners. A further cluster is an engine (runner/engine.h) in a folder of its own and a
+// branch in each of these functions.
 #include "study/runners.h"
 
 #include <fmt/format.h>

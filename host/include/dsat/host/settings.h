@@ -2,7 +2,8 @@
 //
 // Purpose: StudyOptions, the plan of a study, its runner, the journal and the command line share these structs. A table
 //   gives each field its key in the journal (and in `show --json`), its option of dsat-host and the text of its help;
-//   readers and writers are visitors of the tables, so that a new setting is one field and one row.
+//   readers and writers are visitors of the tables. A new setting is one field and one row, and a line in
+//   host/cli/commands/host_options.cc where it has an option.
 // Use: GROUP::visit(group, visitor) calls visitor(const Setting&, field) for every field, in the order of the help.
 // Threading: plain values. Units: bytes; times are milliseconds. Errors: none here; whoever reads a value checks it.
 #ifndef DSAT_HOST_SETTINGS_H_
