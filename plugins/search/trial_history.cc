@@ -22,15 +22,16 @@ constexpr double kHopeless = 0.05;
 constexpr double kFarthest = 64;
 constexpr double kUnbounded = std::numeric_limits<int64_t>::max() / 4;
 
-// The axes of all stages on which a bound does not carry over from one value to another. contiguous_gradients is among
-// the setup's.
+// The axes, of all stages, whose effect on memory nothing here knows. Those that are known to take a little more with
+// larger values count as equal. contiguous_gradients is among what setups are compared by.
 std::vector<std::string> unread_keys(const config::Space& space) {
   std::vector<std::string> keys;
   for (const config::StageSpace& stage : space.stages) {
     for (const config::Axis& axis : stage.axes) {
-      const MemoryEffect effect = memory_effect(axis.key);
-      const bool carries_over = effect == MemoryEffect::none || effect == MemoryEffect::read;
-      if (!carries_over && std::find(keys.begin(), keys.end(), axis.key) == keys.end()) keys.push_back(axis.key);
+      if (memory_effect(axis.key) != MemoryEffect::unknown || axis.key == "zero_optimization.contiguous_gradients") {
+        continue;
+      }
+      if (std::find(keys.begin(), keys.end(), axis.key) == keys.end()) keys.push_back(axis.key);
     }
   }
   return keys;

@@ -158,8 +158,9 @@ Json config_of(const ModelForm& model, Draw& draw) {
   } else {
     config["zero_allow_untested_optimizer"] = true;  // the script's own
   }
-  if (model.gradient_bytes > model.element_bytes) config["data_types"] = {{"grad_accum_dtype", "fp32"}};
-  if (model.element_bytes == 2) config[draw.chance(0.5) ? "fp16" : "bf16"] = {{"enabled", true}};
+  const bool wide = model.gradient_bytes > model.element_bytes;  // DeepSpeed has it for bf16 alone at stage 0
+  if (wide) config["data_types"] = {{"grad_accum_dtype", "fp32"}};
+  if (model.element_bytes == 2) config[draw.chance(0.5) && !wide ? "fp16" : "bf16"] = {{"enabled", true}};
   config["zero_optimization"] = Json::object();
   return config;
 }

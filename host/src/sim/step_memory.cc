@@ -72,6 +72,7 @@ double step_phase_bytes(const Run& run, double params) {
   const cost::Setup& setup = run.setup;
   const double ranks = as_double(setup.data_parallel_size);
   if (setup.optimizer_device == cost::Device::host) return 0;
+  if (setup.stage == 0 && setup.precision == cost::Precision::bf16) return 0;  // its gradients are fp32 already
   return 4 * (setup.stage >= 1 ? params / ranks : params);
 }
 

@@ -2,6 +2,7 @@
 #include "study/rewind.h"
 
 #include "study_fixture.h"
+#include "support/error_of.h"
 
 namespace dsat::host {
 namespace {
