@@ -271,9 +271,15 @@ class ExistingResults(DeepspeedForm):
         self.assertEqual(len(names), len([t for t in after if t["attempt"] > 0]))
 
     def test_a_raised_time_budget_goes_on_from_them(self):
+        # Later trials wait for a file, so that the time ends the search, however fast the machine is.
+        wait = ("import os, time\nwhile int(os.environ.get('DSAT_TRIAL_ID', 0)) > 3 and not os.path.exists('go'):\n"
+                "    time.sleep(0.02)\n")
+        (self.dir / "train.py").write_text(wait + (FIXTURES / "protocol_trial.py").read_text())
         self.write_section({"fast": False, "tuner_type": "random", "tuner_num_trials": 100000})
-        self.autotuning("--num_gpus", 1, "--time-budget", "2s")
+        self.autotuning("--num_gpus", 1, "--time-budget", "3s")
+        self.assertIn("time budget", self.study()["study"]["reason"])
         before = self.study()["trials"]
+        (self.dir / "go").touch()
         again = self.start_host([HOST, "--autotuning", "tune", "--num_gpus", "1", "--time-budget", "1h", "train.py",
                                  "--deepspeed_config", "ds_config.json"], env=self.environment)
         wait_until(lambda: len(self.study()["trials"]) > len(before), "a further trial")

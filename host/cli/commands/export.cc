@@ -32,19 +32,11 @@ void refuse_files_of_the_study(const fs::path& dir, const fs::path& target) {
   std::error_code error;
   const fs::path within = fs::weakly_canonical(target, error).lexically_relative(fs::weakly_canonical(dir, error));
   if (within.empty() || *within.begin() == "..") return;
-  constexpr std::array kOwn{"dsat.db",
-                            "dsat.db-wal",
-                            "dsat.db-shm",
-                            "dsat.db-journal",
-                            "dsat.lock",
-                            "best_ds_config.json",
-                            "best_ds_metrics.json",
-                            "best_cmd.txt",
-                            "summary.txt",
-                            "report.html",
-                            "trials"};
+  constexpr std::array kOwn{"dsat.db", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "dsat.lock", "dsat.plan.json",
+                            "summary.txt", "report.html", "trials"};
   const std::string first = within.begin()->string();
-  if (within == "." || std::find(kOwn.begin(), kOwn.end(), first) != kOwn.end()) {
+  const bool is_best = first.rfind("best_", 0) == 0;  // configuration, metrics, command, and what this names
+  if (within == "." || is_best || std::find(kOwn.begin(), kOwn.end(), first) != kOwn.end()) {
     throw Error(fmt::format("-o {}: that is the study's own: name another place", target.string()));
   }
 }
