@@ -32,8 +32,8 @@ void refuse_files_of_the_study(const fs::path& dir, const fs::path& target) {
   std::error_code error;
   const fs::path within = fs::weakly_canonical(target, error).lexically_relative(fs::weakly_canonical(dir, error));
   if (within.empty() || *within.begin() == "..") return;
-  constexpr std::array kOwn{"dsat.db", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "dsat.lock", "dsat.plan.json",
-                            "summary.txt", "report.html", "trials"};
+  constexpr std::array kOwn{"dsat.db",        "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "dsat.lock",
+                            "dsat.plan.json", "summary.txt", "report.html", "trials"};
   const std::string first = within.begin()->string();
   const bool is_best = first.rfind("best_", 0) == 0;  // configuration, metrics, command, and what this names
   if (within == "." || is_best || std::find(kOwn.begin(), kOwn.end(), first) != kOwn.end()) {
