@@ -44,13 +44,15 @@ std::optional<Configuration> Grid::draw(uint64_t index, const Usable& usable) {
     const config::StageSpace& candidate = space().stages[(index + i) % count];
     if (left(candidate.stage) || configurations().drained().count(candidate.stage) != 0) continue;
     Stage& stage = stage_of(candidate);
-    const size_t end = stage.taken + search::Configurations::kMostScanned;
-    for (size_t position = stage.taken; position < end; ++position) {
+    size_t looks = 0;  // at what is not taken: a restored search, which takes none for granted, gets the same answer
+    for (size_t position = stage.taken; looks < search::Configurations::kMostScanned; ++position) {
       const std::vector<size_t>* choice = stage.order.at(position);
       if (choice == nullptr) break;
       Configuration configuration{candidate.stage, *choice};
       if (usable(configuration)) return configuration;
-      if (position == stage.taken && is_taken(configuration)) ++stage.taken;
+      const bool taken = is_taken(configuration);
+      if (!taken) ++looks;
+      if (taken && position == stage.taken) ++stage.taken;
     }
     configurations().drain(candidate.stage);
   }

@@ -71,7 +71,7 @@ class TheCommandLineOfTheDocuments(ExperimentTest):
         self.assertTrue(overwrites.pop("autotuning")["enabled"])
         self.assertEqual(overwrites.pop("log_level"), "info")  # so that a trial prints its steps
         # A trial begins at a low loss scale; what is handed back has the user's own.
-        fp16 = {**trial["config"]["fp16"], "initial_scale_power": 4}
+        fp16 = {**trial["config"]["fp16"], "initial_scale_power": 8}
         self.assertEqual(overwrites, {**trial["config"], "fp16": fp16})
         self.assertEqual(self.read_json(run_dir, "best_hparams.json")["overwrite_deepspeed_args"],
                          self.read_json(run_dir, "best_ds_config.json"))

@@ -182,7 +182,7 @@ std::string take_middle_step(const StepLog& log, ProfileWindow window, double ac
   for (const char* rate : {"throughput", "FLOPS_per_gpu"}) {
     if (metrics.contains(rate)) metrics[rate] = metrics[rate].get<double>() / ratio;
   }
-  metrics["latency_spread"] = medians->spread;
+  if (medians->count > 1) metrics["latency_spread"] = medians->spread;
   metrics["latency_steps"] = medians->count;
   return "";
 }

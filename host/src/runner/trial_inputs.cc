@@ -19,14 +19,16 @@ namespace fs = std::filesystem;
 namespace {
 
 // A step whose scaled gradients overflow in fp16 updates nothing, and with the usual first scale of 2^16 those are the
-// first steps: all that a trial has. Hardly any overflows at 2^4, which can still be halved before DeepSpeed gives up.
+// first steps: all that a trial has. Hardly any overflows at 2^8, which a trial's few steps cannot halve down to the
+// usual least scale of 1, where DeepSpeed gives up. A least scale of the user's own leaves no such room.
 void begin_at_a_low_loss_scale(Json& config) {
   constexpr const char* kPower = "fp16.initial_scale_power";
-  constexpr int kTrialPower = 4, kDefaultPower = 16;
+  constexpr int kTrialPower = 8, kDefaultPower = 16;
   const Json* enabled = config::find(config, "fp16.enabled");
   if (enabled == nullptr || *enabled == false) return;  // "auto": the Trainer fills in this key alone
   const bool is_dynamic = config::number_at(config, "fp16.loss_scale").value_or(0) == 0;
-  if (is_dynamic && config::number_at(config, kPower).value_or(kDefaultPower) > kTrialPower) {
+  const bool has_room = config::number_at(config, "fp16.min_loss_scale").value_or(1) <= 1;
+  if (is_dynamic && has_room && config::number_at(config, kPower).value_or(kDefaultPower) > kTrialPower) {
     config::set(config, kPower, kTrialPower);
   }
 }

@@ -53,7 +53,7 @@ BestRecord best_of_study(Journal& journal, const std::vector<Trial>& trials, con
   return *best;
 }
 
-std::string command_for(Plan plan, const Json& config) {
+std::string command_for(Plan plan, const Json& config, bool writes) {
   if (plan.command.empty()) return "";
   const Environment environment = current_environment();
   try {
@@ -63,7 +63,7 @@ std::string command_for(Plan plan, const Json& config) {
   try {
     const CommandTemplate command(
         {plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment, plan.config_by_environment});
-    return best_command(plan, command, config);
+    return best_command(plan, command, config, writes);
   } catch (const Error&) {
     return "";  // its script is gone: the configuration is what matters
   }
@@ -82,7 +82,7 @@ BestOutput best_again(const fs::path& given, std::optional<uint64_t> trial, bool
   BestOutput output;
   output.metric = plan.metric;
   output.best = trial ? best_of_trial(trials, *trial, plan.metric) : best_of_study(*journal, trials, plan);
-  output.command = command_for(plan, trials[output.best.trial].record.config);
+  output.command = command_for(plan, trials[output.best.trial].record.config, writes);
   if (!writes) return output;
   Results results([&](const Json&) { return output.command; });
   const Json profile = journal->meta("profile").value_or(Json());

@@ -52,11 +52,11 @@ std::optional<CommandTemplate::Size> size_to_name(const Plan& plan, const Comman
 
 }  // namespace
 
-std::string best_command(const Plan& plan, const CommandTemplate& command, const Json& config) {
+std::string best_command(const Plan& plan, const CommandTemplate& command, const Json& config, bool writes) {
   const fs::path config_file = plan.dir / "best_ds_config.json";
   const auto size = size_to_name(plan, command, config);
   const Argv argv = command.render_best(config, config_file, size);
-  write_files(plan.dir, command.best_files(config_file, size));
+  if (writes) write_files(plan.dir, command.best_files(config_file, size));
   if (!plan.hyperparameters.is_object()) return shell_join(argv);
   Environment variables = plan.variables;
   set_variable(variables, "DSAT_DS_CONFIG", config_file.string());

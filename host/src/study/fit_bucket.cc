@@ -63,7 +63,8 @@ std::optional<std::string> fit_bucket(Plan& plan) {
 std::optional<int64_t> replaced_bucket(const Plan& plan) {
   const Json* base = config::find(plan.base_config, kBucketKey);
   const Json* own = config::find(plan.user_config, kBucketKey);
-  if (plan.default_axes || base == nullptr || (own != nullptr && own->is_array())) return std::nullopt;
+  if (plan.default_axes || base == nullptr || !base->is_number() || (own != nullptr && own->is_array()))
+    return std::nullopt;
   const bool given = own != nullptr && own->is_number();
   const int64_t elements = given ? own->get<int64_t>() : static_cast<int64_t>(cost::Setup().reduce_bucket_elements);
   return *base == elements ? std::nullopt : std::optional<int64_t>(elements);

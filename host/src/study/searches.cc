@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "dsat/config/json_numbers.h"
 
 namespace dsat::host {
@@ -42,6 +44,7 @@ void Searches::go_on(uint64_t next_trial) {
 
 void Searches::forget_events_from(uint64_t first, uint64_t trials) {
   Search& search = all_.back();
+  search.counts_from = std::min(search.counts_from, trials);
   if (search.end && search.end->first_untold > first) search.end.reset();
   if (search.first_event <= first) return;
   search.first_event = first;

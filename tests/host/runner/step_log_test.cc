@@ -198,6 +198,7 @@ TEST_F(StepsThatUpdateNothing, AreNotCompared) {
   EXPECT_EQ(use({1, 2, 3, 4, 4, 5}), "");
   EXPECT_DOUBLE_EQ(metrics_["latency"].get<double>(), 120e3) << "step 5 alone: neither 3 nor the file's";
   EXPECT_EQ(metrics_["latency_steps"], 1);
+  EXPECT_FALSE(metrics_.contains("latency_spread")) << "one step has none";
   EXPECT_EQ(use({1, 2, 2, 3, 3, 4}), "");
   EXPECT_DOUBLE_EQ(metrics_["latency"].get<double>(), 115e3) << "between 3 and 5";
 }

@@ -55,8 +55,9 @@ TEST(TrialConfig, ADynamicLossScaleBeginsLow) {
     const Json section = trial_config(spec({{"fp16", Json::parse(fp16)}}), "/t/3", {})["fp16"];
     return section.is_object() && section.contains("initial_scale_power") ? section["initial_scale_power"] : Json();
   };
-  EXPECT_EQ(power(R"({"enabled": true})"), 4);
-  EXPECT_EQ(power(R"({"enabled": "auto", "loss_scale": 0, "initial_scale_power": 16})"), 4);
+  EXPECT_EQ(power(R"({"enabled": true})"), 8);
+  EXPECT_EQ(power(R"({"enabled": true, "min_loss_scale": 1024})"), Json()) << "DeepSpeed gives up there";
+  EXPECT_EQ(power(R"({"enabled": "auto", "loss_scale": 0, "initial_scale_power": 16})"), 8);
   EXPECT_EQ(power(R"({"enabled": true, "initial_scale_power": 2})"), 2);
   EXPECT_EQ(power(R"({"enabled": true, "loss_scale": 128, "initial_scale_power": 16})"), 16) << "it is not dynamic";
   EXPECT_EQ(power(R"({"enabled": false})"), Json());

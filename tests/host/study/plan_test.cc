@@ -300,12 +300,15 @@ TEST_F(PlanTest, PluginsSeeThePrecisionThatTheCommandsFlagsGive) {
 
 TEST_F(PlanTest, AutoStaysForHuggingFaceButTunedKeysAreNumbers) {
   const Plan plan = plan_with(
-      R"({"gradient_clipping": "auto", "train_micro_batch_size_per_gpu": "auto", "train_batch_size": "auto"})",
+      R"({"gradient_clipping": "auto", "train_micro_batch_size_per_gpu": "auto", "train_batch_size": "auto",
+          "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"}})",
       [](StudyOptions& o) {
+        o.default_axes = false;
         o.command = {"/bin/true", "train.py", "--deepspeed", "ds_config.json", "--per_device_train_batch_size", "4"};
       });
   EXPECT_TRUE(plan.hugging_face);
   EXPECT_EQ(plan.base_config["gradient_clipping"], "auto");
+  EXPECT_EQ(replaced_bucket(plan), std::nullopt) << "the Trainer fills it in for your own configuration, too";
   EXPECT_TRUE(plan.base_config["train_micro_batch_size_per_gpu"].is_number());
   EXPECT_TRUE(plan.base_config["train_batch_size"].is_number());
 }
