@@ -548,6 +548,10 @@ TEST_F(Command, AGivenConfigurationNeedsAPlaceOrAScriptThatReadsTheVariable) {
   EXPECT_THAT(render({"python3", "reads.py"}), ElementsAre("python3", "reads.py"));
   EXPECT_THAT(parse({"python3", "reads.py"}).render_best(Json::object(), "/run/best.json"),
               ElementsAre("env", "DSAT_DS_CONFIG=/run/best.json", "python3", "reads.py"));
+  // accelerate's settings may name a configuration, too.
+  write_text(dir() / "acc.yaml", "deepspeed_config:\n  deepspeed_config_file: a.json\n");
+  const CommandTemplate named = parse({"accelerate", "launch", "--config_file=acc.yaml", "reads.py"});
+  EXPECT_EQ(named.render_best(Json::object(), "/run/best.json")[1], "DSAT_DS_CONFIG=/run/best.json");
 }
 
 TEST_F(Command, AScriptThatReadsItsEnvironmentNeedNotNameTheConfiguration) {
