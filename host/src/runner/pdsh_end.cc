@@ -12,6 +12,10 @@ namespace dsat::host {
 
 namespace {
 
+// pkill before procps 4 sees 4,096 bytes of a command line, in which the hosts stand before the port. A trial of more
+// hosts is ended by the launcher, as before.
+constexpr size_t kMostHosts = 24;
+
 std::vector<std::string> distinct_hosts(const std::vector<Slot>& slots) {
   std::vector<std::string> hosts;
   for (const Slot& slot : slots) {
@@ -27,7 +31,8 @@ Argv pdsh_end_command(const Argv& argv, const std::vector<Slot>& slots, const En
   const auto value = [&](const char* name) { return launcher_value(argv, use, {name}).value_or(""); };
   const std::vector<std::string> hosts = distinct_hosts(slots);
   const std::string port = value("--master_port"), launcher = value("--launcher"), ssh_port = value("--ssh_port");
-  const bool is_spread = hosts.size() > 1 || launcher_switch(argv, use, "--force_multi");
+  const bool is_spread =
+      hosts.size() <= kMostHosts && (hosts.size() > 1 || launcher_switch(argv, use, "--force_multi"));
   const bool is_by_pdsh = use.kind == Launcher::deepspeed && is_spread && (launcher.empty() || launcher == "pdsh");
   if (!is_by_pdsh || port.empty() || hosts.front().empty()) return {};
   Argv command{"env", "PDSH_RCMD_TYPE=ssh"};
