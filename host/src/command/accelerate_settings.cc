@@ -83,7 +83,7 @@ std::optional<std::string> changed_settings(const AccelerateSettings& settings,
   if (wanted == yaml.root()) return std::nullopt;
   try {
     if (YamlFile::parse(text, settings.file).root() == wanted) return text;
-  } catch (const Error&) {  // said below
+  } catch (const Error&) {  // the error below
   }
   throw Error(
       fmt::format("{}: a trial needs another file there, and this entry cannot be changed: write it on a line "

@@ -15,7 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kPdsh = "pdsh";
 // How accelerate starts DeepSpeed's ranks on several machines; `standard`: as torchrun does, on each of them.
 constexpr const char* kMultinodeLauncher = "deepspeed_multinode_launcher";
 constexpr const char* kStandardLauncher = "standard";
@@ -43,21 +42,11 @@ std::vector<Slot> as_launcher_counts(std::vector<Slot> slots, Backend backend) {
   return slots;
 }
 
-std::string name_of_multinode_launcher(const Argv& argv, const LauncherUse& launcher) {
-  std::string name = launcher_value(argv, launcher, {"--launcher"}).value_or(kPdsh);
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return name;
-}
-
 // The hosts of a trial, with as many slots as it takes there.
 std::string hostfile_of(const std::vector<Slot>& slots) {
   std::string text;
-  for (size_t i = 0; i < slots.size();) {
-    size_t end = i;
-    while (end < slots.size() && slots[end].host == slots[i].host) ++end;
-    text += fmt::format("{} slots={}\n", slots[i].host, end - i);
-    i = end;
-  }
+  for (const auto& [name, count] : SlotPool(slots, std::nullopt).hosts())
+    text += fmt::format("{} slots={}\n", name, count);
   return text;
 }
 
@@ -125,7 +114,7 @@ Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialCon
                     inserted);
   }
   inserted.insert(inserted.end(), {"--hostfile", trial.hostfile.string()});
-  if (name_of_multinode_launcher(argv, launcher) == kPdsh) {
+  if (multinode_launcher(argv, launcher) == kPdsh) {
     inserted.insert(inserted.end(), {"--include", include_argument(trial.slots)});
   }
   const bool one_host = std::all_of(trial.slots.begin(), trial.slots.end(),
@@ -250,7 +239,7 @@ bool CommandTemplate::gets_a_count(Backend backend) const {
 
 bool CommandTemplate::has_rank_logs() const { return writes_rank_logs(request_.argv, launcher_); }
 
-std::string CommandTemplate::multinode_launcher() const { return name_of_multinode_launcher(request_.argv, launcher_); }
+std::string CommandTemplate::multinode_launcher() const { return host::multinode_launcher(request_.argv, launcher_); }
 
 std::vector<CommandFile> CommandTemplate::files(const TrialContext& trial) const {
   std::vector<CommandFile> files;

@@ -92,7 +92,7 @@ class CommandTemplate {
   // By what the deepspeed launcher reaches several hosts: pdsh, openmpi, ...; in small letters, as it reads them.
   std::string multinode_launcher() const;
   // Does that start a rank for every slot of the hostfile, whatever --include says? All but pdsh do.
-  bool takes_whole_hostfile() const { return launcher_.kind == Launcher::deepspeed && multinode_launcher() != "pdsh"; }
+  bool takes_whole_hostfile() const { return launcher_.kind == Launcher::deepspeed && multinode_launcher() != kPdsh; }
   // What the deepspeed launcher reads where it is given no hostfile.
   const std::filesystem::path& default_hostfile() const { return request_.default_hostfile; }
   // How its deepspeed launcher is to reach other hosts.

@@ -4,6 +4,7 @@
 #include "command/launchers.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "command/wrappers.h"
 #include "dsat/base/numbers.h"
@@ -192,6 +193,12 @@ std::vector<FlagUse> launcher_flags(const Argv& argv, const LauncherUse& launche
     if (use.flag >= launcher.begin && use.flag < launcher.end) uses.push_back(use);
   }
   return uses;
+}
+
+std::string multinode_launcher(const Argv& argv, const LauncherUse& launcher) {
+  std::string name = launcher_value(argv, launcher, {"--launcher"}).value_or(kPdsh);
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
 }
 
 std::vector<size_t> launcher_tokens(const Argv& argv, const LauncherUse& launcher,

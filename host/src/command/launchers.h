@@ -41,6 +41,10 @@ std::vector<size_t> launcher_tokens(const Argv& argv, const LauncherUse& launche
 std::optional<std::string> launcher_value(const Argv& argv, const LauncherUse& launcher,
                                           std::initializer_list<std::string_view> names);
 
+// By what the deepspeed launcher reaches several hosts: pdsh, openmpi, ...; in small letters, as it reads them.
+inline constexpr const char* kPdsh = "pdsh";
+std::string multinode_launcher(const Argv& argv, const LauncherUse& launcher);
+
 // Is this switch among them?
 bool launcher_switch(const Argv& argv, const LauncherUse& launcher, std::string_view name);
 

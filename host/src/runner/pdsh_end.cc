@@ -16,24 +16,17 @@ namespace {
 // hosts is ended by the launcher, as before.
 constexpr size_t kMostHosts = 24;
 
-std::vector<std::string> distinct_hosts(const std::vector<Slot>& slots) {
-  std::vector<std::string> hosts;
-  for (const Slot& slot : slots) {
-    if (hosts.empty() || hosts.back() != slot.host) hosts.push_back(slot.host);
-  }
-  return hosts;
-}
-
 }  // namespace
 
 Argv pdsh_end_command(const Argv& argv, const std::vector<Slot>& slots, const Environment& environment) {
   const LauncherUse use = find_launcher(argv);
   const auto value = [&](const char* name) { return launcher_value(argv, use, {name}).value_or(""); };
-  const std::vector<std::string> hosts = distinct_hosts(slots);
-  const std::string port = value("--master_port"), launcher = value("--launcher"), ssh_port = value("--ssh_port");
+  std::vector<std::string> hosts;
+  for (const auto& [name, count] : SlotPool(slots, std::nullopt).hosts()) hosts.push_back(name);
+  const std::string port = value("--master_port"), ssh_port = value("--ssh_port");
   const bool is_spread =
       hosts.size() <= kMostHosts && (hosts.size() > 1 || launcher_switch(argv, use, "--force_multi"));
-  const bool is_by_pdsh = use.kind == Launcher::deepspeed && is_spread && (launcher.empty() || launcher == "pdsh");
+  const bool is_by_pdsh = use.kind == Launcher::deepspeed && is_spread && multinode_launcher(argv, use) == kPdsh;
   if (!is_by_pdsh || port.empty() || hosts.front().empty()) return {};
   Argv command{"env", "PDSH_RCMD_TYPE=ssh"};
   if (!ssh_port.empty()) {
