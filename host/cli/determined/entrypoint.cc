@@ -97,14 +97,21 @@ void append(Words& words, Words::const_iterator begin, Words::const_iterator end
 
 // `python3 -m determined.launch.NAME`, wherever it stands.
 struct LaunchModule {
-  size_t python = 0;
-  std::string name;
+  Words::const_iterator python, name;  // the words of the interpreter and of the module
 };
+
+// Back from -m over the interpreter's switches, two of which have a value: python3 -u -W ignore -m.
+Words::const_iterator interpreter_before(Words::const_iterator switch_m, Words::const_iterator begin) {
+  auto at = switch_m - 1;
+  while (at != begin && (at->rfind('-', 0) == 0 || *(at - 1) == "-W" || *(at - 1) == "-X")) --at;
+  return at;
+}
+
 std::optional<LaunchModule> find_module(const Words& words) {
-  for (size_t i = 0; i + 2 < words.size(); ++i) {
-    if (words[i + 1] == "-m" && words[i + 2].rfind(kLaunch, 0) == 0) {
-      return LaunchModule{i, words[i + 2].substr(kLaunch.size())};
-    }
+  for (size_t i = 2; i < words.size(); ++i) {
+    if (words[i - 1] != "-m" || words[i].rfind(kLaunch, 0) != 0) continue;
+    const auto name = words.begin() + static_cast<std::ptrdiff_t>(i);
+    return LaunchModule{interpreter_before(name - 1, words.begin()), name};
   }
   return std::nullopt;
 }
@@ -120,8 +127,8 @@ bool is_trial_class(std::string_view text) {
 }
 
 // What a rank runs: the words behind the launch module, or for `--trial module:Class` the harness that trains it.
-Words program_of(const Words& words, size_t python) {
-  auto at = words.begin() + static_cast<std::ptrdiff_t>(python) + 3;
+Words program_of(const Words& words, const LaunchModule& module) {
+  auto at = module.name + 1;
   if (at != words.end() && *at == "--") ++at;
   if (at == words.end()) throw Error("has no script behind its launch module");
   const size_t equals = at->find('=');
@@ -136,7 +143,8 @@ Words program_of(const Words& words, size_t python) {
   if (!is_trial_class(trial_class)) {
     throw Error(fmt::format("has {} \"{}\": give module:Class, as in model_def:MyTrial", flag, trial_class));
   }
-  Words program{words[python], "-m", kHarness, "--train-entrypoint", trial_class};
+  Words program(module.python, module.name);
+  program.insert(program.end(), {kHarness, "--train-entrypoint", trial_class});
   append(program, at + 1, words.end());
   return program;
 }
@@ -173,19 +181,20 @@ LaunchCommand replace_launch_module(const LaunchRequest& request) {
   const Words& words = request.words;
   const std::optional<LaunchModule> module = find_module(words);
   if (!module) return {words, ""};
-  if (module->name != "deepspeed" && module->name != "torch_distributed") {
+  const std::string& wanted = *module->name;
+  const bool by_deepspeed = wanted == "determined.launch.deepspeed";
+  if (!by_deepspeed && wanted != "determined.launch.torch_distributed") {
     throw Error(
-        fmt::format("starts through determined.launch.{}, which needs Determined: dsat knows "
-                    "determined.launch.deepspeed and determined.launch.torch_distributed",
-                    module->name));
+        fmt::format("starts through {}, which needs Determined: dsat knows determined.launch.deepspeed and "
+                    "determined.launch.torch_distributed",
+                    wanted));
   }
-  const Words program = program_of(words, module->python);
+  const Words program = program_of(words, *module);
 
   const std::string slots = fmt::format("{}", request.slots_per_trial);
-  const std::string wanted = fmt::format("determined.launch.{}", module->name);
   LaunchCommand result;
-  append(result.words, words.begin(), words.begin() + static_cast<std::ptrdiff_t>(module->python));
-  if (module->name == "deepspeed" && in_path(request, "deepspeed")) {
+  append(result.words, words.begin(), module->python);
+  if (by_deepspeed && in_path(request, "deepspeed")) {
     for (const char* word : {"deepspeed", "--num_gpus", slots.c_str(), "--no_python", "--no_local_rank"}) {
       result.words.emplace_back(word);
     }
@@ -193,7 +202,7 @@ LaunchCommand replace_launch_module(const LaunchRequest& request) {
     for (const char* word : {"torchrun", "--no_python", "--nproc_per_node", slots.c_str()}) {
       result.words.emplace_back(word);
     }
-    if (module->name == "deepspeed") {
+    if (by_deepspeed) {
       result.notice = fmt::format("deepspeed is not in PATH: torchrun starts what {} would", wanted);
     }
   } else if (request.slots_per_trial == 1) {

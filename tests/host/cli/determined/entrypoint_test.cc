@@ -114,6 +114,15 @@ TEST_F(LaunchModule, ATrialClassIsTrainedByTheHarness) {
   }
 }
 
+TEST_F(LaunchModule, TheInterpretersSwitchesGoWithIt) {
+  install("deepspeed");
+  EXPECT_THAT(replace({"env", "python3", "-u", "-W", "ignore", "-m", "determined.launch.deepspeed", "a.py"}).words,
+              ElementsAre("env", "deepspeed", "--num_gpus", "2", "--no_python", "--no_local_rank", "a.py"));
+  EXPECT_THAT(replace({"python3", "-u", "-m", "determined.launch.deepspeed", "--trial", "model_def:T", "-x"}).words,
+              ElementsAre("deepspeed", "--num_gpus", "2", "--no_python", "--no_local_rank", "python3", "-u", "-m",
+                          "determined.exec.harness", "--train-entrypoint", "model_def:T", "-x"));
+}
+
 TEST_F(LaunchModule, WhatNeedsDeterminedIsRefused) {
   EXPECT_THAT(error_of([&] {
                 replace({"python3", "-m", "determined.launch.ray", "python3", "train.py"});
