@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
+#include "dsat/base/shell.h"
 #include "dsat/host/environment.h"
 
 namespace dsat::cli {
@@ -19,6 +21,12 @@ constexpr const char* kHarness = "determined.exec.harness";  // of sdk/python: i
 constexpr const char* kHorovod =
     "starts through Horovod, which sets its ranks up by itself, and DeepSpeed does so too: start the script by "
     "\"python3 -m determined.launch.deepspeed SCRIPT\"";
+
+// NAME=value, which a shell takes for itself where it stands before the command.
+bool is_assignment(const std::string& word) {
+  const size_t equals = word.find('=');
+  return equals != std::string::npos && is_variable_name(word.substr(0, equals));
+}
 
 // A shell's quoting rules, and nothing of its language.
 class WordCutter {
@@ -50,7 +58,7 @@ class WordCutter {
     } else if (c == ' ' || c == '\t' || (c == '\n' && rest_is_blank())) {
       end_word();
     } else {
-      if (std::string_view("\n;&|<>()$`*?[#").find(c) != std::string_view::npos && !(c == '#' && in_word_)) refuse(c);
+      if (has_meaning(c)) refuse(c);
       word_ += c;
       in_word_ = true;
     }
@@ -65,6 +73,17 @@ class WordCutter {
     if (kept) word_ += '\\';
     word_ += next;
     in_word_ = true;
+  }
+
+  bool has_meaning(char c) const {
+    if (c == '#') return !in_word_;
+    if (c == '~') return !in_word_ || begins_variable();
+    return std::string_view("\n;&|<>()$`*?[").find(c) != std::string_view::npos;
+  }
+
+  // Behind the NAME= of a variable before the command.
+  bool begins_variable() const {
+    return is_assignment(word_) && word_.back() == '=' && std::all_of(words_.begin(), words_.end(), is_assignment);
   }
 
   bool rest_is_blank() const { return text_.find_first_not_of(" \t\n", at_) == std::string::npos; }
@@ -90,6 +109,15 @@ class WordCutter {
   std::string word_;
   Words words_;
 };
+
+// What stands before a shell's command: variables become env's, and `exec` is what happens anyway.
+void replace_prefixes(Words& words) {
+  const auto command = std::find_if_not(words.begin(), words.end(), is_assignment);
+  const bool has_variables = command != words.begin();
+  if (command == words.end()) return words.clear();
+  if (*command == "exec") words.erase(command);
+  if (has_variables) words.insert(words.begin(), "env");
+}
 
 void append(Words& words, Words::const_iterator begin, Words::const_iterator end) {
   words.insert(words.end(), begin, end);
@@ -161,6 +189,7 @@ std::vector<std::string> entrypoint_words(const Json& entrypoint) {
   Words words;
   if (entrypoint.is_string()) {
     words = WordCutter(entrypoint.get<std::string>()).cut();
+    replace_prefixes(words);
   } else {
     for (const Json& part : entrypoint) {
       if (part.is_structured() || part.is_null())
