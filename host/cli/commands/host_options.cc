@@ -53,17 +53,18 @@ void add_comparison_options(OptionSet& set) {
 }
 
 void add_placement_options(OptionSet& set) {
-  set.add_group("Where trials run",
-                {setting_option("slots"), setting_option("slots-per-trial"), setting_option("num-gpus"),
-                 setting_option("num-nodes"), setting_option("hostfile"), setting_option("include"),
-                 setting_option("exclude"), setting_option("device-memory"),
-                 Option::text("runner", "local|pilot|slurm|sim",
-                              "where trials run: on this machine, in steps of the Slurm allocation around it, in a "
-                              "Slurm job each, or in a model of a cluster")
-                     .by_default("local; in an allocation pilot"),
-                 setting_option("runner-command"),
-                 Option::text("sim", "FILE",
-                              "for --runner sim: a cluster (JSON) or recorded trials (CSV); no COMMAND is needed")});
+  set.add_group(
+      "Where trials run",
+      {setting_option("slots"), setting_option("slots-per-trial"),
+       setting_option("num-gpus").also("--num-accelerators"), setting_option("num-nodes"), setting_option("hostfile"),
+       setting_option("include"), setting_option("exclude"), setting_option("device-memory"),
+       Option::text("runner", "local|pilot|slurm|sim",
+                    "where trials run: on this machine, in steps of the Slurm allocation around it, in a "
+                    "Slurm job each, or in a model of a cluster")
+           .by_default("local; in an allocation pilot"),
+       setting_option("runner-command"),
+       Option::text("sim", "FILE",
+                    "for --runner sim: a cluster (JSON) or recorded trials (CSV); no COMMAND is needed")});
 }
 
 void add_slurm_options(OptionSet& set) {

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
+#include "dsat/cli/read_value.h"
 #include "dsat/error.h"
 
 namespace dsat::cli {
@@ -59,6 +61,12 @@ std::vector<const LauncherOption*> given_options(const Values& values) {
   return options;
 }
 
+// The launcher lowers the name's letters, since its own help spells OpenMPI.
+void check_launcher_name(std::string name) {
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  cli_kit::read_choice("--launcher", name, {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"});
+}
+
 }  // namespace
 
 void add_deepspeed_options(OptionSet& set) {
@@ -68,10 +76,6 @@ void add_deepspeed_options(OptionSet& set) {
     const bool is_switch = *known.value_name == '\0';
     Option option = is_switch ? Option::toggle(hyphenated(known.name), known.help)
                               : Option::text(hyphenated(known.name), known.value_name, known.help);
-    if (option.name == "launcher") {
-      option.kind = cli_kit::ValueKind::choice;
-      option.words = {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"};
-    }
     option.hidden = *known.help == '\0';
     set.add_group(kGroup, {std::move(option)});
   }
@@ -97,10 +101,16 @@ Tokens deepspeed_command(const Values& values, const Tokens& rest, const fs::pat
         "no script '{}': after --autotuning the first free word is the script, without 'deepspeed' before it",
         rest.front()));
   }
+  if (const auto launcher = values.text("launcher")) check_launcher_name(*launcher);
   Tokens command{"deepspeed"};
   for (const LauncherOption* known : given_options(values)) {
     command.push_back(fmt::format("--{}", known->name));
-    if (*known->value_name != '\0') command.push_back(values.text(hyphenated(known->name)).value());
+    const std::string value = values.text(hyphenated(known->name)).value_or("");
+    if (value.rfind('-', 0) == 0) {
+      command.back() += fmt::format("={}", value);  // apart it would be an option to the launcher
+    } else if (*known->value_name != '\0') {
+      command.push_back(value);
+    }
   }
   command.insert(command.end(), rest.begin(), rest.end());
   return command;

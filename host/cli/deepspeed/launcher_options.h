@@ -25,8 +25,8 @@ void add_deepspeed_options(OptionSet& set);
 // nullopt: the command line is not of this form. The launcher's options without --autotuning are refused.
 std::optional<Autotuning> autotuning_of(const Values& values);
 
-// The launcher's command for `rest` = SCRIPT ARGS... Refuses none at all, a script that is not there, and a launcher of
-// several hosts (--launcher) that is not installed.
+// The launcher's command for `rest` = SCRIPT ARGS... Refuses none at all, a script that is not there, and a --launcher
+// that DeepSpeed does not have.
 Tokens deepspeed_command(const Values& values, const Tokens& rest, const std::filesystem::path& cwd);
 
 }  // namespace dsat::cli

@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
+#include "dsat/base/shell.h"
 #include "dsat/host/environment.h"
 
 namespace dsat::cli {
@@ -19,6 +21,12 @@ constexpr const char* kHarness = "determined.exec.harness";  // of sdk/python: i
 constexpr const char* kHorovod =
     "starts through Horovod, which sets its ranks up by itself, and DeepSpeed does so too: start the script by "
     "\"python3 -m determined.launch.deepspeed SCRIPT\"";
+
+// NAME=value, which a shell takes for itself where it stands before the command.
+bool is_assignment(const std::string& word) {
+  const size_t equals = word.find('=');
+  return equals != std::string::npos && is_variable_name(word.substr(0, equals));
+}
 
 // A shell's quoting rules, and nothing of its language.
 class WordCutter {
@@ -50,7 +58,7 @@ class WordCutter {
     } else if (c == ' ' || c == '\t' || (c == '\n' && rest_is_blank())) {
       end_word();
     } else {
-      if (std::string_view("\n;&|<>()$`*?[#").find(c) != std::string_view::npos && !(c == '#' && in_word_)) refuse(c);
+      if (has_meaning(c)) refuse(c);
       word_ += c;
       in_word_ = true;
     }
@@ -65,6 +73,17 @@ class WordCutter {
     if (kept) word_ += '\\';
     word_ += next;
     in_word_ = true;
+  }
+
+  bool has_meaning(char c) const {
+    if (c == '#') return !in_word_;
+    if (c == '~') return !in_word_ || begins_variable();
+    return std::string_view("\n;&|<>()$`*?[").find(c) != std::string_view::npos;
+  }
+
+  // Behind the NAME= of a variable before the command.
+  bool begins_variable() const {
+    return is_assignment(word_) && word_.back() == '=' && std::all_of(words_.begin(), words_.end(), is_assignment);
   }
 
   bool rest_is_blank() const { return text_.find_first_not_of(" \t\n", at_) == std::string::npos; }
@@ -91,20 +110,36 @@ class WordCutter {
   Words words_;
 };
 
+// What stands before a shell's command: variables become env's, and `exec` is what happens anyway.
+void replace_prefixes(Words& words) {
+  const auto command = std::find_if_not(words.begin(), words.end(), is_assignment);
+  const bool has_variables = command != words.begin();
+  if (command == words.end()) return words.clear();
+  if (*command == "exec") words.erase(command);
+  if (has_variables) words.insert(words.begin(), "env");
+}
+
 void append(Words& words, Words::const_iterator begin, Words::const_iterator end) {
   words.insert(words.end(), begin, end);
 }
 
 // `python3 -m determined.launch.NAME`, wherever it stands.
 struct LaunchModule {
-  size_t python = 0;
-  std::string name;
+  Words::const_iterator python, name;  // the words of the interpreter and of the module
 };
+
+// Back from -m over the interpreter's switches, two of which have a value: python3 -u -W ignore -m.
+Words::const_iterator interpreter_before(Words::const_iterator switch_m, Words::const_iterator begin) {
+  auto at = switch_m - 1;
+  while (at != begin && (at->rfind('-', 0) == 0 || *(at - 1) == "-W" || *(at - 1) == "-X")) --at;
+  return at;
+}
+
 std::optional<LaunchModule> find_module(const Words& words) {
-  for (size_t i = 0; i + 2 < words.size(); ++i) {
-    if (words[i + 1] == "-m" && words[i + 2].rfind(kLaunch, 0) == 0) {
-      return LaunchModule{i, words[i + 2].substr(kLaunch.size())};
-    }
+  for (size_t i = 2; i < words.size(); ++i) {
+    if (words[i - 1] != "-m" || words[i].rfind(kLaunch, 0) != 0) continue;
+    const auto name = words.begin() + static_cast<std::ptrdiff_t>(i);
+    return LaunchModule{interpreter_before(name - 1, words.begin()), name};
   }
   return std::nullopt;
 }
@@ -120,8 +155,8 @@ bool is_trial_class(std::string_view text) {
 }
 
 // What a rank runs: the words behind the launch module, or for `--trial module:Class` the harness that trains it.
-Words program_of(const Words& words, size_t python) {
-  auto at = words.begin() + static_cast<std::ptrdiff_t>(python) + 3;
+Words program_of(const Words& words, const LaunchModule& module) {
+  auto at = module.name + 1;
   if (at != words.end() && *at == "--") ++at;
   if (at == words.end()) throw Error("has no script behind its launch module");
   const size_t equals = at->find('=');
@@ -136,7 +171,8 @@ Words program_of(const Words& words, size_t python) {
   if (!is_trial_class(trial_class)) {
     throw Error(fmt::format("has {} \"{}\": give module:Class, as in model_def:MyTrial", flag, trial_class));
   }
-  Words program{words[python], "-m", kHarness, "--train-entrypoint", trial_class};
+  Words program(module.python, module.name);
+  program.insert(program.end(), {kHarness, "--train-entrypoint", trial_class});
   append(program, at + 1, words.end());
   return program;
 }
@@ -153,6 +189,7 @@ std::vector<std::string> entrypoint_words(const Json& entrypoint) {
   Words words;
   if (entrypoint.is_string()) {
     words = WordCutter(entrypoint.get<std::string>()).cut();
+    replace_prefixes(words);
   } else {
     for (const Json& part : entrypoint) {
       if (part.is_structured() || part.is_null())
@@ -173,19 +210,20 @@ LaunchCommand replace_launch_module(const LaunchRequest& request) {
   const Words& words = request.words;
   const std::optional<LaunchModule> module = find_module(words);
   if (!module) return {words, ""};
-  if (module->name != "deepspeed" && module->name != "torch_distributed") {
+  const std::string& wanted = *module->name;
+  const bool by_deepspeed = wanted == "determined.launch.deepspeed";
+  if (!by_deepspeed && wanted != "determined.launch.torch_distributed") {
     throw Error(
-        fmt::format("starts through determined.launch.{}, which needs Determined: dsat knows "
-                    "determined.launch.deepspeed and determined.launch.torch_distributed",
-                    module->name));
+        fmt::format("starts through {}, which needs Determined: dsat knows determined.launch.deepspeed and "
+                    "determined.launch.torch_distributed",
+                    wanted));
   }
-  const Words program = program_of(words, module->python);
+  const Words program = program_of(words, *module);
 
   const std::string slots = fmt::format("{}", request.slots_per_trial);
-  const std::string wanted = fmt::format("determined.launch.{}", module->name);
   LaunchCommand result;
-  append(result.words, words.begin(), words.begin() + static_cast<std::ptrdiff_t>(module->python));
-  if (module->name == "deepspeed" && in_path(request, "deepspeed")) {
+  append(result.words, words.begin(), module->python);
+  if (by_deepspeed && in_path(request, "deepspeed")) {
     for (const char* word : {"deepspeed", "--num_gpus", slots.c_str(), "--no_python", "--no_local_rank"}) {
       result.words.emplace_back(word);
     }
@@ -193,7 +231,7 @@ LaunchCommand replace_launch_module(const LaunchRequest& request) {
     for (const char* word : {"torchrun", "--no_python", "--nproc_per_node", slots.c_str()}) {
       result.words.emplace_back(word);
     }
-    if (module->name == "deepspeed") {
+    if (by_deepspeed) {
       result.notice = fmt::format("deepspeed is not in PATH: torchrun starts what {} would", wanted);
     }
   } else if (request.slots_per_trial == 1) {

@@ -13,8 +13,9 @@
 
 namespace dsat::cli {
 
-// A string is cut into words as a shell does, quotes and all; shell syntax beyond that (";", "$HOME", "*") is refused,
-// since no configuration could be put into it. A list is taken as it is.
+// A string is cut into words as a shell does, quotes and all; `NAME=value COMMAND` becomes `env NAME=value COMMAND`,
+// and `exec COMMAND` is COMMAND. Shell syntax beyond that (";", "$HOME", "*", "~") is refused, since no configuration
+// could be put into it. A list is taken as it is.
 std::vector<std::string> entrypoint_words(const Json& entrypoint);
 
 struct LaunchRequest {

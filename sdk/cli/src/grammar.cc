@@ -100,10 +100,12 @@ class Walker {
 
   bool may_be_value(const std::string& text) const { return grammar_ == Grammar::shared || !text.empty(); }
 
-  // "-1" is a value, if a wrong one; "--" and options of ours are not.
+  // "-1" is a value, if a wrong one, and so is a text of several words, as argparse has it; "--" and options of ours
+  // are not.
   bool value_follows() const {
     if (done() || grammar_ == Grammar::shared) return !done();
-    return !token().empty() && token().rfind("--", 0) != 0 && set_.find(Spelling(token()).name) == nullptr;
+    const bool is_option = token().rfind("--", 0) == 0 && token().find(' ') == std::string::npos;
+    return !token().empty() && !is_option && set_.find(Spelling(token()).name) == nullptr;
   }
 
   Tokens take_several(const Option& option, const Spelling& spelling) {

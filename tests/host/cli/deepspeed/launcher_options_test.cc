@@ -74,7 +74,16 @@ TEST_F(DeepspeedForm, WantsAScriptThatIsThere) {
 
 TEST_F(DeepspeedForm, ALauncherIsOneThatThereIs) {
   EXPECT_THAT(refusal({"--autotuning", "tune", "--launcher", "pigeon", "train.py"}), HasSubstr("pdsh"));
-  EXPECT_EQ(refusal({"--autotuning", "tune", "--launcher", "pdsh", "train.py"}), "no error") << "one host needs none";
+  for (const char* name : {"pdsh", "OpenMPI"}) {
+    EXPECT_EQ(refusal({"--autotuning", "tune", "--launcher", name, "train.py"}), "no error") << "one host needs none";
+  }
+}
+
+TEST_F(DeepspeedForm, LauncherArgumentsAreAValue) {
+  EXPECT_THAT(command({"--autotuning", "tune", "--launcher_args", "--mca btl ^openib", "train.py"}),
+              ElementsAre("deepspeed", "--launcher_args=--mca btl ^openib", "train.py"));
+  EXPECT_THAT(refusal({"--autotuning", "tune", "--launcher_args", "--verbose", "train.py"}),
+              HasSubstr("needs a value"));
 }
 
 }  // namespace

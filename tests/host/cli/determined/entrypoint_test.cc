@@ -19,17 +19,25 @@ TEST(EntrypointWords, AStringIsCutAsAShellDoes) {
               ElementsAre("python3", "train.py", "--x", "a b", "--y=c \"d\" \\n", "e f", ""));
   EXPECT_THAT(entrypoint_words("python3 train.py \\\n  --steps 3\n"),
               ElementsAre("python3", "train.py", "--steps", "3"));
-  EXPECT_THAT(entrypoint_words("python3 a#b '$HOME'"), ElementsAre("python3", "a#b", "$HOME"));
+  EXPECT_THAT(entrypoint_words("python3 a#b '$HOME' b~ x=~ '~'"),
+              ElementsAre("python3", "a#b", "$HOME", "b~", "x=~", "~"));
+}
+
+TEST(EntrypointWords, VariablesAndExecBeforeTheCommandMeanWhatTheyMeanToAShell) {
+  EXPECT_THAT(entrypoint_words("A=1 B='x y' exec python3 train.py"),
+              ElementsAre("env", "A=1", "B=x y", "python3", "train.py"));
+  EXPECT_THAT(entrypoint_words("exec python3 train.py a=1 exec"), ElementsAre("python3", "train.py", "a=1", "exec"));
+  EXPECT_THAT(error_of([] { entrypoint_words("A=1"); }), HasSubstr("is empty"));
 }
 
 TEST(EntrypointWords, AListIsTakenAsItIs) {
-  EXPECT_THAT(entrypoint_words(Json::parse(R"(["python3", "train.py", "a b; $c", 3, true])")),
-              ElementsAre("python3", "train.py", "a b; $c", "3", "true"));
+  EXPECT_THAT(entrypoint_words(Json::parse(R"(["python3", "train.py", "a b; $c", "~", 3, true])")),
+              ElementsAre("python3", "train.py", "a b; $c", "~", "3", "true"));
 }
 
 TEST(EntrypointWords, AShellsLanguageIsRefused) {
-  for (const char* text :
-       {"a; b", "a && b", "a | b", "a > b", "a $HOME", "a \"$HOME\"", "a `b`", "a *", "(a)", "a\nb"}) {
+  for (const char* text : {"a; b", "a && b", "a | b", "a > b", "a $HOME", "a \"$HOME\"", "a `b`", "a *", "(a)", "a\nb",
+                           "a ~/b", "A=~/b c"}) {
     EXPECT_THAT(error_of([&] { entrypoint_words(text); }), HasSubstr("holds shell syntax")) << text;
   }
   EXPECT_THAT(error_of([] { entrypoint_words("a 'b"); }), HasSubstr("has a ' that nothing closes"));
@@ -112,6 +120,15 @@ TEST_F(LaunchModule, ATrialClassIsTrainedByTheHarness) {
     words.insert(words.end(), bad.begin(), bad.end());
     EXPECT_THAT(error_of([&] { replace(words); }), HasSubstr("give module:Class, as in model_def:MyTrial"));
   }
+}
+
+TEST_F(LaunchModule, TheInterpretersSwitchesGoWithIt) {
+  install("deepspeed");
+  EXPECT_THAT(replace({"env", "python3", "-u", "-W", "ignore", "-m", "determined.launch.deepspeed", "a.py"}).words,
+              ElementsAre("env", "deepspeed", "--num_gpus", "2", "--no_python", "--no_local_rank", "a.py"));
+  EXPECT_THAT(replace({"python3", "-u", "-m", "determined.launch.deepspeed", "--trial", "model_def:T", "-x"}).words,
+              ElementsAre("deepspeed", "--num_gpus", "2", "--no_python", "--no_local_rank", "python3", "-u", "-m",
+                          "determined.exec.harness", "--train-entrypoint", "model_def:T", "-x"));
 }
 
 TEST_F(LaunchModule, WhatNeedsDeterminedIsRefused) {

@@ -102,8 +102,8 @@ TEST(StudyOptions, TimesReachTheirMembers) {
 TEST(StudyOptions, SlotsMayBeLeftToTheMachine) { EXPECT_FALSE(read({"--slots", "auto"}).slots); }
 
 TEST(StudyOptions, SizesOfATrialAreReadInBothSpellings) {
-  for (const Tokens& given :
-       {Tokens{"--num-gpus", "2"}, Tokens{"--num-gpus=2"}, Tokens{"--num_gpus", "2"}, Tokens{"--num_gpus=2"}}) {
+  for (const Tokens& given : {Tokens{"--num-gpus", "2"}, Tokens{"--num-gpus=2"}, Tokens{"--num_gpus", "2"},
+                              Tokens{"--num_gpus=2"}, Tokens{"--num_accelerators", "2"}}) {
     EXPECT_THAT(read(given).num_gpus, ElementsAre(2)) << given[0];
   }
   EXPECT_THAT(read({"--num_nodes=1,4", "--num-gpus", "8"}).num_nodes, ElementsAre(1, 4));
