@@ -81,6 +81,23 @@ TEST(DrawnSurfaces, MemoryGrowsWithTheMicroBatchExceptWhereAnAlgorithmTakesMore)
   }
 }
 
+// A result may leave out blocks and fragments, never more: what it reports is the memory that decides whether it fits.
+TEST(DrawnSurfaces, ReportTheMemoryThatTheyNeed) {
+  for (const uint64_t seed : {1, 2, 7}) {
+    for (const Surface& surface : drawn_surfaces(seed)) {
+      for (const int64_t micro_batch : {1, 4, 16}) {
+        SurfacePoint point;
+        point.stage = 3;
+        point.micro_batch = micro_batch;
+        const Truth truth = surface.truth(point);
+        const double reported = truth.reported_bytes > 0 ? truth.reported_bytes : truth.peak_bytes;
+        EXPECT_LE(reported, truth.peak_bytes * 1.001) << surface.name << " of seed " << seed;
+        EXPECT_GE(reported, truth.peak_bytes * 0.6) << surface.name << " of seed " << seed;
+      }
+    }
+  }
+}
+
 TEST(DrawnSurfaces, HalvesDifferInTheirPeaksAlone) {
   for (const Surface& surface : drawn_surfaces(1)) {
     Json config = surface.base_config();
