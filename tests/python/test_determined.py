@@ -404,11 +404,24 @@ class WhatIsNotThere(DeterminedTest):
 
 
 class TheRealPackage(DeterminedTest):
-    def test_it_takes_the_stand_ins_place(self):
+    def setUp(self):
+        super().setUp()
         real = self.dir / "site" / "determined"
         real.mkdir(parents=True)
-        (real / "__init__.py").write_text("name = 'real'\n")
+        (real / "__init__.py").write_text("name = 'real'\ndef get_cluster_info():\n    return None\n")
         (real / "part.py").write_text("x = 1\n")
+
+    def run_with(self, path, script):
+        result = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, text=True, timeout=60,
+                                env=dict(os.environ, PYTHONPATH=f"{PACKAGE}:{path}"))
+        return result.stdout.strip(), result.stderr
+
+    def test_within_an_experiment_the_stand_in_stays(self):
+        self.begin_experiment({"lr": 3})
+        script = "import determined\nprint(determined.get_cluster_info().trial.hparams['lr'])\n"
+        self.assertEqual(self.run_with(self.dir / "site", script), ("3", ""))
+
+    def test_it_takes_the_stand_ins_place(self):
         (self.dir / "empty" / "determined").mkdir(parents=True)  # a folder of that name is no package
         (self.dir / "copy").mkdir()
         for name in ("determined", "dsat"):  # of another installation; two of them do not give way to each other
@@ -419,7 +432,4 @@ class TheRealPackage(DeterminedTest):
             with self.subTest(expected):
                 script = ("import determined\nname = getattr(determined, 'name', 'stand-in')\nprint(name)\n"
                           "if name == 'real':\n    from determined.part import x\n")
-                environment = dict(os.environ, PYTHONPATH=f"{PACKAGE}:{path}")
-                result = subprocess.run([sys.executable, "-S", "-c", script],
-                                        env=environment, capture_output=True, text=True, timeout=60)
-                self.assertEqual((result.stdout.strip(), result.stderr), (expected, ""))
+                self.assertEqual(self.run_with(path, script), (expected, ""))
