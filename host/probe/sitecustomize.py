@@ -65,12 +65,12 @@ class Probe(object):
             return None, None
         device = self.device(torch)
         rank = number(group.get_rank() if group else
-                      variable("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID") or self.rank)
+                      variable("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", of_slurm_step("SLURM_PROCID")) or self.rank)
         # A launcher does its work in other processes.
         if device is None and group is None and "LOCAL_RANK" not in os.environ and is_smaller_than_a_child():
             return None, None
         size = (group.get_world_size() if group else
-                variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"))
+                variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", of_slurm_step("SLURM_STEP_NUM_TASKS")))
         engine = sys.modules.get("deepspeed")
         return ("pid%d" % os.getpid() if rank is None else "rank%d" % rank) + ".json", [
             ("schema", SCHEMA),
@@ -194,6 +194,11 @@ def peaks(stats, earlier):
 
 def variable(*names):
     return next((os.environ[name] for name in names if os.environ.get(name)), None)
+
+
+def of_slurm_step(name):
+    """`name` where srun starts several tasks: an allocation's shell and its batch script have such variables, too."""
+    return name if (number(os.environ.get("SLURM_STEP_NUM_TASKS")) or 0) > 1 else ""
 
 
 def number(value):

@@ -26,7 +26,8 @@ class Hook(unittest.TestCase):
         self.files.mkdir()
         self.variables = {**os.environ, "DSAT_TRIAL_DIR": str(self.dir), "PYTHONPATH": "%s:%s" % (HOOK, DEVICES),
                           "PYTHONDONTWRITEBYTECODE": "1"}
-        for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "DSAT_PROBE_RANK"):
+        for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "DSAT_PROBE_RANK", "SLURM_PROCID", "SLURM_NTASKS",
+                     "SLURM_STEP_NUM_TASKS"):
             self.variables.pop(name, None)
 
     def run_python(self, code, *flags, status=0, output="", limit=None, **variables):
@@ -61,6 +62,14 @@ class Hook(unittest.TestCase):
     def test_a_plain_process_without_a_rank(self):
         self.run_python(USE)
         self.assertIsNone(self.only()["rank"])
+
+    def test_a_slurm_step_of_several_tasks_names_ranks_and_an_allocation_does_not(self):
+        self.run_python(USE, SLURM_PROCID="3", SLURM_NTASKS="8")
+        self.assertEqual((self.only()["rank"], self.only()["world_size"]), (None, None))
+        shutil.rmtree(self.files)
+        self.files.mkdir()
+        self.run_python(USE, SLURM_PROCID="3", SLURM_NTASKS="8", SLURM_STEP_NUM_TASKS="4")
+        self.assertEqual((self.only()["rank"], self.only()["world_size"]), (3, 4))
 
     def test_the_version_of_deepspeed(self):
         self.run_python(USE + "import sys, types; m = sys.modules['deepspeed'] = types.ModuleType('deepspeed');"

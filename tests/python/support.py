@@ -20,7 +20,7 @@ CONFIG = {
 _ids = itertools.count()
 OUR_VARIABLES = ("DSAT_TRIAL_ID", "DSAT_HPARAMS", "DSAT_TRIAL_DIR", "DSAT_DS_CONFIG", "RANK", "WORLD_SIZE",
                  "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
-                 "SLURM_NTASKS")
+                 "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS")
 
 
 class PackageTest(unittest.TestCase):

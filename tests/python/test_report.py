@@ -63,6 +63,7 @@ class Reporting(PackageTest):
 
     def test_only_rank_0_writes(self):
         self.begin_trial()
+        os.environ["SLURM_STEP_NUM_TASKS"] = "2"
         for variable in ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"):
             os.environ[variable] = "1"
             dsat.report({"latency": 1})
@@ -71,6 +72,18 @@ class Reporting(PackageTest):
         os.environ.update(RANK="0", WORLD_SIZE="8")
         dsat.report({"latency": 1})
         self.assertEqual(self.result()["world_size"], 8)
+
+    def test_a_slurm_allocation_is_no_training(self):
+        self.begin_trial()
+        os.environ.update(SLURM_NTASKS="8", SLURM_PROCID="3")  # of salloc, and of an outer step
+        for tasks in ({}, {"SLURM_STEP_NUM_TASKS": "1"}):
+            os.environ.update(tasks)
+            dsat.report({"latency": 1})
+            self.assertNotIn("world_size", self.result())
+            (self.dir / "metrics.json").unlink()
+        os.environ.update(SLURM_STEP_NUM_TASKS="4", SLURM_PROCID="0")
+        dsat.report({"latency": 1})
+        self.assertEqual(self.result()["world_size"], 4)
 
 
 class Memory(PackageTest):

@@ -31,12 +31,17 @@ def _variable(*names: str) -> Optional[int]:
     return None
 
 
+def _of_slurm_step(name: str) -> Tuple[str, ...]:
+    """`name` where srun starts several tasks: an allocation's shell and its batch script have such variables, too."""
+    return (name,) if (_variable("SLURM_STEP_NUM_TASKS") or 0) > 1 else ()
+
+
 def rank() -> int:
     """This process's rank over all nodes: torch's, else the launcher's, else 0."""
     distributed = _distributed()
     if distributed is not None:
         return int(distributed.get_rank())
-    return _variable("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID") or 0
+    return _variable("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", *_of_slurm_step("SLURM_PROCID")) or 0
 
 
 def world_size() -> Optional[int]:
@@ -44,7 +49,7 @@ def world_size() -> Optional[int]:
     distributed = _distributed()
     if distributed is not None:
         return int(distributed.get_world_size())
-    return _variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+    return _variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", *_of_slurm_step("SLURM_STEP_NUM_TASKS"))
 
 
 def _accelerator() -> Optional[Tuple[str, Any]]:
