@@ -135,9 +135,16 @@ class Hook(unittest.TestCase):
         folder = self.dir / "trials/3/probe"
         folder.mkdir(parents=True)
         shutil.copy(HOOK / "sitecustomize.py", folder)
+        for name in ("trials/3/ds_config.json", "experiment.json"):
+            (self.dir / name).write_text("{}")
         variables = {**self.variables, "PYTHONPATH": "%s:%s" % (folder, DEVICES), "RANK": "1"}
         del variables["DSAT_TRIAL_DIR"]
-        self.assertEqual(self.outputs(USE, variables), ("", ""))
+        show = ("import os; print(sorted(item for item in os.environ.items() if item[0] in ('DSAT_TRIAL_ID',"
+                "'DSAT_TRIAL_DIR', 'DSAT_DS_CONFIG', 'DSAT_HPARAMS', 'DSAT_EXPERIMENT')))")
+        trial = str(folder.parent)
+        expected = [("DSAT_DS_CONFIG", trial + "/ds_config.json"), ("DSAT_EXPERIMENT", "%s/experiment.json" % self.dir),
+                    ("DSAT_TRIAL_DIR", trial), ("DSAT_TRIAL_ID", "3")]
+        self.assertEqual(self.outputs(USE + show, variables), ("%s\n" % expected, ""))
         self.assertEqual(json.loads((folder / "rank1.json").read_text())["device"]["max_allocated_bytes"], 300)
 
     @staticmethod
