@@ -231,6 +231,24 @@ class Pipelines(TrialTest):
             self.train(kind)
         self.assertGreater(self.result()["throughput"], 0)
 
+    def test_the_model_is_all_stages_of_one_replica(self):
+        others = [40, 0, 0]  # of the second stage, and of another replica's two
+
+        class Tuned(self.Pipeline):
+            def __init__(self, context):
+                super().__init__(context)
+                alone = context.distributed.allgather
+                context.distributed.allgather = lambda value: alone(value) + (others if value == 2 else [])
+
+        path = self.begin_trial(model_info=True, config=CONFIG)
+        with open(path) as file:
+            Tuned.config = json.load(file)
+        with self.assertRaises(SystemExit):
+            self.train(Tuned)
+        result = self.result("model_info.json")
+        self.assertEqual((result["num_params"], result["trainable_num_params"]), (42, 42))
+        self.assertEqual(result["activation_mem_per_gpu"], 1024)  # what the engine tells beside it stays
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -78,7 +78,7 @@ class Loop:
         operation = next(self._core.searcher.operations())
         for engine in self._context.models:
             engine.train()
-        timer = dsat.StepTimer(getattr(self._context.models[0], "module", None))
+        timer = self._timer()
         with dsat.dsat_reporting_context(self._core, operation, timer=timer):
             for batch_idx in range(operation.length):
                 self._batches.train(batch_idx)
@@ -86,6 +86,14 @@ class Loop:
         raise SystemExit("the engine trained on behind the end of its profile window and measured nothing: "
                          "does the trial class give dsat.get_ds_config_from_hparams(hparams) to "
                          "deepspeed.initialize()?")
+
+    def _timer(self):
+        """A pipeline's engine counts its own stage as the model, which is what all ranks of one replica hold."""
+        module = getattr(self._context.models[0], "module", None)
+        if not self._context.use_pipeline_parallel:
+            return dsat.StepTimer(module)
+        mine = sum(p.numel() for p in module.parameters()) if self._context._mpu.data_parallel_rank == 0 else 0
+        return dsat.StepTimer(module, num_params=sum(self._context.distributed.allgather(mine)))
 
     def _train(self):
         unit = _unit(self._config)
