@@ -1,6 +1,7 @@
 """The training loop around a trial class: a study's trial, which the engine ends, or the training in earnest."""
 import contextlib
 import logging
+import math
 
 import dsat
 
@@ -156,9 +157,9 @@ class Loop:
         self._validated_at = self._done
         logger.info("validated on %d samples", samples)
         self._report("validation", self._metrics)
-        value = self._metrics.get(self._config.get("searcher", {}).get("metric"))
+        value = _number(self._metrics.get(self._config.get("searcher", {}).get("metric")))
         smaller = self._config.get("searcher", {}).get("smaller_is_better", True)
-        is_best = isinstance(value, float) and (self._best is None or (
+        is_best = value is not None and (self._best is None or (
             value < self._best if smaller else value > self._best))
         if is_best:
             self._best = value
@@ -184,6 +185,14 @@ class Loop:
             logger.warning("searcher.metric is %s, the validation has %s",
                            name, ", ".join(sorted(self._metrics)) or "none")
         return None
+
+
+def _number(metric):
+    """A metric as a number, since reducers return arrays and numpy's numbers, too; None: it is none, or NaN."""
+    with contextlib.suppress(TypeError, ValueError):
+        value = float(metric.item() if hasattr(metric, "item") else metric)
+        return None if math.isnan(value) else value
+    return None
 
 
 def _unit(config):
