@@ -276,6 +276,19 @@ class Checkpoints(DeterminedTest):
             with self.assertRaisesRegex(Exception, "is not in"):
                 context.checkpoint.get_metadata(name)
 
+    def test_a_folder_of_the_scripts_own_is_gone_on_from(self):
+        self.begin_experiment(searcher={"max_length": 1})
+        with core.init(checkpoint_storage="elsewhere") as context:
+            with context.checkpoint.store_path({"steps_completed": 3}) as (_, name):
+                pass
+        self.assertEqual(det.get_cluster_info().latest_checkpoint, name)
+        with core.init(checkpoint_storage="elsewhere") as context:
+            with context.checkpoint.restore_path(name) as path:
+                self.assertTrue(path.is_dir())
+            for op in context.searcher.operations():
+                op.report_completed(1)
+        self.assertIsNone(det.get_cluster_info().latest_checkpoint)
+
     def test_cloud_storage_is_this_machine_and_says_so(self):
         self.begin_experiment(searcher={"max_length": 1})
         self.forget_what_was_said()
