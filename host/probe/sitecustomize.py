@@ -65,12 +65,12 @@ class Probe(object):
             return None, None
         device = self.device(torch)
         rank = number(group.get_rank() if group else
-                      variable("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID") or self.rank)
+                      variable("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", of_slurm_step("SLURM_PROCID")) or self.rank)
         # A launcher does its work in other processes.
         if device is None and group is None and "LOCAL_RANK" not in os.environ and is_smaller_than_a_child():
             return None, None
         size = (group.get_world_size() if group else
-                variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"))
+                variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", of_slurm_step("SLURM_STEP_NUM_TASKS")))
         engine = sys.modules.get("deepspeed")
         return ("pid%d" % os.getpid() if rank is None else "rank%d" % rank) + ".json", [
             ("schema", SCHEMA),
@@ -196,6 +196,11 @@ def variable(*names):
     return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
+def of_slurm_step(name):
+    """`name` where srun starts several tasks: an allocation's shell and its batch script have such variables, too."""
+    return name if (number(os.environ.get("SLURM_STEP_NUM_TASKS")) or 0) > 1 else ""
+
+
 def number(value):
     try:
         value = int(value)
@@ -292,20 +297,28 @@ def start(trial_dir):
         sys.meta_path.insert(0, Watch(probe))
 
 
-def trial_of(folder):
-    """Launchers that reach other hosts hand on PYTHONPATH, but no variable of dsat's:
-    there the hook is in the trial."""
+def describe_trial_around(folder):
+    """Launchers that reach other hosts hand on PYTHONPATH, but no variable of dsat's: there the hook is in a trial."""
     trial = os.path.dirname(folder)
-    return trial if os.path.basename(os.path.dirname(trial)) == "trials" else None
+    trials = os.path.dirname(trial)
+    if os.path.basename(trials) != "trials":
+        return
+    os.environ["DSAT_TRIAL_ID"] = os.path.basename(trial)
+    for name, path in (("DSAT_TRIAL_DIR", trial), ("DSAT_DS_CONFIG", os.path.join(trial, "ds_config.json")),
+                       ("DSAT_HPARAMS", os.path.join(trial, "hparams.json")),
+                       ("DSAT_EXPERIMENT", os.path.join(os.path.dirname(trials), "experiment.json"))):
+        if os.path.exists(path):
+            os.environ[name] = path
 
 
 _folder = os.path.dirname(os.path.abspath(__file__))
-_trial = os.environ.get("DSAT_TRIAL_DIR") or trial_of(_folder)
-if _trial:
-    try:
-        start(_trial)
-    except Exception:
-        pass
+try:
+    if not os.environ.get("DSAT_TRIAL_DIR"):
+        describe_trial_around(_folder)
+    if os.environ.get("DSAT_TRIAL_DIR"):
+        start(os.environ["DSAT_TRIAL_DIR"])
+except Exception:
+    pass
 
 # This file took the place of the next one of its name: Debian has one, so may the user. The folder leaves the path of
 # this process, and what the next one raises is what Python would have met without this one.

@@ -26,7 +26,8 @@ class Hook(unittest.TestCase):
         self.files.mkdir()
         self.variables = {**os.environ, "DSAT_TRIAL_DIR": str(self.dir), "PYTHONPATH": "%s:%s" % (HOOK, DEVICES),
                           "PYTHONDONTWRITEBYTECODE": "1"}
-        for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "DSAT_PROBE_RANK"):
+        for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "DSAT_PROBE_RANK", "SLURM_PROCID", "SLURM_NTASKS",
+                     "SLURM_STEP_NUM_TASKS"):
             self.variables.pop(name, None)
 
     def run_python(self, code, *flags, status=0, output="", limit=None, **variables):
@@ -61,6 +62,14 @@ class Hook(unittest.TestCase):
     def test_a_plain_process_without_a_rank(self):
         self.run_python(USE)
         self.assertIsNone(self.only()["rank"])
+
+    def test_a_slurm_step_of_several_tasks_names_ranks_and_an_allocation_does_not(self):
+        self.run_python(USE, SLURM_PROCID="3", SLURM_NTASKS="8")
+        self.assertEqual((self.only()["rank"], self.only()["world_size"]), (None, None))
+        shutil.rmtree(self.files)
+        self.files.mkdir()
+        self.run_python(USE, SLURM_PROCID="3", SLURM_NTASKS="8", SLURM_STEP_NUM_TASKS="4")
+        self.assertEqual((self.only()["rank"], self.only()["world_size"]), (3, 4))
 
     def test_the_version_of_deepspeed(self):
         self.run_python(USE + "import sys, types; m = sys.modules['deepspeed'] = types.ModuleType('deepspeed');"
@@ -126,9 +135,16 @@ class Hook(unittest.TestCase):
         folder = self.dir / "trials/3/probe"
         folder.mkdir(parents=True)
         shutil.copy(HOOK / "sitecustomize.py", folder)
+        for name in ("trials/3/ds_config.json", "experiment.json"):
+            (self.dir / name).write_text("{}")
         variables = {**self.variables, "PYTHONPATH": "%s:%s" % (folder, DEVICES), "RANK": "1"}
         del variables["DSAT_TRIAL_DIR"]
-        self.assertEqual(self.outputs(USE, variables), ("", ""))
+        show = ("import os; print(sorted(item for item in os.environ.items() if item[0] in ('DSAT_TRIAL_ID',"
+                "'DSAT_TRIAL_DIR', 'DSAT_DS_CONFIG', 'DSAT_HPARAMS', 'DSAT_EXPERIMENT')))")
+        trial = str(folder.parent)
+        expected = [("DSAT_DS_CONFIG", trial + "/ds_config.json"), ("DSAT_EXPERIMENT", "%s/experiment.json" % self.dir),
+                    ("DSAT_TRIAL_DIR", trial), ("DSAT_TRIAL_ID", "3")]
+        self.assertEqual(self.outputs(USE + show, variables), ("%s\n" % expected, ""))
         self.assertEqual(json.loads((folder / "rank1.json").read_text())["device"]["max_allocated_bytes"], 300)
 
     @staticmethod

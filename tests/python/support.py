@@ -20,7 +20,7 @@ CONFIG = {
 _ids = itertools.count()
 OUR_VARIABLES = ("DSAT_TRIAL_ID", "DSAT_HPARAMS", "DSAT_TRIAL_DIR", "DSAT_DS_CONFIG", "RANK", "WORLD_SIZE",
                  "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
-                 "SLURM_NTASKS")
+                 "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS")
 
 
 class PackageTest(unittest.TestCase):
@@ -72,10 +72,10 @@ class PackageTest(unittest.TestCase):
 
 
 class Device:
-    """torch.cuda, as far as the package asks it."""
+    """torch.cuda, as far as the package asks it: two devices, the first is current, the process trains on `own`."""
 
-    def __init__(self, used=100, peak=700, total=1000):
-        self.used, self.peak, self.total, self.synchronized = used, peak, total, 0
+    def __init__(self, used=100, peak=700, total=1000, own=0):
+        self.used, self.peak, self.total, self.own, self.synchronized = used, peak, total, own, 0
 
     def is_available(self):
         return True
@@ -83,20 +83,23 @@ class Device:
     def is_initialized(self):
         return True
 
-    def synchronize(self):
-        self.synchronized += 1
+    def synchronize(self, index):
+        self.synchronized += index == self.own
 
-    def memory_allocated(self):
-        return self.used
+    def memory_allocated(self, index):
+        return self.used if index == self.own else 0
 
-    def max_memory_allocated(self):
-        return self.peak
+    def max_memory_allocated(self, index):
+        return self.peak if index == self.own else 0
+
+    def device_count(self):
+        return 2
 
     def current_device(self):
         return 0
 
-    def get_device_properties(self, _):
-        return types.SimpleNamespace(total_memory=self.total)
+    def get_device_properties(self, index):
+        return types.SimpleNamespace(total_memory=self.total if index == self.own else 1)
 
 
 class Distributed:

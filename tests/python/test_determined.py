@@ -222,6 +222,14 @@ class Metrics(DeterminedTest):
                          [("training", 1), ("validation", 1), ("validation", 2), ("own", 2)])
         self.assertEqual(self.reported()[1]["metrics"], {"loss": 3.0, "bad": "nan"})
 
+    def test_a_torn_line_is_left_out(self):
+        self.begin_experiment(searcher={"metric": "loss", "max_length": 1})
+        with core.init() as context:
+            context.train.report_validation_metrics(1, {"loss": 3.0})
+            with open(self.dir / "metrics.jsonl", "a") as file:
+                file.write('{"group": "valid')
+            self.assertEqual(context.train.get_experiment_best_validation(), 3.0)
+
     def test_what_cannot_be_reported_is_refused(self):
         self.begin_experiment(searcher={"max_length": 1})
         with core.init() as context:
@@ -275,6 +283,19 @@ class Checkpoints(DeterminedTest):
             context.checkpoint.delete(name)
             with self.assertRaisesRegex(Exception, "is not in"):
                 context.checkpoint.get_metadata(name)
+
+    def test_a_folder_of_the_scripts_own_is_gone_on_from(self):
+        self.begin_experiment(searcher={"max_length": 1})
+        with core.init(checkpoint_storage="elsewhere") as context:
+            with context.checkpoint.store_path({"steps_completed": 3}) as (_, name):
+                pass
+        self.assertEqual(det.get_cluster_info().latest_checkpoint, name)
+        with core.init(checkpoint_storage="elsewhere") as context:
+            with context.checkpoint.restore_path(name) as path:
+                self.assertTrue(path.is_dir())
+            for op in context.searcher.operations():
+                op.report_completed(1)
+        self.assertIsNone(det.get_cluster_info().latest_checkpoint)
 
     def test_cloud_storage_is_this_machine_and_says_so(self):
         self.begin_experiment(searcher={"max_length": 1})
@@ -404,11 +425,24 @@ class WhatIsNotThere(DeterminedTest):
 
 
 class TheRealPackage(DeterminedTest):
-    def test_it_takes_the_stand_ins_place(self):
+    def setUp(self):
+        super().setUp()
         real = self.dir / "site" / "determined"
         real.mkdir(parents=True)
-        (real / "__init__.py").write_text("name = 'real'\n")
+        (real / "__init__.py").write_text("name = 'real'\ndef get_cluster_info():\n    return None\n")
         (real / "part.py").write_text("x = 1\n")
+
+    def run_with(self, path, script):
+        result = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, text=True, timeout=60,
+                                env=dict(os.environ, PYTHONPATH=f"{PACKAGE}:{path}"))
+        return result.stdout.strip(), result.stderr
+
+    def test_within_an_experiment_the_stand_in_stays(self):
+        self.begin_experiment({"lr": 3})
+        script = "import determined\nprint(determined.get_cluster_info().trial.hparams['lr'])\n"
+        self.assertEqual(self.run_with(self.dir / "site", script), ("3", ""))
+
+    def test_it_takes_the_stand_ins_place(self):
         (self.dir / "empty" / "determined").mkdir(parents=True)  # a folder of that name is no package
         (self.dir / "copy").mkdir()
         for name in ("determined", "dsat"):  # of another installation; two of them do not give way to each other
@@ -419,7 +453,4 @@ class TheRealPackage(DeterminedTest):
             with self.subTest(expected):
                 script = ("import determined\nname = getattr(determined, 'name', 'stand-in')\nprint(name)\n"
                           "if name == 'real':\n    from determined.part import x\n")
-                environment = dict(os.environ, PYTHONPATH=f"{PACKAGE}:{path}")
-                result = subprocess.run([sys.executable, "-S", "-c", script],
-                                        env=environment, capture_output=True, text=True, timeout=60)
-                self.assertEqual((result.stdout.strip(), result.stderr), (expected, ""))
+                self.assertEqual(self.run_with(path, script), (expected, ""))

@@ -1,4 +1,5 @@
 """The command line of a Hugging Face script in step with its DeepSpeed configuration."""
+import os
 import unittest
 
 import dsat
@@ -50,6 +51,15 @@ class CommandLine(PackageTest):
         self.assertEqual(result, ["--deepspeed", trial, "--per_device_train_batch_size", "4",
                                   "--gradient_accumulation_steps", "2"])
         self.assertEqual(self.result("own.json"), before)
+
+    def test_in_the_full_training_the_scripts_own_file_stays_as_it_is(self):
+        best = self.write("best_ds_config.json", CONFIG)
+        os.environ["DSAT_DS_CONFIG"] = best
+        before = self.result("own.json")
+        for overwrites in (CONFIG, {}):
+            result = self.overwritten(["--deepspeed", self.path], **overwrites)
+            self.assertEqual(result[:4], ["--deepspeed", best, "--per_device_train_batch_size", "4"])
+        self.assertEqual((self.result("own.json"), self.result("best_ds_config.json")), (before, CONFIG))
 
     def test_in_a_trial_the_trials_values_win_and_other_overwrites_stay(self):
         trial = self.begin_trial()

@@ -63,6 +63,7 @@ class Reporting(PackageTest):
 
     def test_only_rank_0_writes(self):
         self.begin_trial()
+        os.environ["SLURM_STEP_NUM_TASKS"] = "2"
         for variable in ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"):
             os.environ[variable] = "1"
             dsat.report({"latency": 1})
@@ -71,6 +72,18 @@ class Reporting(PackageTest):
         os.environ.update(RANK="0", WORLD_SIZE="8")
         dsat.report({"latency": 1})
         self.assertEqual(self.result()["world_size"], 8)
+
+    def test_a_slurm_allocation_is_no_training(self):
+        self.begin_trial()
+        os.environ.update(SLURM_NTASKS="8", SLURM_PROCID="3")  # of salloc, and of an outer step
+        for tasks in ({}, {"SLURM_STEP_NUM_TASKS": "1"}):
+            os.environ.update(tasks)
+            dsat.report({"latency": 1})
+            self.assertNotIn("world_size", self.result())
+            (self.dir / "metrics.json").unlink()
+        os.environ.update(SLURM_STEP_NUM_TASKS="4", SLURM_PROCID="0")
+        dsat.report({"latency": 1})
+        self.assertEqual(self.result()["world_size"], 4)
 
 
 class Memory(PackageTest):
@@ -87,6 +100,11 @@ class Memory(PackageTest):
         dsat.report({"latency": 1})
         self.assertEqual(self.memory(), {"peak_memory": 700, "device_memory": 1000})
 
+    def test_of_a_device_that_is_not_the_current_one(self):
+        self.use_torch(fake_torch(Device(peak=700, total=1000, own=1)))
+        dsat.report({"latency": 1})
+        self.assertEqual(self.memory(), {"peak_memory": 700, "device_memory": 1000})
+
     def test_of_the_worst_rank_and_the_smallest_device(self):
         self.use_torch(fake_torch(Device(peak=700, total=1000), Distributed(0, 2, [900, -800])))
         dsat.report({"latency": 1})
@@ -98,11 +116,15 @@ class Memory(PackageTest):
         self.assertEqual(self.files(), ["ds_config.json"])
 
     def test_the_collective_runs_where_the_backend_can(self):
-        for backend, device in (("nccl", "cuda"), ("gloo", "cpu"), ("cpu:gloo,cuda:nccl", "cpu"), ("xccl", "xpu")):
+        for backend, kind, device in (("nccl", "cuda", "cuda:1"), ("gloo", "cuda", "cpu"), ("hccl", "npu", "npu:1"),
+                                      ("cpu:gloo,cuda:nccl", "cuda", "cpu"), ("cuda:nccl", "cuda", "cuda:1"),
+                                      ("xccl", "xpu", "xpu:1"), ("hccl", "none", "cpu")):
             seen = []
             distributed = Distributed(0, 2, [0, 0], backend)
             distributed.all_reduce = lambda tensor, op: seen.append(tensor.device)
-            self.use_torch(fake_torch(Device(), distributed))
+            torch = fake_torch(distributed=distributed)
+            setattr(torch, kind, Device(own=1))
+            self.use_torch(torch)
             dsat.report({"latency": 1})
             self.assertEqual(seen, [device])
 

@@ -71,7 +71,7 @@ class Loop(PackageTest):
         self.assertEqual(self.files(), ["ds_config.json"])
 
     def test_the_device_is_waited_for_in_the_window_only(self):
-        device = Device()
+        device = Device(own=1)
         self.use_torch(fake_torch(device))
         self.begin_trial()
         timer = dsat.StepTimer()

@@ -37,7 +37,7 @@ class Training(TrialTest):
         self.assertEqual([step for step, _ in self.reported("validation")][-3:], [0, 4, 5])
 
     def test_the_policy_says_which_validations_leave_a_checkpoint(self):
-        losses = iter([1.0, 2.0, 1.5] * 3)
+        losses = iter([1.0, 2.0, 1.5] * 6)
 
         class Known(LineTrial):
             def evaluate_batch(self, iterator, batch_idx):
@@ -54,10 +54,23 @@ class Training(TrialTest):
             def after_wrapping(self):
                 self.context.disable_auto_grad_accumulation()
 
-        for policy, saved in (("all", [1, 2, 3]), ("best", [1, 3]), ("none", [3])):  # the end is saved in any case
-            with self.subTest(policy):
+        class Reduced(Known):
+            """Its metric comes of a reducer, as a tensor."""
+
+            def evaluate_batch(self, iterator, batch_idx):
+                self.reducer.update(super().evaluate_batch(iterator, batch_idx)["val_loss"])
+                return {}
+
+            def after_wrapping(self):
+                super().after_wrapping()
+                self.reducer = self.context.wrap_reducer(torch.tensor, "val_loss", for_training=False)
+
+        # The end is saved in any case.
+        for policy, kind, saved in (("all", Known, [1, 2, 3]), ("best", Known, [1, 3]), ("none", Known, [3]),
+                                    ("best", Reduced, [1, 3])):
+            with self.subTest((policy, kind)):
                 shutil.rmtree(self.dir / "checkpoints", ignore_errors=True)
-                self.train(Known, length=3, min_validation_period=1, checkpoint_policy=policy)
+                self.train(kind, length=3, min_validation_period=1, checkpoint_policy=policy)
                 made = [json.loads((p / "metadata.json").read_text())["steps_completed"]
                         for p in (self.dir / "checkpoints").iterdir() if p.is_dir()]
                 self.assertEqual(sorted(made), saved)
@@ -230,6 +243,24 @@ class Pipelines(TrialTest):
         with self.assertRaises(SystemExit):
             self.train(kind)
         self.assertGreater(self.result()["throughput"], 0)
+
+    def test_the_model_is_all_stages_of_one_replica(self):
+        others = [40, 0, 0]  # of the second stage, and of another replica's two
+
+        class Tuned(self.Pipeline):
+            def __init__(self, context):
+                super().__init__(context)
+                alone = context.distributed.allgather
+                context.distributed.allgather = lambda value: alone(value) + (others if value == 2 else [])
+
+        path = self.begin_trial(model_info=True, config=CONFIG)
+        with open(path) as file:
+            Tuned.config = json.load(file)
+        with self.assertRaises(SystemExit):
+            self.train(Tuned)
+        result = self.result("model_info.json")
+        self.assertEqual((result["num_params"], result["trainable_num_params"]), (42, 42))
+        self.assertEqual(result["activation_mem_per_gpu"], 1024)  # what the engine tells beside it stays
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """A stand-in for the package `determined`: scripts written for it run under dsat-host and beside it, without a cluster.
 
-It follows the documented behaviour of Determined's Python API as far as one machine can, and it gives way: where the
-real package can be imported, `import determined` gives that one. What it lacks is refused by name, with the reason.
-docs/migrate-from-determined.md has a row for each name.
+It follows the documented behaviour of Determined's Python API as far as one machine can. Outside of an experiment of
+dsat-host it gives way: where the real package can be imported, `import determined` gives that one. What it lacks is
+refused by name, with the reason. docs/migrate-from-determined.md has a row for each name.
 """
 import os
 import sys
@@ -35,7 +35,8 @@ def _give_way(spec):
     spec.loader.exec_module(module)
 
 
-_spec = _real_spec()
+# Within an experiment the real package has no answer: away from its own cluster get_cluster_info() is None.
+_spec = None if "DSAT_HPARAMS" in os.environ else _real_spec()
 if _spec is not None:
     _give_way(_spec)
 else:

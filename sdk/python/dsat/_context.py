@@ -22,7 +22,8 @@ def _complete(trial: Trial, timer: StepTimer, memory: Optional[DeviceMemory]) ->
         return
     with contextlib.suppress(Error):  # what the engine wrote stands by itself; a torn file is dsat-host's to judge
         result = read_json(trial.result_path)
-        write_json(trial.result_path, {**keys, **result})
+        size = timer.whole_model() if trial.model_info else {}
+        write_json(trial.result_path, {**keys, **result, **size})
 
 
 @contextlib.contextmanager

@@ -1,7 +1,11 @@
 """Ranks and device memory, asked of torch if the script has imported it."""
 import os
 import sys
-from typing import Any, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+_KINDS = ("cuda", "npu", "xpu")  # where torch keeps an account of a device's memory; cuda is ROCm's too
+_CPU_BACKENDS = ("gloo", "mpi", "ccl", "ucc", "undefined")  # undefined: the default, one backend for each kind
+_own: Dict[Any, int] = {}  # torch.cuda or the like -> the device of it that this process trains on
 
 
 def _torch() -> Optional[Any]:
@@ -27,12 +31,17 @@ def _variable(*names: str) -> Optional[int]:
     return None
 
 
+def _of_slurm_step(name: str) -> Tuple[str, ...]:
+    """`name` where srun starts several tasks: an allocation's shell and its batch script have such variables, too."""
+    return (name,) if (_variable("SLURM_STEP_NUM_TASKS") or 0) > 1 else ()
+
+
 def rank() -> int:
     """This process's rank over all nodes: torch's, else the launcher's, else 0."""
     distributed = _distributed()
     if distributed is not None:
         return int(distributed.get_rank())
-    return _variable("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID") or 0
+    return _variable("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", *_of_slurm_step("SLURM_PROCID")) or 0
 
 
 def world_size() -> Optional[int]:
@@ -40,24 +49,35 @@ def world_size() -> Optional[int]:
     distributed = _distributed()
     if distributed is not None:
         return int(distributed.get_world_size())
-    return _variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+    return _variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", *_of_slurm_step("SLURM_STEP_NUM_TASKS"))
 
 
-def _accelerator() -> Optional[Any]:
-    """torch.cuda (ROCm too) or torch.xpu, if the script has touched it."""
+def _accelerator() -> Optional[Tuple[str, Any]]:
+    """The kind of device that the script has touched, and torch's module for it."""
     torch = _torch()
-    for name in ("cuda", "xpu"):
-        device = getattr(torch, name, None)
+    for kind in _KINDS:
+        device = getattr(torch, kind, None)
         if device is not None and device.is_available() and getattr(device, "is_initialized", bool)():
-            return device
+            return kind, device
     return None
+
+
+def _own_index(device: Any) -> int:
+    """The device that this process uses most, since a script need not make its own the current one."""
+    current = int(device.current_device())
+    peaks = [(int(device.max_memory_allocated(index)), index == current) for index in range(device.device_count())]
+    own = peaks.index(max(peaks))
+    if peaks[own][0] > 0:
+        _own[device] = own
+    return own
 
 
 def synchronize() -> None:
     """Waits for the device, so that a clock sees what was done and not what was queued."""
-    device = _accelerator()
-    if device is not None:
-        device.synchronize()
+    found = _accelerator()
+    if found is not None:
+        _, device = found  # which one is looked up once: a look at all of them would lengthen every phase
+        device.synchronize(_own[device] if device in _own else _own_index(device))
 
 
 class DeviceMemory:
@@ -67,19 +87,28 @@ class DeviceMemory:
     """
 
     def used_bytes(self) -> Optional[int]:
-        device = _accelerator()
-        return None if device is None else int(device.memory_allocated())
+        return self._ask(lambda device, index: device.memory_allocated(index))
 
     def peak_bytes(self) -> Optional[int]:
         """The most that was in use at any time so far."""
-        device = _accelerator()
-        return None if device is None else int(device.max_memory_allocated())
+        return self._ask(lambda device, index: device.max_memory_allocated(index))
 
     def total_bytes(self) -> Optional[int]:
-        device = _accelerator()
-        if device is None:
-            return None
-        return int(device.get_device_properties(device.current_device()).total_memory)
+        return self._ask(lambda device, index: device.get_device_properties(index).total_memory)
+
+    @staticmethod
+    def _ask(question: Callable[[Any, int], Any]) -> Optional[int]:
+        found = _accelerator()
+        return None if found is None else int(question(found[1], _own_index(found[1])))
+
+
+def _device_for(backend: str) -> str:
+    """Where a tensor must be for `backend`: one name, or one for each kind of device (cpu:gloo,cuda:nccl)."""
+    found = _accelerator()
+    if found is None or backend in _CPU_BACKENDS or "cpu:" in backend:
+        return "cpu"
+    kind, device = found
+    return f"{kind}:{_own_index(device)}"
 
 
 def largest_over_ranks(values: List[int]) -> List[int]:
@@ -87,8 +116,6 @@ def largest_over_ranks(values: List[int]) -> List[int]:
     torch, distributed = _torch(), _distributed()
     if torch is None or distributed is None or distributed.get_world_size() == 1:
         return values
-    backend = str(distributed.get_backend())
-    device = {"nccl": "cuda", "xccl": "xpu"}.get(backend, "cpu")
-    tensor = torch.tensor(values, dtype=torch.int64, device=device)
+    tensor = torch.tensor(values, dtype=torch.int64, device=_device_for(str(distributed.get_backend())))
     distributed.all_reduce(tensor, op=distributed.ReduceOp.MAX)
     return [int(value) for value in tensor.tolist()]

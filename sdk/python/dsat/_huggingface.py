@@ -1,10 +1,11 @@
 """Hugging Face's Trainer reads batch sizes from its command line and refuses a configuration that differs."""
+import os
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ._config import OVERWRITE_KEY, merge, overwrites_of
 from ._errors import Error
 from ._files import Json, locked, read_json, write_json
-from ._trial import current_trial
+from ._trial import CONFIG_VARIABLE
 
 _BATCH_FLAGS = {
     "--per_device_train_batch_size": "train_micro_batch_size_per_gpu",
@@ -56,12 +57,13 @@ def get_hf_args_with_overwrites(args: Sequence[str], hparams: Mapping[str, Any])
 
     `hparams["overwrite_deepspeed_args"]` is written into the file that `--deepspeed` names, under a lock, because every
     rank does this and the Trainer reads that file; then --per_device_train_batch_size and
-    --gradient_accumulation_steps get its numbers ("auto" never does). In a trial the values of the trial win. Without
-    overwrites and outside a trial `args` are returned as they are. Raises dsat.Error without `--deepspeed FILE`.
+    --gradient_accumulation_steps get its numbers ("auto" never does). In a trial, and in the full training after a
+    study, that file is dsat-host's and its own values win. Elsewhere and without overwrites `args` are returned as they
+    are. Raises dsat.Error without `--deepspeed FILE`.
     """
     overwrites = overwrites_of(hparams)
-    trial = current_trial()
-    if not overwrites and trial is None:
+    given = os.environ.get(CONFIG_VARIABLE)
+    if not overwrites and not given:
         return list(args)
     where = _config_at(args)
     if where is None:
@@ -70,12 +72,12 @@ def get_hf_args_with_overwrites(args: Sequence[str], hparams: Mapping[str, Any])
         raise Error(f"'{OVERWRITE_KEY}' needs a configuration to write to: add --deepspeed FILE to the arguments")
     result = list(args)
     position, prefix = where
-    if trial is not None:
-        result[position] = prefix + trial.config_path  # a script that makes its arguments itself names its own file
+    if given:
+        result[position] = prefix + given  # a script that makes its arguments itself names its own file
     path = result[position][len(prefix):]
     with locked(path):
         before = read_json(path)
-        after = merge(before, overwrites) if trial is None else merge(merge(before, overwrites), trial.config)
+        after = merge(overwrites, before) if given else merge(before, overwrites)
         if after != before:
             write_json(path, after)
     return _with_batch_sizes(result, after)

@@ -33,9 +33,9 @@ class StepTimer:
     step(). With accumulation they are entered once a micro step, step() is called once an optimizer step. The loop must
     last for end_profile_step + 1 of them. Every rank makes the same calls. Outside a tuning run nothing happens.
 
-    `num_params`: of the whole model, where `model` holds only this rank's shard (FSDP). `flops_per_sample`: forward and
-    backward; without it the result has no FLOPS_per_gpu, so tune for throughput. `memory`: of devices that torch keeps
-    no account of.
+    `num_params`: of the whole model, where `model` holds only this rank's part (FSDP, a pipeline's stage).
+    `flops_per_sample`: forward and backward; without it the result has no FLOPS_per_gpu, so tune for throughput.
+    `memory`: of devices that torch keeps no account of.
     """
 
     def __init__(self, model: Any = None, *, num_params: Optional[int] = None,
@@ -87,6 +87,13 @@ class StepTimer:
             return None
         return self._mean_step_us(self._trial)
 
+    def whole_model(self) -> Dict[str, Number]:
+        """Its size where `num_params` gave it. It goes before what an engine counts: a pipeline's, its own stage."""
+        if self._num_params is None:
+            return {}
+        total, trained = self._model_size()
+        return {"num_params": total, "trainable_num_params": trained}
+
     def _mean_step_us(self, trial: Trial) -> float:
         return (self._latest - self._began) * 1e6 / (self._steps - trial.start_step)
 
@@ -117,14 +124,19 @@ class StepTimer:
     def _tell_model(self, activation_bytes: Optional[int]) -> None:
         if self._model is None and self._num_params is None:
             raise Error("this trial asks for the model's size: create dsat.StepTimer(model) or StepTimer(num_params=N)")
+        total, trained = self._model_size()
+        report_model_info(total, trained, activation_bytes, memory=self._memory)
+        raise SystemExit(0)
+
+    def _model_size(self) -> Tuple[int, int]:
+        """All and trained parameters of the whole model."""
         total = trained = 0
         if self._model is not None:
             total, trained = _count_params(self._model)
         if self._num_params is not None:  # the share that is trained is that of this rank's part
             trained = self._num_params * trained // total if total else self._num_params
             total = self._num_params
-        report_model_info(total, trained, activation_bytes, memory=self._memory)
-        raise SystemExit(0)
+        return total, trained
 
     def _metrics(self, trial: Trial, latency_us: float) -> Dict[str, Number]:
         metrics: Dict[str, Number] = {name: seconds * 1e6 / times for name, (seconds, times) in self._phases.items()}

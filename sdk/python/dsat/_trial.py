@@ -7,6 +7,9 @@ from ._errors import Error
 from ._files import Json, read_json
 
 
+CONFIG_VARIABLE = "DSAT_DS_CONFIG"  # names a trial's configuration, in the full training after a study the best one
+
+
 class Trial(NamedTuple):
     """One run of the script by dsat-host."""
 
@@ -49,7 +52,7 @@ def _read_trial(config_path: str, trial_id: str, directory: str) -> Optional[Tri
 
 def current_trial() -> Optional[Trial]:
     """The trial that dsat-host started this process for; None outside a tuning run."""
-    path = os.environ.get("DSAT_DS_CONFIG")
+    path = os.environ.get(CONFIG_VARIABLE)
     if not path:
         return None
     return _read_trial(path, os.environ.get("DSAT_TRIAL_ID", ""), os.environ.get("DSAT_TRIAL_DIR", ""))

@@ -1,7 +1,8 @@
-"""CheckpointContext: checkpoints are folders below `checkpoints`, each under a random id, with a metadata.json.
+"""CheckpointContext: checkpoints are folders in one storage, each under a random id, with a metadata.json.
 
-`latest.json` there names the last one, and whether the training has come to its end. A training that is started again
-before that goes on where it was: `get_cluster_info().latest_checkpoint`.
+`latest_checkpoint.json` in the study's folder names the last one and its storage, and tells whether the training has
+come to its end. A training that is started again before that goes on where it was:
+`get_cluster_info().latest_checkpoint`.
 """
 import contextlib
 import enum
@@ -14,12 +15,13 @@ import uuid
 
 from dsat import Error
 
+from .. import _study
 from .._absent import Refusing
 from ._train import as_json
 
 logger = logging.getLogger("determined.core")
 METADATA_FILE = "metadata.json"
-_LATEST_FILE = "latest.json"
+_LATEST_FILE = "latest_checkpoint.json"
 
 
 class DownloadMode(enum.Enum):
@@ -48,16 +50,15 @@ def _write(path, value):
 
 def unfinished_checkpoint(folder):
     """The last checkpoint of a training that has not come to its end; None: there is none."""
-    storage = os.path.join(folder, "checkpoints")
-    latest = _read(os.path.join(storage, _LATEST_FILE))
-    name = latest.get("storage_id")
-    if latest.get("completed") or not isinstance(name, str) or not os.path.isdir(os.path.join(storage, name)):
+    latest = _read(os.path.join(folder, _LATEST_FILE))
+    storage, name = latest.get("storage"), latest.get("storage_id")
+    if latest.get("completed") or not isinstance(storage, str) or not isinstance(name, str):
         return None
-    return name
+    return name if os.path.isdir(os.path.join(storage, name)) else None
 
 
 def mark_completed(folder):
-    path = os.path.join(folder, "checkpoints", _LATEST_FILE)
+    path = os.path.join(folder, _LATEST_FILE)
     latest = _read(path)
     if latest:
         _write(path, {**latest, "completed": True})
@@ -124,7 +125,9 @@ class CheckpointContext(Refusing):
                 merged[key] = value
         if self._distributed.rank == 0:
             _write(folder / METADATA_FILE, merged)
-            _write(self._storage / _LATEST_FILE, {"storage_id": name, "completed": False})
+            os.makedirs(_study.folder(), exist_ok=True)
+            _write(os.path.join(_study.folder(), _LATEST_FILE),
+                   {"storage": os.path.abspath(self._storage), "storage_id": name, "completed": False})
             logger.info("checkpoint %s", folder)
         if shard:
             self._distributed.allgather(None)  # it is complete for everybody who goes on

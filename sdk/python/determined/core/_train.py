@@ -1,4 +1,5 @@
 """TrainContext: metrics. They go to `metrics.jsonl` in the trial's (or the study's) folder, one line a report."""
+import contextlib
 import enum
 import json
 import logging
@@ -114,16 +115,19 @@ class TrainContext(Refusing):
             raise ValueError(f"report_progress({progress}): give the share that is done, from 0 to 1")
         logger.info("progress: %.0f %%", 100 * progress)
 
+    def _reported(self):
+        """What `metrics.jsonl` holds, without the lines that a killed training tore."""
+        with contextlib.suppress(OSError), open(os.path.join(self._folder, METRICS_FILE), encoding="utf-8",
+                                                errors="replace") as file:
+            for line in file:
+                with contextlib.suppress(ValueError):
+                    yield json.loads(line)
+
     def get_experiment_best_validation(self):
         """The best validation metric (`searcher.metric`) reported so far; None: none yet."""
         searcher = self._config.get("searcher", {})
         values = []
-        try:
-            with open(os.path.join(self._folder, METRICS_FILE), encoding="utf-8") as file:
-                entries = [json.loads(line) for line in file]
-        except OSError:
-            return None
-        for entry in entries:
+        for entry in self._reported():
             value = entry["metrics"].get(searcher.get("metric"))
             if entry["group"] == "validation" and isinstance(value, (int, float)):
                 values.append(float(value))

@@ -1,6 +1,7 @@
 """The training loop around a trial class: a study's trial, which the engine ends, or the training in earnest."""
 import contextlib
 import logging
+import math
 
 import dsat
 
@@ -78,7 +79,7 @@ class Loop:
         operation = next(self._core.searcher.operations())
         for engine in self._context.models:
             engine.train()
-        timer = dsat.StepTimer(getattr(self._context.models[0], "module", None))
+        timer = self._timer()
         with dsat.dsat_reporting_context(self._core, operation, timer=timer):
             for batch_idx in range(operation.length):
                 self._batches.train(batch_idx)
@@ -86,6 +87,14 @@ class Loop:
         raise SystemExit("the engine trained on behind the end of its profile window and measured nothing: "
                          "does the trial class give dsat.get_ds_config_from_hparams(hparams) to "
                          "deepspeed.initialize()?")
+
+    def _timer(self):
+        """A pipeline's engine counts its own stage as the model, which is what all ranks of one replica hold."""
+        module = getattr(self._context.models[0], "module", None)
+        if not self._context.use_pipeline_parallel:
+            return dsat.StepTimer(module)
+        mine = sum(p.numel() for p in module.parameters()) if self._context._mpu.data_parallel_rank == 0 else 0
+        return dsat.StepTimer(module, num_params=sum(self._context.distributed.allgather(mine)))
 
     def _train(self):
         unit = _unit(self._config)
@@ -148,9 +157,9 @@ class Loop:
         self._validated_at = self._done
         logger.info("validated on %d samples", samples)
         self._report("validation", self._metrics)
-        value = self._metrics.get(self._config.get("searcher", {}).get("metric"))
+        value = _number(self._metrics.get(self._config.get("searcher", {}).get("metric")))
         smaller = self._config.get("searcher", {}).get("smaller_is_better", True)
-        is_best = isinstance(value, float) and (self._best is None or (
+        is_best = value is not None and (self._best is None or (
             value < self._best if smaller else value > self._best))
         if is_best:
             self._best = value
@@ -176,6 +185,14 @@ class Loop:
             logger.warning("searcher.metric is %s, the validation has %s",
                            name, ", ".join(sorted(self._metrics)) or "none")
         return None
+
+
+def _number(metric):
+    """A metric as a number, since reducers return arrays and numpy's numbers, too; None: it is none, or NaN."""
+    with contextlib.suppress(TypeError, ValueError):
+        value = float(metric.item() if hasattr(metric, "item") else metric)
+        return None if math.isnan(value) else value
+    return None
 
 
 def _unit(config):
