@@ -259,6 +259,17 @@ TEST(MemoryForm, AtStage3TheReuseDistanceKeepsParametersGathered) {
   EXPECT_NEAR(kept - job.peak(3), 2 * 5e8 * 0.75, 1e3);
 }
 
+TEST(MemoryForm, AThresholdAboveTheTrainedMatricesKeepsNoFrozenOnesGathered) {
+  ModelForm model;
+  model.params = 7e9;
+  model.trained = 3e7;
+  model.matrix_size = 1.5e5;
+  model.frozen_matrix_size = 1.6e7;
+  EXPECT_EQ(persistent_elements(model, 1e5), model.small_total);
+  EXPECT_EQ(persistent_elements(model, 1e6), model.small_total + model.trained);
+  EXPECT_EQ(persistent_elements(model, 1e8), model.params);
+}
+
 TEST(MemoryForm, FewTrainedParametersHaveFewStates) {
   Allocations job;
   job.point.reduce_bucket = 1e6;

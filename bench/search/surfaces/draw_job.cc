@@ -72,6 +72,7 @@ void draw_training(Draw& draw, DrawnJob& job) {
   }
   if (draw.chance(0.15)) {
     model.trained = model.params * draw.log_uniform(0.001, 0.02);
+    model.frozen_matrix_size = model.matrix_size;
     model.matrix_size = std::min(model.matrix_size, model.trained / model.layers / 4);
     job.physics.compute.backward_ratio *= 0.6;
     job.kind += "few trained parameters, ";

@@ -76,7 +76,8 @@ double workspace_bytes(const MemoryForm& memory, int64_t micro_batch) {
 
 double persistent_elements(const ModelForm& model, double threshold) {
   if (threshold < model.small_size) return 0;
-  return threshold < model.matrix_size ? model.small_total : model.params;
+  if (threshold < model.matrix_size) return model.small_total;
+  return threshold < model.frozen_matrix_size ? model.small_total + model.trained : model.params;
 }
 
 double activation_bytes(const MemoryForm& memory, int64_t micro_batch) {

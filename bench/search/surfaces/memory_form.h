@@ -20,6 +20,7 @@ struct ModelForm {
   double layers = 24;
   double small_size = 2048, small_total = 2e5;  // biases and norms: elements of one, and of all
   double matrix_size = 4e6;                     // elements of a trained weight matrix: no message is smaller
+  double frozen_matrix_size = 0;                // of one that is not trained, where few are
   double element_bytes = 2, gradient_bytes = 2;
   double state_bytes = 12;  // a trained parameter's master copy and optimizer states
   bool bf16 = false;

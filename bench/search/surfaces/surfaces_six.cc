@@ -77,6 +77,7 @@ DrawnJob lora() {
   transformer(job, 32, 4096, 1024, 128'256);
   ModelForm& model = job.physics.model;
   model.trained = 0.004 * model.params;
+  model.frozen_matrix_size = model.matrix_size;
   model.matrix_size = model.trained / 200;
   job.device_memory = 80e9;
   MemoryForm& memory = job.physics.memory;
