@@ -21,9 +21,9 @@
 namespace dsat::trainer {
 
 struct ChainLayer {
-  int64_t num_params = 0;   // trained elements
-  int64_t num_tensors = 0;  // that hold them
-  std::string tie;          // layers of one name share their parameters; empty: shares with none
+  int64_t num_params = 0;    // trained elements
+  uint64_t num_tensors = 0;  // that hold them
+  std::string tie;           // layers of one name share their parameters; empty: shares with none
 };
 
 // Counts a layer's trained tensors: those that require a gradient.
