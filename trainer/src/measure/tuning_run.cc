@@ -57,7 +57,10 @@ bool TuningRun::counts_flops() const {
 
 void TuningRun::resume(int64_t steps) {
   first_step_ = steps_ = steps;
-  if (settings_.tuning.enabled && steps > settings_.tuning.end_profile_step) throw TuningDone();
+  const TuningSettings& tuning = settings_.tuning;
+  if (!tuning.enabled || steps <= tuning.end_profile_step) return;
+  throw Error(fmt::format("the checkpoint is past end_profile_step {}: no step is left to measure; load none here",
+                          tuning.end_profile_step));
 }
 
 // A device computes behind the host's back: what was started on it has ended before the clock is read.
