@@ -124,7 +124,7 @@ void TuningRun::step_ended(bool is_update, int64_t skipped_steps) {
 
 void TuningRun::whole_step_begins() {
   if (counts_flops()) counter_ = std::make_unique<FlopsCounter>();
-  if (steps_ == 0) window_start_ = now();
+  if (steps_ == first_step_) window_start_ = now();
 }
 
 void TuningRun::whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps) {
