@@ -114,11 +114,14 @@ class ModuleChain : public LayerChain {
 
 }  // namespace
 
-int64_t LayerChain::num_params() const {
-  int64_t sum = 0;
+ChainLayer LayerChain::total() const {
+  ChainLayer sum;
   std::set<std::string> seen;
   for (const ChainLayer& layer : layers_) {
-    if (layer.tie.empty() || seen.insert(layer.tie).second) sum += layer.num_params;
+    if (!layer.tie.empty() && !seen.insert(layer.tie).second) continue;
+    sum.num_params += layer.num_params;
+    sum.num_tensors += layer.num_tensors;
+    sum.num_frozen += layer.num_frozen;
   }
   return sum;
 }
