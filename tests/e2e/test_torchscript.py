@@ -1,5 +1,6 @@
 """A model exported from Python by Debian's python3-torch: dsat-trial trains it at every stage, and it is tuned."""
 import json
+import re
 import subprocess
 import unittest
 
@@ -54,6 +55,37 @@ class TorchScript(HostTest):
             losses = self.train(config, "--ranks", 4, *recomputed)["losses"]
             for one, other in zip(losses, expected):
                 self.assertAlmostEqual(one, other, delta=1e-5 * other, msg=f"stage {stage}")
+
+    def test_a_checkpoint_passes_between_a_pipeline_and_one_stage(self):
+        config = {"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2,
+                  "optimizer": {"type": "Adam", "params": {"lr": 1e-2}}}
+
+        def losses(folder, steps, stages):
+            (self.dir / "ds.json").write_text(json.dumps({**config, "pipeline": {"stages": stages}}))
+            command = self.command("--deepspeed_config", "ds.json", "--ranks", stages, "--steps", steps,
+                                   "--checkpoint-dir", folder)
+            result = subprocess.run(command, cwd=self.dir, capture_output=True, text=True, timeout=120)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return [float(loss) for loss in re.findall(r"^step .* loss (\S+)", result.stdout, re.M)]
+
+        expected = losses("whole", 6, 1)
+        found = losses("cut", 2, 2) + losses("cut", 4, 1) + losses("cut", 6, 2)
+        self.assertEqual(len(found), len(expected))
+        for one, other in zip(found, expected):
+            self.assertAlmostEqual(one, other, delta=1e-5 * other)
+
+    def test_a_pipeline_refuses_layers_that_share_a_parameter(self):
+        script = ("import torch, sys\nfirst, last = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)\n"
+                  "last.weight = first.weight\n"
+                  "torch.jit.script(torch.nn.Sequential(first, torch.nn.ReLU(), last)).save(sys.argv[1])\n")
+        (self.dir / "tied.py").write_text(script)
+        subprocess.run([PYTHON, "tied.py", "tied.pt"], cwd=self.dir, check=True)
+        (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
+        result = subprocess.run([TRIAL, "--torchscript", "tied.pt", "--input-spec", "float:4", "--deepspeed_config",
+                                 "ds.json", "--ranks", "2", "--pipeline-stages", "2"],
+                                cwd=self.dir, capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertRegex(result.stderr, r"\A.*a pipeline: 0.weight and 2.weight .* are one parameter.*\n\Z")
 
     def test_activation_checkpointing_trains_the_same_in_less_memory(self):
         config = {"train_micro_batch_size_per_gpu": 16, "gradient_accumulation_steps": 2,

@@ -30,6 +30,15 @@ TEST(ResultFilesTest, MetricsAreDerivedAsDeepSpeedDoes) {
   EXPECT_EQ(Json::parse(json.dump()).at("losses")[0].get<double>(), 1.0 / 3);
 }
 
+TEST(ResultFilesTest, FrozenParametersArePartOfTheModelButNotTrained) {
+  ModelInfo info;
+  info.num_params = 20;
+  info.num_frozen = 3;
+  const Json json = to_json(info);
+  EXPECT_EQ(json.at("num_params"), 23);
+  EXPECT_EQ(json.at("trainable_num_params"), 20);
+}
+
 TEST(ResultFilesTest, AFileIsReplacedWholeAndNothingElseIsLeft) {
   const TempDir folder;
   const std::filesystem::path file = folder.path() / "metrics.json";

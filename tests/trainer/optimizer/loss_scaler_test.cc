@@ -78,5 +78,16 @@ TEST(LossScalerTest, GoesOnWhereItWasSaved) {
   EXPECT_EQ(scales(second, ".x.x.."), scales(whole, ".x.x.."));
 }
 
+TEST(LossScalerTest, BeginsAnewAfterATrainingWithoutADynamicScale) {
+  LossScaleSettings fixed = dynamic();
+  fixed.fixed = 100;
+  for (const LossScaleSettings& before : {LossScaleSettings(), fixed}) {
+    LossScaler saved(before), scaler(dynamic());
+    scales(saved, "...");
+    scaler.restore(saved.state());
+    EXPECT_THAT(scales(scaler, "..x"), ElementsAre(16, 32, 16));
+  }
+}
+
 }  // namespace
 }  // namespace dsat::trainer

@@ -6,6 +6,7 @@
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -77,7 +78,9 @@ class PipelineCheckpoint : public TempDirTest {
       for (int rank = 0; rank < comm.size(); ++rank) all.push_back(rank);
       WorldOptions options;
       options.seed = kSeed;
-      World world(comm.split(all), options, config_of(cut));
+      Json config = config_of(cut);
+      if (!tuning_.is_null()) config["autotuning"] = tuning_;
+      World world(comm.split(all), options, config);
       const auto engine =
           initialize(PipelineModule(layers(width), cross_entropy, 0, PartitionMethod::uniform), world, world.config());
       std::vector<double> losses;
@@ -115,6 +118,7 @@ class PipelineCheckpoint : public TempDirTest {
     return names;
   }
 
+  Json tuning_;  // the section autotuning; null: none
   std::string error_;
 };
 
@@ -155,6 +159,33 @@ TEST_F(PipelineCheckpoint, WhatIsNotTrainedGoesWithItsLayer) {
     ASSERT_EQ(found.size(), 1u) << error_;
     EXPECT_NEAR(found.back(), expected, 1e-5 * expected);
   }
+}
+
+TEST_F(PipelineCheckpoint, ATrialThatGoesOnInsideItsWindowMeasuresItsOwnSteps) {
+  const Cut cut = {2, 2, 0};
+  train(cut, 3);
+  const fs::path file = dir() / "metrics.json";
+  const auto measure = [&](int last_step) {
+    tuning_ = {{"enabled", true}, {"start_profile_step", 1}, {"end_profile_step", last_step}};
+    tuning_["metric_path"] = file.string();
+    on_engines(cut, [&](PipelineEngine& engine, std::vector<double>&) {
+      engine.load_checkpoint(checkpoints().string());
+      try {
+        while (true) engine.train_batch(batches(engine));
+      } catch (const TuningDone&) {
+      }
+    });
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  measure(4);
+  const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - begin;
+  ASSERT_TRUE(fs::exists(file)) << error_;
+  std::ifstream in(file);
+  const Json metrics = Json::parse(in);
+  EXPECT_EQ(metrics.at("samples"), 2 * kSamples * kMicroBatches);
+  EXPECT_LT(2 * metrics.at("wall_latency").get<double>(), elapsed.count());
+  measure(2);
+  EXPECT_THAT(error_, HasSubstr("the checkpoint is past end_profile_step 2: no step is left to measure; load none"));
 }
 
 TEST_F(PipelineCheckpoint, AFolderThatCannotBeMadeIsNamed) {

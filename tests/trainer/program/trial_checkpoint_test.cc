@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <sstream>
 #include <vector>
 
 #include "trial_program.h"
@@ -40,13 +42,17 @@ struct Training {
     program.write_raw_config(ds_config.dump());
     return program.run(options + " --checkpoint-dir " + dir().string());
   }
-  // With a tuning section, whose metrics hold the losses of every step of this run.
+  // Those of the steps that this run makes.
   std::vector<double> losses(const Json& ds_config, const std::string& options, int64_t steps) {
-    program.write_config(ds_config, steps - 1, steps - 1);
-    const Ended ended = program.run(options + " --checkpoint-dir " + dir().string());
+    const Ended ended = run(ds_config, options + " --steps " + std::to_string(steps));
     EXPECT_EQ(ended.status, 0) << ended.err;
-    const std::optional<Json> result = program.result();
-    return result ? result->at("losses").get<std::vector<double>>() : std::vector<double>();
+    std::vector<double> values;
+    std::istringstream lines(ended.out);
+    double loss = 0;
+    for (std::string line; std::getline(lines, line);) {
+      if (std::sscanf(line.c_str(), "step %*d/%*d loss %lf", &loss) == 1) values.push_back(loss);
+    }
+    return values;
   }
   fs::path dir() const { return program.folder() / "checkpoints"; }
   std::string latest() const {
@@ -59,8 +65,10 @@ struct Training {
 
 // Losses of the steps from `first` on.
 std::vector<double> uninterrupted(const Json& ds_config, const std::string& options, int64_t first, int64_t steps) {
-  const Json losses = measure(options, ds_config, steps - 1, steps - 1).at("losses");
-  return {losses.begin() + first, losses.end()};
+  Training training;
+  const std::vector<double> losses = training.losses(ds_config, options, steps);
+  EXPECT_EQ(losses.size(), static_cast<size_t>(steps));
+  return {losses.begin() + std::min<int64_t>(first, static_cast<int64_t>(losses.size())), losses.end()};
 }
 
 void expect_near(const std::vector<double>& losses, const std::vector<double>& expected, double relative) {
@@ -135,6 +143,20 @@ std::string everything_in(const fs::path& folder) {
   std::string all;
   for (const std::string& file : files) all += file;
   return all;
+}
+
+TEST(CheckpointTest, ATuningTrialNeitherReadsNorWritesTheUsersCheckpoints) {
+  Training training;
+  const Json c = config(1, 1);
+  ASSERT_EQ(training.run(c, kGpt + " --ranks 2 --steps 4").status, 0);
+  const std::string before = everything_in(training.dir());
+  training.program.write_config(c, 1, 2);
+  const Ended ended =
+      training.program.run(kGpt + " --ranks 2 --checkpoint-every 1 --checkpoint-dir " + training.dir().string());
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  ASSERT_TRUE(training.program.result().has_value());
+  EXPECT_EQ(training.program.result()->at("losses"), measure(kGpt + " --ranks 2", c, 1, 2).at("losses"));
+  EXPECT_TRUE(everything_in(training.dir()) == before);
 }
 
 struct Damage {

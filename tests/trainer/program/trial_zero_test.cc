@@ -80,6 +80,14 @@ TEST(ZeroTest, OverlappedAndAllReducedGradientsAreTheSame) {
   }
 }
 
+TEST(ZeroTest, PersistentParametersBeginWithTheSameValues) {
+  const std::string options = "--model gpt --layers 2 --hidden 64 --heads 2 --seq 32 --vocab 128 --ranks 2";
+  Json c = config(3);
+  const std::vector<double> expected = losses_of(measure(options, c, 1, 2));
+  c["zero_optimization"]["stage3_param_persistence_threshold"] = 100;
+  expect_same_losses(measure(options, c, 1, 2), expected, "small parameters persistent");
+}
+
 // Parameter-heavy: 4 x 256 x 257 parameters.
 constexpr double kParams = 4.0 * 256 * 257;
 constexpr const char* kMlp = "--model mlp --layers 4 --hidden 256";

@@ -22,6 +22,7 @@
 #include "dsat/trainer/recompute.h"
 #include "ranks/launcher.h"
 #include "support/error_of.h"
+#include "support/temp_dir.h"
 
 namespace dsat::trainer {
 namespace {
@@ -271,6 +272,23 @@ TEST(ModuleEngineUse, EvaluationChangesNothing) {
     return "";
   });
   EXPECT_EQ(result.kind, FailureKind::none) << result.message;
+}
+
+TEST(ModuleEngineUse, AFrozenParameterIsPartOfTheModel) {
+  const TempDir folder;
+  const std::string file = (folder.path() / "model_info.json").string();
+  const RankResult result = on_ranks(1, [&](World& world) -> std::string {
+    const Json config{
+        {"train_micro_batch_size_per_gpu", kSamples},
+        {"autotuning", {{"enabled", true}, {"model_info", {{"profile", true}}}, {"model_info_path", file}}}};
+    const auto engine = initialize(make_net(false, 1), world, config);
+    const auto [tokens, targets] = batch(0);
+    engine->forward(tokens, targets);
+    return "the trial was not ended";
+  });
+  ASSERT_EQ(result.kind, FailureKind::none) << result.message;
+  const Json info = Json::parse(read_text(file));
+  EXPECT_EQ(info.at("num_params"), info.at("trainable_num_params").get<int64_t>() + 1);
 }
 
 TEST(ModuleEngineUse, CallsInAWrongOrderAreRefused) {

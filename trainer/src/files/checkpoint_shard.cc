@@ -59,13 +59,20 @@ Json header_of(const std::vector<OwnedRange>& ranges, const std::vector<ShardArr
   return header;
 }
 
-// Writes one part after the other, each on its boundary.
+// Writes one part after the other, each on its boundary. It waits for the disk again and again on the way: one wait at
+// the end, for all of a large shard, would look like a rank that hangs (watch/rank_watch.h).
 class PartWriter {
  public:
   explicit PartWriter(const std::string& path) : file_(path) {}
   void write(const void* data, size_t bytes) {
-    file_.write(data, bytes);
-    at_ += bytes;
+    const char* const begin = static_cast<const char*>(data);
+    for (size_t done = 0; done < bytes;) {
+      const size_t some = std::min<size_t>(bytes - done, kUnsyncedBytes - at_ % kUnsyncedBytes);
+      file_.write(begin + done, some);
+      done += some;
+      at_ += some;
+      if (at_ % kUnsyncedBytes == 0) file_.sync();
+    }
   }
   void align() {
     static const char zeros[kAlignment] = {};

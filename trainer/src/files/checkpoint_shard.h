@@ -32,6 +32,9 @@ struct Blob {
   size_t bytes = 0;
 };
 
+// The most that the disk may have to take in at a time.
+inline constexpr uint64_t kUnsyncedBytes = uint64_t{16} << 20;
+
 // Writes the file and waits for the disk.
 void write_shard(const std::string& path, const std::vector<OwnedRange>& ranges, const std::vector<ShardArray>& arrays,
                  const std::vector<Blob>& blobs);

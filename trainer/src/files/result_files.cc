@@ -13,7 +13,7 @@ Json or_null(const std::optional<uint64_t>& value) { return value ? Json(*value)
 
 Json to_json(const ModelInfo& info) {
   Json json;
-  json["num_params"] = info.num_params;
+  json["num_params"] = info.num_params + info.num_frozen;
   json["trainable_num_params"] = info.num_params;
   json["activation_mem_per_gpu"] = info.activation_bytes;
   json["rank"] = 0;

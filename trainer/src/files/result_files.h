@@ -23,7 +23,8 @@ struct ActivationPeaks {
 };
 
 struct ModelInfo {
-  int64_t num_params = 0;
+  int64_t num_params = 0;            // trained
+  int64_t num_frozen = 0;            // parameters that need no gradient
   int64_t largest_layer_params = 0;  // what stage 3 gathers at a time
   int64_t activation_bytes = 0;      // after minus before one forward, worst rank
   int64_t peak_bytes = 0;            // so far: model states and one forward, worst rank

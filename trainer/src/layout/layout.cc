@@ -12,9 +12,9 @@ int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1
 }  // namespace
 
 Layout::Layout(const std::vector<std::vector<ParameterSpec>>& groups, int world_size,
-               const std::set<size_t>& persistent, int64_t first_id)
-    : world_size_(world_size), first_id_(first_id) {
-  int64_t id = first_id;
+               const std::set<size_t>& persistent)
+    : world_size_(world_size) {
+  int64_t id = 0;
   for (const std::vector<ParameterSpec>& specs : groups) {
     GroupSlot group;
     group.begin = size_;

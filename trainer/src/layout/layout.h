@@ -20,7 +20,7 @@ namespace dsat::trainer {
 
 struct ParameterSlot {
   ParameterSpec spec;
-  int64_t id = 0;     // counts over all groups: the random stream of its initial value
+  int64_t id = 0;     // counts over all groups
   int64_t begin = 0;  // in the flat array
   int64_t size = 0;
 };
@@ -34,14 +34,12 @@ struct GroupSlot {
 
 class Layout {
  public:
-  // `persistent`: the numbers of the groups that are. `first_id`: of the first parameter; above 0 where these are not
-  // the first groups of their model.
-  Layout(const std::vector<std::vector<ParameterSpec>>& groups, int world_size, const std::set<size_t>& persistent = {},
-         int64_t first_id = 0);
+  // `persistent`: the numbers of the groups that are.
+  Layout(const std::vector<std::vector<ParameterSpec>>& groups, int world_size,
+         const std::set<size_t>& persistent = {});
 
   const std::vector<GroupSlot>& groups() const { return groups_; }
   int world_size() const { return world_size_; }
-  int64_t first_id() const { return first_id_; }
   int64_t num_params() const { return num_params_; }  // without padding
   int64_t size() const { return size_; }              // with padding
   int64_t largest_group() const { return largest_group_; }
@@ -49,7 +47,6 @@ class Layout {
  private:
   std::vector<GroupSlot> groups_;
   int world_size_;
-  int64_t first_id_;
   int64_t num_params_ = 0;
   int64_t size_ = 0;
   int64_t largest_group_ = 0;

@@ -18,6 +18,7 @@ struct ParameterSpec {
   // Initial value: offset + bound x u, u uniform in [-1, 1).
   float offset = 0;
   float bound = 0;
+  uint64_t stream = 0;  // of u: the parameter's number in the whole model, however it is cut and grouped
 
   int64_t numel() const {
     int64_t n = 1;

@@ -57,7 +57,10 @@ bool TuningRun::counts_flops() const {
 
 void TuningRun::resume(int64_t steps) {
   first_step_ = steps_ = steps;
-  if (settings_.tuning.enabled && steps > settings_.tuning.end_profile_step) throw TuningDone();
+  const TuningSettings& tuning = settings_.tuning;
+  if (!tuning.enabled || steps <= tuning.end_profile_step) return;
+  throw Error(fmt::format("the checkpoint is past end_profile_step {}: no step is left to measure; load none here",
+                          tuning.end_profile_step));
 }
 
 // A device computes behind the host's back: what was started on it has ended before the clock is read.
@@ -121,7 +124,7 @@ void TuningRun::step_ended(bool is_update, int64_t skipped_steps) {
 
 void TuningRun::whole_step_begins() {
   if (counts_flops()) counter_ = std::make_unique<FlopsCounter>();
-  if (steps_ == 0) window_start_ = now();
+  if (steps_ == first_step_) window_start_ = now();
 }
 
 void TuningRun::whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps) {

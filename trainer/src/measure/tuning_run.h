@@ -31,7 +31,7 @@ class TuningRun {
   // Prints a line on rank 0 when the training has ended too early for a measurement.
   ~TuningRun();
 
-  // After a checkpoint: `steps` optimizer steps have been made before. Ends a trial that is past its window.
+  // After a checkpoint: `steps` optimizer steps have been made before. Throws if a trial is past its window.
   void resume(int64_t steps);
   void forward_begins();
   void forward_ended();

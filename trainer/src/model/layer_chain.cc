@@ -30,8 +30,7 @@ class ModelChain : public LayerChain {
 
   StageLayers build(const Segment& stage) const override {
     StageLayers built;
-    // Initial values go by a parameter's number in the whole model.
-    for (size_t i = 0; i < stage.begin; ++i) built.parts.first_id += layers_[i].num_tensors;
+    for (size_t i = 0; i < stage.begin; ++i) built.parts.next_stream += layers_[i].num_tensors;
     for (size_t i = stage.begin; i < stage.end; ++i) {
       const Layer* const layer = model_.layers()[i].get();
       const Tensors leaves = add_layer(*layer, i, built.parts);
@@ -115,11 +114,14 @@ class ModuleChain : public LayerChain {
 
 }  // namespace
 
-int64_t LayerChain::num_params() const {
-  int64_t sum = 0;
+ChainLayer LayerChain::total() const {
+  ChainLayer sum;
   std::set<std::string> seen;
   for (const ChainLayer& layer : layers_) {
-    if (layer.tie.empty() || seen.insert(layer.tie).second) sum += layer.num_params;
+    if (!layer.tie.empty() && !seen.insert(layer.tie).second) continue;
+    sum.num_params += layer.num_params;
+    sum.num_tensors += layer.num_tensors;
+    sum.num_frozen += layer.num_frozen;
   }
   return sum;
 }
@@ -129,6 +131,7 @@ Tensors add_layer(const Layer& layer, size_t index, ModelParts& parts) {
   parts.groups.emplace_back();
   for (ParameterSpec spec : layer.parameters()) {
     spec.name = layer_prefix(index) + spec.name;
+    spec.stream = parts.next_stream++;
     leaves.push_back(at::empty({0}, at::TensorOptions().dtype(at::kFloat)).set_requires_grad(true));
     parts.groups.back().push_back({std::move(spec), leaves.back(), /*has_values=*/false});
   }

@@ -21,19 +21,19 @@
 namespace dsat::trainer {
 
 struct ChainLayer {
-  int64_t num_params = 0;   // trained elements
-  int64_t num_tensors = 0;  // that hold them
-  std::string tie;          // layers of one name share their parameters; empty: shares with none
+  int64_t num_params = 0;    // trained elements
+  uint64_t num_tensors = 0;  // that hold them
+  int64_t num_frozen = 0;    // elements of parameters that need no gradient
+  std::string tie;           // layers of one name share their parameters; empty: shares with none
 };
 
-// Counts a layer's trained tensors: those that require a gradient.
+// Counts a layer's parameters; those that require a gradient are trained.
 template <class Parameters>
 ChainLayer counted_layer(const Parameters& parameters) {
   ChainLayer layer;
   for (const at::Tensor& parameter : parameters) {
-    if (!parameter.requires_grad()) continue;
-    layer.num_params += parameter.numel();
-    ++layer.num_tensors;
+    (parameter.requires_grad() ? layer.num_params : layer.num_frozen) += parameter.numel();
+    layer.num_tensors += parameter.requires_grad() ? 1 : 0;
   }
   return layer;
 }
@@ -55,8 +55,8 @@ class LayerChain {
  public:
   virtual ~LayerChain() = default;
   const std::vector<ChainLayer>& layers() const { return layers_; }
-  // Trained elements of the whole chain; what layers share counts once.
-  int64_t num_params() const;
+  // Sums over the whole chain; what layers share counts once.
+  ChainLayer total() const;
   // `stage`: the layers to build, of the whole chain.
   virtual StageLayers build(const Segment& stage) const = 0;
   virtual at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const = 0;

@@ -58,15 +58,15 @@ at::Tensor output_of(const c10::IValue& value) {
                           value.tagKind()));
 }
 
-std::vector<torch::jit::Module> script_layers(const torch::jit::Module& module, const std::string& who) {
+std::vector<torch::jit::NameModule> script_layers(const torch::jit::Module& module, const std::string& who) {
   if (!is_sequential(module)) {
     throw Error(
         fmt::format("{}: the TorchScript module is a {}; only one that was exported from a torch.nn.Sequential is "
                     "known to be a chain of layers",
                     who, module.type()->name()->name()));
   }
-  std::vector<torch::jit::Module> layers;
-  for (const torch::jit::Module& layer : module.children()) layers.push_back(layer);
+  std::vector<torch::jit::NameModule> layers;
+  for (const torch::jit::NameModule& layer : module.named_children()) layers.push_back(layer);
   return layers;
 }
 
@@ -77,7 +77,7 @@ void require_one_input(size_t count) {
 ScriptModule::ScriptModule(const std::string& path, at::Device device) : module_(load_script(path, device)) {}
 
 void ScriptModule::recompute(int64_t count) {
-  layers_ = script_layers(module_, "--activation-checkpointing");
+  for (auto& layer : script_layers(module_, "--activation-checkpointing")) layers_.push_back(std::move(layer.value));
   segments_ = segments_of(layers_.size(), count);
 }
 

@@ -20,9 +20,9 @@ namespace dsat::trainer {
 // Loads a module in training mode. Its tensors lie on `device`, wherever it was exported.
 torch::jit::Module load_script(const std::string& path, at::Device device);
 
-// The layers of a module that was exported from a torch.nn.Sequential. Others are refused, in the name of `who`, the
-// option or feature that needs layers.
-std::vector<torch::jit::Module> script_layers(const torch::jit::Module& module, const std::string& who);
+// The layers, with their names, of a module that was exported from a torch.nn.Sequential. Others are refused, in the
+// name of `who`, the option or feature that needs layers.
+std::vector<torch::jit::NameModule> script_layers(const torch::jit::Module& module, const std::string& who);
 
 // Throws unless --input-spec names one input, which is what such a chain takes.
 void require_one_input(size_t count);

@@ -54,8 +54,9 @@ Json LossScaler::state() const {
 }
 
 void LossScaler::restore(const Json& state) {
-  // The configuration decides whether there is a dynamic scale; only such a one has a state.
-  if (!settings_.enabled || settings_.fixed > 0) return;
+  // The configuration decides whether there is a dynamic scale; only such a one has a state. One without an update was
+  // saved where there was none (fp32, bf16, a fixed scale).
+  if (!settings_.enabled || settings_.fixed > 0 || state.at("updates") == 0) return;
   scale_ = state.at("scale").get<double>();
   hysteresis_left_ = state.at("hysteresis_left").get<int64_t>();
   updates_ = state.at("updates").get<int64_t>();

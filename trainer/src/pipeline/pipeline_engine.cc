@@ -19,7 +19,9 @@ namespace {
 // What a result file says of the model; the largest layer decides what stage 3 would gather.
 ModelInfo info_of(const LayerChain& chain, const PipelineRunner& runner) {
   ModelInfo info;
-  info.num_params = chain.num_params();
+  const ChainLayer total = chain.total();
+  info.num_params = total.num_params;
+  info.num_frozen = total.num_frozen;
   for (const ChainLayer& layer : chain.layers()) {
     info.largest_layer_params = std::max(info.largest_layer_params, layer.num_params);
   }

@@ -123,10 +123,9 @@ class Run {
       : options_(options),
         world_(world),
         settings_(read_settings(world.config(), world.size(), fp16_on(world.device().is_cpu(), world.fp16_as_bf16()))
-                      .settings) {
-    if (world.rank() == 0 && !options.checkpoint_dir.empty()) {
-      require_writable("--checkpoint-dir", options.checkpoint_dir);
-    }
+                      .settings),
+        checkpoint_dir_(settings_.tuning.enabled ? "" : options.checkpoint_dir) {
+    if (world.rank() == 0 && !checkpoint_dir_.empty()) require_writable("--checkpoint-dir", checkpoint_dir_);
     training_ = make_training(options, settings_, world);
   }
 
@@ -143,6 +142,7 @@ class Run {
   const Options& options_;
   World& world_;
   Settings settings_;
+  std::string checkpoint_dir_;  // empty: none. A tuning trial leaves the user's checkpoints alone
   std::unique_ptr<Training> training_;
   int64_t first_step_ = 0;  // after those of a checkpoint
 };
@@ -171,30 +171,30 @@ int64_t Run::steps() const { return options_.steps.value_or(settings_.tuning.ena
 
 // Batches are numbered, so the next one follows from the number of steps that were made.
 void Run::resume() {
-  if (options_.checkpoint_dir.empty()) return;
-  const std::string mended = world_.rank() == 0 ? repair_latest(options_.checkpoint_dir) : "";
+  if (checkpoint_dir_.empty()) return;
+  const std::string mended = world_.rank() == 0 ? repair_latest(checkpoint_dir_) : "";
   if (!mended.empty()) {
     std::fprintf(stderr, "%s: warning: %s/latest is missing: going on from %s, the last checkpoint there\n",
-                 options_.program.c_str(), options_.checkpoint_dir.c_str(), mended.c_str());
+                 options_.program.c_str(), checkpoint_dir_.c_str(), mended.c_str());
   }
   world_.comm().barrier();
-  if (!has_checkpoint(options_.checkpoint_dir)) return;
-  training_->load(options_.checkpoint_dir);
+  if (!has_checkpoint(checkpoint_dir_)) return;
+  training_->load(checkpoint_dir_);
   first_step_ = training_->global_steps();
 }
 
 void Run::save_if_due() {
-  if (options_.checkpoint_dir.empty()) return;
+  if (checkpoint_dir_.empty()) return;
   const int64_t done = training_->global_steps();
   const bool due = done == steps() || (options_.checkpoint_every > 0 && done % options_.checkpoint_every == 0);
-  if (due) training_->save(options_.checkpoint_dir, fmt::format("step{}", done));
+  if (due) training_->save(checkpoint_dir_, fmt::format("step{}", done));
 }
 
 // A checkpoint that has all the steps.
 void Run::print_nothing_left() {
   if (world_.rank() != 0) return;
   std::printf("nothing is left to train: the checkpoint in %s has made %lld steps of %lld; raise --steps\n",
-              options_.checkpoint_dir.c_str(), static_cast<long long>(first_step_), static_cast<long long>(steps()));
+              checkpoint_dir_.c_str(), static_cast<long long>(first_step_), static_cast<long long>(steps()));
 }
 
 void Run::train() {

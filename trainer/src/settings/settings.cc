@@ -61,11 +61,8 @@ std::optional<std::string> decode_base64(const std::string& text) {
   return bytes;
 }
 
-// Keys of stage 3 have an older spelling without the prefix; the new one wins.
 int64_t read_elements(const Json& config, const std::string& key, int64_t otherwise) {
-  const std::string section = "zero_optimization.";
-  const bool is_old = given(config, section + "stage3_" + key) == nullptr;
-  return read_integer(config, section + (is_old ? "" : "stage3_") + key, otherwise, 0, kMaxElements);
+  return read_integer(config, "zero_optimization.stage3_" + key, otherwise, 0, kMaxElements);
 }
 
 void read_communication(const Json& config, Settings& s) {
@@ -101,8 +98,9 @@ Fp16 fp16_on(bool is_cpu, bool as_bf16) {
   return is_cpu ? Fp16::refused : Fp16::computed;
 }
 
-SettingsResult read_settings(const Json& config, int64_t world_size, Fp16 fp16) {
-  if (!config.is_object()) throw Error("the configuration is no JSON object; expected {...}");
+SettingsResult read_settings(const Json& written, int64_t world_size, Fp16 fp16) {
+  if (!written.is_object()) throw Error("the configuration is no JSON object; expected {...}");
+  const Json config = config::canonical(written);
   refuse_unsupported(config);
   if (fp16 == Fp16::refused) refuse_fp16(config);
   // DeepSpeed's own rules come after the refusals: a key that dsat-trial cannot obey is the shorter answer.
@@ -126,7 +124,7 @@ SettingsResult read_settings(const Json& config, int64_t world_size, Fp16 fp16) 
   s.optimizer = read_optimizer(config);
   s.schedule = read_schedule(config, s.optimizer.lr);
   s.tuning = read_tuning(config);
-  result.warnings = warn_of_ignored(config);
+  result.warnings = warn_of_ignored(written);
   warn_of_update_settings(config, result.warnings);
   return result;
 }

@@ -1,9 +1,9 @@
 // Initial parameter values, for the part of the flat array that a rank owns.
 //
-// A value depends on the seed, the parameter's id and the element's position in the parameter, and on nothing else:
-// ranks fill their shards without communication, and the model is the same at every stage and world size. The
-// distribution of a parameter (offset plus uniform noise within a bound) is in its ParameterSpec. Threading: none of
-// its own. Errors: none.
+// A value depends on the seed, the parameter's number in the model and the element's position in the parameter, and on
+// nothing else: ranks fill their shards without communication, and the model is the same at every stage and world size.
+// The distribution of a parameter (offset plus uniform noise within a bound) is in its ParameterSpec. Threading: none
+// of its own. Errors: none.
 #ifndef DSAT_TRAINER_ZERO_INITIAL_VALUES_H_
 #define DSAT_TRAINER_ZERO_INITIAL_VALUES_H_
 
@@ -20,7 +20,7 @@ template <typename T>
 void fill_initial(const Layout& layout, const Partition& partition, int rank, uint64_t seed, T* shard) {
   for (const GroupSlot& layer : layout.groups()) {
     for (const ParameterSlot& slot : layer.parameters) {
-      const RandomStream stream(seed, static_cast<uint64_t>(slot.id));
+      const RandomStream stream(seed, slot.spec.stream);
       for (const Piece& piece : partition.pieces(slot.begin, slot.size)) {
         if (piece.owner != rank) continue;
         const auto first = static_cast<uint64_t>(piece.begin - slot.begin);

@@ -50,6 +50,7 @@ ModelParts& with_persistent_groups(ModelParts& parts, const Settings& settings) 
 ModelInfo info_of(const ModelParts& parts, const Layout& layout) {
   ModelInfo info;
   info.num_params = layout.num_params();
+  info.num_frozen = parts.num_frozen;
   info.largest_layer_params = layout.largest_group();
   info.recomputed_segments = parts.recomputed_segments;
   info.activation_peaks = parts.activation_peaks;

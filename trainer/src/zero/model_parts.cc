@@ -63,6 +63,7 @@ void ModelParts::add_parameter(const std::string& name, const at::Tensor& tensor
     groups.back().push_back({{name, tensor.sizes().vec()}, tensor, /*has_values=*/true});
   } else {
     untrained.push_back({name, tensor});
+    num_frozen += tensor.numel();
   }
 }
 

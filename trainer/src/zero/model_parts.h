@@ -38,9 +38,10 @@ struct UntrainedTensor {
 struct ModelParts {
   // What stage 3 gathers together; in the order of forward where that is known.
   std::vector<std::vector<ModelParameter>> groups;
-  int64_t first_id = 0;         // how many parameters of the model come before these; initial values depend on it
+  uint64_t next_stream = 0;     // ParameterSpec::stream of the next parameter without values
   std::set<size_t> persistent;  // groups that stage 3 does not partition
   std::vector<UntrainedTensor> untrained;
+  int64_t num_frozen = 0;                         // elements of the parameters among them
   std::function<void(bool)> train = [](bool) {};  // the model's mode: training, or evaluation
   size_t recomputed_segments = 0;                 // whose activations backward computes once more
   // After a forward: the peaks of activation memory that the model has measured, where it does that.

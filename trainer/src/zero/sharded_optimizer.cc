@@ -91,9 +91,7 @@ void ShardedOptimizer::update_with_lamb(const ShardTensors& shard, double scale)
   size_t parameters = 0;
   for (const GroupSlot& layer : c_.layout.groups()) parameters += layer.parameters.size();
   std::vector<double> squares(2 * parameters);
-  const auto place_of = [&](const OwnedRange& range) {
-    return 2 * static_cast<size_t>(range.parameter - c_.layout.first_id());
-  };
+  const auto place_of = [](const OwnedRange& range) { return 2 * static_cast<size_t>(range.parameter); };
   for (const OwnedRange& range : ranges_) {
     const size_t at = place_of(range);
     const LambSquares part = lamb_moments(settings, scale, shard.narrow(range.shard_begin, range.size));

@@ -22,7 +22,7 @@ Layout layout_of(const ModelParts& parts, int world_size) {
     groups.emplace_back();
     for (const ModelParameter& parameter : group) groups.back().push_back(parameter.spec);
   }
-  return Layout(groups, world_size, parts.persistent, parts.first_id);
+  return Layout(groups, world_size, parts.persistent);
 }
 
 // Stage 3 cuts each group by itself, so that a group can be gathered without the rest; stages 1 and 2 cut the whole
