@@ -61,16 +61,6 @@ void take_end(TrialFacts& facts, const TrialEnd& end) {
   facts.torch_version = end.torch_version;
 }
 
-// Variables of the user's may hold secrets: their names are enough.
-Json shown_plan(Json plan) {
-  const auto variables = plan.find("variables");
-  if (variables == plan.end() || !variables->is_array()) return plan;
-  for (Json& variable : *variables) {
-    if (variable.is_string()) variable = variable.get<std::string>().substr(0, variable.get<std::string>().find('='));
-  }
-  return plan;
-}
-
 // As the study takes it: what the user gave, what the profile or the first trial told, what the slots have.
 std::optional<uint64_t> device_memory(const JournalReading& reading) {
   const auto at = [](const Json& object, const char* key) {
@@ -155,7 +145,7 @@ StudyFacts facts_of(JournalReading reading) {
   estimate_memory(facts, reading);
   facts.payback = payback_of(facts);
   facts.knobs = knobs_of(facts);
-  facts.plan = shown_plan(std::move(reading.plan));
+  facts.plan = std::move(reading.plan);
   return facts;
 }
 
