@@ -98,10 +98,12 @@ void compare_with_own(StudyFacts& facts, const JournalReading& reading) {
   if (!facts.gain && facts.baseline) {
     facts.gain = gain_over_own(reading.trials, facts.metric, facts.maximise, identity, facts.record.best->trial);
   }
-  const Json own =
-      facts.baseline ? facts.record.trials[*facts.baseline].config : reading.plan.value("user_config", Json::object());
-  facts.changes = changes_between(own, facts.record.best->config);
-  const auto before = integer_at(own, config::kTrainBatchKey);
+  const std::optional<Json> own =
+      facts.baseline ? facts.record.trials[*facts.baseline].config : own_as_given(reading.plan, facts.record.study);
+  facts.has_own = own.has_value();
+  if (!own) return;
+  facts.changes = changes_between(*own, facts.record.best->config);
+  const auto before = integer_at(*own, config::kTrainBatchKey);
   const auto after = integer_at(facts.record.best->config, config::kTrainBatchKey);
   facts.changed_train_batch = before && after && *before != *after;
 }

@@ -165,6 +165,26 @@ TEST_F(FactsTest, ChangesAreThoseOfTheLeaves) {
   EXPECT_TRUE(changes[1].best.is_null());
 }
 
+TEST_F(FactsTest, AnAxisOfYourOwnConfigurationHasItsFirstValue) {
+  const Json config = config_of(1, 4);
+  Json own = config;
+  own["zero_optimization"]["overlap_comm"] = {false, true};
+  own["betas"] = {0.9, 0.999};
+  put(trial(config, 100));
+  best(0, config, 100);
+  meta("settings", {{"metric", "throughput"}, {"base_config", config}});
+  meta("plan", {{"runner", "local"}, {"baseline", false}, {"user_config", own}});
+  ASSERT_EQ(facts().changes.size(), 1u);
+  EXPECT_EQ(facts().changes[0].key, "betas") << "a list that is no axis stays one";
+  meta("plan", {{"runner", "sim"},
+                {"command", Json::array()},
+                {"config_file", "trace"},
+                {"simulation", {{"file", "old/trace.csv"}, {"trace", "slots\n"}}},
+                {"user_config", own}});
+  EXPECT_TRUE(facts().changes.empty());
+  EXPECT_FALSE(facts().has_own) << "a trace is nobody's configuration";
+}
+
 TEST_F(FactsTest, StagesCountWhatRanThere) {
   put(trial(config_of(1, 4), 10));
   put(trial(config_of(1, 8), 30));
