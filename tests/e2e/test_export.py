@@ -176,6 +176,18 @@ class Export(HostTest):
         trial = int((best[0] / "tags/mlflow.runName").read_text().split()[1])
         self.assertEqual(float(value), self.trials()[trial]["metrics"]["FLOPS_per_gpu"])
 
+    def test_mlflow_names_are_short_and_each_its_own(self):
+        odd = {"my/key": 1, "my_key": 2, "k" * 300: 3}
+        optimizer = {"type": "Adam", "params": {"lr": 0.001, **odd}}
+        self.write_config({"train_micro_batch_size_per_gpu": 1, "optimizer": optimizer})
+        self.assert_ok(self.run_host(["--max-trials", "2", "--output-dir", "odd"]))
+        self.export("--format", "mlflow", "-o", "mlruns", run_dir=self.dir / "odd")
+        params = next((self.dir / "mlruns").glob("*/*/params"))
+        values = {file.name: file.read_text() for file in params.glob("optimizer.params.[km]*")}
+        self.assertEqual(sorted(values.values()), ["1", "2", "3"])
+        self.assertEqual({"optimizer.params.my_key", "optimizer.params.my_key_2"},
+                         {name for name in values if "my" in name})
+
     def serve(self, refuse=False):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), MlflowRequests)
         server.seen, server.refuse = [], refuse
