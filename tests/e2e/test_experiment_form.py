@@ -95,6 +95,22 @@ class TheCommandLineOfTheDocuments(ExperimentTest):
                                       cwd=self.dir, env=self.environment, capture_output=True, text=True))
         self.assertEqual((self.dir / "out/best_cmd.txt").read_text(), command)
 
+    def test_what_variables_hold_stays_with_their_owner(self):
+        self.write_experiment(("- NCCL_DEBUG=INFO", "- WANDB_API_KEY=SECRET-7"))
+        self.assert_ok(self.run_form("binary", "deepspeed.yaml", ".", *INCLUDE, *FEW, "--output-dir", "out"))
+        holds = [file for file in (self.dir / "out").rglob("*") if file.is_file() and b"SECRET-7" in file.read_bytes()]
+        own = {"dsat.db", "dsat.plan.json", "experiment.json", "best_cmd.txt"}
+        names = {str(file.relative_to(self.dir / "out")) for file in holds}
+        self.assertEqual({name for name in names if "/" not in name}, own)
+        self.assertEqual({name.split("/")[0] for name in names - own} - {"trials", "full_experiment"}, set())
+        for name in own:
+            self.assertEqual((self.dir / "out" / name).stat().st_mode & 0o77, 0, name)
+        for words in (["show", "out", "--json"], ["export", "out", "--format", "json"]):
+            shown = self.run_form(*words)
+            self.assert_ok(shown)
+            self.assertNotIn("SECRET-7", shown.stdout)
+            self.assertIn("WANDB_API_KEY", shown.stdout)
+
     def test_what_variables_hold_is_text_for_every_shell(self):
         self.write_experiment(("- NCCL_DEBUG=INFO", "- 'NCCL_DEBUG=$(touch pwned1)`touch pwned2`; touch pwned3'"))
         result = self.run_form("asha", "deepspeed.yaml", ".", *INCLUDE, "-mt", 4, "--output-dir", "out",

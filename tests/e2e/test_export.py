@@ -5,6 +5,7 @@ import csv
 import http.server
 import io
 import json
+import os
 import re
 import struct
 import subprocess
@@ -175,6 +176,18 @@ class Export(HostTest):
         trial = int((best[0] / "tags/mlflow.runName").read_text().split()[1])
         self.assertEqual(float(value), self.trials()[trial]["metrics"]["FLOPS_per_gpu"])
 
+    def test_mlflow_names_are_short_and_each_its_own(self):
+        odd = {"my/key": 1, "my_key": 2, "k" * 300: 3}
+        optimizer = {"type": "Adam", "params": {"lr": 0.001, **odd}}
+        self.write_config({"train_micro_batch_size_per_gpu": 1, "optimizer": optimizer})
+        self.assert_ok(self.run_host(["--max-trials", "2", "--output-dir", "odd"]))
+        self.export("--format", "mlflow", "-o", "mlruns", run_dir=self.dir / "odd")
+        params = next((self.dir / "mlruns").glob("*/*/params"))
+        values = {file.name: file.read_text() for file in params.glob("optimizer.params.[km]*")}
+        self.assertEqual(sorted(values.values()), ["1", "2", "3"])
+        self.assertEqual({"optimizer.params.my_key", "optimizer.params.my_key_2"},
+                         {name for name in values if "my" in name})
+
     def serve(self, refuse=False):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), MlflowRequests)
         server.seen, server.refuse = [], refuse
@@ -223,9 +236,27 @@ class Export(HostTest):
         value = float(re.search(r'dsat_best_value\{.*\} (.*)', text).group(1))
         self.assertEqual(value, best["metric"])
 
+    def test_a_pipe_gets_the_bytes_and_a_link_stays_one(self):
+        os.mkfifo(self.dir / "pipe")
+        (self.dir / "far").mkdir()
+        (self.dir / "far/a.csv").write_text("old")
+        (self.dir / "link").symlink_to("far/a.csv")
+        with subprocess.Popen(["cat", "pipe"], cwd=self.dir, stdout=subprocess.PIPE) as reader:
+            self.export("--format", "csv", "-o", "pipe")
+            read = reader.stdout.read().decode()
+        self.export("--format", "csv", "-o", "link")
+        self.assertEqual(read, self.export("--format", "csv"))
+        self.assertEqual((self.dir / "far/a.csv").read_bytes().decode(), read)
+        self.assertTrue((self.dir / "link").is_symlink())
+        self.assertTrue((self.dir / "pipe").is_fifo())
+
     def test_bad_targets_are_one_line_and_leave_the_study_as_it_is(self):
         before = {path: path.read_bytes() for path in self.run_dir.iterdir() if path.is_file()}
-        self.assertIn("study's own", self.export("--format", "csv", "-o", self.run_dir / "dsat.db", status=2))
+        for name in ("dsat.db", "dsat.db.new", "dsat.db.damaged-1", "experiment.json", "report.html"):
+            self.assertIn("study's own", self.export("--format", "csv", "-o", self.run_dir / name, status=2))
+        report = [HOST, "report", str(self.run_dir), "-o", str(self.run_dir / "dsat.db")]
+        result = subprocess.run(report, capture_output=True, text=True, timeout=60)
+        self.assertEqual((result.returncode, len(result.stderr.splitlines())), (2, 1), result.stderr)
         self.assertIn("study's own", self.export("--format", "tensorboard", "-o", self.run_dir, status=2))
         self.assertIn("study's own", self.export("--format", "mlflow", "-o", self.run_dir / "x/../trials/a", status=2))
         self.assertIn("is a folder", self.export("--format", "csv", "-o", self.dir, status=2))

@@ -135,6 +135,14 @@ class ServeTest(HostTest):
         self.assertEqual(process.returncode, 0)
         self.assertEqual(len(errors.strip().splitlines()), 2, errors)
 
+    def test_it_ends_however_early_it_is_asked_to(self):
+        self.study()
+        for _ in range(30):
+            process = self.serve("study")
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=30)
+            self.assertEqual(process.returncode, 0)
+
     def wait_for(self, true):
         end = time.monotonic() + 30
         while not true():

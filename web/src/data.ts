@@ -46,6 +46,7 @@ export interface Study {
   };
   stages: Stage[];
   best_path: { trial: number; value: number }[];
+  has_own: boolean;
   changes: { key: string; own: Json; best: Json }[];
   knobs: Knob[];
   baseline: number | null;

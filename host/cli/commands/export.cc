@@ -2,16 +2,14 @@
 // The study is only read: whatever goes wrong here, it runs on and stays as it is.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
 
 #include "commands/commands.h"
 #include "commands/host_options.h"
+#include "commands/output_file.h"
 #include "commands/subcommand.h"
 #include "dsat/error.h"
 #include "dsat/host/facts.h"
-#include "export/files.h"
 #include "export/formats.h"
 #include "terminal/exit_status.h"
 
@@ -26,27 +24,6 @@ constexpr const char* kUsageText =
     "Writes a study, running or ended, in the shape of another program. Texts go to standard output without -o,\n"
     "TensorBoard's and MLflow's files to a folder of that name in DIR.\n"
     "\n";
-
-// What a study keeps in its folder: an export never takes the place of it.
-void refuse_files_of_the_study(const fs::path& dir, const fs::path& target) {
-  std::error_code error;
-  const fs::path within = fs::weakly_canonical(target, error).lexically_relative(fs::weakly_canonical(dir, error));
-  if (within.empty() || *within.begin() == "..") return;
-  constexpr std::array kOwn{"dsat.db",        "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "dsat.lock",
-                            "dsat.plan.json", "summary.txt", "report.html", "trials"};
-  const std::string first = within.begin()->string();
-  const bool is_best = first.rfind("best_", 0) == 0;  // configuration, metrics, command, and what this names
-  if (within == "." || is_best || std::find(kOwn.begin(), kOwn.end(), first) != kOwn.end()) {
-    throw Error(fmt::format("-o {}: that is the study's own: name another place", target.string()));
-  }
-}
-
-void write_text(const std::string& text, const std::optional<fs::path>& target, Console& console) {
-  if (!target) return console.data(text);
-  std::error_code error;
-  if (fs::is_directory(*target, error)) throw Error(fmt::format("-o {}: is a folder: name a file", target->string()));
-  write_export(*target, text);
-}
 
 void write_as_asked(const host::StudyFacts& facts, const Values& values, Console& console) {
   const std::string format = *values.text("format");
@@ -66,7 +43,7 @@ void write_as_asked(const host::StudyFacts& facts, const Values& values, Console
                            : format == "json"  ? json_of(facts)
                            : format == "jsonl" ? json_lines_of(facts)
                                                : prometheus_of(facts);
-  write_text(text, target, console);
+  target ? write_output(*target, text) : console.data(text);
 }
 
 }  // namespace

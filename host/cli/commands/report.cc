@@ -6,6 +6,7 @@
 
 #include "commands/commands.h"
 #include "commands/host_options.h"
+#include "commands/output_file.h"
 #include "commands/subcommand.h"
 #include "dsat/base/files.h"
 #include "dsat/error.h"
@@ -30,9 +31,10 @@ int report_page(const Tokens& arguments, Console& console) {
   const auto facts = host::read_study_facts(dir);
   if (!facts.ok()) return console.error(facts.status().message()), exit_status(facts.status());
   const std::filesystem::path file = request->values.text("output").value_or((dir / "report.html").string());
+  refuse_files_of_the_study(dir, file, true);
   const std::string page = study_page(facts.value());
   try {
-    write_file_atomically(file, page);
+    write_output(file, page);
   } catch (const Error& error) {
     throw Error(DSAT_INTERNAL, fmt::format("{}; give another file with -o", error.what()));
   }

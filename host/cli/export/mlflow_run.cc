@@ -1,5 +1,6 @@
 // All leaves of a trial's configuration are parameters, its numbers metrics, the rest tags.
-// MLflow's names hold letters, digits and _-./ and blank; any other character becomes an underscore.
+// MLflow's names hold letters, digits and _-./ and blank; any other character becomes an underscore. Of two names that
+// become one the second gets a number.
 #include "export/mlflow_run.h"
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <set>
 
 #include "dsat/base/utf8.h"
 #include "export/flat_study.h"
@@ -18,14 +20,21 @@ namespace {
 using host::Outcome;
 
 constexpr size_t kLongestValue = 500;  // what every version of MLflow takes
+constexpr size_t kLongestName = 240;   // MLflow takes 250, a file's name 255 with what a half-written one has more
 
-std::string mlflow_name(std::string name) {
+std::string mlflow_name(std::string name, std::set<std::string>& taken) {
   for (char& c : name) {
     const bool fits =
         std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("_-. ").find(c) != std::string_view::npos;
     if (!fits) c = '_';
   }
-  return name.empty() || name.front() == '.' ? "_" + name : name;
+  if (name.empty() || name.front() == '.') name.insert(0, "_");
+  std::string unique = name.substr(0, kLongestName);
+  for (int number = 2; !taken.insert(unique).second; ++number) {
+    const std::string ending = fmt::format("_{}", number);
+    unique = name.substr(0, kLongestName - ending.size()) + ending;
+  }
+  return unique;
 }
 
 // FNV-1a with a start of its own for each half of an id.
@@ -57,11 +66,12 @@ MlflowRun run_of(const host::StudyFacts& facts, size_t index) {
   run.status = status_of(trial);
   run.start_ms = microseconds_of(trial.started_at) / 1000;
   run.end_ms = microseconds_of(trial.ended_at) / 1000;
+  std::set<std::string> params, metrics;
   for (const Leaf& leaf : leaves_of(trial.config)) {
-    run.params.emplace_back(mlflow_name(leaf.first), shortened(leaf_text(leaf.second), kLongestValue));
+    run.params.emplace_back(mlflow_name(leaf.first, params), shortened(leaf_text(leaf.second), kLongestValue));
   }
   run.metrics = numbers_of(trial);
-  for (auto& metric : run.metrics) metric.first = mlflow_name(metric.first);
+  for (auto& metric : run.metrics) metric.first = mlflow_name(metric.first, metrics);
   const auto tag = [&](const char* name, const std::string& value) {
     if (!value.empty()) run.tags.emplace_back(name, shortened(value, kLongestValue));
   };

@@ -8,6 +8,7 @@
 #include <openssl/rand.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "dsat/base/numbers.h"
@@ -88,7 +89,11 @@ class Server::Impl {
 
  private:
   void configure() {
-    http_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+    // The library asks for this once it listens: before that its stop() does nothing, and nothing would end it.
+    http_.new_task_queue = [this] {
+      listens_.set_value();
+      return new httplib::ThreadPool(kThreads);
+    };
     http_.set_payload_max_length(kMostBodyBytes);
     http_.set_read_timeout(kReadTimeoutSeconds);
     http_.set_write_timeout(kReadTimeoutSeconds);
@@ -115,6 +120,7 @@ class Server::Impl {
     named_site_ = fmt::format("localhost:{}", bound);
     url_ = fmt::format("http://{}/{}/", site_, token_);
     answering_ = std::thread([this] { http_.listen_after_bind(); });
+    listens_.get_future().wait();
     watching_ = std::thread([this] {
       while (!stop_) {
         std::this_thread::sleep_for(kLookEvery);
@@ -193,6 +199,7 @@ class Server::Impl {
   std::vector<std::unique_ptr<WatchedStudy>> studies_;
   std::shared_ptr<const Document> listed_ = std::make_shared<Document>();
   httplib::Server http_;
+  std::promise<void> listens_;
   std::atomic<bool> stop_{false};
   std::thread answering_, watching_;
 };

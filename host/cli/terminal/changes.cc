@@ -40,7 +40,7 @@ std::string learning_rate_note(const host::StudyFacts& facts) {
 
 std::vector<std::string> change_lines(const host::StudyFacts& facts) {
   std::vector<std::string> lines;
-  if (!facts.record.best) return lines;
+  if (!facts.record.best || !facts.has_own) return lines;
   const uint64_t best = facts.record.best->trial;
   if (facts.changes.empty()) {
     lines.push_back(fmt::format("best configuration (trial {}): your own, unchanged", best));

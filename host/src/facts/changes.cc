@@ -2,6 +2,7 @@
 // Numbers are compared by value: 5e8 and 500000000 are one.
 #include "facts/changes.h"
 
+#include <filesystem>
 #include <map>
 
 namespace dsat::host {
@@ -11,6 +12,21 @@ std::vector<config::Leaf> leaves_without_autotuning(const Json& config) {
   Json rest = config;
   config::erase(rest, "autotuning");
   return config::leaves_of(rest);
+}
+
+std::optional<Json> own_as_given(const Json& plan, const Json& settings) {
+  const Json simulation = plan.value("simulation", Json()), command = plan.value("command", Json());
+  if (simulation.is_object() && simulation.contains("trace") && command.empty()) {
+    const std::filesystem::path trace = simulation.value("file", std::string());
+    if (plan.value("config_file", std::string()) == trace.stem()) return std::nullopt;
+  }
+  Json own = plan.value("user_config", Json::object());
+  const Json base = settings.value("base_config", Json::object());
+  for (const auto& [key, value] : config::leaves_of(own)) {
+    const Json* first = value.is_array() ? config::find(base, key) : nullptr;
+    if (first != nullptr) config::set(own, key, *first);
+  }
+  return own;
 }
 
 std::vector<ConfigChange> changes_between(const Json& own, const Json& best) {

@@ -61,16 +61,6 @@ void take_end(TrialFacts& facts, const TrialEnd& end) {
   facts.torch_version = end.torch_version;
 }
 
-// Variables of the user's may hold secrets: their names are enough.
-Json shown_plan(Json plan) {
-  const auto variables = plan.find("variables");
-  if (variables == plan.end() || !variables->is_array()) return plan;
-  for (Json& variable : *variables) {
-    if (variable.is_string()) variable = variable.get<std::string>().substr(0, variable.get<std::string>().find('='));
-  }
-  return plan;
-}
-
 // As the study takes it: what the user gave, what the profile or the first trial told, what the slots have.
 std::optional<uint64_t> device_memory(const JournalReading& reading) {
   const auto at = [](const Json& object, const char* key) {
@@ -108,10 +98,12 @@ void compare_with_own(StudyFacts& facts, const JournalReading& reading) {
   if (!facts.gain && facts.baseline) {
     facts.gain = gain_over_own(reading.trials, facts.metric, facts.maximise, identity, facts.record.best->trial);
   }
-  const Json own =
-      facts.baseline ? facts.record.trials[*facts.baseline].config : reading.plan.value("user_config", Json::object());
-  facts.changes = changes_between(own, facts.record.best->config);
-  const auto before = integer_at(own, config::kTrainBatchKey);
+  const std::optional<Json> own =
+      facts.baseline ? facts.record.trials[*facts.baseline].config : own_as_given(reading.plan, facts.record.study);
+  facts.has_own = own.has_value();
+  if (!own) return;
+  facts.changes = changes_between(*own, facts.record.best->config);
+  const auto before = integer_at(*own, config::kTrainBatchKey);
   const auto after = integer_at(facts.record.best->config, config::kTrainBatchKey);
   facts.changed_train_batch = before && after && *before != *after;
 }
@@ -155,7 +147,7 @@ StudyFacts facts_of(JournalReading reading) {
   estimate_memory(facts, reading);
   facts.payback = payback_of(facts);
   facts.knobs = knobs_of(facts);
-  facts.plan = shown_plan(std::move(reading.plan));
+  facts.plan = std::move(reading.plan);
   return facts;
 }
 

@@ -102,6 +102,7 @@ Json to_json_without_trials(const StudyFacts& facts) {
   }
   for (const Knob& knob : facts.knobs) json["knobs"].push_back(to_json(knob));
   json["baseline"] = or_null(facts.baseline);
+  json["has_own"] = facts.has_own;
   json["changed_train_batch"] = facts.changed_train_batch;
   json["device_memory_bytes"] = or_null(facts.device_memory_bytes);
   json["payback"] = to_json(facts.payback);

@@ -126,8 +126,15 @@ std::unique_ptr<Journal> Journal::open(const fs::path& dir, Mode mode) {
     journal->open_database(journal->file_, flags);
     journal->set_up(mode);
     journal->check_schema(mode);
+    if (journal->lacks_writable_folder()) journal->throw_error();  // of a damaged one that is no error so far
   } catch (const Error&) {
-    if (mode == Mode::open) throw;
+    const bool has_log = fs::file_size(dir / (std::string(kFile) + "-wal"), error) > 0 && !error;
+    if (mode == Mode::open || (has_log && !journal->lacks_writable_folder())) throw;
+    if (has_log) {
+      throw Error(DSAT_INTERNAL, fmt::format("{}: the log beside it (-wal) can be read only where it can be written: "
+                                             "copy the folder to such a place",
+                                             journal->file_.string()));
+    }
     // Read-only media can hold no lock or log file: the file as it is, promised not to change.
     sqlite3_close(journal->db_);
     journal->error_.clear();
@@ -135,6 +142,11 @@ std::unique_ptr<Journal> Journal::open(const fs::path& dir, Mode mode) {
     journal->check_schema(mode);
   }
   return journal;
+}
+
+bool Journal::lacks_writable_folder() const {
+  const int code = sqlite3_errcode(db_) & 0xff;
+  return code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
 }
 
 void Journal::open_database(const std::string& name, int flags) {

@@ -128,6 +128,7 @@ class Journal {
   static void write_new(const std::filesystem::path& file, const std::function<void(Journal&)>& fill);
   static void remove_logs(const std::filesystem::path& dir, const char* file);
   void set_up(Mode mode);
+  bool lacks_writable_folder() const;  // the last call failed, for SQLite could not make or write a file beside it
   void check_schema(Mode mode);
   int wait_for_lock(int tries);
   static Trial trial_of(const Statement& row);

@@ -7,6 +7,7 @@
 #include "dsat/config/json_numbers.h"
 #include "record/journal.h"
 #include "record/run_lock.h"
+#include "record/shown_settings.h"
 
 namespace dsat::host {
 namespace {
@@ -42,7 +43,7 @@ JournalReading read_journal(const std::filesystem::path& dir) {
   JournalReading reading;
   StudyRecord& record = reading.record;
   record.dir = dir;
-  record.study = journal->meta("settings").value_or(Json::object());
+  record.study = shown_settings(journal->meta("settings").value_or(Json::object()));
   record.profile = journal->meta("profile").value_or(Json());
   const Json ended = journal->meta("ended").value_or(Json());
   if (ended.is_object()) {
@@ -59,7 +60,7 @@ JournalReading read_journal(const std::filesystem::path& dir) {
   if (best.is_object()) record.best = best_from_json(best, dir / "dsat.db");
   const Json gain = journal->meta("gain").value_or(Json());
   if (gain.is_object()) record.gain = gain_from_json(gain, dir / "dsat.db");
-  reading.plan = journal->meta("plan").value_or(Json::object());
+  reading.plan = shown_settings(journal->meta("plan").value_or(Json::object()));
   const Json own = journal->meta("own").value_or(Json());
   if (own.is_string()) reading.own = own.get<std::string>();
   reading.trials = journal->trials();

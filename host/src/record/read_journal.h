@@ -15,7 +15,7 @@ namespace dsat::host {
 struct JournalReading {
   StudyRecord record;
   std::vector<Trial> trials;  // those of the record, with what only the study needs
-  Json plan;                  // as written, so that no plugin is needed to read it
+  Json plan;                  // as written, but for what shown_settings leaves out; no plugin is needed to read it
   std::string own;            // the identity of the user's own configuration; empty: unknown
 };
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "dsat/base/numbers.h"
 #include "dsat/base/spelling.h"
@@ -97,9 +99,9 @@ TraceSurface::TraceSurface(std::string_view text, const std::string& file) {
     read_row(header, lines[i], fmt::format("{}: trial {}", file, i));
   }
   check(file);
-  std::map<std::pair<int, std::vector<std::string>>, Group> groups;
+  std::map<std::tuple<int, int, std::vector<std::string>>, Group> groups;
   for (const TraceRow& row : rows_) {
-    if (!row.model_info) groups[{row.stage, row.config}].push_back(&row);
+    if (!row.model_info) groups[{row.stage, row.slots, row.config}].push_back(&row);
   }
   for (auto& [key, group] : groups) {
     std::stable_sort(group.begin(), group.end(), [](auto* a, auto* b) { return a->micro_batch < b->micro_batch; });
@@ -132,7 +134,7 @@ void TraceSurface::read_row(const std::vector<std::string>& header, const std::v
     else if (name == "seconds")
       row.seconds = number_of(cell, at);
     else if (name == "slots")
-      slots_ = std::max(slots_, static_cast<int>(whole_number_of(cell, at, 1, kMostSlots)));
+      row.slots = static_cast<int>(whole_number_of(cell, at, 1, kMostSlots));
     else if (name == kStageKey)
       row.stage = static_cast<int>(whole_number_of(cell, at, 0, 3));
     else if (name == config::kMicroBatchKey)
@@ -151,6 +153,12 @@ void TraceSurface::check(const std::string& file) const {
     throw Error(file + ": no trial tells the model's size: one with model_info 1 and num_params is needed");
   }
   if (metrics().empty()) throw Error(file + ": no completed trial has a metric");
+}
+
+int TraceSurface::slots() const {
+  int most = 1;
+  for (const TraceRow& row : rows_) most = std::max(most, row.slots);
+  return most;
 }
 
 std::vector<std::string> TraceSurface::metrics() const {
@@ -185,8 +193,8 @@ Json TraceSurface::base_config() const {
   return config;
 }
 
-// The recorded configuration of the stage that differs in the fewest keys; of several the first. One that it does not
-// tell may differ.
+// The recorded configuration of the stage and, if that was recorded, of the trial's size that differs in the fewest
+// keys; of several the first. One that it does not tell may differ.
 const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, int stage, std::string& differs) const {
   std::vector<std::string> wanted;
   for (const std::string& key : keys_) {
@@ -194,10 +202,12 @@ const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, in
     wanted.push_back(value == nullptr ? "" : normal(*value));
   }
   const Group* best = nullptr;
-  size_t least = keys_.size() + 1;
+  std::pair<bool, size_t> least{true, keys_.size() + 1};
   for (const Group& group : groups_) {
     if (group.front()->stage != stage) continue;
-    std::string keys;
+    const int slots = group.front()->slots;
+    const bool is_other_size = slots != 0 && slots != trial.slots;
+    std::string keys = is_other_size ? "slots" : "";
     size_t count = 0;
     for (size_t k = 0; k < keys_.size(); ++k) {
       const std::string& recorded = group.front()->config[k];
@@ -206,8 +216,9 @@ const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, in
       ++count;
       if (!recorded.empty()) keys += (keys.empty() ? "" : ", ") + keys_[k];
     }
-    if (count >= least) continue;
-    least = count;
+    const std::pair<bool, size_t> distance{is_other_size, count};
+    if (distance >= least) continue;
+    least = distance;
     best = &group;
     differs = keys;
   }
@@ -225,7 +236,7 @@ SimulatedRun TraceSurface::answer_of(const TraceRow& row) const {
   return run;
 }
 
-// Another configuration of the stage that ran out of memory at no more samples, and above all that this group
+// Another configuration of the stage and size that ran out of memory at no more samples, and above all that this group
 // completed: the first of them. What was never recorded is not to look better than what was.
 const TraceRow* TraceSurface::too_big_elsewhere(const Group& group, int64_t samples) const {
   int64_t completed = 0;
@@ -234,7 +245,8 @@ const TraceRow* TraceSurface::too_big_elsewhere(const Group& group, int64_t samp
   }
   const TraceRow* found = nullptr;
   for (const TraceRow& row : rows_) {
-    const bool bounds = !row.model_info && row.outcome == Outcome::out_of_memory && row.stage == group.front()->stage &&
+    const bool is_alike = row.stage == group.front()->stage && row.slots == group.front()->slots;
+    const bool bounds = !row.model_info && row.outcome == Outcome::out_of_memory && is_alike &&
                         row.micro_batch > completed && row.micro_batch <= samples;
     if (bounds && (found == nullptr || row.micro_batch < found->micro_batch)) found = &row;
   }

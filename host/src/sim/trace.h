@@ -17,6 +17,7 @@ namespace dsat::host::sim {
 struct TraceRow {
   std::vector<std::string> config;  // the identity of each value; empty: the row does not have it
   int stage = 0;
+  int slots = 0;  // 0: unknown
   int64_t micro_batch = 1;
   bool model_info = false;
   Outcome outcome = Outcome::completed;
@@ -33,12 +34,12 @@ class TraceSurface : public Surface {
   SimulatedRun run(const SimulatedTrial& trial) const override;
 
   std::vector<std::string> metrics() const;  // that at least one completed trial has
-  int slots() const { return slots_; }       // that a trial took
+  int slots() const;                         // that a trial took, the largest one
   // The values of each recorded key as an axis; the lowest recorded stage.
   Json base_config() const;
 
  private:
-  using Group = std::vector<const TraceRow*>;  // of one configuration, by micro batch
+  using Group = std::vector<const TraceRow*>;  // of one configuration and size, by micro batch
   void read_row(const std::vector<std::string>& header, const std::vector<std::string>& cells,
                 const std::string& where);
   void check(const std::string& file) const;
@@ -50,7 +51,6 @@ class TraceSurface : public Surface {
   std::vector<std::string> keys_;  // configuration columns but for stage and micro batch
   std::vector<TraceRow> rows_;
   std::vector<Group> groups_;
-  int slots_ = 1;
 };
 
 }  // namespace dsat::host::sim

@@ -50,13 +50,13 @@ std::vector<AllocationNode> ask_for_nodes(const std::string& list, const Environ
   return nodes;
 }
 
-std::vector<std::string> expand(const std::string& list, const Environment& environment) {
+}  // namespace
+
+std::vector<std::string> expand_node_list(const std::string& list, const Environment& environment) {
   if (list.find('[') == std::string::npos && list.find(',') == std::string::npos) return {list};
   const ToolOutput output = SlurmTools::run_now({"scontrol", "show", "hostnames", list}, environment);
   return printable_lines(output.out);
 }
-
-}  // namespace
 
 const AllocationNode* Allocation::find(const std::string& node) const {
   const auto it = std::find_if(nodes.begin(), nodes.end(), [&](const AllocationNode& n) { return n.name == node; });
@@ -130,7 +130,7 @@ Allocation find_allocation(const Environment& environment) {
     throw Error(fmt::format("the allocation (job {}) has no nodes now: is it running?", allocation.job));
   }
   for (const AllocationNode& group : allocation.nodes) {
-    for (const std::string& name : expand(group.name, clean)) {
+    for (const std::string& name : expand_node_list(group.name, clean)) {
       for (AllocationNode& node : nodes) {
         if (node.name == name) node.gpus = group.gpus;
       }

@@ -45,6 +45,9 @@ std::optional<std::chrono::system_clock::time_point> allocation_end(const std::s
 // Is it known to have ended? An answer that does not come says nothing.
 bool is_allocation_over(const std::string& job, const Environment& environment);
 
+// The names in a list such as "n[1-4]"; none if Slurm cannot read it.
+std::vector<std::string> expand_node_list(const std::string& list, const Environment& environment);
+
 // What `scontrol show job -d` says; brackets of node lists stay: "n[1-4]".
 Allocation parse_allocation(const std::string& text);
 

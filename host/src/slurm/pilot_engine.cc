@@ -44,6 +44,31 @@ std::optional<int> status_of_first_task(const std::string& words) {
   return parse_count(words.substr(number, words.find_first_not_of("0123456789", number) - number));
 }
 
+bool tells_of_lost_node(const std::string& line) {
+  constexpr const char* kSigns[] = {
+      "ode failure",          "NODE FAILURE", "failed on node", "on_existent node", "ommunication connection failure",
+      "not valid in this job"};
+  return std::any_of(std::begin(kSigns), std::end(kSigns),
+                     [&](const char* sign) { return line.find(sign) != std::string::npos; });
+}
+
+// The words that may be names of nodes; a list such as "n[1,10]" is one.
+std::vector<std::string> node_words_of(const std::string& line) {
+  std::vector<std::string> words(1);
+  bool in_list = false;
+  for (const char c : line) {
+    in_list = c == '[' || (in_list && c != ']');
+    const bool is_part = in_list || std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                         std::string_view("-_.]").find(c) != std::string_view::npos;
+    if (is_part) {
+      words.back() += c;
+    } else {
+      words.emplace_back();
+    }
+  }
+  return words;
+}
+
 std::optional<Loop::Clock::time_point> on_loop(const std::optional<std::chrono::system_clock::time_point>& time,
                                                const Loop& loop) {
   if (!time) return std::nullopt;
@@ -192,19 +217,17 @@ void PilotEngine::signal_script(const Launch&, const ScriptNote& note, bool at_o
 
 // srun names the node that it could not reach.
 bool PilotEngine::retire_failed_nodes(const Launch& launch) {
+  std::set<std::string> failed;
+  for (const std::string& line : printable_lines(client_words(launch))) {
+    if (!tells_of_lost_node(line)) continue;
+    for (const std::string& word : node_words_of(line)) {
+      const std::vector<std::string> names = expand_node_list(word, options_.environment);
+      failed.insert(names.begin(), names.end());
+    }
+  }
   bool any = false;
-  const std::vector<std::string> lines = printable_lines(client_words(launch));
   for (const std::string& host : hosts_of(launch.slots)) {
-    const bool failed = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-      const bool names_it = line.find(host + ":") != std::string::npos || line.find(" " + host) != std::string::npos;
-      const bool lost =
-          line.find("ode failure") != std::string::npos || line.find("NODE FAILURE") != std::string::npos ||
-          line.find("failed on node") != std::string::npos || line.find("on_existent node") != std::string::npos ||
-          line.find("ommunication connection failure") != std::string::npos ||
-          line.find("not valid in this job") != std::string::npos;
-      return names_it && lost;
-    });
-    if (!failed) continue;
+    if (failed.count(host) == 0) continue;
     any = true;
     if (!retired_.insert(host).second) continue;
     slots_.retire(host);

@@ -13,7 +13,8 @@ void add_experiment(const std::filesystem::path& launcher, const Environment& en
   if (plan.experiment.is_object()) {
     const std::filesystem::path file = plan.dir / kExperimentFile;
     const std::string text = plan.experiment.dump(2) + "\n";
-    if (try_read_file(file, text.size() + 1).bytes != text) write_file_atomically(file, text, Durability::renamed);
+    if (try_read_file(file, text.size() + 1).bytes != text)
+      write_file_atomically(file, text, Durability::renamed, Access::owner);
     set_variable(plan.variables, kExperimentVariable, file.string());
   }
   const std::filesystem::path package =

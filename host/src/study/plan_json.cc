@@ -7,6 +7,7 @@
 
 #include "base/guarded.h"
 #include "dsat/config/json.h"
+#include "record/shown_settings.h"
 #include "sim/load_simulation.h"
 #include "study/plan.h"
 
@@ -249,7 +250,7 @@ Json settings_of(const Plan& plan) {
        {"user_config", "maximise", "space_file", "hugging_face", "simulation", "config_by_environment"}) {
     settings.erase(inner);
   }
-  return settings;
+  return shown_settings(std::move(settings));
 }
 
 }  // namespace dsat::host

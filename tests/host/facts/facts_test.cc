@@ -165,6 +165,26 @@ TEST_F(FactsTest, ChangesAreThoseOfTheLeaves) {
   EXPECT_TRUE(changes[1].best.is_null());
 }
 
+TEST_F(FactsTest, AnAxisOfYourOwnConfigurationHasItsFirstValue) {
+  const Json config = config_of(1, 4);
+  Json own = config;
+  own["zero_optimization"]["overlap_comm"] = {false, true};
+  own["betas"] = {0.9, 0.999};
+  put(trial(config, 100));
+  best(0, config, 100);
+  meta("settings", {{"metric", "throughput"}, {"base_config", config}});
+  meta("plan", {{"runner", "local"}, {"baseline", false}, {"user_config", own}});
+  ASSERT_EQ(facts().changes.size(), 1u);
+  EXPECT_EQ(facts().changes[0].key, "betas") << "a list that is no axis stays one";
+  meta("plan", {{"runner", "sim"},
+                {"command", Json::array()},
+                {"config_file", "trace"},
+                {"simulation", {{"file", "old/trace.csv"}, {"trace", "slots\n"}}},
+                {"user_config", own}});
+  EXPECT_TRUE(facts().changes.empty());
+  EXPECT_FALSE(facts().has_own) << "a trace is nobody's configuration";
+}
+
 TEST_F(FactsTest, StagesCountWhatRanThere) {
   put(trial(config_of(1, 4), 10));
   put(trial(config_of(1, 8), 30));
@@ -222,7 +242,17 @@ TEST_F(FactsTest, OnlyALiveStudyHasRunningTrials) {
 }
 
 TEST_F(FactsTest, ValuesOfVariablesAreLeftOut) {
+  const auto experiment = [](const Json& variables) {
+    return Json{{"environment", {{"environment_variables", variables}, {"registry_auth", {{"password", "secret"}}}}},
+                {"checkpoint_storage", {{"type", "s3"}, {"secret_key", "secret"}}}};
+  };
+  const Json list{"TOKEN=secret", "A=1"};
+  meta("settings", {{"variables", list}, {"experiment", experiment(list)}});
+  meta("plan", {{"variables", list}, {"experiment", experiment({{"TOKEN", "secret"}, {"cpu", list}})}});
   EXPECT_EQ(facts().plan["variables"], Json({"TOKEN", "A"}));
+  EXPECT_EQ(facts().record.study["experiment"]["environment"]["environment_variables"], Json({"TOKEN", "A"}));
+  EXPECT_EQ(facts().plan["experiment"]["environment"]["environment_variables"],
+            Json({{"TOKEN", nullptr}, {"cpu", {"TOKEN", "A"}}}));
   EXPECT_EQ(to_json(facts()).dump().find("secret"), std::string::npos);
 }
 

@@ -234,10 +234,12 @@ TEST_F(ReadStudyTest, AJournalInWalModeIsReadWhereNothingCanBeWritten) {
   ASSERT_EQ(sqlite3_open((run / "dsat.db").c_str(), &db), SQLITE_OK);
   sqlite3_exec(db, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr);
   sqlite3_close(db);
-  fs::create_directory(run / "dsat.db-shm");  // in the way of the shared memory that WAL mode wants
+  fs::create_symlink("nowhere", run / "dsat.db-shm");  // in the way of the shared memory that WAL mode wants
   const Result<StudyRecord> record = read_study(run);
   ASSERT_TRUE(record.ok()) << record.status().message();
   EXPECT_EQ(record->trials.size(), 1u);
+  write_text(run / "dsat.db-wal", "trials that the file does not have");
+  EXPECT_THAT(read_study(run).status().message(), HasSubstr("copy the folder"));
 }
 
 TEST_F(ReadStudyTest, ALiveStudyIsReadAsRunningWithWhatItHas) {

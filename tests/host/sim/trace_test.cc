@@ -93,6 +93,22 @@ TEST(TraceSurface, KnowsTheDevicesOfATrial) {
   EXPECT_EQ(TraceSurface("slots,model_info,num_params,throughput\n2,1,9,\n4,,,3\n", "t").slots(), 4);
 }
 
+TEST(TraceSurface, ATrialIsAnsweredByThoseOfItsSize) {
+  const TraceSurface surface(
+      "slots,model_info,num_params,train_micro_batch_size_per_gpu,outcome,throughput\n1,1,9,1,,\n"
+      "1,,,2,,100\n1,,,4,out_of_memory,\n4,,,2,,380\n4,,,8,,800\n",
+      "trace.csv");
+  const auto answer = [&](int slots, int64_t samples) {
+    const Json config{{"train_micro_batch_size_per_gpu", samples}};
+    return surface.run({config, false, slots, 0});
+  };
+  EXPECT_EQ(throughput(answer(1, 2)), 100);
+  EXPECT_EQ(throughput(answer(4, 2)), 380);
+  EXPECT_EQ(answer(1, 4).outcome, Outcome::out_of_memory);
+  EXPECT_EQ(answer(4, 4).outcome, Outcome::completed);
+  EXPECT_THAT(answer(2, 2).reason, HasSubstr("differs in slots"));
+}
+
 TEST(TraceSurface, RecordedValuesAreTheAxes) {
   const TraceSurface surface(kTrace, "trace.csv");
   EXPECT_EQ(config::find(surface.base_config(), "zero_optimization.overlap_comm")->size(), 2u);

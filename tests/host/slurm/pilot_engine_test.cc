@@ -102,6 +102,22 @@ TEST_F(PilotEngineTest, ANodeThatFailsIsRetiredAndTheTrialRunsAgain) {
   EXPECT_FALSE(has_room());
 }
 
+TEST_F(PilotEngineTest, ANodeWhoseNameBeginsThatOfAFailedOneStays) {
+  slurm_.command("srun", "echo 'srun: error: Task launch for StepId=5.0 failed on node n10: Node failure' >&2; exit 1");
+  write_text(dir() / "job", "JobId=5\n   JobState=CANCELLED Reason=None\n");  // nor is it tried again
+  launch("true");
+  EXPECT_THAT(end().verdict.value().reason, HasSubstr("its allocation is over"));
+  EXPECT_THAT(notices_, IsEmpty());
+}
+
+TEST_F(PilotEngineTest, ANodeThatFailsMayStandInAList) {
+  slurm_.command("scontrol", "[ \"$3\" = 'n[1,10]' ] && printf 'n1\\nn10\\n' || cat \"$dir/job\"");
+  slurm_.command("srun", "echo 'srun: error: Node failure on n[1,10]' >&2; exit 1");
+  launch("true");
+  EXPECT_TRUE(end().verdict.value().infrastructure);
+  EXPECT_THAT(notices_, ElementsAre(HasSubstr("node n1 of the allocation failed")));
+}
+
 TEST_F(PilotEngineTest, AStepWhoseNodeDiesWhileItRunsIsInfrastructure) {
   slurm_.command("srun", run_and_say("srun: error: Node failure on n1"));
   launch(kLost);

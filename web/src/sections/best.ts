@@ -35,10 +35,10 @@ export function best(study: Study): Child {
   const same = study.changes.length === 0;
   return [
     h('h2', { id: 'best' }, 'The best configuration'),
-    same ? h('p', {}, `It is the same as ${own}.`) : [
+    study.has_own && (same ? h('p', {}, `It is the same as ${own}.`) : [
       h('p', {}, `It differs from ${own} in ${study.changes.length === 1 ? 'one key' : `${study.changes.length} keys`}:`),
       scrolling('What changes', changes(study)),
-    ],
+    ]),
     study.changed_train_batch && h('p', { class: 'notice' },
       'The global batch (train_batch_size) is another one than yours: look at the learning rate and its schedule again, or fix the batch with --global-batch.'),
     h('details', {}, h('summary', {}, 'The whole file, ready to train with'),

@@ -100,7 +100,8 @@ struct StudyFacts {
   std::optional<uint64_t> baseline;  // the first trial of the user's own configuration
   std::optional<Gain> gain;          // the record's; while the study runs, by what was measured so far
   std::optional<EndToEnd> end_to_end;
-  std::vector<ConfigChange> changes;  // of the best against the user's own configuration
+  bool has_own = true;                // is there a configuration of the user's own? Not for a replayed trace
+  std::vector<ConfigChange> changes;  // of the best against it
   bool changed_train_batch = false;   // the learning rate may want a change, too
   std::optional<uint64_t> device_memory_bytes;
   Payback payback;

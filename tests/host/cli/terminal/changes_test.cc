@@ -41,6 +41,9 @@ TEST(Changes, AnotherGlobalBatchIsANoteOnTheLearningRate) {
 TEST(Changes, ThereMayBeNone) {
   EXPECT_THAT(change_lines(facts()), ElementsAre("best configuration (trial 13): your own, unchanged"));
   EXPECT_THAT(change_lines(host::StudyFacts()), IsEmpty()) << "no best";
+  host::StudyFacts replayed = facts();
+  replayed.has_own = false;
+  EXPECT_THAT(change_lines(replayed), IsEmpty());
 }
 
 TEST(Changes, LongAndHostileValuesStayInALine) {

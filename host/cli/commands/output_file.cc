@@ -1,0 +1,46 @@
+// Compares resolved paths: a link, or "..", leads to the study's files as well.
+#include "commands/output_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "dsat/base/files.h"
+#include "dsat/error.h"
+
+namespace dsat::cli {
+
+namespace fs = std::filesystem;
+
+void refuse_files_of_the_study(const fs::path& dir, const fs::path& target, bool takes_page) {
+  std::error_code error;
+  const fs::path within = fs::weakly_canonical(target, error).lexically_relative(fs::weakly_canonical(dir, error));
+  if (within.empty() || *within.begin() == "..") return;
+  constexpr const char* kPage = "report.html";
+  if (takes_page && within == kPage) return;
+  constexpr std::array kOwn{"dsat.lock", "dsat.plan.json", "experiment.json", "summary.txt",
+                            kPage,       "trials",         "probe",           "full_experiment"};
+  const std::string first = within.begin()->string();
+  // The journal with its logs and copies; configuration, metrics, command, and what this names.
+  const bool is_named_so = first.rfind("dsat.db", 0) == 0 || first.rfind("best_", 0) == 0;
+  if (within == "." || is_named_so || std::find(kOwn.begin(), kOwn.end(), first) != kOwn.end()) {
+    throw Error(fmt::format("-o {}: that is the study's own: name another place", target.string()));
+  }
+}
+
+void write_output(const fs::path& target, std::string_view text) {
+  std::error_code error;
+  const fs::file_status status = fs::status(target, error);
+  if (fs::is_directory(status)) throw Error(fmt::format("-o {}: is a folder: name a file", target.string()));
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    NewFile out(target);
+    out.write(text.data(), text.size());
+    return out.close();
+  }
+  const fs::path behind = fs::is_symlink(target, error) ? fs::weakly_canonical(target, error) : target;
+  write_file_atomically(error ? target : behind, text, Durability::renamed);
+}
+
+}  // namespace dsat::cli
