@@ -8,6 +8,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "dsat/config/world.h"
+
 namespace dsat::host {
 namespace {
 
@@ -46,6 +48,12 @@ std::string format_gain(const Gain& gain, uint64_t best) {
   const int decimals = half >= 0.1 ? 1 : half >= 0.005 ? 2 : 3;
   return fmt::format("{:.{}f} x your own configuration (trial {}), 95 % interval {:.{}f} to {:.{}f}", gain.ratio,
                      decimals, gain.baseline, *gain.low, decimals, *gain.high, decimals);
+}
+
+std::string format_devices(const Json& own, const Json& best) {
+  const auto before = config::tuned_world(own), after = config::tuned_world(best);
+  if (!before || !after || before->size() == after->size()) return "";
+  return fmt::format(", on {} device{} in place of {}", after->size(), after->size() == 1 ? "" : "s", before->size());
 }
 
 std::string format_end_to_end(const EndToEnd& end_to_end) {
