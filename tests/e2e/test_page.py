@@ -220,6 +220,7 @@ class PageTest(HostTest):
         self.require_charts()
         self.open(self.dir / "study/report.html")
         self.assert_sound()
+        self.assertNotIn("best_cmd.txt", self.text("#again + .code"))
         self.browser.run("document.querySelectorAll('table.trials tbody th button').forEach((b) => b.click())")
         self.browser.wait_for("document.querySelector('tr.details') !== null")
         self.assertIn("onerror", self.browser.run("document.body.innerText"), "it is shown")
