@@ -191,6 +191,23 @@ class PageTest(HostTest):
         self.require_charts()
         return self.dir / "study/report.html"
 
+    def test_what_a_reader_opened_stays_while_the_study_runs(self):
+        self.start_study()
+        server = self.start_host([HOST, "serve", "study"])
+        self.browser.open(re.search(r"http://\S+", server.stdout.readline()).group())
+        ended = self.browser.run("document.querySelector('table.trials .outcome.completed').closest('tr').id")
+        self.browser.click(f"#{ended} button")
+        details = f"#{ended.replace('trial', 'details')}"
+        self.browser.click(f"{details} summary")
+        self.browser.run(f"window.opened = document.querySelector('{details}'); "
+                         f"getSelection().selectAllChildren(opened.querySelector('pre'))")
+        for _ in range(2):
+            count = int(self.text("#trials-count").split()[0])
+            self.browser.wait_for(f"parseInt(document.querySelector('#trials-count').innerText) > {count}")
+        self.assertTrue(self.browser.run(f"window.opened === document.querySelector('{details}')"))
+        self.assertTrue(self.browser.run("opened.querySelector('details').open && String(getSelection()).length > 0"))
+        self.assertTrue(self.browser.run("opened.contains(document.activeElement)"), "the focus stays, too")
+
     def test_an_interrupted_study(self):
         process = self.start_study()
         process.send_signal(signal.SIGINT)
