@@ -113,6 +113,25 @@ class PageTest(HostTest):
         self.browser.press("Enter", text="\r")
         self.assertTrue(self.browser.wait_for("document.activeElement.closest('details').open"), seen)
 
+    def test_paper_is_white_and_says_which_rows_it_has(self):
+        page = self.simulate("8-gpus-a100-gpt2-xl", "--searcher", "random", "--max-trials", 60)
+        self.open(page)
+        self.browser.run("localStorage.clear()")  # what another test chose
+        self.open(page, dark=True)
+        self.assert_sound()
+        ink = "getComputedStyle(document.documentElement).getPropertyValue('--text')"
+        dark = self.browser.run(ink)
+        self.browser.run(f"""window.seen = [];
+            addEventListener('beforeprint', () => seen.push({ink}, document.querySelector('canvas').toDataURL()))""")
+        on_screen = self.browser.run("document.querySelector('canvas').toDataURL()")
+        self.browser.call("Page.printToPDF")
+        printed, canvas = self.browser.run("window.seen")
+        self.assertNotEqual(printed, dark)
+        self.assertNotEqual(canvas, on_screen, "charts are drawn again in colours for paper")
+        self.assertEqual(self.browser.run(ink), dark, "the screen has its own back")
+        self.browser.call("Emulation.setEmulatedMedia", media="print")
+        self.assertEqual(self.text("nav.pages").strip(), "Rows 1 to 50 of 60")
+
     def test_pages_of_searchers_with_lineages(self):
         # A rung of one trial: what its search left open is gone on with on the next rung.
         self.open(self.simulate("8-gpus-a100-gpt2-xl", "--searcher", "asha", "--min-binary-search-trials", 1,
@@ -142,6 +161,7 @@ class PageTest(HostTest):
         self.assertIn("1024 slots", self.text("#chart-timeline"))
         rows = self.rows()
         self.assertEqual(len(rows), 50)
+        self.assertIn("Rows 1 to 50 of 200", self.text("nav.pages"))
         self.browser.click("nav.pages button:nth-of-type(3)")
         self.assertEqual(self.rows()[0], rows[-1] + 1)
 

@@ -178,7 +178,7 @@ export class TrialTable {
       h('button', { type: 'button', disabled: off, click: () => { this.page = page; this.draw(); } }, text);
     replace(this.pages, count > 1 && [
       go(0, 'First', this.page === 0), go(this.page - 1, 'Previous', this.page === 0),
-      h('span', {}, `Page ${this.page + 1} of ${count}`),
+      h('span', {}, `Rows ${this.page * kRowsOfPage + 1} to ${Math.min(this.shown.length, (this.page + 1) * kRowsOfPage)} of ${this.shown.length}`),
       go(this.page + 1, 'Next', this.page === count - 1), go(count - 1, 'Last', this.page === count - 1)]);
   }
 }
