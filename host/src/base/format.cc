@@ -13,8 +13,14 @@
 namespace dsat::host {
 namespace {
 
+// Four significant digits, of larger values all before the point: never an exponent.
+std::string four_digits(double value) {
+  return value < 1e3 ? fmt::format("{:.4g}", value) : fmt::format("{:.0f}", value);
+}
+
+// 999.5 ms would round to 1000: that is a second.
 std::string format_time(double latency_us) {
-  return latency_us < 1e6 ? fmt::format("{:.3g} ms", latency_us / 1e3) : fmt::format("{:.4g} s", latency_us / 1e6);
+  return latency_us < 999.5e3 ? fmt::format("{:.3g} ms", latency_us / 1e3) : four_digits(latency_us / 1e6) + " s";
 }
 
 // Two significant digits: "1.7", "140".
@@ -69,7 +75,7 @@ std::string format_metric(const std::string& metric, double value) {
     const std::string count = format_count(value);
     return count + (count.find(' ') == std::string::npos ? " FLOP/s" : "FLOP/s");
   }
-  if (metric == "throughput" || metric == "wall_throughput") return fmt::format("{:.4g} samples/s", value);
+  if (metric == "throughput" || metric == "wall_throughput") return four_digits(value) + " samples/s";
   return format_time(value);
 }
 
