@@ -132,6 +132,17 @@ class PageTest(HostTest):
         self.browser.call("Emulation.setEmulatedMedia", media="print")
         self.assertEqual(self.text("nav.pages").strip(), "Rows 1 to 50 of 60")
 
+    def test_a_browser_that_cannot_unpack_the_data_shows_the_tables(self):
+        page = self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 4)
+        script = self.browser.call("Page.addScriptToEvaluateOnNewDocument",
+                                   source="delete window.DecompressionStream")["identifier"]
+        self.addCleanup(self.browser.call, "Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+        self.browser.call("Page.navigate", url=page.as_uri())
+        self.browser.wait_for("document.querySelector('.notice.bad') !== null")
+        self.assertIn("DecompressionStream", self.text(".notice.bad"))
+        self.assertIn("The best configuration", self.text())
+        self.assertEqual(self.browser.run("document.querySelectorAll('main table').length > 1"), True)
+
     def test_pages_of_searchers_with_lineages(self):
         # A rung of one trial: what its search left open is gone on with on the next rung.
         self.open(self.simulate("8-gpus-a100-gpt2-xl", "--searcher", "asha", "--min-binary-search-trials", 1,

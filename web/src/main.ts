@@ -88,6 +88,10 @@ let afterPaper = (): void => {};
 addEventListener('beforeprint', () => { afterPaper(); afterPaper = lightForPaper(); redraw(true); });
 addEventListener('afterprint', () => { afterPaper(); redraw(); });
 
+// dsat-host wrote it with every text escaped.
+const plain = document.querySelector('noscript')?.textContent ?? '';
 start().catch((error) => {
-  replace(document.getElementById('page')!, h('main', {}, h('h1', {}, 'dsat'), h('p', { class: 'notice bad' }, `The page cannot show its data: ${String(error)}`)));
+  const tables = h('div');
+  tables.innerHTML = plain;
+  replace(document.getElementById('page')!, h('main', {}, h('p', { class: 'notice bad' }, `The page cannot be drawn: ${String(error)}`), tables));
 });
