@@ -113,6 +113,36 @@ class PageTest(HostTest):
         self.browser.press("Enter", text="\r")
         self.assertTrue(self.browser.wait_for("document.activeElement.closest('details').open"), seen)
 
+    def test_paper_is_white_and_says_which_rows_it_has(self):
+        page = self.simulate("8-gpus-a100-gpt2-xl", "--searcher", "random", "--max-trials", 60)
+        self.open(page)
+        self.browser.run("localStorage.clear()")  # what another test chose
+        self.open(page, dark=True)
+        self.assert_sound()
+        ink = "getComputedStyle(document.documentElement).getPropertyValue('--text')"
+        dark = self.browser.run(ink)
+        self.browser.run(f"""window.seen = [];
+            addEventListener('beforeprint', () => seen.push({ink}, document.querySelector('canvas').toDataURL()))""")
+        on_screen = self.browser.run("document.querySelector('canvas').toDataURL()")
+        self.browser.call("Page.printToPDF")
+        printed, canvas = self.browser.run("window.seen")
+        self.assertNotEqual(printed, dark)
+        self.assertNotEqual(canvas, on_screen, "charts are drawn again in colours for paper")
+        self.assertEqual(self.browser.run(ink), dark, "the screen has its own back")
+        self.browser.call("Emulation.setEmulatedMedia", media="print")
+        self.assertEqual(self.text("nav.pages").strip(), "Rows 1 to 50 of 60")
+
+    def test_a_browser_that_cannot_unpack_the_data_shows_the_tables(self):
+        page = self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 4)
+        script = self.browser.call("Page.addScriptToEvaluateOnNewDocument",
+                                   source="delete window.DecompressionStream")["identifier"]
+        self.addCleanup(self.browser.call, "Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+        self.browser.call("Page.navigate", url=page.as_uri())
+        self.browser.wait_for("document.querySelector('.notice.bad') !== null")
+        self.assertIn("DecompressionStream", self.text(".notice.bad"))
+        self.assertIn("The best configuration", self.text())
+        self.assertEqual(self.browser.run("document.querySelectorAll('main table').length > 1"), True)
+
     def test_pages_of_searchers_with_lineages(self):
         # A rung of one trial: what its search left open is gone on with on the next rung.
         self.open(self.simulate("8-gpus-a100-gpt2-xl", "--searcher", "asha", "--min-binary-search-trials", 1,
@@ -142,6 +172,7 @@ class PageTest(HostTest):
         self.assertIn("1024 slots", self.text("#chart-timeline"))
         rows = self.rows()
         self.assertEqual(len(rows), 50)
+        self.assertIn("Rows 1 to 50 of 200", self.text("nav.pages"))
         self.browser.click("nav.pages button:nth-of-type(3)")
         self.assertEqual(self.rows()[0], rows[-1] + 1)
 
@@ -191,6 +222,23 @@ class PageTest(HostTest):
         self.require_charts()
         return self.dir / "study/report.html"
 
+    def test_what_a_reader_opened_stays_while_the_study_runs(self):
+        self.start_study()
+        server = self.start_host([HOST, "serve", "study"])
+        self.browser.open(re.search(r"http://\S+", server.stdout.readline()).group())
+        ended = self.browser.run("document.querySelector('table.trials .outcome.completed').closest('tr').id")
+        self.browser.click(f"#{ended} button")
+        details = f"#{ended.replace('trial', 'details')}"
+        self.browser.click(f"{details} summary")
+        self.browser.run(f"window.opened = document.querySelector('{details}'); "
+                         f"getSelection().selectAllChildren(opened.querySelector('pre'))")
+        for _ in range(2):
+            count = int(self.text("#trials-count").split()[0])
+            self.browser.wait_for(f"parseInt(document.querySelector('#trials-count').innerText) > {count}")
+        self.assertTrue(self.browser.run(f"window.opened === document.querySelector('{details}')"))
+        self.assertTrue(self.browser.run("opened.querySelector('details').open && String(getSelection()).length > 0"))
+        self.assertTrue(self.browser.run("opened.contains(document.activeElement)"), "the focus stays, too")
+
     def test_an_interrupted_study(self):
         process = self.start_study()
         process.send_signal(signal.SIGINT)
@@ -220,6 +268,7 @@ class PageTest(HostTest):
         self.require_charts()
         self.open(self.dir / "study/report.html")
         self.assert_sound()
+        self.assertNotIn("best_cmd.txt", self.text("#again + .code"))
         self.browser.run("document.querySelectorAll('table.trials tbody th button').forEach((b) => b.click())")
         self.browser.wait_for("document.querySelector('tr.details') !== null")
         self.assertIn("onerror", self.browser.run("document.body.innerText"), "it is shown")

@@ -28,6 +28,13 @@ export function replace(parent: Element, ...children: Child[]): void {
   parent.replaceChildren(fresh);
 }
 
+// Makes these the children. One that stays is not touched, so that a selection and the focus inside it stay, too.
+export function arrange(parent: Element, children: Element[]): void {
+  const wanted = new Set(children);
+  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  children.forEach((child, i) => { if (parent.children[i] !== child) parent.insertBefore(child, parent.children[i] ?? null); });
+}
+
 // A table of texts; the first column names the row.
 export function table(caption: string, head: string[], rows: Child[][], numeric: boolean[] = []): HTMLTableElement {
   const cell = (tag: 'td' | 'th', content: Child, column: number, scope?: string) =>

@@ -7,6 +7,9 @@ const digits = (value: number, count = 3): string => {
   return text.includes('e') ? String(Number(text)) : text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 };
 
+// Of larger values all before the point.
+const fourDigits = (value: number): string => (value < 1e3 ? digits(value, 4) : value.toFixed(0));
+
 export function count(value: number): string {
   const prefixes = ['', ' k', ' M', ' G', ' T', ' P', ' E'];
   let index = 0;
@@ -17,8 +20,8 @@ export function count(value: number): string {
 export function metric(name: string, value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
   if (name === 'FLOPS_per_gpu') { const text = count(value); return text + (text.includes(' ') ? '' : ' ') + 'FLOP/s'; }
-  if (name === 'throughput' || name === 'wall_throughput') return `${digits(value, 4)} samples/s`;
-  return value < 1e6 ? `${digits(value / 1e3)} ms` : `${digits(value / 1e6, 4)} s`;
+  if (name === 'throughput' || name === 'wall_throughput') return `${fourDigits(value)} samples/s`;
+  return value < 999.5e3 ? `${digits(value / 1e3)} ms` : `${fourDigits(value / 1e6)} s`;
 }
 
 const kMetricNames: Record<string, string> = {

@@ -5,7 +5,7 @@ import { h, replace } from './dom';
 import { when } from './format';
 import { StudiesView } from './studies';
 import { StudyView } from './study_view';
-import { isDark, startTheme, toggleTheme } from './theme';
+import { isDark, lightForPaper, startTheme, toggleTheme } from './theme';
 
 const kLiveMs = 250, kEndedMs = 3000, kHiddenMs = 5000;
 
@@ -17,8 +17,12 @@ let studies: StudiesView | null = null;
 function themed(): void {
   themeButton.textContent = isDark() ? 'Light' : 'Dark';
   themeButton.setAttribute('aria-label', `Use ${isDark() ? 'light' : 'dark'} colours`);
-  view.redraw();
-  studies?.redraw();
+  redraw();
+}
+
+function redraw(all = false): void {
+  view.redraw(all);
+  studies?.redraw(all);
 }
 
 function build(): void {
@@ -80,7 +84,14 @@ async function start(): Promise<void> {
   show(study);
 }
 
-addEventListener('beforeprint', () => view.redraw(true));
+let afterPaper = (): void => {};
+addEventListener('beforeprint', () => { afterPaper(); afterPaper = lightForPaper(); redraw(true); });
+addEventListener('afterprint', () => { afterPaper(); redraw(); });
+
+// dsat-host wrote it with every text escaped.
+const plain = document.querySelector('noscript')?.textContent ?? '';
 start().catch((error) => {
-  replace(document.getElementById('page')!, h('main', {}, h('h1', {}, 'dsat'), h('p', { class: 'notice bad' }, `The page cannot show its data: ${String(error)}`)));
+  const tables = h('div');
+  tables.innerHTML = plain;
+  replace(document.getElementById('page')!, h('main', {}, h('p', { class: 'notice bad' }, `The page cannot be drawn: ${String(error)}`), tables));
 });

@@ -57,5 +57,5 @@ export class StudiesView {
     this.figure.update({} as Study);
   }
 
-  redraw(): void { this.figure.redraw(false); }
+  redraw(all = false): void { this.figure.redraw(all); }
 }

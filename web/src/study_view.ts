@@ -38,10 +38,10 @@ export class StudyView {
 
   update(study: Study): void {
     this.fill(this.parts.head, study, () => head(study), [study.study, study.progress.started_at]);
-    this.fill(this.parts.result, study, () => result(study), [study.study.best, study.study.gain, study.progress, study.payback]);
+    this.fill(this.parts.result, study, () => result(study), [study.study.best, study.study.gain, study.baseline, study.progress, study.payback]);
     this.fill(this.parts.best, study, () => best(study), [study.study.best, study.changes]);
     this.fill(this.parts.stages, study, () => stages(study), study.stages);
-    this.fill(this.parts.again, study, () => again(study), study.plan);
+    this.fill(this.parts.again, study, () => again(study), [study.plan, study.study.best !== null]);
     for (const figure of this.figures) figure.update(study);
     this.fillRows();
     this.trials.update(study);

@@ -29,6 +29,16 @@ export function startTheme(changed: () => void): void {
   systemDark.addEventListener('change', changed);
 }
 
+// Light for a while, as paper is; gives what brings back the reader's own.
+export function lightForPaper(): () => void {
+  const own = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = 'light';
+  return () => {
+    if (own) document.documentElement.dataset.theme = own;
+    else delete document.documentElement.dataset.theme;
+  };
+}
+
 export function toggleTheme(): void {
   const theme = isDark() ? 'light' : 'dark';
   document.documentElement.dataset.theme = theme;

@@ -60,7 +60,7 @@ void print_best(const host::StudyFacts& facts, Console& console) {
                            or_dash(micro_batch_of(best.config))));
   if (!best.why.empty()) console.line(one_line(best.why));
   const auto& gain = facts.record.gain;
-  if (gain) console.line(fmt::format("gain: {}", host::format_gain(*gain, best.trial)));
+  if (gain) console.line(fmt::format("gain: {}{}", host::format_gain(*gain, best.trial), devices_note(facts)));
   if (facts.end_to_end && facts.end_to_end->is_script_bound()) {
     console.line(fmt::format("end to end: {}", host::format_end_to_end(*facts.end_to_end)));
   }

@@ -6,6 +6,7 @@
 
 #include "dsat/config/json.h"
 #include "page/page.h"
+#include "terminal/changes.h"
 #include "terminal/format.h"
 
 namespace dsat::cli {
@@ -98,7 +99,10 @@ std::string plain_study(const host::StudyFacts& facts) {
   if (record.best) {
     text += fmt::format("<p>Best: trial {}, {}</p>\n", record.best->trial,
                         host::format_metric(facts.metric, record.best->metric));
-    if (facts.gain) text += fmt::format("<p>Gain: {}</p>\n", host::format_gain(*facts.gain, record.best->trial));
+    if (facts.gain) {
+      text +=
+          fmt::format("<p>Gain: {}{}</p>\n", host::format_gain(*facts.gain, record.best->trial), devices_note(facts));
+    }
     if (facts.end_to_end && facts.end_to_end->is_script_bound()) {
       text += fmt::format("<p>End to end: {}</p>\n", host::format_end_to_end(*facts.end_to_end));
     }

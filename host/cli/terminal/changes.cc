@@ -10,6 +10,7 @@
 #include "dsat/base/utf8.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "dsat/host/format.h"
 #include "terminal/console.h"
 
 namespace dsat::cli {
@@ -38,14 +39,22 @@ std::string learning_rate_note(const host::StudyFacts& facts) {
 
 }  // namespace
 
+std::string devices_note(const host::StudyFacts& facts) {
+  if (!facts.baseline || !facts.record.best) return "";
+  const auto& trials = facts.record.trials;
+  return host::format_devices(trials[*facts.baseline].config, trials[facts.record.best->trial].config);
+}
+
 std::vector<std::string> change_lines(const host::StudyFacts& facts) {
   std::vector<std::string> lines;
   if (!facts.record.best || !facts.has_own) return lines;
   const uint64_t best = facts.record.best->trial;
   if (facts.changes.empty()) {
-    lines.push_back(fmt::format("best configuration (trial {}): your own, unchanged", best));
+    const std::string devices = devices_note(facts);
+    lines.push_back(
+        fmt::format("best configuration (trial {}): your own{}", best, devices.empty() ? ", unchanged" : devices));
   } else {
-    lines.push_back(fmt::format("best configuration (trial {}) against your own:", best));
+    lines.push_back(fmt::format("best configuration (trial {}) against your own{}:", best, devices_note(facts)));
     std::vector<std::vector<std::string>> rows;
     for (const host::ConfigChange& change : facts.changes) {
       rows.push_back({"  " + one_line(change.key), shown(change.own), "->", shown(change.best)});

@@ -15,6 +15,9 @@ namespace dsat::cli {
 // there is no best configuration.
 std::vector<std::string> change_lines(const host::StudyFacts& facts);
 
+// ", on 8 devices in place of 2"; empty where the best and the user's own configuration ran on as many.
+std::string devices_note(const host::StudyFacts& facts);
+
 }  // namespace dsat::cli
 
 #endif  // DSAT_CLI_TERMINAL_CHANGES_H_

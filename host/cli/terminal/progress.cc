@@ -104,10 +104,11 @@ void Progress::print(StyledLine line) {
 
 void Progress::count_earlier(const host::StudyRecord& record) {
   const std::lock_guard lock(mutex_);
-  view_.earlier = record.started();
   view_.ceilings.take_profile(record.profile);
   for (const host::TrialRecord& trial : record.trials) {
-    if (trial.outcome) take_result(trial);
+    if (!trial.outcome) continue;  // it counts once it has ended
+    view_.earlier += trial.started();
+    take_result(trial);
   }
   if (record.best) view_.best = best_of(*record.best);
 }

@@ -8,11 +8,19 @@
 #include <cmath>
 #include <iterator>
 
+#include "dsat/config/world.h"
+
 namespace dsat::host {
 namespace {
 
+// Four significant digits, of larger values all before the point: never an exponent.
+std::string four_digits(double value) {
+  return value < 1e3 ? fmt::format("{:.4g}", value) : fmt::format("{:.0f}", value);
+}
+
+// 999.5 ms would round to 1000: that is a second.
 std::string format_time(double latency_us) {
-  return latency_us < 1e6 ? fmt::format("{:.3g} ms", latency_us / 1e3) : fmt::format("{:.4g} s", latency_us / 1e6);
+  return latency_us < 999.5e3 ? fmt::format("{:.3g} ms", latency_us / 1e3) : four_digits(latency_us / 1e6) + " s";
 }
 
 // Two significant digits: "1.7", "140".
@@ -48,6 +56,12 @@ std::string format_gain(const Gain& gain, uint64_t best) {
                      decimals, gain.baseline, *gain.low, decimals, *gain.high, decimals);
 }
 
+std::string format_devices(const Json& own, const Json& best) {
+  const auto before = config::tuned_world(own), after = config::tuned_world(best);
+  if (!before || !after || before->size() == after->size()) return "";
+  return fmt::format(", on {} device{} in place of {}", after->size(), after->size() == 1 ? "" : "s", before->size());
+}
+
 std::string format_end_to_end(const EndToEnd& end_to_end) {
   std::string text = fmt::format("a step takes {}, of which the engine takes {} (does the script wait for its data?)",
                                  format_time(end_to_end.wall_us), format_time(end_to_end.engine_us));
@@ -61,7 +75,7 @@ std::string format_metric(const std::string& metric, double value) {
     const std::string count = format_count(value);
     return count + (count.find(' ') == std::string::npos ? " FLOP/s" : "FLOP/s");
   }
-  if (metric == "throughput" || metric == "wall_throughput") return fmt::format("{:.4g} samples/s", value);
+  if (metric == "throughput" || metric == "wall_throughput") return four_digits(value) + " samples/s";
   return format_time(value);
 }
 

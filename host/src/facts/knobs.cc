@@ -4,7 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "facts/changes.h"
+#include "dsat/config/json.h"
+#include "dsat/config/world.h"
 #include "facts/parts.h"
 
 namespace dsat::host {
@@ -25,7 +26,9 @@ std::map<std::string, std::vector<Sample>> samples_by_key(const StudyFacts& fact
   for (const TrialRecord& record : facts.record.trials) {
     const std::optional<double>& value = facts.trials[record.id].value;
     if (!value || *value <= 0 || record.duplicate_of) continue;
-    for (auto& [key, leaf] : leaves_without_autotuning(record.config)) {
+    Json config = record.config;
+    config::keep_only_world(config);
+    for (auto& [key, leaf] : config::leaves_of(config)) {
       if (!is_derived(key)) samples[key].push_back({std::move(leaf), *value});
     }
   }

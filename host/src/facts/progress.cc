@@ -67,16 +67,18 @@ double devices_of(const StudyFacts& facts, uint64_t trial) {
 // How much more training a device does with the best; nullopt: unknown.
 std::optional<double> speedup(const StudyFacts& facts) {
   if (!facts.record.best || !facts.baseline) return std::nullopt;
+  const uint64_t own = *facts.baseline, best = facts.record.best->trial;
+  // All but FLOPS_per_gpu is measured of the devices of a trial together.
+  const double share = devices_of(facts, own) / devices_of(facts, best);
   if (facts.end_to_end && facts.end_to_end->is_script_bound() && facts.end_to_end->ratio) {
-    return positive(facts.end_to_end->ratio);
+    return positive(*facts.end_to_end->ratio * share);
   }
   // Where the metric is one of training done in a time the gain is the answer, and the page tells one number.
-  const bool rate = facts.metric == "throughput" || facts.metric == "FLOPS_per_gpu";
-  if (rate && facts.gain) return positive(facts.gain->ratio);
-  const uint64_t best = facts.record.best->trial;
-  const auto before = mean_throughput(facts, *facts.baseline), after = mean_throughput(facts, best);
-  if (before && after) return *after / devices_of(facts, best) * devices_of(facts, *facts.baseline) / *before;
-  return facts.gain ? positive(facts.gain->ratio) : std::nullopt;
+  if (facts.metric == "FLOPS_per_gpu" && facts.gain) return positive(facts.gain->ratio);
+  if (facts.metric == "throughput" && facts.gain) return positive(facts.gain->ratio * share);
+  const auto before = mean_throughput(facts, own), after = mean_throughput(facts, best);
+  if (before && after) return *after / *before * share;
+  return facts.gain ? positive(facts.gain->ratio * share) : std::nullopt;
 }
 
 }  // namespace
@@ -148,7 +150,8 @@ Payback payback_of(const StudyFacts& facts) {
   }
   const std::optional<double> faster = speedup(facts);
   if (!faster) return payback;
-  const double saved_share = std::max(0.0, 1 - 1 / *faster);
+  constexpr double kRounding = 1e-9;
+  const double saved_share = *faster > 1 + kRounding ? 1 - 1 / *faster : 0;
   payback.saved_device_hours_per_day = kHoursADay * devices_of(facts, *facts.baseline) * saved_share;
   if (saved_share > 0) payback.days = payback.spent_device_hours / *payback.saved_device_hours_per_day;
   return payback;

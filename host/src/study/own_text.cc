@@ -27,7 +27,8 @@ std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const O
   if (!own.why_not.empty()) return fmt::format("your own configuration: not measured, {}\n", own.why_not);
   if (best) {
     if (const auto gain = gain_over_own(trials, plan.metric, plan.maximise, own.identity, best->trial)) {
-      return fmt::format("gain: {}\n", format_gain(*gain, best->trial));
+      return fmt::format("gain: {}{}\n", format_gain(*gain, best->trial),
+                         format_devices(trials[gain->baseline].record.config, trials[best->trial].record.config));
     }
   }
   const auto ended = [&](const Trial& trial) {

@@ -101,6 +101,27 @@ TEST_F(FactsTest, TheGainIsPaidBackInDeviceHours) {
   EXPECT_TRUE(told.changed_train_batch);
 }
 
+TEST_F(FactsTest, MoreDevicesAloneSaveNothing) {
+  const auto sized = [](int devices) {
+    Json config = config_of(0, 8);
+    config["autotuning"] = {{"num_gpus", devices}, {"num_nodes", 1}};
+    return config;
+  };
+  Trial own = trial(sized(2), 110), wide = trial(sized(8), 440);
+  own.record.kind = TrialKind::baseline;
+  wide.record.slots = {"0-7"};
+  put(own);
+  put(wide);
+  best(1, config_of(0, 8), 440);
+  EXPECT_NEAR(facts().gain->ratio, 4, 1e-9);
+  EXPECT_EQ(facts().payback.saved_device_hours_per_day, 0);
+  put(trial(sized(2), 120));
+  put(trial(sized(2), 140));
+  const std::vector<Knob> knobs = facts().knobs;
+  ASSERT_EQ(knobs.size(), 1u);
+  EXPECT_EQ(knobs[0].key, "autotuning.num_gpus");
+}
+
 TEST_F(FactsTest, WithoutABaselineYourOwnConfigurationIsATrialAsAnyOther) {
   Trial own = trial(config_of(0, 1), 100);
   own.record.kind = TrialKind::baseline;

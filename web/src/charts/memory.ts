@@ -2,7 +2,7 @@
 import type { ChartKind } from '../chart';
 import { axis, legend, tooltip } from '../chart';
 import type { Study, Trial } from '../data';
-import { bytes, outcomeOf, percent } from '../format';
+import { bytes, outcomeOf, percent, plural } from '../format';
 import { stageShapes } from '../theme';
 import { cross } from './path';
 import { describe, measuredOrFailed, stagesOf } from './trials';
@@ -13,6 +13,14 @@ const measured = (study: Study): Trial[] => estimated(study).filter((trial) => t
 
 // Of a trial out of memory: what it is known to have wanted, else all that the device has.
 const wanted = (study: Study, trial: Trial): number | null => trial.peak_above_bytes ?? study.device_memory_bytes;
+
+const outOfMemory = (study: Study): Trial[] => estimated(study).filter((trial) => trial.outcome === 'out_of_memory' && wanted(study, trial) !== null);
+
+// Both axes end a little beyond the device and what was measured.
+function edge(study: Study): number {
+  const all = measured(study).flatMap((trial) => [trial.peak_bytes!, trial.peak_estimate!.value]);
+  return Math.max(...all, study.device_memory_bytes ?? 0, 1) * 1.08;
+}
 
 interface MemoryPoint { value: number[]; trial: number }
 
@@ -25,23 +33,23 @@ export const memory: ChartKind = {
   summary(study) {
     const known = measured(study);
     const limit = study.device_memory_bytes === null ? '' : ` A device has ${bytes(study.device_memory_bytes)}.`;
-    if (known.length === 0) return `No trial told its peak memory.${limit}`;
+    const most = edge(study), beyond = outOfMemory(study).filter((trial) => trial.peak_estimate!.value > most).length;
+    const cut = beyond === 0 ? '' : ` ${plural(beyond, 'trial')} out of memory, estimated at more than ${bytes(most)}, ${beyond === 1 ? 'stands' : 'stand'} at the edge.`;
+    if (known.length === 0) return `No trial told its peak memory.${limit}${cut}`;
     const inside = known.filter((trial) => {
       const { low, high } = trial.peak_estimate!;
       return trial.peak_bytes! >= low && (high === null || trial.peak_bytes! <= high);
     }).length;
     const off = known.map((trial) => Math.abs(trial.peak_bytes! / trial.peak_estimate!.value - 1)).sort((a, b) => a - b);
     return `Half of the ${known.length} measured peaks lie within ${percent(off[Math.floor((off.length - 1) / 2)]!, 1)} of the estimate, ` +
-      `${inside} within its 90 % interval. The estimate is that of the memory model after all trials.${limit}`;
+      `${inside} within its 90 % interval. The estimate is that of the memory model after all trials.${limit}${cut}`;
   },
 
   option(study, palette) {
-    const trials = estimated(study);
     const fits = measured(study);
-    const out = trials.filter((trial) => trial.outcome === 'out_of_memory' && wanted(study, trial) !== null);
+    const out = outOfMemory(study);
     const limit = study.device_memory_bytes;
-    const all = [...fits.flatMap((trial) => [trial.peak_bytes!, trial.peak_estimate!.value]), ...(limit === null ? [] : [limit])];
-    const most = Math.max(...all, 1) * 1.08;
+    const most = edge(study);
     const large = fits.length > 2000;
     const point = (trial: Trial, y: number): MemoryPoint => {
       const { value, low, high } = trial.peak_estimate!;

@@ -33,9 +33,9 @@ export function again(study: Study): Child {
   const lines = [
     `cd ${quoted(String(plan['cwd'] ?? '.'))}`,
     simulated ? `dsat-host show ${quoted(study.study.dir)} --csv > trials.csv  # a trace; --runner sim --sim trials.csv replays it`
-      : `sh ${quoted(`${study.study.dir}/best_cmd.txt`)}  # trains with the best configuration`,
+      : study.study.best && `sh ${quoted(`${study.study.dir}/best_cmd.txt`)}  # trains with the best configuration`,
     ...(command ? [`# the command that was tuned:`, command] : []),
-  ].join('\n');
+  ].filter(Boolean).join('\n');
   return [
     h('h2', { id: 'again' }, 'To do it again'),
     h('div', { class: 'code' }, copyButton(() => lines, 'the commands'), h('pre', { tabindex: 0 }, lines)),

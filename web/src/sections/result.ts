@@ -3,7 +3,7 @@ import type { Estimate, Study, Trial } from '../data';
 import type { Child } from '../dom';
 import { h, scrolling, table } from '../dom';
 import { quoted } from './again';
-import { bytes, deviceHours, duration, gainDecimals, metric, metricName, orDash, ratio, twoDigits, when, words } from '../format';
+import { bytes, deviceHours, duration, gainDecimals, metric, metricName, orDash, plural, ratio, twoDigits, when, words } from '../format';
 
 const kStatusWords: Record<string, string> = {
   running: 'running', completed: 'completed', no_best: 'ended without a best', interrupted: 'interrupted', failed: 'failed',
@@ -25,7 +25,19 @@ function measurements(study: Study, trial: Trial | undefined): number {
 }
 
 // An interval that reaches down to 1 leaves it open whether there is a gain.
-const isSure = (gain: Study['study']['gain']): boolean => gain !== null && (gain.low === null || gain.low > 1);
+const isSure = (gain: Study['study']['gain'], share = 1): boolean => gain !== null && (gain.low === null || gain.low * share > 1);
+
+// What of a gain one device has: FLOPS_per_gpu is one device's already.
+function deviceShare(study: Study): number {
+  const of = (id: number | undefined): number => study.trials[id ?? -1]?.devices || 1;
+  return study.study.metric === 'FLOPS_per_gpu' ? 1 : of(study.study.gain?.baseline) / of(study.study.best?.trial);
+}
+
+// " on 8 devices" where trials are of several sizes.
+function onDevices(study: Study, id: number): string {
+  const sizes = new Set(study.trials.map((trial) => trial.devices).filter((devices) => devices > 0));
+  return sizes.size > 1 ? ` on ${plural(study.trials[id]?.devices ?? 0, 'device')}` : '';
+}
 
 function bestCard(study: Study): HTMLElement {
   const best = study.study.best;
@@ -38,7 +50,7 @@ function bestCard(study: Study): HTMLElement {
   return card(`Best: ${metricName(study.study.metric)}`, metric(study.study.metric, best.metric), [
     runs > 1 && `Mean of ${runs} measurements. `,
     h('a', { href: `#trial-${best.trial}` }, `Trial ${best.trial}`),
-    `: ZeRO stage ${trial?.stage ?? '–'}, micro batch ${trial?.micro_batch ?? '–'}, accumulation ${trial?.accumulation ?? '–'}`,
+    `${onDevices(study, best.trial)}: ZeRO stage ${trial?.stage ?? '–'}, micro batch ${trial?.micro_batch ?? '–'}, accumulation ${trial?.accumulation ?? '–'}`,
     trial?.peak_bytes ? `, peak memory ${bytes(trial.peak_bytes)}` : null, '.', best.why ? ` ${best.why[0]!.toUpperCase()}${best.why.slice(1)}.` : null,
   ], 'wide');
 }
@@ -66,7 +78,7 @@ function gainCard(study: Study): HTMLElement {
   const sure = gain.low === null || gain.high === null ? 'No interval: the best was not measured again.'
     : `95 % interval ${gain.low.toFixed(decimals)} to ${gain.high.toFixed(decimals)}.`;
   const open = isSure(gain) ? '' : ' The interval includes no gain: measure again, or longer.';
-  return card(title, ratio(gain), [sure, open, ' Yours is ', h('a', { href: `#trial-${gain.baseline}` }, `trial ${gain.baseline}`), '.', endToEnd(study)],
+  return card(title, ratio(gain), [sure, open, ' Yours is ', h('a', { href: `#trial-${gain.baseline}` }, `trial ${gain.baseline}`), `${onDevices(study, gain.baseline)}.`, endToEnd(study)],
     gain.ratio > 1 && isSure(gain) ? 'good' : '');
 }
 
@@ -74,10 +86,11 @@ function paybackCard(study: Study): HTMLElement {
   const { spent_device_hours: spent, saved_device_hours_per_day: saved, days } = study.payback;
   const simulated = study.plan['runner'] === 'sim' ? ' In the simulator’s time.' : '';
   if (saved === null) return card('Payback', deviceHours(spent), `spent on the search.${simulated}`);
-  if (days === null) return card('Payback', 'none', `${deviceHours(spent)} spent; the best trains no faster than your own.${simulated}`);
+  const fair = deviceShare(study) === 1 ? '' : ', device for device';
+  if (days === null) return card('Payback', 'none', `${deviceHours(spent)} spent; the best trains no faster than your own${fair}.${simulated}`);
   return card('Payback', `after ${duration(days * 86400)}`,
-    `of training: ${deviceHours(spent)} spent on the search, ${deviceHours(saved)} saved a day where one trial’s devices train` +
-    `${isSure(study.study.gain) ? '.' : ', if the gain holds.'}${simulated}`);
+    `of training: ${deviceHours(spent)} spent on the search, ${deviceHours(saved)} saved a day of what your own trains on the devices of its trial` +
+    `${isSure(study.study.gain, deviceShare(study)) ? '.' : ', if the gain holds.'}${simulated}`);
 }
 
 function progressCard(study: Study): HTMLElement {

@@ -1,7 +1,7 @@
 // Every trial: sorted by any column, filtered by words, outcome, stage and phase, a page at a time; each row opens.
 import type { Json, JsonObject, Study, Trial } from '../data';
 import type { Child } from '../dom';
-import { h, replace, scrolling, table } from '../dom';
+import { arrange, h, replace, scrolling, table } from '../dom';
 import { bytes, duration, json, metric, orDash, outcomeOf, plural, when, words } from '../format';
 import { slotText } from '../charts/timeline';
 import { copyButton } from './best';
@@ -39,6 +39,7 @@ export class TrialTable {
   private readonly headCells: HTMLTableCellElement[];
   private readonly body = h('tbody');
   private readonly pages = h('nav', { class: 'pages', 'aria-label': 'Pages of the table' });
+  private rows = new Map<string, { key: string; element: HTMLElement }>();  // of the page as it was drawn last
   private haystacks = new Map<number, { of: Trial; text: string }>();
   private shown: Trial[] = [];
 
@@ -136,23 +137,39 @@ export class TrialTable {
     this.said.textContent = this.shown.length === study.trials.length ? `${plural(study.trials.length, 'trial')}.` : `${this.shown.length} of ${plural(study.trials.length, 'trial')}.`;
     const focused = document.activeElement?.closest('tr')?.id;
     const from = this.page * kRowsOfPage;
-    replace(this.body, this.shown.slice(from, from + kRowsOfPage).map((trial) => this.row(trial)),
-      this.shown.length === 0 && h('tr', {}, h('td', { colspan: kColumns.length, class: 'faint' }, study.trials.length === 0 ? 'No trial yet.' : 'No trial is like that.')));
-    if (focused) document.getElementById(focused)?.querySelector('button')?.focus({ preventScroll: true });
+    const old = this.rows;
+    this.rows = new Map();
+    const rows = this.shown.slice(from, from + kRowsOfPage).flatMap((trial) => this.rowsOf(trial, old));
+    arrange(this.body, rows.length > 0 ? rows :
+      [h('tr', {}, h('td', { colspan: kColumns.length, class: 'faint' }, study.trials.length === 0 ? 'No trial yet.' : 'No trial is like that.'))]);
+    if (focused && document.activeElement === document.body) document.getElementById(focused)?.querySelector('button')?.focus({ preventScroll: true });
     this.drawPages();
   }
 
-  private row(trial: Trial): Child {
-    const study = this.study!, isOpen = this.opened.has(trial.id);
+  // What shows the same as before stays the same element: its reader may be in the middle of it.
+  private rowsOf(trial: Trial, old: typeof this.rows): HTMLElement[] {
+    const study = this.study!, isOpen = this.opened.has(trial.id), best = trial.id === study.study.best?.trial;
+    const kept = (name: string, of: unknown[], make: () => HTMLElement): HTMLElement => {
+      const key = JSON.stringify([study.study.dir, ...of]), known = old.get(name);
+      const row = known?.key === key ? known : { key, element: make() };
+      this.rows.set(name, row);
+      return row.element;
+    };
+    // The estimate is another one after every trial, the time while the trial runs.
+    const row = kept(`trial-${trial.id}`, [{ ...trial, peak_estimate: null }, best, isOpen], () => this.row(trial, isOpen, best));
+    if (!isOpen) return [row];
+    const opened = kept(`details-${trial.id}`, [{ ...trial, peak_estimate: null, run_seconds: null }], () =>
+      h('tr', { id: `details-${trial.id}`, class: 'details' }, h('td', { colspan: kColumns.length }, details(trial, study))));
+    opened.querySelector('.estimate')!.textContent = estimate(trial);
+    return [row, opened];
+  }
+
+  private row(trial: Trial, isOpen: boolean, best: boolean): HTMLElement {
     const toggle = h('button', { type: 'button', 'aria-expanded': String(isOpen), 'aria-controls': `details-${trial.id}`, 'aria-label': `Trial ${trial.id}: details`,
       click: () => { if (isOpen) this.opened.delete(trial.id); else this.opened.add(trial.id); this.draw(); } }, isOpen ? '▾' : '▸', ` ${trial.id}`);
-    const best = trial.id === study.study.best?.trial;
-    return [
-      h('tr', { id: `trial-${trial.id}`, class: best ? 'best' : null }, kColumns.map((column, i) => i === 0
-        ? h('th', { scope: 'row', class: 'number' }, toggle, best && h('span', { class: 'hidden' }, ' the best'))
-        : h('td', { class: column.numeric ? 'number' : null }, column.text(trial, study)))),
-      isOpen && h('tr', { id: `details-${trial.id}`, class: 'details' }, h('td', { colspan: kColumns.length }, details(trial, study))),
-    ];
+    return h('tr', { id: `trial-${trial.id}`, class: best ? 'best' : null }, kColumns.map((column, i) => i === 0
+      ? h('th', { scope: 'row', class: 'number' }, toggle, best && h('span', { class: 'hidden' }, ' the best'))
+      : h('td', { class: column.numeric ? 'number' : null }, column.text(trial, this.study!))));
   }
 
   private drawPages(): void {
@@ -161,7 +178,7 @@ export class TrialTable {
       h('button', { type: 'button', disabled: off, click: () => { this.page = page; this.draw(); } }, text);
     replace(this.pages, count > 1 && [
       go(0, 'First', this.page === 0), go(this.page - 1, 'Previous', this.page === 0),
-      h('span', {}, `Page ${this.page + 1} of ${count}`),
+      h('span', {}, `Rows ${this.page * kRowsOfPage + 1} to ${Math.min(this.shown.length, (this.page + 1) * kRowsOfPage)} of ${this.shown.length}`),
       go(this.page + 1, 'Next', this.page === count - 1), go(count - 1, 'Last', this.page === count - 1)]);
   }
 }
@@ -175,13 +192,18 @@ function leaves(value: Json, prefix = ''): [string, Json][] {
   return Object.entries(value).flatMap(([key, inner]) => leaves(inner, prefix ? `${prefix}.${key}` : key));
 }
 
+function estimate(trial: Trial): string {
+  const peak = trial.peak_estimate;
+  return peak === null ? '–' : `${bytes(peak.value)} (${bytes(peak.low)} to ${bytes(peak.high)})`;
+}
+
 function details(trial: Trial, study: Study): Child {
   const facts: Child[][] = [
     ['Submitted', when(trial.submitted_at)], ['Started', when(trial.started_at)], ['Ended', when(trial.ended_at)],
     ['Slots', slotText(trial)], ['Attempt', trial.attempt], ['Parent', orDash(trial.parent)],
     ['Global batch', orDash(trial.train_batch)], ['Accumulation', orDash(trial.accumulation)],
     ['Peak memory', trial.peak_bytes === null ? '–' : `${bytes(trial.peak_bytes)}${trial.peak_source ? ` (from ${trial.peak_source})` : ''}`],
-    ['Estimated peak', trial.peak_estimate === null ? '–' : `${bytes(trial.peak_estimate.value)} (${bytes(trial.peak_estimate.low)} to ${bytes(trial.peak_estimate.high)})`],
+    ['Estimated peak', h('span', { class: 'estimate' })],
     ['Exit', trial.term_signal !== null ? `signal ${trial.term_signal}` : orDash(trial.exit_code)],
     ['Versions', [trial.engine_version && `DeepSpeed ${trial.engine_version}`, trial.torch_version && `torch ${trial.torch_version}`].filter(Boolean).join(', ') || '–'],
   ];

@@ -62,8 +62,8 @@ struct BestStep {
   double value = 0;
 };
 
-// Device time: what the search took, and what the best saves against the user's own configuration if both train on the
-// slots of one trial.
+// Device time: what the search took, and what the best saves where it does the training that the user's own
+// configuration does on the slots of one trial.
 struct Payback {
   double spent_device_hours = 0;
   std::optional<double> saved_device_hours_per_day;  // nullopt: no gain is known; 0: the best is no faster

@@ -18,6 +18,9 @@ std::string format_metric(const std::string& metric, double value);
 // "3.1 x your own configuration, 95 % interval 2.9 to 3.3"; `best`: the trial that it is the gain of.
 std::string format_gain(const Gain& gain, uint64_t best);
 
+// ", on 8 devices in place of 2"; empty where trials of the two configurations are of one size.
+std::string format_devices(const Json& own, const Json& best);
+
 // "a step takes 573 ms, of which the engine takes 5.43 ms (does the script wait for its data?): 1.8 x your own
 // configuration by the clock"
 std::string format_end_to_end(const EndToEnd& end_to_end);

@@ -38,6 +38,17 @@ TEST(Changes, AnotherGlobalBatchIsANoteOnTheLearningRate) {
   EXPECT_THAT(change_lines(study).back(), HasSubstr("--global-batch N"));
 }
 
+TEST(Changes, OtherDevicesAreNamed) {
+  host::StudyFacts study = facts();
+  study.record.trials.resize(14);
+  study.record.trials[0].config = {{"autotuning", {{"num_gpus", 2}, {"num_nodes", 1}}}};
+  study.record.trials[13].config = {{"autotuning", {{"num_gpus", 4}, {"num_nodes", 2}}}};
+  study.baseline = 0;
+  EXPECT_THAT(change_lines(study), ElementsAre("best configuration (trial 13): your own, on 8 devices in place of 2"));
+  study.changes = {{"zero_optimization.stage", 1, 3}};
+  EXPECT_EQ(change_lines(study)[0], "best configuration (trial 13) against your own, on 8 devices in place of 2:");
+}
+
 TEST(Changes, ThereMayBeNone) {
   EXPECT_THAT(change_lines(facts()), ElementsAre("best configuration (trial 13): your own, unchanged"));
   EXPECT_THAT(change_lines(host::StudyFacts()), IsEmpty()) << "no best";

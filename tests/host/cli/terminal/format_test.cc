@@ -22,6 +22,14 @@ TEST(FormatMetric, HasTheUnitOfTheMetric) {
   EXPECT_EQ(format_metric("forward", 2.5e6), "2.5 s");
 }
 
+TEST(FormatMetric, HasNoExponentHoweverLarge) {
+  EXPECT_EQ(format_metric("latency", 999.4e3), "999 ms");
+  EXPECT_EQ(format_metric("latency", 999.6e3), "0.9996 s");
+  EXPECT_EQ(format_metric("latency", 12'345.6e6), "12346 s");
+  EXPECT_EQ(format_metric("throughput", 999.97), "1000 samples/s");
+  EXPECT_EQ(format_metric("throughput", 12'345.6), "12346 samples/s");
+}
+
 TEST(FormatMetric, IsADashWhereThereIsNone) {
   EXPECT_EQ(format_metric("latency", Json()), "-");
   EXPECT_EQ(format_metric("latency", Json::object()), "-");

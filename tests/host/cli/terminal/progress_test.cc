@@ -118,8 +118,14 @@ TEST(Progress, CountsTrialsOfBeforeAResume) {
   Progress progress(captured.console, settings());
   host::StudyRecord record;
   record.trials = {trial(0, host::Outcome::completed), trial(1, host::Outcome::failed)};
+  host::TrialRecord open = trial(2, host::Outcome::completed);
+  open.outcome.reset();
+  record.trials.push_back(open);
   progress.count_earlier(record);
   EXPECT_EQ(progress.status(), "2/16 trials, 0 running, best none yet");
+  progress.on_trial_started(open);
+  progress.on_trial_ended(trial(2, host::Outcome::completed));
+  EXPECT_THAT(progress.status(), StartsWith("3/16 trials, 0 running"));
 }
 
 }  // namespace
