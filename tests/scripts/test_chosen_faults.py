@@ -1,4 +1,4 @@
-"""bench/mutation/faults.json fits the sources: a fault whose text was rewritten is no longer put in, and proves nothing."""
+"""bench/mutation/faults.json fits the sources: a fault whose text was rewritten is not put in, and proves nothing."""
 import json
 import pathlib
 import sys
