@@ -108,7 +108,9 @@ inline std::string profile_problem(const Json& profile) {
   }
   if (profile["schema"] != 1) return "schema: " + profile["schema"].dump() + " is no schema that this version knows: 1";
   const Json& size = profile["num_params"];
-  return size.is_number() && size >= 1 ? "" : "num_params: " + size.dump() + " is no number of at least 1";
+  if (!size.is_number() || size < 1) return "num_params: " + size.dump() + " is no number of at least 1";
+  const Json trained = profile.value("trainable_num_params", size);
+  return trained <= size ? "" : "trainable_num_params: " + trained.dump() + " is above num_params " + size.dump();
 }
 
 // -1 where the host ended the command, or nothing ran.

@@ -371,6 +371,8 @@ TEST_F(BenchTest, OverridesThatAreNoObjectAreRefused) {
     }
   };
   EXPECT_TRUE(bench().run());
+  EXPECT_THAT(error_with({{"schema", 1}, {"num_params", 7}, {"trainable_num_params", 8}}),
+              ::testing::HasSubstr("trainable_num_params: 8 is above num_params 7"));
 }
 
 TEST_F(BenchTest, AnUnknownOptionOrStrategyIsRefused) {
