@@ -111,6 +111,12 @@ TEST_F(IsolatedStrategyTest, AProcessThatIsLostEveryTimeEndsWithPluginAndCall) {
                     HasSubstr("started again 3 times")));
 }
 
+// The child holds the connection and would do so for ever.
+TEST_F(IsolatedStrategyTest, AProcessIsLostAlsoWhereAChildOfItLivesOn) {
+  const auto strategy = defective("orphan");
+  EXPECT_THAT(error_of([&] { up_to_the_defect(*strategy); }, DSAT_INTERNAL), HasSubstr("ended with exit status 3"));
+}
+
 TEST_F(IsolatedStrategyTest, AProcessThatDoesNotAnswerIsEnded) {
   apart_.plugin_timeout = std::chrono::milliseconds(1500);
   const auto strategy = defective("sleep_once");
