@@ -117,6 +117,13 @@ TEST_F(IsolatedStrategyTest, AProcessIsLostAlsoWhereAChildOfItLivesOn) {
   EXPECT_THAT(error_of([&] { up_to_the_defect(*strategy); }, DSAT_INTERNAL), HasSubstr("ended with exit status 3"));
 }
 
+TEST_F(IsolatedStrategyTest, WhatIsLeftOutOfTheLogIsSaid) {
+  const auto strategy = defective("log_flood");
+  up_to_the_defect(*strategy);
+  ASSERT_EQ(log_.size(), kMaxLogLines + 1);
+  EXPECT_THAT(log_.back(), HasSubstr("the rest is left out"));
+}
+
 TEST_F(IsolatedStrategyTest, AProcessThatDoesNotAnswerIsEnded) {
   apart_.plugin_timeout = std::chrono::milliseconds(1500);
   const auto strategy = defective("sleep_once");
