@@ -147,7 +147,14 @@ void IsolatedStrategy::restore_state(const Json& study, const std::string& state
 
 void IsolatedStrategy::bring_back() {
   muted_ = true;
-  if (state_) restore_state(study_, *state_);
+  try {
+    if (state_) restore_state(study_, *state_);
+  } catch (const Error& refused) {  // of the events before that state the journal alone knows
+    throw Error(refused.code(),
+                fmt::format("{}; its process was lost, and the state that it saved does not bring it back: go on from "
+                            "its events with dsat-host resume",
+                            refused.what()));
+  }
   for (const Past& past : since_) {
     PastAnswers answers(past.next_id, past.ops);
     if (to_json(deliver(past.event, answers)) == to_json(past.ops)) continue;

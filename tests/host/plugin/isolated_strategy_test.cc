@@ -183,6 +183,15 @@ TEST_F(IsolatedStrategyTest, AStateIsSavedAndRestored) {
               HasSubstr("this state makes no sense"));
 }
 
+TEST_F(IsolatedStrategyTest, AStateThatIsRefusedWhenTheProcessIsLostLeavesAResume) {
+  const auto strategy = open("scripted_unsound", {{"script", "{}"}});
+  handle(*strategy, StrategyEvent::Kind::start);
+  strategy->save();
+  kill(children_of(getpid())[0], SIGKILL);
+  EXPECT_THAT(error_of([&] { handle(*strategy, StrategyEvent::Kind::result, 0); }, DSAT_INTERNAL),
+              AllOf(HasSubstr("this state makes no sense"), HasSubstr("dsat-host resume")));
+}
+
 TEST_F(IsolatedStrategyTest, WithoutTheProgramTheMessageSaysWhatToDo) {
   apart_.plugin_host = "/nonexistent/dsat-plugin-host";
   const auto found = describe_plugin(fixture_plugin("scripted"), apart_);
