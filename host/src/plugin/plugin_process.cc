@@ -201,7 +201,7 @@ void PluginProcess::receive() {
 }
 
 void PluginProcess::call(const Json& request, const OnMessage& on_message, const std::optional<std::string>& bytes) {
-  deadline_ = Clock::now() + timeout_;
+  renew_deadline();
   send(framed(request));
   if (bytes) send(framed_bytes(*bytes));
   try {
