@@ -87,6 +87,9 @@ class Validate(HostTest):
         self.assertEqual((status, checks["loading"]["status"]), (1, "failed"))
         self.assertIn("plugin ABI 2", checks["loading"]["reason"])
         self.assertNotIn("life cycle", checks)
+        status, checks = self.validate(FIXTURES / "libbad_create_null.so")
+        self.assertEqual((status, checks["life cycle"]["status"]), (1, "failed"))
+        self.assertIn("incomplete strategy", checks["life cycle"]["reason"])
         status, checks = self.validate(FIXTURES / "libwalker_clock.so")
         self.assertEqual((status, checks["determinism"]["status"]), (1, "failed"))
 
