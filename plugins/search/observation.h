@@ -1,10 +1,11 @@
-// A trial in a study's observations, read once for every searcher.
+// The trials in a study's observations, read in one place for every searcher.
 // Threading: pure functions. Errors: an observation without trial, configuration or outcome throws dsat::Error.
 #ifndef DSAT_PLUGINS_SEARCH_OBSERVATION_H_
 #define DSAT_PLUGINS_SEARCH_OBSERVATION_H_
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dsat/searcher.h"
 
@@ -18,6 +19,7 @@ inline bool is_informative(Outcome outcome) {
 struct ObservedTrial {
   TrialId trial = kNoTrial;
   Json config;
+  int64_t micro_batch = 1;
   Outcome outcome = Outcome::completed;
   Json metrics;  // an object, or null
   std::optional<double> peak_bytes;
@@ -28,9 +30,10 @@ struct ObservedTrial {
   std::optional<double> metric(const std::string& name) const;
 };
 
-// nullopt: the trial shows nothing about training, because it was lost or stopped, or made a single forward pass (the
-// profile's model-information trial).
-std::optional<ObservedTrial> training_trial(const Json& observation);
+// Those that show something about training, in their order. One that was lost or stopped shows nothing, nor does one
+// that made a single forward pass (the profile's model-information trial), nor a configuration that no model can read:
+// an earlier searcher may have asked for anything.
+std::vector<ObservedTrial> training_trials(const Study& study);
 
 }  // namespace dsat::search
 

@@ -68,9 +68,8 @@ TrialHistory::TrialHistory(const Study& study)
       unread_keys_(unread_keys(config::space_from_json(study.space))) {
   if (study.profile.is_object()) inputs_ = cost::inputs_from_profile(study.profile);
   if (study.device_memory_bytes) inputs_.device_memory_bytes = static_cast<double>(*study.device_memory_bytes);
-  for (const Json& observation : study.observations) {
-    const auto trial = training_trial(observation);
-    if (trial) learn(trial->trial, trial->config, trial->outcome, trial->metric(study.metric), trial->peak_bytes);
+  for (const ObservedTrial& seen : training_trials(study)) {
+    learn(seen.trial, seen.config, seen.outcome, seen.metric(study.metric), seen.peak_bytes);
   }
 }
 

@@ -37,6 +37,7 @@ DEFECTS = {
     "none": ("fine", "fine"),
     "segv": ("ends", "ends"), "abort": ("ends", "ends"), "stack": ("ends", "ends"), "division": ("ends", "ends"),
     "illegal": ("ends", "ends"), "bus": ("ends", "ends"), "throw": ("ends", "ends"), "double_free": ("ends", "ends"),
+    "segv_in_thread": ("ends", "ends"), "orphan": ("ends", "-"),
     "exit0": ("ends", "ends"), "exit3": ("ends", "ends"), "exit_in_thread": ("ends", "ends"),
     "own_handler": ("ends", "ends"), "segv_exit": ("ends", "ends"), "exit0_exit": ("ends", "ends"),
     "segv_create": ("fails", "fails"), "segv_start": ("fails", "fails"), "exit0_start": ("fails", "fails"),
@@ -59,8 +60,8 @@ DEFECTS = {
     "finish_twice": ("fine", "fine"), "random": ("fine", "fine"),
 }
 # A sample for every day: one of each kind.
-SAMPLE = ["none", "segv", "exit0", "segv_once", "loop", "loop_ignored", "memory", "null_text", "deep", "late",
-          "terminal_note", "fails"]
+SAMPLE = ["none", "segv", "segv_in_thread", "exit0", "segv_once", "loop", "loop_ignored", "memory", "null_text", "deep",
+          "late", "terminal_note", "fails"]
 
 
 def start(name, isolated, folder, *trial_options):

@@ -50,6 +50,20 @@ class IsolatedSearchers(HostTest):
         self.assert_ok(result)
         self.assertEqual(len(self.show(half)["trials"]) >= 40, True)
 
+    def test_a_search_is_taken_over_whatever_was_asked_for_before(self):
+        asked = [{"zero_optimization": {"reduce_bucket_size": -1}}, {"zero_optimization": {"stage": "2"}},
+                 {"train_micro_batch_size_per_gpu": 2.5}, {"train_micro_batch_size_per_gpu": 1}]
+        script = {"start": [{"try": overrides} for overrides in asked], "result *": [{"finish": "enough"}]}
+        run = self.dir / "run"
+        self.assert_ok(subprocess.run([HOST, "--runner", "sim", "--sim", SIMULATION, "--searcher",
+                                       FIXTURES / "libscripted.so", "--searcher.script", json.dumps(script),
+                                       "--output-dir", run, "--quiet"], cwd=self.dir, capture_output=True, text=True,
+                                      timeout=240))
+        outcomes = [trial["outcome"] for trial in self.show(run)["trials"]]
+        self.assertEqual(outcomes.count("invalid_config"), 3, outcomes)
+        self.assert_ok(subprocess.run([HOST, "resume", run, "--searcher", "guided", "--max-trials", "20", "--quiet"],
+                                      cwd=self.dir, capture_output=True, text=True, timeout=240))
+
     def test_both_ways_at_once_are_refused(self):
         result = self.run_host(["--isolate", "--in-process"])
         self.assertEqual(result.returncode, 2)
@@ -73,6 +87,9 @@ class Validate(HostTest):
         self.assertEqual((status, checks["loading"]["status"]), (1, "failed"))
         self.assertIn("plugin ABI 2", checks["loading"]["reason"])
         self.assertNotIn("life cycle", checks)
+        status, checks = self.validate(FIXTURES / "libbad_create_null.so")
+        self.assertEqual((status, checks["life cycle"]["status"]), (1, "failed"))
+        self.assertIn("incomplete strategy", checks["life cycle"]["reason"])
         status, checks = self.validate(FIXTURES / "libwalker_clock.so")
         self.assertEqual((status, checks["determinism"]["status"]), (1, "failed"))
 

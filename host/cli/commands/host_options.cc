@@ -141,7 +141,8 @@ OptionSet resume_options() {
        Option::text("searcher", "PLUGIN", "takes the search over, and learns of all trials that have ended")
            .by_default("as before"),
        Option::toggle("accept-changed-plugins", "a plugin's file may be another one than when the study was started"),
-       quiet_option(), verbose_option(),
+       setting_option("plugin-timeout").by_default("as before"),
+       setting_option("plugin-memory").by_default("as before"), quiet_option(), verbose_option(),
        json_option("the result as one JSON object on standard output; all else on standard error"), help_option()});
   return set;
 }

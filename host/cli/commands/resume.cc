@@ -33,8 +33,8 @@ void refuse_fixed_options(const Tokens& arguments, const OptionSet& allowed) {
     if (allowed.find(spelling) == nullptr && all.find(spelling) != nullptr) {
       throw Error(
           fmt::format("{} cannot change when a study is resumed: resume takes --max-trials, --time-budget, --budget, "
-                      "--max-concurrent-trials, --searcher and its options, --accept-changed-plugins, --quiet, "
-                      "--verbose and --json",
+                      "--max-concurrent-trials, --searcher and its options, --accept-changed-plugins, "
+                      "--plugin-timeout, --plugin-memory, --quiet, --verbose and --json",
                       spelling));
     }
   }
@@ -46,7 +46,8 @@ int resume(const Tokens& arguments, Console& console) {
   OptionSet set = resume_options();
   std::optional<host::PluginInfo> searcher;
   if (const Preview wanted = preview(set, arguments, Grammar::operands); wanted.searcher) {
-    auto found = host::find_strategy(*wanted.searcher, host::PluginKind::searcher);
+    auto found = host::find_strategy(*wanted.searcher, host::PluginKind::searcher,
+                                     plugin_processes(Values(set, wanted.plugin_processes)));
     if (!found.ok()) return console.error(found.status().message()), exit_status(found.status());
     searcher = found.value();
     add_plugin_options(set, *searcher, host::PluginInfo());

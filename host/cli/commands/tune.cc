@@ -51,8 +51,7 @@ int tune(const Tokens& arguments, Console& console) {
   const std::optional<TunerChoice> tuner = wanted.searcher ? std::nullopt : searcher_of(autotuning);
   const std::string searcher_name = wanted.searcher.value_or(tuner ? tuner->searcher : kDefaultSearcher);
   const std::string profiler_name = wanted.profiler.value_or(host::StudyOptions().profiler.plugin);
-  host::PluginProcesses processes;
-  processes.isolation = isolation(wanted.in_process, wanted.isolate);
+  const host::PluginProcesses processes = plugin_processes(Values(set, wanted.plugin_processes));
   const auto searcher = host::find_strategy(searcher_name, host::PluginKind::searcher, processes);
   if (!searcher.ok()) return console.error(searcher.status().message()), exit_status(searcher.status());
   const auto profiler = host::find_strategy(profiler_name, host::PluginKind::profiler, processes);

@@ -68,8 +68,7 @@ Strategies choose(const ExperimentForm& form, const Preview& wanted) {
   const std::string by_method = form.method == "_test" ? kTestSearcher : form.method;
   chosen.searcher_name = !by_method.empty() ? by_method : wanted.searcher.value_or(kDefaultSearcher);
   chosen.profiler_name = wanted.profiler.value_or(host::StudyOptions().profiler.plugin);
-  host::PluginProcesses processes;
-  processes.isolation = isolation(wanted.in_process, wanted.isolate);
+  const host::PluginProcesses processes = plugin_processes(Values(form.set, wanted.plugin_processes));
   chosen.searcher = find(chosen.searcher_name, host::PluginKind::searcher, processes);
   chosen.profiler = find(chosen.profiler_name, host::PluginKind::profiler, processes);
   return chosen;

@@ -11,6 +11,7 @@
 #include "commands/host_options.h"
 #include "commands/subcommand.h"
 #include "dsat/error.h"
+#include "options/study_options.h"
 #include "terminal/exit_status.h"
 
 namespace dsat::cli {
@@ -50,9 +51,7 @@ int validate(const Tokens& arguments, Console& console) {
   const auto request = read_request(validate_options(), arguments, kUsageText, console);
   if (!request) return kBestFound;
   const std::string file = only_file(request->operands);
-  host::PluginProcesses processes;
-  processes.plugin_timeout = request->values.duration("plugin-timeout").value_or(processes.plugin_timeout);
-  if (const auto bytes = request->values.size("plugin-memory")) processes.plugin_memory_bytes = *bytes;
+  const host::PluginProcesses processes = plugin_processes(request->values);
   Json checks = Json::array();
   std::map<host::CheckStatus, int> counts;
   const host::Status done = host::validate_plugin(file, processes, [&](const host::CheckResult& result) {

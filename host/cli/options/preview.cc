@@ -15,8 +15,9 @@ Preview preview(const OptionSet& set, const Tokens& arguments, Grammar grammar) 
     found.autotuning |= name == "--autotuning";
     found.help |= name == "--help";
     found.version |= name == "--version";
-    found.in_process |= name == "--in-process";
-    found.isolate |= name == "--isolate";
+    for (const char* of_processes : {"--in-process", "--isolate", "--plugin-timeout", "--plugin-memory"}) {
+      if (name == of_processes) found.plugin_processes.push_back(token);
+    }
   }
   return found;
 }

@@ -15,7 +15,7 @@ struct Preview {
   std::optional<std::string> searcher, profiler, ds_config;
   bool autotuning = false;  // DeepSpeed's form
   bool help = false, version = false;
-  bool in_process = false, isolate = false;  // where plugins run
+  Tokens plugin_processes;  // the options that say where plugins run, and what they may take
 };
 
 Preview preview(const OptionSet& set, const Tokens& arguments, Grammar grammar = Grammar::command);

@@ -212,6 +212,13 @@ void read_runner(const Values& values, StudyOptions& options) {
   options.simulation = std::move(simulation).value();
 }
 
+host::Isolation isolation(const Values& values) {
+  const bool in_process = values.given("in-process"), isolate = values.given("isolate");
+  if (in_process && isolate) throw Error("--in-process and --isolate: give one of the two");
+  if (in_process) return host::Isolation::none;
+  return isolate ? host::Isolation::all : host::Isolation::third_party;
+}
+
 }  // namespace
 
 Option setting_option(std::string_view name) {
@@ -235,10 +242,11 @@ std::vector<std::string> setting_option_names() {
   return names;
 }
 
-host::Isolation isolation(bool in_process, bool isolate) {
-  if (in_process && isolate) throw Error("--in-process and --isolate: give one of the two");
-  if (in_process) return host::Isolation::none;
-  return isolate ? host::Isolation::all : host::Isolation::third_party;
+host::PluginProcesses plugin_processes(const Values& values) {
+  host::PluginProcesses processes;
+  host::PluginProcesses::visit(processes, Read{values});
+  processes.isolation = isolation(values);
+  return processes;
 }
 
 StudyOptions study_options(const Values& values) {
@@ -248,7 +256,7 @@ StudyOptions study_options(const Values& values) {
   if (const auto file = values.text("space")) options.space_file = *file;
   if (const auto file = values.text("ds-config")) options.ds_config = *file;
   if (const auto folder = values.text("output-dir")) options.output_dir = *folder;
-  options.isolation = isolation(values.given("in-process"), values.given("isolate"));
+  options.isolation = isolation(values);
   read_runner(values, options);
   return options;
 }
@@ -259,6 +267,8 @@ host::ResumeOptions resume_options(const Values& values) {
   options.max_concurrent_trials = values.small_integer("max-concurrent-trials");
   options.time_budget = values.duration("time-budget");
   options.budget = values.text("budget").value_or("");
+  options.plugin_timeout = values.duration("plugin-timeout");
+  options.plugin_memory_bytes = values.size("plugin-memory");
   options.accept_changed_plugins = values.given("accept-changed-plugins");
   return options;
 }

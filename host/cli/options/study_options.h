@@ -19,8 +19,8 @@ namespace dsat::cli {
 Option setting_option(std::string_view name);
 std::vector<std::string> setting_option_names();
 
-// Which plugins run in a process of their own, by --in-process and --isolate. Throws Error: both.
-host::Isolation isolation(bool in_process, bool isolate);
+// Which plugins run in a process of their own, and what such a process may take.
+host::PluginProcesses plugin_processes(const Values& values);
 
 // All but command and strategies.
 host::StudyOptions study_options(const Values& values);

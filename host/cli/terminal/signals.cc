@@ -67,10 +67,14 @@ const char* name_of_crash(int signal) {
   }
 }
 
+// A thread that a plugin has started is in no call that is known. Where a sanitizer listens, its report says more.
 void on_crash(int signal) {
-  if (const char* call = host::plugin_call_of_this_thread()) end_with_a_line(call, name_of_crash(signal));
   const auto* at = std::find(kCrashes.begin(), kCrashes.end(), signal);
-  sigaction(signal, &g_before[static_cast<size_t>(at - kCrashes.begin())], nullptr);
+  const struct sigaction& before = g_before[static_cast<size_t>(at - kCrashes.begin())];
+  const char* call = host::plugin_call_of_this_thread();
+  if (call == nullptr && before.sa_handler == SIG_DFL) call = "a thread of dsat-host or of a plugin";
+  if (call != nullptr) end_with_a_line(call, name_of_crash(signal));
+  sigaction(signal, &before, nullptr);
   raise(signal);  // comes when this handler has returned
 }
 

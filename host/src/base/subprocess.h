@@ -65,6 +65,9 @@ class Subprocess {
   // To the child itself, through its pidfd: never to another process that got its number.
   void signal(int number);
 
+  // For poll(): becomes readable when it ends; -1: it is reaped.
+  int exit_fd() const { return pidfd_; }
+
   // Has it ended, though on_exit may still be to come?
   bool has_ended() const;
 

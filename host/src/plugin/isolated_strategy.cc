@@ -11,7 +11,6 @@
 #include "plugin/plugin_call.h"
 #include "plugin/plugin_info_json.h"
 #include "plugin/profile_check.h"
-#include "plugin/request_limits.h"
 
 namespace dsat::host {
 namespace {
@@ -81,8 +80,8 @@ std::unique_ptr<Strategy> IsolatedStrategy::create(const PluginInfo& plugin, con
   return strategy;
 }
 
-void IsolatedStrategy::log(int severity, const std::string& line) {
-  if (!muted_ && ++log_lines_ <= kMaxLogLines) log_(severity, line);
+void IsolatedStrategy::log(int severity, std::string line) {
+  if (!muted_ && log_limit_.admits(line)) log_(severity, line);
 }
 
 // Does something with the process, and again with a new one where the process is lost.
@@ -91,7 +90,7 @@ auto IsolatedStrategy::surviving(const std::string& what, RequestAnswers* answer
   while (true) {
     try {
       const PluginCall announced(plugin_.name, what, PluginCall::Where::apart);
-      log_lines_ = 0;
+      log_limit_.begin_call();
       if (!process_) {
         start();
         bring_back();
@@ -148,7 +147,14 @@ void IsolatedStrategy::restore_state(const Json& study, const std::string& state
 
 void IsolatedStrategy::bring_back() {
   muted_ = true;
-  if (state_) restore_state(study_, *state_);
+  try {
+    if (state_) restore_state(study_, *state_);
+  } catch (const Error& refused) {  // of the events before that state the journal alone knows
+    throw Error(refused.code(),
+                fmt::format("{}; its process was lost, and the state that it saved does not bring it back: go on from "
+                            "its events with dsat-host resume",
+                            refused.what()));
+  }
   for (const Past& past : since_) {
     PastAnswers answers(past.next_id, past.ops);
     if (to_json(deliver(past.event, answers)) == to_json(past.ops)) continue;

@@ -18,6 +18,7 @@
 
 #include "dsat/host/plugins.h"
 #include "plugin/plugin_process.h"
+#include "plugin/request_limits.h"
 #include "plugin/strategy.h"
 
 namespace dsat::host {
@@ -52,7 +53,7 @@ class IsolatedStrategy final : public Strategy {
   std::vector<Op> deliver(const StrategyEvent& event, RequestAnswers& answers);
   Json await_answer(const Json& request, const std::optional<std::string>& bytes = std::nullopt);
   bool is_log(const Json& message);
-  void log(int severity, const std::string& line);
+  void log(int severity, std::string line);
 
   const PluginInfo plugin_;
   const Json options_;
@@ -60,7 +61,7 @@ class IsolatedStrategy final : public Strategy {
   const PluginProcesses settings_;
   const Log log_;
   bool muted_ = false;
-  size_t log_lines_ = 0;  // of the present call
+  LogLimit log_limit_;
 
   std::unique_ptr<PluginProcess> process_;  // none: it has to be started, and brought back
   bool can_save_ = false;

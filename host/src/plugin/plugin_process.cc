@@ -129,15 +129,18 @@ bool PluginProcess::wait_for_end(milliseconds limit) {
   return ended_;
 }
 
-// Its connection has ended, and so has the process, or will at once.
+// Its connection has ended, or the process itself has, or will at once.
 void PluginProcess::fail() {
   const bool by_itself = wait_for_end(kGrace);
   print_rest();
   throw ProcessFailed(by_itself ? text_of(exit_status_) : "has closed its connection to dsat");
 }
 
+// A child that the process has left behind keeps the connection open: so the process's own end counts as well, once
+// there is nothing left of what it sent.
 void PluginProcess::await(short events) {
-  std::array<pollfd, 2> fds{pollfd{socket_, events, 0}, pollfd{output_, POLLIN, 0}};
+  std::array<pollfd, 3> fds{pollfd{socket_, events, 0}, pollfd{output_, POLLIN, 0},
+                            pollfd{process_->exit_fd(), POLLIN, 0}};
   while (true) {
     const auto left = std::chrono::ceil<milliseconds>(deadline_ - Clock::now()).count();
     if (left <= 0) {
@@ -150,6 +153,9 @@ void PluginProcess::await(short events) {
     if ((fds[1].revents & POLLIN) != 0) take_printed();
     if (fds[1].revents != 0 && (fds[1].revents & POLLIN) == 0) fds[1].fd = -1;  // its output is closed
     if (fds[0].revents != 0) return;
+    if (fds[2].revents == 0) continue;
+    if (poll(fds.data(), 1, 0) == 1) return;
+    fail();
   }
 }
 
@@ -195,7 +201,7 @@ void PluginProcess::receive() {
 }
 
 void PluginProcess::call(const Json& request, const OnMessage& on_message, const std::optional<std::string>& bytes) {
-  deadline_ = Clock::now() + timeout_;
+  renew_deadline();
   send(framed(request));
   if (bytes) send(framed_bytes(*bytes));
   try {

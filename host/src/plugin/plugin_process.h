@@ -44,6 +44,7 @@ class PluginProcess {
   void call(const Json& request, const OnMessage& on_message, const std::optional<std::string>& bytes = std::nullopt);
   // Within a call.
   void send(const std::string& frame);
+  void renew_deadline() { deadline_ = std::chrono::steady_clock::now() + timeout_; }
 
   // Has the process ended by itself? After ProcessFailed.
   const ExitStatus& exit_status() const { return exit_status_; }

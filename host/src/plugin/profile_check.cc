@@ -33,13 +33,13 @@ std::string shown(const Json& value) {
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 
-// {value, low, high}, in order; high may be null: no upper bound.
-std::string interval_problem(const std::string& name, const Json& interval) {
+// {value, low, high}, in order; high may be null where there may be no upper bound.
+std::string interval_problem(const std::string& name, const Json& interval, bool may_be_open = false) {
   if (!interval.is_object()) return fmt::format("{}: {} is no {{value, low, high}}", name, shown(interval));
   for (const char* part : {"value", "low", "high"}) {
     const auto it = interval.find(part);
     if (it == interval.end()) return fmt::format("{}: it has no {}", name, part);
-    const bool open = it->is_null() && std::string_view(part) == "high";
+    const bool open = may_be_open && it->is_null() && std::string_view(part) == "high";
     if (!open && !is_amount(*it, 0))
       return fmt::format("{}: its {} is {}, no number of at least 0", name, part, shown(*it));
   }
@@ -54,10 +54,10 @@ std::string stages_problem(const Json& stages) {
     if (!stage.is_object() || !stage.contains("stage") || !is_whole(stage["stage"], 0, 3)) {
       return fmt::format("stages: {} has no 'stage' from 0 to 3", shown(stage));
     }
-    for (const char* name : {"model_state_bytes", "max_micro_batch"}) {
+    for (const std::string name : {"model_state_bytes", "max_micro_batch"}) {
       if (!stage.contains(name)) continue;
-      const std::string problem =
-          interval_problem(fmt::format("stage {}: {}", stage["stage"].dump(), name), stage[name]);
+      const std::string problem = interval_problem(fmt::format("stage {}: {}", stage["stage"].dump(), name),
+                                                   stage[name], name == "max_micro_batch");
       if (!problem.empty()) return problem;
     }
   }

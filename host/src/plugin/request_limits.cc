@@ -43,6 +43,14 @@ std::optional<Json> bounded_object(dsat_str text, std::string& why) {
   return std::nullopt;
 }
 
+bool LogLimit::admits(std::string& line) {
+  if (lines_ > kMaxLogLines) return false;
+  if (++lines_ > kMaxLogLines) {
+    line = fmt::format("the plugin has logged {} lines in one call: the rest is left out", kMaxLogLines);
+  }
+  return true;
+}
+
 std::string bounded_line(dsat_str text) {
   if (text.data == nullptr) return {};
   const std::string_view whole(text.data, std::min(text.size, kMaxLineBytes));

@@ -29,6 +29,17 @@ size_t depth_of(std::string_view json);
 // The JSON object in `text`, or nullopt and what is wrong in `why`.
 std::optional<Json> bounded_object(dsat_str text, std::string& why);
 
+// What is left out of the log of one call.
+class LogLimit {
+ public:
+  void begin_call() { lines_ = 0; }
+  // False: there was too much already. `line` may become what is said in its place.
+  bool admits(std::string& line);
+
+ private:
+  size_t lines_ = 0;
+};
+
 // Text of a plugin as one printable line, cut where it is too long. Bytes that a NULL pointer has are none.
 std::string bounded_line(dsat_str text);
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "plugin/profile_check.h"
-#include "plugin/request_limits.h"
 
 namespace dsat::host {
 
@@ -57,7 +56,7 @@ void ServiceTable::begin_call(RequestAnswers* answers) {
   ops_.clear();
   {
     const std::lock_guard<std::mutex> lock(log_mutex_);
-    log_lines_ = 0;
+    log_limit_.begin_call();
   }
   caller_ = std::this_thread::get_id();
 }
@@ -90,20 +89,11 @@ void ServiceTable::set_error(dsat_str message) noexcept {
   }
 }
 
-// False: there was too much already. `line` may become what is said in its place.
-bool ServiceTable::may_log(std::string& line) {
-  if (!log_ || log_lines_ > kMaxLogLines) return false;
-  if (++log_lines_ > kMaxLogLines) {
-    line = fmt::format("the plugin has logged {} lines in one call: the rest is left out", kMaxLogLines);
-  }
-  return true;
-}
-
 void ServiceTable::log(int severity, dsat_str message) noexcept {
   try {
     std::string line = bounded_line(message);
     const std::lock_guard<std::mutex> lock(log_mutex_);
-    if (may_log(line)) log_(severity, line);
+    if (log_ && log_limit_.admits(line)) log_(severity, line);
   } catch (const std::exception&) {  // a line that is lost is no reason to fail
   }
 }

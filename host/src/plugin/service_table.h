@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "plugin/request_limits.h"
 #include "plugin/strategy.h"
 
 namespace dsat::host {
@@ -53,7 +54,6 @@ class ServiceTable {
   dsat_status set_profile(dsat_str text);
   void set_error(dsat_str message) noexcept;
   void log(int severity, dsat_str message) noexcept;
-  bool may_log(std::string& line);
 
   dsat_host abi_{};
   const bool profiler_;
@@ -68,7 +68,7 @@ class ServiceTable {
 
   std::mutex log_mutex_;
   Log log_;
-  size_t log_lines_ = 0;  // since the last call began
+  LogLimit log_limit_;
 };
 
 }  // namespace dsat::host

@@ -206,6 +206,8 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   }
   const fs::path launcher = plan.simulation ? fs::path() : find_launcher(options.launcher);
   if (options.environment.empty()) options.environment = current_environment();
+  plan.plugin_timeout = options.plugin_timeout.value_or(plan.plugin_timeout);
+  if (options.plugin_memory_bytes) plan.plugin_memory_bytes = options.plugin_memory_bytes;
   std::optional<EndedStudy> already = ended_study(dir, options, plan, journal->trials());
   if (!already) load_plugins(plan, journal->last_phase(), options);
   if (!already && !plan.simulation) {

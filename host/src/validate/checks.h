@@ -16,7 +16,7 @@ namespace dsat::host {
 struct CheckContext {
   std::filesystem::path file;
   PluginInfo plugin;  // of a check of a strategy
-  // Says what is about to be done: a crash has no other words.
+  // Says what is about to be done: a crash has no other words. Empty: the same goes on, with the next call.
   std::function<void(const std::string&)> doing;
 };
 

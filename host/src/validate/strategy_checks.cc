@@ -36,16 +36,19 @@ class Practice {
  public:
   Practice(const CheckContext& context, int trials = kTrials, int concurrent = kConcurrent,
            testing::AnswerFunction answer = practice_answer, const Json& options = Json::object())
-      : bench_(factory_of(context), context.plugin.id, practice_study(context.plugin, trials, concurrent),
+      : doing_(context.doing),
+        bench_(factory_of(context), context.plugin.id, practice_study(context.plugin, trials, concurrent),
                std::move(answer), options) {
     throw_error();
   }
   Bench& bench() { return bench_; }
   void start() {
+    doing_("");
     bench_.start();
     throw_error();
   }
   bool step() {
+    doing_("");
     const bool more = bench_.step();
     throw_error();
     if (++steps_ > kMostSteps) throw Error(fmt::format("it does not come to an end: {} trials have ended", kMostSteps));
@@ -62,6 +65,7 @@ class Practice {
   void throw_error() const {
     if (!bench_.error().empty()) throw Error(bench_.error());
   }
+  const std::function<void(const std::string&)> doing_;
   Bench bench_;
   int steps_ = 0;
 };

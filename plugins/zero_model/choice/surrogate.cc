@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "dsat/config/batch.h"
 #include "search/observation.h"
 
 namespace dsat::zero_model {
@@ -18,7 +17,7 @@ std::optional<double> positive(std::optional<double> value) {
 }
 
 EndedTrial ended_trial(const search::ObservedTrial& observed, const std::string& metric, ModelSpace& space) {
-  const Point point{space.arm(observed.config), observed.config.value(config::kMicroBatchKey, int64_t{1})};
+  const Point point{space.arm(observed.config), observed.micro_batch};
   return {observed.trial,
           point,
           observed.outcome,
@@ -37,8 +36,8 @@ Surrogate::Surrogate(const Study& study, ModelSpace& space)
     : memory_(space, memory_prior(study)),
       speed_(space, study.metric, study.maximise),
       axis_runs_(space.axes().size()) {
-  for (const Json& observation : study.observations) {
-    if (const auto observed = search::training_trial(observation)) learn(ended_trial(*observed, study.metric, space));
+  for (const search::ObservedTrial& observed : search::training_trials(study)) {
+    learn(ended_trial(observed, study.metric, space));
   }
 }
 

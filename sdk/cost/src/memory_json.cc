@@ -54,6 +54,7 @@ Inputs inputs_from_profile(const Json& profile) {
   if (version != profile.end() && version->is_string()) {
     inputs.size.deepspeed = engine_of_deepspeed(version->get<std::string>());
   }
+  model_state_bytes(inputs.size, Setup());  // refuses a size that cannot be
   inputs.device_memory_bytes = number(profile, "device_memory_bytes", what);
   inputs.activation_bytes_per_sample = interval(profile, "activation_bytes_per_sample", what);
   inputs.fixed_bytes = interval(profile, "fixed_bytes", what);

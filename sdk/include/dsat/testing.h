@@ -140,7 +140,12 @@ class Bench {
     go_on_after_the_profile();
     const dsat_descriptor* descriptor = find(factory, strategy_id);
     const std::string values = rules::option_values(Json::parse(descriptor->options_json), options).dump();
-    if (factory.create(descriptor->id, &host_, detail::str(values), &strategy_) != DSAT_OK) fail("create");
+    if (factory.create(descriptor->id, &host_, detail::str(values), &strategy_) != DSAT_OK) {
+      fail("create");
+    } else if (!rules::is_complete(strategy_)) {
+      strategy_ = nullptr;  // there may be no way to destroy it
+      error_ = "create: it returned an incomplete strategy: start, on_result, on_trial_exited, destroy are needed";
+    }
   }
   ~Bench() {
     if (strategy_ != nullptr) strategy_->destroy(strategy_);
@@ -320,10 +325,18 @@ class Bench {
     int64_t counted = so_far_.counted;
     for (const Trial& earlier : pending_->created) counted += earlier.duplicate ? 0 : 1;
     if (!trial.duplicate && counted >= study_.limits.max_trials) return DSAT_RESOURCE_EXHAUSTED;
+    if (trial.duplicate && duplicates_in_a_row() >= rules::kFruitlessRequests) return DSAT_RESOURCE_EXHAUSTED;
     trial.id = so_far_.next_id + pending_->created.size();
     id = trial.id;
     pending_->created.push_back(std::move(trial));
     return DSAT_OK;
+  }
+
+  // The latest requests of this event.
+  int64_t duplicates_in_a_row() const {
+    const auto& created = pending_->created;
+    const auto costs_a_run = [](const Trial& trial) { return !trial.duplicate; };
+    return std::find_if(created.rbegin(), created.rend(), costs_a_run) - created.rbegin();
   }
 
   // The earlier trial that answers for this configuration.

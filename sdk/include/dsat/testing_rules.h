@@ -13,6 +13,15 @@
 
 namespace dsat::testing::rules {
 
+// After so many duplicates in a row a request is refused.
+inline constexpr int64_t kFruitlessRequests = 1000;
+
+// Has a strategy all that every one must have?
+inline bool is_complete(const dsat_strategy* strategy) {
+  return strategy != nullptr && DSAT_HAS(strategy, dsat_strategy, destroy) && strategy->start != nullptr &&
+         strategy->on_result != nullptr && strategy->on_trial_exited != nullptr && strategy->destroy != nullptr;
+}
+
 // A study as the host hands it out: it has slots, and a searcher that keeps `open_trials` open keeps them busy.
 inline Study complete(Study study) {
   if (!study.base_config.is_object()) study.base_config = Json::object();
@@ -108,7 +117,9 @@ inline std::string profile_problem(const Json& profile) {
   }
   if (profile["schema"] != 1) return "schema: " + profile["schema"].dump() + " is no schema that this version knows: 1";
   const Json& size = profile["num_params"];
-  return size.is_number() && size >= 1 ? "" : "num_params: " + size.dump() + " is no number of at least 1";
+  if (!size.is_number() || size < 1) return "num_params: " + size.dump() + " is no number of at least 1";
+  const Json trained = profile.value("trainable_num_params", size);
+  return trained <= size ? "" : "trainable_num_params: " + trained.dump() + " is above num_params " + size.dump();
 }
 
 // -1 where the host ended the command, or nothing ran.

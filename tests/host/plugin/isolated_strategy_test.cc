@@ -111,6 +111,19 @@ TEST_F(IsolatedStrategyTest, AProcessThatIsLostEveryTimeEndsWithPluginAndCall) {
                     HasSubstr("started again 3 times")));
 }
 
+// The child holds the connection and would do so for ever.
+TEST_F(IsolatedStrategyTest, AProcessIsLostAlsoWhereAChildOfItLivesOn) {
+  const auto strategy = defective("orphan");
+  EXPECT_THAT(error_of([&] { up_to_the_defect(*strategy); }, DSAT_INTERNAL), HasSubstr("ended with exit status 3"));
+}
+
+TEST_F(IsolatedStrategyTest, WhatIsLeftOutOfTheLogIsSaid) {
+  const auto strategy = defective("log_flood");
+  up_to_the_defect(*strategy);
+  ASSERT_EQ(log_.size(), kMaxLogLines + 1);
+  EXPECT_THAT(log_.back(), HasSubstr("the rest is left out"));
+}
+
 TEST_F(IsolatedStrategyTest, AProcessThatDoesNotAnswerIsEnded) {
   apart_.plugin_timeout = std::chrono::milliseconds(1500);
   const auto strategy = defective("sleep_once");
@@ -168,6 +181,15 @@ TEST_F(IsolatedStrategyTest, AStateIsSavedAndRestored) {
                   },
                   DSAT_INTERNAL),
               HasSubstr("this state makes no sense"));
+}
+
+TEST_F(IsolatedStrategyTest, AStateThatIsRefusedWhenTheProcessIsLostLeavesAResume) {
+  const auto strategy = open("scripted_unsound", {{"script", "{}"}});
+  handle(*strategy, StrategyEvent::Kind::start);
+  strategy->save();
+  kill(children_of(getpid())[0], SIGKILL);
+  EXPECT_THAT(error_of([&] { handle(*strategy, StrategyEvent::Kind::result, 0); }, DSAT_INTERNAL),
+              AllOf(HasSubstr("this state makes no sense"), HasSubstr("dsat-host resume")));
 }
 
 TEST_F(IsolatedStrategyTest, WithoutTheProgramTheMessageSaysWhatToDo) {

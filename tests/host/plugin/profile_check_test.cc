@@ -51,6 +51,8 @@ TEST(ProfileCheck, NamesTheMemberThatIsWrong) {
   EXPECT_THAT(problem_with("fixed_bytes", 7), StartsWith("fixed_bytes: 7 is no {value, low, high}"));
   EXPECT_THAT(problem_with("fixed_bytes", {{"value", 1}, {"low", 2}, {"high", 3}}), HasSubstr("not in the order"));
   EXPECT_THAT(problem_with("fixed_bytes", {{"value", 1}, {"low", nullptr}, {"high", 3}}), HasSubstr("its low is null"));
+  EXPECT_THAT(problem_with("fixed_bytes", {{"value", 1}, {"low", 0}, {"high", nullptr}}), HasSubstr("high is null"));
+  EXPECT_THAT(problem_with("trainable_num_params", 124439809), HasSubstr("is above num_params"));
   EXPECT_THAT(problem_with("stages", {{{"stage", 7}}}), HasSubstr("no 'stage' from 0 to 3"));
   EXPECT_THAT(problem_with("stages", 3), StartsWith("stages: no array"));
   EXPECT_THAT(problem_with("trials", {-1}), StartsWith("trials: -1 is no trial's id"));

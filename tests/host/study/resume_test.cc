@@ -428,6 +428,22 @@ TEST_F(StudyResumeTest, ASpentBudgetIsRaisedByABudgetAlone) {
   EXPECT_EQ(resumed_plan(dir() / "run").budget, "3gpuh");
 }
 
+TEST_F(StudyResumeTest, APluginsProcessGetsMoreTimeAndMemory) {
+  { ASSERT_TRUE(Study::create(scripted(Json::object())).ok()); }
+  ResumeOptions options = resume_options();
+  options.plugin_timeout = std::chrono::minutes(5);
+  options.plugin_memory_bytes = uint64_t{8} << 30;
+  {
+    const auto study = Study::resume(dir() / "run", options);
+    ASSERT_TRUE(study.ok()) << study.status().message();
+    StudyLog log;
+    study.value()->run(log);
+  }
+  const Plan plan = resumed_plan(dir() / "run");
+  EXPECT_EQ(plan.plugin_timeout, std::chrono::minutes(5));
+  EXPECT_EQ(plan.plugin_memory_bytes, uint64_t{8} << 30);
+}
+
 // As a dsat wrote it that knew other regular expressions.
 TEST_F(StudyResumeTest, APatternThatIsRefusedTodayIsLeftOut) {
   StudyOptions options = scripted(Json::object());

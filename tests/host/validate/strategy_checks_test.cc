@@ -27,6 +27,16 @@ TEST_F(StrategyChecksTest, ASoundSearcherPasses) {
   }
 }
 
+// The time that a plugin has is that of one call, and a check makes many.
+TEST_F(StrategyChecksTest, EveryCallIsAnnounced) {
+  CheckContext sound = context("defective");
+  std::vector<std::string> said;
+  sound.doing = [&](const std::string& what) { said.push_back(what); };
+  check_determinism(sound);
+  EXPECT_EQ(said.front(), "it works through the same study twice");
+  EXPECT_EQ(std::count(said.begin(), said.end(), ""), 2 * (1 + 4)) << "two studies: a start, and four trials";
+}
+
 TEST_F(StrategyChecksTest, OneThatFailsAtATrialsResultIsFoundByEachStudyThatItWorksThrough) {
   const CheckContext failing = context("defective_failing");
   for (const auto check : {check_life, check_determinism, check_limits, check_threads}) {

@@ -15,11 +15,19 @@ Json observation(const std::string& outcome) {
           {"peak_bytes", 3e9}};
 }
 
+std::optional<ObservedTrial> training_trial(const Json& observation) {
+  Study study;
+  study.observations = Json::array({observation});
+  const std::vector<ObservedTrial> trials = training_trials(study);
+  return trials.empty() ? std::nullopt : std::optional<ObservedTrial>(trials.front());
+}
+
 TEST(TrainingTrial, GivesTheNumbersThatTheTrialReported) {
   const auto trial = training_trial(observation("completed"));
   ASSERT_TRUE(trial);
   EXPECT_EQ(trial->trial, 7u);
   EXPECT_EQ(trial->outcome, Outcome::completed);
+  EXPECT_EQ(trial->micro_batch, 4);
   EXPECT_EQ(trial->metric("throughput"), 12.5);
   EXPECT_EQ(trial->metric("latency"), std::nullopt);
   EXPECT_EQ(trial->metric("note"), std::nullopt);
@@ -47,6 +55,21 @@ TEST(TrainingTrial, ATrialWithoutMetricsOrPeakIsRead) {
   ASSERT_TRUE(trial);
   EXPECT_FALSE(trial->metric("throughput"));
   EXPECT_FALSE(trial->peak_bytes);
+}
+
+TEST(TrainingTrial, AConfigurationThatNoModelCanReadShowsNothing) {
+  const Json wrong[] = {{{"zero_optimization", {{"reduce_bucket_size", -1}}}},
+                        {{"zero_optimization", {{"stage", "2"}}}},
+                        {{"optimizer", {{"type", 5}}}},
+                        {{"train_micro_batch_size_per_gpu", 2.5}},
+                        {{"train_micro_batch_size_per_gpu", 0}}};
+  for (const Json& config : wrong) {
+    for (const char* outcome : {"completed", "invalid_config"}) {
+      Json unreadable = observation(outcome);
+      unreadable["config"] = config;
+      EXPECT_FALSE(training_trial(unreadable)) << config;
+    }
+  }
 }
 
 TEST(TrainingTrial, AnObservationWithoutAnOutcomeIsRefused) {

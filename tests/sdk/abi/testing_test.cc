@@ -135,6 +135,28 @@ TEST_F(BenchTest, ADuplicateCostsNothingAndGetsTheFirstResult) {
   EXPECT_EQ(seen, (std::vector<double>{1, 1, 2}));
 }
 
+TEST_F(BenchTest, AThousandDuplicatesInARowExhaustTheSpace) {
+  int asked = 0;
+  Scripted::on_start = [&](Scripted& s) {
+    while (s.ask(1)) ++asked;
+    EXPECT_TRUE(s.ask(2)) << "another configuration is still taken";
+  };
+  auto run = bench();
+  ASSERT_TRUE(run.run());
+  EXPECT_EQ(asked, 1 + 1000);
+}
+
+TEST_F(BenchTest, AStrategyThatLacksSomethingHasFailed) {
+  dsat_factory factory = testing::factory<Scripted>();
+  factory.create = [](const char*, const dsat_host*, dsat_str, dsat_strategy** out) noexcept -> dsat_status {
+    *out = nullptr;
+    return DSAT_OK;
+  };
+  Bench bench(factory, "scripted", study_, completed);
+  EXPECT_FALSE(bench.run());
+  EXPECT_THAT(bench.error(), ::testing::HasSubstr("create: it returned an incomplete strategy"));
+}
+
 // In the order of their exits: who ended and with which value.
 TEST_F(BenchTest, ADuplicateEndsAfterItsOriginalWhateverTheOrder) {
   std::vector<std::string> exits;
@@ -349,6 +371,8 @@ TEST_F(BenchTest, AWrongProfileAndThatOfASearcherAreRefused) {
   EXPECT_EQ(error_with({{"schema", 1}, {"num_params", 7}}), "");
   EXPECT_THAT(error_with({{"schema", 7}, {"num_params", 7}}), ::testing::HasSubstr("schema: 7 is no schema"));
   EXPECT_THAT(error_with({{"schema", 1}}), ::testing::HasSubstr("it has no num_params"));
+  EXPECT_THAT(error_with({{"schema", 1}, {"num_params", 7}, {"trainable_num_params", 8}}),
+              ::testing::HasSubstr("trainable_num_params: 8 is above num_params 7"));
   study_.profile = {{"schema", 1}, {"num_params", 7}};
   EXPECT_THAT(error_with(study_.profile), ::testing::HasSubstr("only a profiler has a profile"));
 }

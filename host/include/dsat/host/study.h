@@ -74,6 +74,8 @@ struct ResumeOptions {
   std::optional<int> max_trials, max_concurrent_trials;
   std::optional<std::chrono::milliseconds> time_budget;
   std::string budget;  // device-hours of all trials, those that have ended included; empty: as before
+  std::optional<std::chrono::milliseconds> plugin_timeout;  // of one call of a plugin that runs apart
+  std::optional<uint64_t> plugin_memory_bytes;              // of its process
   // This searcher takes the search over: all trials that have ended are observations to it. The earlier one is not
   // loaded.
   std::optional<StrategyChoice> searcher;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "commands/host_options.h"
+#include "options/study_options.h"
 
 namespace dsat::cli {
 namespace {
@@ -15,6 +16,14 @@ TEST(Preview, FindsStrategiesAmongOptionsThatAreNotKnownYet) {
   EXPECT_EQ(found.searcher, "a");
   EXPECT_EQ(found.profiler, "p");
   EXPECT_TRUE(found.help);
+}
+
+TEST(Preview, SaysWhatAPluginsProcessMayTakeBeforeOneIsLoaded) {
+  const OptionSet set = tune_options();
+  const Preview found = preview(set, {"--max-rungs", "5", "--plugin-timeout", "2s", "--isolate", "./train"});
+  const host::PluginProcesses processes = plugin_processes(Values(set, found.plugin_processes));
+  EXPECT_EQ(processes.plugin_timeout, std::chrono::seconds(2));
+  EXPECT_EQ(processes.isolation, host::Isolation::all);
 }
 
 TEST(Preview, DoesNotLookIntoTheCommand) {
