@@ -123,6 +123,7 @@ std::string summary_text(const ResultsView& view) {
     text += own_text(view.plan, view.trials, *view.own, view.best);
     text += end_to_end_text(view.plan, view.trials, *view.own, view.best);
   }
+  text += repeats_text(view.trials);
   text += verification_text(view.plan, view.trials, view.best, !view.reason.empty());
   if (!view.reason.empty()) text += fmt::format("ended: {}\n", view.reason);
   return text;

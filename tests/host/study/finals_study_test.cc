@@ -75,6 +75,35 @@ TEST_F(FinalsStudyTest, RivalsWithinTheNoiseMeetInTheFinals) {
   EXPECT_NEAR(result.gain->ratio, 3, 1e-9);
 }
 
+TEST_F(FinalsStudyTest, FinalistsThatAllFailGiveWayToTheNextBest) {
+  Session session(plan_of(with_finals()));
+  std::map<int64_t, int> runs;
+  session.runner.answer = [&](const TrialSpec& spec) {
+    const int64_t samples = micro_batch(spec.config);
+    if (samples >= 4 && ++runs[samples] > 1) return failed(Outcome::out_of_memory, "CUDA out of memory");
+    return completed(samples == 8 ? 305 : samples == 4 ? 300 : 100.0 * static_cast<double>(samples));
+  };
+  const StudyResult result = session.run_new();
+  EXPECT_EQ(result.best->trial, 1u);
+  EXPECT_NEAR(result.gain->ratio, 2, 1e-9);
+  EXPECT_TRUE(result.gain->low) << "the comparison is that of the next best";
+  const std::string summary = read_text(session.plan.dir / "summary.txt");
+  EXPECT_THAT(summary, HasSubstr("measured again: trial 3 as trial 4, out of memory: CUDA out of memory"));
+  EXPECT_THAT(summary, HasSubstr("measured again: trial 2 as trial 5, out of memory"));
+}
+
+TEST_F(FinalsStudyTest, ABestThatFailsInTheComparisonGivesWayToTheNext) {
+  Session session(plan_of(with_finals()));
+  int runs = 0;
+  session.runner.answer = [&](const TrialSpec& spec) {
+    const bool fails = micro_batch(spec.config) == 8 && ++runs > 1;
+    return fails ? failed(Outcome::out_of_memory, "CUDA out of memory") : answer(spec);
+  };
+  EXPECT_EQ(session.run_new().best->trial, 2u);
+  EXPECT_THAT(read_text(session.plan.dir / "summary.txt"),
+              HasSubstr("measured again: trial 3 as trial 4, out of memory: CUDA out of memory"));
+}
+
 TEST_F(FinalsStudyTest, WithoutFinalsNothingIsMeasuredAgain) {
   StudyOptions given = with_finals();
   given.finals = 0;
