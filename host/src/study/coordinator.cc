@@ -105,6 +105,7 @@ void Coordinator::deliver_events() {
   if (ending_) return;
   try {
     watch_time();
+    if (!run_.started && !trials_.running().empty()) return;  // an earlier search's, which are being stopped
     do {
       if (!run_.started) start_strategy();
       while (!ending_ && deliver_next()) {
@@ -117,6 +118,10 @@ void Coordinator::deliver_events() {
 }
 
 void Coordinator::start_strategy() {
+  // What an earlier search left has ended by now, and is an observation to this one.
+  for (const Trial& trial : trials_.all()) {
+    if (trial.state == TrialState::ended) trials_.deliver(trial.id());
+  }
   run_.strategy = open_strategy(plan_, run_.phase, plugin_log_);
   if (run_.phase == Phase::searcher) derive_space_of_search();
   journal_.put_meta("own", own_.identity);

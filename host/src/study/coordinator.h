@@ -132,6 +132,7 @@ class Coordinator {
   void learn_from_events(const std::vector<JournalEvent>& events);
   void hand_search_over(uint64_t first_event);
   void keep_state_versions();
+  void stop_open();
   void requeue_running();
 
   void refresh_best();

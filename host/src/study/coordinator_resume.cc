@@ -101,6 +101,7 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   learn_from_events(events);
   stop_waiting();
   // A crash may have come between a trial's end and the end of the study that it means.
+  if (!run_.started) stop_open();
   const bool ends_with_exit = !events.empty() && events.back().event.kind == StrategyEvent::Kind::exited;
   if (!had_ended && !hands_over && ends_with_exit) {
     const auto reason = failures_.reason_to_end(trials_[events.back().event.trial]);
@@ -174,14 +175,14 @@ void Coordinator::learn_from_events(const std::vector<JournalEvent>& events) {
 
 // Ends what the earlier searcher left open, so that the next one gets all of it as observations at its start. What it
 // asks for again is answered by what ran.
-void Coordinator::hand_search_over(uint64_t first_event) {
+void Coordinator::stop_open() {
   for (const Trial& trial : trials_.all()) {
-    if (trial.state == TrialState::waiting) trials_.request_stop(trial.id());
+    if (trial.state < TrialState::ended) trials_.request_stop(trial.id());
   }
   stop_waiting();
-  for (const Trial& trial : trials_.all()) {
-    if (trial.state == TrialState::ended) trials_.deliver(trial.id());
-  }
+}
+
+void Coordinator::hand_search_over(uint64_t first_event) {
   trials_.begin_row();
   states_.resume_at(first_event - 1);
   searches_.take_over(first_event, trials_.size(), plan_.searcher.plugin, searcher_of_plan(journal_));
