@@ -95,6 +95,7 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   trials_ = TrialTable(std::move(trials), loop_.now());
   for (const uint64_t id : changed) trials_.mark_changed(id);
   for (const Trial& trial : trials_.all()) learn_from(trial);
+  failures_.forget_from(trials_.size());
   if (!hands_over) bring_back_strategy(events);
   requeue_running();
   if (hands_over) hand_search_over(events.back().seq + 1);
