@@ -278,6 +278,24 @@ TEST_F(FinalsStudyTest, WhereNothingLastsTheSummarySaysThatTheBestWasNotVerified
 }
 
 TEST_F(FinalsStudyTest, AMarginKeepsAFullDeviceFromBeingTheBest) {
+TEST_F(FinalsStudyTest, ASingleOneThatDoesNotLastLeavesNoFilesOfABest) {
+  StudyOptions given = with_finals();
+  given.verify_steps = 100;
+  Session session(plan_of(given));
+  session.runner.answer = [&](const TrialSpec& spec) {
+    const int64_t samples = micro_batch(spec.config);
+    if (samples != 8) return failed(Outcome::failed, fmt::format("{} are too few", samples));
+    EXPECT_EQ(fs::exists(session.plan.dir / "best_cmd.txt"), spec.further_steps > 0);
+    return spec.further_steps > 0 ? failed(Outcome::out_of_memory, "CUDA out of memory") : answer(spec);
+  };
+  const StudyResult result = session.run_new();
+  EXPECT_EQ(result.status, StudyStatus::no_best);
+  EXPECT_THAT(result.reason, HasSubstr("nothing that gave throughput passed its verification"));
+  for (const char* name : {"best_ds_config.json", "best_ds_metrics.json", "best_cmd.txt"}) {
+    EXPECT_FALSE(fs::exists(session.plan.dir / name)) << name;
+  }
+}
+
   StudyOptions given = with_finals();
   given.device_memory_bytes = 1000;
   given.memory_margin = 0.1;
