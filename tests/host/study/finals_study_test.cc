@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "dsat/host/format.h"
+#include "dsat/host/rescue.h"
 #include "host/study/study_fixture.h"
 
 namespace dsat::host {
@@ -277,7 +278,6 @@ TEST_F(FinalsStudyTest, WhereNothingLastsTheSummarySaysThatTheBestWasNotVerified
   EXPECT_THAT(read_text(session.plan.dir / "summary.txt"), HasSubstr("the best itself was not verified"));
 }
 
-TEST_F(FinalsStudyTest, AMarginKeepsAFullDeviceFromBeingTheBest) {
 TEST_F(FinalsStudyTest, ASingleOneThatDoesNotLastLeavesNoFilesOfABest) {
   StudyOptions given = with_finals();
   given.verify_steps = 100;
@@ -296,6 +296,7 @@ TEST_F(FinalsStudyTest, ASingleOneThatDoesNotLastLeavesNoFilesOfABest) {
   }
 }
 
+TEST_F(FinalsStudyTest, AMarginKeepsAFullDeviceFromBeingTheBest) {
   StudyOptions given = with_finals();
   given.device_memory_bytes = 1000;
   given.memory_margin = 0.1;
@@ -311,6 +312,10 @@ TEST_F(FinalsStudyTest, ASingleOneThatDoesNotLastLeavesNoFilesOfABest) {
     if (entry.phase != Phase::searcher || entry.event.kind != StrategyEvent::Kind::start) continue;
     EXPECT_EQ(entry.event.study.at("device_memory_bytes"), 900) << "searchers know of the rest alone";
   }
+  session.journal->begin();
+  session.journal->put_meta("best", nullptr);
+  session.journal->commit();
+  EXPECT_EQ(write_best(session.plan.dir, {}).value().best.trial, 2u) << "chosen anew, by the same rules";
 }
 
 TEST_F(FinalsStudyTest, AStudyOfAnEarlierVersionGoesOnAsItBegan) {
