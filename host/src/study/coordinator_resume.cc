@@ -11,6 +11,7 @@
 #include "record/check_rows.h"
 #include "study/admission.h"
 #include "study/coordinator.h"
+#include "study/device_hours.h"
 #include "study/replay.h"
 #include "study/rewind.h"
 
@@ -80,6 +81,7 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   profile_ = journal_.meta("profile").value_or(Json());
   failures_.restore_restarts(meta_as<std::map<uint64_t, int>>("restarts"));
   failures_.restore_reruns(meta_as<std::set<uint64_t>>("infrastructure_reruns"));
+  spent_device_hours_ = spent_device_hours(journal_, trials);
   searches_ = Searches(journal_.meta("searches"));
   trusts_folders_ = journal_.meta(kTrustsFolders).has_value();
   // A searcher that has not begun is replaced, and that is all.
@@ -93,16 +95,16 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
     if (!repeats.empty() && trials.size() <= repeats.front()) log(Observer::Severity::info, taken_back(repeats));
   }
   trials_ = TrialTable(std::move(trials), loop_.now());
+  failures_.forget_from(trials_.size());
   for (const uint64_t id : changed) trials_.mark_changed(id);
   for (const Trial& trial : trials_.all()) learn_from(trial);
-  failures_.forget_from(trials_.size());
   if (!hands_over) bring_back_strategy(events);
   requeue_running();
   if (hands_over) hand_search_over(events.back().seq + 1);
+  if (!run_.started) stop_open();
   learn_from_events(events);
   stop_waiting();
   // A crash may have come between a trial's end and the end of the study that it means.
-  if (!run_.started) stop_open();
   const bool ends_with_exit = !events.empty() && events.back().event.kind == StrategyEvent::Kind::exited;
   if (!had_ended && !hands_over && ends_with_exit) {
     const auto reason = failures_.reason_to_end(trials_[events.back().event.trial]);
@@ -214,7 +216,10 @@ void Coordinator::requeue_running() {
       trials_.run_again(id);
     }
   }
-  for (TrialEnd& end : ends) end_trial(std::move(end));
+  for (TrialEnd& end : ends) {
+    note_cost(end);
+    end_trial(std::move(end));
+  }
 }
 
 }  // namespace dsat::host

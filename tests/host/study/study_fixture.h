@@ -135,7 +135,7 @@ class FakeRunner : public Runner {
   void complete(TrialEnd& end, const TrialSpec& spec) const {
     end.id = spec.id;
     end.attempt = spec.attempt;
-    end.ended_at = utc_now();
+    if (end.ended_at.empty()) end.ended_at = utc_now();
   }
   void step() {
     scheduled_ = false;
