@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,8 +74,37 @@ struct ChildEnd {
   _exit(console.finish(guarded(console, run)));
 }
 
+// What the last child has written for programs: one object under --json; those of earlier attempts are void.
+class Data {
+ public:
+  explicit Data(Console& console) : console_(console), file_(console.json() ? memfd_create("data", MFD_CLOEXEC) : -1) {}
+  ~Data() {
+    if (file_ >= 0) close(file_);
+  }
+  Data(const Data&) = delete;
+  Data& operator=(const Data&) = delete;
+  // In the child.
+  void keep() const {
+    if (file_ >= 0 && ftruncate(file_, 0) == 0 && lseek(file_, 0, SEEK_SET) == 0) console_.redirect_data(file_);
+  }
+  void print() const {
+    std::string text;
+    std::array<char, 4096> part{};
+    ssize_t size = 0;
+    while (file_ >= 0 && (size = pread(file_, part.data(), part.size(), static_cast<off_t>(text.size()))) > 0) {
+      text.append(part.data(), static_cast<size_t>(size));
+    }
+    if (!text.empty()) console_.data(text);
+  }
+
+ private:
+  Console& console_;
+  int file_;
+};
+
 // Runs it in a child; a signal that comes before the child has its own disposition ends it as it would have ended us.
-std::optional<ChildEnd> run_in_child(const std::function<int()>& run, const PassSignalsOn& signals, Console& console) {
+std::optional<ChildEnd> run_in_child(const std::function<int()>& run, const PassSignalsOn& signals, const Data& data,
+                                     Console& console) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return std::nullopt;
@@ -82,6 +112,7 @@ std::optional<ChildEnd> run_in_child(const std::function<int()>& run, const Pass
     setpgid(0, 0);
     child_pid = 0;
     signals.restore();
+    data.keep();
     be_the_child(run, parent, console);
   }
   setpgid(pid, pid);
@@ -128,6 +159,12 @@ class Announcement {
   int ends_[2] = {-1, -1};
 };
 
+// Without it there is nothing to take up.
+bool has_journal(const std::filesystem::path& dir) {
+  std::error_code error;
+  return !dir.empty() && std::filesystem::exists(dir / "dsat.db", error);
+}
+
 int ended_trials(const std::filesystem::path& dir) {
   const auto record = host::read_study(dir);
   int ended = 0;
@@ -140,19 +177,22 @@ int ended_trials(const std::filesystem::path& dir) {
 
 int supervise(const Supervised& study, int max_restarts, std::filesystem::path& dir, Console& console) {
   const PassSignalsOn signals;
+  const Data data(console);
   Announcement announcement;
-  std::optional<ChildEnd> end = run_in_child(
-      [&] { return study.begin([&](const std::filesystem::path& dir) { announcement.make(dir); }); }, signals, console);
+  std::optional<ChildEnd> end =
+      run_in_child([&] { return study.begin([&](const std::filesystem::path& dir) { announcement.make(dir); }); },
+                   signals, data, console);
   dir = announcement.read();
   int last_seen = -1;
-  for (int restart = 1; end && end->wants_restart() && !dir.empty(); ++restart) {
+  for (int restart = 1; end && end->wants_restart() && has_journal(dir); ++restart) {
     const int seen = ended_trials(dir);
     if (restart > max_restarts || seen == last_seen) break;
     last_seen = seen;
     console.error(fmt::format("the search {}: it is taken up again (restart {} of {}, --max-search-runner-restarts)",
                               end->text(), restart, max_restarts));
-    end = run_in_child([&] { return study.resume(dir); }, signals, console);
+    end = run_in_child([&] { return study.resume(dir); }, signals, data, console);
   }
+  data.print();
   if (!end) {
     console.error(fmt::format("cannot run the search in a process of its own: {}", std::strerror(errno)));
     return kFailed;

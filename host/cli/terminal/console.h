@@ -36,6 +36,8 @@ class Console {
   // From now on text for people goes to standard error.
   void reserve_stdout_for_json() { json_ = true; }
   bool json() const { return json_; }
+  // What is for programs goes there from now on.
+  void redirect_data(int fd) { out_ = Output(fd); }
 
   Output& text() { return json_ ? err_ : out_; }
   const Output& text() const { return json_ ? err_ : out_; }

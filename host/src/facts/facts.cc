@@ -7,13 +7,13 @@
 #include "base/clock.h"
 #include "base/guarded.h"
 #include "command/hugging_face.h"
-#include "dsat/base/numbers.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json_numbers.h"
 #include "facts/changes.h"
 #include "facts/parts.h"
 #include "finals/end_to_end.h"
 #include "finals/gain.h"
+#include "record/devices.h"
 #include "record/read_journal.h"
 
 namespace dsat::host {
@@ -23,18 +23,6 @@ std::optional<int64_t> integer_at(const Json& config, const char* key) {
   const Json* value = config.is_object() ? config::find(config, key) : nullptr;
   if (value == nullptr || !value->is_number_integer()) return std::nullopt;
   return value->get<int64_t>();
-}
-
-// A slot of a simulated study stands for a range of devices: "0-7".
-int64_t devices_in(const std::vector<std::string>& slots) {
-  int64_t devices = 0;
-  for (const std::string& slot : slots) {
-    const size_t dash = slot.find('-');
-    const auto first = parse_integer(slot.substr(0, dash), 0);
-    const auto last = dash == std::string::npos ? first : parse_integer(slot.substr(dash + 1), 0);
-    devices += first && last && *last >= *first ? *last - *first + 1 : 1;
-  }
-  return devices;
 }
 
 const char* phase_name(Phase phase) {

@@ -23,12 +23,15 @@ class Verification : public HostStrategy {
   size_t next_ = 0;  // candidate
 };
 
-// Did this trial end in a way that keeps its configuration from being handed back?
-inline bool fails_verification(const Trial& trial) {
-  if (trial.phase != Phase::verification || !trial.record.outcome) return false;
+// Did this trial, of a phase after the search, show that a configuration that was measured does not run reliably?
+inline bool fails_again(const Trial& trial) {
+  if (trial.phase <= Phase::searcher || !trial.record.outcome) return false;
   const Outcome outcome = *trial.record.outcome;
   return outcome == Outcome::failed || outcome == Outcome::out_of_memory || outcome == Outcome::timed_out;
 }
+
+// Such a configuration is not handed back, even where there is no other.
+inline bool fails_verification(const Trial& trial) { return trial.phase == Phase::verification && fails_again(trial); }
 
 }  // namespace dsat::host
 

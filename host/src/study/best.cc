@@ -1,4 +1,4 @@
-// Compares the means of configurations; what was named, failed its verification or is too large changes the choice.
+// Compares the means of configurations; what was named, did not run again or is too large changes the choice.
 // BestSoFar compares with one more trial alone wherever that is enough.
 #include "study/best.h"
 
@@ -26,19 +26,26 @@ std::pair<std::string, std::string> distinguishable(const std::string& metric, d
   return {rounded(a, digits), rounded(b, digits)};
 }
 
-// Takes out what is not to become the best.
-void leave_out(std::vector<MeasuredConfiguration>& all, const std::vector<Trial>& trials, const BestRules& rules) {
-  std::set<std::string> failed;
+}  // namespace
+
+std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>& trials, const std::string& metric,
+                                                       const BestRules& rules) {
+  std::set<std::string> unverified, fails;
   for (const Trial& trial : trials) {
-    if (fails_verification(trial)) failed.insert(trial.identity);
+    if (fails_verification(trial)) unverified.insert(trial.identity);
+    if (fails_again(trial)) fails.insert(trial.identity);
   }
+  std::vector<MeasuredConfiguration> all = measured_configurations(trials, metric);
   const auto is_out = [&](const MeasuredConfiguration& one) {
-    return failed.count(trials[one.trial].identity) != 0 || !may_become_best(one.peak_bytes, rules.usable_memory_bytes);
+    return unverified.count(trials[one.trial].identity) != 0 ||
+           !may_become_best(one.peak_bytes, rules.usable_memory_bytes);
   };
   all.erase(std::remove_if(all.begin(), all.end(), is_out), all.end());
+  const auto runs_again = std::stable_partition(
+      all.begin(), all.end(), [&](const auto& one) { return fails.count(trials[one.trial].identity) == 0; });
+  if (runs_again != all.begin()) all.erase(runs_again, all.end());
+  return all;
 }
-
-}  // namespace
 
 Json best_config(Json trial_config) {
   // The section also sizes the trial; the command decides that when training.
@@ -48,8 +55,7 @@ Json best_config(Json trial_config) {
 
 std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                       std::optional<uint64_t> named, const BestRules& rules) {
-  std::vector<MeasuredConfiguration> all = measured_configurations(trials, metric);
-  leave_out(all, trials, rules);
+  const std::vector<MeasuredConfiguration> all = candidates_for_best(trials, metric, rules);
   if (all.empty()) return std::nullopt;
   const auto better = [&](const MeasuredConfiguration& a, const MeasuredConfiguration& b) {
     if (a.metric != b.metric) return maximise ? a.metric > b.metric : a.metric < b.metric;
@@ -76,7 +82,7 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
 // further measurement of one, or a trial that the searcher named, puts them all in question.
 void BestSoFar::add(const Trial& trial) {
   const TrialRecord& record = trial.record;
-  stale_ = stale_ || fails_verification(trial);
+  stale_ = stale_ || fails_again(trial);
   if (record.outcome != Outcome::completed || record.duplicate_of || !record.metrics.is_object()) return;
   if (trial.earlier_runs == 0 && !may_become_best(record.peak_bytes, rules_.usable_memory_bytes)) return;
   const auto metric = record.metrics.find(metric_);

@@ -30,9 +30,13 @@ struct BestRules {
   std::optional<uint64_t> usable_memory_bytes;
 };
 
-// The configuration of the trial that was named as the best, if it was measured; else the one with the best mean. A tie
-// goes to the lower id. Configurations that failed their verification or need more memory than the rules allow are left
-// out.
+// The measured configurations that may be handed back. Those that failed their verification or need more memory than
+// the rules allow are left out, and so are those that failed when they were measured again, unless no other is left.
+std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>& trials, const std::string& metric,
+                                                       const BestRules& rules);
+
+// Of the candidates, the configuration of the trial that was named as the best, or else the one with the best mean. A
+// tie goes to the lower id.
 std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                       std::optional<uint64_t> named, const BestRules& rules = {});
 

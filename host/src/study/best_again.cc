@@ -11,6 +11,7 @@
 #include "record/run_lock.h"
 #include "study/best.h"
 #include "study/best_command.h"
+#include "study/device_memory.h"
 #include "study/experiment_files.h"
 #include "study/plan.h"
 #include "study/results.h"
@@ -36,7 +37,7 @@ BestRecord best_of_trial(const std::vector<Trial>& trials, uint64_t id, const st
   return {id, best_config(record.config), record.metrics, config::number_at(record.metrics, metric).value_or(0), ""};
 }
 
-// As the study last had it; where that row is damaged, the best mean.
+// As the study last had it; where that row is empty or damaged, by its rules.
 BestRecord best_of_study(Journal& journal, const std::vector<Trial>& trials, const Plan& plan) {
   const Json stored = journal.meta("best").value_or(Json());
   try {
@@ -47,9 +48,15 @@ BestRecord best_of_study(Journal& journal, const std::vector<Trial>& trials, con
     }
   } catch (const std::exception&) {
   }
-  const auto best = choose_best(trials, plan.metric, plan.maximise, std::nullopt);
+  DeviceMemory memory(plan);
+  for (const Trial& trial : trials) {
+    if (trial.end) memory.learn(trial.end->device_memory_bytes);
+  }
+  const BestRules rules{false, plan.memory_margin > 0 ? memory.usable() : std::nullopt};
+  const auto best = choose_best(trials, plan.metric, plan.maximise, std::nullopt, rules);
   if (!best)
-    throw Error(fmt::format("{}: no trial has given {} yet", journal.file().parent_path().string(), plan.metric));
+    throw Error(fmt::format("{}: no trial that may be handed back has given {} yet",
+                            journal.file().parent_path().string(), plan.metric));
   return *best;
 }
 

@@ -38,6 +38,7 @@ std::string wrong_with(const std::string& key, const Meta& meta) {
     if (key == "max_trials") config::whole_number<int>(row->second);
     if (key == "restarts") row->second.get<std::map<uint64_t, int>>();
     if (key == "infrastructure_reruns") row->second.get<std::set<uint64_t>>();
+    if (key == "spent_device_hours") row->second.get<double>();
   } catch (const Error& error) {
     if (key == "plan" || key == "searches") return error.what();
     return key + " is damaged";
@@ -47,7 +48,8 @@ std::string wrong_with(const std::string& key, const Meta& meta) {
   return "";
 }
 
-constexpr const char* kReadRows[] = {"schema", "plan", "searches", "max_trials", "restarts", "infrastructure_reruns"};
+constexpr const char* kReadRows[] = {
+    "schema", "plan", "searches", "max_trials", "restarts", "infrastructure_reruns", "spent_device_hours"};
 
 void check_meta(const Meta& meta, std::vector<std::string>& findings) {
   for (const char* key : kReadRows) {
@@ -117,7 +119,8 @@ fs::path keep_copy(const fs::path& dir) {
 }
 
 void write_rows(Journal& fresh, const Journal::Salvaged& found, const SoundRows& rows, const Searches& searches) {
-  for (const char* key : {"plan", "settings", "max_trials", "restarts", "infrastructure_reruns"}) {
+  for (const char* key :
+       {"plan", "settings", "max_trials", "restarts", "infrastructure_reruns", "spent_device_hours"}) {
     if (const auto at = found.meta.find(key); at != found.meta.end()) fresh.put_meta(key, at->second);
   }
   fresh.put_meta("searches", searches.to_json());

@@ -105,6 +105,7 @@ void Coordinator::deliver_events() {
   if (ending_) return;
   try {
     watch_time();
+    if (!run_.started && !trials_.running().empty()) return;  // an earlier search's, which are being stopped
     do {
       if (!run_.started) start_strategy();
       while (!ending_ && deliver_next()) {
@@ -117,6 +118,10 @@ void Coordinator::deliver_events() {
 }
 
 void Coordinator::start_strategy() {
+  // What an earlier search left has ended by now, and is an observation to this one.
+  for (const Trial& trial : trials_.all()) {
+    if (trial.state == TrialState::ended) trials_.deliver(trial.id());
+  }
   run_.strategy = open_strategy(plan_, run_.phase, plugin_log_);
   if (run_.phase == Phase::searcher) derive_space_of_search();
   journal_.put_meta("own", own_.identity);
@@ -168,13 +173,16 @@ void Coordinator::deliver(uint64_t id) {
       end_study(StudyStatus::no_best, *reason);
     }
   }
-  if (is_spent(plan_.budget, trials_.all())) {
-    end_study(StudyStatus::completed, fmt::format("the budget is spent ({})", plan_.budget), true);
-  }
+  watch_budget();
   if (!plan_.early_stopping || run_.phase != Phase::searcher) return;
   const uint64_t first = searches_.current().counts_from;
   if (trials_since_best(trials_.all(), plan_.metric, plan_.maximise, first) < *plan_.early_stopping) return;
   end_search(fmt::format("early stopping: {} trials without a better one", *plan_.early_stopping), false);
+}
+
+void Coordinator::watch_budget() {
+  if (!is_spent(plan_.budget, spent_device_hours_)) return;
+  end_study(StudyStatus::completed, fmt::format("the budget is spent ({})", plan_.budget), true);
 }
 
 // As if the searcher had finished, and what it has open ends; from here on it learns of nothing more, so that it can go
@@ -337,6 +345,7 @@ void Coordinator::put_changes() {
   for (const uint64_t id : trials_.take_changed()) journal_.put_trial(trials_[id]);
   if (const auto reruns = failures_.take_changed_reruns()) journal_.put_meta("infrastructure_reruns", *reruns);
   if (const auto restarts = failures_.take_changed_restarts()) journal_.put_meta("restarts", *restarts);
+  if (std::exchange(spent_changed_, false)) journal_.put_meta(kSpentDeviceHours, spent_device_hours_);
 }
 
 // After a repair: its record was lost, and its folder still has all of it.

@@ -99,6 +99,8 @@ class Coordinator {
   bool begin_phase(std::optional<NextPhase> next);
   void end_search(std::string reason, bool of_time);
   void watch_time();
+  void watch_budget();
+  void note_cost(const TrialEnd& end);
   void watch_journal();
   bool keeps_waiting(std::chrono::milliseconds waited);
   PhaseView phase_view() const;
@@ -130,6 +132,7 @@ class Coordinator {
   void bring_back_strategy(const std::vector<JournalEvent>& events);
   void note_earlier_limits(const Json& start);
   void learn_from_events(const std::vector<JournalEvent>& events);
+  void stop_open();
   void hand_search_over(uint64_t first_event);
   void keep_state_versions();
   void requeue_running();
@@ -163,6 +166,8 @@ class Coordinator {
   std::optional<Ending> ending_;
   int stop_level_acted_ = 0;
   TimeBudget time_;
+  double spent_device_hours_ = 0;  // of every run of every trial, also of those that ran again or were taken back
+  bool spent_changed_ = true;
   uint64_t search_timer_ = 0;
   uint64_t summary_timer_ = 0;
   bool said_that_it_waits_ = false;  // for the lock that it waits for now

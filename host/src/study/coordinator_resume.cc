@@ -11,6 +11,7 @@
 #include "record/check_rows.h"
 #include "study/admission.h"
 #include "study/coordinator.h"
+#include "study/device_hours.h"
 #include "study/replay.h"
 #include "study/rewind.h"
 
@@ -80,6 +81,7 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   profile_ = journal_.meta("profile").value_or(Json());
   failures_.restore_restarts(meta_as<std::map<uint64_t, int>>("restarts"));
   failures_.restore_reruns(meta_as<std::set<uint64_t>>("infrastructure_reruns"));
+  spent_device_hours_ = spent_device_hours(journal_, trials);
   searches_ = Searches(journal_.meta("searches"));
   trusts_folders_ = journal_.meta(kTrustsFolders).has_value();
   // A searcher that has not begun is replaced, and that is all.
@@ -93,11 +95,13 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
     if (!repeats.empty() && trials.size() <= repeats.front()) log(Observer::Severity::info, taken_back(repeats));
   }
   trials_ = TrialTable(std::move(trials), loop_.now());
+  failures_.forget_from(trials_.size());
   for (const uint64_t id : changed) trials_.mark_changed(id);
   for (const Trial& trial : trials_.all()) learn_from(trial);
   if (!hands_over) bring_back_strategy(events);
   requeue_running();
   if (hands_over) hand_search_over(events.back().seq + 1);
+  if (!run_.started) stop_open();
   learn_from_events(events);
   stop_waiting();
   // A crash may have come between a trial's end and the end of the study that it means.
@@ -174,14 +178,14 @@ void Coordinator::learn_from_events(const std::vector<JournalEvent>& events) {
 
 // Ends what the earlier searcher left open, so that the next one gets all of it as observations at its start. What it
 // asks for again is answered by what ran.
-void Coordinator::hand_search_over(uint64_t first_event) {
+void Coordinator::stop_open() {
   for (const Trial& trial : trials_.all()) {
-    if (trial.state == TrialState::waiting) trials_.request_stop(trial.id());
+    if (trial.state < TrialState::ended) trials_.request_stop(trial.id());
   }
   stop_waiting();
-  for (const Trial& trial : trials_.all()) {
-    if (trial.state == TrialState::ended) trials_.deliver(trial.id());
-  }
+}
+
+void Coordinator::hand_search_over(uint64_t first_event) {
   trials_.begin_row();
   states_.resume_at(first_event - 1);
   searches_.take_over(first_event, trials_.size(), plan_.searcher.plugin, searcher_of_plan(journal_));
@@ -212,7 +216,10 @@ void Coordinator::requeue_running() {
       trials_.run_again(id);
     }
   }
-  for (TrialEnd& end : ends) end_trial(std::move(end));
+  for (TrialEnd& end : ends) {
+    note_cost(end);
+    end_trial(std::move(end));
+  }
 }
 
 }  // namespace dsat::host

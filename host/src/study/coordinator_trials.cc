@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "study/coordinator.h"
+#include "study/device_hours.h"
 #include "study/world_size.h"
 
 namespace dsat::host {
@@ -26,6 +27,7 @@ void Coordinator::on_ended(const TrialEnd& end) {
   }
   for (const std::string& warning : script_.add(end)) log(Observer::Severity::warning, warning);
   time_.trial_ended(end.id, loop_.now(), end.outcome == Outcome::completed);
+  note_cost(end);
   const bool was_to_end = trials_[end.id].state == TrialState::stopping;
   const bool interrupted = ending_ && ending_->resumable && end.outcome == Outcome::stopped;
   const bool rerun = end.infrastructure && !was_to_end && failures_.grant_rerun(end.id);
@@ -34,7 +36,13 @@ void Coordinator::on_ended(const TrialEnd& end) {
   if (!interrupted && !rerun && !restart) return end_trial(end);
   if (restart) runner_.run_elsewhere(end.id);
   trials_.run_again(end.id);  // under the same id; its strategy does not learn of it
+  watch_budget();
   if (rerun || restart) log(Observer::Severity::warning, fmt::format("trial {}: {}; run again", end.id, end.reason));
+}
+
+void Coordinator::note_cost(const TrialEnd& end) {
+  spent_device_hours_ += device_hours(trials_[end.id].record, end.ended_at);
+  spent_changed_ = true;
 }
 
 void Coordinator::end_trial(TrialEnd end) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "dsat/error.h"
+#include "record/devices.h"
 
 namespace dsat::host {
 
@@ -17,19 +18,26 @@ double parse_device_hours(const std::string& text) {
   throw Error(fmt::format("--budget {}: device-hours are needed, such as 40gpuh", text));
 }
 
+double device_hours(const TrialRecord& record, const std::string& ended_at) {
+  const auto start = parse_rfc3339(record.started_at), end = parse_rfc3339(ended_at);
+  if (!start || !end || record.duplicate_of) return 0;
+  const std::chrono::duration<double, std::ratio<3600>> time = *end - *start;
+  return std::max(0.0, time.count()) * static_cast<double>(devices_in(record.slots));
+}
+
 double device_hours(const std::vector<Trial>& trials) {
   double hours = 0;
-  for (const Trial& trial : trials) {
-    const auto start = parse_rfc3339(trial.record.started_at), end = parse_rfc3339(trial.record.ended_at);
-    if (!start || !end || trial.record.duplicate_of) continue;
-    const std::chrono::duration<double, std::ratio<3600>> time = *end - *start;
-    hours += std::max(0.0, time.count()) * static_cast<double>(trial.record.slots.size());
-  }
+  for (const Trial& trial : trials) hours += device_hours(trial.record, trial.record.ended_at);
   return hours;
 }
 
-bool is_spent(const std::string& budget, const std::vector<Trial>& trials) {
-  return !budget.empty() && device_hours(trials) >= parse_device_hours(budget);
+double spent_device_hours(Journal& journal, const std::vector<Trial>& trials) {
+  const Json stored = journal.meta(kSpentDeviceHours).value_or(Json());
+  return stored.is_number() ? stored.get<double>() : device_hours(trials);
+}
+
+bool is_spent(const std::string& budget, double hours) {
+  return !budget.empty() && hours >= parse_device_hours(budget);
 }
 
 }  // namespace dsat::host

@@ -1,24 +1,32 @@
 // What trials cost: the hours that they had their devices, summed over the devices.
 //
-// Threading: pure functions. Units: device-hours. Errors: dsat::Error.
+// Threading: control thread. Units: device-hours. Errors: dsat::Error.
 #ifndef DSAT_HOST_STUDY_DEVICE_HOURS_H_
 #define DSAT_HOST_STUDY_DEVICE_HOURS_H_
 
 #include <string>
 #include <vector>
 
+#include "record/journal.h"
 #include "record/trial.h"
 
 namespace dsat::host {
 
+// The journal's row of what was spent.
+inline constexpr const char* kSpentDeviceHours = "spent_device_hours";
+
 // Reads "40gpuh", "1.5 gpuh" and "40". Throws for anything else and for a number that is not above 0.
 double parse_device_hours(const std::string& text);
 
-// The last run of each trial counts, from its start to its end. A trial that still runs costs nothing yet.
+// Of the trial's last run, which ended then. Where its start or its end is not known it costs nothing.
+double device_hours(const TrialRecord& record, const std::string& ended_at);
+// Of the last runs of all trials. One that still runs costs nothing yet.
 double device_hours(const std::vector<Trial>& trials);
+// Of all runs of all trials, as the journal has it. One of an earlier version knows the last runs alone.
+double spent_device_hours(Journal& journal, const std::vector<Trial>& trials);
 
-// Have the trials had the whole budget? An empty one is none. Throws as parse_device_hours does.
-bool is_spent(const std::string& budget, const std::vector<Trial>& trials);
+// Is the budget spent with so many hours? An empty one is none. Throws as parse_device_hours does.
+bool is_spent(const std::string& budget, double hours);
 
 }  // namespace dsat::host
 

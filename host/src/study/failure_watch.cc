@@ -109,6 +109,15 @@ bool FailureWatch::grant_restart(const TrialEnd& end, int most) {
   return true;
 }
 
+void FailureWatch::forget_from(uint64_t id) {
+  const auto restart = restarts_.lower_bound(id);
+  restarts_changed_ |= restart != restarts_.end();
+  restarts_.erase(restart, restarts_.end());
+  const auto rerun = reruns_.lower_bound(id);
+  reruns_changed_ |= rerun != reruns_.end();
+  reruns_.erase(rerun, reruns_.end());
+}
+
 std::optional<std::map<uint64_t, int>> FailureWatch::take_changed_restarts() {
   if (!std::exchange(restarts_changed_, false)) return std::nullopt;
   return restarts_;

@@ -52,6 +52,9 @@ class FailureWatch {
   void restore_restarts(std::map<uint64_t, int> counts) { restarts_ = std::move(counts); }
   std::optional<std::map<uint64_t, int>> take_changed_restarts();
 
+  // The trials from this id on are taken back: new ones with their ids run again as often as any.
+  void forget_from(uint64_t id);
+
  private:
   struct Failure {
     uint64_t trial;

@@ -1,4 +1,5 @@
-// Looks for the trials of the user's own configuration, the completed ones first, and for those of the verification.
+// Looks for the trials of the user's own configuration, the completed ones first, and for those of the phases after the
+// search.
 #include "study/own_text.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "dsat/host/format.h"
 #include "finals/end_to_end.h"
 #include "finals/gain.h"
+#include "finals/verification.h"
 
 namespace dsat::host {
 namespace {
@@ -44,6 +46,18 @@ std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, 
   if (!best) return "";
   const auto found = end_to_end_of_best(trials, plan.baseline ? own.identity : "", best->trial);
   return found && found->is_script_bound() ? fmt::format("end to end: {}\n", format_end_to_end(*found)) : "";
+}
+
+std::string repeats_text(const std::vector<Trial>& trials) {
+  std::string text;
+  for (const Trial& trial : trials) {
+    if (!fails_again(trial) || fails_verification(trial)) continue;
+    const auto first = std::find_if(trials.begin(), trials.end(),
+                                    [&](const Trial& other) { return other.identity == trial.identity; });
+    text +=
+        fmt::format("measured again: trial {} as trial {}, {}\n", first->id(), trial.id(), how_it_ended(trial.record));
+  }
+  return text;
 }
 
 std::string verification_text(const Plan& plan, const std::vector<Trial>& trials, const std::optional<BestRecord>& best,

@@ -1,4 +1,4 @@
-// The summary's lines about the user's own configuration and about the verification of the best.
+// The summary's lines about the user's own configuration and about what was measured again.
 // Threading: pure functions. Errors: none. Each text is empty or ends with a new line.
 #ifndef DSAT_HOST_STUDY_OWN_TEXT_H_
 #define DSAT_HOST_STUDY_OWN_TEXT_H_
@@ -21,6 +21,9 @@ std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const O
 // "".
 std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, const OwnConfiguration& own,
                             const std::optional<BestRecord>& best);
+
+// Which configurations failed when they were measured again, and how.
+std::string repeats_text(const std::vector<Trial>& trials);
 
 // Which trial trained further to verify the best, and how that went; of a study that has ended also that the best was
 // not verified. Empty without --verify.

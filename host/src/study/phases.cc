@@ -2,6 +2,9 @@
 #include "study/phases.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
 
 #include "finals/finalists.h"
 #include "finals/finals.h"
@@ -58,9 +61,13 @@ bool is_to_be_compared(const PhaseView& view, uint64_t best) {
   return view.plan.baseline && own_is_measured(view) && view.trials[best].identity != view.own.identity;
 }
 
-// May this trial's configuration be handed back?
-bool may_win(const PhaseView& view, const Trial& trial) {
-  return may_become_best(trial.record.peak_bytes, view.usable_memory_bytes);
+// May a trial's configuration be handed back?
+std::function<bool(const Trial&)> may_win(const PhaseView& view) {
+  std::set<std::string> identities;
+  for (const auto& one : candidates_for_best(view.trials.all(), view.plan.metric, {false, view.usable_memory_bytes})) {
+    identities.insert(view.trials[one.trial].identity);
+  }
+  return [identities](const Trial& trial) { return identities.count(trial.identity) != 0; };
 }
 
 Json named_configuration(const PhaseView& view, uint64_t trial) {
@@ -87,8 +94,8 @@ std::optional<NextPhase> finals(const PhaseView& view) {
   // The later phases need one trial of each that they measure.
   const int later = (is_to_be_compared(view, *best) ? 2 : 0) + (view.plan.verify_steps > 0 ? 1 : 0);
   const int budget = trials_left(view) - later;
-  const std::vector<Contender> chosen = choose_finalists(view.trials.all(), view.plan.metric, view.plan.maximise, *best,
-                                                         [&](const Trial& trial) { return may_win(view, trial); });
+  const std::vector<Contender> chosen =
+      choose_finalists(view.trials.all(), view.plan.metric, view.plan.maximise, *best, may_win(view));
   if (chosen.size() < 2 || budget < 2) return std::nullopt;
   Repeats others = repeats_but(view.trials.all(), view.plan.metric, view.plan.maximise, "", "");
   Json finalists = Json::array();
@@ -118,8 +125,7 @@ std::optional<NextPhase> verification(const PhaseView& view) {
   Json brief{{"steps", view.plan.verify_steps}, {"reason", why_search_ended(view.finish)}};
   Json& candidates = brief["candidates"];
   std::optional<uint64_t> last_peak;
-  for (const Contender& one : by_means(view.trials.all(), view.plan.metric, view.plan.maximise, *best,
-                                       [&](const Trial& trial) { return may_win(view, trial); })) {
+  for (const Contender& one : by_means(view.trials.all(), view.plan.metric, view.plan.maximise, *best, may_win(view))) {
     const std::optional<uint64_t> peak = view.trials[one.trial].record.peak_bytes;
     if (!needs_clearly_less(peak, last_peak)) continue;
     candidates.push_back(named_configuration(view, one.trial));

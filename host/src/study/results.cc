@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/fault_point.h"
+#include "command/command_template.h"
 #include "command/hyperparameters.h"
 #include "dsat/base/files.h"
 #include "dsat/base/table.h"
@@ -34,6 +35,10 @@ std::string estimated_memory(const MemoryEstimates& estimates, const Json& confi
   const auto peak = estimates.peak(config);
   return peak ? format_size(peak->value) : "-";
 }
+
+constexpr const char* kBestConfigFile = "best_ds_config.json";
+constexpr const char* kBestMetricsFile = "best_ds_metrics.json";
+constexpr const char* kBestCommandFile = "best_cmd.txt";
 
 constexpr const char* kZero = "zero_optimization.";
 
@@ -123,6 +128,7 @@ std::string summary_text(const ResultsView& view) {
     text += own_text(view.plan, view.trials, *view.own, view.best);
     text += end_to_end_text(view.plan, view.trials, *view.own, view.best);
   }
+  text += repeats_text(view.trials);
   text += verification_text(view.plan, view.trials, view.best, !view.reason.empty());
   if (!view.reason.empty()) text += fmt::format("ended: {}\n", view.reason);
   return text;
@@ -138,6 +144,7 @@ void Results::write(const ResultsView& view, bool now) {
   const bool is_same = view.best && best_written_ && view.best->trial == best_written_->trial &&
                        view.best->metric == best_written_->metric;
   if (view.best && (now || !is_same)) write_best(view);
+  if (!view.best && (now || best_written_)) remove_best(view.plan.dir);
   const auto time = std::chrono::steady_clock::now();
   is_behind_ = !now && time < next_;
   if (is_behind_) return;
@@ -147,6 +154,17 @@ void Results::write(const ResultsView& view, bool now) {
   next_ = end + std::max<std::chrono::steady_clock::duration>(std::chrono::seconds(1), 20 * (end - time));
 }
 
+// Whoever finds these files takes them for the best.
+void Results::remove_best(const std::filesystem::path& dir) {
+  for (const char* name : {kBestConfigFile, kBestMetricsFile, kBestCommandFile, kBestHyperparametersFile,
+                           kBestAccelerateFile, kBestHostfile}) {
+    std::error_code error;
+    std::filesystem::remove(dir / name, error);
+    written_.erase(name);
+  }
+  best_written_.reset();
+}
+
 std::vector<std::filesystem::path> Results::write_best(const ResultsView& view) {
   const std::filesystem::path& dir = view.plan.dir;
   const auto indented = [](const Json& json) { return config::text_of(json, 2) + "\n"; };
@@ -154,13 +172,13 @@ std::vector<std::filesystem::path> Results::write_best(const ResultsView& view) 
   const auto write_one = [&](const char* name, std::string text) {
     if (write_changed(dir / name, std::move(text))) written.push_back(dir / name);
   };
-  write_one("best_ds_config.json", indented(view.best->config));
-  write_one("best_ds_metrics.json", indented(view.best->metrics));
+  write_one(kBestConfigFile, indented(view.best->config));
+  write_one(kBestMetricsFile, indented(view.best->metrics));
   const std::string command = command_line_(view.trials[view.best->trial].record.config);
-  if (!command.empty()) write_one("best_cmd.txt", command + "\n");
+  if (!command.empty()) write_one(kBestCommandFile, command + "\n");
   if (view.plan.hyperparameters.is_object()) {
-    write_one(kBestHyperparametersFile, indented(trial_hyperparameters(view.plan.hyperparameters, view.best->config,
-                                                                       dir / "best_ds_config.json")));
+    write_one(kBestHyperparametersFile,
+              indented(trial_hyperparameters(view.plan.hyperparameters, view.best->config, dir / kBestConfigFile)));
   }
   best_written_ = view.best;
   return written;

@@ -39,7 +39,8 @@ class Results {
   using CommandLine = std::function<std::string(const Json& config)>;
   explicit Results(CommandLine command_line) : command_line_(std::move(command_line)) {}
 
-  // Writes what has changed; for a study without a folder it writes nothing. Another best is written at once. The
+  // Writes what has changed; for a study without a folder it writes nothing. Another best is written at once, and
+  // where there is none any more its files go. The
   // summary is written at once if `now`, else when the last time is long enough ago: a second at least (due).
   void write(const ResultsView& view, bool now);
   // The files of the best alone. Returns those that it wrote.
@@ -48,6 +49,7 @@ class Results {
   std::optional<std::chrono::steady_clock::time_point> due() const;
 
  private:
+  void remove_best(const std::filesystem::path& dir);
   bool write_changed(const std::filesystem::path& file, std::string text);
   CommandLine command_line_;
   std::chrono::steady_clock::time_point next_{};

@@ -75,14 +75,14 @@ std::string what_next(const StudyRecord& record, const Plan& plan, const std::st
 }
 
 std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& options, const Plan& plan,
-                                      const std::vector<Trial>& trials) {
+                                      double spent_hours) {
   const Result<StudyRecord> record = read_study(dir);
   if (!record.ok()) return std::nullopt;
   const std::string& budget = options.budget.empty() ? plan.budget : options.budget;
-  const bool spent = is_spent(budget, trials);
+  const bool spent = is_spent(budget, spent_hours);
   const bool done = record->status == StudyStatus::completed || record->status == StudyStatus::no_best;
   const bool raised = (options.max_trials && *options.max_trials > plan.max_trials) || options.time_budget ||
-                      is_spent(plan.budget, trials);
+                      is_spent(plan.budget, spent_hours);
   const bool taken_over = options.searcher && record->started() < plan.max_trials && record->profile.is_object();
   if (!done || ((raised || taken_over) && !spent)) return std::nullopt;
   EndedStudy ended;
@@ -208,7 +208,7 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   if (options.environment.empty()) options.environment = current_environment();
   plan.plugin_timeout = options.plugin_timeout.value_or(plan.plugin_timeout);
   if (options.plugin_memory_bytes) plan.plugin_memory_bytes = options.plugin_memory_bytes;
-  std::optional<EndedStudy> already = ended_study(dir, options, plan, journal->trials());
+  std::optional<EndedStudy> already = ended_study(dir, options, plan, spent_device_hours(*journal, journal->trials()));
   if (!already) load_plugins(plan, journal->last_phase(), options);
   if (!already && !plan.simulation) {
     renew_slots(plan, options.environment);

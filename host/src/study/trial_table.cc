@@ -88,6 +88,9 @@ void TrialTable::start(uint64_t id) {
   Trial& trial = get(id);
   change_state(trial, TrialState::running, {});
   ++trial.record.attempt;
+  // Those of the attempt before, until this one has begun.
+  trial.record.slots.clear();
+  trial.record.started_at.clear();
 }
 
 // Leaves the mark as it is. Whether the journal has the trial as waiting or as running, a resumed study runs it; a

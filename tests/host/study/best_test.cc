@@ -99,6 +99,16 @@ TEST(BestTest, ABelievedRepeatStandsForItsConfiguration) {
   EXPECT_EQ(choose_best(trials, "throughput", true, 2)->trial, 0u);
 }
 
+TEST(BestTest, WhatFailsWhenMeasuredAgainIsTheBestOnlyWhereNoOtherIsLeft) {
+  Trial again = measured(2, "a", 0);
+  again.phase = Phase::comparison;
+  again.record.outcome = Outcome::timed_out;
+  EXPECT_EQ(choose_best({measured(0, "a", 10), measured(1, "b", 9), again}, "throughput", true, 0)->trial, 1u);
+  EXPECT_EQ(choose_best({measured(0, "a", 10), again}, "throughput", true, 0)->trial, 0u);
+  again.phase = Phase::verification;
+  EXPECT_FALSE(choose_best({measured(0, "a", 10), again}, "throughput", true, 0));
+}
+
 // BestSoFar decides as choose_best does, whatever the order of the ends.
 TEST(BestSoFarTest, KeepsTheBestWhileTrialsEnd) {
   const std::vector<Trial> trials{measured(0, "a", 5), measured(1, "b", 9), measured(2, "c", 9), measured(3, "d", 2)};

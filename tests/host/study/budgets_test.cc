@@ -1,6 +1,7 @@
 // What is left of a budget of time, and how much of one of device-hours is spent.
 #include <gtest/gtest.h>
 
+#include "host/study/study_fixture.h"
 #include "study/device_hours.h"
 #include "study/time_budget.h"
 #include "support/error_of.h"
@@ -74,6 +75,57 @@ TEST(DeviceHoursTest, WhatDidNotRunSpendsNothing) {
   copy.record.duplicate_of = 0;
   open.record.ended_at.clear();
   EXPECT_EQ(device_hours({copy, open, ran("01:00", "00:00", 1)}), 0) << "a clock that was set back neither";
+}
+
+TEST(DeviceHoursTest, ASlotOfASimulationIsARangeOfDevices) {
+  Trial trial = ran("00:00", "01:00", 2);
+  trial.record.slots = {"0-63", "64-127"};
+  EXPECT_DOUBLE_EQ(device_hours({trial}), 128);
+}
+
+class DeviceBudgetTest : public StudyTest {
+ protected:
+  static TrialEnd in_years(TrialEnd end) {
+    end.ended_at = "2100-01-01T00:00:00.000000Z";
+    return end;
+  }
+  static double spent(const Session& session) {
+    return Journal::open(session.plan.dir, Journal::Mode::read_only)->meta("spent_device_hours")->get<double>();
+  }
+};
+
+TEST_F(DeviceBudgetTest, EveryRunOfATrialCountsAlsoOverAResume) {
+  StudyOptions given = scripted({{"start", {try_micro_batch(2)}}});
+  given.max_restarts = 1;
+  Session first(plan_of(given));
+  first.runner.answer = [&](const TrialSpec&) {
+    first.runner.held = {0};  // in its second run
+    return in_years(failed(Outcome::failed, "flaky"));
+  };
+  first.runner.when_all_held = [&] { first.request_stop(); };
+  EXPECT_EQ(first.run_new().status, StudyStatus::interrupted);
+  const double before = spent(first);
+  EXPECT_GT(before, 1000);
+  EXPECT_EQ(device_hours(first.trials()), 0) << "no run of the trial has been its last";
+  first.coordinator.reset();
+  first.journal.reset();
+  Session second(resumed_plan(first.plan.dir));
+  second.runner.answer = [](const TrialSpec&) { return in_years(completed(100)); };
+  second.resume();
+  EXPECT_GT(device_hours(second.trials()), 1000);
+  EXPECT_NEAR(spent(second), before + device_hours(second.trials()), 1e-6);
+}
+
+TEST_F(DeviceBudgetTest, ARunThatIsToBeRepeatedMaySpendTheBudget) {
+  StudyOptions given = scripted({{"start", {try_micro_batch(2)}}});
+  given.max_restarts = 5;
+  given.budget = "1";
+  Session session(plan_of(given));
+  session.runner.answer = [](const TrialSpec& spec) {
+    return in_years(failed(Outcome::failed, "flaky " + std::to_string(spec.attempt)));
+  };
+  EXPECT_THAT(session.run_new().reason, HasSubstr("the budget is spent"));
+  EXPECT_EQ(session.runner.started.size(), 1u);
 }
 
 TEST(DeviceHoursTest, AreWrittenWithOrWithoutTheirUnit) {

@@ -342,5 +342,28 @@ TEST_F(CoordinatorTest, LinesFromAPluginsOwnThreadReachTheObserver) {
   EXPECT_TRUE(session.observer.logged("from afar")) << "as one line";
 }
 
+TEST_F(CoordinatorTest, ANewSearcherGetsNoExitOfWhatTheEarlierOneLeftRunning) {
+  Session first(plan_of(scripted({{"start", {try_micro_batch(2), try_micro_batch(4)}}})));
+  const fs::path crash = dir() / "crash";
+  first.runner.held = {1};
+  first.runner.when_all_held = [&] {
+    fs::copy(first.plan.dir, crash, fs::copy_options::recursive);
+    first.request_stop();
+  };
+  first.run_new();
+  Plan plan = resumed_plan(crash);
+  plan.searcher.options["script"] = Json{{"start", {try_micro_batch(4)}}, {"exit 2", {{{"finish", "done"}}}}}.dump();
+  Session second(plan);
+  second.how.another_searcher = true;
+  second.runner.adopts = [](const TrialSpec& spec) { return spec.id == 1; };
+  second.runner.held = {1};
+  EXPECT_EQ(second.resume().reason, "done");
+  EXPECT_EQ(second.trials()[1].record.outcome, Outcome::stopped);
+  const std::vector<std::string> told = second.deliveries();
+  EXPECT_EQ(std::vector<std::string>(told.end() - 3, told.end()),
+            (std::vector<std::string>{"start", "result 2", "exit 2 completed"}));
+  EXPECT_THAT(second.runner.started_ids(), ElementsAre(2)) << "what was stopped is measured anew";
+}
+
 }  // namespace
 }  // namespace dsat::host

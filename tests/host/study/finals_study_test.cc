@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "dsat/host/format.h"
+#include "dsat/host/rescue.h"
 #include "host/study/study_fixture.h"
 
 namespace dsat::host {
@@ -73,6 +74,35 @@ TEST_F(FinalsStudyTest, RivalsWithinTheNoiseMeetInTheFinals) {
   EXPECT_THAT(phases(session), ::testing::Contains("finals 4"));
   EXPECT_EQ(result.best->trial, 2u) << "measuring again shows who is the best";
   EXPECT_NEAR(result.gain->ratio, 3, 1e-9);
+}
+
+TEST_F(FinalsStudyTest, FinalistsThatAllFailGiveWayToTheNextBest) {
+  Session session(plan_of(with_finals()));
+  std::map<int64_t, int> runs;
+  session.runner.answer = [&](const TrialSpec& spec) {
+    const int64_t samples = micro_batch(spec.config);
+    if (samples >= 4 && ++runs[samples] > 1) return failed(Outcome::out_of_memory, "CUDA out of memory");
+    return completed(samples == 8 ? 305 : samples == 4 ? 300 : 100.0 * static_cast<double>(samples));
+  };
+  const StudyResult result = session.run_new();
+  EXPECT_EQ(result.best->trial, 1u);
+  EXPECT_NEAR(result.gain->ratio, 2, 1e-9);
+  EXPECT_TRUE(result.gain->low) << "the comparison is that of the next best";
+  const std::string summary = read_text(session.plan.dir / "summary.txt");
+  EXPECT_THAT(summary, HasSubstr("measured again: trial 3 as trial 4, out of memory: CUDA out of memory"));
+  EXPECT_THAT(summary, HasSubstr("measured again: trial 2 as trial 5, out of memory"));
+}
+
+TEST_F(FinalsStudyTest, ABestThatFailsInTheComparisonGivesWayToTheNext) {
+  Session session(plan_of(with_finals()));
+  int runs = 0;
+  session.runner.answer = [&](const TrialSpec& spec) {
+    const bool fails = micro_batch(spec.config) == 8 && ++runs > 1;
+    return fails ? failed(Outcome::out_of_memory, "CUDA out of memory") : answer(spec);
+  };
+  EXPECT_EQ(session.run_new().best->trial, 2u);
+  EXPECT_THAT(read_text(session.plan.dir / "summary.txt"),
+              HasSubstr("measured again: trial 3 as trial 4, out of memory: CUDA out of memory"));
 }
 
 TEST_F(FinalsStudyTest, WithoutFinalsNothingIsMeasuredAgain) {
@@ -248,6 +278,24 @@ TEST_F(FinalsStudyTest, WhereNothingLastsTheSummarySaysThatTheBestWasNotVerified
   EXPECT_THAT(read_text(session.plan.dir / "summary.txt"), HasSubstr("the best itself was not verified"));
 }
 
+TEST_F(FinalsStudyTest, ASingleOneThatDoesNotLastLeavesNoFilesOfABest) {
+  StudyOptions given = with_finals();
+  given.verify_steps = 100;
+  Session session(plan_of(given));
+  session.runner.answer = [&](const TrialSpec& spec) {
+    const int64_t samples = micro_batch(spec.config);
+    if (samples != 8) return failed(Outcome::failed, fmt::format("{} are too few", samples));
+    EXPECT_EQ(fs::exists(session.plan.dir / "best_cmd.txt"), spec.further_steps > 0);
+    return spec.further_steps > 0 ? failed(Outcome::out_of_memory, "CUDA out of memory") : answer(spec);
+  };
+  const StudyResult result = session.run_new();
+  EXPECT_EQ(result.status, StudyStatus::no_best);
+  EXPECT_THAT(result.reason, HasSubstr("nothing that gave throughput passed its verification"));
+  for (const char* name : {"best_ds_config.json", "best_ds_metrics.json", "best_cmd.txt"}) {
+    EXPECT_FALSE(fs::exists(session.plan.dir / name)) << name;
+  }
+}
+
 TEST_F(FinalsStudyTest, AMarginKeepsAFullDeviceFromBeingTheBest) {
   StudyOptions given = with_finals();
   given.device_memory_bytes = 1000;
@@ -264,6 +312,10 @@ TEST_F(FinalsStudyTest, AMarginKeepsAFullDeviceFromBeingTheBest) {
     if (entry.phase != Phase::searcher || entry.event.kind != StrategyEvent::Kind::start) continue;
     EXPECT_EQ(entry.event.study.at("device_memory_bytes"), 900) << "searchers know of the rest alone";
   }
+  session.journal->begin();
+  session.journal->put_meta("best", nullptr);
+  session.journal->commit();
+  EXPECT_EQ(write_best(session.plan.dir, {}).value().best.trial, 2u) << "chosen anew, by the same rules";
 }
 
 TEST_F(FinalsStudyTest, AStudyOfAnEarlierVersionGoesOnAsItBegan) {

@@ -1,6 +1,8 @@
 // What a raised trial limit takes back: events, trials and states made by hand in a journal, and what is left of them.
 #include "study/rewind.h"
 
+#include <fmt/format.h>
+
 #include "study_fixture.h"
 #include "support/error_of.h"
 
@@ -120,6 +122,39 @@ TEST_F(RewindTest, TheFirstRefusalAndAllThatFollowedHappenAgain) {
   EXPECT_EQ(trials_[1].state, TrialState::waiting) << "only the finish had stopped it";
   EXPECT_FALSE(trials_[1].record.outcome);
   EXPECT_EQ(trials_[2].state, TrialState::delivered) << "it ran: nobody waits for it, and it answers at no cost";
+}
+
+class RaisedLimitTest : public StudyTest {};
+
+TEST_F(RaisedLimitTest, ATrialWithTheIdOfOneThatWasTakenBackHasItsOwnRestarts) {
+  StudyOptions limited =
+      scripted({{"start", {try_micro_batch(2), try_micro_batch(3)}}, {"exit 2", {try_micro_batch(4)}}});
+  limited.max_trials = 4;
+  limited.baseline = true;
+  limited.finals = 1;
+  limited.max_restarts = 1;
+  std::set<std::pair<uint64_t, int64_t>> failed_once;
+  const auto fails_first = [&](const TrialSpec& spec) {
+    const bool is_first = failed_once.insert({spec.id, micro_batch(spec.config)}).second;
+    if (spec.id < 3 || !is_first) return completed(100.0 * static_cast<double>(micro_batch(spec.config)));
+    return failed(Outcome::failed, fmt::format("flaky {} {}", spec.id, micro_batch(spec.config)));
+  };
+  Session first(plan_of(limited));
+  first.runner.answer = fails_first;
+  first.run_new();
+  ASSERT_GT(first.trials().at(3).phase, Phase::searcher);
+  ASSERT_EQ(first.trials()[3].record.attempt, 2u);
+  first.coordinator.reset();
+  first.journal.reset();
+  Plan raised = resumed_plan(first.plan.dir);
+  raised.max_trials = 8;
+  Session second(raised);
+  second.runner.answer = fails_first;
+  second.resume();
+  const Trial trial = second.trials().at(3);
+  EXPECT_EQ(trial.phase, Phase::searcher);
+  EXPECT_EQ(trial.record.attempt, 2u);
+  EXPECT_EQ(trial.record.outcome, Outcome::completed);
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ class FakeRunner : public Runner {
   };
   std::function<size_t(size_t running)> pick = [](size_t) { return size_t{0}; };  // which one ends next
   std::function<std::optional<TrialEnd>(const TrialSpec&)> left = [](const TrialSpec&) { return std::nullopt; };
+  std::function<bool(const TrialSpec&)> adopts = [](const TrialSpec&) { return false; };  // it still runs
   std::function<void()> before_each_step = [] {};  // everything so far is in the journal
   std::function<void()> when_all_held = [] {};     // nothing can end by itself
   std::function<Status(const TrialSpec&)> refuse = [](const TrialSpec&) { return Status(); };
@@ -109,6 +110,12 @@ class FakeRunner : public Runner {
     if (end) complete(*end, spec);
     return end;
   }
+  bool adopt(const TrialSpec& spec) override {
+    if (!adopts(spec)) return false;
+    running_.push_back(spec);
+    schedule();
+    return true;
+  }
   void release() {
     held.clear();
     schedule();
@@ -128,7 +135,7 @@ class FakeRunner : public Runner {
   void complete(TrialEnd& end, const TrialSpec& spec) const {
     end.id = spec.id;
     end.attempt = spec.attempt;
-    end.ended_at = utc_now();
+    if (end.ended_at.empty()) end.ended_at = utc_now();
   }
   void step() {
     scheduled_ = false;

@@ -75,7 +75,7 @@ function gainCard(study: Study): HTMLElement {
   }
   if (gain.baseline === best.trial) return card(title, 'no gain', 'Your own configuration is the best.');
   const decimals = gain.low === null || gain.high === null ? 2 : gainDecimals(gain.low, gain.high);
-  const sure = gain.low === null || gain.high === null ? 'No interval: the best was not measured again.'
+  const sure = gain.low === null || gain.high === null ? 'No interval: nothing measured the best after its choice.'
     : `95 % interval ${gain.low.toFixed(decimals)} to ${gain.high.toFixed(decimals)}.`;
   const open = isSure(gain) ? '' : ' The interval includes no gain: measure again, or longer.';
   return card(title, ratio(gain), [sure, open, ' Yours is ', h('a', { href: `#trial-${gain.baseline}` }, `trial ${gain.baseline}`), `${onDevices(study, gain.baseline)}.`, endToEnd(study)],
