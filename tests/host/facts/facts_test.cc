@@ -264,17 +264,17 @@ TEST_F(FactsTest, OnlyALiveStudyHasRunningTrials) {
 
 TEST_F(FactsTest, ValuesOfVariablesAreLeftOut) {
   const auto experiment = [](const Json& variables) {
-    return Json{{"environment", {{"environment_variables", variables}, {"registry_auth", {{"password", "secret"}}}}},
-                {"checkpoint_storage", {{"type", "s3"}, {"secret_key", "secret"}}}};
+    return Json{{"environment", {{"environment_variables", variables}, {"registry_auth", {{"password", "hidden"}}}}},
+                {"checkpoint_storage", {{"type", "s3"}, {"secret_key", "hidden"}}}};
   };
-  const Json list{"TOKEN=secret", "A=1"};
+  const Json list{"TOKEN=hidden", "A=1"};
   meta("settings", {{"variables", list}, {"experiment", experiment(list)}});
-  meta("plan", {{"variables", list}, {"experiment", experiment({{"TOKEN", "secret"}, {"cpu", list}})}});
+  meta("plan", {{"variables", list}, {"experiment", experiment({{"TOKEN", "hidden"}, {"cpu", list}})}});
   EXPECT_EQ(facts().plan["variables"], Json({"TOKEN", "A"}));
   EXPECT_EQ(facts().record.study["experiment"]["environment"]["environment_variables"], Json({"TOKEN", "A"}));
   EXPECT_EQ(facts().plan["experiment"]["environment"]["environment_variables"],
             Json({{"TOKEN", nullptr}, {"cpu", {"TOKEN", "A"}}}));
-  EXPECT_EQ(to_json(facts()).dump().find("secret"), std::string::npos);
+  EXPECT_EQ(to_json(facts()).dump().find("hidden"), std::string::npos);
 }
 
 TEST_F(FactsTest, ABestThatIsNoTrialIsNone) {
