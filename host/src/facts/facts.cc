@@ -133,7 +133,7 @@ StudyFacts facts_of(JournalReading reading) {
   facts.best_path = best_path(facts);
   compare_with_own(facts, reading);
   estimate_memory(facts, reading);
-  facts.payback = payback_of(facts);
+  facts.payback = payback_of(facts, reading.spent_device_hours);
   facts.knobs = knobs_of(facts);
   facts.plan = std::move(reading.plan);
   return facts;

@@ -36,6 +36,8 @@ inline constexpr const char* kRepairRemedy =
 
 // A row of meta that a repair leaves: a trial that is asked for again is not run if its folder holds its whole result.
 inline constexpr const char* kTrustsFolders = "trusts_folders";
+// A row of meta: what all runs of trials took.
+inline constexpr const char* kSpentDeviceHours = "spent_device_hours";
 
 // What happened to a strategy, and what it asked for in answer.
 struct JournalEvent {

@@ -63,6 +63,8 @@ JournalReading read_journal(const std::filesystem::path& dir) {
   reading.plan = shown_settings(journal->meta("plan").value_or(Json::object()));
   const Json own = journal->meta("own").value_or(Json());
   if (own.is_string()) reading.own = own.get<std::string>();
+  const Json spent = journal->meta(kSpentDeviceHours).value_or(Json());
+  if (spent.is_number()) reading.spent_device_hours = spent.get<double>();
   reading.trials = journal->trials();
   for (const Trial& trial : reading.trials) record.trials.push_back(trial.record);
   return reading;

@@ -87,7 +87,7 @@ void BestSoFar::add(const Trial& trial) {
   if (trial.earlier_runs == 0 && !may_become_best(record.peak_bytes, rules_.usable_memory_bytes)) return;
   const auto metric = record.metrics.find(metric_);
   if (metric == record.metrics.end() || !metric->is_number()) return;
-  stale_ = stale_ || trial.earlier_runs > 0 || named_;
+  stale_ = stale_ || trial.earlier_runs > 0 || named_ || fails_;
   const double value = metric->get<double>();
   if (!best_ || better(value, best_->metric)) {
     const bool tie = candidate_ && value == candidate_->metric;
@@ -115,7 +115,12 @@ void BestSoFar::set_usable_memory(std::optional<uint64_t> bytes) {
 bool BestSoFar::refresh(const std::vector<Trial>& trials) {
   std::optional<BestRecord> best = std::exchange(candidate_, std::nullopt);
   const bool all_anew = std::exchange(stale_, false);
-  if (all_anew) best = choose_best(trials, metric_, maximise_, named_, rules_);
+  if (all_anew) {
+    best = choose_best(trials, metric_, maximise_, named_, rules_);
+    fails_ = best && std::any_of(trials.begin(), trials.end(), [&](const Trial& trial) {
+      return fails_again(trial) && trial.identity == trials[best->trial].identity;
+    });
+  }
   if (!best) return all_anew && std::exchange(best_, std::nullopt).has_value();
   const bool changed =
       !best_ || best_->trial != best->trial || best_->metric != best->metric || best_->why != best->why;

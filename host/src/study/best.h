@@ -66,6 +66,7 @@ class BestSoFar {
   std::optional<BestRecord> candidate_;  // better than best_, since the last refresh
   std::optional<uint64_t> named_;
   BestRules rules_;
+  bool fails_ = false;  // the best failed when it was measured again: any other that completes takes its place
   bool stale_ = false;
 };
 

@@ -119,8 +119,8 @@ fs::path keep_copy(const fs::path& dir) {
 }
 
 void write_rows(Journal& fresh, const Journal::Salvaged& found, const SoundRows& rows, const Searches& searches) {
-  for (const char* key :
-       {"plan", "settings", "max_trials", "restarts", "infrastructure_reruns", "spent_device_hours"}) {
+  // What was spent is summed anew from the trials that are left: those that are found in their folders add to it.
+  for (const char* key : {"plan", "settings", "max_trials", "restarts", "infrastructure_reruns"}) {
     if (const auto at = found.meta.find(key); at != found.meta.end()) fresh.put_meta(key, at->second);
   }
   fresh.put_meta("searches", searches.to_json());

@@ -120,6 +120,7 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   journal_.put_meta("searches", searches_.to_json());
   for (const char* of_its_end : {"ended", "gain"}) journal_.put_meta(of_its_end, nullptr);
   best_.forget();
+  watch_budget();  // the runs that an interruption ended may have spent it
 }
 
 // The strategy that was at work, with what it has had since its start.

@@ -30,13 +30,13 @@ void Coordinator::on_ended(const TrialEnd& end) {
   note_cost(end);
   const bool was_to_end = trials_[end.id].state == TrialState::stopping;
   const bool interrupted = ending_ && ending_->resumable && end.outcome == Outcome::stopped;
-  const bool rerun = end.infrastructure && !was_to_end && failures_.grant_rerun(end.id);
-  const bool restart = end.outcome == Outcome::failed && !was_to_end && !rerun &&
+  const bool may_repeat = !was_to_end && !is_spent(plan_.budget, spent_device_hours_);
+  const bool rerun = may_repeat && end.infrastructure && failures_.grant_rerun(end.id);
+  const bool restart = may_repeat && !rerun && end.outcome == Outcome::failed &&
                        failures_.grant_restart(end, plan_.max_restarts.value_or(0));
   if (!interrupted && !rerun && !restart) return end_trial(end);
   if (restart) runner_.run_elsewhere(end.id);
   trials_.run_again(end.id);  // under the same id; its strategy does not learn of it
-  watch_budget();
   if (rerun || restart) log(Observer::Severity::warning, fmt::format("trial {}: {}; run again", end.id, end.reason));
 }
 

@@ -12,9 +12,6 @@
 
 namespace dsat::host {
 
-// The journal's row of what was spent.
-inline constexpr const char* kSpentDeviceHours = "spent_device_hours";
-
 // Reads "40gpuh", "1.5 gpuh" and "40". Throws for anything else and for a number that is not above 0.
 double parse_device_hours(const std::string& text);
 

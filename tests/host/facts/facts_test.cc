@@ -155,6 +155,12 @@ TEST_F(FactsTest, AResumedStudyHasItsTimeBudgetAnew) {
   EXPECT_EQ(facts().progress.seconds_left, 19 * 60);
 }
 
+TEST_F(FactsTest, EveryRunOfATrialWasSpent) {
+  put(trial(config_of(0, 1), 100));
+  meta("spent_device_hours", 3);
+  EXPECT_DOUBLE_EQ(facts().payback.spent_device_hours, 3) << "with those that were repeated";
+}
+
 TEST_F(FactsTest, ASimulatedSlotIsARangeOfDevices) {
   Trial wide = trial(config_of(0, 1), 100);
   wide.record.slots = {"8-15"};

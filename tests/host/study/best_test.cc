@@ -138,6 +138,20 @@ TEST(BestSoFarTest, ARepeatPutsTheMeansInQuestion) {
   EXPECT_EQ(best.get()->trial, 1u) << "the mean of 10 and 2 is below 9";
 }
 
+TEST(BestSoFarTest, ABestThatFailedAgainGivesWayToASlowerOne) {
+  std::vector<Trial> trials{measured(0, "a", 10), measured(1, "a", 0)};
+  trials[1].phase = Phase::comparison;
+  trials[1].record.outcome = Outcome::out_of_memory;
+  BestSoFar best("throughput", true);
+  for (const Trial& trial : trials) best.add(trial);
+  best.refresh(trials);
+  EXPECT_EQ(best.get()->trial, 0u) << "no other is left";
+  trials.push_back(measured(2, "b", 4));
+  best.add(trials.back());
+  EXPECT_TRUE(best.refresh(trials));
+  EXPECT_EQ(best.get()->trial, 2u);
+}
+
 TEST(BestSoFarTest, TheTrialThatTheSearcherNamesTakesItsPlace) {
   const std::vector<Trial> trials{measured(0, "a", 10), measured(1, "b", 9)};
   BestSoFar best("throughput", true);

@@ -126,6 +126,23 @@ TEST_F(DeviceBudgetTest, ARunThatIsToBeRepeatedMaySpendTheBudget) {
   };
   EXPECT_THAT(session.run_new().reason, HasSubstr("the budget is spent"));
   EXPECT_EQ(session.runner.started.size(), 1u);
+  EXPECT_EQ(session.trials()[0].record.outcome, Outcome::failed) << "what is not repeated has ended";
+}
+
+TEST_F(DeviceBudgetTest, AnInterruptedRunThatSpentItIsNotRunAgain) {
+  StudyOptions given = scripted({{"start", {try_micro_batch(2)}}});
+  given.budget = "1";
+  Session first(plan_of(given));
+  first.runner.held = {0};
+  first.runner.when_all_held = [&] { first.request_stop(); };
+  EXPECT_EQ(first.run_new().status, StudyStatus::interrupted);
+  first.journal->put_meta("spent_device_hours", 2);
+  first.journal->commit();
+  first.coordinator.reset();
+  first.journal.reset();
+  Session second(resumed_plan(first.plan.dir));
+  EXPECT_THAT(second.resume().reason, HasSubstr("the budget is spent"));
+  EXPECT_TRUE(second.runner.started.empty());
 }
 
 TEST(DeviceHoursTest, AreWrittenWithOrWithoutTheirUnit) {
