@@ -129,6 +129,11 @@ class PageTest(HostTest):
         self.assertNotEqual(printed, dark)
         self.assertNotEqual(canvas, on_screen, "charts are drawn again in colours for paper")
         self.assertEqual(self.browser.run(ink), dark, "the screen has its own back")
+        self.browser.click("#theme")
+        chosen = self.browser.run(ink)
+        self.assertNotEqual(chosen, dark)
+        self.browser.call("Page.printToPDF")
+        self.assertEqual(self.browser.run(ink), chosen, "and so has a choice between two prints")
         self.browser.call("Emulation.setEmulatedMedia", media="print")
         self.assertEqual(self.text("nav.pages").strip(), "Rows 1 to 50 of 60")
 
