@@ -105,9 +105,9 @@ class Export(HostTest):
     def tearDownClass(cls):
         cls.study.doCleanups()
 
-    def export(self, *arguments, status=0, run_dir=None, environment=None):
+    def export(self, *arguments, status=0, run_dir=None, environment=None, cwd=None):
         command = [HOST, "export", str(run_dir or self.run_dir), *map(str, arguments)]
-        result = subprocess.run(command, cwd=self.dir, capture_output=True, timeout=60, env=environment)
+        result = subprocess.run(command, cwd=cwd or self.dir, capture_output=True, timeout=60, env=environment)
         self.assertEqual(result.returncode, status, result.stderr)
         if status:
             self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
@@ -254,6 +254,9 @@ class Export(HostTest):
         before = {path: path.read_bytes() for path in self.run_dir.iterdir() if path.is_file()}
         for name in ("dsat.db", "dsat.db.new", "dsat.db.damaged-1", "experiment.json", "report.html"):
             self.assertIn("study's own", self.export("--format", "csv", "-o", self.run_dir / name, status=2))
+        for name in ("dsat.db-none", "best_none/a"):
+            message = self.export("--format", "csv", "-o", name, run_dir=".", cwd=self.run_dir, status=2)
+            self.assertIn("study's own", message)
         report = [HOST, "report", str(self.run_dir), "-o", str(self.run_dir / "dsat.db")]
         result = subprocess.run(report, capture_output=True, text=True, timeout=60)
         self.assertEqual((result.returncode, len(result.stderr.splitlines())), (2, 1), result.stderr)

@@ -129,6 +129,11 @@ class PageTest(HostTest):
         self.assertNotEqual(printed, dark)
         self.assertNotEqual(canvas, on_screen, "charts are drawn again in colours for paper")
         self.assertEqual(self.browser.run(ink), dark, "the screen has its own back")
+        self.browser.click("#theme")
+        chosen = self.browser.run(ink)
+        self.assertNotEqual(chosen, dark)
+        self.browser.call("Page.printToPDF")
+        self.assertEqual(self.browser.run(ink), chosen, "and so has a choice between two prints")
         self.browser.call("Emulation.setEmulatedMedia", media="print")
         self.assertEqual(self.text("nav.pages").strip(), "Rows 1 to 50 of 60")
 
@@ -180,7 +185,13 @@ class PageTest(HostTest):
         self.open(self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 1))
         self.assert_sound()
         self.assertEqual(self.rows(), [0])
-        self.assertIn("no trial has measured the metric", self.text())
+        self.assertIn("No trial has measured the metric", self.text())
+
+    def test_all_that_was_measured_lies_above_the_memory_margin(self):
+        self.open(self.simulate("1-gpu-gpt2-medium", "--memory-margin", 0.9, "--max-trials", 4))
+        self.assert_sound()
+        self.assertEqual(self.text().count("None of what was measured may be handed back"), 2)
+        self.assertNotIn("no trial", self.text().lower())
 
     def test_a_metric_whose_smallest_value_is_the_best(self):
         self.open(self.simulate("8-gpus-a100-gpt2-xl", "--metric", "latency", "--max-trials", 12))

@@ -71,6 +71,13 @@ class ViewsTest(HostTest):
         self.refused(["report"], "report.html")
         self.refused(["report", "-o", "/proc/version"], "/proc/version")
 
+    def test_a_page_on_standard_output_is_all_that_is_there(self):
+        command = [HOST, "report", self.study, "-o", "/dev/stdout"]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        self.assert_ok(result)
+        self.assertTrue(result.stdout.rstrip().endswith("</html>"), result.stdout[-200:])
+        self.assertIn("/dev/stdout", result.stderr)
+
     def test_a_study_ends_well_though_its_page_cannot_be_written(self):
         (self.dir / "run/report.html").mkdir(parents=True)
         result = self.run_host(["--runner", "sim", "--sim", SIM, "--max-trials", 4, "--output-dir", "run"], [])

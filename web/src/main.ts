@@ -5,7 +5,7 @@ import { h, replace } from './dom';
 import { when } from './format';
 import { StudiesView } from './studies';
 import { StudyView } from './study_view';
-import { isDark, lightForPaper, startTheme, toggleTheme } from './theme';
+import { isDark, showTheme, startTheme, toggleTheme } from './theme';
 
 const kLiveMs = 250, kEndedMs = 3000, kHiddenMs = 5000;
 
@@ -84,9 +84,8 @@ async function start(): Promise<void> {
   show(study);
 }
 
-let afterPaper = (): void => {};
-addEventListener('beforeprint', () => { afterPaper(); afterPaper = lightForPaper(); redraw(true); });
-addEventListener('afterprint', () => { afterPaper(); redraw(); });
+addEventListener('beforeprint', () => { showTheme(true); redraw(true); });
+addEventListener('afterprint', () => { showTheme(); redraw(); });
 
 // dsat-host wrote it with every text escaped.
 const plain = document.querySelector('noscript')?.textContent ?? '';

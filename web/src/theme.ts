@@ -6,6 +6,9 @@ export interface Colours {
 }
 const kKey = 'dsat-theme';
 
+// The reader's own; null: the system's.
+let chosen: string | null = null;
+
 const stored = (): string | null => { try { return localStorage.getItem(kKey); } catch { return null; } };
 const systemDark = matchMedia('(prefers-color-scheme: dark)');
 
@@ -23,24 +26,22 @@ export function colours(): Colours {
 // Told apart without colour, too.
 export const stageShapes = ['circle', 'rect', 'triangle', 'diamond'];
 
+// Light on paper, whatever was chosen.
+export function showTheme(onPaper = false): void {
+  const theme = onPaper ? 'light' : chosen;
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+}
+
 export function startTheme(changed: () => void): void {
-  const chosen = stored();
-  if (chosen === 'dark' || chosen === 'light') document.documentElement.dataset.theme = chosen;
+  const kept = stored();
+  if (kept === 'dark' || kept === 'light') chosen = kept;
+  showTheme();
   systemDark.addEventListener('change', changed);
 }
 
-// Light for a while, as paper is; gives what brings back the reader's own.
-export function lightForPaper(): () => void {
-  const own = document.documentElement.dataset.theme;
-  document.documentElement.dataset.theme = 'light';
-  return () => {
-    if (own) document.documentElement.dataset.theme = own;
-    else delete document.documentElement.dataset.theme;
-  };
-}
-
 export function toggleTheme(): void {
-  const theme = isDark() ? 'light' : 'dark';
-  document.documentElement.dataset.theme = theme;
-  try { localStorage.setItem(kKey, theme); } catch { /* a file may have no storage */ }
+  chosen = isDark() ? 'light' : 'dark';
+  showTheme();
+  try { localStorage.setItem(kKey, chosen); } catch { /* a file may have no storage */ }
 }

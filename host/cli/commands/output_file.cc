@@ -14,9 +14,18 @@ namespace dsat::cli {
 
 namespace fs = std::filesystem;
 
-void refuse_files_of_the_study(const fs::path& dir, const fs::path& target, bool takes_page) {
+namespace {
+
+// A relative name of what does not exist yet stays relative in weakly_canonical alone.
+fs::path resolved(const fs::path& path) {
   std::error_code error;
-  const fs::path within = fs::weakly_canonical(target, error).lexically_relative(fs::weakly_canonical(dir, error));
+  return fs::weakly_canonical(fs::absolute(path, error), error);
+}
+
+}  // namespace
+
+void refuse_files_of_the_study(const fs::path& dir, const fs::path& target, bool takes_page) {
+  const fs::path within = resolved(target).lexically_relative(resolved(dir));
   if (within.empty() || *within.begin() == "..") return;
   constexpr const char* kPage = "report.html";
   if (takes_page && within == kPage) return;

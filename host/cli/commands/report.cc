@@ -38,8 +38,12 @@ int report_page(const Tokens& arguments, Console& console) {
   } catch (const Error& error) {
     throw Error(DSAT_INTERNAL, fmt::format("{}; give another file with -o", error.what()));
   }
-  console.line(fmt::format("report         {}", file.string()));
-  if (!has_bundle()) console.line("This dsat-host was built without the charts: the page has tables alone.");
+  // A pipe may be our own standard output, and there the page is all.
+  std::error_code error;
+  const bool is_file = std::filesystem::is_regular_file(file, error);
+  const auto print = [&](std::string_view text) { is_file ? console.line(text) : console.aside(text); };
+  print(fmt::format("report         {}", file.string()));
+  if (!has_bundle()) print("This dsat-host was built without the charts: the page has tables alone.");
   return kBestFound;
 }
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <map>
 
-#include "finals/verification.h"
+#include "record/measured.h"
 
 namespace dsat::host {
 namespace {
@@ -27,11 +27,9 @@ bool gives(const Json& metrics, const std::string& name) {
 std::string why_no_best(const std::vector<Trial>& trials, const std::string& metric, const std::string& reason) {
   std::map<Outcome, int> counts;
   std::string last_failure;
-  bool fails_to_last = false;
   for (const Trial& trial : trials) {
     if (!trial.record.outcome || trial.record.duplicate_of) continue;
     ++counts[*trial.record.outcome];
-    fails_to_last = fails_to_last || fails_verification(trial);
     if (*trial.record.outcome != Outcome::completed && !trial.record.reason.empty()) {
       last_failure = fmt::format("; trial {}: {}", trial.id(), trial.record.reason);
     }
@@ -39,8 +37,10 @@ std::string why_no_best(const std::vector<Trial>& trials, const std::string& met
   std::vector<std::string> parts;
   for (const auto& [outcome, count] : counts) parts.push_back(fmt::format("{} {}", count, to_string(outcome)));
   const std::string ends = parts.empty() ? "none ran" : fmt::format("{}", fmt::join(parts, ", "));
-  const std::string lack = fails_to_last ? fmt::format("nothing that gave {} passed its verification", metric)
-                                         : fmt::format("no trial gave {}", metric);
+  // What was measured failed its verification, or lies above the memory margin.
+  const bool is_measured = !measured_configurations(trials, metric).empty();
+  const std::string lack =
+      fmt::format(is_measured ? "nothing that gave {} may be handed back" : "no trial gave {}", metric);
   return fmt::format("{}; {} ({}){}", reason, lack, ends, last_failure);
 }
 

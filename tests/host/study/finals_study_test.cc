@@ -290,10 +290,26 @@ TEST_F(FinalsStudyTest, ASingleOneThatDoesNotLastLeavesNoFilesOfABest) {
   };
   const StudyResult result = session.run_new();
   EXPECT_EQ(result.status, StudyStatus::no_best);
-  EXPECT_THAT(result.reason, HasSubstr("nothing that gave throughput passed its verification"));
+  EXPECT_THAT(result.reason, HasSubstr("nothing that gave throughput may be handed back"));
   for (const char* name : {"best_ds_config.json", "best_ds_metrics.json", "best_cmd.txt"}) {
     EXPECT_FALSE(fs::exists(session.plan.dir / name)) << name;
   }
+}
+
+TEST_F(FinalsStudyTest, WhereAllLieAboveTheMarginTheReasonSaysThatTheyWereMeasured) {
+  StudyOptions given = with_finals();
+  given.device_memory_bytes = 1000;
+  given.memory_margin = 0.1;
+  Session session(plan_of(given));
+  session.runner.answer = [](const TrialSpec& spec) {
+    TrialEnd end = answer(spec);
+    end.peak_bytes = 950;
+    return end;
+  };
+  const StudyResult result = session.run_new();
+  EXPECT_EQ(result.status, StudyStatus::no_best);
+  EXPECT_THAT(result.reason, HasSubstr("nothing that gave throughput may be handed back"));
+  EXPECT_THAT(result.reason, HasSubstr("--memory-margin is 0.1"));
 }
 
 TEST_F(FinalsStudyTest, AMarginKeepsAFullDeviceFromBeingTheBest) {

@@ -27,9 +27,12 @@ function changes(study: Study): HTMLTableElement {
   return made;
 }
 
+export const whyNone = (study: Study): string => study.trials.some((trial) => trial.value !== null) ?
+  'None of what was measured may be handed back.' : 'No trial has measured the metric.';
+
 export function best(study: Study): Child {
   const found = study.study.best;
-  if (!found) return [h('h2', { id: 'best' }, 'The best configuration'), h('p', { class: 'faint' }, 'There is none: no trial has measured the metric.')];
+  if (!found) return [h('h2', { id: 'best' }, 'The best configuration'), h('p', { class: 'faint' }, whyNone(study))];
   const text = JSON.stringify(found.config, null, 2);
   const own = study.baseline === null ? 'your configuration file' : `your own configuration (trial ${study.baseline})`;
   const same = study.changes.length === 0;

@@ -3,6 +3,7 @@ import type { Estimate, Study, Trial } from '../data';
 import type { Child } from '../dom';
 import { h, scrolling, table } from '../dom';
 import { quoted } from './again';
+import { whyNone } from './best';
 import { bytes, deviceHours, duration, gainDecimals, metric, metricName, orDash, plural, ratio, twoDigits, when, words } from '../format';
 
 const kStatusWords: Record<string, string> = {
@@ -41,10 +42,7 @@ function onDevices(study: Study, id: number): string {
 
 function bestCard(study: Study): HTMLElement {
   const best = study.study.best;
-  if (!best) {
-    const none = study.study.status === 'running' ? 'No trial has completed yet.' : 'No trial completed with this metric.';
-    return card('Best', 'none', none, 'wide');
-  }
+  if (!best) return card('Best', 'none', whyNone(study), 'wide');
   const trial = study.trials[best.trial];
   const runs = measurements(study, trial);
   return card(`Best: ${metricName(study.study.metric)}`, metric(study.study.metric, best.metric), [
