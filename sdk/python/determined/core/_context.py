@@ -7,7 +7,7 @@ from .._absent import Refusing
 from .. import _study
 from .._once import say_once
 from ..errors import InvalidHP
-from ._checkpoint import CheckpointContext, mark_completed
+from ._checkpoint import OWN_STORAGE, CheckpointContext, mark_completed
 from ._distributed import DummyDistributedContext
 from ._extras import ExperimentalCoreContext, ProfilerContext
 from ._preempt import PreemptContext, PreemptMode
@@ -91,8 +91,7 @@ def _storage(given):
     """
     if isinstance(given, (str, os.PathLike)):
         if "://" in os.fspath(given):
-            say_once(
-                f"checkpoints are not sent to {given}: they stay in {os.path.join(_study.folder(), 'checkpoints')}")
+            say_once(f"checkpoints are not sent to {given}: they stay in {os.path.join(_study.folder(), OWN_STORAGE)}")
         else:
             return os.fspath(given)
-    return os.path.join(_study.folder(), "checkpoints")
+    return os.path.join(_study.folder(), OWN_STORAGE)
