@@ -337,6 +337,16 @@ class Checkpoints(DeterminedTest):
         with core.init() as context, context.checkpoint.restore_path(names[1]) as path:
             self.assertEqual(path.parent.name, "export")
 
+    def test_outside_of_a_training_in_earnest_only_the_storage_is_written(self):
+        for begin in (lambda: None, self.begin_trial):
+            with self.subTest(begin):
+                begin()
+                before = {path.name for path in self.dir.iterdir()}
+                with core.init(checkpoint_storage="elsewhere") as context:
+                    with context.checkpoint.store_path():
+                        pass
+                self.assertEqual({path.name for path in self.dir.iterdir()}, before | {"elsewhere"})
+
     def test_cloud_storage_is_this_machine_and_says_so(self):
         self.begin_experiment(searcher={"max_length": 1})
         self.forget_what_was_said()

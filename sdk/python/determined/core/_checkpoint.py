@@ -12,7 +12,7 @@ import pathlib
 import shutil
 import uuid
 
-from dsat import Error
+from dsat import Error, current_trial
 
 from .. import _study
 from .._absent import Refusing
@@ -78,7 +78,6 @@ def _point_to(folder, storage, name):
         return _write(os.path.join(folder, _OWN_POINTER), latest)
     if os.path.commonpath([folder, storage]) == folder:  # the study may be moved with it
         storage = os.path.relpath(storage, folder)
-    os.makedirs(folder, exist_ok=True)
     return _write(os.path.join(folder, _OTHER_POINTER), {"storage": storage, **latest})
 
 
@@ -154,7 +153,8 @@ class CheckpointContext(Refusing):
                 merged[key] = value
         if self._distributed.rank == 0:
             _write(folder / METADATA_FILE, merged)
-            _point_to(_study.folder(), self._storage, name)
+            if _study.is_managed() and current_trial() is None:  # nothing else goes on
+                _point_to(_study.folder(), self._storage, name)
             logger.info("checkpoint %s", folder)
         if shard:
             self._distributed.allgather(None)  # it is complete for everybody who goes on

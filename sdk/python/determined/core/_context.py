@@ -76,7 +76,7 @@ def init(*, distributed=None, checkpoint_storage=None, preempt_mode=PreemptMode.
     checkpoint = CheckpointContext(distributed, _storage(checkpoint_storage))
 
     def on_completed(metric):
-        with contextlib.suppress(OSError):  # a folder that cannot be written has no checkpoint either
+        with contextlib.suppress(OSError):  # the training has ended well whatever the disk does
             mark_completed(_study.folder())
 
     return Context(checkpoint=checkpoint, distributed=distributed, preempt=PreemptContext(distributed, preempt_mode),
