@@ -297,6 +297,56 @@ class Checkpoints(DeterminedTest):
                 op.report_completed(1)
         self.assertIsNone(det.get_cluster_info().latest_checkpoint)
 
+    def test_a_training_interrupted_before_the_pointers_named_a_storage_goes_on(self):
+        self.begin_experiment(searcher={"max_length": 1})
+        (self.dir / "checkpoints" / "abc").mkdir(parents=True)
+        self.write("checkpoints/latest.json", {"storage_id": "abc", "completed": False})
+        self.assertEqual(det.get_cluster_info().latest_checkpoint, "abc")
+        with core.init() as context:
+            for op in context.searcher.operations():
+                op.report_completed(1)
+        self.assertIsNone(det.get_cluster_info().latest_checkpoint)
+
+    def test_a_study_that_was_moved_goes_on(self):
+        for storage in (None, "study/mine"):
+            with self.subTest(storage):
+                for study in ("study", "moved"):
+                    shutil.rmtree(self.dir / study, ignore_errors=True)
+                (self.dir / "study").mkdir()
+                self.begin_experiment(searcher={"max_length": 1})
+                os.environ["DSAT_HPARAMS"] = self.write("study/hparams.json", {})
+                with core.init(checkpoint_storage=storage) as context:
+                    with context.checkpoint.store_path({"steps_completed": 3}) as (_, name):
+                        pass
+                os.rename(self.dir / "study", self.dir / "moved")
+                os.environ["DSAT_HPARAMS"] = str(self.dir / "moved" / "hparams.json")
+                self.assertEqual(det.get_cluster_info().latest_checkpoint, name)
+                with core.init() as context:
+                    self.assertEqual(context.checkpoint.get_metadata(name), {"steps_completed": 3})
+
+    def test_a_training_goes_on_from_the_studys_own_storage_before_another(self):
+        self.begin_experiment(searcher={"max_length": 1})
+        names = []
+        for storage in (None, "export"):
+            with core.init(checkpoint_storage=storage) as context:
+                with context.checkpoint.store_path() as (_, name):
+                    names.append(name)
+        self.assertEqual(det.get_cluster_info().latest_checkpoint, names[0])
+        shutil.rmtree(self.dir / "checkpoints")
+        self.assertEqual(det.get_cluster_info().latest_checkpoint, names[1])
+        with core.init() as context, context.checkpoint.restore_path(names[1]) as path:
+            self.assertEqual(path.parent.name, "export")
+
+    def test_outside_of_a_training_in_earnest_only_the_storage_is_written(self):
+        for begin in (lambda: None, self.begin_trial):
+            with self.subTest(begin):
+                begin()
+                before = {path.name for path in self.dir.iterdir()}
+                with core.init(checkpoint_storage="elsewhere") as context:
+                    with context.checkpoint.store_path():
+                        pass
+                self.assertEqual({path.name for path in self.dir.iterdir()}, before | {"elsewhere"})
+
     def test_cloud_storage_is_this_machine_and_says_so(self):
         self.begin_experiment(searcher={"max_length": 1})
         self.forget_what_was_said()

@@ -124,6 +124,9 @@ class ModelSize(PackageTest):
             dsat.StepTimer(self.MODEL, num_params=800).step()
         self.assertEqual(self.info(), {"num_params": 800, "trainable_num_params": 640})
         with self.assertRaises(SystemExit):
+            dsat.StepTimer(self.MODEL, num_params=800, trainable_num_params=0).step()
+        self.assertEqual(self.info(), {"num_params": 800, "trainable_num_params": 0})
+        with self.assertRaises(SystemExit):
             dsat.StepTimer(num_params=800).step()
         self.assertEqual(self.info(), {"num_params": 800, "trainable_num_params": 800})
 

@@ -245,13 +245,15 @@ class Pipelines(TrialTest):
         self.assertGreater(self.result()["throughput"], 0)
 
     def test_the_model_is_all_stages_of_one_replica(self):
-        others = [40, 0, 0]  # of the second stage, and of another replica's two
+        others = [(40, 30), (0, 0), (0, 0)]  # of the second stage, and of another replica's two; the first is frozen
 
         class Tuned(self.Pipeline):
             def __init__(self, context):
                 super().__init__(context)
+                for parameter in context.models[0].module.parameters():
+                    parameter.requires_grad = False
                 alone = context.distributed.allgather
-                context.distributed.allgather = lambda value: alone(value) + (others if value == 2 else [])
+                context.distributed.allgather = lambda value: alone(value) + (others if value == (2, 0) else [])
 
         path = self.begin_trial(model_info=True, config=CONFIG)
         with open(path) as file:
@@ -259,7 +261,7 @@ class Pipelines(TrialTest):
         with self.assertRaises(SystemExit):
             self.train(Tuned)
         result = self.result("model_info.json")
-        self.assertEqual((result["num_params"], result["trainable_num_params"]), (42, 42))
+        self.assertEqual((result["num_params"], result["trainable_num_params"]), (42, 30))
         self.assertEqual(result["activation_mem_per_gpu"], 1024)  # what the engine tells beside it stays
 
 

@@ -206,6 +206,20 @@ std::vector<std::string> entrypoint_words(const Json& entrypoint) {
   return words;
 }
 
+host::Environment take_variables(std::vector<std::string>& words) {
+  if (words.empty() || words[0] != "env") return {};
+  const auto first = words.begin() + 1;
+  const auto command = std::find_if_not(first, words.end(), is_assignment);
+  // Other variables and switches are env's own: env -i train, env a.b=1 train.
+  if (command == first || command == words.end() || command->find('=') != std::string::npos) return {};
+  // The program is looked for along PATH, so that one stays with it.
+  const auto taken =
+      std::stable_partition(first, command, [](const std::string& word) { return word.rfind("PATH=", 0) == 0; });
+  host::Environment variables(taken, command);
+  words.erase(taken == first ? words.begin() : taken, command);
+  return variables;
+}
+
 LaunchCommand replace_launch_module(const LaunchRequest& request) {
   const Words& words = request.words;
   const std::optional<LaunchModule> module = find_module(words);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dsat/error.h"
+#include "dsat/host/environment.h"
 
 namespace dsat::cli {
 
@@ -17,6 +18,10 @@ namespace dsat::cli {
 // and `exec COMMAND` is COMMAND. Shell syntax beyond that (";", "$HOME", "*", "~") is refused, since no configuration
 // could be put into it. A list is taken as it is.
 std::vector<std::string> entrypoint_words(const Json& entrypoint);
+
+// Takes the variables of `env NAME=value... COMMAND` out of `words`, for the experiment's own: a trial's devices, port
+// and folders of Python go over those or are added to them, where `env` would replace them.
+host::Environment take_variables(std::vector<std::string>& words);
 
 struct LaunchRequest {
   std::vector<std::string> words;

@@ -167,6 +167,7 @@ class ExperimentReader {
     }
     try {
       result_.command = entrypoint_words(*entrypoint);
+      for (const std::string& entry : take_variables(result_.command)) add_variable(entry, "entrypoint");
       settle_slots();
       LaunchCommand launch = replace_launch_module(
           {result_.command, result_.slots_per_trial.value_or(1), request_.model_dir, request_.environment});

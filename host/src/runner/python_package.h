@@ -1,9 +1,8 @@
 // The Python package of this project (sdk/python) in the trials of an experiment file.
 //
 // Purpose: scripts written for Determined import `determined` and `dsat`. The folder with both comes last in
-// PYTHONPATH;
-//   the stand-in `determined` gives way by itself where the real one can be imported
-//   (sdk/python/determined/__init__.py).
+//   PYTHONPATH: a package of the user's own goes before it. It still goes before site-packages, and within an
+//   experiment the stand-in `determined` gives way to no installed one (sdk/python/determined/__init__.py).
 // Threading: pure but for the files. Errors: none; a study goes on without, and a notice says why.
 #ifndef DSAT_HOST_RUNNER_PYTHON_PACKAGE_H_
 #define DSAT_HOST_RUNNER_PYTHON_PACKAGE_H_

@@ -57,9 +57,9 @@ def get_hf_args_with_overwrites(args: Sequence[str], hparams: Mapping[str, Any])
 
     `hparams["overwrite_deepspeed_args"]` is written into the file that `--deepspeed` names, under a lock, because every
     rank does this and the Trainer reads that file; then --per_device_train_batch_size and
-    --gradient_accumulation_steps get its numbers ("auto" never does). In a trial, and in the full training after a
-    study, that file is dsat-host's and its own values win. Elsewhere and without overwrites `args` are returned as they
-    are. Raises dsat.Error without `--deepspeed FILE`.
+    --gradient_accumulation_steps get its numbers ("auto" never does). In a trial, and in the full training of an
+    experiment file, that file is dsat-host's and its own values win. Elsewhere and without overwrites `args` are
+    returned as they are. Raises dsat.Error without `--deepspeed FILE`.
     """
     overwrites = overwrites_of(hparams)
     given = os.environ.get(CONFIG_VARIABLE)

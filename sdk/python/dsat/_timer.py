@@ -33,16 +33,19 @@ class StepTimer:
     step(). With accumulation they are entered once a micro step, step() is called once an optimizer step. The loop must
     last for end_profile_step + 1 of them. Every rank makes the same calls. Outside a tuning run nothing happens.
 
-    `num_params`: of the whole model, where `model` holds only this rank's part (FSDP, a pipeline's stage).
+    `num_params`: of the whole model, where `model` holds only this rank's part (FSDP, a pipeline's stage);
+    `trainable_num_params`: those of them that are trained; without it the share of this rank's part.
     `flops_per_sample`: forward and backward; without it the result has no FLOPS_per_gpu, so tune for throughput.
     `memory`: of devices that torch keeps no account of.
     """
 
     def __init__(self, model: Any = None, *, num_params: Optional[int] = None,
-                 flops_per_sample: Optional[float] = None, memory: Optional[DeviceMemory] = None) -> None:
+                 trainable_num_params: Optional[int] = None, flops_per_sample: Optional[float] = None,
+                 memory: Optional[DeviceMemory] = None) -> None:
         self._trial: Optional[Trial] = current_trial()
         self._model = model
         self._num_params = num_params
+        self._trainable_num_params = trainable_num_params
         self._flops_per_sample = flops_per_sample
         self._memory = memory or DeviceMemory()
         self._steps = 0  # completed
@@ -136,6 +139,8 @@ class StepTimer:
         if self._num_params is not None:  # the share that is trained is that of this rank's part
             trained = self._num_params * trained // total if total else self._num_params
             total = self._num_params
+        if self._trainable_num_params is not None:
+            trained = self._trainable_num_params
         return total, trained
 
     def _metrics(self, trial: Trial, latency_us: float) -> Dict[str, Number]:

@@ -213,11 +213,13 @@ TEST(SettingsTest, RefusesBadValues) {
 
 TEST(SettingsTest, WarnsOfWhatHasNoEffect) {
   EXPECT_THAT(read(R"({"scheduler": {"type": "OneCycle"}, "steps_per_print": 5, "my_key": 1,
-                       "zero_optimization": {"stage": 1, "magic": true, "contiguous_gradients": true},
+                       "zero_optimization": {"stage": 1, "magic": true, "contiguous_gradients": true,
+                                             "zero_quantized_weights": "yes", "use_all_reduce_for_fetch_params": true},
                        "optimizer": {"type": "Adam", "params": {"lr": 1, "amsgrad": true}},
                        "activation_checkpointing": {"partition_activations": true, "profile": true}})")
                   .warnings,
-              ElementsAre(HasSubstr("partition_activations"), HasSubstr("my_key"), HasSubstr("zero_optimization.magic"),
+              ElementsAre(HasSubstr("zero_quantized_weights"), HasSubstr("partition_activations"), HasSubstr("my_key"),
+                          HasSubstr("zero_optimization.magic"), HasSubstr("zero_optimization.use_all_reduce"),
                           HasSubstr("constant learning rate"), HasSubstr("optimizer.params.amsgrad")));
 }
 

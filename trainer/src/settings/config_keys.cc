@@ -176,17 +176,17 @@ void refuse_unsupported(const Json& config) {
   }
 }
 
-std::vector<std::string> warn_of_ignored(const Json& config) {
+std::vector<std::string> warn_of_ignored(const Json& config, const Json& written) {
   std::vector<std::string> warnings;
   if (config.contains("sparse_attention")) warnings.push_back("sparse_attention: dsat-trial computes it densely");
   for (const char* feature : kFeatures) {
     if (is_enabled(config, feature)) warnings.push_back(fmt::format("{}: dsat-trial does not have it", feature));
   }
-  for (const auto& [key, value] : config.items()) {
+  for (const auto& [key, value] : written.items()) {
     if (obeyed().count(key) > 0 || harmless().count(key) > 0) continue;
     warnings.push_back(fmt::format("{}: unknown to dsat-trial, without effect", key));
   }
-  const Json* zero = given(config, "zero_optimization");
+  const Json* zero = given(written, "zero_optimization");
   if (zero != nullptr && zero->is_object()) {
     for (const auto& [key, value] : zero->items()) {
       if (known_in_zero().count(key) > 0) continue;

@@ -14,8 +14,9 @@ namespace dsat::trainer {
 // Throws dsat::Error on the first key that asks for another training than this trainer can do.
 void refuse_unsupported(const Json& config);
 
-// One line for each key that is set, has no effect here, and would change speed, memory or numbers elsewhere.
-std::vector<std::string> warn_of_ignored(const Json& config);
+// One line for each key that is set, has no effect here, and would change speed, memory or numbers elsewhere. What
+// `config` switches on counts; unknown keys are named as they are written.
+std::vector<std::string> warn_of_ignored(const Json& config, const Json& written);
 
 }  // namespace dsat::trainer
 

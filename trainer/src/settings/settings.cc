@@ -124,7 +124,7 @@ SettingsResult read_settings(const Json& written, int64_t world_size, Fp16 fp16)
   s.optimizer = read_optimizer(config);
   s.schedule = read_schedule(config, s.optimizer.lr);
   s.tuning = read_tuning(config);
-  result.warnings = warn_of_ignored(written);
+  result.warnings = warn_of_ignored(config, written);
   warn_of_update_settings(config, result.warnings);
   return result;
 }

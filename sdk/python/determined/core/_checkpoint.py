@@ -1,8 +1,7 @@
 """CheckpointContext: checkpoints are folders in one storage, each under a random id, with a metadata.json.
 
-`latest_checkpoint.json` in the study's folder names the last one and its storage, and tells whether the training has
-come to its end. A training that is started again before that goes on where it was:
-`get_cluster_info().latest_checkpoint`.
+A pointer file in the study's folder names the last one, and tells whether the training has come to its end. A training
+that is started again before that goes on where it was: `get_cluster_info().latest_checkpoint`.
 """
 import contextlib
 import enum
@@ -13,7 +12,7 @@ import pathlib
 import shutil
 import uuid
 
-from dsat import Error
+from dsat import Error, current_trial
 
 from .. import _study
 from .._absent import Refusing
@@ -21,7 +20,11 @@ from ._train import as_json
 
 logger = logging.getLogger("determined.core")
 METADATA_FILE = "metadata.json"
-_LATEST_FILE = "latest_checkpoint.json"
+OWN_STORAGE = "checkpoints"  # in the study's folder
+# The pointers, of the study's own storage and of any other. The own goes first: what a script puts elsewhere besides,
+# an export, is not where its training goes on.
+_OWN_POINTER = os.path.join(OWN_STORAGE, "latest.json")
+_OTHER_POINTER = "latest_checkpoint.json"
 
 
 class DownloadMode(enum.Enum):
@@ -48,20 +51,42 @@ def _write(path, value):
     os.replace(temporary, path)
 
 
+def _unfinished(folder):
+    """The folder of the last checkpoint of a training that has not come to its end; None: there is none."""
+    for pointer in (_OWN_POINTER, _OTHER_POINTER):
+        path = os.path.join(folder, pointer)
+        latest = _read(path)
+        storage, name = latest.get("storage", ""), latest.get("storage_id")
+        if latest.get("completed") or not isinstance(storage, str) or not isinstance(name, str):
+            continue
+        checkpoint = pathlib.Path(os.path.dirname(path), storage, name)
+        if checkpoint.is_dir():
+            return checkpoint
+    return None
+
+
 def unfinished_checkpoint(folder):
-    """The last checkpoint of a training that has not come to its end; None: there is none."""
-    latest = _read(os.path.join(folder, _LATEST_FILE))
-    storage, name = latest.get("storage"), latest.get("storage_id")
-    if latest.get("completed") or not isinstance(storage, str) or not isinstance(name, str):
-        return None
-    return name if os.path.isdir(os.path.join(storage, name)) else None
+    """The id of that checkpoint."""
+    checkpoint = _unfinished(folder)
+    return checkpoint and checkpoint.name
+
+
+def _point_to(folder, storage, name):
+    folder, storage = os.path.realpath(folder), os.path.realpath(storage)
+    latest = {"storage_id": name, "completed": False}
+    if storage == os.path.realpath(os.path.join(folder, OWN_STORAGE)):
+        return _write(os.path.join(folder, _OWN_POINTER), latest)
+    if os.path.commonpath([folder, storage]) == folder:  # the study may be moved with it
+        storage = os.path.relpath(storage, folder)
+    return _write(os.path.join(folder, _OTHER_POINTER), {"storage": storage, **latest})
 
 
 def mark_completed(folder):
-    path = os.path.join(folder, _LATEST_FILE)
-    latest = _read(path)
-    if latest:
-        _write(path, {**latest, "completed": True})
+    for pointer in (_OWN_POINTER, _OTHER_POINTER):
+        path = os.path.join(folder, pointer)
+        latest = _read(path)
+        if latest:
+            _write(path, {**latest, "completed": True})
 
 
 class CheckpointContext(Refusing):
@@ -77,9 +102,12 @@ class CheckpointContext(Refusing):
 
     def _existing(self, storage_id):
         folder = self._folder(storage_id)
-        if not folder.is_dir():
+        if folder.is_dir():
+            return folder
+        latest = _unfinished(_study.folder())  # in whichever storage, the training has to find it
+        if latest is None or latest.name != folder.name:
             raise Error(f"checkpoint {storage_id} is not in {self._storage}")
-        return folder
+        return latest
 
     def _new_id(self, shard, method):
         if not shard and self._distributed.rank != 0:
@@ -125,9 +153,8 @@ class CheckpointContext(Refusing):
                 merged[key] = value
         if self._distributed.rank == 0:
             _write(folder / METADATA_FILE, merged)
-            os.makedirs(_study.folder(), exist_ok=True)
-            _write(os.path.join(_study.folder(), _LATEST_FILE),
-                   {"storage": os.path.abspath(self._storage), "storage_id": name, "completed": False})
+            if _study.is_managed() and current_trial() is None:  # nothing else goes on
+                _point_to(_study.folder(), self._storage, name)
             logger.info("checkpoint %s", folder)
         if shard:
             self._distributed.allgather(None)  # it is complete for everybody who goes on

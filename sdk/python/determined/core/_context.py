@@ -7,7 +7,7 @@ from .._absent import Refusing
 from .. import _study
 from .._once import say_once
 from ..errors import InvalidHP
-from ._checkpoint import CheckpointContext, mark_completed
+from ._checkpoint import OWN_STORAGE, CheckpointContext, mark_completed
 from ._distributed import DummyDistributedContext
 from ._extras import ExperimentalCoreContext, ProfilerContext
 from ._preempt import PreemptContext, PreemptMode
@@ -76,7 +76,7 @@ def init(*, distributed=None, checkpoint_storage=None, preempt_mode=PreemptMode.
     checkpoint = CheckpointContext(distributed, _storage(checkpoint_storage))
 
     def on_completed(metric):
-        with contextlib.suppress(OSError):  # a folder that cannot be written has no checkpoint either
+        with contextlib.suppress(OSError):  # the training has ended well whatever the disk does
             mark_completed(_study.folder())
 
     return Context(checkpoint=checkpoint, distributed=distributed, preempt=PreemptContext(distributed, preempt_mode),
@@ -91,8 +91,7 @@ def _storage(given):
     """
     if isinstance(given, (str, os.PathLike)):
         if "://" in os.fspath(given):
-            say_once(
-                f"checkpoints are not sent to {given}: they stay in {os.path.join(_study.folder(), 'checkpoints')}")
+            say_once(f"checkpoints are not sent to {given}: they stay in {os.path.join(_study.folder(), OWN_STORAGE)}")
         else:
             return os.fspath(given)
-    return os.path.join(_study.folder(), "checkpoints")
+    return os.path.join(_study.folder(), OWN_STORAGE)

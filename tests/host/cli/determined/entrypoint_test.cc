@@ -30,6 +30,21 @@ TEST(EntrypointWords, VariablesAndExecBeforeTheCommandMeanWhatTheyMeanToAShell) 
   EXPECT_THAT(error_of([] { entrypoint_words("A=1"); }), HasSubstr("is empty"));
 }
 
+TEST(EntrypointWords, VariablesBeforeTheCommandAreTakenAsTheExperimentsOwn) {
+  std::vector<std::string> words = entrypoint_words("A=1 PATH=/b B='x y' python3 train.py a=1");
+  EXPECT_THAT(take_variables(words), ElementsAre("A=1", "B=x y"));
+  EXPECT_THAT(words, ElementsAre("env", "PATH=/b", "python3", "train.py", "a=1"));  // python3 is looked for there
+  words = {"env", "A=1", "A=2", "train"};
+  EXPECT_THAT(take_variables(words), ElementsAre("A=1", "A=2"));
+  EXPECT_THAT(words, ElementsAre("train"));
+  for (const std::vector<std::string>& others :
+       {std::vector<std::string>{"env", "-i", "A=1", "train"}, {"env", "A=1", "a.b=1", "train"}, {"train", "A=1"}}) {
+    words = others;
+    EXPECT_THAT(take_variables(words), ElementsAre());
+    EXPECT_EQ(words, others);
+  }
+}
+
 TEST(EntrypointWords, AListIsTakenAsItIs) {
   EXPECT_THAT(entrypoint_words(Json::parse(R"(["python3", "train.py", "a b; $c", "~", 3, true])")),
               ElementsAre("python3", "train.py", "a b; $c", "~", "3", "true"));

@@ -119,6 +119,15 @@ TEST_F(ExperimentFile, VariablesComeAsAListAMapOrByDevice) {
   EXPECT_THAT(complaint(key + "{A: [1]}\n"), HasSubstr("must be a text"));
 }
 
+TEST_F(ExperimentFile, VariablesOfTheEntrypointAreTheExperiments) {
+  write("e.yaml",
+        "entrypoint: PYTHONPATH=src B=2 python3 t.py\nhyperparameters: {deepspeed_config: ds.json}\n"
+        "environment:\n  environment_variables: [A=1, B=1]\n");
+  const Experiment experiment = read_experiment(request_);
+  EXPECT_THAT(experiment.command, ElementsAre("python3", "t.py"));
+  EXPECT_THAT(experiment.variables, ElementsAre("A=1", "PYTHONPATH=src", "B=2"));
+}
+
 TEST_F(ExperimentFile, RestartsOfATrialAreTakenOver) {
   EXPECT_EQ(read("max_restarts: 3\n").max_restarts, 3);
   EXPECT_EQ(read("max_restarts: 0\n").max_restarts, 0);

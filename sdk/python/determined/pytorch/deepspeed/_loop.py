@@ -93,8 +93,10 @@ class Loop:
         module = getattr(self._context.models[0], "module", None)
         if not self._context.use_pipeline_parallel:
             return dsat.StepTimer(module)
-        mine = sum(p.numel() for p in module.parameters()) if self._context._mpu.data_parallel_rank == 0 else 0
-        return dsat.StepTimer(module, num_params=sum(self._context.distributed.allgather(mine)))
+        sizes = [(p.numel(), p.numel() if p.requires_grad else 0) for p in module.parameters()]
+        mine = _sums(sizes) if self._context._mpu.data_parallel_rank == 0 else (0, 0)
+        total, trained = _sums(self._context.distributed.allgather(mine))
+        return dsat.StepTimer(num_params=total, trainable_num_params=trained)
 
     def _train(self):
         unit = _unit(self._config)
@@ -185,6 +187,10 @@ class Loop:
             logger.warning("searcher.metric is %s, the validation has %s",
                            name, ", ".join(sorted(self._metrics)) or "none")
         return None
+
+
+def _sums(pairs):
+    return sum(first for first, _ in pairs), sum(second for _, second in pairs)
 
 
 def _number(metric):
