@@ -118,8 +118,8 @@ bool BestSoFar::refresh(const std::vector<Trial>& trials) {
   if (all_anew) {
     best = choose_best(trials, metric_, maximise_, named_, rules_);
     fails_ = best && std::any_of(trials.begin(), trials.end(), [&](const Trial& trial) {
-      return fails_again(trial) && trial.identity == trials[best->trial].identity;
-    });
+               return fails_again(trial) && trial.identity == trials[best->trial].identity;
+             });
   }
   if (!best) return all_anew && std::exchange(best_, std::nullopt).has_value();
   const bool changed =
