@@ -117,10 +117,8 @@ void estimate_memory(StudyFacts& facts, const JournalReading& reading) {
 }
 
 StudyFacts facts_of(JournalReading reading) {
-  if (!reading.plan.is_object()) reading.plan = Json::object();
   StudyFacts facts;
   facts.record = std::move(reading.record);
-  if (!facts.record.study.is_object()) facts.record.study = Json::object();
   if (facts.record.best && facts.record.best->trial >= facts.record.trials.size()) facts.record.best.reset();
   const Json& study = facts.record.study;
   facts.metric = study.value("metric", std::string("FLOPS_per_gpu"));

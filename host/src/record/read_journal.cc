@@ -33,6 +33,12 @@ Gain gain_from_json(const Json& json, const std::filesystem::path& file) {
   }
 }
 
+// A row of meta that holds an object; one that is damaged, or not there, is an empty one.
+Json object_of(Journal& journal, const char* key) {
+  Json row = journal.meta(key).value_or(Json::object());
+  return row.is_object() ? row : Json::object();
+}
+
 }  // namespace
 
 JournalReading read_journal(const std::filesystem::path& dir) {
@@ -43,7 +49,7 @@ JournalReading read_journal(const std::filesystem::path& dir) {
   JournalReading reading;
   StudyRecord& record = reading.record;
   record.dir = dir;
-  record.study = shown_settings(journal->meta("settings").value_or(Json::object()));
+  record.study = shown_settings(object_of(*journal, "settings"));
   record.profile = journal->meta("profile").value_or(Json());
   const Json ended = journal->meta("ended").value_or(Json());
   if (ended.is_object()) {
@@ -60,7 +66,7 @@ JournalReading read_journal(const std::filesystem::path& dir) {
   if (best.is_object()) record.best = best_from_json(best, dir / "dsat.db");
   const Json gain = journal->meta("gain").value_or(Json());
   if (gain.is_object()) record.gain = gain_from_json(gain, dir / "dsat.db");
-  reading.plan = shown_settings(journal->meta("plan").value_or(Json::object()));
+  reading.plan = shown_settings(object_of(*journal, "plan"));
   const Json own = journal->meta("own").value_or(Json());
   if (own.is_string()) reading.own = own.get<std::string>();
   const Json spent = journal->meta(kSpentDeviceHours).value_or(Json());

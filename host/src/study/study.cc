@@ -88,7 +88,7 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
   EndedStudy ended;
   ended.result = {
       record->status,           record->reason,   record->best, record->gain,
-      end_to_end_of_study(dir), record->counts(), dir,          record->study.value("metric", std::string())};
+      end_to_end_of_study(dir), record->counts(), dir,          plan.metric};
   ended.what_next = what_next(record.value(), plan, budget, spent);
   return ended;
 }

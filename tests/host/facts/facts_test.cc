@@ -283,6 +283,13 @@ TEST_F(FactsTest, ValuesOfVariablesAreLeftOut) {
   EXPECT_EQ(to_json(facts()).dump().find("hidden"), std::string::npos);
 }
 
+TEST_F(FactsTest, SettingsThatAreDamagedAreLeftOut) {
+  meta("settings", 7);
+  meta("plan", "x");
+  EXPECT_EQ(facts().record.study, Json::object());
+  EXPECT_EQ(facts().plan, Json::object());
+}
+
 TEST_F(FactsTest, ABestThatIsNoTrialIsNone) {
   best(7, config_of(1, 1), 5);
   EXPECT_FALSE(facts().record.best);
