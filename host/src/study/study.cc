@@ -86,9 +86,8 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
   const bool taken_over = options.searcher && record->started() < plan.max_trials && record->profile.is_object();
   if (!done || ((raised || taken_over) && !spent)) return std::nullopt;
   EndedStudy ended;
-  ended.result = {
-      record->status,           record->reason,   record->best, record->gain,
-      end_to_end_of_study(dir), record->counts(), dir,          plan.metric};
+  ended.result = {record->status,           record->reason,   record->best, record->gain,
+                  end_to_end_of_study(dir), record->counts(), dir,          plan.metric};
   ended.what_next = what_next(record.value(), plan, budget, spent);
   return ended;
 }
