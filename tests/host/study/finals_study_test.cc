@@ -23,6 +23,13 @@ class FinalsStudyTest : public StudyTest {
     given.max_trials = 24;
     return given;
   }
+  // A peak above 900 keeps a configuration from being the best.
+  StudyOptions with_margin() {
+    StudyOptions given = with_finals();
+    given.device_memory_bytes = 1000;
+    given.memory_margin = 0.1;
+    return given;
+  }
   static double throughput(int64_t micro_batch) { return 100.0 * static_cast<double>(micro_batch); }
   static TrialEnd answer(const TrialSpec& spec) { return completed(throughput(micro_batch(spec.config))); }
   StudyResult run(Session& session) {
@@ -297,10 +304,7 @@ TEST_F(FinalsStudyTest, ASingleOneThatDoesNotLastLeavesNoFilesOfABest) {
 }
 
 TEST_F(FinalsStudyTest, WhereAllLieAboveTheMarginTheReasonSaysThatTheyWereMeasured) {
-  StudyOptions given = with_finals();
-  given.device_memory_bytes = 1000;
-  given.memory_margin = 0.1;
-  Session session(plan_of(given));
+  Session session(plan_of(with_margin()));
   session.runner.answer = [](const TrialSpec& spec) {
     TrialEnd end = answer(spec);
     end.peak_bytes = 950;
@@ -313,10 +317,7 @@ TEST_F(FinalsStudyTest, WhereAllLieAboveTheMarginTheReasonSaysThatTheyWereMeasur
 }
 
 TEST_F(FinalsStudyTest, AMarginKeepsAFullDeviceFromBeingTheBest) {
-  StudyOptions given = with_finals();
-  given.device_memory_bytes = 1000;
-  given.memory_margin = 0.1;
-  Session session(plan_of(given));
+  Session session(plan_of(with_margin()));
   session.runner.answer = [](const TrialSpec& spec) {
     TrialEnd end = answer(spec);
     end.peak_bytes = micro_batch(spec.config) == 8 ? 950 : 800;
