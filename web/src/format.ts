@@ -7,7 +7,7 @@ const digits = (value: number, count = 3): string => {
   return text.includes('e') ? String(Number(text)) : text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 };
 
-// Of larger values all before the point.
+// A larger value has all its digits before the point.
 const fourDigits = (value: number): string => (value < 1e3 ? digits(value, 4) : value.toFixed(0));
 
 export function count(value: number): string {

@@ -21,9 +21,9 @@ struct Supervised {
 
 // Runs `begin`; as long as the child is killed or ends with kFailed (the host or a plugin failed), runs `resume`, at
 // most `max_restarts` times in all, and once only where no trial has ended since the last time: a failure that comes
-// back by itself is reported, not repeated. A study whose journal is gone is not taken up. Of what the attempts write
-// for programs, that of the last one is printed. Returns the exit status of the last one; of a killed one kFailed.
-// `dir` becomes the run directory.
+// back by itself is reported, not repeated. A study whose journal is gone is not taken up. What the
+// last attempt writes for programs is printed, what the others wrote is not. Returns the exit status of the last one;
+// of a killed one kFailed. `dir` becomes the run directory.
 int supervise(const Supervised& study, int max_restarts, std::filesystem::path& dir, Console& console);
 
 }  // namespace dsat::cli

@@ -1,6 +1,6 @@
 // All leaves of a trial's configuration are parameters, its numbers metrics, the rest tags.
-// MLflow's names hold letters, digits and _-./ and blank; any other character becomes an underscore. Of two names that
-// become one the second gets a number.
+// MLflow's names hold letters, digits and _-./ and blank; any other character becomes an underscore. Where two
+// names become one, the second gets a number.
 #include "export/mlflow_run.h"
 
 #include <fmt/format.h>

@@ -47,8 +47,8 @@ std::string format_gain(const Gain& gain, uint64_t best) {
   if (gain.baseline == best) return "none, your own configuration is the best";
   if (!gain.low || !gain.high) {
     return fmt::format(
-        "about {} x your own configuration (trial {}); no interval, nothing measured the best after its "
-        "choice",
+        "about {} x your own configuration (trial {}); no interval, "
+        "nothing measured the best after its choice",
         format_ratio(gain.ratio), gain.baseline);
   }
   // As many decimals as the interval is worth.

@@ -8,7 +8,7 @@
 
 namespace dsat::host {
 
-// Of variables, in `variables` and in the experiment, only the names; no key to a registry or a storage.
+// Variables, in `variables` and in the experiment, keep their names alone; keys to a registry or a storage become null.
 Json shown_settings(Json settings);
 
 }  // namespace dsat::host

@@ -35,8 +35,8 @@ struct BestRules {
 std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>& trials, const std::string& metric,
                                                        const BestRules& rules);
 
-// Of the candidates, the configuration of the trial that was named as the best, or else the one with the best mean. A
-// tie goes to the lower id.
+// The candidate whose trial was named as the best, or else the candidate with the best mean. A tie goes to the lower
+// id.
 std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                       std::optional<uint64_t> named, const BestRules& rules = {});
 

@@ -15,11 +15,12 @@ namespace dsat::host {
 // Reads "40gpuh", "1.5 gpuh" and "40". Throws for anything else and for a number that is not above 0.
 double parse_device_hours(const std::string& text);
 
-// Of the trial's last run, which ended then. Where its start or its end is not known it costs nothing.
+// The cost of the trial's last run, which ended then. Where its start or its end is not known it costs nothing.
 double device_hours(const TrialRecord& record, const std::string& ended_at);
-// Of the last runs of all trials. One that still runs costs nothing yet.
+// The cost of the last runs of all trials. One that still runs costs nothing yet.
 double device_hours(const std::vector<Trial>& trials);
-// Of all runs of all trials, as the journal has it. One of an earlier version knows the last runs alone.
+// The cost of all runs of all trials, from the journal's row. A journal of an earlier version has none: then the last
+// runs are summed.
 double spent_device_hours(Journal& journal, const std::vector<Trial>& trials);
 
 // Is the budget spent with so many hours? An empty one is none. Throws as parse_device_hours does.
