@@ -1,5 +1,6 @@
 // Names this process by boot, process namespace and number, and opens a peer of the same host as a pidfd.
-// Number and program are both compared, because a number may belong to another process by then.
+// Number and program are both compared, because a number may belong to another process by then. A peer that has ended
+// before it is looked at is known to have: its number is free, or its program can no longer be read.
 #include "watch/peer_process.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <csignal>
 #include <fstream>
@@ -43,7 +45,10 @@ PeerProcess::PeerProcess(const std::string& name) {
   pid_t pid = 0;
   if (!(in >> host >> pid) || host != own_host() || pid <= 1 || pid == ::getpid()) return;
   fd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (fd_ < 0 || program_of(std::to_string(pid)) == program_of("self")) return;
+  is_gone_ = fd_ < 0 && errno == ESRCH;
+  if (fd_ < 0) return;
+  const std::string program = program_of(std::to_string(pid));
+  if (program.empty() || program == program_of("self")) return;
   ::close(fd_);
   fd_ = -1;
 }
@@ -52,16 +57,17 @@ PeerProcess::~PeerProcess() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-PeerProcess::PeerProcess(PeerProcess&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+PeerProcess::PeerProcess(PeerProcess&& other) noexcept : fd_(std::exchange(other.fd_, -1)), is_gone_(other.is_gone_) {}
 
 PeerProcess& PeerProcess::operator=(PeerProcess&& other) noexcept {
   std::swap(fd_, other.fd_);
+  is_gone_ = other.is_gone_;
   return *this;
 }
 
 bool PeerProcess::has_ended() const {
   pollfd end{fd_, POLLIN, 0};
-  return fd_ >= 0 && ::poll(&end, 1, 0) > 0;
+  return is_gone_ || (fd_ >= 0 && ::poll(&end, 1, 0) > 0);
 }
 
 void PeerProcess::kill() const {

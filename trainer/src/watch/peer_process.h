@@ -24,7 +24,8 @@ class PeerProcess {
   void kill() const;       // if it is known
 
  private:
-  int fd_ = -1;  // the system's name of it, which no later process can take
+  int fd_ = -1;           // the system's name of it, which no later process can take
+  bool is_gone_ = false;  // it had ended, and been waited for, before it was named here
 };
 
 }  // namespace dsat::trainer
