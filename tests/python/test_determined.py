@@ -222,13 +222,15 @@ class Metrics(DeterminedTest):
                          [("training", 1), ("validation", 1), ("validation", 2), ("own", 2)])
         self.assertEqual(self.reported()[1]["metrics"], {"loss": 3.0, "bad": "nan"})
 
-    def test_a_torn_line_is_left_out(self):
+    def test_a_torn_line_is_left_out_and_takes_none_with_it(self):
         self.begin_experiment(searcher={"metric": "loss", "max_length": 1})
         with core.init() as context:
             context.train.report_validation_metrics(1, {"loss": 3.0})
             with open(self.dir / "metrics.jsonl", "a") as file:
                 file.write('{"group": "valid')
             self.assertEqual(context.train.get_experiment_best_validation(), 3.0)
+            context.train.report_validation_metrics(2, {"loss": 2.0})
+            self.assertEqual(context.train.get_experiment_best_validation(), 2.0)
 
     def test_what_cannot_be_reported_is_refused(self):
         self.begin_experiment(searcher={"max_length": 1})

@@ -44,6 +44,16 @@ def as_json(value):
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
+def append_line(path, line):
+    """One behind a line that a killed training tore begins anew: it would be torn too."""
+    with open(path, "a+b") as file:
+        if file.seek(0, os.SEEK_END) > 0:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                line = "\n" + line
+        file.write(line.encode() + b"\n")
+
+
 class TrainContext(Refusing):
     def __init__(self, distributed, config, folder):
         self._distributed = distributed
@@ -78,9 +88,7 @@ class TrainContext(Refusing):
         entry = {"group": group, "steps_completed": as_json(steps_completed), "metrics": as_json(metrics)}
         if batch_metrics is not None:
             entry["batch_metrics"] = as_json(batch_metrics)
-        path = self._path(METRICS_FILE)
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
+        append_line(self._path(METRICS_FILE), json.dumps(entry))
 
     def _path(self, name):
         os.makedirs(self._folder, exist_ok=True)
