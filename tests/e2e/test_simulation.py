@@ -23,7 +23,7 @@ class Simulated(HostTest):
 
     def simulate(self, *options, file="cluster.json", command=()):
         arguments = [HOST, "--runner", "sim", "--sim", str(file), *map(str, options), *command]
-        return subprocess.run(arguments, cwd=self.dir, capture_output=True, text=True, timeout=120)
+        return subprocess.run(arguments, cwd=self.dir, capture_output=True, text=True, timeout=600)
 
 
 class Simulation(Simulated):
