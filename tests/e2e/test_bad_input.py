@@ -75,6 +75,16 @@ class BadInput(HostTest):
                 config = {**CONFIG, "zero_optimization": {"stage": 1, key: value}}
                 self.assertLess(len(self.refused_config(config, "ds_config.json", key)), 1000)
 
+    def test_wrong_types_that_only_the_cost_model_reads(self):
+        for section, key, value in (("data_types", "grad_accum_dtype", "fp64"),
+                                    ("activation_checkpointing", "partition_activations", "no"),
+                                    ("optimizer", "params", {"momentum": "0.9"})):
+            with self.subTest(key=key):
+                config = {**CONFIG, section: {key: value}}
+                if section == "optimizer":
+                    config.update({"optimizer": {"type": "SGD", key: value}, "zero_allow_untested_optimizer": True})
+                self.refused_config(config, "ds_config.json", section + "." + key)
+
     # Plugins
 
     def test_a_searcher_that_everybody_may_change(self):

@@ -83,6 +83,7 @@ struct Plan : StudyLimits,
   int concurrency() const;                        // trials that can really run at once
   TrialShape shape_of(const Json& config) const;  // what a trial of this configuration takes
   std::string config_name() const;                // for messages
+  Error in_config(const Error& error) const;      // one that names the configuration too
   // What the command's flags give in place of a precision that the configuration leaves open; empty: nothing.
   std::string filled_in_precision() const;
 };

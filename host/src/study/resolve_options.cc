@@ -12,10 +12,12 @@
 #include "base/guarded.h"
 #include "command/arg_mappings.h"
 #include "command/command_template.h"
+#include "command/hugging_face.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/curriculum.h"
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
+#include "dsat/cost/setup.h"
 #include "dsat/host/metric.h"
 #include "runner/log_lines.h"
 #include "study/device_hours.h"
@@ -51,7 +53,17 @@ void check_values(Plan& plan) {
   try {
     plan.user_config = config::canonical(plan.user_config);
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", plan.config_name(), error.what()));
+    throw plan.in_config(error);
+  }
+}
+
+// What the cost model reads of every trial is read of the first one here: a value that it has no use for would end the
+// study later.
+void check_setup(const Plan& plan) {
+  try {
+    cost::setup_from_config(with_precision(plan.base_config, plan.filled_in_precision()), plan.data_parallel_size);
+  } catch (const Error& error) {
+    throw plan.in_config(error);
   }
 }
 
@@ -304,6 +316,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   }
   choose_slots(options, command, environment, plan);
   derive_space(plan, first_data_parallel_size(plan));
+  check_setup(plan);
   check_mapped_flags(plan.command, plan.arg_mappings, plan.user_config, plan.space);
   check_choice(plan);
 }

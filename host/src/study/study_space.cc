@@ -169,6 +169,10 @@ config::RuleOptions Plan::rules() const {
 
 std::string Plan::config_name() const { return config_file.empty() ? "the configuration" : config_file.string(); }
 
+Error Plan::in_config(const Error& error) const {
+  return Error(error.code(), fmt::format("{}: {}", config_name(), error.what()));
+}
+
 std::string Plan::filled_in_precision() const { return hugging_face ? precision_of_flags(command) : ""; }
 
 int Plan::concurrency() const { return std::max(1, std::min(max_concurrent_trials, slots.at_once)); }

@@ -130,12 +130,10 @@ std::optional<std::string> broken_precision_rule(const Json& config, int stage) 
     on = key;
   }
   // Without ZeRO there is no optimizer for other pairs. Where the precision is "auto" nothing is known.
-  const std::optional<std::string> dtype = read_string(config, kAccumulationTypeKey);
+  const std::optional<std::string> dtype = accumulation_dtype(config);
   if (stage != 0 || !dtype || on.empty()) return std::nullopt;
-  const bool half = *dtype == "fp16" || *dtype == "float16" || *dtype == "half";
-  const bool full = *dtype == "fp32" || *dtype == "float32" || *dtype == "float";
   const bool pipeline = read_positive(config, "pipeline.stages").value_or(1) > 1;
-  if (on == "fp16.enabled" ? half : full || (pipeline && !half)) return std::nullopt;
+  if (on == "fp16.enabled" ? *dtype == "fp16" : *dtype == "fp32" || (pipeline && *dtype == "bf16")) return std::nullopt;
   return fmt::format("without ZeRO gradients are kept in {}: {} is {}, {} true, but {} is 0",
                      on == "fp16.enabled" ? "fp16 with fp16" : "fp32 with bf16", kAccumulationTypeKey, *dtype, on,
                      kStageKey);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -22,13 +23,16 @@ enum class Type {
   kFlag,
   kOptionalFlag,
   kNoText,
+  kTruth,
   kFalse,
   kCount,
   kInteger,
   kPositive,
   kNumber,
   kShare,
-  kDevice
+  kText,
+  kDevice,
+  kDtype
 };
 
 struct Row {
@@ -41,6 +45,12 @@ constexpr Row kRows[] = {
     {"", Type::kNoText, "wall_clock_breakdown"},
     {"", Type::kPositive, "steps_per_print"},
     {"", Type::kNumber, "gradient_clipping"},
+    {"data_types", Type::kDtype, "grad_accum_dtype"},
+    {"optimizer", Type::kText, "type"},
+    {"fp16", Type::kTruth, "enabled"},
+    {"bf16", Type::kTruth, "enabled"},
+    {"bfloat16", Type::kTruth, "enabled"},
+    {"activation_checkpointing", Type::kTruth, "partition_activations cpu_checkpointing"},
     {"flops_profiler", Type::kNoText, "enabled"},
     {"comms_logger", Type::kFlag, "enabled verbose prof_all debug"},
     {"tensorboard", Type::kFlag, "enabled"},
@@ -94,6 +104,7 @@ const char* wanted(Type type) {
     case Type::kFlag:
     case Type::kOptionalFlag:
     case Type::kNoText:
+    case Type::kTruth:
       return "true or false";
     case Type::kFalse:
       return "false: DeepSpeed has no such stage 1 any more";
@@ -107,8 +118,12 @@ const char* wanted(Type type) {
       return "a number";
     case Type::kShare:
       return "a number from 0 to 1";
+    case Type::kText:
+      return "a string";
     case Type::kDevice:
       return "\"none\", \"cpu\" or \"nvme\"";
+    case Type::kDtype:
+      return "fp32, fp16 or bf16";
   }
   return "";
 }
@@ -142,6 +157,17 @@ std::optional<Json> from_integer(const std::optional<int64_t>& number, int64_t l
   return Json(*number);
 }
 
+// The first of DeepSpeed's names for the type that `value` names; no other case of letters will do.
+std::optional<Json> as_dtype(const Json& value) {
+  constexpr const char* kNames[][4] = {{"fp32", "float32", "float", "torch.float32"},
+                                       {"fp16", "float16", "half", "torch.float16"},
+                                       {"bf16", "bfloat16", "bf16", "torch.bfloat16"}};
+  for (const auto& names : kNames) {
+    if (std::find(std::begin(names), std::end(names), value) != std::end(names)) return Json(names[0]);
+  }
+  return std::nullopt;
+}
+
 // nullopt: DeepSpeed refuses it.
 std::optional<Json> as_type(Type type, const Json& value) {
   const std::optional<bool> flag = as_flag(value);
@@ -155,6 +181,8 @@ std::optional<Json> as_type(Type type, const Json& value) {
       return flag ? std::optional<Json>(*flag) : std::nullopt;
     case Type::kNoText:
       return flag && !value.is_string() ? std::optional<Json>(*flag) : std::nullopt;
+    case Type::kTruth:
+      return value.is_null() ? std::optional<Json>(value) : as_type(Type::kNoText, value);
     case Type::kFalse:
       return flag == false ? std::optional<Json>(false) : std::nullopt;
     case Type::kCount:
@@ -167,6 +195,10 @@ std::optional<Json> as_type(Type type, const Json& value) {
       return value.is_number() || value.is_null() ? std::optional<Json>(value) : std::nullopt;
     case Type::kShare:
       return value.is_number() && value >= 0 && value <= 1 ? std::optional<Json>(value) : std::nullopt;
+    case Type::kText:
+      return value.is_string() || value.is_null() ? std::optional<Json>(value) : std::nullopt;
+    case Type::kDtype:
+      return value.is_null() ? std::optional<Json>(value) : as_dtype(value);
     case Type::kDevice:
       return value == "none" || value == "cpu" || value == "nvme" ? std::optional<Json>(value) : std::nullopt;
   }
@@ -227,6 +259,13 @@ Json canonical_value(std::string_view key, const Json& value) {
   const std::optional<Json> out = as_type(type->second, value);
   if (!out) refuse_value(key, value, wanted(type->second));
   return *out;
+}
+
+std::optional<std::string> accumulation_dtype(const Json& config) {
+  constexpr std::string_view kKey = "data_types.grad_accum_dtype";
+  const Json* value = find(config, kKey);
+  if (value == nullptr || value->is_null() || *value == "auto") return std::nullopt;
+  return canonical_value(kKey, *value).get<std::string>();
 }
 
 Json canonical(const Json& config) { return config.is_object() ? canonical_section(config, "") : config; }

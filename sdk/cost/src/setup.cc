@@ -29,7 +29,7 @@ const Json* find_set(const Json& config, std::string_view key) {
 }
 
 [[noreturn]] void wrong(std::string_view key, const Json& value, const char* wanted) {
-  throw Error("configuration: '" + std::string(key) + "' is " + value.dump() + "; write " + wanted);
+  throw Error(fmt::format("{} is {}; write {}", key, value.dump(), wanted));
 }
 
 bool flag(const Json& config, std::string_view key, bool absent) {
@@ -79,13 +79,9 @@ Precision precision_of(const Json& config) {
 }
 
 Precision accumulation_dtype_of(const Json& config, Precision absent) {
-  const char* key = "data_types.grad_accum_dtype";
-  const std::string name = text(config, key);
-  if (name.empty()) return absent;
-  if (name == "fp32" || name == "float32") return Precision::fp32;
-  if (name == "fp16" || name == "float16") return Precision::fp16;
-  if (name == "bf16" || name == "bfloat16") return Precision::bf16;
-  wrong(key, *find(config, key), "fp32, fp16 or bf16");
+  const std::optional<std::string> name = config::accumulation_dtype(config);
+  if (!name) return absent;
+  return *name == "fp32" ? Precision::fp32 : *name == "fp16" ? Precision::fp16 : Precision::bf16;
 }
 
 // By the number of states kept for each parameter. What is not in this list counts as Adam, the hungriest of the common

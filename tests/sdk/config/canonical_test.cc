@@ -85,6 +85,27 @@ TEST(Canonical, ListsAreReadValueByValue) {
   EXPECT_EQ(seen(R"("stage": [1, "all"])").substr(0, 33), "zero_optimization.stage is \"all\";");
 }
 
+TEST(Canonical, NamesOfATypeAreOneName) {
+  const auto dtype = [](const char* name) {
+    return *accumulation_dtype(canonical(Json{{"data_types", {{"grad_accum_dtype", name}}}}));
+  };
+  for (const char* half : {"fp16", "float16", "half", "torch.float16"}) EXPECT_EQ(dtype(half), "fp16") << half;
+  for (const char* full : {"fp32", "float32", "float", "torch.float32"}) EXPECT_EQ(dtype(full), "fp32") << full;
+  for (const char* brain : {"bf16", "bfloat16", "torch.bfloat16"}) EXPECT_EQ(dtype(brain), "bf16") << brain;
+  EXPECT_EQ(accumulation_dtype(read(R"({"data_types": {"grad_accum_dtype": null}})")), std::nullopt);
+  EXPECT_THAT(error_of([&] { dtype("FP32"); }),
+              HasSubstr("grad_accum_dtype is \"FP32\"; it must be fp32, fp16 or bf16"));
+}
+
+TEST(Canonical, WhatPythonReadsAsATruthValueElsewhere) {
+  EXPECT_EQ(read(R"({"fp16": {"enabled": 1}, "bf16": {"enabled": null}})").dump(),
+            R"({"fp16":{"enabled":true},"bf16":{"enabled":null}})");
+  EXPECT_EQ(read(R"({"activation_checkpointing": {"partition_activations": 0}})").dump(),
+            R"({"activation_checkpointing":{"partition_activations":false}})");
+  EXPECT_THAT(error_of([] { read(R"({"activation_checkpointing": {"cpu_checkpointing": "false"}})"); }),
+              HasSubstr("cpu_checkpointing is \"false\"; it must be true or false"));
+}
+
 TEST(Canonical, OtherSections) {
   const char* const kTaken =
       R"({"fp16":{"nope":1},"my_own":{"stage":9},"steps_per_print":null,"gradient_clipping":"auto",
@@ -97,6 +118,7 @@ TEST(Canonical, OtherSections) {
       {R"({"steps_per_print": 0})", "steps_per_print is 0; it must be a positive integer"},
       {R"({"gradient_clipping": "x"})", "gradient_clipping is \"x\"; it must be a number"},
       {R"({"optimizer": "Adam"})", "optimizer is \"Adam\"; it must be a section in braces"},
+      {R"({"optimizer": {"type": 3}})", "optimizer.type is 3; it must be a string"},
       {R"({"zero_optimization": 3})", "zero_optimization is 3; it must be a section in braces"},
       {R"({"zero_optimization": {"legacy_stage1": true}})", "legacy_stage1 is true; it must be false"},
   };

@@ -67,6 +67,8 @@ TEST(SetupTest, GradientsAreAccumulatedInThePrecisionUnlessSaidOtherwise) {
   EXPECT_EQ(read(R"({"fp16": {"enabled": true}})").accumulation_dtype, Precision::fp16);
   EXPECT_EQ(read(R"({"fp16": {"enabled": true}, "data_types": {"grad_accum_dtype": null}})").accumulation_dtype,
             Precision::fp16);
+  EXPECT_EQ(read(R"({"fp16": {"enabled": true}, "data_types": {"grad_accum_dtype": "float"}})").accumulation_dtype,
+            Precision::fp32);
 }
 
 TEST(SetupTest, AnOffloadedOptimizerKeepsGradientsContiguous) {
