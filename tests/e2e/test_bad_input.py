@@ -58,6 +58,10 @@ class BadInput(HostTest):
         config = {**CONFIG, "zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}}
         self.refused_config(config, "offload_param", options=["-z", "1", "2"])
 
+    def test_elastic_training_chooses_the_batch_itself(self):
+        config = {**CONFIG, "elasticity": {"enabled": True, "ignore_non_elastic_batch_info": True}}
+        self.refused_config(config, "ds_config.json", "elasticity.enabled", "false for tuning")
+
     def test_optimizer_offload_without_zero(self):
         config = {**CONFIG, "zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}}}
         self.refused_config(config, "offload_optimizer", options=["-z", "0"])

@@ -179,21 +179,11 @@ int Plan::concurrency() const { return std::max(1, std::min(max_concurrent_trial
 
 TrialShape Plan::shape_of(const Json& config) const { return slots.shape_of(config); }
 
-// The rules know no file: what they say of "the configuration" is said of the user's.
-static config::SpaceResult build_space_of(const config::SpaceRequest& request, const std::string& file) {
-  try {
-    return config::build_space(request);
-  } catch (const Error& error) {
-    const std::string message = error.what(), nameless = "the configuration: ";
-    if (message.rfind(nameless, 0) != 0) throw;
-    throw Error(error.code(), file + ": " + message.substr(nameless.size()));
-  }
-}
-
 void derive_space(Plan& plan, int64_t data_parallel_size) {
   config::SpaceRequest request;
   request.stages = plan.zero_stages;
   request.user_config = plan.user_config;
+  request.config_name = plan.config_name();
   request.space_file = plan.space_file;
   if (!plan.space_name.empty()) request.space_name = plan.space_name;
   request.rules = plan.rules();
@@ -203,7 +193,7 @@ void derive_space(Plan& plan, int64_t data_parallel_size) {
   request.num_nodes = plan.slots.num_nodes;
   request.world = world_of(plan.slots);
   request.dp_size = common_multiple(plan, data_parallel_size);
-  config::SpaceResult result = build_space_of(request, plan.config_name());
+  config::SpaceResult result = config::build_space(request);
   const bool first_time = plan.space.stages.empty();
   const std::vector<std::string> earlier_notices = plan.notices;
   plan.space = std::move(result.space);

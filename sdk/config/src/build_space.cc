@@ -93,6 +93,7 @@ bool equals_base(const Json& base, const Axis& axis) {
 struct StageOutcome {
   std::optional<StageSpace> space;  // nullopt: forbidden
   std::string why_not;
+  bool base_forbids = false;  // and no axis
   std::vector<std::string> notices;
 };
 
@@ -104,6 +105,7 @@ StageOutcome lay_out(int stage, std::vector<Axis> axes, const Json& base, const 
   for (const Axis& axis : axes) erase(neutral, axis.key);
   if (const auto broken = forbids_stage(neutral, stage, rules)) {
     out.why_not = *broken;
+    out.base_forbids = true;
     return out;
   }
   out.space = StageSpace{stage, {}};
@@ -131,6 +133,22 @@ StageOutcome lay_out(int stage, std::vector<Axis> axes, const Json& base, const 
   return out;
 }
 
+// Stages that are left out for one and the same reason.
+struct LeftOut {
+  std::string why;
+  std::vector<int> stages;
+};
+
+void leave_out(std::vector<LeftOut>& reasons, int stage, const std::string& why) {
+  const auto same =
+      std::find_if(reasons.begin(), reasons.end(), [&](const LeftOut& other) { return other.why == why; });
+  if (same == reasons.end()) {
+    reasons.push_back({why, {stage}});
+  } else {
+    same->stages.push_back(stage);
+  }
+}
+
 std::vector<int> wanted_stages(const std::vector<int>& requested) {
   std::vector<int> stages = requested;
   std::sort(stages.begin(), stages.end());
@@ -154,7 +172,7 @@ class Builder {
     const Json* stage = find(base_, kStageKey);
     const Json* section = find(base_, "zero_optimization");
     const bool every_stage = (stage != nullptr && *stage == "all") || (section != nullptr && *section == "all");
-    std::vector<SpaceEntry> user = take_user_entries(base_);
+    std::vector<SpaceEntry> user = take_user_entries(base_, request_.config_name);
     zero_stage(base_);  // every trial sets its own stage, which would hide that the user's is none
     std::vector<SpaceEntry> file = read_space_file(request_.space_file, request_.space_name);
     for (const auto* entries : {&user, &file}) {
@@ -334,7 +352,7 @@ class Builder {
   }
 
   void add_stages() {
-    std::string reasons;
+    std::vector<LeftOut> left_out;
     for (const int stage : stages_) {
       std::vector<Axis> axes = request_.default_axes ? default_axes(stage) : std::vector<Axis>();
       for (const SpaceEntry& entry : entries_) {
@@ -344,10 +362,16 @@ class Builder {
       if (outcome.space) {
         space().stages.push_back(std::move(*outcome.space));
       } else {
-        reasons += fmt::format("; stage {}: {}", stage, outcome.why_not);
-        result_.notices.push_back(fmt::format("ZeRO stage {} is left out: {}", stage, outcome.why_not));
+        leave_out(left_out, stage, (outcome.base_forbids ? request_.config_name + ": " : "") + outcome.why_not);
       }
       result_.notices.insert(result_.notices.end(), outcome.notices.begin(), outcome.notices.end());
+    }
+    std::string reasons;
+    for (const LeftOut& some : left_out) {
+      const bool one = some.stages.size() == 1;
+      const std::string named = fmt::format("stage{} {}", one ? "" : "s", fmt::join(some.stages, ", "));
+      result_.notices.push_back(fmt::format("ZeRO {} {} left out: {}", named, one ? "is" : "are", some.why));
+      reasons += fmt::format("; {}: {}", named, some.why);
     }
     if (space().stages.empty()) throw Error("no ZeRO stage is left to tune" + reasons);
   }

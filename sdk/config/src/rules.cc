@@ -10,6 +10,7 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
+#include "engine_rules.h"
 #include "values.h"
 
 namespace dsat::config {
@@ -160,7 +161,8 @@ std::optional<std::string> broken_rule(const Json& config, const RuleOptions& op
   if (auto broken = broken_micro_batch_rule(config, options)) return broken;
   if (auto broken = broken_bucket_rule(config, stage)) return broken;
   if (auto broken = broken_partition_rule(config, stage, options)) return broken;
-  return broken_precision_rule(config, stage);
+  if (auto broken = broken_precision_rule(config, stage)) return broken;
+  return options.engine_is_deepspeed ? broken_engine_rule(config, stage) : std::nullopt;
 }
 
 std::optional<std::string> forbids_stage(const Json& config, int stage, const RuleOptions& options) {

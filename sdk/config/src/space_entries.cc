@@ -17,8 +17,6 @@
 namespace dsat::config {
 namespace {
 
-constexpr const char* kConfiguration = "the configuration";
-
 [[noreturn]] void refuse(const std::string& origin, const std::string& what) { throw Error(origin + ": " + what); }
 
 // Keys whose values follow from others, or that belong to the host.
@@ -72,15 +70,15 @@ std::vector<Json> checked_values(const std::string& key, const Json& list, const
   return values;
 }
 
-void take_lists(Json& section, const std::string& prefix, std::vector<SpaceEntry>* out) {
+void take_lists(Json& section, const std::string& prefix, const std::string& origin, std::vector<SpaceEntry>* out) {
   for (auto& [name, value] : section.items()) {
     const std::string key = prefix.empty() ? name : prefix + "." + name;
     const KeyKind kind = key_kind(key);
     if (kind == KeyKind::kSection && value.is_object() && key != "autotuning") {
-      take_lists(value, key, out);
+      take_lists(value, key, origin, out);
     } else if (kind == KeyKind::kScalar && value.is_array()) {
-      require_tunable(key, kConfiguration);
-      out->push_back({key, checked_values(key, value, kConfiguration), std::nullopt, kConfiguration});
+      require_tunable(key, origin);
+      out->push_back({key, checked_values(key, value, origin), std::nullopt, origin});
       value = out->back().values.front();
     }
   }
@@ -160,14 +158,14 @@ SpaceEntry read_file_entry(const std::string& written, const Json& body, const s
 
 bool same_value(const Json& a, const Json& b) { return identity(a) == identity(b); }
 
-std::vector<SpaceEntry> take_user_entries(Json& config) {
+std::vector<SpaceEntry> take_user_entries(Json& config, const std::string& origin) {
   std::vector<SpaceEntry> entries;
-  if (!config.is_object()) throw Error(std::string(kConfiguration) + " is " + shown(config) + ", not an object");
+  if (!config.is_object()) throw Error(origin + " is " + shown(config) + ", not an object");
   const Json* section = find(config, "zero_optimization");
   if (section != nullptr && *section == "all") erase(config, "zero_optimization");
   const Json* stage = find(config, kStageKey);
   if (stage != nullptr && *stage == "all") erase(config, kStageKey);
-  take_lists(config, "", &entries);
+  take_lists(config, "", origin, &entries);
   return entries;
 }
 

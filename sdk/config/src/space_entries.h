@@ -15,12 +15,13 @@ struct SpaceEntry {
   std::string key;                         // dotted
   std::vector<Json> values;                // scalars, no two alike, 5e8 as 500000000
   std::optional<std::vector<int>> stages;  // nullopt: wherever DeepSpeed reads the key
-  std::string origin;                      // "the configuration" or the name of the space file, for messages
+  std::string origin;                      // the name of the configuration or of the space file, for messages
 };
 
 // The axes that lists in `config` make; each list is replaced there by its first value. A stage of "all" makes no
 // entry and is taken out. Lists that DeepSpeed itself wants, and lists in keys it hands on or does not know, stay.
-std::vector<SpaceEntry> take_user_entries(Json& config);
+// Messages begin with `origin`.
+std::vector<SpaceEntry> take_user_entries(Json& config, const std::string& origin);
 
 // The entries of a space file (null: none); messages begin with `origin`.
 std::vector<SpaceEntry> read_space_file(const Json& file, const std::string& origin);

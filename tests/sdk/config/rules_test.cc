@@ -151,6 +151,15 @@ TEST(BrokenRule, WithoutZeroOnlySomePrecisionsOfGradients) {
   EXPECT_EQ(broken("fp16", "fp32", 2), "");
 }
 
+TEST(BrokenRule, ElasticTrainingChoosesTheBatchItself) {
+  EXPECT_EQ(rule(config(R"({"elasticity": {"enabled": false, "max_train_batch_size": 8}})")), "");
+  EXPECT_THAT(rule(config(R"({"elasticity": {"enabled": true, "ignore_non_elastic_batch_info": true}})")),
+              AllOf(HasSubstr("elasticity.enabled is true"), HasSubstr("set it to false for tuning")));
+  RuleOptions another;
+  another.engine_is_deepspeed = false;
+  EXPECT_EQ(rule(config(R"({"elasticity": {"enabled": true}})"), another), "");
+}
+
 TEST(BrokenRule, NamesWrongTypes) {
   const std::pair<const char*, const char*> kWrong[] = {
       {R"({"zero_optimization": {"reduce_bucket_size": "big"}})",

@@ -206,20 +206,22 @@ TEST(Stages, RefuseWhatIsNoStage) {
 TEST(Stages, TheUsersKeysForbidThemWithANotice) {
   const SpaceResult result = build(R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})", {0, 1, 2});
   EXPECT_THAT(stages_of(result), ElementsAre(1, 2));
-  EXPECT_THAT(result.notices, ElementsAre(AllOf(HasSubstr("ZeRO stage 0 is left out: optimizer offload"),
-                                                HasSubstr("offload_optimizer.device cpu"))));
+  EXPECT_THAT(result.notices,
+              ElementsAre(AllOf(HasSubstr("ZeRO stage 0 is left out: the configuration: optimizer offload"),
+                                HasSubstr("offload_optimizer.device cpu"))));
 }
 
 TEST(Stages, AnEmptyRestNamesRuleAndKeys) {
-  EXPECT_EQ(refusal(request(R"({"pipeline": {"stages": 2}})", {2, 3})),
-            "no ZeRO stage is left to tune; stage 2: pipeline parallelism works only with ZeRO 0 or 1: pipeline.stages "
-            "is 2, but zero_optimization.stage is 2; stage 3: pipeline parallelism works only with ZeRO 0 or 1: "
-            "pipeline.stages is 2, but zero_optimization.stage is 3");
+  EXPECT_EQ(
+      refusal(request(R"({"pipeline": {"stages": 2}})", {2, 3})),
+      "no ZeRO stage is left to tune; stage 2: the configuration: pipeline parallelism works only with ZeRO 0 or "
+      "1: pipeline.stages is 2, but zero_optimization.stage is 2; stage 3: the configuration: pipeline parallelism "
+      "works only with ZeRO 0 or 1: pipeline.stages is 2, but zero_optimization.stage is 3");
   EXPECT_THAT(refusal(request(R"({"zero_optimization": {"offload_param": {"device": "cpu"}}})", {1, 2})),
               HasSubstr("parameter offload works only with ZeRO 3"));
   EXPECT_THAT(refusal(request(R"({"zero_optimization": {"cpu_offload": true}})", {0})), HasSubstr("cpu_offload true"));
   EXPECT_THAT(refusal(request(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})")),
-              HasSubstr("fp16.enabled and bf16.enabled are both true"));
+              HasSubstr("; stages 1, 2, 3: the configuration: one precision at a time: fp16.enabled and bf16.enabled"));
 }
 
 TEST(Rules, TakeForbiddenValuesOutOfAnAxisAtThatStageOnly) {

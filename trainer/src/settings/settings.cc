@@ -104,7 +104,9 @@ SettingsResult read_settings(const Json& written, int64_t world_size, Fp16 fp16)
   refuse_unsupported(config);
   if (fp16 == Fp16::refused) refuse_fp16(config);
   // DeepSpeed's own rules come after the refusals: a key that dsat-trial cannot obey is the shorter answer.
-  if (const auto broken = config::broken_rule(config)) throw Error(*broken);
+  config::RuleOptions rules;
+  rules.engine_is_deepspeed = false;
+  if (const auto broken = config::broken_rule(config, rules)) throw Error(*broken);
   SettingsResult result;
   Settings& s = result.settings;
   const config::GivenBatchSizes sizes = config::read_batch_sizes(config);

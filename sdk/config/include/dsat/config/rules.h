@@ -23,6 +23,7 @@ struct RuleOptions {
   int64_t min_micro_batch = 1;
   std::optional<int64_t> max_micro_batch;
   std::optional<int64_t> world_size;  // devices of a trial whose configuration names none (world.h)
+  bool engine_is_deepspeed = true;    // false: an engine that need not refuse what only DeepSpeed's does
 };
 
 // The first validity rule that a merged configuration breaks, in one line that names rule and keys; nullopt: valid.
@@ -30,7 +31,7 @@ struct RuleOptions {
 // (offload_optimizer.device other than none, or the older cpu_offload: true) only with ZeRO 1, 2 or 3; micro batch
 // within bounds; bucket sizes positive, that of the all-gather even at ZeRO 1 and 2; at ZeRO 3 the sizes of
 // hierarchical partitions divide the devices; a part of the optimizer offloaded only with ZeRO 3; fp16 and bf16 not
-// both; without ZeRO gradients in fp32 with bf16 and in fp16 with fp16.
+// both; without ZeRO gradients in fp32 with bf16 and in fp16 with fp16; and no elasticity, which chooses the batch.
 std::optional<std::string> broken_rule(const Json& config, const RuleOptions& options = {});
 
 // Why the user's own keys forbid a stage, as broken_rule says it; nullopt: allowed.

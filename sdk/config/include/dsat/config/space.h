@@ -37,10 +37,11 @@ struct Space {
 };
 
 struct SpaceRequest {
-  std::vector<int> stages;  // wanted
-  Json user_config;         // with lists as axes
-  Json space_file;          // null, or {"zero_optimization.stage3_prefetch_bucket_size": [..], ...}: a key's values,
-                            // or {"stages": [3], "values": [..]} for some stages only
+  std::vector<int> stages;                        // wanted
+  Json user_config;                               // with lists as axes
+  std::string config_name = "the configuration";  // for messages
+  Json space_file;  // null, or {"zero_optimization.stage3_prefetch_bucket_size": [..], ...}: a key's values,
+                    // or {"stages": [3], "values": [..]} for some stages only
   std::string space_name = "the space file";  // for messages
   RuleOptions rules;
   std::optional<int64_t> global_batch;

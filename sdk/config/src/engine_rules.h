@@ -1,0 +1,17 @@
+// What DeepSpeed's engine refuses when it starts, though every key by itself is valid.
+#ifndef DSAT_CONFIG_SRC_ENGINE_RULES_H_
+#define DSAT_CONFIG_SRC_ENGINE_RULES_H_
+
+#include <optional>
+#include <string>
+
+#include "dsat/config/json.h"
+
+namespace dsat::config {
+
+// The first of the engine's rules that a merged configuration breaks, in one line; nullopt: it would start.
+std::optional<std::string> broken_engine_rule(const Json& config, int stage);
+
+}  // namespace dsat::config
+
+#endif  // DSAT_CONFIG_SRC_ENGINE_RULES_H_
