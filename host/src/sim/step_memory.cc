@@ -46,7 +46,7 @@ double reduce_buffer_bytes(const Run& run, double params) {
   const cost::Setup& setup = run.setup;
   if (setup.stage == 0) return 0;
   const double element = element_bytes(setup);
-  if (!run.contiguous_gradients && setup.stage < 3) {
+  if (!run.contiguous_gradients) {
     return 0.5 * std::min(setup.reduce_bucket_elements, params) * element;
   }
   return setup.reduce_bucket_elements * element * (setup.overlap_comm && setup.stage < 3 ? 2 : 1);

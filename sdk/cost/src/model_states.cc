@@ -78,8 +78,7 @@ Share share_of(const ModelSize& size, const Setup& setup) {
 double reduce_bucket_bytes(const Share& share, const Setup& setup, const EngineRules& rules) {
   // A layer's gradients arrive together, so an engine that goes by layers makes room for the largest.
   double elements = std::max(setup.reduce_bucket_elements, share.largest_layer);
-  const bool one_by_one = !setup.contiguous_gradients && setup.stage < 3;
-  if (!rules.whole_bucket || one_by_one) elements = std::min(elements, share.trainable);
+  if (!rules.whole_bucket || !setup.contiguous_gradients) elements = std::min(elements, share.trainable);
   const bool two = setup.overlap_comm && !(rules.one_bucket_stage_3 && setup.stage == 3);
   return elements * element_bytes(rules.whole_bucket ? setup.precision : setup.accumulation_dtype) * (two ? 2 : 1);
 }

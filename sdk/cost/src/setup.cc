@@ -163,9 +163,9 @@ Setup setup_from_config(const Json& config, int64_t data_parallel_size) {
       bucket(config, "zero_optimization.stage3_prefetch_bucket_size", defaults.prefetch_bucket_elements);
   setup.max_reuse_distance_elements =
       number(config, "zero_optimization.stage3_max_reuse_distance", defaults.max_reuse_distance_elements);
-  // An offloaded optimizer wants them contiguous.
-  setup.contiguous_gradients =
-      setup.optimizer_device == Device::host || flag(config, "zero_optimization.contiguous_gradients", true);
+  // An offloaded optimizer of stage 1 or 2 wants them contiguous.
+  setup.contiguous_gradients = (setup.optimizer_device == Device::host && setup.stage < 3) ||
+                               flag(config, "zero_optimization.contiguous_gradients", true);
   // DeepSpeed overlaps by default at stage 3 only.
   setup.overlap_comm = flag(config, "zero_optimization.overlap_comm", setup.stage == 3);
   // A strategy merges its micro batch over a base whose train batch it does not know how to follow: the micro batch

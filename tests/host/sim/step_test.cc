@@ -192,6 +192,13 @@ TEST(StepMemory, OffloadingAndCheckpointingSaveMemory) {
   EXPECT_LT(memory_of(Json::object(), full).activations, 0.2 * memory_of(Json::object()).activations);
 }
 
+TEST(StepMemory, WithoutContiguousGradientsThereIsNoBucketAtStage3Either) {
+  const auto allocated = [](bool contiguous) {
+    return memory_of(zero({{"stage", 3}, {"contiguous_gradients", contiguous}, {"reduce_bucket_size", 5e9}})).allocated;
+  };
+  EXPECT_LT(allocated(false), allocated(true) - 5e9);
+}
+
 TEST(StepMemory, WithoutContiguousGradientsMoreIsLostToFragments) {
   const Memory together = memory_of(zero({{"stage", 2}, {"contiguous_gradients", true}}));
   const Memory apart = memory_of(zero({{"stage", 2}, {"contiguous_gradients", false}}));

@@ -139,6 +139,11 @@ TEST(BufferTest, WithoutContiguousGradientsNoMoreIsCollectedThanThereIs) {
   EXPECT_EQ(buffer_bytes(all_trained(1000), setup), 2'000);
   setup.reduce_bucket_elements = 300;
   EXPECT_EQ(buffer_bytes(all_trained(1000), setup), 600);
+  setup.stage = 3;
+  const double bucket = 300 * 2, gathered = 1000 * 2;
+  EXPECT_EQ(buffer_bytes(all_trained(1000), setup), bucket + gathered);
+  setup.reduce_bucket_elements = 5e9;
+  EXPECT_EQ(buffer_bytes(all_trained(1000), setup), 1000 * 2 + gathered) << "stage 3 has no bucket then either";
 }
 
 TEST(BufferTest, Stage3HasOneBucketAndKeepsGatheredWhatIsUsedAgainSoon) {

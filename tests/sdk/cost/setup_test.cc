@@ -71,12 +71,14 @@ TEST(SetupTest, GradientsAreAccumulatedInThePrecisionUnlessSaidOtherwise) {
             Precision::fp32);
 }
 
-TEST(SetupTest, AnOffloadedOptimizerKeepsGradientsContiguous) {
+TEST(SetupTest, AnOffloadedOptimizerKeepsGradientsContiguousBelowStage3) {
   const Json config = Json::parse(R"({"zero_optimization": {"stage": 1, "contiguous_gradients": false}})");
   EXPECT_FALSE(read(config.dump().c_str()).contiguous_gradients);
   Json offloaded = config;
   offloaded["zero_optimization"]["offload_optimizer"] = {{"device", "cpu"}};
   EXPECT_TRUE(read(offloaded.dump().c_str()).contiguous_gradients);
+  offloaded["zero_optimization"]["stage"] = 3;
+  EXPECT_FALSE(read(offloaded.dump().c_str()).contiguous_gradients);
 }
 
 TEST(SetupTest, CommunicationOverlapsByDefaultAtStage3Only) {
