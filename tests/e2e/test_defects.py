@@ -91,7 +91,7 @@ class Defects(HostTest):
         self.assertEqual(len(trials), 12)
 
     def test_other_optimizers_and_precisions_on_one_machine(self):
-        for i, changes in enumerate(({"optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "fp16": {"enabled": False}},
+        for i, changes in enumerate(({"optimizer": {"type": "Lion", "params": {"lr": 0.1}}, "fp16": {"enabled": False}},
                                      {"optimizer": {"type": "AdamW"}, "fp16": {"enabled": False},
                                       "bf16": {"enabled": True}})):
             self.write_config({**CONFIG, **changes})

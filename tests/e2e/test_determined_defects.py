@@ -109,6 +109,7 @@ class OptimizerAndPrecision(DefectTest):
         overwrites = """  overwrite_deepspeed_args:
     fp16: {enabled: false}
     bf16: {enabled: true}
+    zero_allow_untested_optimizer: true
     optimizer: {type: SGD, params: {lr: 0.1}}"""
         for trial in self.search("random", "-mt", 4, hyperparameters=overwrites):
             self.assertEqual(trial["config"]["optimizer"]["type"], "SGD")

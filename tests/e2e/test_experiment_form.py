@@ -163,6 +163,7 @@ class EntrypointsAndConfigurations(ExperimentTest):
   overwrite_deepspeed_args:
     bf16: {enabled: true}
     fp16: {enabled: false}
+    zero_allow_untested_optimizer: true
     optimizer: {type: SGD, params: {lr: 1e-5}}
     zero_optimization:
       overlap_comm: {type: categorical, vals: [false]}

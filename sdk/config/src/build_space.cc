@@ -97,38 +97,54 @@ struct StageOutcome {
   std::vector<std::string> notices;
 };
 
+// forbids_stage() of a configuration without the keys of `axes`, whose absence may be what the rule forbids: a value
+// of one of them then stands in for it.
+std::optional<std::string> forbids_with(const std::vector<Axis>& axes, const Json& config, int stage,
+                                        const RuleOptions& rules) {
+  const std::optional<std::string> broken = forbids_stage(config, stage, rules);
+  if (!broken) return std::nullopt;
+  for (const Axis& axis : axes) {
+    if (find(config, axis.key) != nullptr) continue;
+    for (const Json& value : axis.values) {
+      Json probe = config;
+      set(probe, axis.key, value);
+      if (!forbids_stage(probe, stage, rules)) return std::nullopt;
+    }
+  }
+  return broken;
+}
+
 // Each axis alone is held against the rules, with the others out of the way: two axes that only clash together stay,
 // and the trial that combines them is refused when it is asked for.
-StageOutcome lay_out(int stage, std::vector<Axis> axes, const Json& base, const RuleOptions& rules) {
+StageOutcome lay_out(int stage, const std::vector<Axis>& axes, const Json& base, const RuleOptions& rules) {
   StageOutcome out;
   Json neutral = base;
   for (const Axis& axis : axes) erase(neutral, axis.key);
-  if (const auto broken = forbids_stage(neutral, stage, rules)) {
+  if (const auto broken = forbids_with(axes, neutral, stage, rules)) {
     out.why_not = *broken;
     out.base_forbids = true;
     return out;
   }
   out.space = StageSpace{stage, {}};
-  for (Axis& axis : axes) {
-    std::vector<Json> legal;
+  for (const Axis& axis : axes) {
+    Axis legal{axis.key, {}};
     for (const Json& value : axis.values) {
       Json probe = neutral;
       set(probe, axis.key, value);
-      const auto broken = forbids_stage(probe, stage, rules);
+      const auto broken = forbids_with(axes, probe, stage, rules);
       if (!broken) {
-        legal.push_back(value);
+        legal.values.push_back(value);
         continue;
       }
       out.why_not = *broken;
       out.notices.push_back(fmt::format("stage {} leaves out {} {}: {}", stage, axis.key, shown(value), *broken));
     }
-    if (legal.empty()) {
+    if (legal.values.empty()) {
       out.space.reset();
       out.notices.clear();
       return out;
     }
-    axis.values = std::move(legal);
-    if (axis.values.size() > 1 || !equals_base(base, axis)) out.space->axes.push_back(std::move(axis));
+    if (legal.values.size() > 1 || !equals_base(base, legal)) out.space->axes.push_back(std::move(legal));
   }
   return out;
 }
@@ -358,7 +374,7 @@ class Builder {
       for (const SpaceEntry& entry : entries_) {
         if (applies(entry, stage)) put(axes, entry);
       }
-      StageOutcome outcome = lay_out(stage, std::move(axes), base_, request_.rules);
+      StageOutcome outcome = lay_out(stage, axes, base_, request_.rules);
       if (outcome.space) {
         space().stages.push_back(std::move(*outcome.space));
       } else {

@@ -3,6 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <initializer_list>
+
+#include "dsat/config/rules.h"
+#include "values.h"
+
 namespace dsat::config {
 namespace {
 
@@ -19,8 +26,74 @@ std::optional<std::string> broken_elasticity_rule(const Json& config) {
   return "elasticity.enabled is true, and DeepSpeed then chooses the batch sizes itself; set it to false for tuning";
 }
 
+std::optional<std::string> broken_reduce_scatter_rule(const Json& config, int stage) {
+  constexpr const char* kReduceScatter = "zero_optimization.reduce_scatter";
+  if (stage < 2) return std::nullopt;
+  if (!read_bool(config, kReduceScatter).value_or(true)) {
+    if (stage < 3 || !is_enabled(config, "zero_optimization.zero_quantized_gradients")) return std::nullopt;
+    return fmt::format("zero_optimization.zero_quantized_gradients needs {}: it is false", kReduceScatter);
+  }
+  const Json* factor = find(config, "gradient_predivide_factor");
+  const bool divides = factor != nullptr && factor->is_number() && *factor != 1;
+  if (!divides && !is_enabled(config, "prescale_gradients")) return std::nullopt;
+  return fmt::format("ZeRO 2 and 3 scale gradients before the reduction only where {} is false: {}{}", kReduceScatter,
+                     divides ? "gradient_predivide_factor is " + shown(*factor) : "prescale_gradients is true",
+                     but_stage(stage));
+}
+
+// Versions differ in the stages that can; all of them need one.
+std::optional<std::string> broken_master_rule(const Json& config, int stage) {
+  constexpr const char* kMaster = "fp16.fp16_master_weights_and_grads";
+  if (stage != 0 || !is_enabled(config, "fp16.enabled") || !is_enabled(config, kMaster)) return std::nullopt;
+  return fmt::format("master weights and gradients in fp16 need ZeRO: {} is true{}", kMaster, but_stage(stage));
+}
+
+std::optional<std::string> broken_nvme_rule(const Json& config, int stage) {
+  if (stage != 3) return std::nullopt;
+  for (const char* section : {"zero_optimization.offload_optimizer", "zero_optimization.offload_param"}) {
+    const Json* offload = find(config, section);
+    if (offload == nullptr || !offload->is_object() || offload->value("device", Json()) != "nvme") continue;
+    if (read_string(*offload, "nvme_path")) continue;
+    return fmt::format("{0}.device is nvme, and {0}.nvme_path is not given", section);
+  }
+  return std::nullopt;
+}
+
+bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The same at every stage of ZeRO, so the sentences name none.
+std::optional<std::string> broken_optimizer_rule(const Json& config, int stage) {
+  if (stage == 0) return std::nullopt;
+  if (is_enabled(config, "amp.enabled")) return "amp works only without ZeRO: amp.enabled is true; enable fp16 instead";
+  const std::string written = read_string(config, "optimizer.type").value_or("Adam");
+  std::string name = written;
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  constexpr const char* kOwn = "where the script passes its own optimizer, remove 'optimizer'";
+  if (is_one_of(name, {"onebitadam", "zerooneadam", "onebitlamb"})) {
+    return fmt::format("1-bit optimizers work only without ZeRO: optimizer.type is {}; name another one, or, {}",
+                       written, kOwn);
+  }
+  // The last three are Adam in other hands, or newer.
+  if (is_one_of(name, {"adam", "adamw", "adagrad", "lion", "muadam", "muadamw", "muon"})) return std::nullopt;
+  if (is_enabled(config, "zero_allow_untested_optimizer")) return std::nullopt;
+  return fmt::format(
+      "ZeRO was not tested with this optimizer, and DeepSpeed stops: optimizer.type is {}; set "
+      "zero_allow_untested_optimizer to true, or, {}",
+      written, kOwn);
+}
+
 }  // namespace
 
-std::optional<std::string> broken_engine_rule(const Json& config, int) { return broken_elasticity_rule(config); }
+std::string but_stage(int stage) { return fmt::format(", but {} is {}", kStageKey, stage); }
+
+std::optional<std::string> broken_engine_rule(const Json& config, int stage) {
+  if (auto broken = broken_elasticity_rule(config)) return broken;
+  if (auto broken = broken_optimizer_rule(config, stage)) return broken;
+  if (auto broken = broken_reduce_scatter_rule(config, stage)) return broken;
+  if (auto broken = broken_master_rule(config, stage)) return broken;
+  return broken_nvme_rule(config, stage);
+}
 
 }  // namespace dsat::config

@@ -12,6 +12,9 @@ namespace dsat::config {
 // The first of the engine's rules that a merged configuration breaks, in one line; nullopt: it would start.
 std::optional<std::string> broken_engine_rule(const Json& config, int stage);
 
+// ", but zero_optimization.stage is 2", the end of a sentence about a rule.
+std::string but_stage(int stage);
+
 }  // namespace dsat::config
 
 #endif  // DSAT_CONFIG_SRC_ENGINE_RULES_H_

@@ -32,8 +32,6 @@ void require_section(const Json& config, const char* key) {
   refuse_value(key, *section, "a section in braces");
 }
 
-std::string but_stage(int stage) { return fmt::format(", but {} is {}", kStageKey, stage); }
-
 // "key DEVICE" when it moves something off the device, else empty.
 std::string offloads(const Json& config, const char* device_key, std::initializer_list<const char*> older_keys) {
   if (const std::optional<std::string> device = read_string(config, device_key)) {

@@ -1,6 +1,8 @@
 // Combinations that DeepSpeed refuses, and the sentence that names each.
 #include "dsat/config/rules.h"
 
+#include <fmt/format.h>
+
 #include "dsat/config/json.h"
 #include "support/error_of.h"
 
@@ -158,6 +160,49 @@ TEST(BrokenRule, ElasticTrainingChoosesTheBatchItself) {
   RuleOptions another;
   another.engine_is_deepspeed = false;
   EXPECT_EQ(rule(config(R"({"elasticity": {"enabled": true}})"), another), "");
+}
+
+// The stages at which a configuration is valid.
+std::string valid_stages(const char* text) {
+  std::string stages;
+  for (int stage = 0; stage <= 3; ++stage) {
+    if (!forbids_stage(config(text), stage)) stages += std::to_string(stage);
+  }
+  return stages;
+}
+
+TEST(BrokenRule, GradientsAreScaledBeforehandOnlyWithoutReduceScatter) {
+  EXPECT_EQ(valid_stages(R"({"prescale_gradients": true})"), "01");
+  EXPECT_EQ(valid_stages(R"({"gradient_predivide_factor": 2})"), "01");
+  EXPECT_EQ(valid_stages(R"({"gradient_predivide_factor": 1.0, "prescale_gradients": false})"), "0123");
+  EXPECT_EQ(valid_stages(R"({"prescale_gradients": true, "zero_optimization": {"reduce_scatter": false}})"), "0123");
+  EXPECT_EQ(rule(config(R"({"prescale_gradients": true, "zero_optimization": {"stage": 2}})")),
+            "ZeRO 2 and 3 scale gradients before the reduction only where zero_optimization.reduce_scatter is false: "
+            "prescale_gradients is true, but zero_optimization.stage is 2");
+  EXPECT_EQ(valid_stages(R"({"zero_optimization": {"zero_quantized_gradients": true, "reduce_scatter": false}})"),
+            "012");
+}
+
+TEST(BrokenRule, ZeroTakesTheOptimizersThatItWasTestedWith) {
+  for (const char* tested : {"Adam", "adamw", "Adagrad", "Lion", "MuAdam"}) {
+    EXPECT_EQ(valid_stages(fmt::format(R"({{"optimizer": {{"type": "{}"}}}})", tested).c_str()), "0123") << tested;
+  }
+  for (const char* other : {"SGD", "RMSprop", "Lamb", "OneBitAdam", "ZeroOneAdam", "OneBitLamb"}) {
+    EXPECT_EQ(valid_stages(fmt::format(R"({{"optimizer": {{"type": "{}"}}}})", other).c_str()), "0") << other;
+  }
+  EXPECT_EQ(valid_stages(R"({"optimizer": {"type": "SGD"}, "zero_allow_untested_optimizer": true})"), "0123");
+  EXPECT_EQ(valid_stages(R"({"optimizer": {"type": "OneBitAdam"}, "zero_allow_untested_optimizer": true})"), "0");
+  EXPECT_THAT(rule(config(R"({"optimizer": {"type": "SGD"}, "zero_optimization": {"stage": 1}})")),
+              AllOf(HasSubstr("optimizer.type is SGD; set zero_allow_untested_optimizer to true"),
+                    HasSubstr("remove 'optimizer'")));
+}
+
+TEST(BrokenRule, WhatTheEngineTakesAtSomeStagesOnly) {
+  EXPECT_EQ(valid_stages(R"({"amp": {"enabled": true}})"), "0");
+  EXPECT_EQ(valid_stages(R"({"amp": {"enabled": false}})"), "0123");
+  EXPECT_EQ(valid_stages(R"({"fp16": {"enabled": true, "fp16_master_weights_and_grads": true}})"), "123");
+  EXPECT_EQ(valid_stages(R"({"zero_optimization": {"offload_optimizer": {"device": "nvme"}}})"), "12");
+  EXPECT_EQ(valid_stages(R"({"zero_optimization": {"offload_param": {"device": "nvme", "nvme_path": "/d"}}})"), "3");
 }
 
 TEST(BrokenRule, NamesWrongTypes) {

@@ -246,6 +246,23 @@ TEST(Rules, AListGivesTheBaseItsFirstValueThatIsAllowedAtTheBasesStage) {
   EXPECT_EQ(*find(result.base_config, kParamDevice), "cpu") << "allowed at the only stage that is left";
 }
 
+TEST(Rules, ADefaultThatIsForbiddenIsReplacedByAnAxis) {
+  const SpaceResult result = build(R"({"prescale_gradients": true})");
+  EXPECT_THAT(stages_of(result), ElementsAre(1, 2, 3));
+  for (const int stage : {2, 3}) {
+    EXPECT_EQ(values_of(result, stage, "zero_optimization.reduce_scatter"), "[false]") << stage;
+    EXPECT_EQ(values_of(result, stage, "zero_optimization.contiguous_gradients"), "[true,false]") << stage;
+  }
+  EXPECT_THAT(result.notices, Contains(HasSubstr("stage 2 leaves out zero_optimization.reduce_scatter true")));
+}
+
+TEST(Rules, OneReasonOfSeveralStagesIsGivenOnce) {
+  const SpaceResult result = build(R"({"optimizer": {"type": "SGD"}})", {0, 1, 2, 3});
+  EXPECT_THAT(stages_of(result), ElementsAre(0));
+  EXPECT_THAT(result.notices, ElementsAre(AllOf(HasSubstr("ZeRO stages 1, 2, 3 are left out: the configuration: "),
+                                                HasSubstr("zero_allow_untested_optimizer"))));
+}
+
 TEST(Rules, KeepAValueThatMustBeWrittenOverTheBase) {
   const SpaceResult result =
       build(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": ["cpu", "none"]}}})");
