@@ -218,7 +218,21 @@ class Builder {
     } else if (entry.key == kAccumulationKey && request_.global_batch) {
       throw Error(entry.origin + ": " + entry.key + " follows from --global-batch and cannot be tuned; keep one");
     } else {
+      replace_switch(entry.key);
       entries_.push_back(entry);
+    }
+  }
+
+  // DeepSpeed refuses an older switch beside the section that replaced it, which this key stands in.
+  void replace_switch(const std::string& key) {
+    for (const char* part : {"optimizer", "param"}) {
+      const std::string section = fmt::format("zero_optimization.offload_{}.", part);
+      const char* older = *part == 'o' ? "zero_optimization.cpu_offload" : "zero_optimization.cpu_offload_param";
+      const Json* given = find(base_, older);
+      if (!starts_with(key, section) || given == nullptr) continue;
+      const bool offloads = *given == true;
+      erase(base_, older);
+      if (offloads) set(base_, section + "device", "cpu");
     }
   }
 

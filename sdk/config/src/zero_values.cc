@@ -2,11 +2,14 @@
 // Where versions differ the strictest one counts; what each takes was tried (docs/real-deepspeed.md).
 #include "zero_values.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <iterator>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "dsat/base/numbers.h"
 #include "dsat/config/rules.h"
@@ -214,6 +217,23 @@ void make_canonical(Json& value, const std::string& key) {
   }
 }
 
+void refuse_together(const std::string& key, const std::string& other) {
+  throw Error(fmt::format("{} and {} are the same key, and DeepSpeed refuses both together; keep one", key, other));
+}
+
+// Switches that DeepSpeed turns into what replaced them, unless that is there already.
+void check_replaced(const Json& zero) {
+  constexpr std::pair<const char*, const char*> kReplaced[] = {
+      {"cpu_offload", "offload_optimizer"},
+      {"cpu_offload_param", "offload_param"},
+      {"stage3_gather_fp16_weights_on_model_save", "stage3_gather_16bit_weights_on_model_save"}};
+  const auto has = [&](const char* name) { return zero.contains(name) && zero[name] != "auto"; };
+  const std::string prefix = std::string(kZeroSection) + ".";
+  for (const auto& [older, newer] : kReplaced) {
+    if (has(older) && has(newer)) refuse_together(prefix + older, prefix + newer);
+  }
+}
+
 Json canonical_section(const Json& section, const std::string& prefix) {
   Json out = Json::object();
   for (const auto& [name, value] : section.items()) {
@@ -222,7 +242,7 @@ Json canonical_section(const Json& section, const std::string& prefix) {
     const std::string own_name = prefix.empty() ? key : key.substr(prefix.size() + 1);
     const KeyKind kind = key_kind(key);
     if (out.contains(own_name) || (own_name != name && section.contains(own_name))) {
-      throw Error(written + " and " + key + " are the same key, and DeepSpeed refuses both together; keep one");
+      refuse_together(written, key);
     }
     Json& copy = out[own_name] = value;
     if (kind == KeyKind::kSection && value.is_object()) {
@@ -236,6 +256,7 @@ Json canonical_section(const Json& section, const std::string& prefix) {
       make_canonical(copy, key);
     }
   }
+  if (prefix == kZeroSection) check_replaced(out);
   return out;
 }
 

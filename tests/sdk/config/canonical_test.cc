@@ -79,6 +79,16 @@ TEST(Canonical, NamesWithoutStage3AreTheSameKeys) {
   EXPECT_THAT(seen("\"stage3_prefetch_bucket_size\": 1, \"prefetch_bucket_size\": 2"), HasSubstr("keep one"));
 }
 
+TEST(Canonical, AnOlderSwitchBesideItsReplacementIsRefused) {
+  for (const char* both : {R"("cpu_offload": true, "offload_optimizer": {"device": "cpu"})",
+                           R"("offload_param": null, "cpu_offload_param": false)",
+                           R"("stage3_gather_fp16_weights_on_model_save": true,
+                              "gather_16bit_weights_on_model_save": true)"}) {
+    EXPECT_THAT(seen(both), HasSubstr("DeepSpeed refuses both together")) << both;
+  }
+  EXPECT_EQ(seen(R"("offload_param": {"device": "cpu"}, "cpu_offload": true)"), "true") << "another one's";
+}
+
 TEST(Canonical, ListsAreReadValueByValue) {
   EXPECT_EQ(seen(R"("overlap_comm": ["yes", 0])"), "[true,false]");
   EXPECT_THAT(seen(R"("overlap_comm": [true, "maybe"])"), HasSubstr("overlap_comm is \"maybe\""));

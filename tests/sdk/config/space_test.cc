@@ -256,6 +256,15 @@ TEST(Rules, ADefaultThatIsForbiddenIsReplacedByAnAxis) {
   EXPECT_THAT(result.notices, Contains(HasSubstr("stage 2 leaves out zero_optimization.reduce_scatter true")));
 }
 
+TEST(Rules, ASectionOfTheSpaceFileTakesTheOlderSwitchsPlace) {
+  SpaceRequest both = request(R"({"zero_optimization": {"cpu_offload": true, "cpu_offload_param": false}})");
+  both.space_file = parse(R"({"zero_optimization.offload_optimizer.pin_memory": [true, false]})", "test");
+  Json base = build_space(both).base_config;
+  EXPECT_EQ(find(base, "zero_optimization.cpu_offload"), nullptr);
+  EXPECT_EQ(*find(base, "zero_optimization.offload_optimizer.device"), "cpu");
+  EXPECT_NE(find(base, "zero_optimization.cpu_offload_param"), nullptr);
+}
+
 TEST(Rules, OneReasonOfSeveralStagesIsGivenOnce) {
   const SpaceResult result = build(R"({"optimizer": {"type": "SGD"}})", {0, 1, 2, 3});
   EXPECT_THAT(stages_of(result), ElementsAre(0));
