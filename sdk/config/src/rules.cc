@@ -123,7 +123,7 @@ std::optional<std::string> broken_bucket_rule(const Json& config, int stage) {
 std::optional<std::string> broken_precision_rule(const Json& config, int stage) {
   for (const char* section : {"fp16", "bf16", "bfloat16"}) require_section(config, section);
   std::string on;
-  for (const char* key : {"fp16.enabled", "bf16.enabled", "bfloat16.enabled"}) {
+  for (const char* key : {"fp16.enabled", bf16_key(config)}) {
     if (!read_bool(config, key).value_or(false)) continue;
     if (on == "fp16.enabled") return fmt::format("one precision at a time: fp16.enabled and {} are both true", key);
     on = key;
@@ -150,6 +150,10 @@ int zero_stage(const Json& config) {
   const std::optional<int64_t> stage = as_integer(*value);
   if (!stage || *stage < 0 || *stage > 3) refuse_value(kStageKey, *value, "0, 1, 2 or 3");
   return static_cast<int>(*stage);
+}
+
+const char* bf16_key(const Json& config) {
+  return find(config, "bf16") == nullptr && find(config, "bfloat16") != nullptr ? "bfloat16.enabled" : "bf16.enabled";
 }
 
 std::optional<std::string> broken_rule(const Json& config, const RuleOptions& options) {

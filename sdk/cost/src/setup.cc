@@ -73,8 +73,7 @@ std::string text(const Json& config, std::string_view key) {
 }
 
 Precision precision_of(const Json& config) {
-  // "bfloat16" is the older name of the section.
-  if (flag(config, "bf16.enabled", false) || flag(config, "bfloat16.enabled", false)) return Precision::bf16;
+  if (flag(config, config::bf16_key(config), false)) return Precision::bf16;
   return flag(config, "fp16.enabled", false) ? Precision::fp16 : Precision::fp32;
 }
 

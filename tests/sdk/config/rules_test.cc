@@ -132,6 +132,8 @@ TEST(BrokenRule, OnePrecisionAtATime) {
             "one precision at a time: fp16.enabled and bf16.enabled are both true");
   EXPECT_THAT(rule(config(R"({"fp16": {"enabled": true}, "bfloat16": {"enabled": true}})")),
               HasSubstr("bfloat16.enabled"));
+  EXPECT_EQ(rule(config(R"({"fp16": {"enabled": true}, "bf16": {}, "bfloat16": {"enabled": true}})")), "")
+      << "DeepSpeed reads bf16 alone";
 }
 
 TEST(BrokenRule, WithoutZeroOnlySomePrecisionsOfGradients) {

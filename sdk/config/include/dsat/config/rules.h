@@ -16,6 +16,9 @@ inline constexpr const char* kStageKey = "zero_optimization.stage";
 // zero_optimization.stage; absent = 0. An Error for anything but 0 to 3 ("auto" = 0).
 int zero_stage(const Json& config);
 
+// "bf16.enabled"; "bfloat16.enabled", the older name, only where that section alone is there.
+const char* bf16_key(const Json& config);
+
 // data_types.grad_accum_dtype as "fp32", "fp16" or "bf16", by whichever of its names it is given; absent: nullopt.
 std::optional<std::string> accumulation_dtype(const Json& config);
 
