@@ -35,7 +35,8 @@ enum class Type {
   kShare,
   kText,
   kDevice,
-  kDtype
+  kDtype,
+  kShortDtype
 };
 
 struct Row {
@@ -48,6 +49,7 @@ constexpr Row kRows[] = {
     {"", Type::kNoText, "wall_clock_breakdown"},
     {"", Type::kPositive, "steps_per_print"},
     {"", Type::kNumber, "gradient_clipping"},
+    {"", Type::kShortDtype, "communication_data_type"},
     {"data_types", Type::kDtype, "grad_accum_dtype"},
     {"optimizer", Type::kText, "type"},
     {"fp16", Type::kTruth, "enabled"},
@@ -126,9 +128,15 @@ const char* wanted(Type type) {
     case Type::kDevice:
       return "\"none\", \"cpu\" or \"nvme\"";
     case Type::kDtype:
+    case Type::kShortDtype:
       return "fp32, fp16 or bf16";
   }
   return "";
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
 }
 
 // The words that DeepSpeed's checks read as a truth value, in either case; 0 and 1 as well.
@@ -136,8 +144,7 @@ std::optional<bool> as_flag(const Json& value) {
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_number()) return value == 0 || value == 1 ? std::optional<bool>(value == 1) : std::nullopt;
   if (!value.is_string()) return std::nullopt;
-  std::string word = value.get<std::string>();
-  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string word = lower_case(value.get<std::string>());
   for (const char* yes : {"true", "yes", "on", "t", "y", "1"}) {
     if (word == yes) return true;
   }
@@ -202,6 +209,11 @@ std::optional<Json> as_type(Type type, const Json& value) {
       return value.is_string() || value.is_null() ? std::optional<Json>(value) : std::nullopt;
     case Type::kDtype:
       return value.is_null() ? std::optional<Json>(value) : as_dtype(value);
+    case Type::kShortDtype: {
+      if (value.is_null()) return value;
+      const Json name = value.is_string() ? Json(lower_case(value.get<std::string>())) : value;
+      return as_dtype(name) == name ? std::optional<Json>(value) : std::nullopt;
+    }
     case Type::kDevice:
       return value == "none" || value == "cpu" || value == "nvme" ? std::optional<Json>(value) : std::nullopt;
   }

@@ -119,7 +119,8 @@ TEST(Canonical, WhatPythonReadsAsATruthValueElsewhere) {
 TEST(Canonical, OtherSections) {
   const char* const kTaken =
       R"({"fp16":{"nope":1},"my_own":{"stage":9},"steps_per_print":null,"gradient_clipping":"auto",
-                                 "flops_profiler":{"enabled":true},"optimizer":{"params":{"lr":"x"}}})";
+                                 "communication_data_type":"FP16","flops_profiler":{"enabled":true},
+                                 "optimizer":{"params":{"lr":"x"}}})";
   EXPECT_EQ(read(kTaken), parse(kTaken, "test"));
   const std::pair<const char*, const char*> kRefused[] = {
       {R"({"flops_profiler": {"enabled": "yes"}})", "flops_profiler.enabled is \"yes\"; it must be true or false"},
@@ -128,6 +129,7 @@ TEST(Canonical, OtherSections) {
       {R"({"steps_per_print": 0})", "steps_per_print is 0; it must be a positive integer"},
       {R"({"gradient_clipping": "x"})", "gradient_clipping is \"x\"; it must be a number"},
       {R"({"optimizer": "Adam"})", "optimizer is \"Adam\"; it must be a section in braces"},
+      {R"({"communication_data_type": "half"})", "communication_data_type is \"half\"; it must be fp32"},
       {R"({"optimizer": {"type": 3}})", "optimizer.type is 3; it must be a string"},
       {R"({"zero_optimization": 3})", "zero_optimization is 3; it must be a section in braces"},
       {R"({"zero_optimization": {"legacy_stage1": true}})", "legacy_stage1 is true; it must be false"},
