@@ -48,7 +48,11 @@ class BadInput(HostTest):
 
     def test_contradictory_batch_sizes(self):
         self.refused_config({**CONFIG, "train_batch_size": 7, "train_micro_batch_size_per_gpu": 2,
-                             "gradient_accumulation_steps": 2}, "train_batch_size", "7")
+                             "gradient_accumulation_steps": 2}, "ds_config.json", "train_batch_size", "7")
+        self.refused_config({**CONFIG, "train_micro_batch_size_per_gpu": "2"}, "ds_config.json",
+                            "train_micro_batch_size_per_gpu")
+        self.refused_config({**CONFIG, "pipeline": {"stages": 3}}, "ds_config.json", "pipeline.stages",
+                            options=["--slots", 4, "--slots-per-trial", 4])
 
     def test_pipeline_with_zero_2_and_3(self):
         config = {**CONFIG, "pipeline": {"stages": 2}, "zero_optimization": {"stage": 2}}

@@ -282,7 +282,7 @@ void check_choice(const Plan& plan) {
 }
 
 // That of the user's own configuration, with the first number of pipeline stages that it lists.
-int64_t first_data_parallel_size(const Plan& plan) {
+int64_t first_data_parallel_size(const Plan& plan) try {
   Json config = plan.user_config;
   const Json* listed = config::find(config, config::kPipelineStagesKey);
   if (listed != nullptr && listed->is_array() && !listed->empty()) {
@@ -290,6 +290,8 @@ int64_t first_data_parallel_size(const Plan& plan) {
     config::set(config, config::kPipelineStagesKey, first);
   }
   return config::data_parallel_size(plan.slots.slots_per_trial, config);
+} catch (const Error& error) {
+  throw plan.in_config(error);
 }
 
 void resolve_space(const StudyOptions& options, Plan& plan) {

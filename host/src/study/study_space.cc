@@ -122,12 +122,14 @@ int64_t common_multiple(const Plan& plan, int64_t otherwise) {
 // The user's batch sizes are where the study starts, those that the command's flags give in place of "auto" too. Where
 // trials differ in their data-parallel size the train batch follows each of them: one that does not hold for the first
 // may hold for the others.
-void complete_base_batch(Plan& plan) {
+void complete_base_batch(Plan& plan) try {
   config::GivenBatchSizes given = config::read_batch_sizes(plan.base_config);
   if (plan.hugging_face) given = with_batch_flags(plan.command, given);
   if (config::tuned_world(plan.base_config) && (given.micro_batch || given.accumulation)) given.train_batch.reset();
   config::check_batch_sizes(given, plan.data_parallel_size);
   config::write_batch_sizes(plan.base_config, config::complete_batch_sizes(given, plan.data_parallel_size));
+} catch (const Error& error) {
+  throw plan.in_config(error);
 }
 
 // The bound of the train batch as one of the micro batch, where accumulation and data-parallel size are known.
