@@ -247,14 +247,32 @@ void check_bounds(const std::string& text, const fs::path& file) {
   }
 }
 
-// A tab that indents means one thing to the eye and another to a parser.
+// Does a block scalar begin at the end of this line, as in "entrypoint: >-"?
+bool opens_block_scalar(const std::string& line) {
+  const size_t sign = line.find_last_of("|>");
+  if (sign == std::string::npos || sign == 0 || line[sign - 1] != ' ') return false;
+  const size_t rest = line.find_first_not_of("+-0123456789", sign + 1);
+  const size_t end = line.find_first_not_of(" \t\r", std::min(rest, line.size()));
+  return end == std::string::npos || (end > rest && line[end] == '#');
+}
+
+// A tab that indents means one thing to the eye and another to a parser. JSON may have them, and a block scalar's own
+// lines, which are indented more than its key.
 void refuse_tabs(const std::string& text, const fs::path& file) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && text[first] == '{') return;
+  size_t scalar_beyond = std::string::npos;
   int line = 1;
   for (size_t begin = 0; begin < text.size(); ++line) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const size_t content = std::min(text.find_first_not_of(" \t\r", begin), end);
     const size_t tab = text.find('\t', begin);
-    if (content < end && text[content] != '#' && tab < content) {
+    const size_t indent = text.find_first_not_of(' ', begin) - begin;
+    const bool in_scalar = scalar_beyond != std::string::npos && (content == end || indent > scalar_beyond);
+    if (!in_scalar) {
+      scalar_beyond = opens_block_scalar(text.substr(begin, end - begin)) ? indent : std::string::npos;
+    }
+    if (content < end && text[content] != '#' && tab < content && !in_scalar) {
       throw Error(fmt::format("{}: a tab indents this line: YAML takes spaces only",
                               place_text(file, line, static_cast<int>(tab - begin) + 1)));
     }

@@ -52,6 +52,11 @@ TEST_F(YamlFileTest, FoldedTextIsOneLine) {
   EXPECT_EQ(root("entrypoint: >-\n  python3\n  train.py\n")["entrypoint"], "python3 train.py");
 }
 
+TEST_F(YamlFileTest, TabsStandInFoldedTextAndInJson) {
+  EXPECT_EQ(root("a:\n  b: |  # as it is\n    x\n\n    \ty\n  c: 1\n")["a"]["b"], "x\n\n\ty\n");
+  EXPECT_EQ(root("{\n\t\"a\": {\n\t\t\"b\": [1,\n\t\t2]\n\t}\n}\n"), Json::parse(R"({"a": {"b": [1, 2]}})"));
+}
+
 TEST_F(YamlFileTest, EveryValueHasItsPlace) {
   const YamlFile yaml = load("name: x\nresources:\n  slots_per_trial: 2\n");
   EXPECT_EQ(yaml.where("resources.slots_per_trial"), file_.string() + ":3:3");
@@ -62,6 +67,7 @@ TEST_F(YamlFileTest, EveryValueHasItsPlace) {
 
 TEST_F(YamlFileTest, SaysWhereItCannotBeRead) {
   EXPECT_EQ(complaint("a:\n\tb: 1\n"), "2:1: a tab indents this line: YAML takes spaces only");
+  EXPECT_EQ(complaint("a: >\n  x\n\tb: 1\n"), "3:1: a tab indents this line: YAML takes spaces only");
   EXPECT_EQ(complaint("a: 1\nb: 2\na: 3\n"), "3:1: the key 'a' is there twice: keep one");
   EXPECT_EQ(complaint("a: {b: 1, b: 2}\n"), "1:11: the key 'a.b' is there twice: keep one");
   EXPECT_THAT(complaint("a: &x [*x]\n"), HasSubstr("1:4: an alias that holds itself"));
