@@ -39,6 +39,15 @@ while :; do case $1 in -n|-N|-np|-J) shift 2;; -*) shift;; *) break;; esac; done
 exec "$@"
 """
 
+# As deepspeed.init_distributed where a variable of the ranks is missing: MPI gives the place, and the port is fixed.
+PLAIN = """import os, runpy
+if not {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(os.environ):
+    os.environ["MASTER_PORT"] = "29500"
+with open(os.environ["DSAT_TRIAL_DIR"] + "/../../../ports", "a") as file:
+    file.write(os.environ["MASTER_PORT"] + "\\n")
+runpy.run_path(%r, run_name="__main__")
+""" % SCRIPT
+
 
 class Launchers(HostTest):
     def setUp(self):
@@ -100,6 +109,12 @@ class Launchers(HostTest):
     def test_a_plain_script_below_mpirun(self):
         commands = self.tune("mpirun", "-np", 2, *PYTHON, SCRIPT, "--world-size", 2)
         self.assertTrue(all("MASTER_PORT=" in command and "--master_port" not in command for command in commands))
+
+    def test_plain_scripts_side_by_side_meet_at_ports_of_their_own(self):
+        (self.dir / "plain.py").write_text(PLAIN)
+        self.tune(*PYTHON, "plain.py", options=["--slots", 2, "--slots-per-trial", 1])
+        ports = (self.dir / "ports").read_text().split()
+        self.assertEqual(len(set(ports)), len(ports), "a port was used twice")
 
     def test_a_module(self):
         self.tune(*PYTHON, "-m", "protocol_trial")

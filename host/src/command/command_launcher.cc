@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "command/command_template.h"
+#include "command/environment_use.h"
 #include "dsat/base/numbers.h"
 #include "dsat/config/world.h"
 #include "slots/hostfile.h"
@@ -235,6 +236,15 @@ LauncherResources CommandTemplate::resources() const {
 bool CommandTemplate::gets_a_count(Backend backend) const {
   return launcher_.kind == Launcher::accelerate && visibility_variable(backend) != nullptr &&
          !accelerate_has_a_count(request_.argv, launcher_);
+}
+
+bool CommandTemplate::starts_lone_script() const {
+  return launcher_.kind == Launcher::none && !launcher_.wrapper && starts_python(request_.argv);
+}
+
+std::string CommandTemplate::starts_ranks_at_one_port() const {
+  const bool asks_mpi = launcher_.kind == Launcher::none && launcher_.wrapper && starts_python(request_.argv);
+  return asks_mpi && !sets_port(request_.argv, request_.cwd) ? request_.argv[*launcher_.wrapper] : "";
 }
 
 bool CommandTemplate::has_rank_logs() const { return writes_rank_logs(request_.argv, launcher_); }

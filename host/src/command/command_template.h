@@ -99,6 +99,11 @@ class CommandTemplate {
   const LauncherUse& launcher_use() const { return launcher_; }
   // Where a launcher is that cannot be told its port and devices; empty: there is none.
   std::string launcher_out_of_reach() const { return hidden_launcher(request_.argv, request_.cwd); }
+  // Is it a Python script that nobody gives a rank? Where one is missing, DeepSpeed asks MPI for it (comm/comm.py of
+  // 0.14.5) and takes port 29500, whatever MASTER_PORT is.
+  bool starts_lone_script() const;
+  // srun or mpirun, where its ranks do that; empty: they do not.
+  std::string starts_ranks_at_one_port() const;
   // Is there a place for the number of processes of a trial?
   bool takes_a_size() const {
     return launcher_.kind != Launcher::none || slots_flag(request_.argv, launcher_).has_value();

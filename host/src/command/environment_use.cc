@@ -1,4 +1,4 @@
-// Looks for the variable's name, or for an import of the package dsat, in the arguments and in the scripts among them.
+// Looks for names, or for an import of the package dsat, in the arguments and in the scripts among them.
 #include "command/environment_use.h"
 
 #include <algorithm>
@@ -25,11 +25,18 @@ bool names_variable(std::string_view text) {
   return false;
 }
 
-bool file_names_variable(const std::filesystem::path& file) {
+// DeepSpeed's own argument for the port, or the variable.
+bool names_port(std::string_view text) {
+  return text.find("distributed_port") != std::string_view::npos || text.find("MASTER_PORT") != std::string_view::npos;
+}
+
+using Test = bool (*)(std::string_view text);
+
+bool holds_of_file(Test test, const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return false;
   const FileText text = try_read_file(file, kLargestScript);
-  return text.ok() && names_variable(text.bytes);
+  return text.ok() && test(text.bytes);
 }
 
 // package.train of `python -m package.train`
@@ -38,16 +45,23 @@ std::string module_file(std::string module) {
   return module + ".py";
 }
 
+bool holds_of_a_script(Test test, const Argv& command, const std::filesystem::path& cwd) {
+  for (size_t i = 0; i < command.size(); ++i) {
+    if (command[i].empty()) continue;
+    if (holds_of_file(test, cwd / command[i])) return true;
+    if (i > 0 && command[i - 1] == "-m" && holds_of_file(test, cwd / module_file(command[i]))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool reads_config_variable(const Argv& command, const std::filesystem::path& cwd) {
-  for (size_t i = 0; i < command.size(); ++i) {
-    const std::string& word = command[i];
-    if (word.empty()) continue;
-    if (names_variable(word) || file_names_variable(cwd / word)) return true;
-    if (i > 0 && command[i - 1] == "-m" && file_names_variable(cwd / module_file(word))) return true;
-  }
-  return false;
+  return std::any_of(command.begin(), command.end(), names_variable) || holds_of_a_script(names_variable, command, cwd);
+}
+
+bool sets_port(const Argv& command, const std::filesystem::path& cwd) {
+  return holds_of_a_script(names_port, command, cwd);
 }
 
 }  // namespace dsat::host

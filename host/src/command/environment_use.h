@@ -1,4 +1,4 @@
-// Does a command's script take its configuration from the environment?
+// Does a command's script take its configuration, or its port, from the environment?
 //
 // Threading: pure but for reading files. Errors: none; a file that cannot be read names nothing.
 #ifndef DSAT_HOST_COMMAND_ENVIRONMENT_USE_H_
@@ -16,6 +16,9 @@ inline constexpr const char* kConfigVariable = "DSAT_DS_CONFIG";
 // Does an argument, or a file that an argument names, contain DSAT_DS_CONFIG or import the package dsat, which reads
 // it? `cwd`: where the command runs.
 bool reads_config_variable(const Argv& command, const std::filesystem::path& cwd);
+
+// Does a script that the command names contain MASTER_PORT, or distributed_port, by which DeepSpeed is given one?
+bool sets_port(const Argv& command, const std::filesystem::path& cwd);
 
 }  // namespace dsat::host
 

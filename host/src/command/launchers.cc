@@ -174,6 +174,13 @@ bool is_python_script(const std::string& word) {
          word.find_first_of(" \t\n") == std::string::npos;
 }
 
+bool starts_python(const Argv& argv) {
+  for (size_t i = 0; i < argv.size(); ++i) {
+    if (is_python_script(argv[i]) || is_python_program(argv, i)) return true;
+  }
+  return false;
+}
+
 LauncherUse find_launcher(const Argv& argv) {
   const size_t first = skip_prefixes(argv, 0);
   if (first == argv.size()) return {};

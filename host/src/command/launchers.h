@@ -22,6 +22,9 @@ enum class Launcher { none, deepspeed, torchrun, accelerate };
 // Is the word the name of a Python file?
 bool is_python_script(const std::string& word);
 
+// Does the command start Python: by its name, or with the name of a script?
+bool starts_python(const Argv& argv);
+
 // The launcher that starts the script, and its own arguments: those before the script.
 struct LauncherUse {
   Launcher kind = Launcher::none;

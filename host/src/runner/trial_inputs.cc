@@ -88,4 +88,10 @@ Environment trial_variables(const TrialSpec& spec, const fs::path& trial_dir, ui
   return variables;
 }
 
+Environment lone_rank(const Environment& caller) {
+  const auto is_given = [&caller](const char* name) { return get_variable(caller, name).has_value(); };
+  if (is_given("RANK") || is_given("LOCAL_RANK") || is_given("WORLD_SIZE")) return {};
+  return {"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1"};
+}
+
 }  // namespace dsat::host

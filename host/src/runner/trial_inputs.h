@@ -24,6 +24,9 @@ Json trial_config(const TrialSpec& spec, const std::filesystem::path& trial_dir,
 Environment trial_variables(const TrialSpec& spec, const std::filesystem::path& trial_dir, uint16_t port,
                             Backend backend, const std::vector<Slot>& slots, const Environment& caller);
 
+// The place of a trial's only process, where `caller` gives it none.
+Environment lone_rank(const Environment& caller);
+
 }  // namespace dsat::host
 
 #endif  // DSAT_HOST_RUNNER_TRIAL_INPUTS_H_

@@ -164,6 +164,9 @@ Environment TrialRunner::prepare_files(const TrialSpec& spec, const Running& tri
   Environment added = options_.variables;
   set_variables(added,
                 trial_variables(spec, folder, trial.port, options_.slots.backend, trial.slots, options_.environment));
+  if (trial.slots.size() == 1 && options_.slots.at_once > 1 && options_.command.starts_lone_script()) {
+    set_variables(added, lone_rank(options_.environment));
+  }
   write_file(folder / kConfigFile, pretty(config));
   if (options_.hyperparameters.is_object()) {
     set_variable(added, kHyperparametersVariable, (folder / kHyperparametersFile).string());

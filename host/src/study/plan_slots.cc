@@ -124,16 +124,24 @@ void check_whole_hosts(SlotPlan& plan, const CommandTemplate& command) {
   plan.notices.emplace_back("trials run one at a time: --launcher mvapich keeps the hosts of all in one file");
 }
 
-// Trials side by side would have one port, and devices that the launcher counts by itself.
+// Trials side by side would have one port, or devices that the launcher counts by itself.
 void run_one_at_a_time(const CommandTemplate& command, SlotPlan& plan) {
   if (plan.at_once < 2) return;
-  const std::string place = command.launcher_out_of_reach();
-  if (place.empty()) return;
+  std::string reason;
+  if (const std::string place = command.launcher_out_of_reach(); !place.empty()) {
+    reason = fmt::format(
+        "the launcher in {} cannot be told a trial's port and devices; write it in the command itself, "
+        "or pass it $MASTER_PORT",
+        place);
+  } else if (const std::string starter = command.starts_ranks_at_one_port(); !starter.empty()) {
+    reason = fmt::format(
+        "below {} DeepSpeed takes port 29500 in each of them; start the script with deepspeed or "
+        "torchrun, or give deepspeed.init_distributed the trial's MASTER_PORT as distributed_port",
+        starter);
+  }
+  if (reason.empty()) return;
   plan.at_once = 1;
-  plan.notices.push_back(
-      fmt::format("trials run one at a time: the launcher in {} cannot be told a trial's port and devices; write it in "
-                  "the command itself, or pass it $MASTER_PORT",
-                  place));
+  plan.notices.push_back("trials run one at a time: " + reason);
 }
 
 // A simulation has devices of its own.

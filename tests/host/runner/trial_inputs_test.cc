@@ -72,6 +72,12 @@ TEST(TrialVariables, NameTheTrialItsPortAndItsDevices) {
   EXPECT_EQ(trial_variables(spec(), "/t/3", 29500, Backend::none, slots, {}).size(), 4u);
 }
 
+TEST(TrialVariables, ALoneRankKeepsThePlaceThatTheCallerGivesIt) {
+  EXPECT_THAT(lone_rank({"MASTER_ADDR=node7"}),
+              ElementsAre("RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1"));
+  EXPECT_TRUE(lone_rank({"WORLD_SIZE=4"}).empty());
+}
+
 // nvidia-smi counts by the bus, CUDA the fastest first.
 TEST(TrialVariables, CudaCountsAsNvidiaSmiUnlessTheCallerCountsOtherwise) {
   const auto order = [](const Environment& caller, Backend backend = Backend::cuda) {

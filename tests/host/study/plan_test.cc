@@ -339,6 +339,23 @@ TEST_F(PlanTest, TrialsOfALauncherThatIsOutOfReachRunOneAtATime) {
   EXPECT_FALSE(noticed(beside, "one at a time"));
 }
 
+TEST_F(PlanTest, RanksThatAskMpiForTheirPlaceRunOneTrialAtATime) {
+  const auto plan_of_script = [&](const std::string& script) {
+    write_text(dir() / "train.py", script);
+    return plan_with("{}", [](StudyOptions& o) {
+      o.command = {"/usr/bin/env", "mpirun", "-n", "2", "python3", "train.py", "--deepspeed_config", "ds_config.json"};
+      o.slots = 4;
+      o.max_concurrent_trials = 2;
+    });
+  };
+  const Plan alone = plan_of_script("deepspeed.init_distributed()\n");
+  EXPECT_EQ(alone.concurrency(), 1);
+  EXPECT_TRUE(noticed(alone, "one at a time: below mpirun DeepSpeed takes port 29500"));
+  const Plan beside = plan_of_script("deepspeed.init_distributed(distributed_port=int(os.environ['MASTER_PORT']))\n");
+  EXPECT_EQ(beside.concurrency(), 2);
+  EXPECT_FALSE(noticed(beside, "one at a time"));
+}
+
 TEST_F(PlanTest, EveryTrialHasTheAccumulationOfTheTrainersFlag) {
   const auto base = [&](const std::string& config) {
     return plan_with(config,
