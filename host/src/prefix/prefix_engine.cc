@@ -81,8 +81,8 @@ void PrefixEngine::write_script(const Launch& launch) const {
 }
 
 // The script passes TERM on; when it is killed, dsat-launch below it ends the whole tree.
-void PrefixEngine::signal_script(const Launch& launch, const ScriptNote& note, bool at_once) {
-  run_aside(on_host(launch, fmt::format("kill -{} {}", at_once ? "KILL" : "TERM", note.pid)));
+Argv PrefixEngine::signal_command(const Launch& launch, const ScriptNote& note, bool at_once) const {
+  return on_host(launch, fmt::format("kill -{} {}", at_once ? "KILL" : "TERM", note.pid));
 }
 
 std::optional<std::chrono::milliseconds> PrefixEngine::retry_after(const Running& trial, EngineEnd& end) {

@@ -27,7 +27,7 @@ class PrefixEngine : public RemoteEngine {
  protected:
   Argv client_command(const Launch& launch) const override;
   void write_script(const Launch& launch) const override;
-  void signal_script(const Launch& launch, const ScriptNote& note, bool at_once) override;
+  Argv signal_command(const Launch& launch, const ScriptNote& note, bool at_once) const override;
   std::optional<std::chrono::milliseconds> retry_after(const Running& trial, EngineEnd& end) override;
   void explain(const Running& trial, EngineEnd& end) override;
 

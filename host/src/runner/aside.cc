@@ -2,6 +2,7 @@
 #include "runner/aside.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dsat/error.h"
 
@@ -16,14 +17,17 @@ Aside::~Aside() {
   }
 }
 
-void Aside::run(const Argv& argv, const Environment& environment) {
+void Aside::run(const Argv& argv, const Environment& environment, std::function<void()> then) {
   const uint64_t number = next_++;
   SpawnOptions spawn;
   spawn.argv = {"/bin/sh", "-c", "exec \"$@\"", "sh"};  // looks for the program in PATH
   spawn.argv.insert(spawn.argv.end(), argv.begin(), argv.end());
   spawn.environment = environment;
   try {
-    running_[number] = Subprocess::spawn(loop_, spawn, [this, number](const ExitStatus&) { running_.erase(number); });
+    running_[number] = Subprocess::spawn(loop_, spawn, [this, number, then = std::move(then)](const ExitStatus&) {
+      running_.erase(number);
+      if (then) then();
+    });
   } catch (const Error&) {
     running_.erase(number);
   }

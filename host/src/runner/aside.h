@@ -1,4 +1,4 @@
-// Commands that run beside the trials, as those that end a trial on another machine: nobody waits for what they do.
+// Commands that run beside the trials, as those that end a trial on another machine.
 //
 // Threading: control thread only. Ownership: destroying it waits a while for those that still run. Errors: none; a
 // command that cannot be started is left out, since a trial's end does not depend on it alone.
@@ -6,6 +6,7 @@
 #define DSAT_HOST_RUNNER_ASIDE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -21,8 +22,8 @@ class Aside {
   explicit Aside(Loop& loop) : loop_(loop) {}
   ~Aside();
 
-  // The program is looked for in the environment's PATH.
-  void run(const Argv& argv, const Environment& environment);
+  // The program is looked for in the environment's PATH. `then` follows its end, unless it cannot be started.
+  void run(const Argv& argv, const Environment& environment, std::function<void()> then = {});
 
  private:
   Loop& loop_;

@@ -201,7 +201,24 @@ void RemoteEngine::look_for_end(uint64_t id) {
     return;
   }
   if (!trial.told_to_end) explain(trial, ended);
-  end(id, ended);
+  end_script(id, ended);
+}
+
+void RemoteEngine::signal_script(const Launch& launch, const ScriptNote& note, bool at_once,
+                                 std::function<void()> then) {
+  aside_.run(signal_command(launch, note, at_once), options_.environment, std::move(then));
+}
+
+// A client that broke off tells nothing of its script, which may run on: the slots are free when it is killed, or when
+// its machine does not answer.
+void RemoteEngine::end_script(uint64_t id, const EngineEnd& ended) {
+  Running& trial = running_.at(id);
+  const uint64_t timer = loop_.at(loop_.now() + kClientPatience, [this, id, ended] { end(id, ended); });
+  trial.timer = timer;
+  signal_script(trial.launch, *trial.started, true, [this, id, timer, ended] {
+    const auto it = running_.find(id);
+    if (it != running_.end() && it->second.timer == timer) end(id, ended);
+  });
 }
 
 void RemoteEngine::end(uint64_t id, const EngineEnd& ended) {

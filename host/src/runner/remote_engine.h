@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -72,13 +73,12 @@ class RemoteEngine : public Engine {
   // file of the note, and it ends as its worst task does.
   virtual bool runs_tasks(const Launch& /*launch*/) const { return false; }
   // Signals the script, or what it runs in; the client's end follows.
-  virtual void signal_script(const Launch& launch, const ScriptNote& note, bool at_once) = 0;
+  virtual Argv signal_command(const Launch& launch, const ScriptNote& note, bool at_once) const = 0;
   // The client ended and the script has not begun. A time: try again then; nullopt: the trial has ended with `end`.
   virtual std::optional<std::chrono::milliseconds> retry_after(const Running& trial, EngineEnd& end) = 0;
   // The script has begun, its client has ended, and no end was noted: what is known of the reason.
   virtual void explain(const Running& trial, EngineEnd& end) = 0;
 
-  void run_aside(const Argv& argv) { aside_.run(argv, options_.environment); }
   std::string client_words(const Launch& launch) const;  // the end of what the client said
 
   Loop& loop_;
@@ -92,6 +92,8 @@ class RemoteEngine : public Engine {
   void note_start(uint64_t id);
   void handle_exit(uint64_t id, const ExitStatus& exit);
   void look_for_end(uint64_t id);
+  void signal_script(const Launch& launch, const ScriptNote& note, bool at_once, std::function<void()> then = {});
+  void end_script(uint64_t id, const EngineEnd& ended);
   void end(uint64_t id, const EngineEnd& end);
   void close_pipe(Running& trial);
 

@@ -211,8 +211,8 @@ void PilotEngine::write_script(const Launch& launch) const {
   write_trial_script(script);
 }
 
-void PilotEngine::signal_script(const Launch&, const ScriptNote& note, bool at_once) {
-  run_aside({"scancel", at_once ? "--signal=KILL" : "--signal=TERM", note.job + "." + note.step});
+Argv PilotEngine::signal_command(const Launch&, const ScriptNote& note, bool at_once) const {
+  return {"scancel", at_once ? "--signal=KILL" : "--signal=TERM", note.job + "." + note.step};
 }
 
 // srun names the node that it could not reach.

@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include "base/subprocess.h"
 #include "host/runner/runner_fixture.h"
+#include "runner/trial_script.h"
 
 namespace dsat::host {
 namespace {
@@ -67,6 +69,26 @@ TEST_F(PrefixEngineTest, AHostThatCannotBeReachedIsInfrastructure) {
   const TrialEnd end = run(spec(0));
   EXPECT_TRUE(end.infrastructure);
   EXPECT_THAT(end.reason, HasSubstr("no route to alpha"));
+}
+
+// Its host is a shell of the test's: what runs there goes on when the client ends, as it does behind ssh.
+TEST_F(PrefixEngineTest, AScriptWhoseClientBreaksOffIsKilled) {
+  SpawnOptions host;
+  host.argv = {"/bin/sh", "-c", "mkfifo jobs && while read -r job; do sh -c \"$job\" & done <>jobs"};
+  host.environment = environment_;
+  host.cwd = dir();
+  const auto other = Subprocess::spawn(loop_, host, [](const ExitStatus&) {});
+  look_until(loop_, [&] { return std::filesystem::exists(dir() / "jobs"); });
+  write_program(dir() / "client",
+                "#!/bin/sh\ncase $1 in kill*) exec sh -c \"$1\" ;; esac\necho \"$1\" >jobs\n"
+                "until [ -s run/trials/0/stdout.log ]; do sleep 0.01; done\necho 'connection lost' >&2\nexit 255\n");
+  make((dir() / "client").string(), {"--misbehave", "ignore_term"});
+  const TrialEnd end = run(spec(0));
+  EXPECT_TRUE(end.infrastructure);
+  EXPECT_THAT(end.reason, HasSubstr("connection lost"));
+  const auto note = read_note(trial_dir(0), kStartedFile, 1);
+  ASSERT_TRUE(note);
+  look_until(loop_, [&] { return !is_alive(note->pid); });
 }
 
 TEST(SplitPrefix, BlanksAndQuotes) {
