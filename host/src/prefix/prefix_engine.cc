@@ -80,9 +80,12 @@ void PrefixEngine::write_script(const Launch& launch) const {
   write_trial_script(script);
 }
 
-// The script passes TERM on; when it is killed, dsat-launch below it ends the whole tree.
+// The script passes TERM on; when it is killed, dsat-launch below it ends the whole tree. A note may be old, and the
+// number in it that of another process by now.
 Argv PrefixEngine::signal_command(const Launch& launch, const ScriptNote& note, bool at_once) const {
-  return on_host(launch, fmt::format("kill -{} {}", at_once ? "KILL" : "TERM", note.pid));
+  return on_host(launch,
+                 fmt::format("grep -qF {0} /proc/{1}/cmdline && kill -{2} {1}",
+                             shell_quote((launch.folder / kScriptFile).string()), note.pid, at_once ? "KILL" : "TERM"));
 }
 
 std::optional<std::chrono::milliseconds> PrefixEngine::retry_after(const Running& trial, EngineEnd& end) {

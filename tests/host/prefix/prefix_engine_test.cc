@@ -2,6 +2,7 @@
 #include "prefix/prefix_engine.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 
 #include "base/subprocess.h"
 #include "host/runner/runner_fixture.h"
@@ -80,7 +81,7 @@ TEST_F(PrefixEngineTest, AScriptWhoseClientBreaksOffIsKilled) {
   const auto other = Subprocess::spawn(loop_, host, [](const ExitStatus&) {});
   look_until(loop_, [&] { return std::filesystem::exists(dir() / "jobs"); });
   write_program(dir() / "client",
-                "#!/bin/sh\ncase $1 in kill*) exec sh -c \"$1\" ;; esac\necho \"$1\" >jobs\n"
+                "#!/bin/sh\ncase $1 in grep*) exec sh -c \"$1\" ;; esac\necho \"$1\" >jobs\n"
                 "until [ -s run/trials/0/stdout.log ]; do sleep 0.01; done\necho 'connection lost' >&2\nexit 255\n");
   make((dir() / "client").string(), {"--misbehave", "ignore_term"});
   const TrialEnd end = run(spec(0));
@@ -89,6 +90,35 @@ TEST_F(PrefixEngineTest, AScriptWhoseClientBreaksOffIsKilled) {
   const auto note = read_note(trial_dir(0), kStartedFile, 1);
   ASSERT_TRUE(note);
   look_until(loop_, [&] { return !is_alive(note->pid); });
+}
+
+TEST_F(PrefixEngineTest, AnOldNoteEndsNobodyElsesProcess) {
+  const auto signal_of = [this](const std::string& file) {
+    std::filesystem::create_directories(trial_dir(0));
+    write_text(trial_dir(0) / kScriptFile, "while :; do sleep 0.01; done\n");
+    write_text(dir() / "other.sh", "while :; do sleep 0.01; done\n");
+    SpawnOptions options;
+    options.argv = {"/bin/sh", file};
+    options.environment = environment_;
+    std::optional<ExitStatus> ended;
+    const auto process = Subprocess::spawn(loop_, options, [&](const ExitStatus& status) { ended = status; });
+    look_until(loop_, [&] { return !children_of(process->pid()).empty(); });
+    write_text(trial_dir(0) / kStartedFile,
+               R"({"attempt": 1, "job": "", "step": "", "host": "alpha", "time": "", "pid": )" +
+                   std::to_string(process->pid()) + "}\n");
+    Launch launch;
+    launch.folder = trial_dir(0);
+    launch.slots = {{"0", 0, std::nullopt, "alpha"}};
+    {  // the engine's end waits for the commands that it runs
+      PrefixEngine engine(loop_, {launcher_, environment_, launch.slots}, split_prefix("sh -c"));
+      EXPECT_FALSE(engine.take_up(launch));
+    }
+    process->signal(SIGTERM);  // it dies of the KILL where that came first
+    run_until(loop_, [&] { return ended.has_value(); });
+    return ended->signal;
+  };
+  EXPECT_EQ(signal_of((trial_dir(0) / kScriptFile).string()), SIGKILL);
+  EXPECT_EQ(signal_of((dir() / "other.sh").string()), SIGTERM);
 }
 
 TEST(SplitPrefix, BlanksAndQuotes) {
