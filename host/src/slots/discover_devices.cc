@@ -155,6 +155,13 @@ std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::o
   return slots;
 }
 
+// HIP reads CUDA's variable where its own is empty or not there.
+std::optional<std::string> hip_devices(const Environment& environment) {
+  const auto own = get_variable(environment, "HIP_VISIBLE_DEVICES");
+  const auto other = get_variable(environment, "CUDA_VISIBLE_DEVICES");
+  return other && own.value_or("").empty() ? other : own;
+}
+
 }  // namespace
 
 Devices discover_devices(const Environment& environment) {
@@ -165,7 +172,7 @@ Devices discover_devices(const Environment& environment) {
   } else if (const auto cards = rocm_devices(environment); !cards.empty()) {
     // One variable only: the runtimes would apply two of them one after the other. The caller's choice stands.
     const auto rocr = get_variable(environment, "ROCR_VISIBLE_DEVICES");
-    found.slots = visible_slots(cards, rocr ? rocr : get_variable(environment, "HIP_VISIBLE_DEVICES"));
+    found.slots = visible_slots(cards, rocr ? rocr : hip_devices(environment));
     found.backend = rocr ? Backend::rocr : Backend::hip;
   } else if (const auto mask = get_variable(environment, "ZE_AFFINITY_MASK"); mask && !mask->empty()) {
     for (const std::string& entry : trimmed_fields(*mask, ','))

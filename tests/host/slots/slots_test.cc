@@ -100,6 +100,13 @@ TEST_F(DiscoverDevices, ReadsRocmSmi) {
   EXPECT_THAT(ids(devices.slots), ElementsAre("GPU-beef"));
 }
 
+TEST_F(DiscoverDevices, HipReadsCudasVariableWhereItsOwnIsEmpty) {
+  rocm(R"json({"card0": {"VRAM Total Memory (B)": "1000"}, "card1": {"VRAM Total Memory (B)": "1000"}})json");
+  EXPECT_THAT(ids(discover({"CUDA_VISIBLE_DEVICES=1"}).slots), ElementsAre("1"));
+  EXPECT_THAT(ids(discover({"HIP_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES=1"}).slots), ElementsAre("1"));
+  EXPECT_THAT(ids(discover({"HIP_VISIBLE_DEVICES=0", "CUDA_VISIBLE_DEVICES=1"}).slots), ElementsAre("0"));
+}
+
 TEST_F(DiscoverDevices, TakesLevelZeroDevicesFromTheMask) {
   const Devices devices = discover({"ZE_AFFINITY_MASK=0.0,0.1"});
   EXPECT_STREQ(visibility_variable(devices.backend), "ZE_AFFINITY_MASK");
