@@ -55,21 +55,30 @@ class TreeCopy {
     fs::create_directories(target);
     bool only_results = false;
     for (const auto& entry : fs::directory_iterator(source)) {
-      const fs::path to = target / entry.path().filename();
-      const bool folder = entry.is_directory() && !entry.is_symlink();
-      if (ignored_.ignores(entry.path().lexically_relative(root_), folder)) continue;
-      if (entry.is_symlink()) {
-        copy_link(entry.path(), to);
-      } else if (folder) {
-        const bool results = holds_results(entry.path());
-        if (!results) copy(entry.path(), to);
-        only_results |= results;
-      } else if (entry.is_regular_file()) {
-        fs::copy_file(entry.path(), to, fs::copy_options::overwrite_existing);
+      try {
+        only_results |= !copy_entry(entry, target / entry.path().filename());
+      } catch (const fs::filesystem_error&) {
+        // Scripts and editors make and remove files beside the copy: one that is gone by now is none of the model's.
+        if (fs::exists(entry.symlink_status())) throw;
       }
     }
     // dsat-results/ itself.
     if (only_results && source != root_ && fs::is_empty(target)) fs::remove(target);
+  }
+
+  // False: it is a folder of results.
+  bool copy_entry(const fs::directory_entry& entry, const fs::path& to) const {
+    const bool folder = entry.is_directory() && !entry.is_symlink();
+    if (ignored_.ignores(entry.path().lexically_relative(root_), folder)) return true;
+    if (entry.is_symlink()) {
+      copy_link(entry.path(), to);
+    } else if (folder) {
+      if (holds_results(entry.path())) return false;
+      copy(entry.path(), to);
+    } else if (entry.is_regular_file()) {
+      fs::copy_file(entry.path(), to, fs::copy_options::overwrite_existing);
+    }
+    return true;
   }
 
   bool holds_results(const fs::path& folder) const {

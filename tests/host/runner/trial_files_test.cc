@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <thread>
+
 #include "dsat/config/json.h"
 #include "host/runner/support.h"
 
@@ -146,6 +149,27 @@ TEST_F(TrialFiles, ACopyHoldsNoStudyAndItsLinksLeadWhereTheyLed) {
   EXPECT_EQ(read_text(copy / "data" / "out"), "outside");
   EXPECT_EQ(fs::read_symlink(copy / "data" / "in"), "../results");
   EXPECT_EQ(read_text(copy / "extra.py"), "extra");
+}
+
+TEST_F(TrialFiles, WhatVanishesDuringACopyIsLeftOut) {
+  const fs::path model = dir() / "model";
+  fs::create_directories(model);
+  write_text(model / "train.py", "train");
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    for (int i = 0; !done; ++i) {
+      const fs::path file = model / ("part" + std::to_string(i));
+      write_text(file, "x");
+      fs::remove(file);
+    }
+  });
+  for (int i = 0; i < 300; ++i) {
+    const fs::path copy = dir() / "run" / std::to_string(i);
+    EXPECT_EQ(error_of([&] { copy_into(copy, model, {}, dir() / "run"); }, DSAT_INTERNAL), "no error");
+    EXPECT_EQ(read_text(copy / "train.py"), "train");
+  }
+  done = true;
+  other.join();
 }
 
 TEST_F(TrialFiles, ACopyLeavesOutWhatTheModelsDetignoreNames) {
