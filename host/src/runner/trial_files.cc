@@ -184,20 +184,25 @@ std::optional<RunFacts> read_exit(const fs::path& trial_dir, const TrialSpec& sp
   }
 }
 
+// A trial in a copied folder may hold a whole source tree: what moves is near the top of it, and comes first.
 uint64_t progress_mark(const fs::path& trial_dir) {
-  // A trial in a copied folder may hold a whole source tree: what moves is near the top of it.
-  constexpr int kMaxFiles = 10000, kDeepest = 16;  // each level holds a descriptor
+  constexpr int kMaxFiles = 10000, kDeepest = 16;
   uint64_t mark = 0xCBF29CE484222325u;
   int files = 0;
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(trial_dir, fs::directory_options::skip_permission_denied, error), end;
-       !error && it != end && files < kMaxFiles; it.increment(error), ++files) {
-    if (it.depth() >= kDeepest) it.disable_recursion_pending();
-    struct stat status {};
-    if (lstat(it->path().c_str(), &status) != 0) continue;
-    mix(mark, static_cast<uint64_t>(status.st_size));
-    mix(mark, static_cast<uint64_t>(status.st_mtim.tv_sec));
-    mix(mark, static_cast<uint64_t>(status.st_mtim.tv_nsec));
+  std::vector<fs::path> level{trial_dir}, next;
+  for (int depth = 0; depth <= kDeepest && !level.empty(); ++depth, level.swap(next), next.clear()) {
+    for (const fs::path& folder : level) {
+      std::error_code error;
+      for (fs::directory_iterator it(folder, error), end; !error && it != end && files < kMaxFiles;
+           it.increment(error), ++files) {
+        struct stat status {};
+        if (lstat(it->path().c_str(), &status) != 0) continue;
+        mix(mark, static_cast<uint64_t>(status.st_size));
+        mix(mark, static_cast<uint64_t>(status.st_mtim.tv_sec));
+        mix(mark, static_cast<uint64_t>(status.st_mtim.tv_nsec));
+        if (S_ISDIR(status.st_mode)) next.push_back(it->path());
+      }
+    }
   }
   mix(mark, static_cast<uint64_t>(files));
   return mark;

@@ -115,6 +115,19 @@ TEST_F(TrialFiles, ProgressIsAnyFileThatGrowsOrAppears) {
   EXPECT_EQ(progress_mark(dir() / "missing"), progress_mark(dir() / "missing"));
 }
 
+TEST_F(TrialFiles, ProgressBesideALargeTreeIsSeen) {
+  write_text(dir() / kStdoutFile, "");
+  const fs::path large = dir() / kCwdFolder / "data" / "raw";
+  fs::create_directories(large);
+  for (int i = 0; i < 10000; ++i) fs::create_symlink("nowhere", large / std::to_string(i));
+  for (const char* name : {kStdoutFile, kStderrFile}) {
+    write_text(dir() / name, "a");
+    const uint64_t before = progress_mark(dir());
+    write_text(dir() / name, "ab");
+    EXPECT_NE(progress_mark(dir()), before) << name;
+  }
+}
+
 TEST_F(TrialFiles, CopiesTheModelAndItsIncludesButNotTheRuns) {
   const fs::path model = dir() / "model", run = model / "dsat-results" / "x";
   fs::create_directories(model / "pkg");
