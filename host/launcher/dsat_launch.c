@@ -5,7 +5,8 @@
  *   - the command runs in a process group of its own; SIGTERM, SIGINT and SIGHUP are passed on to it as SIGTERM,
  *     and one that is stopped is woken for it;
  *   - SIGUSR1, and the death of the host (kill -9 included), kill everything at once;
- *   - when the command has ended, every process that it left behind, in whatever session, is killed and reaped;
+ *   - when the command has ended, every process that it left behind, in whatever session, is killed and reaped; after
+ *     a SIGTERM only when its group has ended, too, or SIGUSR1 comes: the ranks of a command that dies of it have time;
  *   - the shared memory that DeepSpeed never removes is removed;
  *   - then this ends as the command did: with its exit status, or by its signal.
  * Descriptor 3, if there is one, is kept until then and from the command: the host's lock on the trial's folder.
@@ -97,6 +98,9 @@ static int reap(void) {
     }
   }
 }
+
+/* Is any process of the command's group left? Those that lost their parent are children of this one. */
+static int group_lives(void) { return kill(-command_pid, 0) == 0 || errno == EPERM; }
 
 /* The parent of a process, from /proc/PID/stat; 0 when it is gone. The name in it may hold anything, ')' too. */
 static pid_t parent_of(const char* pid) {
@@ -190,14 +194,15 @@ int main(int argc, char** argv) {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) die("PR_SET_CHILD_SUBREAPER");
 
   start_command(argv + 2, &original);
-  int kill_now = 0;
-  while (!command_ended && !kill_now) {
+  int kill_now = 0, passed_on = 0;
+  while (!kill_now && (!command_ended || (passed_on && group_lives()))) {
     const int got = sigwaitinfo(&watched, NULL);
     if (got == SIGUSR1) {
       kill_now = 1;
     } else if (got == SIGCHLD) {
       reap();
     } else if (got > 0) {
+      passed_on = 1;
       kill(-command_pid, SIGTERM);
       kill(-command_pid, SIGCONT); /* one that is stopped would not get the SIGTERM */
     }

@@ -150,11 +150,22 @@ TEST_F(DsatLaunchSharedMemory, WhatIsNoTrialRemovesNoBuffer) {
 TEST_F(DsatLaunch, PassesTermOnToTheWholeGroup) {
   // The command ends with the status of its child: 3 where the child got the signal too, 0 where it slept on.
   shell(
-      "sh -c 'trap \"exit 3\" TERM; echo $$; sleep 20 & wait; exit 0' & child=$!; "
+      "sh -c 'trap \"exit 3\" TERM; sleep 20 & echo $$; wait; exit 0' & child=$!; "
       "trap 'wait $child; exit $?' TERM; echo $$; wait");
   wait_for_pids(2);
   child_->signal(SIGTERM);
   EXPECT_EQ(wait().code, 3);
+}
+
+TEST_F(DsatLaunch, RanksThatHandleATermOutliveTheirParent) {
+  // The parent dies of it. Its child ends by itself when that is gone; in a subshell, $$ is the parent still.
+  shell(
+      "(trap 'while kill -0 $$ 2>/dev/null; do :; done; echo saved >saved; exit 0' TERM; echo $$; "
+      "while :; do sleep 0.01; done) & wait");
+  wait_for_pids(1);
+  child_->signal(SIGTERM);
+  EXPECT_EQ(wait().signal, SIGTERM);
+  EXPECT_EQ(read_text(dir() / "saved"), "saved\n");
 }
 
 TEST_F(DsatLaunch, KillsAtOnceWhatIgnoresTerm) {
