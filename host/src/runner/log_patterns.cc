@@ -117,6 +117,8 @@ const std::vector<LogPattern>& log_patterns() {
       {LineMeaning::killed, kAny, "SIGKILL", nullptr, "torchrun"},
       {LineMeaning::killed, kAny, "exitcode: -9", nullptr, "torchrun"},
       {LineMeaning::killed, kAny, "Killed", "^Killed", "a shell"},
+      {LineMeaning::killed, kAny, "Killed", R"(: line \d+: +\d+ Killed\b)", "bash, in a script"},
+      {LineMeaning::killed, kAny, "EXIT STRING: Killed", nullptr, "mpirun of MPICH, Intel MPI"},
       {LineMeaning::killed, kAny, "DataLoader worker",
        R"(DataLoader worker \(pid.*(?:killed by signal: Killed|exited unexpectedly))", "torch's loader"},
 

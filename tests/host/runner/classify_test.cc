@@ -326,6 +326,15 @@ TEST_F(Classify, ALoadersWorkerThatTheKernelKilledIsHostMemory) {
   }
 }
 
+TEST_F(Classify, ARankThatTheKernelKilledIsHostMemoryWhateverStartedIt) {
+  facts_.kernel_oom_kills = true;
+  for (const char* line : {"run.sh: line 1:  6087 Killed                  python3 train.py",
+                           "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"}) {
+    stderr_is(std::string(line) + "\n");
+    EXPECT_EQ(end().outcome, Outcome::out_of_memory) << line;
+  }
+}
+
 TEST_F(Classify, SaysInOneLineWhatCouldNotBeRead) {
   stderr_is("ValueError: x\n");
   write_text(dir() / kStdoutFile, "");
