@@ -81,9 +81,9 @@ class Acquisition {
   std::optional<Proposal> explore_new_stage();
 
   // After next(): a look at what all models deny, in the lowest stages. Model states may be smaller than any formula
-  // says (weights of 4 bits). First the smallest micro batch of the stage below all that trials have touched, and as
-  // long as that fits larger ones. nullopt: nothing has completed in the lowest stage that was touched, a trial runs
-  // there, or no look is worth it.
+  // says (weights of 4 bits). First the smallest micro batch of the stage below all in which a trial completed, and as
+  // long as nothing fails there larger ones. nullopt: trials have touched that stage, one runs in the stage above it,
+  // or no look is worth it.
   std::optional<Proposal> explore_denied_stage();
 
   // What another value of each choice would cost the best trial: a line each, the one that matters most first.
@@ -134,8 +134,8 @@ class Acquisition {
   };
   Coverage coverage() const;
   Doubt doubt(const Coverage& seen, const Point& point) const;
-  struct LowestStage;
-  LowestStage lowest_stage() const;
+  struct StageTrials;
+  std::map<int, StageTrials> stage_trials() const;  // ascending
   std::vector<int64_t> looks_of(const Arm& arm) const;
   std::vector<const Arm*> arms_to_look_at(const Coverage& seen);
   std::string why(const Doubt& doubt, const Point& point) const;
@@ -159,6 +159,7 @@ class Acquisition {
   std::unique_ptr<JointSamples> batch_samples_;
   size_t batch_samples_ended_ = 0;  // trials that had ended when batch_samples_ was made
   std::set<int> explored_;          // stages that explore_new_stage() proposed
+  int denied_ = -1;                 // the stage that explore_denied_stage() proposed last; -1: none
 };
 
 }  // namespace dsat::zero_model

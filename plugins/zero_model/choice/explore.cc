@@ -200,37 +200,34 @@ std::optional<Proposal> Acquisition::explore_new_stage() {
   return std::nullopt;
 }
 
-// What trials have shown of the lowest stage that any has touched.
-struct Acquisition::LowestStage {
-  int stage = std::numeric_limits<int>::max();
+// What trials have shown of a stage.
+struct Acquisition::StageTrials {
   int64_t largest = 0;  // micro batch that completed; 0: none
-  int64_t least_failed = std::numeric_limits<int64_t>::max();
-  bool pending = false;
+  bool failed = false, pending = false;
 };
 
-Acquisition::LowestStage Acquisition::lowest_stage() const {
-  LowestStage lowest;
-  const auto reach = [&](int stage) {
-    if (stage < lowest.stage) lowest = {stage};
-    return stage == lowest.stage;
-  };
+std::map<int, Acquisition::StageTrials> Acquisition::stage_trials() const {
+  std::map<int, StageTrials> stages;
   for (const auto& [point, known] : surrogate_.points()) {
-    if (!reach(point.arm->stage)) continue;
-    int64_t& bound = known.count > 0 ? lowest.largest : lowest.least_failed;
-    bound = known.count > 0 ? std::max(bound, point.micro_batch) : std::min(bound, point.micro_batch);
+    StageTrials& stage = stages[point.arm->stage];
+    if (known.count > 0) stage.largest = std::max(stage.largest, point.micro_batch);
+    stage.failed |= known.count == 0;
   }
-  for (const Point& point : pending_) lowest.pending |= reach(point.arm->stage);
-  return lowest;
+  for (const Point& point : pending_) stages[point.arm->stage].pending = true;
+  return stages;
 }
 
 // The stages below need more memory still, so one look tells of all of them, and is the last one if it fails. If it
-// fits, the models are wrong there, and growth tells how far.
+// fits, the models are wrong there, and growth tells how far, until something fails there. In a stage that trials have
+// reached without such a look the models have been right, and nothing grows against them.
 std::optional<Proposal> Acquisition::explore_denied_stage() {
   constexpr double kDeviations = 2;
   constexpr int64_t kGrowth = 4;
   if (!incumbent_ || !anchor_.arm->in_space) return std::nullopt;
-  const LowestStage lowest = lowest_stage();
-  if (lowest.largest == 0 || lowest.pending) return std::nullopt;
+  const std::map<int, StageTrials> seen = stage_trials();
+  const auto lowest =
+      std::find_if(seen.begin(), seen.end(), [](const auto& stage) { return stage.second.largest > 0; });
+  if (lowest == seen.end() || lowest->second.pending) return std::nullopt;
   const auto look_at = [&](const config::StageSpace& stage, int64_t micro_batch) -> std::optional<Proposal> {
     const Arm* arm = project(*anchor_.arm, stage);
     const Prediction there = surrogate_.speed().predict({{arm, anchor_.micro_batch}}).front();
@@ -240,20 +237,21 @@ std::optional<Proposal> Acquisition::explore_denied_stage() {
     look.fit_probability = surrogate_.probability_of_fitting(look.point);
     look.exploration = "all models deny that this fits, and no trial has tried it";
     if (look.fit_probability > 1 - risk_.daring || taken(look.point)) return std::nullopt;  // any search finds it
+    denied_ = stage.stage;
     return look;
   };
   const search::MicroBatches& batches = space_.micro_batches();
-  const config::StageSpace* touched = space_.tuning_space().stage(lowest.stage);
-  if (touched != nullptr && lowest.stage != anchor_.arm->stage) {
-    const int64_t wanted = std::min(kGrowth * lowest.largest, anchor_.micro_batch);
+  const auto& [stage, trials] = *lowest;
+  if (denied_ == stage && !trials.failed && stage != anchor_.arm->stage) {
+    const int64_t wanted = std::min(kGrowth * trials.largest, anchor_.micro_batch);
     const int64_t larger = batches.at(std::max<int64_t>(0, batches.rank_at_or_below(static_cast<double>(wanted))));
-    if (larger > lowest.largest && larger < lowest.least_failed) return look_at(*touched, larger);
+    if (larger > trials.largest) return look_at(*space_.tuning_space().stage(stage), larger);
   }
   const config::StageSpace* below = nullptr;
-  for (const config::StageSpace& stage : space_.tuning_space().stages) {
-    if (stage.stage < lowest.stage && (below == nullptr || stage.stage > below->stage)) below = &stage;
+  for (const config::StageSpace& other : space_.tuning_space().stages) {
+    if (other.stage < stage) below = &other;  // they are ascending
   }
-  return below == nullptr ? std::nullopt : look_at(*below, batches.at(0));
+  return below == nullptr || seen.count(below->stage) != 0 ? std::nullopt : look_at(*below, batches.at(0));
 }
 
 }  // namespace dsat::zero_model

@@ -115,6 +115,22 @@ TEST(GuidedStudies, ADeniedStageThatFitsAfterAllIsFound) {
   EXPECT_GE(bench.asked()[bench.best()].micro_batch(), 8) << "the first look is at 1";
 }
 
+// What a stage that trials reached by themselves holds, the models know from those trials.
+TEST(GuidedStudies, NothingGrowsAgainstTheModelsInAStageThatNobodyDenied) {
+  Surface surface = large_model();
+  surface.num_params = 2e9;
+  surface.stage_speed = {{2, 1.0}, {3, 1.0}};
+  surface.device_memory = 14e9;
+  testing::Bench bench = bench_of(surface, study_of(surface, {2, 3}, 32));
+  ASSERT_TRUE(bench.run()) << bench.error();
+  std::set<int> stages;
+  for (const testing::Trial& trial : bench.asked()) {
+    stages.insert(trial.stage());
+    EXPECT_EQ(trial.note.find("all models deny"), std::string::npos) << trial.note;
+  }
+  EXPECT_EQ(stages.size(), 2u);
+}
+
 // A script with too few samples for large micro batches fails, however much memory there is.
 TEST(GuidedStudies, AMaximumOfTheScriptBoundsTheSearch) {
   const Surface surface;
