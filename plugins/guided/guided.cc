@@ -115,9 +115,11 @@ std::vector<Point> Guided::pending() const {
 
 // The usual risk is small. A proposal that promises more may dare, at a price in gain. The price rises once a share of
 // the planned trials has run out of memory: of those so far, of a first few so that a small budget can dare too, and of
-// those to come, but not far ahead.
+// those to come, but not far ahead. A trial that would be left over costs nothing: its gain decides alone, as long as it
+// may fit at all.
 zero_model::Risk Guided::risk(const std::vector<Point>& running) const {
-  constexpr double kMostDaring = 0.7, kAtFirst = 15, kAhead = 16, kPrice = 0.04, kDearer = 0.5;
+  constexpr double kMostDaring = 0.7, kLeftOver = 0.95, kAtFirst = 15, kAhead = 16, kPrice = 0.04, kDearer = 0.5;
+  if (left_over_) return {most_risk_, kLeftOver, 0};
   double expected_to_fail = 0;
   for (const Point& point : running) expected_to_fail += 1 - surrogate_->probability_of_fitting(point);
   // With the device's memory unknown, only a trial that runs out of it shows where the ceiling is.
@@ -127,7 +129,7 @@ zero_model::Risk Guided::risk(const std::vector<Point>& running) const {
   const double to_come = std::min(static_cast<double>(study_.limits.max_trials), 2 * so_far + kAhead);
   const double left = most_risk_ * std::max({kAtFirst, so_far, to_come}) -
                       static_cast<double>(surrogate_->out_of_memory()) - expected_to_fail;
-  return {most_risk_, kMostDaring, left_over_ ? 0 : kPrice * (1 + kDearer * std::max(0.0, -left))};
+  return {most_risk_, kMostDaring, kPrice * (1 + kDearer * std::max(0.0, -left))};
 }
 
 // A trial that starts now learns nothing from those that run, and trials that rest on one belief fail together. So no

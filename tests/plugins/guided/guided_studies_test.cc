@@ -179,6 +179,38 @@ Json observed(const testing::Ended& ended) {
           {"peak_bytes", peak}};
 }
 
+// By the formula stage 0 needs far more than it does. So the failure of 5 samples at stage 3 is a riddle, and 4 are
+// believed to fail as well.
+TEST(GuidedStudies, ATrialThatWouldBeLeftOverTriesWhatHardlyFits) {
+  Surface surface;
+  surface.num_params = 3e8;
+  surface.tells_peak = false;
+  surface.stage_speed = {{0, 0.5}, {1, 0.5}, {2, 0.5}, {3, 1.0}};
+  Study study = study_of(surface, {0, 1, 2, 3}, 32);
+  study.device_memory_bytes.reset();
+  study.profile["device_memory_bytes"] = nullptr;
+  const auto answer = [surface](const testing::Trial& trial) {
+    if (trial.micro_batch() > (trial.stage() == 3 ? 4 : 3)) return testing::Answer::out_of_memory();
+    return testing::Answer::completed({{"throughput", surface.throughput(trial.config)}});
+  };
+  TrialId id = 0;
+  const std::vector<std::pair<int, int64_t>> known{{1, 2}, {1, 4}, {3, 2}, {3, 3}, {3, 5}, {0, 3}, {2, 3}};
+  for (const auto& [stage, micro_batch] : known) {
+    testing::Trial trial;
+    trial.id = id++;
+    trial.config = study.base_config;
+    trial.config["zero_optimization"] = {{"stage", stage}, {"reduce_bucket_size", 50000000}};
+    if (stage >= 2) trial.config["zero_optimization"]["overlap_comm"] = true;
+    trial.config["train_micro_batch_size_per_gpu"] = micro_batch;
+    study.observations.push_back(observed({trial, answer(trial)}));
+  }
+  testing::Bench bench = bench_of(study, answer);
+  ASSERT_TRUE(bench.run()) << bench.error();
+  const testing::Trial& best = bench.asked().at(bench.best() - id);
+  EXPECT_EQ(best.stage(), 3);
+  EXPECT_EQ(best.micro_batch(), 4) << bench.finish_reason();
+}
+
 TEST(GuidedStudies, TheTrialsOfAnEarlierStudyAreNotRunAgain) {
   const Surface surface;
   testing::Bench first = bench_of(surface, study_of(surface, {0, 1, 2, 3}, 40));
