@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "dsat/config/json.h"
 #include "search/observation.h"
@@ -23,6 +24,21 @@ constexpr double kLittle = 0.003;
 constexpr size_t kFirstFew = 7;
 // A study of so many trials has one to spare, half-way through or before it ends, for what all models deny.
 constexpr int64_t kLongStudy = 24;
+
+// What counts against the limit: the profile's trials, and those of an earlier searcher. The same trial may be in both
+// lists; one that DeepSpeed would never accept cost nothing.
+int64_t trials_before(const Study& study) {
+  std::set<TrialId> trials;
+  if (const Json* profiled = config::find(study.profile, "trials")) {
+    for (const Json& trial : *profiled) trials.insert(trial.get<TrialId>());
+  }
+  for (const Json& seen : study.observations) {
+    if (seen.value("outcome", "") != outcome_name(Outcome::invalid_config)) {
+      trials.insert(seen.at("trial").get<TrialId>());
+    }
+  }
+  return static_cast<int64_t>(trials.size());
+}
 
 std::string percent(double share, int digits) { return fmt::format("{:.{}f} %", 100 * share, digits); }
 
@@ -57,9 +73,7 @@ void Guided::prepare(const Study& study) {
   }
   surrogate_ = std::make_unique<zero_model::Surrogate>(study, *space_);
   concurrent_ = search::most_open_trials(study) > 1;
-  if (const Json* trials = config::find(study.profile, "trials")) {
-    profile_trials_ = static_cast<int64_t>(trials->size());
-  }
+  spent_ = trials_before(study);
   acquisition_ = std::make_unique<zero_model::Acquisition>(*space_, *surrogate_, study.seed, concurrent_);
 }
 
@@ -115,8 +129,8 @@ std::vector<Point> Guided::pending() const {
 
 // The usual risk is small. A proposal that promises more may dare, at a price in gain. The price rises once a share of
 // the planned trials has run out of memory: of those so far, of a first few so that a small budget can dare too, and of
-// those to come, but not far ahead. A trial that would be left over costs nothing: its gain decides alone, as long as it
-// may fit at all.
+// those to come, but not far ahead. A trial that would be left over costs nothing: its gain decides alone, as long as
+// it may fit at all.
 zero_model::Risk Guided::risk(const std::vector<Point>& running) const {
   constexpr double kMostDaring = 0.7, kLeftOver = 0.95, kAtFirst = 15, kAhead = 16, kPrice = 0.04, kDearer = 0.5;
   if (left_over_) return {most_risk_, kLeftOver, 0};
@@ -140,7 +154,7 @@ int64_t Guided::most_open() const {
   constexpr double kRounds = 4, kRounding = 1e-9;
   const auto at_once = static_cast<double>(study_.limits.max_concurrent_trials);
   const double growth = std::max(2.0, std::pow(at_once, 1 / kRounds));
-  const int64_t used = profile_trials_ + static_cast<int64_t>(asked_);
+  const int64_t used = spent_ + static_cast<int64_t>(asked_);
   auto most = std::floor((growth - 1) * static_cast<double>(surrogate_->ended()) + kRounding);
   if (used <= study_.limits.max_trials) {
     const auto left = static_cast<double>(study_.limits.max_trials - used + static_cast<int64_t>(open_.size()));

@@ -63,7 +63,7 @@ class Guided final : public Searcher<Guided> {
   search::FailureStreak failures_;
   Promises promises_;
   uint64_t asked_ = 0;
-  int64_t profile_trials_ = 0;
+  int64_t spent_ = 0;        // trials of the study before this search
   bool concurrent_ = false;  // several trials run at once
   bool left_over_ = false;   // the next proposal is one of trials that nothing else needs
   bool limit_reached_ = false;

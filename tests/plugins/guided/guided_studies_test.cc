@@ -230,6 +230,20 @@ TEST(GuidedStudies, TheTrialsOfAnEarlierStudyAreNotRunAgain) {
   EXPECT_NE(best, kNoTrial);
 }
 
+TEST(GuidedStudies, TheTrialsOfAnEarlierSearcherCountAgainstTheLimit) {
+  const Surface surface;
+  testing::Bench first = bench_of(surface, study_of(surface, {0, 1, 2, 3}, 40));
+  first.start();
+  for (int i = 0; i < 12; ++i) ASSERT_TRUE(first.step());
+  Study study = study_of(surface, {0, 1, 2, 3}, 16);
+  study.limits.max_concurrent_trials = 16;
+  study.profile["trials"] = {0, 1};
+  for (const testing::Ended& ended : first.ended()) study.observations.push_back(observed(ended));
+  testing::Bench second = bench_of(surface, study);
+  second.start();
+  EXPECT_LE(second.open(), 2u) << "half of the four that are left";
+}
+
 TEST(GuidedStudies, AReplayToTheMiddleDecidesTheSameFromThereOn) {
   const Surface surface;
   Study study = study_of(surface, {0, 1, 2, 3}, 16);
