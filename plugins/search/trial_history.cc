@@ -112,7 +112,9 @@ void TrialHistory::learn(TrialId trial, const Json& merged, Outcome outcome, std
   observe({of, ran_out, peak_bytes});
   HistoryEntry& entry = measured_[key(merged)];
   const TrialId before = entry.first;
-  if (entry.first == kNoTrial || trial < entry.first) entry.first = trial;
+  // The first that measured it, or while none has, the first of all.
+  if (metric && entry.count == 0) entry.first = kNoTrial;
+  if (metric || entry.count == 0) entry.first = std::min(entry.first, trial);
   entry.stage = of.stage;
   entry.micro_batch = of.micro_batch;
   entry.out_of_memory = outcome == Outcome::out_of_memory && entry.count == 0;

@@ -54,7 +54,6 @@ void Surrogate::learn(EndedTrial ended) {
   }
   ++ended_;
   PointRecord& point = points_[ended.point];
-  if (point.first == kNoTrial || ended.trial < point.first) point.first = ended.trial;
   const bool completed = ended.outcome == Outcome::completed;
   const bool ran = completed || ended.outcome == Outcome::out_of_memory;
   if (completed) {
@@ -68,6 +67,7 @@ void Surrogate::learn(EndedTrial ended) {
   }
   if (completed && ended.metric) {
     measurements_.push_back({ended.point, *ended.metric, ended.forward, ended.backward, ended.step});
+    point.first = std::min(point.first, ended.trial);
     ++point.count;
     point.objective_sum += speed_.objective_of(*ended.metric);
   }

@@ -53,8 +53,8 @@ class Surrogate {
   const SpeedModel& speed() const { return speed_; }
 
   struct PointRecord {
-    TrialId first = kNoTrial;
-    int count = 0;  // of completed trials with the metric
+    TrialId first = kNoTrial;  // of those that measured it
+    int count = 0;             // of completed trials with the metric
     double objective_sum = 0;
     bool out_of_memory = false;
     double objective() const { return objective_sum / count; }

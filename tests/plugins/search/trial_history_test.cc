@@ -98,6 +98,17 @@ TEST_F(TrialHistoryTest, RepeatedTrialsAreOneConfigurationWithTheirMean) {
   EXPECT_EQ(history.best()->trial, 5u);
 }
 
+TEST_F(TrialHistoryTest, TheTrialOfAConfigurationIsTheFirstThatMeasuredIt) {
+  TrialHistory history(study_);
+  history.learn(3, config(2), Outcome::out_of_memory, std::nullopt, std::nullopt);
+  EXPECT_EQ(history.find(config(2))->trial, 3u);
+  history.learn(5, config(2), Outcome::completed, 100.0, std::nullopt);
+  history.learn(4, config(2), Outcome::completed, 100.0, std::nullopt);
+  history.learn(2, config(2), Outcome::out_of_memory, std::nullopt, std::nullopt);
+  EXPECT_EQ(history.find(config(2))->trial, 4u);
+  EXPECT_EQ(history.best()->trial, 4u);
+}
+
 TEST_F(TrialHistoryTest, ATieGoesToTheLowerId) {
   TrialHistory history(study_);
   history.learn(9, config(2), Outcome::completed, 100.0, std::nullopt);

@@ -47,6 +47,19 @@ TEST(Surrogate, WhatAFailedTrialWantedMakesSmallerOnesLessLikelyToFit) {
   EXPECT_LT(fits_at_40(2.5 * surface.device_memory), fits_at_40(std::nullopt) - 0.1);
 }
 
+TEST(Surrogate, TheTrialOfThePointIsTheFirstThatMeasuredIt) {
+  const Surface surface;
+  const Study study = make_study(surface, small_space({1}));
+  zero_model::ModelSpace space(study);
+  zero_model::Surrogate surrogate(study, space);
+  const zero_model::Point point{space.arm(zero_model::Configuration{1, {0}}), 4};
+  surrogate.learn({3, point, Outcome::failed, {}, {}, {}, {}, {}});
+  surrogate.learn({5, point, Outcome::completed, 100, {}, {}, {}, {}});
+  surrogate.learn({4, point, Outcome::completed, 100, {}, {}, {}, {}});
+  surrogate.update({});
+  EXPECT_EQ(surrogate.incumbent()->trial, 4u);
+}
+
 TEST(Surrogate, FailuresAboveWhatRanAreACeilingAndBlameNoStage) {
   const Surface surface;
   const Study study = make_study(surface, small_space({1, 2}));
