@@ -47,6 +47,10 @@ TEST(Guided, FindsTheFastStageThatTheStepTimeModelDoesNotExpect) {
   testing::Bench bench = bench_of(surface, study);
   ASSERT_TRUE(bench.run()) << bench.error();
   EXPECT_LT(regret(bench, surface, study), 0.01);
+  const auto looks = [](const testing::Trial& trial) {
+    return trial.note.find("nothing was measured in this stage") != std::string::npos;
+  };
+  EXPECT_GT(std::count_if(bench.asked().begin(), bench.asked().end(), looks), 0);
 }
 
 TEST(Guided, FindsAnOptimumBelowTheCeiling) {
@@ -254,6 +258,19 @@ TEST(Guided, AsksOnceMoreForALostTrial) {
   ASSERT_TRUE(bench.run()) << bench.error();
   EXPECT_EQ(bench.asked()[1].overrides, bench.asked()[0].overrides);
   EXPECT_TRUE(bench.asked()[1].repeat);
+}
+
+TEST(Guided, AConfigurationThatIsAlwaysLostHasTwoTrials) {
+  const Surface surface;
+  std::optional<Json> loses_its_node;
+  testing::Bench bench = bench_of(study_of(surface, 10), [&](const testing::Trial& trial) {
+    if (!loses_its_node) loses_its_node = trial.config;
+    if (trial.config == *loses_its_node) return testing::Answer{Outcome::lost, {}, std::nullopt, "node down"};
+    return surface.answer(trial);
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_EQ(count_outcome(bench, Outcome::lost), 2);
+  EXPECT_NE(bench.best(), kNoTrial);
 }
 
 TEST(Guided, SaysInALineWhyEachTrialIsTried) {

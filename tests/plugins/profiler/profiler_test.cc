@@ -243,6 +243,40 @@ TEST(Profiler, MeasuredTrialsKeepToTheStudysStages) {
   EXPECT_EQ(run.asked()[1].stage(), 2);
 }
 
+TEST(Profiler, ActivationsArePerSampleWhateverTheSmallestMicroBatch) {
+  const Surface surface;
+  const auto per_sample = [&](int64_t smallest) {
+    Study study = profile_study(surface);
+    study.space["min_micro_batch"] = smallest;
+    study.limits.profile_trials = 1;
+    auto run = bench(study, [&](const testing::Trial& trial) {
+      testing::Answer reported = answer(surface, trial);
+      reported.metrics["activation_mem_per_gpu"] *= static_cast<double>(trial.micro_batch());
+      return reported;
+    });
+    EXPECT_TRUE(run.run()) << run.error();
+    EXPECT_EQ(run.asked()[0].micro_batch(), smallest);
+    return run.profile()["activation_bytes_per_sample"]["value"].get<double>();
+  };
+  EXPECT_DOUBLE_EQ(per_sample(8), per_sample(1));
+}
+
+TEST(Profiler, TheWorldSizeThatATrialReportsDividesTheModelStates) {
+  const Surface surface;  // runs on 4 ranks
+  const auto stages = [&](int64_t planned) {
+    Study study = profile_study(surface);
+    study.limits.slots = study.limits.slots_per_trial = study.limits.data_parallel_size = planned;
+    auto run = bench(surface, study);
+    EXPECT_TRUE(run.run()) << run.error();
+    EXPECT_EQ(run.profile()["world_size"], surface.world_size);
+    return run.profile()["stages"];
+  };
+  const Json planned_for_1 = stages(1), planned_for_4 = stages(4);
+  for (size_t i = 0; i < planned_for_4.size(); ++i) {
+    EXPECT_EQ(planned_for_1[i]["model_state_bytes"], planned_for_4[i]["model_state_bytes"]) << planned_for_4[i];
+  }
+}
+
 TEST(Profiler, UnknownDeviceMemoryIsNull) {
   Surface surface;
   auto run = bench(profile_study(surface), [&](const testing::Trial& trial) {
@@ -347,6 +381,18 @@ TEST(Profiler, AMeasuredTrialThatRunsOutOfMemoryIsASmallerOneNext) {
     EXPECT_LT(run.asked()[next].micro_batch(), run.asked()[next - 1].micro_batch());
     EXPECT_TRUE(run.profile().is_object());
   }
+}
+
+TEST(Profiler, AfterAMeasuredTrialRanOutOfMemoryItGoesOnAtTheHighestStage) {
+  const Surface surface;
+  auto run = bench(profile_study(surface, {1, 3}), [&](const testing::Trial& trial) {
+    return is_model_information(trial) || trial.stage() == 3 ? answer(surface, trial)
+                                                             : testing::Answer::out_of_memory();
+  });
+  ASSERT_TRUE(run.run()) << run.error();
+  ASSERT_GE(run.asked().size(), 3u);
+  EXPECT_EQ(run.asked()[1].stage(), 1);
+  for (size_t i = 2; i < run.asked().size(); ++i) EXPECT_EQ(run.asked()[i].stage(), 3) << "trial " << i;
 }
 
 TEST(Profiler, SpendsAtMostAsManyAgainWhereTrialsRunOutOfMemory) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "plugins/surface.h"
 
@@ -76,6 +77,24 @@ TEST(RandomSearch, AConfigurationEndsWhereAnotherOfItsStageRanLarger) {
     if (largest[name] < of_others) ++outrun;
   }
   EXPECT_GT(outrun, 0);
+}
+
+// Without axes the micro batches are all that is drawn.
+TEST(RandomSearch, EachSeedDrawsOtherMicroBatches) {
+  const Surface surface;
+  config::Space space;
+  space.stages.push_back({1, {}});
+  std::set<std::vector<int64_t>> drawn;
+  for (const uint64_t seed : {1, 2, 3, 4, 5}) {
+    Study study = make_study(surface, space);
+    study.seed = seed;
+    auto run = bench(surface, study);
+    ASSERT_TRUE(run.run()) << run.error();
+    std::vector<int64_t> micro_batches;
+    for (const testing::Trial& trial : run.asked()) micro_batches.push_back(trial.micro_batch());
+    drawn.insert(micro_batches);
+  }
+  EXPECT_GT(drawn.size(), 1u);
 }
 
 // Stage 3 is the only one that fits well here: a rule that drops it once stage 1 has run would miss the best.
