@@ -89,6 +89,9 @@ class Defects(HostTest):
         trials = self.tune(*MEMORY, "--searcher", "asha", "--max-rungs", 4, "--min-binary-search-trials", 2,
                            "--divisor", 3, "--asha-early-stopping", 1, trials=12)
         self.assertEqual(len(trials), 12)
+        options = self.show(self.dir / "out")["study"]["searcher"]["options"]
+        names = ("max-rungs", "min-binary-search-trials", "divisor", "asha-early-stopping")
+        self.assertEqual([options[name] for name in names], [4, 2, 3, 1])
 
     def test_other_optimizers_and_precisions_on_one_machine(self):
         for i, changes in enumerate(({"optimizer": {"type": "Lion", "params": {"lr": 0.1}}, "fp16": {"enabled": False}},

@@ -38,6 +38,7 @@ class MetricKeys(HostTest):
 
     def test_every_metric_is_the_same_with_either_generation(self):
         studies = [self.tune(f"run{i}", "throughput", flags)[1] for i, flags in enumerate(GENERATIONS.values())]
+        self.assertEqual(*map(len, studies))
         for new, old in zip(*studies):
             self.assertEqual((new["config"], set(new["metrics"])), (old["config"], set(old["metrics"])))
             for metric, value in new["metrics"].items():

@@ -9,7 +9,7 @@ from support import CONFIG, HOST, PROJECT, HostTest
 
 
 class Pipes(HostTest):
-    def run_with_pipe(self, text, arguments):
+    def run_with_pipe(self, text, arguments, max_trials=2):
         """Runs dsat-host with the name of a pipe that gives `text` in place of each "PIPE"."""
         reader, writer = os.pipe()
         arguments = [argument.replace("PIPE", f"/dev/fd/{reader}") for argument in map(str, arguments)]
@@ -21,8 +21,8 @@ class Pipes(HostTest):
         thread = threading.Thread(target=write)
         thread.start()
         try:
-            return subprocess.run([HOST, "--output-dir", "study", "--max-trials", "2", *arguments], cwd=self.dir,
-                                  capture_output=True, text=True, timeout=240, pass_fds=[reader])
+            return subprocess.run([HOST, "--output-dir", "study", "--max-trials", str(max_trials), *arguments],
+                                  cwd=self.dir, capture_output=True, text=True, timeout=240, pass_fds=[reader])
         finally:
             os.close(reader)
             thread.join()
@@ -57,8 +57,10 @@ class Pipes(HostTest):
 
     def test_a_space_file(self):
         result = self.run_with_pipe('{"gradient_clipping": {"values": [0.5, 1.0]}}',
-                                    ["--space", "PIPE", *self.trial_command("ds_config.json")])
+                                    ["--space", "PIPE", *self.trial_command("ds_config.json")], max_trials=16)
         self.assert_ok(result)
+        tried = {trial["config"].get("gradient_clipping") for trial in self.show("study")["trials"]}
+        self.assertLessEqual({0.5, 1.0}, tried)
 
     def test_a_hostfile(self):
         result = self.run_with_pipe("no-such-host slots=zero\n",

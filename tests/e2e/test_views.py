@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from support import HOST, PROJECT, HostTest
+from waiting import wait_until
 
 SIM = PROJECT / "examples/sim/8-gpus-a100-gpt2-xl.json"
 VIEWS = [["show"], ["show", "--json"], ["show", "--follow"], ["report"], ["serve"],
@@ -104,10 +105,9 @@ class ViewsTest(HostTest):
         self.start_host(self.arguments(["--output-dir", "run", "--max-trials", 50],
                                        self.command("--misbehave", "hang")))
         run = self.dir / "run"
-        end = time.monotonic() + 60
-        while not (run / "dsat.db").exists() and time.monotonic() < end:
-            time.sleep(0.05)
+        wait_until((run / "dsat.db").exists, "the study begins")
         follower = self.start_host([HOST, "show", "run", "--follow"])
+        self.assertNotEqual(follower.stdout.readline(), "", "it has read the study")
         shutil.rmtree(run, ignore_errors=True)
         _, errors = follower.communicate(timeout=60)
         self.assertEqual(len(errors.splitlines()), 1, errors)
