@@ -1,11 +1,10 @@
 // How studies end: idle, exhausted, interrupted, out of time, and by failures of scripts, plugins and the machine. Each
 // test makes one way to end happen in a whole study.
-#include <signal.h>
 #include <sqlite3.h>
-#include <sys/resource.h>
 
 #include "dsat/host/rescue.h"
 #include "study_fixture.h"
+#include "support/full_disk.h"
 
 namespace dsat::host {
 namespace {
@@ -307,23 +306,6 @@ void begin_to_read(const Session& session, sqlite3*& reader) {
   ASSERT_EQ(sqlite3_open_v2((session.plan.dir / "dsat.db").c_str(), &reader, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
   sqlite3_exec(reader, "BEGIN; SELECT * FROM trials", nullptr, nullptr, nullptr);
 }
-
-// No file may grow beyond `bytes` while this lives: a full disk, as SQLite sees it.
-class FullDisk {
- public:
-  explicit FullDisk(uintmax_t bytes) {
-    signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit now{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &now);
-  }
-  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
-  FullDisk(const FullDisk&) = delete;
-  FullDisk& operator=(const FullDisk&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 TEST_F(EndsTest, AFullDiskFailsTheStudyAndNothingUnwrittenIsActedUpon) {
   Session session(

@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "dsat/error.h"
+#include "support/error_of.h"
+#include "support/full_disk.h"
 #include "support/temp_dir.h"
 
 namespace dsat {
@@ -115,6 +117,18 @@ TEST_F(Files, AFailureLeavesTheOldOneAndNoTemporaryFile) {
   fs::create_directories(dir() / "x" / "full");  // a folder that is not empty cannot be replaced
   EXPECT_THROW(write_file_atomically(dir() / "x", "text"), Error);
   EXPECT_TRUE(fs::exists(dir() / "x" / "full"));
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(Files, AWriteThatFailsHalfwayLeavesTheOldOne) {
+  write_text(dir() / "best.json", "old");
+  std::string refused;
+  {
+    const FullDisk full(4);
+    refused = error_of([&] { write_file_atomically(dir() / "best.json", "0123456789"); }, DSAT_INTERNAL);
+  }
+  EXPECT_THAT(refused, HasSubstr("cannot write " + (dir() / "best.json").string() + ": File too large"));
+  EXPECT_EQ(read_text(dir() / "best.json"), "old");
   EXPECT_EQ(entries(), 1u);
 }
 

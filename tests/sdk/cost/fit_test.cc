@@ -248,6 +248,13 @@ TEST(FitTest, WorksWithoutKnowingAnythingButTheSize) {
   EXPECT_TRUE(ordered(predict_peak(fit_memory(inputs, {training.trial(0, 4)}), cost::Setup())));
 }
 
+TEST(FitTest, WhatIsRecomputedMayBeManyTimesWhatForwardKeeps) {
+  Inputs inputs = FakeTraining().inputs();
+  const double kept = fit_memory(inputs, {}).activation_bytes_per_sample;
+  inputs.recomputes_activations = true;
+  EXPECT_GT(fit_memory(inputs, {}).activation_bytes_per_sample, 4 * kept);
+}
+
 TEST(FitTest, ImpossibleNumbersAreRefused) {
   const FakeTraining training;
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
