@@ -31,9 +31,21 @@ class IsolatedStrategyTest : public StudyTest {
   PluginInfo plugin(const std::string& name) {
     return find_strategy(fixture_plugin(name).string(), PluginKind::searcher, apart_).value();
   }
-  std::unique_ptr<Strategy> open(const std::string& name, const Json& options) {
-    return IsolatedStrategy::create(plugin(name), options, 42, apart_,
-                                    [this](int, std::string_view line) { log_.emplace_back(line); });
+  std::unique_ptr<Strategy> open(const std::string& name, const Json& options) { return create(plugin(name), options); }
+  std::unique_ptr<Strategy> create(const PluginInfo& info, const Json& options) {
+    restarts_ = 0;
+    return IsolatedStrategy::create(info, options, 42, apart_, [this](int, std::string_view line) {
+      log_.emplace_back(line);
+      restarts_ += line.find("it is started again") != std::string_view::npos ? 1 : 0;
+      if (restarts_ > 2 * kMostRestarts) throw Error(DSAT_INTERNAL, "it is started for ever");
+    });
+  }
+  // What ends a study whose plugin's process asks so often for this trial in one event.
+  std::string refusal_of(int times, const Json& request) {
+    const PluginInfo info = plugin("scripted");
+    apart_.plugin_host = DSAT_FORGED_PLUGIN_HOST;
+    const auto strategy = create(info, {{"times", times}, {"request", request}});
+    return error_of([&] { handle(*strategy, StrategyEvent::Kind::start); }, DSAT_INTERNAL);
   }
   std::unique_ptr<Strategy> defective(const std::string& defect) {
     return open("defective", {{"defect", defect}, {"marker", (dir() / "marker").string()}});
@@ -62,6 +74,7 @@ class IsolatedStrategyTest : public StudyTest {
   const Json study_ = describe_study(plan_of(scripted(Json::object())), Phase::searcher, 20, {}, Json(), std::nullopt);
   Grants answers_;
   std::vector<std::string> log_;
+  int restarts_ = 0;
 };
 
 TEST_F(IsolatedStrategyTest, ALibraryIsDescribedWithoutBeingLoadedHere) {
@@ -109,6 +122,21 @@ TEST_F(IsolatedStrategyTest, AProcessThatIsLostEveryTimeEndsWithPluginAndCall) {
   EXPECT_THAT(error_of([&] { up_to_the_defect(*strategy); }, DSAT_INTERNAL),
               AllOf(HasSubstr("plugin defective: on_result of trial 1: its process ended with exit status 3"),
                     HasSubstr("started again 3 times")));
+}
+
+TEST_F(IsolatedStrategyTest, ATrialThatMakesNoSenseIsAskedForInVain) {
+  for (const Json& change :
+       {Json{{"parent", 999}}, Json{{"overrides", "no object"}}, Json{{"op", "finish"}, {"reason", "done"}}}) {
+    Json request{{"op", "create_trial"}, {"overrides", Json::object()}};
+    request.update(change);
+    apart_.plugin_host = DSAT_PLUGIN_HOST;
+    EXPECT_THAT(refusal_of(1, request), HasSubstr("has asked for a trial that makes no sense")) << request;
+  }
+}
+
+TEST_F(IsolatedStrategyTest, TooManyTrialsOfOneEventAreAskedForInVain) {
+  const Json request{{"op", "create_trial"}, {"overrides", Json::object()}};
+  EXPECT_THAT(refusal_of(kMaxOpsPerEvent + 1, request), HasSubstr("has asked for too many trials"));
 }
 
 // The child holds the connection and would do so for ever.

@@ -63,6 +63,15 @@ TEST_F(ProbeTest, TheWorstRankIsTheTrials) {
   EXPECT_THAT(report.warnings, IsEmpty());
 }
 
+TEST_F(ProbeTest, TheSmallestDeviceIsTheTrials) {
+  std::string smaller = device_file(8);
+  smaller.replace(smaller.find("8000"), 4, "6000");
+  write("rank0.json", device_file(3));
+  write("rank1.json", smaller);
+  write("rank2.json", device_file(4));
+  EXPECT_EQ(read().device_memory_bytes, 6000u);
+}
+
 TEST_F(ProbeTest, AProcessWithoutADeviceHasItsLimitAsMemory) {
   write("pid7.json", process_file("4000"));
   const ProbeReport report = read();

@@ -199,6 +199,23 @@ TEST(StepMemory, WithoutContiguousGradientsThereIsNoBucketAtStage3Either) {
   EXPECT_LT(allocated(false), allocated(true) - 5e9);
 }
 
+TEST(StepMemory, TheLayerThatIsComputedAgainIsHeldWhole) {
+  const auto activations = [](const char* checkpointing) {
+    const Scenario of_one_layer = scenario({{"model", {{"layers", 1}, {"checkpointing", checkpointing}}}});
+    return memory_of(Json::object(), of_one_layer).activations;
+  };
+  EXPECT_GT(activations("full"), activations("none")) << "its input is kept besides";
+}
+
+TEST(StepMemory, FragmentsAreAShareOfWhatIsAllocated) {
+  const auto memory = [](double fragmentation) {
+    return memory_of(zero({{"stage", 0}}), scenario({{"engine", {{"fragmentation", fragmentation}}}}));
+  };
+  const Memory whole = memory(0), in_fragments = memory(0.1);
+  EXPECT_EQ(in_fragments.allocated, whole.allocated);
+  EXPECT_NEAR(in_fragments.reserved - whole.reserved, 0.1 * whole.allocated, 4e6) << "to a block of the allocator";
+}
+
 TEST(StepMemory, WithoutContiguousGradientsMoreIsLostToFragments) {
   const Memory together = memory_of(zero({{"stage", 2}, {"contiguous_gradients", true}}));
   const Memory apart = memory_of(zero({{"stage", 2}, {"contiguous_gradients", false}}));

@@ -3,6 +3,7 @@
 
 #include "dsat/host/format.h"
 #include "dsat/host/rescue.h"
+#include "finals/comparison.h"
 #include "host/study/study_fixture.h"
 
 namespace dsat::host {
@@ -110,6 +111,22 @@ TEST_F(FinalsStudyTest, ABestThatFailsInTheComparisonGivesWayToTheNext) {
   EXPECT_EQ(session.run_new().best->trial, 2u);
   EXPECT_THAT(read_text(session.plan.dir / "summary.txt"),
               HasSubstr("measured again: trial 3 as trial 4, out of memory: CUDA out of memory"));
+}
+
+TEST_F(FinalsStudyTest, ANoisyComparisonEndsThoughTrialsAreLeft) {
+  StudyOptions given = with_finals();
+  given.max_trials = 60;
+  Session session(plan_of(given));
+  std::map<int64_t, int> runs;
+  session.runner.answer = [&](const TrialSpec& spec) {
+    const int64_t samples = micro_batch(spec.config);
+    return completed(throughput(samples) * (runs[samples]++ % 2 == 0 ? 1.2 : 0.8));
+  };
+  const StudyResult result = session.run_new();
+  EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
+  const std::vector<std::string> all = phases(session);
+  EXPECT_EQ(std::count(all.begin(), all.end(), "comparison 8"), kMostComparisons);
+  EXPECT_EQ(std::count(all.begin(), all.end(), "comparison 1"), kMostComparisons);
 }
 
 TEST_F(FinalsStudyTest, WithoutFinalsNothingIsMeasuredAgain) {

@@ -115,8 +115,9 @@ TEST_F(RescueTest, ATrialThatIsMissingIsLostAndRunsAgain) {
 }
 
 TEST_F(RescueTest, AnIdThatIsFarFromAllOthersIsDamageAndNoGap) {
-  sql("UPDATE trials SET id = 4000000000000 WHERE id = 9");
-  repair();
+  sql("UPDATE trials SET id = 200000 WHERE id = 9");
+  EXPECT_LT(repair().mended.size(), 20u);
+  ASSERT_LT(Journal::open(run_dir(), Journal::Mode::read_only)->trials().size(), 20u);
   run_again();
   EXPECT_THAT(lost(), AnyOf(IsEmpty(), ElementsAre(9)));
 }
@@ -125,6 +126,19 @@ TEST_F(RescueTest, EventsAfterDamageAreTakenBackAndTrialsStay) {
   sql("UPDATE events SET ops = '{}' WHERE seq = 9");
   EXPECT_THAT(findings(), Contains(HasSubstr("event 9")));
   EXPECT_THAT(repair().mended, Contains(HasSubstr("events from number 9 on: taken back")));
+  run_again();
+  EXPECT_THAT(lost(), IsEmpty());
+}
+
+// The search was to learn of its end, and begins again without having asked for it.
+TEST_F(RescueTest, AnEndedTrialThatNobodyAsksForAnyMoreIsHistory) {
+  sql("UPDATE events SET ops = '{}' WHERE ops LIKE '%\"trial\":8,%'");
+  sql("UPDATE trials SET state = 'ended' WHERE id = 8");
+  EXPECT_THAT(repair().mended, Contains(HasSubstr("taken back")));
+  const std::vector<Trial> trials = Journal::open(run_dir(), Journal::Mode::read_only)->trials();
+  ASSERT_GT(trials.size(), 8u);
+  EXPECT_EQ(trials[8].record.outcome, Outcome::completed);
+  EXPECT_EQ(trials[8].state, TrialState::delivered);
   run_again();
   EXPECT_THAT(lost(), IsEmpty());
 }
