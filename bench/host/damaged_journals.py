@@ -11,6 +11,7 @@ import collections
 import pathlib
 import random
 import shutil
+import signal
 import sqlite3
 import sys
 import tempfile
@@ -107,6 +108,9 @@ class Damaged:
         study = self.study(name, searcher)
         process = study.spawn(**({"DSAT_FAULT": fault} if fault else {}))
         process.communicate(timeout=300)
+        wanted = -signal.SIGKILL if fault else 0
+        if process.returncode != wanted:
+            raise RuntimeError(f"the study {name} ended with {process.returncode}, not with {wanted}")
         return name, searcher
 
     def ask(self, study, damage, *arguments):
