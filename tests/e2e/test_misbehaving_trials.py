@@ -136,13 +136,20 @@ class MisbehavingTrials(HostTest):
         try:
             self.run_modes(STUCK, slots=4, environment={"STUCK_FILE": str(folder / "file")})
             self.check(STUCK)
-            used = [trial["slots"] for trial in self.study["trials"] if trial["kind"] == "search"]
-            self.assertTrue(used)
+            self.check_slots_are_abandoned(STUCK)
         finally:
             stuck.abort()
         self.check_nothing_is_left()
         self.say(STUCK)
         folder.rmdir()
+
+    def check_slots_are_abandoned(self, modes):
+        for stuck in map(self.trial_of, modes):
+            later = [trial for trial in self.study["trials"]
+                     if trial["slots"] and trial["started_at"] > stuck["ended_at"]]
+            self.assertTrue(later)
+            for trial in later:
+                self.assertFalse(set(trial["slots"]) & set(stuck["slots"]), (trial["id"], stuck["id"]))
 
     def test_a_second_interrupt_ends_the_program_whatever_the_kernel_holds(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="dsat-stuck-"))

@@ -61,6 +61,8 @@ class Pilot(Waiting):
     def test_a_step_that_leaves_processes_leaves_none(self):
         self.tune("run", varied(FEW, "--max-trials", "2"), self.command("--misbehave", "leave_child"),
                   self.allocate("-N1", "--ntasks-per-node=1"))
-        for file in self.dir.glob("run/trials/*/child.pid"):
+        children = list(self.dir.glob("run/trials/*/child.pid"))
+        self.assertTrue(children)
+        for file in children:
             pid = int(file.read_text())
             mini_slurm.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the child is gone", 10)

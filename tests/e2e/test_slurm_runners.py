@@ -145,14 +145,14 @@ class Binding(SlurmTest):
 
     def test_trials_that_share_a_node_are_not_pressed_onto_the_same_processor(self):
         (self.dir / "witness.py").write_text(WITNESS)
-        command = ["sh", "-c", f"{sys.executable} -S -E witness.py; exec \"$@\"", "sh", *self.command()]
+        command = ["sh", "-c", f"{sys.executable} -S -E witness.py && exec \"$@\"", "sh", *self.command()]
         few = varied(SMALL, "--max-trials", "2", "--max-concurrent-trials", "1")
         for name, slots in (("one", "1"), ("ranks", "2")):
             allocation = self.allocate("-N1", "--ntasks-per-node=2", f"--cpus-per-task={max(1, self.cpus // 2)}")
             self.tune(name, varied(few, "--slots-per-trial", slots), command, allocation)
             self.slurm.run("scancel", allocation["SLURM_JOB_ID"])
-            for seen in (json.loads(file.read_text()) for file in (self.dir / name).glob("trials/0/seen-*.json")):
-                self.assertEqual(len(seen["cpus"]), self.cpus, name)
+            seen = [json.loads(file.read_text()) for file in (self.dir / name).glob("trials/0/seen-*.json")]
+            self.assertEqual([len(rank["cpus"]) for rank in seen], int(slots) * [self.cpus], name)
 
 
 class ThePage(SlurmTest):
