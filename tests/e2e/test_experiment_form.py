@@ -117,8 +117,8 @@ class TheCommandLineOfTheDocuments(ExperimentTest):
                                "--run-full-experiment")
         self.assert_ok(result)
         for command in [self.dir / "out/best_cmd.txt", *self.dir.glob("out/trials/*/cmd.txt")]:
-            subprocess.run(["/bin/sh", str(command)],
-                           cwd=self.dir, env=self.environment, capture_output=True, timeout=60)
+            self.assert_ok(subprocess.run(["/bin/sh", str(command)], cwd=self.dir, env=self.environment,
+                                          capture_output=True, text=True, timeout=60))
         self.assertEqual(list(self.dir.rglob("pwned*")), [])
 
     def test_the_copy_holds_no_results_and_links_lead_where_they_led(self):

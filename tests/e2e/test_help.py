@@ -63,6 +63,7 @@ class Help(HostTest):
             choices = VALUES.get(name) or usual
             options += [(name, choice) for choice in choices]
         names = {name for name, _ in options}
+        self.assertGreater(len(names), 9, "what --help lists")
         self.assertEqual(names, set(re.findall(r"^  (--[a-z-]+)", result.stdout, re.M)) - {"--help"} - OF_CLUSTERS)
         return options
 
@@ -90,6 +91,7 @@ class Help(HostTest):
     def test_of_each_searcher(self):
         for searcher in ("guided", "asha", "binary", "random", "grid"):
             own = set(self.offered("--searcher", searcher)) - set(self.offered())
+            self.assertTrue(own or searcher == "grid", searcher)
             for name, choice in own:
                 with self.subTest("%s %s %s" % (searcher, name, choice)):
                     result = self.host("--runner", "sim", "--sim", SCENARIO, "--searcher", searcher, "--max-trials", 2,

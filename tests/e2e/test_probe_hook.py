@@ -268,11 +268,11 @@ class Hook(unittest.TestCase):
         self.assertLessEqual(self.only()["process"]["peak_bytes"], 300000000)
 
     def test_other_pythons(self):
-        for name in ("python2", "python3.6", "python3.8", "python3.13", "/usr/bin/python3"):
+        for name in ("python2", "python3.6", "python3.8", "python3.13", "/usr/bin/python3", sys.executable):
             python = shutil.which(name)
             code = "import sys; sys.stdout.write('fine')"
             without = {**self.variables, "PYTHONPATH": str(DEVICES)}
-            if python is None or self.outputs(code, without, python)[0] != "fine":
+            if name != sys.executable and (python is None or self.outputs(code, without, python)[0] != "fine"):
                 continue  # not here, or a name without a program
             with self.subTest(python):
                 self.assertEqual(self.outputs(code, self.variables, python), ("fine", ""))

@@ -431,7 +431,7 @@ class Examples(TrialTest):
             there, here = ((folder / name).read_text() for folder in folders)
             self.assertEqual(there.replace("bare_loop", "trial_api"), here)
         of_trial, of_loop = self.losses([*self.trial, "--steps", 3]), self.losses(self.loop)
-        self.assertEqual(len(of_loop), 3)
+        self.assertEqual((len(of_trial), len(of_loop)), (3, 3))
         for (_, one), (_, other) in zip(of_trial, of_loop):
             self.assertAlmostEqual(float(one), float(other), delta=1e-5)
 
