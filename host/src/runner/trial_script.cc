@@ -168,9 +168,11 @@ std::string text_of(const TrialScript& script) {
   }
   text += preparation(script);
   text += "oom_kills_before=$(oom_kills)\n";
-  // A shell that waits in the foreground runs its trap only after the command has ended.
-  text += "told=false\ntrap 'told=true; kill -TERM \"$child\" 2>/dev/null' TERM INT HUP\n";
-  text += command_part(script) + "child=$!\nwait \"$child\"; status=$?\n";
+  // A shell that waits in the foreground runs its trap only after the command has ended. The trap comes after the
+  // command: what the shell forks has its traps until it is itself, and a signal in between would be lost. One that
+  // comes before the trap ends the shell, and dsat-launch the command.
+  text += "told=false\n" + command_part(script) + "child=$!\n";
+  text += "trap 'told=true; kill -TERM \"$child\" 2>/dev/null' TERM INT HUP\nwait \"$child\"; status=$?\n";
   text += "while kill -0 \"$child\" 2>/dev/null; do wait \"$child\"; status=$?; done\n";
   text += fmt::format(
       "if $notes; then\n  kills=$(($(oom_kills) - oom_kills_before))\n"
