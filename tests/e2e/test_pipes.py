@@ -57,7 +57,8 @@ class Pipes(HostTest):
 
     def test_a_space_file(self):
         result = self.run_with_pipe('{"gradient_clipping": {"values": [0.5, 1.0]}}',
-                                    ["--space", "PIPE", *self.trial_command("ds_config.json")], max_trials=16)
+                                    ["--searcher", "grid", "-z", 0, "--max-micro-batch", 1, "--space", "PIPE",
+                                     *self.trial_command("ds_config.json")], max_trials=16)
         self.assert_ok(result)
         tried = {trial["config"].get("gradient_clipping") for trial in self.show("study")["trials"]}
         self.assertLessEqual({0.5, 1.0}, tried)

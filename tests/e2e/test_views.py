@@ -102,12 +102,12 @@ class ViewsTest(HostTest):
         self.assertEqual(checked.returncode, 0)
 
     def test_show_follow_of_a_study_that_is_deleted(self):
-        self.start_host(self.arguments(["--output-dir", "run", "--max-trials", 50],
-                                       self.command("--misbehave", "hang")))
+        self.start_host(self.arguments(["--searcher", "random", "--output-dir", "run", "--max-trials", 500],
+                                       self.command()))
         run = self.dir / "run"
         wait_until((run / "dsat.db").exists, "the study begins")
         follower = self.start_host([HOST, "show", "run", "--follow"])
-        self.assertNotEqual(follower.stdout.readline(), "", "it has read the study")
+        self.assertNotEqual(follower.stdout.readline(), "", "a trial that has ended")
         shutil.rmtree(run, ignore_errors=True)
         _, errors = follower.communicate(timeout=60)
         self.assertEqual(len(errors.splitlines()), 1, errors)
