@@ -35,9 +35,9 @@ struct RuleOptions {
 // within bounds; bucket sizes positive, that of the all-gather even at ZeRO 1 and 2; at ZeRO 3 the sizes of
 // hierarchical partitions divide the devices; a part of the optimizer offloaded only with ZeRO 3; fp16 and bf16 not
 // both; without ZeRO gradients in fp32 with bf16 and in fp16 with fp16; and no elasticity, which chooses the batch.
-// Of DeepSpeed's engine also: with ZeRO no amp, and only optimizers that it was tested with or that are allowed; at
-// ZeRO 2 and 3 gradients are scaled before the reduction only without reduce_scatter, and at 3 they are quantized only
-// with it; nvme with its path.
+// And none that DeepSpeed's engine refuses: with ZeRO amp, and optimizers that it was not tested with, unless they are
+// allowed; at ZeRO 2 and 3 gradients that are scaled before a reduction by reduce_scatter, and at 3 quantized ones
+// without it; nvme without its path.
 std::optional<std::string> broken_rule(const Json& config, const RuleOptions& options = {});
 
 // Why the user's own keys forbid a stage, as broken_rule says it; nullopt: allowed.
