@@ -165,7 +165,9 @@ Environment TrialRunner::prepare_files(const TrialSpec& spec, const Running& tri
   set_variables(added,
                 trial_variables(spec, folder, trial.port, options_.slots.backend, trial.slots, options_.environment));
   if (trial.slots.size() == 1 && options_.slots.at_once > 1 && options_.command.starts_lone_script()) {
-    set_variables(added, lone_rank(options_.environment));
+    Environment given = options_.environment;
+    set_variables(given, options_.variables);
+    set_variables(added, lone_rank(given));
   }
   write_file(folder / kConfigFile, pretty(config));
   if (options_.hyperparameters.is_object()) {
