@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
@@ -225,14 +226,15 @@ class Builder {
 
   // DeepSpeed refuses an older switch beside the section that replaced it, which this key stands in.
   void replace_switch(const std::string& key) {
-    for (const char* part : {"optimizer", "param"}) {
-      const std::string section = fmt::format("zero_optimization.offload_{}.", part);
-      const char* older = *part == 'o' ? "zero_optimization.cpu_offload" : "zero_optimization.cpu_offload_param";
+    constexpr std::pair<const char*, const char*> kReplaced[] = {
+        {"zero_optimization.cpu_offload", "zero_optimization.offload_optimizer."},
+        {"zero_optimization.cpu_offload_param", "zero_optimization.offload_param."}};
+    for (const auto& [older, section] : kReplaced) {
       const Json* given = find(base_, older);
       if (!starts_with(key, section) || given == nullptr) continue;
       const bool offloads = *given == true;
       erase(base_, older);
-      if (offloads) set(base_, section + "device", "cpu");
+      if (offloads) set(base_, std::string(section) + "device", "cpu");
     }
   }
 

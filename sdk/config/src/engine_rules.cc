@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <initializer_list>
 
 #include "dsat/config/rules.h"
@@ -68,8 +67,7 @@ std::optional<std::string> broken_optimizer_rule(const Json& config, int stage) 
   if (stage == 0) return std::nullopt;
   if (is_enabled(config, "amp.enabled")) return "amp works only without ZeRO: amp.enabled is true; enable fp16 instead";
   const std::string written = read_string(config, "optimizer.type").value_or("Adam");
-  std::string name = written;
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string name = lower_case(written);
   constexpr const char* kOwn = "where the script passes its own optimizer, remove 'optimizer'";
   if (is_one_of(name, {"onebitadam", "zerooneadam", "onebitlamb"})) {
     return fmt::format("1-bit optimizers work only without ZeRO: optimizer.type is {}; name another one, or, {}",

@@ -2,6 +2,7 @@
 // every other type with the key and its value.
 #include "values.h"
 
+#include <cctype>
 #include <cmath>
 #include <limits>
 
@@ -70,6 +71,11 @@ std::optional<std::string> read_string(const Json& config, std::string_view key)
   if (value == nullptr) return std::nullopt;
   if (!value->is_string()) refuse_value(key, *value, "a string");
   return value->get<std::string>();
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
 }
 
 }  // namespace dsat::config

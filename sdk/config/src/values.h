@@ -26,6 +26,9 @@ std::optional<std::string> read_string(const Json& config, std::string_view key)
 // A value as messages show it.
 std::string shown(const Json& value);
 
+// ASCII letters alone.
+std::string lower_case(std::string text);
+
 }  // namespace dsat::config
 
 #endif  // DSAT_CONFIG_SRC_VALUES_H_

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <map>
 #include <sstream>
@@ -132,11 +131,6 @@ const char* wanted(Type type) {
       return "fp32, fp16 or bf16";
   }
   return "";
-}
-
-std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
 }
 
 // The words that DeepSpeed's checks read as a truth value, in either case; 0 and 1 as well.
