@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "zero_model/speed/waves.h"
+
 namespace dsat::zero_model {
 namespace {
 
@@ -36,14 +38,13 @@ void PhaseModel::fit(const std::vector<TimeObservation>& observations, bool tune
     sites_.push_back(site_of(observation.point));
     loads_.push_back(load_of(space_, observation.point));
   }
+  first_us_ = observations.front().time_us;
   reference_ = loads_.front().micro_batch;
   for (Load& load : loads_) load.reference = reference_;
   fill(residual_, sites_, 0);
-  prior_ = prior_of(phase_, loads_.front(), observations.front().time_us);
-  theta_ = prior_.mean;
+  set_wave(wave_);
   if (tune || scales_.size() == 0) {
-    scales_ = Eigen::VectorXd::Ones(kernel_.parts());
-    noise_ = kTypicalNoise;
+    choose_wave();
     gauss_newton(6);
     choose_scales();
     gauss_newton(3);
@@ -57,7 +58,52 @@ void PhaseModel::fit(const std::vector<TimeObservation>& observations, bool tune
 Load PhaseModel::load_at(const Point& point) const {
   Load load = load_of(space_, point);
   load.reference = reference_;
+  load.wave = wave_;
   return load;
+}
+
+// The fit begins anew from the prior.
+void PhaseModel::set_wave(double wave) {
+  wave_ = wave;
+  for (Load& load : loads_) load.wave = wave;
+  prior_ = prior_of(phase_, loads_.front(), first_us_);
+  theta_ = prior_.mean;
+}
+
+void PhaseModel::begin_with(double wave) {
+  set_wave(wave);
+  scales_ = Eigen::VectorXd::Ones(kernel_.parts());
+  noise_ = kTypicalNoise;
+}
+
+// The evidence for a size of the waves, with the constants, one scale of all parts and the noise that suit it best.
+double PhaseModel::evidence_of_wave(double wave) {
+  begin_with(wave);
+  gauss_newton(6);
+  double best = -std::numeric_limits<double>::infinity();
+  for (const double scale : kScales) {
+    scales_.setConstant(scale);
+    for (const double noise : kNoises) best = std::max(best, evidence(scales_, noise));
+  }
+  return best;
+}
+
+// Waves have to explain the times clearly better than a smooth curve and its residual do.
+void PhaseModel::choose_wave() {
+  constexpr size_t kMostCells = 40;
+  constexpr double kLogPrior = -1.5;
+  begin_with(0);
+  if (phase_ == StepPhase::step) return;
+  std::vector<double> micro_batches;
+  for (const Load& load : loads_) micro_batches.push_back(load.micro_batch);
+  const std::vector<WaveCell> cells = wave_cells(std::move(micro_batches), kMostCells);
+  if (cells.empty()) return;
+  double chosen = 0, best = evidence_of_wave(0);
+  for (const WaveCell& cell : cells) {
+    const double now = evidence_of_wave(cell.wave) + cell.log_prior + kLogPrior;
+    if (now > best) best = now, chosen = cell.wave;
+  }
+  begin_with(chosen);
 }
 
 // Fills each part's covariances between sites, in the rows and columns from `from` on.

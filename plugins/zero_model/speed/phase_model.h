@@ -4,7 +4,8 @@
 //   The first term is linearised about the most probable theta (Gauss-Newton). The whole is then a Gaussian process
 //   with covariance J S J' + residual kernel (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006,
 //   section 2.7). The evidence chooses the scales of residual and noise from a small grid. A measurement that nothing
-//   explains (a straggler) gets a larger noise of its own.
+//   explains (a straggler) gets a larger noise of its own. The evidence also chooses whether compute goes in waves, and
+//   of what size (waves.h).
 // Units: microseconds; predictions are of the logarithm of the time. Shapes: points x draws, sites x points.
 // Threading: one thread. Ownership: refers to the space and to its arms, which must live longer.
 // Cost: O(n^3) to fit, O(n^2) a prediction, for n measurements. Errors: none.
@@ -53,8 +54,13 @@ class PhaseModel {
                        Random& random) const;
   size_t sites() const { return sites_.size(); }  // of the last fit, pending ones included
   double noise_variance() const { return noise_ * noise_; }
+  double wave() const { return wave_; }  // samples; 0: compute does not go in waves
 
  private:
+  void choose_wave();
+  double evidence_of_wave(double wave);
+  void set_wave(double wave);
+  void begin_with(double wave);
   void linearise();
   void gauss_newton(int iterations);
   double misfit(const Eigen::VectorXd& theta, const Eigen::LLT<Eigen::MatrixXd>& rest) const;
@@ -80,6 +86,8 @@ class PhaseModel {
   StepTimePrior prior_;
   Eigen::VectorXd scales_;  // of the kernel's parts
   double noise_ = 0.01;
+  double wave_ = 0;
+  double first_us_ = 1;   // time of the first observation, which sets the scale of compute
   double reference_ = 1;  // micro batch at which the step time model's compute time is an unknown
 
   std::vector<Site> sites_;

@@ -5,11 +5,14 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "zero_model/speed/waves.h"
+
 namespace dsat::zero_model {
 namespace {
 
-// Offsets of the constants of a pass (forward or backward).
-enum PassConstant { kCompute, kHalf, kBandwidth, kLatency, kSharpness, kTail, kPassSize };
+// Offsets of the constants of a pass (forward or backward). The last one is there where compute goes in waves.
+enum PassConstant { kCompute, kHalf, kBandwidth, kLatency, kSharpness, kTail, kWaveOdds };
+int pass_size(const Load& load) { return load.wave > 0 ? kWaveOdds + 1 : kWaveOdds; }
 // Offsets of the constants of the optimizer step.
 enum StepConstant { kFixed, kUpdate, kGatherBandwidth, kGatherLatency, kOffload, kStepSize };
 
@@ -49,7 +52,11 @@ PassTraffic backward_traffic(const Load& load) {
 
 double pass_time(const Load& load, const PassTraffic& traffic, const double* of) {
   const double half = of[kHalf];
-  const double compute = of[kCompute] * (load.micro_batch + half) / (load.reference + half);
+  const double share = load.wave > 0 ? of[kWaveOdds] / (1 + of[kWaveOdds]) : 0;
+  const auto work = [&](double samples) {
+    return samples + share * (whole_waves(samples, load.wave) - samples) + half;
+  };
+  const double compute = of[kCompute] * work(load.micro_batch) / work(load.reference);
   double wire = 0, tail = 0;
   if (load.ranks > 1 && traffic.volume > 0) {
     const double ring = (load.ranks - 1) / load.ranks;
@@ -83,8 +90,9 @@ double time_of(StepPhase phase, const Load& load, const double* of) {
     case StepPhase::total:
       break;
   }
-  return pass_time(load, forward_traffic(load), of) + pass_time(load, backward_traffic(load), of + kPassSize) +
-         step_time(load, of + 2 * kPassSize) / load.accumulation;
+  const double *backward = of + pass_size(load), *step = backward + pass_size(load);
+  return pass_time(load, forward_traffic(load), of) + pass_time(load, backward_traffic(load), backward) +
+         step_time(load, step) / load.accumulation;
 }
 
 void append(StepTimePrior& prior, std::initializer_list<ConstantPrior> constants) {
@@ -99,9 +107,10 @@ void append(StepTimePrior& prior, std::initializer_list<ConstantPrior> constants
 }
 
 // Compute from the first time measured; half of the peak rate at two samples; 10 GB/s; 100 us a message; overlap that
-// hides most; half of the last bucket's time exposed.
-void append_pass(StepTimePrior& prior, double us) {
+// hides most; half of the last bucket's time exposed; half of the compute in waves, where there are any.
+void append_pass(StepTimePrior& prior, double us, bool in_waves) {
   append(prior, {{0.5 * us, 1.2}, {2, 2}, {1e4, 1.5}, {100, 1.3}, {3, 0.8}, {0.5, 1}});
+  if (in_waves) append(prior, {{1, 1.2}});
 }
 
 // 2 ms fixed; Adam's 32 bytes of traffic a parameter at 500 GB/s; 10 GB/s; 100 us; the host's Adam is 30 x slower.
@@ -133,10 +142,11 @@ Load load_of(const ModelSpace& space, const Point& point) {
 
 StepTimePrior prior_of(StepPhase phase, const Load& first, double first_us) {
   StepTimePrior prior;
+  const bool in_waves = first.wave > 0;
   switch (phase) {
     case StepPhase::forward:
     case StepPhase::backward:
-      append_pass(prior, first_us);
+      append_pass(prior, first_us, in_waves);
       break;
     case StepPhase::step:
       append_step(prior, first_us);
@@ -144,8 +154,8 @@ StepTimePrior prior_of(StepPhase phase, const Load& first, double first_us) {
     case StepPhase::total:
       // The backward pass does twice the forward's work (Narayanan et al., arXiv:2104.04473), three times with
       // recomputation.
-      append_pass(prior, 0.3 * first_us);
-      append_pass(prior, 0.6 * first_us);
+      append_pass(prior, 0.3 * first_us, in_waves);
+      append_pass(prior, 0.6 * first_us, in_waves);
       append_step(prior, 0.1 * first_us * first.accumulation);
       break;
   }

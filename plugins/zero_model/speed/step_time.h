@@ -3,7 +3,8 @@
 // Purpose: the mean of the speed model. Each phase is a sum of terms with broad priors. A handful of trials scales
 //   them; what they get wrong is left to the residual (phase_model.h).
 //     compute        time at a reference x (m + half) / (reference + half): throughput m / (m + half) saturates with
-//                    the micro batch m, and one known time does not say where it does
+//                    the micro batch m, and one known time does not say where it does. Where the device works in
+//                    waves, a share of m counts as the samples that whole waves hold (waves.h)
 //     communication  volume / bandwidth + messages x latency (the alpha-beta model: Hockney 1994; Thakur et al. 2005),
 //                    volumes by ZeRO stage (Rajbhandari et al., arXiv:1910.02054, section 7), one message a bucket
 //     overlap        compute and communication join in a p-norm: p = 1 adds them, a large p hides the smaller; the
@@ -26,6 +27,7 @@ enum class StepPhase { forward, backward, step, total };
 struct Load {
   double micro_batch = 1, accumulation = 1, ranks = 1;
   double reference = 1;  // micro batch at which the compute time is an unknown: one that was measured
+  double wave = 0;       // samples of a wave; 0: none
   double params = 1e9, param_bytes = 2e9;
   double reduce_messages = 1, gather_messages = 1, prefetch_messages = 1;
   double last_bucket_share = 1;  // of a reduce bucket in all gradients
@@ -39,7 +41,8 @@ struct StepTimePrior {
   Eigen::VectorXd mean, deviation;
 };
 
-// `first` and `first_us`: any measured point and its time, which set the scale of compute.
+// `first` and `first_us`: any measured point and its time, which set the scale of compute. There is a constant more for
+// each pass where first.wave is not 0; the loads of one phase share the wave.
 StepTimePrior prior_of(StepPhase phase, const Load& first, double first_us);
 
 // log(time in us) of a phase. `constants`: the constants themselves, not their logarithms.

@@ -68,6 +68,20 @@ TEST(Guided, FindsAnOptimumBelowTheCeiling) {
   EXPECT_GT(metric_of(bench, bench.best(), "throughput"), 0.97 * 1000 * 20 / 24);
 }
 
+// A wave holds 31 samples: 32 take as long as 62. Sizes near the ceiling fill most of their second wave.
+TEST(Guided, FindsTheEndOfAWaveBelowTheCeiling) {
+  const Surface surface;
+  const auto throughput = [](double m) { return m / (0.02 + 0.2 * std::ceil(m / 31)); };
+  testing::Bench bench = bench_of(study_of(surface, 12), [&](const testing::Trial& trial) {
+    testing::Answer answer = surface.answer(trial);
+    const double m = trial.config.at("train_micro_batch_size_per_gpu").get<double>();
+    if (answer.outcome == Outcome::completed) answer.metrics = {{"throughput", throughput(m)}};
+    return answer;
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_GT(metric_of(bench, bench.best(), "throughput"), 0.99 * throughput(31));
+}
+
 // Nothing tells how much memory a device has.
 Study unknown_device(const Surface& surface) {
   Study study = study_of(surface, 30);
