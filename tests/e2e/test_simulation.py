@@ -1,5 +1,6 @@
 """Studies in a model of a cluster: --runner sim."""
 import json
+import os
 import pathlib
 import subprocess
 import unittest
@@ -23,7 +24,9 @@ class Simulated(HostTest):
 
     def simulate(self, *options, file="cluster.json", command=()):
         arguments = [HOST, "--runner", "sim", "--sim", str(file), *map(str, options), *command]
-        return subprocess.run(arguments, cwd=self.dir, capture_output=True, text=True, timeout=600)
+        # The search of a long study takes ten seconds, and sixty times as long under a sanitizer of threads.
+        limit_s = 1800 if "DSAT_SANITIZE" in os.environ else 300
+        return subprocess.run(arguments, cwd=self.dir, capture_output=True, text=True, timeout=limit_s)
 
 
 class Simulation(Simulated):
