@@ -14,8 +14,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
+import unittest.mock
 
 from support import FIXTURES, HOST, HostTest, processes_with
 
@@ -65,8 +67,8 @@ class MisbehavingTrials(HostTest):
         options = ["--output-dir", "out", "--max-trials", 2 * len(modes) + 20, "--slots", slots, "--slots-per-trial", 1,
                    "--searcher", "random", "--trials-per-random-config", 1, "--space", "space.json",
                    "--trial-timeout", TRIAL_TIMEOUT, "--profile-trials", 1, "--no-baseline", "--finals", 0]
-        os.environ.update(environment or {})
-        self.result = self.run_host(options, self.script(modes), timeout=540)
+        with unittest.mock.patch.dict(os.environ, environment or {}):
+            self.result = self.run_host(options, self.script(modes), timeout=540)
         self.study = self.show(self.dir / "out")
         return self.result
 
@@ -134,7 +136,12 @@ class MisbehavingTrials(HostTest):
             folder.rmdir()
             self.skipTest("no FUSE here: %s" % error)
         try:
-            self.run_modes(STUCK, slots=4, environment={"STUCK_FILE": str(folder / "file")})
+            # The others are kept busy until both have ended: some of them start after that.
+            gate = self.dir / "gate"
+            opener = threading.Thread(target=self.open_when_ended, args=(gate, STUCK))
+            opener.start()
+            self.addCleanup(opener.join)
+            self.run_modes(STUCK, slots=4, environment={"STUCK_FILE": str(folder / "file"), "DSAT_GATE": str(gate)})
             self.check(STUCK)
             self.check_slots_are_abandoned(STUCK)
         finally:
@@ -142,6 +149,15 @@ class MisbehavingTrials(HostTest):
         self.check_nothing_is_left()
         self.say(STUCK)
         folder.rmdir()
+
+    def open_when_ended(self, gate, modes):
+        deadline = time.monotonic() + 240
+        while time.monotonic() < deadline and not gate.exists():
+            time.sleep(0.2)
+            if all((self.claims / mode).exists() for mode in modes):
+                self.study = self.show(self.dir / "out")
+                if all(self.trial_of(mode)["ended_at"] for mode in modes):
+                    gate.touch()
 
     def check_slots_are_abandoned(self, modes):
         for stuck in map(self.trial_of, modes):
