@@ -172,7 +172,6 @@ std::vector<int64_t> Acquisition::micro_batches(const Arm& arm, const Visit& vis
   };
   const int64_t best = incumbent_ ? incumbent_->point.micro_batch : most;
   add(best);
-  for (const int64_t end : surrogate_.speed().wave_ends(most)) add(end);
   for (const int64_t step : {2, 4, 8, 16, 32}) {
     if (thorough || step == 8) add(most / step * step);
   }

@@ -103,7 +103,6 @@ std::vector<int64_t> Acquisition::looks_of(const Arm& arm) const {
   }
   for (int by = -3; by <= 3; ++by) add(at + by);
   for (const double share : {1.0, 0.97, 0.94, 0.9}) add(share * ceiling);
-  for (const int64_t end : surrogate_.speed().wave_ends(batches.at(top))) add(static_cast<double>(end));
   return {looks.begin(), looks.end()};
 }
 

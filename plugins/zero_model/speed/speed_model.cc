@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "zero_model/speed/waves.h"
-
 namespace dsat::zero_model {
 namespace {
 
@@ -147,14 +145,6 @@ std::vector<Prediction> SpeedModel::predict(const std::vector<Point>& points) co
     for (size_t p = 0; p < parts.size(); ++p) predictions[i].variance += square(shares[p]) * parts[p][i].variance;
   }
   return predictions;
-}
-
-std::vector<int64_t> SpeedModel::wave_ends(int64_t highest) const {
-  std::vector<int64_t> all;
-  for (const PhaseModel& part : parts_) {
-    for (const int64_t end : zero_model::wave_ends(part.wave(), highest)) all.push_back(end);
-  }
-  return all;
 }
 
 Eigen::MatrixXd SpeedModel::draw(const std::vector<Point>& points, Eigen::Index draws, Random& random) const {

@@ -37,8 +37,6 @@ class SpeedModel {
   Eigen::MatrixXd draw(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
   double noise_variance() const { return noise_variance_; }  // of one trial's objective
   double objective_of(double metric) const;
-  // The largest micro batches that fill whole waves of a phase, none above `highest`; none where no phase has waves.
-  std::vector<int64_t> wave_ends(int64_t highest) const;
   size_t sites() const { return parts_.empty() ? 0 : parts_.front().sites(); }
 
  private:

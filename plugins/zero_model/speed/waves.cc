@@ -5,11 +5,6 @@
 #include <cmath>
 
 namespace dsat::zero_model {
-namespace {
-
-constexpr int kMostWaves = 6;  // in the largest micro batch: an end of more waves is worth little
-
-}  // namespace
 
 double whole_waves(double micro_batch, double wave) {
   // A size that fills its waves but for a rounding error fills them.
@@ -17,6 +12,7 @@ double whole_waves(double micro_batch, double wave) {
 }
 
 std::vector<WaveCell> wave_cells(std::vector<double> micro_batches, size_t most) {
+  constexpr int kMostWaves = 6;  // in the largest micro batch: an end of more waves is worth little
   constexpr size_t kEnough = 4;
   constexpr double kNarrowest = 1e-3;  // logarithm of a cell's borders
   std::sort(micro_batches.begin(), micro_batches.end());
@@ -39,16 +35,6 @@ std::vector<WaveCell> wave_cells(std::vector<double> micro_batches, size_t most)
                    [](const WaveCell& a, const WaveCell& b) { return a.log_prior > b.log_prior; });
   if (cells.size() > most) cells.resize(most);
   return cells;
-}
-
-std::vector<int64_t> wave_ends(double wave, int64_t highest) {
-  std::vector<int64_t> ends;
-  for (int waves = 1; waves <= kMostWaves && wave > 0; ++waves) {
-    const int64_t end = static_cast<int64_t>(std::floor(waves * wave + 1e-9));
-    if (end > highest) break;
-    if (end >= 1 && (ends.empty() || end > ends.back())) ends.push_back(end);
-  }
-  return ends;
 }
 
 }  // namespace dsat::zero_model

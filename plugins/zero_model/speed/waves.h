@@ -10,7 +10,6 @@
 #define DSAT_PLUGINS_ZERO_MODEL_SPEED_WAVES_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 namespace dsat::zero_model {
@@ -27,9 +26,6 @@ struct WaveCell {
 // The cells from a sixth of the largest micro batch up to it; the logarithm of the size is uniform. Empty where fewer
 // than four different micro batches were measured. At most `most` cells, the widest ones.
 std::vector<WaveCell> wave_cells(std::vector<double> micro_batches, size_t most);
-
-// The largest micro batches that fill whole waves, ascending, none above `highest`.
-std::vector<int64_t> wave_ends(double wave, int64_t highest);
 
 }  // namespace dsat::zero_model
 

@@ -13,7 +13,6 @@
 namespace dsat::tests {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using zero_model::PhaseModel;
 using zero_model::Point;
@@ -23,14 +22,6 @@ TEST(Waves, ACountOfSamplesIsRoundedUpToWholeWaves) {
   EXPECT_EQ(zero_model::whole_waves(65, 64), 128);
   EXPECT_NEAR(zero_model::whole_waves(3 * 6.7, 6.7), 20.1, 1e-9) << "a rounding error is no further wave";
   EXPECT_EQ(zero_model::whole_waves(65, 0), 65) << "no waves";
-}
-
-TEST(Waves, EndsAreTheLargestMicroBatchesOfWholeWaves) {
-  EXPECT_THAT(zero_model::wave_ends(20.5, 70), ElementsAre(20, 41, 61));
-  EXPECT_THAT(zero_model::wave_ends(0.4, 2), ElementsAre(1, 2)) << "each once";
-  EXPECT_THAT(zero_model::wave_ends(20.5, 20), ElementsAre(20));
-  EXPECT_THAT(zero_model::wave_ends(20.5, 19), IsEmpty());
-  EXPECT_THAT(zero_model::wave_ends(0, 100), IsEmpty());
 }
 
 TEST(Waves, CellsPartTheSizesThatMeasurementsTellApart) {
