@@ -72,9 +72,9 @@ class MisbehavingTrials(HostTest):
         self.study = self.show(self.dir / "out")
         return self.result
 
-    def trial_of(self, mode):
+    def trial_of(self, mode, study=None):
         number = (self.claims / mode).read_text()
-        return next(trial for trial in self.study["trials"] if trial["id"] == int(number))
+        return next(trial for trial in (study or self.study)["trials"] if trial["id"] == int(number))
 
     def check(self, modes):
         self.assertEqual(self.result.returncode, 0, self.result.stderr[-3000:])
@@ -137,11 +137,14 @@ class MisbehavingTrials(HostTest):
             self.skipTest("no FUSE here: %s" % error)
         try:
             # The others are kept busy until both have ended: some of them start after that.
-            gate = self.dir / "gate"
-            opener = threading.Thread(target=self.open_when_ended, args=(gate, STUCK))
+            gate, study_is_over = self.dir / "gate", threading.Event()
+            opener = threading.Thread(target=self.open_when_ended, args=(gate, STUCK, study_is_over))
             opener.start()
-            self.addCleanup(opener.join)
-            self.run_modes(STUCK, slots=4, environment={"STUCK_FILE": str(folder / "file"), "DSAT_GATE": str(gate)})
+            try:
+                self.run_modes(STUCK, slots=4, environment={"STUCK_FILE": str(folder / "file"), "DSAT_GATE": str(gate)})
+            finally:
+                study_is_over.set()
+                opener.join()
             self.check(STUCK)
             self.check_slots_are_abandoned(STUCK)
         finally:
@@ -150,13 +153,12 @@ class MisbehavingTrials(HostTest):
         self.say(STUCK)
         folder.rmdir()
 
-    def open_when_ended(self, gate, modes):
-        deadline = time.monotonic() + 240
-        while time.monotonic() < deadline and not gate.exists():
-            time.sleep(0.2)
-            if all((self.claims / mode).exists() for mode in modes):
-                self.study = self.show(self.dir / "out")
-                if all(self.trial_of(mode)["ended_at"] for mode in modes):
+    def open_when_ended(self, gate, modes, study_is_over):
+        while not gate.exists() and not study_is_over.wait(0.2):
+            claims = [self.claims / mode for mode in modes]
+            if all(claim.exists() and claim.read_text() for claim in claims):
+                study = self.show(self.dir / "out")
+                if all(self.trial_of(mode, study)["ended_at"] for mode in modes):
                     gate.touch()
 
     def check_slots_are_abandoned(self, modes):
