@@ -2,11 +2,12 @@
 // Cholesky factor of the whole covariance answers predictions. Joint draws take the constants first, then the residual.
 #include "zero_model/speed/phase_model.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
-
-#include "zero_model/speed/waves.h"
+#include <map>
+#include <utility>
 
 namespace dsat::zero_model {
 namespace {
@@ -42,8 +43,8 @@ void PhaseModel::fit(const std::vector<TimeObservation>& observations, bool tune
   reference_ = loads_.front().micro_batch;
   for (Load& load : loads_) load.reference = reference_;
   fill(residual_, sites_, 0);
-  set_wave(wave_);
-  if (tune || scales_.size() == 0) {
+  restart_constants(wave_);
+  if (tune || scales_.size() == 0 || wave_is_divided()) {
     choose_wave();
     gauss_newton(6);
     choose_scales();
@@ -58,52 +59,81 @@ void PhaseModel::fit(const std::vector<TimeObservation>& observations, bool tune
 Load PhaseModel::load_at(const Point& point) const {
   Load load = load_of(space_, point);
   load.reference = reference_;
-  load.wave = wave_;
+  load.wave = wave_.wave;
   return load;
 }
 
-// The fit begins anew from the prior.
-void PhaseModel::set_wave(double wave) {
-  wave_ = wave;
-  for (Load& load : loads_) load.wave = wave;
+// The constants begin anew from their prior.
+void PhaseModel::restart_constants(const WaveRange& range) {
+  wave_ = range;
+  for (Load& load : loads_) load.wave = range.wave;
   prior_ = prior_of(phase_, loads_.front(), first_us_);
   theta_ = prior_.mean;
 }
 
-void PhaseModel::begin_with(double wave) {
-  set_wave(wave);
+void PhaseModel::restart(const WaveRange& range) {
+  restart_constants(range);
   scales_ = Eigen::VectorXd::Ones(kernel_.parts());
   noise_ = kTypicalNoise;
 }
 
+// Some of the measurements are inside the range that was open when the wave was chosen. A size that they refute would
+// make them stragglers.
+bool PhaseModel::wave_is_divided() const {
+  return std::any_of(loads_.begin(), loads_.end(),
+                     [this](const Load& load) { return divides(load.micro_batch, wave_); });
+}
+
 // The evidence for a size of the waves, with the constants, one scale of all parts and the noise that suit it best.
-double PhaseModel::evidence_of_wave(double wave) {
-  begin_with(wave);
+double PhaseModel::evidence_of(const WaveRange& range) {
+  restart(range);
   gauss_newton(6);
   double best = -std::numeric_limits<double>::infinity();
   for (const double scale : kScales) {
     scales_.setConstant(scale);
     for (const double noise : kNoises) best = std::max(best, evidence(scales_, noise));
   }
-  return best;
+  return best + range.log_prior;
+}
+
+// Those ranges that explain the times best at the scales and the noise that are usual: weighing all of them in full
+// would be most of a fit.
+std::vector<WaveRange> PhaseModel::likeliest_ranges() {
+  constexpr size_t kFinalists = 12;
+  std::vector<double> measured;
+  std::map<int, double> largest;  // by stage
+  for (const Load& load : loads_) {
+    measured.push_back(load.micro_batch);
+    largest[load.stage] = std::max(largest[load.stage], load.micro_batch);
+  }
+  double least = measured.front();
+  for (const auto& [stage, most] : largest) least = std::min(least, most);
+  std::vector<std::pair<double, WaveRange>> ranges;
+  for (const WaveRange& range : wave_ranges(std::move(measured), least, space_.micro_batches())) {
+    restart(range);
+    gauss_newton(3);
+    ranges.emplace_back(evidence(scales_, noise_) + range.log_prior, range);
+  }
+  std::stable_sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (ranges.size() > kFinalists) ranges.resize(kFinalists);
+  std::vector<WaveRange> finalists;
+  for (const auto& [evidence, range] : ranges) finalists.push_back(range);
+  return finalists;
 }
 
 // Waves have to explain the times clearly better than a smooth curve and its residual do.
 void PhaseModel::choose_wave() {
-  constexpr size_t kMostCells = 40;
-  constexpr double kLogPrior = -1.5;
-  begin_with(0);
-  if (phase_ == StepPhase::step) return;
-  std::vector<double> micro_batches;
-  for (const Load& load : loads_) micro_batches.push_back(load.micro_batch);
-  const std::vector<WaveCell> cells = wave_cells(std::move(micro_batches), kMostCells);
-  if (cells.empty()) return;
-  double chosen = 0, best = evidence_of_wave(0);
-  for (const WaveCell& cell : cells) {
-    const double now = evidence_of_wave(cell.wave) + cell.log_prior + kLogPrior;
-    if (now > best) best = now, chosen = cell.wave;
+  constexpr double kLogPriorOfWaves = -1.5;
+  WaveRange chosen;
+  if (phase_ != StepPhase::step) {
+    const std::vector<WaveRange> ranges = likeliest_ranges();
+    double best = ranges.empty() ? 0 : evidence_of({});
+    for (const WaveRange& range : ranges) {
+      const double now = evidence_of(range) + kLogPriorOfWaves;
+      if (now > best) best = now, chosen = range;
+    }
   }
-  begin_with(chosen);
+  restart(chosen);
 }
 
 // Fills each part's covariances between sites, in the rows and columns from `from` on.

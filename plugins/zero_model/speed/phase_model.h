@@ -18,6 +18,7 @@
 #include "zero_model/gaussian/joint_normal.h"
 #include "zero_model/gaussian/kernel.h"
 #include "zero_model/speed/step_time.h"
+#include "zero_model/speed/waves.h"
 
 namespace dsat::zero_model {
 
@@ -35,8 +36,8 @@ class PhaseModel {
  public:
   PhaseModel(const ModelSpace& space, StepPhase phase, Amplitudes amplitudes);
 
-  // Takes at least one observation. `tune`: choose the scales and the noise anew, which is most of the work; the first
-  // fit always does.
+  // Takes at least one observation. `tune`: choose the wave, the scales and the noise anew, which is most of the work;
+  // the first fit always does, and one with a measurement that tells more of the wave.
   void fit(const std::vector<TimeObservation>& observations, bool tune);
   // Counts points that will be measured soon: they narrow predictions and do not move them.
   void expect(const std::vector<Point>& pending);
@@ -54,13 +55,15 @@ class PhaseModel {
                        Random& random) const;
   size_t sites() const { return sites_.size(); }  // of the last fit, pending ones included
   double noise_variance() const { return noise_ * noise_; }
-  double wave() const { return wave_; }  // samples; 0: compute does not go in waves
+  double wave() const { return wave_.wave; }  // samples; 0: compute does not go in waves
 
  private:
+  bool wave_is_divided() const;
   void choose_wave();
-  double evidence_of_wave(double wave);
-  void set_wave(double wave);
-  void begin_with(double wave);
+  std::vector<WaveRange> likeliest_ranges();
+  double evidence_of(const WaveRange& range);
+  void restart_constants(const WaveRange& range);
+  void restart(const WaveRange& range);
   void linearise();
   void gauss_newton(int iterations);
   double misfit(const Eigen::VectorXd& theta, const Eigen::LLT<Eigen::MatrixXd>& rest) const;
@@ -86,7 +89,7 @@ class PhaseModel {
   StepTimePrior prior_;
   Eigen::VectorXd scales_;  // of the kernel's parts
   double noise_ = 0.01;
-  double wave_ = 0;
+  WaveRange wave_;
   double first_us_ = 1;   // time of the first observation, which sets the scale of compute
   double reference_ = 1;  // micro batch at which the step time model's compute time is an unknown
 
