@@ -75,9 +75,10 @@ class SkippedSteps {
   void read(const std::string& line, int step, StepLog& log) {
     const double count = value_after(line, ", skipped=");
     if (is_known_ && count > count_) {
-      // Where not every step is printed, any of those since the last one may have been skipped.
+      // Where not every step is printed, any of those since the last one may have been skipped. A number may be lower
+      // than the one before: a second engine, or a script that went back to a checkpoint.
       const auto end = log.steps.upper_bound(step);
-      for (auto it = log.steps.upper_bound(last_); it != end; ++it) it->second.updates_nothing = true;
+      for (auto it = log.steps.upper_bound(std::min(last_, step)); it != end; ++it) it->second.updates_nothing = true;
       log.steps[step].updates_nothing = true;
     }
     count_ = count;

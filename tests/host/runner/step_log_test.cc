@@ -223,5 +223,17 @@ TEST_F(StepsThatUpdateNothing, MayBeAnyOfThoseThatWereNotPrinted) {
   }
 }
 
+// A second engine counts anew, and so does a script that goes back to a checkpoint. Seen to read for ever.
+TEST_F(StepsThatUpdateNothing, AreThoseWhoseNumberWentBack) {
+  const StepLog log =
+      read_step_log({"[Rank 0] step=3, skipped=0, lr=[0.001]", "[Rank 0] step=5, skipped=0, lr=[0.001]",
+                     "[Rank 0] step=3, skipped=1, lr=[0.001]", "[Rank 0] step=4, skipped=1, lr=[0.001]"},
+                    false);
+  ASSERT_EQ(log.steps.size(), 3u);
+  EXPECT_TRUE(log.steps.at(3).updates_nothing);
+  EXPECT_FALSE(log.steps.at(4).updates_nothing);
+  EXPECT_FALSE(log.steps.at(5).updates_nothing);
+}
+
 }  // namespace
 }  // namespace dsat::host
