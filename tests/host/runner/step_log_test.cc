@@ -225,10 +225,12 @@ TEST_F(StepsThatUpdateNothing, MayBeAnyOfThoseThatWereNotPrinted) {
 
 // A second engine counts anew, and so does a script that goes back to a checkpoint. Seen to read for ever.
 TEST_F(StepsThatUpdateNothing, AreThoseWhoseNumberWentBack) {
-  const StepLog log =
-      read_step_log({"[Rank 0] step=3, skipped=0, lr=[0.001]", "[Rank 0] step=5, skipped=0, lr=[0.001]",
-                     "[Rank 0] step=3, skipped=1, lr=[0.001]", "[Rank 0] step=4, skipped=1, lr=[0.001]"},
-                    false);
+  std::vector<std::string> lines;
+  for (const char* step : {"step=3, skipped=0", "step=5, skipped=0", "step=3, skipped=1", "step=4, skipped=1"}) {
+    lines.push_back(fmt::format("[Rank 0] {}, lr=[0.001], mom=[0.9]", step));
+    lines.push_back("[Rank 0] time (ms) | " + timers(40, 50, 10));
+  }
+  const StepLog log = read_step_log(lines, false);
   ASSERT_EQ(log.steps.size(), 3u);
   EXPECT_TRUE(log.steps.at(3).updates_nothing);
   EXPECT_FALSE(log.steps.at(4).updates_nothing);
