@@ -26,9 +26,9 @@ struct WaveRange {
 };
 
 // The ranges between a sixth of `least` and the largest of the measured micro batches; the logarithm of the size is
-// uniform. `least`: the largest micro batch of the stage whose largest is least. Each range is halved by a measurement
-// at its `wave`, which is the middle one of the allowed micro batches inside. Empty where fewer than four different
-// micro batches were measured.
+// uniform. Each stage has a largest measured micro batch; `least` is the smallest of these. A measurement at the `wave`
+// of a range halves it: that is the middle one of the allowed micro batches inside. Empty where fewer than four
+// different micro batches were measured.
 std::vector<WaveRange> wave_ranges(std::vector<double> measured, double least, const search::MicroBatches& allowed);
 
 // Whether a measurement of this micro batch tells some sizes of the range from the others.
