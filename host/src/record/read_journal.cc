@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/guarded.h"
 #include "dsat/config/json_numbers.h"
 #include "record/journal.h"
 #include "record/run_lock.h"
@@ -74,6 +75,10 @@ JournalReading read_journal(const std::filesystem::path& dir) {
   reading.trials = journal->trials();
   for (const Trial& trial : reading.trials) record.trials.push_back(trial.record);
   return reading;
+}
+
+Result<StudyRecord> read_study(const std::filesystem::path& dir) {
+  return as_result([&] { return std::move(read_journal(dir).record); });
 }
 
 }  // namespace dsat::host

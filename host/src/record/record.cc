@@ -1,14 +1,10 @@
 // The words of a record, and the record as `show --json` has it.
-// read_study is read_journal without what only the study needs.
+// Every member is there, null where there is nothing.
 #include "dsat/host/record.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
-#include "base/guarded.h"
 #include "dsat/outcome.h"
-#include "record/read_journal.h"
 
 namespace dsat::host {
 namespace {
@@ -127,10 +123,6 @@ Json to_json(const BestRecord& best) {
           {"metrics", best.metrics},
           {"metric", best.metric},
           {"why", best.why}};
-}
-
-Result<StudyRecord> read_study(const std::filesystem::path& dir) {
-  return as_result([&] { return std::move(read_journal(dir).record); });
 }
 
 }  // namespace dsat::host
