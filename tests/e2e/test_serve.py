@@ -18,8 +18,8 @@ SIM = PROJECT / "examples/sim/8-gpus-a100-gpt2-xl.json"
 
 class ServeTest(HostTest):
     def study(self, name="study", trials=4):
-        result = self.run_host(["--runner", "sim", "--sim", SIM, "--max-trials", trials, "--output-dir", name,
-                                "--quiet"], [])
+        result = self.run_host(["--runner", "sim", "--sim", SIM, "--searcher", "random", "--max-trials", trials,
+                                "--output-dir", name, "--quiet"], [])
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def serve(self, *dirs, options=()):

@@ -82,7 +82,7 @@ class Terminal(HostTest):
 
     def tune(self, *options, misbehave=None, into="run"):
         command = self.command(*(["--misbehave", misbehave] if misbehave else []))
-        line = shlex.join(self.arguments(["--output-dir", into, *options], command))
+        line = shlex.join(self.arguments(["--searcher", "random", "--output-dir", into, *options], command))
         # In a file: what is typed would stand on the screen.
         script = f"stty -g > before\n{line}\necho ended with $?\nstty -g > after\n"
         (self.dir / into).with_suffix(".sh").write_text(script)
@@ -152,7 +152,7 @@ class Terminal(HostTest):
 
     def test_a_whole_study_ends_without_a_trace_of_the_picture(self):
         terminal = self.open(rows=200)
-        terminal.type(self.tune("--searcher", "random", "--max-trials", "6"))
+        terminal.type(self.tune("--max-trials", "6"))
         lines = terminal.wait_for(has("ended with 0"))
         self.assertEqual(picture_of(lines), [])
         self.assertFalse(has("\u2500")(lines), lines)
@@ -172,7 +172,7 @@ class Terminal(HostTest):
     def test_ci_and_quiet_have_plain_lines(self):
         for into, environment, options in (("ci", {"CI": "true"}, []), ("quiet", {}, ["--quiet"])):
             terminal = self.open(rows=200, **environment)
-            terminal.type(self.tune("--searcher", "random", "--max-trials", "4", *options, into=into))
+            terminal.type(self.tune("--max-trials", "4", *options, into=into))
             lines = terminal.wait_for(has("ended with 0"))
             self.assertEqual(any(line.startswith("trial 0 ") for line in lines), not options, lines)
             self.assertFalse(has("\u2501")(lines) or has("/4 trials")(lines), lines)
@@ -189,8 +189,9 @@ class Pipe(HostTest):
         self.assertRegex(result.stdout, r"trial 1  stage 1  micro batch +\d+ +[\d.]+ [GT]FLOP/s  best  profile")
 
     def test_verbose_has_reasons(self):
-        short = self.run_host(["--max-trials", "3", "--output-dir", "a"], self.command("--misbehave", "typo"))
-        long = self.run_host(["--max-trials", "3", "--output-dir", "b", "-v"], self.command("--misbehave", "typo"))
+        options = ["--searcher", "random", "--max-trials", "3"]
+        short = self.run_host([*options, "--output-dir", "a"], self.command("--misbehave", "typo"))
+        long = self.run_host([*options, "--output-dir", "b", "-v"], self.command("--misbehave", "typo"))
         line = next(line for line in short.stdout.splitlines() if line.startswith("trial 0 "))
         self.assertNotIn("NameError", line)
         line = next(line for line in long.stdout.splitlines() if line.startswith("trial 0 "))

@@ -47,7 +47,8 @@ class Abidiff(unittest.TestCase):
     def test_a_change_that_no_offset_shows_is_found(self):
         released = self.library(RELEASED / "1.2")
         for text, replacement in [
-                ("(*get_extension)(const dsat_host*, const char* id)", "(*get_extension)(const dsat_host*, uint64_t id)"),
+                ("(*get_extension)(const dsat_host*, const char* id)",
+                 "(*get_extension)(const dsat_host*, uint64_t id)"),
                 ("(*on_result)(dsat_strategy*, const dsat_result*)", "(*on_result)(dsat_strategy*, const dsat_exit*)"),
                 ("const dsat_descriptor* (*descriptor)(uint32_t index)", "dsat_status (*descriptor)(uint32_t index)")]:
             with self.subTest(replacement):
