@@ -83,6 +83,7 @@ void RemoteEngine::start_client(Running& trial) {
   spawn.stdout_fd = pipe[1];
   spawn.stderr_file = trial.launch.folder / kClientFile;
   trial.pipe = pipe[0];
+  trial.heard.clear();
   try {
     const FolderLock lock(trial.launch.folder);  // dsat-launch inherits it
     spawn.keep_fd = lock.fd();
@@ -118,14 +119,15 @@ void RemoteEngine::hear(uint64_t id) {
   const ssize_t got = read(trial.pipe, buffer, sizeof buffer);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got > 0) trial.heard.append(buffer, static_cast<size_t>(got));
-  const size_t end = trial.heard.find('\n');
   // What a login shell prints before the script is no note.
-  for (size_t start = 0, stop = end; stop != std::string::npos && !trial.started;
+  for (size_t start = 0, stop = trial.heard.find('\n'); stop != std::string::npos && !trial.started;
        start = stop + 1, stop = trial.heard.find('\n', start)) {
     trial.started = parse_note(trial.heard.substr(start, stop - start), trial.launch.attempt);
   }
   if (got <= 0 || trial.started || trial.heard.size() > kLongestNote) close_pipe(trial);
-  if (trial.started) note_start(id);
+  if (trial.started) return note_start(id);
+  // Too much was printed before the note, or it was cut off: the file has it too. Two searches would be one too many.
+  if (trial.pipe < 0 && !runs_tasks(trial.launch)) look_for_start(id);
 }
 
 void RemoteEngine::note_start(uint64_t id) {

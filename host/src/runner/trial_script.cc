@@ -142,7 +142,7 @@ std::string preparation(const TrialScript& script) {
   }
   text += fmt::format("if $notes; then\n  rm -f {0}\n  note '' >{1}.part && mv -f {1}.part {1}\nfi\n",
                       in_folder(kEndedFile), in_folder(kStartedFile));
-  if (!script.is_task) text += fmt::format("cat {} >&3\nexec 3>&-\n", in_folder(kStartedFile));
+  if (!script.is_task) text += fmt::format("{{ echo; cat {}; }} >&3\nexec 3>&-\n", in_folder(kStartedFile));
   text += fmt::format("cd {} || exit 125\n", shell_quote(launch.cwd.string()));
   text += hostfile_part(script);
   if (script.spread.empty()) text += "pick_devices\n";
