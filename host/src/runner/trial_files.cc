@@ -24,9 +24,12 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kAttemptsFolder = "attempts";
+constexpr const char* kNamedAttempts = "attempts~";  // what a trial itself left under that name
 
 // Throws filesystem_error.
 void move_earlier_attempt(const fs::path& folder, uint32_t attempt) {
+  const auto found = fs::symlink_status(folder / kAttemptsFolder);
+  if (fs::exists(found) && !fs::is_directory(found)) fs::rename(folder / kAttemptsFolder, folder / kNamedAttempts);
   std::vector<fs::path> left;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.path().filename() != kAttemptsFolder) left.push_back(entry.path());
@@ -124,7 +127,7 @@ void prepare_folder(const fs::path& run_dir, const TrialSpec& spec) {
 }
 
 FolderLock::FolderLock(const fs::path& trial_dir)
-    : fd_(open((trial_dir / kCommandFile).c_str(), O_RDONLY | O_CLOEXEC)) {
+    : fd_(open((trial_dir / kCommandFile).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
   if (fd_ < 0 || flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
   held_by_other_ = errno == EWOULDBLOCK;
   close(fd_);

@@ -2,6 +2,7 @@
 #include "runner/trial_files.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <thread>
@@ -65,6 +66,35 @@ TEST_F(TrialFiles, ANewAttemptFindsNothingOfTheLast) {
   prepare_folder(dir(), trial);
   EXPECT_EQ(read_text(folder / "attempts" / "2" / kMetricsFile), "second");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
+}
+
+TEST_F(TrialFiles, WhatATrialCalledAttemptsMovesWithItsFiles) {
+  TrialSpec trial = any_trial();
+  prepare_folder(dir(), trial);
+  const fs::path folder = trial_folder(dir(), 3);
+  write_text(folder / "attempts", "of the trial");
+  trial.attempt = 2;
+  prepare_folder(dir(), trial);
+  EXPECT_EQ(read_text(folder / "attempts" / "1" / "attempts~"), "of the trial");
+
+  fs::create_directory(dir() / "elsewhere");
+  fs::rename(folder / "attempts", folder / "old");
+  fs::create_directory_symlink(dir() / "elsewhere", folder / "attempts");
+  trial.attempt = 3;
+  prepare_folder(dir(), trial);
+  EXPECT_TRUE(fs::is_directory(folder / "attempts" / "2" / "old"));
+  EXPECT_TRUE(fs::is_empty(dir() / "elsewhere"));
+}
+
+TEST_F(TrialFiles, APipeInThePlaceOfTheCommandHoldsNobodyUp) {
+  TrialSpec trial = any_trial();
+  prepare_folder(dir(), trial);
+  const fs::path pipe = trial_folder(dir(), 3) / kCommandFile;
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(wait_until_unlocked(trial_folder(dir(), 3)));
+  trial.attempt = 2;
+  prepare_folder(dir(), trial);
+  EXPECT_FALSE(fs::exists(pipe));
 }
 
 TEST_F(TrialFiles, AFileInTheWayIsAnError) {
