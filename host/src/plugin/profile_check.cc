@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "dsat/base/utf8.h"
 #include "dsat/config/json.h"
 #include "dsat/cost/memory.h"
 
@@ -29,8 +30,7 @@ bool is_whole(const Json& value, int64_t least, int64_t most) {
 }
 
 std::string shown(const Json& value) {
-  std::string text = config::text_of(value);
-  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+  return shortened(config::text_of(value), 60);
 }
 
 // {value, low, high}, in order; high may be null where there may be no upper bound.

@@ -50,6 +50,8 @@ struct Printed {
     for (TrialLog& log : logs.logs) {
       take_off_hosts(facts.hosts, log.lines);
       meanings.push_back(reader.read(log.lines, log.stream));
+      // The rest of a line tells nothing: what marks it as quoted or as data may stand in what is missing.
+      if (log.is_cut && !log.lines.empty()) meanings.back().front() = {};
     }
   }
   bool has(LineMeaning meaning) const {
@@ -144,7 +146,7 @@ std::string with_next_lines(const std::vector<std::string>& lines, size_t at) {
 }
 
 std::string shown_in(const TrialLog& log, const std::string& line) {
-  const std::string text = line.substr(0, kLongestReason);
+  const std::string text = shortened(line, kLongestReason);
   return log.rank ? fmt::format("rank {}: {}", *log.rank, text) : text;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "dsat/base/utf8.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json_numbers.h"
 #include "dsat/error.h"
@@ -32,7 +33,7 @@ std::optional<double> read_number(const Json& report, const std::string& file, s
     if (it == report.end()) continue;
     const std::string where = file + ": " + name;
     if (!it->is_number()) {
-      const std::string shown = config::text_of(*it).substr(0, 60);
+      const std::string shown = shortened(config::text_of(*it), 60);
       throw Error(fmt::format("{} is not a number but {}", where, shown));
     }
     const double value = it->get<double>();

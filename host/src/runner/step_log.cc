@@ -199,7 +199,7 @@ StepLog read_step_log(const std::vector<std::string>& lines, bool is_cut) {
   StepLog log;
   StepNumbers numbers(is_cut);
   SkippedSteps skipped(is_cut);
-  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  constexpr double kGiB = 1024.0 * 1024 * 1024, kMostGiB = 1e9;
   for (const std::string& line : lines) {
     if (is_of_another_rank(line)) continue;
     if (contains_text(line, "CurrSamplesPerSec=")) {
@@ -208,7 +208,7 @@ StepLog read_step_log(const std::vector<std::string>& lines, bool is_cut) {
       numbers.set(step);
       keep_time(line, step, log);
       log.steps[step].samples_per_second = value_after(line, "CurrSamplesPerSec=");
-      const auto peak = static_cast<uint64_t>(value_after(line, "MaxMemAllocated=") * kGiB);
+      const auto peak = static_cast<uint64_t>(std::min(value_after(line, "MaxMemAllocated="), kMostGiB) * kGiB);
       if (peak > 0) log.peak_bytes = std::max(log.peak_bytes.value_or(0), peak);
     } else if (contains_text(line, ", skipped=")) {
       const int step = static_cast<int>(std::min(value_after(line, "step="), 1e9));

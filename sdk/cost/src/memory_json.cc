@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "dsat/base/utf8.h"
 #include "dsat/cost/memory.h"
 
 namespace dsat::cost {
@@ -67,7 +68,7 @@ std::vector<Observation> observations_from_json(const Json& observations, int64_
   std::vector<Observation> result;
   for (const Json& entry : observations) {
     if (!entry.is_object() || !entry.contains("config") || !entry.contains("outcome")) {
-      throw Error("observations: an entry lacks 'config' or 'outcome': " + entry.dump().substr(0, 80));
+      throw Error("observations: an entry lacks 'config' or 'outcome': " + shortened(entry.dump(), 80));
     }
     const Json& outcome = entry["outcome"];
     Observation observation;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "command/command_template.h"
+#include "dsat/base/utf8.h"
 #include "host/runner/support.h"
 #include "runner/trial_files.h"
 
@@ -64,6 +65,30 @@ TEST_F(Classify, AValidResultCompletesWhateverTheExit) {
   EXPECT_EQ(end().outcome, Outcome::completed);
   facts_.stopped = true;
   EXPECT_EQ(end().outcome, Outcome::completed);
+}
+
+TEST_F(Classify, AReasonIsCutBetweenCharacters) {
+  const std::string accents = [] {
+    std::string text;
+    for (int i = 0; i < 200; ++i) text += "\u00e9";
+    return text;
+  }();
+  stderr_is("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB " + accents + accents + "\n");
+  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
+  EXPECT_EQ(first_invalid_utf8(end().reason), std::string::npos) << end().reason;
+  metrics_are("{\"latency\": \"a" + accents + "\"}");
+  stderr_is("");
+  EXPECT_THAT(end().reason, HasSubstr("latency is not a number"));
+  EXPECT_EQ(first_invalid_utf8(end().reason), std::string::npos) << end().reason;
+}
+
+// Its beginning, which would show that it is data, is not read.
+TEST_F(Classify, TheRestOfALineTellsNothing) {
+  const std::string long_text(300000, 'x');
+  write_text(dir() / kStdoutFile, "{\"text\": \"" + long_text + " RuntimeError: CUDA out of memory.\"}\n");
+  EXPECT_EQ(end().outcome, Outcome::failed);
+  write_text(dir() / kStdoutFile, long_text + "\nRuntimeError: CUDA out of memory.\n");
+  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
 }
 
 TEST_F(Classify, TheWordErrorMeansNothing) {
