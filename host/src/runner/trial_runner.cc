@@ -21,6 +21,7 @@
 #include "runner/pdsh_end.h"
 #include "runner/probe.h"
 #include "runner/trial_inputs.h"
+#include "runner/trial_script.h"
 
 namespace dsat::host {
 
@@ -59,6 +60,12 @@ bool is_run_of(const fs::path& trial_dir, const TrialSpec& spec, const TrialMeas
   } catch (const std::exception&) {
     return false;
   }
+}
+
+// As the trial's own script noted it, where there is one; else empty.
+std::string noted_start(const fs::path& folder, uint32_t attempt) {
+  const auto note = read_note(folder, kStartedFile, attempt);
+  return note && parse_rfc3339(note->time) ? note->time : "";
 }
 
 // As the hostfile calls them. Empty: trials run on this machine alone.
@@ -226,7 +233,8 @@ bool TrialRunner::adopt(const TrialSpec& spec) {
   launch.slots = *slots;
   Running& trial = running_[id];
   trial.facts = facts_of(spec);
-  trial.facts.started_at = utc_now();
+  trial.facts.started_at = noted_start(folder, spec.attempt);
+  trial.start_is_known = !trial.facts.started_at.empty();
   trial.slots = std::move(*slots);
   if (engine_->take_up(launch)) return true;
   release(trial);
@@ -235,7 +243,10 @@ bool TrialRunner::adopt(const TrialSpec& spec) {
 }
 
 // Its limits begin to count when it runs again.
-void TrialRunner::handle_waiting(uint64_t id) { cancel_timers(running_.at(id)); }
+void TrialRunner::handle_waiting(uint64_t id) {
+  Running& trial = running_.at(id);
+  if (!trial.ending) cancel_timers(trial);
+}
 
 void TrialRunner::cancel_timers(Running& trial) {
   for (const uint64_t timer : trial.timers) loop_.cancel(timer);
@@ -244,8 +255,9 @@ void TrialRunner::cancel_timers(Running& trial) {
 
 void TrialRunner::handle_start(uint64_t id) {
   Running& trial = running_.at(id);
-  cancel_timers(trial);
-  if (!trial.start_reported) trial.facts.started_at = utc_now();
+  if (!trial.ending) cancel_timers(trial);  // one that was stopped before it began keeps its grace
+  if (!trial.start_is_known) trial.facts.started_at = utc_now();
+  trial.start_is_known = true;
   report_start(trial);
   if (!trial.ending) watch_limits(id, trial);
 }
@@ -386,7 +398,7 @@ std::optional<TrialEnd> TrialRunner::recover(const TrialSpec& spec) {
     facts.ended_at = modified_at(folder / (spec.model_info ? kModelInfoFile : kMetricsFile));
   }
   TrialEnd end = classify(facts);
-  if (known) end.started_at = known->started_at;
+  end.started_at = known ? known->started_at : noted_start(folder, spec.attempt);
   if (end.outcome == Outcome::completed) return end;
   // Without exit.json no host saw its end: the host died, and the trial with it, at any point. Where it was seen to end
   // in another way, a power loss has taken what the trial wrote.

@@ -55,7 +55,7 @@ class TrialRunner : public Runner {
     RunFacts facts;
     std::vector<Slot> slots;
     uint16_t port = 0;
-    bool start_reported = false;
+    bool start_is_known = false, start_reported = false;
     bool ending = false;  // it was told to end
     uint64_t progress = 0;
     Loop::Clock::time_point last_progress;
