@@ -127,6 +127,7 @@ std::unique_ptr<Journal> Journal::open(const fs::path& dir, Mode mode) {
     journal->set_up(mode);
     journal->check_schema(mode);
     if (journal->lacks_writable_folder()) journal->throw_error();  // of a damaged one that is no error so far
+    journal->is_strict_ = mode == Mode::open;
   } catch (const Error&) {
     const bool has_log = fs::file_size(dir / (std::string(kFile) + "-wal"), error) > 0 && !error;
     if (mode == Mode::open || (has_log && !journal->lacks_writable_folder())) throw;

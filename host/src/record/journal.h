@@ -101,6 +101,7 @@ class Journal {
   // From here on every read sees the journal as it is now, whatever its host writes meanwhile.
   void hold_snapshot() { execute("BEGIN"); }
 
+  // nullopt: there is no such row or, to one who only looks, none that can be read.
   std::optional<Json> meta(const std::string& key);
   std::vector<Trial> trials();
   std::vector<JournalEvent> events();
@@ -145,6 +146,7 @@ class Journal {
   uint64_t next_seq_ = 0;
   uint64_t seq_before_turn_ = 0;
   bool in_turn_ = false;
+  bool is_strict_ = false;  // a row that cannot be read is no row that is absent
   std::chrono::steady_clock::time_point waits_since_{};
 };
 

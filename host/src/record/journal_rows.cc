@@ -130,7 +130,8 @@ std::optional<Json> Journal::meta(const std::string& key) {
   try {
     return parsed(without_digest(query.get_text(0), "value", key), "value");
   } catch (const Error&) {
-    return std::nullopt;
+    if (!is_strict_) return std::nullopt;
+    throw Error(DSAT_INTERNAL, fmt::format("journal {}: its {} is damaged; {}", file_.string(), key, kRepairRemedy));
   }
 }
 

@@ -119,8 +119,9 @@ fs::path keep_copy(const fs::path& dir) {
 }
 
 void write_rows(Journal& fresh, const Journal::Salvaged& found, const SoundRows& rows, const Searches& searches) {
-  // What was spent is summed anew from the trials that are left: those that are found in their folders add to it.
-  for (const char* key : {"plan", "settings", "max_trials", "restarts", "infrastructure_reruns"}) {
+  // What was spent: where that row is lost, it is summed anew from the trials that are left.
+  for (const char* key :
+       {"plan", "settings", "max_trials", "restarts", "infrastructure_reruns", kSpentDeviceHours}) {
     if (const auto at = found.meta.find(key); at != found.meta.end()) fresh.put_meta(key, at->second);
   }
   fresh.put_meta("searches", searches.to_json());

@@ -6,10 +6,12 @@
 
 #include "record/plan_copy.h"
 #include "study_fixture.h"
+#include "support/error_of.h"
 
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -222,6 +224,27 @@ TEST_F(RescueTest, APlanThatIsLostIsThatOfItsCopy) {
     EXPECT_THAT(run_again(), IsEmpty());
     EXPECT_THAT(lost(), IsEmpty());
   }
+}
+
+TEST_F(RescueTest, ATornRowIsNoRowThatIsAbsent) {
+  for (const char* key : {"searches", "max_trials", "restarts", "spent_device_hours"}) {
+    sql(std::string("INSERT OR IGNORE INTO meta VALUES ('") + key + "', '1')");
+    sql(std::string("UPDATE meta SET value = '[' WHERE key = '") + key + "'");
+    const auto journal = Journal::open(run_dir(), Journal::Mode::open);
+    EXPECT_THAT(error_of([&] { journal->meta(key); }, DSAT_INTERNAL),
+                AllOf(HasSubstr(std::string("its ") + key + " is damaged"), HasSubstr("check DIR --repair")));
+    EXPECT_EQ(Journal::open(run_dir(), Journal::Mode::read_only)->meta(key), std::nullopt);
+  }
+  EXPECT_THAT(repair().mended, Not(IsEmpty()));
+  EXPECT_THAT(run_again(), IsEmpty());
+}
+
+// The trials that are left do not tell what the runs that were taken back took.
+TEST_F(RescueTest, ARepairKeepsWhatWasSpent) {
+  sql("UPDATE meta SET value = '12.5' WHERE key = 'spent_device_hours'");
+  sql("UPDATE meta SET value = '[' WHERE key = 'restarts'");
+  repair();
+  EXPECT_EQ(Journal::open(run_dir(), Journal::Mode::read_only)->meta("spent_device_hours"), Json(12.5));
 }
 
 TEST_F(RescueTest, WithoutACopyALostPlanIsOneLine) {
