@@ -135,7 +135,8 @@ class Coordinator {
   void stop_open();
   void hand_search_over(uint64_t first_event);
   void keep_state_versions();
-  void requeue_running();
+  std::vector<TrialEnd> requeue_running();
+  void end_recovered(TrialEnd end);
 
   void refresh_best();
   void write_results(const std::string& reason, bool now);

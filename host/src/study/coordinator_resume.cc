@@ -99,10 +99,11 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   for (const uint64_t id : changed) trials_.mark_changed(id);
   for (const Trial& trial : trials_.all()) learn_from(trial);
   if (!hands_over) bring_back_strategy(events);
-  requeue_running();
+  std::vector<TrialEnd> recovered = requeue_running();
   if (hands_over) hand_search_over(events.back().seq + 1);
   if (!run_.started) stop_open();
   learn_from_events(events);
+  for (TrialEnd& end : recovered) end_recovered(std::move(end));
   stop_waiting();
   // A crash may have come between a trial's end and the end of the study that it means.
   const bool ends_with_exit = !events.empty() && events.back().event.kind == StrategyEvent::Kind::exited;
@@ -204,9 +205,9 @@ void Coordinator::keep_state_versions() {
   }
 }
 
-// A trial that ran when the host died may have ended well all the same: then its result file is there, complete. Any
-// other runs again.
-void Coordinator::requeue_running() {
+// A trial that ran when the host died may have ended all the same: then its folder has all of it. The others are
+// taken up where they run, or run again.
+std::vector<TrialEnd> Coordinator::requeue_running() {
   const std::set<uint64_t> were_running = trials_.running();
   std::vector<TrialEnd> ends;
   for (const uint64_t id : were_running) {
@@ -217,10 +218,17 @@ void Coordinator::requeue_running() {
       trials_.run_again(id);
     }
   }
-  for (TrialEnd& end : ends) {
-    note_cost(end);
-    end_trial(std::move(end));
-  }
+  return ends;
+}
+
+// As it would have ended had its host lived: one that failed by accident has its restart.
+void Coordinator::end_recovered(TrialEnd end) {
+  note_cost(end);
+  const bool may_restart =
+      end.outcome == Outcome::failed && !trials_.is_to_stop(end.id) && !is_spent(plan_.budget, spent_device_hours_);
+  if (!may_restart || !failures_.grant_restart(end, plan_.max_restarts.value_or(0))) return end_trial(std::move(end));
+  trials_.run_again(end.id);
+  log(Observer::Severity::warning, fmt::format("trial {}: {}; run again", end.id, end.reason));
 }
 
 }  // namespace dsat::host

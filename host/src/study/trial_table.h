@@ -71,6 +71,7 @@ class TrialTable {
   // A stop may be requested at any time. Waiting trials end in the same turn, running ones are stopped after its
   // commit.
   void request_stop(uint64_t id) { stop_requests_.insert(id); }
+  bool is_to_stop(uint64_t id) const { return stop_requests_.count(id) != 0; }
   void request_stop_of_running() { stop_requests_.insert(running_.begin(), running_.end()); }
   void request_stop_of_open();
   // Waiting trials that are to stop. Their requests are forgotten; the caller ends them.
