@@ -58,6 +58,18 @@ class Runners(SlurmTest):
             self.assertEqual(self.decisions(other), local, other)
         self.assertEqual(set((self.dir / "hosts-asked").read_text().split()), {"alpha"})
 
+    def test_a_resume_may_have_more_at_once(self):
+        few = [*varied(SMALL, "--max-trials", "2"), "--slots-per-trial", "1"]
+        self.tune("jobs", [*few, "--runner", "slurm", "--max-concurrent-trials", "1"], self.patient(1))
+        self.tune("pilot", few, self.patient(1), self.allocate("-N1", "--ntasks-per-node=1"))
+        for name, place in (("jobs", None), ("pilot", self.allocate("-N2", "--ntasks-per-node=4"))):
+            with self.subTest(name):
+                self.assert_ok(self.resume(name, "--searcher", "random", "--max-trials", "8",
+                                           "--max-concurrent-trials", "4", in_allocation=place))
+                later = [trial for trial in self.show(self.dir / name)["trials"][2:] if trial["started_at"]]
+                at_once = max(sum(a["started_at"] <= b["started_at"] < a["ended_at"] for a in later) for b in later)
+                self.assertGreater(at_once, 1)
+
     def test_a_pilot_packs_its_nodes_and_gives_each_trial_its_devices(self):
         allocation = self.allocate("-N2", "--ntasks-per-node=2", "--gres=gpu:2", "--cpus-per-task=2")
         (self.dir / "witness.py").write_text(WITNESS)

@@ -174,9 +174,25 @@ class Planner {
   const std::vector<std::pair<std::string, int>> hosts_;
 };
 
+}  // namespace
+
+int trials_at_once(const SlotPlan& plan, const std::optional<int>& max_slots) {
+  int most = 1;
+  for (const TrialShape& shape : plan.shapes()) {
+    SlotPool pool(plan.slots, max_slots);
+    int count = 0;
+    while (pool.take(shape)) ++count;
+    most = std::max(most, count);
+  }
+  return most;
+}
+
+namespace {
+
 // What there is, what a trial takes of it, and what no trial will ever take.
 void describe(SlotPlan& plan, const std::optional<int>& max_slots) {
   constexpr size_t kShownPlacements = 4;
+  plan.at_once = trials_at_once(plan, max_slots);
   if (plan.slots.size() < 2) return;
   plan.placements.push_back("slots: " + slot_list(plan.slots));
   for (const TrialShape& shape : plan.shapes()) {
@@ -187,7 +203,6 @@ void describe(SlotPlan& plan, const std::optional<int>& max_slots) {
       if (++count <= kShownPlacements) shown += (count > 1 ? " | " : "") + slot_list(*placement);
     }
     if (count == 0) continue;  // one of two sizes that do not go together
-    plan.at_once = std::max(plan.at_once, static_cast<int>(count));
     if (count > kShownPlacements) shown += " | ...";
     const std::string times = count == 1 ? "one" : fmt::format("up to {}", count);
     plan.placements.push_back(fmt::format("a trial takes {}, {} at a time: {}", text_of(shape), times, shown));

@@ -66,6 +66,9 @@ struct SlotPlan {
   std::vector<TrialShape> shapes() const;
 };
 
+// How many trials, of the smallest size, the slots hold at once; 1 at least.
+int trials_at_once(const SlotPlan& plan, const std::optional<int>& max_slots);
+
 // Throws dsat::Error: numbers below 1, a bad hostfile or filter, sizes that no placement has, more slots than devices.
 SlotPlan plan_slots(const Devices& devices, const SlotRequest& request);
 

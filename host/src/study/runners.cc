@@ -162,7 +162,9 @@ void renew_slots(Plan& plan, const Environment& environment) {
   if (plan.runner == kSlurmRunner)
     require_slurm({"sbatch", "squeue", "scancel", "scontrol"}, environment, "--runner slurm");
   if (plan.runner != kPilotRunner) return;
+  const bool was_full = plan.slots.at_once == trials_at_once(plan.slots, plan.max_slots);
   plan.slots.slots = find_allocation(environment).slots();
+  if (was_full) plan.slots.at_once = trials_at_once(plan.slots, plan.max_slots);  // else they run one at a time
   for (const TrialShape& shape : plan.slots.shapes()) {
     if (SlotPool(plan.slots.slots, plan.max_slots).take(shape)) continue;
     throw Error(

@@ -64,12 +64,12 @@ std::optional<EndToEnd> end_to_end_of_study(const fs::path& dir) {
 
 // What would make a study that has ended go on. `spent`: whatever else it is given, its budget ends it again.
 std::string what_next(const StudyRecord& record, const Plan& plan, const std::string& budget, bool spent) {
+  if (spent)
+    return fmt::format("this study has ended: its budget is spent; a --budget above {} takes it up again", budget);
   // Without a profile there was no search that more trials could lengthen.
   if (!record.profile.is_object()) {
     return "this study ended before its search began: start a new one once the reason is mended";
   }
-  if (spent)
-    return fmt::format("this study has ended: its budget is spent; a --budget above {} takes it up again", budget);
   return fmt::format("this study has ended; --max-trials above {} or a --time-budget takes it up again",
                      plan.max_trials);
 }
@@ -214,7 +214,11 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
     check_runner(plan, parse_command(plan, options.environment), options.environment);
   }
   plan.max_trials = options.max_trials.value_or(plan.max_trials);
-  plan.max_concurrent_trials = options.max_concurrent_trials.value_or(plan.max_concurrent_trials);
+  const int at_once_before =
+      std::exchange(plan.max_concurrent_trials, options.max_concurrent_trials.value_or(plan.max_concurrent_trials));
+  // Where only the limit says how many there are at once.
+  if (plan.runner == kSlurmRunner && plan.slots.at_once == at_once_before)
+    plan.slots.at_once = plan.max_concurrent_trials;
   if (options.time_budget) plan.time_budget = options.time_budget;
   if (!options.budget.empty()) plan.budget = options.budget;
   auto impl = std::make_unique<Impl>(std::move(plan), std::move(lock), std::move(journal));

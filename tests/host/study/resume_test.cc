@@ -109,6 +109,33 @@ TEST_F(ResumeTest, ResultsThatRunningTrialsLeftBehindAreTaken) {
   resume_each("walker", [](uint64_t id) { return id % 2 == 0; });
 }
 
+// Its host died between the end of the trial and the turn that would have had it run again.
+TEST_F(ResumeTest, AFailureThatNoHostJudgedHasItsRestart) {
+  const Json script{{"start", {try_micro_batch(1)}}};
+  StudyOptions given = options("scripted", {{"script", script.dump()}});
+  given.max_restarts = 1;
+  Session first(plan_of(given));
+  const fs::path crashed = dir() / "crashed";
+  first.runner.before_each_step = [&] {
+    if (first.runner.started.size() == 1 && !fs::exists(crashed)) copy_db(first.plan.dir, crashed);
+  };
+  first.run_new();
+  copy_db(crashed, dir() / "before");
+  const auto unlucky = [](const TrialSpec&) { return failed(Outcome::failed, "an accident"); };
+  for (const int attempts : {1, 0}) {  // what is left of the study's restarts
+    Session second(resumed_plan(crashed));
+    second.runner.left = unlucky;
+    second.plan.max_restarts = attempts;
+    second.resume();
+    EXPECT_EQ(second.runner.started.size(), static_cast<size_t>(attempts));
+    EXPECT_EQ(second.trials()[0].record.outcome, attempts == 1 ? Outcome::completed : Outcome::failed);
+    second.coordinator.reset();
+    second.journal.reset();
+    fs::remove_all(crashed);
+    copy_db(dir() / "before", crashed);
+  }
+}
+
 // Runs until the n-th round of the loop, then interrupts.
 StudyResult run_and_interrupt(Session& session, int steps) {
   session.runner.answer = walk_answer;
@@ -425,6 +452,18 @@ TEST_F(StudyResumeTest, ASpentBudgetIsRaisedByABudgetAlone) {
   };
   EXPECT_THAT(first_line(900, ""), HasSubstr("a --budget above 1gpuh takes it up again"));
   EXPECT_THAT(first_line(900, "2gpuh"), HasSubstr("a --budget above 2gpuh takes it up again"));
+  {  // as if it had ended during its profile
+    const auto journal = Journal::open(dir() / "run", Journal::Mode::open);
+    const Json profile = journal->meta("profile").value_or(Json());
+    const auto put = [&](const Json& value) {
+      journal->begin();
+      journal->put_meta("profile", value);
+      journal->commit();
+    };
+    put(nullptr);
+    EXPECT_THAT(first_line(900, ""), HasSubstr("a --budget above 1gpuh takes it up again"));
+    put(profile);
+  }
   EXPECT_THAT(first_line(50, "3gpuh"), Not(HasSubstr("this study has ended")));
   EXPECT_EQ(resumed_plan(dir() / "run").budget, "3gpuh");
 }
