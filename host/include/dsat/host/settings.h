@@ -73,7 +73,7 @@ struct StudyLimits {
                     "slots (devices) that all running trials may use together"},
             self.max_slots);
     visitor(Setting{"time_budget_ms", "time-budget", nullptr, "TIME", nullptr,
-                    "end the search after this long: 90s, 15m, 2h"},
+                    "end the search after this long, counted anew by a resume: 90s, 15m, 2h"},
             self.time_budget);
     visitor(Setting{"profile_trials", "profile-trials", nullptr, "N", "the searcher's, else 3",
                     "trials of the profiler; one out of memory is replaced"},
