@@ -29,9 +29,7 @@ bool is_whole(const Json& value, int64_t least, int64_t most) {
   return value.is_number_integer() && is_amount(value, static_cast<double>(least)) && value.get<int64_t>() <= most;
 }
 
-std::string shown(const Json& value) {
-  return shortened(config::text_of(value), 60);
-}
+std::string shown(const Json& value) { return shortened(config::text_of(value), 60); }
 
 // {value, low, high}, in order; high may be null where there may be no upper bound.
 std::string interval_problem(const std::string& name, const Json& interval, bool may_be_open = false) {

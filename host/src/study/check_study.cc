@@ -120,8 +120,7 @@ fs::path keep_copy(const fs::path& dir) {
 
 void write_rows(Journal& fresh, const Journal::Salvaged& found, const SoundRows& rows, const Searches& searches) {
   // What was spent: where that row is lost, it is summed anew from the trials that are left.
-  for (const char* key :
-       {"plan", "settings", "max_trials", "restarts", "infrastructure_reruns", kSpentDeviceHours}) {
+  for (const char* key : {"plan", "settings", "max_trials", "restarts", "infrastructure_reruns", kSpentDeviceHours}) {
     if (const auto at = found.meta.find(key); at != found.meta.end()) fresh.put_meta(key, at->second);
   }
   fresh.put_meta("searches", searches.to_json());

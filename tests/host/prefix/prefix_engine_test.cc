@@ -65,12 +65,13 @@ TEST_F(PrefixEngineTest, AScriptNotesThatTheKernelKilledForMemory) {
   EXPECT_THAT(end.reason, HasSubstr("killed by the kernel"));
 }
 
-// A shell's start-up file sets the terminal's title, or shows more than a screen of news.
+// A shell's start-up file sets the terminal's title, or shows more than a screen of news. The client outlives its
+// script, as ssh does.
 TEST_F(PrefixEngineTest, WhatIsPrintedBeforeTheScriptHidesNoStart) {
   for (const char* words : {"printf \"\\033]0;me@{host}\\007\"", "head -c 40000 /dev/zero | tr \"\\0\" x"}) {
     starts_.clear();
     ends_.clear();
-    make(std::string("sh -c '") + words + "; exec sh -c \"$0\"'", {"--misbehave", "hang"});
+    make(std::string("sh -c '") + words + "; sh -c \"$0\"; exit $?'", {"--misbehave", "hang"});
     runner_->start(spec(0));
     run_until(loop_, [&] { return !starts_.empty(); });  // by then its time limits are watched
     runner_->stop(0, true);
