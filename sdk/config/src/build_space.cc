@@ -13,6 +13,7 @@
 #include "dsat/config/world.h"
 #include "space_entries.h"
 #include "values.h"
+#include "zero_values.h"
 
 namespace dsat::config {
 namespace {
@@ -220,6 +221,7 @@ class Builder {
       throw Error(entry.origin + ": " + entry.key + " follows from --global-batch and cannot be tuned; keep one");
     } else {
       replace_switch(entry.key);
+      refuse_twins(entry);
       entries_.push_back(entry);
     }
   }
@@ -236,6 +238,18 @@ class Builder {
       erase(base_, older);
       if (offloads) set(base_, std::string(section) + "device", "cpu");
     }
+  }
+
+  // The same of a switch beside its section in the configuration, and of two axes.
+  void refuse_twins(const SpaceEntry& entry) const {
+    std::vector<std::string> others;
+    for (const SpaceEntry& other : entries_) others.push_back(other.key);
+    std::optional<std::string> twins = replaced_twin(entry.key, others);
+    Json merged = base_;
+    set(merged, entry.key, entry.values.front());
+    const Json* zero = find(merged, "zero_optimization");
+    if (!twins && zero != nullptr && zero->is_object()) twins = broken_by_replaced(*zero);
+    if (twins) throw Error(entry.origin + ": " + *twins);
   }
 
   // How many devices a trial takes is an axis like any other, of every stage.

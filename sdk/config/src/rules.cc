@@ -12,6 +12,7 @@
 #include "dsat/config/world.h"
 #include "engine_rules.h"
 #include "values.h"
+#include "zero_values.h"
 
 namespace dsat::config {
 namespace {
@@ -158,6 +159,10 @@ const char* bf16_key(const Json& config) {
 
 std::optional<std::string> broken_rule(const Json& config, const RuleOptions& options) {
   const int stage = zero_stage(config);
+  const Json* zero = find(config, kZero);
+  if (zero != nullptr && zero->is_object()) {
+    if (auto broken = broken_by_replaced(*zero)) return broken;
+  }
   if (auto broken = broken_pipeline_rule(config, stage)) return broken;
   if (auto broken = broken_offload_rule(config, stage)) return broken;
   if (auto broken = broken_micro_batch_rule(config, options)) return broken;

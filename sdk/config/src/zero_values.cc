@@ -223,22 +223,43 @@ void make_canonical(Json& value, const std::string& key) {
   }
 }
 
-void refuse_together(const std::string& key, const std::string& other) {
-  throw Error(fmt::format("{} and {} are the same key, and DeepSpeed refuses both together; keep one", key, other));
+std::string together(const std::string& key, const std::string& other) {
+  return fmt::format("{} and {} are the same key, and DeepSpeed refuses both together; keep one", key, other);
 }
 
 // Switches that DeepSpeed turns into what replaced them, unless that is there already.
-void check_replaced(const Json& zero) {
-  constexpr std::pair<const char*, const char*> kReplaced[] = {
-      {"cpu_offload", "offload_optimizer"},
-      {"cpu_offload_param", "offload_param"},
-      {"stage3_gather_fp16_weights_on_model_save", "stage3_gather_16bit_weights_on_model_save"}};
+constexpr std::pair<const char*, const char*> kReplaced[] = {
+    {"cpu_offload", "offload_optimizer"},
+    {"cpu_offload_param", "offload_param"},
+    {"stage3_gather_fp16_weights_on_model_save", "stage3_gather_16bit_weights_on_model_save"}};
+
+}  // namespace
+
+std::optional<std::string> broken_by_replaced(const Json& zero) {
   const auto has = [&](const char* name) { return zero.contains(name) && zero[name] != "auto"; };
   const std::string prefix = std::string(kZeroSection) + ".";
   for (const auto& [older, newer] : kReplaced) {
-    if (has(older) && has(newer)) refuse_together(prefix + older, prefix + newer);
+    if (has(older) && has(newer)) return together(prefix + older, prefix + newer);
   }
+  return std::nullopt;
 }
+
+std::optional<std::string> replaced_twin(const std::string& key, const std::vector<std::string>& others) {
+  const auto is_in = [](const std::string& name, const std::string& section) {
+    return name == section || name.compare(0, section.size() + 1, section + ".") == 0;
+  };
+  const std::string prefix = std::string(kZeroSection) + ".";
+  for (const auto& [older, newer] : kReplaced) {
+    for (const std::string& other : others) {
+      const bool clash = (key == prefix + older && is_in(other, prefix + newer)) ||
+                         (other == prefix + older && is_in(key, prefix + newer));
+      if (clash) return together(key, other);
+    }
+  }
+  return std::nullopt;
+}
+
+namespace {
 
 Json canonical_section(const Json& section, const std::string& prefix) {
   Json out = Json::object();
@@ -248,7 +269,7 @@ Json canonical_section(const Json& section, const std::string& prefix) {
     const std::string own_name = prefix.empty() ? key : key.substr(prefix.size() + 1);
     const KeyKind kind = key_kind(key);
     if (out.contains(own_name) || (own_name != name && section.contains(own_name))) {
-      refuse_together(written, key);
+      throw Error(together(written, key));
     }
     Json& copy = out[own_name] = value;
     if (kind == KeyKind::kSection && value.is_object()) {
@@ -262,7 +283,9 @@ Json canonical_section(const Json& section, const std::string& prefix) {
       make_canonical(copy, key);
     }
   }
-  if (prefix == kZeroSection) check_replaced(out);
+  if (prefix == kZeroSection) {
+    if (const auto broken = broken_by_replaced(out)) throw Error(*broken);
+  }
   return out;
 }
 

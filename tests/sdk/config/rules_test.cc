@@ -41,6 +41,14 @@ TEST(ZeroStage, RefusesAnythingElse) {
 
 TEST(BrokenRule, AnEmptyConfigurationIsValid) { EXPECT_EQ(rule(config("{}")), ""); }
 
+TEST(BrokenRule, AnOlderSwitchBesideWhatReplacedIt) {
+  EXPECT_EQ(rule(zero(R"("stage": 2, "cpu_offload": false, "offload_optimizer": {"device": "cpu"})")),
+            "zero_optimization.cpu_offload and zero_optimization.offload_optimizer are the same key, and DeepSpeed "
+            "refuses both together; keep one");
+  EXPECT_EQ(rule(zero(R"("stage": 2, "cpu_offload": "auto", "offload_optimizer": {"device": "cpu"})")), "");
+  EXPECT_EQ(rule(zero(R"("stage": 2, "cpu_offload": true)")), "");
+}
+
 TEST(BrokenRule, PipelineOnlyWithZero0Or1) {
   for (int stage = 0; stage <= 3; ++stage) {
     Json json = config(R"({"pipeline": {"stages": 4}})");
