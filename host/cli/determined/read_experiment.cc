@@ -242,6 +242,11 @@ class ExperimentReader {
     if (!global && !ranks) return;
     Json config = result_.ds_config ? config::load_file(*result_.ds_config) : Json::object();
     config::overwrite(config, result_.config_overwrites);
+    // A list is an axis: which of its values goes with these sizes shows in the trials.
+    for (const char* key : {config::kMicroBatchKey, config::kAccumulationKey, config::kTrainBatchKey}) {
+      const Json* listed = config::find(config, key);
+      if (listed != nullptr && listed->is_array()) config::erase(config, key);
+    }
     const int slots = result_.slots_per_trial.value_or(host::slots_of_command(result_.command).value_or(1));
     const int64_t expected_ranks = config::data_parallel_size(slots, config);
     if (ranks && *ranks != expected_ranks) {

@@ -35,7 +35,7 @@ std::string why_stage_moved(const Plan& plan) {
   if (!own || *own == config::zero_stage(plan.base_config)) return "";
   Json config = plan.base_config;
   config::overwrite(config, Json{{"zero_optimization", {{"stage", *own}}}});
-  return config::broken_rule(config).value_or(fmt::format("its ZeRO stage {} is not tried", *own));
+  return config::broken_rule(config, plan.world_rules()).value_or(fmt::format("its ZeRO stage {} is not tried", *own));
 }
 
 // Do the configuration, or the command's flags in place of "auto", give a micro batch? The base configuration has it.

@@ -80,6 +80,7 @@ struct Plan : StudyLimits,
   }
 
   config::RuleOptions rules() const;
+  config::RuleOptions world_rules() const;        // of the devices alone, not of the search's micro batches
   int concurrency() const;                        // trials that can really run at once
   TrialShape shape_of(const Json& config) const;  // what a trial of this configuration takes
   std::string config_name() const;                // for messages

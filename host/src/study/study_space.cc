@@ -58,12 +58,13 @@ void leave_out_auto(Plan& plan) {
 // the lowest stage of the space that they do go with; keys that are wrong at every stage are refused here, not in a
 // trial.
 std::optional<std::string> settle_base_stage(Plan& plan) {
-  const std::optional<std::string> broken = config::broken_rule(plan.base_config);
+  const config::RuleOptions rules = plan.world_rules();
+  const std::optional<std::string> broken = config::broken_rule(plan.base_config, rules);
   if (!broken) return std::nullopt;
   for (const config::StageSpace& stage : plan.space.stages) {
     Json candidate = plan.base_config;
     config::overwrite(candidate, Json{{"zero_optimization", {{"stage", stage.stage}}}});
-    if (config::broken_rule(candidate)) continue;
+    if (config::broken_rule(candidate, rules)) continue;
     plan.base_config = std::move(candidate);
     return fmt::format("the configuration's own ZeRO stage is not tried ({}): the profile starts at stage {}", *broken,
                        stage.stage);
@@ -126,6 +127,11 @@ void complete_base_batch(Plan& plan) try {
   config::GivenBatchSizes given = config::read_batch_sizes(plan.base_config);
   if (plan.hugging_face) given = with_batch_flags(plan.command, given);
   if (config::tuned_world(plan.base_config) && (given.micro_batch || given.accumulation)) given.train_batch.reset();
+  // One that does not hold for the first value of a list may hold for another; it follows each.
+  for (const char* key : {config::kMicroBatchKey, config::kAccumulationKey}) {
+    const Json* own = config::find(plan.user_config, key);
+    if (own != nullptr && own->is_array()) given.train_batch.reset();
+  }
   config::check_batch_sizes(given, plan.data_parallel_size);
   config::write_batch_sizes(plan.base_config, config::complete_batch_sizes(given, plan.data_parallel_size));
 } catch (const Error& error) {
@@ -161,11 +167,16 @@ void bound_by_train_batch(Plan& plan) {
 
 }  // namespace
 
-config::RuleOptions Plan::rules() const {
+config::RuleOptions Plan::world_rules() const {
   config::RuleOptions rules;
+  rules.world_size = slots.slots_per_trial;
+  return rules;
+}
+
+config::RuleOptions Plan::rules() const {
+  config::RuleOptions rules = world_rules();
   rules.min_micro_batch = min_micro_batch;
   rules.max_micro_batch = max_micro_batch;
-  rules.world_size = slots.slots_per_trial;
   return rules;
 }
 

@@ -169,6 +169,10 @@ TEST_F(ExperimentFile, BatchSizesOfTheScriptGoWithTheConfiguration) {
                             "overwrite_deepspeed_args: {train_batch_size: auto, "
                             "train_micro_batch_size_per_gpu: 3}, global_batch_size: 8";
   EXPECT_THAT(error_of([&] { read("", sizes); }), HasSubstr("does not go with the DeepSpeed configuration"));
+  const std::string listed = config +
+                             "overwrite_deepspeed_args: {train_micro_batch_size_per_gpu: [1, 2, 4]}, "
+                             "global_batch_size: 8, data_parallel_world_size: 1";
+  EXPECT_EQ(read("", listed).hyperparameters["global_batch_size"], 8);
 }
 
 }  // namespace
