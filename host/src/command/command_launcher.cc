@@ -188,7 +188,8 @@ Argv for_accelerate(const Argv& argv, const LauncherUse& launcher, const TrialCo
   const bool on_nodes = trial.allocation_nodes > 1;
   Argv inserted{"--main_process_port", fmt::to_string(trial.port)};
   // Its own settings file may name devices, which would go before the visibility variable.
-  if (on_nodes || trial.has_bound_devices) {
+  // With ROCm's variable HIP counts the devices that it leaves anew, from 0.
+  if (on_nodes || trial.has_bound_devices || trial.backend == Backend::rocr) {
     inserted.insert(inserted.end(), {"--gpu_ids", "all"});  // that are visible
   } else if (visibility_variable(trial.backend) != nullptr) {
     inserted.insert(inserted.end(), {"--gpu_ids", id_list(trial.slots)});
@@ -316,6 +317,9 @@ void CommandTemplate::apply_size(Argv& argv, const Size& size) const {
   const std::vector<int>& shares = size.shape.node_slots;
   if (launcher_.kind != Launcher::deepspeed) {
     argv = with_count(std::move(argv), launcher_, shares[0], size.shape.slots());
+    if (launcher_.kind == Launcher::torchrun && size.shape.nodes() > 1) {
+      argv = replaced(argv, find_launcher(argv), {"--nnodes"}, {"--nnodes", fmt::to_string(size.shape.nodes())});
+    }
     return;
   }
   Argv inserted;
@@ -329,7 +333,8 @@ void CommandTemplate::apply_size(Argv& argv, const Size& size) const {
     if (!size.slots.empty()) inserted.insert(inserted.end(), {"--include", include_argument(size.slots)});
   } else {
     inserted.insert(inserted.end(), {"--num_gpus", fmt::to_string(shares[0])});
-    if (!size.hostfile.empty()) inserted.insert(inserted.end(), {"--num_nodes", fmt::to_string(shares.size())});
+    const bool says_nodes = !size.hostfile.empty() || shares.size() > 1;
+    if (says_nodes) inserted.insert(inserted.end(), {"--num_nodes", fmt::to_string(shares.size())});
   }
   argv = replaced(
       argv, launcher_,

@@ -74,6 +74,10 @@ LauncherUse launcher_program(const Argv& argv, size_t i) {
 LauncherUse launcher_at(const Argv& argv, size_t i) {
   if (!starts_with(base_name(argv[i]), "python")) return launcher_program(argv, i);
   for (size_t k = i + 1; k < argv.size(); ++k) {
+    if (one_of(argv[k], {"-W", "-X", "--check-hash-based-pycs"})) {  // Python's own options with a value
+      ++k;
+      continue;
+    }
     if (argv[k] == "-m" && k + 1 < argv.size()) return {launcher_module(argv[k + 1]), k + 2, k + 2};
     if (!is_option(argv[k])) return launcher_program(argv, k);
   }
@@ -191,6 +195,22 @@ LauncherUse find_launcher(const Argv& argv) {
   if (use.kind == Launcher::none) use = launcher_behind(argv, program, use.wrapper);
   if (use.kind != Launcher::none) use.end = end_of_launcher_options(argv, use.begin);
   return use;
+}
+
+std::string own_visibility(const Argv& argv, const LauncherUse& launcher) {
+  // The deepspeed launcher and accelerate are given a trial's devices as options.
+  if (launcher.kind == Launcher::deepspeed || launcher.kind == Launcher::accelerate) return "";
+  const size_t end = skip_prefixes(argv, 0);
+  for (size_t i = 0; i < end; ++i) {
+    const std::string name = argv[i].substr(0, argv[i].find('='));
+    const std::string value = argv[i].substr(std::min(argv[i].size(), name.size() + 1));
+    const bool sets = !value.empty() && value != "-1";  // those hide all devices
+    if (sets &&
+        one_of(name, {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"})) {
+      return name;
+    }
+  }
+  return "";
 }
 
 std::vector<FlagUse> launcher_flags(const Argv& argv, const LauncherUse& launcher,

@@ -34,6 +34,10 @@ struct LauncherUse {
 };
 LauncherUse find_launcher(const Argv& argv);
 
+// The visibility variable that the command itself sets before its program ("env CUDA_VISIBLE_DEVICES=2,3 torchrun"),
+// where that is what decides on a trial's devices; empty: there is none.
+std::string own_visibility(const Argv& argv, const LauncherUse& launcher);
+
 // The uses of an option among the launcher's own arguments; with them, their tokens.
 std::vector<FlagUse> launcher_flags(const Argv& argv, const LauncherUse& launcher,
                                     std::initializer_list<std::string_view> names);

@@ -124,6 +124,28 @@ void check_whole_hosts(SlotPlan& plan, const CommandTemplate& command) {
   plan.notices.emplace_back("trials run one at a time: --launcher mvapich keeps the hosts of all in one file");
 }
 
+// A step of srun has as many tasks on each of its nodes; and below it the deepspeed launcher takes the first devices of
+// each node, whichever are the trial's.
+void check_steps(SlotPlan& plan, const CommandTemplate& command) {
+  const auto hosts = SlotPool(plan.slots, std::nullopt).hosts();
+  for (const TrialShape& shape : plan.shapes()) {
+    const auto [least, most] = std::minmax_element(shape.node_slots.begin(), shape.node_slots.end());
+    if (*least != *most) {
+      throw Error(
+          fmt::format("a trial would take {} slots of one node of the allocation and {} of another, and a step "
+                      "has as many on each: give --num-nodes and --num-gpus",
+                      *most, *least));
+    }
+    const bool is_part =
+        std::any_of(hosts.begin(), hosts.end(), [&](const auto& host) { return host.second > *least; });
+    if (command.launcher() != Launcher::deepspeed || shape.nodes() < 2 || !is_part || plan.at_once < 2) continue;
+    plan.at_once = 1;
+    plan.notices.emplace_back(
+        "trials run one at a time: in an allocation the deepspeed launcher takes the first devices of every node; give "
+        "trials whole nodes, or start them with torchrun");
+  }
+}
+
 // Trials side by side would have one port, or devices that the launcher counts by itself.
 void run_one_at_a_time(const CommandTemplate& command, SlotPlan& plan) {
   if (plan.at_once < 2) return;
@@ -138,6 +160,12 @@ void run_one_at_a_time(const CommandTemplate& command, SlotPlan& plan) {
         "below {} DeepSpeed takes port 29500 in each of them; start the script with deepspeed or "
         "torchrun, or give deepspeed.init_distributed the trial's MASTER_PORT as distributed_port",
         starter);
+  }
+  if (const std::string variable = command.own_visibility(); reason.empty() && !variable.empty()) {
+    reason = fmt::format(
+        "the command sets {} itself, the same for all of them; set it before dsat-host, which shares "
+        "its devices out",
+        variable);
   }
   if (reason.empty()) return;
   plan.at_once = 1;
@@ -202,6 +230,7 @@ SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
   } else {
     check_command(plan, *command, cluster);
     if (cluster.runner == kLocalRunner) check_whole_hosts(plan, *command);
+    if (cluster.runner == kPilotRunner) check_steps(plan, *command);
     // Each job of Slurm has nodes or devices that Slurm keeps from the others.
     if (cluster.runner != kSlurmRunner) run_one_at_a_time(*command, plan);
   }

@@ -494,6 +494,25 @@ TEST_F(Command, TheBestCommandSaysASizeThatTheCommandDoesNot) {
               ElementsAre("torchrun", "--nproc_per_node", "2", "t.py", "--deepspeed_config=/b.json"));
 }
 
+TEST_F(Command, TheBestCommandOfSeveralNodesSaysHowMany) {
+  const CommandTemplate::Size size{TrialShape::even(2, 4)};
+  EXPECT_THAT(parse({"deepspeed", "t.py", "--deepspeed_config=a.json"}).render_best(Json::object(), "/b.json", size),
+              ElementsAre("deepspeed", "--num_gpus", "4", "--num_nodes", "2", "t.py", "--deepspeed_config=/b.json"));
+  EXPECT_THAT(parse({"torchrun", "--nnodes=1", "t.py", "--deepspeed_config=a.json"})
+                  .render_best(Json::object(), "/b.json", size),
+              ElementsAre("torchrun", "--nnodes", "2", "--nproc_per_node", "4", "t.py", "--deepspeed_config=/b.json"));
+}
+
+// It would make CUDA_VISIBLE_DEVICES of them, by which HIP counts what ROCm's variable has left.
+TEST_F(Command, AccelerateTakesAllDevicesThatRocmsVariableLeaves) {
+  TrialContext trial{"/1/ds.json", "/1", {{"2", 2, {}}, {"3", 3, {}}}, 29500, Json::object()};
+  trial.backend = Backend::rocr;
+  const Argv argv = parse({"accelerate", "launch", "t.py", "--deepspeed_config=a.json"}).render(trial);
+  const auto ids = std::find(argv.begin(), argv.end(), "--gpu_ids");
+  ASSERT_NE(ids, argv.end());
+  EXPECT_EQ(*std::next(ids), "all");
+}
+
 TEST_F(Command, TheBestCommandNamesTheBestConfigurationWhateverItIsCalledInATrial) {
   request_.ds_config = "base.json";
   const CommandTemplate command = parse({"python3", "{trial_dir}/ds_config.json", "--out={trial_dir}/out"});

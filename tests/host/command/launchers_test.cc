@@ -16,6 +16,22 @@ std::vector<std::string> head_of(const Argv& command, Launcher kind = Launcher::
   return {command.begin(), command.begin() + static_cast<std::ptrdiff_t>(use.begin)};
 }
 
+TEST(Launchers, AreFoundBehindPythonsOwnOptions) {
+  const Argv torchrun{"python3", "-W", "ignore", "-X", "dev", "-m", "torch.distributed.run", "t.py"};
+  EXPECT_EQ(head_of(torchrun, Launcher::torchrun).size(), 7u);
+  EXPECT_EQ(head_of({"python3", "-W", "ignore", "t.py"}, Launcher::none).size(), 0u);
+}
+
+TEST(Launchers, AVisibilityVariableOfTheCommandsOwnIsFound) {
+  const auto own = [](const Argv& command) { return own_visibility(command, find_launcher(command)); };
+  EXPECT_EQ(own({"env", "A=1", "CUDA_VISIBLE_DEVICES=2,3", "torchrun", "t.py"}), "CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(own({"env", "HIP_VISIBLE_DEVICES=0", "python3", "t.py"}), "HIP_VISIBLE_DEVICES");
+  EXPECT_EQ(own({"env", "CUDA_VISIBLE_DEVICES=", "python3", "t.py"}), "") << "no device at all";
+  EXPECT_EQ(own({"env", "CUDA_VISIBLE_DEVICES=-1", "python3", "t.py"}), "");
+  EXPECT_EQ(own({"env", "CUDA_VISIBLE_DEVICES=2,3", "deepspeed", "t.py"}), "") << "it is given --include";
+  EXPECT_EQ(own({"python3", "t.py", "CUDA_VISIBLE_DEVICES=2,3"}), "") << "the script's own argument";
+}
+
 TEST(Launchers, AreFoundBehindProgramsThatRunACommand) {
   for (const Argv& head :
        {Argv{"uv", "run"}, Argv{"uv", "run", "--frozen"}, Argv{"uv", "run", "--with", "deepspeed"},

@@ -63,6 +63,32 @@ TEST_F(PlanTest, RefusesASpaceFileByItsOption) {
       "--space " + file.string() + ": zero_optimization.reduce_bucket_size is -1; it must be an integer of at least 0");
 }
 
+// DeepSpeed would refuse every trial.
+TEST_F(PlanTest, ASwitchIsNoAxisBesideTheSectionThatReplacedIt) {
+  const fs::path file = dir() / "space.json";
+  const Change with_file = [&](StudyOptions& o) { o.space_file = file; };
+  const std::string config = R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}})";
+  write_text(file, R"({"zero_optimization.cpu_offload": [true, false]})");
+  EXPECT_THAT(error_of([&] { plan_with(config, with_file); }),
+              ::testing::AllOf(HasSubstr("space.json"), HasSubstr("refuses both together")));
+  write_text(file, R"({"zero_optimization.cpu_offload": [true, false],
+                       "zero_optimization.offload_optimizer.device": ["cpu", "none"]})");
+  EXPECT_THAT(error_of([&] { plan_with("{}", with_file); }), HasSubstr("refuses both together"));
+}
+
+// A file that was made for more devices.
+TEST_F(PlanTest, APartitionThatDoesNotDivideTheDevicesMovesTheProfile) {
+  const Change four = [](StudyOptions& o) { o.slots = o.slots_per_trial = 4; };
+  const Plan plan = plan_with(R"({"zero_optimization": {"stage": 3, "mics_shard_size": 16}})", four);
+  EXPECT_EQ(config::zero_stage(plan.base_config), 1);
+  EXPECT_TRUE(noticed(plan, "the profile starts at stage 1"));
+}
+
+TEST_F(PlanTest, ATrainBatchHoldsForOneValueOfAListAtLeast) {
+  const Plan plan = plan_with(R"({"train_batch_size": 128, "train_micro_batch_size_per_gpu": [3, 8]})");
+  EXPECT_EQ(plan.base_config["train_micro_batch_size_per_gpu"], 3);
+}
+
 TEST_F(PlanTest, ASingleConfigurationIsNoSearchAndTwoMicroBatchesAreOne) {
   const auto up_to = [](int64_t micro_batch) {
     return [micro_batch](StudyOptions& o) {
@@ -319,6 +345,21 @@ TEST_F(PlanTest, AStageThatIsLeftOpenIsANumberInTrials) {
     o.zero_stages = {2, 3};
   });
   EXPECT_EQ(plan.base_config["zero_optimization"]["stage"], 2);
+}
+
+TEST_F(PlanTest, TrialsOfACommandThatNamesItsDevicesRunOneAtATime) {
+  const auto plan_of_command = [&](const std::string& variable) {
+    return plan_with("{}", [&](StudyOptions& o) {
+      o.command = {"env", variable, "python3", "train.py", "--deepspeed_config", "ds_config.json"};
+      o.slots = 4;
+      o.slots_per_trial = 1;
+      o.max_concurrent_trials = 4;
+    });
+  };
+  const Plan alone = plan_of_command("CUDA_VISIBLE_DEVICES=2,3");
+  EXPECT_EQ(alone.concurrency(), 1);
+  EXPECT_TRUE(noticed(alone, "one at a time: the command sets CUDA_VISIBLE_DEVICES itself"));
+  EXPECT_EQ(plan_of_command("OMP_NUM_THREADS=2").concurrency(), 4);
 }
 
 TEST_F(PlanTest, TrialsOfALauncherThatIsOutOfReachRunOneAtATime) {
