@@ -83,6 +83,23 @@ class Runners(SlurmTest):
         self.assertLessEqual(places, {("n1", "0"), ("n1", "1"), ("n2", "0"), ("n2", "1")})
         self.assertGreaterEqual(len(places), 2)
 
+    def test_parts_of_two_nodes_below_the_deepspeed_launcher_run_one_at_a_time(self):
+        deepspeed = self.dir / "deepspeed"
+        deepspeed.write_text("#!/bin/sh\nexit 1\n")
+        deepspeed.chmod(0o755)
+        command = [str(deepspeed), "train.py", "--deepspeed_config", "ds_config.json"]
+        place = self.allocate("-N2", "--ntasks-per-node=2", "--gres=gpu:2")
+        parts = self.run_slurm("parts", ["--num-nodes", "2", "--num-gpus", "1", "--max-trials", "1"], command, place)
+        self.assertIn("trials run one at a time: in an allocation the deepspeed launcher", parts.stdout + parts.stderr)
+        whole = self.run_slurm("whole", ["--num-nodes", "2", "--num-gpus", "2", "--max-trials", "1"], command, place)
+        self.assertNotIn("one at a time", whole.stdout + whole.stderr)
+
+    def test_a_step_with_more_slots_on_one_node_is_refused(self):
+        place = self.allocate("-N2", "--gpus=3")
+        uneven = self.run_slurm("uneven", ["--max-trials", "1"], in_allocation=place)
+        self.assert_ok(uneven, 2)
+        self.assertIn("give --num-nodes and --num-gpus", uneven.stderr)
+
     def test_a_trial_over_two_nodes_has_a_rank_for_every_slot(self):
         command = ["sh", "-c", f"{sys.executable} -S -E witness.py; exec \"$@\"", "sh", *self.command()]
         (self.dir / "witness.py").write_text(WITNESS)
