@@ -83,7 +83,8 @@ struct Recompute : torch::autograd::Node {
       generators.restore();
       const at::Tensor output = compute(leaves);
       now.restore();
-      torch::autograd::backward({output}, {gradients.front()});
+      // Frozen parameters over the batch itself, or none at all: nothing here wants a gradient.
+      if (output.requires_grad()) torch::autograd::backward({output}, {gradients.front()});
     }
     variable_list results;
     for (const at::Tensor& leaf : leaves) results.push_back(leaf.grad());
