@@ -53,11 +53,11 @@ std::vector<Tensors> leaves_of(const ModelParts& parts) {
 }
 
 // Rank 0's values for all ranks: a model that was built with random numbers is another one on each. Collectives know
-// contiguous tensors only, and no type for bool.
+// contiguous tensors only, and not every type: a buffer may be bool, int16 or complex.
 void broadcast_from_rank_0(Comm& comm, const at::Tensor& tensor) {
-  if (comm.size() == 1) return;
+  if (comm.size() == 1 || tensor.numel() == 0) return;
   const at::Tensor values = tensor.detach().contiguous();
-  comm.broadcast(values.scalar_type() == at::kBool ? values.view(at::kByte) : values, 0)->wait();
+  comm.broadcast(values.view({-1}).view(at::kByte), 0)->wait();
   if (!tensor.is_contiguous()) tensor.detach().copy_(values);
 }
 
