@@ -2,6 +2,7 @@
 // A module exported from a Sequential can be a pipeline; the number of a micro batch decides its inputs and classes.
 #include "program/torchscript_training.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -87,7 +88,10 @@ class ScriptTraining : public Training {
  public:
   ScriptTraining(const Options& options, const Settings& settings, World& world)
       : task_(options, settings, world),
-        engine_(initialize(module_of(options, settings, world), world, world.config())) {}
+        engine_(initialize(module_of(options, settings, world), world, world.config())) {
+    // For dropout; each rank draws numbers of its own.
+    at::manual_seed(RandomStream(world.seed(), ~static_cast<uint64_t>(world.rank())).bits(0));
+  }
 
   double optimizer_step() override {
     const int64_t micro_steps = engine_->gradient_accumulation_steps();
