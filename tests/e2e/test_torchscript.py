@@ -11,6 +11,27 @@ EXAMPLE = PROJECT / "examples/trials/torchscript"
 TRIAL = str(BUILD / "dsat-trial")
 
 
+# What losses_of's modules are made of.
+LAYERS = """import torch
+from torch import nn
+
+def frozen(module):
+    for parameter in module.parameters(): parameter.requires_grad_(False)
+    return module
+
+class WithBuffer(nn.Module):
+    def __init__(self, values):
+        super().__init__()
+        self.register_buffer("values", values)
+    def forward(self, x):
+        return x * float(self.values.numel())
+
+class Ones(nn.Module):
+    def forward(self, x):
+        return torch.zeros_like(x) + 1
+"""
+
+
 class TorchScript(HostTest):
     @classmethod
     def setUpClass(cls):
@@ -108,6 +129,41 @@ class TorchScript(HostTest):
                                      "ds.json", *options], cwd=self.dir, capture_output=True, text=True, timeout=60)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertRegex(result.stderr, rf"\A.*{who}: the TorchScript module is a Net; .*Sequential.*\n\Z")
+
+    def losses_of(self, module, *options, config=None):
+        """Those of a module that a line of Python makes, trained on one float of four, with further options."""
+        script = f"torch.manual_seed(7)\ntorch.jit.script({module}).save('module.pt')\n"
+        (self.dir / "module.py").write_text(f"{LAYERS}\n{script}")
+        subprocess.run([PYTHON, "module.py"], cwd=self.dir, check=True)
+        (self.dir / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 2, **(config or {})}))
+        result = subprocess.run([TRIAL, "--torchscript", "module.pt", "--deepspeed_config", "ds.json", "--steps", "2",
+                                 "--loss", "mean", "--input-spec", "float:4", *options],
+                                cwd=self.dir, capture_output=True, text=True, timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return re.findall(r"^step .* loss (\S+)", result.stdout, re.M)
+
+    def test_a_segment_that_wants_no_gradient_is_recomputed_too(self):
+        for first in ("nn.Flatten()", "frozen(nn.Linear(4, 4))"):
+            module = f"nn.Sequential({first}, nn.Linear(4, 8), nn.Linear(8, 3))"
+            self.assertEqual(len(self.losses_of(module, "--activation-checkpointing")), 2)
+
+    def test_buffers_of_any_type_are_those_of_the_first_rank(self):
+        for dtype in ("complex64", "int16", "bool"):
+            module = f"nn.Sequential(WithBuffer(torch.ones(2, dtype=torch.{dtype})), nn.Linear(4, 3))"
+            self.assertEqual(len(self.losses_of(module, "--ranks", "2")), 2)
+
+    def test_dropout_follows_the_seed(self):
+        module = "nn.Sequential(nn.Linear(4, 64), nn.Dropout(0.5))"
+        first, second = (self.losses_of(module, "--seed", seed) for seed in ("1", "2"))
+        self.assertEqual(self.losses_of(module, "--seed", "1"), first)
+        self.assertNotEqual(first, second)
+
+    def test_a_stage_that_ignores_its_input_sends_no_gradient_back(self):
+        module = "nn.Sequential(nn.Linear(4, 4), Ones(), nn.Linear(4, 3))"
+        expected = self.losses_of(module)
+        cut = self.losses_of(module, "--ranks", "3", config={"pipeline": {"stages": 3}})
+        for one, other in zip(cut, expected):
+            self.assertAlmostEqual(float(one), float(other), delta=1e-5 * abs(float(other)))
 
     def test_bf16_and_out_of_memory(self):
         bf16 = self.train({"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": True},

@@ -3,6 +3,7 @@
 #include "pipeline/pipeline_stage.h"
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
 #include <utility>
@@ -60,7 +61,10 @@ at::Tensor PipelineStage::backward(int64_t micro_batch, const at::Tensor& gradie
     const at::Tensor output = std::exchange(held.output, {});
     engine_.backward_from(output, plan_.is_last ? loss_gradient(output) : gradient);
   }
-  return plan_.is_first ? at::Tensor() : held.input.grad();
+  if (plan_.is_first) return {};
+  // The stage before waits for one, also where the output does not depend on the input.
+  const at::Tensor of_input = held.input.grad();
+  return of_input.defined() ? of_input : at::zeros_like(held.input);
 }
 
 // The share of a micro batch in the mean over the optimizer step, with the loss scale.
