@@ -221,8 +221,8 @@ class Builder {
       throw Error(entry.origin + ": " + entry.key + " follows from --global-batch and cannot be tuned; keep one");
     } else {
       replace_switch(entry.key);
-      refuse_twins(entry);
       entries_.push_back(entry);
+      refuse_replaced();
     }
   }
 
@@ -240,16 +240,14 @@ class Builder {
     }
   }
 
-  // The same of a switch beside its section in the configuration, and of two axes.
-  void refuse_twins(const SpaceEntry& entry) const {
-    std::vector<std::string> others;
-    for (const SpaceEntry& other : entries_) others.push_back(other.key);
-    std::optional<std::string> twins = replaced_twin(entry.key, others);
+  // An older switch as an axis, beside what replaced it in the configuration or as another axis. The last axis is the
+  // one that clashes.
+  void refuse_replaced() const {
     Json merged = base_;
-    set(merged, entry.key, entry.values.front());
+    for (const SpaceEntry& entry : entries_) set(merged, entry.key, entry.values.front());
     const Json* zero = find(merged, "zero_optimization");
-    if (!twins && zero != nullptr && zero->is_object()) twins = broken_by_replaced(*zero);
-    if (twins) throw Error(entry.origin + ": " + *twins);
+    if (zero == nullptr || !zero->is_object()) return;
+    if (const auto broken = broken_by_replaced(*zero)) throw Error(entries_.back().origin + ": " + *broken);
   }
 
   // How many devices a trial takes is an axis like any other, of every stage.

@@ -244,21 +244,6 @@ std::optional<std::string> broken_by_replaced(const Json& zero) {
   return std::nullopt;
 }
 
-std::optional<std::string> replaced_twin(const std::string& key, const std::vector<std::string>& others) {
-  const auto is_in = [](const std::string& name, const std::string& section) {
-    return name == section || name.compare(0, section.size() + 1, section + ".") == 0;
-  };
-  const std::string prefix = std::string(kZeroSection) + ".";
-  for (const auto& [older, newer] : kReplaced) {
-    for (const std::string& other : others) {
-      const bool clash = (key == prefix + older && is_in(other, prefix + newer)) ||
-                         (other == prefix + older && is_in(key, prefix + newer));
-      if (clash) return together(key, other);
-    }
-  }
-  return std::nullopt;
-}
-
 namespace {
 
 Json canonical_section(const Json& section, const std::string& prefix) {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "dsat/config/json.h"
 
@@ -25,9 +24,6 @@ Json canonical_value(std::string_view key, const Json& value);
 // Why DeepSpeed refuses this zero_optimization section: it has an older switch and what replaced it, say cpu_offload
 // and offload_optimizer; nullopt: it has no such pair.
 std::optional<std::string> broken_by_replaced(const Json& zero);
-
-// The same of dotted keys: `key` with one of `others`.
-std::optional<std::string> replaced_twin(const std::string& key, const std::vector<std::string>& others);
 
 }  // namespace dsat::config
 

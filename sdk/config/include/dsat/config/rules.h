@@ -30,7 +30,7 @@ struct RuleOptions {
 };
 
 // The first validity rule that a merged configuration breaks, in one line that names rule and keys; nullopt: valid.
-// No older switch beside the section that replaced it;
+// No older switch stands beside what replaced it (cpu_offload beside offload_optimizer).
 // Pipeline parallelism only with ZeRO 0 or 1; parameter offload only with ZeRO 3; optimizer offload
 // (offload_optimizer.device other than none, or the older cpu_offload: true) only with ZeRO 1, 2 or 3; micro batch
 // within bounds; bucket sizes positive, that of the all-gather even at ZeRO 1 and 2; at ZeRO 3 the sizes of
