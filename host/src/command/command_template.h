@@ -97,8 +97,9 @@ class CommandTemplate {
   const std::filesystem::path& default_hostfile() const { return request_.default_hostfile; }
   // How its deepspeed launcher is to reach other hosts.
   const LauncherUse& launcher_use() const { return launcher_; }
-  // Where a launcher is that cannot be told its port and devices; empty: there is none.
+  // The visibility variable that the command sets itself, for all trials alike; empty: there is none.
   std::string own_visibility() const { return host::own_visibility(request_.argv, launcher_); }
+  // Where a launcher is that cannot be told its port and devices; empty: there is none.
   std::string launcher_out_of_reach() const { return hidden_launcher(request_.argv, request_.cwd); }
   // Is it a Python script that nobody gives a rank? Where one is missing, DeepSpeed asks MPI for it (comm/comm.py of
   // 0.14.5) and takes port 29500, whatever MASTER_PORT is.
