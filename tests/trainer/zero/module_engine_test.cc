@@ -234,6 +234,35 @@ TEST(ModuleEngineUse, ParametersThatOneRankUsesAreTrainedOnAll) {
   EXPECT_EQ(result.kind, FailureKind::none) << result.message;
 }
 
+// A weight in two recomputed parts gets its gradient in two pieces; the second comes when its bucket has left, here on
+// one rank only.
+TEST(ModuleEngineUse, APieceThatComesLateOnOneRankIsSummedOnAll) {
+  struct Shared : torch::nn::Module {
+    at::Tensor first = register_parameter("first", at::ones({3})), weight = register_parameter("weight", at::ones({3}));
+    at::Tensor forward(bool is_twice) {
+      const auto part = [this](const std::vector<at::Tensor>& in) { return in.front() + weight; };
+      const at::Tensor once = recompute(part, {first * 1});
+      return (is_twice ? recompute(part, {once}) : once).sum();
+    }
+  };
+  const RankResult result = on_ranks(2, [](World& world) -> std::string {
+    for (const bool overlaps : {false, true}) {
+      const Json config{
+          {"train_micro_batch_size_per_gpu", 1},
+          {"optimizer", {{"type", "SGD"}, {"params", {{"lr", 0.5}}}}},
+          {"zero_optimization", {{"stage", 2}, {"overlap_comm", overlaps}, {"reduce_bucket_size", 1}}}};
+      const auto engine = initialize(std::make_shared<Shared>(), world, config);
+      engine->backward(engine->forward(world.rank() == 0));
+      engine->step();
+      // Two pieces of 1 on the one rank, one on the other, each counting a half.
+      if (!engine->module().weight.detach().equal(at::full({3}, 0.25))) return "the shared weight";
+      if (!engine->module().first.detach().equal(at::full({3}, 0.5))) return "the first weight";
+    }
+    return "";
+  });
+  EXPECT_EQ(result.kind, FailureKind::none) << result.message;
+}
+
 TEST(ModuleEngineUse, StageThreeNamesRanksThatUseDifferentParameters) {
   struct Pair : torch::nn::Module {
     at::Tensor weight = register_parameter("weight", at::ones({8}));

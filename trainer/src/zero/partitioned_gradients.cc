@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/comm_thread.h"
 #include "device/offload_memory.h"
 
 namespace dsat::trainer {
@@ -131,10 +132,20 @@ void PartitionedGradients::end_backward() {
   while (next_bucket_ < buckets_.size()) start_reduction(buckets_[next_bucket_++]);
   while (!under_way_.empty()) finish_oldest();
   // Pieces of gradients that came after their bucket had left (before_accumulation) are summed as a second round.
-  for (Bucket& bucket : buckets_) {
-    if (bucket.memory.defined()) start_reduction(bucket);
+  const std::vector<double> late = late_buckets();
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    if (late[i] > 0) start_reduction(buckets_[i]);
   }
   while (!under_way_.empty()) finish_oldest();
+}
+
+// Above 0 for each bucket that holds late pieces on any rank: all ranks start the same sums, whatever each has used.
+std::vector<double> PartitionedGradients::late_buckets() {
+  std::vector<double> late;
+  for (const Bucket& bucket : buckets_) late.push_back(bucket.memory.defined() ? 1 : 0);
+  if (c_.comm.size() == 1) return late;
+  c_.comm_thread.run("the comparison of late gradients", [&](Comm& comm) { late = max_over_ranks(comm, late); });
+  return late;
 }
 
 }  // namespace dsat::trainer

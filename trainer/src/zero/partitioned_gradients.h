@@ -47,6 +47,7 @@ class PartitionedGradients : public Gradients {
   void after_accumulation(GradientEntry& entry);
   void start_reduction(Bucket& bucket);
   void finish_oldest();
+  std::vector<double> late_buckets();
   size_t held_buckets() const { return c_.settings.overlap_comm ? 2 : 1; }
 
   ZeroContext c_;
