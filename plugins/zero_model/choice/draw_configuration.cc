@@ -20,8 +20,9 @@ std::optional<search::Configuration> draw_configuration(
   for (const SearcherTrials::Pending& one : trials.pending) {
     pending.push_back({space.arm(one.configuration), one.micro_batch});
   }
-  surrogate.update(pending);
   Acquisition acquisition(space, surrogate, study.seed, /*concurrent=*/false);
+  // Pending trials are either sampled by the acquisition or counted in by the surrogate.
+  surrogate.update(acquisition.by_draws() ? std::vector<Point>() : pending);
   std::vector<Proposal> proposals;
   if (const auto best = acquisition.next(pending, kRisk, index)) proposals.push_back(*best);
   for (const Proposal& proposal : acquisition.ranked()) proposals.push_back(proposal);

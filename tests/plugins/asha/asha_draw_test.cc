@@ -89,6 +89,18 @@ TEST(AshaDraw, SearchesASmallSpaceToItsEndAndNothingTwice) {
   EXPECT_EQ(configurations.size(), 3u + 6u);
 }
 
+// With few trials ended the acquisition samples what runs; it must not be counted in by the models as well.
+TEST(AshaDraw, DrawsBesideTrialsThatRun) {
+  const Surface surface;
+  for (const int64_t at_once : {4, 16}) {
+    Study study = study_of_many_buckets(surface, 40);
+    study.limits.max_concurrent_trials = at_once;
+    auto run = bench(surface, study, "guided");
+    ASSERT_TRUE(run.run()) << run.error();
+    EXPECT_EQ(run.ended().size(), 40u);
+  }
+}
+
 // Nothing completes: there is no model to draw from.
 TEST(AshaDraw, DrawsAtRandomWhereNothingWasMeasured) {
   const Surface surface;
