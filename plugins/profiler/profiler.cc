@@ -19,6 +19,24 @@ namespace {
 constexpr int64_t kLeastSecond = 4;
 constexpr int64_t kMost = 1024;
 
+// A size that no cost formula can reckon with ends the profile, with what there is to mend.
+void check_size(double num_params, std::optional<double> trainable) {
+  if (num_params == 0) {
+    throw Error(
+        DSAT_FAILED_PRECONDITION,
+        "the model-information trial reported no num_params; does the script pass the configuration to its engine?");
+  }
+  if (num_params < 1) {
+    throw Error(DSAT_FAILED_PRECONDITION,
+                fmt::format("num_params is {}: it counts the parameters of the whole model, at least 1", num_params));
+  }
+  if (trainable && (*trainable < 0 || *trainable > num_params)) {
+    throw Error(DSAT_FAILED_PRECONDITION,
+                fmt::format("trainable_num_params is {}, but num_params, of the whole model, is {}", *trainable,
+                            num_params));
+  }
+}
+
 }  // namespace
 
 Descriptor ModelProfiler::descriptor() {
@@ -134,19 +152,16 @@ bool ModelProfiler::take_given_information() {
 
 void ModelProfiler::read_model_information() {
   information_ = std::move(metrics_);
-  const auto reported = [&](const char* name) {
+  const auto reported = [this](const char* name) {
     const auto it = information_.find(name);
     return it == information_.end() ? std::nullopt : std::optional<double>(it->second);
   };
-  const std::optional<double> num_params = reported("num_params");
-  if (!num_params || *num_params <= 0) {
-    throw Error(
-        DSAT_FAILED_PRECONDITION,
-        "the model-information trial reported no num_params; does the script pass the configuration to its engine?");
-  }
+  const double num_params = reported("num_params").value_or(0);
+  const std::optional<double> trainable = reported("trainable_num_params");
+  check_size(num_params, trainable);
   have_information_ = true;
-  inputs_.size.num_params = *num_params;
-  inputs_.size.trainable_num_params = reported("trainable_num_params").value_or(*num_params);
+  inputs_.size.num_params = num_params;
+  inputs_.size.trainable_num_params = trainable.value_or(num_params);
   inputs_.size.largest_layer_params = reported("largest_layer_params").value_or(0);
   inputs_.recomputes_activations = reported("activation_checkpoints").value_or(0) > 0;
   // The one forward ran with the smallest legal micro batch.

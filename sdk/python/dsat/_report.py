@@ -85,5 +85,7 @@ def report_model_info(num_params: int, trainable_num_params: Optional[int] = Non
         info["activation_mem_per_gpu"] = activation_bytes
     info = _checked(info, "model size")
     if num_params < 1:
-        raise Error("num_params is 0: pass the number of the whole model's parameters")
+        raise Error(f"num_params is {num_params}: pass the number of the whole model's parameters")
+    if trainable > num_params:
+        raise Error(f"trainable_num_params is {trainable}, but num_params, of the whole model, is {num_params}")
     write_result(trial, info, memory)

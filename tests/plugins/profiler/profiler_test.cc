@@ -233,6 +233,22 @@ TEST(Profiler, AModelInformationTrialWithoutParametersIsAnError) {
   EXPECT_THAT(run.error(), HasSubstr("num_params"));
 }
 
+// Passed on, they would be blamed on the plugin that hands the profile over.
+TEST(Profiler, SizesThatNoModelHasNameWhatIsToBeMended) {
+  const std::vector<std::pair<std::map<std::string, double>, std::string>> cases = {
+      {{{"num_params", 0.5}}, "num_params is 0.5"},
+      {{{"num_params", 100}, {"trainable_num_params", 101}}, "trainable_num_params is 101"},
+  };
+  for (const auto& [metrics, words] : cases) {
+    const Surface surface;
+    auto run = bench(profile_study(surface), [&, told = metrics](const testing::Trial&) {
+      return testing::Answer::completed(told);
+    });
+    EXPECT_FALSE(run.run());
+    EXPECT_THAT(run.error(), HasSubstr(words));
+  }
+}
+
 TEST(Profiler, MeasuredTrialsKeepToTheStudysStages) {
   const Surface surface;
   Study study = profile_study(surface, {2, 3});
