@@ -110,6 +110,8 @@ void Guided::on_trial_exited(const Exit& exit) {
       promises_.add(open.gain, measured ? std::optional(surrogate_->speed().objective_of(*open.metric)) : std::nullopt);
     }
     failures_.add(ended.outcome, exit.reason());
+    if (ended.outcome == Outcome::invalid_config) ++refused_;
+    if (ended.outcome == Outcome::lost && open.again) surrogate_->leave(open.point);
     // The configuration did not cause it: the trial is asked for once more, and no more.
     if (ended.outcome == Outcome::lost && !open.again) {
       Proposal proposal;
@@ -154,7 +156,7 @@ int64_t Guided::most_open() const {
   constexpr double kRounds = 4, kRounding = 1e-9;
   const auto at_once = static_cast<double>(study_.limits.max_concurrent_trials);
   const double growth = std::max(2.0, std::pow(at_once, 1 / kRounds));
-  const int64_t used = spent_ + static_cast<int64_t>(asked_);
+  const int64_t used = spent_ + static_cast<int64_t>(asked_ - refused_);
   auto most = std::floor((growth - 1) * static_cast<double>(surrogate_->ended()) + kRounding);
   if (used <= study_.limits.max_trials) {
     const auto left = static_cast<double>(study_.limits.max_trials - used + static_cast<int64_t>(open_.size()));
@@ -258,7 +260,7 @@ std::string Guided::note(const Proposal& proposal) const {
 }
 
 void Guided::end(const std::string& reason) {
-  surrogate_->update({});
+  surrogate_->update_to_the_last();
   const std::optional<zero_model::Surrogate::Incumbent> best = surrogate_->incumbent();
   finished_ = true;
   const std::vector<std::string> effects = acquisition_->sensitivity();

@@ -116,6 +116,7 @@ bool Acquisition::growth_pays() const {
   if (bounded || !incumbent_ || largest == 0) return true;
   const search::MicroBatches& batches = space_.micro_batches();
   const int64_t rank = batches.rank_at_or_below(kFarthest * static_cast<double>(largest));
+  if (rank < 0) return true;
   const Prediction beyond = surrogate_.speed().predict({{incumbent_->point.arm, batches.at(rank)}}).front();
   return beyond.mean - incumbent_->prediction.mean >= kLeastGain;
 }
@@ -124,7 +125,7 @@ int64_t Acquisition::last_rank() const {
   const search::MicroBatches& batches = space_.micro_batches();
   const int64_t last = batches.count() - 1, largest = surrogate_.largest_completed();
   if (largest == 0) return last;
-  if (!growth_pays_) return std::min(last, batches.rank_at_or_below(static_cast<double>(largest)));
+  if (!growth_pays_) return std::min(last, std::max<int64_t>(0, batches.rank_at_or_below(static_cast<double>(largest))));
   // Divisors can lie farther apart than that: the next one at least.
   const double farthest = kFarthest * static_cast<double>(largest);
   const int64_t next = batches.rank_at_or_below(static_cast<double>(largest)) + 1;

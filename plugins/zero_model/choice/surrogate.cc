@@ -52,8 +52,15 @@ void Surrogate::learn(EndedTrial ended) {
        {&ended.metric, &ended.forward, &ended.backward, &ended.step, &ended.peak_bytes, &ended.peak_above_bytes}) {
     *number = positive(*number);
   }
-  ++ended_;
   PointRecord& point = points_[ended.point];
+  const bool refused = ended.outcome == Outcome::invalid_config;
+  refusals_.add(*ended.point.arm, refused);
+  if (refused) {
+    // No run and no news for the models. What no clash of values explains is put down to the micro batch.
+    if (refusals_.probability_of_acceptance(*ended.point.arm) == 1) failures_.push_back(ended.point);
+    return;
+  }
+  ++ended_;
   const bool completed = ended.outcome == Outcome::completed;
   const bool ran = completed || ended.outcome == Outcome::out_of_memory;
   if (completed) {
@@ -121,18 +128,24 @@ std::vector<MemoryObservation> Surrogate::memory_window() const {
   return chosen;
 }
 
+// The residuals' scales are chosen at every fit while each trial counts, later when the study has grown by an eighth.
+void Surrogate::fit() {
+  constexpr size_t kFew = 32;
+  const bool tune = ended_ <= kFew || 8 * (ended_ - tuned_) >= ended_;
+  if (tune) tuned_ = ended_;
+  memory_.fit(memory_window(), tune);
+  if (any_measured()) speed_.fit(window(), tune);
+  find_leaders();
+  fitted_ = ended_;
+}
+
+void Surrogate::update_to_the_last() {
+  if (fitted_ != ended_) fit();
+  if (any_measured()) speed_.expect({});
+}
+
 void Surrogate::update(const std::vector<Point>& pending) {
-  if (due()) {
-    // The residuals' scales are chosen at every fit while each trial counts, later when the study has grown by an
-    // eighth.
-    constexpr size_t kFew = 32;
-    const bool tune = ended_ <= kFew || 8 * (ended_ - tuned_) >= ended_;
-    if (tune) tuned_ = ended_;
-    memory_.fit(memory_window(), tune);
-    if (any_measured()) speed_.fit(window(), tune);
-    find_leaders();
-    fitted_ = ended_;
-  }
+  if (due()) fit();
   if (!any_measured()) return;
   // The newest of many pending trials are those that say most about where the next one should go.
   constexpr size_t kMostPending = 64;
@@ -185,6 +198,11 @@ int64_t Surrogate::least_failed() const {
 }
 
 double Surrogate::probability_of_running(const Point& point) const {
+  if (point.arm->is_refused) return 0;
+  return refusals_.probability_of_acceptance(*point.arm) * probability_of_ending_well(point);
+}
+
+double Surrogate::probability_of_ending_well(const Point& point) const {
   if (failures_.empty()) return 1;
   const auto good = [](const auto& runs, const auto& key) {
     const auto it = runs.find(key);

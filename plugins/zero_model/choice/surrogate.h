@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "zero_model/choice/refusals.h"
 #include "zero_model/memory/memory_mixture.h"
 #include "zero_model/speed/speed_model.h"
 
@@ -36,6 +37,8 @@ class Surrogate {
   Surrogate(const Study& study, ModelSpace& space);
 
   void learn(EndedTrial ended);
+  // Counts the point as tried, with nothing shown: a trial that was lost twice.
+  void leave(const Point& point) { points_[point]; }
   // Is there enough news for another fit? A young study fits after each trial, an old one each time that a twentieth
   // more is known: so the cost of a trial stays flat.
   bool due() const;
@@ -43,6 +46,8 @@ class Surrogate {
   bool young() const;
   // Fits the models, if that is due, and counts `pending` in.
   void update(const std::vector<Point>& pending);
+  // Fits them to every trial that has ended, due or not: for what the study hands back.
+  void update_to_the_last();
   // The measured points worth comparing: all while there are few, else the best by measurement at the last fit.
   const std::vector<Point>& leaders() const { return leaders_; }
 
@@ -81,12 +86,14 @@ class Surrogate {
   std::optional<Incumbent> incumbent() const;
 
  private:
+  double probability_of_ending_well(const Point& point) const;
   double share_of_good(int good, const std::function<bool(const Arm&)>& shares) const;
   double beyond_ceiling(int64_t micro_batch) const;
   bool beyond_all(const Point& failure) const { return failure.micro_batch > largest_completed_; }
 
   std::vector<SpeedObservation> window() const;
   std::vector<MemoryObservation> memory_window() const;
+  void fit();
   void find_leaders();
 
   MemoryMixture memory_;
@@ -97,6 +104,7 @@ class Surrogate {
   std::map<int, int> stage_runs_;                 // trials that ran
   std::vector<std::map<double, int>> axis_runs_;  // by axis and coordinate
   std::vector<Point> failures_;                   // for other reasons than memory
+  Refusals refusals_;
   int64_t largest_completed_ = 0;                 // micro batch
   int64_t out_of_memory_ = 0;
   std::vector<Point> leaders_;

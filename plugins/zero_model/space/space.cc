@@ -129,9 +129,7 @@ double ModelSpace::coordinate(const ModelAxis& axis, const Json* value) const {
   return std::clamp((at - low) / (high - low), 0.0, 2.0);
 }
 
-Arm ModelSpace::read(int stage, const Json& config) const {
-  Arm arm;
-  arm.stage = stage;
+void ModelSpace::read_sizes(Arm& arm, const Json& config) const {
   arm.setup = cost::setup_from_config(config, data_parallel_size_);
   arm.setup.micro_batch = 1;
   arm.data_parallel_size = static_cast<double>(config::data_parallel_size_of(config, data_parallel_size_));
@@ -141,6 +139,17 @@ Arm ModelSpace::read(int stage, const Json& config) const {
   arm.optimizer_bytes = arm.state_bytes - cost::model_state_bytes(size_, leanest);
   arm.buffer_bytes = cost::buffer_bytes(size_, arm.setup);
   arm.optional_buffer_bytes = cost::optional_buffer_bytes(size_, arm.setup);
+}
+
+Arm ModelSpace::read(int stage, const Json& config) const {
+  Arm arm;
+  arm.stage = stage;
+  try {
+    read_sizes(arm, config);
+  } catch (const Error&) {
+    arm.is_refused = true;
+    read_sizes(arm, base_config_);
+  }
   const Json* scatter = config::find(config, "zero_optimization.reduce_scatter");
   arm.reduce_scatter = scatter == nullptr || !scatter->is_boolean() || scatter->get<bool>();
   const Json* accumulation = config::find(config, config::kAccumulationKey);
@@ -213,6 +222,11 @@ double ModelSpace::accumulation(const Point& point) const {
 
 double ModelSpace::samples_per_step(const Point& point) const {
   return static_cast<double>(point.micro_batch) * accumulation(point) * point.arm->data_parallel_size;
+}
+
+double ModelSpace::devices(const Point& point) const {
+  const cost::Setup& setup = point.arm->setup;
+  return point.arm->data_parallel_size * static_cast<double>(setup.tensor_parallel_size * setup.pipeline_stages);
 }
 
 std::string ModelSpace::text(const Point& point) const {

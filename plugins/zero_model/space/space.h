@@ -39,6 +39,7 @@ struct ModelAxis {
 struct Arm {
   int stage = 0;
   bool in_space = false;
+  bool is_refused = false;  // its sizes clash (devices and pipeline stages, for instance): the host runs no such trial
   std::vector<size_t> choice;  // of an arm in the space
   cost::Setup setup;           // at micro batch 1
   bool reduce_scatter = true;
@@ -84,11 +85,14 @@ class ModelSpace {
   Json overrides(const Point& point) const;
   // Micro steps of an optimizer step.
   double accumulation(const Point& point) const;
-  double samples_per_step(const Point& point) const;
+  double samples_per_step(const Point& point) const;  // of all devices
+  // Devices that a trial runs on.
+  double devices(const Point& point) const;
   std::string text(const Point& point) const;
 
  private:
   Arm read(int stage, const Json& config) const;
+  void read_sizes(Arm& arm, const Json& config) const;
   double coordinate(const ModelAxis& axis, const Json* value) const;
   const config::StageSpace* match(const Json& config, std::vector<size_t>& choice) const;
 

@@ -44,10 +44,16 @@ SpeedModel::SpeedModel(const ModelSpace& space, std::string metric, bool maximis
 
 double SpeedModel::objective_of(double metric) const { return maximise_ ? std::log(metric) : -std::log(metric); }
 
-double phase_objective(const ModelSpace& space, const Point& point, double forward, double backward, double step,
-                       bool per_sample) {
-  const double latency = space.accumulation(point) * (forward + backward) + step;
-  return (per_sample ? std::log(space.samples_per_step(point)) : 0) - std::log(latency);
+// What a rate counts in a step: samples of all devices, or of one where the metric is one device's.
+double SpeedModel::log_counted(const Point& point) const {
+  if (!maximise_) return 0;
+  const double devices = metric_ == "FLOPS_per_gpu" ? space_.devices(point) : 1;
+  return std::log(space_.samples_per_step(point) / devices);
+}
+
+double SpeedModel::phase_objective(const SpeedObservation& m) const {
+  const double latency = space_.accumulation(m.point) * (*m.forward + *m.backward) + *m.step;
+  return log_counted(m.point) - std::log(latency);
 }
 
 // Do the phases of every trial make up its metric, to within half a percent?
@@ -56,8 +62,7 @@ bool SpeedModel::phases_explain(const std::vector<SpeedObservation>& observation
   double sum = 0, squares = 0;
   for (const SpeedObservation& m : observations) {
     if (!m.forward || !m.backward || !m.step) return false;
-    const double gap =
-        objective_of(m.metric) - phase_objective(space_, m.point, *m.forward, *m.backward, *m.step, maximise_);
+    const double gap = objective_of(m.metric) - phase_objective(m);
     sum += gap;
     squares += square(gap);
   }
@@ -71,8 +76,7 @@ double SpeedModel::time_of(const SpeedObservation& observation) const {
   const double accumulation = space_.accumulation(observation.point);
   if (is_phase(metric_)) return observation.metric;
   if (!maximise_) return observation.metric / accumulation;
-  return std::exp(std::log(space_.samples_per_step(observation.point)) - std::log(observation.metric) + offset_) /
-         accumulation;
+  return std::exp(log_counted(observation.point) - std::log(observation.metric) + offset_) / accumulation;
 }
 
 void SpeedModel::fit(const std::vector<SpeedObservation>& observations, bool tune) {
@@ -121,14 +125,14 @@ double SpeedModel::put_together(const Point& point, const double* log_times, dou
   const double accumulation = space_.accumulation(point);
   if (!by_phases()) {
     const double per_step = is_phase(metric_) ? 0 : std::log(accumulation);
-    const double times = maximise_ ? std::log(space_.samples_per_step(point)) + offset_ : 0;
+    const double times = maximise_ ? log_counted(point) + offset_ : 0;
     shares[0] = 1;
     return times - per_step - log_times[0];
   }
   for (size_t p = 0; p < 3; ++p) shares[p] = (p < 2 ? accumulation : 1) * std::exp(log_times[p]);
   const double latency = shares[0] + shares[1] + shares[2];
   for (size_t p = 0; p < 3; ++p) shares[p] /= latency;
-  return offset_ + (maximise_ ? std::log(space_.samples_per_step(point)) : 0) - std::log(latency);
+  return offset_ + log_counted(point) - std::log(latency);
 }
 
 std::vector<Prediction> SpeedModel::predict(const std::vector<Point>& points) const {

@@ -42,6 +42,8 @@ class SpeedModel {
  private:
   bool by_phases() const { return parts_.size() == 3; }
   bool phases_explain(const std::vector<SpeedObservation>& observations);
+  double log_counted(const Point& point) const;
+  double phase_objective(const SpeedObservation& m) const;
   double time_of(const SpeedObservation& observation) const;
   double put_together(const Point& point, const double* log_times, double* shares) const;
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dsat/config/json.h"
+#include "dsat/config/world.h"
 #include "plugins/searchers.h"
 
 namespace dsat::tests {
@@ -197,6 +199,49 @@ TEST(Guided, LeavesAValueWithWhichTrialsFail) {
   ASSERT_TRUE(bench.run()) << bench.error();
   EXPECT_LE(count_outcome(bench, Outcome::failed), 6);
   EXPECT_LT(regret(bench, surface, study), 0.02);
+}
+
+// Each of the two values goes with others; DeepSpeed takes no configuration with both.
+TEST(Guided, LeavesTwoValuesThatClash) {
+  const Surface surface;
+  config::Space space = small_space({1, 2});
+  for (config::StageSpace& stage : space.stages) {
+    stage.axes.push_back({"my.first", {true, false}});
+    stage.axes.push_back({"my.second", {true, false}});
+  }
+  Study study = make_study(surface, space);
+  study.limits.max_trials = 40;
+  testing::Bench bench = bench_of(study, [&](const testing::Trial& trial) -> testing::Answer {
+    const Json& own = trial.config.at("my");
+    if (own.at("first") == true && own.at("second") == true) {
+      return {Outcome::invalid_config, {}, std::nullopt, "one of the two"};
+    }
+    return surface.answer(trial);
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_LE(count_outcome(bench, Outcome::invalid_config), 20);
+  EXPECT_LT(regret(bench, surface, study), 0.02);
+}
+
+// A pipeline of four stages on two devices: no formula can read such a trial, and the host would refuse it.
+TEST(Guided, LeavesSizesThatClashOnlyTogether) {
+  const Surface surface;
+  config::Space space = small_space({1});
+  space.stages[0].axes.push_back({config::kNumGpusKey, {2, 4}});
+  space.stages[0].axes.push_back({config::kPipelineStagesKey, {1, 4}});
+  Study study = make_study(surface, space);
+  config::set(study.base_config, config::kNumNodesKey, 1);
+  int unreadable = 0;
+  testing::Bench bench = bench_of(study, [&](const testing::Trial& trial) {
+    const bool clashes = *config::find(trial.config, config::kNumGpusKey) == 2 &&
+                         *config::find(trial.config, config::kPipelineStagesKey) == 4;
+    unreadable += clashes ? 1 : 0;
+    return clashes ? testing::Answer{Outcome::invalid_config, {}, std::nullopt, "2 is no multiple of 4"}
+                   : surface.answer(trial);
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_LE(unreadable, 1);
+  EXPECT_GT(count_outcome(bench, Outcome::completed), 0);
 }
 
 // Later trials learn from those that have ended, and some are always left that can.

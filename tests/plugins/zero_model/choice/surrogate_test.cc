@@ -32,6 +32,51 @@ TEST(Surrogate, FitsAWindowOfTrialsHoweverLongTheStudyIs) {
   EXPECT_FALSE(surrogate.young());
 }
 
+// An old study fits rarely; what it hands back is chosen among all that was measured.
+TEST(Surrogate, TheBestOfTheLastTrialsIsTheIncumbentOfTheEnd) {
+  const Surface surface;
+  const Study study = make_study(surface, small_space({1}));
+  zero_model::ModelSpace space(study);
+  zero_model::Surrogate surrogate(study, space);
+  const zero_model::Arm* arm = space.arm(zero_model::Configuration{1, {0}});
+  const auto learn = [&](TrialId id, int64_t micro_batch) {
+    const double throughput = 100 * static_cast<double>(micro_batch) / static_cast<double>(micro_batch + 8);
+    surrogate.learn({id, {arm, micro_batch}, Outcome::completed, throughput, {}, {}, {}, {}});
+  };
+  for (TrialId id = 0; id < 120; ++id) learn(id, static_cast<int64_t>(1 + id % 20));
+  surrogate.update({});
+  learn(120, 30);
+  EXPECT_FALSE(surrogate.due());
+  surrogate.update_to_the_last();
+  EXPECT_EQ(surrogate.incumbent()->trial, 120u);
+}
+
+TEST(Surrogate, ARefusalIsNoTrialAndTeachesTheClash) {
+  const Surface surface;
+  config::Space axes = small_space({1});
+  axes.stages[0].axes.push_back({"my.kernel", {"plain", "fast"}});
+  const Study study = make_study(surface, axes);
+  zero_model::ModelSpace space(study);
+  zero_model::Surrogate surrogate(study, space);
+  const auto at = [&](size_t bucket, size_t kernel) {
+    return zero_model::Point{space.arm(zero_model::Configuration{1, {bucket, kernel}}), 4};
+  };
+  surrogate.learn({0, at(0, 0), Outcome::completed, 100, {}, {}, {}, {}});
+  surrogate.learn({1, at(1, 0), Outcome::completed, 100, {}, {}, {}, {}});
+  surrogate.learn({2, at(0, 1), Outcome::completed, 100, {}, {}, {}, {}});
+  for (TrialId id = 3; id < 12; ++id) {
+    zero_model::Point refused = at(1, 1);
+    refused.micro_batch = static_cast<int64_t>(id) + 10;
+    surrogate.learn({id, refused, Outcome::invalid_config, {}, {}, {}, {}, {}});
+    EXPECT_NE(surrogate.find(refused), nullptr) << "it is not asked for again";
+  }
+  EXPECT_EQ(surrogate.ended(), 3u);
+  EXPECT_LE(surrogate.probability_of_running(at(1, 1)), 0.1);
+  zero_model::Point larger = at(0, 0);
+  larger.micro_batch = 40;
+  EXPECT_EQ(surrogate.probability_of_running(larger), 1) << "the micro batch is not the cause";
+}
+
 TEST(Surrogate, WhatAFailedTrialWantedMakesSmallerOnesLessLikelyToFit) {
   const Surface surface;
   const Study study = make_study(surface, small_space({1}));

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/world.h"
 #include "plugins/searchers.h"
 
 namespace dsat::tests {
@@ -33,6 +35,27 @@ TEST(SpeedModel, PhasesTellHowTimeGrowsWithAccumulation) {
   SpeedModel model(space, "throughput", true);
   model.fit({trial(at(0)), trial(at(1))}, true);
   EXPECT_NEAR(model.predict({at(2)}).front().mean, model.objective_of(throughput(at(2))), 0.03);
+}
+
+// FLOPS_per_gpu is one device's: twice the devices are no twice the metric.
+TEST(SpeedModel, AMetricOfOneDeviceDoesNotGrowWithTheirNumber) {
+  config::Space axes = small_space({1});
+  axes.stages[0].axes = {{config::kNumGpusKey, {1, 2, 4}}};
+  Study study = make_study(Surface(), axes);
+  config::set(study.base_config, config::kNumNodesKey, 1);
+  zero_model::ModelSpace space(study);
+  const auto at = [&](size_t choice) { return Point{space.arm(zero_model::Configuration{1, {choice}}), 8}; };
+  ASSERT_EQ(space.devices(at(0)) * 4, space.devices(at(2)));
+  for (const bool has_phases : {true, false}) {
+    SpeedModel model(space, "FLOPS_per_gpu", true);
+    SpeedObservation seen{at(0), 5e13, {}, {}, {}};
+    // A short optimizer step, since more devices share that one.
+    if (has_phases) seen = {at(0), 5e13, kForward, kBackward, kStep / 1000};
+    SpeedObservation other = seen;
+    other.point = at(1);
+    model.fit({seen, other}, true);
+    EXPECT_NEAR(model.predict({at(2)}).front().mean, model.objective_of(5e13), 0.1) << has_phases;
+  }
 }
 
 }  // namespace
