@@ -155,8 +155,7 @@ bool LineageSearch::take_step(size_t index) {
   const std::optional<TriedConfiguration> tried =
       lineage.again ? std::nullopt : history_->find(history_->merged(wanted));
   if (!tried) return ask(index, *step, wanted);
-  settle(index, tried->trial, step->rank, tried->out_of_memory ? Outcome::out_of_memory : Outcome::completed,
-         tried->metric);
+  settle(index, tried->trial, step->rank, tried->outcome, tried->metric);
   return true;
 }
 
@@ -199,9 +198,8 @@ std::optional<Configuration> LineageSearch::draw(uint64_t index, const Usable& u
 }
 
 std::optional<size_t> LineageSearch::open_lineage() {
-  std::optional<Configuration> drawn = draw(lineages_.size(), [&](const Configuration& configuration) {
-    return !is_taken(configuration) &&
-           !history_->hopeless(history_->setup(history_->merged(overrides(configuration, 0))));
+  std::optional<Configuration> drawn = draw(lineages_.size(), [this](const Configuration& configuration) {
+    return !is_taken(configuration) && may_fit(configuration);
   });
   if (!drawn) return std::nullopt;
   taken_.insert(*drawn);
@@ -210,6 +208,15 @@ std::optional<size_t> LineageSearch::open_lineage() {
   lineages_.push_back(std::move(lineage));
   changed(lineages_.size() - 1);
   return lineages_.size() - 1;
+}
+
+// Sizes that clash only together (devices and pipeline stages, for instance) cannot be read: the host refuses them.
+bool LineageSearch::may_fit(const Configuration& configuration) const {
+  try {
+    return !history_->hopeless(history_->setup(history_->merged(overrides(configuration, 0))));
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 Json LineageSearch::overrides(const Configuration& configuration, int64_t rank) const {
@@ -229,6 +236,7 @@ std::vector<size_t> LineageSearch::running() const {
 
 std::string LineageSearch::save() const {
   Json state{{"failures", failures_.count},
+             {"refused", failures_.refused},
              {"since_best", since_best_},
              {"last_failure", failures_.last_reason},
              {"barren", barren_}};
@@ -253,6 +261,7 @@ void LineageSearch::restore(const Study& study, std::string_view text) {
   try {
     const Json state = Json::parse(text);
     failures_.count = state.at("failures").get<int64_t>();
+    failures_.refused = state.at("refused").get<int64_t>();
     since_best_ = state.at("since_best").get<int64_t>();
     barren_ = state.at("barren").get<int64_t>();
     failures_.last_reason = state.at("last_failure").get<std::string>();

@@ -34,8 +34,9 @@ namespace dsat::search {
 
 class LineageSearch : public Searcher<LineageSearch> {
  public:
-  // Raised when what save() writes changes: 2 has the failures of a lineage and its best metric after each trial.
-  static constexpr uint32_t kStateVersion = 2;
+  // Raised when what save() writes changes: 2 has the failures of a lineage and its best metric after each trial, 3 the
+  // refusals in a row.
+  static constexpr uint32_t kStateVersion = 3;
 
   LineageSearch(Host host, double range_factor) : Searcher(host), range_factor_(range_factor) {}
   virtual ~LineageSearch() = default;
@@ -119,6 +120,7 @@ class LineageSearch : public Searcher<LineageSearch> {
   bool ask(size_t index, const Step& step, const Json& overrides);
   void settle(size_t index, TrialId trial, int64_t rank, Outcome outcome, std::optional<double> metric);
   void note_top(const Lineage& lineage);
+  bool may_fit(const Configuration& configuration) const;
   int64_t largest_completed() const;  // of any configuration; -1: none
   std::optional<int64_t> failing_rank(const Lineage& lineage) const;
   std::optional<Step> first_step(const Lineage& lineage, int64_t last) const;

@@ -16,6 +16,11 @@ inline bool is_informative(Outcome outcome) {
   return outcome == Outcome::completed || outcome == Outcome::out_of_memory;
 }
 
+// Did its configuration or its script end it, with nothing shown about memory or speed?
+inline bool is_failure(Outcome outcome) {
+  return outcome == Outcome::failed || outcome == Outcome::timed_out || outcome == Outcome::invalid_config;
+}
+
 struct ObservedTrial {
   TrialId trial = kNoTrial;
   Json config;

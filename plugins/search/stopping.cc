@@ -1,5 +1,5 @@
 // Counts failures in a row, and gives a search up when there are more of them than a searcher's own choices explain:
-// the user's script is broken then.
+// the user's script is broken then, or the space holds little that DeepSpeed accepts.
 #include "search/stopping.h"
 
 #include <fmt/format.h>
@@ -15,18 +15,20 @@ int64_t most_open_trials(const Study& study) {
 }
 
 void FailureStreak::add(Outcome outcome, std::string_view reason) {
-  if (is_informative(outcome)) {
-    count = 0;
-    return;
+  if (outcome == Outcome::invalid_config) {
+    ++refused;
+  } else {
+    refused = 0;
+    count = is_informative(outcome) ? 0 : count + 1;
   }
-  ++count;
-  last_reason = reason;
+  if (!is_informative(outcome)) last_reason = reason;
 }
 
 std::optional<std::string> FailureStreak::reason_to_stop() const {
-  constexpr int64_t kMost = 64;
-  if (count < kMost) return std::nullopt;
-  return fmt::format("{} trials in a row failed, the last with: {}", count, last_reason);
+  constexpr int64_t kMostFailed = 64, kMostRefused = 512;
+  if (count >= kMostFailed) return fmt::format("{} trials in a row failed, the last with: {}", count, last_reason);
+  if (refused < kMostRefused) return std::nullopt;
+  return fmt::format("{} configurations in a row were refused, the last with: {}", refused, last_reason);
 }
 
 }  // namespace dsat::search

@@ -99,6 +99,7 @@ std::string TrialHistory::key(Json merged) const {
 
 void TrialHistory::learn(TrialId trial, const Json& merged, Outcome outcome, std::optional<double> metric,
                          std::optional<double> peak_bytes) {
+  if (is_failure(outcome)) failed_.emplace(key(merged), TriedConfiguration{trial, outcome, std::nullopt});
   if (!is_informative(outcome)) return;
   const cost::Setup of = setup(merged);
   const bool ran_out = outcome == Outcome::out_of_memory;
@@ -174,10 +175,14 @@ void TrialHistory::ParetoFront::add(const cost::Setup& seen) {
 }
 
 std::optional<TriedConfiguration> TrialHistory::find(const Json& merged) const {
-  const auto it = measured_.find(key(merged));
-  if (it == measured_.end()) return std::nullopt;
+  const std::string wanted = key(merged);
+  const auto it = measured_.find(wanted);
+  if (it == measured_.end()) {
+    const auto failure = failed_.find(wanted);
+    return failure == failed_.end() ? std::nullopt : std::optional(failure->second);
+  }
   const HistoryEntry& entry = it->second;
-  TriedConfiguration known{entry.first, entry.out_of_memory, std::nullopt};
+  TriedConfiguration known{entry.first, entry.out_of_memory ? Outcome::out_of_memory : Outcome::completed, {}};
   if (entry.count > 0) known.metric = entry.sum / entry.count;
   return known;
 }

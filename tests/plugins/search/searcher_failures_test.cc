@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <set>
+#include <string>
 
+#include "dsat/config/json.h"
+#include "dsat/config/world.h"
 #include "plugins/searchers.h"
 
 namespace dsat::tests {
@@ -49,6 +53,52 @@ TEST_P(SearcherFailures, AFailedTrialLowersNoCeiling) {
     ASSERT_TRUE(bench.run()) << bench.error();
     EXPECT_GE(metric_of(bench, bench.best(), "throughput"), 0.99 * surface.best_throughput(study));
   }
+}
+
+// A search that was taken over: what failed before is no news, and the host would answer it without a run.
+TEST_P(SearcherFailures, FailuresOfAnEarlierSearchAreNeitherAskedForNorCounted) {
+  const Surface surface;
+  config::Space space = small_space({1, 2});
+  for (config::StageSpace& stage : space.stages) stage.axes.push_back({"data.variant", {}});
+  for (int variant = 0; variant < 40; ++variant) {
+    for (config::StageSpace& stage : space.stages) stage.axes.back().values.push_back(variant);
+  }
+  Study study = make_study(surface, space);
+  study.limits.max_trials = 200;
+  auto broken = this->bench(study, [](const testing::Trial&) { return testing::Answer::failed("a typo"); });
+  ASSERT_TRUE(broken.run()) << broken.error();
+  EXPECT_THAT(broken.finish_reason(), HasSubstr("64 trials in a row failed"));
+
+  std::set<std::string> known;
+  for (const testing::Ended& ended : broken.ended()) {
+    study.observations.push_back({{"trial", ended.trial.id}, {"config", ended.trial.config}, {"outcome", "failed"}});
+    known.insert(ended.trial.config.dump());
+  }
+  auto mended = this->bench(surface, study);
+  ASSERT_TRUE(mended.run()) << mended.error();
+  for (const testing::Trial& trial : mended.asked()) EXPECT_EQ(known.count(trial.config.dump()), 0u) << trial.id;
+  EXPECT_GE(metric_of(mended, mended.best(), "throughput"), 0.9 * surface.best_throughput(study));
+}
+
+// A pipeline of four stages on two devices: no formula can read such a trial, and the host would refuse it.
+TEST_P(SearcherFailures, SizesThatClashOnlyTogetherAreLeftOut) {
+  Surface surface;
+  config::Space space = small_space({1});
+  space.stages[0].axes.push_back({config::kNumGpusKey, {2, 4}});
+  space.stages[0].axes.push_back({config::kPipelineStagesKey, {1, 4}});
+  Study study = make_study(surface, space);
+  config::set(study.base_config, config::kNumNodesKey, 1);
+  int unreadable = 0;
+  auto bench = this->bench(study, [&](const testing::Trial& trial) {
+    const bool clashes = *config::find(trial.config, config::kNumGpusKey) == 2 &&
+                         *config::find(trial.config, config::kPipelineStagesKey) == 4;
+    unreadable += clashes ? 1 : 0;
+    return clashes ? testing::Answer{Outcome::invalid_config, {}, std::nullopt, "2 is no multiple of 4"}
+                   : surface.answer(trial);
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_EQ(unreadable, 0);
+  EXPECT_GT(count_outcome(bench, Outcome::completed), 0);
 }
 
 // Once more below the failure, which may come with the micro batch, and no more.
@@ -133,7 +183,8 @@ TEST_P(SearcherFailures, NothingButFailuresEndsTheSearch) {
       return {outcome, {}, std::nullopt, "a typo"};
     });
     ASSERT_TRUE(bench.run()) << bench.error();
-    EXPECT_LE(bench.ended().size(), 100u);
+    // Refusals cost no run: more of them are borne.
+    EXPECT_LE(bench.ended().size(), outcome == Outcome::invalid_config ? 600u : 100u);
     EXPECT_THAT(bench.finish_reason(), HasSubstr("a typo"));
     EXPECT_EQ(bench.best(), kNoTrial);
   }

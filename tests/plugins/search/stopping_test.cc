@@ -23,6 +23,19 @@ TEST(FailureStreak, ATrialThatShowsSomethingEndsIt) {
   EXPECT_EQ(failures.last_reason, "a typo");
 }
 
+// It cost no run, and axes that clash refuse a large share of a space.
+TEST(FailureStreak, BearsManyRefusedConfigurationsBetweenItsTrials) {
+  FailureStreak failures;
+  for (int i = 0; i < 63; ++i) failures.add(Outcome::failed, "a typo");
+  for (int i = 0; i < 511; ++i) failures.add(Outcome::invalid_config, "a rule");
+  EXPECT_FALSE(failures.reason_to_stop());
+  FailureStreak hopeless = failures;
+  hopeless.add(Outcome::invalid_config, "the last rule");
+  EXPECT_EQ(hopeless.reason_to_stop(), "512 configurations in a row were refused, the last with: the last rule");
+  failures.add(Outcome::failed, "a typo");
+  EXPECT_EQ(failures.reason_to_stop(), "64 trials in a row failed, the last with: a typo");
+}
+
 TEST(MostOpenTrials, CountsSpareTrialsAndIsAtLeastOne) {
   Study study;
   study.limits.max_concurrent_trials = 0;

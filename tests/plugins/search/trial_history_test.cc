@@ -72,12 +72,28 @@ TEST_F(TrialHistoryTest, OtherFailuresTeachNothing) {
   TrialHistory history(study_);
   const Ceiling before = ceiling(history, config(1));
   for (const Outcome outcome :
-       {Outcome::failed, Outcome::timed_out, Outcome::invalid_config, Outcome::stopped, Outcome::lost}) {
+       {Outcome::stopped, Outcome::lost, Outcome::failed, Outcome::timed_out, Outcome::invalid_config}) {
     history.learn(0, config(2), outcome, std::nullopt, std::nullopt);
   }
   EXPECT_EQ(ceiling(history, config(1)).likely, before.likely);
   EXPECT_EQ(ceiling(history, config(1)).possible, before.possible);
+}
+
+// The host would answer a second request for it with the first trial. One that was lost or stopped may run yet.
+TEST_F(TrialHistoryTest, WhatFailedIsKnownUntilItHasRun) {
+  TrialHistory history(study_);
+  history.learn(0, config(2), Outcome::lost, std::nullopt, std::nullopt);
+  history.learn(1, config(2), Outcome::stopped, std::nullopt, std::nullopt);
   EXPECT_FALSE(history.find(config(2)));
+  history.learn(2, config(2), Outcome::timed_out, std::nullopt, std::nullopt);
+  history.learn(3, config(2), Outcome::failed, std::nullopt, std::nullopt);
+  ASSERT_TRUE(history.find(config(2)));
+  EXPECT_EQ(history.find(config(2))->trial, 2u);
+  EXPECT_EQ(history.find(config(2))->outcome, Outcome::timed_out);
+  EXPECT_FALSE(history.find(config(3)));
+  history.learn(4, config(2), Outcome::completed, 100.0, std::nullopt);
+  EXPECT_EQ(history.find(config(2))->outcome, Outcome::completed);
+  EXPECT_EQ(history.find(config(2))->trial, 4u);
 }
 
 TEST_F(TrialHistoryTest, AFitOutweighsAnOutOfMemoryBelowIt) {
