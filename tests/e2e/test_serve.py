@@ -17,9 +17,9 @@ SIM = PROJECT / "examples/sim/8-gpus-a100-gpt2-xl.json"
 
 
 class ServeTest(HostTest):
-    def study(self, name="study", trials=4):
+    def study(self, name="study", trials=4, options=()):
         result = self.run_host(["--runner", "sim", "--sim", SIM, "--searcher", "random", "--max-trials", trials,
-                                "--output-dir", name, "--quiet"], [])
+                                "--output-dir", name, "--quiet", *options], [])
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def serve(self, *dirs, options=()):
@@ -119,6 +119,19 @@ class ServeTest(HostTest):
         document = self.data()
         self.assertIn(document["study"]["status"], ("completed", "no_best"))
         self.assertEqual({trial["place"] for trial in document["trials"] if trial["attempt"]}, {"ended"})
+
+    def test_the_list_tells_how_many_trials_had_ended_with_each_step_of_the_best_path(self):
+        self.study(trials=40, options=["--slots-per-trial", 1])
+        self.serve("study")
+        line, document = json.loads(self.get("studies.json")[1])[0], self.data()
+        ended = [trial["id"] for trial in sorted(document["trials"], key=lambda one: (one["ended_at"] or "", one["id"]))
+                 if trial["attempt"] > 0 and trial["place"] == "ended"]
+        self.assertNotEqual(ended, sorted(ended), "trials ran side by side")
+        self.assertEqual([step["trial"] for step in line["best_path"]],
+                         [step["trial"] for step in document["best_path"]])
+        self.assertEqual([step["ended"] for step in line["best_path"]],
+                         [ended.index(step["trial"]) + 1 for step in line["best_path"]])
+        self.assertEqual(line["ended"], len(ended))
 
     def test_a_study_that_is_deleted_or_damaged_costs_one_line(self):
         self.study("a")

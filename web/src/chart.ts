@@ -28,6 +28,19 @@ export interface ChartKind {
 
 const kMostRows = 1000;
 
+type Tell = (point: { data: never }) => Node | string;
+interface Zoom { start?: number; end?: number }
+type Drawing = EChartsCoreOption & { tooltip?: { formatter?: Tell }; dataZoom?: Zoom[] };
+
+// All but legend and tooltip: what the reader left out in the one, and reads in the other, outlasts new data.
+const kReplaced = ['grid', 'xAxis', 'yAxis', 'dataZoom', 'series'];
+
+// So does the part that he looks at.
+function keepZoom(option: Drawing, before: EChartsCoreOption | undefined): void {
+  const zooms = (before?.['dataZoom'] ?? []) as Zoom[];
+  option.dataZoom = option.dataZoom?.map((zoom, i) => ({ ...zoom, start: zooms[i]?.start, end: zooms[i]?.end }));
+}
+
 export class Figure {
   readonly element: HTMLElement;
   private readonly words = h('p', { class: 'summary' });
@@ -36,6 +49,8 @@ export class Figure {
   private readonly cells = h('div');
   private chart: ECharts | null = null;
   private study: Study | null = null;
+  private drawn = { dir: '', key: '' };
+  private tell: Tell = () => '';
   private visible = false;
 
   constructor(readonly kind: ChartKind, private readonly open: (trial: number) => void) {
@@ -79,8 +94,17 @@ export class Figure {
         if (trial !== undefined) this.open(trial);
       });
     }
-    const palette = colours();
-    this.chart.setOption({ ...base(palette), ...this.kind.option(this.study, palette, this.canvas.clientWidth) }, { notMerge: true });
+    const palette = colours(), width = this.canvas.clientWidth, dir = this.study.study?.dir ?? '';
+    const option: Drawing = { ...base(palette), ...this.kind.option(this.study, palette, width) };
+    // The newest study answers the pointer, even where its chart looks as before.
+    this.tell = option.tooltip?.formatter ?? this.tell;
+    const key = JSON.stringify([width, dir, option]);
+    if (key === this.drawn.key) return;
+    if (option.tooltip) option.tooltip = { ...option.tooltip, formatter: (point) => this.tell(point) };
+    const isSame = this.drawn.key !== '' && dir === this.drawn.dir;
+    this.drawn = { dir, key };
+    if (isSame) keepZoom(option, this.chart.getOption());
+    this.chart.setOption(option, isSame ? { replaceMerge: kReplaced } : { notMerge: true });
   }
 
   private fillTable(): void {

@@ -60,7 +60,9 @@ export interface Study {
 export interface Listed {
   id: number; dir: string; error: string | null; name: string; status: string; metric: string; direction: string;
   started: number; max_trials: number; running: number; best: number | null; best_trial: number | null;
-  gain: number | null; spent_device_hours: number; elapsed_seconds: number | null; best_path: { trial: number; value: number }[];
+  gain: number | null; spent_device_hours: number; elapsed_seconds: number | null;
+  // `ended`: trials that had ended, of the study and with each step of the path.
+  ended: number; best_path: { trial: number; value: number; ended: number }[];
 }
 
 async function inflate(base64: string): Promise<string> {
@@ -85,7 +87,9 @@ export class Followed<T> {
     const answer = await fetch(this.url, { headers, cache: 'no-store' });
     if (answer.status === 304) return null;
     if (!answer.ok) throw new Error((await answer.text()).trim() || `the server answered ${answer.status}`);
+    // The tag of a transfer that breaks off would be answered with 304 for ever.
+    const document = (await answer.json()) as T;
     this.tag = answer.headers.get('ETag') ?? '';
-    return (await answer.json()) as T;
+    return document;
   }
 }

@@ -47,24 +47,27 @@ function say(text: string, kind: string): void {
 }
 
 async function follow(): Promise<void> {
-  let chosen = Number(/^#study-(\d+)$/.exec(location.hash)?.[1] ?? 0);
+  // In the query: the hash is the place on the page.
+  const address = new URL(location.href);
+  let chosen = Number(/^\d+$/.exec(address.searchParams.get('study') ?? '')?.[0] ?? 0);
   let study = new Followed<Study>(`study/${chosen}.json`);
   let wake = () => {};
-  studies = new StudiesView((id) => {
+  let list: Listed[] = [];
+  const compared = studies = new StudiesView((id) => {
     chosen = id;
     study = new Followed<Study>(`study/${id}.json`);
-    history.replaceState(null, '', `#study-${id}`);
+    address.searchParams.set('study', String(id));
+    history.replaceState(null, '', address.search);
+    compared.update(list, chosen);
     wake();
   });
   build();
   const listed = new Followed<Listed[]>('studies.json');
-  let list: Listed[] = [];
   let status = 'running';
   for (;;) {
     try {
       const [fresh, changed] = [await listed.next(), chosen];
-      if (fresh) list = fresh;
-      if (fresh || list.length > 1) studies.update(list, chosen);
+      if (fresh) compared.update(list = fresh, chosen);
       const now = await study.next();
       if (now && changed === chosen) { status = now.study.status; show(now); }
       say(status === 'running' ? 'Live' : `Ended, read ${when(new Date().toISOString())}`, status === 'running' ? 'live' : '');

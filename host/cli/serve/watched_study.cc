@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <functional>
+#include <tuple>
 
 #include "page/page.h"
 
@@ -21,6 +23,19 @@ std::string stamp_of(const std::filesystem::path& file) {
 }
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+bool has_ended(const host::StudyFacts& facts, const host::TrialRecord& trial) {
+  return trial.started() && facts.trials[trial.id].place == host::TrialPlace::ended;
+}
+
+// How many trials had ended when this one had: its place on the chart that compares studies.
+size_t ended_with(const host::StudyFacts& facts, const host::TrialRecord& last) {
+  const auto end = [](const host::TrialRecord& trial) { return std::tie(trial.ended_at, trial.id); };
+  const auto& trials = facts.record.trials;
+  return static_cast<size_t>(std::count_if(trials.begin(), trials.end(), [&](const host::TrialRecord& trial) {
+    return has_ended(facts, trial) && end(trial) <= end(last);
+  }));
+}
 
 Json line_of(size_t id, const std::filesystem::path& dir, const StudySnapshot& snapshot) {
   Json line{{"id", id}, {"dir", dir.string()}, {"error", snapshot.error.empty() ? Json() : Json(snapshot.error)}};
@@ -38,9 +53,13 @@ Json line_of(size_t id, const std::filesystem::path& dir, const StudySnapshot& s
   line["gain"] = facts.gain ? Json(facts.gain->ratio) : Json();
   line["spent_device_hours"] = facts.payback.spent_device_hours;
   line["elapsed_seconds"] = or_null(facts.progress.elapsed_seconds);
+  const auto& trials = facts.record.trials;
+  line["ended"] =
+      std::count_if(trials.begin(), trials.end(), [&](const auto& trial) { return has_ended(facts, trial); });
   line["best_path"] = Json::array();
   for (const host::BestStep& step : facts.best_path) {
-    line["best_path"].push_back({{"trial", step.trial}, {"value", step.value}});
+    line["best_path"].push_back(
+        {{"trial", step.trial}, {"value", step.value}, {"ended", ended_with(facts, trials[step.trial])}});
   }
   return line;
 }

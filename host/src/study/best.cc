@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <set>
 
 #include "dsat/config/json.h"
@@ -14,16 +16,21 @@
 namespace dsat::host {
 namespace {
 
-std::string rounded(double value, int digits) { return fmt::format("{:.{}g}", value, digits); }
+// The value that `brief` tells as "143 ms", with more digits in the same unit: "143.1 ms".
+std::string with_digits(double value, const std::string& brief, int digits) {
+  const double unit = std::pow(10.0, std::round(std::log10(value / std::strtod(brief.c_str(), nullptr))));
+  return fmt::format("{:.{}g}{}", value / unit, digits, brief.substr(brief.find(' ')));
+}
 
-// Two different values, in the metric's unit where that shows it, else with as many digits as it takes.
+// Two different values in the metric's unit, with as many digits as it takes.
 std::pair<std::string, std::string> distinguishable(const std::string& metric, double a, double b) {
   const std::pair<std::string, std::string> short_ones{format_metric(metric, a), format_metric(metric, b)};
   if (short_ones.first != short_ones.second) return short_ones;
   constexpr int kFewest = 4, kAll = 17;
+  const auto told = [&](double value, int digits) { return with_digits(value, short_ones.first, digits); };
   int digits = kFewest;
-  while (digits < kAll && rounded(a, digits) == rounded(b, digits)) ++digits;
-  return {rounded(a, digits), rounded(b, digits)};
+  while (digits < kAll && told(a, digits) == told(b, digits)) ++digits;
+  return {told(a, digits), told(b, digits)};
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 // search), and the belief before each trial (guided). A searcher that writes other notes has none of these charts.
 import type { ChartKind } from '../chart';
 import { axis, legend, tooltip } from '../chart';
-import type { JsonObject, Study, Trial } from '../data';
+import type { JsonObject, Outcome, Study, Trial } from '../data';
 import { metric, metricName, outcomeOf, percent, plural } from '../format';
-import { cross } from './path';
+import { cross, plus } from './path';
 import { describe, extent } from './trials';
 import { stageShapes } from '../theme';
 
@@ -114,7 +114,7 @@ interface Search { trial: Trial; low: number; high: number }
 
 function searches(study: Study): Search[] {
   return study.trials.flatMap((trial) => {
-    const told = /(?:binary search in|the middle of) \[(\d+), (\d+)\]/.exec(trial.note);
+    const told = /(?:binary search in|the middle of|below a failure in) \[(\d+), (\d+)\]/.exec(trial.note);
     return told ? [{ trial, low: Number(told[1]), high: Number(told[2]) }] : [];
   });
 }
@@ -128,14 +128,17 @@ export const intervals: ChartKind = {
     const all = searches(study);
     const last = new Map(all.map((search) => [/lineage (\d+)/.exec(search.trial.note)?.[1] ?? '', search]));
     const widest = Math.max(...all.map((search) => search.high - search.low));
-    return `${plural(all.length, 'trial')} of ${plural(last.size, 'lineage')} halved an interval of the micro batch, the widest ${widest} wide. ` +
-      'A bar is what was still open, the mark in it is what was tried: filled where it completed, a cross where it did not fit.';
+    return `${plural(all.length, 'trial')} of ${plural(last.size, 'lineage')} searched an interval of the micro batch, the widest ${widest} wide. ` +
+      'A bar is what was still open, the mark in it is what was tried: filled where it completed, a cross where it did not fit, ' +
+      'a plus where it failed or ended otherwise.';
   },
 
   option(study, palette) {
     const all = searches(study);
     const data = all.map((search, i) => ({ value: [i, search.low, search.high, search.trial.micro_batch ?? search.low], trial: search.trial.id }));
-    const done = (search: Search) => search.trial.outcome === 'completed' || (search.trial.outcome === null && search.trial.place !== 'ended');
+    // What has no outcome yet has no mark.
+    const marks = (of: (outcome: Outcome) => boolean) => data.filter((_, i) => { const { outcome } = all[i]!.trial; return outcome !== null && of(outcome); })
+      .map((d) => ({ value: [d.value[0], d.value[3]], trial: d.trial }));
     return {
       grid: { left: 64, right: 16, top: 36, bottom: all.length > 60 ? 84 : 48 },
       legend: legend(palette),
@@ -151,8 +154,9 @@ export const intervals: ChartKind = {
             return { type: 'rect', shape: { x: top[0]! - width / 2, y: top[1]!, width, height: Math.max(2, bottom[1]! - top[1]!), r: 2 },
               style: { fill: palette.line } };
           } },
-        { name: 'tried, completed', type: 'scatter', symbolSize: 8, color: palette.good, data: data.filter((_, i) => done(all[i]!)).map((d) => ({ value: [d.value[0], d.value[3]], trial: d.trial })) },
-        { name: 'tried, did not fit', type: 'scatter', symbol: cross, symbolSize: 9, color: palette.bad, data: data.filter((_, i) => !done(all[i]!)).map((d) => ({ value: [d.value[0], d.value[3]], trial: d.trial })) },
+        { name: 'tried, completed', type: 'scatter', symbolSize: 8, color: palette.good, data: marks((outcome) => outcome === 'completed') },
+        { name: 'tried, did not fit', type: 'scatter', symbol: cross, symbolSize: 9, color: palette.bad, data: marks((outcome) => outcome === 'out_of_memory') },
+        { name: 'tried, failed', type: 'scatter', symbol: plus, symbolSize: 10, color: palette.warn, data: marks((outcome) => outcome !== 'completed' && outcome !== 'out_of_memory') },
       ].filter((series) => series.data.length > 0),
     };
   },
