@@ -23,6 +23,7 @@ void BestAgainstOwn::start(const Json& brief) {
   own_.trial = config::whole_number<uint64_t>(own.at("trial"));
   own_.overrides = own.at("overrides");
   own_.values = own.at("values").get<std::vector<double>>();
+  own_may_win_ = brief.at("own_may_win").get<bool>();
   next();
 }
 
@@ -55,7 +56,13 @@ bool BestAgainstOwn::ask_for(Side& side, const char* what) {
 void BestAgainstOwn::next() {
   const bool enough = best_.asked >= kMostComparisons || is_narrow();
   if (!enough && ask_for(best_, "the best")) ask_for(own_, "your own configuration");
-  if (open_.empty()) finish(reason_, best_.trial);
+  if (open_.empty()) finish(reason_, is_own_better() ? own_.trial : best_.trial);
+}
+
+// None of these measurements chose one of the two, so they judge fairly. Where they favour your own, a change of it is
+// not worth making.
+bool BestAgainstOwn::is_own_better() const {
+  return own_may_win_ && !own_.fails && !best_.values.empty() && mean_of(best_.values) < mean_of(own_.values);
 }
 
 }  // namespace dsat::host

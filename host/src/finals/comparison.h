@@ -3,9 +3,9 @@
 // Purpose: the best was chosen because it measured well, so the measurements before the choice flatter it. Only those
 //   of this phase, made after the choice, and all of the user's own count for the gain (gain.h).
 // Start event: {"metric", "maximise", "best": {"trial", "overrides"}, "own": {"trial", "overrides", "values"},
-//   "others": Repeats, "budget", "reason"}.
+//   "own_may_win", "others": Repeats, "budget", "reason"}.
 // Ends when the 95 % interval of the gain is narrow, after kMostComparisons of each, or when the budget is spent. Names
-//   the best, whatever it measured: the choice was made before.
+//   the best, or your own where these measurements favour it and it may be handed back.
 #ifndef DSAT_HOST_FINALS_COMPARISON_H_
 #define DSAT_HOST_FINALS_COMPARISON_H_
 
@@ -38,9 +38,10 @@ class BestAgainstOwn : public HostStrategy {
   void next();
   bool ask_for(Side& side, const char* what);
   bool is_narrow() const;
+  bool is_own_better() const;
 
   std::string metric_, reason_;
-  bool maximise_ = true;
+  bool maximise_ = true, own_may_win_ = false;
   Side best_, own_;
   Repeats others_;
   int budget_ = 0;

@@ -41,13 +41,15 @@ std::vector<Contender> by_means(const std::vector<Trial>& trials, const std::str
 }
 
 std::vector<Contender> choose_finalists(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
-                                        uint64_t first, const std::function<bool(const Trial&)>& may_win) {
+                                        uint64_t first, const std::function<bool(const Trial&)>& may_win,
+                                        int budget) {
+  const size_t most = static_cast<size_t>(std::clamp(budget, 0, static_cast<int>(kMostFinalists)));
   const std::vector<Contender> all = by_means(trials, metric, maximise, first, may_win);
   if (all.empty()) return all;
   const bool first_is_best = all.size() < 2 || mean_of(all[0].values) >= mean_of(all[1].values);
   const Contender& best = first_is_best ? all[0] : all[1];
   std::vector<Contender> finalists{all.front()};
-  for (size_t i = 1; i < all.size() && finalists.size() < kMostFinalists; ++i) {
+  for (size_t i = 1; i < all.size() && finalists.size() < most; ++i) {
     if (&all[i] != &best) {
       const Repeats others =
           repeats_but(trials, metric, maximise, trials[all[i].trial].identity, trials[best.trial].identity);

@@ -24,10 +24,10 @@ struct Contender {
 std::vector<Contender> by_means(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                 uint64_t first, const std::function<bool(const Trial&)>& may_win);
 
-// The first of these, and all whose chance to be better than the best mean is not small (finals.h); kMostFinalists at
-// most.
+// The first of these, and all whose chance to be better than the best mean is not small (finals.h): kMostFinalists at
+// most, and no more than the trials that are left for them, since each round measures all.
 std::vector<Contender> choose_finalists(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
-                                        uint64_t first, const std::function<bool(const Trial&)>& may_win);
+                                        uint64_t first, const std::function<bool(const Trial&)>& may_win, int budget);
 
 }  // namespace dsat::host
 

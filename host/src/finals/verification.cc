@@ -14,7 +14,9 @@ void Verification::start(const Json& brief) {
 }
 
 void Verification::trial_ended(const Ended& ended) {
-  if (ended.outcome != Outcome::completed) return ask_next();
+  // A trial that was lost or stopped says nothing against the candidate: it is named, and stays unverified.
+  const bool shows_nothing = ended.outcome == Outcome::lost || ended.outcome == Outcome::stopped;
+  if (ended.outcome != Outcome::completed && !shows_nothing) return ask_next();
   finish(brief_.at("reason").get<std::string>(),
          config::whole_number<uint64_t>(brief_.at("candidates").at(next_ - 1).at("trial")));
 }

@@ -25,6 +25,8 @@ namespace dsat::host {
 
 // So many consecutive failures that are alike, over at least two micro batches, are the script's own.
 inline constexpr size_t kSameFailures = 3;
+// And this many where a micro batch as large has trained.
+inline constexpr size_t kSameFailuresOnceRan = 8;
 
 class FailureWatch {
  public:

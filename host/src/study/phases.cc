@@ -95,8 +95,8 @@ std::optional<NextPhase> finals(const PhaseView& view) {
   const int later = (is_to_be_compared(view, *best) ? 2 : 0) + (view.plan.verify_steps > 0 ? 1 : 0);
   const int budget = trials_left(view) - later;
   const std::vector<Contender> chosen =
-      choose_finalists(view.trials.all(), view.plan.metric, view.plan.maximise, *best, may_win(view));
-  if (chosen.size() < 2 || budget < 2) return std::nullopt;
+      choose_finalists(view.trials.all(), view.plan.metric, view.plan.maximise, *best, may_win(view), budget);
+  if (chosen.size() < 2) return std::nullopt;
   Repeats others = repeats_but(view.trials.all(), view.plan.metric, view.plan.maximise, "", "");
   Json finalists = Json::array();
   for (const Contender& one : chosen) {
@@ -149,6 +149,8 @@ std::optional<NextPhase> comparison(const PhaseView& view) {
       std::find_if(all.begin(), all.end(), [&](const Trial& trial) { return trial.identity == view.own.identity; });
   brief["own"] = {
       {"trial", own->id()}, {"overrides", view.own.overrides}, {"values", values_of(view, view.own.identity)}};
+  // What was verified stays; your own was not.
+  brief["own_may_win"] = view.plan.verify_steps < 1 && may_win(view)(*own);
   return NextPhase{Phase::comparison, std::move(brief)};
 }
 

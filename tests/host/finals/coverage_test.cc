@@ -63,7 +63,7 @@ class SimulatedStudy : public RequestAnswers {
   bool covers() {
     const auto anyone = [](const Trial&) { return true; };
     Json finalists = Json::array();
-    const auto chosen = choose_finalists(trials_, kMetric, true, best_measured(), anyone);
+    const auto chosen = choose_finalists(trials_, kMetric, true, best_measured(), anyone, left_ - 2);
     for (const Contender& one : chosen) {
       finalists.push_back({{"trial", one.trial}, {"overrides", overrides_of(one.trial)}, {"values", one.values}});
     }
@@ -85,6 +85,7 @@ class SimulatedStudy : public RequestAnswers {
           {"best", {{"trial", best}, {"overrides", overrides_of(best)}}},
           {"own",
            {{"trial", 0}, {"overrides", overrides_of(0)}, {"values", values_of(trials_, name_of(0), kMetric, true)}}},
+          {"own_may_win", true},
           {"others", to_json(others)},
           {"budget", left_},
           {"reason", "done"}});

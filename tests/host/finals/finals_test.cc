@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "finals/gain.h"
+#include "finals/verification.h"
 
 namespace dsat::host {
 namespace {
@@ -100,6 +101,40 @@ TEST_F(FinalsTest, TheBestMeanIsNamedAfterTheLastRound) {
   for (; !is_over_; ++rounds) end_round({{0, 100.2}, {1, 100}});
   EXPECT_EQ(rounds, kMostRounds);
   EXPECT_EQ(named_, 0u);
+}
+
+// Grants every request.
+class Granting : public RequestAnswers {
+ public:
+  std::optional<uint64_t> create_trial(const Op&) override { return next_++; }
+  uint64_t next_id() const override { return next_; }
+
+ private:
+  uint64_t next_ = 10;
+};
+
+TEST(VerificationTest, ATrialThatWasLostSaysNothingAgainstTheBest) {
+  for (const Outcome outcome : {Outcome::lost, Outcome::stopped, Outcome::failed}) {
+    Granting answers;
+    Verification verification;
+    StrategyEvent event;
+    event.kind = StrategyEvent::Kind::start;
+    event.study = {{"steps", 5},
+                   {"reason", "done"},
+                   {"candidates", {{{"trial", 3}, {"overrides", Json::object()}},
+                                   {{"trial", 2}, {"overrides", Json::object()}}}}};
+    verification.handle(event, answers);
+    event.kind = StrategyEvent::Kind::exited;
+    event.trial = 10;
+    event.outcome = static_cast<int>(outcome);
+    const std::vector<Op> ops = verification.handle(event, answers);
+    ASSERT_EQ(ops.size(), 1u);
+    if (outcome == Outcome::failed) {
+      EXPECT_NE(ops[0].kind, Op::Kind::finish) << "the next one is asked to";
+    } else {
+      EXPECT_EQ(ops[0].trial, 3u);
+    }
+  }
 }
 
 Trial measured(const std::string& identity, double throughput) {

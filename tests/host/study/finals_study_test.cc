@@ -84,6 +84,51 @@ TEST_F(FinalsStudyTest, RivalsWithinTheNoiseMeetInTheFinals) {
   EXPECT_NEAR(result.gain->ratio, 3, 1e-9);
 }
 
+// Three rivals, and two trials beside those that the comparison needs: the best two are measured again.
+TEST_F(FinalsStudyTest, WithFewTrialsLeftTheBestTwoMeetInTheFinals) {
+  StudyOptions given = with_finals();
+  given.max_trials = 8;
+  given.finals = 4;
+  Session session(plan_of(given));
+  int measured = 0;
+  session.runner.answer = [&](const TrialSpec& spec) {
+    const int64_t samples = micro_batch(spec.config);
+    if (samples == 1) return completed(100);
+    if (samples != 8) return completed(samples == 4 ? 301 : 300);
+    return completed(measured++ == 0 ? 305 : 270);
+  };
+  const StudyResult result = session.run_new();
+  EXPECT_THAT(phases(session), ::testing::Contains("finals 4"));
+  EXPECT_THAT(phases(session), ::testing::Contains("finals 8"));
+  EXPECT_THAT(phases(session), ::testing::Not(::testing::Contains("finals 2")));
+  EXPECT_EQ(result.best->trial, 2u);
+}
+
+// A lucky first measurement: measured anew, 8 is slower than your own, which has 290.
+TrialEnd lucky(const TrialSpec& spec, int& measured) {
+  const int64_t samples = micro_batch(spec.config);
+  if (samples == 1) return completed(290);
+  return completed(samples != 8 ? 100 : measured++ == 0 ? 305 : 280);
+}
+
+TEST_F(FinalsStudyTest, YourOwnIsHandedBackWhereMeasuringAgainFavoursIt) {
+  Session session(plan_of(with_finals()));
+  int measured = 0;
+  session.runner.answer = [&](const TrialSpec& spec) { return lucky(spec, measured); };
+  EXPECT_EQ(session.run_new().best->trial, 0u);
+  EXPECT_THAT(phases(session), ::testing::Contains("comparison 8"));
+  EXPECT_THAT(read_text(session.plan.dir / "summary.txt"), HasSubstr("your own configuration is the best"));
+}
+
+TEST_F(FinalsStudyTest, WhatWasVerifiedIsHandedBackWhateverTheComparisonShows) {
+  StudyOptions given = with_finals();
+  given.verify_steps = 5;
+  Session session(plan_of(given));
+  int measured = 0;
+  session.runner.answer = [&](const TrialSpec& spec) { return lucky(spec, measured); };
+  EXPECT_EQ(session.run_new().best->trial, 3u);
+}
+
 TEST_F(FinalsStudyTest, FinalistsThatAllFailGiveWayToTheNextBest) {
   Session session(plan_of(with_finals()));
   std::map<int64_t, int> runs;
