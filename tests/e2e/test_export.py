@@ -229,7 +229,7 @@ class Export(HostTest):
         text = self.export("--format", "prometheus")
         for line in text.splitlines():
             self.assertRegex(line, r'^(# (HELP|TYPE) dsat_\w+ .+|dsat_\w+\{study="[^"]+"(,\w+="[^"]*")*\} [-+.e\d]+)$')
-        self.assertRegex(text, r'dsat_study_status\{study="[^"]+",status="completed"\} 1\n')
+        self.assertRegex(text, r'dsat_study_status\{study="[^"]+",dir="/[^"]+",status="completed"\} 1\n')
         completed = sum(trial["outcome"] == "completed" and not trial["duplicate_of"] for trial in self.trials())
         self.assertIn(f'outcome="completed"}} {completed}\n', text)
         best = self.show(self.run_dir)["best"]

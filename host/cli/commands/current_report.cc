@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <system_error>
 
 #include "dsat/base/files.h"
 #include "dsat/host/facts.h"
@@ -19,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kFirst = std::chrono::seconds(2), kBetween = std::chrono::seconds(10);
 constexpr int kShare = 100;  // one part of the time for the page
 
-void write_page(const std::filesystem::path& dir) {
+void write_current_page(const std::filesystem::path& dir) {
   try {
     const auto facts = host::read_study_facts(dir);
     if (facts.ok()) write_file_atomically(dir / "report.html", study_page(facts.value()), Durability::renamed);
@@ -27,21 +28,29 @@ void write_page(const std::filesystem::path& dir) {
   }
 }
 
-// A page needs some KB a trial, and the C library would keep them for the next one. What a thread has freed last is
-// given back when the thread ends, so that each page has one of its own.
-void write_page_and_forget(const std::filesystem::path& dir) {
-  std::thread([&dir] { write_page(dir); }).join();
-  malloc_trim(0);
-}
-
 }  // namespace
 
-CurrentReport::CurrentReport(std::filesystem::path dir) : dir_(std::move(dir)) {
+CurrentReport::CurrentReport(std::filesystem::path dir, Write write)
+    : dir_(std::move(dir)), write_(write ? std::move(write) : Write(write_current_page)) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { keep(); });
+  try {
+    thread_ = std::thread([this] { keep(); });
+  } catch (const std::system_error&) {  // the study's end writes the page
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// A page needs some KB a trial, and the C library would keep them for the next one. What a thread has freed last is
+// given back when the thread ends, so that each page has one of its own where one can be had (ulimit -u).
+void CurrentReport::write_and_forget() const {
+  try {
+    std::thread([this] { write_(dir_); }).join();
+  } catch (const std::system_error&) {
+    write_(dir_);
+  }
+  malloc_trim(0);
 }
 
 CurrentReport::~CurrentReport() { CurrentReport::on_closing(); }
@@ -77,7 +86,7 @@ void CurrentReport::keep() {
     stale_ = false;
     lock.unlock();
     const auto begin = Clock::now();
-    write_page_and_forget(dir_);
+    write_and_forget();
     next = Clock::now() + std::max<Clock::duration>(kBetween, kShare * (Clock::now() - begin));
     lock.lock();
   }

@@ -4,13 +4,15 @@
 //   where something has happened. It ends before the journal is closed, since a reader would keep that from being one
 //   file; the last page is written after the study (commands/report.h).
 // Threading: the observer's functions on the study's thread; a thread of its own reads the journal and writes the page,
-//   with all signals blocked. Ownership: none. Errors: none; a page that cannot be written is told at the study's end.
+//   with all signals blocked. Ownership: none. Errors: none; a page that cannot be written is told at the study's end,
+//   and where no thread can be had the first one is written then.
 #ifndef DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
 #define DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
 
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -20,7 +22,9 @@ namespace dsat::cli {
 
 class CurrentReport final : public host::Observer {
  public:
-  explicit CurrentReport(std::filesystem::path dir);
+  using Write = std::function<void(const std::filesystem::path& dir)>;
+  // Writes the page unless a test gives another thing to write.
+  explicit CurrentReport(std::filesystem::path dir, Write write = {});
   ~CurrentReport() override;
   CurrentReport(const CurrentReport&) = delete;
   CurrentReport& operator=(const CurrentReport&) = delete;
@@ -31,9 +35,11 @@ class CurrentReport final : public host::Observer {
 
  private:
   void keep();
+  void write_and_forget() const;
   void note();
 
   const std::filesystem::path dir_;
+  const Write write_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stale_ = false, ended_ = false;

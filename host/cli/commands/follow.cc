@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <thread>
 
 #include "dsat/error.h"
 #include "dsat/host/facts.h"
@@ -71,7 +70,7 @@ void follow(const std::filesystem::path& dir, Console& console) {
   for (;;) {
     follower.take(facts);
     if (facts.record.status != host::StudyStatus::running) return;
-    std::this_thread::sleep_for(kBetweenReads);
+    if (console.text().lost_within(kBetweenReads)) return;  // show --follow | head
     facts = read(dir);
   }
 }

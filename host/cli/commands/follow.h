@@ -1,7 +1,7 @@
 // Watching a study that another process runs.
 //
-// Threading: called on the main thread; returns when the study has ended. Errors: dsat::Error where it can no longer be
-// read.
+// Threading: called on the main thread; returns when the study has ended, or when nobody reads the output any more.
+// Errors: dsat::Error where the study can no longer be read.
 #ifndef DSAT_CLI_COMMANDS_FOLLOW_H_
 #define DSAT_CLI_COMMANDS_FOLLOW_H_
 

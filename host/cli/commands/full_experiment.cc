@@ -1,5 +1,6 @@
 // Hands best_cmd.txt to /bin/sh and waits, with signals as an interactive shell sets them for what it runs.
-// The command is in one file, so that a person can run it again.
+// The command is in one file, so that a person can run it again. It stays in this process group: Ctrl-C and Ctrl-Z of a
+// terminal reach the training by themselves.
 #include "commands/full_experiment.h"
 
 #include <fmt/format.h>
@@ -9,9 +10,14 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <map>
+#include <optional>
+#include <vector>
 
 #include "dsat/base/files.h"
+#include "dsat/base/numbers.h"
 
 namespace dsat::cli {
 namespace {
@@ -30,8 +36,67 @@ class IgnoreInterrupts {
   Handler interrupt_, quit_;
 };
 
+// The process and all below it, as /proc has them now.
+std::vector<pid_t> tree_of(pid_t root) {
+  std::multimap<pid_t, pid_t> children;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end; it.increment(error)) {
+    const auto pid = parse_count(it->path().filename().string());
+    if (!pid) continue;
+    const std::string stat = try_read_file(it->path() / "stat").bytes;
+    const size_t name = stat.rfind(") ");  // "12 (name) S 11 ...": a name may hold anything
+    if (name != std::string::npos) children.emplace(std::atoi(stat.c_str() + name + 4), static_cast<pid_t>(*pid));
+  }
+  std::vector<pid_t> tree{root};
+  for (size_t i = 0; i < tree.size(); ++i) {
+    const auto [begin, end] = children.equal_range(tree[i]);
+    for (auto child = begin; child != end; ++child) tree.push_back(child->second);
+  }
+  return tree;
+}
+
+// TERM and HUP of dsat-host are meant for the training: it must not go on with the devices and nobody who waits for it.
+class PassOn {
+ public:
+  PassOn() {
+    sigemptyset(&watched_);
+    sigaddset(&watched_, SIGCHLD);
+    for (const int signal : {SIGTERM, SIGHUP}) {
+      struct sigaction present {};
+      sigaction(signal, nullptr, &present);
+      // nohup and shells that run jobs in the background ignore some of them on purpose.
+      if (present.sa_handler != SIG_IGN) sigaddset(&watched_, signal);
+    }
+    pthread_sigmask(SIG_BLOCK, &watched_, &before_);
+  }
+  ~PassOn() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  PassOn(const PassOn&) = delete;
+  PassOn& operator=(const PassOn&) = delete;
+
+  const sigset_t& mask_before() const { return before_; }
+
+  // How the shell ended; nullopt: it was lost sight of.
+  std::optional<int> until_end_of(pid_t shell) const {
+    constexpr timespec kLook{1, 0};  // a thread of a plugin may have taken the news of the end
+    for (int status = 0;;) {
+      const pid_t ended = waitpid(shell, &status, WNOHANG);
+      if (ended == shell) return status;
+      if (ended < 0 && errno != EINTR) return std::nullopt;
+      const int signal = sigtimedwait(&watched_, nullptr, &kLook);
+      if (signal != SIGTERM && signal != SIGHUP) continue;
+      for (const pid_t pid : tree_of(shell)) kill(pid, signal);
+    }
+  }
+
+ private:
+  sigset_t watched_, before_;
+};
+
+// A shell that is told to end waits for its command first, and runs none after it.
+constexpr const char* kWaitsForItsCommand = "trap 'exit 143' TERM; trap 'exit 129' HUP\n";
+
 // Starts /bin/sh with signals as a user's shell has them. 0 or an errno.
-int spawn_shell(const std::string& command, bool output_to_stderr, pid_t& pid) {
+int spawn_shell(const std::string& command, bool output_to_stderr, const sigset_t& mask, pid_t& pid) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&files);
@@ -41,8 +106,10 @@ int spawn_shell(const std::string& command, bool output_to_stderr, pid_t& pid) {
   sigemptyset(&defaults);
   for (const int signal : {SIGINT, SIGQUIT, SIGPIPE}) sigaddset(&defaults, signal);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-  const char* argv[] = {"sh", "-c", command.c_str(), nullptr};
+  posix_spawnattr_setsigmask(&attributes, &mask);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  const std::string script = kWaitsForItsCommand + command;
+  const char* argv[] = {"sh", "-c", script.c_str(), nullptr};
   const int error = posix_spawn(&pid, "/bin/sh", &files, &attributes, const_cast<char**>(argv), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
@@ -66,17 +133,18 @@ ExitStatus run_full_experiment(const std::filesystem::path& dir, Console& consol
   }
   console.line(fmt::format("running the full training: {}", one_line(command)));
   const IgnoreInterrupts ignore;
+  const PassOn pass_on;
   pid_t pid = 0;
-  if (const int error = spawn_shell(command, console.json(), pid)) {
+  if (const int error = spawn_shell(command, console.json(), pass_on.mask_before(), pid)) {
     console.error(fmt::format("the full training was not run: /bin/sh: {}", std::strerror(error)));
     return kFailed;
   }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0) {
-    if (errno == EINTR) continue;
+  const std::optional<int> ended = pass_on.until_end_of(pid);
+  if (!ended) {
     console.error(fmt::format("lost sight of the full training: {}", std::strerror(errno)));
     return kFailed;
   }
+  const int status = *ended;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return kBestFound;
   console.error(fmt::format("the full training {}; its command is in {}", how_it_ended(status), file.string()));
   return kNoBest;

@@ -1,6 +1,7 @@
 // --run-full-experiment: the user's training with the best configuration.
 //
-// Threading: called on the main thread; ignores interrupts while it waits. Errors: printed, and in the status.
+// Threading: called on the main thread; while it waits it ignores interrupts, which a terminal gives to the training
+// too, and passes TERM and HUP on to the training. Errors: printed, and in the status.
 #ifndef DSAT_CLI_COMMANDS_FULL_EXPERIMENT_H_
 #define DSAT_CLI_COMMANDS_FULL_EXPERIMENT_H_
 

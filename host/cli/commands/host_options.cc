@@ -15,6 +15,10 @@ Option json_option(const char* help) { return Option::toggle("json", help); }
 Option quiet_option() { return Option::toggle("quiet", "no progress: warnings, errors and the result only"); }
 Option verbose_option() { return Option::toggle("verbose", "each trial with its peak, reason and note").also("-v"); }
 
+Option full_experiment_option() {
+  return Option::toggle("run-full-experiment", "run COMMAND with the best configuration at the end");
+}
+
 // An integer that the library keeps as an int.
 Option count(const char* name, int64_t least, const char* help) {
   return Option::integer(name, help).from(least, Option::kLargestInt);
@@ -74,12 +78,11 @@ void add_slurm_options(OptionSet& set) {
 }
 
 void add_trial_options(OptionSet& set) {
-  set.add_group(
-      "How trials run",
-      {Option::text("ds-config", "FILE", "base configuration; needed where COMMAND names none"),
-       setting_option("start-profile-step"), setting_option("end-profile-step"), setting_option("arg-mapping"),
-       setting_option("trial-cwd"), setting_option("no-probe"), setting_option("oom-pattern"),
-       Option::toggle("run-full-experiment", "run COMMAND with the best configuration at the end")});
+  set.add_group("How trials run",
+                {Option::text("ds-config", "FILE", "base configuration; needed where COMMAND names none"),
+                 setting_option("start-profile-step"), setting_option("end-profile-step"),
+                 setting_option("arg-mapping"), setting_option("trial-cwd"), setting_option("no-probe"),
+                 setting_option("oom-pattern"), full_experiment_option()});
 }
 
 OptionSet study_option_set() {
@@ -137,7 +140,7 @@ OptionSet resume_options() {
       "Options",
       {setting_option("max-trials").by_default("as before"),
        setting_option("max-concurrent-trials").by_default("as before"), setting_option("time-budget"),
-       setting_option("budget").by_default("as before"),
+       setting_option("budget").by_default("as before"), full_experiment_option(),
        Option::text("searcher", "PLUGIN", "takes the search over, and learns of all trials that have ended")
            .by_default("as before"),
        Option::toggle("accept-changed-plugins", "a plugin's file may be another one than when the study was started"),

@@ -24,12 +24,17 @@
 namespace dsat::cli {
 namespace {
 
-constexpr std::array<int, 4> kPassedOn{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+constexpr std::array<int, 5> kPassedOn{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 volatile sig_atomic_t child_pid = 0;
+volatile sig_atomic_t noted = 0;  // came while there was no child to pass it on to
 
 void pass_on(int signal) {
   const int kept = errno;
-  if (child_pid > 0) kill(child_pid, signal);
+  if (child_pid > 0) {
+    kill(child_pid, signal);
+  } else {
+    noted = signal;
+  }
   errno = kept;
 }
 
@@ -68,11 +73,27 @@ struct ChildEnd {
   }
 };
 
-[[noreturn]] void be_the_child(const std::function<int()>& run, pid_t parent, Console& console) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(kFailed);
-  _exit(console.finish(guarded(console, run)));
-}
+// What the children say of standard output. It is no part of their status: what was printed is lost, the search is not.
+class OutputError {
+ public:
+  OutputError() {
+    void* shared = mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared != MAP_FAILED) error_ = static_cast<int*>(shared);
+  }
+  ~OutputError() {
+    if (error_ != nullptr) munmap(error_, sizeof(int));
+  }
+  OutputError(const OutputError&) = delete;
+  OutputError& operator=(const OutputError&) = delete;
+  // In the child.
+  void tell(int error) const {
+    if (error_ != nullptr && error != 0) *error_ = error;
+  }
+  int told() const { return error_ != nullptr ? *error_ : 0; }
+
+ private:
+  int* error_ = nullptr;
+};
 
 // What the last child has written for programs: one object under --json; those of earlier attempts are void.
 class Data {
@@ -102,26 +123,62 @@ class Data {
   int file_;
 };
 
-// Runs it in a child; a signal that comes before the child has its own disposition ends it as it would have ended us.
-std::optional<ChildEnd> run_in_child(const std::function<int()>& run, const PassSignalsOn& signals, const Data& data,
-                                     Console& console) {
+struct Shared {
+  const PassSignalsOn& signals;
+  const Data& data;
+  const OutputError& output;
+};
+
+// A signal that comes before the child has its own disposition ends it as it would have ended us.
+[[noreturn]] void be_the_child(const std::function<int()>& run, pid_t parent, const Shared& shared, Console& console) {
+  setpgid(0, 0);
+  shared.signals.restore();
+  if (noted != 0) raise(noted);
+  shared.data.keep();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kFailed);
+  const int status = guarded(console, run);
+  shared.output.tell(console.output_error());
+  _exit(status);
+}
+
+// Ctrl-Z has stopped the child. The shell that started this program waits for this one to stop.
+void stop_and_continue_with(pid_t pid) {
+  struct sigaction usual {
+  }, ours{};
+  usual.sa_handler = SIG_DFL;
+  sigaction(SIGTSTP, &usual, &ours);
+  raise(SIGTSTP);
+  sigaction(SIGTSTP, &ours, nullptr);
+  kill(pid, SIGCONT);
+}
+
+// The status of its end; nullopt: it was lost sight of.
+std::optional<int> wait_for(pid_t pid) {
+  for (int status = 0;;) {
+    if (waitpid(pid, &status, WUNTRACED) < 0) {
+      if (errno != EINTR) return std::nullopt;
+    } else if (!WIFSTOPPED(status)) {
+      return status;
+    } else if (WSTOPSIG(status) == SIGTSTP) {
+      stop_and_continue_with(pid);
+    }
+  }
+}
+
+std::optional<ChildEnd> run_in_child(const std::function<int()>& run, const Shared& shared, Console& console) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return std::nullopt;
-  if (pid == 0) {
-    setpgid(0, 0);
-    child_pid = 0;
-    signals.restore();
-    data.keep();
-    be_the_child(run, parent, console);
-  }
+  if (pid == 0) be_the_child(run, parent, shared, console);
   setpgid(pid, pid);
   child_pid = pid;
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return std::nullopt;
-  }
+  if (noted != 0) kill(pid, noted);
+  noted = 0;
+  const std::optional<int> ended = wait_for(pid);
   child_pid = 0;
+  if (!ended) return std::nullopt;
+  const int status = *ended;
   ChildEnd end;
   if (WIFSIGNALED(status)) {
     end.signal = WTERMSIG(status);
@@ -178,10 +235,11 @@ int ended_trials(const std::filesystem::path& dir) {
 int supervise(const Supervised& study, int max_restarts, std::filesystem::path& dir, Console& console) {
   const PassSignalsOn signals;
   const Data data(console);
+  const OutputError output;
+  const Shared shared{signals, data, output};
   Announcement announcement;
-  std::optional<ChildEnd> end =
-      run_in_child([&] { return study.begin([&](const std::filesystem::path& dir) { announcement.make(dir); }); },
-                   signals, data, console);
+  std::optional<ChildEnd> end = run_in_child(
+      [&] { return study.begin([&](const std::filesystem::path& dir) { announcement.make(dir); }); }, shared, console);
   dir = announcement.read();
   int last_seen = -1;
   for (int restart = 1; end && end->wants_restart() && has_journal(dir); ++restart) {
@@ -190,19 +248,26 @@ int supervise(const Supervised& study, int max_restarts, std::filesystem::path& 
     last_seen = seen;
     console.error(fmt::format("the search {}: it is taken up again (restart {} of {}, --max-search-runner-restarts)",
                               end->text(), restart, max_restarts));
-    end = run_in_child([&] { return study.resume(dir); }, signals, data, console);
+    end = run_in_child([&] { return study.resume(dir); }, shared, console);
   }
   data.print();
+  console.take_output_error(output.told());
   if (!end) {
     console.error(fmt::format("cannot run the search in a process of its own: {}", std::strerror(errno)));
     return kFailed;
+  }
+  if (noted != 0) {
+    signals.restore();
+    raise(noted);
   }
   if (end->signal == 0) return end->status;
   if (end->was_asked_for()) {
     signals.restore();
     raise(end->signal);  // as it would have ended us
   }
-  const std::string how = dir.empty() ? "" : fmt::format("; go on with dsat-host resume {}", shell_quote(dir.string()));
+  const std::string how =
+      dir.empty() ? ""
+                  : fmt::format("; go on with dsat-host resume {}{}", shell_quote(dir.string()), study.resume_options);
   console.error(fmt::format("the search {}{}", end->text(), how));
   return kFailed;
 }

@@ -33,8 +33,8 @@ void refuse_fixed_options(const Tokens& arguments, const OptionSet& allowed) {
     if (allowed.find(spelling) == nullptr && all.find(spelling) != nullptr) {
       throw Error(
           fmt::format("{} cannot change when a study is resumed: resume takes --max-trials, --time-budget, --budget, "
-                      "--max-concurrent-trials, --searcher and its options, --accept-changed-plugins, "
-                      "--plugin-timeout, --plugin-memory, --quiet, --verbose and --json",
+                      "--max-concurrent-trials, --run-full-experiment, --searcher and its options, "
+                      "--accept-changed-plugins, --plugin-timeout, --plugin-memory, --quiet, --verbose and --json",
                       spelling));
     }
   }
@@ -67,9 +67,10 @@ int resume(const Tokens& arguments, Console& console) {
   settings.verbose = request->values.given("verbose");
   settings.resumed = true;
   settings.max_trials = options.max_trials.value_or(0);
-  settings.time_budget = options.time_budget;
+  settings.run_full_experiment = request->values.given("run-full-experiment");
   auto study = host::Study::resume(dir, options);
   if (!study.ok()) return console.error(study.status().message()), exit_status(study.status());
+  if (settings.run_full_experiment && study.value()->settings().value("runner", "") == "sim") refuse_training();
   return run_in_its_form(*study.value(), std::move(settings), console);
 }
 

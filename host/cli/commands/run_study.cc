@@ -7,27 +7,29 @@
 #include "commands/report.h"
 #include "dsat/host/metric.h"
 #include "terminal/print_result.h"
-#include "terminal/progress.h"
 #include "terminal/signals.h"
 
 namespace dsat::cli {
-namespace {
 
-ProgressSettings progress_settings(const host::Study& study, const RunSettings& settings) {
+ProgressSettings progress_settings(const Json& known, const RunSettings& settings) {
   ProgressSettings progress;
   progress.quiet = settings.quiet;
   progress.verbose = settings.verbose;
-  progress.time_budget = settings.time_budget;
   progress.max_trials = settings.max_trials;
-  const Json& known = study.settings();
   if (const auto it = known.find("metric"); it != known.end() && it->is_string()) progress.metric = *it;
   if (const auto info = host::metric_info(progress.metric); info.ok()) progress.maximise = info->maximise;
   if (const auto it = known.find("max_trials");
       settings.max_trials == 0 && it != known.end() && it->is_number_integer()) {
     progress.max_trials = *it;
   }
+  // A resumed study has its own time budget anew.
+  if (const auto it = known.find("time_budget_ms"); it != known.end() && it->is_number()) {
+    progress.time_budget = std::chrono::milliseconds(it->get<int64_t>());
+  }
   return progress;
 }
+
+namespace {
 
 // Passes every event on to several observers, in the order in which they were added.
 class Observers final : public host::Observer {
@@ -65,12 +67,13 @@ ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& c
                      const std::vector<ResultWriter*>& writers) {
   host::StudyResult result;
   std::vector<std::string> errors;
+  const std::string resume_options = settings.run_full_experiment ? kFullExperimentOption : "";
   if (!settings.quiet) {
     for (const std::string& notice : settings.notices) console.line(notice);
   }
   {
-    const StudyWatch watch(study);
-    Progress progress(console, progress_settings(study, settings));
+    const StudyWatch watch(study, resume_options);
+    Progress progress(console, progress_settings(study.settings(), settings));
     if (settings.resumed) {
       if (const auto record = host::read_study(study.dir()); record.ok()) progress.count_earlier(record.value());
     }
@@ -83,11 +86,12 @@ ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& c
     errors = progress.errors();
   }
   for (ResultWriter* writer : writers) writer->finish();
-  print_result(result, errors, console);
+  print_result(result, errors, console, resume_options);
   write_page(result.dir, console);
   for (const ResultWriter* writer : writers) console.line(writer->place());
   ExitStatus status = exit_status(result.status);
-  if (status == kBestFound && settings.run_full_experiment) status = run_full_experiment(result.dir, console);
+  const bool trains = settings.run_full_experiment && !settings.the_caller_trains;
+  if (status == kBestFound && trains) status = run_full_experiment(result.dir, console);
   if (console.json()) console.print_json(result_json(result));
   return status;
 }

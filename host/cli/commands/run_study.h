@@ -4,14 +4,13 @@
 #ifndef DSAT_CLI_COMMANDS_RUN_STUDY_H_
 #define DSAT_CLI_COMMANDS_RUN_STUDY_H_
 
-#include <chrono>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "dsat/host/study.h"
 #include "terminal/console.h"
 #include "terminal/exit_status.h"
+#include "terminal/progress.h"
 #include "terminal/result_writer.h"
 
 namespace dsat::cli {
@@ -20,11 +19,16 @@ struct RunSettings {
   bool quiet = false;
   bool verbose = false;
   bool resumed = false;
-  bool run_full_experiment = false;
-  int max_trials = 0;  // as given; 0: as the study's settings have it
-  std::optional<std::chrono::milliseconds> time_budget;
+  bool run_full_experiment = false;  // train with the best configuration in the end
+  bool the_caller_trains = false;    // and not run_study
+  int max_trials = 0;                // as given; 0: as the study's settings have it
   std::vector<std::string> notices;  // printed first, unless quiet
 };
+
+inline constexpr const char* kFullExperimentOption = " --run-full-experiment";
+
+// What the picture is told. `study`: Study::settings(), of a resumed study as it goes on.
+ProgressSettings progress_settings(const Json& study, const RunSettings& settings);
 
 // `writers` watch the study, finish before the report, and add their places to it; they are the caller's.
 ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& console,

@@ -39,7 +39,13 @@ int serve(const Tokens& arguments, Console& console) {
 
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction present {};
+    sigaction(signal, nullptr, &present);
+    // nohup and shells that run jobs in the background ignore some of them on purpose; a blocked one would come all the
+    // same.
+    if (present.sa_handler != SIG_IGN) sigaddset(&signals, signal);
+  }
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const int port = request->values.small_integer("port").value_or(0);
   const Server server(dirs, port, [&console](const std::string& line) { console.error(one_line(line)); });

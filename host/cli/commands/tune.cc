@@ -83,7 +83,6 @@ int tune(const Tokens& arguments, Console& console) {
   settings.verbose = values.given("verbose");
   settings.run_full_experiment = values.given("run-full-experiment");
   settings.max_trials = options.max_trials;
-  settings.time_budget = options.time_budget;
   settings.notices = std::move(notices);
   if (mode) {
     return tune_as_deepspeed(*mode, autotuning, values, parts.options, std::move(options), std::move(settings),

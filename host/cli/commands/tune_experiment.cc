@@ -138,7 +138,8 @@ class ExperimentRun {
     settings_.quiet = values.given("quiet");
     settings_.verbose = values.given("verbose");
     settings_.max_trials = options_.max_trials;
-    settings_.time_budget = options_.time_budget;
+    settings_.run_full_experiment = values.given("run-full-experiment");
+    settings_.the_caller_trains = true;  // once, whatever becomes of the process that searches
   }
 
   int run(int max_restarts) {
@@ -147,10 +148,11 @@ class ExperimentRun {
       status = begin([&](const fs::path& dir) { dir_ = dir; });
     } else {
       const Supervised study{[&](const auto& started) { return begin(started); },
-                             [&](const fs::path& dir) { return take_up(dir); }};
+                             [&](const fs::path& dir) { return take_up(dir); },
+                             settings_.run_full_experiment ? kFullExperimentOption : ""};
       status = supervise(study, max_restarts, dir_, console_);
     }
-    if (status != kBestFound || !values_.given("run-full-experiment")) return status;
+    if (status != kBestFound || !settings_.run_full_experiment) return status;
     return run_full_experiment(dir_, console_);
   }
 

@@ -57,8 +57,13 @@ std::string name_of(const host::StudyFacts& facts) {
       !it->get<std::string>().empty()) {
     return one_line(it->get<std::string>());
   }
+  return one_line(folder_of(facts).filename().string());
+}
+
+std::filesystem::path folder_of(const host::StudyFacts& facts) {
   std::error_code ignored;
-  return one_line(std::filesystem::absolute(facts.record.dir, ignored).lexically_normal().filename().string());
+  const std::filesystem::path folder = std::filesystem::absolute(facts.record.dir, ignored).lexically_normal();
+  return folder.has_filename() ? folder : folder.parent_path();  // "runs/tuesday/"
 }
 
 }  // namespace dsat::cli

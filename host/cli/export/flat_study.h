@@ -4,6 +4,7 @@
 #ifndef DSAT_CLI_EXPORT_FLAT_STUDY_H_
 #define DSAT_CLI_EXPORT_FLAT_STUDY_H_
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,8 +32,10 @@ std::vector<std::pair<std::string, double>> numbers_of(const host::TrialRecord& 
 // "completed", "out_of_memory", ...; "running" or "waiting" for one without an outcome.
 std::string outcome_of(const host::StudyFacts& facts, size_t index);
 
-// The study's name: its own, else its folder's.
+// The study's name: its own, else its folder's. Studies of one script share it.
 std::string name_of(const host::StudyFacts& facts);
+// Its folder, absolute.
+std::filesystem::path folder_of(const host::StudyFacts& facts);
 
 }  // namespace dsat::cli
 

@@ -22,7 +22,7 @@ std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', tr
 
 // mlflow.entities.RunStatus.
 int status_number(const std::string& status) {
-  return status == "RUNNING" ? 1 : status == "FINISHED" ? 3 : status == "FAILED" ? 4 : 5;
+  return status == "RUNNING" ? 1 : status == "SCHEDULED" ? 2 : status == "FINISHED" ? 3 : status == "FAILED" ? 4 : 5;
 }
 
 std::string file_uri(const fs::path& path) {

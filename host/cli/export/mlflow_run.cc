@@ -50,8 +50,11 @@ std::string identity(const host::StudyFacts& facts) {
          facts.progress.started_at;
 }
 
-std::string status_of(const host::TrialRecord& trial) {
-  if (!trial.outcome) return "RUNNING";
+// One that was open when its host ended runs no more. It runs again when the study is resumed.
+std::string status_of(const host::StudyFacts& facts, size_t index) {
+  const host::TrialRecord& trial = facts.record.trials[index];
+  if (!trial.outcome && facts.trials[index].place == host::TrialPlace::running) return "RUNNING";
+  if (!trial.outcome) return facts.record.status == host::StudyStatus::running ? "SCHEDULED" : "KILLED";
   if (trial.outcome == Outcome::completed) return "FINISHED";
   return trial.outcome == Outcome::stopped ? "KILLED" : "FAILED";
 }
@@ -63,7 +66,7 @@ MlflowRun run_of(const host::StudyFacts& facts, size_t index) {
   const std::string own = fmt::format("{}\n{}", identity(facts), trial.id);
   run.id = fmt::format("{:016x}{:016x}", hash(own, 0), hash(own, 1));
   run.name = fmt::format("trial {}", trial.id);
-  run.status = status_of(trial);
+  run.status = status_of(facts, index);
   run.start_ms = microseconds_of(trial.started_at) / 1000;
   run.end_ms = microseconds_of(trial.ended_at) / 1000;
   std::set<std::string> params, metrics;

@@ -16,7 +16,7 @@ namespace dsat::cli {
 struct MlflowRun {
   std::string id;      // 32 hexadecimal digits, the same at each export of the study
   std::string name;    // "trial 7"
-  std::string status;  // RUNNING, FINISHED, FAILED or KILLED
+  std::string status;  // RUNNING, SCHEDULED, FINISHED, FAILED or KILLED
   int64_t start_ms = 0, end_ms = 0;
   std::vector<std::pair<std::string, std::string>> params, tags;
   std::vector<std::pair<std::string, double>> metrics;

@@ -1,11 +1,13 @@
 // Gauges in Prometheus' text format, each with its help and type. One study is one set of series, told apart by the
-// label `study`; trials are counted and not listed, since a series a trial would never end.
+// label `dir`, since studies of one script have one name; trials are counted and not listed, since a series a trial
+// would never end.
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "export/flat_study.h"
 #include "export/formats.h"
+#include "terminal/console.h"
 #include "terminal/times.h"
 
 namespace dsat::cli {
@@ -24,14 +26,16 @@ std::string escaped(const std::string& text) {
 
 class Text {
  public:
-  explicit Text(std::string study) : study_(std::move(study)) {}
+  explicit Text(const host::StudyFacts& facts)
+      : study_(fmt::format("study=\"{}\",dir=\"{}\"", escaped(name_of(facts)),
+                           escaped(one_line(folder_of(facts).string())))) {}
   // Begins a metric; its samples follow.
   void metric(const std::string& name, const std::string& help) {
     name_ = "dsat_" + name;
     text_ += fmt::format("# HELP {0} {1}\n# TYPE {0} gauge\n", name_, help);
   }
   void sample(double value, const Labels& labels = {}) {
-    text_ += fmt::format("{}{{study=\"{}\"", name_, escaped(study_));
+    text_ += fmt::format("{}{{{}", name_, study_);
     for (const auto& [key, label] : labels) text_ += fmt::format(",{}=\"{}\"", key, escaped(label));
     text_ += fmt::format("}} {}\n", value);
   }
@@ -43,7 +47,7 @@ class Text {
   std::string take() { return std::move(text_); }
 
  private:
-  const std::string study_;
+  const std::string study_;  // its labels
   std::string name_, text_;
 };
 
@@ -100,7 +104,7 @@ void add_by_stage(Text& text, const host::StudyFacts& facts, const char* name, c
 }  // namespace
 
 std::string prometheus_of(const host::StudyFacts& facts) {
-  Text text(name_of(facts));
+  Text text(facts);
   add_status(text, facts);
   add_trials(text, facts);
   add_best(text, facts);

@@ -206,7 +206,7 @@ void read_runner(const Values& values, StudyOptions& options) {
     return;
   }
   if (!file) throw Error("--runner sim needs --sim FILE: a cluster (JSON) or recorded trials (CSV)");
-  if (values.given("run-full-experiment")) throw Error("--run-full-experiment: a simulation has nothing to train");
+  if (values.given("run-full-experiment")) refuse_training();
   auto simulation = host::load_simulation(*file);
   if (!simulation.ok()) throw Error(simulation.status().message());
   options.simulation = std::move(simulation).value();
@@ -248,6 +248,8 @@ host::PluginProcesses plugin_processes(const Values& values) {
   processes.isolation = isolation(values);
   return processes;
 }
+
+void refuse_training() { throw Error("--run-full-experiment: a simulation has nothing to train"); }
 
 StudyOptions study_options(const Values& values) {
   StudyOptions options;

@@ -22,6 +22,9 @@ std::vector<std::string> setting_option_names();
 // Which plugins run in a process of their own, and what such a process may take.
 host::PluginProcesses plugin_processes(const Values& values);
 
+// --run-full-experiment of a simulation.
+[[noreturn]] void refuse_training();
+
 // All but command and strategies.
 host::StudyOptions study_options(const Values& values);
 host::ResumeOptions resume_options(const Values& values);

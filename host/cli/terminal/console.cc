@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -15,15 +16,26 @@
 
 namespace dsat::cli {
 
+// The flag that makes a descriptor refuse to wait belongs to whoever shares it (Node, runners of CI): we wait
+// ourselves.
 void Output::write(std::string_view text) {
   while (error_ == 0 && !text.empty()) {
     const ssize_t written = ::write(fd_, text.data(), text.size());
     if (written >= 0) {
       text.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      pollfd room{fd_, POLLOUT, 0};
+      poll(&room, 1, -1);
     } else if (errno != EINTR) {
       error_ = errno;
     }
   }
+}
+
+bool Output::lost_within(std::chrono::milliseconds time) const {
+  pollfd end{fd_, 0, 0};
+  if (poll(&end, 1, static_cast<int>(time.count())) > 0) return true;
+  return !terminal() && error_ != 0;
 }
 
 bool Output::terminal() const { return isatty(fd_) == 1; }

@@ -6,6 +6,7 @@
 #ifndef DSAT_CLI_TERMINAL_CONSOLE_H_
 #define DSAT_CLI_TERMINAL_CONSOLE_H_
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,10 @@ class Output {
   explicit Output(int fd) : fd_(fd) {}
   void write(std::string_view text);    // as it is: of others only what was made printable
   int error() const { return error_; }  // errno of the first failure; 0: none
+  // What another process had to say of the same output.
+  void take_error(int error) { error_ = error_ != 0 ? error_ : error; }
+  // Waits so long, or until nobody can read any more what is written here. On a terminal another thread may write.
+  bool lost_within(std::chrono::milliseconds time) const;
   bool terminal() const;
   int columns() const;  // of the terminal; 80 where unknown
   int rows() const;     // and 24
@@ -44,6 +49,9 @@ class Console {
   // Text for people: what trials, plugins and files hold of control characters goes (dsat/base/utf8.h).
   void print(std::string_view text);
   void line(std::string_view text);
+  // What became of standard output in a child that writes to the same one; 0: all was written.
+  int output_error() const { return out_.error(); }
+  void take_output_error(int error) { out_.take_error(error); }
   // For programs, on standard output: as it is, but for a terminal.
   void data(std::string_view text);
   // What is told beside data: on standard error, so that standard output can be redirected.

@@ -100,7 +100,8 @@ Json result_json(const host::StudyResult& result) {
   return json;
 }
 
-void print_result(const host::StudyResult& result, const std::vector<std::string>& errors, Console& console) {
+void print_result(const host::StudyResult& result, const std::vector<std::string>& errors, Console& console,
+                  const std::string& resume_options) {
   print_summary(result.dir, console);
   print_best(result, console);
   print_places(result, console);
@@ -111,7 +112,7 @@ void print_result(const host::StudyResult& result, const std::vector<std::string
     case host::StudyStatus::interrupted:
       console.error(reason == "interrupted" ? "interrupted; everything is saved, `dsat-host resume` goes on"
                                             : fmt::format("interrupted: {}", reason));
-      console.line(fmt::format("dsat-host resume {}", shell_quote(result.dir.string())));
+      console.line(fmt::format("dsat-host resume {}{}", shell_quote(result.dir.string()), resume_options));
       break;
     case host::StudyStatus::no_best:
       console.error(result.best

@@ -85,12 +85,12 @@ void on_exit() {
   end_with_a_line(call != nullptr ? call : "a plugin's thread", "it has called exit()");
 }
 
-void set_kept(const std::filesystem::path& dir) {
+void set_kept(const std::filesystem::path& dir, const std::string& resume_options) {
   const std::string text =
       dir.empty() ? std::string("\n")
                   : one_line(fmt::format("; every trial that had ended and the best so far are kept in {}; go on with "
-                                         "dsat-host resume",
-                                         dir.string())) +
+                                         "dsat-host resume{}{}",
+                                         dir.string(), resume_options.empty() ? "" : " DIR", resume_options)) +
                         "\n";
   g_kept.fill('\0');
   std::copy_n(text.begin(), std::min(text.size(), g_kept.size() - 2), g_kept.begin());
@@ -114,8 +114,9 @@ double seconds(milliseconds time) { return static_cast<double>(time.count() / 10
 
 void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
-StudyWatch::StudyWatch(host::Study& study) : study_(study) {
-  set_kept(study.dir());
+StudyWatch::StudyWatch(host::Study& study, std::string resume_options)
+    : study_(study), resume_options_(std::move(resume_options)) {
+  set_kept(study.dir(), resume_options_);
   g_watching = true;
   catch_crashes();
   sigemptyset(&watched_);
@@ -194,7 +195,7 @@ void StudyWatch::end_if_overdue() const {
   const auto call = host::oldest_plugin_call();
   say(call ? fmt::format("interrupted while {} does not answer", call->text) : "interrupted while trials do not end");
   const auto dir = one_line(study_.dir().string());
-  if (!dir.empty()) say(fmt::format("what had ended is kept in {0}: dsat-host resume {0}", dir));
+  if (!dir.empty()) say(fmt::format("what had ended is kept in {0}: dsat-host resume {0}{1}", dir, resume_options_));
   _exit(kInterrupted);
 }
 

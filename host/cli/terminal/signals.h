@@ -25,7 +25,8 @@ void ignore_broken_pipes();
 
 class StudyWatch {
  public:
-  explicit StudyWatch(host::Study& study);
+  // `resume_options`: what `dsat-host resume DIR` is to be given too, each after a blank.
+  explicit StudyWatch(host::Study& study, std::string resume_options = "");
   ~StudyWatch();
   StudyWatch(const StudyWatch&) = delete;
   StudyWatch& operator=(const StudyWatch&) = delete;
@@ -38,6 +39,7 @@ class StudyWatch {
   void end_if_overdue() const;
 
   host::Study& study_;
+  const std::string resume_options_;
   sigset_t watched_, before_;
   int signals_ = -1, end_ = -1;                     // descriptors: a signal has come; the study has ended
   int asked_ = 0;                                   // so many signals have come

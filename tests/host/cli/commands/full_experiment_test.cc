@@ -1,15 +1,21 @@
 // The training that follows a search: its command, its signals, its exit status.
 #include "commands/full_experiment.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
+
+#include "dsat/base/shell.h"
 #include "host/cli/terminal/captured.h"
 #include "support/temp_dir.h"
 
 namespace dsat::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -43,6 +49,26 @@ TEST_F(FullExperiment, AKilledTrainingNamesTheSignal) {
 TEST_F(FullExperiment, TheTrainingHasSignalsAsAShellWouldGiveThem) {
   EXPECT_EQ(run("kill -INT $$"), kNoBest);
   EXPECT_THAT(captured_.err(), HasSubstr("ended by signal Interrupt"));
+}
+
+// The training tells this program to end, as whoever runs it would.
+TEST_F(FullExperiment, WhatTellsUsToEndIsPassedOnAndTheTrainingIsWaitedFor) {
+  for (const char* const signal : {"TERM", "HUP"}) {
+    const std::string proof = (dir_ / signal).string();
+    const std::string training = fmt::format(
+        "trap 'echo saved > {}; exit 3' {}; kill -{} {}; while :; do sleep 0.1; done", proof, signal, signal, getpid());
+    // A shell may wait for the training: it runs nothing after it.
+    EXPECT_EQ(run(fmt::format("/bin/sh -c {}; touch {}.later", shell_quote(training), proof)), kNoBest);
+    EXPECT_EQ(read_text(proof), "saved\n");
+    EXPECT_FALSE(fs::exists(proof + ".later"));
+  }
+  EXPECT_THAT(captured_.err(), AllOf(HasSubstr("ended with status 143"), HasSubstr("ended with status 129")));
+}
+
+TEST_F(FullExperiment, AHangupThatIsIgnoredStaysIgnored) {
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  EXPECT_EQ(run(fmt::format("kill -HUP {} $$", getpid())), kBestFound);
+  std::signal(SIGHUP, before);
 }
 
 TEST_F(FullExperiment, WithoutACommandNothingIsRun) {

@@ -1,10 +1,15 @@
 // A study in a child process: when it is taken up again, and what is printed of a failure.
 #include "commands/restart_on_crash.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <string>
+#include <thread>
 
 #include "dsat/error.h"
 #include "host/cli/terminal/captured.h"
@@ -89,6 +94,76 @@ TEST_F(Supervise, OfSeveralAttemptsTheLastOnesObjectIsPrinted) {
                            [&] { return print("completed"), kBestFound; }),
             kBestFound);
   EXPECT_EQ(captured_.out(), "{\n  \"status\": \"completed\"\n}\n");
+}
+
+TEST_F(Supervise, AFullStandardOutputIsNoFailureOfTheSearch) {
+  const int full = open("/dev/full", O_WRONLY), nothing = open("/dev/null", O_WRONLY);
+  Console console(full, nothing);
+  const Supervised study{[&](const auto& started) { return started(run_), console.line("lost"), kBestFound; },
+                         [](const fs::path&) { return kNoBest; }};
+  EXPECT_EQ(supervise(study, 3, dir_, console), kBestFound);
+  EXPECT_EQ(console.finish(kBestFound), kFailed);
+  close(full);
+  close(nothing);
+}
+
+// Ctrl-Z at this program stops the search, then this program, which its shell waits for; what continues the one
+// continues the other.
+TEST_F(Supervise, ItStopsAndGoesOnWithTheSearch) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    setpgid(0, 0);
+    const auto until_continued = [] {
+      alarm(60);  // a child that nobody continues
+      sigset_t continued;
+      sigemptyset(&continued);
+      sigaddset(&continued, SIGCONT);
+      sigprocmask(SIG_BLOCK, &continued, nullptr);
+      kill(getppid(), SIGTSTP);
+      int signal = 0;
+      return sigwait(&continued, &signal), kBestFound;
+    };
+    _exit(supervise_with(until_continued, die, 0));
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, WUNTRACED), pid);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  kill(pid, SIGCONT);
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), kBestFound);
+}
+
+// The message between two attempts waits for room: the search has no process while it does.
+TEST_F(Supervise, AnInterruptBetweenTwoAttemptsIsNotLost) {
+  int errors[2], news[2];
+  ASSERT_EQ(pipe2(errors, O_NONBLOCK), 0);
+  ASSERT_EQ(pipe(news), 0);
+  while (write(errors[1], "x", 1) == 1) {
+  }
+  const pid_t pid = fork();
+  if (pid == 0) {
+    Console console(errors[1], errors[1]);
+    const auto fail = [&](const auto& started) {
+      started(run_);
+      const pid_t self = getpid();
+      return write(news[1], &self, sizeof self) > 0 ? kFailed : kBestFound;
+    };
+    _exit(supervise({fail, [](const fs::path&) { return kBestFound; }}, 3, dir_, console));
+  }
+  pid_t first = 0;
+  ASSERT_EQ(read(news[0], &first, sizeof first), static_cast<ssize_t>(sizeof first));
+  while (kill(first, 0) == 0 || read_text("/proc/" + std::to_string(pid) + "/stat").find(") S ") == std::string::npos)
+    std::this_thread::yield();
+  kill(pid, SIGINT);
+  char part[4096];
+  while (read(errors[0], part, sizeof part) > 0) {
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGINT);
+  for (const int* ends : {errors, news}) close(ends[0]), close(ends[1]);
 }
 
 TEST_F(Supervise, AnErrorInTheChildIsToldOnce) {

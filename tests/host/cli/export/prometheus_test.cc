@@ -15,19 +15,28 @@ host::StudyFacts facts_named(const std::string& name) {
   host::StudyFacts facts;
   facts.metric = "throughput";
   facts.record.study = {{"name", name}};
+  facts.record.dir = "/runs/1";
   return facts;
 }
 
 TEST(Prometheus, QuotesAndBackslashesOfANameAreEscaped) {
-  EXPECT_THAT(prometheus_of(facts_named("a\"b\\c")), HasSubstr(R"(dsat_trials_started{study="a\"b\\c"} 0)"));
+  EXPECT_THAT(prometheus_of(facts_named("a\"b\\c")),
+              HasSubstr(R"(dsat_trials_started{study="a\"b\\c",dir="/runs/1"} 0)"));
 }
 
 TEST(Prometheus, AStudyWithoutANameHasThatOfItsFolder) {
   host::StudyFacts facts = facts_named("");
   facts.record.dir = "/a/runs/tuesday";
-  EXPECT_THAT(prometheus_of(facts), HasSubstr("{study=\"tuesday\"}"));
+  EXPECT_THAT(prometheus_of(facts), HasSubstr("{study=\"tuesday\","));
   facts.record.study = Json::object();
-  EXPECT_THAT(prometheus_of(facts), HasSubstr("{study=\"tuesday\"}"));
+  EXPECT_THAT(prometheus_of(facts), HasSubstr("{study=\"tuesday\","));
+}
+
+TEST(Prometheus, StudiesOfOneScriptAreToldApartByTheirFolders) {
+  host::StudyFacts facts = facts_named("train");
+  EXPECT_THAT(prometheus_of(facts), HasSubstr("dsat_trials_running{study=\"train\",dir=\"/runs/1\"} 0"));
+  facts.record.dir = "/runs/x/../2/";
+  EXPECT_THAT(prometheus_of(facts), HasSubstr("dsat_trials_running{study=\"train\",dir=\"/runs/2\"} 0"));
 }
 
 TEST(Prometheus, TheBestAndItsGainAreThereOnceThereIsABest) {
@@ -38,9 +47,9 @@ TEST(Prometheus, TheBestAndItsGainAreThereOnceThereIsABest) {
   facts.record.best->metric = 7.5;
   facts.gain = host::Gain{2, 1.5, std::numeric_limits<double>::infinity(), 0};
   const std::string text = prometheus_of(facts);
-  EXPECT_THAT(text, HasSubstr("dsat_best_value{study=\"s\",metric=\"throughput\"} 7.5\n"));
-  EXPECT_THAT(text, HasSubstr("dsat_best_trial{study=\"s\"} 3\n"));
-  EXPECT_THAT(text, HasSubstr("dsat_gain_ratio_low{study=\"s\"} 1.5\n"));
+  EXPECT_THAT(text, HasSubstr("dsat_best_value{study=\"s\",dir=\"/runs/1\",metric=\"throughput\"} 7.5\n"));
+  EXPECT_THAT(text, HasSubstr("dsat_best_trial{study=\"s\",dir=\"/runs/1\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("dsat_gain_ratio_low{study=\"s\",dir=\"/runs/1\"} 1.5\n"));
   EXPECT_THAT(text, Not(HasSubstr("dsat_gain_ratio_high")));
 }
 

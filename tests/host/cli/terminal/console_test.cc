@@ -4,6 +4,10 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <future>
+#include <string>
 
 #include "captured.h"
 #include "terminal/exit_status.h"
@@ -56,6 +60,39 @@ TEST(Console, AReaderThatWentAwayIsNoFailure) {
   console.line("nobody reads this");
   EXPECT_EQ(console.finish(kBestFound), kBestFound);
   close(pipe_ends[1]);
+}
+
+TEST(Console, AnOutputThatRefusesToWaitGetsAllTheSame) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  fcntl(ends[0], F_SETFL, 0);
+  const std::string text(1 << 20, 'x');  // sixteen times what a pipe holds
+  auto reading = std::async(std::launch::async, [&] {
+    std::string read_text;
+    char part[4096];
+    for (ssize_t size = 0; (size = read(ends[0], part, sizeof part)) > 0;) read_text.append(part, part + size);
+    return read_text;
+  });
+  Output output(ends[1]);
+  output.write(text);
+  close(ends[1]);
+  EXPECT_EQ(output.error(), 0);
+  EXPECT_EQ(reading.get().size(), text.size());
+  close(ends[0]);
+}
+
+TEST(Console, AnOutputIsLostOnceNobodyReadsItOrAWriteHasFailed) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const Output output(ends[1]);
+  EXPECT_FALSE(output.lost_within(std::chrono::milliseconds(0)));
+  close(ends[0]);
+  EXPECT_TRUE(output.lost_within(std::chrono::hours(1)));
+  close(ends[1]);
+  Output full(open("/dev/full", O_WRONLY));
+  EXPECT_FALSE(full.lost_within(std::chrono::milliseconds(0)));
+  full.write("lost");
+  EXPECT_TRUE(full.lost_within(std::chrono::milliseconds(0)));
 }
 
 TEST(Console, WithoutATerminalLinesAreOfUsualWidth) {
