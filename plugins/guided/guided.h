@@ -63,7 +63,7 @@ class Guided final : public Searcher<Guided> {
   search::FailureStreak failures_;
   Promises promises_;
   uint64_t asked_ = 0;
-  uint64_t refused_ = 0;  // of those: they cost no trial of the limit
+  uint64_t refused_ = 0;     // of those: they cost no trial of the limit
   int64_t spent_ = 0;        // trials of the study before this search
   bool concurrent_ = false;  // several trials run at once
   bool left_over_ = false;   // the next proposal is one of trials that nothing else needs

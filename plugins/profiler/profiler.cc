@@ -31,9 +31,9 @@ void check_size(double num_params, std::optional<double> trainable) {
                 fmt::format("num_params is {}: it counts the parameters of the whole model, at least 1", num_params));
   }
   if (trainable && (*trainable < 0 || *trainable > num_params)) {
-    throw Error(DSAT_FAILED_PRECONDITION,
-                fmt::format("trainable_num_params is {}, but num_params, of the whole model, is {}", *trainable,
-                            num_params));
+    throw Error(
+        DSAT_FAILED_PRECONDITION,
+        fmt::format("trainable_num_params is {}, but num_params, of the whole model, is {}", *trainable, num_params));
   }
 }
 

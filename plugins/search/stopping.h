@@ -18,11 +18,11 @@ inline constexpr const char* kTrialLimitReached = "all trials that --max-trials 
 // How many trials may be open at a time: those that run, and spare ones that the host wants in its queue.
 int64_t most_open_trials(const Study& study);
 
-// Trials in a row that ran and showed nothing, and configurations in a row that were refused. A refusal costs no run and
-// says nothing of the script, so many more of them are borne: axes that clash refuse a large share of a space.
+// Trials in a row that ran and showed nothing, and configurations in a row that were refused. A refusal costs no run
+// and says nothing of the script, so many more of them are borne: axes that clash refuse a large share of a space.
 struct FailureStreak {
-  int64_t count = 0;    // failed, timed out, stopped or lost
-  int64_t refused = 0;  // invalid_config
+  int64_t count = 0;        // failed, timed out, stopped or lost
+  int64_t refused = 0;      // invalid_config
   std::string last_reason;  // of the last one, whatever came after it
 
   void add(Outcome outcome, std::string_view reason);

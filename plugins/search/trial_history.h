@@ -35,9 +35,9 @@ struct Ceiling {
 
 // A configuration that was tried, micro batch included.
 struct TriedConfiguration {
-  TrialId trial = kNoTrial;  // the first one that measured it, or while none has, the first of all
+  TrialId trial = kNoTrial;              // the first one that measured it, or while none has, the first of all
   Outcome outcome = Outcome::completed;  // out of memory or a failure only where none completed
-  std::optional<double> metric;  // the mean over its trials
+  std::optional<double> metric;          // the mean over its trials
 };
 
 class TrialHistory {
@@ -48,7 +48,8 @@ class TrialHistory {
   Json merged(const Json& overrides) const;
   cost::Setup setup(const Json& merged) const;
 
-  // Takes in one trial that has ended. A failure is no bound, but what failed once need not be asked for again. `merged`: its whole configuration.
+  // Takes in one trial that has ended. A failure is no bound, but what failed once need not be asked for again.
+  // `merged`: its whole configuration.
   void learn(TrialId trial, const Json& merged, Outcome outcome, std::optional<double> metric,
              std::optional<double> peak_bytes);
 
@@ -120,7 +121,7 @@ class TrialHistory {
   int64_t learned_ = 0;
   std::unordered_map<std::string, HistoryEntry> measured_;
   std::unordered_map<std::string, TriedConfiguration> failed_;  // that failed, timed out or were refused
-  mutable std::optional<cost::MemoryFit> fit_;  // to observations_, made when first asked for
+  mutable std::optional<cost::MemoryFit> fit_;                  // to observations_, made when first asked for
 };
 
 }  // namespace dsat::search

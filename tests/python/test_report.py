@@ -52,7 +52,8 @@ class Reporting(PackageTest):
     def test_no_model_at_all(self):
         self.begin_trial(model_info=True)
         for arguments, words in (((0,), "num_params is 0"), ((-1,), "negative"), (("many",), "not a number"),
-                                 ((0.5,), "num_params is 0.5"), ((10, 11), "trainable_num_params is 11"), ((1, 1, float("nan")), "activation_mem_per_gpu")):
+                                 ((0.5,), "num_params is 0.5"), ((10, 11), "trainable_num_params is 11"),
+                                 ((1, 1, float("nan")), "activation_mem_per_gpu")):
             with self.subTest(arguments), self.assertRaisesRegex(dsat.Error, words):
                 dsat.report_model_info(*arguments)
 

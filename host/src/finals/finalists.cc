@@ -41,8 +41,7 @@ std::vector<Contender> by_means(const std::vector<Trial>& trials, const std::str
 }
 
 std::vector<Contender> choose_finalists(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
-                                        uint64_t first, const std::function<bool(const Trial&)>& may_win,
-                                        int budget) {
+                                        uint64_t first, const std::function<bool(const Trial&)>& may_win, int budget) {
   const size_t most = static_cast<size_t>(std::clamp(budget, 0, static_cast<int>(kMostFinalists)));
   const std::vector<Contender> all = by_means(trials, metric, maximise, first, may_win);
   if (all.empty()) return all;

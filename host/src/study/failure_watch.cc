@@ -70,8 +70,8 @@ std::optional<std::string> FailureWatch::reason_to_end(const Trial& last) const 
   for (const Failure& failure : in_a_row_) micro_batches.insert(failure.micro_batch);
   // Where one as large has trained, values of axes may be the cause (an extension that does not compile): more of them
   // have to fail before it is the script or the machine.
-  const bool has_run = !completed_.empty() && *completed_.rbegin() >= *micro_batches.begin() &&
-                       !in_a_row_.back().from_checkpoint;
+  const bool has_run =
+      !completed_.empty() && *completed_.rbegin() >= *micro_batches.begin() && !in_a_row_.back().from_checkpoint;
   if (in_a_row_.size() < (has_run ? kSameFailuresOnceRan : kSameFailures)) return std::nullopt;
   if (micro_batches.size() < 2 || smaller_ones_ran(in_a_row_)) return std::nullopt;
   return fmt::format("{} trials in a row failed in the same way: {}", in_a_row_.size(), how_it_failed(*last.end));

@@ -105,7 +105,7 @@ class Surrogate {
   std::vector<std::map<double, int>> axis_runs_;  // by axis and coordinate
   std::vector<Point> failures_;                   // for other reasons than memory
   Refusals refusals_;
-  int64_t largest_completed_ = 0;                 // micro batch
+  int64_t largest_completed_ = 0;  // micro batch
   int64_t out_of_memory_ = 0;
   std::vector<Point> leaders_;
   size_t ended_ = 0;

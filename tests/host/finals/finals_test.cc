@@ -119,10 +119,10 @@ TEST(VerificationTest, ATrialThatWasLostSaysNothingAgainstTheBest) {
     Verification verification;
     StrategyEvent event;
     event.kind = StrategyEvent::Kind::start;
-    event.study = {{"steps", 5},
-                   {"reason", "done"},
-                   {"candidates", {{{"trial", 3}, {"overrides", Json::object()}},
-                                   {{"trial", 2}, {"overrides", Json::object()}}}}};
+    event.study = {
+        {"steps", 5},
+        {"reason", "done"},
+        {"candidates", {{{"trial", 3}, {"overrides", Json::object()}}, {{"trial", 2}, {"overrides", Json::object()}}}}};
     verification.handle(event, answers);
     event.kind = StrategyEvent::Kind::exited;
     event.trial = 10;

@@ -241,9 +241,8 @@ TEST(Profiler, SizesThatNoModelHasNameWhatIsToBeMended) {
   };
   for (const auto& [metrics, words] : cases) {
     const Surface surface;
-    auto run = bench(profile_study(surface), [&, told = metrics](const testing::Trial&) {
-      return testing::Answer::completed(told);
-    });
+    auto run = bench(profile_study(surface),
+                     [&, told = metrics](const testing::Trial&) { return testing::Answer::completed(told); });
     EXPECT_FALSE(run.run());
     EXPECT_THAT(run.error(), HasSubstr(words));
   }

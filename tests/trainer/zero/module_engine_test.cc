@@ -247,10 +247,9 @@ TEST(ModuleEngineUse, APieceThatComesLateOnOneRankIsSummedOnAll) {
   };
   const RankResult result = on_ranks(2, [](World& world) -> std::string {
     for (const bool overlaps : {false, true}) {
-      const Json config{
-          {"train_micro_batch_size_per_gpu", 1},
-          {"optimizer", {{"type", "SGD"}, {"params", {{"lr", 0.5}}}}},
-          {"zero_optimization", {{"stage", 2}, {"overlap_comm", overlaps}, {"reduce_bucket_size", 1}}}};
+      const Json config{{"train_micro_batch_size_per_gpu", 1},
+                        {"optimizer", {{"type", "SGD"}, {"params", {{"lr", 0.5}}}}},
+                        {"zero_optimization", {{"stage", 2}, {"overlap_comm", overlaps}, {"reduce_bucket_size", 1}}}};
       const auto engine = initialize(std::make_shared<Shared>(), world, config);
       engine->backward(engine->forward(world.rank() == 0));
       engine->step();
