@@ -110,6 +110,7 @@ TEST(OptionsTest, ATorchScriptModuleStandsInForAModel) {
   EXPECT_THAT(refusal_of({"--torchscript", "m.pt", "--input-spec", "float:3", "--layers", "2"}),
               HasSubstr("choose one model"));
   EXPECT_THAT(refusal_of({"--torchscript", "m.pt", "--input-spec", "what"}), HasSubstr("--input-spec what"));
+  EXPECT_THAT(refusal_of({"--torchscript=", "--deepspeed_config", "a"}), HasSubstr("--torchscript"));
   EXPECT_THAT(refusal_of({"--loss", "hinge"}), HasSubstr("choose mean or cross-entropy"));
 }
 

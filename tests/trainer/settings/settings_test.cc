@@ -206,7 +206,7 @@ TEST(SettingsTest, RefusesBadValues) {
   EXPECT_THAT(error_of(R"({"gradient_clipping": -1})"), HasSubstr("gradient_clipping is -1"));
   EXPECT_THAT(error_of(R"({"zero_optimization": {"overlap_comm": "maybe"}})"), HasSubstr("true or false"));
   EXPECT_THAT(error_of(R"({"zero_optimization": {"reduce_bucket_size": 1.5}})"), HasSubstr("reduce_bucket_size"));
-  EXPECT_THAT(error_of(R"({"activation_checkpointing": {"number_checkpoints": 0}})"), HasSubstr("number_checkpoints"));
+  EXPECT_THAT(error_of(R"({"activation_checkpointing": {"number_checkpoints": -1}})"), HasSubstr("number_checkpoints"));
   EXPECT_THAT(error_of(R"({"autotuning": {"enabled": true, "start_profile_step": 5, "end_profile_step": 2}})"),
               HasSubstr("end_profile_step 2 is before"));
 }
@@ -221,6 +221,38 @@ TEST(SettingsTest, WarnsOfWhatHasNoEffect) {
               ElementsAre(HasSubstr("zero_quantized_weights"), HasSubstr("partition_activations"), HasSubstr("my_key"),
                           HasSubstr("zero_optimization.magic"), HasSubstr("zero_optimization.use_all_reduce"),
                           HasSubstr("constant learning rate"), HasSubstr("optimizer.params.amsgrad")));
+}
+
+// A typing mistake within a section costs a run as one at the top does.
+TEST(SettingsTest, WarnsOfUnknownKeysWithinSections) {
+  EXPECT_THAT(
+      read(R"({"bf16": {"enable": true}, "data_types": {"grad_acc_dtype": "bf16"},
+                       "autotuning": {"start_profile_stp": 0}})")
+          .warnings,
+      ::testing::IsSupersetOf({HasSubstr("bf16.enable: unknown to dsat-trial, without effect; did you mean"),
+                               HasSubstr("data_types.grad_acc_dtype"), HasSubstr("autotuning.start_profile_stp")}));
+}
+
+TEST(SettingsTest, WhatDeepSpeedTakesForNoneOrForAllIsTaken) {
+  EXPECT_EQ(read(R"({"activation_checkpointing": {"number_checkpoints": false}})").settings.number_checkpoints, 0);
+  EXPECT_EQ(read(R"({"activation_checkpointing": {"number_checkpoints": 0}})").settings.number_checkpoints, 0);
+  const Settings s = read(R"({"zero_optimization": {"stage": 3, "reduce_bucket_size": 1e16,
+                              "stage3_model_persistence_threshold": 9223372036854775807}})")
+                         .settings;
+  EXPECT_EQ(s.model_persistence_threshold, int64_t{1} << 50);
+  EXPECT_EQ(s.reduce_bucket, int64_t{1} << 50);
+}
+
+TEST(SettingsTest, EverySpellingOfTensorParallelismIsRefused) {
+  for (const char* spelling : {R"({"tensor_parallel": {"tp": {"tp_size": 2}}})", R"({"mp_size": 2})",
+                               R"({"tensor_parallel": {"autotp_size": 2}})"}) {
+    EXPECT_THAT(error_of(spelling), HasSubstr("no tensor parallelism")) << spelling;
+  }
+  EXPECT_THAT(error_of(R"({"sequence_parallel_size": 2})"), HasSubstr("no sequence parallelism"));
+}
+
+TEST(SettingsTest, GradientsInTheParametersOwnTypeNeedNoZero) {
+  EXPECT_EQ(error_of(R"({"bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"}})"), "no error");
 }
 
 TEST(SettingsTest, AConfigurationMayBeBase64) {

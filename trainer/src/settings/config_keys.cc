@@ -7,6 +7,8 @@
 #include <set>
 
 #include "base/config_reader.h"
+#include "dsat/config/batch.h"
+#include "dsat/config/rules.h"
 
 namespace dsat::trainer {
 namespace {
@@ -131,6 +133,8 @@ const char* const kFeatures[] = {"compression_training",
                                  "sparse_gradients",
                                  "elasticity",
                                  "compile",
+                                 "bf16.check_grad_overflow",
+                                 "bf16.immediate_grad_update",
                                  "zero_optimization.zero_quantized_weights",
                                  "zero_optimization.zero_quantized_gradients",
                                  "activation_checkpointing.partition_activations",
@@ -151,6 +155,15 @@ void check_param_offload(const Json& config) {
     throw Error(fmt::format("{} is \"cpu\" at stage {}: only stage 3 offloads parameters", device, stage));
 }
 
+// Below the top level; zero_optimization has a list of its own.
+void warn_of_nested(const Json& written, std::vector<std::string>& warnings) {
+  for (const config::UnknownKey& unknown : config::unknown_keys(written)) {
+    if (unknown.key.find('.') == std::string::npos || unknown.key.rfind("zero_optimization.", 0) == 0) continue;
+    const std::string meant = unknown.suggestion.empty() ? "" : fmt::format("; did you mean '{}'?", unknown.suggestion);
+    warnings.push_back(fmt::format("{}: unknown to dsat-trial, without effect{}", unknown.key, meant));
+  }
+}
+
 void refuse_above_one(const Json& config, const std::string& key, const std::string& what) {
   const int64_t value = read_integer(config, key, 1, -1, INT32_MAX);
   if (value > 1) throw Error(fmt::format("{} is {}: dsat-trial has no {}; set it to 1", key, value, what));
@@ -161,9 +174,11 @@ void refuse_above_one(const Json& config, const std::string& key, const std::str
 void refuse_unsupported(const Json& config) {
   if (is_enabled(config, "amp")) throw Error("amp.enabled: dsat-trial has no Apex; use bf16.enabled instead");
   check_param_offload(config);
-  refuse_above_one(config, "tensor_parallel.autotp_size", "tensor parallelism");
-  refuse_above_one(config, "tensor_parallel.tp_size", "tensor parallelism");
+  if (const int64_t size = config::tensor_parallelism(config).size; size > 1) {
+    throw Error(fmt::format("the tensor-parallel size is {}: dsat-trial has no tensor parallelism; set it to 1", size));
+  }
   refuse_above_one(config, "autotp_size", "tensor parallelism");
+  refuse_above_one(config, config::kSequenceParallelKey, "sequence parallelism");
   refuse_above_one(config, "zero_optimization.zero_hpz_partition_size", "hierarchical partitioning");
   refuse_above_one(config, "zero_optimization.mics_shard_size", "hierarchical partitioning");
   const bool bf16 = is_enabled(config, "bf16") || is_enabled(config, "bfloat16");
@@ -186,6 +201,7 @@ std::vector<std::string> warn_of_ignored(const Json& config, const Json& written
     if (obeyed().count(key) > 0 || harmless().count(key) > 0) continue;
     warnings.push_back(fmt::format("{}: unknown to dsat-trial, without effect", key));
   }
+  warn_of_nested(written, warnings);
   const Json* zero = given(written, "zero_optimization");
   if (zero != nullptr && zero->is_object()) {
     for (const auto& [key, value] : zero->items()) {

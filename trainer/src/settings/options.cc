@@ -52,7 +52,7 @@ OptionSet model_option_set() {
   }
   add_options(set, "A built-in model, on random data", std::move(shape));
   add_options(set, "A model of your own",
-              {Option::text("torchscript", "FILE", "train this TorchScript module instead, on random inputs"),
+              {Option::path("torchscript", "FILE", "train this TorchScript module instead, on random inputs"),
                Option::text("input-spec", "LIST",
                             "its inputs: one entry an input, of one sample: float:3x32x32 or int<512>:64, separated by "
                             "commas"),

@@ -61,14 +61,28 @@ std::optional<std::string> decode_base64(const std::string& text) {
   return bytes;
 }
 
+// DeepSpeed writes "all of them" as the largest integer: more than any model has means no bound.
+int64_t read_count(const Json& config, const std::string& key, int64_t otherwise, int64_t low) {
+  constexpr double kAnything = 1e300;
+  const double number = read_number(config, key, static_cast<double>(otherwise), static_cast<double>(low), kAnything);
+  if (number > static_cast<double>(kMaxElements)) return kMaxElements;
+  return read_integer(config, key, otherwise, low, kMaxElements);
+}
+
 int64_t read_elements(const Json& config, const std::string& key, int64_t otherwise) {
-  return read_integer(config, "zero_optimization.stage3_" + key, otherwise, 0, kMaxElements);
+  return read_count(config, "zero_optimization.stage3_" + key, otherwise, 0);
+}
+
+// 0: as many as it likes. false and 0 are what DeepSpeed takes for none given.
+int64_t read_number_of_checkpoints(const Json& config) {
+  const std::string key = "activation_checkpointing.number_checkpoints";
+  const Json* value = given(config, key);
+  return value == nullptr || *value == false ? 0 : read_integer(config, key, 0, 0, INT32_MAX);
 }
 
 void read_communication(const Json& config, Settings& s) {
-  s.reduce_bucket = read_integer(config, "zero_optimization.reduce_bucket_size", s.reduce_bucket, 1, kMaxElements);
-  s.allgather_bucket =
-      read_integer(config, "zero_optimization.allgather_bucket_size", s.allgather_bucket, 1, kMaxElements);
+  s.reduce_bucket = read_count(config, "zero_optimization.reduce_bucket_size", s.reduce_bucket, 1);
+  s.allgather_bucket = read_count(config, "zero_optimization.allgather_bucket_size", s.allgather_bucket, 1);
   s.overlap_comm = read_bool(config, "zero_optimization.overlap_comm", s.stage == 3);  // as DeepSpeed
   s.reduce_scatter = read_bool(config, "zero_optimization.reduce_scatter", true);
   s.allgather_partitions = read_bool(config, "zero_optimization.allgather_partitions", true);
@@ -122,7 +136,7 @@ SettingsResult read_settings(const Json& written, int64_t world_size, Fp16 fp16)
   s.bf16 = (s.loss_scale.enabled && !s.fp16) || is_enabled(config, "bf16") || is_enabled(config, "bfloat16");
   s.offload_optimizer = offloads_optimizer(config);
   s.gradient_clipping = read_number(config, "gradient_clipping", 0, 0, 1e9);
-  s.number_checkpoints = read_integer(config, "activation_checkpointing.number_checkpoints", 0, 1, INT32_MAX);
+  s.number_checkpoints = read_number_of_checkpoints(config);
   s.optimizer = read_optimizer(config);
   s.schedule = read_schedule(config, s.optimizer.lr);
   s.tuning = read_tuning(config);
