@@ -121,7 +121,7 @@ std::optional<std::string> broken_bucket_rule(const Json& config, int stage) {
   return std::nullopt;
 }
 
-std::optional<std::string> broken_precision_rule(const Json& config, int stage) {
+std::optional<std::string> broken_precision_rule(const Json& config, int stage, const RuleOptions& options) {
   for (const char* section : {"fp16", "bf16", "bfloat16"}) require_section(config, section);
   std::string on;
   for (const char* key : {"fp16.enabled", bf16_key(config)}) {
@@ -129,7 +129,8 @@ std::optional<std::string> broken_precision_rule(const Json& config, int stage) 
     if (on == "fp16.enabled") return fmt::format("one precision at a time: fp16.enabled and {} are both true", key);
     on = key;
   }
-  // Without ZeRO there is no optimizer for other pairs. Where the precision is "auto" nothing is known.
+  // Without ZeRO DeepSpeed has no optimizer for other pairs. Where the precision is "auto" nothing is known.
+  if (!options.engine_is_deepspeed) return std::nullopt;
   const std::optional<std::string> dtype = accumulation_dtype(config);
   if (stage != 0 || !dtype || on.empty()) return std::nullopt;
   const bool pipeline = read_positive(config, "pipeline.stages").value_or(1) > 1;
@@ -168,7 +169,7 @@ std::optional<std::string> broken_rule(const Json& config, const RuleOptions& op
   if (auto broken = broken_micro_batch_rule(config, options)) return broken;
   if (auto broken = broken_bucket_rule(config, stage)) return broken;
   if (auto broken = broken_partition_rule(config, stage, options)) return broken;
-  if (auto broken = broken_precision_rule(config, stage)) return broken;
+  if (auto broken = broken_precision_rule(config, stage, options)) return broken;
   return options.engine_is_deepspeed ? broken_engine_rule(config, stage) : std::nullopt;
 }
 

@@ -172,14 +172,14 @@ double transformer_activation_bytes_per_sample(const TransformerShape& shape, Pr
     if (!std::isfinite(value) || value <= 0) throw Error("layers, hidden, heads and sequence must all be above 0");
   }
   const double tokens = shape.sequence * shape.hidden;
-  double layer = 2 * tokens;  // the layer's input only: full checkpointing
-  if (shape.checkpointing != Checkpointing::full) {
-    layer = 34 * tokens;
-    // The attention matrix: never stored by FlashAttention, recomputed by selective checkpointing.
-    const bool stored = !shape.flash_attention && shape.checkpointing == Checkpointing::none;
-    if (stored) layer += 5 * shape.heads * shape.sequence * shape.sequence;
-  }
-  return shape.layers * layer * (precision == Precision::fp32 ? 2 : 1);
+  double layer = 34 * tokens;
+  // The attention matrix: never stored by FlashAttention, recomputed by selective checkpointing.
+  const bool stored = !shape.flash_attention && shape.checkpointing != Checkpointing::selective;
+  if (stored) layer += 5 * shape.heads * shape.sequence * shape.sequence;
+  // With full checkpointing the layers' inputs stay, and one layer is whole while backward is at it.
+  const bool full = shape.checkpointing == Checkpointing::full;
+  const double all = full ? shape.layers * 2 * tokens + layer : shape.layers * layer;
+  return all * (precision == Precision::fp32 ? 2 : 1);
 }
 
 }  // namespace dsat::cost

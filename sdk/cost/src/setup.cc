@@ -124,10 +124,12 @@ void read_partitions(const Json& config, Setup& setup) {
   setup.sub_group_elements = number(config, "zero_optimization.sub_group_size", setup.sub_group_elements);
 }
 
+// A number of checkpoints that is false or 0 is none, as in DeepSpeed.
 bool checkpoints_activations(const Json& config) {
+  const Json* number = find_set(config, "activation_checkpointing.number_checkpoints");
   return flag(config, "activation_checkpointing.partition_activations", false) ||
          flag(config, "activation_checkpointing.cpu_checkpointing", false) ||
-         find_set(config, "activation_checkpointing.number_checkpoints") != nullptr;
+         (number != nullptr && *number != false && *number != 0);
 }
 
 }  // namespace

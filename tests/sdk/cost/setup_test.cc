@@ -35,6 +35,14 @@ TEST(SetupTest, AnEmptyConfigurationTakesDeepSpeedsDefaults) {
   EXPECT_FALSE(setup.activation_checkpointing);
 }
 
+TEST(SetupTest, NoNumberOfCheckpointsIsNoRecomputation) {
+  EXPECT_TRUE(read(R"({"activation_checkpointing": {"number_checkpoints": 4}})").activation_checkpointing);
+  for (const char* none : {"false", "0", "null"}) {
+    const std::string config = std::string(R"({"activation_checkpointing": {"number_checkpoints": )") + none + "}}";
+    EXPECT_FALSE(read(config.c_str()).activation_checkpointing) << none;
+  }
+}
+
 TEST(SetupTest, ReadsEveryKeyThatDecidesMemory) {
   const cost::Setup setup = read(R"({
     "train_micro_batch_size_per_gpu": 12,

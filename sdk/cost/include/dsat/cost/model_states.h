@@ -38,8 +38,9 @@ double optional_buffer_bytes(const ModelSize& size, const Setup& setup);
 double forward_bytes(const ModelSize& size, const Setup& setup);
 
 // Transformer activations per sample in 16 bit: layers x s h (34 + 5 a s / h) bytes; without the second term with
-// FlashAttention; selective checkpointing also drops it; 2 s h per layer with full checkpointing. Doubled in fp32.
-// Source: Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", equation 2.
+// FlashAttention; selective checkpointing also drops it. With full checkpointing 2 s h per layer and one whole layer,
+// which backward computes again. Doubled in fp32. Source: Korthikanti et al., "Reducing Activation Recomputation in
+// Large Transformer Models", equation 2.
 enum class Checkpointing { none, selective, full };
 struct TransformerShape {
   double layers = 0, hidden = 0, heads = 0, sequence = 0;
