@@ -27,15 +27,16 @@ double activation_bytes(const Scenario& s, const Run& run, bool training) {
   const double model_parallel = as_double(setup.tensor_parallel_size * setup.pipeline_stages);
   // A pipeline holds the activations of as many micro batches as it has stages.
   const double in_flight = std::min(as_double(setup.pipeline_stages), run.accumulation);
-  double bytes = cost::transformer_activation_bytes_per_sample(shape, setup.precision) / model_parallel * in_flight;
-  if (run.checkpointing != cost::Checkpointing::none && training) {
-    // The layer at work is held whole while it is computed again.
-    cost::TransformerShape one = s.model.shape;
-    one.layers = 1;
-    one.checkpointing = cost::Checkpointing::none;
-    bytes +=
-        cost::transformer_activation_bytes_per_sample(one, setup.precision) / as_double(setup.tensor_parallel_size);
-  }
+  // The layer at work is held whole while it is computed again; no other stage of a pipeline has it.
+  cost::TransformerShape one = s.model.shape;
+  one.layers = 1;
+  one.checkpointing = cost::Checkpointing::none;
+  const double at_work = cost::transformer_activation_bytes_per_sample(one, setup.precision);
+  double kept = cost::transformer_activation_bytes_per_sample(shape, setup.precision);
+  if (run.checkpointing == cost::Checkpointing::full) kept -= at_work;
+  double bytes = kept / model_parallel * in_flight;
+  if (run.checkpointing != cost::Checkpointing::none && training)
+    bytes += at_work / as_double(setup.tensor_parallel_size);
   bytes += s.model.shape.sequence * s.model.vocab * (training ? 6 : 2) / as_double(setup.tensor_parallel_size);
   return in_blocks(bytes * as_double(setup.micro_batch));
 }

@@ -178,15 +178,15 @@ StepTime step_time(const Scenario& scenario, const Run& run) {
   const double slowest = slowest_of(scenario, p.ranks * static_cast<double>(p.model_parallel()));
   const double backward_compute = c.backward * slowed * slowest;
   const double reduced = exposed(reduce, backward_compute, calls, overlaps) + offloaded_gradient_seconds(p);
+  const double once = every_time ? 0 : reduced / run.accumulation;  // a micro step's share of what comes once a step
 
   StepTime t;
   t.forward = c.forward * slowest * (gathers.overlapped > 0 ? slowed : 1) + gathers.forward + tensor;
-  t.backward =
-      backward_compute + gathers.backward + tensor + copy + (every_time ? reduced : reduced / run.accumulation);
+  t.backward = backward_compute + gathers.backward + tensor + copy + (every_time ? reduced : once);
   t.step = optimizer_seconds(p) + after_step_seconds(p) + 1e-3;
-  // Narayanan et al.: p - 1 of A + p - 1 slots of a pipeline stand idle.
-  const double slots = run.accumulation + static_cast<double>(setup.pipeline_stages) - 1;
-  t.total = slots * (t.forward + t.backward) + t.step;
+  // Narayanan et al.: p - 1 of A + p - 1 slots of a pipeline stand idle. Nothing is reduced in those.
+  const double idle = static_cast<double>(setup.pipeline_stages) - 1;
+  t.total = (run.accumulation + idle) * (t.forward + t.backward) - idle * once + t.step;
   t.flops_per_device = c.flops * run.accumulation;
   return t;
 }

@@ -70,6 +70,25 @@ int64_t whole_number_of(const std::string& cell, const std::string& where, int64
   throw Error(fmt::format("{}: '{}' is no whole number from {} to {}", where, cell, least, most));
 }
 
+// No device has more than 2^60.
+double bytes_of(const std::string& cell, const std::string& where) {
+  constexpr double kMost = 1152921504606846976.0;
+  const double bytes = number_of(cell, where);
+  if (bytes > kMost) throw Error(fmt::format("{}: '{}' is more than any device has", where, cell));
+  return bytes;
+}
+
+// As programs write it: pandas says True.
+bool flag_of(const std::string& cell, const std::string& where) {
+  for (const char* yes : {"1", "true", "True"}) {
+    if (cell == yes) return true;
+  }
+  for (const char* no : {"0", "false", "False"}) {
+    if (cell == no) return false;
+  }
+  throw Error(fmt::format("{}: '{}' is neither 1 nor 0", where, cell));
+}
+
 Outcome outcome_of(const std::string& cell, const std::string& where) {
   for (const Outcome outcome : {Outcome::completed, Outcome::out_of_memory, Outcome::failed, Outcome::timed_out}) {
     if (cell == to_string(outcome)) return outcome;
@@ -126,11 +145,11 @@ void TraceSurface::read_row(const std::vector<std::string>& header, const std::v
     else if (name == "reason")
       row.reason = cell;
     else if (name == "model_info")
-      row.model_info = cell == "1" || cell == "true";
+      row.model_info = flag_of(cell, at);
     else if (name == "peak_bytes")
-      row.peak_bytes = number_of(cell, at);
+      row.peak_bytes = bytes_of(cell, at);
     else if (name == "device_memory")
-      row.device_memory = number_of(cell, at);
+      row.device_memory = bytes_of(cell, at);
     else if (name == "seconds")
       row.seconds = number_of(cell, at);
     else if (name == "slots")

@@ -121,6 +121,36 @@ TEST(StepTime, APipelineIdlesLessWithMoreMicroBatches) {
   EXPECT_GT(busy(16), 2 * busy(1));
 }
 
+// What is reduced after the last micro step is not reduced again in the slots that stand idle.
+TEST(StepTime, APipelineReducesOnceAStep) {
+  for (const int accumulation : {1, 4}) {
+    Json changes = zero({{"stage", 1}});
+    changes["pipeline"] = {{"stages", 4}};
+    changes["gradient_accumulation_steps"] = accumulation;
+    const auto total = [&](double bandwidth) {
+      const StepTime t = time_of(changes, scenario({{"cluster", {{"inter_node_bandwidth", bandwidth}}}}));
+      return std::pair(t.total - t.step, t.backward * accumulation);
+    };
+    const auto [slow, slow_backward] = total(1e9);
+    const auto [fast, fast_backward] = total(100e9);
+    EXPECT_NEAR(slow - fast, slow_backward - fast_backward, 1e-9 * slow) << accumulation;
+  }
+}
+
+// Hugging Face's Trainer fills them in from the hidden size; no collective for each parameter.
+TEST(StepTime, AutoBucketsAreHuggingFaces) {
+  const double hidden = static_cast<double>(scenario().model.shape.hidden);
+  const StepTime filled = time_of(zero({{"stage", 3},
+                                        {"reduce_bucket_size", "auto"},
+                                        {"stage3_prefetch_bucket_size", "auto"},
+                                        {"stage3_param_persistence_threshold", "auto"}}));
+  const StepTime written = time_of(zero({{"stage", 3},
+                                         {"reduce_bucket_size", hidden * hidden},
+                                         {"stage3_prefetch_bucket_size", 0.9 * hidden * hidden},
+                                         {"stage3_param_persistence_threshold", 10 * hidden}}));
+  EXPECT_NEAR(filled.total, written.total, 1e-6 * written.total);
+}
+
 // The paper's example: 7.5e9 parameters on 64 devices need 120, 31.4, 16.6 and 1.9 GB.
 TEST(StepMemory, FollowsZeRoForTheModelStates) {
   const Scenario s =

@@ -135,6 +135,9 @@ TEST(TraceSurface, SaysInOneLineWhatIsWrong) {
       {"zero_optimization.stage\n7\n", "trial 1, zero_optimization.stage: '7' is no whole number from 0 to 3"},
       {"throughput,outcome\n1,good\n", "trace.csv: trial 1, outcome: outcome 'good'"},
       {"throughput\n1\n", "trace.csv: no trial tells the model's size"},
+      {"peak_bytes\n1e40\n", "trace.csv: trial 1, peak_bytes: '1e40' is more than any device has"},
+      {"model_info\nyes\n", "trace.csv: trial 1, model_info: 'yes' is neither 1 nor 0"},
+      {"model_info,num_params\nTrue,5\n", "trace.csv: no completed trial has a metric"},
       {"model_info,num_params\n1,5\n", "trace.csv: no completed trial has a metric"},
       {"throughput\n\"1\n", "trace.csv: a quoted field is not closed"},
   };
