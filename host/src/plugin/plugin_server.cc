@@ -44,7 +44,7 @@ void PluginServer::send(const std::string& frame) {
   const std::lock_guard<std::mutex> lock(send_mutex_);
   for (size_t sent = 0; sent < frame.size();) {
     const ssize_t written = ::send(fd_, frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL);
-    if (written < 0 && errno != EINTR) _exit(0);  // the host has gone
+    if (written < 0 && errno != EINTR) return;  // the host has gone; what is being destroyed may still end its work
     if (written > 0) sent += static_cast<size_t>(written);
   }
 }

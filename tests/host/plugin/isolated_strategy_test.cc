@@ -176,6 +176,14 @@ TEST_F(IsolatedStrategyTest, ThePluginIsDestroyedBeforeItsProcessEnds) {
   EXPECT_THAT(log_, ::testing::Contains("defective printed: printed"));
 }
 
+// Nobody hears what it logs then, and that does not cut it off.
+TEST_F(IsolatedStrategyTest, APluginThatLogsAsItIsDestroyedIsDestroyedToTheEnd) {
+  auto strategy = defective("log_and_print_destroy");
+  handle(*strategy, StrategyEvent::Kind::start);
+  strategy.reset();
+  EXPECT_THAT(log_, ::testing::Contains("defective printed: to the end"));
+}
+
 TEST_F(IsolatedStrategyTest, ProcessesThatThePluginStartedEndWithIt) {
   auto strategy = defective("children");
   up_to_the_defect(*strategy);
