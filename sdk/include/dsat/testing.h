@@ -4,8 +4,9 @@
 //   at what it asked for. The bench keeps the host's rules: ops take effect together or not at all, only started trials
 //   count against the limit, an identical request gets the first one's result (an observation's, too) as soon as that
 //   is known, every trial of an accepted event ends exactly once, and results come before exits.
-// Threading: one thread. Ownership: a Bench owns its strategy; the factory must outlive it.
-// Errors: a strategy's failure ends the run and stands in error(); misuse of the bench itself throws dsat::Error.
+// Threading: one thread; as with dsat-host, a strategy may log from any. Ownership: a Bench owns its strategy; the
+// factory must outlive it. Errors: a strategy's failure ends the run and stands in error(); misuse of the bench itself
+// throws dsat::Error.
 //
 //   dsat::testing::Bench bench(dsat::testing::factory<MySearcher>(), "my.searcher", study, answer);
 //   bench.run();
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -187,6 +189,11 @@ class Bench {
   }
 
   // The strategy's state; empty when it keeps none.
+  bool keeps_state() const {
+    return strategy_ != nullptr && strategy_->save != nullptr && strategy_->restore != nullptr;
+  }
+
+  // What the strategy saved; where it failed, error() says so.
   std::string save() {
     std::string state;
     if (strategy_ == nullptr || strategy_->save == nullptr) return state;
@@ -255,6 +262,12 @@ class Bench {
     }
   }
 
+  void log(std::string_view text) {
+    constexpr size_t kMostLines = 10000;  // as the host keeps of one plugin
+    const std::lock_guard<std::mutex> lock(logs_mutex_);
+    if (logs_.size() < kMostLines) logs_.emplace_back(text);
+  }
+
   static Bench& self(const dsat_host* host) { return *static_cast<Bench*>(host->host_data); }
 
   void make_host() {
@@ -263,9 +276,7 @@ class Bench {
     host_.abi_minor = DSAT_ABI_MINOR;
     host_.host_data = this;
     host_.set_error = [](const dsat_host* h, dsat_str text) noexcept { self(h).message_ = detail::view(text); };
-    host_.log = [](const dsat_host* h, int32_t, dsat_str text) noexcept {
-      self(h).logs_.emplace_back(detail::view(text));
-    };
+    host_.log = [](const dsat_host* h, int32_t, dsat_str text) noexcept { self(h).log(detail::view(text)); };
     host_.create_trial = [](const dsat_host* h, const dsat_trial_request* request, dsat_trial_id* id) noexcept {
       return self(h).create_trial(*request, *id);
     };
@@ -478,6 +489,7 @@ class Bench {
   std::optional<PendingOps> pending_;
   Progress so_far_;
   std::string message_, refusal_, error_;
+  std::mutex logs_mutex_;
   std::vector<std::string> logs_;
 };
 

@@ -60,6 +60,20 @@ TEST_F(StrategyChecksTest, AStateThatLacksSomethingIsFoundAndShownWhereTheRunsPa
   EXPECT_THAT(outcome.reason, HasSubstr("races over: 1"));
 }
 
+TEST_F(StrategyChecksTest, AStateThatCannotBeSavedIsFound) {
+  const CheckOutcome outcome = check_state(context("racer_unsaved"));
+  EXPECT_EQ(outcome.status, CheckStatus::failed);
+  EXPECT_THAT(outcome.reason, HasSubstr("the attic is full"));
+}
+
+// The host restores what was saved, be it nothing.
+TEST_F(StrategyChecksTest, AStateWithoutAByteIsAState) {
+  const CheckOutcome outcome = check_state(context("racer_speechless"));
+  EXPECT_EQ(outcome.status, CheckStatus::failed);
+  EXPECT_THAT(outcome.reason, HasSubstr("it goes another way"));
+  EXPECT_EQ(check_damaged_state(context("racer_speechless")).status, CheckStatus::passed);
+}
+
 testing::Trial trial_of(int stage, int64_t micro_batch) {
   testing::Trial trial;
   trial.config = {{"train_micro_batch_size_per_gpu", micro_batch}, {"zero_optimization", {{"stage", stage}}}};

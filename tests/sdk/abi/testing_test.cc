@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <stdexcept>
+#include <thread>
 
 namespace dsat {
 namespace {
@@ -33,6 +34,7 @@ class Scripted : public Searcher<Scripted> {
   }
   using Searcher::finish;
   using Searcher::host;
+  using Searcher::log;
   using Searcher::stop_trial;
 
   static inline std::function<void(Scripted&)> on_start;
@@ -332,6 +334,20 @@ TEST_F(BenchTest, AnObservationAnswersForItsConfiguration) {
   ASSERT_TRUE(run.run()) << run.error();
   EXPECT_EQ(seen, (std::vector<double>{5}));
   EXPECT_EQ(run.counted(), 0);
+}
+
+TEST_F(BenchTest, AStrategyMayLogFromAnyThread) {
+  Scripted::on_start = [](Scripted& s) {
+    const auto many = [&s] {
+      for (int i = 0; i < 1000; ++i) s.log(Severity::info, "a line of some length");
+    };
+    std::thread other(many);
+    many();
+    other.join();
+  };
+  auto run = bench(completed);
+  run.start();
+  EXPECT_EQ(run.logs().size(), 2000u);
 }
 
 TEST_F(BenchTest, AStudyHasSlotsAndOpenTrialsAsOneOfTheHostDoes) {
