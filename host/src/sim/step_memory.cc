@@ -35,8 +35,8 @@ double activation_bytes(const Scenario& s, const Run& run, bool training) {
   double kept = cost::transformer_activation_bytes_per_sample(shape, setup.precision);
   if (run.checkpointing == cost::Checkpointing::full) kept -= at_work;
   double bytes = kept / model_parallel * in_flight;
-  if (run.checkpointing != cost::Checkpointing::none && training)
-    bytes += at_work / as_double(setup.tensor_parallel_size);
+  const bool recomputes = run.checkpointing != cost::Checkpointing::none && training;
+  if (recomputes) bytes += at_work / as_double(setup.tensor_parallel_size);
   bytes += s.model.shape.sequence * s.model.vocab * (training ? 6 : 2) / as_double(setup.tensor_parallel_size);
   return in_blocks(bytes * as_double(setup.micro_batch));
 }
