@@ -7,8 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "dsat/config/json.h"
-#include "dsat/config/world.h"
+#include "plugins/clashing_sizes.h"
 #include "plugins/searchers.h"
 
 namespace dsat::tests {
@@ -223,22 +222,10 @@ TEST(Guided, LeavesTwoValuesThatClash) {
   EXPECT_LT(regret(bench, surface, study), 0.02);
 }
 
-// A pipeline of four stages on two devices: no formula can read such a trial, and the host would refuse it.
 TEST(Guided, LeavesSizesThatClashOnlyTogether) {
   const Surface surface;
-  config::Space space = small_space({1});
-  space.stages[0].axes.push_back({config::kNumGpusKey, {2, 4}});
-  space.stages[0].axes.push_back({config::kPipelineStagesKey, {1, 4}});
-  Study study = make_study(surface, space);
-  config::set(study.base_config, config::kNumNodesKey, 1);
   int unreadable = 0;
-  testing::Bench bench = bench_of(study, [&](const testing::Trial& trial) {
-    const bool clashes = *config::find(trial.config, config::kNumGpusKey) == 2 &&
-                         *config::find(trial.config, config::kPipelineStagesKey) == 4;
-    unreadable += clashes ? 1 : 0;
-    return clashes ? testing::Answer{Outcome::invalid_config, {}, std::nullopt, "2 is no multiple of 4"}
-                   : surface.answer(trial);
-  });
+  testing::Bench bench = bench_of(study_of_clashing_sizes(surface), refusing_clashes(surface, unreadable));
   ASSERT_TRUE(bench.run()) << bench.error();
   EXPECT_LE(unreadable, 1);
   EXPECT_GT(count_outcome(bench, Outcome::completed), 0);

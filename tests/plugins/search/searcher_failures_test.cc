@@ -6,8 +6,7 @@
 #include <set>
 #include <string>
 
-#include "dsat/config/json.h"
-#include "dsat/config/world.h"
+#include "plugins/clashing_sizes.h"
 #include "plugins/searchers.h"
 
 namespace dsat::tests {
@@ -80,22 +79,10 @@ TEST_P(SearcherFailures, FailuresOfAnEarlierSearchAreNeitherAskedForNorCounted) 
   EXPECT_GE(metric_of(mended, mended.best(), "throughput"), 0.9 * surface.best_throughput(study));
 }
 
-// A pipeline of four stages on two devices: no formula can read such a trial, and the host would refuse it.
 TEST_P(SearcherFailures, SizesThatClashOnlyTogetherAreLeftOut) {
-  Surface surface;
-  config::Space space = small_space({1});
-  space.stages[0].axes.push_back({config::kNumGpusKey, {2, 4}});
-  space.stages[0].axes.push_back({config::kPipelineStagesKey, {1, 4}});
-  Study study = make_study(surface, space);
-  config::set(study.base_config, config::kNumNodesKey, 1);
+  const Surface surface;
   int unreadable = 0;
-  auto bench = this->bench(study, [&](const testing::Trial& trial) {
-    const bool clashes = *config::find(trial.config, config::kNumGpusKey) == 2 &&
-                         *config::find(trial.config, config::kPipelineStagesKey) == 4;
-    unreadable += clashes ? 1 : 0;
-    return clashes ? testing::Answer{Outcome::invalid_config, {}, std::nullopt, "2 is no multiple of 4"}
-                   : surface.answer(trial);
-  });
+  auto bench = this->bench(study_of_clashing_sizes(surface), refusing_clashes(surface, unreadable));
   ASSERT_TRUE(bench.run()) << bench.error();
   EXPECT_EQ(unreadable, 0);
   EXPECT_GT(count_outcome(bench, Outcome::completed), 0);
