@@ -18,6 +18,7 @@
 
 #include "dsat/base/files.h"
 #include "dsat/base/numbers.h"
+#include "terminal/signals.h"
 
 namespace dsat::cli {
 namespace {
@@ -61,12 +62,7 @@ class PassOn {
   PassOn() {
     sigemptyset(&watched_);
     sigaddset(&watched_, SIGCHLD);
-    for (const int signal : {SIGTERM, SIGHUP}) {
-      struct sigaction present {};
-      sigaction(signal, nullptr, &present);
-      // nohup and shells that run jobs in the background ignore some of them on purpose.
-      if (present.sa_handler != SIG_IGN) sigaddset(&watched_, signal);
-    }
+    for (const int signal : {SIGTERM, SIGHUP}) add_unless_ignored(watched_, signal);
     pthread_sigmask(SIG_BLOCK, &watched_, &before_);
   }
   ~PassOn() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

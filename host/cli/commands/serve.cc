@@ -12,6 +12,7 @@
 #include "dsat/host/record.h"
 #include "serve/server.h"
 #include "terminal/exit_status.h"
+#include "terminal/signals.h"
 
 namespace dsat::cli {
 namespace {
@@ -39,13 +40,7 @@ int serve(const Tokens& arguments, Console& console) {
 
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction present {};
-    sigaction(signal, nullptr, &present);
-    // nohup and shells that run jobs in the background ignore some of them on purpose; a blocked one would come all the
-    // same.
-    if (present.sa_handler != SIG_IGN) sigaddset(&signals, signal);
-  }
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) add_unless_ignored(signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const int port = request->values.small_integer("port").value_or(0);
   const Server server(dirs, port, [&console](const std::string& line) { console.error(one_line(line)); });

@@ -112,6 +112,12 @@ double seconds(milliseconds time) { return static_cast<double>(time.count() / 10
 
 }  // namespace
 
+void add_unless_ignored(sigset_t& signals, int signal) {
+  struct sigaction present {};
+  sigaction(signal, nullptr, &present);
+  if (present.sa_handler != SIG_IGN) sigaddset(&signals, signal);
+}
+
 void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
 StudyWatch::StudyWatch(host::Study& study, std::string resume_options)
@@ -120,12 +126,7 @@ StudyWatch::StudyWatch(host::Study& study, std::string resume_options)
   g_watching = true;
   catch_crashes();
   sigemptyset(&watched_);
-  for (const int signal : kStops) {
-    struct sigaction present {};
-    sigaction(signal, nullptr, &present);
-    // nohup and shells that run jobs in the background ignore some of them on purpose.
-    if (present.sa_handler != SIG_IGN) sigaddset(&watched_, signal);
-  }
+  for (const int signal : kStops) add_unless_ignored(watched_, signal);
   struct sigaction action {};
   action.sa_handler = note_continued;
   action.sa_flags = SA_RESTART;

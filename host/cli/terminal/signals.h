@@ -5,8 +5,7 @@
 //   exit() in it ends it with one line that names plugin and event, and with status 4. CONT says that a shell has had
 //   the terminal meanwhile.
 // Threading: a StudyWatch is constructed and destroyed on the main thread, one at a time, before the study's own
-// threads
-//   begin: they inherit that these signals are blocked, and a thread of the watch alone receives them.
+//   threads begin: they inherit that these signals are blocked, and a thread of the watch alone receives them.
 //   continued_since_last_asked() on any.
 #ifndef DSAT_CLI_TERMINAL_SIGNALS_H_
 #define DSAT_CLI_TERMINAL_SIGNALS_H_
@@ -22,6 +21,10 @@ namespace dsat::cli {
 
 // A reader that goes away (head) is an error of write(), not the end of a study.
 void ignore_broken_pipes();
+
+// For signals that are to be blocked and waited for. nohup and shells that run jobs in the background ignore some of
+// them on purpose, and an ignored one that is blocked would come all the same.
+void add_unless_ignored(sigset_t& signals, int signal);
 
 class StudyWatch {
  public:
