@@ -13,7 +13,8 @@ bool flag(const Json& config, const char* key, bool absent) {
 }
 
 // "auto" of Hugging Face's Trainer, which knows the hidden size: reduce_bucket_size hidden^2, prefetch nine tenths of
-// it, a persistence threshold of ten times the hidden size. DeepSpeed never sees the word.
+// it, a persistence threshold of ten times the hidden size. It does not fill in allgather_bucket_size: that has
+// DeepSpeed's default.
 void fill_auto(const Scenario& scenario, const Json& config, Run& run) {
   const double hidden = static_cast<double>(scenario.model.shape.hidden);
   const auto is_auto = [&](const char* key) {
@@ -21,7 +22,9 @@ void fill_auto(const Scenario& scenario, const Json& config, Run& run) {
     return value != nullptr && *value == "auto";
   };
   if (is_auto("zero_optimization.reduce_bucket_size")) run.setup.reduce_bucket_elements = hidden * hidden;
-  if (is_auto("zero_optimization.allgather_bucket_size")) run.setup.allgather_bucket_elements = hidden * hidden;
+  if (is_auto("zero_optimization.allgather_bucket_size")) {
+    run.setup.allgather_bucket_elements = cost::Setup().allgather_bucket_elements;
+  }
   if (is_auto("zero_optimization.stage3_prefetch_bucket_size")) {
     run.setup.prefetch_bucket_elements = 0.9 * hidden * hidden;
   }

@@ -149,6 +149,8 @@ TEST(StepTime, AutoBucketsAreHuggingFaces) {
                                          {"stage3_prefetch_bucket_size", 0.9 * hidden * hidden},
                                          {"stage3_param_persistence_threshold", 10 * hidden}}));
   EXPECT_NEAR(filled.total, written.total, 1e-6 * written.total);
+  EXPECT_EQ(time_of(zero({{"stage", 2}, {"allgather_bucket_size", "auto"}})).total, time_of(zero({{"stage", 2}})).total)
+      << "the Trainer leaves it out, and DeepSpeed has a default";
 }
 
 // The paper's example: 7.5e9 parameters on 64 devices need 120, 31.4, 16.6 and 1.9 GB.
