@@ -160,8 +160,8 @@ CheckOutcome check_state(const CheckContext& context) {
   {
     Practice first(context);
     first.start();
-    if (!first.bench().keeps_state())
-      return {CheckStatus::passed, "it keeps no state: a resume replays its events", ""};
+    const bool saves = first.bench().keeps_state();
+    if (!saves) return {CheckStatus::passed, "it keeps no state: a resume replays its events", ""};
   }
   for (const int steps : {0, 1, 3, 10}) {
     context.doing(fmt::format("it is saved and restored after {} trials", steps));
@@ -194,8 +194,9 @@ CheckOutcome check_damaged_state(const CheckContext& context) {
   for (int i = 1; i < 8; ++i) damaged.push_back(state.substr(0, state.size() * static_cast<size_t>(i) / 8));
   for (int i = 0; i < 40; ++i) {
     std::string text = state;
-    for (int k = 0; k < 4 && !text.empty(); ++k)
+    for (int k = 0; k < 4 && !text.empty(); ++k) {
       text[random.uniform_below(text.size())] = static_cast<char>(random.uniform_below(256));
+    }
     damaged.push_back(text);
   }
   for (size_t i = 0; i < damaged.size(); ++i) {

@@ -125,12 +125,11 @@ int64_t Acquisition::last_rank() const {
   const search::MicroBatches& batches = space_.micro_batches();
   const int64_t last = batches.count() - 1, largest = surrogate_.largest_completed();
   if (largest == 0) return last;
-  if (!growth_pays_)
-    return std::min(last, std::max<int64_t>(0, batches.rank_at_or_below(static_cast<double>(largest))));
+  const int64_t ran = batches.rank_at_or_below(static_cast<double>(largest));
+  if (!growth_pays_) return std::clamp<int64_t>(ran, 0, last);
   // Divisors can lie farther apart than that: the next one at least.
   const double farthest = kFarthest * static_cast<double>(largest);
-  const int64_t next = batches.rank_at_or_below(static_cast<double>(largest)) + 1;
-  return std::min(last, std::max(batches.rank_at_or_below(farthest), next));
+  return std::min(last, std::max(batches.rank_at_or_below(farthest), ran + 1));
 }
 
 // Gallops from `hint`, then bisects: fitting is nearly monotone in the micro batch.
