@@ -108,11 +108,24 @@ def processes_of(text):
     return found
 
 
+def describe(pid):
+    """What a process is, and what it waits for: a line that says why it is still there."""
+    folder = pathlib.Path(f"/proc/{pid}")
+    try:
+        status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+        told = [f"{key} {status[key].strip()}" for key in ("State", "PPid", "Threads", "SigBlk", "SigPnd", "ShdPnd")]
+        command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        return f"{pid} ({command.strip()[:200]}; {', '.join(told)}, in {(folder / 'wchan').read_text()})"
+    except OSError as error:
+        return f"{pid} (it ended meanwhile: {error.strerror})"
+
+
 def wait_until_none(study, seconds=10):
+    """Descriptions of the study's processes that are left after so many seconds."""
     deadline = time.monotonic() + seconds
-    while study.processes() and time.monotonic() < deadline:
+    while (left := study.processes()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return study.processes()
+    return [describe(pid) for pid in left]
 
 
 def finished(trials):

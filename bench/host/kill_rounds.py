@@ -53,8 +53,8 @@ class Rounds:
 
     def check_after_kill(self, study, before):
         """After a kill: what had ended is there. Returns what is there now."""
-        if wait_until_none(study):
-            self.tally.wrong("left running", f"{study.folder}: {study.processes()}")
+        for process in wait_until_none(study):
+            self.tally.wrong("left running", f"{study.folder}: {process}")
         if not study.exists():
             return before
         now = study.trials()
@@ -71,8 +71,8 @@ class Rounds:
             self.tally.wrong("lost", f"{study.folder}: trial {trial}")
         for trial in study.counted_twice():
             self.tally.wrong("counted twice", f"{study.folder}: trial {trial}")
-        if wait_until_none(study):
-            self.tally.wrong("left running", f"{study.folder}: {study.processes()}")
+        for process in wait_until_none(study):
+            self.tally.wrong("left running", f"{study.folder}: {process}")
         if study.decisions() != reference:
             self.tally.wrong("decisions differ", str(study.folder))
         return None
