@@ -31,9 +31,10 @@ namespace {
 
 std::string pretty(const Json& json) { return config::text_of(json, 2) + "\n"; }
 
+// Empty: there is no such file.
 std::string modified_at(const fs::path& file) {
   struct stat status {};
-  if (stat(file.c_str(), &status) != 0) return utc_now();
+  if (stat(file.c_str(), &status) != 0) return {};
   const auto since_epoch =
       std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec);
   return format_rfc3339(std::chrono::system_clock::time_point(
@@ -396,6 +397,7 @@ std::optional<TrialEnd> TrialRunner::recover(const TrialSpec& spec) {
     facts.ended_at = known->ended_at;
   } else {
     facts.ended_at = modified_at(folder / (spec.model_info ? kModelInfoFile : kMetricsFile));
+    if (facts.ended_at.empty()) facts.ended_at = utc_now();
   }
   TrialEnd end = classify(facts);
   end.started_at = known ? known->started_at : noted_start(folder, spec.attempt);
@@ -405,6 +407,14 @@ std::optional<TrialEnd> TrialRunner::recover(const TrialSpec& spec) {
   const bool ended_by_itself =
       known && known->seen_outcome == to_string(end.outcome) && end.outcome != Outcome::stopped && !end.infrastructure;
   return ended_by_itself ? std::optional<TrialEnd>(std::move(end)) : std::nullopt;
+}
+
+std::string TrialRunner::last_written_at(const TrialSpec& spec) {
+  const fs::path folder = trial_folder(options_.run_dir, spec.id);
+  std::string last;
+  if (!is_run_of(folder, spec, options_)) return last;
+  for (const char* name : {kStdoutFile, kStderrFile, kMetricsFile}) last = std::max(last, modified_at(folder / name));
+  return last;
 }
 
 }  // namespace dsat::host

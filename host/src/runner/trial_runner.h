@@ -49,6 +49,7 @@ class TrialRunner : public Runner {
   void stop(uint64_t id, bool at_once) override;
   std::optional<TrialEnd> recover(const TrialSpec& spec) override;
   bool adopt(const TrialSpec& spec) override;
+  std::string last_written_at(const TrialSpec& spec) override;
 
  private:
   struct Running {

@@ -100,7 +100,7 @@ class Coordinator {
   void end_search(std::string reason, bool of_time);
   void watch_time();
   void watch_budget();
-  void note_cost(const TrialEnd& end);
+  void add_cost(uint64_t id, const std::string& ended_at);
   void watch_journal();
   bool keeps_waiting(std::chrono::milliseconds waited);
   PhaseView phase_view() const;

@@ -215,6 +215,7 @@ std::vector<TrialEnd> Coordinator::requeue_running() {
     if (end) {
       ends.push_back(std::move(*end));
     } else if (!runner_.adopt(spec_of(plan_, trials_[id]))) {
+      add_cost(id, runner_.last_written_at(spec_of(plan_, trials_[id])));  // it ran no shorter
       trials_.run_again(id);
     }
   }
@@ -223,7 +224,7 @@ std::vector<TrialEnd> Coordinator::requeue_running() {
 
 // As it would have ended had its host lived: one that failed by accident has its restart.
 void Coordinator::end_recovered(TrialEnd end) {
-  note_cost(end);
+  add_cost(end.id, end.ended_at);
   const bool may_restart =
       end.outcome == Outcome::failed && !trials_.is_to_stop(end.id) && !is_spent(plan_.budget, spent_device_hours_);
   if (!may_restart || !failures_.grant_restart(end, plan_.max_restarts.value_or(0))) return end_trial(std::move(end));

@@ -27,7 +27,7 @@ void Coordinator::on_ended(const TrialEnd& end) {
   }
   for (const std::string& warning : script_.add(end)) log(Observer::Severity::warning, warning);
   time_.trial_ended(end.id, loop_.now(), end.outcome == Outcome::completed);
-  note_cost(end);
+  add_cost(end.id, end.ended_at);
   const bool was_to_end = trials_[end.id].state == TrialState::stopping;
   const bool interrupted = ending_ && ending_->resumable && end.outcome == Outcome::stopped;
   const bool may_repeat = !was_to_end && !is_spent(plan_.budget, spent_device_hours_);
@@ -40,8 +40,9 @@ void Coordinator::on_ended(const TrialEnd& end) {
   if (rerun || restart) log(Observer::Severity::warning, fmt::format("trial {}: {}; run again", end.id, end.reason));
 }
 
-void Coordinator::note_cost(const TrialEnd& end) {
-  spent_device_hours_ += device_hours(trials_[end.id].record, end.ended_at);
+// Of a run that ended then.
+void Coordinator::add_cost(uint64_t id, const std::string& ended_at) {
+  spent_device_hours_ += device_hours(trials_[id].record, ended_at);
   spent_changed_ = true;
 }
 

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "host/runner/runner_fixture.h"
 #include "runner/trial_files.h"
 
@@ -33,6 +34,18 @@ TEST_F(Recover, ATornResultOfATrialThatDiedWithTheHostIsRunAgain) {
   run(spec(0));
   std::filesystem::remove(trial_dir(0) / kExitFile);
   EXPECT_EQ(runner_->recover(spec(0)), std::nullopt);
+}
+
+TEST_F(Recover, WhatDiedWithTheHostRanUntilItsLastLineAtLeast) {
+  make_runner({"--misbehave", "torn"});
+  EXPECT_EQ(runner_->last_written_at(spec(0)), "") << "it never ran";
+  const TrialEnd seen = run(spec(0));
+  const auto two_hours_later = std::filesystem::file_time_type::clock::now() + std::chrono::hours(2);
+  std::filesystem::last_write_time(trial_dir(0) / kStdoutFile, two_hours_later);
+  const auto written = parse_rfc3339(runner_->last_written_at(spec(0))), ended = parse_rfc3339(seen.ended_at);
+  ASSERT_TRUE(written && ended);
+  EXPECT_GT(*written - *ended, std::chrono::minutes(110));
+  EXPECT_EQ(runner_->last_written_at(spec(0, 7)), "") << "another configuration's run";
 }
 
 TEST_F(Recover, WhatAPowerLossTookOfAnEndThatWasSeenIsRunAgain) {

@@ -136,6 +136,31 @@ TEST_F(ResumeTest, AFailureThatNoHostJudgedHasItsRestart) {
   }
 }
 
+TEST_F(ResumeTest, WhatARunCostThatACrashCutOffIsCounted) {
+  StudyOptions given = scripted({{"start", {try_micro_batch(1)}}, {"exit 0", {try_micro_batch(2)}}});
+  given.budget = "1gpuh";
+  Session first(plan_of(given));
+  const fs::path crashed = dir() / "crashed";
+  first.runner.before_each_step = [&] {
+    const std::vector<Trial> trials = first.journal->trials();
+    if (!trials.empty() && !trials[0].record.started_at.empty() && !fs::exists(crashed))
+      copy_db(first.plan.dir, crashed);
+  };
+  first.runner.held = {0};
+  first.runner.when_all_held = [&] { first.runner.release(); };
+  first.run_new();
+  ASSERT_TRUE(fs::exists(crashed));
+  Session second(resumed_plan(crashed));
+  const std::string started_at = second.trials()[0].record.started_at;
+  second.runner.written = [&](const TrialSpec&) {
+    return format_rfc3339(*parse_rfc3339(started_at) + std::chrono::hours(2));
+  };
+  const StudyResult result = second.resume();
+  EXPECT_THAT(result.reason, HasSubstr("the budget is spent"));
+  EXPECT_EQ(second.runner.started.size(), 0u);
+  EXPECT_NEAR(second.journal->meta(kSpentDeviceHours).value_or(0).get<double>(), 2, 0.1);
+}
+
 // Runs until the n-th round of the loop, then interrupts.
 StudyResult run_and_interrupt(Session& session, int steps) {
   session.runner.answer = walk_answer;

@@ -73,6 +73,7 @@ class FakeRunner : public Runner {
   };
   std::function<size_t(size_t running)> pick = [](size_t) { return size_t{0}; };  // which one ends next
   std::function<std::optional<TrialEnd>(const TrialSpec&)> left = [](const TrialSpec&) { return std::nullopt; };
+  std::function<std::string(const TrialSpec&)> written = [](const TrialSpec&) { return std::string(); };
   std::function<bool(const TrialSpec&)> adopts = [](const TrialSpec&) { return false; };  // it still runs
   std::function<void()> before_each_step = [] {};  // everything so far is in the journal
   std::function<void()> when_all_held = [] {};     // nothing can end by itself
@@ -116,6 +117,7 @@ class FakeRunner : public Runner {
     schedule();
     return true;
   }
+  std::string last_written_at(const TrialSpec& spec) override { return written(spec); }
   void release() {
     held.clear();
     schedule();
