@@ -26,7 +26,10 @@ class Error : public std::runtime_error {
 };
 
 namespace detail {
-inline std::string_view view(dsat_str s) { return s.size == 0 ? std::string_view() : std::string_view(s.data, s.size); }
+// Bytes that a NULL pointer has are none.
+inline std::string_view view(dsat_str s) {
+  return s.data == nullptr ? std::string_view() : std::string_view(s.data, s.size);
+}
 inline dsat_str str(std::string_view s) { return dsat_str{s.data(), s.size()}; }
 }  // namespace detail
 

@@ -2,7 +2,10 @@
 #ifndef DSAT_OPTION_H_
 #define DSAT_OPTION_H_
 
+#include <cmath>
+#include <limits>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -49,19 +52,69 @@ class OptionSpec {
   Json json_;
 };
 
+namespace detail {
+
+// Does this number become a T without a loss? The JSON library cuts off what T cannot hold.
+template <class T>
+bool is_held_by(const Json& number) {
+  using Limits = std::numeric_limits<T>;
+  if (number.is_number_float()) {
+    const double value = number.get<double>(), end = std::ldexp(1.0, Limits::digits);
+    return value == std::trunc(value) && value < end && value >= (std::is_signed_v<T> ? -end : 0.0);
+  }
+  if (number.is_number_unsigned() || number.get<int64_t>() >= 0) {
+    return number.get<uint64_t>() <= static_cast<uint64_t>(Limits::max());
+  }
+  return std::is_signed_v<T> && number.get<int64_t>() >= static_cast<int64_t>(Limits::min());
+}
+
+// What get<T> wants, for people.
+template <class T>
+std::string wanted_by_get() {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (std::is_same_v<T, bool>) {
+    return "true or false";
+  } else if constexpr (std::is_integral_v<T>) {
+    return "a whole number from " + std::to_string(Limits::min()) + " to " + std::to_string(Limits::max());
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return "a number";
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return "a text";
+  } else {
+    return "a value of another type";
+  }
+}
+
+}  // namespace detail
+
 // The values, one for every declared option; the host has checked types and ranges.
 class Options {
  public:
   explicit Options(Json values) : values_(std::move(values)) {}
+  // Throws for an option that was not declared, and for a value that is no T or that a T cannot hold.
   template <class T>
   T get(const std::string& name) const {
     const auto it = values_.find(name);
     if (it == values_.end()) throw Error(DSAT_NOT_FOUND, "option '" + name + "' was not declared");
-    return it->get<T>();
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      if (it->is_number() && !detail::is_held_by<T>(*it)) throw mismatch<T>(name, *it);
+    }
+    try {
+      return it->get<T>();
+    } catch (const Json::exception&) {
+      throw mismatch<T>(name, *it);
+    }
   }
   const Json& json() const { return values_; }
 
  private:
+  template <class T>
+  static Error mismatch(const std::string& name, const Json& value) {
+    return Error("option '" + name + "' holds " + value.dump(-1, ' ', false, Json::error_handler_t::replace) +
+                 ", and get() wants " + detail::wanted_by_get<T>() +
+                 "; read it with the type that it is declared with");
+  }
+
   Json values_;
 };
 

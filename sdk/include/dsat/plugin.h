@@ -36,14 +36,49 @@ dsat_status guarded(const dsat_host* host, Body&& body) noexcept {
   }
 }
 
+// Has T a `save` and a `restore` that can be called from here?
 template <class T, class = void>
-struct SavesState : std::false_type {};
+struct OffersSave : std::false_type {};
 template <class T>
-struct SavesState<T, std::void_t<decltype(&T::save), decltype(&T::restore)>> : std::true_type {};
+struct OffersSave<T, std::void_t<decltype(&T::save)>> : std::true_type {};
+template <class T, class = void>
+struct OffersRestore : std::false_type {};
+template <class T>
+struct OffersRestore<T, std::void_t<decltype(&T::restore)>> : std::true_type {};
+
+// Has it one at all, private or not? Whoever may see a member, its name is ambiguous in a class that derives from T and
+// from one that has the name too. No class derives from a final one: what that hides is not found.
+struct NamesSave {
+  int save;
+};
+struct NamesRestore {
+  int restore;
+};
+struct Nothing {};
+template <class T, class Names>
+struct WithNames : std::conditional_t<std::is_final_v<T>, Nothing, T>, Names {};
+template <class T, class = void>
+struct HasSave : std::true_type {};
+template <class T>
+struct HasSave<T, std::void_t<decltype(&WithNames<T, NamesSave>::save)>> : OffersSave<T> {};
+template <class T, class = void>
+struct HasRestore : std::true_type {};
+template <class T>
+struct HasRestore<T, std::void_t<decltype(&WithNames<T, NamesRestore>::restore)>> : OffersRestore<T> {};
+
+template <class T>
+inline constexpr bool kSavesState = std::conjunction_v<OffersSave<T>, OffersRestore<T>>;
+// Both or neither. One alone, or one that cannot be called, would keep no state without a word.
+template <class T>
+inline constexpr bool kStateIsWhole = kSavesState<T> || (!HasSave<T>::value && !HasRestore<T>::value);
 
 // One instance at work: the C vtable, and behind it the author's object.
 template <class T>
 class Instance {
+  static_assert(kStateIsWhole<T>,
+                "a searcher or profiler has both `std::string save() const` and `void restore(const dsat::Study&, "
+                "std::string_view)`, public and each once, or neither of them");
+
  public:
   Instance(const dsat_host* host, Json options) : host_(host), object_(Host(host), Options(std::move(options))) {
     vtable_.struct_size = sizeof(dsat_strategy);
@@ -60,7 +95,7 @@ class Instance {
     };
     vtable_.restore = nullptr;
     vtable_.save = nullptr;
-    if constexpr (SavesState<T>::value) {
+    if constexpr (kSavesState<T>) {
       vtable_.restore = [](dsat_strategy* s, const dsat_study* study, dsat_str state) noexcept {
         return call(s, [&](T& object) { object.restore(Study::from(*study), view(state)); });
       };
@@ -95,11 +130,13 @@ const dsat_descriptor* descriptor() noexcept {
     Descriptor text = T::descriptor();
     std::string options_json, study_json;
     dsat_descriptor raw{};
+    // A byte that is not UTF-8 becomes U+FFFD: what dump() throws instead would end the process here.
+    static std::string readable(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
     Storage() {
       Json options = Json::array();
       for (const OptionSpec& option : text.options) options.push_back(option.json());
-      options_json = options.dump();
-      study_json = text.study.dump();
+      options_json = readable(options);
+      study_json = readable(text.study);
       raw = {sizeof(dsat_descriptor), text.state_version,
              text.id.c_str(),         text.name.c_str(),
              text.version.c_str(),    text.summary.c_str(),

@@ -159,7 +159,7 @@ struct Descriptor {
 
 // A searcher. Self has: static Descriptor descriptor(); Self(Host, const Options&);
 //   void start(const Study&); void on_result(const Result&); void on_trial_exited(const Exit&);
-// and, both or neither: std::string save() const; void restore(const Study&, std::string_view state).
+// and, both or neither and public: std::string save() const; void restore(const Study&, std::string_view state).
 template <class Self>
 class Searcher {
  public:

@@ -4,9 +4,9 @@
 //   at what it asked for. The bench keeps the host's rules: ops take effect together or not at all, only started trials
 //   count against the limit, an identical request gets the first one's result (an observation's, too) as soon as that
 //   is known, every trial of an accepted event ends exactly once, and results come before exits.
-// Threading: one thread; as with dsat-host, a strategy may log from any. Ownership: a Bench owns its strategy; the
-// factory must outlive it. Errors: a strategy's failure ends the run and stands in error(); misuse of the bench itself
-// throws dsat::Error.
+// Threading: one thread; as with dsat-host, a strategy may log from any, and any other op is refused there. Ownership:
+// a Bench owns its strategy; the factory must outlive it. Errors: a strategy's failure ends the run and stands in
+// error(); misuse of the bench itself throws dsat::Error.
 //
 //   dsat::testing::Bench bench(dsat::testing::factory<MySearcher>(), "my.searcher", study, answer);
 //   bench.run();
@@ -15,84 +15,23 @@
 #define DSAT_TESTING_H_
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "dsat/searcher.h"
 #include "dsat/testing_rules.h"
+#include "dsat/testing_trial.h"
 
 namespace dsat::testing {
-
-// A trial as it was asked for.
-struct Trial {
-  TrialId id = kNoTrial;
-  TrialId parent = kNoTrial;
-  Json overrides;
-  Json config;  // the study's base configuration with the overrides merged over it
-  std::string note;
-  bool repeat = false;
-  bool duplicate = false;  // answered from an earlier trial's result; cost nothing
-  TrialId duplicate_of = kNoTrial;
-  std::string identity;  // equal to that of every other trial of the same configuration
-  int64_t micro_batch() const { return config.value("train_micro_batch_size_per_gpu", int64_t{0}); }
-  int stage() const { return config.value("/zero_optimization/stage"_json_pointer, 0); }
-};
-
-// How it ended.
-struct Answer {
-  Outcome outcome = Outcome::completed;
-  std::map<std::string, double> metrics;  // of a completed one
-  std::optional<uint64_t> peak_bytes;
-  std::string reason;
-  std::optional<uint64_t> peak_above_bytes{};  // of one out of memory: see Exit
-  uint64_t allocator_retries = 0;
-  static Answer completed(std::map<std::string, double> metrics, std::optional<uint64_t> peak_bytes = std::nullopt) {
-    return {Outcome::completed, std::move(metrics), peak_bytes, ""};
-  }
-  static Answer out_of_memory(std::optional<uint64_t> peak_above_bytes = std::nullopt) {
-    return {Outcome::out_of_memory, {}, std::nullopt, "out of memory", peak_above_bytes};
-  }
-  static Answer failed(std::string reason) { return {Outcome::failed, {}, std::nullopt, std::move(reason)}; }
-};
-using AnswerFunction = std::function<Answer(const Trial&)>;
-
-struct Ended {
-  Trial trial;
-  Answer answer;
-};
-
-// The end of a trial that a study has observed before its strategy started.
-inline Answer answer_of(const Json& observation) {
-  const auto bytes = [&](const char* name) {
-    const Json value = observation.value(name, Json());
-    return value.is_number() ? std::optional<uint64_t>(value.get<uint64_t>()) : std::nullopt;
-  };
-  Answer answer;
-  answer.outcome = outcome_named(observation.value("outcome", "")).value_or(Outcome::failed);
-  const Json metrics = observation.value("metrics", Json());
-  if (metrics.is_object()) answer.metrics = metrics.get<std::map<std::string, double>>();
-  answer.peak_bytes = bytes("peak_bytes");
-  answer.peak_above_bytes = bytes("peak_above_bytes");
-  answer.allocator_retries = bytes("allocator_retries").value_or(0);
-  return answer;
-}
-
-// Copies every leaf of `source` over `base`, as the host merges overrides.
-inline void merge(Json& base, const Json& source) {
-  for (const auto& [key, value] : source.items()) {
-    if (value.is_object() && base.contains(key) && base[key].is_object()) {
-      merge(base[key], value);
-    } else {
-      base[key] = value;
-    }
-  }
-}
 
 // The factory of a class that is linked into the test; that of a loaded library comes from its entry's get_factory.
 template <class T>
@@ -109,14 +48,6 @@ struct PendingOps {
   std::string reason;
   TrialId best = kNoTrial;
   std::optional<Json> profile;
-};
-
-// A trial that later ones of the same configuration are answered from; without an answer while it is open.
-struct Known {
-  std::string identity;
-  std::optional<Answer> answer;
-  // One that was stopped or lost has measured nothing.
-  bool holds() const { return !answer || (answer->outcome != Outcome::stopped && answer->outcome != Outcome::lost); }
 };
 
 // All that a study has come to: what a bench takes over from another one.
@@ -142,7 +73,7 @@ class Bench {
     go_on_after_the_profile();
     const dsat_descriptor* descriptor = find(factory, strategy_id);
     const std::string values = rules::option_values(Json::parse(descriptor->options_json), options).dump();
-    if (factory.create(descriptor->id, &host_, detail::str(values), &strategy_) != DSAT_OK) {
+    if (call([&] { return factory.create(descriptor->id, &host_, detail::str(values), &strategy_); }) != DSAT_OK) {
       fail("create");
     } else if (!rules::is_complete(strategy_)) {
       strategy_ = nullptr;  // there may be no way to destroy it
@@ -201,15 +132,14 @@ class Bench {
                            static_cast<std::string*>(self->ctx)->append(static_cast<const char*>(data), size);
                            return DSAT_OK;
                          }};
-    if (strategy_->save(strategy_, &sink) != DSAT_OK) fail("save");
+    if (call([&] { return strategy_->save(strategy_, &sink); }) != DSAT_OK) fail("save");
     return state;
   }
 
   // Gives the strategy a state that it may refuse; true: it has taken it.
   bool restore(std::string_view state) {
     if (strategy_ == nullptr || strategy_->restore == nullptr) return false;
-    return with_study([&](const dsat_study& raw) { return strategy_->restore(strategy_, &raw, detail::str(state)); }) ==
-           DSAT_OK;
+    return call_restore(state) == DSAT_OK;
   }
 
   // Takes over `other`'s study, at its present point, with the state that its strategy saved.
@@ -217,8 +147,7 @@ class Bench {
     const std::string state = other.save();
     so_far_ = other.so_far_;
     if (strategy_->restore == nullptr) throw Error(DSAT_UNIMPLEMENTED, "this strategy keeps no state");
-    const auto restore = [&](const dsat_study& raw) { return strategy_->restore(strategy_, &raw, detail::str(state)); };
-    if (with_study(restore) != DSAT_OK) fail("restore");
+    if (call_restore(state) != DSAT_OK) fail("restore");
   }
 
   // What the strategy did, in order.
@@ -232,6 +161,12 @@ class Bench {
   const Json& profile() const { return so_far_.profile; }
   const std::vector<std::string>& logs() const { return logs_; }
   const std::string& error() const { return error_; }  // empty: nothing failed
+  // An op that came outside of a call, or from another thread: it is refused, and the strategy need not have failed.
+  // Empty: there was none.
+  std::string stray_op() const {
+    const std::lock_guard<std::mutex> lock(logs_mutex_);
+    return stray_op_;
+  }
   const dsat_host& host() const { return host_; }
 
   // One line for each op, for comparing two runs.
@@ -275,23 +210,23 @@ class Bench {
     host_.struct_size = sizeof(dsat_host);
     host_.abi_minor = DSAT_ABI_MINOR;
     host_.host_data = this;
-    host_.set_error = [](const dsat_host* h, dsat_str text) noexcept { self(h).message_ = detail::view(text); };
-    host_.log = [](const dsat_host* h, int32_t, dsat_str text) noexcept { self(h).log(detail::view(text)); };
+    host_.set_error = [](const dsat_host* h, dsat_str text) noexcept {
+      if (h != nullptr && self(h).in_a_call()) self(h).message_ = detail::view(text);
+    };
+    host_.log = [](const dsat_host* h, int32_t, dsat_str text) noexcept {
+      if (h != nullptr) self(h).log(detail::view(text));
+    };
     host_.create_trial = [](const dsat_host* h, const dsat_trial_request* request, dsat_trial_id* id) noexcept {
-      return self(h).create_trial(*request, *id);
+      return op(h, "create_trial", [&](Bench& bench) { return bench.create_trial(request, id); });
     };
-    host_.stop_trial = [](const dsat_host* h, dsat_trial_id id) noexcept { return self(h).stop_trial(id); };
-    host_.finish = [](const dsat_host* h, dsat_str reason, dsat_trial_id best) noexcept -> dsat_status {
-      Bench& bench = self(h);
-      if (!bench.may_op()) return DSAT_FAILED_PRECONDITION;
-      if (best != DSAT_NO_TRIAL && !bench.given_out(best)) return DSAT_NOT_FOUND;
-      bench.pending_->finish = true;
-      bench.pending_->reason = detail::view(reason);
-      bench.pending_->best = best;
-      return DSAT_OK;
+    host_.stop_trial = [](const dsat_host* h, dsat_trial_id id) noexcept {
+      return op(h, "stop_trial", [&](Bench& bench) { return bench.stop_trial(id); });
     };
-    host_.set_profile = [](const dsat_host* h, dsat_str text) noexcept -> dsat_status {
-      return self(h).set_profile(text);
+    host_.finish = [](const dsat_host* h, dsat_str reason, dsat_trial_id best) noexcept {
+      return op(h, "finish", [&](Bench& bench) { return bench.finish(reason, best); });
+    };
+    host_.set_profile = [](const dsat_host* h, dsat_str text) noexcept {
+      return op(h, "set_profile", [&](Bench& bench) { return bench.set_profile(text); });
     };
     host_.get_extension = [](const dsat_host*, const char*) noexcept -> const void* { return nullptr; };
   }
@@ -304,12 +239,38 @@ class Bench {
     throw Error(DSAT_NOT_FOUND, "the factory has no strategy '" + id + "'");
   }
 
-  bool may_op() const { return pending_.has_value() && !pending_->finish; }
+  bool in_a_call() const { return caller_.load() == std::this_thread::get_id(); }
+
+  // Runs an op if one is legal now, as the host does.
+  template <class Body>
+  static dsat_status op(const dsat_host* host, const char* name, const Body& body) noexcept {
+    if (host == nullptr) return DSAT_INVALID_ARGUMENT;
+    Bench& bench = self(host);
+    try {
+      if (!bench.in_a_call()) return bench.refuse_stray(name);
+      bench.op_ = name;
+      if (!bench.pending_) return bench.refuse(DSAT_FAILED_PRECONDITION, "an op outside an event");
+      if (bench.pending_->finish) return bench.refuse(DSAT_FAILED_PRECONDITION, "an op after finish");
+      return body(bench);
+    } catch (const std::exception& error) {
+      bench.refusal_ = error.what();
+      return DSAT_INTERNAL;
+    }
+  }
+
+  // Nothing here belongs to this thread but what the mutex guards.
+  dsat_status refuse_stray(const char* name) {
+    const std::string line = std::string(name) + " is refused: it came outside of a call, or from another thread";
+    log(line);
+    const std::lock_guard<std::mutex> lock(logs_mutex_);
+    stray_op_ = line;
+    return DSAT_FAILED_PRECONDITION;
+  }
 
   bool given_out(TrialId id) const { return id < so_far_.next_id + pending_->created.size(); }
 
-  dsat_status refuse(dsat_status status, std::string why) {
-    refusal_ = std::move(why);
+  dsat_status refuse(dsat_status status, const std::string& why) {
+    refusal_ = op_ + ": " + why;
     return status;
   }
 
@@ -318,17 +279,22 @@ class Bench {
     return rules::identity(config, global_batch);
   }
 
-  dsat_status create_trial(const dsat_trial_request& request, dsat_trial_id& id) noexcept {
-    if (!may_op()) return DSAT_FAILED_PRECONDITION;
+  dsat_status create_trial(const dsat_trial_request* request, dsat_trial_id* id) {
+    if (request == nullptr || id == nullptr) return refuse(DSAT_INVALID_ARGUMENT, "a NULL argument");
+    if (!DSAT_HAS(request, dsat_trial_request, note)) {
+      return refuse(DSAT_INVALID_ARGUMENT, "a struct_size of " + std::to_string(request->struct_size));
+    }
     Trial trial;
-    trial.overrides = Json::parse(detail::view(request.overrides_json), nullptr, false);
-    if (!trial.overrides.is_object()) return DSAT_INVALID_ARGUMENT;
-    if (request.parent != DSAT_NO_TRIAL && !given_out(request.parent)) return DSAT_NOT_FOUND;
+    trial.overrides = Json::parse(detail::view(request->overrides_json), nullptr, false);
+    if (!trial.overrides.is_object()) return refuse(DSAT_INVALID_ARGUMENT, "overrides_json is not a JSON object");
+    if (request->parent != DSAT_NO_TRIAL && !given_out(request->parent)) {
+      return refuse(DSAT_NOT_FOUND, "its parent does not exist");
+    }
     trial.config = study_.base_config;
     merge(trial.config, trial.overrides);
-    trial.parent = request.parent;
-    trial.note = detail::view(request.note);
-    trial.repeat = (request.flags & DSAT_TRIAL_REPEAT) != 0;
+    trial.parent = request->parent;
+    trial.note = detail::view(request->note);
+    trial.repeat = (request->flags & DSAT_TRIAL_REPEAT) != 0;
     trial.identity = identity_of(trial.config);
     const std::optional<TrialId> original = trial.repeat ? std::nullopt : answering(trial.identity);
     trial.duplicate = original.has_value();
@@ -338,7 +304,7 @@ class Bench {
     if (!trial.duplicate && counted >= study_.limits.max_trials) return DSAT_RESOURCE_EXHAUSTED;
     if (trial.duplicate && duplicates_in_a_row() >= rules::kFruitlessRequests) return DSAT_RESOURCE_EXHAUSTED;
     trial.id = so_far_.next_id + pending_->created.size();
-    id = trial.id;
+    *id = trial.id;
     pending_->created.push_back(std::move(trial));
     return DSAT_OK;
   }
@@ -361,16 +327,22 @@ class Bench {
     return std::nullopt;
   }
 
-  dsat_status stop_trial(dsat_trial_id id) noexcept {
-    if (!may_op()) return DSAT_FAILED_PRECONDITION;
-    if (!given_out(id)) return DSAT_NOT_FOUND;
+  dsat_status stop_trial(dsat_trial_id id) {
+    if (!given_out(id)) return refuse(DSAT_NOT_FOUND, "no trial " + std::to_string(id));
     pending_->stopped.push_back(id);
+    return DSAT_OK;
+  }
+
+  dsat_status finish(dsat_str reason, dsat_trial_id best) {
+    if (best != DSAT_NO_TRIAL && !given_out(best)) return refuse(DSAT_NOT_FOUND, "no trial " + std::to_string(best));
+    pending_->finish = true;
+    pending_->reason = detail::view(reason);
+    pending_->best = best;
     return DSAT_OK;
   }
 
   // A study that has a profile already is a searcher's.
   dsat_status set_profile(dsat_str text) {
-    if (!may_op()) return DSAT_FAILED_PRECONDITION;
     if (study_.profile.is_object()) return refuse(DSAT_FAILED_PRECONDITION, "only a profiler has a profile");
     Json profile = Json::parse(detail::view(text), nullptr, false);
     const std::string problem = rules::profile_problem(profile);
@@ -386,14 +358,29 @@ class Bench {
     return call(dsat_study{sizeof(dsat_study), 0, study_.seed, detail::str(json)});
   }
 
-  // Hands one event to the strategy; commits its ops if it succeeds.
-  template <class Call>
-  void event(const char* name, Call&& call) {
-    pending_.emplace();
-    pending_->finish = so_far_.finished;  // then no op is legal any more
+  // Calls the strategy: until it returns, its ops have to come from this thread.
+  template <class Body>
+  dsat_status call(const Body& body) {
     message_.clear();
     refusal_.clear();
-    const dsat_status status = call();
+    caller_ = std::this_thread::get_id();
+    const dsat_status status = body();
+    caller_ = std::thread::id();
+    return status;
+  }
+
+  dsat_status call_restore(std::string_view state) {
+    return with_study([&](const dsat_study& raw) {
+      return call([&] { return strategy_->restore(strategy_, &raw, detail::str(state)); });
+    });
+  }
+
+  // Hands one event to the strategy; commits its ops if it succeeds.
+  template <class Body>
+  void event(const char* name, const Body& body) {
+    pending_.emplace();
+    pending_->finish = so_far_.finished;  // then no op is legal any more
+    const dsat_status status = call(body);
     PendingOps done = std::move(*pending_);
     pending_.reset();
     if (status != DSAT_OK) return fail(name);
@@ -476,9 +463,14 @@ class Bench {
     event("on_trial_exited", [&] { return strategy_->on_trial_exited(strategy_, &exit); });
   }
 
+  // A strategy tells mostly that something was refused; the bench knows why.
   void fail(const char* where) {
-    error_ = std::string(where) + ": " + (message_.empty() ? "failed without a message" : message_);
-    if (!refusal_.empty()) error_ += ": " + refusal_;
+    const std::string why = refusal_.empty() ? stray_op() : refusal_;
+    error_ = std::string(where) + ": " +
+             (!message_.empty() ? message_
+              : why.empty()     ? "failed without a message"
+                                : why);
+    if (!why.empty() && error_.find(why) == std::string::npos) error_ += " (" + why + ")";
   }
 
   Study study_;
@@ -488,9 +480,11 @@ class Bench {
   dsat_strategy* strategy_ = nullptr;
   std::optional<PendingOps> pending_;
   Progress so_far_;
-  std::string message_, refusal_, error_;
-  std::mutex logs_mutex_;
+  std::atomic<std::thread::id> caller_{};  // the thread that the call in progress is made on
+  std::string op_, message_, refusal_, error_;
+  mutable std::mutex logs_mutex_;
   std::vector<std::string> logs_;
+  std::string stray_op_;
 };
 
 }  // namespace dsat::testing

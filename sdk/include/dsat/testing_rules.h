@@ -34,6 +34,14 @@ inline Study complete(Study study) {
   return study;
 }
 
+// The number at a place of a configuration, whatever else stands there; 0: no number that a T can hold.
+template <class T>
+T whole_number(const Json& config, const Json::json_pointer& place) {
+  if (!config.contains(place)) return 0;
+  const Json& value = config.at(place);
+  return value.is_number() && detail::is_held_by<T>(value) ? value.get<T>() : T{0};
+}
+
 // Sorted keys; a number without a fraction is an integer.
 inline nlohmann::json normalised(const Json& value) {
   if (value.is_object()) {
@@ -111,7 +119,7 @@ inline Json option_values(const Json& declared, const Json& given) {
 
 // What is wrong with a profile; empty: nothing. The host looks at the optional members too (docs/profile.md).
 inline std::string profile_problem(const Json& profile) {
-  if (!profile.is_object()) return "profile_json is no JSON object";
+  if (!profile.is_object()) return "profile_json is not a JSON object";
   for (const char* needed : {"schema", "num_params"}) {
     if (!profile.contains(needed)) return std::string("it has no ") + needed;
   }

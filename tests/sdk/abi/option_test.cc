@@ -1,10 +1,15 @@
 // Options that a plugin declares, and the values that it gets.
 #include "dsat/option.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "support/error_of.h"
 
 namespace dsat {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(OptionSpec, SaysWhatTheHostNeeds) {
   EXPECT_EQ(OptionSpec::integer("max-rungs", 5, "rungs").min(1).max(9).json(),
@@ -20,7 +25,42 @@ TEST(Options, GiveTheValues) {
   EXPECT_EQ(options.get<int64_t>("n"), 3);
   EXPECT_EQ(options.get<std::string>("s"), "text");
   EXPECT_THROW(options.get<int>("m"), Error);
-  EXPECT_ANY_THROW(options.get<int>("s"));
+}
+
+TEST(Options, AValueOfAnotherTypeIsAnErrorThatNamesTheOption) {
+  const Options options(Json{{"mode", "fast"}, {"n", 3}, {"on", true}, {"bad", "\xff"}});
+  EXPECT_EQ(error_of([&] { options.get<int>("mode"); }),
+            "option 'mode' holds \"fast\", and get() wants a whole number from -2147483648 to 2147483647; "
+            "read it with the type that it is declared with");
+  EXPECT_THAT(error_of([&] { options.get<double>("mode"); }), HasSubstr("get() wants a number;"));
+  EXPECT_THAT(error_of([&] { options.get<bool>("n"); }),
+              HasSubstr("option 'n' holds 3, and get() wants true or false"));
+  EXPECT_THAT(error_of([&] { options.get<std::string>("on"); }), HasSubstr("'on' holds true, and get() wants a text"));
+  EXPECT_THAT(error_of([&] { options.get<std::vector<int>>("n"); }), HasSubstr("wants a value of another type"));
+  EXPECT_THAT(error_of([&] { options.get<int>("bad"); }), HasSubstr("option 'bad' holds"));
+}
+
+TEST(Options, ANumberThatTheTypeCannotHoldIsAnErrorAndNotAnotherNumber) {
+  const Options options(Json{{"half", 2.5},
+                             {"whole", 4.0},
+                             {"large", 5'000'000'000},
+                             {"huge", 1e40},
+                             {"edge", 0x1p63},
+                             {"minus", -1},
+                             {"most", std::numeric_limits<uint64_t>::max()}});
+  for (const char* name : {"half", "large", "huge"}) {
+    EXPECT_THAT(error_of([&] { options.get<int>(name); }), HasSubstr(std::string("option '") + name + "' holds"));
+  }
+  for (const char* name : {"half", "huge", "edge", "most"}) {
+    EXPECT_NE(error_of([&] { options.get<int64_t>(name); }), "no error") << name;
+  }
+  EXPECT_NE(error_of([&] { options.get<uint64_t>("minus"); }), "no error");
+  EXPECT_EQ(options.get<int>("whole"), 4);
+  EXPECT_EQ(options.get<int>("minus"), -1);
+  EXPECT_EQ(options.get<int64_t>("large"), 5'000'000'000);
+  EXPECT_EQ(options.get<uint64_t>("most"), std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(options.get<uint64_t>("edge"), uint64_t{1} << 63);
+  EXPECT_EQ(options.get<double>("minus"), -1);
 }
 
 }  // namespace

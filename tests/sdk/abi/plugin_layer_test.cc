@@ -210,6 +210,53 @@ TEST(PluginLayer, StateIsKeptWhereTheClassKeepsIt) {
   EXPECT_EQ(with.save(), "state");
 }
 
+class SavesOnly : public Thrower {
+ public:
+  using Thrower::Thrower;
+  std::string save() const { return "state"; }
+};
+class RestoresOnly : public Thrower {
+ public:
+  void restore(const Study&, std::string_view) {}
+};
+class KeepsToItself : public Thrower {
+ private:
+  [[maybe_unused]] std::string save() const { return "state"; }
+  [[maybe_unused]] void restore(const Study&, std::string_view) {}
+};
+class SealedSavesOnly final : public Thrower {
+ public:
+  std::string save() const { return "state"; }
+};
+class Sealed final : public Thrower {};
+
+// What DSAT_PLUGIN asserts of a class.
+TEST(PluginLayer, OneOfSaveAndRestoreAndPrivateOnesAreNoState) {
+  EXPECT_TRUE(detail::kStateIsWhole<Thrower>) << "neither";
+  EXPECT_TRUE(detail::kStateIsWhole<Measurer>) << "both";
+  EXPECT_TRUE(detail::kStateIsWhole<Sealed>);
+  EXPECT_FALSE(detail::kStateIsWhole<SavesOnly>);
+  EXPECT_FALSE(detail::kStateIsWhole<RestoresOnly>);
+  EXPECT_FALSE(detail::kStateIsWhole<KeepsToItself>);
+  EXPECT_FALSE(detail::kStateIsWhole<SealedSavesOnly>);
+}
+
+class Mumbler : public Thrower {
+ public:
+  static Descriptor descriptor() {
+    Descriptor own = Thrower::descriptor();
+    own.options = {OptionSpec::integer("n", 1, "a \xff in it")};
+    own.study["\xfe"] = 1;
+    return own;
+  }
+};
+
+TEST(PluginLayer, AByteOfADescriptorThatIsNotUtf8IsReplaced) {
+  const dsat_descriptor* descriptor = detail::descriptor<Mumbler>();
+  EXPECT_EQ(Json::parse(descriptor->options_json)[0]["help"], "a \xef\xbf\xbd in it");
+  EXPECT_STREQ(descriptor->study_json, "{\"\xef\xbf\xbd\":1}");
+}
+
 TEST(PluginLayer, AnOutcomeOfALaterVersionIsAFailure) {
   dsat_exit raw{};
   raw.outcome = 99;

@@ -63,6 +63,19 @@ TEST(TestingRules, AnOptionOfAnotherTypeOrOutOfBoundsIsRefusedInALine) {
   EXPECT_EQ(error({{"way", "left"}}), "option 'way': \"left\" is none of its choices [\"up\",\"down\"]");
 }
 
+TEST(TestingRules, ANumberIsReadWhateverStandsInItsPlace) {
+  const auto stage = [](const char* config) {
+    return whole_number<int>(Json::parse(config), "/zero_optimization/stage"_json_pointer);
+  };
+  EXPECT_EQ(stage(R"({"zero_optimization": {"stage": 2}})"), 2);
+  EXPECT_EQ(stage(R"({"zero_optimization": {"stage": 3.0}})"), 3);
+  for (const char* config : {"{}", R"({"zero_optimization": 3})", R"({"zero_optimization": {"stage": "two"}})",
+                             R"({"zero_optimization": {"stage": null}})", R"({"zero_optimization": {"stage": 1e30}})",
+                             R"({"zero_optimization": {"stage": 5000000000}})", R"({"zero_optimization": [1]})"}) {
+    EXPECT_EQ(stage(config), 0) << config;
+  }
+}
+
 TEST(TestingRules, AStudyIsCompletedWithoutChangingWhatItSays) {
   Study study;
   study.limits.max_concurrent_trials = 4;

@@ -402,6 +402,23 @@ TEST_F(BenchTest, AnOpOutsideAnEventIsRefused) {
   EXPECT_EQ(host.create_trial(&host, &request, &id), DSAT_FAILED_PRECONDITION);
 }
 
+TEST_F(BenchTest, ATrialWithoutANumberInItsPlaceIsNotTheBenchsTrouble) {
+  study_.limits.max_trials = 9;
+  Scripted::on_start = [](Scripted& s) {
+    for (const char* overrides :
+         {R"({"train_micro_batch_size_per_gpu": "two"})", R"({"train_micro_batch_size_per_gpu": null})",
+          R"({"zero_optimization": {"stage": "three"}})", R"({"zero_optimization": 7})"}) {
+      s.host().create_trial({Json::parse(overrides), "", kNoTrial, true});
+    }
+  };
+  auto run = bench([](const testing::Trial& trial) {
+    EXPECT_EQ(trial.micro_batch(), 0);
+    return Answer::completed({{"stage", trial.stage()}});
+  });
+  EXPECT_TRUE(run.run()) << run.error();
+  EXPECT_EQ(run.ended().size(), 4u);
+}
+
 TEST_F(BenchTest, OverridesThatAreNoObjectAreRefused) {
   Scripted::on_start = [](Scripted& s) {
     for (const std::string bad : {"", "[1]", "{", "3"}) {

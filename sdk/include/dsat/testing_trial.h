@@ -1,0 +1,98 @@
+// A trial on the test bench (dsat/testing.h): as it was asked for, and how it ended.
+//
+// Threading: plain values and pure functions. Errors: none; an observation that is none throws what the JSON library
+// does.
+#ifndef DSAT_TESTING_TRIAL_H_
+#define DSAT_TESTING_TRIAL_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "dsat/searcher.h"
+#include "dsat/testing_rules.h"
+
+namespace dsat::testing {
+
+// A trial as it was asked for.
+struct Trial {
+  TrialId id = kNoTrial;
+  TrialId parent = kNoTrial;
+  Json overrides;
+  Json config;  // the study's base configuration with the overrides merged over it
+  std::string note;
+  bool repeat = false;
+  bool duplicate = false;  // answered from an earlier trial's result; cost nothing
+  TrialId duplicate_of = kNoTrial;
+  std::string identity;  // equal to that of every other trial of the same configuration
+  // 0 where the configuration has no such number: a strategy may have asked for anything.
+  int64_t micro_batch() const {
+    return rules::whole_number<int64_t>(config, "/train_micro_batch_size_per_gpu"_json_pointer);
+  }
+  int stage() const { return rules::whole_number<int>(config, "/zero_optimization/stage"_json_pointer); }
+};
+
+// How it ended.
+struct Answer {
+  Outcome outcome = Outcome::completed;
+  std::map<std::string, double> metrics;  // of a completed one
+  std::optional<uint64_t> peak_bytes;
+  std::string reason;
+  std::optional<uint64_t> peak_above_bytes{};  // of one out of memory: see Exit
+  uint64_t allocator_retries = 0;
+  static Answer completed(std::map<std::string, double> metrics, std::optional<uint64_t> peak_bytes = std::nullopt) {
+    return {Outcome::completed, std::move(metrics), peak_bytes, ""};
+  }
+  static Answer out_of_memory(std::optional<uint64_t> peak_above_bytes = std::nullopt) {
+    return {Outcome::out_of_memory, {}, std::nullopt, "out of memory", peak_above_bytes};
+  }
+  static Answer failed(std::string reason) { return {Outcome::failed, {}, std::nullopt, std::move(reason)}; }
+};
+using AnswerFunction = std::function<Answer(const Trial&)>;
+
+struct Ended {
+  Trial trial;
+  Answer answer;
+};
+
+// The end of a trial that a study has observed before its strategy started.
+inline Answer answer_of(const Json& observation) {
+  const auto bytes = [&](const char* name) {
+    const Json value = observation.value(name, Json());
+    return value.is_number() ? std::optional<uint64_t>(value.get<uint64_t>()) : std::nullopt;
+  };
+  Answer answer;
+  answer.outcome = outcome_named(observation.value("outcome", "")).value_or(Outcome::failed);
+  const Json metrics = observation.value("metrics", Json());
+  if (metrics.is_object()) answer.metrics = metrics.get<std::map<std::string, double>>();
+  answer.peak_bytes = bytes("peak_bytes");
+  answer.peak_above_bytes = bytes("peak_above_bytes");
+  answer.allocator_retries = bytes("allocator_retries").value_or(0);
+  return answer;
+}
+
+// Copies every leaf of `source` over `base`, as the host merges overrides.
+inline void merge(Json& base, const Json& source) {
+  for (const auto& [key, value] : source.items()) {
+    if (value.is_object() && base.contains(key) && base[key].is_object()) {
+      merge(base[key], value);
+    } else {
+      base[key] = value;
+    }
+  }
+}
+
+// A trial that later ones of the same configuration are answered from; without an answer while it is open.
+struct Known {
+  std::string identity;
+  std::optional<Answer> answer;
+  // One that was stopped or lost has measured nothing.
+  bool holds() const { return !answer || (answer->outcome != Outcome::stopped && answer->outcome != Outcome::lost); }
+};
+
+}  // namespace dsat::testing
+
+#endif  // DSAT_TESTING_TRIAL_H_
