@@ -5,12 +5,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include "commands/commands.h"
 #include "commands/host_options.h"
 #include "commands/subcommand.h"
 #include "dsat/error.h"
+#include "dsat/host/plugins.h"
 #include "options/study_options.h"
 #include "terminal/exit_status.h"
 
@@ -32,6 +37,28 @@ std::string only_file(const Tokens& operands) {
                                : fmt::format("validate takes one plugin: '{}' is one too many", operands[1]));
 }
 
+// Elsewhere on the command line a bare name is a plugin's, here it is a file's.
+void refuse_name_of_plugin(const std::string& file) {
+  std::error_code error;
+  if (file.find('/') != std::string::npos || std::filesystem::exists(file, error)) return;
+  const auto plugin = host::find_plugin(file);
+  if (!plugin.ok()) return;
+  throw Error(fmt::format("{}: no such file; the plugin of that name is {}", file, plugin->string()));
+}
+
+// A plugin's option of such a name is typed as --searcher.NAME.
+std::vector<std::string> names_of_own_options() {
+  const OptionSet own = tune_options();
+  std::vector<std::string> names;
+  for (const Option& option : own.options()) {
+    names.push_back(option.name);
+    for (const std::string& spelling : option.aliases) {
+      if (spelling.rfind("--", 0) == 0) names.push_back(spelling.substr(2));
+    }
+  }
+  return names;
+}
+
 Json as_json(const host::CheckResult& result) {
   return {{"check", result.check},
           {"strategy", result.strategy.empty() ? Json() : Json(result.strategy)},
@@ -51,14 +78,16 @@ int validate(const Tokens& arguments, Console& console) {
   const auto request = read_request(validate_options(), arguments, kUsageText, console);
   if (!request) return kBestFound;
   const std::string file = only_file(request->operands);
+  refuse_name_of_plugin(file);
   const host::PluginProcesses processes = plugin_processes(request->values);
   Json checks = Json::array();
   std::map<host::CheckStatus, int> counts;
-  const host::Status done = host::validate_plugin(file, processes, [&](const host::CheckResult& result) {
+  const auto report = [&](const host::CheckResult& result) {
     ++counts[result.status];
     checks.push_back(as_json(result));
     if (!console.json()) console.line(line_of(result));
-  });
+  };
+  const host::Status done = host::validate_plugin(file, processes, report, names_of_own_options());
   if (!done.ok()) return console.error(done.message()), exit_status(done);
   Json summary = Json::object();
   std::string text;

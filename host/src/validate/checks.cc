@@ -11,7 +11,10 @@ namespace dsat::host {
 namespace {
 
 CheckContext context_of(const Json& request, const Check& check, std::function<void(const std::string&)> doing) {
-  CheckContext context{request.at("file").get<std::string>(), {}, std::move(doing)};
+  CheckContext context{request.at("file").get<std::string>(),
+                       {},
+                       std::move(doing),
+                       request.at("host_options").get<std::vector<std::string>>()};
   if (!check.of_strategy) return context;
   const auto id = request.at("id").get<std::string>();
   const auto kind = static_cast<PluginKind>(request.at("kind").get<int>());

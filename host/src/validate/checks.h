@@ -18,6 +18,7 @@ struct CheckContext {
   PluginInfo plugin;  // of a check of a strategy
   // Says what is about to be done: a crash has no other words. Empty: the same goes on, with the next call.
   std::function<void(const std::string&)> doing;
+  std::vector<std::string> host_options{};  // names that dsat-host's own options have on the command line
 };
 
 struct CheckOutcome {
@@ -36,7 +37,7 @@ struct Check {
 const std::vector<Check>& all_checks();
 inline constexpr size_t kLoading = 4;
 
-// What dsat-plugin-host answers: {"check", "file", "id", "kind"} -> {"status", "reason", "digest"}.
+// What dsat-plugin-host answers: {"check", "file", "host_options", "id", "kind"} -> {"status", "reason", "digest"}.
 Json run_check(const Json& request, const std::function<void(const std::string&)>& doing);
 
 }  // namespace dsat::host

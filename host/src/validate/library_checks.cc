@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <iterator>
 
+#include "dsat/base/utf8.h"
 #include "plugin/plugin_library.h"
 #include "validate/elf_file.h"
 
@@ -15,6 +17,8 @@ namespace dsat::host {
 namespace {
 
 constexpr const char* kEntrySymbol = "dsat_plugin_entry_v1";
+constexpr const char* kTrialSymbol = "dsat_trial_entry";  // of DSAT_TRIAL, which the host does not know
+constexpr const char* kOptionMembers[] = {"name", "type", "default", "min", "max", "choices", "help"};
 
 CheckOutcome failed(std::string reason) { return {CheckStatus::failed, std::move(reason), ""}; }
 CheckOutcome warned(std::string reason) { return {CheckStatus::warned, std::move(reason), ""}; }
@@ -27,10 +31,73 @@ bool anybody_writes(const std::filesystem::path& path) {
   return (found.st_mode & S_IWOTH) != 0 && !sticky_folder;
 }
 
+// A name stands in lib<name>.so and in --searcher <name>, in lines of the log and in those that a script reads.
+bool is_plain(const std::string& name) {
+  constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+  return !name.empty() && name.front() != '-' && name.find_first_not_of(kPlain) == std::string::npos;
+}
+
+std::string defect_of(const PluginInfo& plugin, const std::vector<PluginInfo>& all) {
+  if (plugin.id.empty() || plugin.name.empty()) return "a strategy without an id or a name";
+  if (!is_plain(plugin.name)) {
+    return fmt::format("{}: its name '{}' cannot be typed as one word: use letters, digits, '_', '.' and '-' alone",
+                       plugin.id, printable_line(plugin.name));
+  }
+  if (plugin.summary.find('\n') != std::string::npos) return plugin.id + ": its summary has several lines";
+  const auto same = std::count_if(all.begin(), all.end(), [&](const PluginInfo& other) {
+    return other.id == plugin.id && other.kind == plugin.kind;
+  });
+  return same > 1 ? fmt::format("{} is offered {} times", plugin.id, same) : "";
+}
+
+// What is odd about an option that is sound otherwise.
+std::string oddity_of(const Json& option, const std::string& role, const std::vector<std::string>& host_options) {
+  const std::string name = option["name"];
+  if (option.value("help", "").empty()) return fmt::format("option '{}' has no help", name);
+  if (std::find(host_options.begin(), host_options.end(), name) != host_options.end()) {
+    return fmt::format("option '{0}' is one of dsat-host's own: people have to type --{1}.{0}; give it another name",
+                       name, role);
+  }
+  for (const auto& member : option.items()) {
+    const bool known = std::any_of(std::begin(kOptionMembers), std::end(kOptionMembers),
+                                   [&](const char* one) { return member.key() == one; });
+    if (!known) {
+      return fmt::format("option '{}' has a member '{}', which nothing reads; an option has {}", name,
+                         printable_line(member.key()), fmt::join(kOptionMembers, ", "));
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
+CheckOutcome check_described(const std::vector<PluginInfo>& all, const std::vector<std::string>& host_options) {
+  for (const PluginInfo& plugin : all) {
+    if (const std::string defect = defect_of(plugin, all); !defect.empty()) return failed(defect);
+  }
+  for (const PluginInfo& plugin : all) {
+    if (plugin.id.find('.') == std::string::npos) {
+      return warned(fmt::format("the id '{0}' could be anybody's: call it YOURS.{0}", plugin.id));
+    }
+    if (plugin.version.empty() || plugin.summary.empty()) return warned(plugin.id + ": no version, or no summary");
+    const char* role = plugin.kind == PluginKind::searcher ? "searcher" : "profiler";
+    for (const Json& option : plugin.options) {
+      const std::string oddity = oddity_of(option, role, host_options);
+      if (!oddity.empty()) return warned(fmt::format("{}: {}", plugin.id, oddity));
+    }
+  }
+  return {};
+}
+
 CheckOutcome check_file(const CheckContext& context) {
-  read_elf(context.file);
+  const std::vector<std::string> exports = read_elf(context.file).exports;
+  const auto offers = [&](const char* symbol) {
+    return std::find(exports.begin(), exports.end(), symbol) != exports.end();
+  };
+  if (offers(kTrialSymbol) && !offers(kEntrySymbol)) {
+    return failed(
+        fmt::format("it is a trial, not a plugin: give it to dsat-trial, as --trial {}", context.file.string()));
+  }
   const std::filesystem::path folder = std::filesystem::absolute(context.file).parent_path();
   if (anybody_writes(context.file))
     return warned(fmt::format("anybody may write to it: chmod o-w {}", context.file.string()));
@@ -72,32 +139,14 @@ CheckOutcome check_descriptor(const CheckContext& context) {
   const auto library = PluginLibrary::load(context.file);
   context.doing("its descriptors are read");
   const std::vector<PluginInfo> all = library->describe();
-  for (const PluginInfo& plugin : all) {
-    if (plugin.id.empty() || plugin.name.empty()) return failed("a strategy without an id or a name");
-    if (plugin.summary.find('\n') != std::string::npos) return failed(plugin.id + ": its summary has several lines");
-    const auto same = std::count_if(all.begin(), all.end(), [&](const PluginInfo& other) {
-      return other.id == plugin.id && other.kind == plugin.kind;
-    });
-    if (same > 1) return failed(fmt::format("{} is offered {} times", plugin.id, same));
-  }
+  const CheckOutcome outcome = check_described(all, context.host_options);
+  if (outcome.status == CheckStatus::failed) return outcome;
   context.doing("its descriptors are read again");
   const std::vector<PluginInfo> again = library->describe();
   const bool alike = std::equal(all.begin(), all.end(), again.begin(), again.end(), [](const auto& a, const auto& b) {
     return a.id == b.id && a.name == b.name && a.options == b.options && a.study == b.study;
   });
-  if (!alike) return failed("its descriptors are not the same when they are read again");
-  for (const PluginInfo& plugin : all) {
-    if (plugin.id.find('.') == std::string::npos) {
-      return warned(fmt::format("the id '{0}' could be anybody's: call it YOURS.{0}", plugin.id));
-    }
-    if (plugin.version.empty() || plugin.summary.empty()) return warned(plugin.id + ": no version, or no summary");
-    for (const Json& option : plugin.options) {
-      if (option.value("help", "").empty()) {
-        return warned(fmt::format("{}: option '{}' has no help", plugin.id, option["name"].get<std::string>()));
-      }
-    }
-  }
-  return {};
+  return alike ? outcome : failed("its descriptors are not the same when they are read again");
 }
 
 CheckOutcome check_exports(const CheckContext& context) {

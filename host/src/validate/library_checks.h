@@ -14,6 +14,9 @@ CheckOutcome check_loading(const CheckContext& context);
 CheckOutcome check_descriptor(const CheckContext& context);
 CheckOutcome check_exports(const CheckContext& context);
 
+// The part of check_descriptor that needs no library.
+CheckOutcome check_described(const std::vector<PluginInfo>& all, const std::vector<std::string>& host_options);
+
 }  // namespace dsat::host
 
 #endif  // DSAT_HOST_VALIDATE_LIBRARY_CHECKS_H_

@@ -3,7 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
 #include "dsat/config/space.h"
+#include "dsat/config/world.h"
 
 namespace dsat::host {
 namespace {
@@ -13,9 +19,10 @@ constexpr double kDeviceBytes = 16 * kGiB;
 
 Json interval(double value) { return {{"value", value}, {"low", 0.9 * value}, {"high", 1.1 * value}}; }
 
-double state_bytes(int stage) { return kGiB * 8 / (1 + stage); }
+// A strategy may ask for any stage and any micro batch; what none can be takes no less than the least.
+double state_bytes(int stage) { return kGiB * 8 / (1.0 + std::max(0, stage)); }
 double peak_bytes(const testing::Trial& trial) {
-  return state_bytes(trial.stage()) + 0.4 * kGiB * static_cast<double>(trial.micro_batch());
+  return state_bytes(trial.stage()) + 0.4 * kGiB * static_cast<double>(std::max<int64_t>(0, trial.micro_batch()));
 }
 
 Json profile() {
@@ -43,7 +50,7 @@ testing::Answer completed(const testing::Trial& trial) {
   std::map<std::string, double> metrics{{"throughput", speed},          {"latency", latency_us},
                                         {"FLOPS_per_gpu", speed * 3e9}, {"forward", latency_us * 0.3},
                                         {"backward", latency_us * 0.6}, {"step", latency_us * 0.1}};
-  if (trial.config.value("/autotuning/model_info/profile"_json_pointer, false)) {
+  if (testing::rules::measures_the_model(trial.config)) {
     metrics = {{"num_params", 5e8}, {"trainable_num_params", 5e8}, {"activation_mem_per_gpu", 0.4 * kGiB}};
   }
   return testing::Answer::completed(std::move(metrics), static_cast<uint64_t>(peak_bytes(trial)));
@@ -78,6 +85,25 @@ Study practice_study(const PluginInfo& plugin, int max_trials, int concurrent) {
   if (plugin.kind == PluginKind::searcher) study.profile = profile();
   study.observations = Json::array();
   return study;
+}
+
+// As host/src/study/admission.cc decides on a request, for a study whose trials all have the same devices.
+std::string why_refused(const Study& study, const Json& overrides) {
+  try {
+    Json merged = study.base_config;
+    config::overwrite(merged, config::read_overrides(study.base_config, overrides));
+    config::keep_only_world(merged);
+    const config::GivenBatchSizes given = config::read_batch_sizes(merged);
+    config::write_batch_sizes(
+        merged, config::trial_batch_sizes(given.micro_batch.value_or(1), given.accumulation.value_or(1),
+                                          config::data_parallel_size_of(merged, study.limits.data_parallel_size),
+                                          /*global_batch=*/std::nullopt));
+    config::RuleOptions rules;
+    rules.world_size = study.limits.slots_per_trial;
+    return config::broken_rule(merged, rules).value_or("");
+  } catch (const std::exception& error) {
+    return error.what();
+  }
 }
 
 testing::Answer practice_answer(const testing::Trial& trial) {

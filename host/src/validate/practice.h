@@ -4,6 +4,8 @@
 #ifndef DSAT_HOST_VALIDATE_PRACTICE_H_
 #define DSAT_HOST_VALIDATE_PRACTICE_H_
 
+#include <string>
+
 #include "dsat/host/plugins.h"
 #include "dsat/testing.h"
 
@@ -11,6 +13,9 @@ namespace dsat::host {
 
 // Stages, a few axes, a profile for a searcher; as many trials, so many of them at a time.
 Study practice_study(const PluginInfo& plugin, int max_trials, int concurrent);
+
+// Why a study would refuse a trial with these overrides (invalid_config), in one line; empty: it would run it.
+std::string why_refused(const Study& study, const Json& overrides);
 
 // A training that is faster with larger micro batches and higher stages, until it runs out of memory.
 testing::Answer practice_answer(const testing::Trial& trial);

@@ -11,6 +11,7 @@
 #include "dsat/base/utf8.h"
 #include "dsat/random.h"
 #include "plugin/plugin_library.h"
+#include "plugin/profile_check.h"
 #include "validate/practice.h"
 #include "validate/surroundings.h"
 
@@ -86,6 +87,34 @@ std::string part_at(const std::string& op, size_t place) {
                         (op.size() > begin + kShown ? "..." : ""));
 }
 
+// A study costs nothing for what it refuses, and a searcher may run into a rule now and then: people have to judge.
+std::string refusals(const Study& study, const std::vector<testing::Trial>& asked) {
+  size_t count = 0;
+  std::string first;
+  for (const testing::Trial& trial : asked) {
+    const std::string why = why_refused(study, trial.overrides);
+    if (why.empty()) continue;
+    if (++count == 1) first = why;
+  }
+  return count == 0 ? "" : fmt::format("{} of {} configurations would be refused: {}", count, asked.size(), first);
+}
+
+// What a study would have said to all that a strategy did in one: the bench knows neither DeepSpeed's rules nor those
+// of a profile.
+CheckOutcome judge(const CheckContext& context, const Bench& done) {
+  if (const std::string stray = done.stray_op(); !stray.empty()) return failed(stray);
+  if (context.plugin.kind == PluginKind::profiler) {
+    if (!done.profile().is_object()) return failed("it ends without a profile");
+    const std::string problem = profile_problem(done.profile());
+    if (!problem.empty()) return failed(fmt::format("a study would refuse its profile: {}", problem));
+  }
+  if (done.asked().empty()) return warned("it asks for no trial at all");
+  const std::string refused = refusals(practice_study(context.plugin, kTrials, kConcurrent), done.asked());
+  if (!refused.empty()) return warned(refused);
+  if (!done.finished()) return warned("it does not call finish: its studies end as searcher_idle");
+  return {};
+}
+
 // "" or the first op in which two runs differ.
 std::string difference(const std::vector<std::string>& one, const std::vector<std::string>& other) {
   for (size_t i = 0; i < std::max(one.size(), other.size()); ++i) {
@@ -134,12 +163,7 @@ CheckOutcome check_life(const CheckContext& context) {
   context.doing("it works through a study");
   Practice whole(context);
   whole.run();
-  if (whole.bench().asked().empty()) return warned("it asks for no trial at all");
-  if (context.plugin.kind == PluginKind::profiler && !whole.bench().profile().is_object()) {
-    return failed("it ends without a profile");
-  }
-  if (!whole.bench().finished()) return warned("it does not call finish: its studies end as searcher_idle");
-  return {};
+  return judge(context, whole.bench());
 }
 
 CheckOutcome check_determinism(const CheckContext& context) {

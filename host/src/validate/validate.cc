@@ -26,8 +26,11 @@ std::string one_line(const Json& json) { return json.is_string() ? printable_lin
 class Validation {
  public:
   Validation(const std::filesystem::path& file, const PluginProcesses& processes,
-             const std::function<void(const CheckResult&)>& on_result)
-      : file_(std::filesystem::absolute(file)), processes_(processes), on_result_(on_result) {}
+             const std::function<void(const CheckResult&)>& on_result, const std::vector<std::string>& host_options)
+      : file_(std::filesystem::absolute(file)),
+        processes_(processes),
+        on_result_(on_result),
+        host_options_(host_options) {}
 
   void run() {
     std::vector<PluginInfo> offered;
@@ -64,7 +67,7 @@ class Validation {
     int lines = 0;
     try {
       PluginProcess process(processes_, [&](const std::string& line) { ++lines, printed = line; });
-      Json request{{"call", "check"}, {"check", check.name}, {"file", file_.string()}};
+      Json request{{"call", "check"}, {"check", check.name}, {"file", file_.string()}, {"host_options", host_options_}};
       if (plugin != nullptr) request["id"] = plugin->id, request["kind"] = static_cast<int>(plugin->kind);
       Json answer;
       process.call(request, [&](const Message& message) {
@@ -98,6 +101,7 @@ class Validation {
   const std::filesystem::path file_;
   const PluginProcesses& processes_;
   const std::function<void(const CheckResult&)>& on_result_;
+  const std::vector<std::string>& host_options_;
 };
 
 }  // namespace
@@ -108,11 +112,12 @@ const char* to_string(CheckStatus status) {
 }
 
 Status validate_plugin(const std::filesystem::path& file, const PluginProcesses& processes,
-                       const std::function<void(const CheckResult&)>& on_result) {
+                       const std::function<void(const CheckResult&)>& on_result,
+                       const std::vector<std::string>& host_options) {
   return as_result([&] {
     std::error_code error;
     if (!std::filesystem::is_regular_file(file, error)) throw Error(fmt::format("{}: no such file", file.string()));
-    Validation(file, processes, on_result).run();
+    Validation(file, processes, on_result, host_options).run();
   });
 }
 

@@ -16,6 +16,14 @@ class StrategyChecksTest : public StudyTest {
     return {file, find_strategy(file.string(), PluginKind::searcher, in_this_process()).value(),
             [](const std::string&) {}};
   }
+  // A strategy of the library unfit.
+  CheckContext unfit(const std::string& name) {
+    const fs::path file = fixture_plugin("unfit");
+    const std::vector<PluginInfo> all = describe_plugin(file, in_this_process()).value();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const PluginInfo& info) { return info.name == name; });
+    if (found == all.end()) throw Error("unfit has no " + name);
+    return {file, *found, [](const std::string&) {}};
+  }
 };
 
 TEST_F(StrategyChecksTest, ASoundSearcherPasses) {
@@ -42,6 +50,27 @@ TEST_F(StrategyChecksTest, OneThatFailsAtATrialsResultIsFoundByEachStudyThatItWo
   for (const auto check : {check_life, check_determinism, check_limits, check_threads}) {
     EXPECT_THAT(error_of([&] { check(failing); }), HasSubstr("the moon is wrong"));
   }
+}
+
+TEST_F(StrategyChecksTest, ConfigurationsThatAStudyWouldRefuseAreCountedAndTheFirstReasonIsSaid) {
+  const CheckOutcome outcome = check_life(unfit("misspeller"));
+  EXPECT_EQ(outcome.status, CheckStatus::warned);
+  EXPECT_EQ(outcome.reason,
+            "4 of 5 configurations would be refused: unknown key 'zero_optimization.stage': DeepSpeed's keys have no "
+            "dots: nest it, as {\"zero_optimization\": {\"stage\": ...}}");
+}
+
+TEST_F(StrategyChecksTest, AnOpFromAnotherThreadIsFoundEvenIfTheStrategyGoesOn) {
+  const CheckOutcome outcome = check_life(unfit("stray"));
+  EXPECT_EQ(outcome.status, CheckStatus::failed);
+  EXPECT_EQ(outcome.reason, "create_trial is refused: it came outside of a call, or from another thread");
+}
+
+TEST_F(StrategyChecksTest, AProfileThatAStudyWouldRefuseHasFailed) {
+  const CheckOutcome outcome = check_life(unfit("guesser"));
+  EXPECT_EQ(outcome.status, CheckStatus::failed);
+  EXPECT_EQ(outcome.reason,
+            "a study would refuse its profile: activation_bytes_per_sample: 5 is no {value, low, high}");
 }
 
 TEST_F(StrategyChecksTest, AStateIsSoundWhateverWasStoppedAndHoweverSoonItFinished) {
@@ -85,6 +114,34 @@ TEST(Practice, MemoryEndsLaterAtHigherStages) {
   EXPECT_EQ(practice_answer(trial_of(0, 21)).outcome, dsat::Outcome::out_of_memory);
   EXPECT_EQ(practice_answer(trial_of(3, 35)).outcome, dsat::Outcome::completed);
   EXPECT_EQ(practice_answer(trial_of(3, 36)).outcome, dsat::Outcome::out_of_memory);
+}
+
+TEST(Practice, AConfigurationIsRefusedWhereAStudyRefusesIt) {
+  PluginInfo plugin;
+  plugin.study = Json::object();
+  const Study study = practice_study(plugin, 10, 2);
+  const auto why = [&](const std::string& overrides) { return why_refused(study, Json::parse(overrides)); };
+  EXPECT_EQ(why("{}"), "");
+  EXPECT_EQ(why(R"({"train_micro_batch_size_per_gpu": 3, "zero_optimization": {"stage": 2}})"), "");
+  EXPECT_EQ(why(R"({"autotuning": {"model_info": {"profile": true}}})"), "");
+  EXPECT_THAT(why(R"({"zero_optimisation": {"stage": 2}})"), HasSubstr("zero_optimisation"));
+  for (const char* overrides : {
+           R"({"zero_optimization.stage": 2})",
+           R"({"zero_optimization": {"stage": 7}})",
+           R"({"train_micro_batch_size_per_gpu": 0})",
+           R"({"train_micro_batch_size_per_gpu": "two"})",
+           R"({"zero_optimization": {"stage": 1, "offload_param": {"device": "cpu"}}})",
+       }) {
+    EXPECT_NE(why(overrides), "") << overrides;
+  }
+}
+
+TEST(Practice, AnAnswerIsFoundForWhateverIsAskedFor) {
+  testing::Trial trial = trial_of(-1, -1'000'000'000'000);
+  EXPECT_EQ(practice_answer(trial).outcome, dsat::Outcome::completed);
+  trial.config = Json::parse(R"({"train_micro_batch_size_per_gpu": null, "zero_optimization": 3,
+                                 "autotuning": {"model_info": {"profile": "yes"}}})");
+  EXPECT_EQ(practice_answer(trial).outcome, dsat::Outcome::completed);
 }
 
 TEST(Practice, TroubleIsEveryOutcomeThatATrialCanHave) {

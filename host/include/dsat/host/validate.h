@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "dsat/host/settings.h"
 #include "dsat/host/status.h"
@@ -23,9 +24,11 @@ struct CheckResult {
   std::string reason;  // one line; empty where it passed and nothing is to be said
 };
 
-// Calls back after each check. A library that cannot be loaded is not checked any further.
+// Calls back after each check. A library that cannot be loaded is not checked any further. `host_options`: names
+// without dashes that the program's own options have, and that a plugin's had better not.
 Status validate_plugin(const std::filesystem::path& file, const PluginProcesses& processes,
-                       const std::function<void(const CheckResult&)>& on_result);
+                       const std::function<void(const CheckResult&)>& on_result,
+                       const std::vector<std::string>& host_options = {});
 
 }  // namespace dsat::host
 
