@@ -7,10 +7,11 @@ prints a line for each: what should happen, what did; then the sums. Ends with 1
 Outcomes, the same words for both ways to run:
   fine    the study goes on to its end: status 0
   ends    status 4; one line names plugin and call; the best so far is there
-  fails   status 4 before any trial has run
+  fails   status 4 before any trial of the search has run; at create there is no study yet
   hangs   it does not answer: two interrupts end dsat-host within a second, status 3
   -       not tried: no process survives this by itself
-A study that did not go on to its end is taken over by another searcher (`resume --searcher random`): status 0.
+A study that did not go on to its end is taken over by another searcher (`resume --searcher random`): status 0, where
+there is one.
 Each is run once more with trials that ignore TERM, and interrupted twice when its defect has shown: the seconds from
 the second interrupt to the end, unless it ended by itself before.
 """
@@ -182,7 +183,8 @@ def run(name, isolated):
             got = "hangs" if seconds <= SECOND_INTERRUPT_S else f"ends {seconds:.1f} s after the second interrupt"
         else:
             got = f"status {status}"
-        if got in ("ends", "fails", "hangs") and not is_taken_over(folder):
+        has_study = (folder / "run").exists() or not name.endswith("_create")
+        if got in ("ends", "fails", "hangs") and has_study and not is_taken_over(folder):
             got += ", is not taken over"
         left = left_behind(folder)
         if left:

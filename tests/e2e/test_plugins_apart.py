@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import unittest
 
@@ -21,6 +22,30 @@ class DefectivePlugins(unittest.TestCase):
                 with self.subTest(defect=name, isolated=isolated):
                     wanted, got, line = defective_plugins.run(name, isolated)
                     self.assertEqual(got, wanted, line)
+
+
+    def test_a_crash_in_this_process_says_how_to_leave_the_searcher(self):
+        wanted, got, line = defective_plugins.run("segv", False)
+        self.assertEqual(got, wanted, line)
+        self.assertIn("where the searcher does that again add --searcher guided", line)
+
+
+class InProcess(HostTest):
+    def test_a_library_that_dies_when_it_is_loaded_is_one_line_and_status_four(self):
+        result = subprocess.run([HOST, "--runner", "sim", "--sim", SIMULATION, "--searcher",
+                                 FIXTURES / "libdies_when_loaded.so", "--in-process", "--output-dir", self.dir / "run"],
+                                cwd=self.dir, capture_output=True, text=True, timeout=120)
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
+        self.assertIn("libdies_when_loaded.so: a process that loads it", result.stderr)
+        self.assertFalse((self.dir / "run").exists())
+
+    def test_without_a_process_to_try_it_in_a_crash_in_the_load_is_named_all_the_same(self):
+        alone = shutil.copy(HOST, self.dir / "dsat-host")  # where no dsat-plugin-host is, unless dsat is installed
+        result = subprocess.run([alone, "--searcher", FIXTURES / "libdies_when_loaded.so", "--in-process", "--help"],
+                                cwd=self.dir, capture_output=True, text=True, timeout=120)
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertRegex(result.stderr, r"libdies_when_loaded\.so: (load: it has called abort|a process that loads)")
 
 
 class IsolatedSearchers(HostTest):
@@ -64,6 +89,39 @@ class IsolatedSearchers(HostTest):
         self.assertEqual(outcomes.count("invalid_config"), 3, outcomes)
         self.assert_ok(subprocess.run([HOST, "resume", run, "--searcher", "guided", "--max-trials", "20", "--quiet"],
                                       cwd=self.dir, capture_output=True, text=True, timeout=240))
+
+    def scripted(self, run, script, *options):
+        return subprocess.run([HOST, "--runner", "sim", "--sim", SIMULATION, "--searcher", FIXTURES / "libscripted.so",
+                               "--searcher.script", json.dumps(script), "--output-dir", run, "--quiet", *options],
+                              cwd=self.dir, capture_output=True, text=True, timeout=240)
+
+    def test_a_study_that_its_searcher_failed_says_how_to_go_on(self):
+        run = self.dir.resolve() / "run"
+        result = self.scripted(run, {"start": [{"throw": "lost"}]})
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn("the study failed: plugin scripted: start: lost", result.stderr)
+        lines = result.stdout.splitlines()
+        self.assertIn(f"dsat-host resume {run}", lines)
+        self.assertEqual(lines[lines.index(f"dsat-host resume {run}") + 1],
+                         f"if it fails again: dsat-host resume {run} --searcher guided")
+
+    def test_a_study_that_its_profiler_failed_does_not_name_another_searcher(self):
+        run = self.dir.resolve() / "run"
+        result = self.scripted(run, {}, "--profiler", FIXTURES / "libscripted.so", "--profiler.script",
+                               json.dumps({"start": [{"throw": "lost"}]}))
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn(f"dsat-host resume {run}", result.stdout.splitlines())
+        self.assertNotIn("--searcher guided", result.stdout)
+
+    def test_options_that_the_searcher_refuses_cost_no_trial(self):
+        for way in ("--isolate", "--in-process"):
+            with self.subTest(way=way):
+                run = self.dir / "run"
+                result = self.scripted(run, {"create": "depth and width exclude each other"}, way)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertEqual(result.stderr.strip(),
+                                 "dsat-host: plugin scripted: create: depth and width exclude each other")
+                self.assertFalse(run.exists())
 
     def test_both_ways_at_once_are_refused(self):
         result = self.run_host(["--isolate", "--in-process"])

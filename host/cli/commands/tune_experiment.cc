@@ -53,7 +53,10 @@ struct Strategies {
 
 host::PluginInfo find(const std::string& name, host::PluginKind kind, const host::PluginProcesses& processes) {
   auto plugin = host::find_strategy(name, kind, processes);
-  if (!plugin.ok()) throw Error(plugin.status().message());
+  if (!plugin.ok()) {
+    const bool usage = exit_status(plugin.status()) == kUsage;
+    throw Error(usage ? DSAT_INVALID_ARGUMENT : DSAT_INTERNAL, plugin.status().message());
+  }
   return std::move(plugin).value();
 }
 

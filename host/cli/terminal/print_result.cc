@@ -70,6 +70,19 @@ void print_places(const host::StudyResult& result, Console& console) {
   console.line(fmt::format("all trials     dsat-host show {}", shell_quote(result.dir.string())));
 }
 
+// How a study that has failed goes on; empty: there is nothing to take up. Before the search has begun another searcher
+// would meet the same profiler.
+std::string after_failure(const host::StudyResult& result, const std::string& reason,
+                          const std::string& resume_options) {
+  if (result.dir.empty()) return "";
+  const auto record = host::read_study(result.dir);
+  if (!record.ok()) return "";
+  const std::string resume = fmt::format("dsat-host resume {}{}", shell_quote(result.dir.string()), resume_options);
+  const bool is_plugins = reason.rfind("plugin ", 0) == 0 || reason.rfind("replay_mismatch", 0) == 0;
+  if (!is_plugins || !record->profile.is_object()) return resume;
+  return fmt::format("{}\nif it fails again: {} --searcher guided", resume, resume);
+}
+
 }  // namespace
 
 Json result_json(const host::StudyResult& result) {
@@ -106,6 +119,7 @@ void print_result(const host::StudyResult& result, const std::vector<std::string
   print_best(result, console);
   print_places(result, console);
   const std::string reason = result.reason.empty() ? std::string("no reason is known") : result.reason;
+  bool has_failed = false;
   switch (result.status) {
     case host::StudyStatus::completed:
       break;
@@ -124,9 +138,12 @@ void print_result(const host::StudyResult& result, const std::vector<std::string
     case host::StudyStatus::running:
     case host::StudyStatus::failed:
       console.error(fmt::format("the study failed: {}", reason));
+      has_failed = true;
       break;
   }
   for (const std::string& error : errors) console.error_detail(error);
+  if (!has_failed) return;
+  if (const std::string next = after_failure(result, reason, resume_options); !next.empty()) console.print(next + "\n");
 }
 
 }  // namespace dsat::cli

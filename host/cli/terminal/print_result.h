@@ -15,8 +15,9 @@ namespace dsat::cli {
 // The object of --json: {status, reason, best, trials}, and gain where one was measured.
 Json result_json(const host::StudyResult& result);
 
-// For people: the summary, the best configuration, where things lie; why there is none; how to go on. `errors` are what
-// the study logged as such, a failing script's last lines above all: they follow the one line that says what is wrong.
+// For people: the summary, the best configuration, where things lie; why there is none; how to go on, also after a
+// failure. `errors` are what the study logged as such, a failing script's last lines above all: they follow the one
+// line that says what is wrong.
 // `resume_options`: what `dsat-host resume DIR` is to be given too, each after a blank.
 void print_result(const host::StudyResult& result, const std::vector<std::string>& errors, Console& console,
                   const std::string& resume_options = "");

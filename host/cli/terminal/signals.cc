@@ -37,8 +37,8 @@ std::array<struct sigaction, kCrashes.size()> g_before;
 std::atomic<bool> g_continued{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "written by a signal handler");
 std::atomic<bool> g_watching{false};
-// Where everything is kept; written before a handler can read it.
-std::array<char, 4096> g_kept;
+// Where everything is kept and how to go on; written before a handler can read it. Without a study a line ends here.
+std::array<char, 4096> g_kept{'\n'};
 
 void put(const char* text) {
   const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
@@ -67,12 +67,13 @@ const char* name_of_crash(int signal) {
   }
 }
 
-// A thread that a plugin has started is in no call that is known. Where a sanitizer listens, its report says more.
+// While a study runs, a thread that a plugin has started is in no call that is known. Where a sanitizer listens, its
+// report says more.
 void on_crash(int signal) {
   const auto* at = std::find(kCrashes.begin(), kCrashes.end(), signal);
   const struct sigaction& before = g_before[static_cast<size_t>(at - kCrashes.begin())];
   const char* call = host::plugin_call_of_this_thread();
-  if (call == nullptr && before.sa_handler == SIG_DFL) call = "a thread of dsat-host or of a plugin";
+  if (call == nullptr && g_watching && before.sa_handler == SIG_DFL) call = "a thread of dsat-host or of a plugin";
   if (call != nullptr) end_with_a_line(call, name_of_crash(signal));
   sigaction(signal, &before, nullptr);
   raise(signal);  // comes when this handler has returned
@@ -80,8 +81,8 @@ void on_crash(int signal) {
 
 // exit() runs this on the thread that has called it. The study itself never does.
 void on_exit() {
-  if (!g_watching) return;
   const char* call = host::plugin_call_of_this_thread();
+  if (call == nullptr && !g_watching) return;
   end_with_a_line(call != nullptr ? call : "a plugin's thread", "it has called exit()");
 }
 
@@ -89,21 +90,12 @@ void set_kept(const std::filesystem::path& dir, const std::string& resume_option
   const std::string text =
       dir.empty() ? std::string("\n")
                   : one_line(fmt::format("; every trial that had ended and the best so far are kept in {}; go on with "
-                                         "dsat-host resume{}{}",
-                                         dir.string(), resume_options.empty() ? "" : " DIR", resume_options)) +
+                                         "dsat-host resume DIR{}, and where the searcher does that again add "
+                                         "--searcher guided",
+                                         dir.string(), resume_options)) +
                         "\n";
   g_kept.fill('\0');
   std::copy_n(text.begin(), std::min(text.size(), g_kept.size() - 2), g_kept.begin());
-}
-
-void catch_crashes() {
-  static const bool once = [] { return std::atexit(on_exit) == 0; }();
-  (void)once;
-  struct sigaction action {};
-  action.sa_handler = on_crash;
-  action.sa_flags = SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
-  for (size_t i = 0; i < kCrashes.size(); ++i) sigaction(kCrashes[i], &action, &g_before[i]);
 }
 
 void say(const std::string& line) { put(fmt::format("dsat-host: {}\n", one_line(line)).c_str()); }
@@ -120,11 +112,26 @@ void add_unless_ignored(sigset_t& signals, int signal) {
 
 void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
+// A plugin that was loaded since the last call may have put handlers of its own in the place of these.
+void name_plugins_that_crash() {
+  static const bool once = [] { return std::atexit(on_exit) == 0; }();
+  (void)once;
+  struct sigaction action {};
+  action.sa_handler = on_crash;
+  action.sa_flags = SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  for (size_t i = 0; i < kCrashes.size(); ++i) {
+    struct sigaction before {};
+    sigaction(kCrashes[i], &action, &before);
+    if (before.sa_handler != on_crash) g_before[i] = before;
+  }
+}
+
 StudyWatch::StudyWatch(host::Study& study, std::string resume_options)
     : study_(study), resume_options_(std::move(resume_options)) {
   set_kept(study.dir(), resume_options_);
   g_watching = true;
-  catch_crashes();
+  name_plugins_that_crash();
   sigemptyset(&watched_);
   for (const int signal : kStops) add_unless_ignored(watched_, signal);
   struct sigaction action {};
@@ -146,7 +153,7 @@ StudyWatch::~StudyWatch() {
   thread_.join();
   close(signals_);
   close(end_);
-  for (size_t i = 0; i < kCrashes.size(); ++i) sigaction(kCrashes[i], &g_before[i], nullptr);
+  set_kept({}, "");
   sigaction(SIGCONT, &before_continue_, nullptr);
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }

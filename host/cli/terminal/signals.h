@@ -22,6 +22,10 @@ namespace dsat::cli {
 // A reader that goes away (head) is an error of write(), not the end of a study.
 void ignore_broken_pipes();
 
+// From now on a plugin that crashes this process or calls exit() in it ends it with status 4 and one line that names
+// plugin and call: also while it is loaded, before there is a study. Call it on the main thread.
+void name_plugins_that_crash();
+
 // For signals that are to be blocked and waited for. nohup and shells that run jobs in the background ignore some of
 // them on purpose, and an ignored one that is blocked would come all the same.
 void add_unless_ignored(sigset_t& signals, int signal);

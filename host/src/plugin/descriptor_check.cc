@@ -7,6 +7,8 @@
 #include <limits>
 #include <set>
 
+#include "dsat/base/utf8.h"
+
 namespace dsat::host {
 namespace {
 
@@ -49,6 +51,16 @@ std::string check_bounds(const Json& option, const std::string& name, const std:
   if (option.contains("min") && standard < option["min"]) return refuse("below", "min");
   if (option.contains("max") && standard > option["max"]) return refuse("above", "max");
   return "";
+}
+
+// "" when people can read and type the name, else what is wrong.
+std::string check_name(const std::string& name) {
+  if (name.empty()) return "its name is empty";
+  const std::string shown = printable_line(name);
+  if (shown != name) {
+    return fmt::format("its name '{}' has control characters, bytes that are not UTF-8, or a blank at its end", shown);
+  }
+  return name.find('/') == std::string::npos ? "" : fmt::format("its name '{}' has a '/', as a path has", name);
 }
 
 // "" when the declared options are as the ABI wants them, else what is wrong.
@@ -97,7 +109,8 @@ std::string check_study(const Json& study, PluginKind kind) {
 }  // namespace
 
 std::string problem_of(const PluginInfo& info) {
-  const std::string problem = check_options(info.options);
+  std::string problem = check_name(info.name);
+  if (problem.empty()) problem = check_options(info.options);
   return problem.empty() ? check_study(info.study, info.kind) : problem;
 }
 

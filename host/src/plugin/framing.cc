@@ -51,10 +51,6 @@ std::optional<Message> FrameReader::next() {
   if (left < kHeaderBytes + length) return std::nullopt;
   Message message{static_cast<Message::Kind>(kind), buffer_.substr(read_ + kHeaderBytes, length)};
   read_ += kHeaderBytes + length;
-  if (read_ == buffer_.size()) {
-    buffer_.clear();
-    read_ = 0;
-  }
   return message;
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "dsat/error.h"
 
@@ -31,7 +32,10 @@ std::string framed_bytes(std::string_view bytes);
 // Takes whole messages off what has arrived.
 class FrameReader {
  public:
-  void append(const char* data, size_t size) { buffer_.append(data, size); }
+  void append(const char* data, size_t size) {
+    buffer_.erase(0, std::exchange(read_, 0));
+    buffer_.append(data, size);
+  }
   // nullopt: more has to arrive first. Throws Error: too long, or no message.
   std::optional<Message> next();
 

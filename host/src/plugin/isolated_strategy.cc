@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/guarded.h"
 #include "dsat/config/json.h"
 #include "plugin/plugin_call.h"
 #include "plugin/plugin_info_json.h"
@@ -70,14 +71,27 @@ Op op_of(const Json& json) {
 }  // namespace
 
 IsolatedStrategy::IsolatedStrategy(const PluginInfo& plugin, const Json& options, uint64_t seed,
-                                   const PluginProcesses& settings, Log log)
-    : plugin_(plugin), options_(options), seed_(seed), settings_(settings), log_(std::move(log)) {}
+                                   const PluginProcesses& settings, Log log, int most_restarts)
+    : plugin_(plugin),
+      options_(options),
+      seed_(seed),
+      settings_(settings),
+      log_(std::move(log)),
+      most_restarts_(most_restarts) {}
 
 std::unique_ptr<Strategy> IsolatedStrategy::create(const PluginInfo& plugin, const Json& options, uint64_t seed,
-                                                   const PluginProcesses& settings, Log log) {
-  std::unique_ptr<IsolatedStrategy> strategy(new IsolatedStrategy(plugin, options, seed, settings, std::move(log)));
+                                                   const PluginProcesses& settings, Log log, int most_restarts) {
+  std::unique_ptr<IsolatedStrategy> strategy(
+      new IsolatedStrategy(plugin, options, seed, settings, std::move(log), most_restarts));
   strategy->surviving("create", nullptr, [] {});
   return strategy;
+}
+
+IsolatedStrategy::~IsolatedStrategy() {
+  if (!process_) return;
+  const PluginCall announced(plugin_.name, "destroy", PluginCall::Where::apart);
+  const std::string how = process_->end();
+  if (!how.empty()) log_(2, fmt::format("plugin {}: destroy: its process {}", plugin_.name, how));
 }
 
 void IsolatedStrategy::log(int severity, std::string line) {
@@ -99,13 +113,14 @@ auto IsolatedStrategy::surviving(const std::string& what, RequestAnswers* answer
     } catch (const ProcessFailed& failure) {
       process_.reset();
       muted_ = false;
-      if (restarts_ == kMostRestarts) {
-        throw Error(DSAT_INTERNAL, fmt::format("plugin {}: {}: its process {}; it had been started again {} times",
-                                               plugin_.name, what, failure.what(), kMostRestarts));
+      if (restarts_ == most_restarts_) {
+        const std::string again = restarts_ == 0 ? "" : fmt::format("; it had been started again {} times", restarts_);
+        throw Error(DSAT_INTERNAL,
+                    fmt::format("plugin {}: {}: its process {}{}", plugin_.name, what, failure.what(), again));
       }
       ++restarts_;
       log_(2, fmt::format("plugin {}: {}: its process {}; it is started again ({} of {})", plugin_.name, what,
-                          failure.what(), restarts_, kMostRestarts));
+                          failure.what(), restarts_, most_restarts_));
       if (answers != nullptr) answers->begin_again();
     }
   }
@@ -241,8 +256,9 @@ void IsolatedStrategy::restore(const Json& study, const std::string& state) {
 std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const PluginProcesses& settings) {
   const PluginCall announced(file.string(), "describe", PluginCall::Where::apart);
   std::vector<PluginInfo> plugins;
+  std::string printed;  // last
   try {
-    PluginProcess process(settings, [](const std::string&) {});
+    PluginProcess process(settings, [&](const std::string& line) { printed = line; });
     Json answer;
     process.call({{"call", "describe"}, {"file", file.string()}}, [&](const Message& message) {
       answer = message.json();
@@ -251,12 +267,22 @@ std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const 
     throw_reported(answer);
     for (const Json& entry : answer.at("plugins")) plugins.push_back(plugin_info_from_json(entry));
   } catch (const ProcessFailed& failure) {
-    throw Error(fmt::format("plugin {}: a process that loads it {}", file.string(), failure.what()));
+    const std::string last_words = printed.empty() ? "" : fmt::format("; it printed '{}'", printed);
+    throw Error(DSAT_INTERNAL,
+                fmt::format("plugin {}: a process that loads it {}{}", file.string(), failure.what(), last_words));
   } catch (const Json::exception&) {
-    throw Error(fmt::format("plugin {}: a process that loads it has sent no description", file.string()));
+    throw Error(DSAT_INTERNAL,
+                fmt::format("plugin {}: a process that loads it has sent no description", file.string()));
   }
   for (PluginInfo& plugin : plugins) plugin.file = file;
   return plugins;
+}
+
+std::optional<PluginProcesses> settings_to_try(const std::filesystem::path& file, PluginProcesses settings) {
+  const bool can_run = as_result([&] { return find_plugin_host(settings.plugin_host); }).ok();
+  if (!can_run || is_own_plugin(file)) return std::nullopt;
+  settings.plugin_memory_bytes.reset();  // here it has no limit either
+  return settings;
 }
 
 }  // namespace dsat::host

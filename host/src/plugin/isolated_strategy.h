@@ -30,7 +30,9 @@ class IsolatedStrategy final : public Strategy {
   using Log = std::function<void(int severity, std::string_view message)>;
 
   static std::unique_ptr<Strategy> create(const PluginInfo& plugin, const Json& options, uint64_t seed,
-                                          const PluginProcesses& settings, Log log);
+                                          const PluginProcesses& settings, Log log, int most_restarts = kMostRestarts);
+  // A plugin that dies as it is destroyed is a warning.
+  ~IsolatedStrategy() override;
 
   std::vector<Op> handle(const StrategyEvent& event, RequestAnswers& answers) override;
   bool can_save() const override { return can_save_; }
@@ -44,7 +46,7 @@ class IsolatedStrategy final : public Strategy {
     uint64_t next_id;  // when it happened
   };
   IsolatedStrategy(const PluginInfo& plugin, const Json& options, uint64_t seed, const PluginProcesses& settings,
-                   Log log);
+                   Log log, int most_restarts);
   template <class Body>
   auto surviving(const std::string& what, RequestAnswers* answers, Body&& body) -> decltype(body());
   void start();
@@ -60,6 +62,7 @@ class IsolatedStrategy final : public Strategy {
   const uint64_t seed_;
   const PluginProcesses settings_;
   const Log log_;
+  const int most_restarts_;
   bool muted_ = false;
   LogLimit log_limit_;
 
@@ -75,6 +78,10 @@ class IsolatedStrategy final : public Strategy {
 
 // What a library offers, read in a process of its own. Throws Error.
 std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const PluginProcesses& settings);
+
+// How a process of its own tries a plugin that is to run in this one, before it does: what dies there has a name and
+// ends nothing else. nullopt: it is not tried, since it comes with dsat, or there is no dsat-plugin-host.
+std::optional<PluginProcesses> settings_to_try(const std::filesystem::path& file, PluginProcesses settings);
 
 }  // namespace dsat::host
 

@@ -7,9 +7,12 @@
 #include <boost/dll/shared_library.hpp>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "base/trusted.h"
+#include "dsat/config/json.h"
 #include "plugin/descriptor_check.h"
+#include "plugin/plugin_call.h"
 
 namespace dsat::host {
 namespace {
@@ -67,26 +70,87 @@ void check_entry(const fs::path& file, const dsat_plugin_entry& entry) {
   }
 }
 
-PluginInfo describe_one(const fs::path& file, PluginKind kind, const dsat_plugin_entry& entry,
-                        const dsat_descriptor* raw) {
-  if (raw == nullptr || !DSAT_HAS(raw, dsat_descriptor, options_json) || raw->id == nullptr || raw->name == nullptr ||
-      raw->version == nullptr || raw->summary == nullptr || raw->options_json == nullptr) {
-    throw bad_plugin(file, "a descriptor is incomplete (plugin defect)");
+// Which of the factories: the two are alike.
+const char* factory_name(PluginKind kind) {
+  return kind == PluginKind::searcher ? "searcher factory" : "profiler factory";
+}
+
+// "" or what is wrong with a structure that ends before a member which every version has.
+template <class Struct>
+std::string why_too_short(const Struct& given, bool reaches, const char* member, const char* type) {
+  if (reaches) return "";
+  return fmt::format("its struct_size is {}, which ends before {}: set it to sizeof({})", given.struct_size, member,
+                     type);
+}
+
+// "" or the member that the plugin's author has to fill in.
+std::string missing_in(const dsat_descriptor& raw) {
+  const bool reaches = DSAT_HAS(&raw, dsat_descriptor, options_json);
+  if (std::string why = why_too_short(raw, reaches, "options_json", "dsat_descriptor"); !why.empty()) return why;
+  const std::pair<const char*, const char*> members[] = {{"id", raw.id},
+                                                         {"name", raw.name},
+                                                         {"version", raw.version},
+                                                         {"summary", raw.summary},
+                                                         {"options_json", raw.options_json}};
+  for (const auto& [name, value] : members) {
+    if (value == nullptr) return fmt::format("its {} is NULL", name);
   }
+  return "";
+}
+
+std::string missing_in(const dsat_factory& maker) {
+  const bool reaches = DSAT_HAS(&maker, dsat_factory, create);
+  if (std::string why = why_too_short(maker, reaches, "create", "dsat_factory"); !why.empty()) return why;
+  if (maker.descriptor == nullptr) return "its descriptor is NULL";
+  return maker.create == nullptr ? "its create is NULL" : "";
+}
+
+// One of the descriptors that a factory says it has.
+const dsat_descriptor& checked_descriptor(const fs::path& file, PluginKind kind, const dsat_factory& maker,
+                                          uint32_t index) {
+  const dsat_descriptor* raw = maker.descriptor(index);
+  if (raw == nullptr) {
+    throw bad_plugin(file, fmt::format("descriptor({}) of the {} is NULL, and its count is {} (plugin defect)", index,
+                                       factory_name(kind), maker.count));
+  }
+  if (const std::string missing = missing_in(*raw); !missing.empty()) {
+    throw bad_plugin(file, fmt::format("descriptor({}) of the {} is incomplete: {} (plugin defect)", index,
+                                       factory_name(kind), missing));
+  }
+  return *raw;
+}
+
+// What a descriptor declares as JSON. The parser's reason is for the plugin's author, who wrote the text by hand.
+Json parse_declared(const fs::path& file, const dsat_descriptor& raw, const std::string& member, const char* text) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_discarded()) return json;
+  std::string why = "comments have no place in it";  // the parser below takes them
+  try {
+    config::parse(text, member);
+  } catch (const Error& error) {
+    why = error.what();
+    why.erase(0, why.find_first_not_of(": ", member.size()));
+  }
+  if (*text == '\0') why = "it is empty";
+  throw bad_plugin(file, fmt::format("{}: {} is no JSON: {} (plugin defect)", raw.id, member, why));
+}
+
+PluginInfo describe_one(const fs::path& file, PluginKind kind, const dsat_plugin_entry& entry,
+                        const dsat_descriptor& raw) {
   PluginInfo info;
   info.file = file;
   info.kind = kind;
-  info.id = raw->id;
-  info.name = raw->name;
-  info.version = raw->version;
-  info.summary = raw->summary;
+  info.id = raw.id;
+  info.name = raw.name;
+  info.version = raw.version;
+  info.summary = raw.summary;
   info.abi_major = entry.abi_major;
   info.abi_minor = entry.abi_minor;
-  info.state_version = raw->state_version;
-  info.options = Json::parse(raw->options_json, nullptr, /*allow_exceptions=*/false);
+  info.state_version = raw.state_version;
+  info.options = parse_declared(file, raw, "options_json", raw.options_json);
   info.study = Json::object();
-  if (DSAT_HAS(raw, dsat_descriptor, study_json) && raw->study_json != nullptr) {
-    info.study = Json::parse(raw->study_json, nullptr, /*allow_exceptions=*/false);
+  if (DSAT_HAS(&raw, dsat_descriptor, study_json) && raw.study_json != nullptr) {
+    info.study = parse_declared(file, raw, "study_json", raw.study_json);
   }
   const std::string problem = problem_of(info);
   if (!problem.empty()) throw bad_plugin(file, fmt::format("{}: {} (plugin defect)", info.id, problem));
@@ -96,6 +160,7 @@ PluginInfo describe_one(const fs::path& file, PluginKind kind, const dsat_plugin
 }  // namespace
 
 std::shared_ptr<const PluginLibrary> PluginLibrary::load(const fs::path& file) {
+  const PluginCall announced(file.string(), "load");
   std::error_code error;
   if (!fs::exists(file, error)) throw bad_plugin(file, "no such file");
   if (!fs::is_regular_file(file, error)) throw bad_plugin(file, "not a file");
@@ -115,18 +180,20 @@ const dsat_factory* PluginLibrary::factory(PluginKind kind) const {
 }
 
 std::vector<PluginInfo> PluginLibrary::describe() const {
+  const PluginCall announced(file_.string(), "describe");
   std::vector<PluginInfo> found;
   for (const PluginKind kind : {PluginKind::searcher, PluginKind::profiler}) {
     const dsat_factory* maker = factory(kind);
     if (maker == nullptr) continue;
-    if (!DSAT_HAS(maker, dsat_factory, create) || maker->descriptor == nullptr || maker->create == nullptr) {
-      throw bad_plugin(file_, "a factory is incomplete (plugin defect)");
+    if (const std::string missing = missing_in(*maker); !missing.empty()) {
+      throw bad_plugin(file_, fmt::format("the {} is incomplete: {} (plugin defect)", factory_name(kind), missing));
     }
     if (maker->count > kMostStrategies) {
-      throw bad_plugin(file_, fmt::format("a factory offers {} strategies (plugin defect)", maker->count));
+      throw bad_plugin(file_, fmt::format("the {} has the count {}, more than {} (plugin defect)", factory_name(kind),
+                                          maker->count, kMostStrategies));
     }
     for (uint32_t i = 0; i < maker->count; ++i) {
-      found.push_back(describe_one(file_, kind, entry_, maker->descriptor(i)));
+      found.push_back(describe_one(file_, kind, entry_, checked_descriptor(file_, kind, *maker, i)));
       found.back().library = shared_from_this();
     }
   }

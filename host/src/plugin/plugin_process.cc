@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "base/guarded.h"
 #include "dsat/base/utf8.h"
@@ -113,12 +114,18 @@ PluginProcess::PluginProcess(const PluginProcesses& settings, Printed printed)
 }
 
 PluginProcess::~PluginProcess() {
-  close(socket_);  // it destroys its strategy and ends
-  if (!ended_) wait_for_end(kGrace);
-  print_rest();
+  if (socket_ >= 0) end();
   kill(-pid_, SIGKILL);
   process_.reset();
   close(output_);
+}
+
+std::string PluginProcess::end() {
+  close(std::exchange(socket_, -1));  // it destroys its strategy and ends
+  const bool by_itself = wait_for_end(kGrace);
+  print_rest();
+  if (!by_itself) return fmt::format("had not ended after {} s and was killed", kGrace.count() / 1000);
+  return exit_status_.signal == 0 && exit_status_.code <= 0 ? "" : text_of(exit_status_);  // -1: nobody knows
 }
 
 bool PluginProcess::wait_for_end(milliseconds limit) {

@@ -46,8 +46,8 @@ class PluginProcess {
   void send(const std::string& frame);
   void renew_deadline() { deadline_ = std::chrono::steady_clock::now() + timeout_; }
 
-  // Has the process ended by itself? After ProcessFailed.
-  const ExitStatus& exit_status() const { return exit_status_; }
+  // Ends it: what it runs is destroyed first. "" or how that went wrong: "was killed by signal 11 (...)".
+  std::string end();
 
  private:
   void await(short events);

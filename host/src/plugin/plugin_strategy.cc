@@ -71,6 +71,23 @@ dsat_status write_state(const dsat_sink* to, const void* data, size_t size) noex
   }
 }
 
+// "" or why what create has returned cannot be called.
+std::string why_incomplete(const dsat_strategy* made) {
+  if (made == nullptr) return "it is NULL";
+  if (!DSAT_HAS(made, dsat_strategy, destroy)) {
+    return fmt::format("its struct_size is {}, which ends before destroy: set it to sizeof(dsat_strategy)",
+                       made->struct_size);
+  }
+  const std::pair<const char*, bool> functions[] = {{"start", made->start != nullptr},
+                                                    {"on_result", made->on_result != nullptr},
+                                                    {"on_trial_exited", made->on_trial_exited != nullptr},
+                                                    {"destroy", made->destroy != nullptr}};
+  for (const auto& [name, is_there] : functions) {
+    if (!is_there) return fmt::format("its {} is NULL", name);
+  }
+  return "";
+}
+
 }  // namespace
 
 PluginStrategy::PluginStrategy(const PluginInfo& plugin, uint64_t seed, Log log)
@@ -90,10 +107,9 @@ std::unique_ptr<Strategy> PluginStrategy::create(const PluginInfo& plugin, const
     return plugin.library->factory(plugin.kind)
         ->create(plugin.id.c_str(), strategy->services_.abi(), dsat::detail::str(text), &made);
   });
-  if (made == nullptr || !DSAT_HAS(made, dsat_strategy, destroy) || made->start == nullptr ||
-      made->on_result == nullptr || made->on_trial_exited == nullptr || made->destroy == nullptr) {
+  if (const std::string why = why_incomplete(made); !why.empty()) {
     throw Error(DSAT_INTERNAL,
-                fmt::format("plugin {}: create returned an incomplete strategy (plugin defect)", plugin.name));
+                fmt::format("plugin {}: create returned an incomplete strategy: {} (plugin defect)", plugin.name, why));
   }
   strategy->vtable_ = made;
   return strategy;
@@ -108,7 +124,8 @@ PluginStrategy::~PluginStrategy() {
   services_.close();
 }
 
-// `what` names the call to people, `function` begins the message of a plugin that fails.
+// `what` names the call to people, `function` begins the message of a plugin that fails. Options that create refuses as
+// such are the user's to mend.
 template <class Body>
 void PluginStrategy::call(const char* function, const std::string& what, RequestAnswers* answers, Body&& body) {
   dsat_status status = DSAT_INTERNAL;
@@ -123,7 +140,9 @@ void PluginStrategy::call(const char* function, const std::string& what, Request
   if (message.empty()) {
     message = fmt::format("failed with status {} and no message (plugin defect)", static_cast<int>(status));
   }
-  throw Error(DSAT_INTERNAL, fmt::format("plugin {}: {}: {}", name_, function, message));
+  const bool of_options = vtable_ == nullptr && status == DSAT_INVALID_ARGUMENT;
+  throw Error(of_options ? DSAT_INVALID_ARGUMENT : DSAT_INTERNAL,
+              fmt::format("plugin {}: {}: {}", name_, function, message));
 }
 
 dsat_status PluginStrategy::deliver(const StrategyEvent& event) {

@@ -3,7 +3,8 @@
 // Purpose: the only class that calls into a plugin. It checks what comes back and collects an event's ops.
 // Threading: one thread, but for the plugin's log calls, which may come from any thread and reach `Log` from there.
 // Ownership: the plugin's library stays mapped for ever once a strategy was made of it: its threads may outlive that.
-// Errors: dsat::Error, "plugin NAME: FUNCTION: what the plugin says", DSAT_INTERNAL.
+// Errors: dsat::Error, "plugin NAME: FUNCTION: what the plugin says", DSAT_INTERNAL; DSAT_INVALID_ARGUMENT where create
+//   says so of its options.
 #ifndef DSAT_HOST_PLUGIN_PLUGIN_STRATEGY_H_
 #define DSAT_HOST_PLUGIN_PLUGIN_STRATEGY_H_
 

@@ -83,8 +83,9 @@ fs::path find_file(const std::string& name_or_path) {
     if (fs::exists(folder / file, error)) return folder / file;
     tried.push_back(folder.string());
   }
-  throw Error(fmt::format("no plugin '{}': no {} in {}; `dsat-host plugins` lists what is there", name_or_path, file,
-                          fmt::join(tried, ", ")));
+  const std::string what_next = fs::exists(file, error) ? fmt::format("type ./{} for the one in this folder", file)
+                                                        : "`dsat-host plugins` lists what is there";
+  throw Error(fmt::format("no plugin '{}': no {} in {}; {}", name_or_path, file, fmt::join(tried, ", "), what_next));
 }
 
 // Where the plugins lie that come with dsat: beside this program, or where it was installed.
@@ -108,9 +109,11 @@ bool runs_apart(const fs::path& file, Isolation isolation) {
   return isolation == Isolation::all || (isolation == Isolation::third_party && !is_own_plugin(file));
 }
 
+// What dies while it is loaded does so in a process of its own first, wherever it is to run.
 std::vector<PluginInfo> describe(const fs::path& file, const PluginProcesses& processes) {
-  if (!runs_apart(file, processes.isolation)) return PluginLibrary::load(file)->describe();
-  return describe_apart(file, processes);
+  if (runs_apart(file, processes.isolation)) return describe_apart(file, processes);
+  if (const auto settings = settings_to_try(file, processes)) describe_apart(file, *settings);
+  return PluginLibrary::load(file)->describe();
 }
 
 PluginInfo strategy_of(const fs::path& file, PluginKind kind, const PluginProcesses& processes) {

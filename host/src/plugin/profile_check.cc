@@ -18,6 +18,8 @@ namespace {
 
 // The largest whole number of which every smaller one is a double, too.
 constexpr double kMostBytes = 9007199254740992.0;
+constexpr const char* kFromZero = "number from 0 to 2^53 (9007199254740992)";
+constexpr const char* kFromOne = "number from 1 to 2^53 (9007199254740992)";
 
 bool is_amount(const Json& value, double least) {
   if (!value.is_number()) return false;
@@ -38,8 +40,7 @@ std::string interval_problem(const std::string& name, const Json& interval, bool
     const auto it = interval.find(part);
     if (it == interval.end()) return fmt::format("{}: it has no {}", name, part);
     const bool open = may_be_open && it->is_null() && std::string_view(part) == "high";
-    if (!open && !is_amount(*it, 0))
-      return fmt::format("{}: its {} is {}, no number of at least 0", name, part, shown(*it));
+    if (!open && !is_amount(*it, 0)) return fmt::format("{}: its {} is {}, no {}", name, part, shown(*it), kFromZero);
   }
   const double value = interval["value"], low = interval["low"];
   const bool ordered = low <= value && (interval["high"].is_null() || value <= interval["high"].get<double>());
@@ -75,12 +76,12 @@ std::string member_problem(const std::string& name, const Json& value) {
     return right ? std::string() : fmt::format("{}: {} is no {}", name, shown(value), wanted);
   };
   if (name == "schema") return unless(value == 1, "schema that this version knows: 1");
-  if (name == "num_params") return unless(is_amount(value, 1), "number of at least 1");
-  if (name == "trainable_num_params") return unless(is_amount(value, 0), "number of at least 0");
-  if (name == "device_memory_bytes") return unless(value.is_null() || is_amount(value, 1), "number of at least 1");
-  if (name == "world_size") return unless(is_whole(value, 1, INT32_MAX), "whole number of at least 1");
+  if (name == "num_params") return unless(is_amount(value, 1), kFromOne);
+  if (name == "trainable_num_params") return unless(is_amount(value, 0), kFromZero);
+  if (name == "device_memory_bytes") return unless(value.is_null() || is_amount(value, 1), kFromOne);
+  if (name == "world_size") return unless(is_whole(value, 1, INT32_MAX), "whole number from 1 to 2147483647");
   if (name == "activation_mem_per_gpu" || name == "largest_layer_params") {
-    return unless(is_amount(value, 0), "number of at least 0");
+    return unless(is_amount(value, 0), kFromZero);
   }
   if (name == "deepspeed_version") return unless(value.is_string(), "text");
   if (name == "activation_bytes_per_sample" || name == "fixed_bytes") return interval_problem(name, value);

@@ -11,7 +11,7 @@
 
 namespace dsat::host {
 
-// "" or the first thing that is wrong: "world_size: 0 is no whole number of at least 1".
+// "" or the first thing that is wrong: "world_size: 0 is no whole number from 1 to 2147483647".
 std::string profile_problem(const Json& profile);
 
 }  // namespace dsat::host

@@ -201,6 +201,7 @@ void Coordinator::end_search(std::string reason, bool of_time) {
 bool Coordinator::advance_phase() {
   if (trials_.any_open()) return false;
   const PhaseView view = phase_view();
+  doubt_restore(view);
   if (run_.phase == Phase::profiler) {
     if (!profile_.is_object()) {
       end_study(StudyStatus::no_best, fmt::format("no_profile: the profiler ended without a profile ({})",
@@ -219,6 +220,17 @@ bool Coordinator::advance_phase() {
   if (begin_phase(next_phase(run_.phase, view))) return true;
   end_study(StudyStatus::completed, why_search_ended(run_.finish));
   return false;
+}
+
+// A restore that restores nothing looks like a search that is done.
+void Coordinator::doubt_restore(const PhaseView& view) {
+  const int left = trial_limit(Phase::searcher, view) - trials_.counted();
+  if (run_.phase != Phase::searcher || run_.finish || !run_.idle_since_restored || left < 1) return;
+  const PluginInfo& plugin = plan_.searcher.plugin;
+  log(Observer::Severity::warning,
+      fmt::format("plugin {}: after its saved state was restored it asks for nothing, and {} trials are left: "
+                  "`dsat-host validate {}` checks save and restore; `dsat-host resume {} --searcher guided` goes on",
+                  plugin.name, left, plugin.file.string(), plan_.dir.string()));
 }
 
 PhaseView Coordinator::phase_view() const {
@@ -255,6 +267,7 @@ void Coordinator::handle(const StrategyEvent& event) {
 }
 
 void Coordinator::apply(std::vector<Trial> new_trials, const std::vector<Op>& ops) {
+  if (!new_trials.empty()) run_.idle_since_restored = false;
   for (Trial& trial : new_trials) {
     const Trial& added = trials_.add(std::move(trial), loop_.now());
     if (added.record.outcome) {

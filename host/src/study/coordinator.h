@@ -96,6 +96,7 @@ class Coordinator {
   bool deliver_next();
   void deliver(uint64_t id);
   bool advance_phase();
+  void doubt_restore(const PhaseView& view);
   bool begin_phase(std::optional<NextPhase> next);
   void end_search(std::string reason, bool of_time);
   void watch_time();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "dsat/base/utf8.h"
 #include "dsat/config/json.h"
 
 namespace dsat::host {
@@ -61,13 +62,27 @@ size_t restore_state(StrategyRun& run, const Plan& plan, int max_trials, const s
   return static_cast<size_t>(later - events.begin());
 }
 
-void replay_event(Strategy& strategy, const JournalEvent& entry, RecordedAnswers& answers) {
+// What the two answers are, and from which byte on they differ: they may be long and alike.
+std::string both_answers(const std::string& then, const std::string& now) {
+  constexpr size_t kShown = 200;
+  const auto end = std::mismatch(then.begin(), then.end(), now.begin(), now.end()).first;
+  return fmt::format("was answered with {} and is now answered with {} (they differ from byte {} on)",
+                     shortened(then, kShown), shortened(now, kShown), end - then.begin() + 1);
+}
+
+// Another searcher can take over what a search has measured, but not a profile that was never made.
+void replay_event(Strategy& strategy, const JournalEvent& entry, RecordedAnswers& answers,
+                  const std::filesystem::path& dir) {
   const std::string now = config::text_of(to_json(strategy.handle(entry.event, answers)));
   if (now == entry.ops_text) return;
+  const std::string remedy =
+      entry.phase >= Phase::searcher
+          ? fmt::format("`dsat-host resume {} --searcher guided` goes on with all that was measured", dir.string())
+          : "start a new study";
   throw Error(DSAT_INTERNAL,
-              fmt::format("replay_mismatch: event {} was answered with {} and is now answered with {}; the plugin has "
-                          "changed or is not deterministic; everything is kept, start a new study",
-                          entry.seq, entry.ops_text, now));
+              fmt::format("replay_mismatch: event {} {}; the plugin has changed or is not deterministic; everything is "
+                          "kept: {}",
+                          entry.seq, both_answers(entry.ops_text, now), remedy));
 }
 
 }  // namespace
@@ -87,6 +102,7 @@ StrategyRun replay_strategy(const Plan& plan, const std::vector<JournalEvent>& e
     run.strategy.reset();
     run.strategy = open_strategy(plan, run.phase, log);
   }
+  run.idle_since_restored = contained > 0;
   const PluginLog::Muted muted(log);
   RecordedAnswers answers(first_id);
   for (size_t i = 0; i < events.size(); ++i) {
@@ -95,10 +111,11 @@ StrategyRun replay_strategy(const Plan& plan, const std::vector<JournalEvent>& e
     if (i < contained) {
       answers.skip();
     } else {
-      replay_event(*run.strategy, entry, answers);
+      replay_event(*run.strategy, entry, answers, plan.dir);
     }
     for (const Op& op : entry.ops) {
       if (op.kind == Op::Kind::finish) run.finish = op;
+      if (op.kind == Op::Kind::create_trial && i >= contained) run.idle_since_restored = false;
     }
   }
   if (events.back().event.kind == StrategyEvent::Kind::result) run.result_delivered = events.back().event.trial;

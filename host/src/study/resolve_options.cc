@@ -13,6 +13,7 @@
 #include "command/arg_mappings.h"
 #include "command/command_template.h"
 #include "command/hugging_face.h"
+#include "dsat/base/utf8.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/curriculum.h"
 #include "dsat/config/json.h"
@@ -143,6 +144,7 @@ void check_numbers(const StudyOptions& o) {
   TrialMeasurement::visit(o, CheckRange());
   BatchBounds::visit(o, CheckRange());
   TrialTimeouts::visit(o, CheckRange());
+  PluginProcesses::visit(o, CheckRange());
   if (!o.budget.empty()) parse_device_hours(o.budget);
   if (o.end_profile_step < o.start_profile_step) {
     throw Error(fmt::format("--start-profile-step {} --end-profile-step {}: need 0 <= start <= end",
@@ -158,6 +160,32 @@ void check_numbers(const StudyOptions& o) {
   const LineReader checks_patterns(o.oom_patterns);
   for (const int stage : o.zero_stages) {
     if (stage < 0 || stage > 3) throw Error(fmt::format("--zero-stages {}: stages are 0, 1, 2, 3", stage));
+  }
+}
+
+// What this process was started with is not the caller's to mend.
+void check_environment(const Environment& given) {
+  if (given == current_environment()) return;
+  for (const std::string& variable : given) {
+    if (variable.find('=') == std::string::npos) {
+      throw Error(fmt::format("environment: '{}' is not of the form NAME=value", variable));
+    }
+  }
+}
+
+// What only a program that embeds the library can get wrong: the command line writes these members itself.
+void check_members(const StudyOptions& o) {
+  const auto check_object = [](const Json& value, const char* member) {
+    if (value.is_null() || value.is_object()) return;
+    throw Error(
+        fmt::format("{}: {} is no JSON object; leave it null for none", member, shortened(config::text_of(value), 60)));
+  };
+  check_object(o.config_overwrites, "config_overwrites");
+  check_object(o.hyperparameters, "hyperparameters");
+  check_environment(o.environment);
+  std::error_code error;
+  if (!o.cwd.empty() && !fs::is_directory(o.cwd, error)) {
+    throw Error(fmt::format("cwd {}: no such directory; name the one that the command is to run in", o.cwd.string()));
   }
 }
 
@@ -328,6 +356,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
 Plan make_plan(const StudyOptions& options) {
   if (options.command.empty() && !options.simulation) throw Error("no training command is given; write it after --");
   check_numbers(options);
+  check_members(options);
   Plan plan;
   copy_options(options, plan);
   const bool is_kept = !plan.simulation || plan.simulation->keep;

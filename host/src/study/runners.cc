@@ -123,6 +123,10 @@ std::unique_ptr<Engine> make_engine(Loop& loop, const Plan& plan, const JobReque
 void choose_runner(const StudyOptions& options, const std::optional<CommandTemplate>& command,
                    const Environment& environment, ClusterOptions& cluster) {
   if (cluster.runner.empty()) cluster.runner = runner_of_place(options, command, environment);
+  if (!is_one_of(cluster.runner, {kLocalRunner, kPilotRunner, kSlurmRunner, kPrefixRunner})) {
+    throw Error(fmt::format("--runner {}: there is no such runner; it is {}, {}, {} or {}", cluster.runner,
+                            kLocalRunner, kPilotRunner, kSlurmRunner, kPrefixRunner));
+  }
   if (cluster.runner == kPrefixRunner) {
     split_prefix(cluster.runner_command);
     if (options.hostfile.empty()) throw Error("--runner-command needs --hostfile FILE: the hosts that it is to reach");

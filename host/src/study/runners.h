@@ -24,7 +24,8 @@ inline constexpr const char* kSlurmRunner = "slurm";
 inline constexpr const char* kPrefixRunner = "prefix";
 
 // Sets cluster.runner if the options leave it open: inside a Slurm allocation the pilot, with --runner-command the
-// prefix, else this machine. Throws for an option of another runner, and on a machine that lacks what the runner needs.
+// prefix, else this machine. Throws for a name that no runner has, for an option of another runner, and on a machine
+// that lacks what the runner needs.
 void choose_runner(const StudyOptions& options, const std::optional<CommandTemplate>& command,
                    const Environment& environment, ClusterOptions& cluster);
 

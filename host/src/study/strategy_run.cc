@@ -2,6 +2,7 @@
 // plugin log.
 #include "study/strategy_run.h"
 
+#include <optional>
 #include <string_view>
 
 #include "finals/baseline.h"
@@ -33,6 +34,21 @@ std::unique_ptr<Strategy> open_strategy(const Plan& plan, Phase phase, PluginLog
   const auto write = [&log](int severity, std::string_view message) { log.write(severity, message); };
   if (chosen.plugin.library) return PluginStrategy::create(chosen.plugin, chosen.options, plan.seed, write);
   return IsolatedStrategy::create(chosen.plugin, chosen.options, plan.seed, plan, write);
+}
+
+// What it logs it will log again when the search begins. A process that is lost is not started again here: whoever
+// waits for the study to begin is told at once.
+void try_searcher(const Plan& plan) {
+  constexpr int kNoRestart = 0;
+  const StrategyPlan& chosen = plan.searcher;
+  const auto unheard = [](int, std::string_view) {};
+  std::optional<PluginProcesses> settings = plan;
+  if (chosen.plugin.library) settings = settings_to_try(chosen.plugin.file, plan);
+  if (settings) {
+    IsolatedStrategy::create(chosen.plugin, chosen.options, plan.seed, *settings, unheard, kNoRestart);
+  } else {
+    PluginStrategy::create(chosen.plugin, chosen.options, plan.seed, unheard);
+  }
 }
 
 }  // namespace dsat::host

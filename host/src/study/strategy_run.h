@@ -24,6 +24,8 @@ struct StrategyRun {
   std::optional<Op> finish;            // what it ended its work with
   // The trial whose result it got before the study was resumed. Only the exit of that trial is still to be delivered.
   std::optional<uint64_t> result_delivered;
+  // It was brought back from a saved state and has asked for no trial since.
+  bool idle_since_restored = false;
 };
 
 // Is the strategy of this phase a plugin?
@@ -37,6 +39,10 @@ Op finish_by_host(const SearchEnd& end);
 
 // Opens the strategy of a phase; it has had no event yet. Throws dsat::Error.
 std::unique_ptr<Strategy> open_strategy(const Plan& plan, Phase phase, PluginLog& log);
+
+// Creates the searcher with its options and destroys it again: what it refuses is known before the profile has cost
+// anything. Throws dsat::Error with the plugin's own message.
+void try_searcher(const Plan& plan);
 
 }  // namespace dsat::host
 

@@ -29,6 +29,7 @@
 #include "study/plan.h"
 #include "study/run_dir.h"
 #include "study/runners.h"
+#include "study/strategy_run.h"
 
 namespace dsat::host {
 namespace {
@@ -156,6 +157,7 @@ std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
   if (options.environment.empty()) options.environment = current_environment();
   const fs::path launcher = options.simulation ? fs::path() : find_launcher(options.launcher);
   Plan plan = make_plan(options);
+  try_searcher(plan);
   if (plan.dir.empty()) {
     auto impl = std::make_unique<Impl>(std::move(plan), std::nullopt, Journal::none());
     impl->environment = std::move(options.environment);

@@ -36,19 +36,36 @@ TEST_F(BadPluginsTest, WhatIsNoPluginOfThisAbiIsRefusedBeforeAnythingOfItRuns) {
   EXPECT_THAT(why_not(fixture_plugin("bad_magic")), HasSubstr("wrong magic"));
   EXPECT_THAT(why_not(fixture_plugin("bad_no_symbol")), HasSubstr("exports no dsat_plugin_entry_v1"));
   EXPECT_THAT(why_not(fixture_plugin("bad_offers_nothing")), HasSubstr("offers neither"));
-  EXPECT_THAT(why_not(fixture_plugin("bad_descriptor")), HasSubstr("descriptor is incomplete"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_descriptor")),
+              HasSubstr("descriptor(0) of the searcher factory is NULL, and its count is 1 (plugin defect)"));
   EXPECT_THAT(why_not(fixture_plugin("bad_options")), HasSubstr("option 'Camel' is not in kebab-case"));
   EXPECT_THAT(why_not(fixture_plugin("bad_options_twice")), HasSubstr("option 'a' is declared twice"));
 }
 
 TEST_F(BadPluginsTest, AStructureIsReadNoFartherThanItSaysItReaches) {
   EXPECT_THAT(why_not(fixture_plugin("bad_short_entry")), HasSubstr("entry point has no get_factory"));
-  EXPECT_THAT(why_not(fixture_plugin("bad_short_factory")), HasSubstr("a factory is incomplete"));
-  EXPECT_THAT(why_not(fixture_plugin("bad_short_descriptor")), HasSubstr("a descriptor is incomplete"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_short_factory")),
+              HasSubstr("the searcher factory is incomplete: its struct_size is 16, which ends before create"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_short_descriptor")),
+              AllOf(HasSubstr("descriptor(0) of the searcher factory is incomplete: its struct_size is"),
+                    HasSubstr("ends before options_json: set it to sizeof(dsat_descriptor)")));
+}
+
+TEST_F(BadPluginsTest, TheMemberThatIsMissingIsNamed) {
+  EXPECT_THAT(why_not(fixture_plugin("bad_no_name")),
+              HasSubstr("descriptor(0) of the searcher factory is incomplete: its name is NULL (plugin defect)"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_empty_name")), HasSubstr("test.bad: its name is empty (plugin defect)"));
+  EXPECT_EQ(run_with("bad_create_no_exit").reason,
+            "plugin bad: create returned an incomplete strategy: its on_trial_exited is NULL (plugin defect)");
+}
+
+TEST_F(BadPluginsTest, BrokenJsonOfADescriptorIsToldWithItsPlace) {
+  EXPECT_THAT(why_not(fixture_plugin("bad_options_text")),
+              HasSubstr("test.bad: options_json is no JSON: 1:4: ']' where a value is wanted"));
 }
 
 TEST_F(BadPluginsTest, WhatAPluginWantsOfItsStudyIsCheckedWhenItIsLoaded) {
-  EXPECT_THAT(why_not(fixture_plugin("bad_study_text")), HasSubstr("test.bad: study_json is no JSON object"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_study_text")), HasSubstr("test.bad: study_json is no JSON: 1:2: "));
   EXPECT_THAT(why_not(fixture_plugin("bad_study_key")), HasSubstr("'max_trials' is neither"));
   EXPECT_THAT(why_not(fixture_plugin("bad_study_stage")), HasSubstr("zero_stages is no list of ZeRO stages"));
   EXPECT_THAT(why_not(fixture_plugin("bad_study_count")), HasSubstr("profile_trials is no number of at least 1"));
@@ -96,7 +113,45 @@ TEST_F(BadPluginsTest, ACreateThatFailsFailsTheStudyWithItsMessageOrTheLackOfOne
   EXPECT_THAT(run_with("bad_create_silent").reason, HasSubstr("no message (plugin defect)"));
   const StudyResult null = run_with("bad_create_null");
   EXPECT_EQ(null.status, StudyStatus::failed);
-  EXPECT_THAT(null.reason, HasSubstr("incomplete strategy (plugin defect)"));
+  EXPECT_THAT(null.reason, HasSubstr("incomplete strategy: it is NULL (plugin defect)"));
+}
+
+// The profile and the baseline would be paid for in vain.
+TEST_F(BadPluginsTest, OptionsThatASearcherRefusesAreRefusedBeforeAnythingRuns) {
+  for (const Isolation isolation : {Isolation::none, Isolation::all}) {
+    StudyOptions given = options("bad_create_says");
+    given.isolation = isolation;
+    given.plugin_host = DSAT_PLUGIN_HOST;
+    const auto study = Study::create(given);
+    ASSERT_FALSE(study.ok());
+    EXPECT_EQ(study.status().message(), "plugin bad: create: the moon is wrong");
+    EXPECT_EQ(study.status().code(), Status::Code::invalid) << "the plugin says that its options are wrong";
+    EXPECT_FALSE(fs::exists(given.output_dir));
+  }
+  const auto silent = Study::create(options("bad_create_silent"));
+  ASSERT_FALSE(silent.ok());
+  EXPECT_EQ(silent.status().code(), Status::Code::internal);
+}
+
+TEST_F(BadPluginsTest, ASearcherThatDiesInItsCreateIsRefusedAtOnce) {
+  StudyOptions given = options("defective", {{"defect", "exit3_create"}});
+  given.plugin_host = DSAT_PLUGIN_HOST;
+  const auto study = Study::create(given);
+  ASSERT_FALSE(study.ok());
+  EXPECT_EQ(study.status().message(), "plugin defective: create: its process ended with exit status 3");
+  EXPECT_FALSE(fs::exists(given.output_dir));
+}
+
+TEST_F(BadPluginsTest, WhatDiesWhenItIsLoadedIsRefusedAlsoWhereItWasToRunHere) {
+  PluginProcesses here = in_this_process();
+  here.plugin_host = DSAT_PLUGIN_HOST;
+  const auto described = describe_plugin(fixture_plugin("dies_when_loaded"), here);
+  ASSERT_FALSE(described.ok());
+  EXPECT_EQ(described.status().code(), Status::Code::internal);
+  EXPECT_THAT(described.status().message(), HasSubstr("libdies_when_loaded.so: a process that loads it was killed by"));
+  const auto sound = describe_plugin(fixture_plugin("walker"), here);
+  ASSERT_TRUE(sound.ok()) << sound.status().message();
+  EXPECT_NE(sound->at(0).library, nullptr) << "it runs in this process";
 }
 
 TEST_F(BadPluginsTest, AnOpOutsideAnEventIsRefused) {

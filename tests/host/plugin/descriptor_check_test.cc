@@ -11,9 +11,29 @@ namespace {
 
 std::string problem_of_option(const OptionSpec& option) {
   PluginInfo info;
+  info.name = "test";
   info.options = Json::array({option.json()});
   info.study = Json::object();
   return problem_of(info);
+}
+
+std::string problem_of_name(const std::string& name) {
+  PluginInfo info;
+  info.name = name;
+  info.options = Json::array();
+  info.study = Json::object();
+  return problem_of(info);
+}
+
+TEST(DescriptorCheck, ANameIsOneThatPeopleCanReadAndType) {
+  EXPECT_EQ(problem_of_name("my climber"), "");
+  EXPECT_EQ(problem_of_name("h\xc3\xbcgel"), "");
+  EXPECT_EQ(problem_of_name(""), "its name is empty");
+  EXPECT_EQ(problem_of_name("a/b"), "its name 'a/b' has a '/', as a path has");
+  for (const char* name : {"a\nb", "a\x1b[2Jb", "a\x7f", "b\xfc", "end "}) {
+    EXPECT_THAT(problem_of_name(name), ::testing::HasSubstr("has control characters, bytes that are not UTF-8"))
+        << name;
+  }
 }
 
 TEST(DescriptorCheck, ADefaultWithinItsBoundsIsSound) {

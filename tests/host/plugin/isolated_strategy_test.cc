@@ -87,7 +87,8 @@ TEST_F(IsolatedStrategyTest, ALibraryIsDescribedWithoutBeingLoadedHere) {
   EXPECT_EQ(there.state_version, here.state_version);
   const auto dead = describe_plugin(fixture_plugin("dies_when_loaded"), apart_);
   ASSERT_FALSE(dead.ok());
-  EXPECT_THAT(dead.status().message(), HasSubstr("was killed by signal 6"));
+  EXPECT_THAT(dead.status().message(),
+              AllOf(HasSubstr("was killed by signal 6"), HasSubstr("; it printed 'no table of layers'")));
 }
 
 TEST_F(IsolatedStrategyTest, OpsAndRefusalsAreThoseOfTheSameProcess) {
@@ -174,6 +175,23 @@ TEST_F(IsolatedStrategyTest, ThePluginIsDestroyedBeforeItsProcessEnds) {
   EXPECT_THAT(log_, ::testing::IsEmpty());
   strategy.reset();
   EXPECT_THAT(log_, ::testing::Contains("defective printed: printed"));
+}
+
+TEST_F(IsolatedStrategyTest, HowAPluginFailsToBeDestroyedIsAWarning) {
+  const std::pair<const char*, const char*> ways[] = {
+      {"segv_destroy", "plugin defective: destroy: its process was killed by signal 11"},
+      {"exit3_destroy", "plugin defective: destroy: its process ended with exit status 3"},
+      {"loop_destroy", "plugin defective: destroy: its process had not ended after 1 s and was killed"}};
+  for (auto [defect, line] : ways) {
+    log_.clear();
+    auto strategy = defective(defect);
+    handle(*strategy, StrategyEvent::Kind::start);
+    strategy.reset();
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // it reports the crash and exits
+    line = "plugin defective: destroy: its process ";
+#endif
+    EXPECT_THAT(log_, ::testing::Contains(HasSubstr(line)));
+  }
 }
 
 // Nobody hears what it logs then, and that does not cut it off.

@@ -36,6 +36,19 @@ TEST(PluginsTest, AnUnknownNameSaysWhereItWasLookedFor) {
   EXPECT_FALSE(find_plugin("").ok());
 }
 
+TEST(PluginsTest, AFileOfThisFolderIsNamedWithTheWordsToType) {
+  const TempDir folder;
+  write_text(folder.path() / "libmine.so", "");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  const std::string by_file = find_plugin("libmine.so").status().message();
+  const std::string by_name = find_plugin("mine").status().message();
+  fs::current_path(before);
+  EXPECT_THAT(by_file, HasSubstr("type ./libmine.so for the one in this folder"));
+  EXPECT_THAT(by_name, HasSubstr("type ./libmine.so for the one in this folder"));
+  EXPECT_THAT(find_plugin("libmine.so").status().message(), HasSubstr("`dsat-host plugins` lists"));
+}
+
 TEST(PluginsTest, DescribesAllThatALibraryOffers) {
   const auto all = describe_plugin(fixture_plugin("scripted"), in_this_process());
   ASSERT_TRUE(all.ok()) << all.status().message();

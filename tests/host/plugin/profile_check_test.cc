@@ -39,6 +39,14 @@ TEST(ProfileCheck, TheOneOfTheDocumentationIsRight) {
   EXPECT_EQ(profile_problem({{"schema", 1}, {"num_params", 1000}, {"trials", Json::array()}}), "");
 }
 
+TEST(ProfileCheck, SaysBothBoundsOfANumber) {
+  EXPECT_EQ(problem_with("num_params", 1e30), "num_params: 1e+30 is no number from 1 to 2^53 (9007199254740992)");
+  EXPECT_THAT(problem_with("activation_mem_per_gpu", 1e30), HasSubstr("no number from 0 to 2^53"));
+  EXPECT_THAT(problem_with("fixed_bytes", {{"value", 1}, {"low", 0}, {"high", 1e30}}),
+              HasSubstr("its high is 1e+30, no number from 0 to 2^53"));
+  EXPECT_THAT(problem_with("world_size", 3000000000), HasSubstr("no whole number from 1 to 2147483647"));
+}
+
 TEST(ProfileCheck, NamesTheMemberThatIsWrong) {
   EXPECT_THAT(profile_problem(Json::object()), HasSubstr("it has no schema"));
   EXPECT_THAT(profile_problem({{"schema", 1}}), HasSubstr("it has no num_params"));

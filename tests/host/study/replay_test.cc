@@ -2,6 +2,8 @@
 // a word in the log. Fixture plugins are the strategies; each test writes their events itself.
 #include "study/replay.h"
 
+#include <fmt/format.h>
+
 #include "study/describe_study.h"
 #include "study_fixture.h"
 #include "support/error_of.h"
@@ -136,7 +138,18 @@ TEST_F(ReplayTest, AnotherAnswerIsAMismatchThatNamesTheEvent) {
   change_answer(0);
   const std::string error = error_of([&] { replay(); }, DSAT_INTERNAL);
   EXPECT_THAT(error, HasSubstr("replay_mismatch: event " + std::to_string(last_seq_) + " was answered with []"));
-  EXPECT_THAT(error, HasSubstr("start a new study"));
+  EXPECT_THAT(error, HasSubstr("--searcher guided` goes on with all that was measured"));
+}
+
+TEST_F(ReplayTest, LongAnswersAreShortenedInAMismatch) {
+  begin_script({{"start", {{{"try", Json::object()}, {"note", std::string(5000, 'n')}}}}}, 1);
+  events_ = journal_->events();
+  std::string& then = events_[0].ops_text;
+  then.replace(then.rfind('n'), 1, "m");
+  const std::string error = error_of([&] { replay(); }, DSAT_INTERNAL);
+  EXPECT_LT(error.size(), 900u);
+  EXPECT_THAT(error, HasSubstr("nnn... and is now answered with ["));
+  EXPECT_THAT(error, HasSubstr(fmt::format("(they differ from byte {} on)", then.rfind('m') + 1)));
 }
 
 TEST_F(ReplayTest, EventsThatTheStateContainsAreNotHandedOver) {

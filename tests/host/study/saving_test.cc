@@ -44,6 +44,28 @@ class SavingTest : public StudyTest {
   }
 };
 
+// walker_saving counts exits: with a state beyond the last one it asks for nothing, as after a restore that restores
+// nothing.
+TEST_F(SavingTest, ASearcherThatAsksForNothingAfterItsRestoreIsDoubted) {
+  for (const int exits : {8, 1000}) {
+    Session first(walk(60, "run-" + std::to_string(exits)));
+    first.runner.before_each_step = [&] {
+      if (first.runner.started.size() == 9 && first.stop_level == 0) first.request_stop();
+    };
+    ASSERT_EQ(first.run_new().status, StudyStatus::interrupted);
+    const Json state{{"hash", 1}, {"exits", exits}, {"best", 0}, {"value", 0.0}};
+    first.journal->put_state(Phase::searcher, first.journal->events().back().seq, state.dump());
+    first.coordinator.reset();
+    first.journal.reset();
+    Session second(resumed_plan(first.plan.dir));
+    const StudyResult result = second.resume();
+    const bool idle = exits == 1000;
+    EXPECT_EQ(result.reason.find("searcher_idle") != std::string::npos, idle) << result.reason;
+    EXPECT_EQ(second.observer.logged("after its saved state was restored it asks for nothing, and "), idle);
+    EXPECT_EQ(second.observer.logged("--searcher guided` goes on"), idle);
+  }
+}
+
 TEST_F(SavingTest, NoMoreThan64EventsLieBeyondTheLastState) {
   Session session(walk(600));
   int most_beyond = 0;
