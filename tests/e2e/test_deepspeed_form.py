@@ -337,6 +337,21 @@ class ExistingResults(DeepspeedForm):
         self.assertTrue(all(name.startswith(("z3", "profile", "dsat")) for name in new), new)
         self.assertTrue(old - new)
 
+    def test_another_output_dir_is_refused_and_the_studys_own_is_named(self):
+        self.write_section()
+        self.autotuning("--num_gpus", 1)
+        refused = self.autotuning("--num_gpus", 1, "--output-dir", "elsewhere", status=2)
+        self.assertIn("holds results of the study in %s: leave --output-dir out" % (self.results / "dsat"),
+                      refused.stderr)
+        shutil.rmtree(self.results)
+        self.autotuning("--num_gpus", 1, "--output-dir", "elsewhere")
+        self.assertFalse((self.results / "dsat").exists(), "the study lies elsewhere")
+        for other in ([], ["--output-dir", "third"]):
+            refused = self.autotuning("--num_gpus", 1, *other, status=2)
+            self.assertIn("%s: type --output-dir=elsewhere to go on" % (self.dir / "elsewhere"), refused.stderr)
+            self.assertEqual(len(refused.stderr.splitlines()), 1)
+        self.assertIn("reused", self.autotuning("--num_gpus", 1, "--output-dir", "elsewhere").stdout)
+
     def test_results_that_are_not_dsats_are_not_touched(self):
         folder = self.results / "z1_gas1_tmbspg3"
         folder.mkdir(parents=True)

@@ -7,6 +7,7 @@
 #include <array>
 #include <string>
 
+#include "deepspeed/study_file.h"
 #include "dsat/base/files.h"
 #include "dsat/error.h"
 
@@ -29,7 +30,7 @@ void refuse_files_of_the_study(const fs::path& dir, const fs::path& target, bool
   if (within.empty() || *within.begin() == "..") return;
   constexpr const char* kPage = "report.html";
   if (takes_page && within == kPage) return;
-  constexpr std::array kOwn{"dsat.lock", "dsat.plan.json", "experiment.json", "summary.txt",
+  constexpr std::array kOwn{"dsat.lock", "dsat.plan.json", "experiment.json", kDeepspeedStudyFile, "summary.txt",
                             kPage,       "trials",         "probe",           "full_experiment"};
   const std::string first = within.begin()->string();
   // The journal with its logs and copies; configuration, metrics, command, and what this names.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 #include <system_error>
 
@@ -17,8 +18,6 @@ namespace dsat::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kMarker = "deepspeed.json";
 
 [[noreturn]] void refuse(const DeepspeedStudy& study, const std::string& what) {
   throw Error(fmt::format("{} holds {}: set \"overwrite\": true in the autotuning section, or give another results_dir",
@@ -40,7 +39,50 @@ std::string difference(const Json& now, const Json& then) {
   return "";
 }
 
-bool holds_foreign_results(const fs::path& results_dir) {
+// The run directory that a folder of results names; empty: it names none.
+fs::path run_dir_of(const fs::path& experiment) {
+  try {
+    const fs::path trial = config::load_file(experiment / "exp.json").at("trial_dir").get<std::string>();
+    return trial.parent_path().parent_path();  // RUN_DIR/trials/3
+  } catch (const Error&) {
+    return {};
+  } catch (const Json::exception&) {
+    return {};
+  }
+}
+
+// The study of ours whose results lie here, in a run directory other than the one that is asked for.
+std::optional<DeepspeedStudy> study_of_results(const fs::path& results_dir) {
+  std::set<fs::path> dirs{results_dir / kDeepspeedRunDir};
+  std::error_code error;
+  for (fs::directory_iterator it(results_dir, error), end; !error && it != end; it.increment(error)) {
+    dirs.insert(run_dir_of(it->path()));
+  }
+  for (const fs::path& dir : dirs) {
+    if (dir.empty() || !fs::exists(dir / "dsat.db", error)) continue;
+    auto study = read_deepspeed_study(dir);
+    if (study && study->results_dir == results_dir) return study;
+  }
+  return std::nullopt;
+}
+
+// "--output-dir=there", as it was typed then; empty: it was left out.
+std::string output_dir_option(const DeepspeedStudy& study) {
+  for (const Json& option : study.request.value("options", Json::array())) {
+    std::string text = option.is_string() ? option.get<std::string>() : "";
+    if (text.rfind("--output-dir=", 0) == 0) return text;
+  }
+  return "";
+}
+
+[[noreturn]] void refuse_results_of(const DeepspeedStudy& earlier) {
+  const std::string option = output_dir_option(earlier);
+  throw Error(fmt::format("{} holds results of the study in {}: {} to go on with it, or give another results_dir",
+                          earlier.results_dir.string(), earlier.dir.string(),
+                          option.empty() ? "leave --output-dir out" : "type " + option));
+}
+
+bool holds_results(const fs::path& results_dir) {
   std::error_code error;
   for (const char* file : {"summary.txt", "ds_config_optimal.json", "cmd_optimal.txt", "profile_model_info"}) {
     if (fs::exists(results_dir / file, error)) return true;
@@ -56,7 +98,7 @@ bool holds_foreign_results(const fs::path& results_dir) {
 
 std::optional<DeepspeedStudy> read_deepspeed_study(const fs::path& dir) {
   try {
-    const Json json = config::load_file(dir / kMarker);
+    const Json json = config::load_file(dir / kDeepspeedStudyFile);
     DeepspeedStudy study;
     study.dir = dir;
     study.results_dir = json.at("results_dir").get<std::string>();
@@ -77,14 +119,15 @@ void write_deepspeed_study(const DeepspeedStudy& study) {
                   {"exps_dir", study.exps_dir.string()},
                   {"run", study.run},
                   {"request", study.request}};
-  write_file_atomically(study.dir / kMarker, config::text_of(json, 2) + "\n");
+  write_file_atomically(study.dir / kDeepspeedStudyFile, config::text_of(json, 2) + "\n");
 }
 
 ExistingResults existing_results(const DeepspeedStudy& study) {
   std::error_code ignored;
   if (!fs::exists(study.dir / "dsat.db", ignored)) {
-    if (holds_foreign_results(study.results_dir)) refuse(study, "results that dsat did not make");
-    return ExistingResults::none;
+    if (!holds_results(study.results_dir)) return ExistingResults::none;
+    if (const auto earlier = study_of_results(study.results_dir)) refuse_results_of(*earlier);
+    refuse(study, "results that dsat did not make");
   }
   const auto earlier = read_deepspeed_study(study.dir);
   if (!earlier) refuse(study, "a study that was not started with --autotuning");

@@ -14,6 +14,8 @@ namespace dsat::cli {
 
 // The run directory of the study itself, in results_dir.
 inline constexpr const char* kDeepspeedRunDir = "dsat";
+// In the run directory: that the study is of this form.
+inline constexpr const char* kDeepspeedStudyFile = "deepspeed.json";
 
 struct DeepspeedStudy {
   std::filesystem::path dir;                    // dsat's own run directory
