@@ -61,6 +61,8 @@ class Help(HostTest):
                 continue
             usual = [None] if not value else value.split("|") if "|" in value and "N" not in value else ["2"]
             choices = VALUES.get(name) or usual
+            if name == "--runner":  # a form may refuse some
+                choices = [choice for choice in choices if choice in value.split("|")]
             options += [(name, choice) for choice in choices]
         names = {name for name, _ in options}
         self.assertGreater(len(names), 9, "what --help lists")
@@ -128,7 +130,11 @@ class Help(HostTest):
 
     def test_what_another_form_takes_is_not_offered(self):
         offered = {name for name, _ in self.offered("asha")}
-        self.assertFalse(offered & {"--runner", "--sim", "--ds-config", "--searcher"}, offered)
+        self.assertFalse(offered & {"--sim", "--ds-config", "--searcher", "--autotuning", "--launcher"}, offered)
+        self.assertEqual([choice for name, choice in self.offered("asha") if name == "--runner"], ["local"])
+        everywhere = self.host("asha", "--help").stdout
+        for name in sorted(OF_CLUSTERS):
+            self.assertIn("  %s " % name, everywhere, "taken, but not offered")
         self.assertIn("--searcher", {name for name, _ in self.offered("model/deepspeed.yaml", "model")})
         for words in (["--runner", "sim"], ["--sim", SCENARIO]):
             refused = self.host("asha", "model/deepspeed.yaml", "model", *words)

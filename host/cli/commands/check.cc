@@ -4,6 +4,7 @@
 #include "commands/commands.h"
 #include "commands/host_options.h"
 #include "commands/subcommand.h"
+#include "dsat/base/shell.h"
 #include "dsat/host/rescue.h"
 #include "terminal/exit_status.h"
 #include "terminal/format.h"
@@ -51,8 +52,10 @@ int check(const Tokens& arguments, Console& console) {
     print_report(report.value(), console);
   }
   if (report->sound() || !report->mended.empty()) return kBestFound;
-  console.error(fmt::format("{}: its journal is damaged: `dsat-host check --repair` goes back to the last whole turn",
-                            dir.string()));
+  console.error(
+      fmt::format("{}: its journal is damaged: `dsat-host check {} --repair` goes back to the last whole "
+                  "turn",
+                  dir.string(), shell_quote(dir.string())));
   return kFailed;
 }
 

@@ -2,6 +2,8 @@
 // A form of the program adds to a set or takes out of it.
 #include "commands/host_options.h"
 
+#include <utility>
+
 #include "deepspeed/launcher_options.h"
 #include "determined/search_runner_config.h"
 #include "dsat/host/study.h"
@@ -56,19 +58,29 @@ void add_comparison_options(OptionSet& set) {
                                                    setting_option("verify"), setting_option("memory-margin")});
 }
 
-void add_placement_options(OptionSet& set) {
-  set.add_group(
-      "Where trials run",
-      {setting_option("slots"), setting_option("slots-per-trial"),
-       setting_option("num-gpus").also("--num-accelerators"), setting_option("num-nodes"), setting_option("hostfile"),
-       setting_option("include"), setting_option("exclude"), setting_option("device-memory"),
-       Option::text("runner", "local|pilot|slurm|sim",
-                    "where trials run: on this machine, in steps of the Slurm allocation around it, in a "
-                    "Slurm job each, or in a model of a cluster")
-           .by_default("local; in an allocation pilot"),
-       setting_option("runner-command"),
-       Option::text("sim", "FILE",
-                    "for --runner sim: a cluster (JSON) or recorded trials (CSV); no COMMAND is needed")});
+Option runner_option() {
+  return Option::text("runner", "local|pilot|slurm|sim",
+                      "where trials run: on this machine, in steps of the Slurm allocation around it, in a "
+                      "Slurm job each, or in a model of a cluster")
+      .by_default("local; in an allocation pilot");
+}
+
+// An experiment is not simulated.
+Option runner_option_of_experiments() {
+  Option option = runner_option();
+  option.value_name = "local|pilot|slurm";
+  option.help = "where trials run: on this machine, in steps of the Slurm allocation around it, or in a Slurm job each";
+  return option;
+}
+
+void add_placement_options(OptionSet& set, Option runner) {
+  set.add_group("Where trials run",
+                {setting_option("slots"), setting_option("slots-per-trial"),
+                 setting_option("num-gpus").also("--num-accelerators"), setting_option("num-nodes"),
+                 setting_option("hostfile"), setting_option("include"), setting_option("exclude"),
+                 setting_option("device-memory"), std::move(runner), setting_option("runner-command"),
+                 Option::text("sim", "FILE",
+                              "for --runner sim: a cluster (JSON) or recorded trials (CSV); no COMMAND is needed")});
 }
 
 void add_slurm_options(OptionSet& set) {
@@ -85,12 +97,12 @@ void add_trial_options(OptionSet& set) {
                  setting_option("oom-pattern"), full_experiment_option()});
 }
 
-OptionSet study_option_set() {
+OptionSet study_option_set(Option runner) {
   OptionSet set;
   add_search_options(set);
   add_limit_options(set);
   add_comparison_options(set);
-  add_placement_options(set);
+  add_placement_options(set, std::move(runner));
   add_slurm_options(set);
   add_trial_options(set);
   add_plugin_process_options(set);
@@ -110,18 +122,27 @@ void hide(OptionSet& set, const char* name) {
   set.add(std::move(option));
 }
 
+namespace {
+
+void show_default(OptionSet& set, const char* name, const char* shown) {
+  Option option = *set.find(std::string("--") + name);
+  set.remove(name);
+  set.add(std::move(option).by_default(shown));
+}
+
+}  // namespace
+
 OptionSet tune_options() {
-  OptionSet set = study_option_set();
+  OptionSet set = study_option_set(runner_option());
   add_deepspeed_options(set);
   return set;
 }
 
 OptionSet experiment_options() {
-  OptionSet set = study_option_set();
+  OptionSet set = study_option_set(runner_option_of_experiments());
   set.remove("include");  // here it names files, as in Determined's form
-  for (const char* of_other_forms : {"runner", "sim", "ds-config", "runner-command", "partition", "account", "qos",
-                                     "constraint", "gres", "job-time", "slurm-option", "slurm-launch"})
-    hide(set, of_other_forms);
+  for (const char* of_other_forms : {"sim", "ds-config"}) hide(set, of_other_forms);
+  show_default(set, "trial-cwd", "copy");
   set.add_group("The experiment form",
                 {Option::text("include", "FILE...", "files and folders to copy beside those of MODEL_DIR")
                      .also("-i")

@@ -60,6 +60,18 @@ std::string clash_message(const std::string& name, const std::vector<std::string
       bare, owners, spellings, needed);
 }
 
+// "--no-greedy", as other programs have it, is no option: a plugin's switch is turned off by its value. An option of
+// that very name stays what it is.
+void explain_negations(OptionSet& set, const host::PluginInfo& plugin) {
+  for (const Json& declared : plugin.options) {
+    const std::string name = declared.value("name", ""), negated = "no-" + name;
+    const Option* option = set.find("--" + qualified(plugin, name));
+    if (option == nullptr || option->takes != Takes::attached || set.find("--" + negated) != nullptr) continue;
+    if (set.clash("--" + negated) != nullptr) continue;
+    set.add(OptionSet::Clash{negated, {}, fmt::format("unknown option --{}: type --{}=false", negated, option->name)});
+  }
+}
+
 }  // namespace
 
 void add_plugin_options(OptionSet& set, const host::PluginInfo& searcher, const host::PluginInfo& profiler) {
@@ -87,6 +99,8 @@ void add_plugin_options(OptionSet& set, const host::PluginInfo& searcher, const 
           OptionSet::Clash{name, in_host ? needs : std::vector<std::string>(), clash_message(name, roles, in_host)});
     }
   }
+  // Once all names are known: one of them may begin with "no-".
+  for (const host::PluginInfo* plugin : {&searcher, &profiler}) explain_negations(set, *plugin);
 }
 
 Json given_plugin_options(const OptionSet& set, const Values& values, const host::PluginInfo& plugin) {

@@ -157,7 +157,7 @@ std::optional<SavedState> Journal::state(Phase phase, uint64_t last_seq) {
 
 Journal::Salvaged Journal::salvage() {
   Salvaged found;
-  const auto read_rows = [&](const char* what, const char* sql, const auto& take) {
+  const auto read_rows = [&](const char* what, const char* table, const char* sql, const auto& take) {
     error_.clear();
     Statement query(*this, sql);
     while (query.row()) {
@@ -170,11 +170,11 @@ Journal::Salvaged Journal::salvage() {
         found.losses.push_back(fmt::format("{} {}: {}", what, query.get_integer(0), own ? e.what() : "is damaged"));
       }
     }
-    if (!error_.empty()) found.losses.push_back(fmt::format("{}s: {}", what, sqlite3_errmsg(db_)));
+    if (!error_.empty()) found.losses.push_back(fmt::format("{}: {}", table, sqlite3_errmsg(db_)));
   };
-  read_rows("trial", kSelectTrials, [&](const Statement& row) { found.trials.push_back(trial_of(row)); });
-  read_rows("event", kSelectEvents, [&](const Statement& row) { found.events.push_back(event_of(row)); });
-  read_rows("meta", "SELECT 0, key, value FROM meta", [&](const Statement& row) {
+  read_rows("trial", "trials", kSelectTrials, [&](const Statement& row) { found.trials.push_back(trial_of(row)); });
+  read_rows("event", "events", kSelectEvents, [&](const Statement& row) { found.events.push_back(event_of(row)); });
+  read_rows("meta", "meta", "SELECT 0, key, value FROM meta", [&](const Statement& row) {
     const std::string key = row.get_text(1);
     found.meta[key] = parsed(without_digest(row.get_text(2), key.c_str(), key), key.c_str());
   });

@@ -169,6 +169,14 @@ TEST_F(JournalTest, DamageIsAnErrorAndNeverAShorterStudy) {
   EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: is missing"));
 }
 
+TEST_F(JournalTest, TablesThatAreGoneAreNamed) {
+  { open(); }
+  for (const char* table : {"trials", "events", "meta"}) sql(std::string("DROP TABLE ") + table);
+  EXPECT_THAT(open(Journal::Mode::damaged)->salvage().losses,
+              ::testing::ElementsAre("trials: no such table: trials", "events: no such table: events",
+                                     "meta: no such table: meta"));
+}
+
 TEST_F(JournalTest, APageOfNoiseIsAnError) {
   {
     auto journal = open();

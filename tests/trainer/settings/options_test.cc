@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "dsat/error.h"
+#include "settings/trial_options.h"
 
 namespace dsat::trainer {
 namespace {
@@ -132,6 +133,13 @@ TEST(OptionsTest, HelpNeedsNothingElse) { EXPECT_TRUE(parse_options({"-h"}).help
 TEST(OptionsTest, HelpHasTheOptionsOfModelsAndOfTheWorld) {
   for (const char* text : {"--layers N (=4)", "--ranks N (=1)", "--model gpt|resnet|mlp", "--deepspeed_config FILE"}) {
     EXPECT_THAT(options_help(), HasSubstr(text));
+  }
+}
+
+TEST(OptionsTest, HelpNamesTheVariablesThatStandInForOptions) {
+  for (const char* variable : {"DSAT_DEVICE,", "DSAT_DEVICE_MEMORY,"}) {
+    EXPECT_THAT(options_help(), HasSubstr(variable));
+    EXPECT_THAT(trial_options_help(), HasSubstr(variable));
   }
 }
 

@@ -84,7 +84,8 @@ OptionSet world_option_set() {
                        "cut the model into N stages that different ranks compute (pipeline.stages of the "
                        "configuration does the same); N groups of ranks then share the data")
            .from(1, kMostRanks),
-       Option::choice("device", kDevices, "auto: cuda where this build and this machine have it").by_default("auto"),
+       Option::choice("device", kDevices,
+                      "auto: cuda where this build and this machine have it; default: DSAT_DEVICE, else auto"),
        Option::size("device-memory",
                     "memory of each rank's device, like 512MiB; more than that is an out-of-memory failure; "
                     "default: DSAT_DEVICE_MEMORY, else unlimited"),

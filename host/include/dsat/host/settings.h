@@ -82,7 +82,7 @@ struct StudyLimits {
                            "run a failed trial again up to N times, counted once; not one out of memory", 0}),
             self.max_restarts);
     visitor(later_setting("early_stopping"), self.early_stopping);
-    visitor(later_setting({"budget", "budget", nullptr, "N gpuh", nullptr,
+    visitor(later_setting({"budget", "budget", nullptr, "Ngpuh", nullptr,
                            "end the study when its trials have had so many device-hours: 40gpuh"}),
             self.budget);
   }

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "commands/commands.h"
 #include "host/cli/terminal/captured.h"
+#include "support/temp_dir.h"
 #include "terminal/exit_status.h"
 
 namespace dsat::cli {
@@ -66,6 +69,23 @@ TEST(Run, WrongUsageIsStatusTwoWithOneLine) {
     EXPECT_THAT(ran.err, StartsWith("dsat-host: "));
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
   }
+}
+
+TEST(Run, ValidateOfABareNameNamesTheFileOfThatPlugin) {
+  const TempDir folder;
+  const std::filesystem::path file = folder.path() / "libladder.so";
+  write_text(file, "");
+  ::setenv("DSAT_PLUGIN_PATH", folder.path().c_str(), 1);
+  for (const char* name : {"ladder", "libladder.so"}) {
+    const Ran ran({"validate", name});
+    EXPECT_EQ(ran.status, kUsage);
+    EXPECT_EQ(ran.err,
+              "dsat-host: " + std::string(name) + ": no such file; the plugin of that name is " + file.string() + "\n");
+  }
+  ::unsetenv("DSAT_PLUGIN_PATH");
+  const Ran ran({"validate", "ladder"});
+  EXPECT_EQ(ran.status, kUsage);
+  EXPECT_EQ(ran.err, "dsat-host: ladder: no such file\n");
 }
 
 TEST(Run, ResumeTakesLimitsAndASearcher) {

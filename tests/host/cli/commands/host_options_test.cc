@@ -25,6 +25,23 @@ TEST(HelpText, ShowsEveryOptionWithItsDefaultAndShortName) {
   EXPECT_THAT(help, HasSubstr("--runner local|pilot|slurm|sim"));
 }
 
+TEST(HelpText, OfTheExperimentFormHidesWhatIsRefusedThereAndNothingElse) {
+  const OptionSet set = experiment_options();
+  const std::string help = help_text(set, 100);
+  for (const Option& option : set.options()) {
+    EXPECT_EQ(option.hidden, option.name == "sim" || option.name == "ds-config") << option.name;
+  }
+  EXPECT_THAT(help, HasSubstr("--runner local|pilot|slurm (=local"));
+  EXPECT_THAT(help, HasSubstr("--slurm-option WORD"));
+  EXPECT_THAT(help, Not(HasSubstr("model of a cluster")));
+}
+
+TEST(HelpText, NamesAValueAsItIsTyped) {
+  for (const OptionSet& set : {tune_options(), experiment_options(), resume_options()}) {
+    EXPECT_THAT(help_text(set, 100), HasSubstr("--budget Ngpuh"));
+  }
+}
+
 TEST(HelpText, FitsTheTerminal) {
   const std::string help = help_text(tune_options(), 80);
   size_t begin = 0;

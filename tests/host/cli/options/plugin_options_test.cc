@@ -101,6 +101,25 @@ TEST(PluginOptions, ABooleanNeedsNoValue) {
   EXPECT_EQ(reading.of_searcher({"--greedy=false", "train"}), (Json{{"greedy", "false"}}));
 }
 
+Json boolean(const std::string& name) {
+  return Json{{"name", name}, {"type", "bool"}, {"default", true}, {"help", "whether"}};
+}
+
+TEST(PluginOptions, ABooleanIsTurnedOffByItsValueAndTheWayIsNamed) {
+  EXPECT_EQ(Reading({boolean("b")}, {}).refusal({"--no-b"}), "unknown option --no-b: type --b=false");
+  EXPECT_EQ(Reading({}, {boolean("be-greedy")}).refusal({"--no_be_greedy=1"}),
+            "unknown option --no-be-greedy: type --be-greedy=false");
+  EXPECT_EQ(Reading({boolean("b")}, {boolean("b")}).refusal({"--no-b"}),
+            "unknown option --no-b: type --searcher.b=false");
+}
+
+TEST(PluginOptions, AnOptionWhoseNameBeginsWithNoStaysOne) {
+  const Reading of_host({boolean("baseline")}, {});
+  EXPECT_TRUE(of_host.values({"--no-baseline"}).given("no-baseline"));
+  const Reading of_plugin({boolean("b"), boolean("no-b")}, {});
+  EXPECT_EQ(of_plugin.of_searcher({"--no-b"}), (Json{{"no-b", "true"}}));
+}
+
 TEST(PluginOptions, StandInHelpWithDefaultAndChoices) {
   const Json choice{
       {"name", "order"}, {"type", "choice"}, {"choices", {"up", "down"}}, {"default", "up"}, {"help", "h"}};
