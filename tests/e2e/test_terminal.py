@@ -6,13 +6,23 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
-from support import HostTest
+from support import FIXTURES, HostTest
 
 ESCAPE = "\x1b"
+# Trials behind the profile's run until the study is ended.
+GATE = f"""
+import os, sys, time
+sys.path.insert(0, {str(FIXTURES)!r})
+import protocol_trial
+while int(os.environ["DSAT_TRIAL_ID"]) > 3:
+    time.sleep(0.1)
+sys.exit(protocol_trial.main())
+"""
 PICTURE = re.compile(r"^(best|running|fits)  ")
 
 
@@ -80,8 +90,8 @@ class Terminal(HostTest):
         self.addCleanup(terminal.close)
         return terminal
 
-    def tune(self, *options, misbehave=None, into="run"):
-        command = self.command(*(["--misbehave", misbehave] if misbehave else []))
+    def tune(self, *options, misbehave=None, into="run", command=None):
+        command = command or self.command(*(["--misbehave", misbehave] if misbehave else []))
         line = shlex.join(self.arguments(["--searcher", "random", "--output-dir", into, *options], command))
         # In a file: what is typed would stand on the screen.
         script = f"stty -g > before\n{line}\necho ended with $?\nstty -g > after\n"
@@ -101,6 +111,16 @@ class Terminal(HostTest):
         self.assertTrue(has("\u2500" * 10)(lines), lines)
         self.assertTrue(has("best      none yet")(lines), lines)
         self.assertTrue(all(len(line) <= 80 for line in lines), lines)
+
+    def test_the_best_has_its_distance_to_your_own_configuration_that_the_profile_measured(self):
+        (self.dir / "gate.py").write_text(GATE)
+        terminal = self.open(columns=120)
+        command = [sys.executable, "-S", "-E", "gate.py", "--deepspeed_config", "ds_config.json"]
+        terminal.type(self.tune("--max-trials", "8", command=command))
+        lines = terminal.wait_for(has("% against your own"))
+        self.assertTrue(any(line.startswith("best ") and line.endswith("% against your own") for line in lines), lines)
+        kinds = [trial["kind"] for trial in self.show(self.dir / "run")["trials"]]
+        self.assertNotIn("baseline", kinds, "a trial of its own has measured it")
 
     def resized_while_one_picture_stands(self, into):
         """The terminal and its lines, or None where it showed more than one picture."""

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <csignal>
 #include <system_error>
+#include <utility>
 
 #include "dsat/base/files.h"
-#include "dsat/host/facts.h"
 #include "page/page.h"
 
 namespace dsat::cli {
@@ -20,18 +20,21 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kFirst = std::chrono::seconds(2), kBetween = std::chrono::seconds(10);
 constexpr int kShare = 100;  // one part of the time for the page
 
-void write_current_page(const std::filesystem::path& dir) {
-  try {
-    const auto facts = host::read_study_facts(dir);
-    if (facts.ok()) write_file_atomically(dir / "report.html", study_page(facts.value()), Durability::renamed);
-  } catch (const std::exception&) {  // the study's end says what is wrong
-  }
-}
-
 }  // namespace
 
-CurrentReport::CurrentReport(std::filesystem::path dir, Write write)
-    : dir_(std::move(dir)), write_(write ? std::move(write) : Write(write_current_page)) {
+CurrentReport::Write page_writer(std::function<void(const host::StudyFacts&)> tell) {
+  return [tell = std::move(tell)](const std::filesystem::path& dir) {
+    try {
+      const auto facts = host::read_study_facts(dir);
+      if (!facts.ok()) return;
+      tell(facts.value());
+      write_file_atomically(dir / "report.html", study_page(facts.value()), Durability::renamed);
+    } catch (const std::exception&) {  // the study's end says what is wrong
+    }
+  };
+}
+
+CurrentReport::CurrentReport(std::filesystem::path dir, Write write) : dir_(std::move(dir)), write_(std::move(write)) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <thread>
 
+#include "dsat/host/facts.h"
 #include "dsat/host/study.h"
 
 namespace dsat::cli {
@@ -23,8 +24,7 @@ namespace dsat::cli {
 class CurrentReport final : public host::Observer {
  public:
   using Write = std::function<void(const std::filesystem::path& dir)>;
-  // Writes the page unless a test gives another thing to write.
-  explicit CurrentReport(std::filesystem::path dir, Write write = {});
+  CurrentReport(std::filesystem::path dir, Write write);
   ~CurrentReport() override;
   CurrentReport(const CurrentReport&) = delete;
   CurrentReport& operator=(const CurrentReport&) = delete;
@@ -45,6 +45,9 @@ class CurrentReport final : public host::Observer {
   bool stale_ = false, ended_ = false;
   std::thread thread_;
 };
+
+// Writes the page, and hands what it has read of the journal to `tell`, on the same thread.
+CurrentReport::Write page_writer(std::function<void(const host::StudyFacts&)> tell);
 
 }  // namespace dsat::cli
 

@@ -75,11 +75,14 @@ ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& c
     const StudyWatch watch(study, resume_options);
     Progress progress(console, progress_settings(study.settings(), settings));
     if (settings.resumed) {
-      if (const auto record = host::read_study(study.dir()); record.ok()) progress.count_earlier(record.value());
+      if (const auto facts = host::read_study_facts(study.dir()); facts.ok()) {
+        progress.count_earlier(facts->record);
+        progress.take_own(facts.value());
+      }
     }
     Observers observers;
     observers.add(progress);
-    CurrentReport current(study.dir());
+    CurrentReport current(study.dir(), page_writer([&](const host::StudyFacts& facts) { progress.take_own(facts); }));
     observers.add(current);
     for (ResultWriter* writer : writers) observers.add(*writer);
     result = study.run(observers);

@@ -122,6 +122,11 @@ void Progress::take_result(const host::TrialRecord& trial) {
   if (better) best_value_ = value;
 }
 
+void Progress::take_own(const host::StudyFacts& facts) {
+  const std::lock_guard lock(mutex_);
+  if (!view_.own && facts.baseline) view_.own = facts.trials.at(*facts.baseline).value;
+}
+
 void Progress::on_log(Severity severity, std::string_view message) {
   if (severity == Severity::error) return errors_.push_back(one_line(message));
   const std::lock_guard lock(mutex_);

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "dsat/host/facts.h"
 #include "dsat/host/study.h"
 #include "terminal/console.h"
 #include "terminal/screen.h"
@@ -41,6 +42,9 @@ class Progress : public host::Observer {
 
   // Trials that ended before this program took the study up count, but show nothing about how long one takes.
   void count_earlier(const host::StudyRecord& record);
+  // What the journal tells of the user's own configuration: a trial of the profile may have measured it, and no trial
+  // says so of itself. May be called on any thread.
+  void take_own(const host::StudyFacts& facts);
   // Logged errors, kept for the report: standard error begins with what ended the study.
   const std::vector<std::string>& errors() const { return errors_; }
 

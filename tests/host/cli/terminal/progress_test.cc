@@ -10,7 +10,9 @@ namespace dsat::cli {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using Severity = host::Observer::Severity;
 
@@ -111,6 +113,30 @@ TEST(Progress, NamesTheBestSoFar) {
   best.config = trial(3, host::Outcome::completed).config;
   progress.on_best(best);
   EXPECT_THAT(progress.status(), HasSubstr("best 12.3 GFLOP/s, stage 2, micro batch 8, trial 3"));
+}
+
+host::StudyFacts facts_of(uint64_t baseline, const std::vector<std::optional<double>>& values) {
+  host::StudyFacts facts;
+  facts.baseline = baseline;
+  for (const std::optional<double>& value : values) {
+    facts.trials.emplace_back();
+    facts.trials.back().value = value;
+  }
+  return facts;
+}
+
+TEST(Progress, TellsTheDistanceToYourOwnConfigurationWhateverTrialMeasuredIt) {
+  Captured captured;
+  Progress progress(captured.console, settings());
+  host::BestRecord best;
+  best.metric = 12e9;
+  best.config = trial(0, host::Outcome::completed).config;
+  progress.on_best(best);
+  progress.take_own(host::StudyFacts());
+  progress.take_own(facts_of(0, {std::nullopt, 6e9}));
+  EXPECT_THAT(progress.status(), Not(HasSubstr("against your own"))) << "nothing has measured it";
+  progress.take_own(facts_of(1, {std::nullopt, 6e9}));
+  EXPECT_THAT(progress.status(), EndsWith("+100.0 % against your own"));
 }
 
 TEST(Progress, CountsTrialsOfBeforeAResume) {
