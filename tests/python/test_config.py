@@ -27,6 +27,14 @@ class Overwriting(PackageTest):
         with self.assertRaisesRegex(dsat.Error, "dictionary"):
             dsat.overwrite_deepspeed_config({}, ["stage", 3])
 
+    def test_what_is_overwritten_is_a_path_or_a_dictionary(self):
+        for base in (None, 3, ["ds.json"]):
+            with self.subTest(base), self.assertRaisesRegex(dsat.Error, "a path or a dictionary, not "):
+                dsat.overwrite_deepspeed_config(base, {})
+        path = self.dir / "c.json"
+        self.write(path.name, {"a": 1})
+        self.assertEqual(dsat.overwrite_deepspeed_config(path, {}), {"a": 1})
+
 
 class FromHparams(PackageTest):
     def test_the_file_with_the_overwrites(self):
@@ -75,6 +83,11 @@ class Hyperparameters(PackageTest):
         os.environ["DSAT_HPARAMS"] = self.write("hparams.json", {"width": 16, "deepspeed_config": "/t/ds_config.json"})
         self.assertEqual(dsat.get_hparams({"width": 8, "layers": 2}),
                          {"width": 16, "layers": 2, "deepspeed_config": "/t/ds_config.json"})
+
+    def test_the_scripts_own_are_a_dictionary(self):
+        for default in ("x", 3, [("width", 8)]):
+            with self.subTest(default), self.assertRaisesRegex(dsat.Error, "dictionary, not "):
+                dsat.get_hparams(default)
 
     def test_a_file_that_is_not_there(self):
         os.environ["DSAT_HPARAMS"] = str(self.dir / "none.json")

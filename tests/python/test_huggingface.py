@@ -73,6 +73,16 @@ class CommandLine(PackageTest):
         args = ["--per_device_train_batch_size", "4"]
         self.assertEqual(dsat.get_hf_args_with_overwrites(args, {}), args)
 
+    def test_words_are_a_list_of_any_kind_and_no_text(self):
+        for args in ("--deepspeed " + self.path, b"--fp16", None, 3):
+            for hparams in ({}, {"overwrite_deepspeed_args": {"a": 1}}):
+                with self.subTest((args, hparams)), self.assertRaisesRegex(dsat.Error, "args is a list of words"):
+                    dsat.get_hf_args_with_overwrites(args, hparams)
+        words = ["--deepspeed", self.path]
+        for args in (tuple(words), iter(words)):
+            self.assertEqual(self.overwritten(args, train_micro_batch_size_per_gpu=4),
+                             [*words, "--per_device_train_batch_size", "4"])
+
     def test_bad_input(self):
         for args, overwrites, words in ((["--fp16"], {"a": 1}, "add --deepspeed FILE"),
                                         (["--deepspeed"], {"a": 1}, "add --deepspeed FILE"),

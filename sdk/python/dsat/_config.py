@@ -32,12 +32,14 @@ def overwrite_deepspeed_config(base_ds_config: Union[PathLike, Mapping[str, Any]
                                source_ds_dict: Mapping[str, Any]) -> Json:
     """A configuration (a file's path or a dictionary) with the leaves of `source_ds_dict` written over it.
 
-    Neither argument is changed. Raises dsat.Error where the file cannot be read.
+    Neither argument is changed. Raises dsat.Error where the file cannot be read or an argument is of another type.
     """
     if not isinstance(source_ds_dict, Mapping):
         raise Error(f"what overwrites a DeepSpeed configuration is a dictionary, not {source_ds_dict!r}")
     if isinstance(base_ds_config, Mapping):
         return merge(base_ds_config, source_ds_dict)
+    if not isinstance(base_ds_config, (str, os.PathLike)):
+        raise Error(f"a DeepSpeed configuration is a path or a dictionary, not {base_ds_config!r}")
     return merge(read_json(os.fspath(base_ds_config)), source_ds_dict)
 
 
@@ -56,8 +58,11 @@ def overwrites_of(hparams: Mapping[str, Any]) -> Mapping[str, Any]:
 def get_hparams(default: Optional[Mapping[str, Any]] = None) -> Json:
     """The hyperparameters of the experiment file that dsat-host was given; without one, a copy of `default`.
 
-    Within a tuning run and in the full experiment after it. Raises dsat.Error where their file cannot be read.
+    Within a tuning run and in the full experiment after it. Raises dsat.Error where their file cannot be read, or
+    `default` is no dictionary.
     """
+    if default is not None and not isinstance(default, Mapping):
+        raise Error(f"the default of hyperparameters is a dictionary, not {default!r}")
     path = os.environ.get("DSAT_HPARAMS")
     return merge(default or {}, read_json(path) if path else {})
 

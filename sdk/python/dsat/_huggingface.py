@@ -1,6 +1,6 @@
 """Hugging Face's Trainer reads batch sizes from its command line and refuses a configuration that differs."""
 import os
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ._config import OVERWRITE_KEY, merge, overwrites_of
 from ._errors import Error
@@ -59,18 +59,20 @@ def get_hf_args_with_overwrites(args: Sequence[str], hparams: Mapping[str, Any])
     rank does this and the Trainer reads that file; then --per_device_train_batch_size and
     --gradient_accumulation_steps get its numbers ("auto" never does). In a trial, and in the full training of an
     experiment file, that file is dsat-host's and its own values win. Elsewhere and without overwrites `args` are
-    returned as they are. Raises dsat.Error without `--deepspeed FILE`.
+    returned as they are. Raises dsat.Error without `--deepspeed FILE`, or where `args` is a text and no list.
     """
+    if isinstance(args, (str, bytes)) or not isinstance(args, Iterable):
+        raise Error(f"args is a list of words such as sys.argv[1:], not {args!r}")
+    result = list(args)
     overwrites = overwrites_of(hparams)
     given = os.environ.get(CONFIG_VARIABLE)
     if not overwrites and not given:
-        return list(args)
-    where = _config_at(args)
+        return result
+    where = _config_at(result)
     if where is None:
         if not overwrites:
-            return list(args)  # trains without DeepSpeed: dsat-host has rewritten the command line
+            return result  # trains without DeepSpeed: dsat-host has rewritten the command line
         raise Error(f"'{OVERWRITE_KEY}' needs a configuration to write to: add --deepspeed FILE to the arguments")
-    result = list(args)
     position, prefix = where
     if given:
         result[position] = prefix + given  # a script that makes its arguments itself names its own file
