@@ -58,7 +58,7 @@ testing::Answer completed(const testing::Trial& trial) {
 
 }  // namespace
 
-Study practice_study(const PluginInfo& plugin, int max_trials, int concurrent) {
+dsat::Study practice_study(const PluginInfo& plugin, int max_trials, int concurrent) {
   config::Space space;
   const std::vector<int> stages = plugin.study.value("zero_stages", std::vector<int>{1, 2, 3});
   for (const int stage : stages) {
@@ -88,7 +88,7 @@ Study practice_study(const PluginInfo& plugin, int max_trials, int concurrent) {
 }
 
 // As host/src/study/admission.cc decides on a request, for a study whose trials all have the same devices.
-std::string why_refused(const Study& study, const Json& overrides) {
+std::string why_refused(const dsat::Study& study, const Json& overrides) {
   try {
     Json merged = study.base_config;
     config::overwrite(merged, config::read_overrides(study.base_config, overrides));

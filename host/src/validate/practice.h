@@ -12,10 +12,10 @@
 namespace dsat::host {
 
 // Stages, a few axes, a profile for a searcher; as many trials, so many of them at a time.
-Study practice_study(const PluginInfo& plugin, int max_trials, int concurrent);
+dsat::Study practice_study(const PluginInfo& plugin, int max_trials, int concurrent);
 
 // Why a study would refuse a trial with these overrides (invalid_config), in one line; empty: it would run it.
-std::string why_refused(const Study& study, const Json& overrides);
+std::string why_refused(const dsat::Study& study, const Json& overrides);
 
 // A training that is faster with larger micro batches and higher stages, until it runs out of memory.
 testing::Answer practice_answer(const testing::Trial& trial);

@@ -119,7 +119,7 @@ TEST(Practice, MemoryEndsLaterAtHigherStages) {
 TEST(Practice, AConfigurationIsRefusedWhereAStudyRefusesIt) {
   PluginInfo plugin;
   plugin.study = Json::object();
-  const Study study = practice_study(plugin, 10, 2);
+  const dsat::Study study = practice_study(plugin, 10, 2);
   const auto why = [&](const std::string& overrides) { return why_refused(study, Json::parse(overrides)); };
   EXPECT_EQ(why("{}"), "");
   EXPECT_EQ(why(R"({"train_micro_batch_size_per_gpu": 3, "zero_optimization": {"stage": 2}})"), "");
