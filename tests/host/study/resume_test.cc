@@ -141,13 +141,17 @@ TEST_F(ResumeTest, WhatARunCostThatACrashCutOffIsCounted) {
   given.budget = "1gpuh";
   Session first(plan_of(given));
   const fs::path crashed = dir() / "crashed";
-  first.runner.before_each_step = [&] {
-    const std::vector<Trial> trials = first.journal->trials();
-    if (!trials.empty() && !trials[0].record.started_at.empty() && !fs::exists(crashed))
-      copy_db(first.plan.dir, crashed);
-  };
   first.runner.held = {0};
-  first.runner.when_all_held = [&] { first.runner.release(); };
+  // Its start is in the journal a moment later.
+  first.runner.when_all_held = [&] {
+    const std::vector<Trial> trials = first.journal->trials();
+    if (trials[0].record.started_at.empty()) {
+      first.loop.at(Loop::Clock::now() + std::chrono::milliseconds(20), [&] { first.runner.look_again(); });
+    } else {
+      copy_db(first.plan.dir, crashed);
+      first.runner.release();
+    }
+  };
   first.run_new();
   ASSERT_TRUE(fs::exists(crashed));
   Session second(resumed_plan(crashed));
