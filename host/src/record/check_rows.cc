@@ -15,7 +15,6 @@ std::string wrong_with(const Trial& trial) {
   if (is_over != record.outcome.has_value())
     return is_over ? "it is over and has no outcome" : "it has an outcome and is not over";
   if (trial.state == TrialState::running && !record.started()) return "it runs and was never started";
-  if (record.duplicate_of && *record.duplicate_of >= record.id) return "it repeats a later trial";
   if (trial.end && !record.duplicate_of && trial.end->id != record.id) return "its end is that of another trial";
   return "";
 }

@@ -50,6 +50,7 @@ Trial Journal::trial_of(const Statement& row) {
   r.kind = kind_from(row.get_text(3));
   r.parent = row.optional_count_at(4, "parent");
   r.duplicate_of = row.optional_count_at(5, "duplicate_of");
+  if (r.duplicate_of && *r.duplicate_of >= r.id) throw Error(DSAT_DATA_LOSS, "it repeats a later trial");
   trial.model_info = row.count_at(6, "model_info", 1) != 0;
   r.config = object_of(row.get_text(7), "config");
   r.note = row.get_text(9);

@@ -73,12 +73,6 @@ TEST(CheckRows, ATrialThatRunsWasStarted) {
             "trial 1: it runs and was never started");
 }
 
-TEST(CheckRows, ATrialRepeatsAnEarlierOne) {
-  EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[1].record.duplicate_of = 0; }), "");
-  EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[1].record.duplicate_of = 1; }),
-            "trial 1: it repeats a later trial");
-}
-
 TEST(CheckRows, AnEndIsThatOfItsTrial) {
   EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[1].end->id = 0; }), "trial 1: its end is that of another trial");
 }

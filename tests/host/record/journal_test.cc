@@ -165,6 +165,10 @@ TEST_F(JournalTest, DamageIsAnErrorAndNeverAShorterStudy) {
   EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: unknown word 'splendid'"));
   sql("UPDATE trials SET outcome = 'failed', config = '{torn' WHERE id = 1");
   EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: its config is torn"));
+  for (const char* no_earlier_one : {"1", "1039977259383"}) {
+    sql(std::string("UPDATE trials SET duplicate_of = ") + no_earlier_one + " WHERE id = 1");
+    EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: it repeats a later trial")) << "whoever reads it looks there";
+  }
   sql("DELETE FROM trials WHERE id = 1");
   EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: is missing"));
 }
