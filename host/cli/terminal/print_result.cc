@@ -80,7 +80,8 @@ std::string after_failure(const host::StudyResult& result, const std::string& re
   const std::string resume = fmt::format("dsat-host resume {}{}", shell_quote(result.dir.string()), resume_options);
   const bool is_plugins = reason.rfind("plugin ", 0) == 0 || reason.rfind("replay_mismatch", 0) == 0;
   if (!is_plugins || !record->profile.is_object()) return resume;
-  return fmt::format("{}\nif it fails again: {} --searcher guided", resume, resume);
+  const char* other = reason.rfind("plugin guided:", 0) == 0 ? "random" : "guided";
+  return fmt::format("{}\nif it fails again: {} --searcher {}", resume, resume, other);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ std::array<struct sigaction, kCrashes.size()> g_before;
 std::atomic<bool> g_continued{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "written by a signal handler");
 std::atomic<bool> g_watching{false};
+pid_t g_program = 0;  // a child that a plugin forks has the handlers too, and none of the study
 // Where everything is kept and how to go on; written before a handler can read it. Without a study a line ends here.
 std::array<char, 4096> g_kept{'\n'};
 
@@ -72,8 +73,11 @@ const char* name_of_crash(int signal) {
 void on_crash(int signal) {
   const auto* at = std::find(kCrashes.begin(), kCrashes.end(), signal);
   const struct sigaction& before = g_before[static_cast<size_t>(at - kCrashes.begin())];
-  const char* call = host::plugin_call_of_this_thread();
-  if (call == nullptr && g_watching && before.sa_handler == SIG_DFL) call = "a thread of dsat-host or of a plugin";
+  const bool is_here = getpid() == g_program;
+  const char* call = is_here ? host::plugin_call_of_this_thread() : nullptr;
+  if (call == nullptr && is_here && g_watching && before.sa_handler == SIG_DFL) {
+    call = "a thread of dsat-host or of a plugin";
+  }
   if (call != nullptr) end_with_a_line(call, name_of_crash(signal));
   sigaction(signal, &before, nullptr);
   raise(signal);  // comes when this handler has returned
@@ -81,6 +85,7 @@ void on_crash(int signal) {
 
 // exit() runs this on the thread that has called it. The study itself never does.
 void on_exit() {
+  if (getpid() != g_program) return;
   const char* call = host::plugin_call_of_this_thread();
   if (call == nullptr && !g_watching) return;
   end_with_a_line(call != nullptr ? call : "a plugin's thread", "it has called exit()");
@@ -112,10 +117,11 @@ void add_unless_ignored(sigset_t& signals, int signal) {
 
 void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
-// A plugin that was loaded since the last call may have put handlers of its own in the place of these.
+// A plugin that was loaded since the last call may have put handlers of its own in the place of these, and what exit()
+// runs of it comes before what was registered then.
 void name_plugins_that_crash() {
-  static const bool once = [] { return std::atexit(on_exit) == 0; }();
-  (void)once;
+  g_program = getpid();
+  std::atexit(on_exit);
   struct sigaction action {};
   action.sa_handler = on_crash;
   action.sa_flags = SA_ONSTACK;

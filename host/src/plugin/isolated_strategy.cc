@@ -115,8 +115,7 @@ auto IsolatedStrategy::surviving(const std::string& what, RequestAnswers* answer
       muted_ = false;
       if (restarts_ == most_restarts_) {
         const std::string again = restarts_ == 0 ? "" : fmt::format("; it had been started again {} times", restarts_);
-        throw Error(DSAT_INTERNAL,
-                    fmt::format("plugin {}: {}: its process {}{}", plugin_.name, what, failure.what(), again));
+        throw PluginLost(fmt::format("plugin {}: {}: its process {}{}", plugin_.name, what, failure.what(), again));
       }
       ++restarts_;
       log_(2, fmt::format("plugin {}: {}: its process {}; it is started again ({} of {})", plugin_.name, what,
@@ -268,8 +267,7 @@ std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const 
     for (const Json& entry : answer.at("plugins")) plugins.push_back(plugin_info_from_json(entry));
   } catch (const ProcessFailed& failure) {
     const std::string last_words = printed.empty() ? "" : fmt::format("; it printed '{}'", printed);
-    throw Error(DSAT_INTERNAL,
-                fmt::format("plugin {}: a process that loads it {}{}", file.string(), failure.what(), last_words));
+    throw PluginLost(fmt::format("plugin {}: a process that loads it {}{}", file.string(), failure.what(), last_words));
   } catch (const Json::exception&) {
     throw Error(DSAT_INTERNAL,
                 fmt::format("plugin {}: a process that loads it has sent no description", file.string()));
@@ -278,11 +276,18 @@ std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const 
   return plugins;
 }
 
-std::optional<PluginProcesses> settings_to_try(const std::filesystem::path& file, PluginProcesses settings) {
+void try_apart(const std::filesystem::path& file, const PluginProcesses& settings,
+               const std::function<void(const PluginProcesses&)>& body) {
   const bool can_run = as_result([&] { return find_plugin_host(settings.plugin_host); }).ok();
-  if (!can_run || is_own_plugin(file)) return std::nullopt;
-  settings.plugin_memory_bytes.reset();  // here it has no limit either
-  return settings;
+  if (!can_run || is_own_plugin(file)) return;
+  PluginProcesses unlimited = settings;
+  unlimited.plugin_memory_bytes.reset();  // here it has no limit either
+  try {
+    body(unlimited);
+  } catch (const PluginLost&) {
+    throw;
+  } catch (const Error&) {
+  }
 }
 
 }  // namespace dsat::host

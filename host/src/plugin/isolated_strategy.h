@@ -76,12 +76,22 @@ class IsolatedStrategy final : public Strategy {
   std::vector<Past> since_;           // the events after it; without one all
 };
 
-// What a library offers, read in a process of its own. Throws Error.
+// The process of a plugin has died, or has not answered, more often than it is started again. Whatever else a plugin
+// does wrong it has reported itself.
+class PluginLost : public Error {
+ public:
+  explicit PluginLost(const std::string& message) : Error(DSAT_INTERNAL, message) {}
+};
+
+// What a library offers, read in a process of its own. Throws Error, and PluginLost.
 std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const PluginProcesses& settings);
 
-// How a process of its own tries a plugin that is to run in this one, before it does: what dies there has a name and
-// ends nothing else. nullopt: it is not tried, since it comes with dsat, or there is no dsat-plugin-host.
-std::optional<PluginProcesses> settings_to_try(const std::filesystem::path& file, PluginProcesses settings);
+// Has a process of its own do first what a plugin is to do in this one: what dies there has a name and ends nothing
+// else. Throws PluginLost. What the plugin reports there it reports here too, in its own words; and it may need
+// something that only this process has. Nothing is tried of a plugin that comes with dsat, and without
+// dsat-plugin-host.
+void try_apart(const std::filesystem::path& file, const PluginProcesses& settings,
+               const std::function<void(const PluginProcesses&)>& body);
 
 }  // namespace dsat::host
 

@@ -112,7 +112,7 @@ bool runs_apart(const fs::path& file, Isolation isolation) {
 // What dies while it is loaded does so in a process of its own first, wherever it is to run.
 std::vector<PluginInfo> describe(const fs::path& file, const PluginProcesses& processes) {
   if (runs_apart(file, processes.isolation)) return describe_apart(file, processes);
-  if (const auto settings = settings_to_try(file, processes)) describe_apart(file, *settings);
+  try_apart(file, processes, [&](const PluginProcesses& settings) { describe_apart(file, settings); });
   return PluginLibrary::load(file)->describe();
 }
 

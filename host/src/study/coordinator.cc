@@ -10,6 +10,7 @@
 
 #include "base/fault_point.h"
 #include "base/guarded.h"
+#include "dsat/base/shell.h"
 #include "dsat/base/units.h"
 #include "study/admission.h"
 #include "study/describe_study.h"
@@ -230,7 +231,7 @@ void Coordinator::doubt_restore(const PhaseView& view) {
   log(Observer::Severity::warning,
       fmt::format("plugin {}: after its saved state was restored it asks for nothing, and {} trials are left: "
                   "`dsat-host validate {}` checks save and restore; `dsat-host resume {} --searcher guided` goes on",
-                  plugin.name, left, plugin.file.string(), plan_.dir.string()));
+                  plugin.name, left, shell_quote(plugin.file.string()), shell_quote(plan_.dir.string())));
 }
 
 PhaseView Coordinator::phase_view() const {

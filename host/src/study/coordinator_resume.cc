@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/clock.h"
 #include "dsat/config/json_numbers.h"
 #include "record/check_rows.h"
 #include "study/admission.h"
@@ -41,6 +42,13 @@ std::string searcher_of_plan(Journal& journal) {
   } catch (const Json::exception&) {
     return "";
   }
+}
+
+// When a run ended that a crash cut off: not before it last wrote something, and not beyond what a trial may take,
+// since a copy of the folder may have written its files again. Empty: unknown.
+std::string end_of_cut_off(const TrialRecord& record, const std::string& written_at, std::chrono::milliseconds limit) {
+  const auto start = parse_rfc3339(record.started_at), written = parse_rfc3339(written_at);
+  return start && written ? format_rfc3339(std::min(*written, *start + limit)) : "";
 }
 
 }  // namespace
@@ -215,7 +223,8 @@ std::vector<TrialEnd> Coordinator::requeue_running() {
     if (end) {
       ends.push_back(std::move(*end));
     } else if (!runner_.adopt(spec_of(plan_, trials_[id]))) {
-      add_cost(id, runner_.last_written_at(spec_of(plan_, trials_[id])));  // it ran no shorter
+      const std::string written_at = runner_.last_written_at(spec_of(plan_, trials_[id]));
+      add_cost(id, end_of_cut_off(trials_[id].record, written_at, plan_.trial_timeout));
       trials_.run_again(id);
     }
   }

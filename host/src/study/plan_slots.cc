@@ -129,15 +129,15 @@ void check_whole_hosts(SlotPlan& plan, const CommandTemplate& command) {
 void check_steps(SlotPlan& plan, const CommandTemplate& command) {
   const auto hosts = SlotPool(plan.slots, std::nullopt).hosts();
   for (const TrialShape& shape : plan.shapes()) {
-    const auto [least, most] = std::minmax_element(shape.node_slots.begin(), shape.node_slots.end());
-    if (*least != *most) {
+    const auto ends = std::minmax_element(shape.node_slots.begin(), shape.node_slots.end());
+    const auto least = *ends.first, most = *ends.second;
+    if (least != most) {
       throw Error(
           fmt::format("a trial would take {} slots of one node of the allocation and {} of another, and a step "
                       "has as many on each: give --num-nodes and --num-gpus",
-                      *most, *least));
+                      most, least));
     }
-    const bool is_part =
-        std::any_of(hosts.begin(), hosts.end(), [&](const auto& host) { return host.second > *least; });
+    const bool is_part = std::any_of(hosts.begin(), hosts.end(), [&](const auto& host) { return host.second > least; });
     if (command.launcher() != Launcher::deepspeed || shape.nodes() < 2 || !is_part || plan.at_once < 2) continue;
     plan.at_once = 1;
     plan.notices.emplace_back(

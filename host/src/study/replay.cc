@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "dsat/base/shell.h"
 #include "dsat/base/utf8.h"
 #include "dsat/config/json.h"
 
@@ -77,7 +78,8 @@ void replay_event(Strategy& strategy, const JournalEvent& entry, RecordedAnswers
   if (now == entry.ops_text) return;
   const std::string remedy =
       entry.phase >= Phase::searcher
-          ? fmt::format("`dsat-host resume {} --searcher guided` goes on with all that was measured", dir.string())
+          ? fmt::format("`dsat-host resume {} --searcher guided` goes on with all that was measured",
+                        shell_quote(dir.string()))
           : "start a new study";
   throw Error(DSAT_INTERNAL,
               fmt::format("replay_mismatch: event {} {}; the plugin has changed or is not deterministic; everything is "

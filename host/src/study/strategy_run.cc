@@ -2,7 +2,6 @@
 // plugin log.
 #include "study/strategy_run.h"
 
-#include <optional>
 #include <string_view>
 
 #include "finals/baseline.h"
@@ -36,18 +35,21 @@ std::unique_ptr<Strategy> open_strategy(const Plan& plan, Phase phase, PluginLog
   return IsolatedStrategy::create(chosen.plugin, chosen.options, plan.seed, plan, write);
 }
 
-// What it logs it will log again when the search begins. A process that is lost is not started again here: whoever
-// waits for the study to begin is told at once.
-void try_searcher(const Plan& plan) {
+// What they log they will log again. A process that is lost is not started again here: whoever waits for the study to
+// begin is told at once.
+void try_strategies(const Plan& plan) {
   constexpr int kNoRestart = 0;
-  const StrategyPlan& chosen = plan.searcher;
   const auto unheard = [](int, std::string_view) {};
-  std::optional<PluginProcesses> settings = plan;
-  if (chosen.plugin.library) settings = settings_to_try(chosen.plugin.file, plan);
-  if (settings) {
-    IsolatedStrategy::create(chosen.plugin, chosen.options, plan.seed, *settings, unheard, kNoRestart);
-  } else {
-    PluginStrategy::create(chosen.plugin, chosen.options, plan.seed, unheard);
+  for (const StrategyPlan* chosen : {&plan.profiler, &plan.searcher}) {
+    const auto create_apart = [&](const PluginProcesses& settings) {
+      IsolatedStrategy::create(chosen->plugin, chosen->options, plan.seed, settings, unheard, kNoRestart);
+    };
+    if (!chosen->plugin.library) {
+      create_apart(plan);
+      continue;
+    }
+    try_apart(chosen->plugin.file, plan, create_apart);
+    PluginStrategy::create(chosen->plugin, chosen->options, plan.seed, unheard);
   }
 }
 

@@ -40,9 +40,9 @@ Op finish_by_host(const SearchEnd& end);
 // Opens the strategy of a phase; it has had no event yet. Throws dsat::Error.
 std::unique_ptr<Strategy> open_strategy(const Plan& plan, Phase phase, PluginLog& log);
 
-// Creates the searcher with its options and destroys it again: what it refuses is known before the profile has cost
-// anything. Throws dsat::Error with the plugin's own message.
-void try_searcher(const Plan& plan);
+// Creates profiler and searcher with their options and destroys them again: what they refuse is known before any trial
+// has cost anything. Throws dsat::Error with the plugin's own message.
+void try_strategies(const Plan& plan);
 
 }  // namespace dsat::host
 

@@ -157,13 +157,15 @@ std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
   if (options.environment.empty()) options.environment = current_environment();
   const fs::path launcher = options.simulation ? fs::path() : find_launcher(options.launcher);
   Plan plan = make_plan(options);
-  try_searcher(plan);
+  if (!plan.dir.empty() && !plan.simulation) {
+    check_runner(plan, parse_command(plan, options.environment), options.environment);
+  }
+  try_strategies(plan);
   if (plan.dir.empty()) {
     auto impl = std::make_unique<Impl>(std::move(plan), std::nullopt, Journal::none());
     impl->environment = std::move(options.environment);
     return impl;
   }
-  if (!plan.simulation) check_runner(plan, parse_command(plan, options.environment), options.environment);
   make_run_dir(plan.dir);
   fault_point("start.folder");
   RunLock lock = RunLock::take(plan.dir);

@@ -77,7 +77,8 @@ template <class T>
 class Instance {
   static_assert(kStateIsWhole<T>,
                 "a searcher or profiler has both `std::string save() const` and `void restore(const dsat::Study&, "
-                "std::string_view)`, public and each once, or neither of them");
+                "std::string_view)`, public and each once, or neither of them; inherited ones and those of another "
+                "signature count: rename what serves something else");
 
  public:
   Instance(const dsat_host* host, Json options) : host_(host), object_(Host(host), Options(std::move(options))) {

@@ -139,6 +139,7 @@ TEST_F(ResumeTest, AFailureThatNoHostJudgedHasItsRestart) {
 TEST_F(ResumeTest, WhatARunCostThatACrashCutOffIsCounted) {
   StudyOptions given = scripted({{"start", {try_micro_batch(1)}}, {"exit 0", {try_micro_batch(2)}}});
   given.budget = "1gpuh";
+  given.trial_timeout = std::chrono::hours(3);
   Session first(plan_of(given));
   const fs::path crashed = dir() / "crashed";
   first.runner.held = {0};
@@ -154,15 +155,19 @@ TEST_F(ResumeTest, WhatARunCostThatACrashCutOffIsCounted) {
   };
   first.run_new();
   ASSERT_TRUE(fs::exists(crashed));
-  Session second(resumed_plan(crashed));
-  const std::string started_at = second.trials()[0].record.started_at;
-  second.runner.written = [&](const TrialSpec&) {
-    return format_rfc3339(*parse_rfc3339(started_at) + std::chrono::hours(2));
+  copy_db(crashed, dir() / "copied");
+  const auto resumed = [&](const fs::path& folder, std::chrono::hours written_after) {
+    Session second(resumed_plan(folder));
+    const std::string started_at = second.trials()[0].record.started_at;
+    second.runner.written = [&](const TrialSpec&) {
+      return format_rfc3339(*parse_rfc3339(started_at) + written_after);
+    };
+    EXPECT_THAT(second.resume().reason, HasSubstr("the budget is spent"));
+    EXPECT_EQ(second.runner.started.size(), 0u);
+    return second.journal->meta(kSpentDeviceHours).value_or(0).get<double>();
   };
-  const StudyResult result = second.resume();
-  EXPECT_THAT(result.reason, HasSubstr("the budget is spent"));
-  EXPECT_EQ(second.runner.started.size(), 0u);
-  EXPECT_NEAR(second.journal->meta(kSpentDeviceHours).value_or(0).get<double>(), 2, 0.1);
+  EXPECT_NEAR(resumed(crashed, std::chrono::hours(2)), 2, 0.1);
+  EXPECT_NEAR(resumed(dir() / "copied", std::chrono::hours(200)), 3, 0.1) << "its files were written again by a copy";
 }
 
 // Runs until the n-th round of the loop, then interrupts.
