@@ -276,10 +276,10 @@ std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const 
   return plugins;
 }
 
-void try_apart(const std::filesystem::path& file, const PluginProcesses& settings,
+bool try_apart(const std::filesystem::path& file, const PluginProcesses& settings,
                const std::function<void(const PluginProcesses&)>& body) {
   const bool can_run = as_result([&] { return find_plugin_host(settings.plugin_host); }).ok();
-  if (!can_run || is_own_plugin(file)) return;
+  if (!can_run || is_own_plugin(file)) return false;
   PluginProcesses unlimited = settings;
   unlimited.plugin_memory_bytes.reset();  // here it has no limit either
   try {
@@ -287,7 +287,9 @@ void try_apart(const std::filesystem::path& file, const PluginProcesses& setting
   } catch (const PluginLost&) {
     throw;
   } catch (const Error&) {
+    return false;
   }
+  return true;
 }
 
 }  // namespace dsat::host

@@ -87,10 +87,10 @@ class PluginLost : public Error {
 std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const PluginProcesses& settings);
 
 // Has a process of its own do first what a plugin is to do in this one: what dies there has a name and ends nothing
-// else. Throws PluginLost. What the plugin reports there it reports here too, in its own words; and it may need
-// something that only this process has. Nothing is tried of a plugin that comes with dsat, and without
-// dsat-plugin-host.
-void try_apart(const std::filesystem::path& file, const PluginProcesses& settings,
+// else. Throws PluginLost. True: it went well. False: the plugin has reported something, which it will report here too,
+// in its own words, unless it needs something that only this process has; or nothing was tried, since the plugin comes
+// with dsat or there is no dsat-plugin-host.
+bool try_apart(const std::filesystem::path& file, const PluginProcesses& settings,
                const std::function<void(const PluginProcesses&)>& body);
 
 }  // namespace dsat::host

@@ -46,10 +46,9 @@ void try_strategies(const Plan& plan) {
     };
     if (!chosen->plugin.library) {
       create_apart(plan);
-      continue;
+    } else if (!try_apart(chosen->plugin.file, plan, create_apart)) {
+      PluginStrategy::create(chosen->plugin, chosen->options, plan.seed, unheard);
     }
-    try_apart(chosen->plugin.file, plan, create_apart);
-    PluginStrategy::create(chosen->plugin, chosen->options, plan.seed, unheard);
   }
 }
 
