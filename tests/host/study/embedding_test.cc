@@ -1,21 +1,11 @@
 // What only a program that embeds the library can get wrong: the command line writes these members itself. Each is
 // refused before anything runs.
-#include "study/plan.h"
-#include "study_fixture.h"
-#include "support/error_of.h"
+#include "plan_fixture.h"
 
 namespace dsat::host {
 namespace {
 
-class EmbeddingTest : public StudyTest {
- protected:
-  using Change = std::function<void(StudyOptions&)>;
-  std::string why_not(const Change& change) {
-    StudyOptions given = options();
-    change(given);
-    return error_of([&] { make_plan(given); });
-  }
-};
+class EmbeddingTest : public PlanTest {};
 
 TEST_F(EmbeddingTest, MembersThatMakeNoSenseAreRefusedAndNotIgnored) {
   const std::vector<std::pair<Change, std::string>> bad = {
