@@ -167,6 +167,25 @@ class CheckWalls(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (1, ""))
         self.assertEqual(result.stdout.splitlines(), [f"{path}:2: is longer than 120 characters" for path in long])
 
+    def test_files_of_more_than_500_lines(self):
+        repository = Repository(self)
+        repository.add("host/src/base/probe.cc", "<vector>")
+        repository.write(".gitignore", "/build/\n")
+        repository.write("build/made.cc", "\n" * 501)
+        repository.write("docs/long.md", "\n" * 501)
+        long = ("bench/long.py", "examples/long.c", "sdk/base/long.h", "tests/host/long_test.cc")
+        for path in long:
+            repository.write(path, "x\n\n" * 250)
+        result = repository.check()
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        subprocess.run(["git", "-C", repository.root, "add", long[0]], check=True)  # this one is tracked
+        for path in long:
+            repository.write(path, "x\n\n" * 250 + "the last line may end without a line break")
+        result = repository.check()
+        self.assertEqual((result.returncode, result.stderr), (1, ""))
+        self.assertEqual(result.stdout.splitlines(),
+                         [f"{path}: has 501 lines, and a file has 500 at most" for path in long])
+
 
 if __name__ == "__main__":
     unittest.main()
