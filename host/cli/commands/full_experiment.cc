@@ -18,7 +18,7 @@
 
 #include "dsat/base/files.h"
 #include "dsat/base/numbers.h"
-#include "terminal/signals.h"
+#include "terminal/held_signals.h"
 
 namespace dsat::cli {
 namespace {
@@ -55,38 +55,6 @@ std::vector<pid_t> tree_of(pid_t root) {
   }
   return tree;
 }
-
-// TERM and HUP of dsat-host are meant for the training: it must not go on with the devices and nobody who waits for it.
-class PassOn {
- public:
-  PassOn() {
-    sigemptyset(&watched_);
-    sigaddset(&watched_, SIGCHLD);
-    for (const int signal : {SIGTERM, SIGHUP}) add_unless_ignored(watched_, signal);
-    pthread_sigmask(SIG_BLOCK, &watched_, &before_);
-  }
-  ~PassOn() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  PassOn(const PassOn&) = delete;
-  PassOn& operator=(const PassOn&) = delete;
-
-  const sigset_t& mask_before() const { return before_; }
-
-  // How the shell ended; nullopt: it was lost sight of.
-  std::optional<int> until_end_of(pid_t shell) const {
-    constexpr timespec kLook{1, 0};  // a thread of a plugin may have taken the news of the end
-    for (int status = 0;;) {
-      const pid_t ended = waitpid(shell, &status, WNOHANG);
-      if (ended == shell) return status;
-      if (ended < 0 && errno != EINTR) return std::nullopt;
-      const int signal = sigtimedwait(&watched_, nullptr, &kLook);
-      if (signal != SIGTERM && signal != SIGHUP) continue;
-      for (const pid_t pid : tree_of(shell)) kill(pid, signal);
-    }
-  }
-
- private:
-  sigset_t watched_, before_;
-};
 
 // A shell that is told to end waits for its command first, and runs none after it.
 constexpr const char* kWaitsForItsCommand = "trap 'exit 143' TERM; trap 'exit 129' HUP\n";
@@ -129,13 +97,16 @@ ExitStatus run_full_experiment(const std::filesystem::path& dir, Console& consol
   }
   console.line(fmt::format("running the full training: {}", one_line(command)));
   const IgnoreInterrupts ignore;
-  const PassOn pass_on;
+  const HeldSignals signals{SIGTERM, SIGHUP};
   pid_t pid = 0;
-  if (const int error = spawn_shell(command, console.json(), pass_on.mask_before(), pid)) {
+  if (const int error = spawn_shell(command, console.json(), signals.mask_before(), pid)) {
     console.error(fmt::format("the full training was not run: /bin/sh: {}", std::strerror(error)));
     return kFailed;
   }
-  const std::optional<int> ended = pass_on.until_end_of(pid);
+  // They are meant for the training: it must not go on with the devices and nobody who waits for it.
+  const std::optional<int> ended = signals.until_change_of(pid, 0, [&](int signal) {
+    for (const pid_t process : tree_of(pid)) kill(process, signal);
+  });
   if (!ended) {
     console.error(fmt::format("lost sight of the full training: {}", std::strerror(errno)));
     return kFailed;

@@ -1,4 +1,5 @@
 // Forks for every attempt, passes signals on to the child, and reads from its end whether the study is taken up again.
+// A signal that comes between two attempts waits until it is seen that there will be no other.
 // The run directory comes back through a pipe, since the child is the one that makes it.
 #include "commands/restart_on_crash.h"
 
@@ -14,52 +15,19 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <initializer_list>
 #include <optional>
 
 #include "dsat/base/shell.h"
 #include "dsat/host/record.h"
 #include "terminal/exit_status.h"
 #include "terminal/failure.h"
+#include "terminal/held_signals.h"
 
 namespace dsat::cli {
 namespace {
 
-constexpr std::array<int, 5> kPassedOn{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
-volatile sig_atomic_t child_pid = 0;
-volatile sig_atomic_t noted = 0;  // came while there was no child to pass it on to
-
-void pass_on(int signal) {
-  const int kept = errno;
-  if (child_pid > 0) {
-    kill(child_pid, signal);
-  } else {
-    noted = signal;
-  }
-  errno = kept;
-}
-
-class PassSignalsOn {
- public:
-  PassSignalsOn() {
-    struct sigaction action {};
-    action.sa_handler = pass_on;
-    action.sa_flags = SA_RESTART;
-    for (size_t i = 0; i < kPassedOn.size(); ++i) {
-      sigaction(kPassedOn[i], nullptr, &before_[i]);
-      // nohup and shells that run jobs in the background ignore some of them on purpose.
-      if (before_[i].sa_handler != SIG_IGN) sigaction(kPassedOn[i], &action, nullptr);
-    }
-  }
-  ~PassSignalsOn() { restore(); }
-  PassSignalsOn(const PassSignalsOn&) = delete;
-  PassSignalsOn& operator=(const PassSignalsOn&) = delete;
-  void restore() const {
-    for (size_t i = 0; i < kPassedOn.size(); ++i) sigaction(kPassedOn[i], &before_[i], nullptr);
-  }
-
- private:
-  std::array<struct sigaction, kPassedOn.size()> before_{};
-};
+constexpr std::initializer_list<int> kPassedOn{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 
 // How a child ended: its exit status, or the signal that killed it.
 struct ChildEnd {
@@ -124,16 +92,15 @@ class Data {
 };
 
 struct Shared {
-  const PassSignalsOn& signals;
+  const HeldSignals& signals;
   const Data& data;
   const OutputError& output;
 };
 
-// A signal that comes before the child has its own disposition ends it as it would have ended us.
+// A signal that is passed on before the child has its own disposition ends it as it would have ended us.
 [[noreturn]] void be_the_child(const std::function<int()>& run, pid_t parent, const Shared& shared, Console& console) {
   setpgid(0, 0);
-  shared.signals.restore();
-  if (noted != 0) raise(noted);
+  shared.signals.let_go();
   shared.data.keep();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kFailed);
@@ -144,25 +111,21 @@ struct Shared {
 
 // Ctrl-Z has stopped the child. The shell that started this program waits for this one to stop.
 void stop_and_continue_with(pid_t pid) {
-  struct sigaction usual {
-  }, ours{};
-  usual.sa_handler = SIG_DFL;
-  sigaction(SIGTSTP, &usual, &ours);
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
   raise(SIGTSTP);
-  sigaction(SIGTSTP, &ours, nullptr);
+  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
+  pthread_sigmask(SIG_BLOCK, &stop, nullptr);
   kill(pid, SIGCONT);
 }
 
 // The status of its end; nullopt: it was lost sight of.
-std::optional<int> wait_for(pid_t pid) {
-  for (int status = 0;;) {
-    if (waitpid(pid, &status, WUNTRACED) < 0) {
-      if (errno != EINTR) return std::nullopt;
-    } else if (!WIFSTOPPED(status)) {
-      return status;
-    } else if (WSTOPSIG(status) == SIGTSTP) {
-      stop_and_continue_with(pid);
-    }
+std::optional<int> wait_for(pid_t pid, const HeldSignals& signals) {
+  for (;;) {
+    const auto status = signals.until_change_of(pid, WUNTRACED, [pid](int signal) { kill(pid, signal); });
+    if (!status || !WIFSTOPPED(*status)) return status;
+    if (WSTOPSIG(*status) == SIGTSTP) stop_and_continue_with(pid);
   }
 }
 
@@ -172,11 +135,7 @@ std::optional<ChildEnd> run_in_child(const std::function<int()>& run, const Shar
   if (pid < 0) return std::nullopt;
   if (pid == 0) be_the_child(run, parent, shared, console);
   setpgid(pid, pid);
-  child_pid = pid;
-  if (noted != 0) kill(pid, noted);
-  noted = 0;
-  const std::optional<int> ended = wait_for(pid);
-  child_pid = 0;
+  const std::optional<int> ended = wait_for(pid, shared.signals);
   if (!ended) return std::nullopt;
   const int status = *ended;
   ChildEnd end;
@@ -233,7 +192,7 @@ int ended_trials(const std::filesystem::path& dir) {
 }  // namespace
 
 int supervise(const Supervised& study, int max_restarts, std::filesystem::path& dir, Console& console) {
-  const PassSignalsOn signals;
+  const HeldSignals signals(kPassedOn);
   const Data data(console);
   const OutputError output;
   const Shared shared{signals, data, output};
@@ -248,6 +207,7 @@ int supervise(const Supervised& study, int max_restarts, std::filesystem::path& 
     last_seen = seen;
     console.error(fmt::format("the search {}: it is taken up again (restart {} of {}, --max-search-runner-restarts)",
                               end->text(), restart, max_restarts));
+    if (signals.has_one_that_ends()) break;
     end = run_in_child([&] { return study.resume(dir); }, shared, console);
   }
   data.print();
@@ -256,15 +216,9 @@ int supervise(const Supervised& study, int max_restarts, std::filesystem::path& 
     console.error(fmt::format("cannot run the search in a process of its own: {}", std::strerror(errno)));
     return kFailed;
   }
-  if (noted != 0) {
-    signals.restore();
-    raise(noted);
-  }
+  signals.let_go();
   if (end->signal == 0) return end->status;
-  if (end->was_asked_for()) {
-    signals.restore();
-    raise(end->signal);  // as it would have ended us
-  }
+  if (end->was_asked_for()) raise(end->signal);  // as it would have ended us
   const std::string how =
       dir.empty() ? ""
                   : fmt::format("; go on with dsat-host resume {}{}", shell_quote(dir.string()), study.resume_options);
