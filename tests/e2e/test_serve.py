@@ -142,7 +142,8 @@ class ServeTest(HostTest):
         self.assertEqual(len(self.data(1)["trials"]), 4)
         (self.dir / "b/dsat.db").write_bytes(b"rubbish" * 5000)
         self.wait_for(lambda: self.get("study/1.json")[0] == 503)
-        self.assertEqual([bool(one["error"]) for one in json.loads(self.get("studies.json")[1])], [True, True])
+        # The list follows its studies a moment later.
+        self.wait_for(lambda: all(one["error"] for one in json.loads(self.get("studies.json")[1])))
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 0)
