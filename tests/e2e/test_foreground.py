@@ -58,6 +58,14 @@ class Training(HostTest):
         self.assertTrue((self.dir / "saved").exists())
         self.assertEqual(processes_with(str(self.dir / "study")), [])
 
+    def test_a_parent_that_ignores_the_ends_of_children_costs_no_trial(self):
+        done = subprocess.run(self.arguments([*SHORT, "--run-full-experiment"], self.training()), cwd=self.dir,
+                              capture_output=True, text=True, timeout=120,
+                              preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("unknown way", done.stdout)
+        self.assertTrue((self.dir / "training").exists())
+
     def test_a_resumed_search_trains_where_it_is_told_to(self):
         process = self.start_host(self.arguments([*SHORT, "--run-full-experiment"],
                                                  [*self.training(), "--misbehave", "hang"]))

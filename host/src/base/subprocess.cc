@@ -108,6 +108,13 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
 
 }  // namespace
 
+void check_ends_can_be_seen() {
+  struct sigaction action {};
+  sigaction(SIGCHLD, nullptr, &action);
+  if (action.sa_handler != SIG_IGN && (action.sa_flags & SA_NOCLDWAIT) == 0) return;
+  throw Error("this process ignores SIGCHLD, so that the system forgets how its trials end; set SIGCHLD to SIG_DFL");
+}
+
 std::unique_ptr<Subprocess> Subprocess::spawn(Loop& loop, const SpawnOptions& options, OnExit on_exit) {
   SpawnPlan plan;
   plan.read_nothing();

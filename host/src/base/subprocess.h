@@ -45,6 +45,9 @@ class SpawnBusy : public Error {
   using Error::Error;
 };
 
+// Throws where this process ignores SIGCHLD: the system then forgets how a child has ended.
+void check_ends_can_be_seen();
+
 class Subprocess {
  public:
   using OnExit = std::function<void(const ExitStatus&)>;

@@ -11,6 +11,7 @@
 
 #include "base/fault_point.h"
 #include "base/guarded.h"
+#include "base/subprocess.h"
 #include "command/command_template.h"
 #include "dsat/host/facts.h"
 #include "record/journal.h"
@@ -153,6 +154,7 @@ void find_beside_launcher(StudyOptions& options) {
 }
 
 std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
+  check_ends_can_be_seen();
   find_beside_launcher(options);
   if (options.environment.empty()) options.environment = current_environment();
   const fs::path launcher = options.simulation ? fs::path() : find_launcher(options.launcher);
@@ -184,6 +186,7 @@ std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
 }
 
 std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOptions options) {
+  check_ends_can_be_seen();
   std::error_code error;
   // Before the path is made absolute: that throws where the current folder was removed.
   if (!fs::exists(given / "dsat.db", error)) {

@@ -1,5 +1,7 @@
 // What only a program that embeds the library can get wrong: the command line writes these members itself. Each is
 // refused before anything runs.
+#include <csignal>
+
 #include "plan_fixture.h"
 
 namespace dsat::host {
@@ -25,6 +27,17 @@ TEST_F(EmbeddingTest, MembersThatMakeNoSenseAreRefusedAndNotIgnored) {
   };
   for (const auto& [change, line] : bad) EXPECT_EQ(why_not(change), line);
   EXPECT_EQ(why_not([](StudyOptions&) {}), "no error");
+}
+
+TEST_F(EmbeddingTest, AProcessThatIgnoresTheEndsOfItsChildrenIsRefused) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  const auto created = Study::create({}), resumed = Study::resume(dir() / "none", {});
+  std::signal(SIGCHLD, before);
+  for (const auto* study : {&created, &resumed}) {
+    ASSERT_FALSE(study->ok());
+    EXPECT_EQ(study->status().message(),
+              "this process ignores SIGCHLD, so that the system forgets how its trials end; set SIGCHLD to SIG_DFL");
+  }
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Running a study: options in, events and a result out.
 //
 // Purpose: the library behind dsat-host, for programs that embed the search. It never prints, never aborts, throws
-//   nothing, and leaves signals alone.
+//   nothing, and leaves signals alone. It must not run where SIGCHLD is ignored: the end of a trial would be lost, so
+//   create() and resume() refuse it.
 // Threading: Study::run starts the study's control thread and waits for it; Observer is called on that thread, one
 //   call at a time. request_stop is legal from any thread, at any time, from a signal handler too.
 // Ownership: a Study owns its plugins, trials and journal; when run returns no trial process is left.
