@@ -235,6 +235,7 @@ class PageTest(HostTest):
 
     def test_what_a_reader_opened_stays_while_the_study_runs(self):
         self.start_study()
+        self.report()
         server = self.start_host([HOST, "serve", "study"])
         self.browser.open(re.search(r"http://\S+", server.stdout.readline()).group())
         ended = self.browser.run("document.querySelector('table.trials .outcome.completed').closest('tr').id")
