@@ -143,7 +143,7 @@ class ServeTest(HostTest):
         (self.dir / "b/dsat.db").write_bytes(b"rubbish" * 5000)
         self.wait_for(lambda: self.get("study/1.json")[0] == 503)
         # The list follows its studies a moment later.
-        self.wait_for(lambda: all(one["error"] for one in json.loads(self.get("studies.json")[1])))
+        self.wait_for(lambda: [bool(one["error"]) for one in json.loads(self.get("studies.json")[1])] == [True, True])
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 0)
