@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   give_large_blocks_back();
   dsat::cli::open_missing_standard_streams();
   dsat::cli::ignore_broken_pipes();
-  dsat::cli::hear_of_children();
+  dsat::cli::stop_ignoring_children();
   dsat::cli::name_plugins_that_crash();
   dsat::cli::Console console;
   return dsat::cli::run(dsat::cli::Tokens(argv + (argc > 0 ? 1 : 0), argv + argc), console);

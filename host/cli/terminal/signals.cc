@@ -117,7 +117,7 @@ void add_unless_ignored(sigset_t& signals, int signal) {
 
 void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
-void hear_of_children() { std::signal(SIGCHLD, SIG_DFL); }
+void stop_ignoring_children() { std::signal(SIGCHLD, SIG_DFL); }
 
 // A plugin that was loaded since the last call may have put handlers of its own in the place of these, and what exit()
 // runs of it comes before what was registered then.

@@ -22,8 +22,8 @@ namespace dsat::cli {
 // A reader that goes away (head) is an error of write(), not the end of a study.
 void ignore_broken_pipes();
 
-// Whoever has started this program may ignore the ends of children, and a child inherits that.
-void hear_of_children();
+// A program inherits that SIGCHLD is ignored, and the system would then forget how its children end.
+void stop_ignoring_children();
 
 // From now on a plugin that crashes this process or calls exit() in it ends it with status 4 and one line that names
 // plugin and call: also while it is loaded, before there is a study. Call it on the main thread.
