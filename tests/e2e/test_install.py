@@ -42,7 +42,7 @@ class InstallTest(HostTest):
         ccache = shutil.which("ccache")
         launcher = [f"-DCMAKE_{language}_COMPILER_LAUNCHER={ccache}" for language in ("C", "CXX")] if ccache else []
         run(["cmake", "-G", "Ninja", "-S", cls.root, "-B", cls.root / "build", f"-DCMAKE_PREFIX_PATH={cls.prefix}",
-             "-DCMAKE_BUILD_TYPE=Debug", *launcher])
+             "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0", *launcher])  # without -g: a third faster
         environment = {**os.environ, "CCACHE_BASEDIR": str(cls.root), "CCACHE_NOHASHDIR": "1"}
         run(["cmake", "--build", cls.root / "build"], env=environment)
 
