@@ -1,7 +1,5 @@
 // Joins a rank's process group: Gloo first, then shared memory, NCCL or staging on top of it, as ranks and devices
 // allow. Also the group of one rank, and the operations of every group that are made of its others.
-#include "dsat/trainer/comm.h"
-
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,6 +16,7 @@
 #include "device/cuda_support.h"
 #include "dsat/base/files.h"
 #include "dsat/error.h"
+#include "dsat/trainer/comm.h"
 
 namespace dsat::trainer {
 namespace {

@@ -1,4 +1,5 @@
-// Predictions from a fit: peaks, probabilities and ceilings, and where to measure next. All in bytes per device.
+// What fits, from a fit: predicted peaks, probabilities, the maximum micro batch, and where to measure next. Bytes are
+// per device.
 // A prediction is a linear form of the fitted unknowns; its deviation follows from their covariance.
 #include <algorithm>
 #include <cmath>
