@@ -21,6 +21,7 @@ def run(arguments, **options):
     return result.stdout
 
 
+@unittest.skipUnless(os.access(BUILD, os.W_OK), "cmake --install writes a list of files where it was built")
 class InstallTest(HostTest):
     @classmethod
     def setUpClass(cls):

@@ -276,10 +276,28 @@ TEST_F(HookTest, WithoutAProbeNothingChanges) {
   EXPECT_FALSE(fs::exists(trial_dir(0) / kProbeFolder));
 }
 
+// Where dsat is installed, with the hook beside the launcher.
+fs::path installed_launcher(const fs::path& folder) {
+  fs::create_directories(folder);
+  fs::copy(fs::path(DSAT_LAUNCH).parent_path() / kProbeFolder, folder / kProbeFolder);
+  return folder / "dsat-launch";
+}
+
 TEST_F(HookTest, IsFoundBesideTheLauncher) {
+  const fs::path launcher = installed_launcher(dir() / "bin");
   std::vector<std::string> notices;
-  EXPECT_EQ(find_probe(DSAT_LAUNCH, dir(), false, notices), fs::path(DSAT_LAUNCH).parent_path() / kProbeFolder);
+  EXPECT_EQ(find_probe(launcher, dir() / "run", false, notices), dir() / "bin" / kProbeFolder);
   EXPECT_THAT(notices, IsEmpty());
+}
+
+TEST_F(HookTest, IsCopiedWherePythonCouldNotKeepWhatItCompiles) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  const fs::path launcher = installed_launcher(dir() / "bin");
+  fs::permissions(dir() / "bin" / kProbeFolder, fs::perms::owner_read | fs::perms::owner_exec);
+  std::vector<std::string> notices;
+  EXPECT_EQ(find_probe(launcher, dir() / "run", false, notices), dir() / "run" / kProbeFolder);
+  EXPECT_THAT(notices, IsEmpty());
+  fs::permissions(dir() / "bin" / kProbeFolder, fs::perms::owner_all);
 }
 
 TEST_F(HookTest, OtherHostsHaveACopyInTheRunDirectory) {
