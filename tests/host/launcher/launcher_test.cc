@@ -149,7 +149,7 @@ TEST_F(DsatLaunchSharedMemory, WhatIsNoTrialRemovesNoBuffer) {
 
 TEST_F(DsatLaunch, PassesTermOnToTheWholeGroup) {
   // The command ends with the status of its child: 3 where the child got the signal too, 0 where it slept on. The
-  // sleeper prints its id from a shell of its own: one that has not yet replaced its parent's trap would lose the signal.
+  // sleeper prints its id from a shell of its own: one that still had its parent's trap would lose the signal.
   shell(
       "sh -c 'trap \"exit 3\" TERM; sh -c \"echo \\$\\$; exec sleep 20\" & echo $$; wait; exit 0' & child=$!; "
       "trap 'wait $child; exit $?' TERM; echo $$; wait");
