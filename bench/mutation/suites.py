@@ -50,6 +50,7 @@ E2E = [
     ("host/cli/", ["cli", "help", "bad_input", "interruption", "deepspeed_form", "experiment_form", "export", "views"]),
     ("host/src/command/", ["launchers", "hugging_face", "experiment_form", "resources"]),
     ("host/src/slots/", ["resources", "launchers", "slurm_runners"]),
+    ("host/src/outputs/", ["trial_failures", "probe", "metric_keys", "ceilings"]),
     ("host/src/runner/",
      ["trial_failures", "probe", "metric_keys", "ceilings", "interruption", "misbehaving_trials", "slurm_runners"]),
     ("host/launcher/", ["trial_failures", "interruption", "misbehaving_trials"]),

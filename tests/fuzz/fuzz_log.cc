@@ -1,10 +1,10 @@
 // What a trial printed: lines made printable, their meanings, the numbers of a shortage, DeepSpeed's steps.
 #include "dsat/base/utf8.h"
 #include "fuzz/fuzz_target.h"
-#include "runner/launcher_failure.h"
-#include "runner/log_lines.h"
-#include "runner/oom_numbers.h"
-#include "runner/step_log.h"
+#include "outputs/launcher_failure.h"
+#include "outputs/log_lines.h"
+#include "outputs/oom_numbers.h"
+#include "outputs/step_log.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace dsat;

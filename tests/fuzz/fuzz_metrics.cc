@@ -3,9 +3,9 @@
 
 #include "dsat/config/json.h"
 #include "fuzz/fuzz_target.h"
-#include "runner/flops_profiler_report.h"
-#include "runner/plausible.h"
-#include "runner/read_metrics.h"
+#include "outputs/flops_profiler_report.h"
+#include "outputs/plausible.h"
+#include "outputs/read_metrics.h"
 
 namespace {
 

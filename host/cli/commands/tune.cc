@@ -14,11 +14,11 @@
 #include "dsat/host/plugins.h"
 #include "dsat/host/study.h"
 #include "options/actions.h"
+#include "options/current_folder.h"
 #include "options/misplaced_option.h"
 #include "options/plugin_options.h"
 #include "options/preview.h"
 #include "options/study_options.h"
-#include "terminal/current_folder.h"
 #include "terminal/exit_status.h"
 
 namespace dsat::cli {

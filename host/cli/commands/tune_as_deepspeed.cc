@@ -10,7 +10,7 @@
 #include "deepspeed/result_files.h"
 #include "deepspeed/study_file.h"
 #include "dsat/config/json.h"
-#include "terminal/current_folder.h"
+#include "options/current_folder.h"
 
 namespace dsat::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "dsat/config/json.h"
-#include "terminal/current_folder.h"
+#include "options/current_folder.h"
 
 namespace dsat::cli {
 namespace {

@@ -16,7 +16,7 @@
 #include "dsat/host/environment.h"
 #include "dsat/host/metric.h"
 #include "dsat/yaml/yaml_file.h"
-#include "terminal/current_folder.h"
+#include "options/current_folder.h"
 
 namespace dsat::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "dsat/config/curriculum.h"
 #include "dsat/config/json.h"
 #include "dsat/config/json_numbers.h"
-#include "runner/flops_profiler_report.h"
+#include "outputs/flops_profiler_report.h"
 #include "runner/trial_files.h"
 
 namespace dsat::host {

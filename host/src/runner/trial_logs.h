@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/log_lines.h"
+#include "outputs/log_lines.h"
 
 namespace dsat::host {
 

@@ -8,7 +8,7 @@
 
 #include "command/command_template.h"
 #include "dsat/error.h"
-#include "study/plan.h"
+#include "plan/plan.h"
 
 namespace dsat::host {
 

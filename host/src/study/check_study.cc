@@ -10,11 +10,11 @@
 #include "dsat/base/files.h"
 #include "dsat/config/json.h"
 #include "dsat/host/rescue.h"
+#include "plan/plan.h"
 #include "record/check_rows.h"
 #include "record/journal.h"
 #include "record/plan_copy.h"
 #include "record/run_lock.h"
-#include "study/plan.h"
 #include "study/repair.h"
 
 namespace dsat::host {

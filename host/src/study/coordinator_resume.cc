@@ -9,10 +9,10 @@
 
 #include "base/clock.h"
 #include "dsat/config/json_numbers.h"
+#include "plan/device_hours.h"
 #include "record/check_rows.h"
 #include "study/admission.h"
 #include "study/coordinator.h"
-#include "study/device_hours.h"
 #include "study/replay.h"
 #include "study/rewind.h"
 

@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include "plan/device_hours.h"
 #include "study/coordinator.h"
-#include "study/device_hours.h"
 #include "study/world_size.h"
 
 namespace dsat::host {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "plan/plan.h"
 #include "record/trial.h"
-#include "study/plan.h"
 
 namespace dsat::host {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/event_loop.h"
+#include "plan/plan.h"
 #include "plugin/strategy.h"
-#include "study/plan.h"
 #include "study/trial_table.h"
 
 namespace dsat::host {

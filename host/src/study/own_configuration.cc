@@ -8,8 +8,8 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
+#include "plan/fit_bucket.h"
 #include "study/admission.h"
-#include "study/fit_bucket.h"
 
 namespace dsat::host {
 namespace {

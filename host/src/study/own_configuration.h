@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "study/plan.h"
+#include "plan/plan.h"
 
 namespace dsat::host {
 

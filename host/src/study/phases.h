@@ -12,9 +12,9 @@
 #include <optional>
 #include <string>
 
+#include "plan/plan.h"
 #include "plugin/strategy.h"
 #include "study/own_configuration.h"
-#include "study/plan.h"
 #include "study/searches.h"
 #include "study/trial_table.h"
 

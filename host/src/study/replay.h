@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "dsat/host/study.h"
+#include "plan/plan.h"
 #include "record/journal.h"
-#include "study/plan.h"
 #include "study/strategy_run.h"
 
 namespace dsat::host {

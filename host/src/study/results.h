@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "plan/plan.h"
 #include "record/trial.h"
 #include "study/own_configuration.h"
-#include "study/plan.h"
 
 namespace dsat::host {
 

@@ -14,7 +14,6 @@
 #include "command/hyperparameters.h"
 #include "dsat/error.h"
 #include "record/plan_copy.h"
-#include "record/run_lock.h"
 #include "runner/probe.h"
 #include "study/best_command.h"
 
@@ -54,18 +53,6 @@ void make_run_dir(const fs::path& dir) {
   if (made || (errno == EEXIST && fs::is_directory(dir, error))) return;
   const int cause = errno;
   throw Error(fmt::format("output directory {}: {}; give another --output-dir", dir.string(), std::strerror(cause)));
-}
-
-bool is_half_started(const fs::path& dir) {
-  std::error_code error;
-  if (fs::exists(dir / "dsat.db", error) || RunLock::is_held(dir)) return false;
-  bool is_ours = false;  // an empty folder may be anybody's
-  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name != "dsat.lock" && name.rfind("dsat.db", 0) != 0) return false;
-    is_ours = true;
-  }
-  return is_ours && !error;
 }
 
 void delete_study(const fs::path& dir) {

@@ -14,9 +14,6 @@ std::filesystem::path find_launcher(const std::filesystem::path& given);
 // Makes DIR, for its owner alone.
 void make_run_dir(const std::filesystem::path& dir);
 
-// Does DIR hold no more than what a host that was killed at its very start leaves behind? A new study takes it.
-bool is_half_started(const std::filesystem::path& dir);
-
 // Deletes what an earlier study left in DIR, which is locked. Files that do not belong to a study stay.
 void delete_study(const std::filesystem::path& dir);
 

@@ -8,9 +8,9 @@
 #include <memory>
 #include <optional>
 
+#include "plan/plan.h"
 #include "plugin/strategy.h"
 #include "record/trial.h"
-#include "study/plan.h"
 #include "study/plugin_log.h"
 #include "study/searches.h"
 

@@ -6,8 +6,8 @@
 
 #include <string>
 
+#include "plan/plan.h"
 #include "record/trial.h"
-#include "study/plan.h"
 
 namespace dsat::host {
 

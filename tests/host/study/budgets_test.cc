@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "host/study/study_fixture.h"
-#include "study/device_hours.h"
+#include "plan/device_hours.h"
 #include "study/time_budget.h"
 #include "support/error_of.h"
 

@@ -2,7 +2,7 @@
 // refused before anything runs.
 #include <csignal>
 
-#include "plan_fixture.h"
+#include "host/plan/plan_fixture.h"
 
 namespace dsat::host {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "study/plan.h"
+#include "plan/plan.h"
 
 namespace dsat::host {
 namespace {

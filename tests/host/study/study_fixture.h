@@ -19,9 +19,9 @@
 #include "base/event_loop.h"
 #include "base/guarded.h"
 #include "dsat/config/batch.h"
+#include "plan/plan.h"
 #include "record/journal.h"
 #include "study/coordinator.h"
-#include "study/plan.h"
 #include "support/temp_dir.h"
 
 namespace dsat::host {

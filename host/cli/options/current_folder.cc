@@ -1,0 +1,19 @@
+// Asks the system without an exception of the standard library, whose message speaks of that library.
+// A folder that was removed under the shell is the usual case.
+#include "options/current_folder.h"
+
+#include <fmt/format.h>
+
+#include "dsat/error.h"
+
+namespace dsat::cli {
+
+std::filesystem::path current_folder() {
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::current_path(error);
+  if (error)
+    throw Error(fmt::format("the current folder cannot be used: {}: change to one that is there", error.message()));
+  return folder;
+}
+
+}  // namespace dsat::cli

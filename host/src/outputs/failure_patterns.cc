@@ -1,0 +1,167 @@
+// The table of out-of-memory texts and other known causes, by families of tools. log_lines.cc looks for them.
+// START stands for a message's begin.
+#include "outputs/failure_patterns.h"
+
+namespace dsat::host {
+
+namespace {
+
+// A message begins with the line, or behind "ERROR: ", "worker-1: ", "[trainer] ", "| ".
+#define START R"((?:^ *|: |\] |\| | - ))"
+// Who speaks of the port where the ranks meet; an exception may come from any library that listens there. A script that
+// goes on without a port of its own says so in other words.
+#define RENDEZVOUS R"(c10d|TCPStore|[Ss]erver socket|^[\w.]+(?:Error|Exception): )"
+// The modules of an exception, or none. The first is not "ray", whose exception tells of the machine's memory.
+#define NOT_RAY R"((?:(?:[^\Wr]|r[^\Wa]|ra[^\Wy]|ray\w)[\w.]*[.:])?)"
+// torch's names of device backends.
+#define DEVICE R"((?:CUDA|HIP|XPU|NPU|MUSA|MLU|GCU|MPS|MPS backend|PrivateUse1|GPU))"
+
+constexpr auto kNothing = LineMeaning::nothing;
+constexpr auto kDevice = LineMeaning::device_memory;
+constexpr auto kHost = LineMeaning::host_memory;
+constexpr auto kAny = Where::anywhere;
+constexpr auto kNotStdout = Where::not_stdout;
+
+}  // namespace
+
+const std::vector<FailurePattern>& failure_patterns() {
+  static const std::vector<FailurePattern> table{
+      // What only looks like one. These rows come first and shield the line from all below.
+      {kNothing, kAny, "+ ", R"(^\++ )", "a shell with -x: it repeats the script, comments included"},
+      {kNothing, Where::not_stderr, "{", R"(^\{.*["'].*\},?$)", "a record that the script prints: data"},
+      {kNothing, Where::not_stderr, "['", R"(^\['.*\],?$)", "a list of texts, likewise"},
+      {kNothing, Where::not_stderr, "[\"", R"(^\[".*\],?$)", "the same as JSON"},
+      {kNothing, kAny, "ibv_", nullptr, "InfiniBand: the limit of locked memory"},
+      {kNothing, kAny, "/dev/shm", nullptr, "full shared memory: no smaller batch cures it"},
+      {kNothing, kAny, "shared memory", nullptr, "the same, and a kernel's on-chip memory (Triton)"},
+      {kNothing, kAny, "OOMKilled", R"(OOMKilled"?[:=] *"?(?:[Ff]alse|0|no)\b)", "Docker: a container that was not"},
+
+      // torch and what is built on it.
+      {kDevice, kAny, "out of memory. Tried to allocate", DEVICE R"( out of memory\. Tried to allocate)",
+       "torch 1.0 on, by the name of the device"},
+      {kDevice, kAny, "out of memory (", DEVICE R"( out of memory \(\w+ allocated: )", "torch on Apple's devices"},
+      {kDevice, kAny, "out of memory", START R"((?:[\w.]*(?:Error|Exception): )?)" DEVICE R"( out of memory[.!]?$)",
+       "torch's words, shortened by a script or a logger"},
+      {kDevice, kAny, "OutOfMemoryError", START NOT_RAY R"(OutOfMemoryError(?:: |:?$))",
+       "torch 1.13 on, CuPy, dsat-trial: the exception's name"},
+      {kDevice, kAny, "OutOfMemoryError'", R"(throwing an instance of '[\w:]*OutOfMemoryError')",
+       "C++: an uncaught one"},
+      {kDevice, kAny, "Allocation on device", R"(Allocation on device(?: \d+)?(?: would exceed allowed memory|\s*$))",
+       "torch with cudaMallocAsync"},
+      {kDevice, kAny, "can NOT allocate memory block", nullptr, "Intel's torch: one block is too large"},
+      {kDevice, kAny, "reached zero", R"(No executable batch size found, reached zero)",
+       "accelerate: smaller batches were tried until none was left"},
+      {kDevice, kAny, "Triton Error", R"(Triton Error \[(?:CUDA|HIP)\]: out of memory)", "torch.compile"},
+      {kDevice, kAny, "NVML_SUCCESS", R"(NVML_SUCCESS == r INTERNAL ASSERT FAILED at .*CUDACachingAllocator)",
+       "torch: its report of a shortage asks a driver that does not answer"},
+      {kDevice, kAny, "at line ", R"(^Error out of memory at line \d+ in file)", "bitsandbytes"},
+      {kDevice, kAny, "PT_DEVMEM", R"(PT_DEVMEM (?:Allocation failed|OOM))", "Gaudi"},
+
+      // The driver, and kernels that ask it.
+      {kDevice, kAny, "out of memory",
+       R"(\b(?:CUDA|Cuda|cuda|HIP|hip|XPU|ROCm) ?(?:driver |runtime |API |kernel )?[Ee]rror)"
+       R"((?: ?\([^)]*\))?(?: at [^:]*)? ?: ?'?out of memory)",
+       "CUDA, HIP: kernels, torch.AcceleratorError"},
+      {kDevice, kAny, "rror", R"(\b[Ee]rror ?[=:]? ?\(?2\)? ?:? ?'?out of memory)", "the CUDA runtime's number 2"},
+      {kDevice, kAny, "failed", R"(\b(?:cuda|hip|cu)(?:Malloc|Host|Mem)\w*(?:\(.*\))? failed.*out of memory)",
+       "cudaMalloc and its like"},
+      {kDevice, kAny, "cudaErrorMemoryAllocation", nullptr, "the CUDA runtime's name of it"},
+      {kDevice, kAny, "ERROR_OUT_OF_MEMORY", R"(\b(?:CUDA|HIP)_ERROR_OUT_OF_MEMORY)", "the CUDA driver, XLA"},
+      {kDevice, kAny, "rrorOutOfMemory", R"(\bhipErrorOutOfMemory)", "HIP"},
+      {kDevice, kAny, "HIP_ERROR_OutOfMemory", nullptr, "XLA on ROCm"},
+      {kDevice, kAny, "OUT_OF_", R"(\b(?:UR_RESULT|PI|ZE_RESULT|PI_RESULT)_ERROR_OUT_OF_(?:DEVICE|HOST)_MEMORY)",
+       "oneAPI, Level Zero"},
+
+      // Libraries.
+      {kDevice, kAny, "STATUS_ALLOC_FAILED", R"(\b[A-Z]+_STATUS_ALLOC_FAILED)", "cuBLAS, cuDNN, cuSOLVER, cuSPARSE"},
+      {kDevice, kAny, "FFT_ALLOC_FAILED", R"(\b(?:CU|HIP|ROC)FFT_ALLOC_FAILED)", "cuFFT"},
+      {kDevice, kAny, "miopenStatusAllocFailed", nullptr, "MIOpen"},
+      {kDevice, kAny, "rocblas_status_memory_error", nullptr, "rocBLAS"},
+      {kDevice, kAny, "failure", R"([Cc]uda failure (?:\d+ )?'out of memory')", "NCCL"},
+      {kDevice, kAny, " calloc ", R"(Failed to (?:CUDA|HIP) calloc )", "NCCL, RCCL"},
+      {kHost, kAny, " host alloc ", R"(Failed to (?:CUDA|HIP) host alloc )", "NCCL, RCCL: pinned memory"},
+
+      // XLA and TensorFlow.
+      {kDevice, kAny, "xhausted: ", R"(Resource exhausted: (?:OOM|Out of memory))", "TensorFlow"},
+      {kDevice, kAny, "RESOURCE_EXHAUSTED", R"(RESOURCE_EXHAUSTED: (?:OOM|Out of memory|[Ff]ailed to allocate))",
+       "XLA"},
+      {kDevice, kAny, "OOM when allocating", R"(OOM when allocating tensor with shape)", "TensorFlow"},
+
+      // Memory of the machine.
+      {kHost, kAny, "tried to allocate", R"((?:can't allocate|not enough) memory: you tried to allocate \d+ bytes)",
+       "torch's CPU allocator"},
+      {kHost, kAny, "posix_memalign", R"(posix_memalign\(.*\) == 0\. 12 vs 0)", "torch 1.0's CPU allocator"},
+      {kHost, kAny, "nable to allocate", R"(Unable to allocate [\d.]+ ?(?:[KMGTPE]i?)?(?:B|bytes) for an array)",
+       "numpy"},
+      {kHost, kNotStdout, "MemoryError", START R"((?:[\w.]+\.)?_?(?:Array)?MemoryError(?:: |:?$))", "Python"},
+      {kHost, kAny, "bad_alloc", R"(throwing an instance of '(?:std::)?bad_alloc'|what\(\): +std::bad_alloc)", "C++"},
+      {kHost, kNotStdout, "bad_alloc", START R"((?:\w+: )?std::bad_alloc$)", "C++, by way of Python"},
+      {kHost, kAny, "[Errno 12]", R"(\[Errno 12\] Cannot allocate memory)", "Python: errno 12"},
+      {kHost, kAny, "ork: ", R"(\bfork: (?:retry: )?Cannot allocate memory)", "a shell"},
+      {kHost, kAny, "unable to mmap", R"(unable to mmap \d+ bytes .*Cannot allocate memory)", "torch: a mapped file"},
+
+      // Who kills for it.
+      {kHost, kAny, "ray.exceptions.", R"(\bray\.exceptions\.OutOfMemoryError: )", "Ray"},
+      {kHost, kAny, "oom", R"(Detected [1-9]\d* oom[_-]kill event)", "Slurm"},
+      {kHost, kAny, "Out Of Memory", R"(\btasks? [\d,-]+: Out Of Memory)", "srun"},
+      {kHost, kAny, "xceeded", R"(slurmstepd: error:.*[Ee]xceeded .*memory limit)", "Slurm, older"},
+      {kHost, kAny, "TERM_MEMLIMIT", nullptr, "LSF"},
+      {kHost, kAny, "ut of memory: Kill", R"([Oo]ut of memory: Kill(?:ed)? process \d+)", "the kernel"},
+      {kHost, kAny, "oom-kill:", R"(\boom-kill:constraint=)", "the kernel"},
+      {kHost, kAny, "OOMKilled", R"(Reason: +OOMKilled|OOMKilled"?[:=] *"?[Tt]rue)", "Kubernetes, Docker"},
+
+      // What else decides an outcome.
+      {LineMeaning::address_in_use, kNotStdout, "EADDRINUSE", RENDEZVOUS, "sockets"},
+      {LineMeaning::address_in_use, kNotStdout, "ddress already in use", RENDEZVOUS, "sockets"},
+      {LineMeaning::killed, kAny, "return code = -9", nullptr, "deepspeed"},
+      {LineMeaning::killed, kAny, "SIGKILL", nullptr, "torchrun"},
+      {LineMeaning::killed, kAny, "exitcode: -9", nullptr, "torchrun"},
+      {LineMeaning::killed, kAny, "Killed", "^Killed", "a shell"},
+      {LineMeaning::killed, kAny, "Killed", R"(: line \d+: +\d+ Killed\b)", "bash, in a script"},
+      {LineMeaning::killed, kAny, "EXIT STRING: Killed", nullptr, "mpirun of MPICH, Intel MPI"},
+      {LineMeaning::killed, kAny, "DataLoader worker",
+       R"(DataLoader worker \(pid.*(?:killed by signal: Killed|exited unexpectedly))", "torch's loader"},
+
+      // Who wrote a line: the launcher, or a rank that only lost its peer.
+      {LineMeaning::epilogue, kAny, "launch.py:", R"(launch\.py:\d+:sigkill_handler)", "deepspeed"},
+      {LineMeaning::epilogue, kAny, "exits with return code", nullptr, "deepspeed"},
+      {LineMeaning::epilogue, kAny, "failed (exitcode", nullptr, "torchrun"},
+      {LineMeaning::epilogue, kAny, "ChildFailedError", nullptr, "torchrun"},
+      {LineMeaning::launcher, kAny, "[launch.py:", nullptr, "deepspeed"},
+      {LineMeaning::launcher, kAny, "[runner.py:", nullptr, "deepspeed"},
+      {LineMeaning::launcher, kAny, "torch.distributed.elastic", nullptr, "torchrun"},
+      {LineMeaning::launcher, kAny, "torch/distributed/elastic", nullptr, "torchrun"},
+      {LineMeaning::launcher, kAny, "srun: ", "^srun: ", "Slurm"},
+      {LineMeaning::launcher, kAny, "slurmstepd", "^slurmstepd", "Slurm"},
+      {LineMeaning::launcher, Where::not_stdout, "Terminated", "^Terminated$", "a shell, of what Slurm ended"},
+      {LineMeaning::remark, kAny, "%|", R"(\d%\|)", "tqdm's bar"},
+      {LineMeaning::remark, kAny, "ProcessGroup", R"(ProcessGroup\w*\.cpp.*Warning:)", "torch 2.4 on: groups at exit"},
+      {LineMeaning::remark, kAny, "resource_tracker", nullptr, "Python: what children left"},
+      {LineMeaning::remark, kAny, "wandb: ", "^wandb: ", "Weights & Biases: its summary"},
+      {LineMeaning::peer_lost, kAny, " by peer", R"(Connection (?:closed|reset) by peer)", "gloo, NCCL"},
+      {LineMeaning::peer_lost, kAny, "ncclRemoteError", nullptr, "NCCL"},
+      {LineMeaning::peer_lost, kAny, "NCCL communicator was aborted", nullptr, "NCCL"},
+  };
+  return table;
+}
+
+const std::vector<const char*>& line_prefixes() {
+  static const std::vector<const char*> prefixes{
+      "\xEF\xBF\xBD",                     // a byte order mark of another encoding
+      R"(\[[\w]*\d+\]:\s?)",              // torch: [rank3]: ; torchrun --tee: [default0]:
+      R"(\[\d+,\d+\](?:<\w+>)?: ?)",      // mpirun --tag-output
+      R"(\s*\d+: )",                      // srun --label
+      R"(\s*\| )",                        // Python's exception groups
+      R"(\(\w[^()]* pid=\d+[^()]*\) ?)",  // Ray
+      R"(\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:? ?)",  // a time
+      R"(\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\]?(?:: ?| |$))",             // a level
+  };
+  return prefixes;
+}
+
+#undef START
+#undef RENDEZVOUS
+#undef NOT_RAY
+#undef DEVICE
+
+}  // namespace dsat::host

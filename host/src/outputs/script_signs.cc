@@ -1,0 +1,42 @@
+// Looks for the line in which DeepSpeed names the file that it saves, FOLDER/TAG/FILE, and counts the headings of
+// engines' configurations.
+#include "outputs/script_signs.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace dsat::host {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_below(const fs::path& file, const fs::path& folder) {
+  const fs::path relative = file.lexically_relative(folder.lexically_normal());
+  return !relative.empty() && *relative.begin() != "..";
+}
+
+}  // namespace
+
+std::string checkpoint_folder_outside(const std::vector<std::string>& lines, const fs::path& cwd,
+                                      const fs::path& trial_dir) {
+  constexpr std::string_view kSaving = "[Torch] Saving ", kDots = "...";
+  for (const std::string& line : lines) {
+    const size_t at = line.find(kSaving);
+    const size_t dots = line.rfind(kDots);
+    if (at == std::string::npos || dots == std::string::npos || dots <= at + kSaving.size()) continue;
+    const size_t begin = at + kSaving.size();
+    const fs::path file = (cwd / line.substr(begin, dots - begin)).lexically_normal();
+    if (!is_below(file, trial_dir)) return file.parent_path().parent_path().string();
+  }
+  return "";
+}
+
+int count_engines(const std::vector<std::string>& lines) {
+  const auto count = std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.find("DeepSpeedEngine configuration:") != std::string::npos;
+  });
+  return static_cast<int>(count);
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,377 @@
+// Resolves a study's options into its plan: numbers, metric, plugins, the user's configuration, slots, space and
+// folder, in this order, so that the first thing that is wrong is the one that is reported.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <set>
+#include <system_error>
+#include <type_traits>
+
+#include "base/guarded.h"
+#include "command/arg_mappings.h"
+#include "command/command_template.h"
+#include "command/hugging_face.h"
+#include "dsat/base/utf8.h"
+#include "dsat/config/batch.h"
+#include "dsat/config/curriculum.h"
+#include "dsat/config/json.h"
+#include "dsat/config/world.h"
+#include "dsat/cost/setup.h"
+#include "dsat/host/metric.h"
+#include "outputs/log_lines.h"
+#include "plan/device_hours.h"
+#include "plan/plan.h"
+#include "plan/plan_slots.h"
+#include "plan/runners.h"
+#include "record/half_started.h"
+
+namespace dsat::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<int> kDefaultZeroStages{1, 2, 3};
+constexpr int kDefaultProfileTrials = 3;
+
+// Every misspelt key is an error: DeepSpeed would ignore it, and the search would tune something else. A key that is
+// like no known one is the user's own business, but not where DeepSpeed refuses unknown keys itself.
+void check_keys(const Plan& plan, std::vector<std::string>& notices) {
+  for (const config::UnknownKey& unknown : config::unknown_keys(plan.user_config)) {
+    if (unknown.stray_space && !unknown.refused) {
+      notices.push_back(fmt::format("the key '{}' has stray white space around it: DeepSpeed ignores it", unknown.key));
+    } else if (const std::string why = config::why_refused(unknown); !why.empty()) {
+      throw Error(fmt::format("{}: {}", plan.config_name(), why));
+    } else {
+      notices.push_back(fmt::format("the key '{}' is none of DeepSpeed's: kept as it is", unknown.key));
+    }
+  }
+}
+
+// From here on the configuration is as DeepSpeed reads it; what its checks refuse is refused before a trial is spent.
+void check_values(Plan& plan) {
+  try {
+    plan.user_config = config::canonical(plan.user_config);
+  } catch (const Error& error) {
+    throw plan.in_config(error);
+  }
+}
+
+// What the cost model reads of every trial is read of the first one here: a value that it has no use for would end the
+// study later.
+void check_setup(const Plan& plan) {
+  try {
+    cost::setup_from_config(with_precision(plan.base_config, plan.filled_in_precision()), plan.data_parallel_size);
+  } catch (const Error& error) {
+    throw plan.in_config(error);
+  }
+}
+
+// The runner changes the trials' configurations (trial_inputs.h).
+void tell_of_curriculum(Plan& plan) {
+  Json config = plan.user_config;
+  if (!config::train_at_full_difficulty(config)) return;
+  plan.notices.push_back(
+      "curriculum learning or random-LTD: trials train at full difficulty and with all tokens, so that the best "
+      "configuration fits to the end; that configuration keeps your schedule");
+}
+
+Json load_space_file(const fs::path& file) {
+  try {
+    return config::load_input(file);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--space: {}", error.what()));
+  }
+}
+
+// Is `path` this folder, or in it, whatever links lead there?
+bool is_within(const fs::path& path, const fs::path& folder) {
+  std::error_code error;
+  const fs::path inner = fs::weakly_canonical(path, error), outer = fs::weakly_canonical(folder, error);
+  const auto [end, rest] = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
+  return end == outer.end() || (std::next(end) == outer.end() && end->empty());
+}
+
+// "train.py" of `deepspeed --num_gpus 8 train.py`, else the program.
+std::string name_of(const std::vector<std::string>& command) {
+  for (const std::string& word : command) {
+    if (fs::path(word).extension() == ".py" && word.front() != '-') return fs::path(word).stem().string();
+  }
+  return fs::path(command.front()).filename().string();
+}
+
+// One word for a folder: "torchvision dsat core_api" becomes "torchvision-dsat-core_api".
+std::string folder_name(std::string name) {
+  for (char& c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '+';
+    if (!plain) c = '-';
+  }
+  return name.empty() || name[0] == '.' ? "study" + name : name;
+}
+
+// Beside the command's files; with copies of those files not among what is copied, but where the program was started.
+fs::path default_output_dir(const Plan& plan) {
+  std::error_code error;
+  const std::string name = folder_name(plan.name);
+  const fs::path root = (plan.trial_cwd == TrialCwd::copy ? fs::current_path(error) : plan.cwd) / "dsat-results";
+  fs::path dir = root / name;
+  for (int i = 2; fs::exists(dir, error) && !is_half_started(dir); ++i) dir = root / fmt::format("{}-{}", name, i);
+  return dir;
+}
+
+// A visitor that refuses what lies below the least value of a setting.
+struct CheckRange {
+  template <class Value>
+  void operator()(const Setting& setting, const std::optional<Value>& value) const {
+    if (value) (*this)(setting, *value);
+  }
+  void operator()(const Setting& setting, std::chrono::milliseconds time) const {
+    if (time.count() <= 0) throw Error(fmt::format("--{}: must be above 0", setting.option));
+  }
+  template <class Value>
+  void operator()(const Setting& setting, const Value& value) const {
+    if constexpr (std::is_integral_v<Value> && std::is_signed_v<Value>) {
+      if (setting.option == nullptr || value >= setting.least) return;
+      throw Error(fmt::format("--{} {}: at least {} is needed", setting.option, value, setting.least));
+    }
+  }
+};
+
+void check_numbers(const StudyOptions& o) {
+  StudyLimits::visit(o, CheckRange());
+  Comparison::visit(o, CheckRange());
+  TrialMeasurement::visit(o, CheckRange());
+  BatchBounds::visit(o, CheckRange());
+  TrialTimeouts::visit(o, CheckRange());
+  PluginProcesses::visit(o, CheckRange());
+  if (!o.budget.empty()) parse_device_hours(o.budget);
+  if (o.end_profile_step < o.start_profile_step) {
+    throw Error(fmt::format("--start-profile-step {} --end-profile-step {}: need 0 <= start <= end",
+                            o.start_profile_step, o.end_profile_step));
+  }
+  if (!(o.memory_margin >= 0 && o.memory_margin < 1)) {
+    throw Error(fmt::format("--memory-margin {}: a share from 0 to below 1 is needed, as 0.05", o.memory_margin));
+  }
+  if (o.max_micro_batch && *o.max_micro_batch < o.min_micro_batch) {
+    throw Error(
+        fmt::format("--max-micro-batch {} is below --min-micro-batch {}", *o.max_micro_batch, o.min_micro_batch));
+  }
+  const LineReader checks_patterns(o.oom_patterns);
+  for (const int stage : o.zero_stages) {
+    if (stage < 0 || stage > 3) throw Error(fmt::format("--zero-stages {}: stages are 0, 1, 2, 3", stage));
+  }
+}
+
+// What this process was started with is not the caller's to mend.
+void check_environment(const Environment& given) {
+  if (given == current_environment()) return;
+  for (const std::string& variable : given) {
+    if (variable.find('=') == std::string::npos) {
+      throw Error(fmt::format("environment: '{}' is not of the form NAME=value", variable));
+    }
+  }
+}
+
+// What only a program that embeds the library can get wrong: the command line writes these members itself.
+void check_members(const StudyOptions& o) {
+  const auto check_object = [](const Json& value, const char* member) {
+    if (value.is_null() || value.is_object()) return;
+    throw Error(
+        fmt::format("{}: {} is no JSON object; leave it null for none", member, shortened(config::text_of(value), 60)));
+  };
+  check_object(o.config_overwrites, "config_overwrites");
+  check_object(o.hyperparameters, "hyperparameters");
+  check_environment(o.environment);
+  std::error_code error;
+  if (!o.cwd.empty() && !fs::is_directory(o.cwd, error)) {
+    throw Error(fmt::format("cwd {}: no such directory; name the one that the command is to run in", o.cwd.string()));
+  }
+}
+
+template <class... Groups>
+void copy_groups(const StudyOptions& options, Plan& plan) {
+  ((static_cast<Groups&>(plan) = options), ...);
+}
+
+void copy_options(const StudyOptions& options, Plan& plan) {
+  copy_groups<StudyLimits, Comparison, TrialTimeouts, SearchTarget, BatchBounds, SearchSettings, TrialMeasurement,
+              TrialSetup, PluginProcesses, ClusterOptions>(options, plan);
+  plan.arg_mappings.clear();  // merged with the configuration's later
+  plan.cwd = options.cwd.empty() ? fs::current_path() : fs::absolute(options.cwd);
+  for (fs::path& include : plan.includes) include = fs::absolute(include).lexically_normal();
+  plan.simulation = options.simulation;
+  plan.experiment = options.experiment;
+  plan.command = options.command;
+}
+
+// The searcher decides what the user left open.
+void settle_defaults(Plan& plan) {
+  const Json& wanted = plan.searcher.plugin.study;
+  std::vector<int>& stages = plan.zero_stages;
+  if (stages.empty()) stages = wanted.value("zero_stages", kDefaultZeroStages);
+  std::sort(stages.begin(), stages.end());
+  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  if (!plan.max_restarts) plan.max_restarts = kDefaultMaxRestarts;
+  if (!plan.profile_trials) plan.profile_trials = wanted.value("profile_trials", kDefaultProfileTrials);
+}
+
+void choose_metric(const std::string& name, Plan& plan) {
+  const MetricInfo metric = or_throw(metric_info(name));
+  if (plan.simulation && !plan.simulation->metrics.empty()) {
+    const std::vector<std::string>& list = plan.simulation->metrics;
+    if (std::find(list.begin(), list.end(), metric.name) == list.end()) {
+      throw Error(fmt::format("--metric {}: this simulation gives only {}", name, fmt::join(list, ", ")));
+    }
+  }
+  plan.metric = metric.name;
+  plan.maximise = metric.maximise;
+  if (!plan.maximise && !plan.global_batch) {
+    plan.notices.push_back(fmt::format(
+        "the metric {} is smallest for small batches by construction; fix the batch with --global-batch", plan.metric));
+  }
+}
+
+void choose_slots(const StudyOptions& options, const std::optional<CommandTemplate>& command,
+                  const Environment& environment, Plan& plan) {
+  if (!plan.simulation) choose_runner(options, command, environment, plan);
+  const bool here = !plan.simulation && plan.runner == kLocalRunner;
+  const Devices devices = here ? discover_devices(environment) : Devices();
+  plan.slots = plan_study_slots(devices, options, command, plan.cwd, plan.user_config, environment, plan);
+  plan.notices.insert(plan.notices.end(), plan.slots.notices.begin(), plan.slots.notices.end());
+}
+
+// The user's configuration: the command's, or where a simulation needs no command, that of ds_config or its own.
+void read_configuration(const StudyOptions& options, const std::optional<CommandTemplate>& command, Plan& plan) {
+  if (command) {
+    plan.config_file = command->config_file();
+  } else if (options.ds_config) {
+    plan.config_file = plan.cwd / *options.ds_config;
+  } else {
+    plan.config_file = plan.simulation->name;
+    plan.user_config = plan.simulation->base_config;
+    return;
+  }
+  if (options.already_read && options.already_read->file == plan.config_file) {
+    plan.user_config = options.already_read->content;
+  } else {
+    plan.user_config = plan.config_file.empty() ? Json::object() : config::load_input(plan.config_file);
+  }
+}
+
+void check_include(const Plan& plan, const fs::path& include, std::set<std::string>& names) {
+  std::error_code error;
+  const std::string name = (include.has_filename() ? include : include.parent_path()).filename().string();
+  if (!fs::exists(include, error)) {
+    throw Error(fmt::format("include {}: no such file or directory", include.string()));
+  }
+  if (!names.insert(name).second) throw Error(fmt::format("two includes are called {}: rename one", name));
+  if (is_within(plan.dir, include)) {
+    throw Error(
+        fmt::format("include {} holds the results {}: give another --output-dir", include.string(), plan.dir.string()));
+  }
+  if (fs::exists(fs::symlink_status(plan.cwd / name, error)) && !fs::equivalent(plan.cwd / name, include, error)) {
+    throw Error(fmt::format("include {}: the model directory {} has a {} of its own; rename one", include.string(),
+                            plan.cwd.string(), name));
+  }
+}
+
+// What a copied folder needs before anything is copied: itself, outside of the results, and includes that are there and
+// that nothing else there is called.
+void check_copied_folder(const Plan& plan) {
+  if (plan.trial_cwd != TrialCwd::copy) return;
+  if (is_within(plan.cwd, plan.dir)) {
+    throw Error(fmt::format("the model directory {} lies inside the results {}: give another --output-dir",
+                            plan.cwd.string(), plan.dir.string()));
+  }
+  std::set<std::string> names;
+  for (const fs::path& include : plan.includes) check_include(plan, include, names);
+}
+
+// Where one configuration is all there is, a search would only cost time.
+void check_choice(const Plan& plan) {
+  const config::Space& space = plan.space;
+  if (space.stages.size() > 1) return;
+  for (const config::Axis& axis : space.stages.front().axes) {
+    if (axis.values.size() > 1) return;
+  }
+  int64_t found = 0, legal = 0;
+  const int64_t last = space.micro_batch_divides.value_or(space.max_micro_batch.value_or(space.min_micro_batch + 1));
+  for (int64_t samples = space.min_micro_batch; samples <= last && found < 2; ++samples) {
+    if (!space.allows_micro_batch(samples)) continue;
+    ++found;
+    legal = samples;
+  }
+  if (found > 1) return;
+  throw Error(
+      fmt::format("the tuning space is a single configuration (ZeRO stage {}, micro batch {}): nothing is left to "
+                  "choose; allow more with --zero-stages, --max-micro-batch or --space",
+                  space.stages.front().stage, legal));
+}
+
+// That of the user's own configuration, with the first number of pipeline stages that it lists.
+int64_t first_data_parallel_size(const Plan& plan) try {
+  Json config = plan.user_config;
+  const Json* listed = config::find(config, config::kPipelineStagesKey);
+  if (listed != nullptr && listed->is_array() && !listed->empty()) {
+    const Json first = listed->front();
+    config::set(config, config::kPipelineStagesKey, first);
+  }
+  return config::data_parallel_size(plan.slots.slots_per_trial, config);
+} catch (const Error& error) {
+  throw plan.in_config(error);
+}
+
+void resolve_space(const StudyOptions& options, Plan& plan) {
+  const Environment environment = options.environment.empty() ? current_environment() : options.environment;
+  std::optional<CommandTemplate> command;
+  if (!plan.command.empty()) {
+    command.emplace(
+        CommandRequest{options.command, options.ds_config, {}, plan.cwd, environment, options.config_by_environment});
+  }
+  read_configuration(options, command, plan);
+  if (options.config_overwrites.is_object()) config::overwrite(plan.user_config, options.config_overwrites);
+  if (options.space_file) {
+    plan.space_file = load_space_file(*options.space_file);
+    plan.space_name = fmt::format("--space {}", options.space_file->string());
+  }
+  check_keys(plan, plan.notices);
+  check_values(plan);
+  tell_of_curriculum(plan);
+  plan.arg_mappings =
+      merge_arg_mappings(plan.user_config, plan.space_file, plan.config_file, options.arg_mappings, plan.notices);
+  if (command) {
+    command->map_arguments(plan.arg_mappings);
+    plan.hugging_face = command->may_fill_in_auto();
+  }
+  choose_slots(options, command, environment, plan);
+  derive_space(plan, first_data_parallel_size(plan));
+  check_setup(plan);
+  check_mapped_flags(plan.command, plan.arg_mappings, plan.user_config, plan.space);
+  check_choice(plan);
+}
+
+}  // namespace
+
+Plan make_plan(const StudyOptions& options) {
+  if (options.command.empty() && !options.simulation) throw Error("no training command is given; write it after --");
+  check_numbers(options);
+  check_members(options);
+  Plan plan;
+  copy_options(options, plan);
+  const bool is_kept = !plan.simulation || plan.simulation->keep;
+  choose_metric(options.metric, plan);
+  plan.searcher = choose_strategy(options.searcher, PluginKind::searcher, options, is_kept);
+  settle_defaults(plan);
+  plan.profiler = choose_strategy(options.profiler, PluginKind::profiler, options, is_kept);
+  resolve_space(options, plan);
+  plan.name = !options.name.empty()   ? options.name
+              : !plan.command.empty() ? name_of(plan.command)
+                                      : plan.simulation->name;
+  if (!is_kept) return plan;
+  plan.dir = options.output_dir.empty() ? default_output_dir(plan) : fs::absolute(options.output_dir);
+  check_copied_folder(plan);
+  return plan;
+}
+
+}  // namespace dsat::host

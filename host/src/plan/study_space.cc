@@ -1,0 +1,229 @@
+// Derives the tuning space of a plan: the space itself, the starting configuration, and how bounds of the train batch
+// and ZeRO rules narrow both. It is derived again when a trial reports another data-parallel size.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "command/hugging_face.h"
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/world.h"
+#include "plan/fit_bucket.h"
+#include "plan/plan.h"
+
+namespace dsat::host {
+namespace {
+
+void collect_auto(const Json& node, const std::string& prefix, std::vector<std::string>& found) {
+  for (const auto& item : node.items()) {
+    const std::string key = prefix + item.key();
+    if (item.value().is_object() && key != "autotuning") collect_auto(item.value(), key + ".", found);
+    if (item.value() == "auto") found.push_back(key);
+  }
+}
+
+// Takes a key out, and its section with it where nothing else stands there: accelerate switches a precision on only
+// where the section is missing.
+void erase_auto(Json& config, const std::string& key) {
+  config::erase(config, key);
+  const std::string section = key.substr(0, key.find('.'));
+  const Json* rest = config::find(config, section);
+  if (rest != nullptr && rest->is_object() && rest->empty()) config::erase(config, section);
+}
+
+// A stage that the file leaves open is the search's to choose, and no trial may have a word there.
+void number_stage(Plan& plan) {
+  constexpr const char* kStageKey = "zero_optimization.stage";
+  const Json* stage = config::find(plan.base_config, kStageKey);
+  if (stage != nullptr && *stage == "auto") config::set(plan.base_config, kStageKey, plan.space.stages.front().stage);
+}
+
+// "auto" is for Hugging Face's Trainer and for accelerate: they fill the value in before DeepSpeed sees it. Nobody else
+// does.
+void leave_out_auto(Plan& plan) {
+  if (plan.hugging_face) return number_stage(plan);
+  std::vector<std::string> keys;
+  collect_auto(plan.base_config, "", keys);
+  for (const std::string& key : keys) {
+    erase_auto(plan.base_config, key);
+    plan.notices.push_back(fmt::format(
+        R"('{}' is "auto", which only Hugging Face's Trainer and accelerate fill in, and the command shows )"
+        "neither: left out, DeepSpeed's default holds",
+        key));
+  }
+}
+
+// The profile starts from the base configuration. Where the user's own stage and keys do not go together it moves to
+// the lowest stage of the space that they do go with; keys that are wrong at every stage are refused here, not in a
+// trial.
+std::optional<std::string> settle_base_stage(Plan& plan) {
+  const config::RuleOptions rules = plan.world_rules();
+  const std::optional<std::string> broken = config::broken_rule(plan.base_config, rules);
+  if (!broken) return std::nullopt;
+  for (const config::StageSpace& stage : plan.space.stages) {
+    Json candidate = plan.base_config;
+    config::overwrite(candidate, Json{{"zero_optimization", {{"stage", stage.stage}}}});
+    if (config::broken_rule(candidate, rules)) continue;
+    plan.base_config = std::move(candidate);
+    return fmt::format("the configuration's own ZeRO stage is not tried ({}): the profile starts at stage {}", *broken,
+                       stage.stage);
+  }
+  throw Error(fmt::format("{}: {}", plan.config_name(), *broken));
+}
+
+// The user's configuration for each number of pipeline stages that trials may have. What is no number is refused where
+// the space is built.
+std::vector<Json> by_pipeline_stages(const Plan& plan) {
+  const Json* list = config::find(plan.user_config, config::kPipelineStagesKey);
+  if (plan.space_file.is_object() && plan.space_file.contains(config::kPipelineStagesKey)) {
+    list = &plan.space_file[config::kPipelineStagesKey];
+    if (list->is_object() && list->contains("values")) list = &(*list)["values"];
+  }
+  if (list == nullptr || !list->is_array()) return {plan.user_config};
+  std::vector<Json> configs;
+  for (const Json& stages : *list) {
+    configs.push_back(plan.user_config);
+    config::set(configs.back(), config::kPipelineStagesKey, stages);
+  }
+  return configs;
+}
+
+// Devices of a node and nodes, of all trials where they are alike.
+config::World world_of(const SlotPlan& slots) {
+  const std::vector<int>& nodes = slots.shape.node_slots;
+  const bool even = std::all_of(nodes.begin(), nodes.end(), [&](int of_node) { return of_node == nodes.front(); });
+  return even && !nodes.empty() ? config::World{nodes.front(), slots.shape.nodes()}
+                                : config::World{slots.slots_per_trial, 1};
+}
+
+// The data-parallel sizes of trials that are not alike: a micro batch that divides the global batch at their least
+// common multiple does so in each of them.
+int64_t common_multiple(const Plan& plan, int64_t otherwise) {
+  const std::vector<Json> configs = by_pipeline_stages(plan);
+  std::vector<int64_t> worlds;
+  for (const int gpus : plan.slots.num_gpus) {
+    for (const int nodes : plan.slots.num_nodes) worlds.push_back(int64_t{gpus} * nodes);
+  }
+  if (worlds.empty() && configs.size() == 1) return otherwise;
+  if (worlds.empty()) worlds.push_back(plan.slots.slots_per_trial);
+  int64_t multiple = 1;
+  for (const int64_t world : worlds) {
+    for (const Json& config : configs) {
+      try {
+        multiple = std::lcm(multiple, config::data_parallel_size(world, config));
+      } catch (const Error&) {
+        // Such a trial is refused when it is asked for.
+      }
+    }
+  }
+  return multiple;
+}
+
+// The user's batch sizes are where the study starts, those that the command's flags give in place of "auto" too. Where
+// trials differ in their data-parallel size the train batch follows each of them: one that does not hold for the first
+// may hold for the others.
+void complete_base_batch(Plan& plan) try {
+  config::GivenBatchSizes given = config::read_batch_sizes(plan.base_config);
+  if (plan.hugging_face) given = with_batch_flags(plan.command, given);
+  if (config::tuned_world(plan.base_config) && (given.micro_batch || given.accumulation)) given.train_batch.reset();
+  // One that does not hold for the first value of a list may hold for another; it follows each.
+  for (const char* key : {config::kMicroBatchKey, config::kAccumulationKey}) {
+    const Json* own = config::find(plan.user_config, key);
+    if (own != nullptr && own->is_array()) given.train_batch.reset();
+  }
+  config::check_batch_sizes(given, plan.data_parallel_size);
+  config::write_batch_sizes(plan.base_config, config::complete_batch_sizes(given, plan.data_parallel_size));
+} catch (const Error& error) {
+  throw plan.in_config(error);
+}
+
+// The bound of the train batch as one of the micro batch, where accumulation and data-parallel size are known.
+void bound_by_train_batch(Plan& plan) {
+  if (!plan.max_train_batch_size || plan.slots.sizes_are_tuned()) return;
+  const std::string bound = fmt::format("--max-train-batch-size {}", *plan.max_train_batch_size);
+  if (plan.global_batch) {
+    if (*plan.global_batch <= *plan.max_train_batch_size) return;
+    throw Error(fmt::format("{} is below --global-batch {}: nothing is left to try", bound, *plan.global_batch));
+  }
+  int64_t accumulation = plan.base_config.at(config::kAccumulationKey).get<int64_t>();
+  for (const config::StageSpace& stage : plan.space.stages) {
+    for (const config::Axis& axis : stage.axes) {
+      if (axis.key != config::kAccumulationKey) continue;
+      for (const Json& value : axis.values) accumulation = std::min(accumulation, value.get<int64_t>());
+    }
+  }
+  const int64_t samples = accumulation * plan.data_parallel_size;
+  if (plan.space.min_micro_batch * samples > *plan.max_train_batch_size) {
+    throw Error(
+        fmt::format("{}: the smallest train_batch_size is {} (micro batch {} x accumulation {} x data-parallel size "
+                    "{}): allow more",
+                    bound, plan.space.min_micro_batch * samples, plan.space.min_micro_batch, accumulation,
+                    plan.data_parallel_size));
+  }
+  const int64_t largest = *plan.max_train_batch_size / samples;
+  plan.space.max_micro_batch = std::min(plan.space.max_micro_batch.value_or(largest), largest);
+}
+
+}  // namespace
+
+config::RuleOptions Plan::world_rules() const {
+  config::RuleOptions rules;
+  rules.world_size = slots.slots_per_trial;
+  return rules;
+}
+
+config::RuleOptions Plan::rules() const {
+  config::RuleOptions rules = world_rules();
+  rules.min_micro_batch = min_micro_batch;
+  rules.max_micro_batch = max_micro_batch;
+  return rules;
+}
+
+std::string Plan::config_name() const { return config_file.empty() ? "the configuration" : config_file.string(); }
+
+Error Plan::in_config(const Error& error) const {
+  return Error(error.code(), fmt::format("{}: {}", config_name(), error.what()));
+}
+
+std::string Plan::filled_in_precision() const { return hugging_face ? precision_of_flags(command) : ""; }
+
+int Plan::concurrency() const { return std::max(1, std::min(max_concurrent_trials, slots.at_once)); }
+
+TrialShape Plan::shape_of(const Json& config) const { return slots.shape_of(config); }
+
+void derive_space(Plan& plan, int64_t data_parallel_size) {
+  config::SpaceRequest request;
+  request.stages = plan.zero_stages;
+  request.user_config = plan.user_config;
+  request.config_name = plan.config_name();
+  request.space_file = plan.space_file;
+  if (!plan.space_name.empty()) request.space_name = plan.space_name;
+  request.rules = plan.rules();
+  request.global_batch = plan.global_batch;
+  request.default_axes = plan.default_axes;
+  request.num_gpus = plan.slots.num_gpus;
+  request.num_nodes = plan.slots.num_nodes;
+  request.world = world_of(plan.slots);
+  request.dp_size = common_multiple(plan, data_parallel_size);
+  config::SpaceResult result = config::build_space(request);
+  const bool first_time = plan.space.stages.empty();
+  const std::vector<std::string> earlier_notices = plan.notices;
+  plan.space = std::move(result.space);
+  plan.base_config = std::move(result.base_config);
+  plan.data_parallel_size = config::data_parallel_size_of(plan.base_config, data_parallel_size);
+  complete_base_batch(plan);
+  bound_by_train_batch(plan);
+  leave_out_auto(plan);
+  const std::optional<std::string> fitted = fit_bucket(plan);
+  const std::optional<std::string> moved = settle_base_stage(plan);
+  if (first_time) {
+    if (moved) plan.notices.push_back(*moved);
+    if (fitted) plan.notices.push_back(*fitted);
+    plan.notices.insert(plan.notices.end(), result.notices.begin(), result.notices.end());
+  } else {
+    plan.notices = earlier_notices;
+  }
+}
+
+}  // namespace dsat::host

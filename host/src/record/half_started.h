@@ -1,0 +1,16 @@
+// Tells a study that never began from one that did.
+//
+// Threading: any thread. Errors: none; what cannot be read is no such folder.
+#ifndef DSAT_HOST_RECORD_HALF_STARTED_H_
+#define DSAT_HOST_RECORD_HALF_STARTED_H_
+
+#include <filesystem>
+
+namespace dsat::host {
+
+// Does DIR hold no more than what a host that was killed at its very start leaves behind? A new study takes it.
+bool is_half_started(const std::filesystem::path& dir);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_RECORD_HALF_STARTED_H_

@@ -1,0 +1,92 @@
+// Which line of a log says what went wrong, whatever loggers, bars and other ranks print around it.
+#include "outputs/own_lines.h"
+
+#include <gmock/gmock.h>
+
+namespace dsat::host {
+namespace {
+
+using ::testing::SizeIs;
+
+OwnLines own_lines(const std::vector<std::string>& lines) {
+  return own_lines_of(lines, LineReader().read(lines, LogStream::standard_error));
+}
+
+std::string last_of(const std::vector<std::string>& lines) { return own_lines(lines).last; }
+
+const std::vector<std::string> kTraceback{
+    "Traceback (most recent call last):", "  File \"train.py\", line 88, in <module>", "    main()",
+    "KeyError: 'labels'"};
+
+std::vector<std::string> then(std::vector<std::string> lines, const std::vector<std::string>& more) {
+  lines.insert(lines.end(), more.begin(), more.end());
+  return lines;
+}
+
+TEST(OwnLines, ATracebacksExceptionIsTheCauseWhateverFollows) {
+  EXPECT_EQ(last_of(kTraceback), "KeyError: 'labels'");
+  for (const char* line :
+       {"  0%|          | 0/100 [00:12<?, ?it/s]", "wandb: Synced 5 files",
+        "[rank0]:[W1123 10:00:00 ProcessGroupNCCL.cpp:1250] Warning: WARNING: destroy_process_group() was not called",
+        "/usr/lib/python3.11/multiprocessing/resource_tracker.py:224: UserWarning: 1 leaked semaphore",
+        "[2026-01-01 10:00:00,000] [INFO] closing the writer"}) {
+    EXPECT_EQ(last_of(then(kTraceback, {line})), "KeyError: 'labels'") << line;
+  }
+}
+
+TEST(OwnLines, AnExceptionThatPythonIgnoredIsNotTheCause) {
+  const std::vector<std::string> ignored{"Exception ignored in: <function DeepSpeedCPUAdam.__del__ at 0x7f699cac6480>",
+                                         "Traceback (most recent call last):", "  File \"cpu_adam.py\", line 102",
+                                         "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'"};
+  EXPECT_EQ(last_of(then(kTraceback, ignored)), "KeyError: 'labels'");
+  EXPECT_EQ(last_of(then(ignored, kTraceback)), "KeyError: 'labels'");
+  EXPECT_EQ(last_of(then(kTraceback, {"Exception ignored in: <_io.TextIOWrapper>", "BrokenPipeError: [Errno 32]"})),
+            "KeyError: 'labels'");
+  EXPECT_EQ(last_of(then(ignored, {"cannot open the data"})), "cannot open the data");
+  EXPECT_EQ(last_of(then(ignored, {"train.py: error: no data"})), "train.py: error: no data");
+  EXPECT_FALSE(own_lines(ignored).tells_the_cause);
+  EXPECT_THAT(own_lines(ignored).lines, SizeIs(4)) << "people see it";
+}
+
+TEST(OwnLines, RanksInAnyOrderGiveOneCause) {
+  std::vector<std::string> first, second;
+  for (const std::string& line : kTraceback) {
+    first.push_back("[rank0]: " + line);
+    second.push_back("[rank1]: " + line);
+  }
+  EXPECT_EQ(last_of(then(first, second)), "KeyError: 'labels'");
+  EXPECT_EQ(last_of(then(second, first)), "KeyError: 'labels'");
+}
+
+TEST(OwnLines, TheLastOfSeveralTracebacksCounts) {
+  auto lines = then(kTraceback, {"During handling of the above exception, another exception occurred:"});
+  lines = then(lines, {"Traceback (most recent call last):", "  File \"train.py\", line 90, in main",
+                       "    raise RuntimeError(\"Error: no labels\")", "RuntimeError: no labels"});
+  EXPECT_EQ(last_of(lines), "RuntimeError: no labels");
+}
+
+TEST(OwnLines, WhatGoesWrongAfterATracebackThatWasCaughtGoesFirst) {
+  EXPECT_EQ(last_of(then(kTraceback, {"terminate called after throwing an instance of 'c10::Error'"})),
+            "terminate called after throwing an instance of 'c10::Error'");
+  EXPECT_EQ(last_of(then(kTraceback, {"train.py: error: argument --lr: invalid float value"})),
+            "train.py: error: argument --lr: invalid float value");
+}
+
+TEST(OwnLines, WithoutATracebackTheLastLineCounts) {
+  EXPECT_EQ(last_of({"OSError: retrying", "cannot open the data"}), "cannot open the data");
+  EXPECT_EQ(last_of({"cannot open the data", " 10%|#   | 1/10"}), "cannot open the data");
+  EXPECT_EQ(last_of({" 10%|#   | 1/10"}), " 10%|#   | 1/10") << "better than nothing";
+  EXPECT_EQ(last_of({}), "");
+}
+
+TEST(OwnLines, ARankThatLostItsPeerIsNotTheCause) {
+  const std::string lost = "RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:34";
+  EXPECT_EQ(last_of(then(kTraceback, {lost})), "KeyError: 'labels'");
+  EXPECT_EQ(last_of({"ValueError: seven", lost}), "ValueError: seven");
+  EXPECT_TRUE(own_lines(kTraceback).tells_the_cause);
+  EXPECT_FALSE(own_lines({lost}).tells_the_cause);
+  EXPECT_THAT(own_lines(then(kTraceback, {lost})).lines, SizeIs(5));
+}
+
+}  // namespace
+}  // namespace dsat::host

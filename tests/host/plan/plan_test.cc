@@ -1,0 +1,196 @@
+// Options into a plan: what is resolved before anything runs, and what the journal gives back.
+#include "plan/plan.h"
+
+#include "base/sha256.h"
+#include "plan/fit_bucket.h"
+#include "plan_fixture.h"
+#include "support/error_of.h"
+
+namespace dsat::host {
+namespace {
+
+// A file that was made for more devices.
+TEST_F(PlanTest, APartitionThatDoesNotDivideTheDevicesMovesTheProfile) {
+  const Change four = [](StudyOptions& o) { o.slots = o.slots_per_trial = 4; };
+  const Plan plan = plan_with(R"({"zero_optimization": {"stage": 3, "mics_shard_size": 16}})", four);
+  EXPECT_EQ(config::zero_stage(plan.base_config), 1);
+  EXPECT_TRUE(noticed(plan, "the profile starts at stage 1"));
+}
+
+TEST_F(PlanTest, ATrainBatchHoldsForOneValueOfAListAtLeast) {
+  const Plan plan = plan_with(R"({"train_batch_size": 128, "train_micro_batch_size_per_gpu": [3, 8]})");
+  EXPECT_EQ(plan.base_config["train_micro_batch_size_per_gpu"], 3);
+}
+
+TEST_F(PlanTest, SequenceParallelismDividesTheWorld) {
+  const Change four = [](StudyOptions& o) { o.slots_per_trial = 4; };
+  const Plan plan = plan_with(R"({"train_micro_batch_size_per_gpu": 3, "sequence_parallel_size": 2})", four);
+  EXPECT_EQ(plan.data_parallel_size, 2);
+  EXPECT_EQ(plan.base_config["train_batch_size"], 6);
+  EXPECT_THAT(error_of([&] { plan_with(R"({"sequence_parallel_size": 3})", four); }),
+              HasSubstr("4 slots per trial is not a multiple of"));
+}
+
+// "fast": nothing but stage and micro batch is tuned, unless the bucket leaves no room for a model.
+TEST_F(PlanTest, ABucketThatTakesTheDeviceIsTuned) {
+  const Change fast = [](StudyOptions& o) {
+    o.default_axes = false;
+    o.device_memory_bytes = 1'500'000'000;
+  };
+  const Plan large = plan_with(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 5e9}})", fast);
+  ASSERT_EQ(large.space.stages.front().axes.size(), 1u);
+  EXPECT_EQ(large.space.stages.front().axes.front().key, "zero_optimization.reduce_bucket_size");
+  EXPECT_EQ(Json(large.space.stages.front().axes.front().values).dump(), "[1000000,5000000,10000000,50000000]");
+  EXPECT_EQ(large.base_config["zero_optimization"]["reduce_bucket_size"], 50'000'000);
+  EXPECT_TRUE(noticed(large, "takes 20000 MB of the 1500 MB of a device"));
+  EXPECT_EQ(replaced_bucket(large), 5'000'000'000) << "the user's own trial keeps it";
+  EXPECT_EQ(replaced_bucket(plan_with("{}", fast)), 500'000'000) << "DeepSpeed's default takes 2 GB as well";
+  const Plan small = plan_with(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 5e7}})", fast);
+  EXPECT_TRUE(small.space.stages.front().axes.empty());
+  EXPECT_EQ(replaced_bucket(small), std::nullopt);
+  const Plan listed = plan_with(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": [5e8, 5e9]}})", fast);
+  EXPECT_EQ(Json(listed.space.stages.front().axes.front().values).dump(), "[500000000,5000000000]");
+}
+
+TEST_F(PlanTest, AStageThatTheUsersOwnKeysForbidIsNotWhereTheProfileStarts) {
+  const Plan plan = plan_with(R"({"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})");
+  EXPECT_EQ(plan.base_config["zero_optimization"]["stage"], 3);
+  EXPECT_EQ(plan.base_config["zero_optimization"]["offload_param"]["device"], "cpu");
+  EXPECT_TRUE(noticed(plan, "offload_param")) << "and this is said";
+  const Plan fine = plan_with(R"({"zero_optimization": {"stage": 1}})");
+  EXPECT_EQ(fine.base_config["zero_optimization"]["stage"], 1);
+}
+
+TEST_F(PlanTest, AMappingWithoutDashesIsTheFlagOfThatName) {
+  const Plan plan = plan_with(R"({"autotuning": {"arg_mappings": {"train_micro_batch_size_per_gpu": " batch"}}})",
+                              [](StudyOptions& o) {
+                                o.command.insert(o.command.end(), {"--batch", "1"});
+                              });
+  EXPECT_EQ(plan.arg_mappings.at(0).second, "--batch");
+  EXPECT_TRUE(noticed(plan, "'train_micro_batch_size_per_gpu' is mapped to 'batch': read as the flag --batch"));
+  const Plan by_option = plan_with("{}", [](StudyOptions& o) {
+    o.command.insert(o.command.end(), {"--batch", "1"});
+    o.arg_mappings = {{"train_micro_batch_size_per_gpu", "batch"}};
+  });
+  EXPECT_EQ(by_option.arg_mappings.at(0).second, "--batch");
+  for (const char* bad : {"", " ", "-", "--", "--a b", "--a=1"}) {
+    write_text(dir() / "ds_config.json",
+               Json{{"autotuning", {{"arg_mappings", {{"train_micro_batch_size_per_gpu", bad}}}}}}.dump());
+    EXPECT_THAT(why_not([](StudyOptions&) {}), HasSubstr("name a flag of the command")) << bad;
+  }
+}
+
+TEST_F(PlanTest, AnUnknownKeyThatIsLikeNoKnownOneIsKeptWithANotice) {
+  const Plan plan = plan_with(R"({"my_company_secret": {"x": 1}})");
+  EXPECT_TRUE(noticed(plan, "my_company_secret"));
+  EXPECT_EQ(plan.base_config["my_company_secret"]["x"], 1);
+}
+
+TEST_F(PlanTest, SmallestIsBestMetricsWarnUnlessTheBatchIsFixed) {
+  EXPECT_TRUE(noticed(plan_with("{}", [](StudyOptions& o) { o.metric = "latency"; }), "--global-batch"));
+  EXPECT_FALSE(noticed(plan_with("{}",
+                                 [](StudyOptions& o) {
+                                   o.metric = "latency";
+                                   o.global_batch = 8;
+                                 }),
+                       "--global-batch"));
+  EXPECT_EQ(plan_with("{}", [](StudyOptions& o) { o.metric = "fwd"; }).metric, "forward");
+}
+
+TEST_F(PlanTest, TheDefaultOutputDirectoryIsNamedAfterTheScriptAndNeverShared) {
+  const Change script = [this](StudyOptions& o) {
+    o.output_dir.clear();
+    o.command = {"/bin/true", "train_gpt.py", "--deepspeed_config", "ds_config.json"};
+    write_text(dir() / "train_gpt.py", "");
+  };
+  EXPECT_EQ(plan_with("{}", script).dir, dir() / "dsat-results" / "train_gpt");
+  fs::create_directories(dir() / "dsat-results" / "train_gpt");
+  EXPECT_EQ(plan_with("{}", script).dir, dir() / "dsat-results" / "train_gpt-2");
+  fs::create_directories(dir() / "dsat-results" / "train_gpt-2");
+  EXPECT_EQ(plan_with("{}", script).dir, dir() / "dsat-results" / "train_gpt-3");
+}
+
+TEST_F(PlanTest, ABoundOfTheTrainBatchIsOneOfTheMicroBatch) {
+  const auto at_most = [](int64_t samples) {
+    return [samples](StudyOptions& o) {
+      o.slots_per_trial = 4;
+      o.max_train_batch_size = samples;
+    };
+  };
+  const std::string accumulating = R"({"gradient_accumulation_steps": 2})";
+  EXPECT_EQ(plan_with(accumulating, at_most(100)).space.max_micro_batch, 12);
+  EXPECT_EQ(why_not(at_most(7)),
+            "--max-train-batch-size 7: the smallest train_batch_size is 8 (micro batch 1 x accumulation 2 x "
+            "data-parallel size 4): allow more");
+  EXPECT_THAT(why_not([&](StudyOptions& o) {
+                at_most(100)(o);
+                o.global_batch = 128;
+              }),
+              HasSubstr("--max-train-batch-size 100 is below --global-batch 128"));
+}
+
+TEST_F(PlanTest, TheDataParallelSizeLeavesOutPipelineStages) {
+  const Plan plan = plan_with(R"({"pipeline": {"stages": 2}})", [](StudyOptions& o) {
+    o.slots_per_trial = 8;
+    o.zero_stages = {0, 1};
+  });
+  EXPECT_EQ(plan.data_parallel_size, 4);
+  EXPECT_EQ(plan.base_config["train_batch_size"], 4);
+}
+
+TEST_F(PlanTest, WhatTheUserLeavesOpenIsTheSearchersToSay) {
+  const Plan plain = plan_of(options("walker")), wishing = plan_of(options("walker_wishing"));
+  EXPECT_EQ(plain.zero_stages, (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(plain.profile_trials, 3);
+  EXPECT_EQ(wishing.zero_stages, (std::vector<int>{0, 3}));
+  EXPECT_EQ(wishing.profile_trials, 2);
+  StudyOptions given = options("walker_wishing");
+  given.zero_stages = {2};
+  given.profile_trials = 4;
+  const Plan asked = plan_of(given);
+  EXPECT_EQ(asked.zero_stages, std::vector<int>{2});
+  EXPECT_EQ(asked.profile_trials, 4);
+}
+
+TEST_F(PlanTest, SurvivesTheJournal) {
+  StudyOptions given = options("walker", {{"ahead", "3"}});
+  given.global_batch = 48;
+  given.max_micro_batch = 12;
+  given.time_budget = std::chrono::minutes(5);
+  given.device_memory_bytes = uint64_t{80} << 30;
+  given.zero_stages = {3, 1, 1};
+  given.command.insert(given.command.end(), {"--batch", "1"});
+  given.arg_mappings = {{"train_micro_batch_size_per_gpu", "--batch"}};
+  const Plan plan = plan_of(given);
+  const Plan back = plan_from_json(Json::parse(to_json(plan).dump()));
+  EXPECT_EQ(to_json(back), to_json(plan));
+  EXPECT_EQ(back.base_config, plan.base_config);
+  EXPECT_EQ(config::to_json(back.space), config::to_json(plan.space));
+  EXPECT_EQ(back.searcher.options["ahead"], 3);
+  EXPECT_EQ(plan.zero_stages, (std::vector<int>{1, 3}));
+}
+
+TEST_F(PlanTest, ADamagedPlanIsAnError) {
+  Json json = to_json(plan_of(options()));
+  json.erase("seed");
+  EXPECT_THAT(error_of([&] { plan_from_json(json); }, DSAT_INTERNAL), HasSubstr("cannot be read: it has no 'seed'"));
+  json["seed"] = "x";
+  EXPECT_THAT(error_of([&] { plan_from_json(json); }, DSAT_INTERNAL), HasSubstr("its 'seed' is \"x\""));
+  json["seed"] = 1;
+  for (const Json& shape : {Json(4), Json::array({1e40}), Json::array({"4"}), Json::object({{"a", 4}})}) {
+    json["slots"]["shape"] = shape;
+    EXPECT_THAT(error_of([&] { plan_from_json(json); }, DSAT_INTERNAL), HasSubstr("its 'shape' is")) << shape;
+  }
+  json["slots"] = 3;
+  EXPECT_THAT(error_of([&] { plan_from_json(json); }, DSAT_INTERNAL), HasSubstr("cannot be read"));
+  EXPECT_THAT(error_of([] { plan_from_json(Json()); }, DSAT_INTERNAL), HasSubstr("no JSON object"));
+}
+
+TEST_F(PlanTest, AFilesHashIsSha256) {
+  write_text(dir() / "abc", "abc");
+  EXPECT_EQ(sha256_of_file(dir() / "abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256_of_file(dir() / "none"), "");
+}
+
+}  // namespace
+}  // namespace dsat::host
