@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "dsat/trainer/recompute.h"
@@ -26,10 +28,14 @@ bool is_sequential(const torch::jit::Module& module) {
 }
 
 // A person's reason for what LibTorch throws. For a file of another format its own text describes the reader's state
-// and not the file.
+// and not the file; for a folder it depends on the file system.
 std::string why_unreadable(const std::string& path, const std::string& libtorch) {
   if (::access(path.c_str(), R_OK) != 0) return fmt::format("cannot be read: {}", std::strerror(errno));
-  if (libtorch.find("PytorchStreamReader") == std::string::npos) return libtorch.substr(0, libtorch.find('\n'));
+  std::error_code error;
+  const bool is_folder = std::filesystem::is_directory(path, error);
+  if (!is_folder && libtorch.find("PytorchStreamReader") == std::string::npos) {
+    return libtorch.substr(0, libtorch.find('\n'));
+  }
   return "is no TorchScript module; expected a file that torch.jit.script(model).save(FILE) or a traced model has "
          "written, no state_dict and no pickled model";
 }
