@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import unittest
 
 from support import FIXTURES, HOST, HostTest
@@ -191,7 +192,8 @@ class EntrypointsAndConfigurations(ExperimentTest):
         (tools / "torchrun").write_text('#!/bin/sh\nwhile [ "$1" != python3 ]; do shift; done\n'
                                         'WORLD_SIZE=2 RANK=0 exec "$@"\n')
         (tools / "torchrun").chmod(0o755)
-        for program in ("python3", "sh", "env"):
+        (tools / "python3").symlink_to(sys.executable)  # what PATH has may be a script for a shell that is not there
+        for program in ("sh", "env"):
             (tools / program).symlink_to(shutil.which(program))
         self.environment["PATH"] = str(tools)
         result = self.run_form("random", "deepspeed.yaml", ".", *INCLUDE, "-mt", 2, "--output-dir", "out")
