@@ -287,13 +287,18 @@ void JobEngine::note_never(Job& job) {
 
 // Has it waited long enough for what never comes?
 bool JobEngine::ends_unstarted(Job& job) {
+  if (job.ends_unstarted) return true;
   if (!job.never_since || job.told_to_end || job.phase != Phase::submitted) return false;
   if (may_pass(*job.last) && loop_.now() - *job.never_since < options_.never_patience) return false;
   const bool failed_launch = job.last->reason.find("held") != std::string::npos;
   EngineEnd ended;
   ended.verdict = Verdict{Outcome::failed, never_starts(*job.last), failed_launch};
-  cancel({job.id});
-  end(job.launch.id, ended);
+  job.ends_unstarted = true;
+  // The study may end with this trial: its job is cancelled before that.
+  cancel({job.id}, [this, id = job.launch.id, name = job.name, ended] {
+    const auto found = jobs_.find(id);
+    if (found != jobs_.end() && found->second.name == name) end(id, ended);
+  });
   return true;
 }
 
@@ -396,12 +401,19 @@ void JobEngine::cancel_told() {
   cancel(std::move(ids));
 }
 
-void JobEngine::cancel(std::vector<std::string> jobs) {
+void JobEngine::cancel(std::vector<std::string> jobs, std::function<void()> then) {
   std::vector<std::string> argv{"scancel"};
   for (std::string& job : jobs) {
     if (cancelled_.insert(job).second) argv.push_back(std::move(job));
   }
-  if (argv.size() > 1) tools_.run(argv, [](const ToolOutput&) {});  // the next answer of squeue shows what came of it
+  // The next answer of squeue shows what came of it.
+  if (argv.size() > 1) {
+    tools_.run(argv, [then = std::move(then)](const ToolOutput&) {
+      if (then) then();
+    });
+  } else if (then) {
+    then();
+  }
 }
 
 void JobEngine::end(uint64_t id, const EngineEnd& ended) {

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -58,8 +59,9 @@ class JobEngine : public Engine {
     std::string name, id;  // id: empty until Slurm has given one
     Phase phase = Phase::submitting;
     bool running = false, told_to_end = false, at_once = false;
-    int refusals = 0;  // of sbatch in a row
-    int unseen = 0;    // answers of squeue in a row without it
+    bool ends_unstarted = false;  // its cancellation is under way, and its trial ends with that
+    int refusals = 0;             // of sbatch in a row
+    int unseen = 0;               // answers of squeue in a row without it
     std::optional<JobState> last;
     std::optional<ScriptNote> ended;
     std::optional<Loop::Clock::time_point> gone_since;   // Slurm says that it has ended
@@ -81,7 +83,7 @@ class JobEngine : public Engine {
   void note_state(Job& job, const JobState& state);
   void note_absence(Job& job);
   void decide(Job& job);
-  void cancel(std::vector<std::string> jobs);
+  void cancel(std::vector<std::string> jobs, std::function<void()> then = {});  // then: Slurm has answered
   void cancel_told();
   void end_in_line();
   void give_up_unreachable();
