@@ -294,7 +294,7 @@ bool JobEngine::ends_unstarted(Job& job) {
   EngineEnd ended;
   ended.verdict = Verdict{Outcome::failed, never_starts(*job.last), failed_launch};
   job.ends_unstarted = true;
-  // The study may end with this trial: its job is cancelled before that.
+  // The study may end with this trial, and nobody would cancel the job then. So the trial waits for scancel to end.
   cancel({job.id}, [this, id = job.launch.id, name = job.name, ended] {
     const auto found = jobs_.find(id);
     if (found != jobs_.end() && found->second.name == name) end(id, ended);

@@ -152,8 +152,7 @@ TEST_F(JobEngineTest, AJobThatCanNeverStartIsCancelledAndSaysWhy) {
   launch();
   EXPECT_THAT(end().verdict.value().reason, HasSubstr("InvalidQOS"));
   EXPECT_FALSE(end().verdict->infrastructure);
-  until([&] { return !slurm_.calls("scancel").empty(); });
-  EXPECT_THAT(slurm_.calls("scancel"), ElementsAre("7"));
+  EXPECT_THAT(slurm_.calls("scancel"), ElementsAre("7"));  // before the end: the study may end with this trial
 }
 
 // Slurm gives the same reason while nodes are drained.
