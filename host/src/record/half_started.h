@@ -1,6 +1,6 @@
 // Tells a study that never began from one that did.
 //
-// Threading: any thread. Errors: none; what cannot be read is no such folder.
+// Threading: any thread. Errors: none; a folder that cannot be read does not count.
 #ifndef DSAT_HOST_RECORD_HALF_STARTED_H_
 #define DSAT_HOST_RECORD_HALF_STARTED_H_
 

@@ -1,5 +1,5 @@
-// What fits, from a fit: predicted peaks, probabilities, the maximum micro batch, and where to measure next. Bytes are
-// per device.
+// Predictions from a fit: peaks, the probability that a setup fits, the maximum micro batch, and where to measure next.
+// All in bytes per device.
 // A prediction is a linear form of the fitted unknowns; its deviation follows from their covariance.
 #include <algorithm>
 #include <cmath>
