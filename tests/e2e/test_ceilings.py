@@ -46,7 +46,7 @@ class Ceilings(HostTest):
                     self.assertIn("--max-micro-batch", result.stdout + result.stderr)
 
     def test_a_failure_of_a_moment_costs_no_trial_whichever_it_hits(self):
-        for trial in range(0, 12):
+        for trial in (0, 1, 2, 3, 7, 11):  # each of the profile, the first of the search and two later ones
             with self.subTest(trial=trial):
                 _, study = self.study("--fail-once", trial, "--device-memory", 10**9, name=f"out{trial}")
                 self.assertEqual({t["outcome"] for t in study["trials"]} - {"completed", "out_of_memory"}, set())

@@ -32,6 +32,11 @@ class DeterminedScripts(HostTest):
         self.assert_ok(result)
         return self.show(self.dir / "out")
 
+    def on_one_slot(self, experiment):
+        text = (self.dir / experiment).read_text()
+        self.assertIn("slots_per_trial: 2", text)
+        (self.dir / experiment).write_text(text.replace("slots_per_trial: 2", "slots_per_trial: 1"))
+
     def best_command(self, **variables):
         """What best_cmd.txt holds, run again, as a user does."""
         command = (self.dir / "out/best_cmd.txt").read_text()
@@ -60,11 +65,13 @@ class ATrialClass(DeterminedScripts):
         self.assertEqual(len(self.checkpoints()), 1)
 
     def test_the_older_entrypoint_names_the_class_alone(self):
+        self.on_one_slot("trial.yaml")
         text = (self.dir / "trial.yaml").read_text()
         (self.dir / "trial.yaml").write_text(text[:text.index("entrypoint:")] + "entrypoint: model_def:PointsTrial\n")
         self.assertEqual([t["outcome"] for t in self.tune("trial.yaml", trials=2)["trials"]], ["completed"] * 2)
 
     def test_a_class_that_is_not_there_ends_the_study_with_one_line(self):
+        self.on_one_slot("trial.yaml")
         text = (self.dir / "trial.yaml").read_text().replace("PointsTrial", "PointTrial")
         (self.dir / "trial.yaml").write_text(text)
         result = self.run_form(HOST, "random", "trial.yaml", ".", "--output-dir", "out")
@@ -74,6 +81,7 @@ class ATrialClass(DeterminedScripts):
 
 class CoreApi(DeterminedScripts):
     def test_it_is_tuned_trained_and_goes_on_after_a_stop(self):
+        self.on_one_slot("core_api.yaml")
         study = self.tune("core_api.yaml")
         self.assertEqual([t["outcome"] for t in study["trials"]], ["completed"] * 3)
         first = self.best_command(STOPS_AT="4")
@@ -104,6 +112,7 @@ class TheModules(DeterminedScripts):
         self.environment.update(PYTHONPATH=f"{PYTHON_PACKAGE}:{FIXTURES / 'packages'}", DSAT_HOST=str(HOST))
 
     def test_dsat_as_a_module_is_dsat_host(self):
+        self.on_one_slot("trial.yaml")
         for module in ("determined.pytorch.dsat", "dsat.autotune"):
             with self.subTest(module):
                 result = self.run_form(sys.executable, "-m", module, "random", "trial.yaml", ".", "--max-trials", 2,

@@ -44,7 +44,10 @@ class Help(HostTest):
         (self.dir / "runner.yaml").write_text("name: mine\n")
         shutil.copy(FIXTURES / "protocol_trial.py", self.dir / "train.py")
         shutil.copytree(FIXTURES / "experiment", self.dir / "model")
-        self.environment = dict(os.environ, PATH="%s:%s" % (FIXTURES / "bin", os.environ["PATH"]))
+        # A launcher that fails at once: whether an option is taken is known before.
+        (self.dir / "bin").mkdir()
+        (self.dir / "bin/deepspeed").symlink_to("/bin/false")
+        self.environment = dict(os.environ, PATH="%s:%s" % (self.dir / "bin", os.environ["PATH"]))
 
     def host(self, *arguments):
         return subprocess.run([HOST, *map(str, arguments)], cwd=self.dir, env=self.environment, capture_output=True,
@@ -83,7 +86,6 @@ class Help(HostTest):
                     shutil.rmtree(self.dir / folder, ignore_errors=True)
 
     def test_of_a_plain_command(self):
-        # A trial that fails at once: whether the option is taken is known before.
         command = ["--", "/bin/false", "--deepspeed_config", "ds_config.json", "--batch", "1"]
         deepspeeds = {"--autotuning", "--master-port", "--launcher", "--module", "--no-python"}
         everything = self.offered

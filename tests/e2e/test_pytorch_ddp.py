@@ -27,7 +27,7 @@ class PyTorch(HostTest):
 
     def test_the_best_configuration_is_much_faster_and_memory_really_runs_out(self):
         # Told of more memory than the script may take, the search goes past what fits: it is the kernel that says so.
-        result = self.run_host(["--zero-stages", 0, 1, "--max-trials", 10, "--device-memory", "170MiB",
+        result = self.run_host(["--zero-stages", 0, 1, "--max-trials", 7, "--device-memory", "170MiB",
                                 "--output-dir", "out"], self.training())
         self.assert_ok(result)
         study = self.show(self.dir / "out")

@@ -11,11 +11,11 @@ class SameSeedSameSearch(HostTest):
     def search_twice(self, searcher, concurrency):
         runs = []
         for name in ("first", "second"):
-            result = self.run_host(["--searcher", searcher, "--max-trials", 30, "-mct", concurrency, "--slots", 8,
+            result = self.run_host(["--searcher", searcher, "--max-trials", 20, "-mct", concurrency, "--slots", 8,
                                     "--slots-per-trial", 1, "--output-dir", name, "--quiet", *MEMORY])
             self.assert_ok(result)
             runs.append(self.decisions(self.dir / name))
-        self.assertEqual(len(runs[0]), 30)
+        self.assertEqual(len(runs[0]), 20)
         self.assertEqual(runs[0], runs[1])
 
     def test_asha_one_at_a_time(self):

@@ -2,49 +2,32 @@
 import json
 import re
 import subprocess
+import tempfile
 import unittest
 
-from support import BUILD, HostTest, PROJECT
+from support import BUILD, FIXTURES, HostTest, PROJECT
 
 PYTHON = "/usr/bin/python3"  # the one that Debian's python3-torch belongs to
 EXAMPLE = PROJECT / "examples/trials/torchscript"
 TRIAL = str(BUILD / "dsat-trial")
 
 
-# What losses_of's modules are made of.
-LAYERS = """import torch
-from torch import nn
-
-def frozen(module):
-    for parameter in module.parameters(): parameter.requires_grad_(False)
-    return module
-
-class WithBuffer(nn.Module):
-    def __init__(self, values):
-        super().__init__()
-        self.register_buffer("values", values)
-    def forward(self, x):
-        return x * float(self.values.numel())
-
-class Ones(nn.Module):
-    def forward(self, x):
-        return torch.zeros_like(x) + 1
-"""
-
-
 class TorchScript(HostTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        import tempfile
         cls.folder = tempfile.TemporaryDirectory()
         cls.model = cls.folder.name + "/model.pt"
         subprocess.run([PYTHON, EXAMPLE / "export.py", cls.model, "--width", "8"], check=True)
+        subprocess.run([PYTHON, FIXTURES / "torchscript_models.py", cls.folder.name], check=True)
 
     @classmethod
     def tearDownClass(cls):
         cls.folder.cleanup()
         super().tearDownClass()
+
+    def file(self, name):
+        return f"{self.folder.name}/{name}.pt"
 
     def command(self, *extra):
         return [TRIAL, "--torchscript", self.model, "--input-spec", "float:3x16x16", *map(str, extra)]
@@ -96,13 +79,8 @@ class TorchScript(HostTest):
             self.assertAlmostEqual(one, other, delta=1e-5 * other)
 
     def test_a_pipeline_refuses_layers_that_share_a_parameter(self):
-        script = ("import torch, sys\nfirst, last = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)\n"
-                  "last.weight = first.weight\n"
-                  "torch.jit.script(torch.nn.Sequential(first, torch.nn.ReLU(), last)).save(sys.argv[1])\n")
-        (self.dir / "tied.py").write_text(script)
-        subprocess.run([PYTHON, "tied.py", "tied.pt"], cwd=self.dir, check=True)
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
-        result = subprocess.run([TRIAL, "--torchscript", "tied.pt", "--input-spec", "float:4", "--deepspeed_config",
+        result = subprocess.run([TRIAL, "--torchscript", self.file("tied"), "--input-spec", "float:4", "--deepspeed_config",
                                  "ds.json", "--ranks", "2", "--pipeline-stages", "2"],
                                 cwd=self.dir, capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, 2, result.stderr)
@@ -118,50 +96,39 @@ class TorchScript(HostTest):
         self.assertLess(recomputed["peak_memory"], 0.97 * kept["peak_memory"])
 
     def test_what_is_no_sequential_is_neither_recomputed_nor_cut(self):
-        script = ("import torch, sys\nclass Net(torch.nn.Sequential):\n  def forward(self, x):\n"
-                  "    return self[0](x).mean()\ntorch.jit.script(Net(torch.nn.Linear(4, 2))).save(sys.argv[1])\n")
-        (self.dir / "net.py").write_text(script)
-        subprocess.run([PYTHON, "net.py", "net.pt"], cwd=self.dir, check=True)
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
         for options, who in ((["--activation-checkpointing"], "--activation-checkpointing"),
                              (["--ranks", "2", "--pipeline-stages", "2"], "a pipeline")):
-            result = subprocess.run([TRIAL, "--torchscript", "net.pt", "--input-spec", "float:4", "--deepspeed_config",
+            result = subprocess.run([TRIAL, "--torchscript", self.file("net"), "--input-spec", "float:4", "--deepspeed_config",
                                      "ds.json", *options], cwd=self.dir, capture_output=True, text=True, timeout=60)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertRegex(result.stderr, rf"\A.*{who}: the TorchScript module is a Net; .*Sequential.*\n\Z")
 
-    def losses_of(self, module, *options, config=None):
-        """Those of a module that a line of Python makes, trained on one float of four, with further options."""
-        script = f"torch.manual_seed(7)\ntorch.jit.script({module}).save('module.pt')\n"
-        (self.dir / "module.py").write_text(f"{LAYERS}\n{script}")
-        subprocess.run([PYTHON, "module.py"], cwd=self.dir, check=True)
+    def losses_of(self, model, *options, config=None):
+        """Those of one of the fixture's models, trained on one float of four, with further options."""
         (self.dir / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 2, **(config or {})}))
-        result = subprocess.run([TRIAL, "--torchscript", "module.pt", "--deepspeed_config", "ds.json", "--steps", "2",
+        result = subprocess.run([TRIAL, "--torchscript", self.file(model), "--deepspeed_config", "ds.json", "--steps", "2",
                                  "--loss", "mean", "--input-spec", "float:4", *options],
                                 cwd=self.dir, capture_output=True, text=True, timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
         return re.findall(r"^step .* loss (\S+)", result.stdout, re.M)
 
     def test_a_segment_that_wants_no_gradient_is_recomputed_too(self):
-        for first in ("nn.Flatten()", "frozen(nn.Linear(4, 4))"):
-            module = f"nn.Sequential({first}, nn.Linear(4, 8), nn.Linear(8, 3))"
-            self.assertEqual(len(self.losses_of(module, "--activation-checkpointing")), 2)
+        for model in ("flattened", "frozen"):
+            self.assertEqual(len(self.losses_of(model, "--activation-checkpointing")), 2)
 
     def test_buffers_of_any_type_are_those_of_the_first_rank(self):
         for dtype in ("complex64", "int16", "bool"):
-            module = f"nn.Sequential(WithBuffer(torch.ones(2, dtype=torch.{dtype})), nn.Linear(4, 3))"
-            self.assertEqual(len(self.losses_of(module, "--ranks", "2")), 2)
+            self.assertEqual(len(self.losses_of(dtype, "--ranks", "2")), 2)
 
     def test_dropout_follows_the_seed(self):
-        module = "nn.Sequential(nn.Linear(4, 64), nn.Dropout(0.5))"
-        first, second = (self.losses_of(module, "--seed", seed) for seed in ("1", "2"))
-        self.assertEqual(self.losses_of(module, "--seed", "1"), first)
+        first, second = (self.losses_of("dropout", "--seed", seed) for seed in ("1", "2"))
+        self.assertEqual(self.losses_of("dropout", "--seed", "1"), first)
         self.assertNotEqual(first, second)
 
     def test_a_stage_that_ignores_its_input_sends_no_gradient_back(self):
-        module = "nn.Sequential(nn.Linear(4, 4), Ones(), nn.Linear(4, 3))"
-        expected = self.losses_of(module)
-        cut = self.losses_of(module, "--ranks", "3", config={"pipeline": {"stages": 3}})
+        expected = self.losses_of("ones")
+        cut = self.losses_of("ones", "--ranks", "3", config={"pipeline": {"stages": 3}})
         for one, other in zip(cut, expected):
             self.assertAlmostEqual(float(one), float(other), delta=1e-5 * abs(float(other)))
 
@@ -194,12 +161,10 @@ class TorchScript(HostTest):
 
     def test_what_is_no_module_is_named(self):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
-        subprocess.run([PYTHON, "-c", "import torch; torch.save({'w': torch.ones(3)}, 'state.pt')"],
-                       cwd=self.dir, check=True)
         no_module = "is no TorchScript module; expected a file that torch.jit.script"
         for file, says in (("nowhere.pt", "cannot be read: No such file or directory"),
                            (".", "is no TorchScript module"),
-                           ("ds.json", no_module), ("state.pt", no_module)):
+                           ("ds.json", no_module), (self.file("state"), no_module)):
             result = subprocess.run([TRIAL, "--torchscript", file, "--input-spec", "float:3",
                                      "--deepspeed_config", "ds.json"],
                                     cwd=self.dir, capture_output=True, text=True, timeout=60)
