@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -151,6 +152,7 @@ def report(results):
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background would have its tests ignore it
     args = options()
     if args.report:
         return report(read_results(args.work))

@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 class Supervise : public TempDirTest {
  protected:
   Supervise() {
+    signal(SIGINT, SIG_DFL);  // a job in the background has it ignored
     fs::create_directories(run_);
     write_text(run_ / "dsat.db", "");
   }
