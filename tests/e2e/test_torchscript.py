@@ -80,8 +80,8 @@ class TorchScript(HostTest):
 
     def test_a_pipeline_refuses_layers_that_share_a_parameter(self):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
-        result = subprocess.run([TRIAL, "--torchscript", self.file("tied"), "--input-spec", "float:4", "--deepspeed_config",
-                                 "ds.json", "--ranks", "2", "--pipeline-stages", "2"],
+        result = subprocess.run([TRIAL, "--torchscript", self.file("tied"), "--input-spec", "float:4",
+                                 "--deepspeed_config", "ds.json", "--ranks", "2", "--pipeline-stages", "2"],
                                 cwd=self.dir, capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertRegex(result.stderr, r"\A.*a pipeline: 0.weight and 2.weight .* are one parameter.*\n\Z")
@@ -99,8 +99,8 @@ class TorchScript(HostTest):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
         for options, who in ((["--activation-checkpointing"], "--activation-checkpointing"),
                              (["--ranks", "2", "--pipeline-stages", "2"], "a pipeline")):
-            result = subprocess.run([TRIAL, "--torchscript", self.file("net"), "--input-spec", "float:4", "--deepspeed_config",
-                                     "ds.json", *options], cwd=self.dir, capture_output=True, text=True, timeout=60)
+            result = subprocess.run([TRIAL, "--torchscript", self.file("net"), "--input-spec", "float:4",
+                                     "--deepspeed_config", "ds.json", *options], cwd=self.dir, capture_output=True, text=True, timeout=60)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertRegex(result.stderr, rf"\A.*{who}: the TorchScript module is a Net; .*Sequential.*\n\Z")
 
