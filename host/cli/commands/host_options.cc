@@ -76,8 +76,9 @@ Option runner_option_of_experiments() {
 void add_placement_options(OptionSet& set, Option runner) {
   set.add_group("Where trials run",
                 {setting_option("slots"), setting_option("slots-per-trial"),
-                 setting_option("num-gpus").also("--num-accelerators"), setting_option("num-nodes"),
-                 setting_option("hostfile"), setting_option("include"), setting_option("exclude"),
+                 setting_option("num-gpus").also("--num-accelerators").absent_as("-1"),
+                 setting_option("num-nodes").absent_as("-1"), setting_option("hostfile"),
+                 setting_option("include").absent_as(""), setting_option("exclude").absent_as(""),
                  setting_option("device-memory"), std::move(runner), setting_option("runner-command"),
                  Option::text("sim", "FILE",
                               "for --runner sim: a cluster (JSON) or recorded trials (CSV); no COMMAND is needed")});

@@ -64,6 +64,7 @@ int tune(const Tokens& arguments, Console& console) {
   const std::optional<Autotuning> mode = autotuning_of(values);
   if (mode) parts.rest = deepspeed_command(values, parts.rest, current_folder());
   host::StudyOptions options = study_options(values);
+  if (mode && options.runner != "slurm") options.account.clear();  // it is for the launcher's own jobs
   if (!mode && (!options.simulation || !parts.rest.empty())) check_command(parts);
   options.command = std::move(parts.rest);
   if (autotuning.config.is_object()) options.already_read = {autotuning.file, autotuning.config};

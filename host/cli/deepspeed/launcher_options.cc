@@ -26,7 +26,7 @@ struct LauncherOption {
 constexpr LauncherOption kLauncherOptions[] = {
     {"master_port", "PORT", "port of the training with the best configuration; trials get their own"},
     {"master_addr", "ADDRESS", ""},
-    {"launcher", "NAME", "what starts processes on other hosts: pdsh, openmpi, mpich, impi, slurm, mvapich"},
+    {"launcher", "NAME", "what starts processes on other hosts: pdsh, openmpi, mpich, impi, slurm, mvapich, jsrun"},
     {"launcher_args", "ARGS", ""},
     {"module", "", "SCRIPT is a Python module"},
     {"no_python", "", "SCRIPT is a program of its own"},
@@ -41,6 +41,7 @@ constexpr LauncherOption kLauncherOptions[] = {
     {"bind_cores_to_rank", "", ""},
     {"bind_core_list", "LIST", ""},
     {"ssh_port", "PORT", ""},
+    {"comment", "TEXT", ""},
     {"no_ssh", "", ""},
     {"no_ssh_check", "", ""},
     {"venv_script", "FILE", ""},
@@ -64,7 +65,7 @@ std::vector<const LauncherOption*> given_options(const Values& values) {
 // The launcher lowers the name's letters, since its own help spells OpenMPI.
 void check_launcher_name(std::string name) {
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  cli_kit::read_choice("--launcher", name, {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"});
+  cli_kit::read_choice("--launcher", name, {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich", "jsrun"});
 }
 
 }  // namespace
@@ -76,6 +77,7 @@ void add_deepspeed_options(OptionSet& set) {
     const bool is_switch = *known.value_name == '\0';
     Option option = is_switch ? Option::toggle(hyphenated(known.name), known.help)
                               : Option::text(hyphenated(known.name), known.value_name, known.help);
+    if (!is_switch) option.absent_values = {""};
     option.hidden = *known.help == '\0';
     set.add_group(kGroup, {std::move(option)});
   }
@@ -111,6 +113,9 @@ Tokens deepspeed_command(const Values& values, const Tokens& rest, const fs::pat
     } else if (*known->value_name != '\0') {
       command.push_back(value);
     }
+  }
+  if (values.given("account") && values.text("runner") != "slurm") {
+    command.insert(command.end(), {"--account", *values.text("account")});
   }
   command.insert(command.end(), rest.begin(), rest.end());
   return command;

@@ -50,6 +50,9 @@ void request_hosts(const SlotOptions& options, const LauncherResources& launcher
   const std::string hostfile = one_of("--hostfile", options.hostfile.string(), launcher.hostfile);
   request.include = one_of("--include", options.include, launcher.include);
   request.exclude = one_of("--exclude", options.exclude, launcher.exclude);
+  std::error_code ignored;
+  // Without its default file the launcher takes this machine, named or not.
+  if (hostfile == kDefaultHostfile && !fs::exists(hostfile, ignored)) return;
   if (!hostfile.empty()) request.hostfile = cwd / hostfile;
 }
 

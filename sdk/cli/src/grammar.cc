@@ -74,11 +74,22 @@ class Walker {
       case Takes::value:
         break;
     }
+    if (is_absent(option, spelling)) return {};
     if (spelling.attached ? !may_be_value(*spelling.attached) : !value_follows()) refuse_missing(option, spelling);
     return valued(spelling.attached ? *spelling.attached : pass());
   }
 
  private:
+  // Takes a value that means that the option is not given.
+  bool is_absent(const Option& option, const Spelling& spelling) {
+    if (!spelling.attached && done()) return false;
+    const std::string& value = spelling.attached ? *spelling.attached : token();
+    const auto& absent = option.absent_values;
+    if (std::find(absent.begin(), absent.end(), value) == absent.end()) return false;
+    if (!spelling.attached) ++at_;
+    return true;
+  }
+
   static Tokens named(const std::string& name, const Tokens& values) {
     Tokens tokens;
     for (const std::string& value : values) tokens.push_back(name + "=" + value);

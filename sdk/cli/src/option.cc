@@ -71,6 +71,11 @@ Option Option::or_word(std::string word) && {
   return std::move(*this);
 }
 
+Option Option::absent_as(std::string value) && {
+  absent_values.push_back(std::move(value));
+  return std::move(*this);
+}
+
 Option Option::by_default(std::string shown) && {
   default_shown = std::move(shown);
   return std::move(*this);

@@ -61,6 +61,15 @@ TEST(CommandGrammar, AFlagsValueThatStandsApartIsRefused) {
             "--sparse takes its value with '=': write --sparse=false");
 }
 
+TEST(CommandGrammar, AnotherProgramsDefaultIsNotGiven) {
+  OptionSet set;
+  set.add_group("",
+                {Option::text("include", "HOSTS", "").absent_as(""), Option::text("gpus", "N", "").absent_as("-1")});
+  EXPECT_THAT(split(set, {"--include", "", "--gpus=-1", "train"}, Grammar::command).options, ::testing::IsEmpty());
+  EXPECT_THAT(split(set, {"--include=", "--gpus", "-1", "train"}, Grammar::command).rest, ElementsAre("train"));
+  EXPECT_THAT(split(set, {"--gpus", "2", "train"}, Grammar::command).options, ElementsAre("--gpus=2"));
+}
+
 TEST(KnownOptions, PassesOverWhatIsUnknown) {
   EXPECT_THAT(
       known_options(training_options(), {"--max-rungs", "5", "--ranks=2", "cmd", "--ranks=3"}, Grammar::command),

@@ -107,7 +107,7 @@ TEST(StudyOptions, SizesOfATrialAreReadInBothSpellings) {
     EXPECT_THAT(read(given).num_gpus, ElementsAre(2)) << given[0];
   }
   EXPECT_THAT(read({"--num_nodes=1,4", "--num-gpus", "8"}).num_nodes, ElementsAre(1, 4));
-  for (const char* bad : {"two", "0", "-1", "1.5", "2,", ",2", "1 2", "+1", "99999999999"}) {
+  for (const char* bad : {"two", "0", "-2", "1.5", "2,", ",2", "1 2", "+1", "99999999999"}) {
     for (const char* option : {"--num-gpus", "--num_gpus"}) {
       EXPECT_THAT(refusal({option, bad}), HasSubstr("--num-gpus: '" + std::string(bad) + "' is no number")) << bad;
     }

@@ -65,14 +65,15 @@ struct Option {
   Option shown_as(std::string value_name) &&;  // in place of the kind's own name of a value
   Option taking(Takes takes) &&;
   Option when_repeated(Again again) &&;
-  Option hide() &&;  // known, and not in --help
+  Option absent_as(std::string value) &&;  // with this value the option is not given: another program's default
+  Option hide() &&;                        // known, and not in --help
 
   std::string name;                  // long, without dashes
   std::vector<std::string> aliases;  // further spellings, dashes included
   Takes takes = Takes::value;
   ValueKind kind = ValueKind::text;
   int64_t low = std::numeric_limits<int64_t>::min(), high = kNoLimit;
-  std::vector<std::string> words;
+  std::vector<std::string> words, absent_values;
   Again again = Again::is_refused;
   std::string value_name;     // in --help: N, FILE, keep|copy
   std::string default_shown;  // in --help; empty: none
