@@ -36,11 +36,17 @@ const std::vector<int> kDefaultZeroStages{1, 2, 3};
 constexpr int kDefaultProfileTrials = 3;
 
 // Every misspelt key is an error: DeepSpeed would ignore it, and the search would tune something else. A key that is
-// like no known one is the user's own business, but not where DeepSpeed refuses unknown keys itself.
+// like no known one is the user's own business; where DeepSpeed refuses unknown keys itself it may be one of a newer
+// DeepSpeed's, and the first trial shows it.
 void check_keys(const Plan& plan, std::vector<std::string>& notices) {
   for (const config::UnknownKey& unknown : config::unknown_keys(plan.user_config)) {
     if (unknown.stray_space && !unknown.refused) {
       notices.push_back(fmt::format("the key '{}' has stray white space around it: DeepSpeed ignores it", unknown.key));
+    } else if (unknown.refused && unknown.suggestion.empty() && !unknown.dotted) {
+      notices.push_back(
+          fmt::format("dsat does not know the key '{}': a DeepSpeed that does not know it either refuses "
+                      "it in the first trial",
+                      unknown.key));
     } else if (const std::string why = config::why_refused(unknown); !why.empty()) {
       throw Error(fmt::format("{}: {}", plan.config_name(), why));
     } else {

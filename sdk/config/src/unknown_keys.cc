@@ -46,9 +46,9 @@ std::string nested(const std::string& key) {
 
 // How many slips of the keyboard still count as the same word: one in four letters, so that a short key of the user's
 // own ("comment") is not taken for one of DeepSpeed's ("comet").
-// Where DeepSpeed refuses every unknown key none can be the user's own: half of the letters may be wrong.
+// Where DeepSpeed refuses every unknown key none can be the user's own: a third of the letters may be wrong.
 size_t tolerance(const std::string& section, size_t length) {
-  return is_closed(section) ? length / 2 : std::min<size_t>(length / 4, 4);
+  return is_closed(section) ? length / 3 : std::min<size_t>(length / 4, 4);
 }
 
 std::vector<std::string> words_of(const std::string& name) {

@@ -10,10 +10,6 @@ TEST_F(PlanTest, RefusesWhatDeepSpeedRefusesWithFileAndKey) {
   const auto refusal = [&](const std::string& config) { return error_of([&] { plan_with(config); }); };
   EXPECT_EQ(refusal(R"({"zero_optimization": {"stage": "2"}})"),
             file + ": zero_optimization.stage is \"2\"; it must be 0, 1, 2 or 3");
-  EXPECT_EQ(refusal(R"({"zero_optimization": {"my_own": 2}})"),
-            file +
-                ": unknown key 'zero_optimization.my_own': DeepSpeed refuses every key that it does not know in this "
-                "section");
   EXPECT_THAT(refusal(R"({"zero_optimization": {"overlap_com": true}})"), HasSubstr("did you mean"));
   EXPECT_EQ(plan_with(R"({"zero_optimization": {"overlap_comm": "yes"}})").base_config["zero_optimization"].dump(),
             R"({"overlap_comm":true})");

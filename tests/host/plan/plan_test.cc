@@ -86,6 +86,12 @@ TEST_F(PlanTest, AnUnknownKeyThatIsLikeNoKnownOneIsKeptWithANotice) {
   EXPECT_EQ(plan.base_config["my_company_secret"]["x"], 1);
 }
 
+TEST_F(PlanTest, AKeyThatANewerDeepSpeedMayKnowIsKeptWithANotice) {
+  const Plan plan = plan_with(R"({"zero_optimization": {"zz_of_tomorrow": 2}})");
+  EXPECT_TRUE(noticed(plan, "dsat does not know the key 'zero_optimization.zz_of_tomorrow'"));
+  EXPECT_EQ(plan.base_config["zero_optimization"]["zz_of_tomorrow"], 2);
+}
+
 TEST_F(PlanTest, SmallestIsBestMetricsWarnUnlessTheBatchIsFixed) {
   EXPECT_TRUE(noticed(plan_with("{}", [](StudyOptions& o) { o.metric = "latency"; }), "--global-batch"));
   EXPECT_FALSE(noticed(plan_with("{}",
