@@ -29,7 +29,8 @@ std::vector<FlagUse> find_all(const Argv& argv, const Names& names) {
       const auto use = use_at(argv, i, name);
       if (!use) continue;
       uses.push_back(*use);
-      i = std::max(i, std::min(use->value, argv.size() - 1));  // a value is no flag, whatever it looks like
+      // A value is no flag, whatever it looks like; what begins with two dashes is none, but a switch's neighbour.
+      if (use->value < argv.size() && !starts_with(argv[use->value], "--")) i = std::max(i, use->value);
       break;
     }
   }

@@ -45,6 +45,18 @@ std::vector<FlagUse> deepspeed_flags_with_value(const Argv& argv, const std::fil
   return uses;
 }
 
+// The flags that name a configuration. One may be the last word.
+std::vector<FlagUse> flags_with_config(const Argv& argv, const LauncherUse& launcher,
+                                       const std::filesystem::path& cwd) {
+  std::vector<FlagUse> uses = find_flag(argv, {"--deepspeed_config", "--deepspeed-config"});
+  if (launcher.kind == Launcher::accelerate) {
+    for (const FlagUse& use : launcher_flags(argv, launcher, {"--deepspeed_config_file", "--deepspeed-config-file"})) {
+      uses.push_back(use);
+    }
+  }
+  return uses.empty() ? deepspeed_flags_with_value(argv, cwd) : uses;
+}
+
 // DeepSpeed's tuner in a trial would start trials of its own.
 void refuse_autotuning(const Argv& argv, const LauncherUse& launcher) {
   if (launcher.kind != Launcher::deepspeed || launcher_tokens(argv, launcher, {"--autotuning"}).empty()) return;
@@ -85,9 +97,19 @@ bool CommandTemplate::deepspeed_takes_file() const {
   const Argv& argv = request_.argv;
   for (const FlagUse& use : find_flag(argv, {"--deepspeed"})) {
     if (config_use_ && config_use_->flag == use.flag) return true;
+    if (std::any_of(further_uses_.begin(), further_uses_.end(),
+                    [&](const FlagUse& further) { return further.flag == use.flag; })) {
+      return true;
+    }
     if (use.value < argv.size() && has_placeholder(use.read(argv))) return true;
   }
   return false;
+}
+
+std::string CommandTemplate::own_visibility() const {
+  const std::string own = host::own_visibility(request_.argv, launcher_);
+  if (!own.empty()) return own;
+  return script_sets_visible_devices(request_.argv, request_.cwd) ? "CUDA_VISIBLE_DEVICES" : "";
 }
 
 void CommandTemplate::map_arguments(std::vector<std::pair<std::string, std::string>> mappings) {
@@ -107,16 +129,10 @@ void CommandTemplate::map_arguments(std::vector<std::pair<std::string, std::stri
 // The flags that name a configuration, but for those whose value is a placeholder.
 std::vector<FlagUse> CommandTemplate::config_flags() const {
   const Argv& argv = request_.argv;
-  std::vector<FlagUse> uses = find_flag(argv, {"--deepspeed_config", "--deepspeed-config"});
-  if (!uses.empty() && uses.back().value >= argv.size()) {
+  std::vector<FlagUse> uses = flags_with_config(argv, launcher_, request_.cwd);
+  if (std::any_of(uses.begin(), uses.end(), [&](const FlagUse& use) { return use.value >= argv.size(); })) {
     throw Error(fmt::format("the command ends at {}: give it the configuration file", argv.back()));
   }
-  if (launcher_.kind == Launcher::accelerate) {
-    for (const FlagUse& use : launcher_flags(argv, launcher_, {"--deepspeed_config_file", "--deepspeed-config-file"})) {
-      uses.push_back(use);
-    }
-  }
-  if (uses.empty()) uses = deepspeed_flags_with_value(argv, request_.cwd);
   uses.erase(std::remove_if(uses.begin(), uses.end(), [&](const FlagUse& u) { return has_placeholder(u.read(argv)); }),
              uses.end());
   return uses;
@@ -130,6 +146,12 @@ void CommandTemplate::find_config() {
                             uses[1].read(argv)));
   }
   if (!uses.empty()) config_use_ = uses[0];
+  for (const FlagUse& use : deepspeed_flags_with_value(argv, request_.cwd)) {
+    const bool is_further = launcher_.kind == Launcher::accelerate && config_use_ && use.flag != config_use_->flag;
+    if (is_further && same_file(request_.cwd / use.read(argv), request_.cwd / config_use_->read(argv))) {
+      further_uses_.push_back(use);
+    }
+  }
   if (request_.config_by_environment) return take_given_config();
   if (config_use_) return take_config_of_command();
   const std::string& named = accelerate_settings_.deepspeed_config_file;
@@ -179,12 +201,13 @@ void CommandTemplate::apply_config(Argv& argv, const Json& config, const std::fi
     replace_all(token, kFolderPlaceholder, trial_dir.string());
   }
   if (config_use_) config_use_->write(argv, config_file.string());
+  for (const FlagUse& use : further_uses_) use.write(argv, config_file.string());
 
   follow_configuration(argv, launcher_.end, trainer_, config);
   for (const auto& [key, flag] : request_.arg_mappings) {
-    const auto value = as_argument(config::find(config, key));
-    if (!value) continue;
-    for (const FlagUse& use : find_flag_in_any_spelling(argv, flag)) use.write(argv, *value);
+    for (const FlagUse& use : find_flag_in_any_spelling(argv, flag)) {
+      if (const auto value = as_argument(config::find(config, key), use.read(argv))) use.write(argv, *value);
+    }
   }
 }
 
@@ -210,8 +233,14 @@ Argv CommandTemplate::render_best(const Json& config, const std::filesystem::pat
 
 std::optional<std::filesystem::path> config_file_of(const std::vector<std::string>& command,
                                                     const std::filesystem::path& cwd) {
-  std::vector<FlagUse> uses = find_flag(command, {"--deepspeed_config", "--deepspeed-config"});
-  if (uses.empty()) uses = deepspeed_flags_with_value(command, cwd);
+  if (command.empty()) return std::nullopt;
+  const LauncherUse launcher = find_launcher(command);
+  const std::vector<FlagUse> uses = flags_with_config(command, launcher, cwd);
+  if (uses.empty()) {
+    const std::string named =
+        read_accelerate_settings(command, launcher, cwd, current_environment()).deepspeed_config_file;
+    return named.empty() ? std::nullopt : std::optional(cwd / named);
+  }
   if (uses.size() != 1 || uses[0].value >= command.size() || has_placeholder(uses[0].read(command))) {
     return std::nullopt;
   }

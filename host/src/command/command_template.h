@@ -97,8 +97,8 @@ class CommandTemplate {
   const std::filesystem::path& default_hostfile() const { return request_.default_hostfile; }
   // How its deepspeed launcher is to reach other hosts.
   const LauncherUse& launcher_use() const { return launcher_; }
-  // The visibility variable that the command sets itself, for all trials alike; empty: there is none.
-  std::string own_visibility() const { return host::own_visibility(request_.argv, launcher_); }
+  // The visibility variable that the command or its script sets itself, for all trials alike; empty: there is none.
+  std::string own_visibility() const;
   // Where a launcher is that cannot be told its port and devices; empty: there is none.
   std::string launcher_out_of_reach() const { return hidden_launcher(request_.argv, request_.cwd); }
   // Is it a Python script that nobody gives a rank? Where one is missing, DeepSpeed asks MPI for it (comm/comm.py of
@@ -156,7 +156,8 @@ class CommandTemplate {
   CommandRequest request_;
   std::filesystem::path config_file_;
   std::optional<FlagUse> config_use_;
-  bool config_by_variable_ = false;  // the script reads DSAT_DS_CONFIG, and no argument names the configuration
+  std::vector<FlagUse> further_uses_;  // of the same file: accelerate's flag and the Trainer's
+  bool config_by_variable_ = false;    // the script reads DSAT_DS_CONFIG, and no argument names the configuration
   LauncherUse launcher_;
   AccelerateSettings accelerate_settings_;
   Trainer trainer_ = Trainer::other;

@@ -25,9 +25,29 @@ bool names_variable(std::string_view text) {
   return false;
 }
 
+// Where a line gives the variable a value of its own, in a shell's or in Python's way: X=2, environ["X"] = "2". One
+// that is made of the variable itself, as X=${X:-2} is, does not count.
+size_t assignment(std::string_view text, std::string_view name, size_t from = 0) {
+  for (size_t at = text.find(name, from); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    const size_t line = text.rfind('\n', at) + 1;  // npos + 1 is 0
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const size_t first = text.find_first_not_of(" \t", line);
+    const size_t equals = text.find_first_not_of("\"'] ", at + name.size());
+    if (text[first] == '#' || equals >= end || text[equals] != '=' || text.substr(equals, 2) == "==") continue;
+    const size_t value = text.find_first_not_of("\"' ", equals + 1);
+    const bool hides_all = value >= end || text.substr(value, 2) == "-1";
+    if (!hides_all && text.substr(equals, end - equals).find(name) == std::string_view::npos) return at;
+  }
+  return std::string_view::npos;
+}
+
 // DeepSpeed's own argument for the port, or the variable.
 bool names_port(std::string_view text) {
-  return text.find("distributed_port") != std::string_view::npos || text.find("MASTER_PORT") != std::string_view::npos;
+  return text.find("distributed_port") != std::string_view::npos || reads_variable(text, "MASTER_PORT");
+}
+
+bool sets_visible_devices(std::string_view text) {
+  return assignment(text, "CUDA_VISIBLE_DEVICES") != std::string_view::npos;
 }
 
 using Test = bool (*)(std::string_view text);
@@ -55,6 +75,14 @@ bool holds_of_a_script(Test test, const Argv& command, const std::filesystem::pa
 }
 
 }  // namespace
+
+bool reads_variable(std::string_view text, std::string_view name) {
+  return text.find(name) != std::string_view::npos && assignment(text, name) == std::string_view::npos;
+}
+
+bool script_sets_visible_devices(const Argv& command, const std::filesystem::path& cwd) {
+  return holds_of_a_script(sets_visible_devices, command, cwd);
+}
 
 bool reads_config_variable(const Argv& command, const std::filesystem::path& cwd) {
   return std::any_of(command.begin(), command.end(), names_variable) || holds_of_a_script(names_variable, command, cwd);

@@ -5,6 +5,7 @@
 #define DSAT_HOST_COMMAND_ENVIRONMENT_USE_H_
 
 #include <filesystem>
+#include <string_view>
 
 #include "command/command_args.h"
 
@@ -17,7 +18,13 @@ inline constexpr const char* kConfigVariable = "DSAT_DS_CONFIG";
 // it? `cwd`: where the command runs.
 bool reads_config_variable(const Argv& command, const std::filesystem::path& cwd);
 
-// Does a script that the command names contain MASTER_PORT, or distributed_port, by which DeepSpeed is given one?
+// Does a script's text use the variable, and nowhere give it a value of its own?
+bool reads_variable(std::string_view text, std::string_view name);
+
+// Does a script that the command names set CUDA_VISIBLE_DEVICES, to devices that are the same in every trial?
+bool script_sets_visible_devices(const Argv& command, const std::filesystem::path& cwd);
+
+// Does a script that the command names read MASTER_PORT, or contain distributed_port, by which DeepSpeed is given one?
 bool sets_port(const Argv& command, const std::filesystem::path& cwd);
 
 }  // namespace dsat::host

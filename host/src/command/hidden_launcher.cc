@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "command/environment_use.h"
 #include "command/launchers.h"
 #include "dsat/base/files.h"
 
@@ -16,10 +17,23 @@ namespace {
 
 constexpr size_t kLargestShellScript = size_t{64} << 10;
 
-bool has_launcher(const Argv& words) { return !words.empty() && find_launcher(words).kind != Launcher::none; }
+// A launcher that a trial's variables do not reach. With numbers or names of devices of its own it ignores those that a
+// trial is shown, whatever its port.
+bool is_out_of_reach(const Argv& words, bool has_trials_port) {
+  if (words.empty()) return false;
+  const LauncherUse launcher = find_launcher(words);
+  if (launcher.kind == Launcher::none) return false;
+  const bool picks_devices =
+      launcher.kind == Launcher::deepspeed
+          ? !launcher_flags(words, launcher, {"--num_gpus", "--num_accelerators", "--include", "-i", "--exclude", "-e"})
+                 .empty()
+          : launcher.kind == Launcher::accelerate &&
+                !launcher_flags(words, launcher, {"--gpu_ids", "--gpu-ids"}).empty();
+  return picks_devices || !has_trials_port;
+}
 
 bool starts_launcher(std::string_view text) {
-  if (text.find("MASTER_PORT") != std::string_view::npos) return false;
+  const bool has_trials_port = reads_variable(text, "MASTER_PORT");
   Argv words;
   std::string word;
   bool in_comment = false;
@@ -34,7 +48,7 @@ bool starts_launcher(std::string_view text) {
     } else if (c == '\n' || (!in_comment && std::string_view(";&|()").find(c) != std::string_view::npos)) {
       in_comment = false;
       end_word();
-      if (has_launcher(words)) return true;
+      if (is_out_of_reach(words, has_trials_port)) return true;
       words.clear();
     } else if (std::string_view(" \t\r\"'`").find(c) != std::string_view::npos) {
       end_word();
@@ -45,7 +59,7 @@ bool starts_launcher(std::string_view text) {
     }
   }
   end_word();
-  return has_launcher(words);
+  return is_out_of_reach(words, has_trials_port);
 }
 
 bool is_shell_script(const std::filesystem::path& file, std::string_view text) {
@@ -64,7 +78,7 @@ bool script_starts_launcher(const std::filesystem::path& file) {
 }  // namespace
 
 std::string hidden_launcher(const Argv& command, const std::filesystem::path& cwd) {
-  if (has_launcher(command)) return "";
+  if (find_launcher(command).kind != Launcher::none) return "";
   for (size_t i = 0; i < command.size() && !is_python_script(command[i]); ++i) {
     const std::string& word = command[i];
     if (word.empty()) continue;

@@ -38,6 +38,14 @@ bool switches_on(const Argv& argv, const FlagUse& use) {
   return word != "false" && word != "f" && word != "no" && word != "n" && word != "0";
 }
 
+std::string truth_as(bool value, const std::string& given) {
+  constexpr const char* kSpellings[][2] = {{"false", "true"}, {"0", "1"}, {"no", "yes"}, {"off", "on"}};
+  for (const auto& words : kSpellings) {
+    if (given == words[0] || given == words[1]) return words[value ? 1 : 0];
+  }
+  return value ? "True" : "False";
+}
+
 void write_all(Argv& argv, const std::vector<FlagUse>& uses, const std::optional<std::string>& value) {
   for (const FlagUse& use : uses) {
     if (value) use.write(argv, *value);
@@ -46,8 +54,9 @@ void write_all(Argv& argv, const std::vector<FlagUse>& uses, const std::optional
 
 }  // namespace
 
-std::optional<std::string> as_argument(const Json* value) {
+std::optional<std::string> as_argument(const Json* value, const std::string& given) {
   if (value == nullptr || value->is_null() || (value->is_string() && *value == "auto")) return std::nullopt;
+  if (value->is_boolean()) return truth_as(*value, given);
   return value->is_string() ? value->get<std::string>() : value->dump();
 }
 
@@ -77,10 +86,25 @@ Trainer find_trainer(const Argv& argv, size_t script, bool deepspeed_takes_file)
   return Trainer::other;
 }
 
-config::GivenBatchSizes with_batch_flags(const Argv& argv, config::GivenBatchSizes given) {
-  if (given.train_batch) return given;
-  if (!given.micro_batch) given.micro_batch = flag_number(argv, micro_batch_flags(argv));
-  if (!given.accumulation) given.accumulation = flag_number(argv, accumulation_flags(argv));
+config::GivenBatchSizes with_batch_flags(const Argv& argv, bool hugging_face, const ArgMappings& mappings,
+                                         config::GivenBatchSizes given) {
+  if (hugging_face) {
+    const auto micro_batch = flag_number(argv, micro_batch_flags(argv));
+    const auto accumulation = flag_number(argv, accumulation_flags(argv));
+    // The Trainer refuses flags that do not go with the file's train batch; they say nothing then.
+    const bool fits =
+        !given.train_batch || (micro_batch && accumulation && *given.train_batch % (*micro_batch * *accumulation) == 0);
+    if (fits && !given.micro_batch) given.micro_batch = micro_batch;
+    if (fits && !given.accumulation) given.accumulation = accumulation;
+  }
+  const auto complete = [&](const char* wanted, std::optional<int64_t>& size) {
+    for (const auto& [key, flag] : mappings) {
+      if (key == wanted && !size) size = flag_number(argv, find_flag_in_any_spelling(argv, flag));
+    }
+  };
+  complete(config::kMicroBatchKey, given.micro_batch);
+  complete(config::kAccumulationKey, given.accumulation);
+  if (!given.micro_batch || !given.accumulation) complete(config::kTrainBatchKey, given.train_batch);
   return given;
 }
 

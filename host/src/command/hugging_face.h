@@ -4,14 +4,16 @@
 #ifndef DSAT_HOST_COMMAND_HUGGING_FACE_H_
 #define DSAT_HOST_COMMAND_HUGGING_FACE_H_
 
+#include "command/arg_mappings.h"
 #include "command/command_args.h"
 #include "dsat/config/batch.h"
 #include "dsat/error.h"
 
 namespace dsat::host {
 
-// A configuration value as a command-line argument; nullopt: there is nothing to pass on, "auto" least of all.
-std::optional<std::string> as_argument(const Json* value);
+// A configuration value as a command-line argument in place of `given`; nullopt: there is nothing to pass on, "auto"
+// least of all. A truth value has the spelling of the one that it replaces, else Python's, as DeepSpeed writes it.
+std::optional<std::string> as_argument(const Json* value, const std::string& given = "");
 
 enum class Trainer {
   other,
@@ -27,9 +29,11 @@ Trainer find_trainer(const Argv& argv, size_t script, bool deepspeed_takes_file)
 bool is_batch_flag(const std::string& flag);
 std::vector<FlagUse> batch_flags(const Argv& argv);
 
-// The numbers of the two flags in place of those that a configuration leaves open ("auto"), as the Trainer fills them
-// in. A train batch that it gives decides by itself.
-config::GivenBatchSizes with_batch_flags(const Argv& argv, config::GivenBatchSizes given);
+// The numbers of flags in place of those that a configuration leaves open ("auto", or absent): of the Trainer's two
+// batch flags, which it fills in so, if `hugging_face` (but not where they contradict a train batch); and of those that
+// are mapped to the batch sizes' keys.
+config::GivenBatchSizes with_batch_flags(const Argv& argv, bool hugging_face, const ArgMappings& mappings,
+                                         config::GivenBatchSizes given);
 
 // "bf16" or "fp16": what the Trainer's --bf16 and --fp16 ask for, else accelerate's --mixed_precision. Empty: the
 // command shows none.

@@ -41,7 +41,7 @@ bool is_switch(const std::string& option) {
 }
 
 Launcher launcher_named(std::string_view program) {
-  if (one_of(program, {"deepspeed", "deepspeed.pt"})) return Launcher::deepspeed;
+  if (one_of(program, {"deepspeed", "deepspeed.pt", "ds"})) return Launcher::deepspeed;
   if (program == "accelerate-launch") return Launcher::accelerate;
   return program == "torchrun" ? Launcher::torchrun : Launcher::none;
 }

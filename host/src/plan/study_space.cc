@@ -125,7 +125,7 @@ int64_t common_multiple(const Plan& plan, int64_t otherwise) {
 // may hold for the others.
 void complete_base_batch(Plan& plan) try {
   config::GivenBatchSizes given = config::read_batch_sizes(plan.base_config);
-  if (plan.hugging_face) given = with_batch_flags(plan.command, given);
+  given = with_batch_flags(plan.command, plan.hugging_face, plan.arg_mappings, given);
   if (config::tuned_world(plan.base_config) && (given.micro_batch || given.accumulation)) given.train_batch.reset();
   // One that does not hold for the first value of a list may hold for another; it follows each.
   for (const char* key : {config::kMicroBatchKey, config::kAccumulationKey}) {

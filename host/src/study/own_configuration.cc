@@ -42,8 +42,8 @@ std::string why_stage_moved(const Plan& plan) {
 bool has_own_micro_batch(const Plan& plan) {
   const Json* listed = config::find(plan.user_config, config::kMicroBatchKey);
   if (listed != nullptr && listed->is_array()) return false;
-  config::GivenBatchSizes given = config::read_batch_sizes(plan.user_config);
-  if (plan.hugging_face) given = with_batch_flags(plan.command, given);
+  const config::GivenBatchSizes given =
+      with_batch_flags(plan.command, plan.hugging_face, plan.arg_mappings, config::read_batch_sizes(plan.user_config));
   return given.micro_batch || given.train_batch;
 }
 

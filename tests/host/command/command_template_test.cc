@@ -158,6 +158,33 @@ TEST_F(Command, FindsTheConfigurationThatACommandNames) {
   EXPECT_EQ(config_file_of({"t.py", "--deepspeed_config"}, dir()), std::nullopt);
 }
 
+TEST_F(Command, AccelerateNamesTheConfigurationInFrontOfTheScript) {
+  EXPECT_EQ(config_file_of({"accelerate", "launch", "--deepspeed_config_file", "a.json", "t.py"}, dir()),
+            dir() / "a.json");
+  EXPECT_EQ(config_file_of({"accelerate", "launch", "t.py", "--deepspeed_config_file", "a.json"}, dir()), std::nullopt)
+      << "an option of the script's";
+  write_text(dir() / "settings.yaml", "deepspeed_config:\n  deepspeed_config_file: b.json\n");
+  const std::string settings = (dir() / "settings.yaml").string();
+  EXPECT_EQ(config_file_of({"accelerate", "launch", "--config_file", settings, "t.py"}, dir()), dir() / "b.json");
+  EXPECT_EQ(config_file_of({}, dir()), std::nullopt);
+}
+
+TEST_F(Command, TheFileThatAccelerateAndTheTrainerNameIsReplacedTwice) {
+  const CommandTemplate command =
+      parse({"accelerate", "launch", "--deepspeed_config_file", "a.json", "t.py", "--deepspeed", "./a.json"});
+  const Argv argv = command.render({"/1/ds.json", "/1", {}, 1001, Json::object()});
+  EXPECT_EQ(std::count(argv.begin(), argv.end(), "/1/ds.json"), 2) << ::testing::PrintToString(argv);
+}
+
+TEST_F(Command, AMappedTruthValueKeepsItsSpelling) {
+  request_.arg_mappings = {{"zero_optimization.overlap_comm", "--overlap"}};
+  const Json config{{"zero_optimization", {{"overlap_comm", false}}}};
+  for (const auto& [given, written] : {std::pair("True", "False"), {"true", "false"}, {"1", "0"}, {"maybe", "False"}}) {
+    const CommandTemplate command = parse({"deepspeed", "t.py", "--deepspeed_config", "a.json", "--overlap", given});
+    EXPECT_EQ(command.render({"/1/ds.json", "/1", {}, 1001, config}).back(), written);
+  }
+}
+
 TEST_F(Command, EveryTrialGetsAFreshArgumentList) {
   const CommandTemplate command = parse({"torchrun", "t.py", "--deepspeed_config", "a.json"});
   const Argv first = command.render({"/1/ds.json", "/1", {}, 1001, Json::object()});

@@ -22,6 +22,15 @@ TEST(Launchers, AreFoundBehindPythonsOwnOptions) {
   EXPECT_EQ(head_of({"python3", "-W", "ignore", "t.py"}, Launcher::none).size(), 0u);
 }
 
+TEST(Launchers, DeepSpeedHasAShortNameToo) {
+  EXPECT_EQ(find_launcher({"ds", "--num_gpus", "2", "t.py"}).kind, Launcher::deepspeed);
+}
+
+TEST(Launchers, AnOptionBehindASwitchIsFound) {
+  const Argv command{"torchrun", "--standalone", "--rdzv_endpoint", "localhost:29400", "t.py"};
+  EXPECT_EQ(find_flag(command, {"--standalone", "--rdzv_endpoint"}).size(), 2u);
+}
+
 TEST(Launchers, AVisibilityVariableOfTheCommandsOwnIsFound) {
   const auto own = [](const Argv& command) { return own_visibility(command, find_launcher(command)); };
   EXPECT_EQ(own({"env", "A=1", "CUDA_VISIBLE_DEVICES=2,3", "torchrun", "t.py"}), "CUDA_VISIBLE_DEVICES");
@@ -118,6 +127,17 @@ TEST_F(HiddenLauncher, IsFoundInTheWordsAndScriptsOfAShell) {
   EXPECT_EQ(hidden_launcher({"bash", "run.sh", "--deepspeed_config", "a.json"}, dir()), "run.sh");
   EXPECT_EQ(hidden_launcher({"./launch"}, dir()), "./launch");
   EXPECT_EQ(hidden_launcher({"timeout", "1h", "sh", (dir() / "run.sh").string()}, "/"), (dir() / "run.sh").string());
+}
+
+TEST_F(HiddenLauncher, APortOfItsOwnOrDevicesThatItPicksAreOutOfReach) {
+  write_text(dir() / "port.sh", "export MASTER_PORT=29500\ntorchrun t.py\n");
+  write_text(dir() / "picks.sh", "PORT=$MASTER_PORT\ndeepspeed --num_gpus 2 --master_port $PORT t.py\n");
+  write_text(dir() / "ids.sh", "accelerate launch --main_process_port $MASTER_PORT --gpu_ids 0,1 t.py\n");
+  write_text(dir() / "falls_back.sh", "MASTER_PORT=${MASTER_PORT:-29500}\ntorchrun --master_port $MASTER_PORT t.py\n");
+  for (const char* script : {"port.sh", "picks.sh", "ids.sh"}) {
+    EXPECT_EQ(hidden_launcher({"bash", script}, dir()), script);
+  }
+  EXPECT_EQ(hidden_launcher({"bash", "falls_back.sh"}, dir()), "");
 }
 
 TEST_F(HiddenLauncher, IsNoneWhereNothingStartsOneOrItFollowsTheTrial) {

@@ -107,6 +107,24 @@ TEST_F(PlanTest, EveryTrialHasTheAccumulationOfTheTrainersFlag) {
   EXPECT_EQ(base(R"({"gradient_accumulation_steps": 2})")[config::kAccumulationKey], 2)
       << "a number of its own goes first";
   EXPECT_EQ(base(R"({"train_batch_size": 6})")[config::kAccumulationKey], 1);
+  EXPECT_EQ(base(R"({"train_batch_size": 32})")[config::kAccumulationKey], 8) << "both say the same";
+}
+
+TEST_F(PlanTest, FlagsThatAreMappedFillInWhatTheConfigurationLeavesOpen) {
+  const auto base = [&](const std::string& config) {
+    return plan_with(config,
+                     [](StudyOptions& o) {
+                       o.command = {"/bin/true", "t.py",   "--deepspeed_config", "ds_config.json", "--bs",
+                                    "8",         "--gas=4"};
+                       o.arg_mappings = {{config::kMicroBatchKey, "--bs"}, {config::kAccumulationKey, "--gas"}};
+                     })
+        .base_config;
+  };
+  for (const char* config : {"{}", R"({"train_micro_batch_size_per_gpu": "auto"})"}) {
+    EXPECT_EQ(base(config)[config::kMicroBatchKey], 8) << config;
+    EXPECT_EQ(base(config)[config::kAccumulationKey], 4) << config;
+  }
+  EXPECT_EQ(base(R"({"train_micro_batch_size_per_gpu": 2})")[config::kMicroBatchKey], 2);
 }
 
 }  // namespace

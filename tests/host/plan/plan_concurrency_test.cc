@@ -54,6 +54,23 @@ TEST_F(PlanTest, RanksThatAskMpiForTheirPlaceRunOneTrialAtATime) {
   EXPECT_FALSE(noticed(beside, "one at a time"));
 }
 
+TEST_F(PlanTest, AScriptThatPicksItsDevicesRunsOneTrialAtATime) {
+  const auto concurrency_of = [&](const std::string& script) {
+    write_text(dir() / "train.py", script);
+    return plan_with("{}",
+                     [](StudyOptions& o) {
+                       o.command = {"python3", "train.py", "--deepspeed_config", "ds_config.json"};
+                       o.slots = 4;
+                       o.slots_per_trial = 1;
+                     })
+        .concurrency();
+  };
+  EXPECT_EQ(concurrency_of("os.environ[\"CUDA_VISIBLE_DEVICES\"] = '0'\n"), 1);
+  EXPECT_EQ(concurrency_of("# os.environ[\"CUDA_VISIBLE_DEVICES\"] = '0'\n"), 4) << "a comment";
+  EXPECT_EQ(concurrency_of("print(os.environ['CUDA_VISIBLE_DEVICES'] == '0')\n"), 4) << "it only looks";
+  EXPECT_EQ(concurrency_of("os.environ['CUDA_VISIBLE_DEVICES'] = ''\n"), 4) << "no device at all";
+}
+
 TEST_F(PlanTest, ConcurrencyIsWhatSlotsAllow) {
   EXPECT_EQ(plan_with("{}", [](StudyOptions& o) { o.slots_per_trial = 5; }).concurrency(), 3);
   EXPECT_EQ(plan_with("{}", [](StudyOptions& o) { o.max_slots = 4; }).concurrency(), 4);
