@@ -17,11 +17,14 @@ void apply_experiment(const Experiment& experiment, const ExperimentRequest& req
   options.config_overwrites = experiment.config_overwrites;
   options.hyperparameters = experiment.hyperparameters;
   options.variables = experiment.variables;
-  options.experiment = experiment.document;
   const bool sized = !options.num_gpus.empty() || !options.num_nodes.empty();
   if (!options.slots_per_trial && !sized) options.slots_per_trial = experiment.slots_per_trial;
   if (!options.max_slots) options.max_slots = experiment.max_slots;
   if (!options.max_restarts) options.max_restarts = experiment.max_restarts;
+  // A script reads there what holds for its trials, whichever of the two it comes from.
+  options.experiment = experiment.document;
+  if (options.slots_per_trial) options.experiment["resources"]["slots_per_trial"] = *options.slots_per_trial;
+  if (options.max_restarts) options.experiment["max_restarts"] = *options.max_restarts;
   if (!values.given("metric") && experiment.metric) options.metric = *experiment.metric;
   if (!values.given("trial-cwd")) options.trial_cwd = host::TrialCwd::copy;
   if (options.trial_cwd == host::TrialCwd::keep && !options.includes.empty()) {

@@ -196,7 +196,13 @@ class ExperimentReader {
     const Json* inlined = hyperparameter("ds_config");
     if (given != nullptr && given->is_object()) std::swap(given, inlined);
     const std::string in_command = entrypoint_config();
-    if (given == nullptr && inlined != nullptr) return take_inlined(*inlined);
+    if (given == nullptr && inlined != nullptr) {
+      if (!in_command.empty()) {
+        file_.refuse("hyperparameters.ds_config",
+                     fmt::format("is a configuration, and the entrypoint names {}: keep one", in_command));
+      }
+      return take_inlined(*inlined);
+    }
     if (given != nullptr && !given->is_string()) {
       file_.refuse(kConfigKey, fmt::format("must be a path, it has {}", given->dump()));
     }

@@ -11,6 +11,14 @@ HPARAMS_VARIABLE = "DSAT_HPARAMS"
 EXPERIMENT_VARIABLE = "DSAT_EXPERIMENT"
 _UNITS = ("batches", "epochs", "records")
 _DEFAULT_LENGTH = 100  # Determined's scheduling unit
+_DEFAULTS = {
+    "searcher": {"name": "single", "smaller_is_better": True},
+    "resources": {"slots_per_trial": 1},
+    "scheduling_unit": _DEFAULT_LENGTH,
+    "min_checkpoint_period": {"batches": 0},
+    "min_validation_period": {"batches": 0},
+    "max_restarts": 5,
+}
 
 
 def is_managed():
@@ -38,7 +46,14 @@ def experiment_config():
     if not isinstance(config, dict):
         raise Error(f"{EXPERIMENT_VARIABLE}={path}: holds no object")
     config["hyperparameters"] = hyperparameters()
-    config.setdefault("searcher", {})
+    # What Determined's master fills in, since a script may index it.
+    for section, defaults in _DEFAULTS.items():
+        given = config.get(section)
+        if isinstance(defaults, dict):
+            config[section] = {**defaults, **(given if isinstance(given, dict) else {})}
+        elif given is None:
+            config[section] = defaults
+    config.setdefault("checkpoint_storage", {"type": "directory", "container_path": folder()})
     if current_trial() is not None:
         # As under Determined's dsat, whose trials belonged to a searcher of its own.
         config["searcher"] = {**config["searcher"], "name": "custom"}

@@ -56,6 +56,14 @@ TEST(ApplyExperiment, TheCommandLineBeatsTheFile) {
   EXPECT_EQ(options.trial_cwd, host::TrialCwd::keep);
 }
 
+TEST(ApplyExperiment, TheScriptReadsTheSlotsThatItHas) {
+  Experiment experiment;
+  experiment.slots_per_trial = 2;
+  experiment.document = Json{{"resources", {{"slots_per_trial", 2}, {"priority", 1}}}};
+  const Json document = applied(experiment, {"--slots-per-trial=4"}).experiment;
+  EXPECT_EQ(document, Json::parse(R"({"resources": {"slots_per_trial": 4, "priority": 1}})"));
+}
+
 TEST(ApplyExperiment, AFileWithoutNamesKeepsTheDefaults) {
   const host::StudyOptions options = applied({});
   EXPECT_EQ(options.name, "e");

@@ -69,6 +69,14 @@ TEST_F(ExperimentFile, AConfigurationMayBeIncludedOrWrittenInPlace) {
   EXPECT_EQ(experiment.config_overwrites, Json::parse(R"({"fp16": {"enabled": false}})"));
 }
 
+TEST_F(ExperimentFile, AConfigurationInPlaceBesideAFileOfTheEntrypointIsRefused) {
+  write("e.yaml",
+        "entrypoint: python3 t.py --deepspeed_config ds.json\n"
+        "hyperparameters: {ds_config: {zero_optimization: {stage: 1}}}\n");
+  EXPECT_THAT(error_of([&] { read_experiment(request_); }),
+              HasSubstr("ds_config is a configuration, and the entrypoint names ds.json: keep one"));
+}
+
 TEST_F(ExperimentFile, HyperparametersAreValues) {
   const Experiment experiment =
       read("",
