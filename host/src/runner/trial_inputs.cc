@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "dsat/config/curriculum.h"
 #include "dsat/config/json.h"
@@ -43,6 +45,19 @@ bool names_cuda_order(const Environment& caller) {
   return are_indices || get_variable(caller, kCudaOrder).has_value();
 }
 
+// Where DeepSpeed swaps to, by key.
+std::vector<std::pair<std::string, fs::path>> own_swap_folders(const Json& config, const fs::path& trial_dir) {
+  const std::string own =
+      fmt::format("dsat-trial-{}-{:x}", trial_dir.filename().string(), std::hash<std::string>{}(trial_dir.string()));
+  std::vector<std::pair<std::string, fs::path>> folders;
+  for (const char* key :
+       {"zero_optimization.offload_param.nvme_path", "zero_optimization.offload_optimizer.nvme_path"}) {
+    const Json* path = config::find(config, key);
+    if (path != nullptr && path->is_string()) folders.emplace_back(key, fs::path(path->get<std::string>()) / own);
+  }
+  return folders;
+}
+
 }  // namespace
 
 Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialMeasurement& measurement) {
@@ -53,6 +68,7 @@ Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialM
   if (!config.contains("log_level")) config["log_level"] = "info";
   config::train_at_full_difficulty(config);  // the few steps of a trial are to need what the last ones need
   begin_at_a_low_loss_scale(config);         // and to do what the later ones do
+  for (const auto& [key, folder] : own_swap_folders(config, trial_dir)) config::set(config, key, folder.string());
   Json& section = config["autotuning"];
   if (!section.is_object()) section = Json::object();
   section["enabled"] = true;
@@ -70,6 +86,13 @@ Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialM
   return config;
 }
 
+void remove_swap_folders(const Json& config, const fs::path& trial_dir) {
+  for (const auto& [key, folder] : own_swap_folders(config, trial_dir)) {
+    std::error_code ignored;  // one on another host is not here
+    if (folder.is_absolute()) fs::remove_all(folder, ignored);
+  }
+}
+
 Environment trial_variables(const TrialSpec& spec, const fs::path& trial_dir, uint16_t port, Backend backend,
                             const std::vector<Slot>& slots, const Environment& caller) {
   Environment variables;
@@ -77,6 +100,9 @@ Environment trial_variables(const TrialSpec& spec, const fs::path& trial_dir, ui
   set_variable(variables, "DSAT_TRIAL_DIR", trial_dir.string());
   set_variable(variables, "DSAT_DS_CONFIG", (trial_dir / kConfigFile).string());
   set_variable(variables, "MASTER_PORT", fmt::to_string(port));
+  // Python keeps lines of a file back until there are enough of them: a trial would seem to be silent, and lose those
+  // of its end when it is ended.
+  if (!get_variable(caller, "PYTHONUNBUFFERED")) set_variable(variables, "PYTHONUNBUFFERED", "1");
   // On several hosts the launcher gives each of them its own.
   const bool elsewhere = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return !slot.host.empty(); });
   if (const char* name = visibility_variable(backend); name != nullptr && !elsewhere) {

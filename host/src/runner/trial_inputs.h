@@ -16,11 +16,15 @@
 namespace dsat::host {
 
 // The user's configuration as the trial gets it: with the protocol's `autotuning` section, the user's own keys of it
-// kept.
+// kept, and with folders of its own to swap to: DeepSpeed empties such a folder when it starts.
 Json trial_config(const TrialSpec& spec, const std::filesystem::path& trial_dir, const TrialMeasurement& measurement);
 
-// DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT, the backend's visibility variable and, where `caller`'s
-// own variables leave it open, the order in which CUDA counts devices.
+// Removes the folders below `nvme_path` that a trial with this configuration of the user's had of its own: DeepSpeed
+// leaves what it swapped there.
+void remove_swap_folders(const Json& config, const std::filesystem::path& trial_dir);
+
+// DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT, PYTHONUNBUFFERED, the backend's visibility variable and,
+// where `caller`'s own variables leave it open, the order in which CUDA counts devices.
 Environment trial_variables(const TrialSpec& spec, const std::filesystem::path& trial_dir, uint16_t port,
                             Backend backend, const std::vector<Slot>& slots, const Environment& caller);
 

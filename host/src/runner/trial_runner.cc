@@ -286,6 +286,15 @@ void TrialRunner::watch_limits(uint64_t id, Running& trial) {
   look_for_progress(id);
 }
 
+// A script that has measured and only hangs at its exit would hold its devices for the whole of the limit.
+std::chrono::milliseconds TrialRunner::patience_with(const Running& trial) const {
+  std::error_code error;
+  const bool has_result = fs::exists(trial.facts.trial_dir / kMetricsFile, error) ||
+                          fs::exists(trial.facts.trial_dir / kModelInfoFile, error);
+  return has_result ? std::min(options_.no_progress_timeout, options_.patience_after_result)
+                    : options_.no_progress_timeout;
+}
+
 void TrialRunner::look_for_progress(uint64_t id) {
   Running& trial = running_.at(id);
   if (trial.ending) return;
@@ -294,9 +303,9 @@ void TrialRunner::look_for_progress(uint64_t id) {
   if (progress != trial.progress) {
     trial.progress = progress;
     trial.last_progress = now;
-  } else if (now - trial.last_progress >= options_.no_progress_timeout) {
-    time_out(id, fmt::format("no new output or file for {} (--no-progress-timeout)",
-                             format_duration(options_.no_progress_timeout)));
+  } else if (now - trial.last_progress >= patience_with(trial)) {
+    time_out(
+        id, fmt::format("no new output or file for {} (--no-progress-timeout)", format_duration(patience_with(trial))));
     return;
   }
   // Often enough to be off by a quarter at most, seldom enough to cost nothing.
@@ -333,6 +342,7 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   running_.erase(id);
   cancel_timers(trial);
   if (ended.abandoned.empty()) {
+    remove_swap_folders(trial.facts.config, trial.facts.trial_dir);
     release(trial);
   } else {
     has_abandoned_ = true;  // its processes hold slots and port

@@ -34,6 +34,8 @@ struct TrialRunnerOptions : TrialSetup, TrialTimeouts, TrialMeasurement {
   SlotPlan slots{};
   std::filesystem::path probe{};                                   // the memory probe's folder; empty: none
   std::chrono::milliseconds term_grace{std::chrono::seconds(10)};  // between TERM and KILL
+  // What a trial that has written its result has in place of a longer no_progress_timeout.
+  std::chrono::milliseconds patience_after_result{std::chrono::minutes(1)};
 };
 
 class TrialRunner : public Runner {
@@ -76,6 +78,7 @@ class TrialRunner : public Runner {
   void report_start(Running& trial);
   void watch_limits(uint64_t id, Running& trial);
   void look_for_progress(uint64_t id);
+  std::chrono::milliseconds patience_with(const Running& trial) const;
   void time_out(uint64_t id, std::string reason);
   void end_processes(uint64_t id, Running& trial, bool at_once);
   void handle_end(uint64_t id, const EngineEnd& ended);

@@ -181,6 +181,11 @@ TEST_F(LocalRunnerTest, AResultBeforeAHangIsKept) {
   EXPECT_EQ(wait(0).outcome, Outcome::completed);
 }
 
+TEST_F(LocalRunnerTest, AfterItsResultATrialHasLittleTimeToEnd) {
+  adjust = [](TrialRunnerOptions& options) { options.patience_after_result = std::chrono::milliseconds(100); };
+  EXPECT_EQ(run_misbehaving("hang_after_result").outcome, Outcome::completed);
+}
+
 TEST_F(LocalRunnerTest, StoppingIsTermThenKill) {
   make_runner({"--misbehave", "ignore_term"});
   runner_->start(spec(0));

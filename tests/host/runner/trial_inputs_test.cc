@@ -11,6 +11,7 @@ namespace dsat::host {
 namespace {
 
 using ::testing::ElementsAre;
+namespace fs = std::filesystem;
 
 TrialSpec spec(Json config = Json::object()) {
   TrialSpec result;
@@ -68,8 +69,9 @@ TEST(TrialVariables, NameTheTrialItsPortAndItsDevices) {
   const std::vector<Slot> slots{{"GPU-a", 0, {}}, {"GPU-b", 1, {}}};
   EXPECT_THAT(trial_variables(spec(), "/t/3", 29500, Backend::hip, slots, {}),
               ElementsAre("DSAT_TRIAL_ID=3", "DSAT_TRIAL_DIR=/t/3", "DSAT_DS_CONFIG=/t/3/ds_config.json",
-                          "MASTER_PORT=29500", "HIP_VISIBLE_DEVICES=GPU-a,GPU-b"));
-  EXPECT_EQ(trial_variables(spec(), "/t/3", 29500, Backend::none, slots, {}).size(), 4u);
+                          "MASTER_PORT=29500", "PYTHONUNBUFFERED=1", "HIP_VISIBLE_DEVICES=GPU-a,GPU-b"));
+  EXPECT_EQ(trial_variables(spec(), "/t/3", 29500, Backend::none, slots, {"PYTHONUNBUFFERED="}).size(), 4u)
+      << "the caller's own stays";
 }
 
 TEST(TrialVariables, ALoneRankKeepsThePlaceThatTheCallerGivesIt) {
@@ -88,6 +90,26 @@ TEST(TrialVariables, CudaCountsAsNvidiaSmiUnlessTheCallerCountsOtherwise) {
   EXPECT_EQ(order({"CUDA_VISIBLE_DEVICES=1,0"}), std::nullopt) << "indices in the caller's order";
   EXPECT_EQ(order({"CUDA_DEVICE_ORDER=FASTEST_FIRST"}), std::nullopt);
   EXPECT_EQ(order({}, Backend::hip), std::nullopt);
+}
+
+TEST(TrialConfig, GivesEveryTrialFoldersOfItsOwnToSwapTo) {
+  const fs::path nvme = fs::temp_directory_path() / "dsat-nvme-test";
+  const Json config{{"zero_optimization", {{"offload_param", {{"device", "nvme"}, {"nvme_path", nvme.string()}}}}}};
+  const auto folder = [&](const char* trial_dir) {
+    return fs::path(
+        trial_config(spec(config), trial_dir, {std::nullopt, 3, 5})["zero_optimization"]["offload_param"]["nvme_path"]
+            .get<std::string>());
+  };
+  EXPECT_EQ(folder("/t/3").parent_path(), nvme);
+  EXPECT_EQ(folder("/t/3"), folder("/t/3"));
+  EXPECT_NE(folder("/t/3"), folder("/t/4"));
+  EXPECT_NE(folder("/t/3"), folder("/u/3")) << "of another study";
+  fs::create_directories(folder("/t/3") / "zero_stage_3");
+  fs::create_directories(folder("/t/4"));
+  remove_swap_folders(config, "/t/3");
+  EXPECT_FALSE(fs::exists(folder("/t/3")));
+  EXPECT_TRUE(fs::exists(folder("/t/4")));
+  fs::remove_all(nvme);
 }
 
 TEST(TrialConfig, GivesEveryTrialAFlopsReportOfItsOwn) {
