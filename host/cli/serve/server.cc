@@ -147,7 +147,12 @@ class Server::Impl {
     std::atomic_store(&listed_, std::shared_ptr<const Document>(std::move(listed)));
   }
 
-  bool is_own(const std::string& site) const { return site == site_ || site == named_site_; }
+  // Clients leave the port of http out.
+  bool is_own(const std::string& site) const {
+    const bool is_usual = site_.size() > 3 && site_.compare(site_.size() - 3, 3, ":80") == 0;
+    const std::string whole = is_usual && site.find(':') == std::string::npos ? site + ":80" : site;
+    return whole == site_ || whole == named_site_;
+  }
 
   void answer(const httplib::Request& request, httplib::Response& response) const {
     if (request.method != "GET" && request.method != "HEAD") {
