@@ -85,6 +85,15 @@ class TheCommandLineOfTheDocuments(ExperimentTest):
         # Includes are beside the model's files only in a copy; without any the model directory itself is trained in.
         self.assertEqual(self.read_json(run_dir, "full_experiment", "trained.json"),
                          self.read_json(run_dir, "best_ds_config.json"))
+        self.assert_follows_the_callers_path(run_dir)
+        # What a host that died left of a copy is no copy.
+        shutil.rmtree(run_dir / "full_experiment")
+        (run_dir / "full_experiment.new").mkdir()
+        (run_dir / "full_experiment.new/part").touch()
+        result = self.run_form("resume", run_dir)
+        self.assert_ok(result)
+        self.assertTrue((run_dir / "full_experiment/script.py").exists())
+        self.assertFalse((run_dir / "full_experiment/part").exists())
         shutil.copy(FIXTURES / "protocol_trial.py", self.dir)
         result = self.run_form("binary", "deepspeed.yaml", ".", *FEW, "--run-full-experiment", "--output-dir", "out")
         self.assert_ok(result)
@@ -95,6 +104,14 @@ class TheCommandLineOfTheDocuments(ExperimentTest):
         self.assert_ok(subprocess.run([HOST, "best", "out"],
                                       cwd=self.dir, env=self.environment, capture_output=True, text=True))
         self.assertEqual((self.dir / "out/best_cmd.txt").read_text(), command)
+
+    def assert_follows_the_callers_path(self, run_dir):
+        """A resumed study's trials have the PYTHONPATH of who resumes it, with dsat's own packages once."""
+        for more, path in ((8, "/of/first"), (10, "/of/second")):
+            self.environment["PYTHONPATH"] = path
+            self.assert_ok(self.run_form("resume", run_dir, "--max-trials", more))
+            command = (run_dir / "best_cmd.txt").read_text()
+            self.assertRegex(command, "PYTHONPATH='?%s:[^: ]*python'? " % path)
 
     def test_what_variables_hold_stays_with_their_owner(self):
         self.write_experiment(("- NCCL_DEBUG=INFO", "- WANDB_API_KEY=SECRET-7"))

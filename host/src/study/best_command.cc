@@ -15,15 +15,21 @@ namespace {
 namespace fs = std::filesystem;
 
 // Where the full training runs: includes are beside the model's files only in a copy.
-fs::path training_folder(const Plan& plan) {
+fs::path training_folder(const Plan& plan, bool writes) {
   if (plan.trial_cwd != TrialCwd::copy || plan.includes.empty()) return plan.cwd;
   const fs::path folder = plan.dir / kFullExperimentFolder;
   std::error_code error;
-  if (fs::exists(folder, error)) return folder;
+  if (fs::exists(folder, error) || !writes) return folder;
+  // It has its name once it is whole: a host that dies in between would leave a part of it.
+  fs::path copy = folder;
+  copy += ".new";
+  fs::remove_all(copy, error);
   try {
-    copy_into(folder, plan.cwd, plan.includes, plan.dir);
+    copy_into(copy, plan.cwd, plan.includes, plan.dir);
+    fs::rename(copy, folder);
     return folder;
-  } catch (const Error&) {
+  } catch (const std::exception&) {
+    fs::remove_all(copy, error);
     return plan.cwd;
   }
 }
@@ -61,7 +67,7 @@ std::string best_command(const Plan& plan, const CommandTemplate& command, const
   Environment variables = plan.variables;
   set_variable(variables, "DSAT_DS_CONFIG", config_file.string());
   set_variable(variables, kHyperparametersVariable, (plan.dir / kBestHyperparametersFile).string());
-  return shell_command(training_folder(plan).string(), variables, argv);
+  return shell_command(training_folder(plan, writes).string(), variables, argv);
 }
 
 }  // namespace dsat::host

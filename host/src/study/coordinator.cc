@@ -13,6 +13,7 @@
 #include "dsat/base/shell.h"
 #include "dsat/base/units.h"
 #include "plan/device_hours.h"
+#include "record/devices.h"
 #include "study/admission.h"
 #include "study/describe_study.h"
 #include "study/least_micro_batch.h"
@@ -182,8 +183,27 @@ void Coordinator::deliver(uint64_t id) {
 }
 
 void Coordinator::watch_budget() {
-  if (!is_spent(plan_.budget, spent_device_hours_)) return;
-  end_study(StudyStatus::completed, fmt::format("the budget is spent ({})", plan_.budget), true);
+  loop_.cancel(budget_timer_);
+  if (plan_.budget.empty() || ending_) return;
+  double hours = spent_device_hours_;
+  size_t devices = 0;
+  const std::string now = loop_.utc_now();
+  for (const Trial& trial : trials_.all()) {
+    if (trial.state != TrialState::running || trial.record.started_at.empty()) continue;
+    hours += device_hours(trial.record, now);
+    devices += devices_in(trial.record.slots);
+  }
+  if (is_spent(plan_.budget, hours)) {
+    return end_study(StudyStatus::completed, fmt::format("the budget is spent ({})", plan_.budget), true);
+  }
+  if (devices == 0) return;
+  const std::chrono::duration<double, std::ratio<3600>> left((parse_device_hours(plan_.budget) - hours) /
+                                                             static_cast<double>(devices));
+  constexpr std::chrono::hours kFarAway{24};  // a later look is soon enough, and no clock overflows
+  const auto wait = std::min<std::chrono::duration<double>>(left, kFarAway);
+  budget_timer_ =
+      loop_.at(loop_.now() + std::chrono::ceil<std::chrono::milliseconds>(wait) + std::chrono::milliseconds(1),
+               [this] { watch_budget(); });
 }
 
 // As if the searcher had finished, and what it has open ends; from here on it learns of nothing more, so that it can go

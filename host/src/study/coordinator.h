@@ -171,6 +171,7 @@ class Coordinator {
   double spent_device_hours_ = 0;  // of every run of every trial, also of those that ran again or were taken back
   bool spent_changed_ = true;
   uint64_t search_timer_ = 0;
+  uint64_t budget_timer_ = 0;
   uint64_t summary_timer_ = 0;
   bool said_that_it_waits_ = false;  // for the lock that it waits for now
   uint64_t reorder_timer_ = 0;

@@ -76,15 +76,11 @@ StudyResult Coordinator::close() {
 void Coordinator::write_last() {
   run_.strategy.reset();
   plugin_log_.forward(observer_);
-  try {
-    fault_point("close.before_commit");
-    journal_.commit();
-  } catch (const std::exception&) {
-    write_results(ending_->reason, true);  // what was found is there all the same
-    throw;
-  }
-  fault_point("close.committed");
+  // Before the journal says that the study has ended: nobody would write what is missing then.
   write_results(ending_->reason, true);
+  fault_point("close.before_commit");
+  journal_.commit();
+  fault_point("close.committed");
   observer_.on_closing();
   try {
     if (journal_.checkpoint()) return;

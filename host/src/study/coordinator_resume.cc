@@ -116,7 +116,10 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   // A crash may have come between a trial's end and the end of the study that it means.
   const bool ends_with_exit = !events.empty() && events.back().event.kind == StrategyEvent::Kind::exited;
   if (!had_ended && !hands_over && ends_with_exit) {
-    const auto reason = failures_.reason_to_end(trials_[events.back().event.trial]);
+    const Trial& last = trials_[events.back().event.trial];
+    const std::string resumed_at = journal_.meta("settings").value_or(Json::object()).value("resumed_at", "");
+    // What ended before the study was taken up again has had its say: the script may have been mended since.
+    const auto reason = last.record.ended_at < resumed_at ? std::nullopt : failures_.reason_to_end(last);
     if (reason) end_study(StudyStatus::no_best, *reason);
   }
   keep_state_versions();

@@ -19,6 +19,7 @@ void Coordinator::on_started(const TrialStart& start) {
     loop_.at(loop_.now() + kStartNoteDelay, [this, id = start.id] { trials_.mark_changed(id); });
   }
   observer_.on_trial_started(trials_[start.id].record);
+  watch_budget();
 }
 
 void Coordinator::on_ended(const TrialEnd& end) {
@@ -35,7 +36,7 @@ void Coordinator::on_ended(const TrialEnd& end) {
   const bool restart = may_repeat && !rerun && end.outcome == Outcome::failed &&
                        failures_.grant_restart(end, plan_.max_restarts.value_or(0));
   if (!interrupted && !rerun && !restart) return end_trial(end);
-  if (restart) runner_.run_elsewhere(end.id);
+  if (restart || rerun) runner_.run_elsewhere(end.id);
   trials_.run_again(end.id);  // under the same id; its strategy does not learn of it
   if (rerun || restart) log(Observer::Severity::warning, fmt::format("trial {}: {}; run again", end.id, end.reason));
 }

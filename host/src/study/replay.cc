@@ -55,11 +55,12 @@ size_t restore_state(StrategyRun& run, const Plan& plan, int max_trials, const s
   const bool usable = chosen.plugin.state_version == chosen.journalled_state_version;
   const std::optional<SavedState> saved = journal.state(run.phase, events.back().seq);
   if (!saved || !usable || saved->seq < events.front().seq || !run.strategy->can_save()) return 0;
-  Json study = events.front().event.study;
-  study["limits"]["max_trials"] = max_trials;
-  run.strategy->restore(study, saved->state);
   const auto later =
       std::find_if(events.begin(), events.end(), [&](const JournalEvent& entry) { return entry.seq > saved->seq; });
+  Json study = events.front().event.study;
+  // Answers that it gave under the limit of before are compared with those that it gives now.
+  if (later == events.end()) study["limits"]["max_trials"] = max_trials;
+  run.strategy->restore(study, saved->state);
   return static_cast<size_t>(later - events.begin());
 }
 

@@ -241,7 +241,10 @@ StudyResult Study::Impl::run(Observer& observer) {
   if (!plan.simulation && plan.probe) {
     probe = find_probe(launcher, plan.dir, !plan.slots.hostfile.empty(), plan.notices);
   }
-  add_experiment(launcher, environment, plan);
+  // The variables of the experiment follow this process: kept, they would be those of the first one for good.
+  Plan with_experiment = plan;
+  add_experiment(launcher, environment, with_experiment);
+  plan.notices = with_experiment.notices;
   const bool is_local = !plan.simulation && plan.runner == kLocalRunner;
   const SlotClaim claim(is_local ? plan.slots.backend : Backend::none, plan.slots.slots);
   if (const auto notice = claim.notice_of_others()) plan.notices.push_back(*notice);
@@ -249,10 +252,11 @@ StudyResult Study::Impl::run(Observer& observer) {
   for (const std::string& line : plan.slots.placements) observer.on_log(Observer::Severity::info, line);
   std::optional<CommandTemplate> command;
   if (!plan.command.empty()) command = parse_command(plan, environment);
-  Results results([this, for_best = command](const Json& config) {
-    return for_best ? best_command(plan, *for_best, config) : std::string();
+  Results results([&with_experiment, for_best = command](const Json& config) {
+    return for_best ? best_command(with_experiment, *for_best, config) : std::string();
   });
-  const std::unique_ptr<Runner> runner = make_runner(loop, plan, std::move(command), environment, launcher, probe);
+  const std::unique_ptr<Runner> runner =
+      make_runner(loop, with_experiment, std::move(command), environment, launcher, probe);
   Coordinator coordinator(plan, *journal, *runner, loop, results, observer, stop_level);
   if (take_up) {
     // Steps and jobs of a cluster are taken up by their engines instead.

@@ -129,6 +129,16 @@ TEST_F(DeviceBudgetTest, ARunThatIsToBeRepeatedMaySpendTheBudget) {
   EXPECT_EQ(session.trials()[0].record.outcome, Outcome::failed) << "what is not repeated has ended";
 }
 
+TEST_F(DeviceBudgetTest, ATrialThatStillRunsMaySpendTheBudget) {
+  StudyOptions given = scripted({{"start", {try_micro_batch(2)}}});
+  given.budget = "1";
+  Session session(plan_of(given));
+  session.runner.held = {0};
+  session.runner.started_at = "2001-01-01T00:00:00.000000Z";
+  session.runner.when_all_held = [&] { session.request_stop(); };
+  EXPECT_THAT(session.run_new().reason, HasSubstr("the budget is spent"));
+}
+
 TEST_F(DeviceBudgetTest, AnInterruptedRunThatSpentItIsNotRunAgain) {
   StudyOptions given = scripted({{"start", {try_micro_batch(2)}}});
   given.budget = "1";

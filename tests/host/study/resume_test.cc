@@ -196,6 +196,27 @@ TEST_F(ResumeTest, AnInterruptedStudyGoesOnFromItsSavedState) {
   EXPECT_EQ(lines_of(second.trials()), lines_of(whole.trials()));
 }
 
+TEST_F(ResumeTest, AnswersUnderTheOldLimitAreComparedUnderIt) {
+  StudyOptions given = options("walker_saving", {{"ahead", 3}, {"count", 45}, {"shows-limit", 1}});
+  given.max_concurrent_trials = 1;
+  given.max_trials = 60;  // a state is kept after 64 events
+  Session first(plan_of(given));
+  first.runner.answer = walk_answer;
+  const fs::path crash = dir() / "crash";
+  first.runner.before_each_step = [&] {
+    const uint64_t state = first.journal->state(Phase::searcher, 1000).value_or(SavedState()).seq;
+    const auto events = first.journal->events();
+    if (state > 0 && events.back().seq > state && !fs::exists(crash)) copy_db(first.plan.dir, crash);
+  };
+  first.run_new();
+  ASSERT_TRUE(fs::exists(crash)) << "events follow a state";
+  Plan raised = resumed_plan(crash);
+  raised.max_trials += 10;
+  Session second(raised);
+  second.runner.answer = walk_answer;
+  EXPECT_EQ(second.resume().status, StudyStatus::completed);
+}
+
 TEST_F(ResumeTest, ATrialThatHadItsSecondChanceBeforeTheCrashHasNoThird) {
   const Json script{{"start", {try_micro_batch(1)}}};
   Session first(plan_of(options("scripted", {{"script", script.dump()}})));
@@ -372,6 +393,30 @@ TEST_F(ResumeTest, ATrialThatWasToBeStoppedDoesNotRunAgain) {
   second.resume();
   EXPECT_EQ(second.trials()[1].record.outcome, Outcome::stopped);
   for (const TrialSpec& spec : second.runner.started) EXPECT_NE(spec.id, 1u);
+}
+
+TEST_F(ResumeTest, AFailureOfBeforeTheResumeDoesNotEndWhatWasMended) {
+  StudyOptions narrow =
+      scripted({{"start", {try_micro_batch(1), try_micro_batch(2), try_micro_batch(3), try_micro_batch(4)}}});
+  narrow.max_concurrent_trials = 1;
+  Session first(plan_of(narrow));
+  first.runner.answer = [](const TrialSpec&) { return failed(Outcome::failed, "NameError: modle"); };
+  EXPECT_EQ(first.run_new().status, StudyStatus::no_best);
+  first.coordinator.reset();
+  first.journal.reset();
+  const auto mended = [](const TrialSpec&) { return completed(100); };
+  Plan raised = resumed_plan(first.plan.dir);
+  raised.max_trials += 10;
+  Session second(raised);
+  const fs::path crash = dir() / "crash";
+  second.runner.answer = mended;
+  second.runner.before_each_step = [&] {
+    if (!fs::exists(crash)) copy_db(first.plan.dir, crash);
+  };
+  second.resume();
+  Session third(resumed_plan(crash));
+  third.runner.answer = mended;
+  EXPECT_EQ(third.resume().status, StudyStatus::completed);
 }
 
 TEST_F(ResumeTest, FailuresInARowAreCountedAcrossACrash) {

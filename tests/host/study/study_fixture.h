@@ -87,6 +87,7 @@ class FakeRunner : public Runner {
   std::vector<std::pair<uint64_t, bool>> stopped;  // id, at once
   std::vector<uint64_t> moved, dismissed;          // to run elsewhere; not to run after all
   size_t most_at_once = 0;
+  std::string started_at;  // of all trials; empty: when they start
 
   bool has_room_for(const std::vector<const Json*>& configs) const override {
     return running_.size() + configs.size() <= static_cast<size_t>(capacity);
@@ -144,7 +145,8 @@ class FakeRunner : public Runner {
     scheduled_ = false;
     before_each_step();
     for (const TrialSpec& spec : running_) {
-      if (told_start_.insert({spec.id, spec.attempt}).second) on_started({spec.id, spec.attempt, {"0"}, utc_now()});
+      if (told_start_.insert({spec.id, spec.attempt}).second)
+        on_started({spec.id, spec.attempt, {"0"}, started_at.empty() ? utc_now() : started_at});
     }
     std::vector<size_t> ready;
     for (size_t i = 0; i < running_.size(); ++i) {
