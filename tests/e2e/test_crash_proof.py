@@ -44,13 +44,13 @@ class CrashProof(HostTest):
 
     def test_the_summary_is_there_before_the_journal_says_that_the_study_has_ended(self):
         study = self.killed_at("close.committed")
-        summary = (self.dir / "study/summary.txt").read_text()
+        summary = (study.run / "summary.txt").read_text()
         self.assertIn("best:", summary)
         self.assertIn("ended:", summary)
         again = self.study().spawn(study.go_on)
         again.communicate(timeout=120)
         self.assertEqual(again.returncode, 0)
-        self.assertEqual((self.dir / "study/summary.txt").read_text(), summary)
+        self.assertEqual((study.run / "summary.txt").read_text(), summary)
 
     def killed_in_search(self):
         """A study that was killed when a trial of its search had ended, however many turns that takes: most of its
