@@ -47,7 +47,9 @@ struct Printed {
 
   explicit Printed(const RunFacts& facts) : logs(read_trial_logs(facts.trial_dir, facts.expects_rank_logs)) {
     const LineReader reader(facts.oom_patterns);
+    const bool is_joined = prints_all_to_stdout();
     for (TrialLog& log : logs.logs) {
+      if (is_joined && log.stream == LogStream::standard_output) log.stream = LogStream::both;
       take_off_hosts(facts.hosts, log.lines);
       meanings.push_back(reader.read(log.lines, log.stream));
       // The rest of a line tells nothing: what marks it as quoted or as data may stand in what is missing.
@@ -58,6 +60,15 @@ struct Printed {
     return std::any_of(meanings.begin(), meanings.end(), [meaning](const std::vector<Meanings>& lines) {
       return std::any_of(lines.begin(), lines.end(), [meaning](const Meanings& line) { return line.has(meaning); });
     });
+  }
+  // `script 2>&1 | tee FILE`: what went wrong is in standard output.
+  bool prints_all_to_stdout() const {
+    const TrialLog *out = find(kStdoutFile), *error = find(kStderrFile);
+    const auto is_trace = [](const std::string& line) {
+      return line.rfind("Traceback (most recent call last)", 0) == 0;
+    };
+    return out != nullptr && (error == nullptr || error->lines.empty()) &&
+           std::any_of(out->lines.begin(), out->lines.end(), is_trace);
   }
   const TrialLog* find(const char* name) const {
     const auto it =

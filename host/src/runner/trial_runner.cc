@@ -18,6 +18,7 @@
 #include "dsat/base/shell.h"
 #include "dsat/base/units.h"
 #include "dsat/config/json.h"
+#include "runner/build_lock.h"
 #include "runner/pdsh_end.h"
 #include "runner/probe.h"
 #include "runner/trial_inputs.h"
@@ -304,9 +305,12 @@ void TrialRunner::look_for_progress(uint64_t id) {
     trial.progress = progress;
     trial.last_progress = now;
   } else if (now - trial.last_progress >= patience_with(trial)) {
-    time_out(
-        id, fmt::format("no new output or file for {} (--no-progress-timeout)", format_duration(patience_with(trial))));
-    return;
+    std::string reason =
+        fmt::format("no new output or file for {} (--no-progress-timeout)", format_duration(patience_with(trial)));
+    if (const auto lock = build_lock_before(trial.facts.trial_dir / kCommandFile, options_.environment)) {
+      reason += fmt::format("; it may wait for {}, which a build that was ended has left: remove it", lock->string());
+    }
+    return time_out(id, std::move(reason));
   }
   // Often enough to be off by a quarter at most, seldom enough to cost nothing.
   constexpr std::chrono::milliseconds kLongest{10000}, kShortest{5};

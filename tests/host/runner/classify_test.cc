@@ -67,6 +67,15 @@ TEST_F(Classify, AValidResultCompletesWhateverTheExit) {
   EXPECT_EQ(end().outcome, Outcome::completed);
 }
 
+TEST_F(Classify, WhatIsPrintedToStandardOutputAloneTellsTheCause) {
+  write_text(dir() / kStdoutFile,
+             "step 1\nTraceback (most recent call last):\n  File \"t.py\", line 1\nNameError: name 'modle'\n");
+  stderr_is("");
+  EXPECT_THAT(end().reason, HasSubstr("NameError: name 'modle'"));
+  write_text(dir() / kStdoutFile, "Traceback (most recent call last):\nMemoryError\n");
+  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
+}
+
 TEST_F(Classify, AReasonIsCutBetweenCharacters) {
   const std::string accents = [] {
     std::string text;

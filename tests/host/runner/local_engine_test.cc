@@ -173,6 +173,18 @@ TEST_F(LocalRunnerTest, ATrialWithoutProgressIsTimedOut) {
   EXPECT_THAT(end.reason, HasSubstr("--no-progress-timeout"));
 }
 
+TEST_F(LocalRunnerTest, ALockThatAnEarlierBuildLeftIsNamed) {
+  const std::filesystem::path lock = dir() / "extensions/fused_adam/lock";
+  std::filesystem::create_directories(lock.parent_path());
+  write_text(lock, "");
+  std::filesystem::last_write_time(lock, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  adjust = [&](TrialRunnerOptions& options) {
+    options.no_progress_timeout = std::chrono::milliseconds(100);
+    options.environment.push_back("TORCH_EXTENSIONS_DIR=" + (dir() / "extensions").string());
+  };
+  EXPECT_THAT(run_misbehaving("hang").reason, HasSubstr(lock.string()));
+}
+
 TEST_F(LocalRunnerTest, AResultBeforeAHangIsKept) {
   make_runner({"--misbehave", "hang_after_result"});
   runner_->start(spec(0));
