@@ -42,7 +42,7 @@ bool own_is_measured(const PhaseView& view) {
 // What the searcher leaves for later depends on what was there when it began.
 bool own_was_measured_before_search(const PhaseView& view) {
   for (const Trial& trial : view.trials.all()) {
-    if (trial.phase >= Phase::searcher) return false;
+    if (trial.phase >= Phase::searcher) continue;
     const bool measures = value_of(trial, view.plan.metric, view.plan.maximise).has_value();
     if (measures && trial.identity == view.own.identity) return true;
   }
