@@ -13,6 +13,7 @@
 
 #include "command/accelerate_settings.h"
 #include "command/command_args.h"
+#include "command/environment_use.h"
 #include "command/hidden_launcher.h"
 #include "command/hugging_face.h"
 #include "command/launchers.h"
@@ -99,6 +100,8 @@ class CommandTemplate {
   const LauncherUse& launcher_use() const { return launcher_; }
   // The visibility variable that the command or its script sets itself, for all trials alike; empty: there is none.
   std::string own_visibility() const;
+  // Does its script meet at a port of its own, the same in all trials?
+  bool fixes_port() const { return script_fixes_port(request_.argv, request_.cwd); }
   // Where a launcher is that cannot be told its port and devices; empty: there is none.
   std::string launcher_out_of_reach() const { return hidden_launcher(request_.argv, request_.cwd); }
   // Is it a Python script that nobody gives a rank? Where one is missing, DeepSpeed asks MPI for it (comm/comm.py of

@@ -46,6 +46,19 @@ bool names_port(std::string_view text) {
   return text.find("distributed_port") != std::string_view::npos || reads_variable(text, "MASTER_PORT");
 }
 
+// A number of the script's own, and no look at whether there is one already.
+bool fixes_port(std::string_view text) {
+  constexpr std::string_view kName = "MASTER_PORT";
+  const size_t at = assignment(text, kName);
+  if (at == std::string_view::npos) return false;
+  const size_t value = text.find_first_not_of("\"' ", text.find('=', at) + 1);
+  const bool is_number = value != std::string_view::npos && text[value] >= '0' && text[value] <= '9';
+  for (size_t use = text.find(kName); use != std::string_view::npos; use = text.find(kName, use + 1)) {
+    if (text.substr(use, kName.size() + 10).find("not in") != std::string_view::npos) return false;
+  }
+  return is_number;
+}
+
 bool sets_visible_devices(std::string_view text) {
   return assignment(text, "CUDA_VISIBLE_DEVICES") != std::string_view::npos;
 }
@@ -82,6 +95,10 @@ bool reads_variable(std::string_view text, std::string_view name) {
 
 bool script_sets_visible_devices(const Argv& command, const std::filesystem::path& cwd) {
   return holds_of_a_script(sets_visible_devices, command, cwd);
+}
+
+bool script_fixes_port(const Argv& command, const std::filesystem::path& cwd) {
+  return holds_of_a_script(fixes_port, command, cwd);
 }
 
 bool reads_config_variable(const Argv& command, const std::filesystem::path& cwd) {

@@ -24,6 +24,9 @@ bool reads_variable(std::string_view text, std::string_view name);
 // Does a script that the command names set CUDA_VISIBLE_DEVICES, to devices that are the same in every trial?
 bool script_sets_visible_devices(const Argv& command, const std::filesystem::path& cwd);
 
+// Does a script that the command names set MASTER_PORT to a number, the same in every trial?
+bool script_fixes_port(const Argv& command, const std::filesystem::path& cwd);
+
 // Does a script that the command names read MASTER_PORT, or contain distributed_port, by which DeepSpeed is given one?
 bool sets_port(const Argv& command, const std::filesystem::path& cwd);
 

@@ -156,13 +156,18 @@ void run_one_at_a_time(const CommandTemplate& command, SlotPlan& plan) {
   if (const std::string place = command.launcher_out_of_reach(); !place.empty()) {
     reason = fmt::format(
         "the launcher in {} cannot be told a trial's port and devices; write it in the command itself, "
-        "or pass it $MASTER_PORT",
+        "or leave devices out there and pass it $MASTER_PORT",
         place);
   } else if (const std::string starter = command.starts_ranks_at_one_port(); !starter.empty()) {
     reason = fmt::format(
         "below {} DeepSpeed takes port 29500 in each of them; start the script with deepspeed or "
         "torchrun, or give deepspeed.init_distributed the trial's MASTER_PORT as distributed_port",
         starter);
+  }
+  if (reason.empty() && command.fixes_port()) {
+    reason =
+        "the script sets MASTER_PORT itself, the same for all of them; have it keep the one that it finds, as "
+        "os.environ.setdefault(\"MASTER_PORT\", ...) does";
   }
   if (const std::string variable = command.own_visibility(); reason.empty() && !variable.empty()) {
     reason = fmt::format(

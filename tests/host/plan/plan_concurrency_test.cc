@@ -54,7 +54,7 @@ TEST_F(PlanTest, RanksThatAskMpiForTheirPlaceRunOneTrialAtATime) {
   EXPECT_FALSE(noticed(beside, "one at a time"));
 }
 
-TEST_F(PlanTest, AScriptThatPicksItsDevicesRunsOneTrialAtATime) {
+TEST_F(PlanTest, AScriptThatPicksItsDevicesOrPortRunsOneTrialAtATime) {
   const auto concurrency_of = [&](const std::string& script) {
     write_text(dir() / "train.py", script);
     return plan_with("{}",
@@ -69,6 +69,10 @@ TEST_F(PlanTest, AScriptThatPicksItsDevicesRunsOneTrialAtATime) {
   EXPECT_EQ(concurrency_of("# os.environ[\"CUDA_VISIBLE_DEVICES\"] = '0'\n"), 4) << "a comment";
   EXPECT_EQ(concurrency_of("print(os.environ['CUDA_VISIBLE_DEVICES'] == '0')\n"), 4) << "it only looks";
   EXPECT_EQ(concurrency_of("os.environ['CUDA_VISIBLE_DEVICES'] = ''\n"), 4) << "no device at all";
+  EXPECT_EQ(concurrency_of("os.environ['MASTER_PORT'] = '12355'\n"), 1);
+  EXPECT_EQ(concurrency_of("os.environ.setdefault('MASTER_PORT', '12355')\n"), 4);
+  EXPECT_EQ(concurrency_of("os.environ['MASTER_PORT'] = str(free_port())\n"), 4);
+  EXPECT_EQ(concurrency_of("if 'MASTER_PORT' not in os.environ:\n  os.environ['MASTER_PORT'] = '12355'\n"), 4);
 }
 
 TEST_F(PlanTest, ConcurrencyIsWhatSlotsAllow) {
