@@ -107,8 +107,8 @@ class TorchScript(HostTest):
     def losses_of(self, model, *options, config=None):
         """Those of one of the fixture's models, trained on one float of four, with further options."""
         (self.dir / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 2, **(config or {})}))
-        result = subprocess.run([TRIAL, "--torchscript", self.file(model), "--deepspeed_config", "ds.json", "--steps", "2",
-                                 "--loss", "mean", "--input-spec", "float:4", *options],
+        result = subprocess.run([TRIAL, "--torchscript", self.file(model), "--deepspeed_config", "ds.json",
+                                 "--steps", "2", "--loss", "mean", "--input-spec", "float:4", *options],
                                 cwd=self.dir, capture_output=True, text=True, timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
         return re.findall(r"^step .* loss (\S+)", result.stdout, re.M)
