@@ -1,8 +1,8 @@
 // The lock of an operator's build that was ended in the middle.
 //
-// PyTorch builds operators when they are first used, one process at a time (torch.utils.file_baton): a process that finds
-// the file `lock` waits until it is gone. A build that was killed leaves it, and every later trial waits for ever.
-// Threading: any; reads folders. Errors: none; what cannot be read holds no lock.
+// PyTorch builds operators when they are first used, one process at a time (torch.utils.file_baton): a process that
+// finds the file `lock` waits until it is gone. A build that was killed leaves it, and every later trial waits for
+// ever. Threading: any; reads folders. Errors: none; what cannot be read holds no lock.
 #ifndef DSAT_HOST_RUNNER_BUILD_LOCK_H_
 #define DSAT_HOST_RUNNER_BUILD_LOCK_H_
 

@@ -314,7 +314,7 @@ void TrialRunner::look_for_progress(uint64_t id) {
   }
   // Often enough to be off by a quarter at most, seldom enough to cost nothing.
   constexpr std::chrono::milliseconds kLongest{10000}, kShortest{5};
-  const auto interval = std::clamp(options_.no_progress_timeout / 4, kShortest, kLongest);
+  const auto interval = std::clamp(patience_with(trial) / 4, kShortest, kLongest);
   trial.timers.push_back(loop_.at(now + interval, [this, id] { look_for_progress(id); }));
 }
 

@@ -11,6 +11,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -194,8 +195,13 @@ TEST_F(LocalRunnerTest, AResultBeforeAHangIsKept) {
 }
 
 TEST_F(LocalRunnerTest, AfterItsResultATrialHasLittleTimeToEnd) {
-  adjust = [](TrialRunnerOptions& options) { options.patience_after_result = std::chrono::milliseconds(100); };
-  EXPECT_EQ(run_misbehaving("hang_after_result").outcome, Outcome::completed);
+  adjust = [](TrialRunnerOptions& options) {
+    options.no_progress_timeout = std::chrono::seconds(4);
+    options.patience_after_result = std::chrono::milliseconds(100);
+  };
+  const TrialEnd end = run_misbehaving("hang_after_result");
+  EXPECT_EQ(end.outcome, Outcome::completed);
+  EXPECT_THAT(end.warnings, Contains(HasSubstr("no new output or file for 100 ms")));
 }
 
 TEST_F(LocalRunnerTest, StoppingIsTermThenKill) {
