@@ -100,7 +100,8 @@ class TorchScript(HostTest):
         for options, who in ((["--activation-checkpointing"], "--activation-checkpointing"),
                              (["--ranks", "2", "--pipeline-stages", "2"], "a pipeline")):
             result = subprocess.run([TRIAL, "--torchscript", self.file("net"), "--input-spec", "float:4",
-                                     "--deepspeed_config", "ds.json", *options], cwd=self.dir, capture_output=True, text=True, timeout=60)
+                                     "--deepspeed_config", "ds.json", *options], cwd=self.dir, capture_output=True,
+                                    text=True, timeout=60)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertRegex(result.stderr, rf"\A.*{who}: the TorchScript module is a Net; .*Sequential.*\n\Z")
 
