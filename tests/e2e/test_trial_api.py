@@ -353,6 +353,15 @@ class BadInput(TrialTest):
                             "train_batch() trained 1 of the 2 micro batches of step 0", "gradient_accumulation_steps",
                             "disable_auto_grad_accumulation()")
 
+    def test_calls_that_leave_micro_batches_out_or_double_them_are_refused(self):
+        self.assert_refused(self.run_trial("--steps", 4, hparams={"fault": "every other call", "two_engines": True}),
+                            "train_batch() trained 1 of the 2 micro batches of step 0 with engine 1",
+                            "call disable_auto_grad_accumulation()")
+        self.assert_refused(self.run_trial("--steps", 4, hparams={"fault": "double"}),
+                            "train_batch() trained 4 micro batches instead of the 2 of step 0 (gradient_accum")
+        # A loop of the trial's own may do so: every update is whole.
+        self.assert_ok(self.run_trial("--steps", 4, hparams={"fault": "double", "own_loop": True}))
+
     def test_ranks_that_evaluate_other_metrics_are_named(self):
         self.assert_refused(self.run_trial("--steps", 1, hparams={"fault": "keys of a rank"}),
                             "{loss} for rank 0 and {other} for rank 1")

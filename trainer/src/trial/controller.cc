@@ -80,6 +80,7 @@ class Controller {
   void shut_down_after_exception();
   void train_step();
   Metrics train_batch(int64_t epoch);
+  std::vector<int64_t> micro_steps() const;
   void check_trained(const std::vector<int64_t>& before) const;
   void report();
   void validate();
@@ -211,28 +212,43 @@ void Controller::train() {
   }
 }
 
+// Those that each engine has made so far.
+std::vector<int64_t> Controller::micro_steps() const {
+  std::vector<int64_t> made;
+  for (const auto& engine : state_.engines) made.push_back(engine->micro_steps());
+  return made;
+}
+
 Metrics Controller::train_batch(int64_t epoch) {
-  std::vector<int64_t> before;
-  for (const auto& engine : state_.engines) before.push_back(engine->micro_steps());
+  const std::vector<int64_t> before = micro_steps();
   Metrics metrics = trial_->train_batch(iterator_, epoch, state_.batch);
-  check_trained(before);
+  if (micro_steps() == before) {
+    throw Error("train_batch() trained nothing: call the engine's forward(), backward() and step()");
+  }
   return metrics;
 }
 
-// A step that ends between two updates would leave gradients to the next one. `before`: each engine's micro steps.
+// An engine that ends a step between two updates would add this step's gradients to the next one. `before`: each
+// engine's micro steps when the step began.
 void Controller::check_trained(const std::vector<int64_t>& before) const {
-  bool any = false;
   for (size_t i = 0; i < before.size(); ++i) {
     const ModelEngine& engine = *state_.engines[i];
     const int64_t trained = engine.micro_steps() - before[i], expected = engine.gradient_accumulation_steps();
-    any |= trained > 0;
-    if (state_.auto_accumulation || trained % expected == 0) continue;
-    throw Error(
-        fmt::format("train_batch() trained {} of the {} micro batches of step {} (gradient_accumulation_steps): after "
-                    "disable_auto_grad_accumulation() it trains all of them, each with the engine's step()",
-                    trained, expected, state_.batch));
+    // A loop of the trial's own may update an engine several times in a step, as some adversarial trainings do.
+    const bool is_whole = state_.auto_accumulation ? trained == 0 || trained == expected : trained % expected == 0;
+    if (is_whole) continue;
+    const std::string who = before.size() > 1 ? fmt::format(" with engine {}", i) : "";
+    const std::string amount = trained < expected
+                                   ? fmt::format("{} of the {} micro batches", trained, expected)
+                                   : fmt::format("{} micro batches instead of the {}", trained, expected);
+    const char* const remedy =
+        state_.auto_accumulation
+            ? "each call trains one, with the engine's step(), if the engine trains in this step at all; for another "
+              "order call disable_auto_grad_accumulation()"
+            : "after disable_auto_grad_accumulation() it trains all of them, each with the engine's step()";
+    throw Error(fmt::format("train_batch() trained {} of step {}{} (gradient_accumulation_steps): {}", amount,
+                            state_.batch, who, remedy));
   }
-  if (!any) throw Error("train_batch() trained nothing: call the engine's forward(), backward() and step()");
 }
 
 void Controller::train_step() {
@@ -241,6 +257,7 @@ void Controller::train_step() {
   each_callback(&Callback::on_training_step_start, state_.batch);
   seed_step(world_.seed(), state_.batch, unit_.data_parallel_rank);
   const int64_t calls = state_.auto_accumulation ? state_.engines.front()->gradient_accumulation_steps() : 1;
+  const std::vector<int64_t> before = micro_steps();
   MetricMean of_step;
   for (int64_t i = 0; i < calls; ++i) {
     const Metrics metrics = train_batch(epoch);
@@ -249,6 +266,7 @@ void Controller::train_step() {
     of_step.add(json);
     since_report_.add(json);
   }
+  check_trained(before);
   validated_ = false;
   if (state_.profiler) state_.profiler->step();
   steps_since_report_.push_back(of_step.mean());
