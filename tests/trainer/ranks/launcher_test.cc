@@ -66,6 +66,40 @@ TEST(LauncherTest, ASignalAndAStatusAreCauses) {
   EXPECT_EQ(left.message, "rank 0 ended with status 7");
 }
 
+TEST(LauncherTest, AStatusOf0BeforeTheBodyReturnsIsAFailure) {
+  const RankResult all = launch(2, [](int) -> RankResult { ::_exit(0); });
+  EXPECT_EQ(all.kind, FailureKind::error);
+  EXPECT_THAT(all.message, HasSubstr("ended with status 0 in the middle of its training"));
+  const RankResult one = launch(2, [](int rank) -> RankResult {
+    if (rank == 1) ::_exit(0);
+    return {FailureKind::peer_lost, "lost"};
+  });
+  EXPECT_THAT(one.message, HasSubstr("rank 1 ended with status 0"));
+}
+
+// A program that a rank starts inherits its pipe to the launcher. This one outlives the launch.
+TEST(LauncherTest, AProgramThatOutlivesItsRankHidesNoEnd) {
+  int life[2];
+  ASSERT_EQ(::pipe(life), 0);
+  for (const FailureKind kind : {FailureKind::none, FailureKind::error}) {
+    const RankResult result = launch(2, [&](int rank) -> RankResult {
+      if (rank == 0 && ::fork() == 0) {
+        ::alarm(30);
+        ::close(life[1]);
+        char end = 0;
+        while (::read(life[0], &end, 1) > 0) {
+        }
+        ::_exit(0);
+      }
+      if (rank == 1 && kind == FailureKind::error) hang();
+      return {kind, "cause"};
+    });
+    EXPECT_EQ(result.kind, kind) << result.message;
+  }
+  ::close(life[0]);
+  ::close(life[1]);
+}
+
 TEST(LauncherTest, AFreePortIsOutsideTheReservedOnes) { EXPECT_GE(free_port(), 1024); }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Forks the ranks, reads their signs of life and reports through a pipe each, and ends all of them on the first
 // failure. A rank that only lost a peer waits for a short time: the peer's own report is the cause that is shown.
+// The end of a rank is that of its process, not of its pipe: programs that it has started may hold the pipe open.
 #include "ranks/launcher.h"
 
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,11 +44,21 @@ constexpr std::chrono::milliseconds kCauseGrace{3000};
 struct Child {
   int rank = 0;
   pid_t pid = -1;
-  int pipe = -1;       // its report; ends when it does
+  int pipe = -1;       // its signs of life and its report; -1: closed
+  int end = -1;        // becomes readable when the process ends; -1: this kernel has no such thing
   std::string unread;  // of a line that has not ended
   std::string report;  // kind, then message
   bool running() const { return pid > 0; }
 };
+
+// A descriptor that becomes readable when this child's process ends. Where the kernel has none (before Linux 5.3) an
+// end is seen when the launcher looks for it, twice a second.
+int end_of(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+
+void close_fd(int& fd) {
+  if (fd >= 0) ::close(fd);
+  fd = -1;
+}
 
 // What a rank's process does: never returns, and skips destructors of a library that other ranks may still talk to.
 [[noreturn]] void be_rank(int rank, int report_fd, pid_t parent, const std::function<RankResult(int)>& body) {
@@ -57,11 +69,11 @@ struct Child {
     return body(rank);
   }();
   std::fflush(nullptr);
-  if (result.kind == FailureKind::none) ::_exit(0);
-  // Short enough for one atomic write; a parent that is gone needs no report.
+  // A success is reported, too: something else may end a process with status 0. Short enough for one atomic write; a
+  // parent that is gone needs no report.
   const std::string report = (static_cast<char>(result.kind) + result.message).substr(0, 4000) + "\n";
   if (::write(report_fd, report.data(), report.size()) < 0) ::_exit(1);
-  ::_exit(1);
+  ::_exit(result.kind == FailureKind::none ? 0 : 1);
 }
 
 // Hands SIGTERM on to the ranks. A signal's handler may use no more than this.
@@ -110,11 +122,15 @@ class Launch {
       const pid_t pid = ::fork();
       if (pid < 0) fail("fork");
       if (pid == 0) {
-        for (const Child& sibling : children_) ::close(sibling.pipe);
+        for (Child& sibling : children_) {
+          close_fd(sibling.pipe);
+          close_fd(sibling.end);
+        }
         be_rank(rank, ends[1], parent, body);
       }
       ::close(ends[1]);
-      children_.push_back({rank, pid, ends[0], {}, {}});
+      ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+      children_.push_back({rank, pid, ends[0], end_of(pid), {}, {}});
       watch_.started(rank, Clock::now());
     }
     Forwarding::begin(children_);
@@ -135,39 +151,48 @@ class Launch {
  private:
   // Handles what has come from the children; false: all have ended.
   bool wait_for_reports() {
-    std::vector<pollfd> fds;
-    std::vector<Child*> polled;
-    for (Child& child : children_) {
+    std::vector<pollfd> fds;  // poll() leaves out those that are -1
+    for (const Child& child : children_) {
       if (!child.running()) continue;
       fds.push_back({child.pipe, POLLIN, 0});
-      polled.push_back(&child);
+      fds.push_back({child.end, POLLIN, 0});
     }
     if (fds.empty()) return false;
     if (::poll(fds.data(), fds.size(), timeout_ms()) < 0 && errno != EINTR) fail("poll");
-    for (size_t i = 0; i < fds.size(); ++i) {
-      if (fds[i].revents != 0) read_from(*polled[i]);
+    for (Child& child : children_) {
+      if (child.running()) look_at(child);
     }
     return true;
   }
 
+  // A process that has ended writes nothing more, so what is in the pipe then is all of it.
+  void look_at(Child& child) {
+    int status = 0;
+    const bool ended = ::waitpid(child.pid, &status, WNOHANG) != 0;  // also where the system has reaped it already
+    read_all(child);
+    if (!ended) return;
+    forget(child);
+    conclude(child, status);
+  }
+
   int timeout_ms() const {
-    if (killed_) return -1;
     std::chrono::milliseconds left = kBeatInterval;
-    if (cause_.kind == FailureKind::peer_lost) {
+    if (!killed_ && cause_.kind == FailureKind::peer_lost) {
       left = std::min(left, std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()));
     }
     return static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count() + 1, 0));
   }
 
-  void read_from(Child& child) {
+  // What has come through the pipe, without waiting for more.
+  void read_all(Child& child) {
     char buffer[4096];
-    const ssize_t n = ::read(child.pipe, buffer, sizeof buffer);
-    if (n > 0) {
+    ssize_t n = 0;
+    while (child.pipe >= 0 && (n = ::read(child.pipe, buffer, sizeof buffer)) > 0) {
       child.unread.append(buffer, static_cast<size_t>(n));
       read_lines(child);
-    } else if (n == 0 || errno != EINTR) {
-      conclude(child, reap(child));
     }
+    const bool is_open = n < 0 && (errno == EAGAIN || errno == EINTR);
+    if (!is_open) close_fd(child.pipe);
   }
 
   void read_lines(Child& child) {
@@ -181,23 +206,28 @@ class Launch {
     }
   }
 
-  int reap(Child& child) {
-    Forwarding::forget(child.pid);
-    int status = 0;
-    while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+  void reap(Child& child) {
+    while (::waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    ::close(child.pipe);
+    forget(child);
+  }
+
+  // Its process has ended, and its number may be another's.
+  void forget(Child& child) {
+    Forwarding::forget(child.pid);
     child.pid = -1;
+    close_fd(child.pipe);
+    close_fd(child.end);
     region_.set_ended(child.rank);
     watch_.ended(child.rank);
-    return status;
   }
 
   void conclude(const Child& child, int status) {
     if (killed_) return;  // its end is our doing
     const std::string who = fmt::format("rank {}", child.rank);
-    if (!child.report.empty()) {
-      note({static_cast<FailureKind>(child.report[0]), child.report.substr(1)});
+    const auto kind = child.report.empty() ? FailureKind::none : static_cast<FailureKind>(child.report[0]);
+    if (kind != FailureKind::none) {
+      note({kind, child.report.substr(1)});
     } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM && Forwarding::signalled()) {
       end_as_asked();
     } else if (WIFSIGNALED(status)) {
@@ -206,6 +236,10 @@ class Launch {
                                             signal == SIGKILL ? ", perhaps for want of memory" : "")});
     } else if (WEXITSTATUS(status) != 0) {
       note({FailureKind::error, fmt::format("{} ended with status {}", who, WEXITSTATUS(status))});
+    } else if (child.report.empty()) {
+      note({FailureKind::error, fmt::format("{} ended with status 0 in the middle of its training: something in it "
+                                            "called exit(); let the training return instead",
+                                            who)});
     }
   }
 
