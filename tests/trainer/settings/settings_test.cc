@@ -106,11 +106,19 @@ TEST(SettingsTest, ReadsASchedule) {
   EXPECT_EQ(s.warmup_steps, 7);
   EXPECT_FALSE(s.logarithmic);
   EXPECT_EQ(s.total_steps, 70);
-  // "auto" is the optimizer's rate, an absent key DeepSpeed's default.
-  const char* const text = R"({"optimizer": {"type": "Adam", "params": {"lr": 0.5}},
-    "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": "auto"}}})";
-  EXPECT_EQ(read(text).settings.schedule.max_lr, 0.5);
-  EXPECT_EQ(read(R"({"scheduler": {"type": "WarmupLR"}})").settings.schedule.max_lr, 0.001);
+}
+
+// "auto" is the optimizer's rate. An absent key is that rate too for WarmupLR, and a number for WarmupDecayLR.
+TEST(SettingsTest, AScheduleRisesToTheOptimizersRateUnlessToldOtherwise) {
+  const auto highest = [](const std::string& scheduler) {
+    const std::string optimizer = R"("optimizer": {"type": "Adam", "params": {"lr": 0.5}})";
+    const std::string text = "{" + optimizer + ", \"scheduler\": " + scheduler + "}";
+    return read(text.c_str()).settings.schedule.max_lr;
+  };
+  EXPECT_EQ(highest(R"({"type": "WarmupLR", "params": {"warmup_max_lr": "auto"}})"), 0.5);
+  EXPECT_EQ(highest(R"({"type": "WarmupLR"})"), 0.5);
+  EXPECT_EQ(highest(R"({"type": "WarmupLR", "params": {"warmup_num_steps": 7}})"), 0.5);
+  EXPECT_EQ(highest(R"({"type": "WarmupDecayLR", "params": {"total_num_steps": 70}})"), 0.001);
 }
 
 TEST(SettingsTest, HalfPrecisionMayRunInBf16) {

@@ -9,7 +9,7 @@ namespace dsat::trainer {
 namespace {
 
 // The share of the way from min_lr to max_lr. DeepSpeed's scheduler steps after the update: `last` counts its steps
-// from 0, and before the first of them the rate is min_lr.
+// from 0, and before the first of them the rate is min_lr, as in DeepSpeed from 0.15.3 on.
 double height(const ScheduleSettings& s, int64_t last) {
   if (last < 0) return 0;
   const auto at = static_cast<double>(last);

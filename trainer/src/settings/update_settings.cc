@@ -91,9 +91,12 @@ ScheduleSettings read_schedule(const Json& config, double constant) {
   const std::string params = "scheduler.params.";
   s.kind = type == "WarmupLR" ? ScheduleSettings::Kind::warmup : ScheduleSettings::Kind::warmup_decay;
   s.min_lr = read_number(config, params + "warmup_min_lr", s.min_lr, 0, 1e6);
+  // Without the key WarmupLR rises to the optimizer's own rate, as in DeepSpeed from 0.17.2 on, but WarmupDecayLR does
+  // not.
   const Json* given_params = given(config, "scheduler.params");
   const bool says_max = given_params != nullptr && given_params->contains("warmup_max_lr");
-  s.max_lr = read_number(config, params + "warmup_max_lr", says_max ? constant : s.max_lr, 0, 1e6);
+  const bool is_own_rate = says_max || s.kind == ScheduleSettings::Kind::warmup;
+  s.max_lr = read_number(config, params + "warmup_max_lr", is_own_rate ? constant : s.max_lr, 0, 1e6);
   // Below two there is nothing to rise through; DeepSpeed makes two of it.
   s.warmup_steps =
       std::max<int64_t>(2, read_integer(config, params + "warmup_num_steps", s.warmup_steps, 0, INT64_C(1) << 50));
