@@ -46,6 +46,13 @@ class Training(PipelineTrialTest):
             self.assert_ok(self.run_chain("--steps", steps, "--metrics", "parts", "--checkpoints", "ckpt", ranks=3))
         self.assertEqual(self.losses("parts"), self.losses("whole"))
 
+    def test_each_stage_and_share_of_the_data_drops_other_values(self):
+        self.write_config({**CONFIG, "pipeline": {"stages": 2, "partition": "uniform"}})
+        self.assert_ok(self.run_chain("--steps", 2, ranks=4, hparams={"masks": "masks"}))
+        masks = [(self.dir / f"masks{stage}").read_text().splitlines() for stage in (0, 1)]
+        self.assertEqual([len(of_stage) for of_stage in masks], [16, 16])  # 2 ranks, 2 steps, 4 micro batches
+        self.assertEqual(len({*masks[0], *masks[1]}), 32)
+
     def test_automatic_accumulation_is_refused_in_one_line(self):
         result = self.run_chain("--steps", 1, hparams={"fault": "accumulation"})
         self.assertEqual(result.returncode, 2, result.stderr)

@@ -13,6 +13,7 @@
 #include "base/error_text.h"
 #include "comm/gather_json.h"
 #include "dsat/random.h"
+#include "dsat/trainer/pipeline.h"
 #include "files/checkpoint_dir.h"
 #include "report/metric_log.h"
 #include "trial/trial_checkpoint.h"
@@ -27,10 +28,17 @@ std::unique_ptr<TrialContext> make_context(World& world, const TrialOptions& opt
       std::make_unique<TrialContext::State>(world, options.experiment, options.tensorboard));
 }
 
-// Random numbers of a step, dropout's say, depend on the seed, the step and the rank's share of the data only, so that
-// a run that was interrupted draws as one that was not.
-void seed_step(uint64_t seed, int64_t batch, int64_t data_parallel_rank) {
-  at::manual_seed(mix64(mix64(seed ^ static_cast<uint64_t>(batch) << 20) ^ static_cast<uint64_t>(data_parallel_rank)));
+// The pipeline stage of this rank; 0 without a pipeline.
+int stage_of(const ModelEngine& engine) {
+  const auto* const pipeline = dynamic_cast<const PipelineEngine*>(&engine);
+  return pipeline != nullptr ? pipeline->stage() : 0;
+}
+
+// Random numbers of a step, dropout's say, depend on the seed, the step, the rank's share of the data and its pipeline
+// stage only, so that a run that was interrupted draws as one that was not.
+void seed_step(uint64_t seed, int64_t batch, int64_t data_parallel_rank, int stage) {
+  const auto place = static_cast<uint64_t>(data_parallel_rank) ^ static_cast<uint64_t>(stage) << 32;
+  at::manual_seed(mix64(mix64(seed ^ static_cast<uint64_t>(batch) << 20) ^ place));
 }
 
 std::string keys_text(const Json& metrics) {
@@ -255,7 +263,7 @@ void Controller::train_step() {
   const int64_t epoch = state_.batch / state_.batches_per_epoch;
   if (context_->is_epoch_start()) each_callback(&Callback::on_training_epoch_start, epoch);
   each_callback(&Callback::on_training_step_start, state_.batch);
-  seed_step(world_.seed(), state_.batch, unit_.data_parallel_rank);
+  seed_step(world_.seed(), state_.batch, unit_.data_parallel_rank, stage_of(*state_.engines.front()));
   const int64_t calls = state_.auto_accumulation ? state_.engines.front()->gradient_accumulation_steps() : 1;
   const std::vector<int64_t> before = micro_steps();
   MetricMean of_step;
