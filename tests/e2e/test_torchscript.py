@@ -94,11 +94,16 @@ class TorchScript(HostTest):
         for one, other in zip(recomputed["losses"], kept["losses"]):
             self.assertAlmostEqual(one, other, delta=1e-6 * other)
         self.assertLess(recomputed["peak_memory"], 0.97 * kept["peak_memory"])
+        by_interval = self.train({**config, "pipeline": {"activation_checkpoint_interval": 2}}, "--ranks", 2)
+        self.assertEqual(by_interval["losses"], recomputed["losses"])
+        self.assertLess(by_interval["peak_memory"], 0.97 * kept["peak_memory"])
 
     def test_what_is_no_sequential_is_neither_recomputed_nor_cut(self):
-        (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
-        for options, who in ((["--activation-checkpointing"], "--activation-checkpointing"),
-                             (["--ranks", "2", "--pipeline-stages", "2"], "a pipeline")):
+        interval = "pipeline.activation_checkpoint_interval"
+        for options, layers, who in ((["--activation-checkpointing"], 0, "--activation-checkpointing"),
+                                     ([], 1, interval), (["--ranks", "2", "--pipeline-stages", "2"], 0, "a pipeline")):
+            (self.dir / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 1,
+                                                          "pipeline": {"activation_checkpoint_interval": layers}}))
             result = subprocess.run([TRIAL, "--torchscript", self.file("net"), "--input-spec", "float:4",
                                      "--deepspeed_config", "ds.json", *options], cwd=self.dir, capture_output=True,
                                     text=True, timeout=60)

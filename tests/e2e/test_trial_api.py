@@ -83,6 +83,12 @@ class Training(TrialTest):
         self.assertEqual(len(per_class), 2)
         self.assertTrue(all(value > 0 for value in per_class))
 
+    def test_an_interval_of_recomputed_layers_is_warned_of(self):
+        self.write_config({**CONFIG, "pipeline": {"activation_checkpoint_interval": 2}})
+        result = self.run_trial("--steps", 1)
+        self.assert_ok(result)
+        self.assertRegex(result.stderr, r"\A.*warning: pipeline.activation_checkpoint_interval has no effect: .*\n\Z")
+
     def test_workers_change_no_loss(self):
         losses = []
         for workers in (0, 2):

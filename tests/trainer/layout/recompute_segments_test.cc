@@ -30,6 +30,14 @@ TEST(SegmentsTest, LengthsDifferByOneAtMost) {
   }
 }
 
+TEST(SegmentsTest, AnIntervalIsTheMostLayersOfOne) {
+  for (int64_t interval = 1; interval <= 12; ++interval) {
+    const Segments segments = segments_of_interval(11, interval);
+    EXPECT_EQ(segments.size(), static_cast<size_t>((11 + interval - 1) / interval));
+    for (const Segment& segment : segments) EXPECT_LE(segment.end - segment.begin, static_cast<size_t>(interval));
+  }
+}
+
 TEST(SegmentsTest, AreTheSquareRootOfTheLayersUnlessTheirNumberIsGiven) {
   EXPECT_EQ(segments_of(16, 0).size(), 4u);
   EXPECT_EQ(segments_of(1, 0).size(), 1u);

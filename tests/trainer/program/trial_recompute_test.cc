@@ -105,6 +105,20 @@ TEST(RecomputeTest, TheModelInformationCountsRecomputedSegments) {
   EXPECT_EQ(segments("", five), 0);  // the section configures; the script decides
   EXPECT_EQ(segments(kSwitch, Json::object()), 3);
   EXPECT_EQ(segments(kSwitch, five), 5);
+  // A pipeline's key recomputes by itself, with one stage too.
+  const Json every_two = {{"pipeline", {{"activation_checkpoint_interval", 2}}}};
+  EXPECT_EQ(segments("", every_two), 5);
+  EXPECT_EQ(segments(kSwitch, every_two), 5);
+}
+
+TEST(RecomputeTest, AnIntervalTrainsTheSameInLessMemory) {
+  const Case c{"gpt_stage_2", kGpt2, 2, false, 0};
+  Json json = config(c, 6);
+  const Json plain = measure(kGpt2, json);
+  json["pipeline"]["activation_checkpoint_interval"] = 3;
+  const Json recomputed = measure(kGpt2, json);
+  EXPECT_EQ(recomputed.at("losses"), plain.at("losses"));
+  EXPECT_LT(peak_of(recomputed), 0.9 * peak_of(plain));
 }
 
 }  // namespace

@@ -16,4 +16,9 @@ Segments segments_of(size_t layers, int64_t count) {
   return segments;
 }
 
+Segments segments_of_interval(size_t layers, int64_t interval) {
+  const auto most = static_cast<size_t>(interval);
+  return segments_of(layers, static_cast<int64_t>((layers + most - 1) / most));
+}
+
 }  // namespace dsat::trainer

@@ -21,6 +21,9 @@ using Segments = std::vector<Segment>;
 // keeps the fewest activations at a time (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016).
 Segments segments_of(size_t layers, int64_t count);
 
+// As few segments as have at most `interval` layers each; at least 1.
+Segments segments_of_interval(size_t layers, int64_t interval);
+
 }  // namespace dsat::trainer
 
 #endif  // DSAT_TRAINER_LAYOUT_RECOMPUTE_SEGMENTS_H_

@@ -83,8 +83,17 @@ void require_one_input(size_t count) {
 ScriptModule::ScriptModule(const std::string& path, at::Device device) : module_(load_script(path, device)) {}
 
 void ScriptModule::recompute(int64_t count) {
-  for (auto& layer : script_layers(module_, "--activation-checkpointing")) layers_.push_back(std::move(layer.value));
+  take_layers("--activation-checkpointing");
   segments_ = segments_of(layers_.size(), count);
+}
+
+void ScriptModule::recompute_at_intervals(int64_t interval) {
+  take_layers("pipeline.activation_checkpoint_interval");
+  segments_ = segments_of_interval(layers_.size(), interval);
+}
+
+void ScriptModule::take_layers(const std::string& who) {
+  for (auto& layer : script_layers(module_, who)) layers_.push_back(std::move(layer.value));
 }
 
 at::Tensor ScriptModule::run(const Segment& segment, at::Tensor x) {

@@ -37,6 +37,8 @@ class ScriptModule {
 
   // Makes backward compute the layers once more, in `count` segments; 0: the square root of the number of layers.
   void recompute(int64_t count);
+  // The same in segments of at most `interval` layers.
+  void recompute_at_intervals(int64_t interval);
 
   // The output, or the first of a tuple of outputs.
   at::Tensor forward(std::vector<c10::IValue> inputs);
@@ -45,6 +47,8 @@ class ScriptModule {
   const Segments& segments() const { return segments_; }
 
  private:
+  // In the name of `who`, as script_layers().
+  void take_layers(const std::string& who);
   at::Tensor run(const Segment& segment, at::Tensor x);
 
   torch::jit::Module module_;

@@ -71,8 +71,8 @@ StagePlan PipelineRunner::plan_of_stage(const LayerChain& chain, uint64_t seed, 
   plan.seed = seed;
   plan.device = device_;
   const size_t layers = plan.layers.end - plan.layers.begin;
-  if (const auto interval = static_cast<size_t>(settings_.pipeline.checkpoint_interval); interval > 0) {
-    plan.recomputed = segments_of(layers, static_cast<int64_t>((layers + interval - 1) / interval));
+  if (const int64_t interval = settings_.pipeline.checkpoint_interval; interval > 0) {
+    plan.recomputed = segments_of_interval(layers, interval);
   } else if (activation_checkpointing) {
     // The configuration counts the segments of the whole model; this stage gets its share by its number of layers.
     const int64_t all = settings_.number_checkpoints;

@@ -31,11 +31,14 @@ std::unique_ptr<Model> model_of(const Options& options, const Settings& settings
 
 std::shared_ptr<ModelModule> make_chain(const Options& options, const Settings& settings, const World& world) {
   auto model = model_of(options, settings, world);
-  const Segments segments = segments_of(model->layers().size(), settings.number_checkpoints);
-  auto chain =
-      std::make_shared<ModelModule>(std::move(model), options.activation_checkpointing ? segments : Segments());
+  const size_t layers = model->layers().size();
+  const int64_t interval = settings.pipeline.checkpoint_interval;
+  const Segments segments =
+      interval > 0 ? segments_of_interval(layers, interval) : segments_of(layers, settings.number_checkpoints);
+  const bool recomputes = options.activation_checkpointing || interval > 0;
+  auto chain = std::make_shared<ModelModule>(std::move(model), recomputes ? segments : Segments());
   const bool is_profile = settings.tuning.enabled && settings.tuning.model_info;
-  if (is_profile && !options.activation_checkpointing) chain->measure_activations(segments);
+  if (is_profile && !recomputes) chain->measure_activations(segments);
   return chain;
 }
 

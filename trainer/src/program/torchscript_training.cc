@@ -27,7 +27,11 @@ using ScriptEngine = Engine<ScriptModule>;
 
 std::shared_ptr<ScriptModule> module_of(const Options& options, const Settings& settings, const World& world) {
   auto module = std::make_shared<ScriptModule>(options.torchscript, world.device());
-  if (options.activation_checkpointing) module->recompute(settings.number_checkpoints);
+  if (const int64_t interval = settings.pipeline.checkpoint_interval; interval > 0) {
+    module->recompute_at_intervals(interval);
+  } else if (options.activation_checkpointing) {
+    module->recompute(settings.number_checkpoints);
+  }
   return module;
 }
 

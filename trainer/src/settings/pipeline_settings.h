@@ -15,7 +15,8 @@ namespace dsat::trainer {
 struct PipelineSettings {
   int stages = 1;  // 1: no pipeline
   PartitionMethod partition = PartitionMethod::parameters;
-  int64_t checkpoint_interval = 0;  // layers that are recomputed together; 0: none are, unless the script says so
+  // Layers that are recomputed together, with one stage too; 0: none are, unless the script says so.
+  int64_t checkpoint_interval = 0;
 };
 
 PipelineSettings read_pipeline(const Json& config);

@@ -39,6 +39,17 @@ Settings settings_of_whole_model(World& world, const Json& config) {
   return settings;
 }
 
+// A module of the user's own has no layers that the engine knows.
+void warn_of_interval(const World& world, const Settings& settings, const ModelParts& parts) {
+  if (settings.pipeline.checkpoint_interval == 0 || parts.recomputed_segments > 0 || world.rank() > 0) return;
+  std::fputs(
+      fmt::format("{}: warning: pipeline.activation_checkpoint_interval has no effect: this model is no chain of "
+                  "layers; call recompute() in its forward, or make it a PipelineModule\n",
+                  world.program())
+          .c_str(),
+      stderr);
+}
+
 // Before the layout is made from the groups.
 ModelParts& with_persistent_groups(ModelParts& parts, const Settings& settings) {
   if (settings.stage == 3 && settings.persistence_threshold > 0) {
@@ -71,7 +82,9 @@ class ModelEngine::Impl {
         zero(*own_zero),
         info(info_of(*parts, zero.layout())),
         tuning(world, settings, info),
-        set_mode(parts->train) {}
+        set_mode(parts->train) {
+    warn_of_interval(world, settings, *parts);
+  }
   // For a stage of a pipeline, which trains its layers with its own ZeroEngine.
   Impl(World& own_world, const Json& own_config, ZeroEngine& part, int of_stage, int of_stages,
        const ModelInfo& of_whole, std::function<void(bool)> mode)
