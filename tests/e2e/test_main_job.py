@@ -9,7 +9,8 @@ from support import BUILD, HostTest
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/trials/gpt/ds_config.json"
 BUDGET_BYTES = 20 * 2**20
 TRAINING = ["./dsat-trial", "--model", "gpt", "--layers", "2", "--hidden", "64", "--heads", "4", "--seq", "64",
-            "--vocab", "512", "--ranks", "2", "--device-memory", str(BUDGET_BYTES), "--deepspeed_config", "ds_config.json"]
+            "--vocab", "512", "--ranks", "2", "--device-memory", str(BUDGET_BYTES),
+            "--deepspeed_config", "ds_config.json"]
 
 
 class MainJob(HostTest):
