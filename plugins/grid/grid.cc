@@ -59,6 +59,18 @@ std::optional<Configuration> Grid::draw(uint64_t index, const Usable& usable) {
   return std::nullopt;
 }
 
+// A stage that was left has choices that nobody tried: the reason says so.
+std::string Grid::nothing_left() const {
+  std::vector<int> by_early_stopping;
+  for (const config::StageSpace& stage : space().stages) {
+    if (left(stage.stage)) by_early_stopping.push_back(stage.stage);
+  }
+  if (by_early_stopping.empty()) return LineageSearch::nothing_left();
+  const std::string rest = by_early_stopping.size() < space().stages.size() ? "; nothing is left of the others" : "";
+  return fmt::format("early stopping: {} trials without a better one ended stage{} {}{}", early_stopping_,
+                     by_early_stopping.size() == 1 ? "" : "s", fmt::join(by_early_stopping, ", "), rest);
+}
+
 // Have the last trials of the stage brought nothing better?
 bool Grid::left(int stage) const {
   if (early_stopping_ == 0) return false;
@@ -73,18 +85,32 @@ bool Grid::left(int stage) const {
   return since_best >= early_stopping_;
 }
 
-bool Grid::first_of_stage(size_t index) const {
-  const int stage = lineages()[index].configuration.stage;
-  return std::none_of(lineages().begin(), lineages().begin() + static_cast<std::ptrdiff_t>(index),
-                      [&](const Lineage& lineage) { return lineage.configuration.stage == stage; });
+const Lineage& Grid::first_of(int stage) const {
+  return *std::find_if(lineages().begin(), lineages().end(),
+                       [&](const Lineage& lineage) { return lineage.configuration.stage == stage; });
+}
+
+bool Grid::leads_stage(const Lineage& lineage) const { return &first_of(lineage.configuration.stage) == &lineage; }
+
+// Without a model of the memory: twice what ran in the stage until something runs out of memory. Then halves between
+// the largest that ran and the smallest that did not, so that each failure takes half of what is open with it.
+double Grid::expected_by_trials(const Lineage& lineage, const Ceiling& known) const {
+  constexpr double kClose = 1.25;  // a ceiling that is known so closely is worth no further failure
+  const int64_t held = largest_held(lineage.configuration.stage);
+  // These values ran out of memory at a size that others of the stage hold: only their own trials count.
+  if (known.too_big && *known.too_big <= held) return static_cast<double>(known.fits + *known.too_big) / 2;
+  const double ran = static_cast<double>(std::max<int64_t>(1, held));
+  // The second and last trial of such values shall be a measurement. The ladder of a stage has more trials than two.
+  if (lineage.too_big && !leads_stage(lineage)) return ran;
+  const double failing = known.possible + (known.too_big ? 1 : 0);  // of its own, one below it is possible
+  if (failing >= 2 * ran) return 2 * ran;
+  return failing <= kClose * ran ? ran : (ran + failing) / 2;
 }
 
 // The largest rank that is expected to fit; the smallest is tried even where it is not.
 int64_t Grid::expected_top(const Lineage& lineage) const {
   const Ceiling known = ceiling(lineage);
-  const bool modelled = history().device_memory_known();
-  // Without a model: twice what ran in the stage, as far as nothing ran out of memory.
-  const double expected = modelled ? known.likely : std::min(2 * std::max(1.0, known.likely), known.possible);
+  const double expected = history().device_memory_known() ? known.likely : expected_by_trials(lineage, known);
   const int64_t last = last_allowed(lineage, known);
   return std::min(last, std::max<int64_t>(0, micro_batches().rank_at_or_below(expected)));
 }
@@ -110,14 +136,12 @@ std::optional<Grid::Step> Grid::first_choice_step(const Lineage& lineage) const 
 
 std::optional<Grid::Step> Grid::next_step(size_t index) const {
   const Lineage& lineage = lineages()[index];
-  if (first_of_stage(index)) return first_choice_step(lineage);
+  if (leads_stage(lineage)) return first_choice_step(lineage);
   if (lineage.top || lineage.trials >= 2) return std::nullopt;
   int64_t rank = expected_top(lineage);
   // Where a smaller micro batch than the largest was the best of the stage, this one is measured there.
-  const auto first = std::find_if(lineages().begin(), lineages().end(), [&](const Lineage& other) {
-    return other.configuration.stage == lineage.configuration.stage;
-  });
-  if (first->best_rank && !first->best_at_top()) rank = std::min(rank, *first->best_rank);
+  const Lineage& first = first_of(lineage.configuration.stage);
+  if (first.best_rank && !first.best_at_top()) rank = std::min(rank, *first.best_rank);
   if (rank < 0) return std::nullopt;
   if (lineage.failed) rank = below_failure(lineage, rank);
   return Step{rank, 0, fmt::format("grid: values {}", index)};

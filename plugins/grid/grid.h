@@ -3,14 +3,16 @@
 // The stages take turns, the lowest first. A stage begins with the user's own values at num-tuning-micro-batch-sizes
 // micro batches: the powers of two below the expected ceiling and the ceiling itself, ascending. Each further choice of
 // values (grid_order.h) is one trial, at the best micro batch of the stage so far, or at its own ceiling where larger
-// was better. What runs out of memory is measured once more below the ceiling that this showed. A stage is left after
-// early-stopping trials in it without a better one (DeepSpeed's tuner_early_stopping).
-// Threading, errors and state: as in search/lineage_search.h.
+// was better. What runs out of memory is measured once more below the ceiling that this showed. Where the device's
+// memory is unknown, ceilings are found by doubling and then by halves. A stage is left after early-stopping trials in
+// it without a better one (DeepSpeed's tuner_early_stopping). Threading, errors and state: as in
+// search/lineage_search.h.
 #ifndef DSAT_PLUGINS_GRID_GRID_H_
 #define DSAT_PLUGINS_GRID_GRID_H_
 
 #include <cstdint>
 #include <map>
+#include <string>
 
 #include "grid/grid_order.h"
 #include "search/lineage_search.h"
@@ -26,6 +28,7 @@ class Grid final : public search::LineageSearch {
   std::optional<size_t> choose() override { return idle_or_new(); }
   std::optional<search::Configuration> draw(uint64_t index, const Usable& usable) override;
   std::optional<Step> next_step(size_t index) const override;
+  std::string nothing_left() const override;
 
  private:
   struct Stage {
@@ -34,8 +37,10 @@ class Grid final : public search::LineageSearch {
   };
   Stage& stage_of(const config::StageSpace& space);
   bool left(int stage) const;
-  bool first_of_stage(size_t index) const;
+  const search::Lineage& first_of(int stage) const;
+  bool leads_stage(const search::Lineage& lineage) const;
   std::optional<Step> first_choice_step(const search::Lineage& lineage) const;
+  double expected_by_trials(const search::Lineage& lineage, const search::Ceiling& known) const;
   int64_t expected_top(const search::Lineage& lineage) const;
 
   int64_t micro_batch_sizes_;

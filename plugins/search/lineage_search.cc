@@ -125,7 +125,11 @@ void LineageSearch::advance() {
   if (stop) return end(*stop);
   if (open_ > 0) return;
   if (limit_reached_) return end(kTrialLimitReached);
-  end(fmt::format("nothing is left to try: {} configurations were searched to their end", lineages_.size()));
+  end(nothing_left());
+}
+
+std::string LineageSearch::nothing_left() const {
+  return fmt::format("nothing is left to try: {} configurations were searched to their end", lineages_.size());
 }
 
 std::optional<std::string> LineageSearch::reason_to_stop() const {

@@ -77,6 +77,9 @@ class LineageSearch : public Searcher<LineageSearch> {
   // Why to stop although trials are left; nullopt: go on. For early stopping.
   virtual std::optional<std::string> enough() const { return std::nullopt; }
 
+  // Why the search ended where no lineage can go on.
+  virtual std::string nothing_left() const;
+
   // The first idle lineage, or a new one.
   std::optional<size_t> idle_or_new();
   // A lineage with a configuration of its own; nullopt: every configuration has one, or cannot fit.
@@ -92,6 +95,8 @@ class LineageSearch : public Searcher<LineageSearch> {
   Ceiling ceiling(const Lineage& lineage) const;
   // Up to which micro batch a search looks, before the range factor.
   double upper_end(const Ceiling& ceiling) const;
+  // The largest micro batch that completed in a stage or in a lower one, which needs more memory; 0: none.
+  int64_t largest_held(int stage) const;
   // The largest rank that neither an out-of-memory trial nor a failure rules out.
   int64_t last_allowed(const Lineage& lineage, const Ceiling& ceiling) const;
   Json overrides(const Configuration& configuration, int64_t rank) const;

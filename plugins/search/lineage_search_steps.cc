@@ -75,14 +75,17 @@ bool LineageSearch::goes_beyond(const Lineage& lineage, const Ceiling& known) co
   return known.possible >= kWorthwhile * static_cast<double>(micro_batches_->at(*lineage.top));
 }
 
+int64_t LineageSearch::largest_held(int stage) const {
+  int64_t held = 0;
+  for (int other = 0; other <= stage; ++other) held = std::max(held, history_->largest_fit(other));
+  return held;
+}
+
 // With the device's memory unknown, a lineage begins where another one of its stage or of a lower one, which needs
 // more, is known to fit.
 std::optional<LineageSearch::Step> LineageSearch::first_step(const Lineage& lineage, int64_t last) const {
   if (history_->device_memory_known() || lineage.trials > 0) return std::nullopt;
-  int64_t held = 0;
-  for (const config::StageSpace& stage : space_.stages) {
-    if (stage.stage <= lineage.configuration.stage) held = std::max(held, history_->largest_fit(stage.stage));
-  }
+  const int64_t held = largest_held(lineage.configuration.stage);
   const int64_t rank = std::min(last, micro_batches_->rank_at_or_below(static_cast<double>(held)));
   if (rank <= lineage.low) return std::nullopt;
   return Step{rank, lineage.low, "what another configuration is known to hold"};

@@ -128,7 +128,40 @@ TEST(Grid, LeavesAStageThatGetsNoBetter) {
   ASSERT_TRUE(all.run());
   ASSERT_TRUE(early.run());
   EXPECT_LT(early.asked().size(), all.asked().size());
-  EXPECT_THAT(early.finish_reason(), HasSubstr("nothing is left to try"));
+  EXPECT_EQ(early.finish_reason(), "early stopping: 2 trials without a better one ended stages 1, 2, 3");
+}
+
+// On a device whose memory nobody knows, a script that holds 96 samples and is the faster the more it gets.
+TEST(Grid, WithoutAKnownDeviceACeilingIsFoundByHalves) {
+  Surface surface;
+  Study study = make_study(surface, small_space({1, 2, 3}));  // 15 choices
+  study.device_memory_bytes.reset();
+  study.profile.erase("device_memory_bytes");
+  Json profiled = study.base_config;
+  profiled["train_micro_batch_size_per_gpu"] = 64;
+  study.observations.push_back({{"trial", 0},
+                                {"config", profiled},
+                                {"outcome", "completed"},
+                                {"metrics", {{"throughput", surface.throughput(profiled)}}},
+                                {"peak_bytes", nullptr}});
+  surface.device_memory = 1e15;
+  testing::Bench run(testing::factory<Grid>(), "grid", study, [&](const testing::Trial& trial) {
+    return trial.micro_batch() > 96 ? testing::Answer::out_of_memory() : surface.answer(trial);
+  });
+  ASSERT_TRUE(run.run()) << run.error();
+  std::map<std::string, int64_t> ran;
+  std::map<int, int> lost;
+  for (const testing::Ended& ended : run.ended()) {
+    if (ended.answer.outcome == Outcome::out_of_memory) {
+      ++lost[ended.trial.stage()];
+      continue;
+    }
+    ran[values_of(ended.trial)] = std::max(ran[values_of(ended.trial)], ended.trial.micro_batch());
+  }
+  EXPECT_EQ(lost.size(), 3u);
+  for (const auto& [stage, trials] : lost) EXPECT_LE(trials, 3) << "stage " << stage;
+  EXPECT_EQ(ran.size(), 15u);
+  for (const auto& [values, micro_batch] : ran) EXPECT_GE(micro_batch, 64) << values;
 }
 
 TEST(Grid, WhatRunsOutOfMemoryIsMeasuredOnceMoreBelow) {

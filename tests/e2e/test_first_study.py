@@ -1,0 +1,41 @@
+"""The first study of a new user: what goes wrong in it is named at once, once, and with what to do."""
+import sys
+import unittest
+
+from support import HostTest
+
+# Trains nothing: its memory and its speed are made up.
+TRIAL = """
+import json, sys
+config = json.load(open(sys.argv[-1]))
+tuning, samples = config["autotuning"], config["train_micro_batch_size_per_gpu"]
+if samples > {most_samples}:
+    sys.exit("RuntimeError: CUDA out of memory.")
+if tuning.get("model_info", {{}}).get("profile"):
+    json.dump({{"num_params": 1000000, "rank": 0}}, open(tuning["model_info_path"], "w"))
+else:
+    json.dump({{"throughput": 10 + samples, "latency": {latency_us}, "FLOPS_per_gpu": 1e9, "peak_memory": {peak},
+               "latency_spread": 0.05, "latency_steps": 3, "rank": 0}}, open(tuning["metric_path"], "w"))
+"""
+
+
+def trial(most_samples=10**9, latency_us="config['train_batch_size'] * 1e6 / (10 + samples)", peak=1000):
+    return TRIAL.format(most_samples=most_samples, latency_us=latency_us, peak=peak)
+
+
+class FirstStudy(HostTest):
+    def study(self, text, *options, searcher="random", out="out"):
+        """The whole output of a study of this script."""
+        (self.dir / "train.py").write_text(text)
+        command = [sys.executable, "-S", "-E", "train.py", "--deepspeed_config", "ds_config.json"]
+        self.result = self.run_host(["--searcher", searcher, "--output-dir", out, *options], command)
+        return self.result.stdout + self.result.stderr
+
+    def test_grid_loses_few_trials_to_a_ceiling_that_nobody_knows(self):
+        output = self.study(trial(most_samples=96), "--metric", "throughput", "--max-trials", 30, searcher="grid")
+        ends = [end["outcome"] for end in self.show(self.dir / "out")["trials"]]
+        self.assertLessEqual(ends.count("out_of_memory"), 6, output)
+
+
+if __name__ == "__main__":
+    unittest.main()
