@@ -65,12 +65,13 @@ std::vector<std::string> profile_lines(const Json& profile) {
     if (trainable && *trainable != *params) line += fmt::format(", {} of them trainable", format_count(*trainable));
     lines.push_back(line);
   }
-  lines.push_back(fmt::format("device memory: {}", bytes_at(profile, "device_memory_bytes")));
+  const bool memory_known = number_at(profile, "device_memory_bytes").has_value();
+  lines.push_back(fmt::format("device memory: {}{}", bytes_at(profile, "device_memory_bytes"),
+                              memory_known ? "" : "; give --device-memory SIZE, or --max-micro-batch N"));
   lines.push_back(fmt::format("activation memory per example: {}{}", bytes_at(profile, "activation_bytes_per_sample"),
                               interval_text(profile, "activation_bytes_per_sample")));
   const auto stages = profile.find("stages");
   if (stages != profile.end() && stages->is_array()) {
-    const bool memory_known = number_at(profile, "device_memory_bytes").has_value();
     for (const Json& stage : *stages) lines.push_back(stage_line(stage, memory_known));
   }
   return lines;

@@ -27,8 +27,10 @@ TEST(ProfileLines, StateModelMemoryActivationsAndCeilings) {
 
 TEST(ProfileLines, SayWhatIsUnknown) {
   EXPECT_THAT(profile_lines(Json()), IsEmpty());
-  EXPECT_THAT(profile_lines(Json{{"num_params", 5}, {"device_memory_bytes", nullptr}}),
-              ElementsAre("model: 5 parameters", "device memory: unknown", "activation memory per example: unknown"));
+  EXPECT_THAT(
+      profile_lines(Json{{"num_params", 5}, {"device_memory_bytes", nullptr}}),
+      ElementsAre("model: 5 parameters", "device memory: unknown; give --device-memory SIZE, or --max-micro-batch N",
+                  "activation memory per example: unknown"));
 }
 
 TEST(ProfileLines, ACeilingThatIsAnybodysGuessIsUnknown) {
