@@ -31,6 +31,11 @@ class FirstStudy(HostTest):
         self.result = self.run_host(["--searcher", searcher, "--output-dir", out, *options], command)
         return self.result.stdout + self.result.stderr
 
+    def test_the_spread_that_a_script_reports_is_read(self):
+        self.study(trial(), "--max-trials", 3)
+        metrics = self.show(self.dir / "out")["trials"][-1]["metrics"]
+        self.assertEqual((metrics["latency_spread"], metrics["latency_steps"]), (0.05, 3))
+
     def test_grid_loses_few_trials_to_a_ceiling_that_nobody_knows(self):
         output = self.study(trial(most_samples=96), "--metric", "throughput", "--max-trials", 30, searcher="grid")
         ends = [end["outcome"] for end in self.show(self.dir / "out")["trials"]]

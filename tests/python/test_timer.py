@@ -41,6 +41,18 @@ class Loop(PackageTest):
         self.assertEqual((result["throughput"], result["samples"]), (3.2, 96))
         self.assertEqual(result["FLOPS_per_gpu"], 8 * 1e9 / 10)
 
+    def test_one_slow_step_counts_little_and_shows_in_the_spread(self):
+        self.begin_trial()
+        timer = dsat.StepTimer()
+        with self.assertRaises(SystemExit):
+            for seconds in (50, 50, 50, 10, 40, 10):
+                self.now[0] += seconds
+                timer.step()
+        result = self.result()
+        self.assertEqual((result["latency"], result["wall_latency"], result["throughput"]), (10e6, 20e6, 3.2))
+        self.assertEqual(result["latency_steps"], 3)
+        self.assertAlmostEqual(result["latency_spread"], 300**0.5 / 10)
+
     def test_accumulation_counts_in_latency_and_not_in_forward(self):
         self.begin_trial()
         with self.assertRaises(SystemExit):
@@ -79,7 +91,7 @@ class Loop(PackageTest):
         self.assertEqual(device.synchronized, 0)
         with self.assertRaises(SystemExit):
             self.train(timer, 20)
-        self.assertEqual(device.synchronized, 3 * 6 + 2)
+        self.assertEqual(device.synchronized, 3 * 6 + 4)
 
     def test_an_error_in_a_phase_passes_through_and_reports_nothing(self):
         self.begin_trial(start=0)

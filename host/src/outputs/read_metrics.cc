@@ -180,6 +180,8 @@ TrialReport read_metrics(std::string_view text, const std::string& file_name, co
   }
   copy_positive(report, "samples", out.metrics);
   copy_positive(report, "wall_latency", out.metrics);
+  copy_positive(report, "latency_spread", out.metrics);
+  copy_positive(report, "latency_steps", out.metrics);
   read_extras(report, file_name, out);
   return out;
 }

@@ -1,7 +1,8 @@
 """Times a training loop that has no DeepSpeed engine to do so."""
 import contextlib
+import statistics
 import time
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from . import _device
 from ._device import DeviceMemory
@@ -51,6 +52,7 @@ class StepTimer:
         self._steps = 0  # completed
         self._began = self._now() if self._trial is not None and self._trial.start_step == 0 else 0.0
         self._latest = self._began
+        self._step_seconds: List[float] = []  # of the window, one for each step
         self._phases: Dict[str, Tuple[float, int]] = {}  # seconds, times entered
 
     def forward(self) -> "contextlib.AbstractContextManager[None]":
@@ -76,13 +78,13 @@ class StepTimer:
             self._tell_model(None)
         self._steps += 1
         if self._steps == trial.start_step:
-            self._began = self._now()
+            self._began = self._latest = self._now()
         elif self._steps > trial.end_step:
-            self._latest = self._now()
-            report(self._metrics(trial, self._mean_step_us(trial)), memory=self._memory)
+            self._note_step()
+            report(self._metrics(trial), memory=self._memory)
             raise SystemExit(0)
-        if self._in_window():
-            self._latest = time.perf_counter()
+        elif self._in_window():
+            self._note_step()
 
     def wall_latency_us(self) -> Optional[float]:
         """Microseconds of one optimizer step, all that the loop does included; None: nothing was measured yet."""
@@ -99,6 +101,12 @@ class StepTimer:
 
     def _mean_step_us(self, trial: Trial) -> float:
         return (self._latest - self._began) * 1e6 / (self._steps - trial.start_step)
+
+    def _note_step(self) -> None:
+        """A step of the window has ended. Without a wait for the device it would be the time of its requests only."""
+        now = self._now()
+        self._step_seconds.append(now - self._latest)
+        self._latest = now
 
     def _now(self) -> float:
         _device.synchronize()
@@ -143,9 +151,13 @@ class StepTimer:
             trained = self._trainable_num_params
         return total, trained
 
-    def _metrics(self, trial: Trial, latency_us: float) -> Dict[str, Number]:
+    def _metrics(self, trial: Trial) -> Dict[str, Number]:
         metrics: Dict[str, Number] = {name: seconds * 1e6 / times for name, (seconds, times) in self._phases.items()}
-        metrics["latency"] = metrics["wall_latency"] = latency_us
+        latency_us = statistics.median(self._step_seconds) * 1e6  # one slow step counts little in it
+        metrics["latency"], metrics["wall_latency"] = latency_us, self._mean_step_us(trial)
+        if len(self._step_seconds) > 1:
+            metrics["latency_steps"] = len(self._step_seconds)
+            metrics["latency_spread"] = statistics.stdev(self._step_seconds) * 1e6 / latency_us
         train_batch = trial.config.get("train_batch_size")
         if isinstance(train_batch, int):
             metrics["throughput"] = train_batch * 1e6 / latency_us
