@@ -1,4 +1,6 @@
 """The first study of a new user: what goes wrong in it is named at once, once, and with what to do."""
+import pathlib
+import re
 import sys
 import unittest
 
@@ -30,6 +32,17 @@ class FirstStudy(HostTest):
         command = [sys.executable, "-S", "-E", "train.py", "--deepspeed_config", "ds_config.json"]
         self.result = self.run_host(["--searcher", searcher, "--output-dir", out, *options], command)
         return self.result.stdout + self.result.stderr
+
+    def test_the_failure_of_a_script_without_our_package_names_its_folder(self):
+        output = self.study("import dsat\n", "--max-trials", 3)
+        self.assertIn("No module named 'dsat' (add PYTHONPATH=", output)
+        folder = re.search(r"PYTHONPATH=(\S+)\)", output).group(1)
+        self.assertTrue((pathlib.Path(folder) / "dsat/__init__.py").is_file(), folder)
+
+    def test_the_failure_of_a_script_that_reports_nothing_names_the_timer_too(self):
+        output = self.study("pass\n", "--max-trials", 3)
+        self.assertIn("without writing model_info.json", output)
+        self.assertIn("a loop without DeepSpeed reports by dsat.StepTimer (docs/python.md)", output)
 
     def test_the_spread_that_a_script_reports_is_read(self):
         self.study(trial(), "--max-trials", 3)

@@ -11,6 +11,7 @@
 #include "prefix/prefix_engine.h"
 #include "runner/local_engine.h"
 #include "runner/preflight.h"
+#include "runner/python_package.h"
 #include "runner/trial_runner.h"
 #include "sim/simulated_runner.h"
 #include "slurm/allocation.h"
@@ -189,8 +190,11 @@ std::unique_ptr<Runner> make_runner(Loop& loop, const Plan& plan, std::optional<
   JobRequest request = job_request(plan, command);
   request.guard = launcher;
   std::unique_ptr<Engine> engine = make_engine(loop, plan, request, environment, launcher);
+  std::vector<std::string> unneeded;  // a trial that needs the package says so itself
   return std::make_unique<TrialRunner>(
-      loop, TrialRunnerOptions{plan, plan, plan, plan.dir, std::move(*command), environment, plan.slots, probe},
+      loop,
+      TrialRunnerOptions{plan, plan, plan, plan.dir, std::move(*command), environment, plan.slots,
+                         find_python_package(launcher, plan.dir, false, unneeded), probe},
       std::move(engine));
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/guarded.h"
 #include "dsat/base/files.h"
+#include "dsat/base/shell.h"
 #include "dsat/base/units.h"
 #include "dsat/base/utf8.h"
 #include "dsat/config/json_numbers.h"
@@ -127,14 +128,21 @@ std::string with_last_line(std::string text, const TrialEnd& end) {
   return end.last_line.empty() ? text : text + ": " + end.last_line;
 }
 
+// A script imports this project's package, and Python does not find it.
+std::string where_the_package_lies(const RunFacts& facts, const TrialEnd& end) {
+  if (end.last_line.find("No module named 'dsat'") == std::string::npos) return "";
+  if (facts.python_package.empty()) return " (install dsat's package for Python: docs/python.md)";
+  return fmt::format(" (add PYTHONPATH={})", shell_quote(facts.python_package.string()));
+}
+
 // The script ended with status 0 and wrote nothing.
 std::string too_short(const RunFacts& facts) {
   if (facts.model_info) {
+    const bool is_engines = !read_probe(facts.trial_dir).engine_version.empty();
     return fmt::format(
         "the script ended without writing {}: it must run at least one forward pass with DeepSpeed's autotuning "
-        "section "
-        "in its configuration",
-        kModelInfoFile);
+        "section in its configuration{}",
+        kModelInfoFile, is_engines ? "" : "; a loop without DeepSpeed reports by dsat.StepTimer (docs/python.md)");
   }
   return fmt::format(
       "the script ended before the profile window did: end_profile_step is {}, so it must run at least {} optimizer "
@@ -218,7 +226,7 @@ std::string why_failed(const RunFacts& facts, const std::string& invalid, const 
   const TrialLog* log = printed.find(kStderrFile);
   const std::string launcher = log != nullptr ? launcher_failure(log->lines) : "";
   if (!launcher.empty()) return fmt::format("{} ({})", launcher, how_it_ended(facts));
-  return with_last_line(how_it_ended(facts), end);
+  return with_last_line(how_it_ended(facts), end) + where_the_package_lies(facts, end);
 }
 
 // Why there is no valid result. `invalid` is what is wrong with the file; empty: there is none.

@@ -29,6 +29,7 @@ struct RunFacts {
   bool expects_rank_logs = false;         // the command has its launcher write each rank's output to a file
   bool on_processors = false;             // no accelerator: the machine's memory is the device's
   std::vector<std::string> oom_patterns;  // the user's own, beside the table of failure_patterns.h
+  std::filesystem::path python_package;   // the folder of the package dsat; empty: it was not found
   std::vector<std::string> hosts;         // of a trial on several: pdsh begins each line with its host's name
   ExitStatus exit;
   std::string timed_out;             // which limit was passed; empty: none

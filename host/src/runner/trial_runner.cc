@@ -123,6 +123,7 @@ RunFacts TrialRunner::facts_of(const TrialSpec& spec) const {
   facts.expects_rank_logs = options_.command.has_rank_logs();
   facts.on_processors = options_.slots.backend == Backend::none;
   facts.oom_patterns = options_.oom_patterns;
+  facts.python_package = options_.python_package;
   facts.hosts = hosts_of(options_.slots);
   facts.trial_dir = trial_folder(options_.run_dir, spec.id);
   facts.cwd = cwd_of(facts.trial_dir);

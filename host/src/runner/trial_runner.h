@@ -32,6 +32,7 @@ struct TrialRunnerOptions : TrialSetup, TrialTimeouts, TrialMeasurement {
   CommandTemplate command;
   Environment environment{};
   SlotPlan slots{};
+  std::filesystem::path python_package{};                          // the folder of the package dsat; empty: unknown
   std::filesystem::path probe{};                                   // the memory probe's folder; empty: none
   std::chrono::milliseconds term_grace{std::chrono::seconds(10)};  // between TERM and KILL
   // What a trial that has written its result has in place of a longer no_progress_timeout.
