@@ -49,6 +49,11 @@ class FirstStudy(HostTest):
         metrics = self.show(self.dir / "out")["trials"][-1]["metrics"]
         self.assertEqual((metrics["latency_spread"], metrics["latency_steps"]), (0.05, 3))
 
+    def test_figures_that_do_not_agree_are_named_once_a_study(self):
+        output = self.study(trial(latency_us=1000), "--max-trials", 6, "--device-memory", "1GB")
+        self.assertEqual(output.count("the script measures something else"), 1, output)
+        self.assertIn("give --arg-mapping KEY=FLAG", output)
+
     def test_grid_loses_few_trials_to_a_ceiling_that_nobody_knows(self):
         output = self.study(trial(most_samples=96), "--metric", "throughput", "--max-trials", 30, searcher="grid")
         ends = [end["outcome"] for end in self.show(self.dir / "out")["trials"]]

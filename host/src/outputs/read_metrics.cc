@@ -120,9 +120,9 @@ void cross_check(EngineMetrics& m, double train_batch, std::vector<std::string>&
   if (m.throughput && !m.latency) m.latency = train_batch * 1e6 / *m.throughput;
   if (!m.latency || near(*m.throughput * *m.latency, train_batch * 1e6)) return;
   warnings.push_back(
-      fmt::format("throughput {} samples/s and latency {} us do not agree with train_batch_size {}: the "
-                  "script measures something else",
-                  number_text(*m.throughput), number_text(*m.latency), number_text(train_batch)));
+      fmt::format("throughput {} samples/s and latency {} us do not agree with train_batch_size {}: {}; have the "
+                  "script read its batch sizes from the configuration, or give --arg-mapping KEY=FLAG",
+                  number_text(*m.throughput), number_text(*m.latency), number_text(train_batch), kMeasuresElse));
 }
 
 EngineMetrics read_engine_metrics(const Json& report, const std::string& file, std::vector<std::string>& warnings) {

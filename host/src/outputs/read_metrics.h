@@ -16,6 +16,9 @@
 
 namespace dsat::host {
 
+// In the warning that throughput, latency and the batch size do not agree. All trials of a script have it.
+inline constexpr std::string_view kMeasuresElse = "the script measures something else";
+
 // What a result file holds.
 struct TrialReport {
   Json metrics;  // canonical metrics, or the model's figures

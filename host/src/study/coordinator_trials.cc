@@ -24,7 +24,7 @@ void Coordinator::on_started(const TrialStart& start) {
 
 void Coordinator::on_ended(const TrialEnd& end) {
   for (const std::string& warning : end.warnings) {
-    log(Observer::Severity::warning, fmt::format("trial {}: {}", end.id, warning));
+    if (script_.is_shown(warning)) log(Observer::Severity::warning, fmt::format("trial {}: {}", end.id, warning));
   }
   for (const std::string& warning : script_.add(end)) log(Observer::Severity::warning, warning);
   time_.trial_ended(end.id, loop_.now(), end.outcome == Outcome::completed);

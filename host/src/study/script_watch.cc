@@ -8,8 +8,13 @@
 
 #include "dsat/host/format.h"
 #include "finals/end_to_end.h"
+#include "outputs/read_metrics.h"
 
 namespace dsat::host {
+
+bool ScriptWatch::is_shown(const std::string& warning) {
+  return warning.find(kMeasuresElse) == std::string::npos || !std::exchange(is_disagreement_told_, true);
+}
 
 std::vector<std::string> ScriptWatch::add(const TrialEnd& end) {
   std::vector<std::string> told;

@@ -17,6 +17,8 @@ namespace dsat::host {
 
 class ScriptWatch {
  public:
+  // Is a warning of a trial's to be shown? One that every trial of the script has is shown once.
+  bool is_shown(const std::string& warning);
   // A trial has ended: what its log says. What to tell the user.
   std::vector<std::string> add(const TrialEnd& end);
   // Its outcome is settled: its time by the clock beside the engine's. nullopt: nothing is to be told. A metric that is
@@ -25,6 +27,7 @@ class ScriptWatch {
 
  private:
   bool is_checkpoint_told_ = false, are_engines_told_ = false, are_times_told_ = false;
+  bool is_disagreement_told_ = false;
 };
 
 }  // namespace dsat::host
