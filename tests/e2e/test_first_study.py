@@ -54,6 +54,17 @@ class FirstStudy(HostTest):
         self.assertEqual(output.count("the script measures something else"), 1, output)
         self.assertIn("give --arg-mapping KEY=FLAG", output)
 
+    def test_a_device_memory_that_is_too_small_is_questioned_once(self):
+        notice = "trials ran that need more than --device-memory "
+        large = trial(peak=2e9)
+        self.assertEqual(self.study(large, "--max-trials", 6, "--device-memory", "1GB").count(notice), 1)
+        self.assertNotIn(notice, self.study(large, "--max-trials", 6, "--device-memory", "4GB", out="more"))
+        self.assert_ok(self.result)
+
+    def test_states_of_a_model_above_the_device_memory_are_questioned_where_no_peak_is_known(self):
+        output = self.study(trial(peak=0), "--max-trials", 4, "--device-memory", "8MB", "-z", 1)
+        self.assertEqual(output.count("trials ran that need more than --device-memory 8"), 1, output)
+
     def test_grid_loses_few_trials_to_a_ceiling_that_nobody_knows(self):
         output = self.study(trial(most_samples=96), "--metric", "throughput", "--max-trials", 30, searcher="grid")
         ends = [end["outcome"] for end in self.show(self.dir / "out")["trials"]]

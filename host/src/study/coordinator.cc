@@ -50,6 +50,7 @@ Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop
       failures_(own_micro_batch(plan_)),
       states_(journal, observer),
       device_memory_(plan_),
+      doubt_(plan_),
       own_(own_configuration(plan_)),
       time_(plan_.time_budget) {
   runner_.on_started = [this](const TrialStart& start) { on_started(start); };

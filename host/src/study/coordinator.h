@@ -44,6 +44,7 @@
 #include "study/batch_watch.h"
 #include "study/best.h"
 #include "study/failure_watch.h"
+#include "study/memory_doubt.h"
 #include "study/own_configuration.h"
 #include "study/phases.h"
 #include "study/plugin_log.h"
@@ -162,6 +163,7 @@ class Coordinator {
   Searches searches_;
   Json profile_;  // or null
   DeviceMemory device_memory_;
+  MemoryDoubt doubt_;
   bool trusts_folders_ = false;  // the journal was repaired: kTrustsFolders
   OwnConfiguration own_;
 

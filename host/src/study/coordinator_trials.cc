@@ -66,6 +66,7 @@ void Coordinator::answer_duplicates(uint64_t original) {
 void Coordinator::learn_from(const Trial& trial) {
   if (!trial.end) return;
   device_memory_.learn(trial.end->device_memory_bytes);
+  if (const auto doubt = doubt_.add(trial, profile_)) log(Observer::Severity::warning, *doubt);
   try {
     const std::string warning = adopt_world_size(plan_, trial);
     if (warning.empty()) return;
