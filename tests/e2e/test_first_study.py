@@ -65,6 +65,22 @@ class FirstStudy(HostTest):
         output = self.study(trial(peak=0), "--max-trials", 4, "--device-memory", "8MB", "-z", 1)
         self.assertEqual(output.count("trials ran that need more than --device-memory 8"), 1, output)
 
+    def test_a_script_that_is_not_there_is_refused_at_once(self):
+        for options in ([], ["--trial-cwd", "copy"]):
+            result = self.run_host(["--searcher", "random", *options],
+                                   [sys.executable, "-u", "trainn.py", "--deepspeed_config", "ds_config.json"])
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("no script 'trainn.py' in ", result.stderr)
+            self.assertEqual([path.name for path in self.dir.iterdir()], ["ds_config.json"])
+
+    def test_what_names_no_script_is_not_looked_for(self):
+        (self.dir / "scripts").mkdir()
+        (self.dir / "scripts/train.py").write_text(trial())
+        for words in (["scripts/train.py"], ["-c", "import runpy; runpy.run_path('scripts/train.py')", "no.py"]):
+            result = self.run_host(["--searcher", "random", "--max-trials", 3, "--quiet"],
+                                   [sys.executable, "-S", *words, "--deepspeed_config", "ds_config.json"])
+            self.assert_ok(result)
+
     def test_grid_loses_few_trials_to_a_ceiling_that_nobody_knows(self):
         output = self.study(trial(most_samples=96), "--metric", "throughput", "--max-trials", 30, searcher="grid")
         ends = [end["outcome"] for end in self.show(self.dir / "out")["trials"]]

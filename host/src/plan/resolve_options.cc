@@ -13,6 +13,7 @@
 #include "command/arg_mappings.h"
 #include "command/command_template.h"
 #include "command/hugging_face.h"
+#include "command/missing_script.h"
 #include "dsat/base/utf8.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/curriculum.h"
@@ -294,6 +295,15 @@ void check_copied_folder(const Plan& plan) {
   for (const fs::path& include : plan.includes) check_include(plan, include, names);
 }
 
+// On other hosts the script may lie where this one sees nothing.
+void check_script(const Plan& plan) {
+  if (plan.simulation || plan.runner != kLocalRunner || !plan.slots.hostfile.empty()) return;
+  if (const auto script = missing_script(plan.command, plan.cwd, plan.includes)) {
+    throw Error(
+        fmt::format("no script '{}' in {}: name the file that COMMAND trains with", *script, plan.cwd.string()));
+  }
+}
+
 // Where one configuration is all there is, a search would only cost time.
 void check_choice(const Plan& plan) {
   const config::Space& space = plan.space;
@@ -351,6 +361,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
     plan.hugging_face = command->may_fill_in_auto();
   }
   choose_slots(options, command, environment, plan);
+  check_script(plan);
   derive_space(plan, first_data_parallel_size(plan));
   check_setup(plan);
   check_mapped_flags(plan.command, plan.arg_mappings, plan.user_config, plan.space);
