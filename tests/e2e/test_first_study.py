@@ -81,6 +81,16 @@ class FirstStudy(HostTest):
                                    [sys.executable, "-S", *words, "--deepspeed_config", "ds_config.json"])
             self.assert_ok(result)
 
+    def test_a_study_that_ends_before_its_search_says_so(self):
+        output = self.study(trial(), "--max-trials", 1)
+        self.assertIn("no trial gave FLOPS_per_gpu (1 completed); the first trials are the profiler's", output)
+        self.assertIn("raise --max-trials", output)
+
+    def test_where_nothing_was_measured_no_table_stands_above_the_reason(self):
+        self.assertNotIn("micro batch  accumulation", self.study("import nowhere\n"))
+        self.assertIn("No module named 'nowhere'", self.result.stderr)
+        self.assertIn("micro batch  accumulation", self.study(trial(), "--max-trials", 3, out="good"))
+
     def test_grid_loses_few_trials_to_a_ceiling_that_nobody_knows(self):
         output = self.study(trial(most_samples=96), "--metric", "throughput", "--max-trials", 30, searcher="grid")
         ends = [end["outcome"] for end in self.show(self.dir / "out")["trials"]]

@@ -22,6 +22,15 @@ bool gives(const Json& metrics, const std::string& name) {
   return it != metrics.end() && it->is_number();
 }
 
+// A short study may end before its search begins.
+const char* only_the_profilers(const std::vector<Trial>& trials) {
+  const bool are_all = std::all_of(trials.begin(), trials.end(), [](const Trial& trial) {
+    return trial.model_info && trial.record.outcome == Outcome::completed;
+  });
+  if (trials.empty() || !are_all) return "";
+  return "; the first trials are the profiler's, which measure the model and no speed: raise --max-trials";
+}
+
 }  // namespace
 
 std::string why_no_best(const std::vector<Trial>& trials, const std::string& metric, const std::string& reason) {
@@ -41,7 +50,7 @@ std::string why_no_best(const std::vector<Trial>& trials, const std::string& met
   const bool is_measured = !measured_configurations(trials, metric).empty();
   const std::string lack =
       fmt::format(is_measured ? "nothing that gave {} may be handed back" : "no trial gave {}", metric);
-  return fmt::format("{}; {} ({}){}", reason, lack, ends, last_failure);
+  return fmt::format("{}; {} ({}){}{}", reason, lack, ends, last_failure, only_the_profilers(trials));
 }
 
 std::optional<std::string> why_metric_is_missing(const std::vector<Trial>& trials, const std::string& metric) {

@@ -115,8 +115,11 @@ std::string summary_text(const ResultsView& view) {
   const MemoryEstimates estimates(
       {view.profile, view.device_memory_bytes, view.plan.data_parallel_size, view.plan.filled_in_precision()},
       view.trials);
-  for (const StageRow& row : rows_of(view, measured)) lines.push_back(cells(view, row, estimates));
-  std::string text = format_table(lines);
+  const std::vector<StageRow> rows = rows_of(view, measured);
+  for (const StageRow& row : rows) lines.push_back(cells(view, row, estimates));
+  // Before the first measured run every row is zeros.
+  const bool is_any_run = std::any_of(rows.begin(), rows.end(), [](const StageRow& row) { return row.trials > 0; });
+  std::string text = is_any_run ? format_table(lines) : "";
   if (view.best) {
     const Json& best = view.best->config;
     text += fmt::format("\nbest: trial {}, ZeRO stage {}, micro batch {}, {} {}\n", view.best->trial,
