@@ -1,5 +1,6 @@
 """Studies whose script has its own limits, or a bad moment: each ends with the right configuration all the same."""
 import importlib.util
+import sys
 import unittest
 
 from support import FIXTURES, HostTest
@@ -9,6 +10,17 @@ protocol_trial = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(protocol_trial)
 
 TRIALS = 20
+
+# Its step takes 20 ms, and its engine counts the samples of the configured batch.
+SAME_TIME = """
+import json, sys
+config = json.load(open(sys.argv[-1]))
+tuning = config["autotuning"]
+if tuning.get("model_info", {}).get("profile"):
+    json.dump({"num_params": 1e6, "trainable_num_params": 1e6}, open(tuning["model_info_path"], "w"))
+else:
+    json.dump({"latency": 2e4, "throughput": config["train_batch_size"] / 0.02}, open(tuning["metric_path"], "w"))
+"""
 
 
 def figure(stage, micro_batch):
@@ -56,6 +68,21 @@ class Ceilings(HostTest):
     def test_optimizer_states_of_8_bits(self):
         _, study = self.study("--state-bytes", 2, "--device-memory", 10**9)
         self.assert_right(study, 55)
+
+    def test_a_script_that_ignores_its_configuration_ends_the_study_without_a_gain(self):
+        script = self.dir / "train.py"
+        script.write_text(SAME_TIME)
+        result = self.run_host(["--max-trials", 30, "--metric", "throughput", "--output-dir", "out"],
+                               [sys.executable, "-S", "-E", str(script), "--deepspeed_config", "ds_config.json"])
+        self.assert_ok(result, 1)
+        self.assertIn("the search ended early: the step took the same time at micro batch", result.stderr)
+        study = self.show(self.dir / "out")["study"]
+        self.assertEqual((study["status"], study["gain"]), ("no_best", None))
+        self.assertIn("the script seems to ignore the configuration", study["why_no_gain"])
+        self.assertLess(study["best"]["config"]["train_micro_batch_size_per_gpu"], 10**6)
+        summary = (self.dir / "out/summary.txt").read_text()
+        self.assertIn("gain: none is stated, the step took the same time", summary)
+        self.assertNotIn("x your own", summary)
 
 
 if __name__ == "__main__":

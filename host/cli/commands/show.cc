@@ -61,6 +61,7 @@ void print_best(const host::StudyFacts& facts, Console& console) {
   if (!best.why.empty()) console.line(one_line(best.why));
   const auto& gain = facts.record.gain;
   if (gain) console.line(fmt::format("gain: {}{}", host::format_gain(*gain, best.trial), devices_note(facts)));
+  if (!facts.why_no_gain.empty()) console.line(fmt::format("gain: none is stated, {}", facts.why_no_gain));
   if (facts.end_to_end && facts.end_to_end->is_script_bound()) {
     console.line(fmt::format("end to end: {}", host::format_end_to_end(*facts.end_to_end)));
   }
@@ -85,7 +86,7 @@ Json document_of(const host::StudyFacts& facts) {
   Json document = host::to_json(facts.record);
   document["best"] = document.at("study").at("best");
   const Json whole = host::to_json_without_trials(facts);
-  document["study"]["end_to_end"] = whole.at("study").at("end_to_end");
+  for (const char* key : {"end_to_end", "why_no_gain"}) document["study"][key] = whole.at("study").at(key);
   document["progress"] = whole.at("progress");
   return document;
 }

@@ -66,7 +66,7 @@ double devices_of(const StudyFacts& facts, uint64_t trial) {
 
 // How much more training a device does with the best; nullopt: unknown.
 std::optional<double> speedup(const StudyFacts& facts) {
-  if (!facts.record.best || !facts.baseline) return std::nullopt;
+  if (!facts.record.best || !facts.baseline || !facts.why_no_gain.empty()) return std::nullopt;
   const uint64_t own = *facts.baseline, best = facts.record.best->trial;
   // All but FLOPS_per_gpu is measured of the devices of a trial together.
   const double share = devices_of(facts, own) / devices_of(facts, best);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "finals/finals.h"
+#include "finals/flat_steps.h"
 
 namespace dsat::host {
 
@@ -60,7 +61,7 @@ std::optional<Gain> gain_over_own(const std::vector<Trial>& trials, const std::s
   const std::string& identity = trials[best].identity;
   const std::vector<double> own = values_of(trials, own_identity, metric, maximise);
   const std::vector<double> all = values_of(trials, identity, metric, maximise);
-  if (own.empty() || all.empty()) return std::nullopt;
+  if (own.empty() || all.empty() || why_steps_say_nothing(trials)) return std::nullopt;
   const auto is_own = [&](const Trial& trial) {
     return trial.identity == own_identity && value_of(trial, metric, maximise);
   };

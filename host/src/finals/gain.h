@@ -31,7 +31,8 @@ std::vector<double> values_of(const std::vector<Trial>& trials, const std::strin
 Repeats repeats_but(const std::vector<Trial>& trials, const std::string& metric, bool maximise, const std::string& a,
                     const std::string& b);
 
-// nullopt: the user's own configuration, or the best, was not measured.
+// nullopt: the user's own configuration, or the best, was not measured, or the script ignores its configuration
+// (flat_steps.h).
 std::optional<Gain> gain_over_own(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                   const std::string& own_identity, uint64_t best);
 

@@ -171,6 +171,7 @@ void Coordinator::deliver(uint64_t id) {
   if (const auto warning = batches_.add(trials_[id])) log(Observer::Severity::warning, *warning);
   if (const auto warning = script_.compare_times(trials_[id], plan_.metric)) log(Observer::Severity::warning, *warning);
   if (const auto reason = failures_.reason_to_end(trials_[id])) end_study(StudyStatus::no_best, *reason);
+  if (const auto reason = steps_.why()) end_study(StudyStatus::no_best, *reason);
   if (completed && !best_.get()) {
     if (const auto reason = why_metric_is_missing(trials_.all(), plan_.metric)) {
       end_study(StudyStatus::no_best, *reason);

@@ -36,6 +36,7 @@
 
 #include "base/event_loop.h"
 #include "dsat/host/study.h"
+#include "finals/flat_steps.h"
 #include "plan/device_memory.h"
 #include "plan/plan.h"
 #include "record/journal.h"
@@ -158,6 +159,7 @@ class Coordinator {
   BestSoFar best_;
   FailureWatch failures_;
   BatchWatch batches_;
+  FlatSteps steps_;
   ScriptWatch script_;
   SavedStates states_;
   Searches searches_;

@@ -62,8 +62,9 @@ void Coordinator::answer_duplicates(uint64_t original) {
   }
 }
 
-// What a trial reports of the machine: the device's memory, and how many processes it really has.
+// What a trial shows of its script, and of the machine: the device's memory, and how many processes it really has.
 void Coordinator::learn_from(const Trial& trial) {
+  steps_.add(trial);
   if (!trial.end) return;
   device_memory_.learn(trial.end->device_memory_bytes);
   if (const auto doubt = doubt_.add(trial, profile_)) log(Observer::Severity::warning, *doubt);

@@ -8,6 +8,7 @@
 
 #include "dsat/host/format.h"
 #include "finals/end_to_end.h"
+#include "finals/flat_steps.h"
 #include "finals/gain.h"
 #include "finals/verification.h"
 
@@ -32,6 +33,7 @@ std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const O
       return fmt::format("gain: {}{}\n", format_gain(*gain, best->trial),
                          format_devices(trials[gain->baseline].record.config, trials[best->trial].record.config));
     }
+    if (const auto why_not = why_steps_say_nothing(trials)) return fmt::format("gain: none is stated, {}\n", *why_not);
   }
   const auto ended = [&](const Trial& trial) {
     return trial.identity == own.identity && trial.record.outcome && trial.record.started();

@@ -99,6 +99,7 @@ struct StudyFacts {
   std::vector<BestStep> best_path;
   std::optional<uint64_t> baseline;  // the first trial of the user's own configuration
   std::optional<Gain> gain;          // the record's; while the study runs, by what was measured so far
+  std::string why_no_gain;           // the script ignores its configuration; empty: nothing speaks against a gain
   std::optional<EndToEnd> end_to_end;
   bool has_own = true;                // is there a configuration of the user's own? Not for a replayed trace
   std::vector<ConfigChange> changes;  // of the best against it
