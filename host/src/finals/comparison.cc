@@ -20,6 +20,7 @@ void BestAgainstOwn::start(const Json& brief) {
   const Json &best = brief.at("best"), &own = brief.at("own");
   best_.trial = config::whole_number<uint64_t>(best.at("trial"));
   best_.overrides = best.at("overrides");
+  best_.before = best.value("values", std::vector<double>());  // none in a journal of an older host
   own_.trial = config::whole_number<uint64_t>(own.at("trial"));
   own_.overrides = own.at("overrides");
   own_.values = own.at("values").get<std::vector<double>>();
@@ -39,7 +40,7 @@ void BestAgainstOwn::trial_ended(const Ended& ended) {
 }
 
 bool BestAgainstOwn::is_narrow() const {
-  return !best_.values.empty() && difference(best_.values, own_.values, others_).half_width() <= kNarrow;
+  return !best_.values.empty() && difference(best_.values, own_.values, others_, best_.before).half_width() <= kNarrow;
 }
 
 bool BestAgainstOwn::ask_for(Side& side, const char* what) {

@@ -2,7 +2,8 @@
 //
 // Purpose: the best was chosen because it measured well, so the measurements before the choice flatter it. Only those
 //   of this phase, made after the choice, and all of the user's own count for the gain (gain.h).
-// Start event: {"metric", "maximise", "best": {"trial", "overrides"}, "own": {"trial", "overrides", "values"},
+// Start event: {"metric", "maximise", "best": {"trial", "overrides", "values"}, "own": {"trial", "overrides",
+// "values"},
 //   "own_may_win", "others": Repeats, "budget", "reason"}.
 // Ends when the 95 % interval of the gain is narrow, after kMostComparisons of each, or when the budget is spent. Names
 //   the best, or your own where these measurements favour it and it may be handed back.
@@ -31,7 +32,7 @@ class BestAgainstOwn : public HostStrategy {
   struct Side {
     uint64_t trial = 0;
     Json overrides;
-    std::vector<double> values;
+    std::vector<double> values, before;  // `before`: of the best, from before its choice
     int asked = 0;
     bool fails = false;
   };

@@ -23,9 +23,7 @@ Gain gain_between(const std::vector<double>& best, const std::vector<double>& be
     gain.ratio = std::exp(mean_of(before) - mean_of(own));
     return gain;
   }
-  Repeats repeats = others;
-  repeats.add(before);
-  const Difference apart = difference(best, own, repeats);
+  const Difference apart = difference(best, own, others, before);
   gain.ratio = std::exp(apart.mean);
   gain.low = std::exp(apart.mean - apart.half_width());
   gain.high = std::exp(apart.mean + apart.half_width());

@@ -4,8 +4,8 @@
 // a ratio a difference. One value is its configuration's mean plus a normal error of a standard deviation that all
 // configurations share. Repeats of a configuration show that deviation. Before there are any, a prior stands in: a
 // scaled inverse chi-squared distribution (Gelman et al., Bayesian Data Analysis, 2.6) of few degrees of freedom, so
-// that little is claimed from few repeats. Differences of means then follow Student's t distribution.
-// Threading: pure functions. Errors: none.
+// that little is claimed from few repeats; repeats that are noisier than it take its place. Differences of means
+// then follow Student's t distribution. Threading: pure functions. Errors: none.
 #ifndef DSAT_HOST_FINALS_NOISE_H_
 #define DSAT_HOST_FINALS_NOISE_H_
 
@@ -43,7 +43,10 @@ struct Difference {
 };
 
 // The difference of the configurations with these values, at least one each. `others` holds the repeats of all others.
-Difference difference(const std::vector<double>& a, const std::vector<double>& b, Repeats others);
+// `a_before`: measurements of `a` that its choice made too good. They do not count for its mean, but how far they lie
+// from the later ones is noise like any other.
+Difference difference(const std::vector<double>& a, const std::vector<double>& b, Repeats others,
+                      const std::vector<double>& a_before = {});
 
 // The distribution function of Student's t distribution; `degrees` at least 1, rounded down to a whole number.
 // Source: Abramowitz and Stegun, 26.7.3 and 26.7.4.

@@ -140,10 +140,11 @@ std::optional<NextPhase> comparison(const PhaseView& view) {
   const int budget = trials_left(view);
   if (view.plan.finals == 0 || !best || budget < 1 || !is_to_be_compared(view, *best)) return std::nullopt;
   const std::string& identity = view.trials[*best].identity;
-  Repeats others = repeats_but(view.trials.all(), view.plan.metric, view.plan.maximise, identity, view.own.identity);
-  others.add(values_of(view, identity));
+  const Repeats others =
+      repeats_but(view.trials.all(), view.plan.metric, view.plan.maximise, identity, view.own.identity);
   Json brief = brief_of(view, budget, others);
   brief["best"] = named_configuration(view, *best);
+  brief["best"]["values"] = values_of(view, identity);
   const std::vector<Trial>& all = view.trials.all();
   const auto own =
       std::find_if(all.begin(), all.end(), [&](const Trial& trial) { return trial.identity == view.own.identity; });

@@ -76,13 +76,13 @@ class SimulatedStudy : public RequestAnswers {
                                 {"budget", left_ - 2},
                                 {"reason", "done"}});
     const std::string identity = trials_[best].identity;
-    Repeats others = repeats_but(trials_, kMetric, true, identity, name_of(0));
-    others.add(values_of(trials_, identity, kMetric, true));
+    const Repeats others = repeats_but(trials_, kMetric, true, identity, name_of(0));
+    const std::vector<double> before = values_of(trials_, identity, kMetric, true);
     BestAgainstOwn comparison;
     play(comparison, Phase::comparison,
          {{"metric", kMetric},
           {"maximise", true},
-          {"best", {{"trial", best}, {"overrides", overrides_of(best)}}},
+          {"best", {{"trial", best}, {"overrides", overrides_of(best)}, {"values", before}}},
           {"own",
            {{"trial", 0}, {"overrides", overrides_of(0)}, {"values", values_of(trials_, name_of(0), kMetric, true)}}},
           {"own_may_win", true},
@@ -148,7 +148,7 @@ double coverage(double noise, int max_trials, double& mean_width) {
 
 // 24 trials of a search, and after them a reserve alone, a few more, or plenty.
 TEST(CoverageTest, IntervalsOfTheGainCoverTheTruth) {
-  for (const double noise : {0.005, 0.015, 0.03}) {
+  for (const double noise : {0.005, 0.015, 0.03, 0.1, 0.3, 1.0}) {
     for (const int after : {1, 2, 4, 26}) {
       double width = 0;
       const double share = coverage(noise, kConfigurations + after, width);

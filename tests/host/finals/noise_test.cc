@@ -42,5 +42,23 @@ TEST(NoiseTest, MoreMeasurementsNarrowADifference) {
   EXPECT_NEAR(few.chance_above(0.5), 0.5, 1e-12);
 }
 
+TEST(NoiseTest, WhatWasMeasuredBeforeTheChoiceWidensTheIntervalAndDoesNotMoveIt) {
+  const Difference quiet = difference({8.7}, {6.1}, {}, {8.71}), noisy = difference({8.7}, {6.1}, {}, {10.2});
+  EXPECT_DOUBLE_EQ(noisy.mean, quiet.mean);
+  EXPECT_LT(quiet.half_width(), 0.15);
+  EXPECT_GT(noisy.half_width(), 10 * quiet.half_width()) << "the two differ by a factor of 4.5";
+}
+
+TEST(NoiseTest, RepeatsThatRefuteThePriorTakeItsPlace) {
+  Repeats repeats;
+  repeats.add({0.0, 0.6});  // a standard deviation of 0.42
+  const Difference apart = difference({1.0}, {0.5}, repeats);
+  EXPECT_NEAR(apart.scale, 0.6, 0.01);
+  EXPECT_LT(apart.degrees, 1.1);
+  Repeats usual;
+  usual.add({0.0, 0.02});
+  EXPECT_DOUBLE_EQ(difference({1.0}, {0.5}, usual).degrees, 3);
+}
+
 }  // namespace
 }  // namespace dsat::host
