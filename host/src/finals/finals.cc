@@ -10,6 +10,11 @@
 #include "dsat/config/json.h"
 
 namespace dsat::host {
+namespace {
+
+constexpr double kRounding = 1e-12;  // of a difference of logarithms
+
+}  // namespace
 
 std::optional<double> comparable_value(const Json& metrics, const std::string& metric, bool maximise) {
   const auto it = metrics.is_object() ? metrics.find(metric) : metrics.end();
@@ -45,12 +50,12 @@ void Finals::trial_ended(const Ended& ended) {
   next_round();
 }
 
-// The best mean; a tie goes to the earlier one.
+// The best mean; a tie, and a difference by rounding alone, goes to the earlier one.
 const Finals::Finalist* Finals::leader() const {
   const Finalist* best = nullptr;
   for (const Finalist& one : finalists_) {
     if (one.is_out) continue;
-    if (best == nullptr || mean_of(one.values) > mean_of(best->values)) best = &one;
+    if (best == nullptr || mean_of(one.values) > mean_of(best->values) + kRounding) best = &one;
   }
   return best;
 }

@@ -4,6 +4,8 @@
 #ifndef DSAT_HOST_RECORD_MEASURED_H_
 #define DSAT_HOST_RECORD_MEASURED_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +14,9 @@
 #include "record/trial.h"
 
 namespace dsat::host {
+
+// Values that differ by rounding alone: the mean of equal numbers is not always that number.
+inline bool is_tie(double a, double b) { return std::abs(a - b) <= 1e-12 * std::max(std::abs(a), std::abs(b)); }
 
 // The measured trials of one identity: one configuration, whose metrics are their means.
 struct MeasuredConfiguration {

@@ -65,18 +65,21 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
   const std::vector<MeasuredConfiguration> all = candidates_for_best(trials, metric, rules);
   if (all.empty()) return std::nullopt;
   const auto better = [&](const MeasuredConfiguration& a, const MeasuredConfiguration& b) {
-    if (a.metric != b.metric) return maximise ? a.metric > b.metric : a.metric < b.metric;
-    return a.trial < b.trial;
+    return maximise ? a.metric > b.metric : a.metric < b.metric;
   };
-  const MeasuredConfiguration* fastest = &*std::min_element(all.begin(), all.end(), better);
+  const double extreme = std::min_element(all.begin(), all.end(), better)->metric;
+  const auto is_fastest = [&](const MeasuredConfiguration& one) { return is_tie(one.metric, extreme); };
+  const MeasuredConfiguration* fastest = &*std::find_if(all.begin(), all.end(), is_fastest);
   const MeasuredConfiguration* best = fastest;
   if (named && *named < trials.size()) {
     for (const MeasuredConfiguration& measured : all) {
       if (trials[measured.trial].identity == trials[*named].identity) best = &measured;
     }
   }
+  // A searcher that sees no difference names any of them; what the host has measured again, and verified, stays.
+  if (!rules.measured_again && is_tie(best->metric, fastest->metric)) best = fastest;
   BestRecord record{best->trial, best_config(trials[best->trial].record.config), best->metrics, best->metric, ""};
-  if (best->metric != fastest->metric) {
+  if (!is_tie(best->metric, fastest->metric)) {
     const auto [of_named, of_fastest] = distinguishable(metric, best->metric, fastest->metric);
     record.why = fmt::format("{} trial {} ({}) as the best; the best measured is trial {} ({})",
                              rules.measured_again ? "measuring again leaves" : "the searcher names", best->trial,
@@ -97,12 +100,12 @@ void BestSoFar::add(const Trial& trial) {
   stale_ = stale_ || trial.earlier_runs > 0 || named_ || fails_;
   const double value = metric->get<double>();
   if (!best_ || better(value, best_->metric)) {
-    const bool tie = candidate_ && value == candidate_->metric;
+    const bool tie = candidate_ && is_tie(value, candidate_->metric);
     if (!candidate_ || better(value, candidate_->metric)) {
       candidate_ = BestRecord{trial.id(), best_config(record.config), record.metrics, value, ""};
     }
     stale_ = stale_ || tie;
-  } else if (value == best_->metric && trial.id() < best_->trial) {
+  } else if (is_tie(value, best_->metric) && trial.id() < best_->trial) {
     stale_ = true;
   }
 }

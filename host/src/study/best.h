@@ -36,7 +36,7 @@ std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>&
                                                        const BestRules& rules);
 
 // The candidate whose trial was named as the best, or else the candidate with the best mean. A tie goes to the lower
-// id.
+// id: what a searcher names is not chosen over an earlier one that measured the same.
 std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                       std::optional<uint64_t> named, const BestRules& rules = {});
 
@@ -58,7 +58,7 @@ class BestSoFar {
   const std::optional<BestRecord>& get() const { return best_; }
 
  private:
-  bool better(double a, double b) const { return maximise_ ? a > b : a < b; }
+  bool better(double a, double b) const { return !is_tie(a, b) && (maximise_ ? a > b : a < b); }
 
   std::string metric_;
   bool maximise_;

@@ -52,8 +52,8 @@ bool own_was_measured_before_search(const PhaseView& view) {
 // The best as it stands, by the strategy that has just finished.
 std::optional<uint64_t> best_trial(const PhaseView& view) {
   const auto named = view.finish ? view.finish->trial : std::nullopt;
-  const auto best =
-      choose_best(view.trials.all(), view.plan.metric, view.plan.maximise, named, {false, view.usable_memory_bytes});
+  const BestRules rules{view.plan.verify_steps > 0, view.usable_memory_bytes};  // the one that lasted stays
+  const auto best = choose_best(view.trials.all(), view.plan.metric, view.plan.maximise, named, rules);
   return best ? std::optional<uint64_t>(best->trial) : std::nullopt;
 }
 

@@ -80,7 +80,8 @@ std::vector<StageRow> rows_of(const ResultsView& view, const std::vector<Measure
   for (const MeasuredConfiguration& m : measured) {
     StageRow& row = row_for(config::zero_stage(view.trials[m.trial].record.config));
     const bool better =
-        row.best == nullptr || (view.plan.maximise ? m.metric > row.best->metric : m.metric < row.best->metric);
+        row.best == nullptr || (!is_tie(m.metric, row.best->metric) &&
+                                (view.plan.maximise ? m.metric > row.best->metric : m.metric < row.best->metric));
     if (better) row.best = &m;
   }
   std::sort(rows.begin(), rows.end(), [](const StageRow& a, const StageRow& b) { return a.stage < b.stage; });
