@@ -61,6 +61,8 @@ void print_best(const host::StudyFacts& facts, Console& console) {
   if (!best.why.empty()) console.line(one_line(best.why));
   const auto& gain = facts.record.gain;
   if (gain) console.line(fmt::format("gain: {}{}", host::format_gain(*gain, best.trial), devices_note(facts)));
+  const std::string made_of = gain ? host::format_gain_sides(*gain, facts.metric) : "";
+  if (!made_of.empty()) console.line(made_of);
   if (!facts.why_no_gain.empty()) console.line(fmt::format("gain: none is stated, {}", facts.why_no_gain));
   if (facts.end_to_end && facts.end_to_end->is_script_bound()) {
     console.line(fmt::format("end to end: {}", host::format_end_to_end(*facts.end_to_end)));

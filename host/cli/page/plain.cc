@@ -102,6 +102,7 @@ std::string plain_study(const host::StudyFacts& facts) {
     if (facts.gain) {
       text +=
           fmt::format("<p>Gain: {}{}</p>\n", host::format_gain(*facts.gain, record.best->trial), devices_note(facts));
+      text += fmt::format("<p>{}</p>\n", host::format_gain_sides(*facts.gain, facts.metric));
     }
     if (!facts.why_no_gain.empty())
       text += fmt::format("<p>No gain is stated: {}</p>\n", html_escaped(facts.why_no_gain));

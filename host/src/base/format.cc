@@ -30,6 +30,10 @@ std::string format_ratio(double ratio) {
   return fmt::format("{:.{}f}", std::round(ratio / unit) * unit, std::max(0, 1 - static_cast<int>(exponent)));
 }
 
+constexpr double kOpen = 10;  // the upper end of an interval, by its lower end
+
+std::string times_measured(int count) { return count == 1 ? "measured once" : fmt::format("measured {} times", count); }
+
 }  // namespace
 
 std::string format_count(double value) {
@@ -46,16 +50,30 @@ std::string format_count(double value) {
 std::string format_gain(const Gain& gain, uint64_t best) {
   if (gain.baseline == best) return "none, your own configuration is the best";
   if (!gain.low || !gain.high) {
+    const bool once = gain.of_best.measurements == 1 && gain.of_own.measurements == 1;
     return fmt::format(
-        "about {} x your own configuration (trial {}); no interval, "
+        "about {} x your own configuration (trial {}){}; no interval, "
         "nothing measured the best after its choice",
-        format_ratio(gain.ratio), gain.baseline);
+        format_ratio(gain.ratio), gain.baseline, once ? ", each measured once" : "");
+  }
+  // Noise that leaves even the size of the gain open leaves no decimals.
+  if (*gain.high > kOpen * *gain.low) {
+    return fmt::format("{} x your own configuration (trial {}), 95 % interval {} to {}", format_ratio(gain.ratio),
+                       gain.baseline, format_ratio(*gain.low), format_ratio(*gain.high));
   }
   // As many decimals as the interval is worth.
   const double half = (*gain.high - *gain.low) / 2;
   const int decimals = half >= 0.1 ? 1 : half >= 0.005 ? 2 : 3;
   return fmt::format("{:.{}f} x your own configuration (trial {}), 95 % interval {:.{}f} to {:.{}f}", gain.ratio,
                      decimals, gain.baseline, *gain.low, decimals, *gain.high, decimals);
+}
+
+std::string format_gain_sides(const Gain& gain, const std::string& metric) {
+  const Gain::Side &best = gain.of_best, &own = gain.of_own;
+  if (!gain.low || best.measurements < 1 || own.measurements < 1 || gain.left_out < 1) return "";
+  return fmt::format("made of: the best {} ({} after its choice, {} earlier measurement{} left out), your own {} ({})",
+                     format_metric(metric, best.value), times_measured(best.measurements), gain.left_out,
+                     gain.left_out == 1 ? "" : "s", format_metric(metric, own.value), times_measured(own.measurements));
 }
 
 std::string format_devices(const Json& own, const Json& best) {

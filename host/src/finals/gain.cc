@@ -10,6 +10,14 @@
 #include "finals/flat_steps.h"
 
 namespace dsat::host {
+namespace {
+
+Gain::Side side_of(const std::vector<double>& values, bool maximise) {
+  const double mean = mean_of(values);
+  return {std::exp(maximise ? mean : -mean), static_cast<int>(values.size())};
+}
+
+}  // namespace
 
 std::optional<double> value_of(const Trial& trial, const std::string& metric, bool maximise) {
   if (trial.record.outcome != Outcome::completed || trial.record.duplicate_of || trial.model_info) return std::nullopt;
@@ -66,10 +74,13 @@ std::optional<Gain> gain_over_own(const std::vector<Trial>& trials, const std::s
   const uint64_t baseline = std::find_if(trials.begin(), trials.end(), is_own)->id();
   Gain gain{1, 1, 1, baseline};
   if (identity == own_identity) return gain;
-  gain = gain_between(values_of(trials, identity, metric, maximise, Of::comparison),
-                      values_of(trials, identity, metric, maximise, Of::others), own,
-                      repeats_but(trials, metric, maximise, identity, own_identity));
+  const std::vector<double> after = values_of(trials, identity, metric, maximise, Of::comparison);
+  const std::vector<double> before = values_of(trials, identity, metric, maximise, Of::others);
+  gain = gain_between(after, before, own, repeats_but(trials, metric, maximise, identity, own_identity));
   gain.baseline = baseline;
+  gain.of_best = side_of(after.empty() ? before : after, maximise);
+  gain.of_own = side_of(own, maximise);
+  gain.left_out = after.empty() ? 0 : static_cast<int>(before.size());
   return gain;
 }
 

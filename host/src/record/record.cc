@@ -103,11 +103,18 @@ Json to_json(const StudyRecord& record) {
   return json;
 }
 
+static Json to_json(const Gain::Side& side) { return {{"value", side.value}, {"measurements", side.measurements}}; }
+
 Json to_json(const Gain& gain) {
-  return {{"ratio", gain.ratio},
-          {"low", value_or_null(gain.low)},
-          {"high", value_or_null(gain.high)},
-          {"baseline", gain.baseline}};
+  Json json{{"ratio", gain.ratio},
+            {"low", value_or_null(gain.low)},
+            {"high", value_or_null(gain.high)},
+            {"baseline", gain.baseline}};
+  if (gain.of_best.measurements < 1) return json;
+  json["of_best"] = to_json(gain.of_best);
+  json["of_own"] = to_json(gain.of_own);
+  json["left_out"] = gain.left_out;
+  return json;
 }
 
 Json to_json(const EndToEnd& end_to_end) {

@@ -30,8 +30,10 @@ std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const O
   if (!own.why_not.empty()) return fmt::format("your own configuration: not measured, {}\n", own.why_not);
   if (best) {
     if (const auto gain = gain_over_own(trials, plan.metric, plan.maximise, own.identity, best->trial)) {
-      return fmt::format("gain: {}{}\n", format_gain(*gain, best->trial),
-                         format_devices(trials[gain->baseline].record.config, trials[best->trial].record.config));
+      const std::string made_of = format_gain_sides(*gain, plan.metric);
+      return fmt::format("gain: {}{}\n{}{}", format_gain(*gain, best->trial),
+                         format_devices(trials[gain->baseline].record.config, trials[best->trial].record.config),
+                         made_of, made_of.empty() ? "" : "\n");
     }
     if (const auto why_not = why_steps_say_nothing(trials)) return fmt::format("gain: none is stated, {}\n", *why_not);
   }

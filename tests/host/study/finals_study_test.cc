@@ -411,12 +411,24 @@ TEST_F(FinalsStudyTest, AStudyOfAnEarlierVersionGoesOnAsItBegan) {
   EXPECT_EQ(plan.max_restarts, 0);
 }
 
+TEST(FormatGainTest, NamesTheNumbersItWasMadeOf) {
+  const Gain gain{14.2, 0.9, 224, 3, {6344, 1}, {447.1, 1}, 1};
+  EXPECT_EQ(
+      format_gain_sides(gain, "throughput"),
+      "made of: the best 6344 samples/s (measured once after its choice, 1 earlier measurement left out), your own "
+      "447.1 samples/s (measured once)");
+  EXPECT_EQ(format_gain_sides({14.2, 0.9, 224, 3}, "throughput"), "") << "an older journal has none";
+  EXPECT_THAT(format_gain({39, {}, {}, 3, {390, 1}, {10, 1}}, 9),
+              HasSubstr("about 39 x your own configuration (trial 3), each measured once; no interval"));
+}
+
 TEST(FormatGainTest, HasAsManyDecimalsAsTheIntervalIsWorth) {
   EXPECT_EQ(format_gain({3.1234, 2.9, 3.34, 4}, 9), "3.1 x your own configuration (trial 4), 95 % interval 2.9 to 3.3");
   EXPECT_EQ(format_gain({1.0432, 1.021, 1.066, 0}, 9),
             "1.04 x your own configuration (trial 0), 95 % interval 1.02 to 1.07");
   EXPECT_EQ(format_gain({1, 1, 1, 4}, 4), "none, your own configuration is the best");
   EXPECT_THAT(format_gain({2, {}, {}, 4}, 9), HasSubstr("about 2.0 x"));
+  EXPECT_EQ(format_gain({14.2, 0.9, 224.4, 3}, 9), "14 x your own configuration (trial 3), 95 % interval 0.90 to 220");
   EXPECT_THAT(format_gain({144.76, {}, {}, 4}, 9), HasSubstr("about 140 x")) << "two digits are all that it is worth";
 }
 

@@ -65,6 +65,13 @@ struct Gain {
   double ratio = 1;
   std::optional<double> low, high;  // the 95 % interval
   uint64_t baseline = 0;            // the first trial that measured the user's own configuration
+  // What it was made of: the geometric mean of the metric, and of how many measurements; 0: a journal of an older host.
+  struct Side {
+    double value = 0;
+    int measurements = 0;
+  };
+  Side of_best{}, of_own{};
+  int left_out = 0;  // measurements of the best that were made before its choice
 };
 
 // What one optimizer step of the best takes by the clock, and what the engine takes of it: DeepSpeed's metrics leave
