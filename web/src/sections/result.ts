@@ -4,7 +4,7 @@ import type { Child } from '../dom';
 import { h, scrolling, table } from '../dom';
 import { quoted } from './again';
 import { whyNone } from './best';
-import { bytes, deviceHours, duration, gainDecimals, metric, metricName, orDash, plural, ratio, twoDigits, when, words } from '../format';
+import { bound, bytes, deviceHours, duration, metric, metricName, orDash, plural, ratio, twoDigits, when, words } from '../format';
 
 const kStatusWords: Record<string, string> = {
   running: 'running', completed: 'completed', no_best: 'ended without a best', interrupted: 'interrupted', failed: 'failed',
@@ -61,6 +61,17 @@ function endToEnd(study: Study): string {
     `${metric('latency', times.engine_us)} (does the script wait for its data?)${gain}.`;
 }
 
+const measuredOnce = (gain: NonNullable<Study['study']['gain']>): string =>
+  gain.of_best?.measurements === 1 && gain.of_own?.measurements === 1 ? 'Each measured once. ' : '';
+
+// The best counts by what was measured after its choice.
+function madeOf(study: Study): string {
+  const { gain, metric: name } = study.study;
+  if (!gain?.of_best?.measurements || !gain.of_own?.measurements || !gain.left_out) return '';
+  return ` Made of ${metric(name, gain.of_best.value)} (${plural(gain.of_best.measurements, 'measurement')} after the choice, ` +
+    `${gain.left_out} before it left out) and ${metric(name, gain.of_own.value)} (${plural(gain.of_own.measurements, 'measurement')}).`;
+}
+
 function gainCard(study: Study): HTMLElement {
   const title = 'Against your own configuration';
   const { gain, best } = study.study;
@@ -73,12 +84,11 @@ function gainCard(study: Study): HTMLElement {
     return card(title, '–', why);
   }
   if (gain.baseline === best.trial) return card(title, 'no gain', 'Your own configuration is the best.');
-  const decimals = gain.low === null || gain.high === null ? 2 : gainDecimals(gain.low, gain.high);
-  const sure = gain.low === null || gain.high === null ? 'No interval: nothing measured the best after its choice.'
-    : `95 % interval ${gain.low.toFixed(decimals)} to ${gain.high.toFixed(decimals)}.`;
+  const sure = gain.low === null || gain.high === null ? `${measuredOnce(gain)}No interval: nothing measured the best after its choice.`
+    : `95 % interval ${bound(gain, gain.low)} to ${bound(gain, gain.high)}.${madeOf(study)}`;
   const open = isSure(gain) ? '' : ' The interval includes no gain: measure again, or longer.';
   return card(title, ratio(gain), [sure, open, ' Yours is ', h('a', { href: `#trial-${gain.baseline}` }, `trial ${gain.baseline}`), `${onDevices(study, gain.baseline)}.`, endToEnd(study)],
-    gain.ratio > 1 && isSure(gain) ? 'good' : '');
+    gain.ratio > 1 && gain.low !== null && isSure(gain) ? 'good' : '');
 }
 
 function paybackCard(study: Study): HTMLElement {
