@@ -39,6 +39,17 @@ bool was_compared(const Change& change, const std::map<Point, Surrogate::PointRe
   });
 }
 
+// The noise of one trial, by repeats of the same configuration; 0: there are none.
+double variance_of_repeats(const std::map<Point, Surrogate::PointRecord>& points) {
+  double squares = 0;
+  int degrees = 0;
+  for (const auto& [point, record] : points) {
+    squares += record.squares;
+    degrees += std::max(0, record.count - 1);
+  }
+  return degrees > 0 ? squares / degrees : 0;
+}
+
 }  // namespace
 
 std::vector<std::string> Acquisition::sensitivity() {
@@ -75,12 +86,16 @@ std::vector<std::string> Acquisition::sensitivity() {
   std::vector<Point> points;
   for (const Change& change : changes) points.push_back(change.point);
   const std::vector<Prediction> predictions = surrogate_.speed().predict(points);
-  // A difference of two: both are uncertain, and the best one was chosen among noisy measurements.
-  const double of_best = best->prediction.variance + surrogate_.speed().noise_variance();
+  // A difference of two measurements. The model takes noise for an effect where no repeat shows what it is, so what
+  // repeats differ by, and what the fit leaves, count as noise.
+  const SpeedModel& speed = surrogate_.speed();
+  const double noise =
+      std::max({speed.noise_variance(), speed.left_out_variance(), variance_of_repeats(surrogate_.points())});
+  const double of_both = best->prediction.variance + 2 * noise;
   for (size_t i = 0; i < changes.size(); ++i) {
     const double ratio = std::exp(predictions[i].mean - best->prediction.mean);
     changes[i].effect = ratio - 1;
-    changes[i].deviation = ratio * std::sqrt(predictions[i].variance + of_best);
+    changes[i].deviation = std::max(1.0, ratio) * std::sqrt(predictions[i].variance + of_both);
   }
   // What matters most comes first: the first change of each choice is the one to report.
   std::stable_sort(changes.begin(), changes.end(),

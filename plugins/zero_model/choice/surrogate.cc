@@ -75,8 +75,13 @@ void Surrogate::learn(EndedTrial ended) {
   if (completed && ended.metric) {
     measurements_.push_back({ended.point, *ended.metric, ended.forward, ended.backward, ended.step});
     point.first = std::min(point.first, ended.trial);
+    const double objective = speed_.objective_of(*ended.metric);
+    if (point.count > 0) {
+      const double apart = objective - point.objective();
+      point.squares += apart * apart * point.count / (point.count + 1);
+    }
     ++point.count;
-    point.objective_sum += speed_.objective_of(*ended.metric);
+    point.objective_sum += objective;
   }
   if (completed) largest_completed_ = std::max(largest_completed_, ended.point.micro_batch);
   if (!ran) {

@@ -61,6 +61,7 @@ class Surrogate {
     TrialId first = kNoTrial;  // of those that measured it
     int count = 0;             // of completed trials with the metric
     double objective_sum = 0;
+    double squares = 0;  // of the distances from their mean
     bool out_of_memory = false;
     double objective() const { return objective_sum / count; }
   };

@@ -23,6 +23,15 @@ constexpr double kNoiseWidth = 1.0;
 
 double square(double x) { return x * x; }
 
+// The standard deviation of normal numbers about 0, by their median: a few that lie far out do not count for more.
+double usual_size(const Eigen::VectorXd& numbers) {
+  constexpr double kOfMedian = 1.4826;
+  std::vector<double> sizes(static_cast<size_t>(numbers.size()));
+  for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = std::abs(numbers[static_cast<Eigen::Index>(i)]);
+  std::nth_element(sizes.begin(), sizes.begin() + sizes.size() / 2, sizes.end());
+  return kOfMedian * sizes[sizes.size() / 2];
+}
+
 }  // namespace
 
 PhaseModel::PhaseModel(const ModelSpace& space, StepPhase phase, Amplitudes amplitudes)
@@ -273,10 +282,12 @@ double PhaseModel::choose_parts(double best) {
 // residuals without fitting again (Rasmussen and Williams 2006, equation 5.12).
 void PhaseModel::widen_outliers() {
   constexpr double kSuspicious = 3.5;
+  left_out_ = 0;
   if (measured_ < 4) return;
   const Eigen::LLT<Eigen::MatrixXd> llt(covariance(scales_, noise_));
   const Eigen::MatrixXd inverse = llt.solve(Eigen::MatrixXd::Identity(measured_, measured_));
   const Eigen::VectorXd gap = inverse * departure();
+  left_out_ = usual_size(gap.cwiseQuotient(inverse.diagonal()));
   bool any = false;
   for (Eigen::Index i = 0; i < measured_; ++i) {
     const double z = std::abs(gap[i]) / std::sqrt(inverse(i, i));

@@ -55,6 +55,9 @@ class PhaseModel {
                        Random& random) const;
   size_t sites() const { return sites_.size(); }  // of the last fit, pending ones included
   double noise_variance() const { return noise_ * noise_; }
+  double left_out_ = 0;  // a usual leave-one-out residual; 0: too few measurements
+  // How far a measured time lies from what the other measurements foretell of it: the square of a usual distance.
+  double left_out_variance() const { return left_out_ * left_out_; }
   double wave() const { return wave_.wave; }  // samples; 0: compute does not go in waves
 
  private:

@@ -105,14 +105,18 @@ void SpeedModel::fit(const std::vector<SpeedObservation>& observations, bool tun
   }
   // The noise of the whole, from that of the phases, at a measured point.
   noise_variance_ = parts_.front().noise_variance();
+  left_out_variance_ = parts_.front().left_out_variance();
   if (by_phases()) {
     const SpeedObservation& m = observations.back();
     const double accumulation = space_.accumulation(m.point);
     const double latency = accumulation * (*m.forward + *m.backward) + *m.step;
     const double shares[] = {accumulation * *m.forward / latency, accumulation * *m.backward / latency,
                              *m.step / latency};
-    noise_variance_ = 0;
-    for (size_t i = 0; i < 3; ++i) noise_variance_ += square(shares[i]) * parts_[i].noise_variance();
+    noise_variance_ = left_out_variance_ = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      noise_variance_ += square(shares[i]) * parts_[i].noise_variance();
+      left_out_variance_ += square(shares[i]) * parts_[i].left_out_variance();
+    }
   }
 }
 

@@ -36,6 +36,8 @@ class SpeedModel {
   // Draws of the objective from the joint posterior: points x draws.
   Eigen::MatrixXd draw(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
   double noise_variance() const { return noise_variance_; }  // of one trial's objective
+  // What the fit leaves, noise and all that the model does not know: of a trial that the others were to foretell.
+  double left_out_variance() const { return left_out_variance_; }
   double objective_of(double metric) const;
   size_t sites() const { return parts_.empty() ? 0 : parts_.front().sites(); }
 
@@ -52,7 +54,7 @@ class SpeedModel {
   bool maximise_;
   std::vector<PhaseModel> parts_;
   double offset_ = 0;  // the objective, less the one that the predicted time alone gives
-  double noise_variance_ = 1e-4;
+  double noise_variance_ = 1e-4, left_out_variance_ = 0;
 };
 
 // Standard deviations of what each axis does beyond the step time model, before any trial.

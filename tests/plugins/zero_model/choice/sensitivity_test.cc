@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <random>
 
 #include "guided/guided.h"
 #include "plugins/searchers.h"
@@ -55,6 +57,30 @@ TEST(Sensitivity, NamesNoValueThatNoTrialHad) {
         return trial.config.value("/zero_optimization/reduce_bucket_size"_json_pointer, 0) == bucket;
       };
       EXPECT_TRUE(std::any_of(bench.asked().begin(), bench.asked().end(), has_it)) << trials << " trials\n" << logs;
+    }
+  }
+}
+
+// Where nothing but noise makes a difference, no choice is stated to matter.
+TEST(Sensitivity, NoiseIsNoFinding) {
+  const Surface surface;
+  for (const uint64_t seed : {1, 2, 3, 4}) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<double> normal;
+    Study study = make_study(surface, small_space({0, 1, 2}));
+    study.limits.max_trials = 20;
+    testing::Bench bench = run_guided(study, [&](const testing::Trial& trial) {
+      testing::Answer answer = surface.answer(trial);
+      const double noise = std::exp(0.6 * normal(random));
+      if (answer.outcome == Outcome::completed) answer.metrics = {{"throughput", 1000 * noise}};
+      return answer;
+    });
+    ASSERT_TRUE(bench.run()) << bench.error();
+    for (const std::string& line : bench.logs()) {
+      const size_t at = line.find("+- ");
+      if (at == std::string::npos || line.find(" instead of ") == std::string::npos) continue;
+      const double effect = std::stod(line.substr(line.find(": ") + 2)), deviation = std::stod(line.substr(at + 3));
+      EXPECT_LT(std::abs(effect), 3 * deviation) << line;
     }
   }
 }
