@@ -1,4 +1,5 @@
-// Pools the repeats with the prior, and sums the finite series of Student's t distribution for whole degrees.
+// Pools the repeats with the prior, and sums the finite series of Student's t distribution for whole degrees. Between
+// two of them it goes in a straight line.
 #include "finals/noise.h"
 
 #include <algorithm>
@@ -54,8 +55,9 @@ Difference difference(const std::vector<double>& a, const std::vector<double>& b
   return {mean_of(a) - mean_of(b), std::sqrt(variance * counts), degrees};
 }
 
-double student_cdf(double t, double degrees) {
-  const int whole = std::max(1, static_cast<int>(degrees));
+namespace {
+
+double cdf_of_whole_degrees(double t, int whole) {
   const double angle = std::atan(t / std::sqrt(whole));
   const double cosine = std::cos(angle), sine = std::sin(angle);
   const bool odd = whole % 2 == 1;
@@ -67,6 +69,15 @@ double student_cdf(double t, double degrees) {
   }
   const double within = odd ? 2 / kPi * (angle + sine * sum) : sine * sum;
   return 0.5 + within / 2;
+}
+
+}  // namespace
+
+double student_cdf(double t, double degrees) {
+  const int whole = std::max(1, static_cast<int>(degrees));
+  const double part = std::clamp(degrees - whole, 0.0, 1.0);
+  if (part == 0) return cdf_of_whole_degrees(t, whole);
+  return (1 - part) * cdf_of_whole_degrees(t, whole) + part * cdf_of_whole_degrees(t, whole + 1);
 }
 
 double student_quantile(double probability, double degrees) {
