@@ -26,6 +26,15 @@ class TheCluster(DeterminedTest):
         self.assertIsNone(info.latest_checkpoint)
         self.assertEqual(info.trial._config["hyperparameters"], info.trial.hparams)
 
+    def test_keys_that_a_script_may_index_are_there(self):
+        self.begin_experiment(resources={"slots_per_trial": 4}, searcher={"metric": "loss"})
+        config = det.get_cluster_info().trial._config
+        self.assertEqual((config["resources"]["slots_per_trial"], config["searcher"]["metric"]), (4, "loss"))
+        self.assertIs(config["searcher"]["smaller_is_better"], True)
+        self.assertIn("container_path", config["checkpoint_storage"])
+        self.begin_experiment()
+        self.assertEqual(det.get_cluster_info().trial._config["resources"]["slots_per_trial"], 1)
+
     def test_a_trial_without_an_experiment_file_has_its_configuration_as_hyperparameters(self):
         path = self.begin_trial()
         self.assertEqual(det.get_cluster_info().trial.hparams["deepspeed_config"], path)

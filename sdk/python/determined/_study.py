@@ -15,8 +15,6 @@ _DEFAULTS = {
     "searcher": {"name": "single", "smaller_is_better": True},
     "resources": {"slots_per_trial": 1},
     "scheduling_unit": _DEFAULT_LENGTH,
-    "min_checkpoint_period": {"batches": 0},
-    "min_validation_period": {"batches": 0},
     "max_restarts": 5,
 }
 
