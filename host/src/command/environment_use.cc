@@ -25,6 +25,23 @@ bool names_variable(std::string_view text) {
   return false;
 }
 
+// Does the line that begins at `line` hold under a condition: below an "if" that is less indented, or behind && and ||?
+bool is_conditional(std::string_view text, size_t line, size_t at) {
+  const std::string_view before = text.substr(line, at - line);
+  if (before.find("&&") != before.npos || before.find("||") != before.npos) return true;
+  const size_t indentation = std::min(before.find_first_not_of(" \t"), before.size());
+  while (line > 0) {
+    const size_t end = line - 1;
+    line = end == 0 ? 0 : text.rfind('\n', end - 1) + 1;  // npos + 1 is 0
+    const std::string_view above = text.substr(line, end - line);
+    const size_t depth = above.find_first_not_of(" \t");
+    if (depth == above.npos || depth >= indentation) continue;
+    const std::string_view words = above.substr(depth);
+    return words.substr(0, 2) == "if" || words.substr(0, 2) == "el" || words.substr(0, 4) == "then";
+  }
+  return false;
+}
+
 // Where a line gives the variable a value of its own, in a shell's or in Python's way: X=2, environ["X"] = "2". One
 // that is made of the variable itself, as X=${X:-2} is, does not count.
 size_t assignment(std::string_view text, std::string_view name, size_t from = 0) {
@@ -33,7 +50,9 @@ size_t assignment(std::string_view text, std::string_view name, size_t from = 0)
     const size_t end = std::min(text.find('\n', at), text.size());
     const size_t first = text.find_first_not_of(" \t", line);
     const size_t equals = text.find_first_not_of("\"'] ", at + name.size());
-    if (text[first] == '#' || equals >= end || text[equals] != '=' || text.substr(equals, 2) == "==") continue;
+    if (text[first] == '#' || is_conditional(text, line, at) || equals >= end || text[equals] != '=' ||
+        text.substr(equals, 2) == "==")
+      continue;
     const size_t value = text.find_first_not_of("\"' ", equals + 1);
     const bool hides_all = value >= end || text.substr(value, 2) == "-1";
     if (!hides_all && text.substr(equals, end - equals).find(name) == std::string_view::npos) return at;

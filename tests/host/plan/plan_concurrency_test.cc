@@ -72,6 +72,8 @@ TEST_F(PlanTest, AScriptThatPicksItsDevicesOrPortRunsOneTrialAtATime) {
   EXPECT_EQ(concurrency_of("os.environ['MASTER_PORT'] = '12355'\n"), 1);
   EXPECT_EQ(concurrency_of("os.environ.setdefault('MASTER_PORT', '12355')\n"), 4);
   EXPECT_EQ(concurrency_of("os.environ['MASTER_PORT'] = str(free_port())\n"), 4);
+  EXPECT_EQ(concurrency_of("def setup():\n  os.environ['MASTER_PORT'] = '12355'\n"), 1) << "as in PyTorch's tutorial";
+  EXPECT_EQ(concurrency_of("if alone():\n\n  os.environ['MASTER_PORT'] = '12355'\n"), 4) << "on a condition";
   EXPECT_EQ(concurrency_of("if 'MASTER_PORT' not in os.environ:\n  os.environ['MASTER_PORT'] = '12355'\n"), 4);
 }
 
