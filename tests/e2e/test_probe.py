@@ -130,7 +130,8 @@ class RealTorchrun(HostTest):
 
         result = subprocess.run(list(map(str, [HOST, *options, "--", *command])), cwd=self.dir, capture_output=True,
                                 text=True, timeout=500, preexec_fn=set_limit,
-                                env={**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"})
+                                env={**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1",
+                                     "MALLOC_ARENA_MAX": "1"})  # another arena is 64 MB of data
         self.assert_ok(result)
         measured = {}
         for trial in self.show("out")["trials"]:
