@@ -44,8 +44,8 @@ bool is_conditional(std::string_view text, size_t line, size_t at) {
 
 // Where a line gives the variable a value of its own, in a shell's or in Python's way: X=2, environ["X"] = "2". One
 // that is made of the variable itself, as X=${X:-2} is, does not count.
-size_t assignment(std::string_view text, std::string_view name, size_t from = 0) {
-  for (size_t at = text.find(name, from); at != std::string_view::npos; at = text.find(name, at + 1)) {
+size_t assignment(std::string_view text, std::string_view name) {
+  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
     const size_t line = text.rfind('\n', at) + 1;  // npos + 1 is 0
     const size_t end = std::min(text.find('\n', at), text.size());
     const size_t first = text.find_first_not_of(" \t", line);

@@ -92,8 +92,11 @@ config::GivenBatchSizes with_batch_flags(const Argv& argv, bool hugging_face, co
     const auto micro_batch = flag_number(argv, micro_batch_flags(argv));
     const auto accumulation = flag_number(argv, accumulation_flags(argv));
     // The Trainer refuses flags that do not go with the file's train batch; they say nothing then.
-    const bool fits =
-        !given.train_batch || (micro_batch && accumulation && *given.train_batch % (*micro_batch * *accumulation) == 0);
+    const auto divides = [&] {  // one after the other: their product may be larger than any number
+      const int64_t batch = *given.train_batch;
+      return batch % *micro_batch == 0 && batch / *micro_batch % *accumulation == 0;
+    };
+    const bool fits = !given.train_batch || (micro_batch && accumulation && divides());
     if (fits && !given.micro_batch) given.micro_batch = micro_batch;
     if (fits && !given.accumulation) given.accumulation = accumulation;
   }

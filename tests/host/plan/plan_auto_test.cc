@@ -110,6 +110,21 @@ TEST_F(PlanTest, EveryTrialHasTheAccumulationOfTheTrainersFlag) {
   EXPECT_EQ(base(R"({"train_batch_size": 32})")[config::kAccumulationKey], 8) << "both say the same";
 }
 
+TEST_F(PlanTest, FlagsOfAnySizeAreReadBesideATrainBatch) {
+  const std::string huge = std::to_string(int64_t{1} << 40);
+  const Plan plan = plan_with(R"({"train_batch_size": 6})", [&](StudyOptions& o) {
+    o.command = {"/bin/true",
+                 "t.py",
+                 "--deepspeed",
+                 "ds_config.json",
+                 "--per_device_train_batch_size",
+                 huge,
+                 "--gradient_accumulation_steps",
+                 huge};
+  });
+  EXPECT_EQ(plan.base_config[config::kTrainBatchKey], 6);
+}
+
 TEST_F(PlanTest, FlagsThatAreMappedFillInWhatTheConfigurationLeavesOpen) {
   const auto base = [&](const std::string& config) {
     return plan_with(config,
