@@ -1,5 +1,5 @@
 // Pools the repeats with the prior, and sums the finite series of Student's t distribution for whole degrees. Between
-// two of them it goes in a straight line.
+// two of them it is interpolated.
 #include "finals/noise.h"
 
 #include <algorithm>
