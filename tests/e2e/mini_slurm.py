@@ -49,17 +49,20 @@ def why_not(private=None):
     return ""
 
 
-def free_ports(count):
-    """The first of `count` ports in a row that nobody listens on; clusters that start together begin apart."""
+def claim_ports(count):
+    """(base, claim): `count` ports from `base` on that nobody listens on, and no other cluster's for as long as `claim`
+    is open: one that has found ports free listens there only seconds later."""
     first = os.getpid() * 16 % 14000
     for base in [17000 + (first + 16 * i) % 14000 for i in range(800)]:
+        claim = socket.socket(socket.AF_UNIX)
         try:
+            claim.bind(f"\0mini-slurm-{base}")
             for port in range(base, base + count):
                 with socket.socket() as probe:
                     probe.bind(("127.0.0.1", port))
-            return base
+            return base, claim
         except OSError:
-            continue
+            claim.close()
     raise RuntimeError("no free ports")
 
 
@@ -73,7 +76,7 @@ class MiniSlurm:
         self.size = (nodes, cpus, memory_mb, gpus)
         self.more_conf, self.partitions, self.private = conf or {}, partitions, private
         self.names = [f"n{i + 1}" for i in range(nodes)]
-        self.processes = {}
+        self.processes, self.claim = {}, None
 
     # What a shell needs to use this cluster and no other.
     def environment(self, **more):
@@ -106,11 +109,14 @@ class MiniSlurm:
         wait_until(lambda: self.idle_nodes() == len(self.names), "all nodes idle")
         return self
 
-    def idle_nodes(self):
+    def check_daemons(self):
         for name, process in self.processes.items():
             if process.poll() is not None:
-                said = (self.dir / "log" / f"{name}.out").read_text(errors="replace").strip()
-                raise RuntimeError(f"{name} ended with status {process.returncode}: {said[-500:]}")
+                printed = (self.dir / "log" / f"{name}.out").read_text(errors="replace").strip()
+                raise RuntimeError(f"{name} ended with status {process.returncode}: {printed[-500:]}")
+
+    def idle_nodes(self):
+        self.check_daemons()
         states = self.run("sinfo", "--noheader", "--Node", "--partition=main", "--format=%t", check=False).split()
         return sum(state in ("idle", "mix", "alloc") for state in states)
 
@@ -123,7 +129,11 @@ class MiniSlurm:
 
     def start_controller(self):
         self.spawn("slurmctld", "slurmctld", "-D", "-f", str(self.conf))
-        wait_until(lambda: " is UP" in self.run("scontrol", "ping", check=False), "slurmctld")
+        wait_until(self.controller_is_up, "slurmctld")
+
+    def controller_is_up(self):
+        self.check_daemons()
+        return " is UP" in self.run("scontrol", "ping", check=False)
 
     # It writes its jobs down within seconds; one that is killed before has never heard of them.
     def wait_until_saved(self):
@@ -201,10 +211,12 @@ class MiniSlurm:
             self.kill_node(name)
         self.end("slurmctld")
         self.end("munged")
+        if self.claim:
+            self.claim.close()
 
     def write_conf(self):
         nodes, cpus, memory_mb, gpus = self.size
-        base = free_ports(nodes + 1)
+        base, self.claim = claim_ports(nodes + 1)
         host = socket.gethostname().split(".")[0]
         for i in range(gpus):
             device = self.dir / "dev" / f"gpu{i}"
