@@ -3,6 +3,7 @@
 #include "runner/classify.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -61,6 +62,16 @@ struct Printed {
     return std::any_of(meanings.begin(), meanings.end(), [meaning](const std::vector<Meanings>& lines) {
       return std::any_of(lines.begin(), lines.end(), [meaning](const Meanings& line) { return line.has(meaning); });
     });
+  }
+  // The lines with this meaning, joined.
+  std::string lines_of(LineMeaning meaning) const {
+    std::string text;
+    for (size_t k = 0; k < meanings.size(); ++k) {
+      for (size_t i = 0; i < meanings[k].size(); ++i) {
+        if (meanings[k][i].has(meaning)) text += logs.logs[k].lines[i] + "\n";
+      }
+    }
+    return text;
   }
   // `script 2>&1 | tee FILE`: what went wrong is in standard output.
   bool prints_all_to_stdout() const {
@@ -229,6 +240,14 @@ std::string why_failed(const RunFacts& facts, const std::string& invalid, const 
   return with_last_line(how_it_ended(facts), end) + where_the_package_lies(facts, end);
 }
 
+// Tools name the port that they wanted. Where it is not the one that the trial was given, other trials want it too.
+void explain_taken_port(const RunFacts& facts, const std::string& lines, TrialEnd& end) {
+  end.infrastructure = true;
+  end.chose_port = facts.port != 0 && !re2::RE2::PartialMatch(lines, fmt::format(R"(\b{}\b)", facts.port));
+  end.reason = end.chose_port ? "a port that its script chose itself was taken by another program"
+                              : "its rendezvous port was taken by another program";
+}
+
 // Why there is no valid result. `invalid` is what is wrong with the file; empty: there is none.
 void explain(const RunFacts& facts, const std::string& invalid, const Printed& printed, TrialEnd& end) {
   const Shortage shortage = find_shortage(facts, printed);
@@ -251,8 +270,7 @@ void explain(const RunFacts& facts, const std::string& invalid, const Printed& p
     end.reason = facts.verdict->reason;
     end.infrastructure = facts.verdict->infrastructure;
   } else if (printed.has(LineMeaning::address_in_use)) {
-    end.infrastructure = true;
-    end.reason = "its rendezvous port was taken by another program";
+    explain_taken_port(facts, printed.lines_of(LineMeaning::address_in_use), end);
   } else if (facts.kernel_oom_kills && was_killed(facts, printed)) {
     end.outcome = Outcome::out_of_memory;
     end.reason = "out of memory: killed by the kernel, host memory ran out";

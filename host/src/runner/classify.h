@@ -31,6 +31,7 @@ struct RunFacts {
   std::vector<std::string> oom_patterns;  // the user's own, beside the table of failure_patterns.h
   std::filesystem::path python_package;   // the folder of the package dsat; empty: it was not found
   std::vector<std::string> hosts;         // of a trial on several: pdsh begins each line with its host's name
+  uint16_t port = 0;                      // where its ranks were to meet; 0: unknown
   ExitStatus exit;
   std::string timed_out;             // which limit was passed; empty: none
   bool stopped = false;              // the host was asked to stop it

@@ -64,6 +64,7 @@ struct TrialEnd {
   uint64_t step = 0;               // last profiled step
   int exit_code = -1, term_signal = 0;
   bool infrastructure = false;  // e.g. a port taken by someone else: to be run again, not counted
+  bool chose_port = false;      // what was taken is a port that its script chose, not the one that it was given
   std::string ended_at;         // RFC 3339
   std::string started_at;       // of a recovered one, where a host saw its end
 };

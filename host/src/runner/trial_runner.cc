@@ -106,6 +106,7 @@ TrialRunner::~TrialRunner() {
 }
 
 bool TrialRunner::has_room_for(const std::vector<const Json*>& configs) const {
+  if (one_at_a_time_ && running_.size() + configs.size() > 1) return false;
   std::vector<TrialShape> shapes;
   for (const Json* config : configs) shapes.push_back(options_.slots.shape_of(*config));
   return engine_->has_room_for(shapes);
@@ -141,7 +142,7 @@ void TrialRunner::start(const TrialSpec& spec) {
   trial.slots = std::move(*slots);
   tell_of_return(trial.slots);
   try {
-    trial.port = ports_.acquire();
+    trial.port = trial.facts.port = ports_.acquire();
     launch(spec, trial);
   } catch (...) {
     release(trial);
@@ -367,8 +368,27 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
     end.warnings.emplace_back(error.what());
   }
   watch_slots(end, trial.slots);
+  watch_port(end, trial.slots);
   report_start(trial);
   if (on_ended) on_ended(end);
+}
+
+// A script that chooses its port itself, where no text of the command shows it, can run but once on a host.
+void TrialRunner::watch_port(const TrialEnd& end, const std::vector<Slot>& slots) {
+  if (!end.chose_port || one_at_a_time_) return;
+  const auto is_beside = [&](const auto& running) {
+    const std::vector<Slot>& others = running.second.slots;
+    return std::any_of(others.begin(), others.end(), [&](const Slot& other) {
+      return std::any_of(slots.begin(), slots.end(), [&](const Slot& own) { return own.host == other.host; });
+    });
+  };
+  if (std::none_of(running_.begin(), running_.end(), is_beside)) return;
+  one_at_a_time_ = true;
+  if (!on_notice) return;
+  on_notice(fmt::format(
+      "trials run one at a time from now on: the script of trial {} chose its port itself, and another trial had it; "
+      "let it take MASTER_PORT, and they run side by side",
+      end.id));
 }
 
 void TrialRunner::watch_slots(const TrialEnd& end, const std::vector<Slot>& slots) {

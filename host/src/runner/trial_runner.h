@@ -83,6 +83,7 @@ class TrialRunner : public Runner {
   void time_out(uint64_t id, std::string reason);
   void end_processes(uint64_t id, Running& trial, bool at_once);
   void handle_end(uint64_t id, const EngineEnd& ended);
+  void watch_port(const TrialEnd& end, const std::vector<Slot>& slots);
   void watch_slots(const TrialEnd& end, const std::vector<Slot>& slots);
   void tell_of_return(const std::vector<Slot>& slots);
   RunFacts facts_of(const TrialSpec& spec) const;
@@ -92,6 +93,7 @@ class TrialRunner : public Runner {
   PortPool ports_;
   std::map<uint64_t, Running> running_;
   bool has_abandoned_ = false;
+  bool one_at_a_time_ = false;  // trials met at a port that their script chooses
   SlotWatch slot_watch_;
   std::vector<Slot> broken_;  // those that people were given notice of
   std::unique_ptr<Engine> engine_;

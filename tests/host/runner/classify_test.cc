@@ -349,6 +349,22 @@ TEST_F(Classify, APortInUseCountsWhereTheRanksMeet) {
   EXPECT_EQ(end().reason, "exit status 1: KeyError: 'x'");
 }
 
+TEST_F(Classify, APortThatTheScriptChoseIsKnownByItsNumber) {
+  facts_.port = 29617;
+  stderr_is("[c10d] The server socket has failed to bind to [::]:29617 (errno: 98 - Address already in use).\n");
+  EXPECT_TRUE(end().infrastructure);
+  EXPECT_FALSE(end().chose_port);
+  EXPECT_EQ(end().reason, "its rendezvous port was taken by another program");
+  for (const char* other : {"[::]:29500", "[::]:129617", "an address"}) {
+    stderr_is(fmt::format("[c10d] The server socket has failed to bind to {} (Address already in use).\n", other));
+    EXPECT_TRUE(end().infrastructure) << other;
+    EXPECT_TRUE(end().chose_port) << other;
+    EXPECT_EQ(end().reason, "a port that its script chose itself was taken by another program") << other;
+  }
+  stderr_is("KeyError: 'port 29500'\n");
+  EXPECT_FALSE(end().chose_port);
+}
+
 TEST_F(Classify, ALoadersWorkerThatTheKernelKilledIsHostMemory) {
   for (const char* line : {"RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.",
                            "RuntimeError: DataLoader worker (pid(s) 4711, 4712) exited unexpectedly"}) {
