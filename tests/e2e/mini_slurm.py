@@ -155,14 +155,15 @@ class MiniSlurm:
     # As if it had lost its power: the daemon, its step managers and the jobs' processes on it.
     def kill_node(self, name):
         self.end(name)
-        # All at one moment: a shell that sees its command die would still write that down.
-        processes = self.of_node(name)
-        for number in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in processes:
-                try:
-                    os.kill(pid, number)
-                except ProcessLookupError:
-                    pass
+        # Once more, since one that was just being started is seen only then.
+        while processes := self.of_node(name):
+            # All at one moment: a shell that sees its command die would still write that down.
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                for pid in processes:
+                    try:
+                        os.kill(pid, number)
+                    except ProcessLookupError:
+                        pass
 
     # Killed, and known to be: the controller itself would see it after half a minute.
     def lose_node(self, name):

@@ -158,6 +158,9 @@ class Waiting(SlurmTest):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
+    def wait_for_script(self):
+        mini_slurm.wait_until(lambda: list(self.dir.glob("run/trials/*/run_started.json")), "a trial's script runs")
+
     # The host has asked the queue so often since now, whatever came of it.
     def wait_for_asking(self, times=2):
         seen = self.asked()

@@ -15,10 +15,12 @@ class Jobs(Waiting):
     conf, partitions = PREEMPTION, LOW_AND_HIGH
 
     def begin(self, *options, of_slurm=()):
-        """The study and its first job, which runs."""
+        """The study and its first job, whose script runs."""
         options = [*varied(FEW, *options), "--runner", "slurm", *of_slurm]
         process = self.start("run", options, self.patient(self.dir / "go"), self.count_asking())
-        return process, self.wait_for_jobs(1, "RUNNING")[0]
+        job = self.wait_for_jobs(1, "RUNNING")[0]
+        self.wait_for_script()
+        return process, job
 
     def test_a_host_that_is_killed_finds_jobs_that_ended_and_jobs_that_run(self):
         process, (job, name) = self.begin()
@@ -110,6 +112,7 @@ class Controller(Waiting):
         options = [*ONE_BY_ONE, "--runner", "slurm"]
         process = self.start("run", options, self.patient(self.dir / "go"), self.count_asking())
         self.wait_for_jobs(1, "RUNNING")
+        self.wait_for_script()
         self.slurm.wait_until_saved()
         self.slurm.kill_controller()
         self.go()
@@ -121,7 +124,7 @@ class Controller(Waiting):
 
     def test_a_step_is_asked_for_again_while_the_controller_is_away(self):
         process = self.start("run", ONE_BY_ONE, self.patient(self.dir / "go"), self.allocate("-N1"))
-        mini_slurm.wait_until(lambda: list(self.dir.glob("run/trials/*/run_started.json")), "a trial runs")
+        self.wait_for_script()
         self.slurm.wait_until_saved()
         self.slurm.kill_controller()
         self.go()

@@ -10,7 +10,7 @@ from slurm_support import FEW, ONE_BY_ONE, Waiting, varied
 class Pilot(Waiting):
     def begin(self, allocation, *options):
         process = self.start("run", varied(FEW, *options), self.patient(self.dir / "go"), allocation)
-        mini_slurm.wait_until(lambda: list(self.dir.glob("run/trials/*/run_started.json")), "a trial runs")
+        self.wait_for_script()
         return process
 
     def node_of_a_trial(self):
@@ -30,7 +30,7 @@ class Pilot(Waiting):
         allocation = self.allocate("-N3", "--ntasks-per-node=1", "--no-kill")
         process = self.start("run", varied(ONE_BY_ONE, "--slots-per-trial", "2", "--max-trials", "2"),
                              self.patient(self.dir / "go"), allocation)
-        mini_slurm.wait_until(lambda: list(self.dir.glob("run/trials/*/run_started.json")), "a trial runs")
+        self.wait_for_script()
         self.slurm.lose_node("n2")
         self.addCleanup(self.slurm.return_node, "n2")
         self.go()
