@@ -12,8 +12,6 @@
 #include "base/guarded.h"
 #include "dsat/base/shell.h"
 #include "dsat/base/units.h"
-#include "plan/device_hours.h"
-#include "record/devices.h"
 #include "study/admission.h"
 #include "study/describe_study.h"
 #include "study/least_micro_batch.h"
@@ -24,8 +22,6 @@
 
 namespace dsat::host {
 namespace {
-
-constexpr const char* kTimeIsSpent = "the time budget is spent";
 
 // What this thread has worked so far.
 std::chrono::nanoseconds thread_time() {
@@ -184,41 +180,6 @@ void Coordinator::deliver(uint64_t id) {
   end_search(fmt::format("early stopping: {} trials without a better one", *plan_.early_stopping), false);
 }
 
-void Coordinator::watch_budget() {
-  loop_.cancel(budget_timer_);
-  if (plan_.budget.empty() || ending_) return;
-  double hours = spent_device_hours_;
-  size_t devices = 0;
-  const std::string now = loop_.utc_now();
-  for (const Trial& trial : trials_.all()) {
-    if (trial.state != TrialState::running || trial.record.started_at.empty()) continue;
-    hours += device_hours(trial.record, now);
-    devices += devices_in(trial.record.slots);
-  }
-  if (is_spent(plan_.budget, hours)) {
-    return end_study(StudyStatus::completed, fmt::format("the budget is spent ({})", plan_.budget), true);
-  }
-  if (devices == 0) return;
-  const std::chrono::duration<double, std::ratio<3600>> left((parse_device_hours(plan_.budget) - hours) /
-                                                             static_cast<double>(devices));
-  constexpr std::chrono::hours kFarAway{24};  // a later look is soon enough, and no clock overflows
-  const auto wait = std::min<std::chrono::duration<double>>(left, kFarAway);
-  budget_timer_ =
-      loop_.at(loop_.now() + std::chrono::ceil<std::chrono::milliseconds>(wait) + std::chrono::milliseconds(1),
-               [this] { watch_budget(); });
-}
-
-// As if the searcher had finished, and what it has open ends; from here on it learns of nothing more, so that it can go
-// on from here when the study is taken up with a raised limit.
-void Coordinator::end_search(std::string reason, bool of_time) {
-  if (run_.phase != Phase::searcher || run_.finish || ending_) return;
-  searches_.end({journal_.next_event(), std::move(reason), of_time});
-  journal_.put_meta("searches", searches_.to_json());
-  run_.finish = finish_by_host(*searches_.current().end);
-  run_.strategy.reset();
-  stop_waiting();
-}
-
 // A strategy is done when it has finished, or asks for nothing more, and all its trials are delivered. True: the next
 // one begins.
 bool Coordinator::advance_phase() {
@@ -270,16 +231,6 @@ bool Coordinator::begin_phase(std::optional<NextPhase> next) {
   return true;
 }
 
-// The search ends a little before the time budget does: what follows it is part of the study.
-void Coordinator::watch_time() {
-  if (!time_.end() || run_.phase != Phase::searcher || run_.finish) return;
-  const int later = plan_.max_trials - trial_limit(Phase::searcher, phase_view());
-  const auto end = *time_.end_of_search(later, plan_.concurrency());
-  loop_.cancel(search_timer_);
-  if (loop_.now() >= end) return end_search(kTimeIsSpent, true);
-  if (end < *time_.end()) search_timer_ = loop_.at(end, [] {});
-}
-
 // One event, from the strategy's answer to what follows from it.
 void Coordinator::handle(const StrategyEvent& event) {
   NewTrials new_trials(plan_, trials_, run_.phase, trial_limit(run_.phase, phase_view()), own_.identity, loop_);
@@ -320,21 +271,6 @@ void Coordinator::apply(std::vector<Trial> new_trials, const std::vector<Op>& op
   }
 }
 
-// Ends what waits and is to be stopped; what runs is stopped after the commit. A strategy that has finished has no use
-// for any open trial.
-void Coordinator::stop_waiting() {
-  if (run_.finish) trials_.request_stop_of_open();
-  for (const uint64_t id : trials_.take_stops_of_waiting()) {
-    TrialEnd end;
-    end.id = id;
-    end.outcome = Outcome::stopped;
-    end.reason = trials_[id].record.started() ? "stopped" : "stopped before it ran";
-    end.ended_at = loop_.utc_now();
-    runner_.will_not_run(end);
-    end_trial(std::move(end));
-  }
-}
-
 // Takes trials from the queue while there is room, and marks them as running before they are: a crash between the
 // journal's commit and the start costs a start, never a result.
 std::vector<uint64_t> Coordinator::choose_starts() {
@@ -352,15 +288,6 @@ std::vector<uint64_t> Coordinator::choose_starts() {
     starts.push_back(id);
   }
   return starts;
-}
-
-// Nothing runs, and still there is no room: processes of earlier trials that cannot be ended hold it.
-void Coordinator::end_without_slots(uint64_t id) {
-  fail(
-      Error(DSAT_INTERNAL,
-            fmt::format("no slots are left for trial {}: processes that cannot be ended hold them; go on when they are "
-                        "gone, or elsewhere",
-                        id)));
 }
 
 // Turns whose trials only exist in the study itself (a simulation) are written in groups: a crash loses the last group.
@@ -411,23 +338,6 @@ void Coordinator::act(const std::vector<uint64_t>& starts) {
   for (const uint64_t id : trials_.take_stops_of_running()) runner_.stop(id, stop_level_acted_ > 1);
 }
 
-void Coordinator::check_stop_requests() {
-  const int level = stop_level_.load();
-  if (level <= stop_level_acted_) return;
-  stop_level_acted_ = level;
-  end_study(StudyStatus::interrupted, "interrupted", true);
-  trials_.request_stop_of_running();  // again, if they are being stopped gently
-  loop_.wake();
-}
-
-// Whoever deletes a study that runs wants it to end; whoever did so by mistake is to learn of it now.
-void Coordinator::watch_journal() {
-  if (journal_.is_lost()) return fail(Error(DSAT_INTERNAL, journal_.lost_text()));
-  // A simulation's time is not that of whoever deletes: its next commit will tell.
-  if (!journal_.keeps() || runner_.commit_delay().count() > 0) return;
-  loop_.at(loop_.now() + kLookForJournal, [this] { watch_journal(); });
-}
-
 // Another program writes to the journal. Trials go on meanwhile; who interrupts the study does not wait for long.
 bool Coordinator::keeps_waiting(std::chrono::milliseconds waited) {
   const bool is_first = waited >= kSayThatItWaits && !said_that_it_waits_;
@@ -439,19 +349,6 @@ bool Coordinator::keeps_waiting(std::chrono::milliseconds waited) {
   said_that_it_waits_ = waited >= kSayThatItWaits;
   const int level = stop_level_.load();
   return waited < (level > 1 ? std::chrono::milliseconds(0) : level > 0 ? Journal::kUsualWait : kLongestWaitForLock);
-}
-
-// The first reason holds. What runs is stopped; run() returns when the last process is gone.
-void Coordinator::end_study(StudyStatus status, std::string reason, bool resumable) {
-  if (ending_) return;
-  ending_ = Ending{status, std::move(reason), resumable};
-  trials_.request_stop_of_running();
-  loop_.wake();
-}
-
-// What runs is stopped and runs again when the study is resumed: no fault of the trials'.
-void Coordinator::fail(const std::exception& error) {
-  end_study(StudyStatus::failed, status_of(error).message(), true);
 }
 
 }  // namespace dsat::host
