@@ -1,6 +1,6 @@
-// Why a study, or its search, ends: budgets of devices and of time, requests to stop, a journal that is gone, slots that
-// cannot be had, failures. A search that ends by itself is in coordinator.cc (advance_phase), the phases' own reasons in
-// phases.cc.
+// Why a study, or its search, ends: budgets of devices and of time, requests to stop, a journal that is gone, slots
+// that cannot be had, failures. A search that ends by itself is in coordinator.cc (advance_phase), the phases' own
+// reasons in phases.cc.
 #include <fmt/format.h>
 
 #include <algorithm>

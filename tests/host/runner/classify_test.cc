@@ -335,36 +335,6 @@ TEST_F(Classify, LinesThatPdshGaveAHostAreReadWithoutIt) {
   EXPECT_EQ(end().last_line, "worker-3: alone") << "it is no host of this study";
 }
 
-TEST_F(Classify, APortInUseCountsWhereTheRanksMeet) {
-  for (const char* line : {"[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - "
-                           "Address already in use).",
-                           "torch.distributed.DistNetworkError: The server socket has failed to listen: EADDRINUSE, "
-                           "address already in use",
-                           "RuntimeError: Address already in use"}) {
-    stderr_is(std::string(line) + "\n");
-    EXPECT_TRUE(end().infrastructure) << line;
-  }
-  stderr_is("metrics server on port 9090: [Errno 98] Address already in use; going on without it\nKeyError: 'x'\n");
-  EXPECT_FALSE(end().infrastructure);
-  EXPECT_EQ(end().reason, "exit status 1: KeyError: 'x'");
-}
-
-TEST_F(Classify, APortThatTheScriptChoseIsKnownByItsNumber) {
-  facts_.port = 29617;
-  stderr_is("[c10d] The server socket has failed to bind to [::]:29617 (errno: 98 - Address already in use).\n");
-  EXPECT_TRUE(end().infrastructure);
-  EXPECT_FALSE(end().chose_port);
-  EXPECT_EQ(end().reason, "its rendezvous port was taken by another program");
-  for (const char* other : {"[::]:29500", "[::]:129617", "an address"}) {
-    stderr_is(fmt::format("[c10d] The server socket has failed to bind to {} (Address already in use).\n", other));
-    EXPECT_TRUE(end().infrastructure) << other;
-    EXPECT_TRUE(end().chose_port) << other;
-    EXPECT_EQ(end().reason, "a port that its script chose itself was taken by another program") << other;
-  }
-  stderr_is("KeyError: 'port 29500'\n");
-  EXPECT_FALSE(end().chose_port);
-}
-
 TEST_F(Classify, ALoadersWorkerThatTheKernelKilledIsHostMemory) {
   for (const char* line : {"RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.",
                            "RuntimeError: DataLoader worker (pid(s) 4711, 4712) exited unexpectedly"}) {
@@ -432,12 +402,6 @@ TEST_F(Classify, TheKernelsKillIsOutOfMemoryOnlyIfItWasAKill) {
   stderr_is("[launch.py:319:sigkill_handler] exits with return code = -9\n");
   EXPECT_EQ(end().outcome, Outcome::out_of_memory);
   facts_.kernel_oom_kills = false;
-  EXPECT_EQ(end().outcome, Outcome::failed);
-}
-
-TEST_F(Classify, ATakenPortIsInfrastructure) {
-  stderr_is("RuntimeError: ... (errno: 98 - Address already in use).\n");
-  EXPECT_TRUE(end().infrastructure);
   EXPECT_EQ(end().outcome, Outcome::failed);
 }
 

@@ -1,10 +1,5 @@
-// Slots where a trial failed wait while it runs elsewhere, and no longer: over an engine whose trials end by hand. And
-// trials that meet at a port of their script's own choice.
-#include <arpa/inet.h>
+// Slots where a trial failed wait while it runs elsewhere, and no longer: over an engine whose trials end by hand.
 #include <gmock/gmock.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "host/runner/runner_fixture.h"
 
@@ -13,7 +8,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 class ManualEngine : public Engine {
  public:
@@ -127,61 +121,6 @@ TEST_F(RunElsewhere, HeldSlotsGiveNothingBackThatAnotherCanDo) {
   complete(6);
   ASSERT_EQ(notices_.size(), 2u) << "once";
   EXPECT_THAT(notices_[1], HasSubstr("used again, since trials have no other place: 0"));
-}
-
-// The port is written in a file that no text of the command shows; another trial listens on it.
-class OwnPort : public RunnerTest {
- protected:
-  OwnPort() {
-    write_text(dir() / "meet.py", R"(
-import os, pathlib, socket, sys, time
-listener = socket.socket()
-port = pathlib.Path("port")
-listener.bind(("127.0.0.1", int(port.read_text()) if port.exists() else 0))
-listener.listen()
-if not port.exists():
-    pathlib.Path("port.new").write_text(str(listener.getsockname()[1]))
-    os.rename("port.new", port)
-while not os.path.exists("go"): time.sleep(0.01)
-)");
-    make_runner_for({"python3", "-S", "-E", "meet.py", "--deepspeed_config", "user.json"}, 3);
-    runner_->on_notice = [this](const std::string& notice) { notices_.push_back(notice); };
-    runner_->start(spec(0));
-    wait_for_file(dir() / "port");
-  }
-  void go() { write_text(dir() / "go", "go"); }
-
-  std::vector<std::string> notices_;
-};
-
-TEST_F(OwnPort, TrialsThatMeetThereRunOneAtATimeFromThenOn) {
-  EXPECT_EQ(room(), 2);
-  EXPECT_TRUE(run(spec(1)).chose_port) << ends_[1].reason;
-  EXPECT_THAT(notices_, ElementsAre(HasSubstr("one at a time from now on: the script of trial 1 chose its port")));
-  EXPECT_EQ(room(), 0) << "trial 0 runs";
-  go();
-  EXPECT_FALSE(wait(0).infrastructure);
-  EXPECT_EQ(room(), 1);
-  ends_.clear();
-  EXPECT_FALSE(run(spec(1)).infrastructure) << ends_[1].reason;
-  EXPECT_EQ(notices_.size(), 1u);
-}
-
-// Another program's port: no trial is to blame, and room stays.
-TEST_F(OwnPort, NobodyIsHeldBackWhereNoOtherTrialRuns) {
-  go();
-  wait(0);
-  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(std::stoi(read_text(dir() / "port"))));
-  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  ASSERT_EQ(::listen(listener, 1), 0);
-  EXPECT_TRUE(run(spec(1)).chose_port);
-  EXPECT_EQ(room(), 3);
-  EXPECT_THAT(notices_, IsEmpty());
-  ::close(listener);
 }
 
 }  // namespace
