@@ -117,16 +117,6 @@ std::string folder_name(std::string name) {
   return name.empty() || name[0] == '.' ? "study" + name : name;
 }
 
-// Beside the command's files; with copies of those files not among what is copied, but where the program was started.
-fs::path default_output_dir(const Plan& plan) {
-  std::error_code error;
-  const std::string name = folder_name(plan.name);
-  const fs::path root = (plan.trial_cwd == TrialCwd::copy ? fs::current_path(error) : plan.cwd) / "dsat-results";
-  fs::path dir = root / name;
-  for (int i = 2; fs::exists(dir, error) && !is_half_started(dir); ++i) dir = root / fmt::format("{}-{}", name, i);
-  return dir;
-}
-
 // A visitor that refuses what lies below the least value of a setting.
 struct CheckRange {
   template <class Value>
@@ -369,6 +359,16 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
 }
 
 }  // namespace
+
+// Beside the command's files; with copies of those files not among what is copied, but where the program was started.
+fs::path default_output_dir(const Plan& plan) {
+  std::error_code error;
+  const std::string name = folder_name(plan.name);
+  const fs::path root = (plan.trial_cwd == TrialCwd::copy ? fs::current_path(error) : plan.cwd) / "dsat-results";
+  fs::path dir = root / name;
+  for (int i = 2; fs::exists(dir, error) && !is_half_started(dir); ++i) dir = root / fmt::format("{}-{}", name, i);
+  return dir;
+}
 
 Plan make_plan(const StudyOptions& options) {
   if (options.command.empty() && !options.simulation) throw Error("no training command is given; write it after --");
