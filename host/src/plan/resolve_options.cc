@@ -35,6 +35,7 @@ namespace fs = std::filesystem;
 
 const std::vector<int> kDefaultZeroStages{1, 2, 3};
 constexpr int kDefaultProfileTrials = 3;
+constexpr size_t kLongestFolderName = 200;  // with "study" and a number it stays below the 255 of a file system
 
 // Every misspelt key is an error: DeepSpeed would ignore it, and the search would tune something else. A key that is
 // like no known one is the user's own business; where DeepSpeed refuses unknown keys itself it may be one of a newer
@@ -114,6 +115,7 @@ std::string folder_name(std::string name) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '+';
     if (!plain) c = '-';
   }
+  name.resize(std::min(name.size(), kLongestFolderName));
   return name.empty() || name[0] == '.' ? "study" + name : name;
 }
 

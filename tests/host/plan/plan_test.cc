@@ -130,6 +130,16 @@ TEST_F(PlanTest, StudiesThatStartAtOneMomentGetFoldersOfTheirOwn) {
   EXPECT_EQ(third.dir, first.dir.string() + "-3");
 }
 
+TEST_F(PlanTest, ALongNameIsCutToOneThatAFolderCanHave) {
+  Plan plan = plan_with("{}", [](StudyOptions& o) {
+    o.output_dir.clear();
+    o.name = std::string(300, 'n');
+  });
+  EXPECT_EQ(plan.name, std::string(300, 'n'));
+  const RunLock lock = claim_run_dir(plan, true);
+  EXPECT_EQ(plan.dir, dir() / "dsat-results" / std::string(200, 'n'));
+}
+
 TEST_F(PlanTest, ABoundOfTheTrainBatchIsOneOfTheMicroBatch) {
   const auto at_most = [](int64_t samples) {
     return [samples](StudyOptions& o) {
