@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "terminal/times.h"
@@ -58,15 +59,19 @@ std::string markdown_table(const std::vector<Line>& lines, const std::vector<boo
   return text;
 }
 
-// From the first trial to the end of the last, as Python prints a span of time.
+// The time in which trials ran, as Python prints a span of time. A pause before a resume was no tuning.
 std::string duration(const host::StudyRecord& study) {
-  int64_t begin = 0, end = 0;
+  std::vector<std::pair<int64_t, int64_t>> runs;
   for (const host::TrialRecord& trial : study.trials) {
-    const int64_t from = microseconds_of(trial.submitted_at), to = microseconds_of(trial.ended_at);
-    if (from > 0 && (begin == 0 || from < begin)) begin = from;
-    end = std::max(end, to);
+    if (trial.started()) runs.emplace_back(microseconds_of(trial.started_at), microseconds_of(trial.ended_at));
   }
-  const int64_t span = std::max<int64_t>(0, end - begin), seconds = span / 1'000'000;
+  std::sort(runs.begin(), runs.end());
+  int64_t span = 0, until = 0;
+  for (const auto& [from, to] : runs) {
+    span += std::max<int64_t>(0, to - std::max(from, until));
+    until = std::max(until, to);
+  }
+  const int64_t seconds = span / 1'000'000;
   return fmt::format("{}:{:02}:{:02}.{:06}", seconds / 3600, seconds / 60 % 60, seconds % 60, span % 1'000'000);
 }
 

@@ -75,22 +75,20 @@ class ExperimentReader {
     const Json& given = *file_.find(key);
     if (given.is_array()) return add_variables(given, key);
     if (!given.is_object()) file_.refuse(key, fmt::format("must be a list of NAME=value, it has {}", given.dump()));
+    const Json& spelled = *file_.find_spelled(key);
     for (const auto& item : given.items()) {
       const std::string place = fmt::format("{}.{}", key, item.key());
       const bool for_device = one_of(item.key(), {"cpu", "cuda", "gpu", "rocm"}) && item.value().is_array();
       if (!for_device) {
         if (item.value().is_structured()) file_.refuse(place, "must be a text");
-        add_variable(fmt::format("{}={}", item.key(), text_of(item.value())), place);
+        add_variable(fmt::format("{}={}", item.key(), text_of(spelled.at(item.key()))), place);
       } else if (is_for_this_machine(item.key())) {
         add_variables(item.value(), place);
       }
     }
   }
 
-  static std::string text_of(const Json& value) {
-    if (value.is_null()) return "";
-    return value.is_string() ? value.get<std::string>() : value.dump();
-  }
+  static std::string text_of(const Json& spelled) { return spelled.is_null() ? "" : spelled.get<std::string>(); }
 
   bool is_for_this_machine(const std::string& device) const {
     const bool nvidia = host::find_program("nvidia-smi", "/", request_.environment).ok();
@@ -166,7 +164,7 @@ class ExperimentReader {
       file_.refuse("entrypoint", fmt::format("must be a command or a list of words, it has {}", entrypoint->dump()));
     }
     try {
-      result_.command = entrypoint_words(*entrypoint);
+      result_.command = entrypoint_words(*file_.find_spelled("entrypoint"));
       for (const std::string& entry : take_variables(result_.command)) add_variable(entry, "entrypoint");
       settle_slots();
       LaunchCommand launch = replace_launch_module(

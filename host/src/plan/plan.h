@@ -92,6 +92,9 @@ struct Plan : StudyLimits,
 // Resolves options; nothing is run and nothing written.
 Plan make_plan(const StudyOptions& options);
 
+// The folder of a study that was given none: the first name that is free now, which another study may take yet.
+std::filesystem::path default_output_dir(const Plan& plan);
+
 // Fills in what depends on the data-parallel size.
 void derive_space(Plan& plan, int64_t data_parallel_size);
 

@@ -35,6 +35,7 @@ namespace fs = std::filesystem;
 
 const std::vector<int> kDefaultZeroStages{1, 2, 3};
 constexpr int kDefaultProfileTrials = 3;
+constexpr size_t kLongestFolderName = 200;  // with "study" and a number it stays below the 255 of a file system
 
 // Every misspelt key is an error: DeepSpeed would ignore it, and the search would tune something else. A key that is
 // like no known one is the user's own business; where DeepSpeed refuses unknown keys itself it may be one of a newer
@@ -114,17 +115,8 @@ std::string folder_name(std::string name) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '+';
     if (!plain) c = '-';
   }
+  name.resize(std::min(name.size(), kLongestFolderName));
   return name.empty() || name[0] == '.' ? "study" + name : name;
-}
-
-// Beside the command's files; with copies of those files not among what is copied, but where the program was started.
-fs::path default_output_dir(const Plan& plan) {
-  std::error_code error;
-  const std::string name = folder_name(plan.name);
-  const fs::path root = (plan.trial_cwd == TrialCwd::copy ? fs::current_path(error) : plan.cwd) / "dsat-results";
-  fs::path dir = root / name;
-  for (int i = 2; fs::exists(dir, error) && !is_half_started(dir); ++i) dir = root / fmt::format("{}-{}", name, i);
-  return dir;
 }
 
 // A visitor that refuses what lies below the least value of a setting.
@@ -369,6 +361,16 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
 }
 
 }  // namespace
+
+// Beside the command's files; with copies of those files not among what is copied, but where the program was started.
+fs::path default_output_dir(const Plan& plan) {
+  std::error_code error;
+  const std::string name = folder_name(plan.name);
+  const fs::path root = (plan.trial_cwd == TrialCwd::copy ? fs::current_path(error) : plan.cwd) / "dsat-results";
+  fs::path dir = root / name;
+  for (int i = 2; fs::exists(dir, error) && !is_half_started(dir); ++i) dir = root / fmt::format("{}-{}", name, i);
+  return dir;
+}
 
 Plan make_plan(const StudyOptions& options) {
   if (options.command.empty() && !options.simulation) throw Error("no training command is given; write it after --");

@@ -70,4 +70,23 @@ std::optional<RowFinding> find_misfit(const std::vector<Trial>& trials, const st
   return std::nullopt;
 }
 
+// One that no event asks for is history: its request was taken back.
+std::optional<RowFinding> find_untold_end(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events,
+                                          uint64_t first_trial) {
+  std::set<uint64_t> untold;
+  for (const JournalEvent& entry : events) {
+    if (entry.event.kind == StrategyEvent::Kind::exited) untold.erase(entry.event.trial);
+    for (const Op& op : entry.ops) {
+      if (op.kind == Op::Kind::create_trial && op.trial) untold.insert(*op.trial);
+    }
+  }
+  for (const uint64_t id : untold) {
+    const Trial& trial = trials[id];
+    const bool has_strategy = trial.phase < Phase::searcher || id >= first_trial;
+    if (has_strategy && trial.state == TrialState::delivered)
+      return RowFinding{RowFinding::Of::trial, id, "it is over and the event of its end is lost"};
+  }
+  return std::nullopt;
+}
+
 }  // namespace dsat::host

@@ -24,9 +24,21 @@ std::string holder_text() {
   return fmt::format("host {}, pid {}, boot {}", host, getpid(), boot_id);
 }
 
+std::string holder_named_in(const std::filesystem::path& file) {
+  std::string text;
+  std::getline(std::ifstream(file), text);
+  return text;
+}
+
 }  // namespace
 
 RunLock RunLock::take(const std::filesystem::path& dir) {
+  if (auto lock = take_if_free(dir)) return std::move(*lock);
+  throw Error(fmt::format("{}: its study is live ({}); stop that dsat-host first", dir.string(),
+                          holder_named_in(dir / "dsat.lock")));
+}
+
+std::optional<RunLock> RunLock::take_if_free(const std::filesystem::path& dir) {
   const std::filesystem::path file = dir / "dsat.lock";
   const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) throw Error(fmt::format("{}: {}", file.string(), std::strerror(errno)));
@@ -35,18 +47,15 @@ RunLock RunLock::take(const std::filesystem::path& dir) {
   range.l_type = F_WRLCK;
   range.l_whence = SEEK_SET;
   if (fcntl(fd, F_OFD_SETLK, &range) != 0) {
-    std::string holder(512, '\0');
-    const ssize_t size = pread(fd, holder.data(), holder.size(), 0);
-    holder.resize(size > 0 ? static_cast<size_t>(size) : 0);
     lock.file_.clear();  // not ours to remove
-    throw Error(fmt::format("{}: its study is live ({}); stop that dsat-host first", dir.string(), holder));
+    return std::nullopt;
   }
   // The last holder may have removed the file between our open and our lock: then this lock guards nothing.
   struct stat held {
   }, named{};
   if (fstat(fd, &held) != 0 || stat(file.c_str(), &named) != 0 || held.st_ino != named.st_ino) {
     lock.file_.clear();
-    return take(dir);
+    return take_if_free(dir);
   }
   const std::string text = holder_text();
   if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {

@@ -6,6 +6,7 @@
 #define DSAT_HOST_RECORD_RUN_LOCK_H_
 
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 namespace dsat::host {
@@ -14,6 +15,8 @@ class RunLock {
  public:
   // Throws, naming host, pid and boot, when another process holds it.
   static RunLock take(const std::filesystem::path& dir);
+  // nullopt: another process holds it.
+  static std::optional<RunLock> take_if_free(const std::filesystem::path& dir);
   RunLock(RunLock&& other) noexcept : file_(std::move(other.file_)), fd_(std::exchange(other.fd_, -1)) {}
   RunLock& operator=(RunLock&& other) noexcept;
   ~RunLock();  // removes the file and drops the lock

@@ -31,9 +31,9 @@ std::string as_excluded(const std::vector<Slot>& slots) {
 
 }  // namespace
 
-SlotWatch::Finding SlotWatch::add(const TrialEnd& end, const std::vector<Slot>& slots) {
+SlotWatch::Finding SlotWatch::add(const TrialEnd& end, const std::vector<Slot>& slots, bool host_failed) {
   const auto before = failures_.extract(end.id);
-  if (end.outcome == Outcome::failed && !end.infrastructure) failures_[end.id] = {slots, end.reason};
+  if (end.outcome == Outcome::failed && (!end.infrastructure || host_failed)) failures_[end.id] = {slots, end.reason};
   if (end.outcome == Outcome::completed) {
     for (const Slot& slot : slots) suspected_by_.erase(slot.name());
   }

@@ -25,8 +25,9 @@ class SlotWatch {
     std::vector<Slot> broken;    // they waited for this end, and are to get no more trials
     std::string notice;          // of the broken ones, for people; empty: there are none
   };
-  // A trial has ended on these slots.
-  Finding add(const TrialEnd& end, const std::vector<Slot>& slots);
+  // A trial has ended on these slots. Failures of the infrastructure count only where `host_failed`: a port that was
+  // taken shows nothing of a slot, a host that cannot be reached does.
+  Finding add(const TrialEnd& end, const std::vector<Slot>& slots, bool host_failed = false);
 
   // Where the trial's last run failed; empty: it did not fail.
   std::vector<Slot> failed_on(uint64_t id) const;

@@ -367,7 +367,8 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   } catch (const Error& error) {
     end.warnings.emplace_back(error.what());
   }
-  watch_slots(end, trial.slots);
+  // What an engine says of the infrastructure, it says of the trial's hosts.
+  watch_slots(end, trial.slots, end.infrastructure && ended.verdict && ended.verdict->infrastructure);
   watch_port(end, trial.slots);
   report_start(trial);
   if (on_ended) on_ended(end);
@@ -391,8 +392,8 @@ void TrialRunner::watch_port(const TrialEnd& end, const std::vector<Slot>& slots
       end.id));
 }
 
-void TrialRunner::watch_slots(const TrialEnd& end, const std::vector<Slot>& slots) {
-  const SlotWatch::Finding finding = slot_watch_.add(end, slots);
+void TrialRunner::watch_slots(const TrialEnd& end, const std::vector<Slot>& slots, bool host_failed) {
+  const SlotWatch::Finding finding = slot_watch_.add(end, slots, host_failed);
   engine_->restore(finding.restored);
   // What waited may have come back meanwhile, where a trial had no other place.
   const bool are_kept = !finding.broken.empty() && engine_->withhold(finding.broken, options_.slots.shapes());

@@ -48,7 +48,7 @@ class TrialRunner : public Runner {
   bool has_abandoned() const override { return has_abandoned_; }
   void start(const TrialSpec& spec) override;
   void run_elsewhere(uint64_t id) override;
-  void will_not_run(const TrialEnd& end) override { watch_slots(end, {}); }
+  void will_not_run(const TrialEnd& end) override { watch_slots(end, {}, false); }
   void stop(uint64_t id, bool at_once) override;
   std::optional<TrialEnd> recover(const TrialSpec& spec) override;
   bool adopt(const TrialSpec& spec) override;
@@ -84,7 +84,7 @@ class TrialRunner : public Runner {
   void end_processes(uint64_t id, Running& trial, bool at_once);
   void handle_end(uint64_t id, const EngineEnd& ended);
   void watch_port(const TrialEnd& end, const std::vector<Slot>& slots);
-  void watch_slots(const TrialEnd& end, const std::vector<Slot>& slots);
+  void watch_slots(const TrialEnd& end, const std::vector<Slot>& slots, bool host_failed);
   void tell_of_return(const std::vector<Slot>& slots);
   RunFacts facts_of(const TrialSpec& spec) const;
 

@@ -77,6 +77,11 @@ void mend_meta(const fs::path& dir, Meta& meta, std::vector<std::string>& mended
   }
 }
 
+Searches searches_of(const Meta& meta) {
+  const auto stored = meta.find("searches");
+  return Searches(stored == meta.end() ? std::nullopt : std::optional<Json>(stored->second));
+}
+
 CheckReport findings_of(Journal& journal, const Journal::Salvaged& found) {
   CheckReport report;
   report.trials = found.trials.size();
@@ -96,7 +101,9 @@ CheckReport findings_of(Journal& journal, const Journal::Salvaged& found) {
     next = entry.seq + 1;
   }
   if (report.findings.empty()) {
-    if (const auto misfit = find_misfit(found.trials, found.events)) report.findings.push_back(to_string(*misfit));
+    auto misfit = find_misfit(found.trials, found.events);
+    if (!misfit) misfit = find_untold_end(found.trials, found.events, searches_of(found.meta).current().first_trial);
+    if (misfit) report.findings.push_back(to_string(*misfit));
   }
   if (report.findings.size() > kMostFindings) {
     const size_t more = report.findings.size() - kMostFindings;
@@ -167,8 +174,7 @@ CheckReport repaired(const fs::path& dir) {
                 fmt::format("journal {}: {}, and {} is gone: this cannot be mended; put a copy of the file back",
                             (dir / "dsat.db").string(), wrong, kPlanCopyFile));
   }
-  const auto stored = found.meta.find("searches");
-  Searches searches(stored == found.meta.end() ? std::nullopt : std::optional<Json>(stored->second));
+  Searches searches = searches_of(found.meta);
   const SoundRows rows = sound_rows_of(std::move(found.trials), std::move(found.events), searches);
   const fs::path copy = keep_copy(dir);
   Journal::replace(dir, [&](Journal& fresh) { write_rows(fresh, found, rows, searches); });

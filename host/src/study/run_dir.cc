@@ -8,11 +8,14 @@
 #include <boost/dll/runtime_symbol_info.hpp>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <system_error>
 
+#include "base/fault_point.h"
 #include "command/command_template.h"
 #include "command/hyperparameters.h"
 #include "dsat/error.h"
+#include "record/half_started.h"
 #include "record/plan_copy.h"
 #include "runner/probe.h"
 #include "study/best_command.h"
@@ -25,6 +28,30 @@
 namespace dsat::host {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// Its owner's alone: commands and variables may hold secrets. False: there is a folder already, which keeps its mode.
+bool make_folder(const fs::path& dir) {
+  std::error_code error;
+  fs::create_directories(dir.parent_path(), error);
+  if (mkdir(dir.c_str(), S_IRWXU) == 0) return true;
+  const int cause = errno;
+  if (cause == EEXIST && fs::is_directory(dir, error)) return false;
+  throw Error(fmt::format("output directory {}: {}; give another --output-dir", dir.string(), std::strerror(cause)));
+}
+
+// The lock decides who has a folder that another start left without a study. nullopt: another study has this one.
+std::optional<RunLock> try_claim(const fs::path& dir) {
+  if (!make_folder(dir) && !is_half_started(dir)) return std::nullopt;
+  fault_point("start.folder");
+  std::optional<RunLock> lock = RunLock::take_if_free(dir);
+  std::error_code error;
+  if (lock && fs::exists(dir / "dsat.db", error)) return std::nullopt;
+  return lock;
+}
+
+}  // namespace
 
 fs::path find_launcher(const fs::path& given) {
   std::error_code error;
@@ -45,14 +72,15 @@ fs::path find_launcher(const fs::path& given) {
                   beside.string(), installed.string()));
 }
 
-void make_run_dir(const fs::path& dir) {
-  std::error_code error;
-  fs::create_directories(dir.parent_path(), error);
-  // Its owner's alone: commands and variables may hold secrets. One that is there already keeps its mode.
-  const bool made = mkdir(dir.c_str(), S_IRWXU) == 0;
-  if (made || (errno == EEXIST && fs::is_directory(dir, error))) return;
-  const int cause = errno;
-  throw Error(fmt::format("output directory {}: {}; give another --output-dir", dir.string(), std::strerror(cause)));
+RunLock claim_run_dir(Plan& plan, bool is_chosen) {
+  if (!is_chosen) {
+    make_folder(plan.dir);
+    fault_point("start.folder");
+    return RunLock::take(plan.dir);
+  }
+  for (;; plan.dir = default_output_dir(plan)) {
+    if (auto lock = try_claim(plan.dir)) return std::move(*lock);
+  }
 }
 
 void delete_study(const fs::path& dir) {

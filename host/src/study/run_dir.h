@@ -6,13 +6,17 @@
 
 #include <filesystem>
 
+#include "plan/plan.h"
+#include "record/run_lock.h"
+
 namespace dsat::host {
 
 // dsat-launch: the given one, or the one beside this program, or the installed one.
 std::filesystem::path find_launcher(const std::filesystem::path& given);
 
-// Makes DIR, for its owner alone.
-void make_run_dir(const std::filesystem::path& dir);
+// Makes the plan's folder, for its owner alone, and locks it. Where the name `is_chosen` by the host, one that a study
+// of the same moment has taken gives way to the next that is free.
+RunLock claim_run_dir(Plan& plan, bool is_chosen);
 
 // Deletes what an earlier study left in DIR, which is locked. Files that do not belong to a study stay.
 void delete_study(const std::filesystem::path& dir);

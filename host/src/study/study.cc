@@ -168,9 +168,7 @@ std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
     impl->environment = std::move(options.environment);
     return impl;
   }
-  make_run_dir(plan.dir);
-  fault_point("start.folder");
-  RunLock lock = RunLock::take(plan.dir);
+  RunLock lock = claim_run_dir(plan, options.output_dir.empty());
   fault_point("start.locked");
   if (options.replace_study) delete_study(plan.dir);
   std::unique_ptr<Journal> journal = Journal::create(plan.dir, [&](Journal& fresh) {

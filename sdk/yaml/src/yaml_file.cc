@@ -37,10 +37,11 @@ bool one_of(const std::string& text, std::initializer_list<const char*> words) {
 }
 
 // Digits with "_" between them, in `base`; nullopt: no integer, or too large for one.
-std::optional<int64_t> integer_of(std::string text, int base) {
+template <class Integer>
+std::optional<Integer> integer_of(std::string text, int base) {
   text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
   const size_t sign = !text.empty() && text[0] == '+' ? 1 : 0;
-  int64_t value = 0;
+  Integer value = 0;
   const auto [stop, error] = std::from_chars(text.data() + sign, text.data() + text.size(), value, base);
   if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
   return value;
@@ -63,13 +64,14 @@ Json plain_value(const std::string& text) {
   if (one_of(text, {"true", "True", "TRUE"})) return true;
   if (one_of(text, {"false", "False", "FALSE"})) return false;
   if (text.rfind("0x", 0) == 0) {
-    if (const auto value = integer_of(text.substr(2), 16)) return *value;
+    if (const auto value = integer_of<int64_t>(text.substr(2), 16)) return *value;
   }
   if (text.rfind("0o", 0) == 0) {
-    if (const auto value = integer_of(text.substr(2), 8)) return *value;
+    if (const auto value = integer_of<int64_t>(text.substr(2), 8)) return *value;
   }
   if (text[0] != '_') {
-    if (const auto value = integer_of(text, 10)) return *value;
+    if (const auto value = integer_of<int64_t>(text, 10)) return *value;
+    if (const auto value = integer_of<uint64_t>(text, 10)) return *value;
   }
   if (const auto value = number_of(text)) return *value;
   if (one_of(text, {".nan", ".NaN", ".NAN"})) return std::nan("");
@@ -79,8 +81,8 @@ Json plain_value(const std::string& text) {
 
 class NodeConverter {
  public:
-  NodeConverter(const fs::path& file, std::map<std::string, YamlFile::Position>& places)
-      : file_(file), places_(places) {}
+  NodeConverter(const fs::path& file, std::map<std::string, YamlFile::Position>& places, bool as_spelled)
+      : file_(file), places_(places), as_spelled_(as_spelled) {}
 
   Json convert(const YAML::Node& node, const std::string& key) {
     if (++nodes_ > kMaxNodes) fail(node.Mark(), "its aliases stand for more than 100,000 values: write them out");
@@ -118,7 +120,7 @@ class NodeConverter {
     if (value.is_number_float() && !std::isfinite(value.get<double>())) {
       fail(node.Mark(), fmt::format("'{}' is no finite number: configurations hold none", node.Scalar()));
     }
-    return value;
+    return as_spelled_ && !value.is_null() ? Json(node.Scalar()) : value;
   }
 
   Json sequence(const YAML::Node& node, const std::string& key) {
@@ -162,6 +164,7 @@ class NodeConverter {
 
   const fs::path& file_;
   std::map<std::string, YamlFile::Position>& places_;
+  bool as_spelled_;               // scalars stay texts
   std::vector<YAML::Node> open_;  // the objects and lists around the node at hand
   int nodes_ = 0;
 };
@@ -280,6 +283,8 @@ void refuse_tabs(const std::string& text, const fs::path& file) {
   }
 }
 
+const Json* unless_null(const Json* value) { return value == nullptr || value->is_null() ? nullptr : value; }
+
 }  // namespace
 
 YamlFile YamlFile::load(const fs::path& file) { return parse(read_text(file), file); }
@@ -295,7 +300,8 @@ YamlFile YamlFile::parse(const std::string& text, const fs::path& file) {
     check_bounds(text, file);
     const YAML::Node document = YAML::Load(text);
     if (document.IsNull()) throw Error(fmt::format("{}: is empty", file.string()));
-    result.root_ = NodeConverter(file, result.places_).convert(document, "");
+    result.root_ = NodeConverter(file, result.places_, false).convert(document, "");
+    result.spelled_root_ = NodeConverter(file, result.places_, true).convert(document, "");
   } catch (const YAML::Exception& error) {
     throw Error(
         fmt::format("{}: {}", place_text(file, error.mark.line + 1, error.mark.column + 1), complaint_about(error)));
@@ -319,9 +325,10 @@ void YamlFile::refuse(const std::string& key, const std::string& complaint) cons
   throw Error(fmt::format("{}: {} {}", where(key), key, complaint));
 }
 
-const Json* YamlFile::find(const std::string& key) const {
-  const Json* value = config::find(root_, key);
-  return value == nullptr || value->is_null() ? nullptr : value;
+const Json* YamlFile::find(const std::string& key) const { return unless_null(config::find(root_, key)); }
+
+const Json* YamlFile::find_spelled(const std::string& key) const {
+  return unless_null(config::find(spelled_root_, key));
 }
 
 const Json* YamlFile::find_object(const std::string& key) const {
@@ -334,9 +341,8 @@ const Json* YamlFile::find_object(const std::string& key) const {
 std::string YamlFile::text(const std::string& key) const {
   const Json* value = find(key);
   if (value == nullptr) return "";
-  if (value->is_string()) return *value;
   if (value->is_structured()) refuse(key, fmt::format("must be a text, it has {}", value->dump()));
-  return value->dump();
+  return *find_spelled(key);
 }
 
 }  // namespace dsat

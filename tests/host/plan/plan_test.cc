@@ -4,6 +4,7 @@
 #include "base/sha256.h"
 #include "plan/fit_bucket.h"
 #include "plan_fixture.h"
+#include "study/run_dir.h"
 #include "support/error_of.h"
 
 namespace dsat::host {
@@ -114,6 +115,29 @@ TEST_F(PlanTest, TheDefaultOutputDirectoryIsNamedAfterTheScriptAndNeverShared) {
   EXPECT_EQ(plan_with("{}", script).dir, dir() / "dsat-results" / "train_gpt-2");
   fs::create_directories(dir() / "dsat-results" / "train_gpt-2");
   EXPECT_EQ(plan_with("{}", script).dir, dir() / "dsat-results" / "train_gpt-3");
+}
+
+TEST_F(PlanTest, StudiesThatStartAtOneMomentGetFoldersOfTheirOwn) {
+  const Change unnamed = [](StudyOptions& o) { o.output_dir.clear(); };
+  Plan first = plan_with("{}", unnamed), second = first, third = first;
+  const RunLock one = claim_run_dir(first, true);
+  const RunLock two = claim_run_dir(second, true);
+  EXPECT_EQ(second.dir, first.dir.string() + "-2");
+  // One that has locked its folder already, and one that another start has left behind.
+  fs::create_directories(first.dir.string() + "-3");
+  write_text(first.dir.string() + "-3/dsat.lock", "");
+  const RunLock three = claim_run_dir(third, true);
+  EXPECT_EQ(third.dir, first.dir.string() + "-3");
+}
+
+TEST_F(PlanTest, ALongNameIsCutToOneThatAFolderCanHave) {
+  Plan plan = plan_with("{}", [](StudyOptions& o) {
+    o.output_dir.clear();
+    o.name = std::string(300, 'n');
+  });
+  EXPECT_EQ(plan.name, std::string(300, 'n'));
+  const RunLock lock = claim_run_dir(plan, true);
+  EXPECT_EQ(plan.dir, dir() / "dsat-results" / std::string(200, 'n'));
 }
 
 TEST_F(PlanTest, ABoundOfTheTrainBatchIsOneOfTheMicroBatch) {

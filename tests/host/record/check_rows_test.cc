@@ -77,6 +77,24 @@ TEST(CheckRows, AnEndIsThatOfItsTrial) {
   EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[1].end->id = 0; }), "trial 1: its end is that of another trial");
 }
 
+TEST(CheckRows, TheEndOfATrialThatIsAskedForIsTold) {
+  Rows rows;
+  const auto untold = [&](uint64_t first_trial = 0) {
+    const auto found = find_untold_end(rows.trials, rows.events, first_trial);
+    return found ? to_string(*found) : "";
+  };
+  rows.trials[1].phase = Phase::searcher;
+  EXPECT_EQ(untold(), "");
+  rows.events.pop_back();
+  EXPECT_EQ(rows.misfit(), "");
+  EXPECT_EQ(untold(), "trial 1: it is over and the event of its end is lost");
+  EXPECT_EQ(untold(2), "") << "an earlier searcher asked for it";
+  rows.events.pop_back();
+  EXPECT_EQ(untold(), "trial 0: it is over and the event of its end is lost") << "nobody asks for trial 1 any more";
+  rows.trials[0].state = TrialState::ended;
+  EXPECT_EQ(untold(), "");
+}
+
 TEST(CheckRows, TheFirstEventIsAStart) {
   EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[0].event.kind = StrategyEvent::Kind::result; }),
             "event 0: the first one is no start");

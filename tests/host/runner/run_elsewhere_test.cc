@@ -102,6 +102,33 @@ TEST_F(RunElsewhere, SlotsWaitAgainOnceTheProcessesAreGone) {
   EXPECT_EQ(room(), 1);
 }
 
+TEST_F(RunElsewhere, ASlotWhoseHostFailsThreeTrialsGetsNoMore) {
+  for (const uint64_t id : {0, 1, 2}) {
+    runner_->start(spec(id));
+    EngineEnd end;
+    end.exit.code = 255;
+    end.verdict = Verdict{Outcome::failed, "host alpha: no route to it", true};
+    engine_->on_ended(id, end);
+    ASSERT_TRUE(ends_.at(id).infrastructure);
+    runner_->run_elsewhere(id);
+    EXPECT_EQ(room(), 1);
+    complete(id);
+  }
+  EXPECT_THAT(notices_, ElementsAre(HasSubstr("slot 0 gets no more trials: trials 0, 1, 2 failed there")));
+  EXPECT_EQ(room(), 1);
+}
+
+TEST_F(RunElsewhere, APortThatIsTakenShowsNothingOfTheSlot) {
+  runner_->start(spec(0));
+  write_text(trial_dir(0) / kStderrFile, "RuntimeError: EADDRINUSE: address already in use\n");
+  EngineEnd end;
+  end.exit.code = 1;
+  engine_->on_ended(0, end);
+  ASSERT_TRUE(ends_.at(0).infrastructure) << ends_.at(0).reason;
+  runner_->run_elsewhere(0);
+  EXPECT_EQ(room(), 2);
+}
+
 // With three slots one may wait although processes hold another.
 TEST_F(RunElsewhere, HeldSlotsGiveNothingBackThatAnotherCanDo) {
   use_slots(3);

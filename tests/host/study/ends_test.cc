@@ -71,7 +71,7 @@ TEST_F(EndsTest, ThreeFailuresAlikeOverTwoMicroBatchesAreTheScripts) {
 }
 
 // A script that does not report what the search is to improve.
-TEST_F(EndsTest, TwoTrialsWithoutTheMetricEndTheStudyAndNameWhatTheyReport) {
+TEST_F(EndsTest, ATrialWithoutTheMetricEndsTheStudyAndNamesWhatItReports) {
   StudyOptions given =
       scripted({{"start", {try_micro_batch(1)}}, {"exit 0", {try_micro_batch(2)}}, {"exit 1", {try_micro_batch(3)}}});
   given.metric = "FLOPS_per_gpu";
@@ -79,6 +79,20 @@ TEST_F(EndsTest, TwoTrialsWithoutTheMetricEndTheStudyAndNameWhatTheyReport) {
   const StudyResult result = session.run_new();
   EXPECT_EQ(result.status, StudyStatus::no_best);
   EXPECT_EQ(result.reason, "the trials report throughput and latency, but no FLOPS_per_gpu: give --metric throughput");
+  EXPECT_EQ(session.runner.started.size(), 1u);
+}
+
+TEST_F(EndsTest, AFigureThatWasLeftOutOnceMayStillCome) {
+  StudyOptions given =
+      scripted({{"start", {try_micro_batch(1)}}, {"exit 0", {try_micro_batch(2)}}, {"exit 1", {try_micro_batch(3)}}});
+  given.metric = "FLOPS_per_gpu";
+  Session session(plan_of(given));
+  session.runner.answer = [](const TrialSpec&) {
+    TrialEnd end = completed(100);
+    end.warnings = {"metrics.json: FLOPS_per_gpu is 1e+30, which no machine reaches: left out"};
+    return end;
+  };
+  EXPECT_THAT(session.run_new().reason, HasSubstr("no FLOPS_per_gpu"));
   EXPECT_EQ(session.runner.started.size(), 2u);
 }
 

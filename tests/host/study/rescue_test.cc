@@ -2,6 +2,7 @@
 // database with SQL and with bytes.
 #include "dsat/host/rescue.h"
 
+#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include "record/plan_copy.h"
@@ -130,6 +131,18 @@ TEST_F(RescueTest, EventsAfterDamageAreTakenBackAndTrialsStay) {
   EXPECT_THAT(repair().mended, Contains(HasSubstr("events from number 9 on: taken back")));
   run_again();
   EXPECT_THAT(lost(), IsEmpty());
+}
+
+TEST_F(RescueTest, LastEventsThatAreLostAreNamedAndTheSearchGoesOn) {
+  for (const int first_lost : {8, 11, 14}) {
+    SCOPED_TRACE(first_lost);
+    sql(fmt::format("DELETE FROM events WHERE seq >= {}", first_lost));
+    EXPECT_THAT(findings(), ElementsAre(HasSubstr("it is over and the event of its end is lost")));
+    EXPECT_THAT(Session(resumed_plan(run_dir())).resume().reason, HasSubstr("the event of its end is lost"));
+    repair();
+    run_again();
+    EXPECT_THAT(lost(), IsEmpty());
+  }
 }
 
 // The search was to learn of its end, and begins again without having asked for it.

@@ -34,6 +34,9 @@ class YamlFileTest : public ::testing::Test {
 TEST_F(YamlFileTest, ScalarsHaveTheTypesOfTheCoreSchema) {
   EXPECT_EQ(root("{a: 1, b: -2, c: 1_000_000, d: 0x1F, e: 0o17, f: 1e-5, g: 1.5, h: .5, i: +3}"),
             Json::parse(R"({"a": 1, "b": -2, "c": 1000000, "d": 31, "e": 15, "f": 1e-5, "g": 1.5, "h": 0.5, "i": 3})"));
+  EXPECT_EQ(root("{a: 9223372036854775808, b: 18446744073709551615}"),
+            Json::parse(R"({"a": 9223372036854775808, "b": 18446744073709551615})"));
+  EXPECT_TRUE(root("{a: 9223372036854775808}")["a"].is_number_integer());
   EXPECT_EQ(root("{a: true, b: False, c: ~, d: , e: null}"),
             Json::parse(R"({"a": true, "b": false, "c": null, "d": null, "e": null})"));
   EXPECT_EQ(
@@ -46,6 +49,13 @@ TEST_F(YamlFileTest, AliasesAndMergeKeysAreWrittenOut) {
             Json::parse(R"({"y": 3, "x": 1})"));
   EXPECT_EQ(root("a: &a {x: 1}\nb: &b {x: 2, z: 3}\nc: {<<: [*a, *b]}\n")["c"], Json::parse(R"({"x": 1, "z": 3})"));
   EXPECT_THAT(complaint("a: 1\nb:\n  <<: 3\n"), HasSubstr("<< merges objects only"));
+}
+
+TEST_F(YamlFileTest, WhoNeedsWordsGetsThemAsTheyAreSpelled) {
+  const YamlFile yaml = YamlFile::parse("n: 1.10\nb: &b {x: 5e8, y: True, z: ~}\nc: {<<: *b, x: [0x10, 'a']}\n", file_);
+  EXPECT_EQ(yaml.text("n"), "1.10");
+  EXPECT_EQ(*yaml.find_spelled("c"), Json::parse(R"({"x": ["0x10", "a"], "y": "True", "z": null})"));
+  EXPECT_EQ(yaml.find_spelled("b.z"), nullptr);
 }
 
 TEST_F(YamlFileTest, FoldedTextIsOneLine) {

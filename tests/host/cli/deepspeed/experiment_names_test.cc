@@ -19,7 +19,7 @@ host::TrialRecord trial(uint64_t id, const char* overrides, std::optional<double
   record.attempt = 1;
   record.outcome = throughput ? host::Outcome::completed : host::Outcome::out_of_memory;
   if (throughput) record.metrics = {{"throughput", *throughput}};
-  record.submitted_at = "2026-01-01T00:00:0" + std::to_string(id) + ".000000Z";
+  record.started_at = "2026-01-01T00:00:0" + std::to_string(id) + ".000000Z";
   record.ended_at = "2026-01-01T01:02:0" + std::to_string(id) + ".250000Z";
   return record;
 }
@@ -70,6 +70,19 @@ TEST(Summary, IsATableOfStagesWithTheBestOfAll) {
             "| global         |                 3 |           87.3017 | z1_gas1_tmbspg3 |\n"
             "\n"
             "Tuning completed in 1:02:03.250000. Total number of experiments: 3.\n");
+}
+
+TEST(Summary, TheTimeLeavesOutThePauseBeforeAResume) {
+  host::StudyRecord study;
+  study.study = Json::object();
+  study.trials = {trial(0, "{}"), trial(1, "{}"), trial(2, "{}")};
+  study.trials[0].ended_at = "2026-01-01T00:10:00.000000Z";
+  study.trials[1].ended_at = "2026-01-01T00:09:00.000000Z";
+  study.trials[2].submitted_at = "2026-01-01T00:10:00.000000Z";
+  study.trials[2].started_at = "2026-01-03T12:00:00.000000Z";
+  study.trials[2].ended_at = "2026-01-03T12:05:00.000000Z";
+  ExperimentNames names;
+  EXPECT_THAT(deepspeed_summary(study, names), HasSubstr("Tuning completed in 0:15:00.000000."));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 namespace fs = std::filesystem;
 
 class ExperimentFile : public ::testing::Test {
@@ -134,6 +135,18 @@ TEST_F(ExperimentFile, VariablesOfTheEntrypointAreTheExperiments) {
   const Experiment experiment = read_experiment(request_);
   EXPECT_THAT(experiment.command, ElementsAre("python3", "t.py"));
   EXPECT_THAT(experiment.variables, ElementsAre("A=1", "PYTHONPATH=src", "B=2"));
+}
+
+TEST_F(ExperimentFile, WordsAndVariablesKeepTheirSpelling) {
+  write("e.yaml",
+        "name: 1.10\nx-lr: &lr 1.0e-4\nentrypoint: [python3, t.py, --v, 1.10, --bucket, 5e8, --lr, *lr, --on, True]\n"
+        "hyperparameters: {deepspeed_config: ds.json}\n"
+        "environment:\n  environment_variables: {V: 1.10, BUCKET: 5e8, ID: 007, BIG: 18446744073709551616}\n");
+  const Experiment experiment = read_experiment(request_);
+  EXPECT_EQ(experiment.name, "1.10");
+  EXPECT_THAT(experiment.command,
+              ElementsAre("python3", "t.py", "--v", "1.10", "--bucket", "5e8", "--lr", "1.0e-4", "--on", "True"));
+  EXPECT_THAT(experiment.variables, UnorderedElementsAre("V=1.10", "BUCKET=5e8", "ID=007", "BIG=18446744073709551616"));
 }
 
 TEST_F(ExperimentFile, RestartsOfATrialAreTakenOver) {

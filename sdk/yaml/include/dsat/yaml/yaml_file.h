@@ -37,10 +37,13 @@ class YamlFile {
   const Json* find(const std::string& key) const;
   const Json* find_object(const std::string& key) const;
   std::string text(const std::string& key) const;
+  // The value at a key for who needs words: a number or truth value in it is the text that the file has, so that 1.10
+  // stays 1.10.
+  const Json* find_spelled(const std::string& key) const;
 
  private:
   std::filesystem::path file_;
-  Json root_;
+  Json root_, spelled_root_;
   std::map<std::string, Position> places_;
 };
 
