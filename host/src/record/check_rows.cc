@@ -71,16 +71,16 @@ std::optional<RowFinding> find_misfit(const std::vector<Trial>& trials, const st
 }
 
 // One that no event asks for is history: its request was taken back.
-std::optional<RowFinding> find_untold_end(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events,
-                                          uint64_t first_trial) {
-  std::set<uint64_t> untold;
+std::optional<RowFinding> find_lost_exit(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events,
+                                         uint64_t first_trial) {
+  std::set<uint64_t> without_exit;
   for (const JournalEvent& entry : events) {
-    if (entry.event.kind == StrategyEvent::Kind::exited) untold.erase(entry.event.trial);
+    if (entry.event.kind == StrategyEvent::Kind::exited) without_exit.erase(entry.event.trial);
     for (const Op& op : entry.ops) {
-      if (op.kind == Op::Kind::create_trial && op.trial) untold.insert(*op.trial);
+      if (op.kind == Op::Kind::create_trial && op.trial) without_exit.insert(*op.trial);
     }
   }
-  for (const uint64_t id : untold) {
+  for (const uint64_t id : without_exit) {
     const Trial& trial = trials[id];
     const bool has_strategy = trial.phase < Phase::searcher || id >= first_trial;
     if (has_strategy && trial.state == TrialState::delivered)

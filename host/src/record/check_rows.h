@@ -27,8 +27,8 @@ std::optional<RowFinding> find_misfit(const std::vector<Trial>& trials, const st
 
 // The first trial whose end its strategy has had by no event that is left: the last events are lost. The trials of
 // earlier searchers, before `first_trial`, have no strategy any more. Call it for rows that fit together.
-std::optional<RowFinding> find_untold_end(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events,
-                                          uint64_t first_trial);
+std::optional<RowFinding> find_lost_exit(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events,
+                                         uint64_t first_trial);
 
 }  // namespace dsat::host
 

@@ -102,7 +102,7 @@ CheckReport findings_of(Journal& journal, const Journal::Salvaged& found) {
   }
   if (report.findings.empty()) {
     auto misfit = find_misfit(found.trials, found.events);
-    if (!misfit) misfit = find_untold_end(found.trials, found.events, searches_of(found.meta).current().first_trial);
+    if (!misfit) misfit = find_lost_exit(found.trials, found.events, searches_of(found.meta).current().first_trial);
     if (misfit) report.findings.push_back(to_string(*misfit));
   }
   if (report.findings.size() > kMostFindings) {

@@ -57,7 +57,7 @@ void Coordinator::resume(const TakeUp& how) {
   std::vector<Trial> trials = journal_.trials();
   std::vector<JournalEvent> events = journal_.events();
   auto misfit = find_misfit(trials, events);
-  if (!misfit) misfit = find_untold_end(trials, events, Searches(journal_.meta("searches")).current().first_trial);
+  if (!misfit) misfit = find_lost_exit(trials, events, Searches(journal_.meta("searches")).current().first_trial);
   if (misfit) {
     throw Error(DSAT_INTERNAL,
                 fmt::format("journal {}: {}; {}", journal_.file().string(), to_string(*misfit), kRepairRemedy));

@@ -79,20 +79,21 @@ TEST(CheckRows, AnEndIsThatOfItsTrial) {
 
 TEST(CheckRows, TheEndOfATrialThatIsAskedForIsTold) {
   Rows rows;
-  const auto untold = [&](uint64_t first_trial = 0) {
-    const auto found = find_untold_end(rows.trials, rows.events, first_trial);
+  const auto without_exit = [&](uint64_t first_trial = 0) {
+    const auto found = find_lost_exit(rows.trials, rows.events, first_trial);
     return found ? to_string(*found) : "";
   };
   rows.trials[1].phase = Phase::searcher;
-  EXPECT_EQ(untold(), "");
+  EXPECT_EQ(without_exit(), "");
   rows.events.pop_back();
   EXPECT_EQ(rows.misfit(), "");
-  EXPECT_EQ(untold(), "trial 1: it is over and the event of its end is lost");
-  EXPECT_EQ(untold(2), "") << "an earlier searcher asked for it";
+  EXPECT_EQ(without_exit(), "trial 1: it is over and the event of its end is lost");
+  EXPECT_EQ(without_exit(2), "") << "an earlier searcher asked for it";
   rows.events.pop_back();
-  EXPECT_EQ(untold(), "trial 0: it is over and the event of its end is lost") << "nobody asks for trial 1 any more";
+  EXPECT_EQ(without_exit(), "trial 0: it is over and the event of its end is lost")
+      << "nobody asks for trial 1 any more";
   rows.trials[0].state = TrialState::ended;
-  EXPECT_EQ(untold(), "");
+  EXPECT_EQ(without_exit(), "");
 }
 
 TEST(CheckRows, TheFirstEventIsAStart) {
