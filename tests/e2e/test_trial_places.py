@@ -1,4 +1,5 @@
-"""Trials of a user's own that go on at another size."""
+"""Trials of a user's own that go on at another size, and that are measured in unusual loops."""
+import json
 import unittest
 
 from test_trial_api import CONFIG, TrialTest
@@ -28,6 +29,29 @@ class Places(TrialTest):
         self.assertEqual(sorted(self.metrics("training", "more")), list(range(11, 21)))
         self.assertEqual([line for line in self.diary() if line.startswith("epoch")], ["epoch ended 1"])
         self.assertIn("nothing is left to train", self.run_trial(*options, ranks=1).stdout)
+
+
+class Measured(TrialTest):
+    def measured(self, **hparams):
+        tuning = {"enabled": True, "metric_path": str(self.dir / "metrics.json"), "start_profile_step": 1,
+                  "end_profile_step": 3}
+        self.write_config({**CONFIG, "autotuning": tuning})
+        result = self.run_trial(hparams={"own_loop": True, **hparams})
+        self.assert_ok(result)
+        return json.loads((self.dir / "metrics.json").read_text()), result.stderr
+
+    def test_every_forward_before_a_backward_counts(self):
+        flops = [metrics["FLOPS_per_gpu"] * metrics["latency"]
+                 for metrics, _ in (self.measured(), self.measured(two_forwards=True))]
+        self.assertAlmostEqual(flops[1] / flops[0], 2, places=3)
+
+    def test_two_engines_are_measured_from_end_to_end_with_a_line_about_it(self):
+        metrics, errors = self.measured()
+        self.assertLess(metrics["latency"], metrics["wall_latency"])
+        self.assertEqual(errors, "")
+        metrics, errors = self.measured(two_engines=True)
+        self.assertEqual(metrics["latency"], metrics["wall_latency"])
+        self.assertRegex(errors, r"\A.*warning: the trial has a second engine: .* peak_memory is of all\n\Z")
 
 
 if __name__ == "__main__":

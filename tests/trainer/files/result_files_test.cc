@@ -30,6 +30,17 @@ TEST(ResultFilesTest, MetricsAreDerivedAsDeepSpeedDoes) {
   EXPECT_EQ(Json::parse(json.dump()).at("losses")[0].get<double>(), 1.0 / 3);
 }
 
+TEST(ResultFilesTest, TheLatencyOfSeveralEnginesIsFromEndToEnd) {
+  TuningMetrics m;
+  m.forward_us = m.backward_us = m.step_us = 100;
+  m.train_batch = 8;
+  m.wall_latency_us = 800;
+  EXPECT_EQ(to_json(m).at("latency"), 300.0);
+  m.engines = 2;
+  EXPECT_EQ(to_json(m).at("latency"), 800.0);
+  EXPECT_DOUBLE_EQ(to_json(m).at("throughput").get<double>(), 8e6 / 800);
+}
+
 TEST(ResultFilesTest, FrozenParametersArePartOfTheModelButNotTrained) {
   ModelInfo info;
   info.num_params = 20;

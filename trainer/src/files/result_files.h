@@ -53,8 +53,10 @@ struct TuningMetrics {
   std::optional<uint64_t> device_memory_bytes;
   int world_size = 1;
   std::vector<double> losses;  // of each optimizer step: mean over ranks and micro steps
+  int engines = 1;  // that this process trains; the parts of a step are of one of them
 
   double latency_us() const {  // per optimizer step
+    if (engines > 1) return wall_latency_us;
     return (forward_us + backward_us + step_us) * static_cast<double>(accumulation);
   }
 };
