@@ -50,6 +50,16 @@ TEST(ResultFilesTest, FrozenParametersArePartOfTheModelButNotTrained) {
   EXPECT_EQ(json.at("trainable_num_params"), 20);
 }
 
+TEST(ResultFilesTest, SmallParametersAreCountedBySize) {
+  ModelInfo info;
+  for (const int64_t elements : {1000, 1001, 2'000'000}) info.count_small(elements);
+  const Json json = to_json(info);
+  EXPECT_EQ(json.at("params_up_to_1e3"), 1000);
+  EXPECT_EQ(json.at("params_up_to_1e4"), 2001);
+  EXPECT_EQ(json.at("params_up_to_1e6"), 2001);
+  EXPECT_EQ(json.at("params_up_to_1e7"), 2'002'001);
+}
+
 TEST(ResultFilesTest, AFileIsReplacedWholeAndNothingElseIsLeft) {
   const TempDir folder;
   const std::filesystem::path file = folder.path() / "metrics.json";
