@@ -100,7 +100,7 @@ Json config_of(const Place& place, int64_t micro_batch) {
 }
 
 dsat::cost::Setup setup_of(const Place& place, int64_t micro_batch) {
-  return dsat::cost::setup_from_config(config_of(place, micro_batch), place.ranks);
+  return dsat::cost::setup_from_config(config_of(place, micro_batch), place.ranks, dsat::cost::Engine::by_layer);
 }
 
 class Trainer {

@@ -66,6 +66,10 @@ Json ModelProfiler::merged(StageOverride stage, int64_t micro_batch) const {
   return config;
 }
 
+cost::Setup ModelProfiler::setup(StageOverride stage, int64_t micro_batch) const {
+  return cost::setup_from_config(merged(stage, micro_batch), data_parallel_size_, inputs_.size.engine());
+}
+
 // Measured trials compete for the best configuration, so they keep to the study's stages: the user's own, else the next
 // higher one, which needs less memory, else the highest.
 ModelProfiler::StageOverride ModelProfiler::measuring_stage() const {
@@ -114,7 +118,7 @@ void ModelProfiler::model_information_ended(const Exit& exit) {
   }
   if (exit.outcome() == Outcome::failed && begin_at_own_micro_batch()) return ask_model_information(stage_);
   if (exit.outcome() != Outcome::out_of_memory) return give_up("the model-information trial", exit);
-  observations_.push_back({cost::setup_from_config(merged(stage_, micro_batch_), data_parallel_size_), true, {}});
+  observations_.push_back({setup(stage_, micro_batch_), true, {}});
   const int own = config::zero_stage(merged(stage_, micro_batch_));
   if (own >= highest_stage()) {
     finished_ = true;
@@ -163,6 +167,9 @@ void ModelProfiler::read_model_information() {
   inputs_.size.num_params = num_params;
   inputs_.size.trainable_num_params = trainable.value_or(num_params);
   inputs_.size.largest_layer_params = reported("largest_layer_params").value_or(0);
+  for (size_t i = 0; i < cost::kSmallParameters.size(); ++i) {
+    inputs_.size.small_params[i] = reported(cost::kSmallParameters[i].key).value_or(0);
+  }
   inputs_.recomputes_activations = reported("activation_checkpoints").value_or(0) > 0;
   // The one forward ran with the smallest legal micro batch.
   if (const auto activation = reported("activation_mem_per_gpu")) {
@@ -174,7 +181,7 @@ void ModelProfiler::read_model_information() {
     data_parallel_size_ = config::data_parallel_size(world_size_, study_.base_config);
   }
   // Trials that ran out of memory before this one were noted with the size that the plan expected.
-  const cost::Setup here = cost::setup_from_config(merged(stage_, micro_batch_), data_parallel_size_);
+  const cost::Setup here = setup(stage_, micro_batch_);
   for (cost::Observation& seen : observations_) seen.setup.data_parallel_size = here.data_parallel_size;
   if (const auto peak = reported("peak_memory"); peak && reported("activation_mem_per_gpu")) {
     inputs_.fixed_bytes = cost::fixed_bytes_by_forward(inputs_.size, here, *peak, *reported("activation_mem_per_gpu"));
@@ -200,7 +207,7 @@ void ModelProfiler::measured(const Exit& exit) {
   if (fits || outcome == Outcome::out_of_memory) {
     std::optional<double> peak;
     if (const auto bytes = exit.peak_bytes(); bytes && fits) peak = static_cast<double>(*bytes);
-    observations_.push_back({cost::setup_from_config(merged(stage_, micro_batch_), data_parallel_size_), !fits, peak});
+    observations_.push_back({setup(stage_, micro_batch_), !fits, peak});
   } else if (outcome != Outcome::lost && outcome != Outcome::stopped) {
     // It shows nothing of memory. A larger micro batch would hardly do better, smaller ones are measured.
     least_failed_ = std::min(least_failed_.value_or(micro_batch_), micro_batch_);
@@ -213,7 +220,7 @@ void ModelProfiler::measured(const Exit& exit) {
 // The next point of the line at this stage, among the legal micro batches: where the cost model learns most. After
 // running out of memory the smallest untried one at the highest stage.
 std::optional<int64_t> ModelProfiler::next_micro_batch() const {
-  const cost::Setup here = cost::setup_from_config(merged(stage_, micro_batches_->smallest()), data_parallel_size_);
+  const cost::Setup here = setup(stage_, micro_batches_->smallest());
   int64_t largest = 0;
   std::optional<int64_t> too_big = least_failed_;
   for (const cost::Observation& seen : observations_) {
@@ -282,16 +289,19 @@ Json ModelProfiler::profile() const {
                {"trials", trials_}};
   if (inputs_.device_memory_bytes) profile["device_memory_bytes"] = whole(*inputs_.device_memory_bytes);
   for (const int stage : study_.zero_stages) {
-    const cost::Setup setup = cost::setup_from_config(merged(stage, micro_batches_->smallest()), data_parallel_size_);
+    const cost::Setup smallest = setup(stage, micro_batches_->smallest());
     // The formula is exact for the states; what it leaves out is in fixed_bytes.
-    const double states = cost::model_state_bytes(inputs_.size, setup);
+    const double states = cost::model_state_bytes(inputs_.size, smallest);
     profile["stages"].push_back({{"stage", stage},
                                  {"model_state_bytes", cost::to_json({states, states, states})},
-                                 {"max_micro_batch", cost::to_json(cost::max_micro_batch(fit, setup))}});
+                                 {"max_micro_batch", cost::to_json(cost::max_micro_batch(fit, smallest))}});
   }
-  for (const char* name : {"activation_mem_per_gpu", "largest_layer_params"}) {
+  const auto pass_on = [&](const char* name) {
     if (const auto it = information_.find(name); it != information_.end()) profile[name] = whole(it->second);
-  }
+  };
+  pass_on("activation_mem_per_gpu");
+  pass_on("largest_layer_params");
+  for (const cost::SmallParameters& small : cost::kSmallParameters) pass_on(small.key);
   return profile;
 }
 

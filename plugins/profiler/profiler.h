@@ -43,6 +43,7 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
 
   Json overrides(StageOverride stage, int64_t micro_batch) const;
   Json merged(StageOverride stage, int64_t micro_batch) const;
+  cost::Setup setup(StageOverride stage, int64_t micro_batch) const;
   int highest_stage() const { return study_.zero_stages.back(); }
   StageOverride measuring_stage() const;
 

@@ -53,7 +53,9 @@ bool needs_no_more(const cost::Setup& a, const cost::Setup& b) {
   return comparable(a, b) && a.reduce_bucket_elements <= b.reduce_bucket_elements &&
          a.allgather_bucket_elements <= b.allgather_bucket_elements &&
          a.prefetch_bucket_elements <= b.prefetch_bucket_elements &&
-         a.max_reuse_distance_elements <= b.max_reuse_distance_elements && a.overlap_comm <= b.overlap_comm;
+         a.max_reuse_distance_elements <= b.max_reuse_distance_elements && a.max_live_elements <= b.max_live_elements &&
+         a.persistence_threshold_elements <= b.persistence_threshold_elements &&
+         a.max_persistent_elements <= b.max_persistent_elements && a.overlap_comm <= b.overlap_comm;
 }
 
 double finite_or(double value, double otherwise) { return std::isfinite(value) ? value : otherwise; }
@@ -80,7 +82,7 @@ Json TrialHistory::merged(const Json& overrides) const {
 }
 
 cost::Setup TrialHistory::setup(const Json& merged) const {
-  cost::Setup setup = cost::setup_from_config(merged, data_parallel_size_);
+  cost::Setup setup = cost::setup_from_config(merged, data_parallel_size_, inputs_.size.engine());
   for (const std::string& key : unread_keys_) {
     const Json* value = config::find(merged, key);
     setup.unread += (value == nullptr ? "" : value->dump()) + ';';

@@ -259,7 +259,7 @@ class Checkpoints(TrialTest):
         self.assert_ok(self.run_trial("--steps", 2, "--checkpoints", "ckpt", ranks=1))
         trial = self.dir / "ckpt/step-2/trial.json"
         whole = trial.read_text()
-        cases = {"truncated": whole[:40], "format 7": whole.replace('"format": 1', '"format": 7'),
+        cases = {"truncated": whole[:40], "format 7": whole.replace('"format": 2', '"format": 7'),
                  '"OtherTrial"': whole.replace("PointsTrial", "OtherTrial"),
                  "'batch'": whole.replace('"batch"', '"bitch"')}
         for what, text in cases.items():
@@ -351,7 +351,7 @@ class BadInput(TrialTest):
 
     def test_data_that_are_too_few_for_a_step_are_refused(self):
         self.write_config({**CONFIG, "train_batch_size": 8, "gradient_accumulation_steps": 4})
-        self.assert_refused(self.run_trial("--steps", 4, ranks=1, hparams={"fault": "few samples"}),
+        self.assert_refused(self.run_trial("--steps", 4, ranks=1, hparams={"points": 3}),
                             "the training data has 2 micro batches for a rank, but a step takes 4", "use more data")
 
     def test_a_step_that_leaves_micro_batches_out_is_refused(self):

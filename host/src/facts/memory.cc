@@ -16,6 +16,7 @@ MemoryEstimates::MemoryEstimates(const MemoryKnowledge& knowledge, const std::ve
     if (knowledge.device_memory_bytes) {
       inputs.device_memory_bytes = static_cast<double>(*knowledge.device_memory_bytes);
     }
+    engine_ = inputs.size.engine();
     std::vector<cost::Observation> observations;
     for (const Trial& trial : trials) {
       const TrialRecord& record = trial.record;
@@ -32,7 +33,7 @@ MemoryEstimates::MemoryEstimates(const MemoryKnowledge& knowledge, const std::ve
 }
 
 cost::Setup MemoryEstimates::setup_of(const Json& config) const {
-  return cost::setup_from_config(with_precision(config, precision_), data_parallel_size_);
+  return cost::setup_from_config(with_precision(config, precision_), data_parallel_size_, engine_);
 }
 
 std::optional<cost::Interval> MemoryEstimates::peak(const Json& config) const {

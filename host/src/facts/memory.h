@@ -36,6 +36,7 @@ class MemoryEstimates {
 
   int64_t data_parallel_size_;
   std::string precision_;
+  cost::Engine engine_ = cost::Engine::deepspeed;
   std::optional<cost::MemoryFit> fit_;
 };
 

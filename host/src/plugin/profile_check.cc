@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <initializer_list>
@@ -80,7 +81,9 @@ std::string member_problem(const std::string& name, const Json& value) {
   if (name == "trainable_num_params") return unless(is_amount(value, 0), kFromZero);
   if (name == "device_memory_bytes") return unless(value.is_null() || is_amount(value, 1), kFromOne);
   if (name == "world_size") return unless(is_whole(value, 1, INT32_MAX), "whole number from 1 to 2147483647");
-  if (name == "activation_mem_per_gpu" || name == "largest_layer_params") {
+  const bool counts_small = std::any_of(cost::kSmallParameters.begin(), cost::kSmallParameters.end(),
+                                        [&](const cost::SmallParameters& small) { return name == small.key; });
+  if (name == "activation_mem_per_gpu" || name == "largest_layer_params" || counts_small) {
     return unless(is_amount(value, 0), kFromZero);
   }
   if (name == "deepspeed_version") return unless(value.is_string(), "text");

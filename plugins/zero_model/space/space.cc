@@ -130,7 +130,7 @@ double ModelSpace::coordinate(const ModelAxis& axis, const Json* value) const {
 }
 
 void ModelSpace::read_sizes(Arm& arm, const Json& config) const {
-  arm.setup = cost::setup_from_config(config, data_parallel_size_);
+  arm.setup = cost::setup_from_config(config, data_parallel_size_, size_.engine());
   arm.setup.micro_batch = 1;
   arm.data_parallel_size = static_cast<double>(config::data_parallel_size_of(config, data_parallel_size_));
   arm.state_bytes = cost::model_state_bytes(size_, arm.setup);

@@ -51,6 +51,9 @@ Inputs inputs_from_profile(const Json& profile) {
   inputs.size.num_params = required(profile, "num_params", what);
   inputs.size.trainable_num_params = number(profile, "trainable_num_params", what).value_or(inputs.size.num_params);
   inputs.size.largest_layer_params = number(profile, "largest_layer_params", what).value_or(0);
+  for (size_t i = 0; i < kSmallParameters.size(); ++i) {
+    inputs.size.small_params[i] = number(profile, kSmallParameters[i].key, what).value_or(0);
+  }
   const auto version = profile.find("deepspeed_version");
   if (version != profile.end() && version->is_string()) {
     inputs.size.deepspeed = engine_of_deepspeed(version->get<std::string>());
@@ -62,7 +65,7 @@ Inputs inputs_from_profile(const Json& profile) {
   return inputs;
 }
 
-std::vector<Observation> observations_from_json(const Json& observations, int64_t data_parallel_size) {
+std::vector<Observation> observations_from_json(const Json& observations, int64_t data_parallel_size, Engine engine) {
   if (observations.is_null()) return {};
   if (!observations.is_array()) throw Error("observations: they are not a JSON array");
   std::vector<Observation> result;
@@ -74,7 +77,7 @@ std::vector<Observation> observations_from_json(const Json& observations, int64_
     Observation observation;
     observation.out_of_memory = outcome == "out_of_memory";
     if (!observation.out_of_memory && (outcome != "completed" || !measured_training(entry))) continue;
-    observation.setup = setup_from_config(entry["config"], data_parallel_size);
+    observation.setup = setup_from_config(entry["config"], data_parallel_size, engine);
     observation.peak_bytes = number(entry, "peak_bytes", "observations");
     if (observation.peak_bytes == 0) observation.peak_bytes.reset();  // 0 = unknown, as in dsat_exit
     result.push_back(observation);

@@ -83,20 +83,50 @@ double reduce_bucket_bytes(const Share& share, const Setup& setup, const EngineR
   return elements * element_bytes(rules.whole_bucket ? setup.precision : setup.accumulation_dtype) * (two ? 2 : 1);
 }
 
-// Stage 3 keeps a parameter that is used again within the reuse distance. From the forward to the backward of one layer
-// lie twice the elements behind it, so half the distance stays, and what is fetched ahead.
-double gathered_bytes(const Share& share, const Setup& setup, const EngineRules& rules) {
-  const double kept = 0.5 * setup.max_reuse_distance_elements + setup.prefetch_bucket_elements;
-  const double live = rules.gathers_by_layer ? share.largest_layer : kept;
-  return std::min(live, share.params) * element_bytes(setup.precision);
+// Of an engine that goes by layers: elements of the parameters that stage 3 keeps whole on every rank because they are
+// small. Between two counts it is the larger one, so a prediction that errs promises too little.
+double persistent_elements(const ModelSize& size, const Share& share, const Setup& setup) {
+  const double threshold = setup.persistence_threshold_elements;
+  if (threshold == 0 || !rules_of(size.engine()).gathers_by_layer) return 0;
+  double small = size.trainable_num_params;
+  for (size_t i = kSmallParameters.size(); i > 0 && threshold < size.largest_layer_params; --i) {
+    if (kSmallParameters[i - 1].elements < threshold) break;
+    small = size.small_params[i - 1];
+  }
+  const double part = size.trainable_num_params > 0 ? share.trainable / size.trainable_num_params : 0;
+  return std::min({small * part, setup.max_persistent_elements, share.trainable});
 }
 
-double parameter_bytes(const Share& share, const Setup& setup) {
-  const double bytes = share.params * element_bytes(setup.precision);
-  if (setup.stage < 3) return bytes;
-  if (setup.parameter_device == Device::host) return 0;
-  const double second = setup.hierarchical_partition > 1 ? bytes / as_double(setup.hierarchical_partition) : 0;
-  return bytes / as_double(setup.data_parallel_size) + second;
+// Of an engine that goes by layers: the layer at work, and once a micro step has shown what comes next also what is
+// fetched ahead, in whole layers, and half the reuse distance, as below.
+double live_elements(const Share& share, const Setup& setup, bool knows_the_next) {
+  const double layer = share.largest_layer;
+  if (!knows_the_next || layer == 0) return layer;
+  const double ahead = std::ceil(setup.prefetch_bucket_elements / layer) * layer;
+  const double live = layer + ahead + 0.5 * setup.max_reuse_distance_elements;
+  return std::min(live, std::max(layer, setup.max_live_elements));
+}
+
+// Stage 3 keeps a parameter that is used again within the reuse distance. From the forward to the backward of one layer
+// lie twice the elements behind it, so half the distance stays, and what is fetched ahead.
+double gathered_bytes(const ModelSize& size, const Share& share, const Setup& setup, bool knows_the_next) {
+  double live = 0.5 * setup.max_reuse_distance_elements + setup.prefetch_bucket_elements, most = share.params;
+  if (rules_of(size.engine()).gathers_by_layer) {
+    live = live_elements(share, setup, knows_the_next);
+    most = share.trainable - persistent_elements(size, share, setup);
+  }
+  return std::min(live, most) * element_bytes(setup.precision);
+}
+
+double parameter_bytes(const ModelSize& size, const Share& share, const Setup& setup) {
+  const double element = element_bytes(setup.precision);
+  if (setup.stage < 3) return share.params * element;
+  const bool divides_frozen = !rules_of(size.engine()).gathers_by_layer;
+  const double whole = (divides_frozen ? 0 : share.params - share.trainable) + persistent_elements(size, share, setup);
+  if (setup.parameter_device == Device::host) return whole * element;
+  const double divided = (divides_frozen ? share.params : share.trainable) * element;
+  const double second = setup.hierarchical_partition > 1 ? divided / as_double(setup.hierarchical_partition) : 0;
+  return divided / as_double(setup.data_parallel_size) + second + whole * element;
 }
 
 // The share of the optimizer that stays on the device. DeepSpeed offloads whole sub-groups, their number rounded down.
@@ -105,6 +135,17 @@ double kept_share(const Share& share, const Setup& setup) {
   const double own = share.trainable / as_double(setup.data_parallel_size);
   const double groups = std::max(1.0, std::ceil(own / std::max(1.0, setup.sub_group_elements)));
   return 1 - std::floor(setup.offload_ratio * groups) / groups;
+}
+
+// `knows_the_next`: whether a micro step has shown what is gathered next.
+double buffer_bytes(const ModelSize& size, const Setup& setup, bool knows_the_next) {
+  const Share share = share_of(size, setup);
+  const EngineRules& rules = rules_of(size.engine());
+  // Without a bucket gradients stay where they are; what reducing them takes comes after the peak.
+  if (setup.stage == 0 || (setup.stage == 1 && !rules.bucket_at_stage_1)) return 0;
+  if (has_flat_gradients(setup, rules)) return 0;
+  const double gathered = setup.stage == 3 ? gathered_bytes(size, share, setup, knows_the_next) : 0;
+  return reduce_bucket_bytes(share, setup, rules) + gathered;
 }
 
 }  // namespace
@@ -124,17 +165,10 @@ double model_state_bytes(const ModelSize& size, const Setup& setup) {
       share.trainable * (master_bytes(setup, rules) + 4 * optimizer_values(setup.optimizer)) * kept_share(share, setup);
   if (setup.stage >= 1 || flat) optimizer /= ranks;
 
-  return parameter_bytes(share, setup) + gradients + optimizer;
+  return parameter_bytes(size, share, setup) + gradients + optimizer;
 }
 
-double buffer_bytes(const ModelSize& size, const Setup& setup) {
-  const Share share = share_of(size, setup);
-  const EngineRules& rules = rules_of(size.engine());
-  // Without a bucket gradients stay where they are; what reducing them takes comes after the peak.
-  if (setup.stage == 0 || (setup.stage == 1 && !rules.bucket_at_stage_1)) return 0;
-  if (has_flat_gradients(setup, rules)) return 0;
-  return reduce_bucket_bytes(share, setup, rules) + (setup.stage == 3 ? gathered_bytes(share, setup, rules) : 0);
-}
+double buffer_bytes(const ModelSize& size, const Setup& setup) { return buffer_bytes(size, setup, true); }
 
 double optional_buffer_bytes(const ModelSize& size, const Setup& setup) {
   const Share share = share_of(size, setup);
@@ -154,10 +188,12 @@ double optional_buffer_bytes(const ModelSize& size, const Setup& setup) {
 double forward_bytes(const ModelSize& size, const Setup& setup) {
   const Share share = share_of(size, setup);
   const EngineRules& rules = rules_of(size.engine());
-  if (rules.gathers_by_layer) return model_state_bytes(size, setup) + buffer_bytes(size, setup);
+  if (rules.gathers_by_layer) {
+    return model_state_bytes(size, setup) + buffer_bytes(size, setup, /*knows_the_next=*/false);
+  }
   const double ranks = as_double(setup.data_parallel_size);
   const bool third = setup.stage == 3, flat = has_flat_gradients(setup, rules);
-  double bytes = parameter_bytes(share, setup);
+  double bytes = parameter_bytes(size, share, setup);
   const double master = share.trainable * master_bytes(setup, rules) * kept_share(share, setup);
   bytes += setup.stage >= 1 || flat ? master / ranks : master;
   if (flat) bytes += share.trainable * 4;

@@ -1,5 +1,5 @@
 // Reads what decides memory out of a DeepSpeed configuration: stage, precision, optimizer, offloading, recomputation.
-// Absent keys count as DeepSpeed's defaults, "auto" as what is filled in for it.
+// Absent keys count as the engine's defaults, "auto" as what is filled in for it.
 #include "dsat/cost/setup.h"
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <string>
 
 #include "dsat/config/batch.h"
@@ -124,6 +125,26 @@ void read_partitions(const Json& config, Setup& setup) {
   setup.sub_group_elements = number(config, "zero_optimization.sub_group_size", setup.sub_group_elements);
 }
 
+// What stage 3 keeps gathered. An engine that goes by layers does nothing of that unless a key asks for it; with a
+// bound of what is live alone it keeps all that will be used again, up to the bound.
+void read_gathering(const Json& config, const EngineRules& rules, Setup& setup) {
+  constexpr const char* kPrefetch = "zero_optimization.stage3_prefetch_bucket_size";
+  constexpr const char* kReuse = "zero_optimization.stage3_max_reuse_distance";
+  if (!rules.gathers_by_layer) {
+    setup.prefetch_bucket_elements = bucket(config, kPrefetch, setup.prefetch_bucket_elements);
+    setup.max_reuse_distance_elements = number(config, kReuse, setup.max_reuse_distance_elements);
+    return;
+  }
+  constexpr double kNoBound = std::numeric_limits<double>::infinity();
+  const double live = number(config, "zero_optimization.stage3_max_live_parameters", 0);
+  if (live > 0) setup.max_live_elements = live;
+  setup.prefetch_bucket_elements = bucket(config, kPrefetch, 0);
+  setup.max_reuse_distance_elements = number(config, kReuse, live > 0 ? kNoBound : 0);
+  setup.persistence_threshold_elements = bucket(config, "zero_optimization.stage3_param_persistence_threshold", 0);
+  setup.max_persistent_elements =
+      number(config, "zero_optimization.stage3_model_persistence_threshold", setup.max_persistent_elements);
+}
+
 // A number of checkpoints that is false or 0 is none, as in DeepSpeed.
 bool checkpoints_activations(const Json& config) {
   const Json* number = find_set(config, "activation_checkpointing.number_checkpoints");
@@ -134,7 +155,7 @@ bool checkpoints_activations(const Json& config) {
 
 }  // namespace
 
-Setup setup_from_config(const Json& config, int64_t data_parallel_size) {
+Setup setup_from_config(const Json& config, int64_t data_parallel_size, Engine engine) {
   if (!config.is_object()) throw Error("configuration: it is not a JSON object; write {\"zero_optimization\": ...}");
   if (data_parallel_size < 1) {
     throw Error(fmt::format("data-parallel size is {}; it must be at least 1", data_parallel_size));
@@ -160,10 +181,7 @@ Setup setup_from_config(const Json& config, int64_t data_parallel_size) {
       bucket(config, "zero_optimization.reduce_bucket_size", defaults.reduce_bucket_elements);
   setup.allgather_bucket_elements =
       bucket(config, "zero_optimization.allgather_bucket_size", defaults.allgather_bucket_elements);
-  setup.prefetch_bucket_elements =
-      bucket(config, "zero_optimization.stage3_prefetch_bucket_size", defaults.prefetch_bucket_elements);
-  setup.max_reuse_distance_elements =
-      number(config, "zero_optimization.stage3_max_reuse_distance", defaults.max_reuse_distance_elements);
+  read_gathering(config, rules_of(engine), setup);
   // An offloaded optimizer of stage 1 or 2 wants them contiguous.
   setup.contiguous_gradients = (setup.optimizer_device == Device::host && setup.stage < 3) ||
                                flag(config, "zero_optimization.contiguous_gradients", true);

@@ -69,7 +69,8 @@ inline auto key_of(const Setup& s) {
                   s.offload_ratio, s.sub_group_elements, s.hierarchical_partition, s.data_parallel_size,
                   s.tensor_parallel_size, s.pipeline_stages, s.activation_checkpointing, s.reduce_bucket_elements,
                   s.allgather_bucket_elements, s.prefetch_bucket_elements, s.max_reuse_distance_elements,
-                  s.overlap_comm, s.contiguous_gradients, s.unread);
+                  s.max_live_elements, s.persistence_threshold_elements, s.max_persistent_elements, s.overlap_comm,
+                  s.contiguous_gradients, s.unread);
 }
 struct OrderOfSetups {  // the micro batch apart
   bool operator()(const Setup& a, const Setup& b) const { return key_of(a) < key_of(b); }

@@ -276,6 +276,21 @@ TEST(Profiler, ActivationsArePerSampleWhateverTheSmallestMicroBatch) {
   EXPECT_DOUBLE_EQ(per_sample(8), per_sample(1));
 }
 
+// dsat-trial's: stage 3 keeps small parameters whole, and gathers by layers.
+TEST(Profiler, WhatATrialReportsOfItsLayersReachesTheProfile) {
+  const Surface surface;
+  auto run = bench(profile_study(surface), [&](const testing::Trial& trial) {
+    testing::Answer reported = answer(surface, trial);
+    reported.metrics["largest_layer_params"] = 5000;
+    reported.metrics["params_up_to_1e4"] = 700;
+    return reported;
+  });
+  ASSERT_TRUE(run.run()) << run.error();
+  EXPECT_EQ(run.profile()["largest_layer_params"], 5000);
+  EXPECT_EQ(run.profile()["params_up_to_1e4"], 700);
+  EXPECT_FALSE(run.profile().contains("params_up_to_1e5"));
+}
+
 TEST(Profiler, TheWorldSizeThatATrialReportsDividesTheModelStates) {
   const Surface surface;  // runs on 4 ranks
   const auto stages = [&](int64_t planned) {

@@ -28,6 +28,10 @@ TEST(MemoryJsonTest, ReadsAProfile) {
   ASSERT_TRUE(inputs.activation_bytes_per_sample);
   EXPECT_EQ(inputs.activation_bytes_per_sample->high, 30);
   EXPECT_EQ(inputs.size.largest_layer_params, 0) << "only some engines tell it";
+  Json of_layers = profile();
+  of_layers.update({{"largest_layer_params", 50}, {"params_up_to_1e3", 7}});
+  EXPECT_EQ(inputs_from_profile(of_layers).size.small_params[0], 7);
+  EXPECT_EQ(inputs_from_profile(of_layers).size.small_params[1], 0);
 }
 
 TEST(MemoryJsonTest, AProfileWithoutTheDevicesMemoryLeavesItUnknown) {

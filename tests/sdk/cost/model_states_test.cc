@@ -168,7 +168,69 @@ TEST(BufferTest, AnEngineThatGoesByLayersHasABucketOfItsOwn) {
   EXPECT_EQ(buffer_bytes({1000, 1000, 200}, setup_at(1, Precision::fp16, 2)), 0);
   setup = setup_at(3, Precision::fp16, 2);
   setup.reduce_bucket_elements = 100;
+  setup.prefetch_bucket_elements = setup.max_reuse_distance_elements = 0;
   EXPECT_EQ(buffer_bytes({1000, 1000, 200}, setup), 200 * 2 + 200 * 2);
+}
+
+// dsat-trial's own peaks, of a GPT with 6 layers and 316,928 parameters on two ranks in fp32, above the peak of the
+// same run without any of these keys.
+TEST(BufferTest, AnEngineThatGoesByLayersKeepsGatheredWhatItsKeysAskFor) {
+  const ModelSize size{316'928, 316'928, 49'984};
+  const auto bytes = [&](const char* keys) {
+    Json config{{"zero_optimization", Json::parse(keys)}};
+    config["zero_optimization"].update({{"stage", 3}, {"reduce_bucket_size", 10}});
+    return buffer_bytes(size, setup_from_config(config, 2, size.engine()));
+  };
+  struct Measured {
+    const char* keys;
+    double above_bytes;
+  };
+  for (const Measured& measured :
+       {Measured{R"({"stage3_prefetch_bucket_size": 1})", 199'936},
+        Measured{R"({"stage3_prefetch_bucket_size": 49984})", 199'936},
+        Measured{R"({"stage3_prefetch_bucket_size": 49985})", 399'872},
+        Measured{R"({"stage3_prefetch_bucket_size": 149952})", 599'808},
+        Measured{R"({"stage3_prefetch_bucket_size": 10000000})", 1'000'000},
+        Measured{R"({"stage3_max_reuse_distance": 0})", 320},
+        Measured{R"({"stage3_max_reuse_distance": 99968})", 200'256},
+        Measured{R"({"stage3_max_reuse_distance": 299904})", 600'128},
+        Measured{R"({"stage3_max_reuse_distance": 199936, "stage3_prefetch_bucket_size": 49984})", 600'128},
+        Measured{R"({"stage3_max_reuse_distance": 100000000, "stage3_prefetch_bucket_size": 10000000})", 1'000'000},
+        Measured{R"({"stage3_max_live_parameters": 49984})", 0},
+        Measured{R"({"stage3_max_live_parameters": 10000000})", 1'000'000},
+        Measured{R"({"stage3_max_live_parameters": 99968, "stage3_prefetch_bucket_size": 10000000})", 199'936}}) {
+    const double above = bytes(measured.keys) - bytes("{}");
+    // Embedding and head are smaller than a layer: of everything, a third of one is not there at the peak.
+    EXPECT_NEAR(above, measured.above_bytes, 0.35 * 49'984 * 4) << measured.keys;
+    EXPECT_GE(above, measured.above_bytes - 320) << measured.keys;
+  }
+}
+
+// Of the same model. Between steps it holds 16 P / N bytes, and whole what persists.
+TEST(ModelStatesTest, AnEngineThatGoesByLayersKeepsSmallParametersWhole) {
+  ModelSize size{316'928, 316'928, 49'984};
+  size.small_params = {3'648, 32'832, 316'928, 316'928, 316'928};
+  const auto above = [&](double threshold) {
+    cost::Setup setup = setup_at(3, Precision::fp32, 2);
+    setup.persistence_threshold_elements = threshold;
+    return model_state_bytes(size, setup) - 8 * size.num_params;
+  };
+  EXPECT_EQ(above(0), 0);
+  EXPECT_EQ(above(200), 4 * 3'648) << "the next larger count";
+  EXPECT_EQ(above(1e4), 4 * 32'832);
+  EXPECT_EQ(above(1e5), 4 * 316'928);
+  size.small_params = {};
+  EXPECT_EQ(above(1e4), 0) << "not known";
+  EXPECT_EQ(above(5e4), 4 * 316'928) << "no parameter is larger than a layer";
+}
+
+// DeepSpeed divides them.
+TEST(ModelStatesTest, AnEngineThatGoesByLayersHasFrozenParametersWholeOnEveryRank) {
+  cost::Setup setup = setup_at(3, Precision::fp16, 2);
+  EXPECT_EQ(model_state_bytes({1000, 100, 20}, setup), 900 * 2 + 100 * 16 / 2);
+  EXPECT_EQ(model_state_bytes({1000, 100, 0}, setup), 1000 * 2 / 2 + 100 * 14 / 2);
+  setup.parameter_device = Device::host;
+  EXPECT_EQ(model_state_bytes({1000, 100, 20}, setup), 900 * 2 + 100 * 14 / 2);
 }
 
 TEST(BufferTest, OptionalIsACopyWhileReducingAndTheAllgatherBucketOfOlderDeepSpeeds) {

@@ -35,6 +35,21 @@ TEST(SetupTest, AnEmptyConfigurationTakesDeepSpeedsDefaults) {
   EXPECT_FALSE(setup.activation_checkpointing);
 }
 
+// dsat-trial gathers ahead, keeps and persists only what a key asks for.
+TEST(SetupTest, AnEngineThatGoesByLayersHasDefaultsOfItsOwn) {
+  const auto by_layer = [](const char* zero) {
+    return setup_from_config({{"zero_optimization", Json::parse(zero)}}, 2, Engine::by_layer);
+  };
+  const cost::Setup setup = by_layer(R"({"stage": 3})");
+  EXPECT_EQ(setup.prefetch_bucket_elements, 0);
+  EXPECT_EQ(setup.max_reuse_distance_elements, 0);
+  EXPECT_EQ(setup.persistence_threshold_elements, 0);
+  EXPECT_EQ(by_layer(R"({"stage": 3, "stage3_param_persistence_threshold": 10})").persistence_threshold_elements, 10);
+  const cost::Setup bounded = by_layer(R"({"stage": 3, "stage3_max_live_parameters": 50})");
+  EXPECT_EQ(bounded.max_live_elements, 50);
+  EXPECT_GT(bounded.max_reuse_distance_elements, 1e300) << "what is used again stays as long as there is room";
+}
+
 TEST(SetupTest, NoNumberOfCheckpointsIsNoRecomputation) {
   EXPECT_TRUE(read(R"({"activation_checkpointing": {"number_checkpoints": 4}})").activation_checkpointing);
   for (const char* none : {"false", "0", "null"}) {

@@ -30,6 +30,17 @@ TEST(ResultFilesTest, MetricsAreDerivedAsDeepSpeedDoes) {
   EXPECT_EQ(Json::parse(json.dump()).at("losses")[0].get<double>(), 1.0 / 3);
 }
 
+TEST(ResultFilesTest, TheLatencyOfSeveralEnginesIsFromEndToEnd) {
+  TuningMetrics m;
+  m.forward_us = m.backward_us = m.step_us = 100;
+  m.train_batch = 8;
+  m.wall_latency_us = 800;
+  EXPECT_EQ(to_json(m).at("latency"), 300.0);
+  m.engines = 2;
+  EXPECT_EQ(to_json(m).at("latency"), 800.0);
+  EXPECT_DOUBLE_EQ(to_json(m).at("throughput").get<double>(), 8e6 / 800);
+}
+
 TEST(ResultFilesTest, FrozenParametersArePartOfTheModelButNotTrained) {
   ModelInfo info;
   info.num_params = 20;
@@ -37,6 +48,16 @@ TEST(ResultFilesTest, FrozenParametersArePartOfTheModelButNotTrained) {
   const Json json = to_json(info);
   EXPECT_EQ(json.at("num_params"), 23);
   EXPECT_EQ(json.at("trainable_num_params"), 20);
+}
+
+TEST(ResultFilesTest, SmallParametersAreCountedBySize) {
+  ModelInfo info;
+  for (const int64_t elements : {1000, 1001, 2'000'000}) info.count_small(elements);
+  const Json json = to_json(info);
+  EXPECT_EQ(json.at("params_up_to_1e3"), 1000);
+  EXPECT_EQ(json.at("params_up_to_1e4"), 2001);
+  EXPECT_EQ(json.at("params_up_to_1e6"), 2001);
+  EXPECT_EQ(json.at("params_up_to_1e7"), 2'002'001);
 }
 
 TEST(ResultFilesTest, AFileIsReplacedWholeAndNothingElseIsLeft) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "dsat/cost/memory.h"
 #include "trial_program.h"
 
 namespace dsat::trainer::testing {
@@ -145,6 +146,33 @@ TEST(ZeroTest, PeakExtrapolatesFromOneStageToTheOthers) {
   for (int stage = 1; stage <= 3; ++stage) {
     const double expected = at4 + 2 * (at4 - at2) + beyond_activations[stage] - beyond_activations[0];
     EXPECT_NEAR(peak(stage, 8), expected, 0.01 * expected) << "stage " << stage;
+  }
+}
+
+// The cost model's formula, with what the program itself reports of its model, against the program's own peaks.
+TEST(ZeroTest, WhatStage3KeepsGatheredFollowsTheFormula) {
+  const std::string options = "--model gpt --layers 6 --hidden 64 --heads 2 --seq 8 --vocab 32 --ranks 2";
+  TrialProgram program;
+  program.write_config(config(3, 1), 1, 2, /*model_info=*/true);
+  ASSERT_EQ(program.run(options).status, 0);
+  const cost::ModelSize size = cost::inputs_from_profile(program.result().value()).size;
+  const auto formula = [&](const Json& c) {
+    const cost::Setup setup = cost::setup_from_config(c, 2, size.engine());
+    return cost::model_state_bytes(size, setup) + cost::buffer_bytes(size, setup);
+  };
+  const double base = measure(options, config(3, 1)).at("peak_memory").get<double>() - formula(config(3, 1));
+  const double layer = size.largest_layer_params;
+  for (const Json& keys :
+       {Json{{"stage3_prefetch_bucket_size", layer}}, Json{{"stage3_prefetch_bucket_size", 5e8}},
+        Json{{"stage3_max_reuse_distance", 4 * layer}}, Json{{"stage3_max_reuse_distance", 1e9}},
+        Json{{"stage3_max_reuse_distance", 2 * layer}, {"stage3_prefetch_bucket_size", 2 * layer}},
+        Json{{"stage3_max_live_parameters", 2 * layer}, {"stage3_prefetch_bucket_size", 5e8}},
+        Json{{"stage3_param_persistence_threshold", 1000}}, Json{{"stage3_param_persistence_threshold", 10000}},
+        Json{{"stage3_param_persistence_threshold", 1e5}}}) {
+    Json c = config(3, 1);
+    c["zero_optimization"].update(keys);
+    const double expected = base + formula(c);
+    EXPECT_NEAR(measure(options, c).at("peak_memory").get<double>(), expected, 0.02 * expected) << keys;
   }
 }
 

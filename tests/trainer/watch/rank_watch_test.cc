@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,6 +71,22 @@ TEST_F(RankWatchTest, ARankOutsideTheEngineIsGivenLonger) {
               HasSubstr("rank 0 is in the gathering of a, rank 1 is in nothing that the engine knows of"));
 }
 
+TEST_F(RankWatchTest, ARankThatWaitsForAChildProcessIsLeftAlone) {
+  beats_[0].waiting_in = "the gathering of a";
+  beats_[1].has_child = true;
+  EXPECT_EQ(pass(seconds(3600), 200, 200), std::nullopt);
+  beats_[1].has_child = false;
+  EXPECT_EQ(pass(seconds(50), 200, 200), std::nullopt) << "the time begins anew";
+  EXPECT_NE(pass(seconds(20), 200, 200), std::nullopt);
+}
+
+// Who is in the engine does not wait for its child.
+TEST_F(RankWatchTest, AChildProcessExcusesNoRankInTheEngine) {
+  beats_[0].waiting_in = beats_[1].waiting_in = "the sum of b";
+  beats_[0].has_child = beats_[1].has_child = true;
+  EXPECT_NE(pass(seconds(30), 200, 200), std::nullopt);
+}
+
 TEST_F(RankWatchTest, ASlowNetworkIsMotion) {
   for (int i = 0; i < 60; ++i) {
     beats_[1].io_bytes += 4000;
@@ -92,13 +110,30 @@ TEST(BeatTest, IsReadBackAsItWasWritten) {
   Beat beat;
   beat.cpu_us = 12;
   beat.io_bytes = 345;
+  beat.has_child = true;
   beat.waiting_in = "the sum of gradient bucket 3";
   const Beat read = parse_beat(to_line(beat)).value();
   EXPECT_EQ(read.cpu_us, 12);
   EXPECT_EQ(read.io_bytes, 345);
+  EXPECT_TRUE(read.has_child);
   EXPECT_EQ(read.waiting_in, beat.waiting_in);
   EXPECT_EQ(parse_beat("mOutOfMemoryError: 12"), std::nullopt);
   EXPECT_EQ(parse_beat(""), std::nullopt);
+}
+
+TEST(BeatTest, AChildCountsAsLongAsItRuns) {
+  EXPECT_FALSE(current_beat().has_child);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  EXPECT_TRUE(current_beat().has_child);
+  ::kill(child, SIGKILL);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_FALSE(current_beat().has_child);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child) << "its end is left to who waits for it";
 }
 
 // Through memory that ranks share nothing is read or written as far as the system knows.

@@ -11,6 +11,13 @@ Json or_null(const std::optional<uint64_t>& value) { return value ? Json(*value)
 
 }  // namespace
 
+void ModelInfo::count_small(int64_t parameter_elements) {
+  for (size_t i = 0; i < small_params.size(); ++i) {
+    const bool is_small = static_cast<double>(parameter_elements) <= cost::kSmallParameters[i].elements;
+    if (is_small) small_params[i] += parameter_elements;
+  }
+}
+
 Json to_json(const ModelInfo& info) {
   Json json;
   json["num_params"] = info.num_params + info.num_frozen;
@@ -21,6 +28,9 @@ Json to_json(const ModelInfo& info) {
   json["device_memory"] = or_null(info.device_memory_bytes);
   json["world_size"] = info.world_size;
   json["largest_layer_params"] = info.largest_layer_params;
+  for (size_t i = 0; i < info.small_params.size(); ++i) {
+    if (info.small_params[i] > 0) json[cost::kSmallParameters[i].key] = info.small_params[i];
+  }
   json["activation_checkpoints"] = info.recomputed_segments;
   if (const auto peaks = info.activation_peaks ? info.activation_peaks() : std::nullopt) {
     json["activation_peak_kept"] = peaks->kept_bytes;

@@ -5,6 +5,7 @@
 #ifndef DSAT_TRAINER_FILES_RESULT_FILES_H_
 #define DSAT_TRAINER_FILES_RESULT_FILES_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "dsat/cost/model_states.h"
 #include "dsat/error.h"
 
 namespace dsat::trainer {
@@ -26,11 +28,16 @@ struct ModelInfo {
   int64_t num_params = 0;            // trained
   int64_t num_frozen = 0;            // parameters that need no gradient
   int64_t largest_layer_params = 0;  // what stage 3 gathers at a time
-  int64_t activation_bytes = 0;      // after minus before one forward, worst rank
-  int64_t peak_bytes = 0;            // so far: model states and one forward, worst rank
+  // Elements of the trained parameters that have at most cost::kSmallParameters[i].elements each.
+  std::array<int64_t, cost::kSmallParameters.size()> small_params{};
+  int64_t activation_bytes = 0;  // after minus before one forward, worst rank
+  int64_t peak_bytes = 0;        // so far: model states and one forward, worst rank
   std::optional<uint64_t> device_memory_bytes;
   int world_size = 1;
   size_t recomputed_segments = 0;  // in backward; 0: every activation is kept
+
+  void count_small(int64_t parameter_elements);  // one more trained parameter
+
   // Asked for when it is written, after a forward; none where the model is no chain of layers that keeps all.
   std::function<std::optional<ActivationPeaks>()> activation_peaks;
 };
@@ -53,8 +60,10 @@ struct TuningMetrics {
   std::optional<uint64_t> device_memory_bytes;
   int world_size = 1;
   std::vector<double> losses;  // of each optimizer step: mean over ranks and micro steps
+  int engines = 1;             // that this process trains; the parts of a step are of one of them
 
   double latency_us() const {  // per optimizer step
+    if (engines > 1) return wall_latency_us;
     return (forward_us + backward_us + step_us) * static_cast<double>(accumulation);
   }
 };

@@ -25,16 +25,30 @@ double microseconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
 }
 
+// Of this process, as long as they live.
+int tuned_engines = 0;
+// One counter at a time: a second one would begin the first one's count anew.
+bool counting_flops = false;
+
 }  // namespace
 
 TuningRun::TuningRun(World& world, const Settings& settings, ModelInfo info)
     : world_(world), settings_(settings), info_(std::move(info)) {
   info_.device_memory_bytes = world.device_memory();
   info_.world_size = world.size();
+  if (!settings.tuning.enabled || ++tuned_engines != 2 || world.rank() != 0) return;
+  const std::string line = fmt::format(
+      "{}: warning: the trial has a second engine: fwd, bwd, step, FLOPS_per_gpu and num_params are those of one "
+      "engine; "
+      "latency and throughput are taken from end to end, and peak_memory is of all\n",
+      world.program());
+  std::fputs(line.c_str(), stderr);
 }
 
 TuningRun::~TuningRun() {
   const TuningSettings& tuning = settings_.tuning;
+  stop_counting();
+  if (tuning.enabled) --tuned_engines;
   if (!tuning.enabled || is_done_ || std::uncaught_exceptions() > 0 || world_.rank() != 0) return;
   // Not fmt::print(), which throws where stderr is closed.
   const std::string line = fmt::format("{}: ended after {} steps, before end_profile_step {}: nothing was measured\n",
@@ -53,6 +67,22 @@ bool TuningRun::counts_flops() const {
   const TuningSettings& tuning = settings_.tuning;
   const int64_t step = tuning.start_profile_step > first_step_ ? first_step_ : tuning.end_profile_step + 1;
   return tuning.enabled && steps_ == step && micro_steps_ == 0 && flops_ < 0;
+}
+
+// A micro step may have several forwards and backwards: all of them count.
+void TuningRun::start_counting() {
+  if (!counts_flops() || counting_flops) return;
+  counter_ = std::make_unique<FlopsCounter>();
+  counting_flops = true;
+}
+
+// Of what was computed since the start; none where this engine does not count.
+std::optional<double> TuningRun::stop_counting() {
+  if (!counter_) return std::nullopt;
+  const double flops = counter_->flops();
+  counter_.reset();
+  counting_flops = false;
+  return flops;
 }
 
 void TuningRun::resume(int64_t steps) {
@@ -79,7 +109,7 @@ double TuningRun::lap() {
 
 void TuningRun::forward_begins() {
   before_forward_ = memory_in_use();
-  if (counts_flops()) counter_ = std::make_unique<FlopsCounter>();
+  start_counting();
   lap_start_ = now();
   if (steps_ == first_step_ && micro_steps_ == 0) window_start_ = lap_start_;
 }
@@ -93,8 +123,6 @@ void TuningRun::backward_begins() { lap_start_ = now(); }
 
 void TuningRun::backward_ended(const at::Tensor& loss) {
   if (is_measured()) total_.backward_us += lap();
-  if (counter_) flops_ = counter_->flops();
-  counter_.reset();
   if (settings_.tuning.enabled) loss_sum_ += loss.item<double>();
 }
 
@@ -103,6 +131,7 @@ void TuningRun::step_begins() { lap_start_ = now(); }
 void TuningRun::step_ended(bool is_update, int64_t skipped_steps) {
   const TuningSettings& tuning = settings_.tuning;
   if (is_measured()) total_.step_us += lap();
+  if (const auto flops = stop_counting()) flops_ = *flops;
   ++micro_steps_;
   if (!is_update) return;
   if (!tuning.enabled) return;
@@ -123,14 +152,13 @@ void TuningRun::step_ended(bool is_update, int64_t skipped_steps) {
 }
 
 void TuningRun::whole_step_begins() {
-  if (counts_flops()) counter_ = std::make_unique<FlopsCounter>();
+  start_counting();
   if (steps_ == first_step_) window_start_ = now();
 }
 
 void TuningRun::whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps) {
   const int64_t micro_steps = settings_.batch.accumulation;
-  if (counter_) flops_ = counter_->flops() / static_cast<double>(micro_steps);
-  counter_.reset();
+  if (const auto flops = stop_counting()) flops_ = *flops / static_cast<double>(micro_steps);
   if (is_measured()) {
     total_.forward_us += times.forward_us;
     total_.backward_us += times.backward_us;
@@ -160,6 +188,7 @@ void TuningRun::write_metrics(int64_t skipped_steps) {
   m.forward_us = total_.forward_us / micro_steps;
   m.backward_us = total_.backward_us / micro_steps;
   m.step_us = total_.step_us / micro_steps;
+  m.engines = tuned_engines;
   m.wall_latency_us = wall_us_ / static_cast<double>(m.measured_steps);
   m.model_state_bytes = state_bytes_;
   m.peak_bytes = peak_bytes_;

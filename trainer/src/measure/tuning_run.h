@@ -1,7 +1,8 @@
 // What a tuning trial measures while a training runs, and the files that it leaves.
 //
 // The configuration's autotuning section says which optimizer steps are measured and where the result goes. A training
-// without that section calls the same functions, which then do next to nothing.
+// without that section calls the same functions, which then do next to nothing. Of several engines in a process the
+// first that has made its steps measures; what they all take shows in the time from end to end and in the peak.
 // Threading: the compute thread; step_ended() and forward_ended() are collective. Units: microseconds, bytes. Errors:
 // TuningDone when all is measured and written; dsat::Error.
 #ifndef DSAT_TRAINER_MEASURE_TUNING_RUN_H_
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "dsat/trainer/world.h"
@@ -51,6 +53,8 @@ class TuningRun {
 
   bool is_measured() const;
   bool counts_flops() const;
+  void start_counting();
+  std::optional<double> stop_counting();
   Clock::time_point now() const;
   double lap();
   void write_model_info();

@@ -187,7 +187,7 @@ std::map<std::string, at::Tensor> TrialContext::to_device(const std::map<std::st
 int64_t TrialContext::current_train_batch() const { return state_->batch; }
 
 int64_t TrialContext::current_train_epoch() const {
-  if (state_->batches_per_epoch > 0) return state_->batch / state_->batches_per_epoch;
+  if (state_->batches_per_epoch > 0) return state_->batch_in_epochs() / state_->batches_per_epoch;
   throw Error(
       "current_train_epoch: the length of an epoch is known once the training data's loader is built: ask later, in "
       "train_batch() say");
@@ -196,11 +196,11 @@ int64_t TrialContext::current_train_epoch() const {
 int64_t TrialContext::get_initial_batch() const { return state_->initial_batch; }
 
 bool TrialContext::is_epoch_start() const {
-  return state_->batches_per_epoch > 0 && state_->batch % state_->batches_per_epoch == 0;
+  return state_->batches_per_epoch > 0 && state_->batch_in_epochs() % state_->batches_per_epoch == 0;
 }
 
 bool TrialContext::is_epoch_end() const {
-  return state_->batches_per_epoch > 0 && (state_->batch + 1) % state_->batches_per_epoch == 0;
+  return state_->batches_per_epoch > 0 && (state_->batch_in_epochs() + 1) % state_->batches_per_epoch == 0;
 }
 
 bool TrialContext::get_stop_requested() const { return state_->stop_requested || stop_signalled(); }

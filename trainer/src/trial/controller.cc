@@ -84,6 +84,7 @@ class Controller {
   void build_data();
   int64_t last_batch() const;
   void start();
+  int64_t place_in_data(const TrialProgress& progress);
   void train();
   void shut_down_after_exception();
   void train_step();
@@ -160,7 +161,7 @@ int64_t Controller::samples_of_a_micro_step() const {
 // In a tuning run the engine ends the training when it has measured enough.
 int64_t Controller::last_batch() const {
   if (state_.tuning) return INT64_MAX;
-  return options_.steps.value_or(options_.epochs.value_or(1) * state_.batches_per_epoch);
+  return options_.steps.value_or(options_.epochs.value_or(1) * state_.batches_per_epoch - state_.epoch_shift);
 }
 
 void Controller::run() {
@@ -186,15 +187,26 @@ void Controller::shut_down_after_exception() {
   }
 }
 
+// Where a run goes on, in micro batches of this rank; sets the place in the epochs, too. On another number of ranks a
+// pass and an epoch have other lengths: whole ones count as such, and of the one under way the share that is done. A
+// micro batch that was begun is taken again.
+int64_t Controller::place_in_data(const TrialProgress& progress) {
+  const int64_t of_epoch = progress.batch_of_epoch * state_.batches_per_epoch / progress.batches_per_epoch;
+  state_.epoch_shift = progress.epoch * state_.batches_per_epoch + of_epoch - progress.batch;
+  const int64_t of_pass = progress.samples_of_pass / samples_of_a_micro_step();
+  return progress.pass * training_.length + std::min(of_pass, training_.length);
+}
+
 void Controller::start() {
   const TrialProgress progress = checkpoints_->enabled() ? checkpoints_->load() : TrialProgress();
   state_.batch = state_.initial_batch = progress.batch;
+  const int64_t first = place_in_data(progress);
   if (state_.batch > 0 && state_.batch >= last_batch() && world_.rank() == 0) {
     std::printf("nothing is left to train: the checkpoint in %s has made %lld steps of %lld; raise --steps\n",
                 options_.checkpoints.c_str(), static_cast<long long>(state_.batch),
                 static_cast<long long>(last_batch()));
   }
-  iterator_ = training_.iterator(/*repeat=*/true, progress.samples / samples_of_a_micro_step());
+  iterator_ = training_.iterator(/*repeat=*/true, first);
   if (world_.rank() == 0) {
     log_ = std::make_unique<MetricLog>(*context_, state_.tuning ? "" : options_.metrics, progress.batch);
   }
@@ -260,7 +272,7 @@ void Controller::check_trained(const std::vector<int64_t>& before) const {
 }
 
 void Controller::train_step() {
-  const int64_t epoch = state_.batch / state_.batches_per_epoch;
+  const int64_t epoch = state_.batch_in_epochs() / state_.batches_per_epoch;
   if (context_->is_epoch_start()) each_callback(&Callback::on_training_epoch_start, epoch);
   each_callback(&Callback::on_training_step_start, state_.batch);
   seed_step(world_.seed(), state_.batch, unit_.data_parallel_rank, stage_of(*state_.engines.front()));
@@ -357,7 +369,10 @@ void Controller::save_checkpoint() {
   if (!checkpoints_->enabled()) return;
   // A rank that reads no data has taken none.
   const double taken = max_over_ranks(world_.comm(), {static_cast<double>(iterator_.taken())})[0];
-  checkpoints_->save({state_.batch + 1, static_cast<int64_t>(taken) * samples_of_a_micro_step()});
+  const int64_t micro_batches = static_cast<int64_t>(taken), done = state_.batch_in_epochs() + 1;
+  checkpoints_->save({state_.batch + 1, micro_batches / training_.length,
+                      micro_batches % training_.length * samples_of_a_micro_step(), done / state_.batches_per_epoch,
+                      done % state_.batches_per_epoch, state_.batches_per_epoch});
 }
 
 // All ranks stop after the same step.

@@ -17,7 +17,7 @@ namespace dsat::trainer {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr const char* kLatest = "latest.json";
 constexpr const char* kDescription = "trial.json";
 constexpr const char* kPrefix = "step-";
@@ -48,6 +48,17 @@ Json trial_file(const fs::path& file, const std::string& trial_name) {
                             trial_name));
   }
   return json;
+}
+
+TrialProgress progress_of(const Json& json, const fs::path& file) {
+  const auto count = [&](const char* key, int64_t least) {
+    const auto value = field(json, file, key, Json::value_t::number_integer).get<int64_t>();
+    if (value >= least) return value;
+    throw Error(fmt::format("{}: damaged, its '{}' is {}: remove this checkpoint or take another folder", file.string(),
+                            key, value));
+  };
+  return {count("batch", 0), count("pass", 0),           count("samples_of_pass", 0),
+          count("epoch", 0), count("batch_of_epoch", 0), count("batches_per_epoch", 1)};
 }
 
 // "" where there is none. Without the file that names it, it is the last one that was finished.
@@ -109,7 +120,11 @@ void TrialCheckpoints::save(const TrialProgress& progress) {
                                      {"dsat", DSAT_TRAINER_VERSION},
                                      {"trial", trial_name_},
                                      {"batch", progress.batch},
-                                     {"samples", progress.samples},
+                                     {"pass", progress.pass},
+                                     {"samples_of_pass", progress.samples_of_pass},
+                                     {"epoch", progress.epoch},
+                                     {"batch_of_epoch", progress.batch_of_epoch},
+                                     {"batches_per_epoch", progress.batches_per_epoch},
                                      {"world_size", world.size()}});
     write_json(folder_ / kLatest, {{"checkpoint", name}});
     std::error_code ignored;  // what is left of the old one takes room, no more
@@ -129,9 +144,7 @@ TrialProgress TrialCheckpoints::load() {
   }
   const fs::path path = folder_ / name, file = path / kDescription;
   const Json json = trial_file(file, trial_name_);
-  TrialProgress progress;
-  progress.batch = field(json, file, "batch", Json::value_t::number_integer).get<int64_t>();
-  progress.samples = field(json, file, "samples", Json::value_t::number_integer).get<int64_t>();
+  const TrialProgress progress = progress_of(json, file);
   // Ranks that were not there then start from the first one's state.
   fs::path states_file = path / state_file(context_.world().rank());
   if (!fs::exists(states_file, ignored)) states_file = path / state_file(0);

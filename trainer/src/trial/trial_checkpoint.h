@@ -15,9 +15,15 @@
 
 namespace dsat::trainer {
 
+// Places in passes and epochs, because their lengths follow from the number of ranks: a pass is filled up to whole
+// micro batches of all ranks.
 struct TrialProgress {
-  int64_t batch = 0;    // optimizer steps done
-  int64_t samples = 0;  // of the training data that all ranks have taken
+  int64_t batch = 0;              // optimizer steps done
+  int64_t pass = 0;               // passes over the training data done
+  int64_t samples_of_pass = 0;    // that all ranks have taken of the pass under way
+  int64_t epoch = 0;              // epochs done
+  int64_t batch_of_epoch = 0;     // optimizer steps done of the epoch under way
+  int64_t batches_per_epoch = 1;  // of the run that saved
 };
 
 class TrialCheckpoints {

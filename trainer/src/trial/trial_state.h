@@ -18,6 +18,7 @@ struct TrialContext::State {
   State(World& world, Json experiment, std::filesystem::path tensorboard);
   // `asked` stands in the error where there is none yet.
   const ModelEngine& first_engine(const char* asked) const;
+  int64_t batch_in_epochs() const { return batch + epoch_shift; }
 
   World& world;
   Json experiment;  // with the hyperparameters of the tuning run, if there is one
@@ -35,6 +36,9 @@ struct TrialContext::State {
   int64_t initial_batch = 0;      // the first one of this run
   int64_t batch = 0;              // the optimizer step under way
   int64_t batches_per_epoch = 0;  // 0: no loader yet
+  // Steps that a run of this size would have made up to the place in the epochs where this one has begun, less those
+  // that were made: 0 unless it goes on from a checkpoint of another size.
+  int64_t epoch_shift = 0;
   bool stop_requested = false;
 };
 

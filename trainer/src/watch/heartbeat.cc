@@ -3,6 +3,7 @@
 #include "watch/heartbeat.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,6 +48,13 @@ int64_t io_bytes() {
   return total;
 }
 
+// Asks without taking a child's end away from who waits for it. One that has ended and that nobody has waited for yet
+// hides the others.
+bool has_running_child() {
+  siginfo_t ended{};
+  return ::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
+}
+
 }  // namespace
 
 WaitingIn::WaitingIn(std::string operation) {
@@ -65,26 +73,28 @@ Beat current_beat() {
   Beat beat;
   beat.cpu_us = microseconds_of(CLOCK_PROCESS_CPUTIME_ID) - microseconds_of(CLOCK_THREAD_CPUTIME_ID);
   beat.io_bytes = io_bytes();
+  beat.has_child = has_running_child();
   const std::lock_guard<std::mutex> lock(waiting().mutex);
   beat.waiting_in = waiting().operation;
   return beat;
 }
 
 std::string to_line(const Beat& beat) {
-  return fmt::format("{}{} {} {}", kMark, beat.cpu_us, beat.io_bytes, beat.waiting_in);
+  return fmt::format("{}{} {} {} {}", kMark, beat.cpu_us, beat.io_bytes, beat.has_child ? 1 : 0, beat.waiting_in);
 }
 
 std::optional<Beat> parse_beat(const std::string& line) {
   if (line.empty() || line.front() != kMark) return std::nullopt;
   std::istringstream in(line.substr(1));
   Beat beat;
-  if (!(in >> beat.cpu_us >> beat.io_bytes)) return std::nullopt;
+  if (!(in >> beat.cpu_us >> beat.io_bytes >> beat.has_child)) return std::nullopt;
   in.get();
   std::getline(in, beat.waiting_in);
   return beat;
 }
 
 bool has_moved(const Beat& before, const Beat& after) {
+  if (after.has_child && after.waiting_in.empty()) return true;
   return after.cpu_us - before.cpu_us >= kLeastCpuUs || after.io_bytes - before.io_bytes >= kLeastIoBytes;
 }
 

@@ -33,6 +33,7 @@ void count_exchanged(int64_t bytes);
 struct Beat {
   int64_t cpu_us = 0;      // of the process so far, without this thread's
   int64_t io_bytes = 0;    // read and written by the process so far, network and exchanges included
+  bool has_child = false;  // a child process of it runs
   std::string waiting_in;  // empty: in no operation with other ranks
 };
 
@@ -40,7 +41,8 @@ struct Beat {
 Beat current_beat();
 std::string to_line(const Beat& beat);  // without its end
 std::optional<Beat> parse_beat(const std::string& line);
-// Whether the process has done anything worth the name between the two.
+// Whether the process has done anything worth the name between the two, or code of the training's own may wait for a
+// child process, whose work is not counted here.
 bool has_moved(const Beat& before, const Beat& after);
 
 // Writes a line to `fd` every kBeatInterval; each is one atomic write.

@@ -2,7 +2,7 @@
 //
 // A rank that does not even beat has been stopped. When all beat but none computes, reads or writes anything any more,
 // they wait for each other or for what never comes. A training that is slow, but moves, is left alone; a rank outside
-// the engine may wait for its data, and is given longer.
+// the engine may wait for its data, and is given longer, or for a child process, and is given as long as that runs.
 // Threading: one thread. Times are given, so that it can be tested without waiting. Errors: none.
 #ifndef DSAT_TRAINER_WATCH_RANK_WATCH_H_
 #define DSAT_TRAINER_WATCH_RANK_WATCH_H_

@@ -63,6 +63,9 @@ ModelInfo info_of(const ModelParts& parts, const Layout& layout) {
   info.num_params = layout.num_params();
   info.num_frozen = parts.num_frozen;
   info.largest_layer_params = layout.largest_group();
+  for (const GroupSlot& group : layout.groups()) {
+    for (const ParameterSlot& parameter : group.parameters) info.count_small(parameter.size);
+  }
   info.recomputed_segments = parts.recomputed_segments;
   info.activation_peaks = parts.activation_peaks;
   return info;

@@ -21,7 +21,7 @@ struct EngineRules {
   bool bucket_at_stage_1;    // else gradients are reduced in place there
   bool one_bucket_stage_3;   // with overlap_comm too
   bool master_copy_in_fp32;  // at stages 1 to 3, where the parameters themselves are fp32 already
-  bool gathers_by_layer;     // stage 3 holds the largest layer; else all that is used again soon
+  bool gathers_by_layer;     // stage 3 holds the largest layer, and what its keys ask for; frozen parameters whole
   bool allgather_copy;       // stages 1 and 2 gather through allgather_bucket_size elements
   bool flat_bf16_gradients;  // bf16 at stage 0, and at stage 1 with fp32 gradients, has an optimizer of its own
 };

@@ -111,7 +111,8 @@ int64_t next_to_measure(const MemoryFit& fit, const Setup& setup);
 // those that ran out of memory.
 Json to_json(const Interval& interval);
 Inputs inputs_from_profile(const Json& profile);
-std::vector<Observation> observations_from_json(const Json& observations, int64_t data_parallel_size);
+std::vector<Observation> observations_from_json(const Json& observations, int64_t data_parallel_size,
+                                                Engine engine = Engine::deepspeed);
 
 }  // namespace dsat::cost
 

@@ -7,16 +7,31 @@
 #ifndef DSAT_COST_MODEL_STATES_H_
 #define DSAT_COST_MODEL_STATES_H_
 
+#include <array>
+
 #include "dsat/cost/engine.h"
 #include "dsat/cost/setup.h"
 
 namespace dsat::cost {
+
+// Sizes up to which an engine that goes by layers counts parameters, and where reports and profiles have their number.
+struct SmallParameters {
+  const char* key;
+  double elements;
+};
+inline constexpr std::array<SmallParameters, 5> kSmallParameters{{{"params_up_to_1e3", 1e3},
+                                                                  {"params_up_to_1e4", 1e4},
+                                                                  {"params_up_to_1e5", 1e5},
+                                                                  {"params_up_to_1e6", 1e6},
+                                                                  {"params_up_to_1e7", 1e7}}};
 
 struct ModelSize {
   double num_params = 0;            // of the whole model, all ranks
   double trainable_num_params = 0;  // frozen ones cost no gradient and no optimizer state
   double largest_layer_params = 0;  // of an engine that works layer by layer; 0 = it is DeepSpeed
   Engine deepspeed = Engine::deepspeed;
+  // Elements of all trained parameters that have at most kSmallParameters[i].elements each; 0 = none, or not known.
+  std::array<double, kSmallParameters.size()> small_params{};
 
   Engine engine() const { return largest_layer_params > 0 ? Engine::by_layer : deepspeed; }
 };
