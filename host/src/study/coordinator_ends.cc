@@ -12,11 +12,6 @@
 #include "study/coordinator.h"
 
 namespace dsat::host {
-namespace {
-
-constexpr const char* kTimeIsSpent = "the time budget is spent";
-
-}  // namespace
 
 void Coordinator::watch_budget() {
   loop_.cancel(budget_timer_);
