@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/guarded.h"
 #include "plan/device_hours.h"
 #include "record/devices.h"
 #include "study/coordinator.h"
