@@ -64,10 +64,10 @@ inline constexpr std::chrono::milliseconds kLookForJournal{1000};
 // Another program's lock on the journal: when the study says that it waits, and when it gives up.
 inline constexpr std::chrono::milliseconds kSayThatItWaits{2000};
 inline constexpr std::chrono::minutes kLongestWaitForLock{10};
-
-inline constexpr const char* kTimeIsSpent = "the time budget is spent";
 // If a trial still runs this long after its start, the journal gets where it was started.
 inline constexpr std::chrono::milliseconds kStartNoteDelay{250};
+// Why a study, or its search, ends for want of time.
+inline constexpr const char* kTimeIsSpent = "the time budget is spent";
 
 class Coordinator {
  public:
