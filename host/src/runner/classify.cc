@@ -240,12 +240,18 @@ std::string why_failed(const RunFacts& facts, const std::string& invalid, const 
   return with_last_line(how_it_ended(facts), end) + where_the_package_lies(facts, end);
 }
 
-// Tools name the port that they wanted. Where it is not the one that the trial was given, other trials want it too.
+// Most tools name the port that they wanted. Where it is not the one that the trial was given, other trials want it
+// too.
 void explain_taken_port(const RunFacts& facts, const std::string& lines, TrialEnd& end) {
+  static const re2::RE2 port_in_text(R"((?:\bport[:= ]+|[\]\d*]:|\blocalhost:|', ?)(\d{4,5})\b)");
   end.infrastructure = true;
-  end.chose_port = facts.port != 0 && !re2::RE2::PartialMatch(lines, fmt::format(R"(\b{}\b)", facts.port));
-  end.reason = end.chose_port ? "a port that its script chose itself was taken by another program"
-                              : "its rendezvous port was taken by another program";
+  end.taken_port = TakenPort::unnamed;
+  re2::StringPiece rest(lines);
+  for (int port = 0; re2::RE2::FindAndConsume(&rest, port_in_text, &port) && end.taken_port != TakenPort::given;) {
+    end.taken_port = port == facts.port || facts.port == 0 ? TakenPort::given : TakenPort::chosen;
+  }
+  end.reason = end.taken_port == TakenPort::chosen ? "a port that its script chose itself was taken by another program"
+                                                   : "its rendezvous port was taken by another program";
 }
 
 // Why there is no valid result. `invalid` is what is wrong with the file; empty: there is none.

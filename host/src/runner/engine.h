@@ -63,6 +63,8 @@ class Engine {
   // Sets slots aside for a trial; nullopt: there is no room. They are given back after its end.
   virtual std::optional<std::vector<Slot>> take(const TrialShape& shape) = 0;
   virtual void give_back(const std::vector<Slot>& slots) = 0;
+  // Do slots name the hosts where trials run? Where a scheduler places them, slots only count.
+  virtual bool slots_name_hosts() const { return true; }
 
   // No trial gets these slots until they are restored. False: the engine cannot do it, a trial has one of them, or
   // trials of one of these shapes would then never have room.

@@ -41,6 +41,9 @@ inline constexpr const char* kPeakOfProbe = "probe";      // the allocator's, of
 inline constexpr const char* kPeakOfProcess = "process";  // the probe's, of a process without a device
 inline constexpr const char* kPeakOfLog = "log";          // DeepSpeed's MaxMemAllocated: of rank 0
 
+// A port that somebody else had: the one that the trial was given, another one, or one that no message names.
+enum class TakenPort { none, given, chosen, unnamed };
+
 struct TrialEnd {
   uint64_t id = 0;
   uint32_t attempt = 1;
@@ -63,10 +66,10 @@ struct TrialEnd {
   int engines = 0;                 // that DeepSpeed made in its rank 0; 0: unknown
   uint64_t step = 0;               // last profiled step
   int exit_code = -1, term_signal = 0;
-  bool infrastructure = false;  // e.g. a port taken by someone else: to be run again, not counted
-  bool chose_port = false;      // what was taken is a port that its script chose, not the one that it was given
-  std::string ended_at;         // RFC 3339
-  std::string started_at;       // of a recovered one, where a host saw its end
+  bool infrastructure = false;             // e.g. a port taken by someone else: to be run again, not counted
+  TakenPort taken_port = TakenPort::none;  // why it failed, if it did so for a port
+  std::string ended_at;                    // RFC 3339
+  std::string started_at;                  // of a recovered one, where a host saw its end
 };
 
 class Runner {

@@ -367,16 +367,18 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   } catch (const Error& error) {
     end.warnings.emplace_back(error.what());
   }
-  // What an engine says of the infrastructure, it says of the trial's hosts.
+  // An engine's verdict on the infrastructure is one on the trial's hosts.
   watch_slots(end, trial.slots, end.infrastructure && ended.verdict && ended.verdict->infrastructure);
   watch_port(end, trial.slots);
   report_start(trial);
   if (on_ended) on_ended(end);
 }
 
-// A script that chooses its port itself, where no text of the command shows it, can run but once on a host.
+// A script that chooses its port itself, where no text of the command shows it, can run but once on a host. A message
+// without a port's number may be a stranger's doing; a second one is no chance.
 void TrialRunner::watch_port(const TrialEnd& end, const std::vector<Slot>& slots) {
-  if (!end.chose_port || one_at_a_time_) return;
+  const bool may_be_chosen = end.taken_port == TakenPort::chosen || end.taken_port == TakenPort::unnamed;
+  if (!may_be_chosen || one_at_a_time_ || !engine_->slots_name_hosts()) return;
   const auto is_beside = [&](const auto& running) {
     const std::vector<Slot>& others = running.second.slots;
     return std::any_of(others.begin(), others.end(), [&](const Slot& other) {
@@ -384,12 +386,14 @@ void TrialRunner::watch_port(const TrialEnd& end, const std::vector<Slot>& slots
     });
   };
   if (std::none_of(running_.begin(), running_.end(), is_beside)) return;
+  if (end.taken_port == TakenPort::unnamed && ++unnamed_ports_ < 2) return;
   one_at_a_time_ = true;
   if (!on_notice) return;
-  on_notice(fmt::format(
-      "trials run one at a time from now on: the script of trial {} chose its port itself, and another trial had it; "
-      "let it take MASTER_PORT, and they run side by side",
-      end.id));
+  on_notice(
+      fmt::format("trials run one at a time from now on: trial {} found the port taken that its script chooses, while "
+                  "another trial "
+                  "ran; let the script take MASTER_PORT, and they run side by side",
+                  end.id));
 }
 
 void TrialRunner::watch_slots(const TrialEnd& end, const std::vector<Slot>& slots, bool host_failed) {

@@ -94,6 +94,7 @@ class TrialRunner : public Runner {
   std::map<uint64_t, Running> running_;
   bool has_abandoned_ = false;
   bool one_at_a_time_ = false;  // trials met at a port that their script chooses
+  int unnamed_ports_ = 0;       // that were taken while other trials ran
   SlotWatch slot_watch_;
   std::vector<Slot> broken_;  // those that people were given notice of
   std::unique_ptr<Engine> engine_;

@@ -47,6 +47,7 @@ class JobEngine : public Engine {
   bool has_room_for(const std::vector<TrialShape>& shapes) const override;
   std::optional<std::vector<Slot>> take(const TrialShape& shape) override;
   void give_back(const std::vector<Slot>& slots) override;
+  bool slots_name_hosts() const override { return false; }
   void prepare(TrialContext& context) const override;
   void launch(const Launch& launch) override;
   void stop(uint64_t id, bool at_once) override;

@@ -17,9 +17,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class TakenPort : public TempDirTest {
+class Taken : public TempDirTest {
  protected:
-  TakenPort() {
+  Taken() {
     facts_.trial_dir = dir();
     facts_.config = {{"train_batch_size", 8}, {"gradient_accumulation_steps", 1}};
     facts_.exit = {1, 0};
@@ -30,7 +30,7 @@ class TakenPort : public TempDirTest {
   RunFacts facts_;
 };
 
-TEST_F(TakenPort, APortInUseCountsWhereTheRanksMeet) {
+TEST_F(Taken, APortInUseCountsWhereTheRanksMeet) {
   for (const char* line : {"[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - "
                            "Address already in use).",
                            "torch.distributed.DistNetworkError: The server socket has failed to listen: EADDRINUSE, "
@@ -45,16 +45,25 @@ TEST_F(TakenPort, APortInUseCountsWhereTheRanksMeet) {
   EXPECT_EQ(end().reason, "exit status 1: KeyError: 'x'");
 }
 
-TEST_F(TakenPort, APortThatTheScriptChoseIsKnownByItsNumber) {
+TEST_F(Taken, APortThatTheScriptChoseIsKnownByItsNumber) {
   facts_.port = 29617;
-  stderr_is("[c10d] The server socket has failed to bind to [::]:29617 (errno: 98 - Address already in use).\n");
-  EXPECT_FALSE(end().chose_port);
+  const auto named = [&](const char* text) {
+    stderr_is(fmt::format("[W socket.cpp:4426] [c10d] {} (errno: 98 - Address already in use).\n", text));
+    EXPECT_TRUE(end().infrastructure) << text;
+    return end().taken_port;
+  };
+  EXPECT_EQ(named("The server socket has failed to bind to [::]:29617"), TakenPort::given);
   EXPECT_EQ(end().reason, "its rendezvous port was taken by another program");
-  for (const char* other : {"[::]:29500", "[::]:129617", "an address"}) {
-    stderr_is(fmt::format("[c10d] The server socket has failed to bind to {} (Address already in use).\n", other));
-    EXPECT_TRUE(end().infrastructure && end().chose_port) << other;
+  EXPECT_EQ(named("failed to listen. port: 29617, useIpv6: false"), TakenPort::given);
+  for (const char* other : {"The server socket has failed to bind to [::]:29500", "127.0.0.1:12355", "port: 29500,",
+                            "localhost:29500", "('127.0.0.1', 29500)"}) {
+    EXPECT_EQ(named(other), TakenPort::chosen) << other;
     EXPECT_EQ(end().reason, "a port that its script chose itself was taken by another program") << other;
   }
+  EXPECT_EQ(named("The server socket has failed to listen"), TakenPort::unnamed);
+  EXPECT_EQ(end().reason, "its rendezvous port was taken by another program");
+  stderr_is("KeyError: 'port 29500'\n");
+  EXPECT_EQ(end().taken_port, TakenPort::none);
 }
 
 // The port is written in a file that no text of the command shows; another trial listens on it.
@@ -65,7 +74,11 @@ class OwnPort : public RunnerTest {
 import os, pathlib, socket, sys, time
 listener = socket.socket()
 port = pathlib.Path("port")
-listener.bind(("127.0.0.1", int(port.read_text()) if port.exists() else 0))
+try:
+    listener.bind(("127.0.0.1", int(port.read_text()) if port.exists() else 0))
+except OSError as error:
+    named = "" if os.path.exists("unnamed") else " at port: " + port.read_text()
+    sys.exit(f"OSError: {error}{named}")
 listener.listen()
 if not port.exists():
     pathlib.Path("port.new").write_text(str(listener.getsockname()[1]))
@@ -84,14 +97,23 @@ while not os.path.exists("go"): time.sleep(0.01)
 
 TEST_F(OwnPort, TrialsThatMeetThereRunOneAtATimeFromThenOn) {
   EXPECT_EQ(room(), 2);
-  EXPECT_TRUE(run(spec(1)).chose_port) << ends_[1].reason;
-  EXPECT_THAT(notices_, ElementsAre(HasSubstr("one at a time from now on: the script of trial 1 chose its port")));
+  EXPECT_EQ(run(spec(1)).taken_port, TakenPort::chosen) << ends_[1].reason;
+  EXPECT_THAT(notices_, ElementsAre(HasSubstr("one at a time from now on: trial 1 found the port taken")));
   EXPECT_EQ(room(), 0) << "trial 0 runs";
   go();
   EXPECT_FALSE(wait(0).infrastructure);
   EXPECT_EQ(room(), 1);
   ends_.clear();
   EXPECT_FALSE(run(spec(1)).infrastructure) << ends_[1].reason;
+  EXPECT_EQ(notices_.size(), 1u);
+}
+
+TEST_F(OwnPort, OneMessageWithoutItsNumberMayBeChance) {
+  write_text(dir() / "unnamed", "yes");
+  EXPECT_EQ(run(spec(1)).taken_port, TakenPort::unnamed) << ends_[1].reason;
+  EXPECT_EQ(room(), 2);
+  run(spec(2));
+  EXPECT_EQ(room(), 0);
   EXPECT_EQ(notices_.size(), 1u);
 }
 
@@ -106,7 +128,7 @@ TEST_F(OwnPort, NobodyIsHeldBackWhereNoOtherTrialRuns) {
   address.sin_port = htons(static_cast<uint16_t>(std::stoi(read_text(dir() / "port"))));
   ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::listen(listener, 1), 0);
-  EXPECT_TRUE(run(spec(1)).chose_port);
+  EXPECT_EQ(run(spec(1)).taken_port, TakenPort::chosen);
   EXPECT_EQ(room(), 3);
   EXPECT_THAT(notices_, IsEmpty());
   ::close(listener);
