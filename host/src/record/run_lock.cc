@@ -47,6 +47,12 @@ std::optional<RunLock> RunLock::take_if_free(const std::filesystem::path& dir) {
   range.l_type = F_WRLCK;
   range.l_whence = SEEK_SET;
   if (fcntl(fd, F_OFD_SETLK, &range) != 0) {
+    const int cause = errno;
+    // Some file systems of clusters have no locks, or only where they are mounted for it.
+    if (cause != EAGAIN && cause != EACCES) {
+      throw Error(fmt::format("{}: it cannot be locked ({}); give an --output-dir on a file system that has locks",
+                              file.string(), std::strerror(cause)));
+    }
     lock.file_.clear();  // not ours to remove
     return std::nullopt;
   }

@@ -15,7 +15,7 @@ class RunLock {
  public:
   // Throws, naming host, pid and boot, when another process holds it.
   static RunLock take(const std::filesystem::path& dir);
-  // nullopt: another process holds it.
+  // nullopt: another process holds it. Throws where it cannot be locked.
   static std::optional<RunLock> take_if_free(const std::filesystem::path& dir);
   RunLock(RunLock&& other) noexcept : file_(std::move(other.file_)), fd_(std::exchange(other.fd_, -1)) {}
   RunLock& operator=(RunLock&& other) noexcept;

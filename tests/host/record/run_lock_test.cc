@@ -1,8 +1,16 @@
 // One host at a time; the lock says who, and ends with its holder.
 #include "record/run_lock.h"
 
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cstddef>
+#include <iterator>
 
 #include "host/study/study_fixture.h"
 #include "support/error_of.h"
@@ -48,6 +56,35 @@ TEST_F(RunLockTest, AKilledHolderLeavesAFileButNoLock) {
 
 TEST_F(RunLockTest, AFolderThatIsNotThereIsAnError) {
   EXPECT_THAT(error_of([&] { RunLock::take(dir() / "nowhere"); }), HasSubstr("dsat.lock: No such file"));
+}
+
+// From now on this process meets a file system without locks.
+void take_locks_away() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_fcntl, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_OFD_SETLK, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOLCK),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{static_cast<unsigned short>(std::size(filter)), filter};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(9);
+}
+
+TEST_F(RunLockTest, AFileSystemWithoutLocksIsNamed) {
+  const auto try_both = [&] {
+    take_locks_away();
+    for (const std::string& text :
+         {error_of([&] { RunLock::take(dir()); }), error_of([&] { RunLock::take_if_free(dir()); })}) {
+      if (text.find("dsat.lock: it cannot be locked (No locks available); give an --output-dir") == std::string::npos) {
+        _exit(1);
+      }
+    }
+    _exit(0);
+  };
+  EXPECT_EXIT(try_both(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
