@@ -63,7 +63,8 @@ std::string markdown_table(const std::vector<Line>& lines, const std::vector<boo
 std::string duration(const host::StudyRecord& study) {
   std::vector<std::pair<int64_t, int64_t>> runs;
   for (const host::TrialRecord& trial : study.trials) {
-    if (trial.started()) runs.emplace_back(microseconds_of(trial.started_at), microseconds_of(trial.ended_at));
+    const int64_t from = microseconds_of(trial.started_at), to = microseconds_of(trial.ended_at);
+    if (from > 0 && to > 0) runs.emplace_back(from, to);  // a crash may have cost a trial its times
   }
   std::sort(runs.begin(), runs.end());
   int64_t span = 0, until = 0;

@@ -238,6 +238,9 @@ std::vector<TrialEnd> Coordinator::requeue_running() {
 
 // As it would have ended had its host lived: one that failed by accident has its restart.
 void Coordinator::end_recovered(TrialEnd end) {
+  // The crash may have cost the journal its start; its folder has it.
+  const TrialRecord& record = trials_[end.id].record;
+  if (record.started_at.empty()) trials_.note_start({end.id, end.attempt, record.slots, end.started_at});
   add_cost(end.id, end.ended_at);
   const bool may_restart =
       end.outcome == Outcome::failed && !trials_.is_to_stop(end.id) && !is_spent(plan_.budget, spent_device_hours_);

@@ -75,12 +75,14 @@ TEST(Summary, IsATableOfStagesWithTheBestOfAll) {
 TEST(Summary, TheTimeLeavesOutThePauseBeforeAResume) {
   host::StudyRecord study;
   study.study = Json::object();
-  study.trials = {trial(0, "{}"), trial(1, "{}"), trial(2, "{}")};
+  study.trials = {trial(0, "{}"), trial(1, "{}"), trial(2, "{}"), trial(3, "{}")};
   study.trials[0].ended_at = "2026-01-01T00:10:00.000000Z";
   study.trials[1].ended_at = "2026-01-01T00:09:00.000000Z";
   study.trials[2].submitted_at = "2026-01-01T00:10:00.000000Z";
   study.trials[2].started_at = "2026-01-03T12:00:00.000000Z";
   study.trials[2].ended_at = "2026-01-03T12:05:00.000000Z";
+  study.trials[3].started_at.clear();  // a crash cost it its start
+  study.trials[3].ended_at = "2026-01-03T12:06:00.000000Z";
   ExperimentNames names;
   EXPECT_THAT(deepspeed_summary(study, names), HasSubstr("Tuning completed in 0:15:00.000000."));
 }
