@@ -83,7 +83,7 @@ double reduce_bucket_bytes(const Share& share, const Setup& setup, const EngineR
   return elements * element_bytes(rules.whole_bucket ? setup.precision : setup.accumulation_dtype) * (two ? 2 : 1);
 }
 
-// Of an engine that goes by layers: elements of the parameters that stage 3 keeps whole on every rank because they are
+// For an engine that goes by layers: elements of the parameters that stage 3 keeps whole on every rank because they are
 // small. Between two counts it is the larger one, so a prediction that errs promises too little.
 double persistent_elements(const ModelSize& size, const Share& share, const Setup& setup) {
   const double threshold = setup.persistence_threshold_elements;
@@ -97,7 +97,7 @@ double persistent_elements(const ModelSize& size, const Share& share, const Setu
   return std::min({small * part, setup.max_persistent_elements, share.trainable});
 }
 
-// Of an engine that goes by layers: the layer at work, and once a micro step has shown what comes next also what is
+// For an engine that goes by layers: the layer at work, and once a micro step has shown what comes next also what is
 // fetched ahead, in whole layers, and half the reuse distance, as below.
 double live_elements(const Share& share, const Setup& setup, bool knows_the_next) {
   const double layer = share.largest_layer;

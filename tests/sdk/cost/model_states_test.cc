@@ -206,7 +206,7 @@ TEST(BufferTest, AnEngineThatGoesByLayersKeepsGatheredWhatItsKeysAskFor) {
   }
 }
 
-// Of the same model. Between steps it holds 16 P / N bytes, and whole what persists.
+// The same model. Between steps it holds 16 P / N bytes, and whole what persists.
 TEST(ModelStatesTest, AnEngineThatGoesByLayersKeepsSmallParametersWhole) {
   ModelSize size{316'928, 316'928, 49'984};
   size.small_params = {3'648, 32'832, 316'928, 316'928, 316'928};

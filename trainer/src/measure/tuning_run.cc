@@ -25,10 +25,15 @@ double microseconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
 }
 
-// Of this process, as long as they live.
-int tuned_engines = 0;
-// One counter at a time: a second one would begin the first one's count anew.
-bool counting_flops = false;
+int tuned_engines = 0;  // that live in this process
+
+// Engines that count at the same time share one: a second one would begin the first one's count anew.
+std::shared_ptr<FlopsCounter> shared_counter() {
+  static std::weak_ptr<FlopsCounter> shared;
+  std::shared_ptr<FlopsCounter> counter = shared.lock();
+  if (!counter) shared = counter = std::make_shared<FlopsCounter>();
+  return counter;
+}
 
 }  // namespace
 
@@ -39,8 +44,7 @@ TuningRun::TuningRun(World& world, const Settings& settings, ModelInfo info)
   if (!settings.tuning.enabled || ++tuned_engines != 2 || world.rank() != 0) return;
   const std::string line = fmt::format(
       "{}: warning: the trial has a second engine: fwd, bwd, step, FLOPS_per_gpu and num_params are those of one "
-      "engine; "
-      "latency and throughput are taken from end to end, and peak_memory is of all\n",
+      "engine; latency and throughput are taken from end to end, and peak_memory is of all\n",
       world.program());
   std::fputs(line.c_str(), stderr);
 }
@@ -71,17 +75,16 @@ bool TuningRun::counts_flops() const {
 
 // A micro step may have several forwards and backwards: all of them count.
 void TuningRun::start_counting() {
-  if (!counts_flops() || counting_flops) return;
-  counter_ = std::make_unique<FlopsCounter>();
-  counting_flops = true;
+  if (!counts_flops() || counter_) return;
+  counter_ = shared_counter();
+  flops_before_ = counter_->flops();
 }
 
-// Of what was computed since the start; none where this engine does not count.
+// What was computed since the start; none where this engine does not count.
 std::optional<double> TuningRun::stop_counting() {
   if (!counter_) return std::nullopt;
-  const double flops = counter_->flops();
+  const double flops = counter_->flops() - flops_before_;
   counter_.reset();
-  counting_flops = false;
   return flops;
 }
 

@@ -1,8 +1,8 @@
 // What a tuning trial measures while a training runs, and the files that it leaves.
 //
 // The configuration's autotuning section says which optimizer steps are measured and where the result goes. A training
-// without that section calls the same functions, which then do next to nothing. Of several engines in a process the
-// first that has made its steps measures; what they all take shows in the time from end to end and in the peak.
+// without that section calls the same functions, which then do next to nothing. Where a process has several engines,
+// the first that has made its steps measures; what they all take shows in the time from end to end and in the peak.
 // Threading: the compute thread; step_ended() and forward_ended() are collective. Units: microseconds, bytes. Errors:
 // TuningDone when all is measured and written; dsat::Error.
 #ifndef DSAT_TRAINER_MEASURE_TUNING_RUN_H_
@@ -73,8 +73,9 @@ class TuningRun {
   int64_t peak_bytes_ = 0, state_bytes_ = 0, host_bytes_ = 0;
   double loss_sum_ = 0;
   std::vector<double> losses_;  // this rank's, of each optimizer step of this run
-  std::unique_ptr<FlopsCounter> counter_;
-  double flops_ = -1;  // of a micro step; -1: not counted yet
+  std::shared_ptr<FlopsCounter> counter_;
+  double flops_before_ = 0;  // what it had counted when this engine began
+  double flops_ = -1;        // of a micro step; -1: not counted yet
   bool is_done_ = false;
 };
 

@@ -33,7 +33,7 @@ struct Setup {
   double allgather_bucket_elements = 5e8;
   double prefetch_bucket_elements = 5e7;
   double max_reuse_distance_elements = 1e9;
-  // Of an engine that goes by layers; others bound other things by them.
+  // Read for an engine that goes by layers; others bound other things by them.
   double max_live_elements = std::numeric_limits<double>::infinity();
   double persistence_threshold_elements = 0;  // a parameter of at most so many stays whole at stage 3
   double max_persistent_elements = std::numeric_limits<double>::infinity();  // of all of them together
@@ -45,9 +45,9 @@ struct Setup {
   int64_t micro_batch = 1;
 };
 
-// Reads a merged configuration; absent keys take the engine's defaults. If the study tunes the world size
-// (dsat/config/world.h), the configuration's own size counts and not `data_parallel_size`. Throws dsat::Error on a
-// wrong type.
+// Reads a merged configuration; absent keys take the defaults of `engine`, which is that of the model's size
+// (ModelSize::engine()). If the study tunes the world size (dsat/config/world.h), the configuration's own size counts
+// and not `data_parallel_size`. Throws dsat::Error on a wrong type.
 Setup setup_from_config(const Json& config, int64_t data_parallel_size, Engine engine = Engine::deepspeed);
 
 }  // namespace dsat::cost
