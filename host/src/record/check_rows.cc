@@ -89,4 +89,10 @@ std::optional<RowFinding> find_lost_exit(const std::vector<Trial>& trials, const
   return std::nullopt;
 }
 
+std::optional<RowFinding> find_damage(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events,
+                                      uint64_t first_trial) {
+  const auto misfit = find_misfit(trials, events);
+  return misfit ? misfit : find_lost_exit(trials, events, first_trial);
+}
+
 }  // namespace dsat::host

@@ -30,6 +30,10 @@ std::optional<RowFinding> find_misfit(const std::vector<Trial>& trials, const st
 std::optional<RowFinding> find_lost_exit(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events,
                                          uint64_t first_trial);
 
+// The first of both kinds, in this order: a journal without one can be taken up again.
+std::optional<RowFinding> find_damage(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events,
+                                      uint64_t first_trial);
+
 }  // namespace dsat::host
 
 #endif  // DSAT_HOST_RECORD_CHECK_ROWS_H_

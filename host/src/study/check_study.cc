@@ -101,9 +101,9 @@ CheckReport findings_of(Journal& journal, const Journal::Salvaged& found) {
     next = entry.seq + 1;
   }
   if (report.findings.empty()) {
-    auto misfit = find_misfit(found.trials, found.events);
-    if (!misfit) misfit = find_lost_exit(found.trials, found.events, searches_of(found.meta).current().first_trial);
-    if (misfit) report.findings.push_back(to_string(*misfit));
+    const uint64_t first_trial = searches_of(found.meta).current().first_trial;
+    const auto damage = find_damage(found.trials, found.events, first_trial);
+    if (damage) report.findings.push_back(to_string(*damage));
   }
   if (report.findings.size() > kMostFindings) {
     const size_t more = report.findings.size() - kMostFindings;

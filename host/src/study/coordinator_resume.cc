@@ -56,11 +56,10 @@ std::string end_of_cut_off(const TrialRecord& record, const std::string& written
 void Coordinator::resume(const TakeUp& how) {
   std::vector<Trial> trials = journal_.trials();
   std::vector<JournalEvent> events = journal_.events();
-  auto misfit = find_misfit(trials, events);
-  if (!misfit) misfit = find_lost_exit(trials, events, Searches(journal_.meta("searches")).current().first_trial);
-  if (misfit) {
+  const uint64_t first_trial = Searches(journal_.meta("searches")).current().first_trial;
+  if (const auto damage = find_damage(trials, events, first_trial)) {
     throw Error(DSAT_INTERNAL,
-                fmt::format("journal {}: {}; {}", journal_.file().string(), to_string(*misfit), kRepairRemedy));
+                fmt::format("journal {}: {}; {}", journal_.file().string(), to_string(*damage), kRepairRemedy));
   }
   journal_.begin();
   try {
