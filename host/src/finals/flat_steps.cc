@@ -90,8 +90,7 @@ std::optional<std::string> FlatSteps::why() const {
     return fmt::format(
         "the step took the same time at micro batch {} ({}, trial {}) and {} ({}, trial {}): the script seems to "
         "ignore the configuration, so a higher throughput means nothing; let it read the file that it is given, or "
-        "hand it "
-        "the micro batch: --arg-mapping train_micro_batch_size_per_gpu=--FLAG",
+        "hand it the micro batch: --arg-mapping train_micro_batch_size_per_gpu=--FLAG",
         small.micro_batch, format_metric("latency", small.latency_us), small.trial, large.micro_batch,
         format_metric("latency", large.latency_us), large.trial);
   }

@@ -57,7 +57,7 @@ class FlatSteps {
   bool fills_memory_ = false;  // a trial ran out of it: what the script takes depends on what it is given
 };
 
-// Of a study's trials; the reason why it has no gain.
+// The reason why a study with these trials has no gain.
 std::optional<std::string> why_steps_say_nothing(const std::vector<Trial>& trials);
 
 }  // namespace dsat::host

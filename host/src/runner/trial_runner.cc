@@ -391,8 +391,7 @@ void TrialRunner::watch_port(const TrialEnd& end, const std::vector<Slot>& slots
   if (!on_notice) return;
   on_notice(
       fmt::format("trials run one at a time from now on: trial {} found the port taken that its script chooses, while "
-                  "another trial "
-                  "ran; let the script take MASTER_PORT, and they run side by side",
+                  "another trial ran; let the script take MASTER_PORT, and they run side by side",
                   end.id));
 }
 

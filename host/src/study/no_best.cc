@@ -23,7 +23,8 @@ bool gives(const Json& metrics, const std::string& name) {
   return it != metrics.end() && it->is_number();
 }
 
-// Its figure was left out, as no machine reaches it, or the host itself measures the metric beside the script.
+// The metric may still come: this trial's figure was left out since no machine reaches it (the warning names the
+// metric), or the host itself measures it beside the script.
 bool may_be_odd(const Trial& trial, const std::string& metric) {
   if (metric == "wall_throughput" || metric == "wall_latency") return true;
   if (!trial.end) return false;
