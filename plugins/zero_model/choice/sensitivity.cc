@@ -50,54 +50,50 @@ double variance_of_repeats(const std::map<Point, Surrogate::PointRecord>& points
   return degrees > 0 ? squares / degrees : 0;
 }
 
-}  // namespace
-
-std::vector<std::string> Acquisition::sensitivity() {
-  const std::optional<Surrogate::Incumbent> best = surrogate_.incumbent();
-  if (!best || !best->point.arm->in_space) return {};
-  const Arm& arm = *best->point.arm;
-  const int64_t micro_batch = best->point.micro_batch;
-  const config::StageSpace& own = *space_.tuning_space().stage(arm.stage);
-  std::vector<Change> changes;
-  for (const config::StageSpace& stage : space_.tuning_space().stages) {
-    if (stage.stage == arm.stage) continue;
-    changes.push_back(
-        {"ZeRO stage", std::to_string(arm.stage), std::to_string(stage.stage), {project(arm, stage), micro_batch}});
-  }
-  for (size_t axis = 0; axis < own.axes.size(); ++axis) {
-    for (size_t value = 0; value < own.axes[axis].values.size(); ++value) {
+// Every other value of every axis of the arm's stage.
+void add_other_values(ModelSpace& space, const Point& best, std::vector<Change>& changes) {
+  const Arm& arm = *best.arm;
+  const std::vector<config::Axis>& axes = space.tuning_space().stage(arm.stage)->axes;
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    for (size_t value = 0; value < axes[axis].values.size(); ++value) {
       if (value == arm.choice[axis]) continue;
       Configuration other{arm.stage, arm.choice};
       other.choice[axis] = value;
-      changes.push_back({own.axes[axis].key,
-                         own.axes[axis].values[arm.choice[axis]].dump(),
-                         own.axes[axis].values[value].dump(),
-                         {space_.arm(other), micro_batch},
+      changes.push_back({axes[axis].key,
+                         axes[axis].values[arm.choice[axis]].dump(),
+                         axes[axis].values[value].dump(),
+                         {space.arm(other), best.micro_batch},
                          axis});
     }
   }
-  const int64_t half = space_.micro_batches().rank_at_or_below(static_cast<double>(micro_batch) / 2);
-  if (half >= 0) {
-    const int64_t smaller = space_.micro_batches().at(half);
-    changes.push_back({kMicroBatch, std::to_string(micro_batch), std::to_string(smaller), {&arm, smaller}});
-  }
-  const auto is_guess = [&](const Change& c) { return !was_compared(c, surrogate_.points(), micro_batch); };
-  changes.erase(std::remove_if(changes.begin(), changes.end(), is_guess), changes.end());
+}
+
+void add_half_the_micro_batch(ModelSpace& space, const Point& best, std::vector<Change>& changes) {
+  const int64_t half = space.micro_batches().rank_at_or_below(static_cast<double>(best.micro_batch) / 2);
+  if (half < 0) return;
+  const int64_t smaller = space.micro_batches().at(half);
+  changes.push_back({kMicroBatch, std::to_string(best.micro_batch), std::to_string(smaller), {best.arm, smaller}});
+}
+
+// A difference of two measurements. The model takes noise for an effect where no repeat shows what it is, so what
+// repeats differ by, and what the fit leaves, count as noise.
+void predict_effects(const Surrogate& surrogate, const Prediction& best, std::vector<Change>& changes) {
   std::vector<Point> points;
   for (const Change& change : changes) points.push_back(change.point);
-  const std::vector<Prediction> predictions = surrogate_.speed().predict(points);
-  // A difference of two measurements. The model takes noise for an effect where no repeat shows what it is, so what
-  // repeats differ by, and what the fit leaves, count as noise.
-  const SpeedModel& speed = surrogate_.speed();
+  const SpeedModel& speed = surrogate.speed();
+  const std::vector<Prediction> predictions = speed.predict(points);
   const double noise =
-      std::max({speed.noise_variance(), speed.left_out_variance(), variance_of_repeats(surrogate_.points())});
-  const double of_both = best->prediction.variance + 2 * noise;
+      std::max({speed.noise_variance(), speed.left_out_variance(), variance_of_repeats(surrogate.points())});
+  const double of_both = best.variance + 2 * noise;
   for (size_t i = 0; i < changes.size(); ++i) {
-    const double ratio = std::exp(predictions[i].mean - best->prediction.mean);
+    const double ratio = std::exp(predictions[i].mean - best.mean);
     changes[i].effect = ratio - 1;
     changes[i].deviation = std::max(1.0, ratio) * std::sqrt(predictions[i].variance + of_both);
   }
-  // What matters most comes first: the first change of each choice is the one to report.
+}
+
+// What matters most comes first, and the first change of each choice is the one to report.
+std::vector<std::string> lines_of(std::vector<Change> changes) {
   std::stable_sort(changes.begin(), changes.end(),
                    [](const Change& a, const Change& b) { return std::abs(a.effect) > std::abs(b.effect); });
   std::vector<std::string> lines, reported;
@@ -107,6 +103,27 @@ std::vector<std::string> Acquisition::sensitivity() {
     lines.push_back(line_of(change));
   }
   return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> Acquisition::sensitivity() {
+  const std::optional<Surrogate::Incumbent> best = surrogate_.incumbent();
+  if (!best || !best->point.arm->in_space) return {};
+  const Arm& arm = *best->point.arm;
+  const int64_t micro_batch = best->point.micro_batch;
+  std::vector<Change> changes;
+  for (const config::StageSpace& stage : space_.tuning_space().stages) {
+    if (stage.stage == arm.stage) continue;
+    changes.push_back(
+        {"ZeRO stage", std::to_string(arm.stage), std::to_string(stage.stage), {project(arm, stage), micro_batch}});
+  }
+  add_other_values(space_, best->point, changes);
+  add_half_the_micro_batch(space_, best->point, changes);
+  const auto is_guess = [&](const Change& c) { return !was_compared(c, surrogate_.points(), micro_batch); };
+  changes.erase(std::remove_if(changes.begin(), changes.end(), is_guess), changes.end());
+  predict_effects(surrogate_, best->prediction, changes);
+  return lines_of(std::move(changes));
 }
 
 }  // namespace dsat::zero_model
