@@ -40,6 +40,11 @@ std::string why_implausible(std::string_view metric, double value) {
   return fmt::format("{} is {}, which no machine reaches", metric, Json(value).dump());
 }
 
+void leave_out(const std::string& metric, const std::string& file_name, const std::string& why, TrialReport& report) {
+  report.left_out.push_back(metric);
+  report.warnings.push_back(fmt::format("{}: {}: left out", file_name, why));
+}
+
 void keep_plausible(const std::string& file_name, TrialReport& report) {
   Json kept = Json::object();
   for (const auto& [name, value] : report.metrics.items()) {
@@ -47,7 +52,7 @@ void keep_plausible(const std::string& file_name, TrialReport& report) {
     if (why.empty()) {
       kept[name] = value;
     } else {
-      report.warnings.push_back(fmt::format("{}: {}: left out", file_name, why));
+      leave_out(name, file_name, why, report);
     }
   }
   report.metrics = std::move(kept);

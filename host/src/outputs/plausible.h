@@ -21,6 +21,9 @@ inline constexpr double kMostCount = 1e15;
 // "" or what is wrong with the value of a metric: "FLOPS_per_gpu is 1.7e+308, which no machine reaches".
 std::string why_implausible(std::string_view metric, double value);
 
+// A metric is not taken over into the report, for this reason: a warning that names the file.
+void leave_out(const std::string& metric, const std::string& file_name, const std::string& why, TrialReport& report);
+
 // Leaves such metrics out of a report, each with a warning that names the file. Throws dsat::Error when none is left.
 void keep_plausible(const std::string& file_name, TrialReport& report);
 

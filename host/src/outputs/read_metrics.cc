@@ -125,7 +125,7 @@ void cross_check(EngineMetrics& m, double train_batch, std::vector<std::string>&
                   number_text(*m.throughput), number_text(*m.latency), number_text(train_batch), kMeasuresElse));
 }
 
-EngineMetrics read_engine_metrics(const Json& report, const std::string& file, std::vector<std::string>& warnings) {
+EngineMetrics read_engine_metrics(const Json& report, const std::string& file, TrialReport& out) {
   EngineMetrics m;
   struct Field {
     std::optional<double>* target;
@@ -142,8 +142,12 @@ EngineMetrics read_engine_metrics(const Json& report, const std::string& file, s
     if (why.empty()) {
       *field.target = value;
     } else {
-      warnings.push_back(fmt::format("{}: {}: left out", file, why));
+      leave_out(*field.names.begin(), file, why, out);
     }
+  }
+  if (m.flops_per_gpu == 0) {  // they were not counted: no warning, since every trial may say so
+    m.flops_per_gpu.reset();
+    out.left_out.emplace_back("FLOPS_per_gpu");
   }
   return m;
 }
@@ -158,7 +162,7 @@ Json to_metrics(const EngineMetrics& m) {
   put("step", m.step);
   put("latency", m.latency);
   put("throughput", m.throughput);
-  if (m.flops_per_gpu > 0) put("FLOPS_per_gpu", m.flops_per_gpu);  // 0: they were not counted
+  put("FLOPS_per_gpu", m.flops_per_gpu);
   return metrics;
 }
 
@@ -167,7 +171,7 @@ Json to_metrics(const EngineMetrics& m) {
 TrialReport read_metrics(std::string_view text, const std::string& file_name, const Json& config) {
   const Json report = parse_report(text, file_name);
   TrialReport out;
-  EngineMetrics m = read_engine_metrics(report, file_name, out.warnings);
+  EngineMetrics m = read_engine_metrics(report, file_name, out);
   const auto batch = [&](const char* key) { return config::number_at(config, key).value_or(0); };
   if (const double train_batch = batch(config::kTrainBatchKey); train_batch > 0) {
     settle_units(m, train_batch);

@@ -24,6 +24,7 @@ struct TrialReport {
   Json metrics;  // canonical metrics, or the model's figures
   std::optional<uint64_t> peak_bytes, device_memory_bytes;
   std::optional<int64_t> world_size;
+  std::vector<std::string> left_out;  // metrics whose figure cannot be used: no machine reaches it, or nothing counted
   std::vector<std::string> warnings;
 };
 

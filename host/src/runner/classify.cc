@@ -318,6 +318,7 @@ std::string problem_with(const std::filesystem::path& path, const char* name) {
 void take_report(const RunFacts& facts, TrialReport report, TrialEnd& end) {
   end.outcome = Outcome::completed;
   end.metrics = std::move(report.metrics);
+  end.left_out = std::move(report.left_out);
   end.peak_bytes = report.peak_bytes;
   if (end.peak_bytes) end.peak_source = kPeakOfMetrics;
   end.device_memory_bytes = report.device_memory_bytes;

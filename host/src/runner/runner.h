@@ -53,6 +53,7 @@ struct TrialEnd {
   std::vector<std::string> tail;      // last lines of stderr, for people
   std::vector<std::string> warnings;  // e.g. completed, but exit status 1
   Json metrics;  // canonical: DeepSpeed's names and fixed units; model info for a model-information run
+  std::vector<std::string> left_out;  // metrics that its result file has, but with a figure that cannot be used
   std::optional<uint64_t> peak_bytes, device_memory_bytes;
   std::string peak_source;  // of peak_bytes; empty: there is no peak
   // For a trial that ran out of memory: its peak would have been larger than this (oom_numbers.h).

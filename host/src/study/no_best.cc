@@ -23,14 +23,12 @@ bool gives(const Json& metrics, const std::string& name) {
   return it != metrics.end() && it->is_number();
 }
 
-// The metric may still come: this trial's figure was left out since no machine reaches it (the warning names the
-// metric), or the host itself measures it beside the script.
+// The metric may still come: this trial's figure of it was left out, or the host itself measures it beside the script.
 bool may_be_odd(const Trial& trial, const std::string& metric) {
   if (metric == "wall_throughput" || metric == "wall_latency") return true;
   if (!trial.end) return false;
-  const std::vector<std::string>& warnings = trial.end->warnings;
-  return std::any_of(warnings.begin(), warnings.end(),
-                     [&](const std::string& warning) { return warning.find(metric) != std::string::npos; });
+  const std::vector<std::string>& left_out = trial.end->left_out;
+  return std::find(left_out.begin(), left_out.end(), metric) != left_out.end();
 }
 
 // A short study may end before its search begins.

@@ -8,6 +8,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -133,10 +134,18 @@ TEST(ReadMetrics, ReadsOptionalKeysAndLeavesSenselessOnesOut) {
   EXPECT_THAT(report.warnings, SizeIs(2));
 }
 
+TEST(ReadMetrics, FlopsThatWereNotCountedAreLeftOutWithoutAWarning) {
+  const TrialReport report = read({{"FLOPS_per_gpu", 0}, {"latency", 1000}}, config_with(8, 1));
+  EXPECT_FALSE(report.metrics.contains("FLOPS_per_gpu"));
+  EXPECT_THAT(report.left_out, ElementsAre("FLOPS_per_gpu"));
+  EXPECT_THAT(report.warnings, IsEmpty());
+}
+
 TEST(ReadMetrics, ANumberThatNoMachineReachesIsLeftOutAndWinsNothing) {
   const TrialReport report = read(
       {{"FLOPS_per_gpu", 1.7e308}, {"latency", 1000}, {"throughput", 8000}, {"peak_memory", 1e308}}, config_with(8, 1));
   EXPECT_FALSE(report.metrics.contains("FLOPS_per_gpu"));
+  EXPECT_THAT(report.left_out, ElementsAre("FLOPS_per_gpu"));
   EXPECT_EQ(report.metrics["throughput"], 8000);
   EXPECT_FALSE(report.peak_bytes);
   ASSERT_THAT(report.warnings, SizeIs(2));

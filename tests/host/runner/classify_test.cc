@@ -67,6 +67,12 @@ TEST_F(Classify, AValidResultCompletesWhateverTheExit) {
   EXPECT_EQ(end().outcome, Outcome::completed);
 }
 
+TEST_F(Classify, AMetricThatCannotBeUsedIsNamed) {
+  metrics_are(R"({"latency": 1000, "throughput": 8000, "FLOPS_per_gpu": 1e30})");
+  EXPECT_EQ(end().outcome, Outcome::completed);
+  EXPECT_THAT(end().left_out, ElementsAre("FLOPS_per_gpu"));
+}
+
 TEST_F(Classify, WhatIsPrintedToStandardOutputAloneTellsTheCause) {
   write_text(dir() / kStdoutFile,
              "step 1\nTraceback (most recent call last):\n  File \"t.py\", line 1\nNameError: name 'modle'\n");
