@@ -27,6 +27,8 @@ TEST_F(Recover, ACompleteResultIsTakenThoughNobodySawTheEnd) {
   EXPECT_EQ(end->metrics, seen.metrics);
   EXPECT_EQ(end->peak_bytes, seen.peak_bytes);
   EXPECT_FALSE(end->ended_at.empty());
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(end->started_at, starts_[0].started_at);
 }
 
 TEST_F(Recover, ATornResultOfATrialThatDiedWithTheHostIsRunAgain) {
@@ -67,6 +69,8 @@ TEST_F(Recover, AFailureWhoseEndWasSeenIsNotRunAgain) {
   EXPECT_EQ(end->outcome, Outcome::out_of_memory);
   EXPECT_EQ(end->exit_code, 1);
   EXPECT_EQ(end->ended_at, seen.ended_at);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(end->started_at, starts_[0].started_at);
   EXPECT_EQ(end->last_line, seen.last_line);
 }
 

@@ -26,6 +26,9 @@ class ManualEngine : public Engine {
   void hold(const std::vector<Slot>& slots) override { pool_.hold(slots); }
   void launch(const Launch&) override {}
   void stop(uint64_t, bool) override {}
+  bool slots_name_hosts() const override { return names_hosts; }
+
+  bool names_hosts = true;
 
  private:
   SlotPool pool_;
@@ -127,6 +130,26 @@ TEST_F(RunElsewhere, APortThatIsTakenShowsNothingOfTheSlot) {
   ASSERT_TRUE(ends_.at(0).infrastructure) << ends_.at(0).reason;
   runner_->run_elsewhere(0);
   EXPECT_EQ(room(), 2);
+}
+
+// Where a scheduler places trials, nothing says that two of them are on one host.
+TEST_F(RunElsewhere, OnlyTrialsOfOneHostMeetAtAPort) {
+  const auto meet = [&](uint64_t id) {
+    runner_->start(spec(id));
+    runner_->start(spec(id + 1));
+    write_text(trial_dir(id + 1) / kStderrFile, "The server socket has failed to bind to [::]:29500 (errno: 98)\n");
+    EngineEnd end;
+    end.exit.code = 1;
+    engine_->on_ended(id + 1, end);
+    ASSERT_EQ(ends_.at(id + 1).taken_port, TakenPort::chosen) << ends_.at(id + 1).reason;
+  };
+  engine_->names_hosts = false;
+  meet(0);
+  EXPECT_EQ(room(), 1);
+  engine_->on_ended(0, EngineEnd());
+  engine_->names_hosts = true;
+  meet(2);
+  EXPECT_EQ(room(), 0);
 }
 
 // With three slots one may wait although processes hold another.

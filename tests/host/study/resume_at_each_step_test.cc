@@ -170,6 +170,32 @@ TEST_F(ResumeTest, WhatARunCostThatACrashCutOffIsCounted) {
   EXPECT_NEAR(resumed(dir() / "copied", std::chrono::hours(200)), 3, 0.1) << "its files were written again by a copy";
 }
 
+TEST_F(ResumeTest, AStartThatACrashCostTheJournalIsTheFolders) {
+  StudyOptions given = scripted({{"start", {try_micro_batch(1)}}});
+  given.budget = "100gpuh";
+  Session first(plan_of(given));
+  const fs::path crashed = dir() / "crashed";
+  first.runner.before_each_step = [&] {
+    const std::vector<Trial> trials = first.journal->trials();
+    const bool is_lost =
+        !trials.empty() && trials[0].state == TrialState::running && trials[0].record.started_at.empty();
+    if (is_lost && !fs::exists(crashed)) copy_db(first.plan.dir, crashed);
+  };
+  first.run_new();
+  ASSERT_TRUE(fs::exists(crashed));
+  Session second(resumed_plan(crashed));
+  second.runner.left = [](const TrialSpec&) {
+    TrialEnd end = completed(100);
+    end.started_at = "2026-11-01T10:00:00.000Z";
+    end.ended_at = "2026-11-01T12:00:00.000Z";
+    return end;
+  };
+  second.resume();
+  EXPECT_EQ(second.runner.started.size(), 0u);
+  EXPECT_EQ(second.trials()[0].record.started_at, "2026-11-01T10:00:00.000Z");
+  EXPECT_NEAR(second.journal->meta(kSpentDeviceHours).value_or(0).get<double>(), 2, 0.001);
+}
+
 // Runs until the n-th round of the loop, then interrupts.
 StudyResult run_and_interrupt(Session& session, int steps) {
   session.runner.answer = walk_answer;
