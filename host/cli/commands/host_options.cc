@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "deepspeed/launcher_options.h"
+#include "deepspeed/command_line.h"
 #include "determined/search_runner_config.h"
 #include "dsat/host/study.h"
 #include "options/study_options.h"

@@ -10,7 +10,7 @@
 #include "commands/subcommand.h"
 #include "commands/tune_as_deepspeed.h"
 #include "deepspeed/apply_autotuning.h"
-#include "deepspeed/launcher_options.h"
+#include "deepspeed/command_line.h"
 #include "dsat/host/plugins.h"
 #include "dsat/host/study.h"
 #include "options/actions.h"

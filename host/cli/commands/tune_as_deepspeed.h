@@ -6,7 +6,7 @@
 
 #include "commands/run_study.h"
 #include "deepspeed/apply_autotuning.h"
-#include "deepspeed/launcher_options.h"
+#include "deepspeed/command_line.h"
 #include "terminal/console.h"
 
 namespace dsat::cli {

@@ -1,5 +1,5 @@
-// Prepares a trial's folder, has the engine start its processes, watches the time limits, and reads the trial's end
-// when the engine says that they are gone.
+// Prepares a trial's folder, has the engine start its processes, and reads the trial's end when the engine says that
+// they are gone. What a trial may take is in trial_limits.cc.
 #include "runner/trial_runner.h"
 
 #include <fmt/format.h>
@@ -16,9 +16,7 @@
 #include "command/hyperparameters.h"
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
-#include "dsat/base/units.h"
 #include "dsat/config/json.h"
-#include "runner/build_lock.h"
 #include "runner/pdsh_end.h"
 #include "runner/probe.h"
 #include "runner/trial_inputs.h"
@@ -275,56 +273,6 @@ void TrialRunner::report_start(Running& trial) {
   for (const Slot& slot : trial.slots) start.slots.push_back(slot.name());
   start.started_at = trial.facts.started_at;
   if (on_started) on_started(start);
-}
-
-void TrialRunner::watch_limits(uint64_t id, Running& trial) {
-  const auto now = loop_.now();
-  trial.last_progress = now;
-  trial.progress = progress_mark(trial.facts.trial_dir);
-  // One that trains further has as much more time as it has more steps.
-  const auto limit = options_.trial_timeout * (trial.facts.end_profile_step + 1) / (options_.end_profile_step + 1);
-  trial.timers.push_back(loop_.at(now + limit, [this, id, limit] {
-    time_out(id, fmt::format("ran longer than {} (--trial-timeout)", format_duration(limit)));
-  }));
-  look_for_progress(id);
-}
-
-// A script that has measured and only hangs at its exit would hold its devices for the whole of the limit.
-std::chrono::milliseconds TrialRunner::patience_with(const Running& trial) const {
-  std::error_code error;
-  const bool has_result = fs::exists(trial.facts.trial_dir / kMetricsFile, error) ||
-                          fs::exists(trial.facts.trial_dir / kModelInfoFile, error);
-  return has_result ? std::min(options_.no_progress_timeout, options_.patience_after_result)
-                    : options_.no_progress_timeout;
-}
-
-void TrialRunner::look_for_progress(uint64_t id) {
-  Running& trial = running_.at(id);
-  if (trial.ending) return;
-  const auto now = loop_.now();
-  const uint64_t progress = progress_mark(trial.facts.trial_dir);
-  if (progress != trial.progress) {
-    trial.progress = progress;
-    trial.last_progress = now;
-  } else if (now - trial.last_progress >= patience_with(trial)) {
-    std::string reason =
-        fmt::format("no new output or file for {} (--no-progress-timeout)", format_duration(patience_with(trial)));
-    if (const auto lock = build_lock_before(trial.facts.trial_dir / kCommandFile, options_.environment)) {
-      reason += fmt::format("; it may wait for {}, which a build that was ended has left: remove it", lock->string());
-    }
-    return time_out(id, std::move(reason));
-  }
-  // Often enough to be off by a quarter at most, seldom enough to cost nothing.
-  constexpr std::chrono::milliseconds kLongest{10000}, kShortest{5};
-  const auto interval = std::clamp(patience_with(trial) / 4, kShortest, kLongest);
-  trial.timers.push_back(loop_.at(now + interval, [this, id] { look_for_progress(id); }));
-}
-
-void TrialRunner::time_out(uint64_t id, std::string reason) {
-  Running& trial = running_.at(id);
-  if (trial.ending || engine_->has_ended(id)) return;
-  trial.facts.timed_out = std::move(reason);
-  end_processes(id, trial, false);
 }
 
 void TrialRunner::stop(uint64_t id, bool at_once) {

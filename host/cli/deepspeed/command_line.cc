@@ -1,6 +1,6 @@
 // Declares the deepspeed launcher's own options in one table, and writes those that were given back into its command.
 // The launcher spells names with underscores; dsat-host takes both spellings.
-#include "deepspeed/launcher_options.h"
+#include "deepspeed/command_line.h"
 
 #include <fmt/format.h>
 

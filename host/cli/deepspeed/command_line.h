@@ -3,8 +3,8 @@
 // as any other.
 //
 // Threading: pure functions but for looking whether files exist. Errors: dsat::Error that says what to type.
-#ifndef DSAT_CLI_DEEPSPEED_LAUNCHER_OPTIONS_H_
-#define DSAT_CLI_DEEPSPEED_LAUNCHER_OPTIONS_H_
+#ifndef DSAT_CLI_DEEPSPEED_COMMAND_LINE_H_
+#define DSAT_CLI_DEEPSPEED_COMMAND_LINE_H_
 
 #include <filesystem>
 #include <optional>
@@ -31,4 +31,4 @@ Tokens deepspeed_command(const Values& values, const Tokens& rest, const std::fi
 
 }  // namespace dsat::cli
 
-#endif  // DSAT_CLI_DEEPSPEED_LAUNCHER_OPTIONS_H_
+#endif  // DSAT_CLI_DEEPSPEED_COMMAND_LINE_H_

@@ -1,5 +1,5 @@
 // Options of the deepspeed launcher on dsat-host's command line, and the command that they become.
-#include "deepspeed/launcher_options.h"
+#include "deepspeed/command_line.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

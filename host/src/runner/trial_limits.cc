@@ -1,0 +1,67 @@
+// The limits of a running trial: its timeout (--trial-timeout), and how long it may write nothing
+// (--no-progress-timeout). One that goes beyond is told to end, and the limit is the reason of its outcome.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "dsat/base/units.h"
+#include "runner/build_lock.h"
+#include "runner/trial_runner.h"
+
+namespace dsat::host {
+
+namespace fs = std::filesystem;
+
+void TrialRunner::watch_limits(uint64_t id, Running& trial) {
+  const auto now = loop_.now();
+  trial.last_progress = now;
+  trial.progress = progress_mark(trial.facts.trial_dir);
+  // One that trains further has as much more time as it has more steps.
+  const auto limit = options_.trial_timeout * (trial.facts.end_profile_step + 1) / (options_.end_profile_step + 1);
+  trial.timers.push_back(loop_.at(now + limit, [this, id, limit] {
+    time_out(id, fmt::format("ran longer than {} (--trial-timeout)", format_duration(limit)));
+  }));
+  look_for_progress(id);
+}
+
+// A script that has measured and only hangs at its exit would hold its devices for the whole of the limit.
+std::chrono::milliseconds TrialRunner::patience_with(const Running& trial) const {
+  std::error_code error;
+  const bool has_result = fs::exists(trial.facts.trial_dir / kMetricsFile, error) ||
+                          fs::exists(trial.facts.trial_dir / kModelInfoFile, error);
+  return has_result ? std::min(options_.no_progress_timeout, options_.patience_after_result)
+                    : options_.no_progress_timeout;
+}
+
+void TrialRunner::look_for_progress(uint64_t id) {
+  Running& trial = running_.at(id);
+  if (trial.ending) return;
+  const auto now = loop_.now();
+  const uint64_t progress = progress_mark(trial.facts.trial_dir);
+  if (progress != trial.progress) {
+    trial.progress = progress;
+    trial.last_progress = now;
+  } else if (now - trial.last_progress >= patience_with(trial)) {
+    std::string reason =
+        fmt::format("no new output or file for {} (--no-progress-timeout)", format_duration(patience_with(trial)));
+    if (const auto lock = build_lock_before(trial.facts.trial_dir / kCommandFile, options_.environment)) {
+      reason += fmt::format("; it may wait for {}, which a build that was ended has left: remove it", lock->string());
+    }
+    return time_out(id, std::move(reason));
+  }
+  // Often enough to be off by a quarter at most, seldom enough to cost nothing.
+  constexpr std::chrono::milliseconds kLongest{10000}, kShortest{5};
+  const auto interval = std::clamp(patience_with(trial) / 4, kShortest, kLongest);
+  trial.timers.push_back(loop_.at(now + interval, [this, id] { look_for_progress(id); }));
+}
+
+void TrialRunner::time_out(uint64_t id, std::string reason) {
+  Running& trial = running_.at(id);
+  if (trial.ending || engine_->has_ended(id)) return;
+  trial.facts.timed_out = std::move(reason);
+  end_processes(id, trial, false);
+}
+
+}  // namespace dsat::host
