@@ -57,6 +57,13 @@ class FromHparams(PackageTest):
         self.assertEqual((result["train_batch_size"], result["gradient_clipping"]), (32, 0.5))
         self.assertTrue(result["autotuning"]["enabled"])
 
+    def test_in_the_full_training_after_a_study_it_is_the_best_one(self):
+        self.write("ds.json", {"train_batch_size": 1})
+        os.environ["DSAT_DS_CONFIG"] = self.write("best_ds_config.json", CONFIG)
+        hparams = {"deepspeed_config": "ds.json",
+                   "overwrite_deepspeed_args": {"train_batch_size": 1, "gradient_clipping": 0.5}}
+        self.assertEqual(dsat.get_ds_config_from_hparams(hparams, self.dir), {**CONFIG, "gradient_clipping": 0.5})
+
     def test_in_a_trial_the_result_is_the_callers_to_change(self):
         self.begin_trial()
         dsat.get_ds_config_from_hparams({})["zero_optimization"]["stage"] = 3

@@ -153,17 +153,16 @@ void CommandTemplate::find_config() {
     }
   }
   if (request_.config_by_environment) return take_given_config();
+  // Also where an argument names the file: the script may read the variable alone.
+  config_by_variable_ = reads_config_variable(argv, request_.cwd);
   if (config_use_) return take_config_of_command();
   const std::string& named = accelerate_settings_.deepspeed_config_file;
   if (!request_.ds_config && named.empty()) refuse_no_config();
-  if (std::none_of(argv.begin(), argv.end(), has_placeholder)) {
-    config_by_variable_ = reads_config_variable(argv, request_.cwd);
-    if (!config_by_variable_ && named.empty()) {
-      throw Error(
-          fmt::format("--ds-config {}: nothing takes it: put {{ds_config}} (or {{trial_dir}}) where the command takes "
-                      "the file, or read the environment's {} in the script that the command names",
-                      request_.ds_config->string(), kConfigVariable));
-    }
+  if (!config_by_variable_ && named.empty() && std::none_of(argv.begin(), argv.end(), has_placeholder)) {
+    throw Error(
+        fmt::format("--ds-config {}: nothing takes it: put {{ds_config}} (or {{trial_dir}}) where the command takes "
+                    "the file, or read the environment's {} in the script that the command names",
+                    request_.ds_config->string(), kConfigVariable));
   }
   config_file_ = request_.cwd / request_.ds_config.value_or(named);
 }

@@ -160,7 +160,7 @@ class CommandTemplate {
   std::filesystem::path config_file_;
   std::optional<FlagUse> config_use_;
   std::vector<FlagUse> further_uses_;  // of the same file: accelerate's flag and the Trainer's
-  bool config_by_variable_ = false;    // the script reads DSAT_DS_CONFIG, and no argument names the configuration
+  bool config_by_variable_ = false;    // the script reads DSAT_DS_CONFIG
   LauncherUse launcher_;
   AccelerateSettings accelerate_settings_;
   Trainer trainer_ = Trainer::other;

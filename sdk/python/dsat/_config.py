@@ -5,7 +5,7 @@ from typing import Any, Mapping, Optional, Union
 
 from ._errors import Error
 from ._files import Json, read_json
-from ._trial import current_trial
+from ._trial import CONFIG_VARIABLE, current_trial
 
 CONFIG_KEY = "deepspeed_config"
 OVERWRITE_KEY = "overwrite_deepspeed_args"
@@ -71,13 +71,17 @@ def get_ds_config_from_hparams(hparams: Mapping[str, Any], base_dir: PathLike = 
     """The DeepSpeed configuration to train with, for `deepspeed.initialize(config=...)`.
 
     It is the file `hparams["deepspeed_config"]`, relative to `base_dir`, with `hparams["overwrite_deepspeed_args"]`
-    written over it. In a trial it is the trial's configuration, which dsat-host made of that file; overwrites that it
-    does not know of stay, its own values win. Raises dsat.Error where the key or the file is missing.
+    written over it. In a trial it is the trial's configuration, which dsat-host made of that file, and in the full
+    training after a study the best one; overwrites that it does not know of stay, its own values win. Raises dsat.Error
+    where the key or the file is missing.
     """
     overwrites = overwrites_of(hparams)
     trial = current_trial()
     if trial is not None:
         return merge(overwrites, trial.config)
+    given = os.environ.get(CONFIG_VARIABLE)
+    if given:
+        return merge(overwrites, read_json(given))
     name = hparams.get(CONFIG_KEY)
     if not isinstance(name, (str, os.PathLike)):
         raise Error(f"hparams has no '{CONFIG_KEY}': set it to the path of the DeepSpeed configuration")
