@@ -63,10 +63,13 @@ class CommandLine(PackageTest):
 
     def test_in_a_trial_the_trials_values_win_and_other_overwrites_stay(self):
         trial = self.begin_trial()
+        before = self.result("ds_config.json")
         result = self.overwritten(["--deepspeed", trial], train_micro_batch_size_per_gpu=64, gradient_clipping=1.0)
         self.assertIn("4", result)
-        config = self.result("ds_config.json")
+        self.assertEqual(result[1], str(self.dir / "ds_config_with_overwrites.json"))
+        config = self.result("ds_config_with_overwrites.json")
         self.assertEqual((config["train_micro_batch_size_per_gpu"], config["gradient_clipping"]), (4, 1.0))
+        self.assertEqual(self.result("ds_config.json"), before)
 
     def test_in_a_trial_without_deepspeed_the_command_line_stays(self):
         self.begin_trial()

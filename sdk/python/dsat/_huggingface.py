@@ -81,5 +81,8 @@ def get_hf_args_with_overwrites(args: Sequence[str], hparams: Mapping[str, Any])
         before = read_json(path)
         after = merge(overwrites, before) if given else merge(before, overwrites)
         if after != before:
+            if given:  # that file is dsat-host's, by which it knows the run again
+                path = os.path.splitext(path)[0] + "_with_overwrites.json"
+                result[position] = prefix + path
             write_json(path, after)
     return _with_batch_sizes(result, after)
