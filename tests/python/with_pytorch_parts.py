@@ -40,6 +40,13 @@ class Reducers(PackageTest):
         self.assertEqual(context.reduce_metrics(for_training=True), {"largest": 5, "ranks": 2})
         self.assertEqual(context.reduce_metrics(for_training=False), {"mean": 3, "largest": 5, "ranks": 2})
 
+    def test_tensors_that_numpy_has_no_type_for_become_floats(self):
+        from determined.pytorch._reducer import to_numpy
+
+        arrays = to_numpy({"loss": torch.tensor(1.5, dtype=torch.bfloat16), "half": torch.tensor(0.5).half(), "n": 3})
+        self.assertEqual((arrays["loss"].dtype, float(arrays["loss"])), (np.float32, 1.5))
+        self.assertEqual((arrays["half"].dtype, arrays["n"]), (np.float16, 3))
+
     def test_values_come_in_the_order_of_the_data(self):
         from determined.pytorch._reducer import ReducerContext
 
@@ -98,6 +105,20 @@ class Data(PackageTest):
         batches = iter(of_rank)
         self.assertEqual([next(batches).tolist() for _ in range(3)], [[6, 7], [0, 1], [4, 5]])
         self.assertEqual((len(loader), len(of_rank)), (5, 2))
+
+    def test_ranks_that_share_a_seed_share_an_order(self):
+        orders = []
+        for rank in range(2):
+            torch.manual_seed(rank)
+            loader = pytorch.DataLoader(list(range(32)), batch_size=32, shuffle=True)
+            loader.share_order(7)
+            orders.append(next(iter(loader)).tolist())
+        self.assertEqual(*orders)
+        loader.share_order(8)
+        self.assertNotEqual(next(iter(loader)).tolist(), orders[0])
+        plain = pytorch.DataLoader([1, 2], batch_size=2)
+        plain.share_order(7)
+        self.assertEqual(next(iter(plain)).tolist(), [1, 2])
 
     def test_workers_collate_and_samplers(self):
         loader = pytorch.DataLoader(list(range(6)), batch_size=3, sampler=[5, 4, 3, 2, 1, 0], num_workers=1,

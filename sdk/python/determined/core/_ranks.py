@@ -5,9 +5,12 @@ file that only this user can read, in the folder that all ranks share; the key o
 file goes. A file that an earlier run left is recognised by its key: nobody answers to it.
 """
 import contextlib
+import io
 import json
 import os
+import pickle
 import secrets
+import sys
 import tempfile
 import time
 from multiprocessing import connection
@@ -23,6 +26,24 @@ def rendezvous_file(name):
     folder = trial.directory if trial is not None else tempfile.gettempdir()
     whose = f"{os.getuid()}-{os.environ.get('MASTER_ADDR', '')}-{os.environ.get('MASTER_PORT', '')}"
     return os.path.join(folder, f"dsat-ranks-{''.join(c if c.isalnum() else '-' for c in whose)}-{name}.json")
+
+
+class _Pickler(pickle.Pickler):
+    """Writes tensors by their values: the receiver need not see the device, and another machine not the memory."""
+
+    def reducer_override(self, value):
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(value, torch.Tensor) and value.device.type != "cpu":
+            return value.detach().cpu().__reduce_ex__(self._protocol)
+        return NotImplemented
+
+    _protocol = pickle.HIGHEST_PROTOCOL
+
+    @classmethod
+    def bytes_of(cls, value):
+        buffer = io.BytesIO()
+        cls(buffer, cls._protocol).dump(value)
+        return buffer.getvalue()
 
 
 class Ranks:
@@ -96,14 +117,14 @@ class Ranks:
     @staticmethod
     def _send(peer, value, rank):
         try:
-            peer.send(value)
+            peer.send_bytes(_Pickler.bytes_of(value))
         except OSError as error:
             raise Error(f"rank {rank} has ended, its own message says why ({error})") from error
 
     @staticmethod
     def _receive(peer, rank):
         try:
-            return peer.recv()
+            return pickle.loads(peer.recv_bytes())
         except (EOFError, OSError) as error:
             raise Error(f"rank {rank} has ended, its own message says why") from error
 

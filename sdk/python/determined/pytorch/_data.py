@@ -12,6 +12,10 @@ TorchData = Union[Dict[str, torch.Tensor], Sequence[torch.Tensor], torch.Tensor]
 _Data = Union[Dict[str, Any], Sequence[Any], np.ndarray, torch.Tensor]
 
 
+def new_seed():
+    return int(torch.empty((), dtype=torch.int64).random_())
+
+
 class DataLoader:
     """The arguments of torch's DataLoader, kept until the ranks and the place in the data are known.
 
@@ -31,11 +35,12 @@ class DataLoader:
             raise ValueError("DataLoader: batch_size=None without a batch_sampler makes no batches: give one of them")
         if hasattr(dataset, "__len__") and len(dataset) == 0:
             raise ValueError(f"DataLoader: {type(dataset).__name__} is empty: give it samples")
+        self._own = None
         if shuffle and sampler is None and batch_sampler is None and generator is None:
             # Orders of its own: a training that goes on from a checkpoint draws them again, at its start, whatever the
-            # other generators have been set back to; and ranks that have drawn differently still share one order.
-            own = torch.Generator().manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
-            shuffle, sampler = False, data.RandomSampler(dataset, generator=own)
+            # other generators have been set back to.
+            self._own = torch.Generator().manual_seed(new_seed())
+            shuffle, sampler = False, data.RandomSampler(dataset, generator=self._own)
         named = dict(batch_size=batch_size, shuffle=shuffle, sampler=sampler, batch_sampler=batch_sampler,
                      num_workers=num_workers, collate_fn=collate_fn, pin_memory=pin_memory, drop_last=drop_last,
                      timeout=timeout, worker_init_fn=worker_init_fn, multiprocessing_context=multiprocessing_context,
@@ -49,6 +54,11 @@ class DataLoader:
         kept = ("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator",
                 "prefetch_factor", "persistent_workers")
         self._named = {name: named[name] for name in kept if name in named}
+
+    def share_order(self, seed):
+        """All ranks that give the same seed shuffle alike, also where their generators have drawn differently."""
+        if self._own is not None:
+            self._own.manual_seed(seed)
 
     def get_data_loader(self, repeat=False, skip=0, num_replicas=1, rank=0):
         sampler = adapt_batch_sampler(self.batch_sampler, repeat, skip, num_replicas, rank)

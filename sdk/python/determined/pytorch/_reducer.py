@@ -116,8 +116,14 @@ class ReducerContext:
 
 def to_numpy(metrics):
     """The same metrics with tensors as arrays, so that ranks without the device can hold them."""
-    return {name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
-            for name, value in metrics.items()}
+    return {name: _array(value) if isinstance(value, torch.Tensor) else value for name, value in metrics.items()}
+
+
+def _array(tensor):
+    tensor = tensor.detach().cpu()
+    if tensor.is_floating_point() and tensor.dtype not in (torch.float16, torch.float32, torch.float64):
+        tensor = tensor.float()  # numpy has no bfloat16, nor floats of 8 bits
+    return tensor.numpy()
 
 
 def mean_over_batches(batches, what):

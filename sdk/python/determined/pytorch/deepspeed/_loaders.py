@@ -2,7 +2,7 @@
 import logging
 
 from ...errors import InvalidExperimentException
-from .._data import DataLoader, data_length
+from .._data import DataLoader, data_length, new_seed
 
 logger = logging.getLogger("determined.pytorch")
 
@@ -14,6 +14,7 @@ class Loaders:
         self._context = context
         self.training = self.validation = None
         batches = size = length = None
+        self._seed = context.distributed.broadcast(new_seed())
         if context._mpu.should_build_data_loader:
             self.training = self._build(trial, "build_training_data_loader", repeat=True, skip=skip)
             self.validation = self._build(trial, "build_validation_data_loader", repeat=False, skip=0)
@@ -26,6 +27,7 @@ class Loaders:
         given = getattr(trial, method)()
         mpu = self._context._mpu
         if isinstance(given, DataLoader):
+            given.share_order(self._seed)
             # A batch has several micro batches: those of the batches before are skipped.
             return given.get_data_loader(repeat, skip * self._context.num_micro_batches_per_slot,
                                          mpu.data_parallel_world_size, mpu.data_parallel_rank)
