@@ -31,6 +31,7 @@ class Probe(object):
         # A rank's own helpers (compilers, spawned workers) start with its variables.
         self.is_helper = self.place != "/" and os.environ.get(CLAIM) == self.place
         os.environ[CLAIM] = self.place
+        self.group = None  # the process group of this process, once it has ended
         self.earlier = {}  # kind of device -> largest (allocated, reserved) before the counters were reset
 
     def leave(self):
@@ -58,7 +59,7 @@ class Probe(object):
         torch = sys.modules.get("torch")
         if torch is None:
             return None, None
-        group = process_group()
+        group = process_group() or (self.group if self.group is not None and self.group.pid == os.getpid() else None)
         is_forked = os.getpid() != self.pid  # with all that its parent had, the process group too
         is_inner = is_forked or ((self.is_helper or is_worker()) and group is None)
         if is_inner and place() == self.place:
@@ -122,10 +123,23 @@ class Probe(object):
                 pass
             return reset(*arguments, **named)
 
-        for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
-            setattr(reset_peak_memory_stats, attribute, getattr(reset, attribute))
-        reset_peak_memory_stats.__wrapped__ = reset
+        stand_for(reset, reset_peak_memory_stats)
         module.reset_peak_memory_stats = reset_peak_memory_stats
+
+    def keep_group(self, module):
+        """A rank that multiprocessing has started is told from a helper by its process group, which it may end."""
+        destroy = module.destroy_process_group
+
+        def destroy_process_group(*arguments, **named):
+            try:
+                if module.is_initialized():
+                    self.group = EndedGroup(module.get_rank(), module.get_world_size())
+            except Exception:
+                pass
+            return destroy(*arguments, **named)
+
+        stand_for(destroy, destroy_process_group)
+        module.destroy_process_group = destroy_process_group
 
     def after_import(self, module):
         # Functions run in reverse order: ours before the one with which an allocator ends.
@@ -133,6 +147,25 @@ class Probe(object):
         atexit.register(self.leave)
         if hasattr(module, "reset_peak_memory_stats"):
             self.keep_peaks(module)
+        if hasattr(module, "destroy_process_group"):
+            self.keep_group(module)
+
+
+class EndedGroup(object):
+    def __init__(self, rank, size):
+        self.rank, self.size, self.pid = rank, size, os.getpid()
+
+    def get_rank(self):
+        return self.rank
+
+    def get_world_size(self):
+        return self.size
+
+
+def stand_for(function, wrapper):
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(wrapper, attribute, getattr(function, attribute))
+    wrapper.__wrapped__ = function
 
 
 class Watch(object):
@@ -140,12 +173,12 @@ class Watch(object):
 
     def __init__(self, probe):
         self.probe = probe
-        self.names = set(ALLOCATORS) | {"torch_npu"}  # whose last act is to register the end of its allocator
+        # torch_npu's last act is to register the end of its allocator.
+        self.names = set(ALLOCATORS) | {"torch_npu", "torch.distributed.distributed_c10d"}
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.names:
             return None
-        self.names.discard(name)
         for finder in sys.meta_path:
             find = None if finder is self else getattr(finder, "find_spec", None)
             spec = find(name, path, target) if find is not None else None
@@ -160,6 +193,7 @@ class Watch(object):
 
             def exec_module(module):
                 del spec.loader.exec_module
+                self.names.discard(spec.name)
                 execute(module)
                 try:
                     self.probe.after_import(module)

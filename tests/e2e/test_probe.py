@@ -86,9 +86,13 @@ class Studies(HostTest):
         for trial in trials:
             self.assertEqual(self.files(trial), ["rank0.json", "rank1.json", "sitecustomize.py"])
 
-    def test_the_result_file_goes_first(self):
-        _, trials = self.tune(sys.executable, "train.py", "told")
-        self.assertEqual({(trial["peak_bytes"], trial["peak_source"]) for trial in trials}, {(77, "metrics")})
+    def test_the_larger_of_the_result_files_peak_and_the_devices_counts(self):
+        _, trials = self.tune(sys.executable, "train.py", "told")  # 300 bytes, the probe sees 190 with one sample
+        for trial in trials:
+            seen = 100 + 90 * trial["config"]["train_micro_batch_size_per_gpu"]
+            self.assertEqual((trial["peak_bytes"], trial["peak_source"]),
+                             (seen, "probe") if seen > 300 else (300, "metrics"))
+        self.assertEqual({trial["peak_source"] for trial in trials}, {"metrics", "probe"})
 
     def test_no_probe(self):
         _, trials = self.tune(sys.executable, "train.py", options=["--no-probe"], trials=5)

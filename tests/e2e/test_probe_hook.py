@@ -248,6 +248,31 @@ class Hook(unittest.TestCase):
         subprocess.run([sys.executable, script, "spawn", "ranks"], env=self.variables, check=True, timeout=60)
         self.assertEqual(self.left()["rank1.json"]["device"]["max_allocated_bytes"], 11)
 
+    def test_ranks_that_end_their_process_group(self):
+        script = self.dir / "script.py"
+        script.write_text("import multiprocessing, os, torch\n"
+                          "def rank(r):\n    torch.distributed.init_process_group(r, 2)\n"
+                          "    torch.cuda.allocate(10 + r)\n    torch.distributed.destroy_process_group()\n"
+                          "    print(torch.distributed.destroy_process_group.__doc__)\n"
+                          "if __name__ == '__main__':\n"
+                          "    context = multiprocessing.get_context('spawn')\n"
+                          "    processes = [context.Process(target=rank, args=(r,)) for r in (0, 1)]\n"
+                          "    for p in processes: p.start()\n"
+                          "    for p in processes: p.join()\n")
+        subprocess.run([sys.executable, script], env=self.variables, check=True, timeout=60)
+        left = self.left()
+        self.assertEqual([left["rank%d.json" % r]["device"]["max_allocated_bytes"] for r in (0, 1)], [10, 11])
+        self.assertEqual(left["rank0.json"]["world_size"], 2)
+
+    def test_looking_for_a_module_is_not_importing_it(self):
+        look = "import importlib.util, torch; importlib.util.find_spec('torch.xpu.memory'); import torch.xpu.memory;"
+        allocators = self.dir / "more" / "torch"
+        shutil.copytree(DEVICES / "torch", allocators)
+        shutil.copytree(allocators / "cuda", allocators / "xpu")
+        self.run_python(look + "torch.xpu.allocate(700); torch.xpu.free(600); torch.xpu.reset_peak_memory_stats()",
+                        RANK="0", PYTHONPATH="%s:%s" % (HOOK, self.dir / "more"))
+        self.assertEqual(self.left()["rank0.json"]["device"]["max_allocated_bytes"], 700)
+
     def test_a_raw_fork(self):
         fork = "import os, sys; torch.distributed.init_process_group(0, 1); pid = os.fork();"
         self.run_python(USE + fork + "pid or torch.cuda.allocate(100); pid and os.waitpid(pid, 0); pid and os._exit(0)",

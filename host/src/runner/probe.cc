@@ -228,7 +228,9 @@ void add_to_end(const ProbeReport& report, TrialEnd& end) {
     end.peak_above_bytes = std::max(end.peak_above_bytes, report.peak_bytes);
     return;
   }
-  if (end.outcome != Outcome::completed || end.peak_bytes || !report.peak_bytes) return;
+  if (end.outcome != Outcome::completed || !report.peak_bytes) return;
+  // An engine that starts resets torch's counters, and with them what the script may report. The probe keeps the peaks.
+  if (end.peak_bytes && !(report.on_device && *report.peak_bytes > *end.peak_bytes)) return;
   end.peak_bytes = report.peak_bytes;
   end.peak_source = report.on_device ? kPeakOfProbe : kPeakOfProcess;
   if (report.world_size && report.ranks < *report.world_size) {

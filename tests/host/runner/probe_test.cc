@@ -198,17 +198,31 @@ TEST(AddToEnd, APeakOfAProcessIsSaidToBeOne) {
   EXPECT_EQ(end.peak_source, "process");
 }
 
-TEST(AddToEnd, TheResultFileGoesFirst) {
+TrialEnd with_a_peak_of_its_own(uint64_t bytes, const ProbeReport& report) {
   TrialEnd end;
   end.outcome = Outcome::completed;
-  end.peak_bytes = 650;
+  end.peak_bytes = bytes;
   end.peak_source = kPeakOfMetrics;
   end.device_memory_bytes = 900;
-  add_to_end(some_report(), end);
-  EXPECT_EQ(end.peak_bytes, 650u);
+  add_to_end(report, end);
+  return end;
+}
+
+TEST(AddToEnd, TheResultFileGoesFirst) {
+  const TrialEnd end = with_a_peak_of_its_own(750, some_report());
+  EXPECT_EQ(end.peak_bytes, 750u);
   EXPECT_EQ(end.peak_source, "metrics");
   EXPECT_EQ(end.device_memory_bytes, 900u);
   EXPECT_EQ(end.allocator_retries, 3u);
+}
+
+// An engine that starts resets torch's counters: the script knows what followed, the probe keeps what was before.
+TEST(AddToEnd, ALargerPeakOnTheDeviceGoesBeforeTheResultFiles) {
+  ProbeReport report = some_report();
+  EXPECT_EQ(with_a_peak_of_its_own(650, report).peak_bytes, 700u);
+  EXPECT_EQ(with_a_peak_of_its_own(650, report).peak_source, "probe");
+  report.on_device = false;
+  EXPECT_EQ(with_a_peak_of_its_own(650, report).peak_bytes, 650u) << "a process is no device";
 }
 
 TEST(AddToEnd, ATrialOutOfMemoryHasALowerBoundAndNoPeak) {
