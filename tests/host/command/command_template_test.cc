@@ -215,6 +215,18 @@ TEST_F(Command, AGivenConfigurationNeedsAPlaceOrAScriptThatReadsTheVariable) {
   EXPECT_EQ(named.render_best(Json::object(), "/run/best.json")[1], "DSAT_DS_CONFIG=/run/best.json");
 }
 
+// It may read the variable and not its arguments: the best command then says both, as a trial has both.
+TEST_F(Command, TheBestCommandHasTheVariableWhereTheScriptReadsIt) {
+  write_text(dir() / "reads.py", "import dsat\n");
+  write_text(dir() / "plain.py", "import torch\n");
+  const auto best = [&](const char* script) {
+    return parse({"python3", script, "--deepspeed_config", "a.json"}).render_best(Json::object(), "/run/best.json");
+  };
+  EXPECT_THAT(best("reads.py"), ElementsAre("env", "DSAT_DS_CONFIG=/run/best.json", "python3", "reads.py",
+                                            "--deepspeed_config", "/run/best.json"));
+  EXPECT_THAT(best("plain.py"), ElementsAre("python3", "plain.py", "--deepspeed_config", "/run/best.json"));
+}
+
 TEST_F(Command, AScriptThatReadsItsEnvironmentNeedNotNameTheConfiguration) {
   request_.config_by_environment = true;
   request_.ds_config = "given.json";
