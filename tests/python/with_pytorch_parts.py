@@ -1,8 +1,11 @@
 """Reducers, data loaders and samplers of the stand-in for determined: they want torch, and no engine."""
+import multiprocessing.reduction
+import pickle
 import unittest
 
 import numpy as np
 import torch
+import torch.multiprocessing  # noqa: F401: it tells multiprocessing how to write tensors
 
 from support import PackageTest
 
@@ -95,6 +98,18 @@ class Schedulers(PackageTest):
             self.scheduler(3)
         with self.assertRaisesRegex(ValueError, "frequency is 0"):
             self.scheduler(frequency=0)
+
+
+class Ranks(PackageTest):
+    def test_tensors_travel_by_their_values(self):
+        from determined.core._ranks import _Pickler
+
+        tensor = torch.arange(3.0, requires_grad=True) * 2
+        written = _Pickler.bytes_of({"loss": tensor})
+        # What multiprocessing writes of a tensor is a handle of memory that this process lends to its own children.
+        self.assertIn(b"rebuild_storage", bytes(multiprocessing.reduction.ForkingPickler.dumps(tensor.detach())))
+        self.assertNotIn(b"rebuild_storage", written)
+        self.assertEqual(pickle.loads(written)["loss"].tolist(), [0, 2, 4])
 
 
 class Data(PackageTest):
