@@ -137,7 +137,8 @@ TEST_F(RunElsewhere, OnlyTrialsOfOneHostMeetAtAPort) {
   const auto meet = [&](uint64_t id) {
     runner_->start(spec(id));
     runner_->start(spec(id + 1));
-    write_text(trial_dir(id + 1) / kStderrFile, "The server socket has failed to bind to [::]:29500 (errno: 98)\n");
+    write_text(trial_dir(id + 1) / kStderrFile,
+               "The server socket has failed to bind to [::]:29500: Address already in use\n");
     EngineEnd end;
     end.exit.code = 1;
     engine_->on_ended(id + 1, end);
