@@ -204,6 +204,20 @@ Argv for_accelerate(const Argv& argv, const LauncherUse& launcher, const TrialCo
   return on_nodes ? with_nodes(result, trial) : result;
 }
 
+struct Count {
+  int per_node = 0, total = 0;
+};
+
+// The number of processes that a trial's command is given; nullopt: the command's own is the trial's.
+std::optional<Count> count_of(const TrialContext& trial) {
+  if (const auto world = config::tuned_world(trial.config)) {
+    return Count{static_cast<int>(world->num_gpus), static_cast<int>(world->size())};
+  }
+  if (!trial.size_is_ours || trial.slots.empty()) return std::nullopt;
+  const int total = static_cast<int>(trial.slots.size());
+  return Count{total / std::max(trial.allocation_nodes, 1), total};
+}
+
 // Writes a number of processes where the command has one, or where its launcher takes one.
 Argv with_count(Argv argv, const LauncherUse& launcher, int per_node, int total) {
   if (launcher.kind == Launcher::torchrun) {
@@ -307,10 +321,10 @@ void CommandTemplate::apply_launcher(Argv& argv, const TrialContext& trial) cons
     case Launcher::none:
       break;
   }
-  const auto world = config::tuned_world(trial.config);
-  if (!world) return;
-  LauncherUse launcher = find_launcher(argv);
-  argv = with_count(std::move(argv), launcher, static_cast<int>(world->num_gpus), static_cast<int>(world->size()));
+  const auto count = count_of(trial);
+  if (!count) return;
+  const LauncherUse launcher = find_launcher(argv);
+  argv = with_count(std::move(argv), launcher, count->per_node, count->total);
 }
 
 void CommandTemplate::apply_size(Argv& argv, const Size& size) const {

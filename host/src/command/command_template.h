@@ -59,6 +59,7 @@ struct TrialContext {
   // holds exactly these nodes.
   int allocation_nodes = 0;
   bool has_bound_devices = false;  // the scheduler has bound the trial's devices: the launcher is to take what it sees
+  bool size_is_ours = false;       // the size comes from elsewhere than the command, which is then given it
 };
 
 // A file of a trial's folder, or of the study's for the best command, that the command names behind an option.

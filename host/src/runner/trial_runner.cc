@@ -206,6 +206,7 @@ Launch TrialRunner::make_launch(const TrialSpec& spec, const Running& trial) con
   launch.slots = trial.slots;
   TrialContext context{folder / kConfigFile,  folder, trial.slots, trial.port, spec.config, options_.slots.hostfile,
                        options_.slots.backend};
+  context.size_is_ours = options_.slots.size_is_ours;
   engine_->prepare(context);
   launch.argv = options_.command.render(context);
   for (const CommandFile& file : options_.command.files(context)) write_file(folder / file.name, file.text);
