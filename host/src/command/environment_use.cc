@@ -2,6 +2,9 @@
 #include "command/environment_use.h"
 
 #include <algorithm>
+#include <cctype>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "dsat/base/files.h"
@@ -12,7 +15,7 @@ namespace {
 
 constexpr size_t kLargestScript = size_t{4} << 20;
 
-bool names_variable(std::string_view text) {
+bool names_configuration(std::string_view text) {
   if (text.find(kConfigVariable) != std::string_view::npos) return true;
   for (const std::string_view statement : {"import dsat", "from dsat"}) {
     for (size_t at = text.find(statement); at != std::string_view::npos; at = text.find(statement, at + 1)) {
@@ -25,70 +28,152 @@ bool names_variable(std::string_view text) {
   return false;
 }
 
-// Does the line that begins at `line` hold under a condition: below an "if" that is less indented, or behind && and ||?
+bool begins_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
+bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool is_name_letter(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+// `if __name__ == "__main__":` holds whenever the script is run.
+bool is_main_guard(std::string_view words) {
+  return begins_with(words, "if") && has(words, "__name__") && !has(words, " and ") && !has(words, " or ");
+}
+
+bool is_condition(std::string_view words) {
+  return (begins_with(words, "if") && !is_main_guard(words)) || begins_with(words, "el") || begins_with(words, "then");
+}
+
+// Do the words before an assignment, in its own line, make it depend on something? `cd x && X=2` does not.
+bool is_behind_condition(std::string_view before) {
+  const std::string_view command = before.substr(before.rfind(';') + 1);  // npos + 1 is 0
+  if (is_condition(command.substr(std::min(command.find_first_not_of(" \t"), command.size())))) return true;
+  if (has(command, "||")) return true;
+  return has(command, "&&") && (has(command, "[") || has(command, "test ") || has(command, "(("));
+}
+
+// Does the line that begins at `line` hold under a condition: below an "if" that is less indented, or behind one?
 bool is_conditional(std::string_view text, size_t line, size_t at) {
   const std::string_view before = text.substr(line, at - line);
-  if (before.find("&&") != before.npos || before.find("||") != before.npos) return true;
-  const size_t indentation = std::min(before.find_first_not_of(" \t"), before.size());
+  if (is_behind_condition(before)) return true;
+  size_t indentation = std::min(before.find_first_not_of(" \t"), before.size());
   while (line > 0) {
     const size_t end = line - 1;
-    line = end == 0 ? 0 : text.rfind('\n', end - 1) + 1;  // npos + 1 is 0
+    line = end == 0 ? 0 : text.rfind('\n', end - 1) + 1;
     const std::string_view above = text.substr(line, end - line);
     const size_t depth = above.find_first_not_of(" \t");
     if (depth == above.npos || depth >= indentation) continue;
     const std::string_view words = above.substr(depth);
-    return words.substr(0, 2) == "if" || words.substr(0, 2) == "el" || words.substr(0, 4) == "then";
+    if (is_condition(words)) return true;
+    if (!is_main_guard(words)) return false;
+    indentation = depth;
   }
   return false;
 }
 
-// Where a line gives the variable a value of its own, in a shell's or in Python's way: X=2, environ["X"] = "2". One
-// that is made of the variable itself, as X=${X:-2} is, does not count.
-size_t assignment(std::string_view text, std::string_view name) {
-  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
-    const size_t line = text.rfind('\n', at) + 1;  // npos + 1 is 0
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const size_t first = text.find_first_not_of(" \t", line);
-    const size_t equals = text.find_first_not_of("\"'] ", at + name.size());
-    if (text[first] == '#' || is_conditional(text, line, at) || equals >= end || text[equals] != '=' ||
-        text.substr(equals, 2) == "==")
-      continue;
-    const size_t value = text.find_first_not_of("\"' ", equals + 1);
-    const bool hides_all = value >= end || text.substr(value, 2) == "-1";
-    if (!hides_all && text.substr(equals, end - equals).find(name) == std::string_view::npos) return at;
+// The value that the variable named at `at` gets in a shell's way, X=2; nullopt: none.
+std::optional<std::string_view> shell_value(std::string_view text, size_t at, size_t name_size) {
+  const size_t equals = at + name_size;
+  const bool is_whole = at == 0 || !(is_name_letter(text[at - 1]) || has("${", text.substr(at - 1, 1)));
+  if (!is_whole || equals >= text.size() || text[equals] != '=' || text.substr(equals, 2) == "==") return std::nullopt;
+  std::string_view value = text.substr(equals + 1, text.find('\n', equals) - equals - 1);
+  if (!value.empty() && (value[0] == '"' || value[0] == '\'')) {
+    return value.substr(1, std::min(value.find(value[0], 1), value.size()) - 1);
   }
-  return std::string_view::npos;
+  const bool is_command = begins_with(value, "$(") || begins_with(value, "`");
+  return is_command ? value : value.substr(0, value.find_first_of(" \t;&|\"'"));
+}
+
+// Is what stands at `at` an entry of a call on the environment: environ.update(X="2"), dict(os.environ, X="2")?
+bool is_entry_of_environment(std::string_view text, size_t at) {
+  constexpr std::string_view kEnviron = "environ";
+  constexpr size_t kFarthest = 400;
+  const size_t found = text.substr(0, at).rfind(kEnviron);
+  if (found == text.npos || at - found > kFarthest) return false;
+  const std::string_view between = text.substr(found + kEnviron.size(), at - found - kEnviron.size());
+  return (begins_with(between, ",") || begins_with(between, ".update(")) && !has(between, ")");
+}
+
+// Do these words end in the name of an environment, os.environ or a copy such as env, and a bracket?
+bool ends_in_environment(std::string_view before) {
+  if (before.empty() || before.back() != '[') return false;
+  size_t begin = before.size() - 1;
+  while (begin > 0 && is_name_letter(before[begin - 1])) --begin;
+  std::string name(before.substr(begin, before.size() - 1 - begin));
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return has(name, "env");
+}
+
+// The same in Python's ways: environ["X"] = "2", putenv("X", "2"), environ.update(X="2"). What a text only quotes, as
+// the line of usage in a docstring, sets nothing.
+std::optional<std::string_view> python_value(std::string_view text, size_t at, size_t name_size) {
+  const auto skip_blanks = [&](size_t i) { return std::min(text.find_first_not_of(" \t", i), text.size()); };
+  const bool is_quoted = at > 0 && (text[at - 1] == '"' || text[at - 1] == '\'') && at + name_size < text.size() &&
+                         text[at + name_size] == text[at - 1];
+  const std::string_view before = text.substr(0, is_quoted ? at - 1 : at);
+  size_t i = skip_blanks(at + name_size + (is_quoted ? 1 : 0));
+  if (is_quoted && ends_in_environment(before)) {
+    i = i < text.size() && text[i] == ']' ? skip_blanks(i + 1) : text.size();
+  } else if (is_quoted && before.size() > 7 && before.substr(before.size() - 7) == "putenv(") {
+    i = i < text.size() && text[i] == ',' ? i : text.size();
+  } else if (!is_entry_of_environment(text, at)) {
+    return std::nullopt;
+  }
+  if (i >= text.size() || !has("=:,", text.substr(i, 1)) || text.substr(i, 2) == "==") return std::nullopt;
+  const std::string_view value = text.substr(i + 1, text.find('\n', i) - i - 1);
+  return value.substr(std::min(value.find_first_not_of("\"' "), value.size()));
+}
+
+// Where a text gives the variable a value of its own. One that is made of the variable itself, as X=${X:-2} is, does
+// not count, and neither does one that hides all devices.
+std::optional<std::string_view> assignment(std::string_view text, std::string_view name, Language language) {
+  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    const size_t line = text.rfind('\n', at) + 1;
+    if (text[text.find_first_not_of(" \t", line)] == '#' || is_conditional(text, line, at)) continue;
+    const auto value =
+        language == Language::python ? python_value(text, at, name.size()) : shell_value(text, at, name.size());
+    if (!value || value->empty() || has(")}#", value->substr(0, 1))) continue;
+    if (!begins_with(*value, "-1") && !has(*value, name)) return value;
+  }
+  return std::nullopt;
+}
+
+// Python's own use of a variable is no NAME=value, which only a text for people has there.
+bool mentions(std::string_view text, std::string_view name, Language language) {
+  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    if (language != Language::python || text.substr(at + name.size(), 1) != "=") return true;
+  }
+  return false;
+}
+
+bool reads(std::string_view text, std::string_view name, Language language) {
+  return mentions(text, name, language) && !assignment(text, name, language);
 }
 
 // DeepSpeed's own argument for the port, or the variable.
-bool names_port(std::string_view text) {
-  return text.find("distributed_port") != std::string_view::npos || reads_variable(text, "MASTER_PORT");
+bool names_port(std::string_view text, Language language) {
+  return has(text, "distributed_port") || reads(text, "MASTER_PORT", language);
 }
 
 // A number of the script's own, and no look at whether there is one already.
-bool fixes_port(std::string_view text) {
+bool fixes_port(std::string_view text, Language language) {
   constexpr std::string_view kName = "MASTER_PORT";
-  const size_t at = assignment(text, kName);
-  if (at == std::string_view::npos) return false;
-  const size_t value = text.find_first_not_of("\"' ", text.find('=', at) + 1);
-  const bool is_number = value != std::string_view::npos && text[value] >= '0' && text[value] <= '9';
+  const auto value = assignment(text, kName, language);
+  if (language == Language::other || !value || std::isdigit(static_cast<unsigned char>((*value)[0])) == 0) return false;
   for (size_t use = text.find(kName); use != std::string_view::npos; use = text.find(kName, use + 1)) {
-    if (text.substr(use, kName.size() + 10).find("not in") != std::string_view::npos) return false;
+    if (has(text.substr(use, kName.size() + 10), "not in")) return false;
   }
-  return is_number;
+  return true;
 }
 
-bool sets_visible_devices(std::string_view text) {
-  return assignment(text, "CUDA_VISIBLE_DEVICES") != std::string_view::npos;
+bool sets_visible_devices(std::string_view text, Language language) {
+  return sets_variable(text, "CUDA_VISIBLE_DEVICES", language);
 }
 
-using Test = bool (*)(std::string_view text);
+using Test = bool (*)(std::string_view text, Language language);
 
 bool holds_of_file(Test test, const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return false;
   const FileText text = try_read_file(file, kLargestScript);
-  return text.ok() && test(text.bytes);
+  return text.ok() && test(text.bytes, language_of(file, text.bytes));
 }
 
 // package.train of `python -m package.train`
@@ -108,8 +193,20 @@ bool holds_of_a_script(Test test, const Argv& command, const std::filesystem::pa
 
 }  // namespace
 
-bool reads_variable(std::string_view text, std::string_view name) {
-  return text.find(name) != std::string_view::npos && assignment(text, name) == std::string_view::npos;
+bool reads_variable(std::string_view text, std::string_view name) { return reads(text, name, Language::shell); }
+
+bool sets_variable(std::string_view text, std::string_view name, Language language) {
+  return language != Language::other && assignment(text, name, language).has_value();
+}
+
+Language language_of(const std::filesystem::path& file, std::string_view text) {
+  const std::filesystem::path ending = file.extension();
+  if (ending == ".py") return Language::python;
+  if (ending == ".sh" || ending == ".bash") return Language::shell;
+  const std::string_view first = text.substr(0, text.find('\n'));
+  if (!begins_with(first, "#!")) return Language::other;
+  if (has(first, "python")) return Language::python;
+  return has(first, "sh") ? Language::shell : Language::other;
 }
 
 bool script_sets_visible_devices(const Argv& command, const std::filesystem::path& cwd) {
@@ -121,7 +218,8 @@ bool script_fixes_port(const Argv& command, const std::filesystem::path& cwd) {
 }
 
 bool reads_config_variable(const Argv& command, const std::filesystem::path& cwd) {
-  return std::any_of(command.begin(), command.end(), names_variable) || holds_of_a_script(names_variable, command, cwd);
+  const Test in_script = [](std::string_view text, Language /*any*/) { return names_configuration(text); };
+  return std::any_of(command.begin(), command.end(), names_configuration) || holds_of_a_script(in_script, command, cwd);
 }
 
 bool sets_port(const Argv& command, const std::filesystem::path& cwd) {

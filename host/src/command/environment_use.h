@@ -18,7 +18,15 @@ inline constexpr const char* kConfigVariable = "DSAT_DS_CONFIG";
 // it? `cwd`: where the command runs.
 bool reads_config_variable(const Argv& command, const std::filesystem::path& cwd);
 
-// Does a script's text use the variable, and nowhere give it a value of its own?
+// How a text gives a variable a value: NAME=value in a shell's, an assignment to the environment in Python's. Others,
+// such as a configuration, set nothing.
+enum class Language { python, shell, other };
+Language language_of(const std::filesystem::path& file, std::string_view text);
+
+// Does the text give the variable a value of its own, whatever it had, and not one that hides all devices?
+bool sets_variable(std::string_view text, std::string_view name, Language language);
+
+// Does a shell's text use the variable, and nowhere give it a value of its own?
 bool reads_variable(std::string_view text, std::string_view name);
 
 // Does a script that the command names set CUDA_VISIBLE_DEVICES, to devices that are the same in every trial?

@@ -62,17 +62,11 @@ bool starts_launcher(std::string_view text) {
   return is_out_of_reach(words, has_trials_port);
 }
 
-bool is_shell_script(const std::filesystem::path& file, std::string_view text) {
-  if (file.extension() == ".sh" || file.extension() == ".bash") return true;
-  const std::string_view first = text.substr(0, text.find('\n'));
-  return first.substr(0, 2) == "#!" && first.find("sh") != std::string_view::npos;
-}
-
 bool script_starts_launcher(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return false;
   const FileText text = try_read_file(file, kLargestShellScript);
-  return text.ok() && is_shell_script(file, text.bytes) && starts_launcher(text.bytes);
+  return text.ok() && language_of(file, text.bytes) == Language::shell && starts_launcher(text.bytes);
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include "command/launchers.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
+#include "command/environment_use.h"
 #include "command/wrappers.h"
 #include "dsat/base/numbers.h"
 
@@ -152,6 +154,19 @@ bool is_python_program(const Argv& argv, size_t i) {
   return is_option(argv[i + 1]) || is_python_script(argv[i + 1]);
 }
 
+constexpr std::array<const char*, 4> kVisibilityVariables{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                                                          "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};
+
+// NAME=value, also behind an option: --export=ALL,NAME=value. A word with blanks is a text for a shell or for Python:
+// `bash -c "NAME=value python3 t.py"`.
+bool sets_in_word(const std::string& word, std::string_view name) {
+  if (word.find_first_of(" \t\n") == std::string::npos) {
+    const size_t at = word.find(name);
+    if (at == std::string::npos || (at > 0 && word[at - 1] != ',' && word[at - 1] != '=')) return false;
+  }
+  return sets_variable(word, name, Language::shell) || sets_variable(word, name, Language::python);
+}
+
 // The launcher among the words from `begin` to the first script; `wrapper` as find_launcher has found it so far.
 LauncherUse launcher_behind(const Argv& argv, size_t begin, std::optional<size_t> wrapper) {
   for (size_t i = begin; i < argv.size() && !is_python_script(argv[i]); ++i) {
@@ -200,14 +215,13 @@ LauncherUse find_launcher(const Argv& argv) {
 std::string own_visibility(const Argv& argv, const LauncherUse& launcher) {
   // The deepspeed launcher and accelerate are given a trial's devices as options.
   if (launcher.kind == Launcher::deepspeed || launcher.kind == Launcher::accelerate) return "";
-  const size_t end = skip_prefixes(argv, 0);
-  for (size_t i = 0; i < end; ++i) {
-    const std::string name = argv[i].substr(0, argv[i].find('='));
-    const std::string value = argv[i].substr(std::min(argv[i].size(), name.size() + 1));
-    const bool sets = !value.empty() && value != "-1";  // those hide all devices
-    if (sets &&
-        one_of(name, {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"})) {
-      return name;
+  // Behind the script, or Python's -m MODULE, the words are the script's own.
+  bool in_python = false;
+  for (size_t i = 0; i < (launcher.end > 0 ? launcher.end : argv.size()); ++i) {
+    if (is_python_script(argv[i]) || (in_python && argv[i] == "-m")) break;
+    in_python = in_python || is_python_program(argv, i);
+    for (const char* name : kVisibilityVariables) {
+      if (sets_in_word(argv[i], name)) return name;
     }
   }
   return "";

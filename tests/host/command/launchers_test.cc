@@ -41,6 +41,55 @@ TEST(Launchers, AVisibilityVariableOfTheCommandsOwnIsFound) {
   EXPECT_EQ(own({"python3", "t.py", "CUDA_VISIBLE_DEVICES=2,3"}), "") << "the script's own argument";
 }
 
+TEST(Launchers, AVisibilityVariableIsFoundAnywhereBeforeTheScript) {
+  const auto own = [](const Argv& command) { return own_visibility(command, find_launcher(command)); };
+  const std::string cuda = "CUDA_VISIBLE_DEVICES";
+  for (const Argv& command :
+       {Argv{"bash", "-c", "CUDA_VISIBLE_DEVICES=0 python3 train.py --deepspeed_config {ds_config}"},
+        Argv{"bash", "-c", "cd src && export CUDA_VISIBLE_DEVICES='0,1'; python3 train.py"},
+        Argv{"bash", "-c", "CUDA_VISIBLE_DEVICES=0 deepspeed t.py --master_port $MASTER_PORT"},
+        Argv{"env", "-u", "FOO", "CUDA_VISIBLE_DEVICES=1", "python3", "t.py"},
+        Argv{"timeout", "1h", "env", "CUDA_VISIBLE_DEVICES=1", "python3", "t.py"},
+        Argv{"srun", "-n", "2", "--export=ALL,CUDA_VISIBLE_DEVICES=1", "python3", "t.py"},
+        Argv{"python3", "-c", "import os; os.environ['CUDA_VISIBLE_DEVICES'] = '0'; import train"},
+        Argv{"timeout", "1h", "env", "CUDA_VISIBLE_DEVICES=1", "torchrun", "--nproc_per_node=1", "t.py"}}) {
+    EXPECT_EQ(own(command), cuda) << ::testing::PrintToString(command);
+  }
+  EXPECT_EQ(own({"bash", "-c", "ZE_AFFINITY_MASK=0.1 python3 t.py"}), "ZE_AFFINITY_MASK");
+  for (const Argv& command :
+       {Argv{"bash", "-c", "CUDA_VISIBLE_DEVICES= python3 t.py"},
+        Argv{"bash", "-c", "CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0} python3 t.py"},
+        Argv{"bash", "-c", "[ -n \"$CUDA_VISIBLE_DEVICES\" ] || CUDA_VISIBLE_DEVICES=0; python3 t.py"},
+        Argv{"bash", "-c", "if [ -z \"$X\" ]; then export CUDA_VISIBLE_DEVICES=0; fi; python3 t.py"},
+        Argv{"bash", "-c", "echo $CUDA_VISIBLE_DEVICES; python3 t.py"},
+        Argv{"/runs/CUDA_VISIBLE_DEVICES=0/python3", "t.py"},
+        Argv{"python3", "t.py", "say CUDA_VISIBLE_DEVICES=0 to me"},
+        Argv{"python3", "-m", "pkg.train", "say CUDA_VISIBLE_DEVICES=0 to me"},
+        Argv{"torchrun", "-m", "pkg.train", "CUDA_VISIBLE_DEVICES=0"}}) {
+    EXPECT_EQ(own(command), "") << ::testing::PrintToString(command);
+  }
+}
+
+TEST(Launchers, ASwitchOfSrunDoesNotTakeTheLauncherForItsValue) {
+  const auto ranks_behind = [](const Argv& options) {
+    Argv command{"srun"};
+    command.insert(command.end(), options.begin(), options.end());
+    for (const char* word : {"torchrun", "--nproc_per_node", "2", "--master_port", "29501", "train.py"}) {
+      command.emplace_back(word);
+    }
+    const LauncherUse use = find_launcher(command);
+    return use.kind == Launcher::torchrun && use.begin == options.size() + 2 ? command_slots(command, use) : 0;
+  };
+  for (const Argv& options :
+       {Argv{"--container-image=x", "--no-container-mount-home"}, Argv{"--container-image", "torchrun"},
+        Argv{"--container-writable"}, Argv{"--propagate"}, Argv{"--propagate=STACK"}, Argv{"--resv-ports"},
+        Argv{"--immediate"}, Argv{"--of-a-newer-srun"}, Argv{"--of-a-newer-srun", "value"}, Argv{"-q", "normal"},
+        Argv{"-J", "deepspeed"}, Argv{"-p", "python"}, Argv{"--job-name", "torchrun"}}) {
+    EXPECT_EQ(ranks_behind(options), 2) << ::testing::PrintToString(options);
+  }
+  EXPECT_EQ(find_launcher({"mpirun", "-q", "torchrun", "t.py"}).begin, 3u) << "quiet, of mpirun";
+}
+
 TEST(Launchers, AreFoundBehindProgramsThatRunACommand) {
   for (const Argv& head :
        {Argv{"uv", "run"}, Argv{"uv", "run", "--frozen"}, Argv{"uv", "run", "--with", "deepspeed"},

@@ -54,17 +54,22 @@ TEST_F(PlanTest, RanksThatAskMpiForTheirPlaceRunOneTrialAtATime) {
   EXPECT_FALSE(noticed(beside, "one at a time"));
 }
 
-TEST_F(PlanTest, AScriptThatPicksItsDevicesOrPortRunsOneTrialAtATime) {
-  const auto concurrency_of = [&](const std::string& script) {
-    write_text(dir() / "train.py", script);
-    return plan_with("{}",
-                     [](StudyOptions& o) {
-                       o.command = {"python3", "train.py", "--deepspeed_config", "ds_config.json"};
-                       o.slots = 4;
-                       o.slots_per_trial = 1;
-                     })
+class PlanOfScript : public PlanTest {
+ protected:
+  int concurrency_of(const std::string& text, const std::string& script = "train.py") {
+    write_text(dir() / script, text);
+    return plan_with(
+               "{}",
+               [&](StudyOptions& o) {
+                 o.command = {script == "train.py" ? "python3" : "sh", script, "--deepspeed_config", "ds_config.json"};
+                 o.slots = 4;
+                 o.slots_per_trial = 1;
+               })
         .concurrency();
-  };
+  }
+};
+
+TEST_F(PlanOfScript, OneThatPicksItsDevicesOrPortRunsOneTrialAtATime) {
   EXPECT_EQ(concurrency_of("os.environ[\"CUDA_VISIBLE_DEVICES\"] = '0'\n"), 1);
   EXPECT_EQ(concurrency_of("# os.environ[\"CUDA_VISIBLE_DEVICES\"] = '0'\n"), 4) << "a comment";
   EXPECT_EQ(concurrency_of("print(os.environ['CUDA_VISIBLE_DEVICES'] == '0')\n"), 4) << "it only looks";
@@ -75,6 +80,35 @@ TEST_F(PlanTest, AScriptThatPicksItsDevicesOrPortRunsOneTrialAtATime) {
   EXPECT_EQ(concurrency_of("def setup():\n  os.environ['MASTER_PORT'] = '12355'\n"), 1) << "as in PyTorch's tutorial";
   EXPECT_EQ(concurrency_of("if alone():\n\n  os.environ['MASTER_PORT'] = '12355'\n"), 4) << "on a condition";
   EXPECT_EQ(concurrency_of("if 'MASTER_PORT' not in os.environ:\n  os.environ['MASTER_PORT'] = '12355'\n"), 4);
+}
+
+TEST_F(PlanOfScript, TheGuardOfAMainProgramIsNoCondition) {
+  const std::string set = "os.environ['CUDA_VISIBLE_DEVICES'] = '0'\n", guard = "if __name__ == '__main__':\n";
+  EXPECT_EQ(concurrency_of(guard + "  " + set), 1);
+  EXPECT_EQ(concurrency_of(guard + "  import os\n\n  # mine\n  " + set), 1);
+  EXPECT_EQ(concurrency_of("if alone():\n  " + guard + "    " + set), 4) << "the enclosing line is one";
+  EXPECT_EQ(concurrency_of(guard + "  if alone():\n    " + set), 4);
+  EXPECT_EQ(concurrency_of("if __name__ == '__main__' and alone():\n  " + set), 4);
+  EXPECT_EQ(concurrency_of("if alone(): " + set), 4);
+}
+
+TEST_F(PlanOfScript, OnlyAnAssignmentToTheEnvironmentCountsInPython) {
+  EXPECT_EQ(concurrency_of("\"\"\"Usage, in any environment:\n  CUDA_VISIBLE_DEVICES=0,1 torchrun x.py\n\"\"\"\n"), 4);
+  EXPECT_EQ(concurrency_of("\"\"\"MASTER_PORT=29500 python x.py\"\"\"\n"), 4);
+  EXPECT_EQ(concurrency_of("CUDA_VISIBLE_DEVICES = '0'\n"), 4) << "a name of the script's own";
+  for (const char* text : {"environ['CUDA_VISIBLE_DEVICES']='0'\n", "os.putenv('CUDA_VISIBLE_DEVICES', '0')\n",
+                           "os.environ.update(CUDA_VISIBLE_DEVICES='0')\n",
+                           "os.environ.update({\n  'A': 'b',\n  'CUDA_VISIBLE_DEVICES': '0'})\n",
+                           "env = os.environ.copy()\nenv[\"CUDA_VISIBLE_DEVICES\"] = \"0\"\n",
+                           "run(x, env=dict(os.environ, CUDA_VISIBLE_DEVICES='0'))\n"}) {
+    EXPECT_EQ(concurrency_of(text), 1) << text;
+  }
+  EXPECT_EQ(concurrency_of("os.environ.update(CUDA_VISIBLE_DEVICES='')\n"), 4) << "no device at all";
+  EXPECT_EQ(concurrency_of("os.environ.setdefault('CUDA_VISIBLE_DEVICES', '0')\n"), 4) << "it keeps the trial's";
+  EXPECT_EQ(concurrency_of("export CUDA_VISIBLE_DEVICES=0\npython3 x.py\n", "run.sh"), 1);
+  EXPECT_EQ(concurrency_of("CUDA_VISIBLE_DEVICES=0 python3 x.py\n", "run.sh"), 1);
+  EXPECT_EQ(concurrency_of("# CUDA_VISIBLE_DEVICES=0\npython3 x.py\n", "run.sh"), 4);
+  EXPECT_EQ(concurrency_of("CUDA_VISIBLE_DEVICES=0 python3 x.py\n", "notes.txt"), 4);
 }
 
 TEST_F(PlanTest, ConcurrencyIsWhatSlotsAllow) {
