@@ -340,7 +340,8 @@ void CommandTemplate::apply_size(Argv& argv, const Size& size) const {
   if (!size.hostfile.empty()) inserted.insert(inserted.end(), {"--hostfile", size.hostfile.string()});
   // The launcher takes numbers or a filter, not both.
   const bool even = std::all_of(shares.begin(), shares.end(), [&](int share) { return share == shares[0]; });
-  if (!size.slots.empty() && size.hostfile.empty()) inserted = no_hostfile();
+  const bool names_none = launcher_value(argv, launcher_, {"--hostfile", "-H"}).has_value();
+  if ((!size.slots.empty() || names_none) && size.hostfile.empty()) inserted = no_hostfile();
   if (takes_whole_hostfile() && !size.hostfile.empty()) {
     // best_files has one for it alone
   } else if (!size.slots.empty() || !even) {

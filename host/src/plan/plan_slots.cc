@@ -11,6 +11,7 @@
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
 #include "plan/runners.h"
+#include "slots/hostfile.h"
 
 namespace dsat::host {
 
@@ -44,16 +45,31 @@ std::string one_of(const char* option, const std::string& of_options, const std:
   return of_options + of_launcher;
 }
 
-// Hosts, and which of their slots.
-void request_hosts(const SlotOptions& options, const LauncherResources& launcher, const fs::path& cwd,
-                   SlotRequest& request) {
+// The launcher takes this machine alone where the file that it is given is none, and dsat writes /dev/null for that.
+// Returns a notice where a file may be missing by mistake, else "".
+std::string notice_of_no_hostfile(const fs::path& hostfile) {
+  if (hostfile == "/dev/null") return "";
+  constexpr const char* kNotice =
+      "hostfile {} of the command is not there: as the deepspeed launcher does, trials use this machine alone; correct "
+      "the name if other hosts are meant";
+  return fmt::format(kNotice, hostfile.string());
+}
+
+// Hosts, and which of their slots. Returns a notice, or "".
+std::string request_hosts(const SlotOptions& options, const LauncherResources& launcher, const fs::path& cwd,
+                          SlotRequest& request) {
   const std::string hostfile = one_of("--hostfile", options.hostfile.string(), launcher.hostfile);
   request.include = one_of("--include", options.include, launcher.include);
   request.exclude = one_of("--exclude", options.exclude, launcher.exclude);
   std::error_code ignored;
-  // Without its default file the launcher takes this machine, named or not.
-  if (hostfile == kDefaultHostfile && !fs::exists(hostfile, ignored)) return;
-  if (!hostfile.empty()) request.hostfile = cwd / hostfile;
+  const bool is_there = fs::exists(cwd / hostfile, ignored);
+  if (hostfile == kDefaultHostfile && !is_there) return "";
+  const bool is_none = !is_there || hostfile == "/dev/null";
+  if (!launcher.hostfile.empty() && is_none) return notice_of_no_hostfile(cwd / hostfile);
+  if (hostfile.empty()) return "";
+  request.hostfile = cwd / hostfile;
+  if (fs::is_fifo(request.hostfile, ignored)) request.hostfile_text = read_hostfile_text(request.hostfile);
+  return "";
 }
 
 // GPUs and nodes, as options or as the launcher's own flags.
@@ -213,21 +229,26 @@ SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
   if (command) request.command_slots = command->slots_per_trial();
   if (options.simulation) use_simulated_slots(options, *options.simulation, request);
   const LauncherResources launcher = command ? command->resources() : LauncherResources();
-  request_hosts(options, launcher, cwd, request);
+  const std::string notice = request_hosts(options, launcher, cwd, request);
   request_size(options, launcher, request);
   request.section_gpus = numbers_at(user_config, config::kNumGpusKey);
   request.section_nodes = numbers_at(user_config, config::kNumNodesKey);
   std::error_code error;
   const bool deepspeed = command && command->launcher() == Launcher::deepspeed;
   if (!options.simulation) request.given = runner_slots(request, command, environment, cluster);
-  if (!request.given.empty()) request.hostfile.clear();
+  if (!request.given.empty()) {
+    request.hostfile.clear();
+    request.hostfile_text.reset();
+  }
   const bool local = cluster.runner == kLocalRunner && !options.simulation;
-  if (local && request.hostfile.empty() && deepspeed && fs::is_regular_file(command->default_hostfile(), error)) {
+  if (local && request.hostfile.empty() && launcher.hostfile.empty() && deepspeed &&
+      fs::is_regular_file(command->default_hostfile(), error)) {
     request.hostfile = command->default_hostfile();
   }
   Devices known = devices;
   if (!request.given.empty() && cluster.has_gpus) known.backend = Backend::cuda;
   SlotPlan plan = plan_slots(known, request);
+  if (!notice.empty()) plan.notices.push_back(notice);
   // Placeholders are those of one trial; how many there are in the queue is the limit.
   if (cluster.runner == kSlurmRunner) plan.at_once = options.max_concurrent_trials;
   plan.size_is_ours = size_is_ours(options, request);

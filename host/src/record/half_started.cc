@@ -1,4 +1,5 @@
-// Looks at the names in the folder: a lock that nobody holds and the beginnings of a journal, and nothing else.
+// Looks at the names in the folder: a lock that nobody holds, the beginnings of a journal, what a pipe gave, and
+// nothing else.
 #include "record/half_started.h"
 
 #include <string>
@@ -16,7 +17,7 @@ bool is_half_started(const fs::path& dir) {
   bool is_ours = false;  // an empty folder may be anybody's
   for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (name != "dsat.lock" && name.rfind("dsat.db", 0) != 0) return false;
+    if (name != "dsat.lock" && name != kGivenHostfile && name.rfind("dsat.db", 0) != 0) return false;
     is_ours = true;
   }
   return is_ours && !error;

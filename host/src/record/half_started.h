@@ -8,6 +8,9 @@
 
 namespace dsat::host {
 
+// The hostfile of a study that was given a pipe for one, in the study's folder.
+inline constexpr const char* kGivenHostfile = "dsat.hostfile";
+
 // Does DIR hold no more than what a host that was killed at its very start leaves behind? A new study takes it.
 bool is_half_started(const std::filesystem::path& dir);
 

@@ -116,7 +116,7 @@ std::string trouble_of(const Probe& probe, const PreflightRequest& request) {
 
 std::string place_of(const SlotPlan& plan, const std::string& host) {
   try {
-    for (const HostEntry& entry : read_hostfile(plan.hostfile)) {
+    for (const HostEntry& entry : read_hostfile(plan.hostfile, plan.hostfile_text)) {
       if (entry.name == host) return fmt::format("{}:{}", plan.hostfile.string(), entry.line);
     }
   } catch (const Error&) {

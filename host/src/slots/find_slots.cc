@@ -58,7 +58,7 @@ std::vector<Slot> hostfile_slots(const Devices& devices, const SlotRequest& requ
   }
   std::vector<Slot> slots;
   bool this_machine_named = false;
-  for (const HostEntry& host : read_hostfile(request.hostfile)) {
+  for (const HostEntry& host : read_hostfile(request.hostfile, request.hostfile_text)) {
     const std::string place = fmt::format("{}:{}: ", request.hostfile.string(), host.line);
     const bool here = is_this_machine(host.name);
     if (here && this_machine_named) {

@@ -67,14 +67,22 @@ std::string own_name() {
 }  // namespace
 
 std::vector<HostEntry> read_hostfile(const fs::path& file) {
+  return parse_hostfile(read_hostfile_text(file), file.string());
+}
+
+std::vector<HostEntry> read_hostfile(const fs::path& file, const std::optional<std::string>& text) {
+  return text ? parse_hostfile(*text, file.string()) : read_hostfile(file);
+}
+
+std::string read_hostfile_text(const fs::path& file) {
   std::error_code error;
   if (fs::is_directory(file, error)) throw Error(fmt::format("hostfile {}: is a folder", file.string()));
-  const FileText text = try_read_input(file, kPipePatience, kMaxHostfileBytes);
+  FileText text = try_read_input(file, kPipePatience, kMaxHostfileBytes);
   if (!text.ok()) {
     throw Error(fmt::format("hostfile {}: cannot be read ({}): give a file of lines NAME slots=N", file.string(),
                             text.problem));
   }
-  return parse_hostfile(text.bytes, file.string());
+  return std::move(text.bytes);
 }
 
 std::vector<HostEntry> parse_hostfile(std::string_view text, const std::string& name) {

@@ -5,6 +5,7 @@
 #define DSAT_HOST_SLOTS_HOSTFILE_H_
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,10 @@ struct HostEntry {
 // Comments (#) and blank lines are passed over, and so is what other launchers add: "max_slots=8". Throws: no such
 // file, no host at all, a host twice, no slots, anything else.
 std::vector<HostEntry> read_hostfile(const std::filesystem::path& file);
+// The same where its text is known already, and else of the file.
+std::vector<HostEntry> read_hostfile(const std::filesystem::path& file, const std::optional<std::string>& text);
+// Its text alone. A pipe gives it once.
+std::string read_hostfile_text(const std::filesystem::path& file);
 // The same of its text; `name` stands in messages.
 std::vector<HostEntry> parse_hostfile(std::string_view text, const std::string& name);
 

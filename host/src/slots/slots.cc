@@ -269,7 +269,10 @@ SlotPlan plan_slots(const Devices& devices, const SlotRequest& request) {
   plan.slots = find_slots(devices, request, plan.notices);
   const bool elsewhere =
       std::any_of(plan.slots.begin(), plan.slots.end(), [](const Slot& slot) { return !slot.host.empty(); });
-  if (elsewhere) plan.hostfile = request.hostfile;
+  if (elsewhere) {
+    plan.hostfile = request.hostfile;
+    plan.hostfile_text = request.hostfile_text;
+  }
   Planner(request, plan).choose();
   plan.slots_per_trial = plan.shape.slots();
   plan.device_memory_bytes = smallest_memory(plan.slots);

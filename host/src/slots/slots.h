@@ -37,8 +37,10 @@ struct SlotRequest {
   std::optional<int> max_slots;        // --max-slots
   std::optional<int> command_slots;    // processes that the command itself asks for, in all
   std::filesystem::path hostfile{};    // absolute; empty: this machine alone
-  std::vector<Slot> given{};           // those of an allocation, or of a job to be: neither this machine's nor a file's
-  std::string include{}, exclude{};    // nodes and slots, in DeepSpeed's syntax
+  // What came out of it, where it is a pipe: nobody can read that again.
+  std::optional<std::string> hostfile_text{};
+  std::vector<Slot> given{};         // those of an allocation, or of a job to be: neither this machine's nor a file's
+  std::string include{}, exclude{};  // nodes and slots, in DeepSpeed's syntax
   // GPUs of each node and nodes of a trial, from the command line; several: a trial may take any of them.
   std::vector<int> num_gpus{}, num_nodes{};
   // The same from the autotuning section. They go first: the command line's numbers then limit what there is.
@@ -52,7 +54,9 @@ struct SlotPlan {
   std::optional<uint64_t> device_memory_bytes;  // the smallest of the slots; nullopt: unknown
   std::vector<std::string> notices{};           // for people, once
   std::filesystem::path hostfile{};             // empty: every slot is this machine's
-  TrialShape shape{};                           // of a trial whose configuration has no size
+  // What came out of it, where it is a pipe. The study's folder takes it, and `hostfile` is its name from then on.
+  std::optional<std::string> hostfile_text{};
+  TrialShape shape{};  // of a trial whose configuration has no size
   // The sizes that are searched, GPUs of a node and nodes; empty, both of them, where all trials are alike.
   std::vector<int> num_gpus{}, num_nodes{};
   // For the best command: do the size, or the slots that may be used, come from elsewhere than the command?

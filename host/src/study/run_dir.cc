@@ -14,6 +14,7 @@
 #include "base/fault_point.h"
 #include "command/command_template.h"
 #include "command/hyperparameters.h"
+#include "dsat/base/files.h"
 #include "dsat/error.h"
 #include "record/half_started.h"
 #include "record/plan_copy.h"
@@ -83,12 +84,20 @@ RunLock claim_run_dir(Plan& plan, bool is_chosen) {
   }
 }
 
+void keep_given_hostfile(Plan& plan) {
+  if (!plan.slots.hostfile_text) return;
+  const fs::path file = plan.dir / kGivenHostfile;
+  write_file_atomically(file, *plan.slots.hostfile_text, Durability::synced, Access::owner);
+  plan.slots.hostfile = file;
+  plan.slots.size_is_ours = true;  // the best command must name it, too
+}
+
 void delete_study(const fs::path& dir) {
   std::error_code error;
   for (const char* name :
        {"dsat.db", kPlanCopyFile, "dsat.db.new", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json",
-        "best_ds_metrics.json", kBestHyperparametersFile, kBestAccelerateFile, kBestHostfile, "best_cmd.txt",
-        "summary.txt", "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
+        "best_ds_metrics.json", kBestHyperparametersFile, kBestAccelerateFile, kBestHostfile, kGivenHostfile,
+        "best_cmd.txt", "summary.txt", "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
     fs::remove_all(dir / name, error);
     if (error) throw Error(fmt::format("{}: cannot delete the earlier study: {}", dir.string(), error.message()));
   }

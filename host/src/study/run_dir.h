@@ -18,6 +18,9 @@ std::filesystem::path find_launcher(const std::filesystem::path& given);
 // of the same moment has taken gives way to the next that is free.
 RunLock claim_run_dir(Plan& plan, bool is_chosen);
 
+// Where the study's hostfile came out of a pipe: writes it into the folder, for trials and the best command.
+void keep_given_hostfile(Plan& plan);
+
 // Deletes what an earlier study left in DIR, which is locked. Files that do not belong to a study stay.
 void delete_study(const std::filesystem::path& dir);
 

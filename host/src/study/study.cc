@@ -171,6 +171,7 @@ std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
   RunLock lock = claim_run_dir(plan, options.output_dir.empty());
   fault_point("start.locked");
   if (options.replace_study) delete_study(plan.dir);
+  keep_given_hostfile(plan);
   std::unique_ptr<Journal> journal = Journal::create(plan.dir, [&](Journal& fresh) {
     fresh.put_meta("plan", to_json(plan));
     fresh.put_meta("settings", settings_of(plan));

@@ -176,6 +176,54 @@ TEST_F(Command, TellsEachLauncherATunedSize) {
   EXPECT_FALSE(parse({"python3", "t.py", "--deepspeed_config=a.json"}).takes_a_size());
 }
 
+// As the best command has it: a trial of another size would measure something else.
+TEST_F(Command, ATrialHasTheSizeThatDsatWasGivenInPlaceOfTheCommands) {
+  const auto of_two = [&](Argv argv, Backend backend = Backend::none) {
+    argv.push_back("--deepspeed_config=a.json");
+    TrialContext trial{"/t/ds_config.json", "/t", {{"0", 0, {}}, {"1", 1, {}}}, 29500, Json::object()};
+    trial.backend = backend;
+    trial.size_is_ours = true;
+    return parse(std::move(argv)).render(trial);
+  };
+  EXPECT_THAT(of_two({"torchrun", "--nproc_per_node", "4", "t.py"}),
+              ElementsAre("torchrun", "--nproc_per_node", "2", "--master_port", "29500", "t.py",
+                          "--deepspeed_config=/t/ds_config.json"));
+  EXPECT_THAT(of_two({"torchrun", "t.py"}), AllOf(Contains("--nproc_per_node"), Contains("2")));
+  EXPECT_THAT(of_two({"accelerate", "launch", "--num_processes", "4", "t.py"}, Backend::cuda),
+              ElementsAre("accelerate", "launch", "--num_processes", "2", "--main_process_port", "29500", "--gpu_ids",
+                          "0,1", "t.py", "--deepspeed_config=/t/ds_config.json"));
+  EXPECT_THAT(of_two({"srun", "-n", "4", "python3", "t.py"}),
+              ElementsAre("srun", "-n", "2", "python3", "t.py", "--deepspeed_config=/t/ds_config.json"));
+  EXPECT_THAT(of_two({"python3", "t.py", "--ranks=4"}), Contains("--ranks=2"));
+  EXPECT_THAT(of_two({"python3", "t.py", "--num_gpus", "4"}), AllOf(Contains("2"), Not(Contains("4"))));
+  EXPECT_THAT(of_two({"python3", "t.py"}), ElementsAre("python3", "t.py", "--deepspeed_config=/t/ds_config.json"));
+  EXPECT_THAT(of_two({"deepspeed", "--num_gpus", "4", "t.py"}), Contains("localhost:0,1"));
+  EXPECT_THAT(render({"torchrun", "--nproc_per_node", "4", "t.py", "--deepspeed_config=a.json"}), Contains("4"))
+      << "the command's own size stands";
+}
+
+TEST_F(Command, ATrialOfSeveralNodesHasItsCountOfEachNode) {
+  TrialContext trial{"/t/ds_config.json", "/t", {}, 29500, Json::object()};
+  for (const char* node : {"n1", "n2"}) {
+    trial.slots.push_back({"0", 0, {}, node});
+    trial.slots.push_back({"1", 1, {}, node});
+  }
+  trial.allocation_nodes = 2;
+  trial.size_is_ours = true;
+  const Argv argv = parse({"torchrun", "--nproc_per_node=8", "t.py", "--deepspeed_config=a.json"}).render(trial);
+  EXPECT_THAT(argv, AllOf(Contains("--nproc_per_node"), Not(Contains("4")), Not(Contains("8"))));
+}
+
+TEST_F(Command, ABestCommandOfThisMachineAloneKeepsOtherHostsOut) {
+  request_.default_hostfile = dir() / "hostfile";
+  write_text(dir() / "hostfile", "worker-0 slots=8\n");
+  const CommandTemplate::Size two{TrialShape::even(1, 2)};
+  EXPECT_THAT(
+      parse({"deepspeed", "--hostfile", "/dev/null", "t.py", "--deepspeed_config=a.json"})
+          .render_best(Json::object(), "/b.json", two),
+      ElementsAre("deepspeed", "--hostfile", "/dev/null", "--num_gpus", "2", "t.py", "--deepspeed_config=/b.json"));
+}
+
 TEST_F(Command, AScriptIsNoLauncher) {
   EXPECT_EQ(parse({"python3", "t.py", "deepspeed", "--deepspeed_config=a.json"}).launcher(), Launcher::none);
   EXPECT_EQ(parse({"python3", "bin/deepspeed", "t.py", "--deepspeed_config=a.json"}).launcher(), Launcher::deepspeed);

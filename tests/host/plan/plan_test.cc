@@ -1,9 +1,14 @@
 // Options into a plan: what is resolved before anything runs, and what the journal gives back.
 #include "plan/plan.h"
 
+#include <sys/stat.h>
+
+#include <thread>
+
 #include "base/sha256.h"
 #include "plan/fit_bucket.h"
 #include "plan_fixture.h"
+#include "record/half_started.h"
 #include "study/run_dir.h"
 #include "support/error_of.h"
 
@@ -128,6 +133,63 @@ TEST_F(PlanTest, StudiesThatStartAtOneMomentGetFoldersOfTheirOwn) {
   write_text(first.dir.string() + "-3/dsat.lock", "");
   const RunLock three = claim_run_dir(third, true);
   EXPECT_EQ(third.dir, first.dir.string() + "-3");
+}
+
+class PlanOfHosts : public PlanTest {
+ protected:
+  PlanOfHosts() { write_program(dir() / "deepspeed", "#!/bin/sh\n"); }
+  Plan plan_for(
+      const std::vector<std::string>& launcher_options, const Change& change = [](StudyOptions&) {}) {
+    return plan_with("{}", [&](StudyOptions& o) {
+      o.command = {(dir() / "deepspeed").string()};
+      o.command.insert(o.command.end(), launcher_options.begin(), launcher_options.end());
+      o.command.insert(o.command.end(), {"train.py", "--deepspeed_config", "ds_config.json"});
+      change(o);
+    });
+  }
+  static void without_slots(StudyOptions& o) {
+    o.slots.reset();
+    o.slots_per_trial.reset();
+  }
+};
+
+// Nobody can read it again, and the launcher reads a file only.
+TEST_F(PlanOfHosts, WhatAPipeGaveIsKeptInTheStudysFolderForItsTrials) {
+  const std::string text = "# mine\nw1 slots=2\nw2 slots=2\n";
+  for (const bool is_option : {true, false}) {
+    const std::string name = (dir() / (is_option ? "option" : "command")).string();
+    ASSERT_EQ(mkfifo(name.c_str(), 0600), 0);
+    std::thread writer([&] { write_text(name, text); });
+    const std::vector<std::string> in_command{"--hostfile", name};
+    Plan plan = plan_for(is_option ? std::vector<std::string>{} : in_command, [&](StudyOptions& o) {
+      without_slots(o);
+      if (is_option) o.hostfile = name;
+    });
+    writer.join();
+    EXPECT_EQ(plan.slots.hostfile, name);
+    fs::create_directories(plan.dir);
+    keep_given_hostfile(plan);
+    EXPECT_EQ(plan.slots.hostfile, plan.dir / "dsat.hostfile");
+    EXPECT_EQ(read_text(plan.slots.hostfile), text);
+    EXPECT_TRUE(plan.slots.size_is_ours) << "the best command names it, too";
+    EXPECT_TRUE(is_half_started(plan.dir)) << "a host that dies then leaves no more";
+    fs::remove_all(plan.dir);
+  }
+}
+
+TEST_F(PlanOfHosts, AHostfileOfTheCommandThatIsNoneMeansThisMachine) {
+  for (const char* name : {"/dev/null", "/job/hostfile"}) {
+    const Plan plan = plan_for({"--hostfile", name});
+    EXPECT_TRUE(plan.slots.hostfile.empty()) << name;
+    EXPECT_FALSE(noticed(plan, "hostfile")) << name;
+  }
+  const Plan missing = plan_for({"-H", "hosts"});
+  EXPECT_TRUE(missing.slots.hostfile.empty());
+  EXPECT_TRUE(noticed(missing, "hostfile " + (dir() / "hosts").string() + " of the command is not there"));
+  const auto given = [](const char* name) { return [name](StudyOptions& o) { o.hostfile = name; }; };
+  EXPECT_TRUE(plan_for({}, given("/job/hostfile")).slots.hostfile.empty()) << "the launcher's default, written out";
+  EXPECT_THAT(error_of([&] { plan_for({}, given("hosts")); }), HasSubstr("hosts"))
+      << "who gives it to dsat-host means other hosts";
 }
 
 TEST_F(PlanTest, ALongNameIsCutToOneThatAFolderCanHave) {
