@@ -175,8 +175,9 @@ Devices discover_devices(const Environment& environment) {
     found.slots = visible_slots(cards, rocr ? rocr : hip_devices(environment));
     found.backend = rocr ? Backend::rocr : Backend::hip;
   } else if (const auto mask = get_variable(environment, "ZE_AFFINITY_MASK"); mask && !mask->empty()) {
+    // A plain number is a whole device, and its index; 0.1 is a tile of one.
     for (const std::string& entry : trimmed_fields(*mask, ','))
-      found.slots.push_back({entry, std::nullopt, std::nullopt});
+      found.slots.push_back({entry, parse_count(entry), std::nullopt});
     found.backend = Backend::level_zero;
   }
   if (found.slots.empty()) found.backend = Backend::none;

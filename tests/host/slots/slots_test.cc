@@ -111,6 +111,11 @@ TEST_F(DiscoverDevices, TakesLevelZeroDevicesFromTheMask) {
   const Devices devices = discover({"ZE_AFFINITY_MASK=0.0,0.1"});
   EXPECT_STREQ(visibility_variable(devices.backend), "ZE_AFFINITY_MASK");
   EXPECT_THAT(ids(devices.slots), ElementsAre("0.0", "0.1"));
+  EXPECT_EQ(devices.slots[1].ordinal, std::nullopt) << "a tile has no index that the deepspeed launcher takes";
+  const Devices whole = discover({"ZE_AFFINITY_MASK=2, 3"});
+  EXPECT_THAT(ids(whole.slots), ElementsAre("2", "3"));
+  EXPECT_EQ(whole.slots[0].ordinal, 2);
+  EXPECT_EQ(whole.slots[1].ordinal, 3);
 }
 
 Devices four_gpus() {
