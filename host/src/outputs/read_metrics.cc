@@ -104,8 +104,12 @@ void settle_units(EngineMetrics& m, double train_batch) {
   }
 }
 
+// DeepSpeed's engine writes its rank beside the metrics, in every version. Other programs have no reason to.
+bool is_of_engine(const Json& report) { return report.contains("rank"); }
+
 // An older engine left accumulation out of latency, and so out of all that it computed from it: latency is then the sum
-// of one forward, backward and step.
+// of one forward, backward and step. A program of its own that writes the totals of a step has the same sum, and the
+// product of throughput and latency is right in both: only who wrote the file tells them apart.
 void settle_accumulation(EngineMetrics& m, double train_batch, double accumulation) {
   if (accumulation <= 1 || !m.latency || !m.forward || !m.backward) return;
   const double one_pass = *m.forward + *m.backward + m.step.value_or(0);
@@ -175,7 +179,7 @@ TrialReport read_metrics(std::string_view text, const std::string& file_name, co
   const auto batch = [&](const char* key) { return config::number_at(config, key).value_or(0); };
   if (const double train_batch = batch(config::kTrainBatchKey); train_batch > 0) {
     settle_units(m, train_batch);
-    settle_accumulation(m, train_batch, batch(config::kAccumulationKey));
+    if (is_of_engine(report)) settle_accumulation(m, train_batch, batch(config::kAccumulationKey));
     cross_check(m, train_batch, out.warnings);
   }
   out.metrics = to_metrics(m);

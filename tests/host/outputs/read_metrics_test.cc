@@ -79,7 +79,8 @@ TEST(ReadMetrics, PutsAccumulationIntoALatencyWithoutIt) {
                                    {"step", 100},
                                    {"latency", 400},
                                    {"throughput", 80000},
-                                   {"FLOPS_per_gpu", 4e12}},
+                                   {"FLOPS_per_gpu", 4e12},
+                                   {"rank", 0}},
                                   config_with(32, 4));
   EXPECT_DOUBLE_EQ(report.metrics["latency"], 1600.0);
   EXPECT_DOUBLE_EQ(report.metrics["throughput"], 20000.0);
@@ -89,9 +90,19 @@ TEST(ReadMetrics, PutsAccumulationIntoALatencyWithoutIt) {
 
 TEST(ReadMetrics, HandlesBothOldHabitsTogether) {
   const TrialReport report =
-      read({{"forward", 1}, {"backward", 2}, {"step", 1}, {"latency", 4}, {"throughput", 8000}}, config_with(32, 4));
+      read({{"forward", 1}, {"backward", 2}, {"step", 1}, {"latency", 4}, {"throughput", 8000}, {"rank", 0}},
+           config_with(32, 4));
   EXPECT_DOUBLE_EQ(report.metrics["latency"], 16000.0);
   EXPECT_DOUBLE_EQ(report.metrics["throughput"], 2000.0);
+}
+
+// It knows its step as a whole. DeepSpeed's engine writes its rank, in every version; other programs do not.
+TEST(ReadMetrics, TheTotalsOfAProgramWithoutDeepSpeedAreLeftAlone) {
+  const Json report{{"forward", 400.0},  {"backward", 800.0},         {"step", 100.0},
+                    {"latency", 1300.0}, {"throughput", 32e6 / 1300}, {"FLOPS_per_gpu", 4e12}};
+  const TrialReport read_back = read(report, config_with(32, 4));
+  EXPECT_EQ(read_back.metrics, report);
+  EXPECT_THAT(read_back.warnings, IsEmpty());
 }
 
 TEST(ReadMetrics, ALatencyOfOneStepAfterSeveralMicroStepsIsLeftAlone) {
