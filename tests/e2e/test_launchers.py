@@ -1,6 +1,7 @@
 """COMMANDs of every kind: each trial has a port of its own, told in the way that its launcher hears."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -105,6 +106,16 @@ class Launchers(HostTest):
         told = {word for command in commands for word in ("--nproc_per_node 1 ", "--nproc_per_node 2 ")
                 if word in command}
         self.assertEqual(len(told), 2)
+
+    def test_a_size_that_dsat_is_given_replaces_the_commands_in_trials_and_in_the_best(self):
+        options = ["--slots", 4, "--slots-per-trial", 2]
+        for command, count in ((["torchrun", "--nproc_per_node", 4], "--nproc_per_node"),
+                               (["accelerate", "launch", "--num_processes=4"], "--num_processes")):
+            commands = self.tune(*command, SCRIPT, options=options)
+            for line in [*commands, (self.dir / "out/best_cmd.txt").read_text()]:
+                self.assertIn("%s 2 " % count, line)
+                self.assertNotIn("%s 4" % count, line)
+            shutil.rmtree(self.dir / "out")
 
     def test_a_plain_script_below_mpirun(self):
         commands = self.tune("mpirun", "-np", 2, *PYTHON, SCRIPT, "--world-size", 2)

@@ -1,6 +1,7 @@
 """Hosts, slots and sizes, on a stand-in for the deepspeed launcher: whole placements, side by side, said beforehand."""
 import json
 import os
+import shutil
 import subprocess
 import unittest
 
@@ -28,10 +29,10 @@ class Resources(HostTest):
         (self.bin / name).write_text("#!/bin/sh\n" + text)
         (self.bin / name).chmod(0o755)
 
-    def tune(self, options, *launcher, script=()):
+    def tune(self, options, *launcher, script=(), pass_fds=()):
         command = ["deepspeed", *map(str, launcher), SCRIPT, "--deepspeed_config", "ds_config.json", *map(str, script)]
         arguments = [HOST, "--output-dir", "out", "--max-trials", "6", *map(str, options), "--", *command]
-        return subprocess.run(arguments, cwd=self.dir, capture_output=True, text=True, timeout=240,
+        return subprocess.run(arguments, cwd=self.dir, capture_output=True, text=True, timeout=240, pass_fds=pass_fds,
                               env={"PATH": str(self.bin), "HOME": str(self.dir)})
 
     def trials(self):
@@ -86,6 +87,32 @@ class Resources(HostTest):
         self.assert_ok(self.tune([], "--hostfile", "hosts"))
         for command in self.commands():
             self.assertIn("--include w1:0,1,2,3@w2:0,1@w3:0", command)
+
+    def test_a_hostfile_from_a_pipe_is_kept_for_trials_and_the_best_command(self):
+        for option in (True, False):
+            reader, writer = os.pipe()
+            os.write(writer, (self.dir / "hosts").read_bytes())
+            os.close(writer)
+            name = ["--hostfile", "/dev/fd/%d" % reader]
+            result = self.tune(name if option else [], *([] if option else name), pass_fds=[reader])
+            os.close(reader)
+            self.assert_ok(result)
+            kept = self.dir / "out/dsat.hostfile"
+            self.assertEqual(kept.read_text(), (self.dir / "hosts").read_text())
+            for command in [*self.commands(), (self.dir / "out/best_cmd.txt").read_text()]:
+                self.assertIn("--hostfile %s " % kept, command)
+                self.assertNotIn("/dev/fd", command)
+            shutil.rmtree(self.dir / "out")
+
+    def test_a_hostfile_of_the_launcher_that_is_none_means_this_machine(self):
+        for name, words in (("/dev/null", ""), ("nowhere", "nowhere of the command is not there")):
+            result = self.tune(["--slots", 2], "--hostfile", name, "--num_gpus", 2)
+            self.assert_ok(result)
+            self.assertIn(words, result.stdout)
+            for command in self.commands():
+                self.assertIn("--include localhost:0,1", command)
+                self.assertNotIn("--hostfile", command)
+            shutil.rmtree(self.dir / "out")
 
     def test_below_mpi_a_trial_takes_whole_hosts(self):
         begin = ["--hostfile", "hosts"]
