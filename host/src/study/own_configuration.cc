@@ -38,12 +38,22 @@ std::string why_stage_moved(const Plan& plan) {
   return config::broken_rule(config, plan.world_rules()).value_or(fmt::format("its ZeRO stage {} is not tried", *own));
 }
 
+bool is_listed(const Json& config, const char* key) {
+  const Json* value = config::find(config, key);
+  return value != nullptr && value->is_array();
+}
+
 // Do the configuration, or the command's flags in place of "auto", give a micro batch? The base configuration has it.
 bool has_own_micro_batch(const Plan& plan) {
-  const Json* listed = config::find(plan.user_config, config::kMicroBatchKey);
-  if (listed != nullptr && listed->is_array()) return false;
+  if (is_listed(plan.user_config, config::kMicroBatchKey)) return false;
+  Json config = plan.user_config;
+  // A list is an axis and no size. The train batch follows its values, and gives no micro batch.
+  if (is_listed(config, config::kAccumulationKey)) {
+    config.erase(config::kAccumulationKey);
+    config.erase(config::kTrainBatchKey);
+  }
   const config::GivenBatchSizes given =
-      with_batch_flags(plan.command, plan.hugging_face, plan.arg_mappings, config::read_batch_sizes(plan.user_config));
+      with_batch_flags(plan.command, plan.hugging_face, plan.arg_mappings, config::read_batch_sizes(config));
   return given.micro_batch || given.train_batch;
 }
 

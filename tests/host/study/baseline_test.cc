@@ -132,6 +132,22 @@ TEST_F(BaselineTest, IsWhatTheUsersNumbersSay) {
       HasSubstr("4"));
 }
 
+// The first of the list is the user's own; the micro batch is that of no train batch, which follows the list.
+TEST_F(BaselineTest, AListOfAccumulationsIsAnAxisAndEndsNoStudy) {
+  EXPECT_EQ(own_of(R"({"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": [2, 1]})").why_not, "");
+  EXPECT_THAT(own_of(R"({"train_batch_size": 8, "gradient_accumulation_steps": [2, 1]})").why_not,
+              HasSubstr("gives train_micro_batch"));
+  write_text(dir() / "ds_config.json",
+             R"({"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": [2, 1]})");
+  Session session(plan_of(with_baseline()));
+  const StudyResult result = session.run_new();
+  EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
+  const std::vector<Trial> trials = session.trials();
+  ASSERT_EQ(trials.size(), 2u);
+  EXPECT_EQ(trials[0].record.kind, TrialKind::baseline);
+  EXPECT_EQ(trials[0].record.config["gradient_accumulation_steps"], 2);
+}
+
 TEST_F(BaselineTest, TheTrainersFlagsStandInForAuto) {
   const std::string config = R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"})";
   const OwnConfiguration own = own_of(config, {}, [](StudyOptions& o) {
