@@ -125,8 +125,9 @@ double ModelSpace::coordinate(const ModelAxis& axis, const Json* value) const {
     if (at <= 0) return kAbsent;
     low = std::log(low), high = std::log(high), at = std::log(at);
   }
-  // A value outside the axis stays near its end.
-  return std::clamp((at - low) / (high - low), 0.0, 2.0);
+  // A value outside the axis stays near its end, and differs from it: a bound of memory at one may not hold at the
+  // other.
+  return std::clamp((at - low) / (high - low), kFarthestBelow, 2.0);
 }
 
 void ModelSpace::read_sizes(Arm& arm, const Json& config) const {

@@ -57,6 +57,7 @@ struct Arm {
 };
 
 inline constexpr double kAbsent = -1;
+inline constexpr double kFarthestBelow = -0.9;  // the least coordinate of a value below its axis
 
 // A trial's configuration.
 struct Point {

@@ -71,6 +71,26 @@ TEST_F(MemoryBoundsTest, WhatRanOutRunsOutWithLargerBatchesLargerBucketsAndOverl
   EXPECT_EQ(bounds_.of(arm(0, 1)).too_big, std::numeric_limits<int64_t>::max());
 }
 
+// The user's own value may lie below all values of its axis, and need less than the lowest of them.
+TEST(MemoryBoundsOutsideAnAxis, ALowerValueThanAllProvesNothingToFit) {
+  config::Space axes = small_space({3});
+  axes.stages[0].axes.push_back({"zero_optimization.stage3_max_live_parameters", {100000000, 300000000, 1000000000}});
+  const Study study = make_study(Surface(), axes);
+  zero_model::ModelSpace space(study);
+  const zero_model::Arm& lowest = *space.arm(zero_model::Configuration{3, {0, 1, 0}});
+  Json config = study.base_config;
+  config["zero_optimization"] = {
+      {"stage", 3}, {"reduce_bucket_size", 5000000}, {"overlap_comm", false}, {"stage3_max_live_parameters", 10000000}};
+  const zero_model::Arm& below = *space.arm(config);
+  ASSERT_FALSE(below.in_space);
+  MemoryBounds bounds(space.axes());
+  bounds.add({&below, 64}, true);
+  EXPECT_EQ(bounds.of(below).fits, 64);
+  EXPECT_EQ(bounds.of(lowest).fits, 0);
+  bounds.add({&below, 80}, false);
+  EXPECT_EQ(bounds.of(lowest).too_big, 80) << "it needs no less";
+}
+
 TEST_F(MemoryBoundsTest, OfTwoThatContradictEachOtherTheOneThatCompletedStands) {
   bounds_.add({&arm(1), 50}, false);
   bounds_.add({&arm(1), 60}, true);
