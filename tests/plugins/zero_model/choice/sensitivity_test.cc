@@ -61,6 +61,27 @@ TEST(Sensitivity, NamesNoValueThatNoTrialHad) {
   }
 }
 
+// The best trial's stage lacks an axis of the other stage: only a trial with the value that the comparison takes there
+// has compared the two.
+TEST(Sensitivity, AStageIsComparedByATrialThatHasTheValuesOfItsOwnAxes) {
+  const Study study = make_study(Surface(), small_space({1, 2}));
+  zero_model::ModelSpace space(study);
+  zero_model::Surrogate surrogate(study, space);
+  zero_model::Acquisition acquisition(space, surrogate, study.seed, /*concurrent=*/false);
+  TrialId id = 0;
+  const auto learn = [&](const zero_model::Configuration& configuration, int64_t micro_batch, double throughput) {
+    surrogate.learn({id++, {space.arm(configuration), micro_batch}, Outcome::completed, throughput, {}, {}, {}, {}});
+    surrogate.update_to_the_last();
+  };
+  const auto lines = [&] { return joined(acquisition.sensitivity()); };
+  learn({1, {0}}, 8, 90);
+  learn({1, {0}}, 16, 100);
+  learn({2, {0, 0}}, 16, 50);
+  EXPECT_EQ(lines().find("ZeRO stage"), std::string::npos) << lines();
+  learn({2, {2, 1}}, 16, 50);
+  EXPECT_NE(lines().find("ZeRO stage 2 instead of 1"), std::string::npos) << lines();
+}
+
 // Where nothing but noise makes a difference, no choice is stated to matter.
 TEST(Sensitivity, NoiseIsNoFinding) {
   const Surface surface;
