@@ -107,6 +107,8 @@ class Acquisition {
   void coordinate_ascent(std::vector<const Arm*> front, int64_t hint);
   void visit(const std::vector<const Arm*>& arms, bool thorough, int64_t hint);
   bool growth_pays() const;
+  // Is a smaller micro batch better by construction? A minimised time grows with it, if the global batch is not fixed.
+  bool smaller_is_better() const { return !surrogate_.speed().maximises() && !space_.has_global_batch(); }
   int64_t last_rank() const;
   int64_t top_rank(const Arm& arm, int64_t hint, double risk) const;
   std::vector<int64_t> micro_batches(const Arm& arm, const Visit& visit, bool thorough) const;

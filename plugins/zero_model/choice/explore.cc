@@ -169,7 +169,8 @@ std::optional<Proposal> Acquisition::explore() {
 }
 
 // An untouched stage is tried at the ceiling that it surely has. Whether it may be the best is asked at the ceiling
-// that it has if all goes well.
+// that it has if all goes well. Where a larger micro batch is worse by construction, both are asked at the best
+// trial's.
 std::optional<Proposal> Acquisition::explore_new_stage() {
   constexpr double kDeviations = 2, kIfAllGoesWell = 0.7;
   exploration_risk_ = risk_.usual;
@@ -183,9 +184,13 @@ std::optional<Proposal> Acquisition::explore_new_stage() {
                            return in_stage(known.first) && known.second.count > 0;
                          });
     const Arm* arm = project(*anchor_.arm, stage);
-    const int64_t top = touched ? -1 : top_rank(*arm, batches.count() / 2, exploration_risk_);
+    int64_t top = touched ? -1 : top_rank(*arm, batches.count() / 2, exploration_risk_);
     if (top < 0) continue;
-    const int64_t highest = std::max(top, top_rank(*arm, top, kIfAllGoesWell));
+    int64_t highest = std::max(top, top_rank(*arm, top, kIfAllGoesWell));
+    if (smaller_is_better()) {
+      const int64_t best = batches.rank_at_or_below(static_cast<double>(anchor_.micro_batch));
+      highest = top = std::min(top, std::max<int64_t>(0, best));
+    }
     const Prediction prediction = surrogate_.speed().predict({{arm, batches.at(highest)}}).front();
     if (prediction.mean + kDeviations * std::sqrt(prediction.variance) < incumbent_->prediction.mean) continue;
     const Point point{arm, batches.at(top)};

@@ -76,6 +76,7 @@ class ModelSpace {
   const config::Space& tuning_space() const { return space_; }
   const search::MicroBatches& micro_batches() const { return micro_batches_; }
   const std::vector<ModelAxis>& axes() const { return axes_; }
+  bool has_global_batch() const { return global_batch_.has_value(); }
   double data_parallel_size() const { return static_cast<double>(data_parallel_size_); }
   // Parameters of one model replica's shard; a nominal count where the profile has none.
   double parameters() const;

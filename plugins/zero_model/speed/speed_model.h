@@ -39,6 +39,7 @@ class SpeedModel {
   // What the fit leaves, noise and all that the model does not know: of a trial that the others were to foretell.
   double left_out_variance() const { return left_out_variance_; }
   double objective_of(double metric) const;
+  bool maximises() const { return maximise_; }
   size_t sites() const { return parts_.empty() ? 0 : parts_.front().sites(); }
 
  private:

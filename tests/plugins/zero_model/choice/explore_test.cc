@@ -1,0 +1,51 @@
+// Where the acquisition looks in a stage that no trial has touched.
+// Made-up trials of one stage of surface.h.
+#include <gtest/gtest.h>
+
+#include "plugins/searchers.h"
+#include "zero_model/choice/acquisition.h"
+
+namespace dsat::tests {
+namespace {
+
+// The look into stage 2 after trials of stage 1 at micro batches 2, 4 and 8.
+std::optional<zero_model::Proposal> look_at_new_stage(const std::string& metric, bool maximise) {
+  const Surface surface;
+  Study study = make_study(surface, small_space({1, 2}));
+  study.metric = metric;
+  study.maximise = maximise;
+  zero_model::ModelSpace space(study);
+  zero_model::Surrogate surrogate(study, space);
+  zero_model::Acquisition acquisition(space, surrogate, study.seed, /*concurrent=*/false);
+  TrialId id = 0;
+  for (const int64_t micro_batch : {2, 4, 8}) {
+    const zero_model::Point point{space.arm(zero_model::Configuration{1, {2}}), micro_batch};
+    Json config = study.base_config;
+    testing::merge(config, space.overrides(point));
+    const double throughput = surface.throughput(config);
+    const double latency = static_cast<double>(micro_batch * surface.world_size) * 1e6 / throughput;
+    const double value = maximise ? throughput : latency;
+    surrogate.learn({id++, point, Outcome::completed, value, {}, {}, {}, surface.peak(config)});
+  }
+  surrogate.update({});
+  acquisition.next({}, zero_model::Risk(), id);
+  return acquisition.explore_new_stage();
+}
+
+TEST(Explore, ANewStageIsLookedAtAtItsCeiling) {
+  const auto look = look_at_new_stage("throughput", true);
+  ASSERT_TRUE(look);
+  EXPECT_EQ(look->point.arm->stage, 2);
+  EXPECT_GT(look->point.micro_batch, 8);
+}
+
+// The smallest micro batch has the lowest latency: at its ceiling a stage would show nothing.
+TEST(Explore, WhereTheMetricIsMinimisedANewStageIsLookedAtAtTheBestMicroBatch) {
+  const auto look = look_at_new_stage("latency", false);
+  ASSERT_TRUE(look);
+  EXPECT_EQ(look->point.arm->stage, 2);
+  EXPECT_EQ(look->point.micro_batch, 2);
+}
+
+}  // namespace
+}  // namespace dsat::tests
