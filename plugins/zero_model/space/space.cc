@@ -88,6 +88,11 @@ int64_t common_size(const std::vector<ModelAxis>& axes, const Json& base, int64_
   return multiple;
 }
 
+// Into so many parts tensor and pipeline parallelism divide the model.
+double shards_of(const cost::Setup& setup) {
+  return static_cast<double>(setup.tensor_parallel_size * setup.pipeline_stages);
+}
+
 cost::ModelSize size_of(const Study& study) {
   return study.profile.is_object() ? cost::inputs_from_profile(study.profile).size : cost::ModelSize();
 }
@@ -107,8 +112,7 @@ ModelSpace::ModelSpace(const Study& study)
 }
 
 double ModelSpace::parameters() const {
-  const cost::Setup setup = cost::setup_from_config(base_config_, data_parallel_size_);
-  const double shards = static_cast<double>(setup.tensor_parallel_size * setup.pipeline_stages);
+  const double shards = shards_of(cost::setup_from_config(base_config_, data_parallel_size_));
   return size_.num_params > 0 ? size_.num_params / shards : 1e9;
 }
 
@@ -116,6 +120,16 @@ double ModelSpace::coordinate(const ModelAxis& axis, const Json* value) const {
   if (value == nullptr || value->is_null()) return kAbsent;
   if (!axis.numeric) {
     const auto at =
+double ModelSpace::parameters(const Arm& arm) const {
+  const double shards = shards_of(arm.setup);
+  if (size_.num_params > 0) return size_.num_params / shards;
+  return parameters() * (shards_of(cost::setup_from_config(base_config_, data_parallel_size_)) / shards);
+}
+
+bool ModelSpace::has_axis(const std::string& key) const {
+  return std::any_of(axes_.begin(), axes_.end(), [&](const ModelAxis& axis) { return axis.key == key; });
+}
+
         std::find_if(axis.values.begin(), axis.values.end(), [&](const Json& v) { return same(v, *value); });
     return static_cast<double>(at - axis.values.begin());
   }

@@ -78,10 +78,13 @@ class ModelSpace {
   const std::vector<ModelAxis>& axes() const { return axes_; }
   bool has_global_batch() const { return global_batch_.has_value(); }
   double data_parallel_size() const { return static_cast<double>(data_parallel_size_); }
-  // Parameters of one model replica's shard; a nominal count where the profile has none.
+  // Parameters of one model replica's shard, of the base configuration or of an arm; a nominal count where the profile
+  // has none.
   double parameters() const;
 
   const Arm* arm(const Configuration& configuration);
+  double parameters(const Arm& arm) const;
+  bool has_axis(const std::string& key) const;
   // The arm of a measured configuration: an arm of the space where the configuration lies in it.
   const Arm* arm(const Json& config);
   Json overrides(const Point& point) const;

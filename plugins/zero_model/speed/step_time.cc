@@ -5,6 +5,7 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "dsat/config/world.h"
 #include "zero_model/speed/waves.h"
 
 namespace dsat::zero_model {
@@ -56,7 +57,7 @@ double pass_time(const Load& load, const PassTraffic& traffic, const double* of)
   const auto work = [&](double samples) {
     return samples + share * (whole_waves(samples, load.wave) - samples) + half;
   };
-  const double compute = of[kCompute] * work(load.micro_batch) / work(load.reference);
+  const double compute = load.compute * of[kCompute] * work(load.micro_batch) / work(load.reference);
   double wire = 0, tail = 0;
   if (load.ranks > 1 && traffic.volume > 0) {
     const double ring = (load.ranks - 1) / load.ranks;
@@ -118,6 +119,16 @@ void append_step(StepTimePrior& prior, double us) {
   append(prior, {{std::min(2000.0, 0.3 * us), 1.5}, {6.4e-5, 1.2}, {1e4, 1.5}, {100, 1.3}, {2e-3, 1.5}});
 }
 
+// The time of a sample's share of the model, relative to that of the base configuration's. Where pipelines are
+// compared, the slots in which a stage stands idle are counted in: p - 1 of A + p - 1, where A is the accumulation
+// (Narayanan et al., arXiv:2104.04473).
+double relative_compute(const ModelSpace& space, const Point& point, const Load& load) {
+  const double share = load.params / space.parameters();
+  if (!space.has_axis(config::kPipelineStagesKey)) return share;
+  const auto stages = static_cast<double>(point.arm->setup.pipeline_stages);
+  return share * (load.accumulation + stages - 1) / load.accumulation;
+}
+
 }  // namespace
 
 Load load_of(const ModelSpace& space, const Point& point) {
@@ -126,7 +137,8 @@ Load load_of(const ModelSpace& space, const Point& point) {
   load.micro_batch = static_cast<double>(point.micro_batch);
   load.accumulation = space.accumulation(point);
   load.ranks = point.arm->data_parallel_size;
-  load.params = space.parameters();
+  load.params = space.parameters(*point.arm);
+  load.compute = relative_compute(space, point, load);
   load.param_bytes = load.params * (setup.precision == cost::Precision::fp32 ? 4 : 2);
   load.stage = point.arm->stage;
   load.reduce_messages = load.stage == 0 ? 1 : bucket_count(load.params, setup.reduce_bucket_elements);
@@ -143,10 +155,11 @@ Load load_of(const ModelSpace& space, const Point& point) {
 StepTimePrior prior_of(StepPhase phase, const Load& first, double first_us) {
   StepTimePrior prior;
   const bool in_waves = first.wave > 0;
+  const double pass_us = first_us / first.compute;  // what the unknown stands for
   switch (phase) {
     case StepPhase::forward:
     case StepPhase::backward:
-      append_pass(prior, first_us, in_waves);
+      append_pass(prior, pass_us, in_waves);
       break;
     case StepPhase::step:
       append_step(prior, first_us);
@@ -154,8 +167,8 @@ StepTimePrior prior_of(StepPhase phase, const Load& first, double first_us) {
     case StepPhase::total:
       // The backward pass does twice the forward's work (Narayanan et al., arXiv:2104.04473), three times with
       // recomputation.
-      append_pass(prior, 0.3 * first_us, in_waves);
-      append_pass(prior, 0.6 * first_us, in_waves);
+      append_pass(prior, 0.3 * pass_us, in_waves);
+      append_pass(prior, 0.6 * pass_us, in_waves);
       append_step(prior, 0.1 * first_us * first.accumulation);
       break;
   }

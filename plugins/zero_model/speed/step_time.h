@@ -4,7 +4,8 @@
 //   them; what they get wrong is left to the residual (phase_model.h).
 //     compute        time at a reference x (m + half) / (reference + half): throughput m / (m + half) saturates with
 //                    the micro batch m, and one known time does not say where it does. Where the device works in
-//                    waves, a share of m counts as the samples that whole waves hold (waves.h)
+//                    waves, a share of m counts as the samples that whole waves hold (waves.h).
+//                    A pipeline stage computes its share of the model, and waits in the pipeline's bubble
 //     communication  volume / bandwidth + messages x latency (the alpha-beta model: Hockney 1994; Thakur et al. 2005),
 //                    volumes by ZeRO stage (Rajbhandari et al., arXiv:1910.02054, section 7), one message a bucket
 //     overlap        compute and communication join in a p-norm: p = 1 adds them, a large p hides the smaller; the
@@ -28,6 +29,7 @@ struct Load {
   double micro_batch = 1, accumulation = 1, ranks = 1;
   double reference = 1;  // micro batch at which the compute time is an unknown: one that was measured
   double wave = 0;       // samples of a wave; 0: none
+  double compute = 1;    // time of a sample, relative to that of the base configuration's share of the model
   double params = 1e9, param_bytes = 2e9;
   double reduce_messages = 1, gather_messages = 1, prefetch_messages = 1;
   double last_bucket_share = 1;  // of a reduce bucket in all gradients

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "dsat/config/batch.h"
 #include "dsat/config/world.h"
 #include "plugins/searchers.h"
 #include "zero_model/speed/speed_model.h"
@@ -69,6 +70,58 @@ TEST(StepTimeModel, EveryTrialHasRanksOfItsOwn) {
     EXPECT_EQ(load.accumulation, 64 / (8 * ranks));
     EXPECT_EQ(model.samples_per_step(point), 64);
   }
+}
+
+class PipelineAxis : public ::testing::Test {
+ protected:
+  PipelineAxis() : space_(study()) {}
+
+  static Study study() {
+    config::Space axes = small_space({1});
+    axes.stages[0].axes = {{config::kPipelineStagesKey, {1, 2, 4}}};
+    Study study = make_study(Surface(), axes);
+    study.base_config[config::kAccumulationKey] = 8;
+    study.base_config["autotuning"] = {{"num_gpus", 4}, {"num_nodes", 1}};
+    return study;
+  }
+  Point at(size_t choice, int64_t micro_batch) {
+    return {space_.arm(zero_model::Configuration{1, {choice}}), micro_batch};
+  }
+
+  zero_model::ModelSpace space_;
+};
+
+TEST_F(PipelineAxis, AStageHasItsShareOfTheModelAndWaitsInTheBubble) {
+  const Surface surface;
+  for (const size_t choice : {0, 1, 2}) {
+    const double stages = std::pow(2, choice);
+    const zero_model::Load load = load_of(space_, at(choice, 4));
+    EXPECT_EQ(load.ranks, 4 / stages);
+    EXPECT_EQ(load.params, surface.num_params / stages);
+    EXPECT_DOUBLE_EQ(load.compute, (8 + stages - 1) / 8 / stages);
+  }
+}
+
+TEST_F(PipelineAxis, TwiceTheStagesTakeAboutHalfTheTimeOfAMicroStep) {
+  for (const size_t measured : {size_t{0}, size_t{1}}) {
+    PhaseModel model(space_, zero_model::StepPhase::forward, zero_model::speed_amplitudes(space_.axes()));
+    model.fit({{at(measured, 4), 40'000}, {at(measured, 8), 76'000}}, true);
+    const Point asked = at(measured + 1, 8);
+    const zero_model::Prediction prediction = model.predict({asked}, model.cross({asked})).front();
+    const double expected = measured == 0 ? 76'000 / 2.0 * 9 / 8 : 76'000 / 2.0 * 11 / 9;
+    EXPECT_NEAR(prediction.mean, std::log(expected), 0.02) << measured;
+  }
+}
+
+// Nothing is known of how a fixed pipeline compares with others: its constants hold the bubble.
+TEST(StepTimeModel, WithoutAnAxisOfPipelineStagesNothingIsScaled) {
+  Study study = make_study(Surface(), small_space({1}));
+  study.base_config["pipeline"] = {{"stages", 2}};
+  study.base_config[config::kAccumulationKey] = 8;
+  zero_model::ModelSpace space(study);
+  const zero_model::Load load = load_of(space, {space.arm(zero_model::Configuration{1, {0}}), 4});
+  EXPECT_EQ(load.compute, 1);
+  EXPECT_EQ(load.params, space.parameters());
 }
 
 // Passes that take longer than in proportion to the micro batch contradict every constant of the step time model. Whole
