@@ -138,7 +138,23 @@ void complete_base_batch(Plan& plan) try {
   throw plan.in_config(error);
 }
 
-// The bound of the train batch as one of the micro batch, where accumulation and data-parallel size are known.
+// The smallest data-parallel size of trials that differ only in their pipeline stages.
+int64_t smallest_data_parallel_size(const Plan& plan) {
+  const std::vector<Json> configs = by_pipeline_stages(plan);
+  if (configs.size() == 1) return plan.data_parallel_size;
+  int64_t smallest = plan.data_parallel_size;
+  for (const Json& config : configs) {
+    try {
+      smallest = std::min(smallest, config::data_parallel_size(plan.slots.slots_per_trial, config));
+    } catch (const Error&) {
+      // Such a trial is refused when it is asked for.
+    }
+  }
+  return smallest;
+}
+
+// The bound of the train batch as one of the micro batch, where accumulation and data-parallel size are known. Where
+// trials differ in these, it is that of the smallest: a searcher finds the others by the bound itself.
 void bound_by_train_batch(Plan& plan) {
   if (!plan.max_train_batch_size || plan.slots.sizes_are_tuned()) return;
   const std::string bound = fmt::format("--max-train-batch-size {}", *plan.max_train_batch_size);
@@ -153,13 +169,13 @@ void bound_by_train_batch(Plan& plan) {
       for (const Json& value : axis.values) accumulation = std::min(accumulation, value.get<int64_t>());
     }
   }
-  const int64_t samples = accumulation * plan.data_parallel_size;
+  const int64_t data_parallel_size = smallest_data_parallel_size(plan);
+  const int64_t samples = accumulation * data_parallel_size;
   if (plan.space.min_micro_batch * samples > *plan.max_train_batch_size) {
-    throw Error(
-        fmt::format("{}: the smallest train_batch_size is {} (micro batch {} x accumulation {} x data-parallel size "
-                    "{}): allow more",
-                    bound, plan.space.min_micro_batch * samples, plan.space.min_micro_batch, accumulation,
-                    plan.data_parallel_size));
+    throw Error(fmt::format(
+        "{}: the smallest train_batch_size is {} (micro batch {} x accumulation {} x data-parallel size "
+        "{}): allow more",
+        bound, plan.space.min_micro_batch * samples, plan.space.min_micro_batch, accumulation, data_parallel_size));
   }
   const int64_t largest = *plan.max_train_batch_size / samples;
   plan.space.max_micro_batch = std::min(plan.space.max_micro_batch.value_or(largest), largest);

@@ -34,6 +34,7 @@ Json describe_study(const Plan& plan, Phase phase, int max_trials, const std::ve
   const std::string precision = plan.filled_in_precision();
   study.base_config = with_precision(plan.base_config, precision);
   study.space = config::to_json(plan.space);
+  if (plan.max_train_batch_size) study.space["max_train_batch_size"] = *plan.max_train_batch_size;
   study.limits.max_trials = max_trials;
   study.limits.max_concurrent_trials = plan.concurrency();
   study.limits.open_trials = plan.concurrency() + plan.concurrency() / kSlotsPerSpareTrial;

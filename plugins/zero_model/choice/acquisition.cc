@@ -44,7 +44,8 @@ bool better(const Proposal& a, const Proposal& b) {
   return a.point < b.point;
 }
 
-bool Acquisition::taken(const Point& point) const {
+bool Acquisition::is_excluded(const Point& point) const {
+  if (static_cast<double>(point.micro_batch) > point.arm->max_micro_batch) return true;
   return surrogate_.find(point) != nullptr || std::find(pending_.begin(), pending_.end(), point) != pending_.end();
 }
 
@@ -65,9 +66,16 @@ const Arm* Acquisition::project(const Arm& from, const config::StageSpace& onto)
 }
 
 const Arm* Acquisition::random_arm(const config::StageSpace& stage, Random& random) {
-  Configuration any{stage.stage, {}};
-  for (const config::Axis& axis : stage.axes) any.choice.push_back(random.uniform_below(axis.values.size()));
-  return space_.arm(any);
+  constexpr int kDraws = 32;
+  const auto smallest = static_cast<double>(space_.micro_batches().smallest());
+  const Arm* arm = nullptr;
+  // One that may have no micro batch at all is drawn again.
+  for (int draw = 0; draw < kDraws && (arm == nullptr || arm->max_micro_batch < smallest); ++draw) {
+    Configuration any{stage.stage, {}};
+    for (const config::Axis& axis : stage.axes) any.choice.push_back(random.uniform_below(axis.values.size()));
+    arm = space_.arm(any);
+  }
+  return arm;
 }
 
 // Where the search starts: the best arm of each stage, the incumbent moved to each stage, and random arms.
@@ -135,7 +143,8 @@ int64_t Acquisition::last_rank() const {
 // Gallops from `hint`, then bisects: fitting is nearly monotone in the micro batch.
 int64_t Acquisition::top_rank(const Arm& arm, int64_t hint, double risk) const {
   const search::MicroBatches& batches = space_.micro_batches();
-  const int64_t last = last_rank();
+  const int64_t last = std::min(last_rank(), batches.rank_at_or_below(arm.max_micro_batch));
+  if (last < 0) return -1;
   const auto fits = [&](int64_t rank) { return surrogate_.expected_to_fit({&arm, batches.at(rank)}) >= 1 - risk; };
   int64_t low = -1, high = last + 1;
   int64_t at = std::clamp<int64_t>(hint, 0, last);
@@ -189,7 +198,11 @@ std::vector<int64_t> Acquisition::micro_batches(const Arm& arm, const Visit& vis
   }
   std::sort(chosen.begin(), chosen.end());
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
-  chosen.erase(std::remove_if(chosen.begin(), chosen.end(), [&](int64_t m) { return taken({&arm, m}); }), chosen.end());
+  chosen.erase(std::remove_if(chosen.begin(), chosen.end(),
+                              [&](int64_t m) {
+                                return is_excluded({&arm, m});
+                              }),
+               chosen.end());
   return chosen;
 }
 
@@ -306,7 +319,7 @@ std::optional<Proposal> Acquisition::safest(uint64_t draw) {
         const int64_t half = space_.micro_batches().rank_at_or_below(static_cast<double>(least_failed) / 2);
         if (half >= 0) rank = std::min(rank, half);
       }
-      while (rank >= 0 && taken({arm, space_.micro_batches().at(rank)})) --rank;
+      while (rank >= 0 && is_excluded({arm, space_.micro_batches().at(rank)})) --rank;
       if (rank < 0) continue;
       const Point point{arm, space_.micro_batches().at(rank)};
       const double fits = surrogate_.expected_to_fit(point);
@@ -416,7 +429,7 @@ void Acquisition::save_memory(Proposal& proposal) {
     for (size_t value = 0; value < stage.axes[axis].values.size(); ++value) {
       other.choice[axis] = value;
       const Point point{space_.arm(other), proposal.point.micro_batch};
-      if (!taken(point)) points.push_back(point);
+      if (!is_excluded(point)) points.push_back(point);
     }
     const bool bucket = is_bucket(stage.axes[axis].key);
     const auto size = [&](const Proposal& of) {
@@ -451,7 +464,7 @@ void Acquisition::round_down(Proposal& proposal) const {
                   [&](const auto& known) { return known.second.count > 0 && is_multiple(known.first); }) ||
       std::any_of(pending_.begin(), pending_.end(), is_multiple);
   const Point point{proposal.point.arm, rounded};
-  if (is_known || taken(point)) return;
+  if (is_known || is_excluded(point)) return;
   proposal = score({point}).front();
 }
 

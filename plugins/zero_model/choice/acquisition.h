@@ -127,7 +127,7 @@ class Acquisition {
   void consider_repeats(std::optional<Proposal>& best) const;
   void round_down(Proposal& proposal) const;
   void save_memory(Proposal& proposal);
-  bool taken(const Point& point) const;
+  bool is_excluded(const Point& point) const;  // it was tried or runs, or is above the bound of the train batch
   struct Coverage;
   // Deviations of a prediction that the models do not know of, by where nothing was measured.
   struct Doubt {

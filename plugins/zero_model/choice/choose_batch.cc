@@ -133,7 +133,7 @@ std::optional<Proposal> Acquisition::choose_in_batch(uint64_t draw) {
   });
   std::optional<Proposal> best;
   for (const Point& point : batch_samples_->points()) {
-    if (taken(point) || !point.arm->in_space) continue;
+    if (is_excluded(point) || !point.arm->in_space) continue;
     Proposal proposal;
     proposal.point = point;
     proposal.fit_probability = batch_samples_->probability_of_fitting(point);

@@ -145,7 +145,7 @@ std::optional<Proposal> Acquisition::explore() {
   std::vector<Point> points;
   for (const Arm* arm : arms_to_look_at(seen)) {
     for (const int64_t micro_batch : looks_of(*arm)) {
-      if (!taken({arm, micro_batch})) points.push_back({arm, micro_batch});
+      if (!is_excluded({arm, micro_batch})) points.push_back({arm, micro_batch});
     }
   }
   Risk cheaper = risk_;
@@ -194,7 +194,7 @@ std::optional<Proposal> Acquisition::explore_new_stage() {
     const Prediction prediction = surrogate_.speed().predict({{arm, batches.at(highest)}}).front();
     if (prediction.mean + kDeviations * std::sqrt(prediction.variance) < incumbent_->prediction.mean) continue;
     const Point point{arm, batches.at(top)};
-    if (taken(point) || surrogate_.probability_of_running(point) < 0.5) continue;
+    if (is_excluded(point) || surrogate_.probability_of_running(point) < 0.5) continue;
     explored_.insert(stage.stage);
     Proposal look;
     look.point = point;
@@ -241,7 +241,7 @@ std::optional<Proposal> Acquisition::explore_denied_stage() {
     look.point = {arm, micro_batch};
     look.fit_probability = surrogate_.probability_of_fitting(look.point);
     look.exploration = "all models deny that this fits, and no trial has tried it";
-    if (look.fit_probability > 1 - risk_.daring || taken(look.point)) return std::nullopt;  // any search finds it
+    if (look.fit_probability > 1 - risk_.daring || is_excluded(look.point)) return std::nullopt;  // any search finds it
     denied_ = stage.stage;
     return look;
   };

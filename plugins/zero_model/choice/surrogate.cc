@@ -54,6 +54,8 @@ void Surrogate::learn(EndedTrial ended) {
   }
   PointRecord& point = points_[ended.point];
   const bool refused = ended.outcome == Outcome::invalid_config;
+  // A bound that is known explains it: no value is to blame.
+  if (refused && static_cast<double>(ended.point.micro_batch) > ended.point.arm->max_micro_batch) return;
   refusals_.add(*ended.point.arm, refused);
   if (refused) {
     // No run and no news for the models. What no clash of values explains is put down to the micro batch.

@@ -106,7 +106,11 @@ ModelSpace::ModelSpace(const Study& study)
       data_parallel_size_(std::max<int64_t>(1, study.limits.data_parallel_size)),
       size_(size_of(study)),
       axes_(axes_of(space_)) {
-  if (!space_.micro_batch_divides) return;
+  if (!space_.micro_batch_divides) {
+    const Json most = study.space.value("max_train_batch_size", Json());
+    if (most.is_number()) max_train_batch_size_ = most.get<double>();
+    return;
+  }
   const int64_t multiple = common_size(axes_, base_config_, data_parallel_size_);
   global_batch_ = static_cast<double>(*space_.micro_batch_divides) * static_cast<double>(multiple);
 }
@@ -116,10 +120,6 @@ double ModelSpace::parameters() const {
   return size_.num_params > 0 ? size_.num_params / shards : 1e9;
 }
 
-double ModelSpace::coordinate(const ModelAxis& axis, const Json* value) const {
-  if (value == nullptr || value->is_null()) return kAbsent;
-  if (!axis.numeric) {
-    const auto at =
 double ModelSpace::parameters(const Arm& arm) const {
   const double shards = shards_of(arm.setup);
   if (size_.num_params > 0) return size_.num_params / shards;
@@ -130,6 +130,10 @@ bool ModelSpace::has_axis(const std::string& key) const {
   return std::any_of(axes_.begin(), axes_.end(), [&](const ModelAxis& axis) { return axis.key == key; });
 }
 
+double ModelSpace::coordinate(const ModelAxis& axis, const Json* value) const {
+  if (value == nullptr || value->is_null()) return kAbsent;
+  if (!axis.numeric) {
+    const auto at =
         std::find_if(axis.values.begin(), axis.values.end(), [&](const Json& v) { return same(v, *value); });
     return static_cast<double>(at - axis.values.begin());
   }
@@ -169,6 +173,9 @@ Arm ModelSpace::read(int stage, const Json& config) const {
   arm.reduce_scatter = scatter == nullptr || !scatter->is_boolean() || scatter->get<bool>();
   const Json* accumulation = config::find(config, config::kAccumulationKey);
   if (accumulation != nullptr && accumulation->is_number()) arm.accumulation = accumulation->get<double>();
+  if (max_train_batch_size_) {
+    arm.max_micro_batch = std::floor(*max_train_batch_size_ / (arm.accumulation * arm.data_parallel_size));
+  }
   const config::StageSpace* of = space_.stage(stage);
   for (const ModelAxis& axis : axes_) {
     const auto has = [&](const config::Axis& own) { return own.key == axis.key; };

@@ -8,6 +8,7 @@
 #define DSAT_PLUGINS_ZERO_MODEL_SPACE_SPACE_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,6 +46,7 @@ struct Arm {
   bool reduce_scatter = true;
   double accumulation = 1;
   double data_parallel_size = 1;
+  double max_micro_batch = std::numeric_limits<double>::infinity();     // by the study's bound of the train batch
   double state_bytes = 0, buffer_bytes = 0, optional_buffer_bytes = 0;  // by the formulas of dsat::cost
   double optimizer_bytes = 0;       // the part of the states that an optimizer with fewer of them would not have
   std::vector<double> coordinates;  // of each axis; kAbsent where the stage does not have it
@@ -81,10 +83,10 @@ class ModelSpace {
   // Parameters of one model replica's shard, of the base configuration or of an arm; a nominal count where the profile
   // has none.
   double parameters() const;
-
-  const Arm* arm(const Configuration& configuration);
   double parameters(const Arm& arm) const;
   bool has_axis(const std::string& key) const;
+
+  const Arm* arm(const Configuration& configuration);
   // The arm of a measured configuration: an arm of the space where the configuration lies in it.
   const Arm* arm(const Json& config);
   Json overrides(const Point& point) const;
@@ -106,6 +108,7 @@ class ModelSpace {
   Json base_config_;
   int64_t data_parallel_size_;
   std::optional<double> global_batch_;
+  std::optional<double> max_train_batch_size_;
   cost::ModelSize size_;
   std::vector<ModelAxis> axes_;
   std::map<Configuration, std::unique_ptr<Arm>> arms_;

@@ -56,6 +56,24 @@ TEST_F(PlanTest, ASingleConfigurationIsNoSearchAndTwoMicroBatchesAreOne) {
   EXPECT_EQ(why_not(up_to(2)), "no error");
 }
 
+// Four devices are four ranks of a pipeline of one stage, and one of a pipeline of four.
+TEST_F(PlanTest, ABoundOfTheTrainBatchHoldsForThePipelineWithTheFewestRanks) {
+  const auto bounded = [this](const char* stages, int64_t most) {
+    write_text(dir() / "space.json", std::string(R"({"pipeline.stages": )") + stages + "}");
+    return [this, most](StudyOptions& o) {
+      o.space_file = dir() / "space.json";
+      o.slots_per_trial = 4;
+      o.zero_stages = {1};
+      o.max_train_batch_size = most;
+    };
+  };
+  for (const char* stages : {"[1, 2, 4]", "[4, 1, 2]"}) {
+    EXPECT_EQ(plan_with("{}", bounded(stages, 3)).space.max_micro_batch, 3) << stages;
+  }
+  EXPECT_EQ(plan_with("{}", bounded("[1, 2]", 8)).space.max_micro_batch, 4);
+  EXPECT_THAT(why_not(bounded("[1, 2]", 1)), HasSubstr("micro batch 1 x accumulation 1 x data-parallel size 2"));
+}
+
 TEST_F(PlanTest, RefusesNumbersThatMakeNoSense) {
   const std::vector<std::pair<Change, std::string>> bad = {
       {[](StudyOptions& o) { o.max_trials = 0; }, "--max-trials 0"},

@@ -1,6 +1,7 @@
 // Studies whose trials differ in size: plan, admission, and the turn that packs them.
 #include "host/study/study_fixture.h"
 #include "study/admission.h"
+#include "study/describe_study.h"
 #include "support/error_of.h"
 
 namespace dsat::host {
@@ -74,6 +75,14 @@ TEST_F(TrialSizesTest, SizesThatTheCommandCannotBeToldAreRefused) {
               HasSubstr("num_gpus lists several sizes, but the command takes none"));
   options.num_gpus = {2};
   EXPECT_NO_THROW(make_plan(options)) << "one size is that of the slots";
+}
+
+TEST_F(TrialSizesTest, ASearcherSeesTheBoundOfTheTrainBatch) {
+  StudyOptions options = sized();
+  const auto space = [&] { return describe_study(plan_of(options), Phase::searcher, 9, {}, {}, {}).at("space"); };
+  EXPECT_FALSE(space().contains("max_train_batch_size"));
+  options.max_train_batch_size = 12;
+  EXPECT_EQ(space().at("max_train_batch_size"), 12);
 }
 
 TEST_F(TrialSizesTest, ASectionThatIsWrongIsRefused) {

@@ -69,6 +69,29 @@ TEST(Guided, FindsAnOptimumBelowTheCeiling) {
   EXPECT_GT(metric_of(bench, bench.best(), "throughput"), 0.97 * 1000 * 20 / 24);
 }
 
+// The host refuses what lies above the bound. One stage of the pipeline is by far the fastest, at its largest micro
+// batch.
+TEST(Guided, AsksForNoTrainBatchAboveItsBoundAndGivesUpNoPipelineForIt) {
+  const Surface surface;
+  Study study = study_of_bounded_train_batch(surface, 16);
+  study.limits.max_trials = 20;
+  int refused = 0;
+  testing::Bench bench = bench_of(study, [&](const testing::Trial& trial) -> testing::Answer {
+    const int64_t stages = config::find(trial.config, config::kPipelineStagesKey)->get<int64_t>();
+    if (trial.micro_batch() * 4 / stages > 16) {
+      ++refused;
+      return {Outcome::invalid_config, {}, std::nullopt, "over the bound"};
+    }
+    testing::Answer answer = surface.answer(trial);
+    const double rate = static_cast<double>(trial.micro_batch()) / static_cast<double>(stages);
+    if (answer.outcome == Outcome::completed) answer.metrics = {{"throughput", 100 * rate}};
+    return answer;
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(metric_of(bench, bench.best(), "throughput"), 400);
+}
+
 // A wave holds 31 samples: 32 take as long as 62. Sizes near the ceiling fill most of their second wave.
 TEST(Guided, FindsTheEndOfAWaveBelowTheCeiling) {
   const Surface surface;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "plugins/clashing_sizes.h"
 #include "plugins/searchers.h"
 
 namespace dsat::tests {
@@ -75,6 +76,24 @@ TEST(Surrogate, ARefusalIsNoTrialAndTeachesTheClash) {
   zero_model::Point larger = at(0, 0);
   larger.micro_batch = 40;
   EXPECT_EQ(surrogate.probability_of_running(larger), 1) << "the micro batch is not the cause";
+}
+
+// One pipeline stage on four devices: a train batch of 16 allows a micro batch of 4.
+TEST(Surrogate, ARefusalByTheBoundOfTheTrainBatchBlamesNoValue) {
+  const Study study = study_of_bounded_train_batch(Surface(), 16);
+  zero_model::ModelSpace space(study);
+  zero_model::Surrogate surrogate(study, space);
+  const auto at = [&](size_t stages, int64_t micro_batch) {
+    return zero_model::Point{space.arm(zero_model::Configuration{1, {stages}}), micro_batch};
+  };
+  EXPECT_EQ(at(0, 1).arm->max_micro_batch, 16);
+  EXPECT_EQ(at(1, 1).arm->max_micro_batch, 4);
+  EXPECT_EQ(at(2, 1).arm->max_micro_batch, 8);
+  for (TrialId id = 0; id < 5; ++id) {
+    surrogate.learn({id, at(1, static_cast<int64_t>(5 + id)), Outcome::invalid_config, {}, {}, {}, {}, {}});
+  }
+  EXPECT_EQ(surrogate.probability_of_running(at(1, 4)), 1);
+  EXPECT_NE(surrogate.find(at(1, 5)), nullptr);
 }
 
 TEST(Surrogate, WhatAFailedTrialWantedMakesSmallerOnesLessLikelyToFit) {
