@@ -2,14 +2,21 @@
 // Made-up trials of one stage of surface.h.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "plugins/searchers.h"
 #include "zero_model/choice/acquisition.h"
 
 namespace dsat::tests {
 namespace {
 
+struct Look {
+  int stage = 0;
+  int64_t micro_batch = 0;
+};
+
 // The look into stage 2 after trials of stage 1 at micro batches 2, 4 and 8.
-std::optional<zero_model::Proposal> look_at_new_stage(const std::string& metric, bool maximise) {
+std::optional<Look> look_at_new_stage(const std::string& metric, bool maximise) {
   const Surface surface;
   Study study = make_study(surface, small_space({1, 2}));
   study.metric = metric;
@@ -29,22 +36,23 @@ std::optional<zero_model::Proposal> look_at_new_stage(const std::string& metric,
   }
   surrogate.update({});
   acquisition.next({}, zero_model::Risk(), id);
-  return acquisition.explore_new_stage();
+  const auto look = acquisition.explore_new_stage();
+  return look ? std::optional(Look{look->point.arm->stage, look->point.micro_batch}) : std::nullopt;
 }
 
 TEST(Explore, ANewStageIsLookedAtAtItsCeiling) {
   const auto look = look_at_new_stage("throughput", true);
   ASSERT_TRUE(look);
-  EXPECT_EQ(look->point.arm->stage, 2);
-  EXPECT_GT(look->point.micro_batch, 8);
+  EXPECT_EQ(look->stage, 2);
+  EXPECT_GT(look->micro_batch, 8);
 }
 
 // The smallest micro batch has the lowest latency: at its ceiling a stage would show nothing.
 TEST(Explore, WhereTheMetricIsMinimisedANewStageIsLookedAtAtTheBestMicroBatch) {
   const auto look = look_at_new_stage("latency", false);
   ASSERT_TRUE(look);
-  EXPECT_EQ(look->point.arm->stage, 2);
-  EXPECT_EQ(look->point.micro_batch, 2);
+  EXPECT_EQ(look->stage, 2);
+  EXPECT_EQ(look->micro_batch, 2);
 }
 
 }  // namespace
