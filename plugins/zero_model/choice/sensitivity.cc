@@ -15,7 +15,7 @@ namespace {
 struct Change {
   std::string choice, from, to;
   Point point;
-  std::vector<size_t> axes{};        // of its stage, whose values the best trial does not have
+  std::optional<size_t> axis{};      // of the changed value; nullopt: stage or micro batch
   double effect = 0, deviation = 0;  // on the metric, relative
 };
 
@@ -26,7 +26,7 @@ std::string line_of(const Change& change) {
                      100 * change.effect, 100 * change.deviation);
 }
 
-// Has a trial with the changed values been measured near enough to the best: at up to twice or half its micro batch?
+// Has a trial with the changed value been measured near enough to the best: at up to twice or half its micro batch?
 bool was_compared(const Change& change, const std::map<Point, Surrogate::PointRecord>& points, int64_t best) {
   const Arm& wanted = *change.point.arm;
   const int64_t least = change.choice == kMicroBatch ? best / 4 : (best + 1) / 2;
@@ -35,8 +35,7 @@ bool was_compared(const Change& change, const std::map<Point, Surrogate::PointRe
     const Arm& arm = *known.first.arm;
     if (known.second.count == 0 || arm.stage != wanted.stage) return false;
     if (known.first.micro_batch < least || known.first.micro_batch > most) return false;
-    return std::all_of(change.axes.begin(), change.axes.end(),
-                       [&](size_t axis) { return arm.in_space && arm.choice[axis] == wanted.choice[axis]; });
+    return !change.axis || (arm.in_space && arm.choice[*change.axis] == wanted.choice[*change.axis]);
   });
 }
 
@@ -51,20 +50,34 @@ double variance_of_repeats(const std::map<Point, Surrogate::PointRecord>& points
   return degrees > 0 ? squares / degrees : 0;
 }
 
-// The axes of a stage on which the best arm, moved there, has a value that is not its own.
-std::vector<size_t> axes_without_own_value(const ModelSpace& space, const Arm& best, const Arm& moved) {
-  const std::vector<config::Axis>& own = space.tuning_space().stage(best.stage)->axes;
-  const std::vector<config::Axis>& axes = space.tuning_space().stage(moved.stage)->axes;
-  std::vector<size_t> without;
-  for (size_t axis = 0; axis < axes.size(); ++axis) {
-    const Json& value = axes[axis].values[moved.choice[axis]];
-    bool is_own = false;
-    for (size_t i = 0; i < own.size(); ++i) {
-      is_own |= own[i].key == axes[axis].key && own[i].values[best.choice[i]] == value;
-    }
-    if (!is_own) without.push_back(axis);
+// The best measured arm of a stage at up to twice or half the best micro batch; nullptr: there is none.
+const Arm* best_arm_near(const std::map<Point, Surrogate::PointRecord>& points, int stage, int64_t best) {
+  const Arm* arm = nullptr;
+  double most = 0;
+  for (const auto& [point, record] : points) {
+    if (record.count == 0 || !point.arm->in_space || point.arm->stage != stage) continue;
+    if (point.micro_batch < (best + 1) / 2 || point.micro_batch > 2 * best) continue;
+    if (arm != nullptr && record.objective() <= most) continue;
+    arm = point.arm;
+    most = record.objective();
   }
-  return without;
+  return arm;
+}
+
+// The arm of another stage with the best trial's values. On axes that the best trial's stage lacks it has those of a
+// measured arm: with any others it would be an arm that nobody compared.
+const Arm* arm_of_stage(ModelSpace& space, const Arm& best, const Arm& measured) {
+  const std::vector<config::Axis>& own = space.tuning_space().stage(best.stage)->axes;
+  const std::vector<config::Axis>& axes = space.tuning_space().stage(measured.stage)->axes;
+  Configuration moved{measured.stage, measured.choice};
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (own[i].key != axes[axis].key) continue;
+      const auto at = std::find(axes[axis].values.begin(), axes[axis].values.end(), own[i].values[best.choice[i]]);
+      if (at != axes[axis].values.end()) moved.choice[axis] = static_cast<size_t>(at - axes[axis].values.begin());
+    }
+  }
+  return space.arm(moved);
 }
 
 // Every other value of every axis of the arm's stage.
@@ -80,7 +93,7 @@ void add_other_values(ModelSpace& space, const Point& best, std::vector<Change>&
                          axes[axis].values[arm.choice[axis]].dump(),
                          axes[axis].values[value].dump(),
                          {space.arm(other), best.micro_batch},
-                         {axis}});
+                         axis});
     }
   }
 }
@@ -131,13 +144,10 @@ std::vector<std::string> Acquisition::sensitivity() {
   const int64_t micro_batch = best->point.micro_batch;
   std::vector<Change> changes;
   for (const config::StageSpace& stage : space_.tuning_space().stages) {
-    if (stage.stage == arm.stage) continue;
-    const Arm* moved = project(arm, stage);
-    changes.push_back({"ZeRO stage",
-                       std::to_string(arm.stage),
-                       std::to_string(stage.stage),
-                       {moved, micro_batch},
-                       axes_without_own_value(space_, arm, *moved)});
+    const Arm* measured = best_arm_near(surrogate_.points(), stage.stage, micro_batch);
+    if (stage.stage == arm.stage || measured == nullptr) continue;
+    const Point moved{arm_of_stage(space_, arm, *measured), micro_batch};
+    changes.push_back({"ZeRO stage", std::to_string(arm.stage), std::to_string(stage.stage), moved});
   }
   add_other_values(space_, best->point, changes);
   add_half_the_micro_batch(space_, best->point, changes);
