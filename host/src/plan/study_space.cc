@@ -138,6 +138,36 @@ void complete_base_batch(Plan& plan) try {
   throw plan.in_config(error);
 }
 
+// A pipeline of few stages has many ranks, and its smallest train batch may be above the bound. The profile then starts
+// with the first number of stages whose train batch is not.
+std::optional<std::string> settle_base_pipeline(Plan& plan) {
+  if (!plan.max_train_batch_size || plan.global_batch || plan.slots.sizes_are_tuned()) return std::nullopt;
+  const int64_t most = *plan.max_train_batch_size;
+  const int64_t of_rank = plan.space.min_micro_batch * plan.base_config.at(config::kAccumulationKey).get<int64_t>();
+  if (of_rank * plan.data_parallel_size <= most) return std::nullopt;
+  for (const Json& config : by_pipeline_stages(plan)) {
+    const Json* stages = config::find(config, config::kPipelineStagesKey);
+    if (stages == nullptr) continue;
+    Json candidate = plan.base_config;
+    config::set(candidate, config::kPipelineStagesKey, *stages);
+    int64_t size = 0;
+    try {
+      size = config::data_parallel_size_of(candidate, plan.data_parallel_size);
+    } catch (const Error&) {
+      continue;  // such a trial is refused when it is asked for
+    }
+    if (of_rank * size > most) continue;
+    plan.base_config = std::move(candidate);
+    plan.data_parallel_size = size;
+    complete_base_batch(plan);
+    return fmt::format(
+        "the configuration's own train_batch_size is over --max-train-batch-size {}: the profile starts "
+        "with {} {}",
+        most, config::kPipelineStagesKey, stages->dump());
+  }
+  return std::nullopt;
+}
+
 // The smallest data-parallel size of trials that differ only in their pipeline stages.
 int64_t smallest_data_parallel_size(const Plan& plan) {
   const std::vector<Json> configs = by_pipeline_stages(plan);
@@ -229,13 +259,15 @@ void derive_space(Plan& plan, int64_t data_parallel_size) {
   plan.base_config = std::move(result.base_config);
   plan.data_parallel_size = config::data_parallel_size_of(plan.base_config, data_parallel_size);
   complete_base_batch(plan);
+  const std::optional<std::string> piped = settle_base_pipeline(plan);
   bound_by_train_batch(plan);
   leave_out_auto(plan);
   const std::optional<std::string> fitted = fit_bucket(plan);
   const std::optional<std::string> moved = settle_base_stage(plan);
   if (first_time) {
-    if (moved) plan.notices.push_back(*moved);
-    if (fitted) plan.notices.push_back(*fitted);
+    for (const auto& notice : {moved, piped, fitted}) {
+      if (notice) plan.notices.push_back(*notice);
+    }
     plan.notices.insert(plan.notices.end(), result.notices.begin(), result.notices.end());
   } else {
     plan.notices = earlier_notices;

@@ -8,6 +8,7 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
+#include "dsat/config/world.h"
 #include "plan/fit_bucket.h"
 #include "study/admission.h"
 
@@ -38,6 +39,20 @@ std::string why_stage_moved(const Plan& plan) {
   return config::broken_rule(config, plan.world_rules()).value_or(fmt::format("its ZeRO stage {} is not tried", *own));
 }
 
+// The number of pipeline stages: of a list the first.
+Json own_pipeline_stages(const Json& config) {
+  const Json* stages = config::find(config, config::kPipelineStagesKey);
+  if (stages == nullptr) return 1;
+  return stages->is_array() && !stages->empty() ? stages->front() : *stages;
+}
+
+// Why the base configuration does not have the user's own number of pipeline stages; empty: it has.
+std::string why_pipeline_moved(const Plan& plan) {
+  const Json own = own_pipeline_stages(plan.user_config);
+  if (!plan.max_train_batch_size || !own.is_number() || own == own_pipeline_stages(plan.base_config)) return "";
+  return fmt::format("its train_batch_size is over --max-train-batch-size {}", *plan.max_train_batch_size);
+}
+
 bool is_listed(const Json& config, const char* key) {
   const Json* value = config::find(config, key);
   return value != nullptr && value->is_array();
@@ -64,6 +79,7 @@ OwnConfiguration own_configuration(const Plan& plan) {
   own.overrides = Json::object();
   try {
     own.why_not = stands_in_for_none(plan) ? "neither COMMAND nor --ds-config gives one" : why_stage_moved(plan);
+    if (own.why_not.empty()) own.why_not = why_pipeline_moved(plan);
     if (!own.why_not.empty()) return own;
     if (!has_own_micro_batch(plan)) {
       own.why_not = fmt::format("neither it nor the command gives {}", config::kMicroBatchKey);

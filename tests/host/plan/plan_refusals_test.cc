@@ -71,6 +71,12 @@ TEST_F(PlanTest, ABoundOfTheTrainBatchHoldsForThePipelineWithTheFewestRanks) {
     EXPECT_EQ(plan_with("{}", bounded(stages, 3)).space.max_micro_batch, 3) << stages;
   }
   EXPECT_EQ(plan_with("{}", bounded("[1, 2]", 8)).space.max_micro_batch, 4);
+  const Plan moved = plan_with("{}", bounded("[1, 2, 4]", 3));
+  EXPECT_EQ(moved.base_config["pipeline"]["stages"], 2);
+  EXPECT_EQ(moved.base_config["train_batch_size"], 2);
+  EXPECT_EQ(moved.data_parallel_size, 2);
+  EXPECT_TRUE(noticed(moved, "the profile starts with pipeline.stages 2"));
+  EXPECT_FALSE(plan_with("{}", bounded("[1, 2, 4]", 4)).base_config.contains("pipeline"));
   EXPECT_THAT(why_not(bounded("[1, 2]", 1)), HasSubstr("micro batch 1 x accumulation 1 x data-parallel size 2"));
 }
 

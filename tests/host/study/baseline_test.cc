@@ -148,6 +148,18 @@ TEST_F(BaselineTest, AListOfAccumulationsIsAnAxisAndEndsNoStudy) {
   EXPECT_EQ(trials[0].record.config["gradient_accumulation_steps"], 2);
 }
 
+TEST_F(BaselineTest, APipelineAboveTheBoundOfTheTrainBatchIsNotMeasured) {
+  const auto bounded = [](StudyOptions& o) {
+    o.slots_per_trial = 4;
+    o.zero_stages = {1};
+    o.max_train_batch_size = 2;
+  };
+  const std::string micro_batch = R"({"train_micro_batch_size_per_gpu": 1, "pipeline": {"stages": )";
+  EXPECT_EQ(own_of(micro_batch + "[2, 1]}}", {}, bounded).why_not, "");
+  EXPECT_EQ(own_of(micro_batch + "[1, 2]}}", {}, bounded).why_not,
+            "its train_batch_size is over --max-train-batch-size 2");
+}
+
 TEST_F(BaselineTest, TheTrainersFlagsStandInForAuto) {
   const std::string config = R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"})";
   const OwnConfiguration own = own_of(config, {}, [](StudyOptions& o) {
