@@ -26,7 +26,17 @@ MemoryEffect MemoryBounds::effect_of(const ModelAxis& axis) {
 }
 
 MemoryBounds::MemoryBounds(const std::vector<ModelAxis>& axes) {
-  for (const ModelAxis& axis : axes) effects_.push_back(effect_of(axis));
+  for (const ModelAxis& axis : axes) {
+    const bool outside = axis.key.rfind("zero_optimization.", 0) != 0;
+    if (outside && effect_of(axis) == MemoryEffect::unknown) unknown_.push_back(effects_.size());
+    effects_.push_back(effect_of(axis));
+  }
+}
+
+bool MemoryBounds::share_unknown_values(const Arm& a, const Arm& b) const {
+  return a.setup.activation_checkpointing == b.setup.activation_checkpointing &&
+         std::all_of(unknown_.begin(), unknown_.end(),
+                     [&](size_t axis) { return a.coordinates[axis] == b.coordinates[axis]; });
 }
 
 void MemoryBounds::clear(Reach reach) {

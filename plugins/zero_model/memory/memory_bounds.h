@@ -39,6 +39,9 @@ class MemoryBounds {
   Range of(const Arm& arm) const;
   // Does this arm, at any micro batch, need no more memory than the other one at the same?
   bool needs_no_more(const Arm& arm, const Arm& than) const;
+  // Do both have the same values of all keys outside of zero_optimization of whose effect on memory nothing is known?
+  // These may change activations many times over, which no residual expects.
+  bool share_unknown_values(const Arm& a, const Arm& b) const;
 
  private:
   static MemoryEffect effect_of(const ModelAxis& axis);
@@ -46,6 +49,7 @@ class MemoryBounds {
 
   Reach reach_ = Reach::all;
   std::vector<MemoryEffect> effects_;   // of each axis
+  std::vector<size_t> unknown_;         // axes outside of zero_optimization with an unknown effect
   std::vector<Point> fitted_, failed_;  // less those that follow from another one
 };
 

@@ -44,15 +44,26 @@ double MemoryMixture::mean(const Value& value) const {
   return sum / weights;
 }
 
-// A failure that measured peaks rule out is no bound for others: the models know how far such a cause reaches. Where a
-// failure contradicts what followed from trials that completed, less is taken to follow: nothing across stages first,
-// then nothing across arms.
+// A failure that measured peaks rule out is no bound for others: the models know how far such a cause reaches. Only
+// trials that share its values of unknown effect rule it out: the same recomputation, for instance. Where a failure
+// contradicts what followed from trials that completed, less is taken to follow: nothing across stages first, then
+// nothing across arms.
 void MemoryMixture::find_bounds(const std::vector<MemoryObservation>& observations) {
   constexpr double kRuledOut = 0.5;
+  // Trials completed, but none of them can rule this failure out.
+  const auto is_incomparable = [&](size_t i) {
+    bool any_other = false;
+    for (const MemoryObservation& other : observations) {
+      if (!other.fits) continue;
+      if (bounds_.share_unknown_values(*other.point.arm, *observations[i].point.arm)) return false;
+      any_other = true;
+    }
+    return any_other;
+  };
   std::vector<bool> counts(observations.size());
   for (size_t i = 0; i < observations.size(); ++i) {
-    counts[i] =
-        observations[i].fits || mean([i](const MemoryModel& model) { return model.unexplained(i); }) < kRuledOut;
+    counts[i] = observations[i].fits || is_incomparable(i) ||
+                mean([i](const MemoryModel& model) { return model.unexplained(i); }) < kRuledOut;
   }
   const auto contradicts = [&](size_t i) {
     const Point& point = observations[i].point;

@@ -80,6 +80,28 @@ TEST_F(MemoryMixtureTest, OneFailureThatThePeaksRuleOutLeavesLargerSizesWorthALo
   EXPECT_LT(memory_.probability_of_fitting(point(12)), 0.3);
 }
 
+// Activations that are not recomputed may take many times as much: trials with others do not show that these fit.
+TEST_F(MemoryMixtureTest, AFailureIsRuledOutOnlyByTrialsWithTheSameRecomputation) {
+  config::Space axes = small_space({1});
+  axes.stages[0].axes.push_back({"activation_checkpointing.partition_activations", {true, false}});
+  const Study study = make_study(surface_, axes);
+  zero_model::ModelSpace space(study);
+  zero_model::MemoryMixture memory(space, prior());
+  const auto at = [&](size_t bucket, size_t partition, int64_t micro_batch) {
+    return zero_model::Point{space.arm(zero_model::Configuration{1, {bucket, partition}}), micro_batch};
+  };
+  std::vector<zero_model::MemoryObservation> known;
+  for (const int64_t m : {2, 4, 8, 16, 60}) known.push_back({at(0, 1, m), true, 2e9 + 1e8 * static_cast<double>(m)});
+  known.push_back({at(0, 0, 6), false, std::nullopt});
+  memory.fit(known, true);
+  EXPECT_LT(memory.probability_of_fitting(at(0, 0, 20)), 0.1);
+  EXPECT_LT(memory.probability_of_fitting(at(1, 0, 20)), 0.1) << "a larger bucket needs no less";
+  EXPECT_GT(memory.probability_of_fitting(at(0, 1, 50)), 0.95);
+  known.push_back({at(0, 0, 2), true, 2.2e9});
+  memory.fit(known, true);
+  EXPECT_GT(memory.probability_of_fitting(at(0, 0, 20)), 0.3) << "now the failure is ruled out";
+}
+
 TEST_F(MemoryMixtureTest, SeveralFailuresAboveOneSizeAreACeiling) {
   std::vector<zero_model::MemoryObservation> known;
   for (const int64_t m : {1, 2, 4, 60}) known.push_back(fits(m, 2e9 + 1e8 * static_cast<double>(m)));
