@@ -189,18 +189,24 @@ class Watch(object):
 
     def call_after(self, spec):
         try:
-            execute = spec.loader.exec_module
+            loader = spec.loader
+            execute = loader.exec_module
 
             def exec_module(module):
-                del spec.loader.exec_module
+                is_first = spec.name in self.names  # another finder may have asked for the same spec within
                 self.names.discard(spec.name)
+                try:
+                    vars(loader).pop("exec_module", None)
+                except Exception:
+                    pass
                 execute(module)
                 try:
-                    self.probe.after_import(module)
+                    if is_first:
+                        self.probe.after_import(module)
                 except Exception:
                     pass
 
-            spec.loader.exec_module = exec_module
+            loader.exec_module = exec_module
         except Exception:  # a loader of another kind: the peaks are those since the last reset
             pass
 

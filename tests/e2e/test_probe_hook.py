@@ -264,6 +264,20 @@ class Hook(unittest.TestCase):
         self.assertEqual([left["rank%d.json" % r]["device"]["max_allocated_bytes"] for r in (0, 1)], [10, 11])
         self.assertEqual(left["rank0.json"]["world_size"], 2)
 
+    def test_another_finder_that_asks_for_the_same_spec(self):
+        # As tools that wrap imports do: it delegates once, and looks again within.
+        finder = ("import importlib.util, sys\n"
+                  "class Finder:\n"
+                  "    busy = False\n"
+                  "    def find_spec(self, name, path=None, target=None):\n"
+                  "        if self.busy or name != 'torch.cuda.memory':\n            return None\n"
+                  "        self.busy = True\n"
+                  "        spec = importlib.util.find_spec(name)\n"
+                  "        self.busy = False\n        return spec\n"
+                  "sys.meta_path.insert(1, Finder())\n")
+        self.run_python(finder + USE + "torch.cuda.free(250); torch.cuda.reset_peak_memory_stats()", RANK="0")
+        self.assertEqual(self.only()["device"]["max_allocated_bytes"], 300)
+
     def test_looking_for_a_module_is_not_importing_it(self):
         look = "import importlib.util, torch; importlib.util.find_spec('torch.xpu.memory'); import torch.xpu.memory;"
         allocators = self.dir / "more" / "torch"
