@@ -6,6 +6,7 @@
 
 #include "command/command_template.h"
 #include "command/environment_use.h"
+#include "command/wrappers.h"
 #include "dsat/base/numbers.h"
 #include "dsat/config/world.h"
 #include "slots/hostfile.h"
@@ -322,9 +323,21 @@ void CommandTemplate::apply_launcher(Argv& argv, const TrialContext& trial) cons
       break;
   }
   const auto count = count_of(trial);
-  if (!count) return;
+  if (!count || (!config::tuned_world(trial.config) && keeps_its_count(count->total))) return;
   const LauncherUse launcher = find_launcher(argv);
   argv = with_count(std::move(argv), launcher, count->per_node, count->total);
+}
+
+// It asks for so many processes already, in all; or it spreads them over nodes or tasks in a way of its own.
+bool CommandTemplate::keeps_its_count(int total) const {
+  const std::optional<int> own = slots_per_trial();
+  if (own == total) return true;
+  const Argv& argv = request_.argv;
+  if (launcher_.kind == Launcher::torchrun) return launcher_.wrapper || launcher_value(argv, launcher_, {"--nnodes"});
+  if (launcher_.kind != Launcher::none || !launcher_.wrapper) return false;
+  const auto use = slots_flag(argv, launcher_);
+  const bool is_of_wrapper = use && use->value < end_of_wrapper_options(argv, *launcher_.wrapper);
+  return !is_of_wrapper || (own == 1 && !starts_python(argv));  // one task may start all ranks itself
 }
 
 void CommandTemplate::apply_size(Argv& argv, const Size& size) const {

@@ -153,6 +153,7 @@ class CommandTemplate {
   void apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,
                     const std::filesystem::path& trial_dir) const;
   void apply_launcher(Argv& argv, const TrialContext& trial) const;
+  bool keeps_its_count(int total) const;
   void apply_size(Argv& argv, const Size& size) const;
   Argv no_hostfile() const;
   static void name_files(Argv& argv, const std::vector<CommandFile>& files, const std::filesystem::path& folder);

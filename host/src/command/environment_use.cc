@@ -41,12 +41,26 @@ bool is_condition(std::string_view words) {
   return (begins_with(words, "if") && !is_main_guard(words)) || begins_with(words, "el") || begins_with(words, "then");
 }
 
+std::string_view without_indentation(std::string_view line) {
+  return line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
+}
+
+// A command of a shell that is no question: what stands behind it and && runs.
+bool is_preparation(std::string_view command) {
+  return begins_with(command, "cd ") || begins_with(command, "export ") || begins_with(command, "source ") ||
+         begins_with(command, ". ") || begins_with(command, "set ") || begins_with(command, "module ");
+}
+
 // Do the words before an assignment, in its own line, make it depend on something? `cd x && X=2` does not.
 bool is_behind_condition(std::string_view before) {
-  const std::string_view command = before.substr(before.rfind(';') + 1);  // npos + 1 is 0
-  if (is_condition(command.substr(std::min(command.find_first_not_of(" \t"), command.size())))) return true;
-  if (has(command, "||")) return true;
-  return has(command, "&&") && (has(command, "[") || has(command, "test ") || has(command, "(("));
+  const bool is_in_braces = before.rfind('{') != before.npos && before.find('}', before.rfind('{')) == before.npos;
+  std::string_view command = is_in_braces ? before : before.substr(before.rfind(';') + 1);  // npos + 1 is 0
+  if (is_condition(without_indentation(command)) || has(command, "||")) return true;
+  for (size_t end = command.find("&&"); end != command.npos; end = command.find("&&")) {
+    if (!is_preparation(without_indentation(command.substr(0, end)))) return true;
+    command = command.substr(end + 2);
+  }
+  return false;
 }
 
 // Does the line that begins at `line` hold under a condition: below an "if" that is less indented, or behind one?
@@ -91,6 +105,15 @@ bool is_entry_of_environment(std::string_view text, size_t at) {
   return (begins_with(between, ",") || begins_with(between, ".update(")) && !has(between, ")");
 }
 
+// Does what stands at `at` begin a text that Python hands to a shell, as in subprocess.run("X=2 command", shell=True)?
+bool is_in_shell_call(std::string_view text, size_t at) {
+  if (at == 0 || (text[at - 1] != '"' && text[at - 1] != '\'')) return false;
+  const size_t line = text.rfind('\n', at) + 1;
+  const std::string_view before = text.substr(line, at - line);
+  return has(before, "run(") || has(before, "call(") || has(before, "Popen(") || has(before, "system(") ||
+         has(before, "output(");
+}
+
 // Do these words end in the name of an environment, os.environ or a copy such as env, and a bracket?
 bool ends_in_environment(std::string_view before) {
   if (before.empty() || before.back() != '[') return false;
@@ -113,6 +136,8 @@ std::optional<std::string_view> python_value(std::string_view text, size_t at, s
     i = i < text.size() && text[i] == ']' ? skip_blanks(i + 1) : text.size();
   } else if (is_quoted && before.size() > 7 && before.substr(before.size() - 7) == "putenv(") {
     i = i < text.size() && text[i] == ',' ? i : text.size();
+  } else if (is_in_shell_call(text, at)) {
+    return shell_value(text, at, name_size);
   } else if (!is_entry_of_environment(text, at)) {
     return std::nullopt;
   }
@@ -127,8 +152,9 @@ std::optional<std::string_view> assignment(std::string_view text, std::string_vi
   for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
     const size_t line = text.rfind('\n', at) + 1;
     if (text[text.find_first_not_of(" \t", line)] == '#' || is_conditional(text, line, at)) continue;
-    const auto value =
-        language == Language::python ? python_value(text, at, name.size()) : shell_value(text, at, name.size());
+    std::optional<std::string_view> value;
+    if (language != Language::shell) value = python_value(text, at, name.size());
+    if (!value && language != Language::python) value = shell_value(text, at, name.size());
     if (!value || value->empty() || has(")}#", value->substr(0, 1))) continue;
     if (!begins_with(*value, "-1") && !has(*value, name)) return value;
   }
@@ -204,7 +230,8 @@ Language language_of(const std::filesystem::path& file, std::string_view text) {
   if (ending == ".py") return Language::python;
   if (ending == ".sh" || ending == ".bash") return Language::shell;
   const std::string_view first = text.substr(0, text.find('\n'));
-  if (!begins_with(first, "#!")) return Language::other;
+  const bool is_text = ending.empty() && !has(first, std::string_view("\0", 1));
+  if (!begins_with(first, "#!")) return is_text ? Language::either : Language::other;
   if (has(first, "python")) return Language::python;
   return has(first, "sh") ? Language::shell : Language::other;
 }

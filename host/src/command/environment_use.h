@@ -18,9 +18,9 @@ inline constexpr const char* kConfigVariable = "DSAT_DS_CONFIG";
 // it? `cwd`: where the command runs.
 bool reads_config_variable(const Argv& command, const std::filesystem::path& cwd);
 
-// How a text gives a variable a value: NAME=value in a shell's, an assignment to the environment in Python's. Others,
-// such as a configuration, set nothing.
-enum class Language { python, shell, other };
+// How a text gives a variable a value: NAME=value in a shell's, an assignment to the environment in Python's; a script
+// without an ending may be of either. Others, such as a configuration, set nothing.
+enum class Language { python, shell, either, other };
 Language language_of(const std::filesystem::path& file, std::string_view text);
 
 // Does the text give the variable a value of its own, whatever it had, and not one that hides all devices?

@@ -157,6 +157,11 @@ bool is_python_program(const Argv& argv, size_t i) {
 constexpr std::array<const char*, 4> kVisibilityVariables{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                                           "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};
 
+bool is_shell_script(const std::string& word) {
+  const std::string ending = word.substr(std::min(word.rfind('.'), word.size()));
+  return word.find_first_of(" \t") == word.npos && (ending == ".sh" || ending == ".bash");
+}
+
 // NAME=value, also behind an option: --export=ALL,NAME=value. A word with blanks is a text for a shell or for Python:
 // `bash -c "NAME=value python3 t.py"`.
 bool sets_in_word(const std::string& word, std::string_view name) {
@@ -218,7 +223,7 @@ std::string own_visibility(const Argv& argv, const LauncherUse& launcher) {
   // Behind the script, or Python's -m MODULE, the words are the script's own.
   bool in_python = false;
   for (size_t i = 0; i < (launcher.end > 0 ? launcher.end : argv.size()); ++i) {
-    if (is_python_script(argv[i]) || (in_python && argv[i] == "-m")) break;
+    if (is_python_script(argv[i]) || is_shell_script(argv[i]) || (in_python && argv[i] == "-m")) break;
     in_python = in_python || is_python_program(argv, i);
     for (const char* name : kVisibilityVariables) {
       if (sets_in_word(argv[i], name)) return name;

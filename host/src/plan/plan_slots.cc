@@ -248,7 +248,7 @@ SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
   Devices known = devices;
   if (!request.given.empty() && cluster.has_gpus) known.backend = Backend::cuda;
   SlotPlan plan = plan_slots(known, request);
-  if (!notice.empty()) plan.notices.push_back(notice);
+  if (local && !notice.empty()) plan.notices.push_back(notice);
   // Placeholders are those of one trial; how many there are in the queue is the limit.
   if (cluster.runner == kSlurmRunner) plan.at_once = options.max_concurrent_trials;
   plan.size_is_ours = size_is_ours(options, request);

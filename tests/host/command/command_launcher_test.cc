@@ -202,6 +202,25 @@ TEST_F(Command, ATrialHasTheSizeThatDsatWasGivenInPlaceOfTheCommands) {
       << "the command's own size stands";
 }
 
+// It asks for as many in all, or divides them among nodes and tasks in a way of its own.
+TEST_F(Command, ACommandThatSpreadsItsProcessesItselfKeepsItsNumbers) {
+  for (Argv argv : {Argv{"srun", "-N", "2", "torchrun", "--nproc_per_node", "2", "t.py"},
+                    Argv{"torchrun", "--nnodes", "2", "--nproc_per_node", "2", "t.py"},
+                    Argv{"torchrun", "--nnodes", "2", "--nproc_per_node", "8", "t.py"},
+                    Argv{"srun", "-N", "2", "--ntasks-per-node", "2", "python3", "t.py", "--num_gpus", "2"},
+                    Argv{"srun", "-n", "1", "bash", "run.sh"}}) {
+    argv.push_back("--deepspeed_config=a.json");
+    TrialContext trial{"/t/ds_config.json", "/t", {}, 29500, Json::object()};
+    for (const int device : {0, 1, 2, 3}) trial.slots.push_back({std::to_string(device), device, {}});
+    trial.size_is_ours = true;
+    const Argv rendered = parse(argv).render(trial);
+    for (const char* number : {"1", "2", "8"}) {
+      EXPECT_EQ(std::count(rendered.begin(), rendered.end(), number), std::count(argv.begin(), argv.end(), number))
+          << ::testing::PrintToString(rendered);
+    }
+  }
+}
+
 TEST_F(Command, ATrialOfSeveralNodesHasItsCountOfEachNode) {
   TrialContext trial{"/t/ds_config.json", "/t", {}, 29500, Json::object()};
   for (const char* node : {"n1", "n2"}) {

@@ -63,7 +63,7 @@ TEST(Launchers, AVisibilityVariableIsFoundAnywhereBeforeTheScript) {
         Argv{"bash", "-c", "if [ -z \"$X\" ]; then export CUDA_VISIBLE_DEVICES=0; fi; python3 t.py"},
         Argv{"bash", "-c", "echo $CUDA_VISIBLE_DEVICES; python3 t.py"},
         Argv{"/runs/CUDA_VISIBLE_DEVICES=0/python3", "t.py"},
-        Argv{"python3", "t.py", "say CUDA_VISIBLE_DEVICES=0 to me"},
+        Argv{"python3", "t.py", "say CUDA_VISIBLE_DEVICES=0 to me"}, Argv{"./run.sh", "CUDA_VISIBLE_DEVICES=0"},
         Argv{"python3", "-m", "pkg.train", "say CUDA_VISIBLE_DEVICES=0 to me"},
         Argv{"torchrun", "-m", "pkg.train", "CUDA_VISIBLE_DEVICES=0"}}) {
     EXPECT_EQ(own(command), "") << ::testing::PrintToString(command);

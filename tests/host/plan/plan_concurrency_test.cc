@@ -111,6 +111,32 @@ TEST_F(PlanOfScript, OnlyAnAssignmentToTheEnvironmentCountsInPython) {
   EXPECT_EQ(concurrency_of("CUDA_VISIBLE_DEVICES=0 python3 x.py\n", "notes.txt"), 4);
 }
 
+TEST_F(PlanOfScript, AScriptWithoutAnEndingMayBeOfEitherLanguage) {
+  EXPECT_EQ(concurrency_of("import os\nos.environ[\"CUDA_VISIBLE_DEVICES\"] = '0'\n", "launch"), 1);
+  EXPECT_EQ(concurrency_of("export CUDA_VISIBLE_DEVICES=0\npython3 x.py\n", "launch"), 1);
+  EXPECT_EQ(concurrency_of(std::string("\x7f"
+                                       "ELF\0",
+                                       5) +
+                               "\nCUDA_VISIBLE_DEVICES=0\n",
+                           "launch"),
+            4)
+      << "no text";
+}
+
+TEST_F(PlanOfScript, WhatPythonHandsToAShellCounts) {
+  EXPECT_EQ(concurrency_of("subprocess.run('CUDA_VISIBLE_DEVICES=0 python3 x.py', shell=True)\n"), 1);
+  EXPECT_EQ(concurrency_of("os.system(\"CUDA_VISIBLE_DEVICES=0 python3 x.py\")\n"), 1);
+  EXPECT_EQ(concurrency_of("print('CUDA_VISIBLE_DEVICES=0 python3 x.py')\n"), 4);
+}
+
+TEST_F(PlanOfScript, BehindAndAnAssignmentDependsOnWhatStandsBefore) {
+  const auto of_shell = [&](const char* line) { return concurrency_of(std::string(line) + "\n", "run.sh"); };
+  EXPECT_EQ(of_shell("cd src && set -e && export CUDA_VISIBLE_DEVICES=0"), 1);
+  EXPECT_EQ(of_shell("command -v nvidia-smi >/dev/null && export CUDA_VISIBLE_DEVICES=0"), 4);
+  EXPECT_EQ(of_shell("cd src && have_gpu && export CUDA_VISIBLE_DEVICES=0"), 4);
+  EXPECT_EQ(of_shell("have_gpu || { echo none; export CUDA_VISIBLE_DEVICES=0; }"), 4);
+}
+
 TEST_F(PlanTest, ConcurrencyIsWhatSlotsAllow) {
   EXPECT_EQ(plan_with("{}", [](StudyOptions& o) { o.slots_per_trial = 5; }).concurrency(), 3);
   EXPECT_EQ(plan_with("{}", [](StudyOptions& o) { o.max_slots = 4; }).concurrency(), 4);
