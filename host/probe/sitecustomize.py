@@ -127,7 +127,7 @@ class Probe(object):
         module.reset_peak_memory_stats = reset_peak_memory_stats
 
     def keep_group(self, module):
-        """A rank that multiprocessing has started is told from a helper by its process group, which it may end."""
+        """Only its process group shows that a process of multiprocessing is a rank, and a rank may end it early."""
         destroy = module.destroy_process_group
 
         def destroy_process_group(*arguments, **named):
