@@ -6,11 +6,11 @@
 #include <array>
 #include <optional>
 
+#include "dsat/base/affix.h"
+
 namespace dsat::host {
 
 namespace {
-
-bool starts_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
 
 // The use of `name` at token i, if it is one.
 std::optional<FlagUse> use_at(const Argv& argv, size_t i, std::string_view name) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "dsat/base/affix.h"
 #include "dsat/base/files.h"
 
 namespace dsat::host {
@@ -28,17 +29,16 @@ bool names_configuration(std::string_view text) {
   return false;
 }
 
-bool begins_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 bool is_name_letter(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 // `if __name__ == "__main__":` holds whenever the script is run.
 bool is_main_guard(std::string_view words) {
-  return begins_with(words, "if") && has(words, "__name__") && !has(words, " and ") && !has(words, " or ");
+  return starts_with(words, "if") && has(words, "__name__") && !has(words, " and ") && !has(words, " or ");
 }
 
 bool is_condition(std::string_view words) {
-  return (begins_with(words, "if") && !is_main_guard(words)) || begins_with(words, "el") || begins_with(words, "then");
+  return (starts_with(words, "if") && !is_main_guard(words)) || starts_with(words, "el") || starts_with(words, "then");
 }
 
 std::string_view without_indentation(std::string_view line) {
@@ -47,8 +47,8 @@ std::string_view without_indentation(std::string_view line) {
 
 // A command of a shell that is no question: what stands behind it and && runs.
 bool is_preparation(std::string_view command) {
-  return begins_with(command, "cd ") || begins_with(command, "export ") || begins_with(command, "source ") ||
-         begins_with(command, ". ") || begins_with(command, "set ") || begins_with(command, "module ");
+  return starts_with(command, "cd ") || starts_with(command, "export ") || starts_with(command, "source ") ||
+         starts_with(command, ". ") || starts_with(command, "set ") || starts_with(command, "module ");
 }
 
 // Do the words before an assignment, in its own line, make it depend on something? `cd x && X=2` does not.
@@ -91,7 +91,7 @@ std::optional<std::string_view> shell_value(std::string_view text, size_t at, si
   if (!value.empty() && (value[0] == '"' || value[0] == '\'')) {
     return value.substr(1, std::min(value.find(value[0], 1), value.size()) - 1);
   }
-  const bool is_command = begins_with(value, "$(") || begins_with(value, "`");
+  const bool is_command = starts_with(value, "$(") || starts_with(value, "`");
   return is_command ? value : value.substr(0, value.find_first_of(" \t;&|\"'"));
 }
 
@@ -102,7 +102,7 @@ bool is_entry_of_environment(std::string_view text, size_t at) {
   const size_t found = text.substr(0, at).rfind(kEnviron);
   if (found == text.npos || at - found > kFarthest) return false;
   const std::string_view between = text.substr(found + kEnviron.size(), at - found - kEnviron.size());
-  return (begins_with(between, ",") || begins_with(between, ".update(")) && !has(between, ")");
+  return (starts_with(between, ",") || starts_with(between, ".update(")) && !has(between, ")");
 }
 
 // Does what stands at `at` begin a text that Python hands to a shell, as in subprocess.run("X=2 command", shell=True)?
@@ -156,7 +156,7 @@ std::optional<std::string_view> assignment(std::string_view text, std::string_vi
     if (language != Language::shell) value = python_value(text, at, name.size());
     if (!value && language != Language::python) value = shell_value(text, at, name.size());
     if (!value || value->empty() || has(")}#", value->substr(0, 1))) continue;
-    if (!begins_with(*value, "-1") && !has(*value, name)) return value;
+    if (!starts_with(*value, "-1") && !has(*value, name)) return value;
   }
   return std::nullopt;
 }
@@ -231,7 +231,7 @@ Language language_of(const std::filesystem::path& file, std::string_view text) {
   if (ending == ".sh" || ending == ".bash") return Language::shell;
   const std::string_view first = text.substr(0, text.find('\n'));
   const bool is_text = ending.empty() && !has(first, std::string_view("\0", 1));
-  if (!begins_with(first, "#!")) return is_text ? Language::either : Language::other;
+  if (!starts_with(first, "#!")) return is_text ? Language::either : Language::other;
   if (has(first, "python")) return Language::python;
   return has(first, "sh") ? Language::shell : Language::other;
 }

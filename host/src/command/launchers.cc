@@ -9,6 +9,7 @@
 
 #include "command/environment_use.h"
 #include "command/wrappers.h"
+#include "dsat/base/affix.h"
 #include "dsat/base/numbers.h"
 
 namespace dsat::host {
@@ -20,8 +21,6 @@ bool one_of(std::string_view word, std::initializer_list<std::string_view> words
 }
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
-bool starts_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
 
 bool is_option(const std::string& token) { return token.size() > 1 && token[0] == '-'; }
 

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "dsat/base/affix.h"
 #include "dsat/base/files.h"
 #include "dsat/base/numbers.h"
 #include "dsat/base/split.h"
@@ -32,8 +33,6 @@ std::vector<std::string> words_of(const std::string& line) {
   for (std::string word; in >> word;) words.push_back(word);
   return words;
 }
-
-bool starts_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
 
 std::string shown(std::string_view text) { return shortened(printable_line(text), 80); }
 

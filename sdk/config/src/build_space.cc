@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "dsat/base/affix.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/space.h"
@@ -42,14 +43,6 @@ std::vector<Axis> default_axes(int stage) {
     axes.push_back({"zero_optimization.sub_group_size", {100'000'000, 1'000'000'000}});
   }
   return axes;
-}
-
-bool starts_with(const std::string& text, std::string_view prefix) {
-  return text.compare(0, prefix.size(), prefix) == 0;
-}
-
-bool ends_with(const std::string& text, std::string_view suffix) {
-  return text.size() >= suffix.size() && text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
 }
 
 // The keys that the offload rules look at. They are offered at every stage: where a rule forbids a value the other one

@@ -1,12 +1,23 @@
-// Tables, lists and shell words.
+// Beginnings and ends, tables, lists and shell words.
 #include <gtest/gtest.h>
 
+#include "dsat/base/affix.h"
 #include "dsat/base/shell.h"
 #include "dsat/base/split.h"
 #include "dsat/base/table.h"
 
 namespace dsat {
 namespace {
+
+TEST(Affix, IsLookedForWhereItBelongs) {
+  EXPECT_TRUE(starts_with("torchrun", "torch"));
+  EXPECT_FALSE(starts_with("torchrun", "run"));
+  EXPECT_FALSE(starts_with("to", "torch"));
+  EXPECT_TRUE(ends_with("torchrun", "run"));
+  EXPECT_FALSE(ends_with("torchrun", "torch"));
+  EXPECT_FALSE(ends_with("un", "run"));
+  for (const std::string_view text : {"", "text"}) EXPECT_TRUE(starts_with(text, "") && ends_with(text, "")) << text;
+}
 
 TEST(ShellQuote, LeavesPlainWordsAndQuotesTheRest) {
   EXPECT_EQ(shell_join({"python3", "a b.py", "--x=1", "", "it's", "$HOME"}),
