@@ -15,14 +15,14 @@ class Reporting(PackageTest):
     def test_a_measurement(self):
         self.begin_trial()
         dsat.report({"throughput": 12.5, "wall_latency": 3, "loss": 0.25})
-        self.assertEqual(self.result(), {"throughput": 12.5, "wall_latency": 3, "loss": 0.25, "rank": 0})
+        self.assertEqual(self.result(), {"throughput": 12.5, "wall_latency": 3, "loss": 0.25})
         self.assertEqual(self.files(), ["ds_config.json", "metrics.json"])
 
     def test_either_generation_of_names_will_do(self):
         self.begin_trial()
         dsat.report({"fwd": 1.0})
         dsat.report({"forward": 1.0})
-        self.assertEqual(self.result(), {"forward": 1.0, "rank": 0})
+        self.assertEqual(self.result(), {"forward": 1.0})
 
     def test_what_is_no_measurement_is_refused(self):
         self.begin_trial()
@@ -45,9 +45,9 @@ class Reporting(PackageTest):
         self.begin_trial(model_info=True)
         dsat.report_model_info(1000, 10, 5)
         self.assertEqual(self.result("model_info.json"),
-                         {"num_params": 1000, "trainable_num_params": 10, "activation_mem_per_gpu": 5, "rank": 0})
+                         {"num_params": 1000, "trainable_num_params": 10, "activation_mem_per_gpu": 5})
         dsat.report_model_info(1000)
-        self.assertEqual(self.result("model_info.json"), {"num_params": 1000, "trainable_num_params": 1000, "rank": 0})
+        self.assertEqual(self.result("model_info.json"), {"num_params": 1000, "trainable_num_params": 1000})
 
     def test_no_model_at_all(self):
         self.begin_trial(model_info=True)

@@ -43,10 +43,13 @@ def _checked(values: Mapping[str, Number], what: str) -> Dict[str, Number]:
 
 
 def write_result(trial: Trial, result: Mapping[str, Number], memory: Optional[DeviceMemory]) -> None:
-    """Writes `result` with what is known of the devices, from rank 0. Every rank must call it."""
+    """Writes `result` with what is known of the devices, from rank 0. Every rank must call it.
+
+    It names no rank: a file with one is DeepSpeed's, whose older versions left accumulation out (docs/trial.md).
+    """
     keys = device_keys(memory)
     if _device.rank() == 0:
-        write_json(trial.result_path, {**keys, **result, "rank": 0})
+        write_json(trial.result_path, {**keys, **result})
 
 
 def report(metrics: Mapping[str, Number], *, memory: Optional[DeviceMemory] = None) -> None:
