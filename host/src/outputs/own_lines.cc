@@ -70,7 +70,8 @@ OwnLines own_lines_of(const std::vector<std::string>& lines, const std::vector<M
     if (in_traceback && (is_cause || (!after_traceback.empty() && reports_an_end(line)))) after_traceback = line;
   }
   own.tells_the_cause = !exception.empty();
-  if (!after_traceback.empty()) {
+  own.is_after_a_traceback = !after_traceback.empty();
+  if (own.is_after_a_traceback) {
     last = after_traceback;
   } else if (lost_peer && own.tells_the_cause) {
     last = exception;

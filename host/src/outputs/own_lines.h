@@ -18,7 +18,8 @@ struct OwnLines {
   // What went wrong, as far as one line says it: the exception that ended the last traceback, or what went wrong after
   // it; without a traceback the last line that is no library's remark. An exception that Python ignored is none.
   std::string last;
-  bool tells_the_cause = false;  // there is an exception's line
+  bool tells_the_cause = false;       // there is an exception's line
+  bool is_after_a_traceback = false;  // `last` ended a traceback, or went wrong after it
 };
 
 // `meanings`: of each of `lines`.

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/guarded.h"
+#include "dsat/base/affix.h"
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
 #include "dsat/base/units.h"
@@ -49,10 +50,10 @@ struct Printed {
 
   explicit Printed(const RunFacts& facts) : logs(read_trial_logs(facts.trial_dir, facts.expects_rank_logs)) {
     const LineReader reader(facts.oom_patterns);
+    for (TrialLog& log : logs.logs) take_off_hosts(facts.hosts, log.lines);
     const bool is_joined = prints_all_to_stdout();
     for (TrialLog& log : logs.logs) {
       if (is_joined && log.stream == LogStream::standard_output) log.stream = LogStream::both;
-      take_off_hosts(facts.hosts, log.lines);
       meanings.push_back(reader.read(log.lines, log.stream));
       // The rest of a line tells nothing: what marks it as quoted or as data may stand in what is missing.
       if (log.is_cut && !log.lines.empty()) meanings.back().front() = {};
@@ -77,7 +78,7 @@ struct Printed {
   bool prints_all_to_stdout() const {
     const TrialLog *out = find(kStdoutFile), *error = find(kStderrFile);
     const auto is_trace = [](const std::string& line) {
-      return line.rfind("Traceback (most recent call last)", 0) == 0;
+      return starts_with(without_prefixes(line), "Traceback (most recent call last)");
     };
     return out != nullptr && (error == nullptr || error->lines.empty()) &&
            std::any_of(out->lines.begin(), out->lines.end(), is_trace);
@@ -146,8 +147,11 @@ std::string where_the_package_lies(const RunFacts& facts, const TrialEnd& end) {
   return fmt::format(" (add PYTHONPATH={})", shell_quote(facts.python_package.string()));
 }
 
-// The script ended with status 0 and wrote nothing.
-std::string too_short(const RunFacts& facts) {
+// The script ended with status 0 and wrote nothing. In `python3 train.py 2>&1 | tee FILE` the status is tee's.
+std::string too_short(const RunFacts& facts, const Printed& printed) {
+  if (const OwnLines own = own_lines(printed); own.is_after_a_traceback) {
+    return "the script ended with status 0 and without a result: " + shortened(own.last, kLongestReason);
+  }
   if (facts.model_info) {
     const bool is_engines = !read_probe(facts.trial_dir).engine_version.empty();
     return fmt::format(
@@ -233,7 +237,7 @@ std::string why_failed(const RunFacts& facts, const std::string& invalid, const 
   if (!invalid.empty()) return invalid;
   end.from_checkpoint = has_missed_the_window(facts, end) && goes_on_from_checkpoint(facts, printed);
   if (end.from_checkpoint) return fmt::format("{} ({})", from_checkpoint(facts), how_it_ended(facts));
-  if (facts.exit.code == 0) return too_short(facts);
+  if (facts.exit.code == 0) return too_short(facts, printed);
   const TrialLog* log = printed.find(kStderrFile);
   const std::string launcher = log != nullptr ? launcher_failure(log->lines) : "";
   if (!launcher.empty()) return fmt::format("{} ({})", launcher, how_it_ended(facts));

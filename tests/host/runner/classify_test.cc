@@ -78,8 +78,10 @@ TEST_F(Classify, WhatIsPrintedToStandardOutputAloneTellsTheCause) {
              "step 1\nTraceback (most recent call last):\n  File \"t.py\", line 1\nNameError: name 'modle'\n");
   stderr_is("");
   EXPECT_THAT(end().reason, HasSubstr("NameError: name 'modle'"));
-  write_text(dir() / kStdoutFile, "Traceback (most recent call last):\nMemoryError\n");
-  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
+  for (const char* prefix : {"", "[rank0]: "}) {  // torch's, from 2.2 on
+    write_text(dir() / kStdoutFile, fmt::format("{0}Traceback (most recent call last):\n{0}MemoryError\n", prefix));
+    EXPECT_EQ(end().outcome, Outcome::out_of_memory) << prefix;
+  }
 }
 
 TEST_F(Classify, AReasonIsCutBetweenCharacters) {
@@ -418,6 +420,21 @@ TEST_F(Classify, SaysThatAScriptEndedBeforeTheWindow) {
   EXPECT_THAT(end().reason, HasSubstr("at least 6"));
   facts_.model_info = true;
   EXPECT_THAT(end().reason, HasSubstr("model_info.json"));
+}
+
+// `python3 train.py 2>&1 | tee log.txt`: the status is tee's.
+TEST_F(Classify, AnExceptionIsTheReasonWhateverTheStatus) {
+  facts_.exit = {0, 0};
+  const std::string trace = "Traceback (most recent call last):\n  File \"t.py\", line 1\nKeyError: 'labels'\n";
+  for (const bool model_info : {false, true}) {
+    facts_.model_info = model_info;
+    stderr_is(trace);
+    EXPECT_EQ(end().reason, "the script ended with status 0 and without a result: KeyError: 'labels'");
+    stderr_is("");
+    write_text(dir() / kStdoutFile, trace);
+    EXPECT_EQ(end().reason, "the script ended with status 0 and without a result: KeyError: 'labels'");
+    std::filesystem::remove(dir() / kStdoutFile);
+  }
 }
 
 TEST_F(Classify, ABrokenResultIsTheReason) {
