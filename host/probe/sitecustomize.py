@@ -13,7 +13,7 @@ SCHEMA = 1
 # Where torch keeps peak counters: torch.cuda (ROCm too), torch.xpu, torch.npu, and the modules that reset them.
 ALLOCATORS = {"torch.cuda.memory": "cuda", "torch.xpu.memory": "xpu", "intel_extension_for_pytorch.xpu.memory": "xpu",
               "torch_npu.npu.memory": "npu"}
-# The environment of a process names the rank that it, or a process above it, is.
+# The environment of a process names the rank that it, or a process above it, is, once that one has imported torch.
 CLAIM = "DSAT_PROBE_RANK"
 
 
@@ -30,9 +30,11 @@ class Probe(object):
         self.rank = os.environ.get("RANK")
         # A rank's own helpers (compilers, spawned workers) start with its variables.
         self.is_helper = self.place != "/" and os.environ.get(CLAIM) == self.place
-        os.environ[CLAIM] = self.place
         self.group = None  # the process group of this process, once it has ended
         self.earlier = {}  # kind of device -> largest (allocated, reserved) before the counters were reset
+
+    def claim(self):
+        os.environ[CLAIM] = self.place
 
     def leave(self):
         """Registered with atexit."""
@@ -142,6 +144,7 @@ class Probe(object):
         module.destroy_process_group = destroy_process_group
 
     def after_import(self, module):
+        self.claim()  # not before: a wrapper written in Python starts the training with its own variables
         # Functions run in reverse order: ours before the one with which an allocator ends.
         atexit.unregister(self.leave)
         atexit.register(self.leave)
@@ -335,6 +338,8 @@ def start(trial_dir):
     atexit.register(probe.leave)
     if sys.version_info >= (3, 8):
         sys.meta_path.insert(0, Watch(probe))
+    else:
+        probe.claim()
 
 
 def describe_trial_around(folder):

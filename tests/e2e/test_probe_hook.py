@@ -211,9 +211,16 @@ class Hook(unittest.TestCase):
 
     def test_helpers_of_a_rank_do_not_write_its_file(self):
         helper = "subprocess.run([sys.executable, '-c', 'import torch; torch.cuda.allocate(5)'], check=True)"
-        self.run_python("import os, subprocess, sys;" + helper + ";" + USE + helper + "; os._exit(0)",
-                        RANK="0", LOCAL_RANK="0")
+        self.run_python("import os, subprocess, sys;" + USE + helper + "; os._exit(0)", RANK="0", LOCAL_RANK="0")
         self.assertEqual(self.left(), {})
+        self.run_python("import os, subprocess, sys;" + helper + ";" + USE + helper, RANK="0", LOCAL_RANK="0")
+        self.assertEqual(self.left()["rank0.json"]["device"]["max_allocated_bytes"], 300)
+
+    def test_a_wrapper_in_python_is_not_the_rank(self):
+        code = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)"
+        subprocess.run([sys.executable, "-c", code, USE], env={**self.variables, "RANK": "0", "LOCAL_RANK": "0"},
+                       check=True, timeout=60)
+        self.assertEqual(self.left()["rank0.json"]["device"]["max_allocated_bytes"], 300)
 
     def test_launchers_start_ranks_and_leave_nothing(self):
         rank = "import torch; torch.cuda.allocate(10)"
