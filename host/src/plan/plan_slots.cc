@@ -212,9 +212,9 @@ void check_simulation(const SlotPlan& plan) {
 
 // Does the size of a trial, or which slots it may use, come from elsewhere than the command?
 bool size_is_ours(const SlotOptions& options, const SlotRequest& request) {
-  return options.slots_per_trial || !options.num_gpus.empty() || !options.num_nodes.empty() ||
-         !options.hostfile.empty() || !request.section_gpus.empty() || !request.section_nodes.empty() ||
-         !options.include.empty() || !options.exclude.empty();
+  return options.slots || request.max_slots || options.slots_per_trial || !options.num_gpus.empty() ||
+         !options.num_nodes.empty() || !options.hostfile.empty() || !request.section_gpus.empty() ||
+         !request.section_nodes.empty() || !options.include.empty() || !options.exclude.empty();
 }
 
 }  // namespace

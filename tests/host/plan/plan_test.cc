@@ -177,6 +177,14 @@ TEST_F(PlanOfHosts, WhatAPipeGaveIsKeptInTheStudysFolderForItsTrials) {
   }
 }
 
+// Else the best command would use every device of the machine, with the batch sizes of fewer.
+TEST_F(PlanOfHosts, ALimitOfTheSlotsIsASizeThatTheBestCommandNames) {
+  const auto is_ours = [&](const Change& change) { return plan_for({}, change).slots.size_is_ours; };
+  EXPECT_FALSE(is_ours(without_slots));
+  EXPECT_TRUE(is_ours([](StudyOptions& o) { without_slots(o), o.slots = 2; }));
+  EXPECT_TRUE(is_ours([](StudyOptions& o) { without_slots(o), o.max_slots = 1; }));
+}
+
 TEST_F(PlanOfHosts, AHostfileOfTheCommandThatIsNoneMeansThisMachine) {
   for (const char* name : {"/dev/null", "/job/hostfile"}) {
     const Plan plan = plan_for({"--hostfile", name});
