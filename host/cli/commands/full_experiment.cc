@@ -60,11 +60,13 @@ std::vector<pid_t> tree_of(pid_t root) {
 constexpr const char* kWaitsForItsCommand = "trap 'exit 143' TERM; trap 'exit 129' HUP\n";
 
 // Starts /bin/sh with signals as a user's shell has them. 0 or an errno.
-int spawn_shell(const std::string& command, bool output_to_stderr, const sigset_t& mask, pid_t& pid) {
+int spawn_shell(const std::string& command, const std::filesystem::path& cwd, bool output_to_stderr,
+                const sigset_t& mask, pid_t& pid) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&files);
   posix_spawnattr_init(&attributes);
+  if (!cwd.empty()) posix_spawn_file_actions_addchdir_np(&files, cwd.c_str());
   if (output_to_stderr) posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
   sigset_t defaults;
   sigemptyset(&defaults);
@@ -87,7 +89,7 @@ std::string how_it_ended(int status) {
 
 }  // namespace
 
-ExitStatus run_full_experiment(const std::filesystem::path& dir, Console& console) {
+ExitStatus run_full_experiment(const std::filesystem::path& dir, const std::filesystem::path& cwd, Console& console) {
   const std::filesystem::path file = dir / "best_cmd.txt";
   std::string command = try_read_file(file).bytes;
   command.erase(command.find_last_not_of('\n') + 1);
@@ -99,8 +101,9 @@ ExitStatus run_full_experiment(const std::filesystem::path& dir, Console& consol
   const IgnoreInterrupts ignore;
   const HeldSignals signals{SIGTERM, SIGHUP};
   pid_t pid = 0;
-  if (const int error = spawn_shell(command, console.json(), signals.mask_before(), pid)) {
-    console.error(fmt::format("the full training was not run: /bin/sh: {}", std::strerror(error)));
+  if (const int error = spawn_shell(command, cwd, console.json(), signals.mask_before(), pid)) {
+    const std::string in = cwd.empty() ? "" : fmt::format(" in {}", cwd.string());
+    console.error(fmt::format("the full training was not run: /bin/sh{}: {}", in, std::strerror(error)));
     return kFailed;
   }
   // They are meant for the training: it must not go on with the devices and nobody who waits for it.

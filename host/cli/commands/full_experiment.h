@@ -12,9 +12,9 @@
 
 namespace dsat::cli {
 
-// Runs the command in DIR/best_cmd.txt with the shell, in the current folder, and waits. Its output goes to ours, under
-// --json to standard error. Anything but its status 0 is kNoBest and an error message.
-ExitStatus run_full_experiment(const std::filesystem::path& dir, Console& console);
+// Runs the command in DIR/best_cmd.txt with the shell, in the folder `cwd` (empty: the current one), and waits. Its
+// output goes to ours, under --json to standard error. Anything but its status 0 is kNoBest and an error message.
+ExitStatus run_full_experiment(const std::filesystem::path& dir, const std::filesystem::path& cwd, Console& console);
 
 }  // namespace dsat::cli
 

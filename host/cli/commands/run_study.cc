@@ -94,7 +94,9 @@ ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& c
   for (const ResultWriter* writer : writers) console.line(writer->place());
   ExitStatus status = exit_status(result.status);
   const bool trains = settings.run_full_experiment && !settings.the_caller_trains;
-  if (status == kBestFound && trains) status = run_full_experiment(result.dir, console);
+  if (status == kBestFound && trains) {
+    status = run_full_experiment(result.dir, study.settings().value("cwd", std::string()), console);
+  }
   if (console.json()) console.print_json(result_json(result));
   return status;
 }

@@ -23,7 +23,7 @@ class FullExperiment : public ::testing::Test {
  protected:
   ExitStatus run(const std::string& command) {
     write_text(dir_ / "best_cmd.txt", command + "\n");
-    return run_full_experiment(dir_, captured_.console);
+    return run_full_experiment(dir_, {}, captured_.console);
   }
 
   const TempDir temp_;
@@ -34,6 +34,15 @@ class FullExperiment : public ::testing::Test {
 TEST_F(FullExperiment, RunsTheCommandAsTheShellReadsIt) {
   EXPECT_EQ(run("printf '%s' 'two words' > '" + (dir_ / "proof").string() + "'"), kBestFound);
   EXPECT_EQ(read_text(dir_ / "proof"), "two words");
+}
+
+TEST_F(FullExperiment, RunsInTheFolderThatItIsGiven) {
+  write_text(dir_ / "best_cmd.txt", "pwd > here\n");
+  fs::create_directory(dir_ / "project");
+  EXPECT_EQ(run_full_experiment(dir_, dir_ / "project", captured_.console), kBestFound);
+  EXPECT_EQ(read_text(dir_ / "project" / "here"), fs::canonical(dir_ / "project").string() + "\n");
+  EXPECT_EQ(run_full_experiment(dir_, dir_ / "gone", captured_.console), kFailed);
+  EXPECT_THAT(captured_.err(), AllOf(HasSubstr("was not run"), HasSubstr("gone"), HasSubstr("No such file")));
 }
 
 TEST_F(FullExperiment, ItsFailureIsStatusOneAndSaid) {
@@ -72,7 +81,7 @@ TEST_F(FullExperiment, AHangupThatIsIgnoredStaysIgnored) {
 }
 
 TEST_F(FullExperiment, WithoutACommandNothingIsRun) {
-  EXPECT_EQ(run_full_experiment(dir_ / "nowhere", captured_.console), kFailed);
+  EXPECT_EQ(run_full_experiment(dir_ / "nowhere", {}, captured_.console), kFailed);
   EXPECT_THAT(captured_.err(), HasSubstr("the full training was not run: cannot read its command"));
 }
 
