@@ -34,6 +34,10 @@ std::string Loop::utc_now() const {
   return format_rfc3339(std::chrono::system_clock::time_point(kSimulatedEpoch + since));
 }
 
+void Loop::go_on_from(std::chrono::system_clock::time_point utc) {
+  if (simulated_) now_ = std::max(now_, Clock::time_point(utc.time_since_epoch() - kSimulatedEpoch));
+}
+
 Loop::~Loop() { close(wake_fd_); }
 
 void Loop::watch(int fd, Callback callback) { watches_[fd] = std::move(callback); }

@@ -31,6 +31,8 @@ class Loop {
   Clock::time_point now() const { return simulated_ ? now_ : Clock::now(); }
   // The wall clock as RFC 3339; simulated time begins at 2000-01-01T00:00:00Z.
   std::string utc_now() const;
+  // A simulation's clock goes on from `utc`, if that is later than what it shows. Call before anything sets a timer.
+  void go_on_from(std::chrono::system_clock::time_point utc);
 
   // Calls back whenever fd is readable or hung up, until unwatch. A callback may watch and unwatch anything.
   void watch(int fd, Callback callback);

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace dsat::host {
 namespace {
 
@@ -145,6 +147,19 @@ TEST(Loop, SimulatedTimeJumpsToTheNextTimerAndWaitsForNothing) {
   loop.at(loop.now() + milliseconds(1), [&] { loop.at(loop.now(), [&] { calls.push_back(loop.utc_now()); }); });
   while (calls.size() < 2) loop.run_once();
   EXPECT_EQ(calls, (std::vector<std::string>{"2000-01-01T00:00:00.001000Z", "2000-01-03T00:00:00.000000Z"}));
+}
+
+TEST(Loop, ASimulationGoesOnFromALaterTime) {
+  const auto at = [](const char* text) { return *parse_rfc3339(text); };
+  Loop loop(Loop::Time::simulated);
+  loop.go_on_from(at("2000-01-02T03:04:05.000000Z"));
+  EXPECT_EQ(loop.utc_now(), "2000-01-02T03:04:05.000000Z");
+  loop.go_on_from(at("2000-01-01T00:00:00.000000Z"));
+  EXPECT_EQ(loop.utc_now(), "2000-01-02T03:04:05.000000Z") << "never back";
+  Loop real;
+  const auto before = real.now();
+  real.go_on_from(at("2100-01-01T00:00:00.000000Z"));
+  EXPECT_LT(real.now() - before, std::chrono::hours(1));
 }
 
 TEST(Loop, AWakeComesBeforeSimulatedTimeGoesOn) {
