@@ -82,6 +82,11 @@ class Simulation(Simulated):
                                 timeout=60)
         self.assert_ok(result)
         self.assertEqual(self.decisions("short"), self.decisions("long"))
+        trials = self.show("short")["trials"]
+        begun = [trial for trial in trials[20:] if trial["started_at"]]
+        self.assertTrue(begun)
+        self.assertGreaterEqual(min(trial["started_at"] for trial in begun),
+                                max(trial["ended_at"] for trial in trials[:20] if trial["ended_at"]))
 
     def test_a_command_gives_its_configuration_and_gets_its_best(self):
         result = self.simulate("-mt", 10, "--output-dir", "out", "--", command=self.command())
@@ -141,6 +146,15 @@ class Traces(Simulated):
                    if "FLOPS_per_gpu" in (t["metrics"] or {}))
         self.assertLessEqual(second["study"]["best"]["metric"], best * (1 + 1e-9))
         self.assertGreater(second["study"]["best"]["metric"], 0.5 * best)
+        reasons = {t["reason"].split(",")[0] for t in second["trials"] if t["outcome"] == "completed" and t["reason"]}
+        self.assertEqual(reasons, {"answered by the nearest recorded configuration"})
+
+    def test_trials_that_verify_the_best_are_left_out(self):
+        self.assert_ok(self.simulate("-mt", 20, "--verify", 50, "--searcher", "random", "--output-dir", "out"))
+        trials = [t for t in self.show("out")["trials"] if t["attempt"]]
+        verified = [t for t in trials if t["phase"] == "verification"]
+        self.assertTrue(verified)
+        self.assertEqual(len(self.record("out").splitlines()), 1 + len(trials) - len(verified))
 
     def test_a_table_and_an_object_at_once_are_refused(self):
         self.assert_ok(self.simulate("-mt", 5, "--output-dir", "out"))

@@ -78,8 +78,10 @@ void SimulatedRunner::start(const TrialSpec& spec) {
 
 TrialEnd SimulatedRunner::end_of(const TrialSpec& spec, SimulatedRun run, Loop::Clock::duration& length) const {
   if (run.outcome == Outcome::completed) {
-    run.reason = why_unusable(run.metrics);
-    if (!run.reason.empty()) run.outcome = Outcome::failed;
+    if (std::string why = why_unusable(run.metrics); !why.empty()) {
+      run.outcome = Outcome::failed;
+      run.reason = std::move(why);
+    }
   }
   TrialEnd end;
   end.id = spec.id;

@@ -212,8 +212,14 @@ Json TraceSurface::base_config() const {
   return config;
 }
 
-// The recorded configuration of the stage and, if that was recorded, of the trial's size that differs in the fewest
-// keys; of several the first. One that it does not tell may differ.
+// Were trials recorded at this micro batch, or below and above it?
+bool encloses(const std::vector<const TraceRow*>& group, int64_t samples) {
+  return group.front()->micro_batch <= samples && group.back()->micro_batch >= samples;
+}
+
+// The recorded configuration of the stage and, if that was recorded, of the trial's size that is the trial's; else of
+// those around its micro batch, or of all, the one that differs in the fewest keys; of several the first. One that it
+// does not tell may differ.
 const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, int stage, std::string& differs) const {
   std::vector<std::string> wanted;
   for (const std::string& key : keys_) {
@@ -221,7 +227,8 @@ const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, in
     wanted.push_back(value == nullptr ? "" : normal(*value));
   }
   const Group* best = nullptr;
-  std::pair<bool, size_t> least{true, keys_.size() + 1};
+  const int64_t samples = trial.config.value(config::kMicroBatchKey, int64_t{1});
+  std::tuple<bool, bool, size_t> least{true, true, keys_.size() + 1};
   for (const Group& group : groups_) {
     if (group.front()->stage != stage) continue;
     const int slots = group.front()->slots;
@@ -235,7 +242,7 @@ const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, in
       ++count;
       if (!recorded.empty()) keys += (keys.empty() ? "" : ", ") + keys_[k];
     }
-    const std::pair<bool, size_t> distance{is_other_size, count};
+    const std::tuple<bool, bool, size_t> distance{is_other_size, count > 0 && !encloses(group, samples), count};
     if (distance >= least) continue;
     least = distance;
     best = &group;

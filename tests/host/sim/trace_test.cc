@@ -88,6 +88,24 @@ TEST(TraceSurface, ATrialThatTellsItsConfigurationOutweighsOneThatDoesNot) {
   EXPECT_EQ(throughput(ask(2, true, 1, 0, profiled)), 100);
 }
 
+TEST(TraceSurface, AConfigurationThatWasRecordedAroundTheMicroBatchGoesFirst) {
+  const std::string text =
+      "zero_optimization.overlap_comm,zero_optimization.contiguous_gradients,zero_optimization.stage,model_info,"
+      "num_params,train_micro_batch_size_per_gpu,throughput\n"
+      ",,,1,1000,,\n,,1,,,2,95\ntrue,,1,,,7,140\n";
+  const TraceSurface surface(text, "trace.csv");
+  const auto answer = [&](int64_t samples) {
+    return throughput(surface.run({Json{{"train_micro_batch_size_per_gpu", samples},
+                                        {"zero_optimization", {{"stage", 1}, {"overlap_comm", true}}}},
+                                   false, 1, 0}));
+  };
+  EXPECT_EQ(answer(7), 140);
+  EXPECT_EQ(answer(2), 140) << "that configuration was recorded";
+  const Json other{{"train_micro_batch_size_per_gpu", 2},
+                   {"zero_optimization", {{"stage", 1}, {"overlap_comm", true}, {"contiguous_gradients", true}}}};
+  EXPECT_EQ(throughput(surface.run({other, false, 1, 0})), 95) << "nearer by its keys is the one at 7";
+}
+
 TEST(TraceSurface, KnowsTheDevicesOfATrial) {
   EXPECT_EQ(TraceSurface(kTrace, "trace.csv").slots(), 1);
   EXPECT_EQ(TraceSurface("slots,model_info,num_params,throughput\n2,1,9,\n4,,,3\n", "t").slots(), 4);
