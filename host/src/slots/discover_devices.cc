@@ -130,7 +130,8 @@ std::vector<Device> rocm_devices(const Environment& environment) {
 }
 
 // The devices that a visibility variable leaves, in its order. As the drivers read it: an index or (the beginning of) a
-// UUID each; the first entry that means nothing ends the list; a slice of a device keeps its name.
+// UUID each; the first entry that means nothing ends the list; a slice of a device keeps its name. A device that is
+// named twice is one slot.
 std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::optional<std::string>& variable) {
   std::vector<Slot> slots;
   if (!variable) {
@@ -142,7 +143,8 @@ std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::o
   }
   for (const std::string& entry : trimmed_fields(*variable, ',')) {
     if (entry.rfind("MIG-", 0) == 0) {
-      slots.push_back({entry, std::nullopt, std::nullopt});
+      const auto is_it = [&](const Slot& slot) { return slot.id == entry; };
+      if (std::none_of(slots.begin(), slots.end(), is_it)) slots.push_back({entry, std::nullopt, std::nullopt});
       continue;
     }
     const auto index = parse_count(entry);
@@ -150,6 +152,8 @@ std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::o
       return index ? device.index == *index : !entry.empty() && device.uuid.rfind(entry, 0) == 0;
     });
     if (it == devices.end()) break;
+    const auto is_it = [&](const Slot& slot) { return slot.ordinal == it->index; };
+    if (std::any_of(slots.begin(), slots.end(), is_it)) continue;
     slots.push_back({entry, it->index, it->memory_bytes, {}, it->in_use_bytes, it->uuid});
   }
   return slots;

@@ -64,6 +64,7 @@ TEST_F(DiscoverDevices, HonoursTheCallersVisibleDevices) {
   nvidia(two_);
   EXPECT_THAT(ids(discover({"CUDA_VISIBLE_DEVICES=1,0"}).slots), ElementsAre("1", "0"));
   EXPECT_THAT(ids(discover({"CUDA_VISIBLE_DEVICES=1,7,0"}).slots), ElementsAre("1"));  // the driver stops at 7 too
+  EXPECT_THAT(ids(discover({"CUDA_VISIBLE_DEVICES=1,0,1"}).slots), ElementsAre("1", "0")) << "a device is one slot";
   EXPECT_EQ(discover({"CUDA_VISIBLE_DEVICES="}).backend, Backend::none);
   EXPECT_EQ(discover({"CUDA_VISIBLE_DEVICES=-1"}).backend, Backend::none);
 }
