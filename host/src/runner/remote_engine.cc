@@ -84,6 +84,7 @@ void RemoteEngine::start_client(Running& trial) {
   spawn.stderr_file = trial.launch.folder / kClientFile;
   trial.pipe = pipe[0];
   trial.heard.clear();
+  trial.looks_in_file = false;
   try {
     const FolderLock lock(trial.launch.folder);  // dsat-launch inherits it
     spawn.keep_fd = lock.fd();
@@ -118,16 +119,25 @@ void RemoteEngine::hear(uint64_t id) {
   char buffer[4096];
   const ssize_t got = read(trial.pipe, buffer, sizeof buffer);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (trial.looks_in_file) {  // a pipe that nobody reads would end its writer
+    if (got <= 0) close_pipe(trial);
+    return;
+  }
   if (got > 0) trial.heard.append(buffer, static_cast<size_t>(got));
-  // What a login shell prints before the script is no note.
-  for (size_t start = 0, stop = trial.heard.find('\n'); stop != std::string::npos && !trial.started;
+  // What a login shell prints before the script is no note, however much it is.
+  size_t start = 0;
+  for (size_t stop = trial.heard.find('\n'); stop != std::string::npos && !trial.started;
        start = stop + 1, stop = trial.heard.find('\n', start)) {
     trial.started = parse_note(trial.heard.substr(start, stop - start), trial.launch.attempt);
   }
-  if (got <= 0 || trial.started || trial.heard.size() > kLongestNote) close_pipe(trial);
+  trial.heard.erase(0, start);
+  const bool is_hidden = trial.heard.size() > kLongestNote;  // by a line that is still going on
+  if (is_hidden) trial.heard.clear();
+  if (got <= 0 || trial.started) close_pipe(trial);
   if (trial.started) return note_start(id);
-  // Too much was printed before the note, or it was cut off: the file has it too. Two searches would be one too many.
-  if (trial.pipe < 0 && !runs_tasks(trial.launch)) look_for_start(id);
+  // The file has it too. Two searches would be one too many.
+  trial.looks_in_file = (got <= 0 || is_hidden) && !runs_tasks(trial.launch);
+  if (trial.looks_in_file) look_for_start(id);
 }
 
 void RemoteEngine::note_start(uint64_t id) {

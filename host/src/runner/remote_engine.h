@@ -58,6 +58,7 @@ class RemoteEngine : public Engine {
     std::unique_ptr<Subprocess> client;
     int pipe = -1;  // the script's note of its start comes through it
     std::string heard;
+    bool looks_in_file = false;  // for the note; what is heard from then on is thrown away
     std::optional<ScriptNote> started;
     std::optional<ExitStatus> client_exit;
     bool told_to_end = false;

@@ -79,6 +79,16 @@ TEST_F(PrefixEngineTest, WhatIsPrintedBeforeTheScriptHidesNoStart) {
   }
 }
 
+// More than a pipe holds: a pipe that was closed after so much would kill what prints, and a full one hold it up.
+TEST_F(PrefixEngineTest, HoweverMuchIsPrintedBeforeTheScript) {
+  for (const char* words : {"head -c 300000 /dev/zero | tr \"\\0\" x", "yes news | head -n 60000"}) {
+    ends_.clear();
+    make(std::string("sh -c 'set -e; ") + words + "; sh -c \"$0\"'");
+    const TrialEnd end = run(spec(0));
+    EXPECT_EQ(end.outcome, Outcome::completed) << end.reason;
+  }
+}
+
 TEST_F(PrefixEngineTest, AHostThatCannotBeReachedIsInfrastructure) {
   make("sh -c 'echo no route to {host} >&2; exit 255'");
   const TrialEnd end = run(spec(0));
