@@ -129,6 +129,9 @@ class Resources(HostTest):
                             ("\n", ["names no host"])):
             (self.dir / "hosts").write_text(text)
             self.refused(["--hostfile", "hosts"], words=words)
+        (self.dir / "hosts").write_text("w1 slots=4\nw2 slots=4\n")
+        self.refused(["--hostfile", "hosts", "--runner-command", "ssh"],
+                     words=["--runner-command ssh", "names no {host}"])
         self.refused(["--hostfile", "none"], words=["hostfile", "none"])
 
     def test_bad_filters_and_sizes_are_refused(self):

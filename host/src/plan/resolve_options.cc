@@ -360,6 +360,13 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   check_choice(plan);
 }
 
+// The trials' configurations, which are JSON, name files below these folders.
+void check_can_be_named(const fs::path& folder) {
+  if (first_invalid_utf8(folder.string()) == std::string::npos) return;
+  throw Error(fmt::format("folder {}: its name is no UTF-8, and no configuration can name a file in it: choose another",
+                          printable_line(folder.string())));
+}
+
 }  // namespace
 
 // Beside the command's files; with copies of those files not among what is copied, but where the program was started.
@@ -390,6 +397,7 @@ Plan make_plan(const StudyOptions& options) {
   if (!is_kept) return plan;
   plan.dir = options.output_dir.empty() ? default_output_dir(plan) : fs::absolute(options.output_dir);
   check_copied_folder(plan);
+  for (const fs::path& folder : {plan.cwd, plan.dir}) check_can_be_named(folder);
   return plan;
 }
 

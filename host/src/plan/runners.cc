@@ -8,6 +8,7 @@
 #include <random>
 #include <utility>
 
+#include "dsat/base/shell.h"
 #include "prefix/prefix_engine.h"
 #include "runner/local_engine.h"
 #include "runner/preflight.h"
@@ -119,6 +120,17 @@ std::unique_ptr<Engine> make_engine(Loop& loop, const Plan& plan, const JobReque
                                        PilotEngineOptions{remote, request, find_allocation(environment), plan.token});
 }
 
+// Else trials of one place would bear the names of several hosts.
+void check_prefix(const Plan& plan) {
+  const std::vector<Slot>& slots = plan.slots.slots;
+  const bool has_another =
+      std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.host != slots.front().host; });
+  if (!has_another || plan.runner_command.find("{host}") != std::string::npos) return;
+  throw Error(
+      fmt::format("--runner-command {}: it names no {{host}}, and there are several hosts: as in 'ssh {{host}}'",
+                  shell_quote(plan.runner_command)));
+}
+
 }  // namespace
 
 void choose_runner(const StudyOptions& options, const std::optional<CommandTemplate>& command,
@@ -158,6 +170,8 @@ void check_runner(const Plan& plan, const std::optional<CommandTemplate>& comman
     check_jobs(job_request(plan, command), plan.slots.shapes(), environment);
   } else if (plan.runner == kPilotRunner) {
     check_shared(find_allocation(environment), plan.dir, plan.cwd, environment);
+  } else if (plan.runner == kPrefixRunner) {
+    check_prefix(plan);
   } else if (plan.runner == kLocalRunner && !plan.slots.hostfile.empty()) {
     check_hosts({plan.slots, *command, environment, plan.cwd, plan.dir});
   }
