@@ -131,7 +131,12 @@ std::string PluginProcess::end() {
 bool PluginProcess::wait_for_end(milliseconds limit) {
   const auto end = Clock::now() + limit;
   const uint64_t timer = loop_.at(end, [] {});
+  // What it prints until then must not fill its pipe: it would wait for a reader.
+  loop_.watch(output_, [this] {
+    if (!take_printed()) loop_.unwatch(output_);
+  });
   while (!ended_ && Clock::now() < end) loop_.run_once();
+  loop_.unwatch(output_);
   loop_.cancel(timer);
   return ended_;
 }
@@ -166,7 +171,7 @@ void PluginProcess::await(short events) {
   }
 }
 
-void PluginProcess::take_printed() {
+bool PluginProcess::take_printed() {
   std::array<char, 4096> chunk{};
   const ssize_t got = read(output_, chunk.data(), chunk.size());
   for (ssize_t i = 0; i < got; ++i) {
@@ -177,6 +182,7 @@ void PluginProcess::take_printed() {
     for (const std::string& line : printable_lines(line_)) printed_(line);
     line_.clear();
   }
+  return got != 0;
 }
 
 void PluginProcess::print_rest() {

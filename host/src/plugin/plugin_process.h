@@ -52,7 +52,7 @@ class PluginProcess {
  private:
   void await(short events);
   void receive();
-  void take_printed();
+  bool take_printed();  // false: it has closed its output
   void print_rest();
   [[noreturn]] void fail();
   bool wait_for_end(std::chrono::milliseconds limit);
