@@ -88,13 +88,23 @@ std::string experiment_name(const host::TrialRecord& trial) {
 
 const std::string& ExperimentNames::name(const host::TrialRecord& trial) {
   const auto known = names_.find(trial.id);
-  if (known != names_.end()) return known->second;
-  std::string name = experiment_name(trial);
+  if (known != names_.end()) return known->second.name;
+  const std::string stem = experiment_name(trial);
+  std::string name = stem;
   if (!taken_.insert(name).second) {
     name += fmt::format("_{}", trial.id);
     taken_.insert(name);
   }
-  return names_.emplace(trial.id, std::move(name)).first->second;
+  return names_.emplace(trial.id, Named{stem, std::move(name)}).first->second.name;
+}
+
+std::string ExperimentNames::forget_another(const host::TrialRecord& trial) {
+  const auto known = names_.find(trial.id);
+  if (known == names_.end() || known->second.stem == experiment_name(trial)) return "";
+  std::string name = std::move(known->second.name);
+  taken_.erase(name);
+  names_.erase(known);
+  return name;
 }
 
 }  // namespace dsat::cli

@@ -30,8 +30,15 @@ class ExperimentNames {
   // Trials must come in the order of their ids.
   const std::string& name(const host::TrialRecord& trial);
 
+  // A raised limit takes trials back, and another one gets the id: forgets the name that the id had, and returns it.
+  // Empty: there was none, or this trial bears it too.
+  std::string forget_another(const host::TrialRecord& trial);
+
  private:
-  std::map<uint64_t, std::string> names_;
+  struct Named {
+    std::string stem, name;  // without the id, and with it where it must be
+  };
+  std::map<uint64_t, Named> names_;
   std::set<std::string> taken_;
 };
 

@@ -93,7 +93,14 @@ void DeepspeedOutput::keep(const host::TrialRecord& trial) {
   write(target / "exp.json", pretty(json), Durability::renamed);
 }
 
-void DeepspeedOutput::on_trial_submitted(const host::TrialRecord& trial) { describe(trial); }
+void DeepspeedOutput::on_trial_submitted(const host::TrialRecord& trial) {
+  if (const std::string old = names_.forget_another(trial); !old.empty()) {
+    std::error_code error;
+    fs::remove(study_.exps_dir / fmt::format("{}.json", old), error);
+    fs::remove_all(study_.results_dir / old, error);
+  }
+  describe(trial);
+}
 
 void DeepspeedOutput::on_trial_ended(const host::TrialRecord& trial) {
   if (!is_experiment(trial) || !trial.started()) return;
@@ -114,9 +121,11 @@ void DeepspeedOutput::finish() {
   write(study_.results_dir / "ds_config_optimal.json", pretty(record->best->config), Durability::synced);
   std::string command = try_read_file(study_.dir / "best_cmd.txt").bytes;
   const std::string own = fmt::format("/{}/best_ds_config.json", study_.dir.filename().string());
-  const size_t at = command.find(own);
-  if (study_.dir.parent_path() == study_.results_dir && at != std::string::npos) {
-    command.replace(at, own.size(), "/ds_config_optimal.json");
+  constexpr const char* kOptimal = "/ds_config_optimal.json";
+  if (study_.dir.parent_path() == study_.results_dir) {
+    for (size_t at = command.find(own); at != std::string::npos; at = command.find(own, at)) {
+      command.replace(at, own.size(), kOptimal);
+    }
   }
   write(study_.results_dir / "cmd_optimal.txt", command, Durability::synced);
 }

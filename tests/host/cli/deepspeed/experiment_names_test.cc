@@ -51,6 +51,20 @@ TEST(ExperimentNames, AreUnique) {
   EXPECT_EQ(names.name(first), "z1_gas1_tmbspg1") << "a trial keeps its name";
 }
 
+// A raised limit takes the repeats at a study's end back: their ids go to other trials.
+TEST(ExperimentNames, AnIdThatGoesToAnotherTrialGetsItsName) {
+  ExperimentNames names;
+  const auto first = trial(3, R"({"zero_optimization": {"stage": 1}})");
+  auto repeat = first, other = trial(4, R"({"zero_optimization": {"stage": 2}})");
+  repeat.id = 4;
+  names.name(first);
+  EXPECT_EQ(names.name(repeat), "z1_gas1_tmbspg1_4");
+  EXPECT_EQ(names.forget_another(repeat), "") << "it is the same trial";
+  EXPECT_EQ(names.forget_another(trial(9, "{}")), "") << "it has no name yet";
+  EXPECT_EQ(names.forget_another(other), "z1_gas1_tmbspg1_4");
+  EXPECT_EQ(names.name(other), "z2_gas1_tmbspg1");
+}
+
 TEST(Summary, IsATableOfStagesWithTheBestOfAll) {
   host::StudyRecord study;
   study.study = {{"metric", "throughput"}, {"direction", "maximize"}};
