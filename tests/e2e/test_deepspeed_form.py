@@ -280,6 +280,8 @@ class ExistingResults(DeepspeedForm):
         self.autotuning("--num_gpus", 1, "--time-budget", "3s")
         self.assertIn("time budget", self.study()["study"]["reason"])
         before = self.study()["trials"]
+        self.assertIn("reused", self.autotuning("--num_gpus", 1, "--time-budget", "3s").stdout)
+        self.assertEqual(len(self.study()["trials"]), len(before), "it has ended: no more of the same time")
         (self.dir / "go").touch()
         again = self.start_host([HOST, "--autotuning", "tune", "--num_gpus", "1", "--time-budget", "1h", "train.py",
                                  "--deepspeed_config", "ds_config.json"], env=self.environment)

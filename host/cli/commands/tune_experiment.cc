@@ -2,6 +2,7 @@
 // What the command line leaves open comes from the file; the study runs in a child that is started again if it dies.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <functional>
 
 #include "commands/commands.h"
@@ -156,7 +157,7 @@ class ExperimentRun {
       status = supervise(study, max_restarts, dir_, console_);
     }
     if (status != kBestFound || !settings_.run_full_experiment) return status;
-    return run_full_experiment(dir_, console_);
+    return run_full_experiment(dir_, {}, console_);  // its command changes to MODEL_DIR
   }
 
  private:
@@ -171,7 +172,10 @@ class ExperimentRun {
   }
 
   int take_up(const fs::path& dir) {
-    auto study = host::Study::resume(dir, {});
+    host::ResumeOptions options;
+    options.time_used =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began_);
+    auto study = host::Study::resume(dir, options);
     if (!study.ok()) return console_.error(study.status().message()), exit_status(study.status());
     settings_.resumed = true;
     return run_study(*study.value(), settings_, console_);
@@ -183,6 +187,7 @@ class ExperimentRun {
   Console& console_;
   RunSettings settings_;
   fs::path dir_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
 ExperimentForm form_of(const Tokens& arguments) {

@@ -113,14 +113,17 @@ void Journal::replace(const fs::path& dir, const std::function<void(Journal&)>& 
   sync_folder(dir);
 }
 
+void Journal::check_is_in(const fs::path& dir) {
+  std::error_code error;
+  if (fs::exists(dir / kFile, error)) return;
+  throw Error(
+      fmt::format("{}: holds no study (no {}); give the folder that a study was written to", dir.string(), kFile));
+}
+
 std::unique_ptr<Journal> Journal::open(const fs::path& dir, Mode mode) {
+  check_is_in(dir);
   std::unique_ptr<Journal> journal(new Journal);
   journal->file_ = dir / kFile;
-  std::error_code error;
-  if (!fs::exists(journal->file_, error)) {
-    throw Error(
-        fmt::format("{}: holds no study (no dsat.db); give the folder that a study was written to", dir.string()));
-  }
   const int flags = mode == Mode::open ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
   try {
     journal->open_database(journal->file_, flags);
@@ -129,6 +132,7 @@ std::unique_ptr<Journal> Journal::open(const fs::path& dir, Mode mode) {
     if (journal->lacks_writable_folder()) journal->throw_error();  // of a damaged one that is no error so far
     journal->is_strict_ = mode == Mode::open;
   } catch (const Error&) {
+    std::error_code error;
     const bool has_log = fs::file_size(dir / (std::string(kFile) + "-wal"), error) > 0 && !error;
     if (mode == Mode::open || (has_log && !journal->lacks_writable_folder())) throw;
     if (has_log) {

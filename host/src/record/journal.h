@@ -58,6 +58,8 @@ class Journal {
   // damaged: read only, and whatever can be read of it.
   enum class Mode { open, read_only, damaged };
   static std::unique_ptr<Journal> open(const std::filesystem::path& dir, Mode mode);
+  // Throws Error: the folder has no journal.
+  static void check_is_in(const std::filesystem::path& dir);
   // A new one with what `fill` writes, all of it or, after a crash, none: it appears by a rename. What a start before
   // it left half done goes. For its owner's eyes only, since commands and variables stand in it.
   static std::unique_ptr<Journal> create(const std::filesystem::path& dir,

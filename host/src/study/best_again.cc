@@ -55,8 +55,8 @@ BestRecord best_of_study(Journal& journal, const std::vector<Trial>& trials, con
   const BestRules rules{false, plan.memory_margin > 0 ? memory.usable() : std::nullopt};
   const auto best = choose_best(trials, plan.metric, plan.maximise, std::nullopt, rules);
   if (!best)
-    throw Error(fmt::format("{}: no trial that may be handed back has given {} yet",
-                            journal.file().parent_path().string(), plan.metric));
+    throw Error(fmt::format("{}: no trial that may be handed back has given {}", journal.file().parent_path().string(),
+                            plan.metric));
   return *best;
 }
 

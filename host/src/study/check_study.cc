@@ -159,6 +159,7 @@ std::unique_ptr<Journal> open_damaged(const fs::path& dir) {
 }
 
 CheckReport repaired(const fs::path& dir) {
+  Journal::check_is_in(dir);
   const RunLock lock = RunLock::take(dir);
   CheckReport report;
   Journal::Salvaged found;

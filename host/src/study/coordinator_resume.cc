@@ -44,6 +44,17 @@ std::string searcher_of_plan(Journal& journal) {
   }
 }
 
+// When something last happened to a trial. nullopt: nothing has.
+std::optional<std::chrono::system_clock::time_point> latest_moment(const std::vector<Trial>& trials) {
+  std::optional<std::chrono::system_clock::time_point> latest;
+  for (const Trial& trial : trials) {
+    for (const std::string* text : {&trial.record.submitted_at, &trial.record.started_at, &trial.record.ended_at}) {
+      latest = std::max(latest, parse_rfc3339(*text));
+    }
+  }
+  return latest;
+}
+
 // When a run ended that a crash cut off: not before it last wrote something, and not beyond what a trial may take,
 // since a copy of the folder may have written its files again. Empty: unknown.
 std::string end_of_cut_off(const TrialRecord& record, const std::string& written_at, std::chrono::milliseconds limit) {
@@ -54,6 +65,7 @@ std::string end_of_cut_off(const TrialRecord& record, const std::string& written
 }  // namespace
 
 void Coordinator::resume(const TakeUp& how) {
+  time_.use(how.time_used);
   std::vector<Trial> trials = journal_.trials();
   std::vector<JournalEvent> events = journal_.events();
   const uint64_t first_trial = Searches(journal_.meta("searches")).current().first_trial;
@@ -103,6 +115,7 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
     changed = rewind_if_limit_raised({plan_.max_trials, how.more_time}, searches_, journal_, trials, events);
     if (!repeats.empty() && trials.size() <= repeats.front()) log(Observer::Severity::info, taken_back(repeats));
   }
+  if (const auto last = latest_moment(trials)) loop_.go_on_from(*last);
   trials_ = TrialTable(std::move(trials), loop_.now());
   failures_.forget_from(trials_.size());
   for (const uint64_t id : changed) trials_.mark_changed(id);

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
+#include "dsat/base/affix.h"
 #include "dsat/config/batch.h"
 
 namespace dsat::host {
@@ -19,6 +21,16 @@ const std::string& how_it_failed(const TrialEnd& end) {
   const bool by_reason =
       end.outcome == Outcome::timed_out || end.exit_code == 0 || end.from_checkpoint || end.last_line.empty();
   return by_reason ? end.reason : end.last_line;
+}
+
+// No micro batch mends what Python cannot find or read, nor a process that was not started.
+bool is_of_no_batch(const TrialEnd& end) {
+  constexpr std::string_view kErrors[] = {"NameError",           "SyntaxError",       "IndentationError", "ImportError",
+                                          "ModuleNotFoundError", "FileNotFoundError", "PermissionError"};
+  const bool is_found = std::any_of(std::begin(kErrors), std::end(kErrors),
+                                    [&](std::string_view name) { return starts_with(end.last_line, name); });
+  const auto says = [&](const char* words) { return end.reason.find(words) != std::string::npos; };
+  return is_found || says(" failed by itself") || says(" could not start it");
 }
 
 }  // namespace
@@ -56,7 +68,8 @@ std::optional<std::string> FailureWatch::why_profile_failed(const Trial& trial) 
   if (trial.record.outcome != Outcome::failed) return reason;
   const auto micro_batch = trial.record.config.value(config::kMicroBatchKey, int64_t{0});
   if (micro_batch < own_micro_batch_.value_or(0)) return std::nullopt;
-  return micro_batch > 1 ? reason : reason + "; a model that needs a micro batch above 1 wants --min-micro-batch";
+  if (micro_batch > 1 || is_of_no_batch(*trial.end)) return reason;
+  return reason + "; a model that needs a micro batch above 1 wants --min-micro-batch";
 }
 
 std::optional<std::string> FailureWatch::reason_to_end(const Trial& last) const {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <system_error>
 #include <thread>
@@ -30,6 +31,7 @@
 #include "study/coordinator.h"
 #include "study/guarded_observer.h"
 #include "study/run_dir.h"
+#include "study/searches.h"
 #include "study/strategy_run.h"
 
 namespace dsat::host {
@@ -64,33 +66,37 @@ std::optional<EndToEnd> end_to_end_of_study(const fs::path& dir) {
   return facts.ok() ? facts->end_to_end : std::nullopt;
 }
 
-// What would make a study that has ended go on. `spent`: whatever else it is given, its budget ends it again.
-std::string what_next(const StudyRecord& record, const Plan& plan, const std::string& budget, bool spent) {
-  if (spent)
-    return fmt::format("this study has ended: its budget is spent; a --budget above {} takes it up again", budget);
+// What would make a study that has ended go on.
+std::string what_next(const StudyRecord& record, const Plan& plan, double spent_hours, bool spent, bool lacked_time) {
+  if (spent) {  // whatever else it is given, its budget ends it again
+    return fmt::format("this study has ended: its budget is spent; a --budget above {:.4g}gpuh takes it up again",
+                       std::ceil(spent_hours * 1000) / 1000);
+  }
   // Without a profile there was no search that more trials could lengthen.
   if (!record.profile.is_object()) {
-    return "this study ended before its search began: start a new one once the reason is mended";
+    return fmt::format("this study ended before its search began: {}",
+                       lacked_time ? "a --time-budget takes it up again" : "start a new one once the reason is mended");
   }
-  return fmt::format("this study has ended; --max-trials above {} or a --time-budget takes it up again",
-                     plan.max_trials);
+  return fmt::format("this study has ended; --max-trials above {} {}takes it up again", plan.max_trials,
+                     lacked_time ? "or a --time-budget " : "");
 }
 
+// `lacked_time`: its time budget ended the search.
 std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& options, const Plan& plan,
-                                      double spent_hours) {
+                                      double spent_hours, bool lacked_time) {
   const Result<StudyRecord> record = read_study(dir);
   if (!record.ok()) return std::nullopt;
-  const std::string& budget = options.budget.empty() ? plan.budget : options.budget;
-  const bool spent = is_spent(budget, spent_hours);
+  lacked_time = lacked_time || record->reason == kTimeIsSpent;
+  const bool spent = is_spent(options.budget.empty() ? plan.budget : options.budget, spent_hours);
   const bool done = record->status == StudyStatus::completed || record->status == StudyStatus::no_best;
-  const bool raised = (options.max_trials && *options.max_trials > plan.max_trials) || options.time_budget ||
-                      is_spent(plan.budget, spent_hours);
+  const bool raised = (options.max_trials && *options.max_trials > plan.max_trials) ||
+                      (options.time_budget && lacked_time) || is_spent(plan.budget, spent_hours);
   const bool taken_over = options.searcher && record->started() < plan.max_trials && record->profile.is_object();
   if (!done || ((raised || taken_over) && !spent)) return std::nullopt;
   EndedStudy ended;
   ended.result = {record->status,           record->reason,   record->best, record->gain,
                   end_to_end_of_study(dir), record->counts(), dir,          plan.metric};
-  ended.what_next = what_next(record.value(), plan, budget, spent);
+  ended.what_next = what_next(record.value(), plan, spent_hours, spent, lacked_time);
   return ended;
 }
 
@@ -186,12 +192,7 @@ std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
 
 std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOptions options) {
   check_ends_can_be_seen();
-  std::error_code error;
-  // Before the path is made absolute: that throws where the current folder was removed.
-  if (!fs::exists(given / "dsat.db", error)) {
-    throw Error(
-        fmt::format("{}: holds no study (no dsat.db); give the folder that a study was written to", given.string()));
-  }
+  Journal::check_is_in(given);  // before the path is made absolute: that throws where the current folder was removed
   const fs::path dir = fs::absolute(given).lexically_normal();
   RunLock lock = RunLock::take(dir);
   std::unique_ptr<Journal> journal = Journal::open(dir, Journal::Mode::open);
@@ -213,7 +214,9 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   if (options.environment.empty()) options.environment = current_environment();
   plan.plugin_timeout = options.plugin_timeout.value_or(plan.plugin_timeout);
   if (options.plugin_memory_bytes) plan.plugin_memory_bytes = options.plugin_memory_bytes;
-  std::optional<EndedStudy> already = ended_study(dir, options, plan, spent_device_hours(*journal, journal->trials()));
+  const std::optional<SearchEnd> end = Searches(journal->meta("searches")).current().end;
+  std::optional<EndedStudy> already =
+      ended_study(dir, options, plan, spent_device_hours(*journal, journal->trials()), end.has_value() && end->of_time);
   if (!already) load_plugins(plan, journal->last_phase(), options);
   if (!already && !plan.simulation) {
     renew_slots(plan, options.environment);
@@ -230,7 +233,7 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   auto impl = std::make_unique<Impl>(std::move(plan), std::move(lock), std::move(journal));
   impl->environment = std::move(options.environment);
   impl->launcher = launcher;
-  impl->take_up = Coordinator::TakeUp{options.searcher.has_value(), options.time_budget.has_value()};
+  impl->take_up = Coordinator::TakeUp{options.searcher.has_value(), options.time_budget.has_value(), options.time_used};
   impl->already = std::move(already);
   return impl;
 }

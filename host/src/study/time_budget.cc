@@ -6,7 +6,7 @@
 namespace dsat::host {
 
 void TimeBudget::begin(Time now) {
-  if (budget_) end_ = now + *budget_;
+  if (budget_) end_ = now + std::max(std::chrono::milliseconds(0), *budget_ - used_);
 }
 
 void TimeBudget::trial_ended(uint64_t id, Time now, bool completed) {

@@ -24,6 +24,8 @@ class TimeBudget {
   // nullopt: no budget.
   explicit TimeBudget(std::optional<std::chrono::milliseconds> budget) : budget_(budget) {}
 
+  // `used`: by an earlier process of the same run. Call before begin().
+  void use(std::chrono::milliseconds used) { used_ = used; }
   void begin(Time now);
   std::optional<Time> end() const { return end_; }
 
@@ -35,6 +37,7 @@ class TimeBudget {
 
  private:
   std::optional<std::chrono::milliseconds> budget_;
+  std::chrono::milliseconds used_{0};
   std::optional<Time> end_;
   std::map<uint64_t, Time> started_;
   Loop::Clock::duration sum_{0};  // of the completed trials

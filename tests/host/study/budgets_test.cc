@@ -58,6 +58,16 @@ TEST_F(TimeBudgetTest, WhereMoreThanAQuarterWouldBeLeftTheSearchHasItAll) {
   EXPECT_EQ(end(3), minutes(100));
 }
 
+TEST_F(TimeBudgetTest, WhatAnEarlierProcessOfTheRunUsedIsGone) {
+  TimeBudget rest(minutes(100));
+  rest.use(minutes(70));
+  rest.begin(begin_);
+  EXPECT_EQ(*rest.end(), begin_ + minutes(30));
+  rest.use(minutes(200));
+  rest.begin(begin_);
+  EXPECT_EQ(*rest.end(), begin_) << "it ends at once";
+}
+
 Trial ran(const std::string& from, const std::string& to, size_t slots) {
   Trial trial;
   trial.record.started_at = "2026-01-01T" + from + ":00.000000Z";

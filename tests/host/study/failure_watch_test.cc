@@ -94,6 +94,16 @@ TEST(FailureWatchTest, WithoutAnOwnMicroBatchTheReasonNamesTheOption) {
             "--min-micro-batch");
 }
 
+TEST(FailureWatchTest, WhatNoMicroBatchMendsNamesNoOption) {
+  for (const char* line : {"NameError: name 'modle' is not defined", "ModuleNotFoundError: No module named 'dsat'",
+                           "torchrun failed by itself: AttributeError: 'get'"}) {
+    Trial trial = ended(0, Outcome::failed, line, 1);
+    trial.end->reason = line;
+    trial.record.kind = TrialKind::profile;
+    EXPECT_EQ(reason_after({trial}), fmt::format("the profile trial failed: {}", line));
+  }
+}
+
 TEST(FailureWatchTest, ALaterProfileTrialThatFailsIsThatTrialsFailure) {
   Trial information = ended(0, Outcome::completed, "", 1), measured = ended(1, Outcome::failed, "IndexError", 4);
   information.model_info = true;

@@ -88,6 +88,7 @@ class RescueTest : public StudyTest {
 TEST_F(RescueTest, ASoundJournalIsLeftAlone) {
   EXPECT_THAT(findings(), IsEmpty());
   EXPECT_TRUE(repair().sound());
+  EXPECT_THAT(repair_study(dir() / "none").status().message(), HasSubstr("holds no study"));
   EXPECT_FALSE(fs::exists(run_dir() / "dsat.db.damaged-1"));
 }
 

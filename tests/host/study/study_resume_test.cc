@@ -101,7 +101,7 @@ TEST_F(StudyResumeTest, ASpentBudgetIsRaisedByABudgetAlone) {
     if (study.ok()) study.value()->run(log);
     return log.logs.empty() ? std::string() : log.logs.front().second;
   };
-  EXPECT_THAT(first_line(900, ""), HasSubstr("a --budget above 1gpuh takes it up again"));
+  EXPECT_THAT(first_line(900, ""), HasSubstr("a --budget above 2gpuh takes it up again"));
   EXPECT_THAT(first_line(900, "2gpuh"), HasSubstr("a --budget above 2gpuh takes it up again"));
   {  // as if it had ended during its profile
     const auto journal = Journal::open(dir() / "run", Journal::Mode::open);
@@ -112,7 +112,7 @@ TEST_F(StudyResumeTest, ASpentBudgetIsRaisedByABudgetAlone) {
       journal->commit();
     };
     put(nullptr);
-    EXPECT_THAT(first_line(900, ""), HasSubstr("a --budget above 1gpuh takes it up again"));
+    EXPECT_THAT(first_line(900, ""), HasSubstr("a --budget above 2gpuh takes it up again"));
     put(profile);
   }
   EXPECT_THAT(first_line(50, "3gpuh"), Not(HasSubstr("this study has ended")));

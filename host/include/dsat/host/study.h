@@ -74,6 +74,7 @@ struct StudyOptions : StudyLimits,
 struct ResumeOptions {
   std::optional<int> max_trials, max_concurrent_trials;
   std::optional<std::chrono::milliseconds> time_budget;
+  std::chrono::milliseconds time_used{0};  // of the time budget, by a process that this one takes the place of
   std::string budget;  // device-hours of all trials, those that have ended included; empty: as before
   std::optional<std::chrono::milliseconds> plugin_timeout;  // of one call of a plugin that runs apart
   std::optional<uint64_t> plugin_memory_bytes;              // of its process
