@@ -124,6 +124,14 @@ class Cli(HostTest):
         self.assertLessEqual({"asha", "binary", "random", "profiler"}, names)
         self.assertIn("--max-rungs", self.dsat("plugins").stdout)
 
+    def test_a_study_without_a_best_is_no_wrong_usage(self):
+        command = ["/bin/sh", "-c", "exit 7", "sh", "--deepspeed_config", "ds_config.json"]
+        self.assert_ok(self.run_host(SHORT, command), 1)
+        result = self.dsat("best", "study")
+        self.assert_ok(result, 1)
+        self.assertIn("no trial that may be handed back", result.stderr)
+        self.assert_ok(self.dsat("best", "nothing"), 2)
+
     # Plugin options
 
     def test_a_plugins_options_are_the_programs_own(self):
@@ -140,6 +148,17 @@ class Cli(HostTest):
         result = self.run_host([*SHORT, "--run-full-experiment"], command)
         self.assert_ok(result, 1)
         self.assertIn("the full training ended with status 9", result.stderr)
+
+    def test_a_resume_from_elsewhere_trains_in_the_folder_of_the_study(self):
+        command = ["/bin/sh", "-c", '[ -n "$DSAT_TRIAL_ID" ] || exec pwd > trained_in; exec "$@"', "sh",
+                   *self.command()]
+        self.assert_ok(self.run_host(SHORT, command))
+        elsewhere = self.dir / "elsewhere"
+        elsewhere.mkdir()
+        done = subprocess.run([HOST, "resume", self.dir / "study", "--run-full-experiment"], cwd=elsewhere,
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.dir / "trained_in").read_text(), f"{self.dir.resolve()}\n")
 
     def test_the_full_experiments_output_goes_to_standard_error_under_json(self):
         command = ["/bin/sh", "-c", '[ -n "$DSAT_TRIAL_ID" ] || echo training; exec "$@"', "sh", *self.command()]

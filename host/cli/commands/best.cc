@@ -7,6 +7,7 @@
 #include "commands/subcommand.h"
 #include "dsat/config/json.h"
 #include "dsat/error.h"
+#include "dsat/host/record.h"
 #include "dsat/host/rescue.h"
 #include "terminal/exit_status.h"
 #include "terminal/format.h"
@@ -32,15 +33,24 @@ void print_best(const host::BestOutput& output, Console& console) {
     console.aside("nothing is written: a host works on the study and keeps its files current");
 }
 
+bool has_no_best(const std::filesystem::path& dir) {
+  const auto study = host::read_study(dir);
+  return study.ok() && !study->best;
+}
+
 }  // namespace
 
 int best(const Tokens& arguments, Console& console) {
   const auto request = read_request(best_options(), arguments, kUsageText, console);
   if (!request) return kBestFound;
   const std::optional<int64_t> trial = request->values.integer("trial");
-  const auto output = host::write_best(only_directory(request->operands, "best"),
-                                       trial ? std::optional<uint64_t>(static_cast<uint64_t>(*trial)) : std::nullopt);
-  if (!output.ok()) return console.error(output.status().message()), exit_status(output.status());
+  const std::filesystem::path dir = only_directory(request->operands, "best");
+  const auto output =
+      host::write_best(dir, trial ? std::optional<uint64_t>(static_cast<uint64_t>(*trial)) : std::nullopt);
+  if (!output.ok()) {
+    console.error(output.status().message());
+    return !trial && has_no_best(dir) ? kNoBest : exit_status(output.status());
+  }
   if (!output->why_not_written.empty()) console.error(fmt::format("nothing is written: {}", output->why_not_written));
   if (!console.json()) return print_best(output.value(), console), kBestFound;
   Json json = host::to_json(output->best);

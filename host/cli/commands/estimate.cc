@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "commands/commands.h"
 #include "commands/host_options.h"
 #include "commands/subcommand.h"
@@ -40,6 +42,9 @@ std::optional<cost::TransformerShape> transformer_of(const Values& values) {
   shape.layers = static_cast<double>(*values.integer("layers"));
   shape.hidden = static_cast<double>(*values.integer("hidden"));
   shape.heads = static_cast<double>(*values.integer("heads"));
+  if (std::fmod(shape.hidden, shape.heads) != 0) {
+    throw Error(fmt::format("--hidden {} is no multiple of --heads {}", shape.hidden, shape.heads));
+  }
   shape.sequence = static_cast<double>(*values.integer("seq"));
   shape.flash_attention = values.given("flash-attention");
   if (const auto text = values.text("checkpointing")) shape.checkpointing = cost::parse_checkpointing(*text);
@@ -88,6 +93,9 @@ int estimate(const Tokens& arguments, Console& console) {
     console.print_json(result);
   } else {
     console.print(table_of(result));
+    if (request->values.given("device-memory") && !request->values.given("layers")) {
+      console.aside("the largest micro batch needs the transformer's shape too: --layers, --hidden, --heads and --seq");
+    }
   }
   return kBestFound;
 }

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "dsat/base/split.h"
+#include "dsat/cli/read_value.h"
 #include "dsat/error.h"
 
 namespace dsat::cli_kit {
@@ -162,6 +163,16 @@ class Walker {
   size_t at_ = 0;
 };
 
+// `--autotuning train.py --deepspeed ...`: the word that took a choice's place is the mistake, not what follows it.
+void check_choices(const OptionSet& set, const Tokens& given) {
+  for (const std::string& token : given) {
+    const Spelling spelling(token);
+    const Option* option = set.find(spelling.name);
+    const bool is_choice = option != nullptr && option->kind == ValueKind::choice && spelling.attached;
+    if (is_choice) read_choice(display(*option), *spelling.attached, option->words);
+  }
+}
+
 [[noreturn]] void refuse_unknown(const OptionSet& set, const std::string& spelling) {
   const std::string nearest = set.nearest(spelling);
   if (!nearest.empty()) throw Error(fmt::format("unknown option {}, did you mean {}?", spelling, nearest));
@@ -206,7 +217,10 @@ Split split(const OptionSet& set, const Tokens& arguments, Grammar grammar) {
       if (option == nullptr) throw Error(clash->message);
       clashes.push_back(clash);
     }
-    if (option == nullptr) refuse_unknown(set, spelling.name);
+    if (option == nullptr) {
+      check_choices(set, result.options);
+      refuse_unknown(set, spelling.name);
+    }
     for (std::string& token : walker.take(*option, spelling)) result.options.push_back(std::move(token));
   }
   for (std::string& token : walker.remaining()) result.rest.push_back(std::move(token));

@@ -94,6 +94,7 @@ TEST(Split, ASwitchTakesNoValue) { EXPECT_EQ(refusal({"--quiet=yes"}), "--quiet 
 TEST(Split, UnknownOptionsAreRefusedWithTheNearest) {
   EXPECT_EQ(refusal({"--max-trails", "5"}), "unknown option --max-trails, did you mean --max-trials?");
   EXPECT_EQ(refusal({"-metric", "5"}), "unknown option -metric, did you mean --metric?");
+  EXPECT_THAT(refusal({"--autotuning", "train.py", "--deepspeed", "ds.json"}), HasSubstr("choose tune or run"));
   EXPECT_THAT(refusal({"--frobnicate"}), HasSubstr("unknown option --frobnicate: see --help"));
 }
 
