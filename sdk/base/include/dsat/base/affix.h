@@ -7,9 +7,7 @@
 namespace dsat {
 
 // Any text begins and ends with the empty one.
-constexpr bool starts_with(std::string_view text, std::string_view head) {
-  return text.substr(0, head.size()) == head;
-}
+constexpr bool starts_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
 
 constexpr bool ends_with(std::string_view text, std::string_view tail) {
   return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
