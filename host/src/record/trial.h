@@ -41,6 +41,8 @@ struct Trial {
   std::string identity;       // of the merged configuration, and of the kind of run
   uint32_t earlier_runs = 0;  // trials of the same identity before it that cost a run
   std::optional<TrialEnd> end;
+  // Not in the journal: false where a raised limit or a repair took its request back, and no answer has asked since.
+  bool is_asked_for = true;
 
   uint64_t id() const { return record.id; }
   // Takes a place in the queue and counts against the trial limit; duplicates and refused configurations do not.

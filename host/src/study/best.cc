@@ -33,6 +33,12 @@ std::pair<std::string, std::string> distinguishable(const std::string& metric, d
   return {told(a, digits), told(b, digits)};
 }
 
+// A searcher that names another one knows this one, too.
+bool was_asked_for(const std::vector<Trial>& trials, const std::string& identity) {
+  return std::any_of(trials.begin(), trials.end(),
+                     [&](const Trial& trial) { return trial.is_asked_for && trial.identity == identity; });
+}
+
 }  // namespace
 
 std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>& trials, const std::string& metric,
@@ -71,7 +77,7 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
   const auto is_fastest = [&](const MeasuredConfiguration& one) { return is_tie(one.metric, extreme); };
   const MeasuredConfiguration* fastest = &*std::find_if(all.begin(), all.end(), is_fastest);
   const MeasuredConfiguration* best = fastest;
-  if (named && *named < trials.size()) {
+  if (named && *named < trials.size() && was_asked_for(trials, trials[fastest->trial].identity)) {
     for (const MeasuredConfiguration& measured : all) {
       if (trials[measured.trial].identity == trials[*named].identity) best = &measured;
     }

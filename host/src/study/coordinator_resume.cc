@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -41,6 +42,20 @@ std::string searcher_of_plan(Journal& journal) {
     return searcher.at("id").get<std::string>() + " " + searcher.at("version").get<std::string>();
   } catch (const Json::exception&) {
     return "";
+  }
+}
+
+// Those of this search that no event asks for: what the searcher names is chosen without them.
+void mark_unasked(std::vector<Trial>& trials, const std::vector<JournalEvent>& events, uint64_t first_trial) {
+  std::set<uint64_t> asked;
+  for (const JournalEvent& entry : events) {
+    for (const Op& op : entry.ops) {
+      if (op.kind == Op::Kind::create_trial && op.trial) asked.insert(*op.trial);
+    }
+  }
+  for (Trial& trial : trials) {
+    const bool is_searchers = trial.phase == Phase::searcher && trial.id() >= first_trial;
+    trial.is_asked_for = !is_searchers || asked.count(trial.id()) != 0;
   }
 }
 
@@ -115,6 +130,7 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
     changed = rewind_if_limit_raised({plan_.max_trials, how.more_time}, searches_, journal_, trials, events);
     if (!repeats.empty() && trials.size() <= repeats.front()) log(Observer::Severity::info, taken_back(repeats));
   }
+  if (!hands_over) mark_unasked(trials, events, searches_.current().first_trial);
   if (const auto last = latest_moment(trials)) loop_.go_on_from(*last);
   trials_ = TrialTable(std::move(trials), loop_.now());
   failures_.forget_from(trials_.size());

@@ -93,6 +93,17 @@ TEST(BestTest, TheBelievedOneWinsOverTheLuckiestAndSaysWhy) {
   EXPECT_EQ(choose_best(trials, "throughput", true, 1)->why, "");
 }
 
+// A repair took it back, or a raised limit: the searcher names the best of the others.
+TEST(BestTest, WhatTheSearcherDoesNotKnowIsNotPassedOver) {
+  std::vector<Trial> trials{measured(0, "a", 5), measured(1, "b", 9), measured(2, "c", 7)};
+  trials[1].is_asked_for = false;
+  EXPECT_EQ(choose_best(trials, "throughput", true, 0)->trial, 1u);
+  EXPECT_EQ(choose_best(trials, "throughput", true, 0)->why, "");
+  trials.push_back(measured(3, "b", 9));
+  trials.back().record.duplicate_of = 1;
+  EXPECT_EQ(choose_best(trials, "throughput", true, 0)->trial, 0u) << "it has asked for it since";
+}
+
 TEST(BestTest, NumbersThatDifferLateAreToldWithAsManyDigits) {
   const std::vector<Trial> trials{measured(0, "a", 5.00001), measured(1, "b", 5.00002)};
   EXPECT_THAT(choose_best(trials, "throughput", true, 0)->why,
