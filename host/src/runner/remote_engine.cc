@@ -70,9 +70,10 @@ bool RemoteEngine::take_up(const Launch& launch) {
 
 void RemoteEngine::start_client(Running& trial) {
   int pipe[2];
-  if (pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
+  if (pipe2(pipe, O_CLOEXEC) != 0) {
     throw internal_error(std::string("cannot make a pipe: ") + std::strerror(errno));
   }
+  fcntl(pipe[0], F_SETFL, O_NONBLOCK);  // our end alone: a program that writes expects to wait
   const uint64_t id = trial.launch.id;
   SpawnOptions spawn;
   spawn.argv = {options_.launcher.string(), fmt::to_string(getpid())};
