@@ -151,7 +151,9 @@ class Traces(Simulated):
 
     def test_trials_that_verify_the_best_are_left_out(self):
         self.assert_ok(self.simulate("-mt", 20, "--verify", 50, "--searcher", "random", "--output-dir", "out"))
-        trials = [t for t in self.show("out")["trials"] if t["attempt"]]
+        exported = subprocess.run([HOST, "export", "out", "--format", "json"], cwd=self.dir, capture_output=True,
+                                  text=True, timeout=60)
+        trials = [t for t in json.loads(exported.stdout)["trials"] if t["attempt"]]
         verified = [t for t in trials if t["phase"] == "verification"]
         self.assertTrue(verified)
         self.assertEqual(len(self.record("out").splitlines()), 1 + len(trials) - len(verified))
