@@ -40,10 +40,18 @@ class Probe(object):
         """Registered with atexit."""
         try:
             name, report = self.report()
-            if name is not None:
+            if name is not None and peak_of(as_json(report)) >= self.peak_before(name):
                 self.write(name, as_json(report))
         except BaseException:  # a second Ctrl-C too: the script has ended, nothing of this may show
             pass
+
+    def peak_before(self, name):
+        """Of a process that had this rank before: a helper's, or an earlier step's of the script."""
+        try:
+            with open(os.path.join(self.folder, name)) as file:
+                return peak_of(file.read())
+        except Exception:  # there was none
+            return 0
 
     def write(self, name, text):
         # Another file first: the host never sees half of one.
@@ -320,6 +328,14 @@ def cgroup_share():
             path = os.path.dirname(path)
     ranks = number(variable("LOCAL_WORLD_SIZE", "LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "WORLD_SIZE")) or 1
     return share and share // ranks
+
+
+def peak_of(text):
+    """The peak that a report names, 0 where it names none."""
+    for key in ('"max_allocated_bytes": ', '"peak_bytes": '):
+        if key in text:
+            return number(text.split(key, 1)[1].split(",")[0].rstrip("}")) or 0
+    return 0
 
 
 def as_json(value):

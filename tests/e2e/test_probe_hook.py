@@ -215,6 +215,8 @@ class Hook(unittest.TestCase):
         self.assertEqual(self.left(), {})
         self.run_python("import os, subprocess, sys;" + helper + ";" + USE + helper, RANK="0", LOCAL_RANK="0")
         self.assertEqual(self.left()["rank0.json"]["device"]["max_allocated_bytes"], 300)
+        self.run_python("import torch; torch.cuda.allocate(7)", RANK="0", LOCAL_RANK="0")
+        self.assertEqual(self.left()["rank0.json"]["device"]["max_allocated_bytes"], 300, "the larger peak stays")
 
     def test_a_wrapper_in_python_is_not_the_rank(self):
         code = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)"

@@ -73,6 +73,21 @@ class Simulation(Simulated):
         self.assertIn("time budget", json.loads(result.stdout)["reason"])
         self.assertLess(max(t["ended_at"] or "" for t in self.show("out")["trials"]), "2000-01-01T00:31:00")
 
+    def resume(self, *options):
+        return subprocess.run([HOST, "resume", "out", *options], cwd=self.dir, capture_output=True, text=True,
+                              timeout=60)
+
+    def test_a_study_that_lacked_time_is_given_more(self):
+        self.assertEqual(self.simulate("-mt", 20, "--time-budget", "30s", "--output-dir", "out").returncode, 1)
+        self.assertIn("a --time-budget takes it up again", self.resume().stdout)
+        self.assert_ok(self.resume("--time-budget", "10h"))
+        trials = self.show("out")["trials"]
+        self.assertGreater(len(trials), 10)
+        # Time was not what it lacked: more of it is no use, and that is said.
+        ended = self.resume("--time-budget", "20h")
+        self.assertIn("--max-trials above 20 takes it up again", ended.stdout)
+        self.assertEqual(len(self.show("out")["trials"]), len(trials))
+
     def test_a_raised_limit_goes_on_where_the_study_ended(self):
         options = ("--searcher", "asha", "--slots-per-trial", 4)
         self.assert_ok(self.simulate("-mt", 20, *options, "--output-dir", "short"))

@@ -5,14 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <optional>
 
 #include "deepspeed/result_files.h"
 #include "deepspeed/study_file.h"
 #include "dsat/config/json.h"
-#include "dsat/host/facts.h"
 #include "options/current_folder.h"
 
 namespace dsat::cli {
@@ -67,22 +64,13 @@ DeepspeedStudy places_of(const AutotuningSection& section, const fs::path& outpu
   return study;
 }
 
-// The same command again shows a study that has ended. It goes on where it is given more time than it had.
-bool may_use(std::chrono::milliseconds time_budget, const fs::path& dir) {
-  const auto facts = host::read_study_facts(dir);
-  if (!facts.ok()) return true;
-  const host::StudyStatus status = facts->record.status;
-  const bool has_ended = status == host::StudyStatus::completed || status == host::StudyStatus::no_best;
-  const std::optional<double> had_seconds = facts->progress.time_budget_seconds;
-  return !has_ended || (had_seconds && std::chrono::duration<double>(time_budget).count() > *had_seconds);
-}
-
 int resume_study(const DeepspeedStudy& form, const AutotuningChoice& choice, const Values& values,
                  const host::StudyOptions& options, RunSettings settings, Console& console) {
   host::ResumeOptions resumed;
   if (values.given("max-trials") || choice.section.tuner_num_trials) resumed.max_trials = options.max_trials;
   if (values.given("max-concurrent-trials")) resumed.max_concurrent_trials = options.max_concurrent_trials;
-  if (options.time_budget && may_use(*options.time_budget, form.dir)) resumed.time_budget = options.time_budget;
+  resumed.time_budget = options.time_budget;
+  resumed.same_time_goes_on = false;  // the same command again shows what it has found
   resumed.budget = options.budget;
   auto study = host::Study::resume(form.dir, resumed);
   if (!study.ok()) return console.error(study.status().message()), exit_status(study.status());

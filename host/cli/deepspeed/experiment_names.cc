@@ -98,13 +98,15 @@ const std::string& ExperimentNames::name(const host::TrialRecord& trial) {
   return names_.emplace(trial.id, Named{stem, std::move(name)}).first->second.name;
 }
 
-std::string ExperimentNames::forget_another(const host::TrialRecord& trial) {
+std::vector<std::string> ExperimentNames::forget_others(const host::TrialRecord& trial) {
+  std::vector<std::string> forgotten;
   const auto known = names_.find(trial.id);
-  if (known == names_.end() || known->second.stem == experiment_name(trial)) return "";
-  std::string name = std::move(known->second.name);
-  taken_.erase(name);
-  names_.erase(known);
-  return name;
+  if (known == names_.end() || known->second.stem == experiment_name(trial)) return forgotten;
+  for (auto it = known; it != names_.end(); it = names_.erase(it)) {
+    taken_.erase(it->second.name);
+    forgotten.push_back(std::move(it->second.name));
+  }
+  return forgotten;
 }
 
 }  // namespace dsat::cli

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "dsat/host/record.h"
 
@@ -30,9 +31,9 @@ class ExperimentNames {
   // Trials must come in the order of their ids.
   const std::string& name(const host::TrialRecord& trial);
 
-  // A raised limit takes trials back, and another one gets the id: forgets the name that the id had, and returns it.
-  // Empty: there was none, or this trial bears it too.
-  std::string forget_another(const host::TrialRecord& trial);
+  // A raised limit takes trials back, and others get their ids. Where another trial had this id, its name and those of
+  // all later ids are forgotten, and returned.
+  std::vector<std::string> forget_others(const host::TrialRecord& trial);
 
  private:
   struct Named {

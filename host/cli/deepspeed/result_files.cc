@@ -94,7 +94,7 @@ void DeepspeedOutput::keep(const host::TrialRecord& trial) {
 }
 
 void DeepspeedOutput::on_trial_submitted(const host::TrialRecord& trial) {
-  if (const std::string old = names_.forget_another(trial); !old.empty()) {
+  for (const std::string& old : names_.forget_others(trial)) {
     std::error_code error;
     fs::remove(study_.exps_dir / fmt::format("{}.json", old), error);
     fs::remove_all(study_.results_dir / old, error);

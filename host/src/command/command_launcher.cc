@@ -228,7 +228,9 @@ Argv with_count(Argv argv, const LauncherUse& launcher, int per_node, int total)
   if (launcher.kind == Launcher::accelerate) {
     return replaced(argv, launcher, {"--num_processes", "--num-processes"}, {"--num_processes", fmt::to_string(total)});
   }
-  if (const auto use = slots_flag(argv, launcher)) use->write(argv, fmt::to_string(total));
+  // A script's own `--ranks 8,16` is no number of processes.
+  const auto use = slots_flag(argv, launcher);
+  if (use && parse_count(use->read(argv))) use->write(argv, fmt::to_string(total));
   return argv;
 }
 
@@ -343,6 +345,7 @@ bool CommandTemplate::keeps_its_count(int total) const {
 void CommandTemplate::apply_size(Argv& argv, const Size& size) const {
   const std::vector<int>& shares = size.shape.node_slots;
   if (launcher_.kind != Launcher::deepspeed) {
+    if (!size.is_tuned && size.shape.nodes() == 1 && keeps_its_count(size.shape.slots())) return;
     argv = with_count(std::move(argv), launcher_, shares[0], size.shape.slots());
     if (launcher_.kind == Launcher::torchrun && size.shape.nodes() > 1) {
       argv = replaced(argv, find_launcher(argv), {"--nnodes"}, {"--nnodes", fmt::to_string(size.shape.nodes())});

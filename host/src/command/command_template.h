@@ -133,6 +133,7 @@ class CommandTemplate {
     TrialShape shape;
     std::filesystem::path hostfile{};  // empty: this machine
     std::vector<Slot> slots{};         // a placement of it, where not every slot may be used
+    bool is_tuned = false;             // the search chose it; else a command that spreads its processes keeps them
   };
   Argv render_best(const Json& config, const std::filesystem::path& config_file,
                    const std::optional<Size>& size = std::nullopt) const;

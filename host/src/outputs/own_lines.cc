@@ -71,6 +71,7 @@ OwnLines own_lines_of(const std::vector<std::string>& lines, const std::vector<M
   }
   own.tells_the_cause = !exception.empty();
   own.is_after_a_traceback = !after_traceback.empty();
+  own.ends_with_it = last == after_traceback;
   if (own.is_after_a_traceback) {
     last = after_traceback;
   } else if (lost_peer && own.tells_the_cause) {

@@ -20,6 +20,7 @@ struct OwnLines {
   std::string last;
   bool tells_the_cause = false;       // there is an exception's line
   bool is_after_a_traceback = false;  // `last` ended a traceback, or went wrong after it
+  bool ends_with_it = false;          // nothing but remarks follows `last`
 };
 
 // `meanings`: of each of `lines`.

@@ -397,7 +397,8 @@ Plan make_plan(const StudyOptions& options) {
   if (!is_kept) return plan;
   plan.dir = options.output_dir.empty() ? default_output_dir(plan) : fs::absolute(options.output_dir);
   check_copied_folder(plan);
-  for (const fs::path& folder : {plan.cwd, plan.dir}) check_can_be_named(folder);
+  check_can_be_named(plan.dir);
+  if (!plan.simulation) check_can_be_named(plan.cwd);
   return plan;
 }
 

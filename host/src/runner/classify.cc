@@ -147,11 +147,8 @@ std::string where_the_package_lies(const RunFacts& facts, const TrialEnd& end) {
   return fmt::format(" (add PYTHONPATH={})", shell_quote(facts.python_package.string()));
 }
 
-// The script ended with status 0 and wrote nothing. In `python3 train.py 2>&1 | tee FILE` the status is tee's.
-std::string too_short(const RunFacts& facts, const Printed& printed) {
-  if (const OwnLines own = own_lines(printed); own.is_after_a_traceback) {
-    return "the script ended with status 0 and without a result: " + shortened(own.last, kLongestReason);
-  }
+// What a script lacks that ended with status 0 and wrote nothing.
+std::string what_it_lacks(const RunFacts& facts) {
   if (facts.model_info) {
     const bool is_engines = !read_probe(facts.trial_dir).engine_version.empty();
     return fmt::format(
@@ -163,6 +160,15 @@ std::string too_short(const RunFacts& facts, const Printed& printed) {
       "the script ended before the profile window did: end_profile_step is {}, so it must run at least {} optimizer "
       "steps (train longer, or lower --end-profile-step)",
       facts.end_profile_step, facts.end_profile_step + 1);
+}
+
+// In `python3 train.py 2>&1 | tee FILE` the status is tee's, and an exception is the last that is printed.
+std::string too_short(const RunFacts& facts, const Printed& printed) {
+  const OwnLines own = own_lines(printed);
+  if (!own.is_after_a_traceback) return what_it_lacks(facts);
+  const std::string exception = shortened(own.last, kLongestReason);
+  if (own.ends_with_it) return "the script ended with status 0 and without a result: " + exception;
+  return fmt::format("{}; it had printed {}", what_it_lacks(facts), exception);
 }
 
 // The first message of a shortage, and the bound on the peak that all of them together give.

@@ -129,6 +129,10 @@ std::vector<Device> rocm_devices(const Environment& environment) {
   return devices;
 }
 
+bool holds(const std::vector<Slot>& slots, const std::string& id) {
+  return std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.id == id; });
+}
+
 // The devices that a visibility variable leaves, in its order. As the drivers read it: an index or (the beginning of) a
 // UUID each; the first entry that means nothing ends the list; a slice of a device keeps its name. A device that is
 // named twice is one slot.
@@ -143,8 +147,7 @@ std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::o
   }
   for (const std::string& entry : trimmed_fields(*variable, ',')) {
     if (entry.rfind("MIG-", 0) == 0) {
-      const auto is_it = [&](const Slot& slot) { return slot.id == entry; };
-      if (std::none_of(slots.begin(), slots.end(), is_it)) slots.push_back({entry, std::nullopt, std::nullopt});
+      if (!holds(slots, entry)) slots.push_back({entry, std::nullopt, std::nullopt});
       continue;
     }
     const auto index = parse_count(entry);
@@ -180,8 +183,9 @@ Devices discover_devices(const Environment& environment) {
     found.backend = rocr ? Backend::rocr : Backend::hip;
   } else if (const auto mask = get_variable(environment, "ZE_AFFINITY_MASK"); mask && !mask->empty()) {
     // A plain number is a whole device, and its index; 0.1 is a tile of one.
-    for (const std::string& entry : trimmed_fields(*mask, ','))
-      found.slots.push_back({entry, parse_count(entry), std::nullopt});
+    for (const std::string& entry : trimmed_fields(*mask, ',')) {
+      if (!holds(found.slots, entry)) found.slots.push_back({entry, parse_count(entry), std::nullopt});
+    }
     found.backend = Backend::level_zero;
   }
   if (found.slots.empty()) found.backend = Backend::none;

@@ -3,6 +3,7 @@
 #include "study/best_command.h"
 
 #include <system_error>
+#include <vector>
 
 #include "command/hyperparameters.h"
 #include "dsat/base/files.h"
@@ -45,13 +46,25 @@ void write_files(const fs::path& dir, const std::vector<CommandFile>& files) {
   }
 }
 
+// With a number of devices the deepspeed launcher takes the machine's first ones, whatever a visibility variable says.
+bool leaves_out_first_devices(const SlotPlan& plan) {
+  if (plan.backend != Backend::cuda || !plan.hostfile.empty()) return false;
+  for (size_t i = 0; i < plan.slots.size(); ++i) {
+    const Slot& slot = plan.slots[i];
+    if (!slot.host.empty() || !slot.ordinal) return false;
+    if (*slot.ordinal != static_cast<int>(i)) return true;
+  }
+  return false;
+}
+
 // The slots that the best command must name and the user's command does not.
 std::optional<CommandTemplate::Size> size_to_name(const Plan& plan, const CommandTemplate& command,
                                                   const Json& config) {
   const bool is_ours = plan.slots.size_is_ours || plan.slots.sizes_are_tuned();
   if (!is_ours && !command.gets_a_count(plan.slots.backend)) return std::nullopt;
   CommandTemplate::Size size{plan.shape_of(config), plan.slots.hostfile};
-  if (plan.slots.filtered || command.takes_whole_hostfile())
+  size.is_tuned = plan.slots.sizes_are_tuned();
+  if (plan.slots.filtered || command.takes_whole_hostfile() || leaves_out_first_devices(plan.slots))
     size.slots = SlotPool(plan.slots.slots, std::nullopt).take(size.shape).value_or(size.slots);
   return size;
 }

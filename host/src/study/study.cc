@@ -14,6 +14,7 @@
 #include "base/guarded.h"
 #include "base/subprocess.h"
 #include "command/command_template.h"
+#include "dsat/base/affix.h"
 #include "dsat/host/facts.h"
 #include "outputs/log_lines.h"
 #include "plan/device_hours.h"
@@ -69,7 +70,7 @@ std::optional<EndToEnd> end_to_end_of_study(const fs::path& dir) {
 // What would make a study that has ended go on.
 std::string what_next(const StudyRecord& record, const Plan& plan, double spent_hours, bool spent, bool lacked_time) {
   if (spent) {  // whatever else it is given, its budget ends it again
-    return fmt::format("this study has ended: its budget is spent; a --budget above {:.4g}gpuh takes it up again",
+    return fmt::format("this study has ended: its budget is spent; a --budget above {}gpuh takes it up again",
                        std::ceil(spent_hours * 1000) / 1000);
   }
   // Without a profile there was no search that more trials could lengthen.
@@ -81,16 +82,20 @@ std::string what_next(const StudyRecord& record, const Plan& plan, double spent_
                      lacked_time ? "or a --time-budget " : "");
 }
 
+bool is_given_more_time(const ResumeOptions& options, const Plan& plan) {
+  return options.time_budget && (options.same_time_goes_on || options.time_budget > plan.time_budget);
+}
+
 // `lacked_time`: its time budget ended the search.
 std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& options, const Plan& plan,
                                       double spent_hours, bool lacked_time) {
   const Result<StudyRecord> record = read_study(dir);
   if (!record.ok()) return std::nullopt;
-  lacked_time = lacked_time || record->reason == kTimeIsSpent;
+  lacked_time = lacked_time || starts_with(record->reason, kTimeIsSpent);
   const bool spent = is_spent(options.budget.empty() ? plan.budget : options.budget, spent_hours);
   const bool done = record->status == StudyStatus::completed || record->status == StudyStatus::no_best;
   const bool raised = (options.max_trials && *options.max_trials > plan.max_trials) ||
-                      (options.time_budget && lacked_time) || is_spent(plan.budget, spent_hours);
+                      (is_given_more_time(options, plan) && lacked_time) || is_spent(plan.budget, spent_hours);
   const bool taken_over = options.searcher && record->started() < plan.max_trials && record->profile.is_object();
   if (!done || ((raised || taken_over) && !spent)) return std::nullopt;
   EndedStudy ended;

@@ -2,6 +2,8 @@
 // sizes; and what its own arguments say of them.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "command_fixture.h"
 #include "dsat/host/command.h"
 
@@ -287,6 +289,18 @@ TEST_F(Command, TheBestCommandSaysASizeThatTheCommandDoesNot) {
       ElementsAre("deepspeed", "--hostfile", "/hosts", "--include", "w1:1,2", "t.py", "--deepspeed_config=/b.json"));
   EXPECT_THAT(parse({"torchrun", "t.py", "--deepspeed_config=a.json"}).render_best(Json::object(), "/b.json", size),
               ElementsAre("torchrun", "--nproc_per_node", "2", "t.py", "--deepspeed_config=/b.json"));
+}
+
+// `--slots 8` beside it: the trials ran it as it is.
+TEST_F(Command, TheBestCommandKeepsProcessesThatTheCommandSpreadsItself) {
+  const CommandTemplate::Size size{TrialShape::even(1, 8)};
+  for (const Argv& command : {Argv{"torchrun", "--nnodes", "2", "--nproc_per_node", "4", "t.py", "--ds=/b.json"},
+                              Argv{"srun", "-N", "2", "torchrun", "--nproc_per_node", "4", "t.py", "--ds=/b.json"},
+                              Argv{"python3", "t.py", "--ds=/b.json", "--ranks", "8,16"}}) {
+    Argv given = command;
+    std::replace(given.begin(), given.end(), std::string("--ds=/b.json"), std::string("--ds={ds_config}"));
+    EXPECT_EQ(parse(given).render_best(Json::object(), "/b.json", size), command);
+  }
 }
 
 TEST_F(Command, TheBestCommandOfSeveralNodesSaysHowMany) {

@@ -9,6 +9,7 @@
 #include "plan/fit_bucket.h"
 #include "plan_fixture.h"
 #include "record/half_started.h"
+#include "study/best_command.h"
 #include "study/run_dir.h"
 #include "support/error_of.h"
 
@@ -183,6 +184,20 @@ TEST_F(PlanOfHosts, ALimitOfTheSlotsIsASizeThatTheBestCommandNames) {
   EXPECT_FALSE(is_ours(without_slots));
   EXPECT_TRUE(is_ours([](StudyOptions& o) { without_slots(o), o.slots = 2; }));
   EXPECT_TRUE(is_ours([](StudyOptions& o) { without_slots(o), o.max_slots = 1; }));
+}
+
+// With --num_gpus the launcher would take the machine's first devices, which a visibility variable left to others.
+TEST_F(PlanOfHosts, TheBestCommandStaysOnTheDevicesThatAVariableLeaves) {
+  Plan plan = plan_for({}, [](StudyOptions& o) { without_slots(o), o.slots = 2; });
+  const CommandTemplate command({plan.command, plan.config_file, {}, plan.cwd, {}});
+  const auto best = [&] { return best_command(plan, command, plan.base_config, false); };
+  plan.slots.backend = Backend::cuda;
+  plan.slots.slots = {{"0", 0, {}}, {"1", 1, {}}};
+  EXPECT_THAT(best(), HasSubstr("--num_gpus 2"));
+  plan.slots.slots = {{"4", 4, {}}, {"5", 5, {}}};
+  EXPECT_THAT(best(), HasSubstr("--include localhost:4,5"));
+  plan.slots.backend = Backend::rocr;
+  EXPECT_THAT(best(), HasSubstr("--num_gpus 2")) << "it counts those that the variable leaves";
 }
 
 TEST_F(PlanOfHosts, AHostfileOfTheCommandThatIsNoneMeansThisMachine) {

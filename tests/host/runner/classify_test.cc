@@ -422,19 +422,18 @@ TEST_F(Classify, SaysThatAScriptEndedBeforeTheWindow) {
   EXPECT_THAT(end().reason, HasSubstr("model_info.json"));
 }
 
-// `python3 train.py 2>&1 | tee log.txt`: the status is tee's.
 TEST_F(Classify, AnExceptionIsTheReasonWhateverTheStatus) {
-  facts_.exit = {0, 0};
+  facts_.exit = {0, 0};  // tee's, in `python3 train.py 2>&1 | tee log.txt`
   const std::string trace = "Traceback (most recent call last):\n  File \"t.py\", line 1\nKeyError: 'labels'\n";
-  for (const bool model_info : {false, true}) {
-    facts_.model_info = model_info;
-    stderr_is(trace);
+  for (const bool is_joined : {false, true}) {
+    stderr_is(is_joined ? "" : trace);
+    write_text(dir() / kStdoutFile, is_joined ? trace : "");
     EXPECT_EQ(end().reason, "the script ended with status 0 and without a result: KeyError: 'labels'");
-    stderr_is("");
-    write_text(dir() / kStdoutFile, trace);
-    EXPECT_EQ(end().reason, "the script ended with status 0 and without a result: KeyError: 'labels'");
-    std::filesystem::remove(dir() / kStdoutFile);
   }
+  stderr_is(trace + "it went on without labels\n");
+  EXPECT_THAT(end().reason, AllOf(HasSubstr("at least 6"), HasSubstr("had printed KeyError")));
+  facts_.model_info = true;
+  EXPECT_THAT(end().reason, AllOf(HasSubstr("forward pass"), HasSubstr("had printed KeyError")));
 }
 
 TEST_F(Classify, ABrokenResultIsTheReason) {

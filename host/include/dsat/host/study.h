@@ -74,6 +74,8 @@ struct StudyOptions : StudyLimits,
 struct ResumeOptions {
   std::optional<int> max_trials, max_concurrent_trials;
   std::optional<std::chrono::milliseconds> time_budget;
+  // Where the study has ended for want of time: false: only a longer time than it had makes it go on.
+  bool same_time_goes_on = true;
   std::chrono::milliseconds time_used{0};  // of the time budget, by a process that this one takes the place of
   std::string budget;  // device-hours of all trials, those that have ended included; empty: as before
   std::optional<std::chrono::milliseconds> plugin_timeout;  // of one call of a plugin that runs apart

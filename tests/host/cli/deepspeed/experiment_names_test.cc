@@ -9,7 +9,9 @@
 namespace dsat::cli {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 host::TrialRecord trial(uint64_t id, const char* overrides, std::optional<double> throughput = 10) {
   host::TrialRecord record;
@@ -59,10 +61,12 @@ TEST(ExperimentNames, AnIdThatGoesToAnotherTrialGetsItsName) {
   repeat.id = 4;
   names.name(first);
   EXPECT_EQ(names.name(repeat), "z1_gas1_tmbspg1_4");
-  EXPECT_EQ(names.forget_another(repeat), "") << "it is the same trial";
-  EXPECT_EQ(names.forget_another(trial(9, "{}")), "") << "it has no name yet";
-  EXPECT_EQ(names.forget_another(other), "z1_gas1_tmbspg1_4");
+  names.name(trial(5, R"({"zero_optimization": {"stage": 2}})"));
+  EXPECT_THAT(names.forget_others(repeat), IsEmpty()) << "it is the same trial";
+  EXPECT_THAT(names.forget_others(trial(9, "{}")), IsEmpty()) << "it has no name yet";
+  EXPECT_THAT(names.forget_others(other), ElementsAre("z1_gas1_tmbspg1_4", "z2_gas1_tmbspg1"));
   EXPECT_EQ(names.name(other), "z2_gas1_tmbspg1");
+  EXPECT_EQ(names.name(first), "z1_gas1_tmbspg1");
 }
 
 TEST(Summary, IsATableOfStagesWithTheBestOfAll) {
