@@ -294,11 +294,13 @@ TEST_F(Command, TheBestCommandSaysASizeThatTheCommandDoesNot) {
 // `--slots 8` beside it: the trials ran it as it is.
 TEST_F(Command, TheBestCommandKeepsProcessesThatTheCommandSpreadsItself) {
   const CommandTemplate::Size size{TrialShape::even(1, 8)};
-  for (const Argv& command : {Argv{"torchrun", "--nnodes", "2", "--nproc_per_node", "4", "t.py", "--ds=/b.json"},
-                              Argv{"srun", "-N", "2", "torchrun", "--nproc_per_node", "4", "t.py", "--ds=/b.json"},
-                              Argv{"python3", "t.py", "--ds=/b.json", "--ranks", "8,16"}}) {
+  for (const Argv& command :
+       {Argv{"torchrun", "--nnodes", "2", "--nproc_per_node", "4", "t.py", "--deepspeed_config=/b.json"},
+        Argv{"srun", "-N", "2", "torchrun", "--nproc_per_node", "4", "t.py", "--deepspeed_config=/b.json"},
+        Argv{"python3", "t.py", "--deepspeed_config=/b.json", "--ranks", "8,16"}}) {
     Argv given = command;
-    std::replace(given.begin(), given.end(), std::string("--ds=/b.json"), std::string("--ds={ds_config}"));
+    std::replace(given.begin(), given.end(), std::string("--deepspeed_config=/b.json"),
+                 std::string("--deepspeed_config=a.json"));
     EXPECT_EQ(parse(given).render_best(Json::object(), "/b.json", size), command);
   }
 }
