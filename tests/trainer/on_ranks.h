@@ -10,6 +10,7 @@
 #include <string>
 
 #include "comm/rendezvous.h"
+#include "dsat/base/ports.h"
 #include "dsat/trainer/comm.h"
 #include "ranks/launcher.h"
 

@@ -23,9 +23,6 @@ class PortPool {
   uint16_t next_;
 };
 
-// Can this port be listened on, on every address of this machine?
-bool port_is_free(uint16_t port);
-
 }  // namespace dsat::host
 
 #endif  // DSAT_HOST_RUNNER_PORTS_H_

@@ -9,6 +9,8 @@
 #include <set>
 #include <vector>
 
+#include "dsat/base/ports.h"
+
 namespace dsat::host {
 namespace {
 
@@ -72,6 +74,17 @@ TEST(PortPool, PassesOverAPortThatSomeoneElseHas) {
   const uint16_t acquired = pool.acquire();
   EXPECT_TRUE(acquired < port || acquired > port + 3) << acquired;
   for (const int fd : listeners) close(fd);
+}
+
+// A connection that some program makes may take any port of the kernel's range.
+TEST(FreePort, IsNoneThatAConnectionCouldTakeAndComesOnce) {
+  std::set<uint16_t> ports;
+  for (int i = 0; i < 50; ++i) {
+    const uint16_t port = free_port();
+    EXPECT_GE(port, kFirstPort);
+    EXPECT_LE(port, kLastPort);
+    EXPECT_TRUE(ports.insert(port).second) << port;
+  }
 }
 
 }  // namespace

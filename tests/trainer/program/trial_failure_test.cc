@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "dsat/base/ports.h"
 #include "trial_program.h"
 
 namespace dsat::trainer::testing {

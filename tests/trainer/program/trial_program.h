@@ -68,8 +68,6 @@ void expect_refused(const BadInput& input);
 std::vector<pid_t> children_of(pid_t pid);
 // False once it is gone or a zombie.
 bool is_running(pid_t pid);
-// A TCP port that nothing listens on.
-int free_port();
 // Polls until `condition` holds; false after a minute.
 bool eventually(const std::function<bool()>& condition);
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "dsat/base/ports.h"
 #include "trial_program.h"
 
 namespace dsat::trainer::testing {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "dsat/base/ports.h"
 #include "trainer/program/trial_program.h"
 
 namespace dsat::trainer::testing {
@@ -28,6 +29,16 @@ class Group {
   }
   bool have_met() const {
     return std::all_of(ranks_.begin(), ranks_.end(), [&](pid_t pid) { return program_.output_of(pid) == "met\n"; });
+  }
+  // Ends them. What each of them has printed, and how it had ended.
+  std::string why_not() {
+    std::string text;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      send(SIGKILL, rank);
+      const Ended ended = wait(rank);
+      text += "rank " + std::to_string(rank) + ", status " + std::to_string(ended.status) + ": " + ended.err + "\n";
+    }
+    return text;
   }
   void send(int signal, int rank) const { ::kill(ranks_[static_cast<size_t>(rank)], signal); }
   Ended wait(int rank) { return program_.wait(ranks_[static_cast<size_t>(rank)]); }
@@ -57,7 +68,7 @@ TEST(PeersTest, EndWithTheCauseWhateverBecomesOfOne) {
   Group patient("compute");
   for (Fate& fate : fates) fate.group = std::make_unique<Group>(fate.what);
   for (const Fate& fate : fates) {
-    ASSERT_TRUE(eventually([&] { return fate.group->have_met(); }));
+    ASSERT_TRUE(eventually([&] { return fate.group->have_met(); })) << fate.group->why_not();
     if (fate.signal != 0) fate.group->send(fate.signal, fate.victim);
   }
   for (const Fate& fate : fates) {

@@ -18,6 +18,7 @@
 
 #include "base/random.h"
 #include "comm/rendezvous.h"
+#include "dsat/base/ports.h"
 #include "dsat/trainer/engine.h"
 #include "dsat/trainer/recompute.h"
 #include "ranks/launcher.h"

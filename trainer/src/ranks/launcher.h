@@ -20,9 +20,6 @@ namespace dsat::trainer {
 // Runs body(rank) in `ranks` processes and waits for all. Errors of the system itself: dsat::Error.
 RankResult launch(int ranks, const std::function<RankResult(int rank)>& body);
 
-// A free TCP port on the loopback interface.
-uint16_t free_port();
-
 }  // namespace dsat::trainer
 
 #endif  // DSAT_TRAINER_RANKS_LAUNCHER_H_

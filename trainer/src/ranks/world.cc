@@ -10,6 +10,7 @@
 
 #include "base/error_text.h"
 #include "device/device.h"
+#include "dsat/base/ports.h"
 #include "ranks/launcher.h"
 #include "ranks/rank_process.h"
 #include "settings/environment.h"
