@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "dsat/config/json_numbers.h"
 #include "facts/parts.h"
+#include "record/trial.h"
 
 namespace dsat::host {
 namespace {
@@ -87,9 +88,7 @@ Time latest_moment(const StudyFacts& facts, bool simulated) {
   if (facts.record.status == StudyStatus::running && !simulated) return std::chrono::system_clock::now();
   Time latest{};
   for (const TrialRecord& record : facts.record.trials) {
-    for (const std::string* text : {&record.submitted_at, &record.started_at, &record.ended_at}) {
-      if (const auto time = parse_rfc3339(*text)) latest = std::max(latest, *time);
-    }
+    if (const auto time = latest_moment(record)) latest = std::max(latest, *time);
   }
   return latest;
 }

@@ -1,6 +1,9 @@
 // A runner's report as the journal keeps it: one JSON object with every member, null where there is nothing.
 #include "record/trial.h"
 
+#include <algorithm>
+
+#include "base/clock.h"
 #include "dsat/config/json_numbers.h"
 
 namespace dsat::host {
@@ -12,6 +15,14 @@ Json or_null(const std::optional<T>& value) {
 }
 
 }  // namespace
+
+std::optional<std::chrono::system_clock::time_point> latest_moment(const TrialRecord& record) {
+  std::optional<std::chrono::system_clock::time_point> latest;
+  for (const std::string* text : {&record.submitted_at, &record.started_at, &record.ended_at}) {
+    latest = std::max(latest, parse_rfc3339(*text));
+  }
+  return latest;
+}
 
 void take_memory(TrialRecord& record, const TrialEnd& end) {
   record.peak_source = end.peak_source;

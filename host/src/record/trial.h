@@ -4,6 +4,7 @@
 #ifndef DSAT_HOST_RECORD_TRIAL_H_
 #define DSAT_HOST_RECORD_TRIAL_H_
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,7 +42,8 @@ struct Trial {
   std::string identity;       // of the merged configuration, and of the kind of run
   uint32_t earlier_runs = 0;  // trials of the same identity before it that cost a run
   std::optional<TrialEnd> end;
-  // Not in the journal: false where a raised limit or a repair took its request back, and no answer has asked since.
+  // false: a raised limit or a repair took its request back. Not in the journal. A later request for the same
+  // configuration is a duplicate, which is asked for.
   bool is_asked_for = true;
 
   uint64_t id() const { return record.id; }
@@ -52,6 +54,9 @@ struct Trial {
     return costs_a_run() && record.outcome != Outcome::stopped && record.outcome != Outcome::lost;
   }
 };
+
+// When something last happened to it. nullopt: nothing has.
+std::optional<std::chrono::system_clock::time_point> latest_moment(const TrialRecord& record);
 
 // What a runner reports of the trial's memory beside its peak.
 void take_memory(TrialRecord& record, const TrialEnd& end);

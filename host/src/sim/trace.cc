@@ -217,9 +217,9 @@ bool encloses(const std::vector<const TraceRow*>& group, int64_t samples) {
   return group.front()->micro_batch <= samples && group.back()->micro_batch >= samples;
 }
 
-// The recorded configuration of the stage and, if that was recorded, of the trial's size that is the trial's; else of
-// those around its micro batch, or of all, the one that differs in the fewest keys; of several the first. One that it
-// does not tell may differ.
+// The recorded configuration of the stage that answers the trial. Those of the trial's size go first, then its own
+// configuration or those around its micro batch, then those that differ in few keys; of several alike the first. A key
+// that the record leaves empty may differ.
 const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, int stage, std::string& differs) const {
   std::vector<std::string> wanted;
   for (const std::string& key : keys_) {

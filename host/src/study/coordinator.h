@@ -79,7 +79,7 @@ class Coordinator {
   struct TakeUp {
     bool another_searcher = false;  // the plan names another one than the journal; ended trials are observations to it
     bool more_time = false;         // a time budget was given anew
-    std::chrono::milliseconds time_used{0};
+    std::chrono::milliseconds time_used{0};  // of the time budget, by an earlier process of the same run
   };
   // Takes up what the journal holds: trials, events, the strategy's state. Call before run(). Not needed for a new
   // study.

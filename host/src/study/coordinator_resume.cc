@@ -59,14 +59,10 @@ void mark_unasked(std::vector<Trial>& trials, const std::vector<JournalEvent>& e
   }
 }
 
-// When something last happened to a trial. nullopt: nothing has.
+// Of all trials. nullopt: nothing has happened yet.
 std::optional<std::chrono::system_clock::time_point> latest_moment(const std::vector<Trial>& trials) {
   std::optional<std::chrono::system_clock::time_point> latest;
-  for (const Trial& trial : trials) {
-    for (const std::string* text : {&trial.record.submitted_at, &trial.record.started_at, &trial.record.ended_at}) {
-      latest = std::max(latest, parse_rfc3339(*text));
-    }
-  }
+  for (const Trial& trial : trials) latest = std::max(latest, latest_moment(trial.record));
   return latest;
 }
 

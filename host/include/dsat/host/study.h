@@ -74,7 +74,7 @@ struct StudyOptions : StudyLimits,
 struct ResumeOptions {
   std::optional<int> max_trials, max_concurrent_trials;
   std::optional<std::chrono::milliseconds> time_budget;
-  // Where the study has ended for want of time: false: only a longer time than it had makes it go on.
+  // Does a study that ended for want of time go on with a time budget that is no longer than the one it had?
   bool same_time_goes_on = true;
   std::chrono::milliseconds time_used{0};  // of the time budget, by a process that this one takes the place of
   std::string budget;  // device-hours of all trials, those that have ended included; empty: as before
