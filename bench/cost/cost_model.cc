@@ -73,7 +73,7 @@ const Shape kShapes[] = {
 };
 constexpr size_t kSampledShapes = 3;
 
-// Of one run of the trainer: what it runs, and what decides its memory.
+// What one run of the trainer trains, and what decides its memory.
 struct Place {
   const Shape* shape = nullptr;
   bool checkpointing = false;

@@ -2,8 +2,8 @@
 //
 //   bench_isolation PLUGINS_DIR DSAT_PLUGIN_HOST [--trials N]
 //
-// The same events go to a searcher in this process and to one apart; its answers have to be the same. Of the times of
-// all calls it prints the median and the tenth percentile, which a busy machine disturbs least.
+// The same events go to a searcher in this process and to one apart; its answers have to be the same. It prints the
+// median and the tenth percentile of all calls' times, which a busy machine disturbs least.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

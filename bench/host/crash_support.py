@@ -113,9 +113,9 @@ def describe(pid):
     folder = pathlib.Path(f"/proc/{pid}")
     try:
         status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
-        told = [f"{key} {status[key].strip()}" for key in ("State", "PPid", "Threads", "SigBlk", "SigPnd", "ShdPnd")]
+        words = [f"{key} {status[key].strip()}" for key in ("State", "PPid", "Threads", "SigBlk", "SigPnd", "ShdPnd")]
         command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        return f"{pid} ({command.strip()[:200]}; {', '.join(told)}, in {(folder / 'wchan').read_text()})"
+        return f"{pid} ({command.strip()[:200]}; {', '.join(words)}, in {(folder / 'wchan').read_text()})"
     except OSError as error:
         return f"{pid} (it ended meanwhile: {error.strerror})"
 

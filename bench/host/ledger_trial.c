@@ -4,7 +4,7 @@
  *   ledger_trial --deepspeed_config FILE --ledger FILE [--ms N] [--chaos PERCENT] [--child]
  *
  * Its metrics, and with --chaos the way it misbehaves, are functions of its configuration: equal configurations act
- * alike. Of the misbehaving ones a third each crash, hang and leave a torn result. --child leaves a process in a
+ * alike. The misbehaving ones crash, hang or leave a torn result, a third each. --child leaves a process in a
  * session of its own behind. */
 #include <signal.h>
 #include <stdio.h>

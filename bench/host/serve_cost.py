@@ -119,7 +119,7 @@ class Reader:
         return status
 
 
-def be_readers(url, number, until, told):
+def be_readers(url, number, until, counted):
     os.nice(5)
     readers = [Reader(urllib.parse.urlsplit(url)) for _ in range(number)]
 
@@ -128,7 +128,7 @@ def be_readers(url, number, until, told):
 
     asyncio.run(follow())
     statuses = sorted({status for reader in readers for status in reader.counts}, key=str)
-    told.put({status: sum(reader.counts.get(status, 0) for reader in readers) for status in statuses})
+    counted.put({status: sum(reader.counts.get(status, 0) for reader in readers) for status in statuses})
 
 
 def run_alone(build, cwd, name, options):
@@ -141,12 +141,12 @@ def run_served(build, cwd, name, options):
     study = Study(build, cwd, name, options.trials)
     study.wait_until_it_has_a_journal()
     server = Server(build, cwd, name)
-    until, told = multiprocessing.Event(), multiprocessing.Queue()
-    readers = multiprocessing.Process(target=be_readers, args=(server.url, options.readers, until, told))
+    until, counted = multiprocessing.Event(), multiprocessing.Queue()
+    readers = multiprocessing.Process(target=be_readers, args=(server.url, options.readers, until, counted))
     readers.start()
     wall, cpu = study.end()
     until.set()
-    counts = told.get(timeout=60)
+    counts = counted.get(timeout=60)
     readers.join()
     return wall, cpu, server.end(), counts
 

@@ -108,19 +108,19 @@ class Cluster:
 def serve(cluster, listener, stop):
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
-    heard = {}
+    received = {}
     while not stop.is_set():
         for key, _ in selector.select(0.02):
             if key.fileobj is listener:
                 client, _ = listener.accept()
-                heard[client] = b""
+                received[client] = b""
                 selector.register(client, selectors.EVENT_READ)
                 continue
             client, data = key.fileobj, key.fileobj.recv(65536)
-            heard[client] += data
+            received[client] += data
             if not data:
                 selector.unregister(client)
-                words = heard.pop(client).decode().split("\0")[:-1]
+                words = received.pop(client).decode().split("\0")[:-1]
                 try:
                     client.sendall(b"\0" + cluster.answer(words).encode())
                 except OSError:

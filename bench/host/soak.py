@@ -3,7 +3,7 @@
 
     soak.py BUILD_DIR [--trials 2000] [--ms 50] [--slots 16] [--chaos 5] [--kills 3]
 
-Of the trials --chaos percent crash, hang or leave a torn result. Every second the host's memory and descriptors are
+--chaos percent of the trials crash, hang or leave a torn result. Every second the host's memory and descriptors are
 read. At the end each trial has one outcome that fits what it did, as the ledger has it."""
 import argparse
 import collections

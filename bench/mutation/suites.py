@@ -151,7 +151,7 @@ class Suites:
         return self._targets
 
     def run_program(self, program, room=None):
-        """Of a test program: the whole, or the cases of a filter. (verdict, what said so), None where all pass."""
+        """Runs a test program: the whole, or the cases of a filter. (verdict, what noticed it), None where all pass."""
         parts = SIDE_BY_SIDE if self.usual_s.get(program, 60) > 4 else 1
         command = [str(self.build / "tests" / program), "--gtest_fail_fast", "--gtest_brief=1"]
         command += [f"--gtest_filter={room}"] if room else []

@@ -62,7 +62,7 @@ class Bench:
         done = result["outcome"] == "completed"
         print(f"{label(config):<60} {result['outcome']:<14} "
               + (f"{speed([result], 'wall'):8.1f}/s {speed([result], 'cpu'):8.1f}/cpu s" if done else
-                 result["said"].split(chr(10))[-1][:60]), flush=True)
+                 result["words"].split(chr(10))[-1][:60]), flush=True)
         return done
 
     def grid(self):

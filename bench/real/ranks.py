@@ -134,7 +134,7 @@ def measure(script, config, ranks, limit_bytes=None, steps=6, fresh=False, timeo
         output = log.read().decode(errors="replace")
     if results is None:
         short = any(text in output for text in SHORTAGES)
-        return {"outcome": "out_of_memory" if short else "failed", "said": output.strip()[-300:]}
+        return {"outcome": "out_of_memory" if short else "failed", "words": output.strip()[-300:]}
 
     def times(ends, clock):
         at = [end[clock] for end in ends][accumulation - 1::accumulation]

@@ -76,7 +76,7 @@ std::string overrides_of(const Surface& surface, const Json& config) {
   return text;
 }
 
-const char* half_of(const Surface& surface) { return surface.reports_peak ? "told" : "silent"; }
+const char* half_of(const Surface& surface) { return surface.reports_peak ? "reported" : "silent"; }
 
 struct ContestScenario {
   const Surface* surface;

@@ -34,8 +34,8 @@ struct SearcherResult {
 };
 struct ScenarioResult {
   std::string name, family, about;
-  bool told = true;    // its trials report their peak memory
-  double optimum = 0;  // samples a second
+  bool reports_peak = true;  // its trials report their peak memory
+  double optimum = 0;        // samples a second
   Json best_overrides;
   std::vector<SearcherResult> entries;  // in the order of the searchers
 };

@@ -38,7 +38,7 @@ po::options_description described() {
       "names, separated by commas; plugins, asha-guided (asha with asha-draw guided), optuna-tpe and optuna-random");
   add("scenarios", po::value<std::string>(), "those whose name or family begins with one of these, by commas");
   add("peaks", po::value<std::string>()->default_value("both"),
-      "told, silent or both: the half of each family whose trials report their peak memory, the other, or both");
+      "reported, silent or both: the half of each family whose trials report their peak memory, the other, or both");
   add("family-seed", po::value<int>()->default_value(1), "draws six, jobs and odd; tune on 1, judge on others");
   add("held-back", "the scenarios that are kept back, instead of the others; for before a release");
   add("seeds", po::value<int>()->default_value(20), "seeds of each study");
@@ -74,7 +74,8 @@ int at_least_one(const po::variables_map& given, const char* name) {
 
 std::vector<Surface> chosen_surfaces(const po::variables_map& given) {
   const std::string peaks = given["peaks"].as<std::string>();
-  if (peaks != "told" && peaks != "silent" && peaks != "both") throw Error("--peaks takes told, silent or both");
+  if (peaks != "reported" && peaks != "silent" && peaks != "both")
+    throw Error("--peaks takes reported, silent or both");
   std::vector<Surface> all;
   if (given.count("held-back") != 0) {
     all = held_back_surfaces();
@@ -93,8 +94,8 @@ std::vector<Surface> chosen_surfaces(const po::variables_map& given) {
       const std::vector<std::string> wanted = split(given["scenarios"].as<std::string>());
       if (!begins_with_one_of(all[i].name, wanted) && !begins_with_one_of(all[i].family, wanted)) continue;
     }
-    if (peaks != "silent") chosen.push_back(told(all[i]));
-    if (peaks != "told") chosen.push_back(silent(all[i]));
+    if (peaks != "silent") chosen.push_back(reporting(all[i]));
+    if (peaks != "reported") chosen.push_back(silent(all[i]));
   }
   if (chosen.empty()) throw Error("no scenario of that name; see --list");
   return chosen;
@@ -168,7 +169,7 @@ ContestOptions options_of(const po::variables_map& given) {
 int run(const po::variables_map& given) {
   if (given.count("list") != 0) {
     for (const Surface& surface : chosen_surfaces(given)) {
-      const char* half = surface.reports_peak ? "told" : "silent";
+      const char* half = surface.reports_peak ? "reported" : "silent";
       std::cout << surface.family << "\t" << half << "\t" << surface.name << "\t" << surface.about << "\n";
     }
     return 0;

@@ -41,7 +41,9 @@ struct Column {
 };
 
 // A half of a family: what is shown together.
-std::string group_of(const ScenarioResult& result) { return result.family + (result.told ? ", told" : ", silent"); }
+std::string group_of(const ScenarioResult& result) {
+  return result.family + (result.reports_peak ? ", reported" : ", silent");
+}
 
 std::vector<std::string> groups_of(const std::vector<ScenarioResult>& results) {
   std::vector<std::string> groups;
@@ -177,8 +179,10 @@ Json report_json(const std::vector<ScenarioResult>& results, const ContestOption
                                  {"wall_hours", summary.wall_h},
                                  {"real_ms_a_trial", summary.decision_ms}};
     }
-    scenarios.push_back(
-        {{"name", result.name}, {"family", result.family}, {"told", result.told}, {"searchers", entries}});
+    scenarios.push_back({{"name", result.name},
+                         {"family", result.family},
+                         {"reports_peak", result.reports_peak},
+                         {"searchers", entries}});
   }
   return {{"seeds", options.seeds},
           {"first_seed", options.first_seed},

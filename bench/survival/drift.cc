@@ -15,7 +15,8 @@ constexpr double kTrialSteps = 6, kThousand = 1006;
 // The quantile of the largest of `count` uniform draws.
 double quantile_of_maximum(Draw& draw, double count) { return std::pow(draw.uniform(1e-12, 1), 1 / count); }
 
-// Of the standard normal distribution, for an upper quantile; Abramowitz and Stegun 26.2.23, off by at most 4.5e-4.
+// The standard normal distribution's quantile, from its upper half; Abramowitz and Stegun 26.2.23, off by at
+// most 4.5e-4.
 double normal_quantile(double quantile) {
   if (quantile < 0.5) return -normal_quantile(1 - quantile);
   const double t = std::sqrt(-2 * std::log(std::max(1 - quantile, 1e-15)));

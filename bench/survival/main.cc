@@ -140,11 +140,11 @@ std::vector<std::string> split(const std::string& list) {
 
 std::vector<Surface> surfaces_of(const po::variables_map& given) {
   const auto seed = static_cast<uint64_t>(given["family-seed"].as<int>());
-  const bool told_peaks = given["peaks"].as<std::string>() != "silent";
+  const bool reports_peaks = given["peaks"].as<std::string>() != "silent";
   std::vector<Surface> all;
   for (const std::vector<Surface>& family : {six_surfaces(seed), job_surfaces(seed, 20), odd_surfaces(seed)}) {
     for (const Surface& surface : family) {
-      all.push_back(told_peaks ? told(surface) : silent(surface));
+      all.push_back(reports_peaks ? reporting(surface) : silent(surface));
       all.back().offload_axis = false;
     }
   }
@@ -177,7 +177,7 @@ po::options_description described() {
   add("margins", po::value<std::string>()->default_value("default"), "--memory-margin, several by commas");
   add("verify", po::value<std::string>()->default_value("0"), "--verify, several by commas");
   add("drifts", po::value<std::string>(), "none, jitter, fragments, leak, lengths; several by commas; default: all");
-  add("peaks", po::value<std::string>()->default_value("told"), "told (the memory probe's case) or silent");
+  add("peaks", po::value<std::string>()->default_value("reported"), "reported (the memory probe's case) or silent");
   add("trials", po::value<int>()->default_value(24), "--max-trials");
   add("seeds", po::value<int>()->default_value(1), "studies of each surface");
   add("family-seed", po::value<int>()->default_value(2), "draws the families six, jobs and odd");

@@ -91,8 +91,8 @@ def checkpointing(trial):
         options = f"{model} --ranks {RANKS}"
         kept = trial.measure(options, config)["peak_memory"]
         recomputed = trial.measure(f"{options} --activation-checkpointing", config)["peak_memory"]
-        told = trial.information(options, config)
-        predicted = told["activation_peak_kept"] - told["activation_peak_recomputed"]
+        known = trial.information(options, config)
+        predicted = known["activation_peak_kept"] - known["activation_peak_recomputed"]
         held = near(kept - recomputed, predicted, 0.1)
         all_held = all_held and held
         off = f"{100 * ((kept - recomputed) / predicted - 1):+.1f} %" if predicted else ""

@@ -103,7 +103,8 @@ TEST(DrawnSurfaces, HalvesDifferInTheirPeaksAlone) {
     Json config = surface.base_config();
     for (const int64_t micro_batch : {int64_t{1}, surface.max_micro_batch / 2, surface.max_micro_batch + 1}) {
       config["train_micro_batch_size_per_gpu"] = std::max<int64_t>(1, micro_batch);
-      const SurfaceTrial with = measure(told(surface), config, 4, 1), without = measure(silent(surface), config, 4, 1);
+      const SurfaceTrial with = measure(reporting(surface), config, 4, 1),
+                         without = measure(silent(surface), config, 4, 1);
       EXPECT_EQ(with.answer.outcome, without.answer.outcome);
       EXPECT_EQ(with.answer.metrics, without.answer.metrics);
       EXPECT_EQ(with.duration_s, without.duration_s);

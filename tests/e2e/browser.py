@@ -12,7 +12,7 @@ PATIENCE_S = 60
 
 
 class Browser:
-    """One page at a time. `problems` holds what its console and its exceptions said."""
+    """One page at a time. `problems` holds what its console and its exceptions reported."""
 
     def __init__(self):
         self.profile = tempfile.mkdtemp(prefix="dsat-chromium-")

@@ -211,8 +211,8 @@ def main(names):
             late += seconds is not None and seconds > SECOND_INTERRUPT_S
             wrong += wanted != got
             mark = "    " if wanted == got else "NOT "
-            told = "     " if seconds is None else f"{seconds:.2f}s"
-            print(f"{mark}{name:16} {way:10}  {got:8} {told} {line[:140]}", flush=True)
+            took = "     " if seconds is None else f"{seconds:.2f}s"
+            print(f"{mark}{name:16} {way:10}  {got:8} {took} {line[:140]}", flush=True)
     for way in ("isolated", "in process"):
         words = [f"{count} {got}" for (whose, got), count in sorted(sums.items()) if whose == way]
         print(f"{way:10}  {', '.join(words)}, of {len(names)}")

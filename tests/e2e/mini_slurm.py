@@ -135,7 +135,7 @@ class MiniSlurm:
         self.check_daemons()
         return " is UP" in self.run("scontrol", "ping", check=False)
 
-    # It writes its jobs down within seconds; one that is killed before has never heard of them.
+    # It writes its jobs down within seconds; one that is killed before does not know them.
     def wait_until_saved(self):
         jobs = self.run("squeue", "--noheader", "--states=RUNNING", "--sort=-i", "--format=%i").split()
         self.run("scontrol", "update", f"JobId={jobs[0]}", "Comment=to be saved")

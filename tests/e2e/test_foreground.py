@@ -11,7 +11,7 @@ from test_experiment_form import ExperimentTest, INCLUDE
 from waiting import wait_until
 
 SHORT = ["--searcher", "random", "--max-trials", 6, "--output-dir", "study"]
-# A command that is the training where it is no trial: it says that it runs, and when it is told to end.
+# A command that is the training where it is no trial: it says that it runs, and when it is to end.
 TRAINING = """
 import os, signal, sys, time
 if "DSAT_TRIAL_ID" in os.environ:

@@ -95,7 +95,7 @@ class Interruption(HostTest):
         process = self.start_host(self.arguments(["--output-dir", run_dir], self.command("--misbehave", "ignore_term")))
         self.wait_for_line(run_dir / "trials/0/stdout.log", "ready")
         process.send_signal(signal.SIGINT)
-        # The first has arrived when the trial has been told to end, which it ignores.
+        # The first has arrived when the trial is to end, which it ignores.
         with self.assertRaises(subprocess.TimeoutExpired):
             process.wait(timeout=1)
         process.send_signal(signal.SIGINT)

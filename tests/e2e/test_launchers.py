@@ -1,4 +1,4 @@
-"""COMMANDs of every kind: each trial has a port of its own, told in the way that its launcher hears."""
+"""COMMANDs of every kind: each trial has a port of its own, given in the way that its launcher reads."""
 import json
 import os
 import shutil
@@ -14,22 +14,22 @@ SCRIPT = str(FIXTURES / "protocol_trial.py")
 # Stands for torchrun and accelerate: takes their options, refuses a port in use by another trial, runs the script once.
 LAUNCHER = """#!%s -SE
 import json, os, sys
-arguments, told = sys.argv[1:], {}
+arguments, flags = sys.argv[1:], {}
 if os.path.basename(sys.argv[0]) == "accelerate":
     assert arguments.pop(0) == "launch"
 while arguments[0].startswith("-"):
     flag, equals, value = arguments.pop(0).partition("=")
     if flag in ("--use_deepspeed", "--standalone"):
         continue
-    told[flag] = value if equals else arguments.pop(0)
-port = told.get("--master_port") or told["--main_process_port"]
+    flags[flag] = value if equals else arguments.pop(0)
+port = flags.get("--master_port") or flags["--main_process_port"]
 with open(os.environ["DSAT_TRIAL_DIR"] + "/../../../ports", "a") as file:
     file.write(port + "\\n")
 assert port == os.environ["MASTER_PORT"]
-if "--config_file" in told:  # as accelerate up to 1.1: the file goes first
-    with open(told["--config_file"]) as file:
+if "--config_file" in flags:  # as accelerate up to 1.1: the file goes first
+    with open(flags["--config_file"]) as file:
         arguments += ["--deepspeed_config", json.load(file)["deepspeed_config"]["deepspeed_config_file"]]
-count = told.get("--nproc_per_node") or told.get("--num_processes") or "1"
+count = flags.get("--nproc_per_node") or flags.get("--num_processes") or "1"
 variables = dict(os.environ, WORLD_SIZE=count, RANK="0")
 os.execve(sys.executable, [sys.executable, "-S", "-E"] + arguments, variables)
 """ % sys.executable
@@ -103,9 +103,9 @@ class Launchers(HostTest):
     def test_a_tuned_size_reaches_torchrun(self):
         commands = self.tune("torchrun", SCRIPT,
                              options=["--num-gpus", "1,2", "--slots", 2, "-z", 1, "--searcher", "random"])
-        told = {word for command in commands for word in ("--nproc_per_node 1 ", "--nproc_per_node 2 ")
+        flags = {word for command in commands for word in ("--nproc_per_node 1 ", "--nproc_per_node 2 ")
                 if word in command}
-        self.assertEqual(len(told), 2)
+        self.assertEqual(len(flags), 2)
 
     def test_a_size_that_dsat_is_given_replaces_the_commands_in_trials_and_in_the_best(self):
         options = ["--slots", 4, "--slots-per-trial", 2]

@@ -87,10 +87,10 @@ class MisbehavingTrials(HostTest):
                 self.assertTrue((self.claims / mode).exists(), "it was not run")
                 outcome, words, _ = MODES[mode]
                 trial = self.trial_of(mode)
-                told = trial["reason"] + "\n" + warnings[str(trial["id"])]
-                self.assertEqual(trial["outcome"], outcome, told)
+                text = trial["reason"] + "\n" + warnings[str(trial["id"])]
+                self.assertEqual(trial["outcome"], outcome, text)
                 for word in words:
-                    self.assertIn(word, told)
+                    self.assertIn(word, text)
         self.assertNotRegex(self.result.stdout + self.result.stderr,
                             "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
         self.assertLess(max(map(len, (self.result.stdout + self.result.stderr).splitlines())), 6000)

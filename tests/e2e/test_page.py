@@ -59,7 +59,7 @@ class PageTest(HostTest):
         self.assertLessEqual(wide, 0, "the page scrolls sideways")
         silent = self.browser.run("""[...document.querySelectorAll('figure.chart:not([hidden]) [role=img]')]
             .filter((c) => c.getAttribute('aria-label').length < 40).length""")
-        self.assertEqual(silent, 0, "each chart is told in words")
+        self.assertEqual(silent, 0, "each chart has its words")
 
     def test_a_study_is_read_sorted_filtered_and_opened(self):
         page = self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 24)
@@ -198,8 +198,8 @@ class PageTest(HostTest):
         self.assert_sound()
         self.assertIn("the smallest is the best", self.text())
         milliseconds = json.loads((self.dir / "study/best_ds_metrics.json").read_text())["latency"] / 1e3
-        told = re.search(r"Best: Time of a step\s+([\d.]+) ms", self.text("section[aria-label=Result]"))
-        self.assertAlmostEqual(float(told.group(1)), milliseconds, delta=0.01 * milliseconds)
+        shown = re.search(r"Best: Time of a step\s+([\d.]+) ms", self.text("section[aria-label=Result]"))
+        self.assertAlmostEqual(float(shown.group(1)), milliseconds, delta=0.01 * milliseconds)
 
     def test_studies_of_two_metrics_side_by_side(self):
         self.simulate("8-gpus-a100-gpt2-xl", "--max-trials", 6, into="flops")

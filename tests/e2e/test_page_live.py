@@ -197,9 +197,9 @@ class LivePageTest(HostTest):
         self.assertEqual(len(lines), 2)
         for xs in lines:
             self.assertEqual(xs, sorted(xs), "a line goes forwards")
-        told = self.text("#chart-comparison .summary")
-        self.assertIn("147 TFLOP/s after 6 of 8 ended trials", told)
-        self.assertNotIn("141", told)
+        shown = self.text("#chart-comparison .summary")
+        self.assertIn("147 TFLOP/s after 6 of 8 ended trials", shown)
+        self.assertNotIn("141", shown)
         self.assertIn("141 TFLOP/s", self.text("#studies tbody"))
         self.browser.click("#chart-comparison summary")
         self.browser.wait_for("document.querySelector('#chart-comparison tbody tr') !== null")
@@ -239,25 +239,25 @@ class LivePageTest(HostTest):
         self.publish()
         self.open()
         times = self.drawn("path")["times"]
-        told = "document.querySelector('#chart-path .tip')?.innerText ?? ''"
+        shown = "document.querySelector('#chart-path .tip')?.innerText ?? ''"
         width = self.browser.run("document.querySelector('#chart-path .canvas').clientWidth")
         for y in range(40, 270, 4):  # right of the axis's labels, in the middle
             self.mouse("mouseMoved", self.at("#chart-path .canvas", width / 2 + 36, y))
             if self.browser.run("document.querySelector('#chart-path .canvas > div').style.cursor") == "pointer":
                 break
-        self.browser.wait_for(f"({told}).includes('Trial {only['id']}')")
+        self.browser.wait_for(f"({shown}).includes('Trial {only['id']}')")
         only["value"] *= 0.99  # the only point stays where it is
         only["reason"] = "another reason"
         self.publish()
         self.wait_for_drawing("path", times)
-        self.browser.wait_for(f"({told}).includes('another reason')")
+        self.browser.wait_for(f"({shown}).includes('another reason')")
         times = self.drawn("path")["times"]
         only["reason"] = "a third one"
         self.publish()
         self.wait_for_text("a third one", "#trials")
         self.mouse("mouseMoved", self.at("h1"))
         self.mouse("mouseMoved", self.at("#chart-path .canvas", width / 2 + 36, y))
-        self.browser.wait_for(f"({told}).includes('a third one')")
+        self.browser.wait_for(f"({shown}).includes('a third one')")
 
     def test_the_part_that_a_reader_looks_at_outlasts_new_data(self):
         self.start("a", trials=80)

@@ -87,7 +87,7 @@ class Studies(HostTest):
             self.assertEqual(self.files(trial), ["rank0.json", "rank1.json", "sitecustomize.py"])
 
     def test_the_larger_of_the_result_files_peak_and_the_devices_counts(self):
-        _, trials = self.tune(sys.executable, "train.py", "told")  # 300 bytes, the probe sees 190 with one sample
+        _, trials = self.tune(sys.executable, "train.py", "reports")  # 300 bytes, the probe sees 190 with one sample
         for trial in trials:
             seen = 100 + 90 * trial["config"]["train_micro_batch_size_per_gpu"]
             self.assertEqual((trial["peak_bytes"], trial["peak_source"]),

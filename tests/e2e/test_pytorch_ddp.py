@@ -26,7 +26,7 @@ class PyTorch(HostTest):
         return [PYTHON, "train.py", "--ranks", "2", "--memory", "112", "--deepspeed_config", "ds_config.json"]
 
     def test_the_best_configuration_is_much_faster_and_memory_really_runs_out(self):
-        # Told of more memory than the script may take, the search goes past what fits: it is the kernel that says so.
+        # Given more memory than the script may take, the search goes past what fits: it is the kernel that says so.
         result = self.run_host(["--zero-stages", 0, 1, "--max-trials", 7, "--device-memory", "170MiB",
                                 "--output-dir", "out"], self.training())
         self.assert_ok(result)

@@ -1,4 +1,4 @@
-"""Hosts, slots and sizes, on a stand-in for the deepspeed launcher: whole placements, side by side, said beforehand."""
+"""Hosts, slots and sizes, on a stand-in for the deepspeed launcher: whole placements, side by side, reported first."""
 import json
 import os
 import shutil

@@ -83,7 +83,7 @@ class Simulation(Simulated):
         self.assert_ok(self.resume("--time-budget", "10h"))
         trials = self.show("out")["trials"]
         self.assertGreater(len(trials), 10)
-        # Time was not what it lacked: more of it is no use, and that is said.
+        # Time was not what it lacked: more of it is no use, and a line says so.
         ended = self.resume("--time-budget", "20h")
         self.assertIn("--max-trials above 20 takes it up again", ended.stdout)
         self.assertEqual(len(self.show("out")["trials"]), len(trials))

@@ -137,7 +137,7 @@ class Terminal(HostTest):
 
     def test_a_picture_that_is_resized_stays_one_picture_and_ctrl_c_takes_it_away(self):
         # tmux folds its lines first and tells the new width later: a frame in between, one a second, meets a width
-        # that nobody has told, and a copy stays. That happens at times, not three times in a row.
+        # that nobody has reported, and a copy stays. That happens at times, not three times in a row.
         tries = (self.resized_while_one_picture_stands(f"run{i}") for i in range(3))
         shown = next((shown for shown in tries if shown), None)
         self.assertIsNotNone(shown, "three times two pictures")

@@ -52,7 +52,7 @@ class Training(TrialTest):
         self.assertEqual(sorted(validation), [7, 15])
         self.assertLess(training[15]["loss"], training[0]["loss"])
         self.assertEqual((training[3]["batch"], training[3]["dtype"]), (3, "fp32"))
-        # Of two micro batches on two ranks with two samples each; a validation in between leaves nothing behind.
+        # Two micro batches on two ranks with two samples each; a validation in between leaves nothing behind.
         for batch in (0, 8):
             self.assertIn(training[batch]["accuracy"] * 8, range(9))
         self.assertEqual(validation[15]["slots"], 2)
@@ -70,10 +70,11 @@ class Training(TrialTest):
                                       hparams={"diary": "diary"}))
         reported = self.metrics("training")
         for rank in (0, 1):
-            told = [json.loads(line[len("reported "):]) for line in self.diary(rank) if line.startswith("reported ")]
-            self.assertEqual([len(workload["steps"]) for workload in told], [2, 2, 1])
-            self.assertEqual([workload["means"] for workload in told], [reported[batch] for batch in (1, 3, 4)])
-            self.assertEqual([step["batch"] for workload in told for step in workload["steps"]], [0, 1, 2, 3, 4])
+            lines = [line for line in self.diary(rank) if line.startswith("reported ")]
+            workloads = [json.loads(line[len("reported "):]) for line in lines]
+            self.assertEqual([len(workload["steps"]) for workload in workloads], [2, 2, 1])
+            self.assertEqual([workload["means"] for workload in workloads], [reported[batch] for batch in (1, 3, 4)])
+            self.assertEqual([step["batch"] for workload in workloads for step in workload["steps"]], [0, 1, 2, 3, 4])
 
     def test_a_bare_tensor_is_the_loss_and_arrays_are_averaged(self):
         hparams = {"bare": True, "per_class": True, "workers": 2}
@@ -123,7 +124,7 @@ class Training(TrialTest):
                 self.assert_ok(result)
                 self.assertEqual(sorted(self.metrics("training")), [1, 2])
 
-    def test_only_ranks_that_report_are_heard(self):
+    def test_only_ranks_that_report_count(self):
         self.assert_ok(self.run_trial("--steps", 1, "--metrics", "metrics.jsonl", hparams={"report_on_rank_0": True}))
         self.assertEqual(self.metrics("validation")[0]["slots"], 1)
 
@@ -372,7 +373,7 @@ class BadInput(TrialTest):
         self.assert_refused(self.run_trial("--steps", 1, hparams={"fault": "keys of a rank"}),
                             "{loss} for rank 0 and {other} for rank 1")
 
-    def test_callbacks_hear_of_the_end_after_an_exception_too(self):
+    def test_callbacks_see_the_end_after_an_exception_too(self):
         self.write_config({**CONFIG, "train_batch_size": 4})
         result = self.run_trial("--steps", 4, ranks=1, hparams={"fault": "throws", "diary": "diary"})
         self.assert_refused(result, "the disk is full")

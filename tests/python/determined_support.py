@@ -26,10 +26,10 @@ class DeterminedTest(PackageTest):
     def reported(self):
         return [json.loads(line) for line in (self.dir / "metrics.jsonl").read_text().splitlines()]
 
-    def forget_what_was_said(self):
-        said = mock.patch("determined._once._said", set())
-        said.start()
-        self.addCleanup(said.stop)
+    def forget_what_was_logged(self):
+        logged = mock.patch("determined._once._logged", set())
+        logged.start()
+        self.addCleanup(logged.stop)
 
     def on_ranks(self, size, work):
         """`work(context)` on `size` ranks, each a thread; their results in order."""

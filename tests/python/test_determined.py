@@ -1,4 +1,4 @@
-"""The stand-in for the package determined, without torch: what a script with Core API is told and reports."""
+"""The stand-in for the package determined, without torch: what a script with Core API gets and reports."""
 import json
 import os
 import subprocess

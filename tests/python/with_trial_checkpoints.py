@@ -39,18 +39,18 @@ class CallbacksAndCheckpoints(TrialTest):
             "on_checkpoint_upload_end"])
 
     def test_the_shutdown_comes_after_an_exception_too(self):
-        told = []
+        calls = []
 
         class Tells(pytorch.PyTorchCallback):
             def on_trial_shutdown(self):
-                told.append("shutdown")
+                calls.append("shutdown")
 
         def fail(self, *_):
             raise ValueError("the model's own")
 
         with self.assertRaisesRegex(ValueError, "the model's own"):
             self.train(type("Fails", (LineTrial,), {"callbacks": {"a": Tells(), "b": Tells()}, "train_batch": fail}))
-        self.assertEqual(told, ["shutdown", "shutdown"])
+        self.assertEqual(calls, ["shutdown", "shutdown"])
 
     def test_what_is_no_callback_is_refused(self):
         self.refused("build_callbacks\\(\\) gave 'x' as a int", type("Bad", (LineTrial,), {"callbacks": {"x": 3}}))

@@ -36,7 +36,7 @@ std::vector<Surface> odd_surfaces(uint64_t seed);
 
 // A surface's half of its family: results that report their peak, or none, as DeepSpeed's own engine.
 // Everything else is the same, the noise too.
-Surface told(Surface surface);
+Surface reporting(Surface surface);
 Surface silent(Surface surface);
 
 // One job of the first family: plausible, and worth tuning.

@@ -29,7 +29,7 @@ std::vector<Surface> job_surfaces(uint64_t seed, int count) {
   return surfaces;
 }
 
-Surface told(Surface surface) {
+Surface reporting(Surface surface) {
   surface.reports_peak = true;
   return surface;
 }

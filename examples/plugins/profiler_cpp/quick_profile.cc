@@ -29,7 +29,7 @@ class QuickProfile : public dsat::Profiler<QuickProfile> {
   }
 
   void on_trial_exited(const dsat::Exit& exit) {
-    if (inputs_.size.num_params == 0) return finish("the trial told no model size: " + std::string(exit.reason()));
+    if (inputs_.size.num_params == 0) return finish("the trial reported no model size: " + std::string(exit.reason()));
     const dsat::cost::MemoryFit fit = dsat::cost::fit_memory(inputs_, {});
     dsat::Json profile{{"schema", 1},
                        {"num_params", inputs_.size.num_params},

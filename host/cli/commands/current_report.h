@@ -4,8 +4,8 @@
 //   where something has happened. It ends before the journal is closed, since a reader would keep that from being one
 //   file; the last page is written after the study (commands/report.h).
 // Threading: the observer's functions on the study's thread; a thread of its own reads the journal and writes the page,
-//   with all signals blocked. Ownership: none. Errors: none; a page that cannot be written is told at the study's end,
-//   and where no thread can be had the first one is written then.
+//   with all signals blocked. Ownership: none. Errors: none; a page that cannot be written is reported at the study's
+//   end, and where no thread can be had the first one is written then.
 #ifndef DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
 #define DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
 

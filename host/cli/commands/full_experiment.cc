@@ -56,7 +56,7 @@ std::vector<pid_t> tree_of(pid_t root) {
   return tree;
 }
 
-// A shell that is told to end waits for its command first, and runs none after it.
+// A shell that is to end waits for its command first, and runs none after it.
 constexpr const char* kWaitsForItsCommand = "trap 'exit 143' TERM; trap 'exit 129' HUP\n";
 
 // Starts /bin/sh with signals as a user's shell has them. 0 or an errno.

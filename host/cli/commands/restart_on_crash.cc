@@ -57,7 +57,7 @@ class OutputError {
   void tell(int error) const {
     if (error_ != nullptr && error != 0) *error_ = error;
   }
-  int told() const { return error_ != nullptr ? *error_ : 0; }
+  int error() const { return error_ != nullptr ? *error_ : 0; }
 
  private:
   int* error_ = nullptr;
@@ -211,7 +211,7 @@ int supervise(const Supervised& study, int max_restarts, std::filesystem::path& 
     end = run_in_child([&] { return study.resume(dir); }, shared, console);
   }
   data.print();
-  console.take_output_error(output.told());
+  console.take_output_error(output.error());
   if (!end) {
     console.error(fmt::format("cannot run the search in a process of its own: {}", std::strerror(errno)));
     return kFailed;

@@ -27,7 +27,7 @@ struct RunSettings {
 
 inline constexpr const char* kFullExperimentOption = " --run-full-experiment";
 
-// What the picture is told. `study`: Study::settings(), of a resumed study as it goes on.
+// What the picture shows. `study`: Study::settings(), of a resumed study as it goes on.
 ProgressSettings progress_settings(const Json& study, const RunSettings& settings);
 
 // `writers` watch the study, finish before the report, and add their places to it; they are the caller's.

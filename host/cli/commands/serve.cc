@@ -1,4 +1,4 @@
-// dsat-host serve: shows studies in a browser until it is told to stop.
+// dsat-host serve: shows studies in a browser until it is stopped.
 // Signals are blocked before the server's threads begin, so that only the wait below takes them.
 #include <fmt/format.h>
 #include <pthread.h>

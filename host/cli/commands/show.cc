@@ -48,7 +48,7 @@ std::string trials_table(const host::StudyRecord& record, const std::string& met
   return format_table(rows, {true, false, true, true, false, true, true});
 }
 
-// Of a study that runs: how far it is, how long it will take, what runs where.
+// For a study that runs: how far it is, how long it will take, what runs where.
 void print_progress(const host::StudyFacts& facts, Console& console) {
   constexpr TerminalSize kSize{100, 100};
   const bool drawing = console.text().terminal() && style_of(console.text()).drawing;

@@ -1,4 +1,4 @@
-// Gauges in Prometheus' text format, each with its help and type. One study is one set of series, told apart by the
+// Gauges in Prometheus' text format, each with its help and type. One study is one set of series, which differ in the
 // label `dir`, since studies of one script have one name; trials are counted and not listed, since a series a trial
 // would never end.
 #include <fmt/format.h>

@@ -64,7 +64,7 @@ std::vector<Leaf> hyperparameters(const host::TrialRecord& trial, const std::vec
   return values;
 }
 
-// HParamInfo: 1 name, 4 type (1 text, 2 bool, 3 number), 5 the values that there are. Of mixed types: text.
+// HParamInfo: 1 name, 4 type (1 text, 2 bool, 3 number), 5 the values that there are. Mixed types are text.
 ProtoMessage hyperparameter_info(const std::string& key, const std::vector<Json>& values) {
   const auto all = [&](auto is) { return std::all_of(values.begin(), values.end(), is); };
   const bool number = all([](const Json& v) { return v.is_number(); });

@@ -16,7 +16,7 @@ namespace dsat::cli {
 
 class Server {
  public:
-  // Told of each study that can no longer be read, or can be again; on the thread that watches.
+  // Called for each study that can no longer be read, or can be again; on the thread that watches.
   using Notice = std::function<void(const std::string& line)>;
 
   // `port` 0: any that is free. Answers from here on.

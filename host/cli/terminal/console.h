@@ -54,7 +54,7 @@ class Console {
   void take_output_error(int error) { out_.take_error(error); }
   // For programs, on standard output: as it is, but for a terminal.
   void data(std::string_view text);
-  // What is told beside data: on standard error, so that standard output can be redirected.
+  // What is printed beside data: on standard error, so that standard output can be redirected.
   void aside(std::string_view text);
   void print_json(const Json& object);
   void error(std::string_view message);         // "dsat-host: <message>"

@@ -30,7 +30,7 @@ constexpr std::pair<const char*, const char*> kFiles[] = {{"configuration", "bes
                                                           {"command", "best_cmd.txt"},
                                                           {"report", "report.html"}};
 
-// The table's lines are cut where a terminal would fold them; what stands below it is told in full.
+// The table's lines are cut where a terminal would fold them; what stands below it is printed in full.
 void print_summary(const fs::path& dir, Console& console) {
   const std::string summary = try_read_file(dir / "summary.txt").bytes;
   if (summary.empty()) return;

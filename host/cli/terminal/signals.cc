@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array kStops{SIGINT, SIGTERM, SIGHUP};
 constexpr std::array kCrashes{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-constexpr milliseconds kSilence{30'000};  // of a plugin, until it is said
+constexpr milliseconds kSilence{30'000};  // of a plugin, until it is reported
 // For a study that is stopped at once: trials are killed and written down. Whatever hangs then dies with this process.
 constexpr milliseconds kAfterTwo{500};
 constexpr milliseconds kLook{1'000};
@@ -199,9 +199,9 @@ void StudyWatch::take_signal() {
 void StudyWatch::look_at_plugins() {
   const auto call = host::oldest_plugin_call();
   if (!call || call->age < kSilence) {
-    said_of_.clear();
-  } else if (said_of_ != call->text) {
-    said_of_ = call->text;
+    reported_call_.clear();
+  } else if (reported_call_ != call->text) {
+    reported_call_ = call->text;
     say(fmt::format("{} has not answered for {} s", call->text, kSilence.count() / 1000));
   }
 }

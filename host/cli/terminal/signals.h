@@ -1,4 +1,4 @@
-// What can end a study from outside or from within a plugin, and what is said of it.
+// What can end a study from outside or from within a plugin, and the line that names it.
 //
 // Purpose: INT, TERM and HUP stop the study, the first time saving everything, the second time at once: what hangs then
 //   is left to die with this process. A plugin that does not answer is named. One that crashes this process or calls
@@ -54,7 +54,7 @@ class StudyWatch {
   int signals_ = -1, end_ = -1;                     // descriptors: a signal has come; the study has ended
   int asked_ = 0;                                   // so many signals have come
   std::chrono::steady_clock::time_point deadline_;  // after the second signal
-  std::string said_of_;                             // the plugin call that was last said to hang
+  std::string reported_call_;                       // the plugin call that was last reported to hang
   struct sigaction before_continue_;
   std::thread thread_;
 };

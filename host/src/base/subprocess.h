@@ -59,7 +59,7 @@ class Subprocess {
   Subprocess(const Subprocess&) = delete;
   Subprocess& operator=(const Subprocess&) = delete;
 
-  // Is it a child that this class has started and not reaped? Of any thread.
+  // Is it a child that this class has started and not reaped? Any thread may ask.
   static bool is_own(pid_t pid);
 
   pid_t pid() const { return pid_; }

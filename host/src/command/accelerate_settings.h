@@ -24,7 +24,7 @@ struct AccelerateSettings {
   std::string deepspeed_config_file;  // empty: none
 };
 
-// Of the file that the command names, else of the one that `accelerate config` writes. `cwd`: where the command runs.
+// Reads the file that the command names, else the one that `accelerate config` writes. `cwd`: where the command runs.
 AccelerateSettings read_accelerate_settings(const Argv& argv, const LauncherUse& launcher,
                                             const std::filesystem::path& cwd, const Environment& environment);
 

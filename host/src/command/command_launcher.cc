@@ -79,7 +79,7 @@ Argv replaced(const Argv& argv, const LauncherUse& launcher, std::initializer_li
 }
 
 // Where the user has each rank's output in a file of its own, the trial's folder takes those files: what other trials
-// write beside them in one folder could not be told apart.
+// write beside them in one folder could not be distinguished.
 Argv with_rank_logs(Argv argv, const TrialContext& trial) {
   const LauncherUse launcher = find_launcher(argv);
   if (!writes_rank_logs(argv, launcher)) return argv;

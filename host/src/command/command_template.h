@@ -103,7 +103,7 @@ class CommandTemplate {
   std::string own_visibility() const;
   // Does its script meet at a port of its own, the same in all trials?
   bool fixes_port() const { return script_fixes_port(request_.argv, request_.cwd); }
-  // Where a launcher is that cannot be told its port and devices; empty: there is none.
+  // Where a launcher is that takes no port and no devices; empty: there is none.
   std::string launcher_out_of_reach() const { return hidden_launcher(request_.argv, request_.cwd); }
   // Is it a Python script that nobody gives a rank? Where one is missing, DeepSpeed asks MPI for it (comm/comm.py of
   // 0.14.5) and takes port 29500, whatever MASTER_PORT is.

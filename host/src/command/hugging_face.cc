@@ -22,7 +22,7 @@ bool is_of_script(const std::vector<FlagUse>& uses, size_t script) {
   return std::any_of(uses.begin(), uses.end(), [script](const FlagUse& use) { return use.flag >= script; });
 }
 
-// Of at least 1; the last use counts.
+// A number of at least 1; the last use counts.
 std::optional<int64_t> flag_number(const Argv& argv, const std::vector<FlagUse>& uses) {
   if (uses.empty() || uses.back().value >= argv.size()) return std::nullopt;
   constexpr int64_t kMost = int64_t{1} << 40;

@@ -15,7 +15,7 @@ bool is_among(std::string_view word, std::initializer_list<std::string_view> wor
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Of srun and of mpirun.
+// The switches of srun and of mpirun.
 bool is_wrapper_switch(std::string_view option) {
   return is_among(
       option,
@@ -48,7 +48,8 @@ bool takes_two_values(std::string_view option) {
       option, {"--mca", "--gmca", "--omca", "--prtemca", "--pmixmca", "--genv", "--env", "--gpmixmca", "--gprtemca"});
 }
 
-// Of srun and of mpirun, with one value, which may be called like a program: a job, a partition, a host, a variable.
+// Options of srun and of mpirun with one value that may be called like a program: a job, a partition, a host, a
+// variable.
 bool takes_a_name(std::string_view option) {
   return is_among(
       option,

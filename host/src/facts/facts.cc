@@ -50,7 +50,7 @@ void take_end(TrialFacts& facts, const TrialEnd& end) {
   facts.torch_version = end.torch_version;
 }
 
-// As the study takes it: what the user gave, what the profile or the first trial told, what the slots have.
+// As the study takes it: what the user gave, what the profile or the first trial reported, what the slots have.
 std::optional<uint64_t> device_memory(const JournalReading& reading) {
   const auto at = [](const Json& object, const char* key) {
     const auto value = object.is_object() ? integer_at(object, key) : std::nullopt;

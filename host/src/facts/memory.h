@@ -28,7 +28,7 @@ class MemoryEstimates {
   MemoryEstimates(const MemoryKnowledge& knowledge, const std::vector<Trial>& trials);
 
   std::optional<cost::Interval> peak(const Json& config) const;
-  // Of the micro batch, all else as in `config`; nullopt where the device's memory is unknown, too.
+  // The largest micro batch, all else as in `config`; nullopt where the device's memory is unknown, too.
   std::optional<cost::Interval> ceiling(const Json& config) const;
 
  private:

@@ -13,11 +13,11 @@
 
 namespace dsat::host {
 
-// Of one trial, without a ratio. nullopt: it did not measure both times.
+// One trial's times, without a ratio. nullopt: it did not measure both times.
 std::optional<EndToEnd> end_to_end_of(const Trial& trial);
 
-// Of the best: means over all trials of its configuration. The ratio is there where the user's own configuration was
-// measured so, and is another one; an empty `own_identity`: there is none.
+// The best one's times: means over all trials of its configuration. The ratio is there where the user's own
+// configuration was measured so, and is another one; an empty `own_identity`: there is none.
 std::optional<EndToEnd> end_to_end_of_best(const std::vector<Trial>& trials, const std::string& own_identity,
                                            uint64_t best);
 

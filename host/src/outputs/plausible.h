@@ -15,7 +15,7 @@ namespace dsat::host {
 // A result is a dozen numbers; 1 MiB is room for whatever else a script puts beside them.
 inline constexpr size_t kMaxResultBytes = size_t{1} << 20;
 
-// Of a model, a device, a world.
+// The most that a model, a device or a world counts of anything.
 inline constexpr double kMostCount = 1e15;
 
 // "" or what is wrong with the value of a metric: "FLOPS_per_gpu is 1.7e+308, which no machine reaches".

@@ -1,5 +1,5 @@
 // The plugins of a plan: chosen by name for a new study, loaded again for one that is taken up. A file that is not the
-// one that the journal names runs nothing before the user has said so.
+// one that the journal names runs nothing before the user agrees.
 #include <fmt/format.h>
 
 #include "base/guarded.h"

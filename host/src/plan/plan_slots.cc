@@ -111,8 +111,8 @@ void check_command(const SlotPlan& plan, const CommandTemplate& command, const C
   }
 }
 
-// Of the deepspeed launcher's ways to reach hosts, all but pdsh start a rank for every slot of a hostfile, on a host's
-// first devices: a trial has to take whole hosts.
+// All of the deepspeed launcher's ways to reach hosts, pdsh aside, start a rank for every slot of a hostfile, on a
+// host's first devices: a trial has to take whole hosts.
 void check_whole_hosts(SlotPlan& plan, const CommandTemplate& command) {
   if (plan.hostfile.empty() || !command.takes_whole_hostfile()) return;
   const std::string launcher = command.multinode_launcher();
@@ -171,7 +171,7 @@ void run_one_at_a_time(const CommandTemplate& command, SlotPlan& plan) {
   std::string reason;
   if (const std::string place = command.launcher_out_of_reach(); !place.empty()) {
     reason = fmt::format(
-        "the launcher in {} cannot be told a trial's port and devices; write it in the command itself, "
+        "the launcher in {} cannot be given a trial's port and devices; write it in the command itself, "
         "or leave devices out there and pass it $MASTER_PORT",
         place);
   } else if (const std::string starter = command.starts_ranks_at_one_port(); !starter.empty()) {

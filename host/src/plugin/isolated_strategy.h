@@ -4,7 +4,7 @@
 //   started again and brought back to where it was, from its last saved state and the events since then, up to
 //   kMostRestarts times; then the study ends and names plugin and event.
 // Threading: as Strategy; the thread that creates it has to outlive it. Ownership: of the process.
-// Errors: dsat::Error: what the plugin itself said, word by word as in the same process; or that its process is lost.
+// Errors: dsat::Error: the plugin's own error, word by word as in the same process; or that its process is lost.
 #ifndef DSAT_HOST_PLUGIN_ISOLATED_STRATEGY_H_
 #define DSAT_HOST_PLUGIN_ISOLATED_STRATEGY_H_
 

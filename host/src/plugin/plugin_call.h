@@ -1,6 +1,7 @@
 // Says which call into a plugin is in progress, to signal handlers and to other threads.
 //
-// Purpose: a crash, an exit() or a hang inside a plugin is told with the plugin's name and the event. The public side
+// Purpose: a crash, an exit() or a hang inside a plugin is reported with the plugin's name and the event. The public
+// side
 //   is in dsat/host/plugin_calls.h.
 // Threading: a PluginCall lives on the thread that makes the call. Ownership: none. Errors: none.
 #ifndef DSAT_HOST_PLUGIN_PLUGIN_CALL_H_

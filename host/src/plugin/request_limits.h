@@ -33,7 +33,7 @@ std::optional<Json> bounded_object(dsat_str text, std::string& why);
 class LogLimit {
  public:
   void begin_call() { lines_ = 0; }
-  // False: there was too much already. `line` may become what is said in its place.
+  // False: there was too much already. `line` may become what is logged in its place.
   bool admits(std::string& line);
 
  private:

@@ -36,7 +36,7 @@ class ServiceTable {
   void begin_call(RequestAnswers* answers);
   void end_call();
   std::vector<Op> take_ops() { return std::move(ops_); }
-  std::string take_error();  // what the plugin said, and what the host had refused it
+  std::string take_error();  // the plugin's own error, and what the host had refused it
   // From now on everything is refused.
   void close();
 
@@ -59,7 +59,7 @@ class ServiceTable {
   const bool profiler_;
   std::atomic<std::thread::id> caller_{};  // the thread that the call in progress was made on
 
-  // Of the call in progress; touched by that thread alone.
+  // These belong to the call in progress; its thread alone touches them.
   RequestAnswers* answers_ = nullptr;
   bool finished_ = false;
   size_t op_count_ = 0, op_bytes_ = 0;

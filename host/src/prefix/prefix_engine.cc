@@ -93,7 +93,7 @@ std::optional<std::chrono::milliseconds> PrefixEngine::retry_after(const Running
   const auto lines = printable_lines(client_words(trial.launch));
   end.verdict = Verdict{Outcome::failed,
                         fmt::format("host {} could not start it: {}", host_of(trial.launch),
-                                    lines.empty() ? "--runner-command said nothing" : lines.back()),
+                                    lines.empty() ? "--runner-command printed nothing" : lines.back()),
                         true};
   return std::nullopt;
 }

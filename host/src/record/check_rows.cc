@@ -19,8 +19,8 @@ std::string wrong_with(const Trial& trial) {
   return "";
 }
 
-// What the events before this one have told.
-struct Told {
+// What the events before this one have delivered.
+struct Delivered {
   std::set<uint64_t> exited;
 };
 
@@ -33,7 +33,7 @@ std::string wrong_with_op(const Op& op, size_t trials) {
   return "";
 }
 
-std::string wrong_with(const JournalEvent& entry, const std::vector<Trial>& trials, Told& told) {
+std::string wrong_with(const JournalEvent& entry, const std::vector<Trial>& trials, Delivered& delivered) {
   const StrategyEvent& event = entry.event;
   for (const Op& op : entry.ops) {
     if (std::string wrong = wrong_with_op(op, trials.size()); !wrong.empty()) return wrong;
@@ -45,7 +45,8 @@ std::string wrong_with(const JournalEvent& entry, const std::vector<Trial>& tria
     return event.metrics.is_object() ? "" : "its metrics are no JSON object";
   if (event.outcome < 0 || event.outcome > static_cast<int>(Outcome::lost)) return "its outcome is none";
   if (trials[event.trial].state != TrialState::delivered) return "it tells the end of a trial that is not over";
-  if (!told.exited.insert(event.trial).second) return fmt::format("it tells the end of trial {} again", event.trial);
+  if (!delivered.exited.insert(event.trial).second)
+    return fmt::format("it delivers the end of trial {} again", event.trial);
   return "";
 }
 
@@ -61,10 +62,10 @@ std::optional<RowFinding> find_misfit(const std::vector<Trial>& trials, const st
       return RowFinding{RowFinding::Of::trial, trial.id(), std::move(wrong)};
     }
   }
-  Told told;
+  Delivered delivered;
   for (const JournalEvent& entry : events) {
     const bool first_is_no_start = entry.seq == 0 && entry.event.kind != StrategyEvent::Kind::start;
-    std::string wrong = first_is_no_start ? "the first one is no start" : wrong_with(entry, trials, told);
+    std::string wrong = first_is_no_start ? "the first one is no start" : wrong_with(entry, trials, delivered);
     if (!wrong.empty()) return RowFinding{RowFinding::Of::event, entry.seq, std::move(wrong)};
   }
   return std::nullopt;

@@ -1,5 +1,5 @@
 // Reads the journal's rows. Every column is checked: a journal may come back damaged from a disk, and what cannot be is
-// said with the row that holds it.
+// named with the row that holds it.
 #include <fmt/format.h>
 
 #include <new>

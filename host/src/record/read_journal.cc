@@ -1,5 +1,5 @@
 // Reads the journal's meta values and trials within one transaction of SQLite's.
-// Whether a study without an end runs or was killed is told by the lock of its host.
+// Whether a study without an end runs or was killed shows in the lock of its host.
 #include "record/read_journal.h"
 
 #include <fmt/format.h>

@@ -86,8 +86,9 @@ class Engine {
   // Has the trial ended, though on_ended is still to come?
   virtual bool has_ended(uint64_t /*id*/) const { return false; }
 
-  // After a crash of the host: does this trial of an earlier one still run, or wait, or is its end still to be told?
-  // True: it is this engine's from now on, as if it had been launched here. False: it runs again from its start.
+  // After a crash of the host: does this trial of an earlier one still run, or wait, or is its end still to be
+  // reported? True: it is this engine's from now on, as if it had been launched here. False: it runs again from its
+  // start.
   virtual bool take_up(const Launch& /*launch*/) { return false; }
 
   std::function<void(uint64_t id)> on_running;

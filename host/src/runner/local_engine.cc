@@ -140,7 +140,7 @@ void LocalEngine::stop(uint64_t id, bool at_once) {
   }
   end_elsewhere(trial);
   if (at_once || trial.launch.end_command.empty()) trial.process->signal(at_once ? kKillTree : SIGTERM);
-  trial.process->signal(SIGCONT);  // one that is stopped hears no signal
+  trial.process->signal(SIGCONT);  // a stopped process handles no signal
   if (!at_once || trial.killing) return;
   trial.killing = true;
   loop_.cancel(trial.timer);

@@ -59,7 +59,7 @@ class LocalEngine : public Engine {
     std::optional<uint64_t> oom_kills_before;
     std::optional<ExitStatus> exit;  // of dsat-launch
     std::optional<Time> killed_at;   // by this engine
-    bool killing = false;            // dsat-launch was told to kill
+    bool killing = false;            // dsat-launch is killing it
     uint64_t timer = 0;
   };
   void spawn(const Launch& launch, Time give_up_at);

@@ -1,4 +1,4 @@
-// Starts clients below dsat-launch, hears through a pipe when a script begins, and reads the note of its end when the
+// Starts clients below dsat-launch, reads from a pipe when a script begins, and reads the note of its end when the
 // client is gone.
 #include "runner/remote_engine.h"
 
@@ -84,7 +84,7 @@ void RemoteEngine::start_client(Running& trial) {
   spawn.stdout_fd = pipe[1];
   spawn.stderr_file = trial.launch.folder / kClientFile;
   trial.pipe = pipe[0];
-  trial.heard.clear();
+  trial.received.clear();
   trial.looks_in_file = false;
   try {
     const FolderLock lock(trial.launch.folder);  // dsat-launch inherits it
@@ -97,7 +97,7 @@ void RemoteEngine::start_client(Running& trial) {
     throw;
   }
   close(pipe[1]);
-  loop_.watch(trial.pipe, [this, id] { hear(id); });
+  loop_.watch(trial.pipe, [this, id] { receive(id); });
   if (runs_tasks(trial.launch)) look_for_start(id);
 }
 
@@ -115,7 +115,7 @@ void RemoteEngine::close_pipe(Running& trial) {
   trial.pipe = -1;
 }
 
-void RemoteEngine::hear(uint64_t id) {
+void RemoteEngine::receive(uint64_t id) {
   Running& trial = running_.at(id);
   char buffer[4096];
   const ssize_t got = read(trial.pipe, buffer, sizeof buffer);
@@ -124,16 +124,16 @@ void RemoteEngine::hear(uint64_t id) {
     if (got <= 0) close_pipe(trial);
     return;
   }
-  if (got > 0) trial.heard.append(buffer, static_cast<size_t>(got));
+  if (got > 0) trial.received.append(buffer, static_cast<size_t>(got));
   // What a login shell prints before the script is no note, however much it is.
   size_t start = 0;
-  for (size_t stop = trial.heard.find('\n'); stop != std::string::npos && !trial.started;
-       start = stop + 1, stop = trial.heard.find('\n', start)) {
-    trial.started = parse_note(trial.heard.substr(start, stop - start), trial.launch.attempt);
+  for (size_t stop = trial.received.find('\n'); stop != std::string::npos && !trial.started;
+       start = stop + 1, stop = trial.received.find('\n', start)) {
+    trial.started = parse_note(trial.received.substr(start, stop - start), trial.launch.attempt);
   }
-  trial.heard.erase(0, start);
-  const bool is_hidden = trial.heard.size() > kLongestNote;  // by a line that is still going on
-  if (is_hidden) trial.heard.clear();
+  trial.received.erase(0, start);
+  const bool is_hidden = trial.received.size() > kLongestNote;  // by a line that is still going on
+  if (is_hidden) trial.received.clear();
   if (got <= 0 || trial.started) close_pipe(trial);
   if (trial.started) return note_start(id);
   // The file has it too. Two searches would be one too many.
@@ -161,14 +161,14 @@ void RemoteEngine::stop(uint64_t id, bool at_once) {
   if (!trial.started) return trial.client->signal(at_once ? kKillTree : SIGTERM);
   signal_script(trial.launch, *trial.started, at_once);
   if (!at_once) return;
-  // The client ends with its script; one that does not hear of it is ended too.
+  // The client ends with its script; one that does not notice it is ended too.
   loop_.cancel(trial.timer);
   trial.timer = loop_.at(loop_.now() + kClientPatience, [this, id] { running_.at(id).client->signal(kKillTree); });
 }
 
 void RemoteEngine::handle_exit(uint64_t id, const ExitStatus& exit) {
   Running& trial = running_.at(id);
-  if (trial.pipe >= 0) hear(id);  // the note of a short trial may still be in it
+  if (trial.pipe >= 0) receive(id);  // the note of a short trial may still be in it
   close_pipe(trial);
   loop_.cancel(trial.timer);
   trial.client.reset();

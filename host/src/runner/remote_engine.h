@@ -57,8 +57,8 @@ class RemoteEngine : public Engine {
     Launch launch;
     std::unique_ptr<Subprocess> client;
     int pipe = -1;  // the script's note of its start comes through it
-    std::string heard;
-    bool looks_in_file = false;  // for the note; what is heard from then on is thrown away
+    std::string received;
+    bool looks_in_file = false;  // for the note; what is received from then on is thrown away
     std::optional<ScriptNote> started;
     std::optional<ExitStatus> client_exit;
     bool told_to_end = false;
@@ -80,7 +80,7 @@ class RemoteEngine : public Engine {
   // The script has begun, its client has ended, and no end was noted: what is known of the reason.
   virtual void explain(const Running& trial, EngineEnd& end) = 0;
 
-  std::string client_words(const Launch& launch) const;  // the end of what the client said
+  std::string client_words(const Launch& launch) const;  // the end of the client's output
 
   Loop& loop_;
   RemoteEngineOptions options_;
@@ -88,7 +88,7 @@ class RemoteEngine : public Engine {
 
  private:
   void start_client(Running& trial);
-  void hear(uint64_t id);
+  void receive(uint64_t id);
   void look_for_start(uint64_t id);
   void note_start(uint64_t id);
   void handle_exit(uint64_t id, const ExitStatus& exit);

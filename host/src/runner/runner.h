@@ -104,7 +104,7 @@ class Runner {
   // follows.
   virtual bool adopt(const TrialSpec& /*spec*/) { return false; }
 
-  // After adopt() said no: when the run that a crash cut off last wrote something (RFC 3339). Empty: unknown.
+  // After adopt() gave false: when the run that a crash cut off last wrote something (RFC 3339). Empty: unknown.
   virtual std::string last_written_at(const TrialSpec& /*spec*/) { return {}; }
 
   // How long the study's decisions may stay out of the journal. Zero: a start changes the world, so the journal is

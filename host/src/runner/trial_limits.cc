@@ -1,5 +1,5 @@
 // The limits of a running trial: its timeout (--trial-timeout), and how long it may write nothing
-// (--no-progress-timeout). One that goes beyond is told to end, and the limit is the reason of its outcome.
+// (--no-progress-timeout). One that goes beyond is ended, and the limit is the reason of its outcome.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -27,9 +27,10 @@ std::string trial_mark(const std::filesystem::path& trial_dir, uint32_t attempt)
 class TrialProcesses {
  public:
   TrialProcesses() = default;
-  // Of one attempt of one trial. `launcher`: the process id of its dsat-launch, which leads its session; 0: unknown.
+  // The processes of one attempt of one trial. `launcher`: the process id of its dsat-launch, which leads its session;
+  // 0: unknown.
   TrialProcesses(const std::filesystem::path& trial_dir, uint32_t attempt, pid_t launcher);
-  // Of all trials of a study, whoever started them.
+  // Those of all trials of a study, whoever started them.
   static TrialProcesses of_study(const std::filesystem::path& run_dir);
 
   // Those that live; a zombie does not.

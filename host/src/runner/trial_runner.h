@@ -60,7 +60,7 @@ class TrialRunner : public Runner {
     std::vector<Slot> slots;
     uint16_t port = 0;
     bool start_is_known = false, start_reported = false;
-    bool ending = false;  // it was told to end
+    bool ending = false;  // it is being ended
     uint64_t progress = 0;
     Loop::Clock::time_point last_progress;
     std::vector<uint64_t> timers;

@@ -171,12 +171,13 @@ std::string text_of(const TrialScript& script) {
   // A shell that waits in the foreground runs its trap only after the command has ended. The trap comes after the
   // command: what the shell forks has its traps until it is itself, and a signal in between would be lost. One that
   // comes before the trap ends the shell, and dsat-launch the command.
-  text += "told=false\n" + command_part(script) + "child=$!\n";
-  text += "trap 'told=true; kill -TERM \"$child\" 2>/dev/null' TERM INT HUP\nwait \"$child\"; status=$?\n";
+  text += "signalled=false\n" + command_part(script) + "child=$!\n";
+  text += "trap 'signalled=true; kill -TERM \"$child\" 2>/dev/null' TERM INT HUP\nwait \"$child\"; status=$?\n";
   text += "while kill -0 \"$child\" 2>/dev/null; do wait \"$child\"; status=$?; done\n";
   text += fmt::format(
       "if $notes; then\n  kills=$(($(oom_kills) - oom_kills_before))\n"
-      "  note \", \\\"exit_status\\\": $status, \\\"signalled\\\": $told, \\\"oom_kills\\\": $kills\" >{0}.part && "
+      "  note \", \\\"exit_status\\\": $status, \\\"signalled\\\": $signalled, \\\"oom_kills\\\": $kills\" >{0}.part "
+      "&& "
       "mv -f {0}.part {0}\nfi\nexit \"$status\"\n",
       in_folder(kEndedFile));
   return text;

@@ -46,7 +46,7 @@ struct ScriptNote {
   int pid = 0;                    // of the script
   std::string time;               // RFC 3339
   int exit_status = -1;           // of an end: the command's, 128 and the signal where one ended it
-  bool was_signalled = false;     // of an end: the script was told to end
+  bool was_signalled = false;     // of an end: a signal had asked the script to end
   bool kernel_oom_kills = false;  // of an end: the kernel killed some process for want of memory while it ran
 };
 

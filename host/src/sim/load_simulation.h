@@ -6,7 +6,7 @@
 
 namespace dsat::host::sim {
 
-// Of null, which a program's own simulation has: one without a surface. Throws dsat::Error: the source is damaged.
+// Null, which a program's own simulation has, gives one without a surface. Throws dsat::Error: the source is damaged.
 Simulation simulation_from_source(const Json& source);
 
 }  // namespace dsat::host::sim

@@ -3,7 +3,7 @@
 // Purpose: trials of two studies on one device slow each other down and share its memory, and neither study would
 //   notice. A claim is a socket for each device in Linux's abstract namespace, under a name that everybody can list:
 //   nothing lies on a disk, and the kernel takes it away with the process. Containers whose network is their own do not
-//   see each other. A device is told by its UUID, or by its index where the vendor's tool gives no other.
+//   see each other. A device is identified by its UUID, or by its index where the vendor's tool gives no other.
 // Threading: any thread. Ownership: a claim holds one descriptor for each device. Errors: none; what cannot be claimed
 //   is not.
 #ifndef DSAT_HOST_SLOTS_SLOT_CLAIM_H_

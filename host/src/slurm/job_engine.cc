@@ -141,17 +141,17 @@ void JobEngine::handle_submission(uint64_t id, const ToolOutput& output) {
     if (job.told_to_end) cancel_told();
     return ask_soon();
   }
-  const std::string said = output.last_word();
+  const std::string words = output.last_word();
   // It may have been taken all the same: nothing is submitted again before the queue has been asked for the name.
   if (may_pass(output.err) && ++job.refusals < kMostRefusals) {
     job.phase = Phase::looking;
     job.unseen = 0;
     job.not_before = loop_.now() + back_off(options_.ask_interval, job.refusals);
-    if (!std::exchange(complained_, true)) on_notice(fmt::format("trial {} waits: {}", id, said));
+    if (!std::exchange(complained_, true)) on_notice(fmt::format("trial {} waits: {}", id, words));
     return ask_soon();
   }
   EngineEnd refused;
-  refused.verdict = Verdict{Outcome::failed, "Slurm did not take its job: " + said, false};
+  refused.verdict = Verdict{Outcome::failed, "Slurm did not take its job: " + words, false};
   end(id, refused);
 }
 
@@ -233,7 +233,7 @@ void JobEngine::handle_answer(const ToolOutput& output) {
       }
     }
     for (const auto& [name, state] : ours) {
-      // Of an attempt that nobody waits for: its host died before it knew the id.
+      // An attempt that nobody waits for: its host died before it knew the id.
       if (!is_over(state) && ended_.count(name) == 0) strays.push_back(state.id);
     }
     cancel(std::move(strays));
@@ -332,7 +332,7 @@ void JobEngine::decide(Job& job) {
   if (job.ended) {
     ended.exit = {job.ended->exit_status, 0};
     ended.kernel_oom_kills = job.ended->kernel_oom_kills;
-    // One that Slurm told to end may be requeued, and its command may die before its script hears of it: Slurm decides.
+    // One that Slurm wanted to end may be requeued, and its command may die before its script knows: Slurm decides.
     const bool signalled = job.ended->was_signalled || job.ended->exit_status == kTerminated;
     if (signalled && !job.told_to_end) {
       if (!job.gone_since || may_come_back) return;

@@ -22,7 +22,7 @@ std::vector<Slot> without_hosts(std::vector<Slot> slots) {
   return slots;
 }
 
-// What the user will not want to hear twice: sbatch says first which option, then that all failed.
+// What the user need not read twice: sbatch says first which option, then that all failed.
 std::string refusal(const ToolOutput& output) {
   std::string text = output.last_word();
   for (const char* prefix : {"sbatch: error: ", "sbatch: fatal: ", "allocation failure: "}) {
@@ -133,7 +133,7 @@ std::string slurm_time(const std::string& text) {
     const auto minutes = std::chrono::ceil<std::chrono::minutes>(parse_duration(text));
     if (minutes.count() > 0) return fmt::to_string(minutes.count());
   } catch (const Error&) {
-    // Neither Slurm's form nor ours: said below.
+    // Neither Slurm's form nor ours: reported below.
   }
   throw Error(fmt::format("--job-time {}: no time limit: write minutes (30), 1:30:00, 2-12 (days-hours) or 90m", text));
 }
@@ -146,12 +146,12 @@ void check_jobs(const JobRequest& request, const std::vector<TrialShape>& shapes
     argv.insert(argv.end(), options.begin(), options.end());
     const ToolOutput output = SlurmTools::run_now(argv, clean, std::chrono::seconds(30));
     if (output.ok) continue;
-    const std::string said = refusal(output);
+    const std::string reason = refusal(output);
     const std::string words = fmt::format("{}", fmt::join(options, " "));
     if (may_pass(output.err + output.out)) {
-      throw Error(fmt::format("--runner slurm: the controller cannot be asked now: {} (sbatch {})", said, words));
+      throw Error(fmt::format("--runner slurm: the controller cannot be asked now: {} (sbatch {})", reason, words));
     }
-    throw Error(fmt::format("--runner slurm: Slurm refuses such a job: {} (sbatch {})", said, words));
+    throw Error(fmt::format("--runner slurm: Slurm refuses such a job: {} (sbatch {})", reason, words));
   }
 }
 

@@ -131,9 +131,9 @@ ExitStatus exit_of(const JobState& job) {
   return {-1, WTERMSIG(job.wait_status)};
 }
 
-bool is_memory_kill(const std::string& said) { return has_one_of(said, kMemoryKill); }
+bool is_memory_kill(const std::string& words) { return has_one_of(words, kMemoryKill); }
 
-std::optional<Verdict> verdict_of(const JobState& job, const std::string& said) {
+std::optional<Verdict> verdict_of(const JobState& job, const std::string& words) {
   const auto says = [&](Outcome outcome, bool again, const char* what) {
     return Verdict{outcome, fmt::format("its job {} {}", job.id, what), again};
   };
@@ -141,7 +141,7 @@ std::optional<Verdict> verdict_of(const JobState& job, const std::string& said) 
     return says(Outcome::timed_out, false, "reached its time limit (--job-time)");
   }
   // jobacct_gather's own limit leaves a state that says something else.
-  if (job.state == "OUT_OF_MEMORY" || is_memory_kill(said)) {
+  if (job.state == "OUT_OF_MEMORY" || is_memory_kill(words)) {
     return says(Outcome::out_of_memory, false, "took more host memory than it may (Slurm: out of memory)");
   }
   if (job.state == "NODE_FAIL") return says(Outcome::failed, true, "lost its node (Slurm: NODE_FAIL)");

@@ -35,12 +35,12 @@ std::string never_starts(const JobState& job);
 // May that reason pass by itself? Nodes come back, an administrator opens a partition again.
 bool may_pass(const JobState& job);
 
-// Why a job that ended left no result of its trial; nullopt: Slurm knows no more than the exit status. `said`: what
+// Why a job that ended left no result of its trial; nullopt: Slurm knows no more than the exit status. `words`: what
 // Slurm printed into the job's output.
-std::optional<Verdict> verdict_of(const JobState& job, const std::string& said = {});
+std::optional<Verdict> verdict_of(const JobState& job, const std::string& words = {});
 
 // Does Slurm say that it ended a job or step for its host memory? Some clusters name no other reason.
-bool is_memory_kill(const std::string& said);
+bool is_memory_kill(const std::string& words);
 
 // Its command's end, where Slurm is the only one that knows.
 ExitStatus exit_of(const JobState& job);

@@ -236,7 +236,7 @@ bool PilotEngine::retire_failed_nodes(const Launch& launch) {
   return any;
 }
 
-// What Slurm said of a trial. Its words come through the client, or through the errors of tasks that it ran.
+// Slurm's verdict on a trial. Its words come through the client, or through the errors of tasks that it ran.
 std::string PilotEngine::words_of(const Launch& launch) const {
   std::string words = client_words(launch);
   if (!runs_tasks(launch)) return words;
@@ -255,18 +255,18 @@ bool PilotEngine::close_if_allocation_is_over() {
 
 std::optional<milliseconds> PilotEngine::retry_after(const Running& trial, EngineEnd& end) {
   const auto lines = printable_lines(client_words(trial.launch));
-  const std::string said = lines.empty() ? "srun said nothing" : lines.back();
+  const std::string words = lines.empty() ? "srun printed nothing" : lines.back();
   if (retire_failed_nodes(trial.launch)) {
-    end.verdict = Verdict{Outcome::failed, "its node failed: " + said, true};
-  } else if (said.find("tep limit reached") != std::string::npos) {
-    on_closing(fmt::format("the allocation (job {}) takes no more steps: {}", pilot_.allocation.job, said));
+    end.verdict = Verdict{Outcome::failed, "its node failed: " + words, true};
+  } else if (words.find("tep limit reached") != std::string::npos) {
+    on_closing(fmt::format("the allocation (job {}) takes no more steps: {}", pilot_.allocation.job, words));
     end.verdict = Verdict{Outcome::failed, "its allocation takes no more steps", true};
   } else if (close_if_allocation_is_over()) {
-    end.verdict = Verdict{Outcome::failed, "its allocation is over: " + said, true};
+    end.verdict = Verdict{Outcome::failed, "its allocation is over: " + words, true};
   } else if (trial.tries < kMostTries) {
     return std::min(kLongestPause, kFirstPause * (1 << trial.tries));
   } else {
-    end.verdict = Verdict{Outcome::failed, "Slurm did not start its step: " + said, true};
+    end.verdict = Verdict{Outcome::failed, "Slurm did not start its step: " + words, true};
   }
   return std::nullopt;
 }

@@ -39,7 +39,7 @@ std::vector<std::string> with_path(std::vector<std::string> argv, const Environm
 std::string ToolOutput::last_word() const {
   std::vector<std::string> lines = printable_lines(err);
   if (lines.empty()) lines = printable_lines(out);
-  return lines.empty() ? "it said nothing" : lines.back();
+  return lines.empty() ? "it printed nothing" : lines.back();
 }
 
 Environment without_slurm_variables(const Environment& environment) {

@@ -27,10 +27,10 @@ std::pair<std::string, std::string> distinguishable(const std::string& metric, d
   const std::pair<std::string, std::string> short_ones{format_metric(metric, a), format_metric(metric, b)};
   if (short_ones.first != short_ones.second) return short_ones;
   constexpr int kFewest = 4, kAll = 17;
-  const auto told = [&](double value, int digits) { return with_digits(value, short_ones.first, digits); };
+  const auto text_of = [&](double value, int digits) { return with_digits(value, short_ones.first, digits); };
   int digits = kFewest;
-  while (digits < kAll && told(a, digits) == told(b, digits)) ++digits;
-  return {told(a, digits), told(b, digits)};
+  while (digits < kAll && text_of(a, digits) == text_of(b, digits)) ++digits;
+  return {text_of(a, digits), text_of(b, digits)};
 }
 
 // A searcher that names another one knows this one, too.

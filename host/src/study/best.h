@@ -26,7 +26,7 @@ Json best_config(Json trial_config);
 
 struct BestRules {
   bool measured_again = false;  // the named trial was chosen in the finals, not by the searcher
-  // Of a device. A configuration with a higher peak cannot become the best.
+  // What a device has for a trial. A configuration with a higher peak cannot become the best.
   std::optional<uint64_t> usable_memory_bytes;
 };
 

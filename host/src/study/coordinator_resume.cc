@@ -59,7 +59,7 @@ void mark_unasked(std::vector<Trial>& trials, const std::vector<JournalEvent>& e
   }
 }
 
-// Of all trials. nullopt: nothing has happened yet.
+// The latest of all trials. nullopt: nothing has happened yet.
 std::optional<std::chrono::system_clock::time_point> latest_moment(const std::vector<Trial>& trials) {
   std::optional<std::chrono::system_clock::time_point> latest;
   for (const Trial& trial : trials) latest = std::max(latest, latest_moment(trial.record));

@@ -41,7 +41,7 @@ void Coordinator::on_ended(const TrialEnd& end) {
   if (rerun || restart) log(Observer::Severity::warning, fmt::format("trial {}: {}; run again", end.id, end.reason));
 }
 
-// Of a run that ended then.
+// Adds the run that ended then.
 void Coordinator::add_cost(uint64_t id, const std::string& ended_at) {
   spent_device_hours_ += device_hours(trials_[id].record, ended_at);
   spent_changed_ = true;

@@ -53,12 +53,12 @@ void cut(SoundRows& rows, size_t first) {
   rows.events.resize(first);
 }
 
-// Trials whose end their strategy has not been told by the events that are left are told it again, those that nobody
+// Trials whose end their strategy has not received by the events that are left receive it again, those that nobody
 // asks for any more are history.
 void fit_trials(SoundRows& rows, const Searches& searches) {
-  std::set<uint64_t> asked, told;
+  std::set<uint64_t> asked, delivered;
   for (const JournalEvent& entry : rows.events) {
-    if (entry.event.kind == StrategyEvent::Kind::exited) told.insert(entry.event.trial);
+    if (entry.event.kind == StrategyEvent::Kind::exited) delivered.insert(entry.event.trial);
     for (const Op& op : entry.ops) {
       if (op.kind == Op::Kind::create_trial && op.trial) asked.insert(*op.trial);
     }
@@ -70,7 +70,7 @@ void fit_trials(SoundRows& rows, const Searches& searches) {
   for (Trial& trial : rows.trials) {
     const bool is_asked = asked.count(trial.id()) != 0 && (trial.phase < Phase::searcher || trial.id() >= first);
     if (!is_asked) close_unrequested(trial);
-    if (is_asked && trial.state == TrialState::delivered && told.count(trial.id()) == 0)
+    if (is_asked && trial.state == TrialState::delivered && delivered.count(trial.id()) == 0)
       undo_delivery(trial, rows.trials);
   }
 }

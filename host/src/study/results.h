@@ -27,7 +27,7 @@ struct ResultsView {
   const std::optional<BestRecord>& best;
   std::optional<uint64_t> device_memory_bytes;
   std::string reason;                     // why the study ended; empty: it runs
-  const OwnConfiguration* own = nullptr;  // the user's; nullptr: nothing is said of it
+  const OwnConfiguration* own = nullptr;  // the user's; nullptr: it is left out
 };
 
 // The printed table: per stage trials, best metric, best configuration, estimated and measured memory.

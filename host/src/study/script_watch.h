@@ -1,4 +1,4 @@
-// What the trials show of the script, told once a study: it is the same in every trial.
+// What the trials show of the script, reported once a study: it is the same in every trial.
 //
 // Purpose: a script may leave checkpoints where other trials and the real training find them, may make several engines
 //   of which one is measured, and may do much beside the engine, such as waiting for data, which the engine's metrics
@@ -21,8 +21,8 @@ class ScriptWatch {
   bool is_shown(const std::string& warning);
   // A trial has ended: what its log says. What to tell the user.
   std::vector<std::string> add(const TrialEnd& end);
-  // Its outcome is settled: its time by the clock beside the engine's. nullopt: nothing is to be told. A metric that is
-  // end to end leaves nothing to tell.
+  // Its outcome is settled: its time by the clock beside the engine's. nullopt: there is nothing to report. A metric
+  // that is end to end leaves nothing to tell.
   std::optional<std::string> compare_times(const Trial& trial, const std::string& metric);
 
  private:

@@ -36,18 +36,18 @@ std::unique_ptr<Strategy> open_strategy(const Plan& plan, Phase phase, PluginLog
 }
 
 // What they log they will log again. A process that is lost is not started again here: whoever waits for the study to
-// begin is told at once.
+// begin is reported at once.
 void try_strategies(const Plan& plan) {
   constexpr int kNoRestart = 0;
-  const auto unheard = [](int, std::string_view) {};
+  const auto unread = [](int, std::string_view) {};
   for (const StrategyPlan* chosen : {&plan.profiler, &plan.searcher}) {
     const auto create_apart = [&](const PluginProcesses& settings) {
-      IsolatedStrategy::create(chosen->plugin, chosen->options, plan.seed, settings, unheard, kNoRestart);
+      IsolatedStrategy::create(chosen->plugin, chosen->options, plan.seed, settings, unread, kNoRestart);
     };
     if (!chosen->plugin.library) {
       create_apart(plan);
     } else if (!try_apart(chosen->plugin.file, plan, create_apart)) {
-      PluginStrategy::create(chosen->plugin, chosen->options, plan.seed, unheard);
+      PluginStrategy::create(chosen->plugin, chosen->options, plan.seed, unread);
     }
   }
 }

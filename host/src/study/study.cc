@@ -112,7 +112,8 @@ void write_best_again(const fs::path& dir, Observer& observer) {
   if (!why_not.empty()) observer.on_log(Observer::Severity::warning, why_not);
 }
 
-// Of trials whose host and launcher were killed. They would use the devices, and the files, of the trials to come.
+// Ends the processes of trials whose host and launcher were killed. They would use the devices, and the files, of the
+// trials to come.
 void end_orphans(const fs::path& dir, Observer& observer) {
   const Reaped reaped = end_processes_of_study(dir);
   if (reaped.ended > 0) {

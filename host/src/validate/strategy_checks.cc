@@ -99,8 +99,8 @@ std::string refusals(const Study& study, const std::vector<testing::Trial>& aske
   return count == 0 ? "" : fmt::format("{} of {} configurations would be refused: {}", count, asked.size(), first);
 }
 
-// What a study would have said to all that a strategy did in one: the bench knows neither DeepSpeed's rules nor those
-// of a profile.
+// What a study would have answered to all that a strategy did in one: the bench knows neither DeepSpeed's rules nor
+// those of a profile.
 CheckOutcome judge(const CheckContext& context, const Bench& done) {
   if (const std::string stray = done.stray_op(); !stray.empty()) return failed(stray);
   if (context.plugin.kind == PluginKind::profiler) {

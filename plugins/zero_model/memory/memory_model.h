@@ -106,7 +106,7 @@ class MemoryModel {
   double usable_, device_deviation_;  // what trials get of the device, in units
   Kernel growth_, offsets_;
   double growth_variance_, offsets_variance_;
-  // Of the prior's activations a sample and of their deviation, by which the hypothesis goes.
+  // Shares of the prior's activations a sample and of their deviation, by which the hypothesis goes.
   double slope_share_ = 1, slope_deviation_share_ = 1;
   double scale_ = 1, noise_ = 0.002, activation_scale_ = 1;
   bool tuned_ = false;

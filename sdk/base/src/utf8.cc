@@ -37,7 +37,7 @@ class Utf8Locale {
   Utf8Locale(const Utf8Locale&) = delete;
   Utf8Locale& operator=(const Utf8Locale&) = delete;
 
-  // Of the character at the start of `text`, which is taken off its front.
+  // The size of the character at the start of `text`, which is taken off its front.
   size_t take(std::string_view& text) const {
     const char* end = text.data();
     int width = 1;  // what the library does not know, and a byte that is no UTF-8

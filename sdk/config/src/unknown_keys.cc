@@ -60,8 +60,8 @@ std::vector<std::string> words_of(const std::string& name) {
   return words;
 }
 
-// Is `typed` the name of `known` with one of its words left out: train_micro_batch_per_gpu? Of few words many names are
-// made, the user's own too.
+// Is `typed` the name of `known` with one of its words left out: train_micro_batch_per_gpu? Few words make
+// many names, the user's own too.
 bool lacks_a_word(const std::string& typed, const std::string& known) {
   constexpr size_t kTellingWords = 3;
   if (std::count(known.begin(), known.end(), '_') != std::count(typed.begin(), typed.end(), '_') + 1) return false;

@@ -12,8 +12,8 @@
 namespace dsat::cost {
 namespace {
 
-// Of layers from `begin` up to `end` that all have their activations, with `held` beside them: backward is at each of
-// them in turn, turns the gradient of its output into that of its input, and those behind it are gone.
+// The peak of layers from `begin` up to `end` that all have their activations, with `held` beside them: backward is at
+// each of them in turn, turns the gradient of its output into that of its input, and those behind it are gone.
 double highest_moment(const std::vector<LayerActivations>& layers, size_t begin, size_t end, double held) {
   double peak = held;
   for (size_t i = begin; i < end; ++i) {

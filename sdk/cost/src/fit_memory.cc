@@ -157,7 +157,7 @@ class LargestFitted {
   std::map<Setup, int64_t, OrderOfSetups> largest_;
 };
 
-// The setup that all others are compared to: the first that told its peak, so that it stays while a study grows.
+// The setup that all others are compared to: the first that reported its peak, so that it stays while a study grows.
 std::optional<Setup> reference_of(const std::vector<Observation>& observations) {
   for (const Observation& observation : observations) {
     if (!observation.out_of_memory && observation.peak_bytes) return observation.setup;

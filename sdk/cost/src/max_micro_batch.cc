@@ -122,7 +122,7 @@ int64_t largest(const Fits& fits) {
 }
 
 // The micro batch that surely fits if peaks never fall below a line through zero: the measured one beyond states and
-// buffers, taken as proportional to the micro batch. Infinite where nothing of this setup told its peak.
+// buffers, taken as proportional to the micro batch. Infinite where nothing of this setup reported its peak.
 double surely_fits(const MemoryFit& fit, const Setup& setup) {
   const double known = model_state_bytes(fit.inputs.size, setup) + buffer_bytes(fit.inputs.size, setup);
   const double left = *fit.inputs.device_memory_bytes - known;

@@ -33,7 +33,7 @@ double master_bytes(const Setup& setup, const EngineRules& rules) {
   return !fp32 || (rules.master_copy_in_fp32 && setup.stage >= 1) ? 4 : 0;
 }
 
-// Of DeepSpeed in bf16: its BF16_Optimizer accumulates in one flat fp32 gradient of all parameters, beside those of
+// For DeepSpeed in bf16: its BF16_Optimizer accumulates in one flat fp32 gradient of all parameters, beside those of
 // backward, divides master copy and states even without ZeRO, and reduces without a bucket. (It can accumulate in bf16
 // too, with a pipeline at stage 0: then this is too much.)
 bool has_flat_gradients(const Setup& setup, const EngineRules& rules) {

@@ -108,7 +108,7 @@ Device device_of(const Json& config, const char* section, std::initializer_list<
   return is_on_host ? Device::host : Device::accelerator;
 }
 
-// Of stage 3: MiCS shares the states within smaller groups, hpZ has a second copy of the parameters within such a
+// For stage 3: MiCS shares the states within smaller groups, hpZ has a second copy of the parameters within such a
 // group, and a part of the optimizer may stay.
 void read_partitions(const Json& config, Setup& setup) {
   const auto size = [&](const char* key) {

@@ -183,8 +183,8 @@ typedef struct dsat_exit {
   uint32_t attempt;    /* 1 = the first start; 1, too, of a trial that never started */
   uint32_t reserved;
   dsat_str reason; /* one line, for people */
-  /* Since 1.2. Of a trial out of memory: what it had allocated and what it wanted then, on the rank where that is most;
-   * its peak would have been larger. 0 = unknown. */
+  /* Since 1.2. For a trial out of memory: what it had allocated and what it wanted then, on the rank where that is
+   * most; its peak would have been larger. 0 = unknown. */
   uint64_t peak_above_bytes;
   uint64_t allocator_retries; /* since 1.2: how often the allocator gave its cache back; 0 = never, or unknown */
 } dsat_exit;
@@ -227,7 +227,7 @@ struct dsat_strategy {
  * options_json: an array of {name, type: int|number|bool|string|choice, default, min, max, choices, help}; names in
  * kebab-case. The host makes command-line options of them and checks what is given.
  * study_json: an object, what a searcher wants of its study where the user gives no option, or NULL: nothing. Members
- * zero_stages (an array of 0 to 3) and profile_trials (at least 1); others are refused. Of a profiler it is NULL. */
+ * zero_stages (an array of 0 to 3) and profile_trials (at least 1); others are refused. For a profiler it is NULL. */
 typedef struct dsat_descriptor {
   uint32_t struct_size;
   uint32_t state_version; /* raised when the bytes that save writes change their meaning */

@@ -91,8 +91,8 @@ class Exit {
   }
   // A lower bound of the peak of a trial that ran out of memory: what was allocated and what was wanted then.
   std::optional<uint64_t> peak_above_bytes() const {
-    const bool told = DSAT_HAS(&raw_, dsat_exit, peak_above_bytes) && raw_.peak_above_bytes != 0;
-    return told ? std::optional<uint64_t>(raw_.peak_above_bytes) : std::nullopt;
+    const bool is_known = DSAT_HAS(&raw_, dsat_exit, peak_above_bytes) && raw_.peak_above_bytes != 0;
+    return is_known ? std::optional<uint64_t>(raw_.peak_above_bytes) : std::nullopt;
   }
   // How often the allocator gave its cache back: the ceiling is near. 0: never, or unknown.
   uint64_t allocator_retries() const {

@@ -402,7 +402,7 @@ class Bench {
     }
   }
 
-  // After finish the trials that are still open are stopped; the strategy hears of it.
+  // After finish the trials that are still open are stopped; the strategy gets their exits.
   void stop_open_trials() {
     while (so_far_.finished && error_.empty() && !so_far_.open.empty()) {
       const Trial trial = so_far_.open.front();

@@ -77,7 +77,7 @@ inline std::string identity(const Json& config, bool global_batch) {
     if (!sorted.contains(key) || !sorted[key].is_number()) sorted[key] = 1;
   }
   if (global_batch) sorted.erase("gradient_accumulation_steps");
-  // Of this section only the size of the trial counts, where a study tunes it.
+  // Only the size of the trial counts in this section, where a study tunes it.
   const nlohmann::json section = sorted.value("autotuning", nlohmann::json());
   sorted.erase("autotuning");
   if (section.is_object() && section.contains("num_gpus") && section.contains("num_nodes")) {

@@ -81,7 +81,7 @@ class Refusing:
 
 
 class _Refused:
-    """In a refused name's place: it may be imported and stand in annotations; whoever uses it is told why not."""
+    """In a refused name's place: it may be imported and stand in annotations; whoever uses it reads why not."""
 
     def __init__(self, name):
         self._sentence = sentence(name)

@@ -1,10 +1,10 @@
-"""Lines about what one machine cannot do as a cluster does: each is said once a process."""
+"""Lines about what one machine cannot do as a cluster does: each is logged once a process."""
 import logging
 
-_said = set()
+_logged = set()
 
 
 def say_once(text):
-    if text not in _said:
-        _said.add(text)
+    if text not in _logged:
+        _logged.add(text)
         logging.getLogger("determined").warning("%s", text)

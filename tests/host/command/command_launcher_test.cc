@@ -1,4 +1,4 @@
-// What the launcher in the user's command is told for one trial and for the best configuration: ports, slots, hosts and
+// What the launcher in the user's command gets for one trial and for the best configuration: ports, slots, hosts and
 // sizes; and what its own arguments say of them.
 #include <gmock/gmock.h>
 
@@ -264,13 +264,13 @@ TEST_F(Command, ReadsHowManySlotsALauncherTakes) {
   EXPECT_EQ(slots({"accelerate", "launch", "--num_processes", "6", "t.py", "--num_processes", "1"}), 6);
   EXPECT_EQ(slots({"python3", "--ranks", "2"}), 2);
   EXPECT_EQ(slots({"srun", "-n", "16", "python3"}), 16);
-  const LauncherResources said = parse({"deepspeed", "-H", "hosts", "--num_gpus", "8", "--num_nodes=-1", "-i", "w1",
-                                        "t.py", "--deepspeed_config=a"})
-                                     .resources();
-  EXPECT_EQ(said.num_gpus, 8);
-  EXPECT_EQ(said.num_nodes, std::nullopt);
-  EXPECT_EQ(said.hostfile, "hosts");
-  EXPECT_EQ(said.include, "w1");
+  const LauncherResources parsed = parse({"deepspeed", "-H", "hosts", "--num_gpus", "8", "--num_nodes=-1", "-i", "w1",
+                                          "t.py", "--deepspeed_config=a"})
+                                       .resources();
+  EXPECT_EQ(parsed.num_gpus, 8);
+  EXPECT_EQ(parsed.num_nodes, std::nullopt);
+  EXPECT_EQ(parsed.hostfile, "hosts");
+  EXPECT_EQ(parsed.include, "w1");
   EXPECT_EQ(slots({"python3", "-n", "16"}), std::nullopt);
 }
 

@@ -1,4 +1,4 @@
-// What is told of a study, from journals that are written here trial by trial.
+// What is known of a study, from journals that are written here trial by trial.
 #include "dsat/host/facts.h"
 
 #include <gtest/gtest.h>
@@ -92,13 +92,13 @@ TEST_F(FactsTest, TheGainIsPaidBackInDeviceHours) {
   put(own);
   put(trial(config_of(2, 4), 200));
   best(1, config_of(2, 4), 200);
-  const StudyFacts told = facts();
-  EXPECT_EQ(told.baseline, 0u);
-  EXPECT_NEAR(told.gain->ratio, 2, 1e-9) << "known before the study has ended";
-  EXPECT_DOUBLE_EQ(told.payback.spent_device_hours, 4.0 / 60);
-  EXPECT_NEAR(*told.payback.saved_device_hours_per_day, 24, 1e-9);
-  EXPECT_NEAR(*told.payback.days, 4.0 / 60 / 24, 1e-12);
-  EXPECT_TRUE(told.changed_train_batch);
+  const StudyFacts known = facts();
+  EXPECT_EQ(known.baseline, 0u);
+  EXPECT_NEAR(known.gain->ratio, 2, 1e-9) << "known before the study has ended";
+  EXPECT_DOUBLE_EQ(known.payback.spent_device_hours, 4.0 / 60);
+  EXPECT_NEAR(*known.payback.saved_device_hours_per_day, 24, 1e-9);
+  EXPECT_NEAR(*known.payback.days, 4.0 / 60 / 24, 1e-12);
+  EXPECT_TRUE(known.changed_train_batch);
 }
 
 TEST_F(FactsTest, MoreDevicesAloneSaveNothing) {
@@ -174,10 +174,10 @@ TEST_F(FactsTest, ABestThatIsNoFasterSavesNothing) {
   own.record.kind = TrialKind::baseline;
   put(own);
   best(0, config_of(0, 1), 100);
-  const StudyFacts told = facts();
-  EXPECT_EQ(told.payback.saved_device_hours_per_day, 0);
-  EXPECT_FALSE(told.payback.days);
-  EXPECT_TRUE(told.changes.empty());
+  const StudyFacts known = facts();
+  EXPECT_EQ(known.payback.saved_device_hours_per_day, 0);
+  EXPECT_FALSE(known.payback.days);
+  EXPECT_TRUE(known.changes.empty());
 }
 
 TEST_F(FactsTest, ChangesAreThoseOfTheLeaves) {
@@ -234,20 +234,20 @@ TEST_F(FactsTest, TheBestPathFollowsTheEndsOfTrials) {
   put(trial(config_of(1, 8), 30));
   put(trial(config_of(1, 2), 20));
   put(trial(config_of(1, 9), 40));
-  const StudyFacts told = facts();
-  ASSERT_EQ(told.best_path.size(), 2u);
-  EXPECT_EQ(told.best_path[0].trial, 1u);
-  EXPECT_EQ(told.best_path[1].trial, 3u);
+  const StudyFacts known = facts();
+  ASSERT_EQ(known.best_path.size(), 2u);
+  EXPECT_EQ(known.best_path[0].trial, 1u);
+  EXPECT_EQ(known.best_path[1].trial, 3u);
 }
 
 TEST_F(FactsTest, AKeyThatDecidesTheMetricStandsFirst) {
   for (int i = 0; i < 12; ++i) put(trial(config_of(i % 2, 1 + i, i % 3 == 0), i % 3 == 0 ? 100 + i : 10 + i));
-  const StudyFacts told = facts();
-  ASSERT_FALSE(told.knobs.empty());
-  EXPECT_EQ(told.knobs[0].key, "zero_optimization.overlap_comm");
-  EXPECT_GT(told.knobs[0].share, 0.8);
-  EXPECT_EQ(told.knobs[0].values.size(), 2u);
-  for (const Knob& knob : told.knobs) {
+  const StudyFacts known = facts();
+  ASSERT_FALSE(known.knobs.empty());
+  EXPECT_EQ(known.knobs[0].key, "zero_optimization.overlap_comm");
+  EXPECT_GT(known.knobs[0].share, 0.8);
+  EXPECT_EQ(known.knobs[0].values.size(), 2u);
+  for (const Knob& knob : known.knobs) {
     EXPECT_NE(knob.key, "train_batch_size") << "follows from others";
     EXPECT_LE(knob.values.size(), 6u) << "many numbers fall into ranges";
   }

@@ -1,4 +1,4 @@
-// A script that ignores its configuration is told from small models on fast devices, by trials made by hand.
+// A script that ignores its configuration is distinguished from small models on fast devices, by trials made by hand.
 #include "finals/flat_steps.h"
 
 #include <gmock/gmock.h>

@@ -63,7 +63,7 @@ TEST_F(PlanTest, AStageThatTheUsersOwnKeysForbidIsNotWhereTheProfileStarts) {
   const Plan plan = plan_with(R"({"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})");
   EXPECT_EQ(plan.base_config["zero_optimization"]["stage"], 3);
   EXPECT_EQ(plan.base_config["zero_optimization"]["offload_param"]["device"], "cpu");
-  EXPECT_TRUE(noticed(plan, "offload_param")) << "and this is said";
+  EXPECT_TRUE(noticed(plan, "offload_param")) << "and this is reported";
   const Plan fine = plan_with(R"({"zero_optimization": {"stage": 1}})");
   EXPECT_EQ(fine.base_config["zero_optimization"]["stage"], 1);
 }

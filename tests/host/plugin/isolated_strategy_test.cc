@@ -194,7 +194,7 @@ TEST_F(IsolatedStrategyTest, HowAPluginFailsToBeDestroyedIsAWarning) {
   }
 }
 
-// Nobody hears what it logs then, and that does not cut it off.
+// Nobody reads what it logs then, and that does not cut it off.
 TEST_F(IsolatedStrategyTest, APluginThatLogsAsItIsDestroyedIsDestroyedToTheEnd) {
   auto strategy = defective("log_and_print_destroy");
   handle(*strategy, StrategyEvent::Kind::start);

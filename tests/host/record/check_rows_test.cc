@@ -37,7 +37,7 @@ JournalEvent event(uint64_t seq, StrategyEvent::Kind kind, uint64_t trial, std::
   return entry;
 }
 
-// Two trials, asked for one after the other, both told.
+// Two trials, asked for one after the other, both delivered.
 struct Rows {
   std::vector<Trial> trials{told_trial(0), told_trial(1)};
   std::vector<JournalEvent> events{
@@ -115,7 +115,7 @@ TEST(CheckRows, AnEventTellsOfATrialThatIsThereAndOver) {
 
 TEST(CheckRows, AnEndIsToldOnce) {
   EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[3].event.trial = 0; }),
-            "event 3: it tells the end of trial 0 again");
+            "event 3: it delivers the end of trial 0 again");
 }
 
 TEST(CheckRows, OpsNameTrialsThatAreThere) {

@@ -102,7 +102,7 @@ Json try_micro_batch(int64_t samples, bool repeat = false) {
   return {{"try", {{config::kMicroBatchKey, samples}}}, {"repeat", repeat}};
 }
 
-// Trials are told in the order of their ids, but one that ended waits for an elder one 5 virtual seconds at most.
+// Ends are delivered in the order of their ids, but one that ended waits for an elder one 5 virtual seconds at most.
 TEST(SimulatedStudy, OneSlowTrialDoesNotHoldTheOthers) {
   const Json script{{"start", {try_micro_batch(50), try_micro_batch(2)}},
                     {"exit 1", {try_micro_batch(3)}},

@@ -1,4 +1,4 @@
-// Which slots a study has, which of them a trial takes, and what is said of the rest.
+// Which slots a study has, which of them a trial takes, and the line for the rest.
 #include <gmock/gmock.h>
 
 #include "host/runner/support.h"

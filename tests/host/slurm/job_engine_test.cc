@@ -222,7 +222,7 @@ TEST_F(JobEngineTest, AControllerThatDoesNotAnswerEndsNothing) {
   const size_t asked = asked_after().size();
   until([&] { return asked_after().size() > asked + 3; });
   EXPECT_THAT(ended_, IsEmpty());
-  EXPECT_THAT(notices_, ElementsAre(HasSubstr("Slurm does not answer"))) << "said once";
+  EXPECT_THAT(notices_, ElementsAre(HasSubstr("Slurm does not answer"))) << "reported once";
 }
 
 TEST_F(JobEngineTest, ATrialThatIsStoppedHasItsJobCancelled) {

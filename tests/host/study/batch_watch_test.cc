@@ -1,4 +1,4 @@
-// A script whose batch does not follow its configuration is told from one whose does, by trials made by hand.
+// A script whose batch does not follow its configuration is distinguished from one whose does, by trials made by hand.
 #include "study/batch_watch.h"
 
 #include <gmock/gmock.h>

@@ -18,7 +18,7 @@ class TimeBudgetTest : public ::testing::Test {
     budget_.trial_started(id, begin_ + from);
     budget_.trial_ended(id, begin_ + to, completed);
   }
-  // Of the search, counted from the begin.
+  // The search's end, counted from the begin.
   minutes end(int later_trials, int at_once = 1) const {
     return std::chrono::duration_cast<minutes>(*budget_.end_of_search(later_trials, at_once) - begin_);
   }

@@ -296,8 +296,8 @@ TEST_F(CoordinatorTest, TheTrialsWordOnItsDeviceOutweighsTheVendorsTool) {
           .dump();
   const auto memory_told = [&](std::optional<uint64_t> given, std::optional<uint64_t> by_the_trial) {
     Plan plan = plan_of(with_profile);
-    plan.dir =
-        dir() / ("given " + std::to_string(given.value_or(0)) + " told " + std::to_string(by_the_trial.value_or(0)));
+    plan.dir = dir() /
+               ("given " + std::to_string(given.value_or(0)) + " reported " + std::to_string(by_the_trial.value_or(0)));
     plan.device_memory_bytes = given;
     plan.slots.device_memory_bytes = 2000;
     Session session(std::move(plan));
@@ -359,8 +359,8 @@ TEST_F(CoordinatorTest, ANewSearcherGetsNoExitOfWhatTheEarlierOneLeftRunning) {
   second.runner.held = {1};
   EXPECT_EQ(second.resume().reason, "done");
   EXPECT_EQ(second.trials()[1].record.outcome, Outcome::stopped);
-  const std::vector<std::string> told = second.deliveries();
-  EXPECT_EQ(std::vector<std::string>(told.end() - 3, told.end()),
+  const std::vector<std::string> delivered = second.deliveries();
+  EXPECT_EQ(std::vector<std::string>(delivered.end() - 3, delivered.end()),
             (std::vector<std::string>{"start", "result 2", "exit 2 completed"}));
   EXPECT_THAT(second.runner.started_ids(), ElementsAre(2)) << "what was stopped is measured anew";
 }

@@ -192,7 +192,7 @@ TEST_F(EndsTest, TheTimeBudgetStopsWhatRuns) {
   EXPECT_EQ(session.runner.stopped.size(), 2u);
 }
 
-// Its slots wait for its second run: the runner must hear that there will be none.
+// Its slots wait for its second run: the runner must know that there will be none.
 TEST_F(EndsTest, ATrialThatWaitsForItsSecondRunMayEndWithoutOne) {
   StudyOptions again =
       scripted({{"start", {try_micro_batch(1), try_micro_batch(2)}}, {"exit 1", {{{"finish", "enough"}}}}});

@@ -185,16 +185,17 @@ TEST(FailureWatchTest, ACheckpointThatATrialLeftIsNoCeiling) {
 
 TEST(FailureWatchTest, FailuresAboveWhatRanAreACeiling) {
   FailureWatch watch;
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   for (const Trial& trial : {ended(0, Outcome::completed, "", 1), ended(1, Outcome::completed, "", 128),
                              ended(2, Outcome::failed, "Index", 400), ended(3, Outcome::failed, "Index", 512),
                              ended(4, Outcome::failed, "Index", 301), ended(5, Outcome::failed, "Index", 302)}) {
     watch.add(trial);
-    if (const auto text = watch.ceiling(trial)) told.push_back(*text);
+    if (const auto text = watch.ceiling(trial)) reported.push_back(*text);
     EXPECT_FALSE(watch.reason_to_end(trial)) << trial.id();
   }
-  EXPECT_THAT(told, ElementsAre("trials 2 and 3 failed in the same way, smaller micro batches ran (Index): if this is "
-                                "a ceiling that is no memory, --max-micro-batch 128 keeps the search below it"));
+  EXPECT_THAT(reported,
+              ElementsAre("trials 2 and 3 failed in the same way, smaller micro batches ran (Index): if this is "
+                          "a ceiling that is no memory, --max-micro-batch 128 keeps the search below it"));
 }
 
 TEST(FailureWatchTest, OneForwardPassIsNoTraining) {

@@ -1,4 +1,4 @@
-// What is told of a script, and how often.
+// What is reported of a script, and how often.
 #include "study/script_watch.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What is said of a library before any of its strategies is at work: what it is, and how it describes itself.
+// What is reported of a library before any of its strategies is at work: what it is, and how it describes itself.
 #include "validate/library_checks.h"
 
 #include "dsat/option.h"

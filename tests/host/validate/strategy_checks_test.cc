@@ -38,11 +38,11 @@ TEST_F(StrategyChecksTest, ASoundSearcherPasses) {
 // The time that a plugin has is that of one call, and a check makes many.
 TEST_F(StrategyChecksTest, EveryCallIsAnnounced) {
   CheckContext sound = context("defective");
-  std::vector<std::string> said;
-  sound.doing = [&](const std::string& what) { said.push_back(what); };
+  std::vector<std::string> steps;
+  sound.doing = [&](const std::string& what) { steps.push_back(what); };
   check_determinism(sound);
-  EXPECT_EQ(said.front(), "it works through the same study twice");
-  EXPECT_EQ(std::count(said.begin(), said.end(), ""), 2 * (1 + 4)) << "two studies: a start, and four trials";
+  EXPECT_EQ(steps.front(), "it works through the same study twice");
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), ""), 2 * (1 + 4)) << "two studies: a start, and four trials";
 }
 
 TEST_F(StrategyChecksTest, OneThatFailsAtATrialsResultIsFoundByEachStudyThatItWorksThrough) {

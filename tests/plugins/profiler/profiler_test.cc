@@ -242,7 +242,7 @@ TEST(Profiler, SizesThatNoModelHasNameWhatIsToBeMended) {
   for (const auto& [metrics, words] : cases) {
     const Surface surface;
     auto run = bench(profile_study(surface),
-                     [&, told = metrics](const testing::Trial&) { return testing::Answer::completed(told); });
+                     [&, reported = metrics](const testing::Trial&) { return testing::Answer::completed(reported); });
     EXPECT_FALSE(run.run());
     EXPECT_THAT(run.error(), HasSubstr(words));
   }

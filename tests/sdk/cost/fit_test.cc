@@ -79,13 +79,13 @@ TEST(FitTest, AnOutOfMemoryTrialFarAboveTheCeilingTeachesNothing) {
 
 TEST(FitTest, ADeviceThatRunsOutEarlyLosesTheRestNotTheFit) {
   FakeTraining training;
-  const Inputs told = training.inputs();
+  const Inputs known = training.inputs();
   training.device *= 0.92;  // what can really be used
   const int64_t truth = training.max_micro_batch(1);
   const std::vector<Observation> observations{training.trial(1, 4), training.trial(1, 8), training.trial(1, truth),
                                               training.trial(1, truth + 1)};
   ASSERT_TRUE(observations.back().out_of_memory);
-  const MemoryFit fit = fit_memory(told, observations);
+  const MemoryFit fit = fit_memory(known, observations);
   EXPECT_LT(relative_error(fit.activation_bytes_per_sample, training.activation), 0.02);
   EXPECT_NEAR(fit.usable_share, 0.92, 0.02);
   EXPECT_NEAR(max_micro_batch(fit, training.setup(3, 1)).value, training.max_micro_batch(3), 3)

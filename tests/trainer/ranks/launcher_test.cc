@@ -34,7 +34,7 @@ TEST(LauncherTest, TheFirstOwnFailureWinsAndTheRestIsEnded) {
   EXPECT_EQ(result.message, "rank 1 is full");
 }
 
-// Whichever of the two is heard first.
+// Whichever of the two is noticed first.
 TEST(LauncherTest, ALostPeerGivesWayToTheCause) {
   for (int cause : {0, 1}) {
     const RankResult result = launch(2, [=](int rank) {

@@ -29,8 +29,8 @@ class RankWatchTest : public ::testing::Test {
       now_ += kBeatInterval;
       beats_[0].cpu_us += cpu_us_0 / 2;
       beats_[1].cpu_us += cpu_us_1 / 2;
-      watch_.heard(0, beats_[0], now_);
-      if (!one_is_silent) watch_.heard(1, beats_[1], now_);
+      watch_.receive(0, beats_[0], now_);
+      if (!one_is_silent) watch_.receive(1, beats_[1], now_);
       if (auto wrong = watch_.verdict(now_)) return wrong;
     }
     return std::nullopt;

@@ -197,7 +197,7 @@ class Launch {
     for (size_t end; (end = child.unread.find('\n')) != std::string::npos; child.unread.erase(0, end + 1)) {
       const std::string line = child.unread.substr(0, end);
       if (const auto beat = parse_beat(line)) {
-        watch_.heard(child.rank, *beat, Clock::now());
+        watch_.receive(child.rank, *beat, Clock::now());
       } else {
         child.report = line;
       }

@@ -12,11 +12,11 @@ namespace dsat::trainer {
 namespace {
 
 void compare(const Json& experiment, const char* key, const char* engine_key, int64_t engine) {
-  const Json* said = config::find(experiment, key);
-  if (said == nullptr || said->is_null()) return;
-  if (said->is_number_integer() && said->get<int64_t>() == engine) return;
-  throw Error(fmt::format("the experiment's {} is {}, but the engine's {} is {}: make the two agree", key, said->dump(),
-                          engine_key, engine));
+  const Json* theirs = config::find(experiment, key);
+  if (theirs == nullptr || theirs->is_null()) return;
+  if (theirs->is_number_integer() && theirs->get<int64_t>() == engine) return;
+  throw Error(fmt::format("the experiment's {} is {}, but the engine's {} is {}: make the two agree", key,
+                          theirs->dump(), engine_key, engine));
 }
 
 }  // namespace

@@ -30,10 +30,10 @@ PipelineSettings read_pipeline(const Json& config) {
 }
 
 void set_pipeline_stages(Json& config, int64_t stages, const std::string& who) {
-  const int64_t said = read_integer(config, kStages, stages, 1, INT32_MAX);
-  if (said != stages) {
-    throw Error(
-        fmt::format("{} {} contradicts {} {} of the configuration; leave one of them out", who, stages, kStages, said));
+  const int64_t given = read_integer(config, kStages, stages, 1, INT32_MAX);
+  if (given != stages) {
+    throw Error(fmt::format("{} {} contradicts {} {} of the configuration; leave one of them out", who, stages, kStages,
+                            given));
   }
   config::set(config, kStages, stages);
 }

@@ -125,7 +125,7 @@ void PeerWatch::say_goodbye() {
 void PeerWatch::look() {
   const Beat beat = current_beat();
   if (rank_ == 0) {
-    watch_.heard(0, beat, Clock::now());
+    watch_.receive(0, beat, Clock::now());
     return look_as_keeper();
   }
   notes_->write(name_of("beat", rank_), fmt::format("{} {}", ++beats_, to_line(beat)));
@@ -138,7 +138,7 @@ void PeerWatch::look_as_keeper() {
   for (int r = 1; r < size_; ++r) {
     Peer& peer = peers_[static_cast<size_t>(r)];
     const bool has_ended = peer.process.has_ended();  // before its notes are read: they may be its last
-    hear(r);
+    receive(r);
     if (!has_ended || peer.has_left || found) continue;
     found = death_of(r);
   }
@@ -147,13 +147,13 @@ void PeerWatch::look_as_keeper() {
   if (found) end_with(*found);
 }
 
-void PeerWatch::hear(int rank) {
+void PeerWatch::receive(int rank) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   if (peer.has_left) return;
   if (!peer.is_known) meet(rank);
   if (const auto text = notes_->read(name_of("beat", rank)); text && *text != peer.last_beat) {
     peer.last_beat = *text;
-    if (const auto beat = to_beat(*text)) watch_.heard(rank, *beat, Clock::now());
+    if (const auto beat = to_beat(*text)) watch_.receive(rank, *beat, Clock::now());
   }
   peer.has_left = notes_->read(name_of("left", rank)).has_value();
   if (peer.has_left) watch_.ended(rank);
@@ -170,7 +170,7 @@ void PeerWatch::meet(int rank) {
 bool PeerWatch::have_left(bool or_died) {
   bool all = true;
   for (int r = 1; r < size_; ++r) {
-    hear(r);
+    receive(r);
     const Peer& peer = peers_[static_cast<size_t>(r)];
     all = all && (peer.has_left || (or_died && peer.process.has_ended()));
   }

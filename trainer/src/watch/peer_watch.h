@@ -75,7 +75,7 @@ class PeerWatch {
   void say_goodbye();
   void look();
   void look_as_keeper();
-  void hear(int rank);
+  void receive(int rank);
   void meet(int rank);
   void wait_for_others(Clock::time_point end);
   bool have_left(bool or_died);

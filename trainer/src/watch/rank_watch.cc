@@ -17,7 +17,7 @@ void RankWatch::started(int rank, Clock::time_point now) {
   moved_ = looked_ = now;
 }
 
-void RankWatch::heard(int rank, const Beat& beat, Clock::time_point now) {
+void RankWatch::receive(int rank, const Beat& beat, Clock::time_point now) {
   const auto found = ranks_.find(rank);
   if (found == ranks_.end()) return;
   Rank& r = found->second;
@@ -46,11 +46,11 @@ std::chrono::seconds RankWatch::patience() const {
 std::optional<std::string> RankWatch::verdict(Clock::time_point now) {
   if (now - looked_ > 4 * kBeatInterval) {
     moved_ = now;
-    for (auto& [rank, r] : ranks_) r.heard = now;
+    for (auto& [rank, r] : ranks_) r.last_beat_at = now;
   }
   looked_ = now;
   for (const auto& [rank, r] : ranks_) {
-    if (now - r.heard <= kSilence) continue;
+    if (now - r.last_beat_at <= kSilence) continue;
     return silence_of(rank);
   }
   if (ranks_.empty() || now - moved_ <= patience()) return std::nullopt;

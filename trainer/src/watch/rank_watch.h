@@ -24,7 +24,7 @@ class RankWatch {
   static constexpr std::chrono::seconds kOwnStillness{60};  // or some in code of the training's own
 
   void started(int rank, Clock::time_point now);
-  void heard(int rank, const Beat& beat, Clock::time_point now);
+  void receive(int rank, const Beat& beat, Clock::time_point now);
   void ended(int rank);
 
   // What is wrong, in one line. To be called every second or more often; if it was not, this process itself has been
@@ -37,7 +37,7 @@ class RankWatch {
   std::chrono::seconds patience() const;
 
   struct Rank {
-    Clock::time_point heard;
+    Clock::time_point last_beat_at;
     std::optional<Beat> beat;
   };
   std::map<int, Rank> ranks_;  // that run

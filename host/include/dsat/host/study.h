@@ -93,7 +93,7 @@ std::optional<std::filesystem::path> config_file_of(const std::vector<std::strin
                                                     const std::filesystem::path& cwd);
 
 // Receives what happens, in order. Override the methods that you need. What they throw is dropped, and the first time
-// told to on_log: the study goes on.
+// passed to on_log: the study goes on.
 class Observer {
  public:
   enum class Severity { debug, info, warning, error };

@@ -21,7 +21,7 @@ struct CheckResult {
   std::string check;     // "determinism"
   std::string strategy;  // of the library; empty: the check is of the library itself
   CheckStatus status = CheckStatus::passed;
-  std::string reason;  // one line; empty where it passed and nothing is to be said
+  std::string reason;  // one line; empty where it passed and there is nothing to add
 };
 
 // Calls back after each check. A library that cannot be loaded is not checked any further. `host_options`: names

@@ -1,4 +1,4 @@
-"""The profiler of system metrics and the experimental context: said once, and left."""
+"""The profiler of system metrics and the experimental context: logged once, and left out."""
 from .._absent import Refusing
 from .._once import say_once
 

@@ -95,7 +95,7 @@ def data_length(batch):
 
 
 def to_device(batch, device, warned_types=None):
-    """`batch` with its tensors, and its arrays as tensors, on `device`. What cannot move stays, said once a type."""
+    """`batch` with its tensors, and its arrays as tensors, on `device`. What cannot move stays, logged once a type."""
     if isinstance(batch, dict):
         return {key: to_device(value, device, warned_types) for key, value in batch.items()}
     if isinstance(batch, (list, tuple)):

@@ -1,4 +1,4 @@
-"""DetCallback: metrics, checkpoints, length and preemption of Hugging Face's Trainer, told to core_context."""
+"""DetCallback: metrics, checkpoints, length and preemption of Hugging Face's Trainer, reported to core_context."""
 import json
 import logging
 import os

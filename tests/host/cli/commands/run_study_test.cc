@@ -1,4 +1,4 @@
-// What the picture of a running study is told.
+// What the picture of a running study shows.
 #include "commands/run_study.h"
 
 #include <gtest/gtest.h>

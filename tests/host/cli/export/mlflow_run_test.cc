@@ -1,4 +1,4 @@
-// The status that MLflow is told of a trial without an end.
+// The status in MLflow of a trial without an end.
 #include "export/mlflow_run.h"
 
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 namespace dsat::cli {
 namespace {
 
-// A terminal, and an environment in which nothing is said about terminals.
+// A terminal, and an environment in which nothing names terminals.
 class StyleOf : public ::testing::Test {
  protected:
   StyleOf() {

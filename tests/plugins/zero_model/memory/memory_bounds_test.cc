@@ -30,11 +30,11 @@ class MemoryBoundsTest : public ::testing::Test {
         space_(study_),
         bounds_(space_.axes()) {}
 
-  // Of stage 2: bucket 0, 1, 2 from small to large; overlap, scatter and contiguous gradients 0 = true.
+  // An arm of stage 2: bucket 0, 1, 2 from small to large; overlap, scatter and contiguous gradients 0 = true.
   const zero_model::Arm& arm(size_t bucket, size_t overlap = 1, size_t scatter = 0, size_t contiguous = 0) {
     return *space_.arm(zero_model::Configuration{2, {bucket, overlap, scatter, contiguous}});
   }
-  // Of stage 1 or 3.
+  // An arm of stage 1 or 3.
   const zero_model::Arm& other_stage(int stage, size_t bucket) {
     std::vector<size_t> choice{bucket};
     if (stage == 3) choice.push_back(1);

@@ -23,7 +23,7 @@ class EventWriter {
   void add_scalar(const std::string& tag, double value, int64_t step);
   // `image`: [3 or 1, height, width] or [height, width]; uint8, or floating point of which 0 is black and 1 is full.
   void add_image(const std::string& tag, const at::Tensor& image, int64_t step);
-  // Of all values of `values`, a parameter or a gradient say, in `bins` of equal width from the least to the greatest.
+  // The values of `values`, a parameter or a gradient say, in `bins` of equal width from the least to the greatest.
   void add_histogram(const std::string& tag, const at::Tensor& values, int64_t step, int64_t bins = 64);
   // `text`: UTF-8; TensorBoard shows it as Markdown.
   void add_text(const std::string& tag, const std::string& text, int64_t step);

@@ -36,7 +36,7 @@ struct Interval {
   double value = 0, low = 0, high = 0;
 };
 
-// What the model-information trial told, and the device.
+// What the model-information trial reported, and the device.
 struct Inputs {
   ModelSize size;
   std::optional<double> activation_bytes_at_micro_batch_1;  // after minus before one forward, as DeepSpeed measures
@@ -49,7 +49,7 @@ struct Inputs {
   std::optional<Interval> fixed_bytes;
 };
 
-// One ended trial: it fitted (with its peak, if the trial told it) or ran out of memory.
+// One ended trial: it fitted (with its peak, if the trial reported it) or ran out of memory.
 struct Observation {
   Setup setup;  // micro batch included
   bool out_of_memory = false;

@@ -69,7 +69,7 @@ def _read(file):
     named = {"map_location": "cpu"}
     try:
         state = torch.load(str(file), **named)
-    except Exception as error:  # a newer torch takes tensors only, unless told that the file is one's own
+    except Exception as error:  # a newer torch takes tensors only, unless it knows that the file is one's own
         if "weights_only" not in str(error):
             raise InvalidExperimentException(f"checkpoint {file} cannot be read: {error}") from error
         state = torch.load(str(file), weights_only=False, **named)
