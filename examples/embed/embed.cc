@@ -20,13 +20,13 @@ class Printer : public host::Observer {
     std::printf("best so far: trial %llu, %g\n", static_cast<unsigned long long>(best.trial), best.metric);
   }
   void tell() {
-    if (!std::exchange(told_, true)) enough_.set_value();
+    if (!std::exchange(has_enough_, true)) enough_.set_value();
   }
   void wait() { enough_.get_future().wait(); }
 
  private:
   int left_;
-  bool told_ = false;
+  bool has_enough_ = false;
   std::promise<void> enough_;
 };
 

@@ -66,7 +66,7 @@ class Training(HostTest):
         self.assertNotIn("unknown way", done.stdout)
         self.assertTrue((self.dir / "training").exists())
 
-    def test_a_resumed_search_trains_where_it_is_told_to(self):
+    def test_a_resumed_search_trains_where_it_is_to(self):
         process = self.start_host(self.arguments([*SHORT, "--run-full-experiment"],
                                                  [*self.training(), "--misbehave", "hang"]))
         wait_until((self.dir / "study/trials/0/stdout.log").exists, "the first trial")

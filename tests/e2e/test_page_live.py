@@ -229,7 +229,7 @@ class LivePageTest(HostTest):
         drawn = self.wait_for_drawing("path", times)
         self.assertNotEqual(drawn["texts"]["best so far"], drawn["texts"][stage])
 
-    def test_what_a_reader_points_at_stays_told_and_is_the_newest(self):
+    def test_what_a_reader_points_at_stays_shown_and_is_the_newest(self):
         self.start("a")
         study = self.studies[0]
         only = next(trial for trial in study["trials"] if trial["value"] is not None and not trial["model_info"])

@@ -70,7 +70,7 @@ class Resources(HostTest):
 
     # Several hosts
 
-    def test_trials_have_whole_placements_on_uneven_hosts_and_what_stays_idle_is_said(self):
+    def test_trials_have_whole_placements_on_uneven_hosts_and_what_stays_idle_is_named(self):
         result = self.tune(["--hostfile", "hosts", "--num-nodes", 1, "--num_gpus", 2])
         self.assert_ok(result)
         self.assertIn("a trial takes 2 slots, up to 3 at a time: w2:0,1 | w1:0,1 | w1:2,3", result.stdout)

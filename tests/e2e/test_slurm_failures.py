@@ -55,7 +55,7 @@ class Jobs(Waiting):
         restarts = self.slurm.run("squeue", "--noheader", "--states=all", "--jobs", job, "--Format=RestartCnt")
         self.assertEqual(restarts.strip(), "1")
 
-    def test_a_job_that_someone_cancels_is_said_and_run_again_once(self):
+    def test_a_job_that_someone_cancels_is_reported_and_run_again_once(self):
         process, (job, _) = self.begin()
         self.slurm.run("scancel", job)
         mini_slurm.wait_until(lambda: job in [found for found, _ in self.jobs("CANCELLED")], "the job is cancelled")

@@ -39,7 +39,7 @@ class Limits(Waiting):
     def greedy(self):
         return ["python3", "-S", "-E", "greedy.py", *self.patient(0)[3:]]
 
-    def test_host_memory_that_runs_out_is_told_from_a_devices(self):
+    def test_host_memory_that_runs_out_is_distinguished_from_a_devices(self):
         jobs = [*ONE_BY_ONE, "--runner", "slurm", "--slurm-option=--mem=64"]
         self.go()
         self.tune("jobs", jobs, self.greedy())

@@ -148,7 +148,7 @@ class TorchScript(HostTest):
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr.splitlines()[-1], r"^dsat-trial: OutOfMemoryError: .* \(rank 0\)$")
 
-    def test_inputs_that_do_not_fit_are_told_with_their_cause(self):
+    def test_inputs_that_do_not_fit_are_reported_with_their_cause(self):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 2}')
         result = subprocess.run([TRIAL, "--torchscript", self.model, "--input-spec", "float:4x16x16",
                                  "--deepspeed_config", "ds.json"],

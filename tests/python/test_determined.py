@@ -222,7 +222,7 @@ class Metrics(DeterminedTest):
             context.preempt.acknowledge_preemption_signal()
 
     def test_such_a_method_says_so_once(self):
-        self.forget_what_was_said()
+        self.forget_what_was_logged()
         with core.init() as context, self.assertLogs("determined", "WARNING") as logs:
             context.profiler.on()
             context.profiler.on()

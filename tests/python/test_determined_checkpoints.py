@@ -93,7 +93,7 @@ class Checkpoints(DeterminedTest):
 
     def test_cloud_storage_is_this_machine_and_says_so(self):
         self.begin_experiment(searcher={"max_length": 1})
-        self.forget_what_was_said()
+        self.forget_what_was_logged()
         warnings = self.assertLogs("determined", "WARNING")
         with warnings as logs, core.init(checkpoint_storage="s3://bucket/folder") as context:
             with context.checkpoint.store_path({"steps_completed": 1}) as (path, name):

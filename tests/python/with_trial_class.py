@@ -110,7 +110,7 @@ class Training(TrialTest):
         checkpoint, = (p for p in (self.dir / "checkpoints").iterdir() if p.is_dir())
         self.assertEqual(sorted(p.name for p in checkpoint.iterdir() if p.is_dir()), ["model0", "model1"])
 
-    def test_epochs_are_told(self):
+    def test_epochs_are_reported(self):
         seen = []
 
         class Epochs(LineTrial):

@@ -7,7 +7,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = ("sdk", "host", "plugins", "trainer", "web", "bench", "examples", "tests")
 SUFFIXES = (".h", ".c", ".cc", ".py", ".js")
 LEFT_OUT = (pathlib.Path(__file__), ROOT / "tests/fixtures/abi")  # the latter: headers as they were released
-WORDS = re.compile(r"\b(told|said|hears?|heard)\b", re.I)
+WORDS = re.compile(r"(?<![A-Za-z])(?i:told|said|hears?|heard)(?![A-Za-z])|[a-z](?:Told|Said|Hears?|Heard)(?![a-z])")
 BEGINS_WITH_OF = re.compile(r"^\s*(?://|#|\*|/\*)?\s*Of (?!allocated|of\b)|[.!?] Of (?!the allocated memory)[a-z]")
 
 

@@ -37,7 +37,7 @@ constexpr Reserved kReserved[] = {
 };
 
 // What other tools call it.
-constexpr const char* kSaidForShow[] = {"status", "list"};
+constexpr const char* kWordsForShow[] = {"status", "list"};
 
 constexpr const char* kSearchMethods[] = {"asha", "binary", "random", "_test"};
 
@@ -69,7 +69,7 @@ void refuse_misspelt_sub_command(const std::string& word) {
   std::vector<std::string_view> known;
   for (const SubCommand& sub_command : kSubCommands) known.emplace_back(sub_command.word);
   std::string_view meant = nearest_name(word, known, slip_tolerance(word));
-  for (const char* other : kSaidForShow) {
+  for (const char* other : kWordsForShow) {
     if (word == other) meant = "show";
   }
   if (meant.empty()) return;

@@ -143,7 +143,7 @@ void RemoteEngine::receive(uint64_t id) {
 
 void RemoteEngine::note_start(uint64_t id) {
   const Running& trial = running_.at(id);
-  if (trial.told_to_end) return signal_script(trial.launch, *trial.started, true);
+  if (trial.is_ending) return signal_script(trial.launch, *trial.started, true);
   on_running(id);
 }
 
@@ -151,7 +151,7 @@ void RemoteEngine::stop(uint64_t id, bool at_once) {
   const auto it = running_.find(id);
   if (it == running_.end()) return;
   Running& trial = it->second;
-  trial.told_to_end = true;
+  trial.is_ending = true;
   if (!trial.client) {  // between two tries
     if (trial.client_exit) return;
     loop_.cancel(trial.timer);
@@ -181,7 +181,7 @@ void RemoteEngine::handle_exit(uint64_t id, const ExitStatus& exit) {
   EngineEnd ended;
   ended.exit = exit;
   ++trial.tries;
-  const auto pause = trial.told_to_end ? std::nullopt : retry_after(trial, ended);
+  const auto pause = trial.is_ending ? std::nullopt : retry_after(trial, ended);
   if (!pause) return end(id, ended);
   trial.timer = loop_.at(loop_.now() + *pause, [this, id] {
     try {
@@ -204,16 +204,16 @@ void RemoteEngine::look_for_end(uint64_t id) {
     if (!others_failed) ended.exit = {note->exit_status, 0};
     ended.kernel_oom_kills = note->kernel_oom_kills;
     const bool was_ended = note->was_signalled || (others_failed && ended.exit.code != 0);
-    if (was_ended && !trial.told_to_end) explain(trial, ended);
+    if (was_ended && !trial.is_ending) explain(trial, ended);
     return end(id, ended);
   }
   // One that was killed leaves no note: the client's own status says so, and waiting brings nothing.
-  const bool killed = trial.told_to_end || ended.exit.code != 0;
+  const bool killed = trial.is_ending || ended.exit.code != 0;
   if (!killed && loop_.now() < trial.deadline) {
     trial.timer = loop_.at(loop_.now() + kLookAgain, [this, id] { look_for_end(id); });
     return;
   }
-  if (!trial.told_to_end) explain(trial, ended);
+  if (!trial.is_ending) explain(trial, ended);
   end_script(id, ended);
 }
 

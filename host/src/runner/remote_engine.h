@@ -61,7 +61,7 @@ class RemoteEngine : public Engine {
     bool looks_in_file = false;  // for the note; what is received from then on is thrown away
     std::optional<ScriptNote> started;
     std::optional<ExitStatus> client_exit;
-    bool told_to_end = false;
+    bool is_ending = false;
     int tries = 0;  // clients that ended before the script began
     uint64_t timer = 0;
     Loop::Clock::time_point deadline;

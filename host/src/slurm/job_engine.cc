@@ -138,7 +138,7 @@ void JobEngine::handle_submission(uint64_t id, const ToolOutput& output) {
     job.id = lines.empty() ? "" : lines.back().substr(0, lines.back().find(';'));
     job.phase = Phase::submitted;
     job.refusals = 0;
-    if (job.told_to_end) cancel_told();
+    if (job.is_ending) cancel_ending();
     return ask_soon();
   }
   const std::string words = output.last_word();
@@ -237,7 +237,7 @@ void JobEngine::handle_answer(const ToolOutput& output) {
       if (!is_over(state) && ended_.count(name) == 0) strays.push_back(state.id);
     }
     cancel(std::move(strays));
-    cancel_told();
+    cancel_ending();
     look_at_files();
   }
   if (jobs_.empty()) return;
@@ -279,7 +279,7 @@ void JobEngine::note_never(Job& job) {
     job.never_since.reset();
   } else if (!job.never_since) {
     job.never_since = loop_.now();
-    if (!may_pass(*job.last) || std::exchange(said_never_, true)) return;
+    if (!may_pass(*job.last) || std::exchange(reported_never_, true)) return;
     const double minutes = std::chrono::duration<double, std::ratio<60>>(options_.never_patience).count();
     on_notice(fmt::format("{}; it waits {:.3g} min more, since nodes may come back", never, minutes));
   }
@@ -288,7 +288,7 @@ void JobEngine::note_never(Job& job) {
 // Has it waited long enough for what never comes?
 bool JobEngine::ends_unstarted(Job& job) {
   if (job.ends_unstarted) return true;
-  if (!job.never_since || job.told_to_end || job.phase != Phase::submitted) return false;
+  if (!job.never_since || job.is_ending || job.phase != Phase::submitted) return false;
   if (may_pass(*job.last) && loop_.now() - *job.never_since < options_.never_patience) return false;
   const bool failed_launch = job.last->reason.find("held") != std::string::npos;
   EngineEnd ended;
@@ -313,7 +313,7 @@ void JobEngine::note_absence(Job& job) {
   if (job.ended || read_note(job.launch.folder, kEndedFile, job.launch.attempt)) {
     job.phase = Phase::submitted;
     job.gone_since = loop_.now();
-  } else if (job.told_to_end) {
+  } else if (job.is_ending) {
     job.gone_since = loop_.now();
   } else if (loop_.now() >= job.not_before) {
     submit(job);
@@ -328,13 +328,13 @@ void JobEngine::decide(Job& job) {
     verdict = verdict_of(*job.last, read_tail(job.launch.folder / kSlurmFile, kSlurmFileBytes));
   // Between the end of a job and its requeueing an answer may show it as over.
   const bool may_come_back =
-      verdict && verdict->infrastructure && !job.told_to_end && loop_.now() - *job.gone_since < kRequeueing;
+      verdict && verdict->infrastructure && !job.is_ending && loop_.now() - *job.gone_since < kRequeueing;
   if (job.ended) {
     ended.exit = {job.ended->exit_status, 0};
     ended.kernel_oom_kills = job.ended->kernel_oom_kills;
     // One that Slurm wanted to end may be requeued, and its command may die before its script knows: Slurm decides.
     const bool signalled = job.ended->was_signalled || job.ended->exit_status == kTerminated;
-    if (signalled && !job.told_to_end) {
+    if (signalled && !job.is_ending) {
       if (!job.gone_since || may_come_back) return;
       ended.verdict = verdict;
     }
@@ -344,11 +344,11 @@ void JobEngine::decide(Job& job) {
   if (!job.gone_since || may_come_back) return;
   const bool forgotten = !job.last || !is_over(*job.last);
   // A job that Slurm killed or that never ran leaves no note; for any other the file may be on its way.
-  const bool no_note_comes = job.told_to_end || verdict.has_value();
+  const bool no_note_comes = job.is_ending || verdict.has_value();
   if (!no_note_comes && loop_.now() - *job.gone_since < options_.file_patience) return;
   ended.verdict = verdict;
   if (!forgotten) ended.exit = exit_of(*job.last);
-  if (forgotten && !job.told_to_end) {
+  if (forgotten && !job.is_ending) {
     ended.verdict = Verdict{Outcome::failed, fmt::format("Slurm no longer knows its job {}", job.id), true};
   }
   end(job.launch.id, ended);
@@ -357,12 +357,12 @@ void JobEngine::decide(Job& job) {
 void JobEngine::stop(uint64_t id, bool at_once) {
   const auto it = jobs_.find(id);
   if (it == jobs_.end()) return;
-  it->second.told_to_end = true;
+  it->second.is_ending = true;
   it->second.at_once |= at_once;
   if (cancel_timer_ != 0) return;  // those that are stopped together are cancelled together
   cancel_timer_ = loop_.at(loop_.now(), [this] {
     cancel_timer_ = 0;
-    cancel_told();
+    cancel_ending();
     end_in_line();
     give_up_unreachable();
     ask_soon();
@@ -374,7 +374,7 @@ void JobEngine::end_in_line() {
   for (const uint64_t id : std::exchange(line_, {})) {
     const auto it = jobs_.find(id);
     if (it == jobs_.end() || it->second.phase != Phase::in_line) continue;
-    if (it->second.told_to_end) {
+    if (it->second.is_ending) {
       end(id, EngineEnd{});
     } else {
       line_.push_back(id);
@@ -393,10 +393,10 @@ void JobEngine::give_up_unreachable() {
 }
 
 // scancel sends TERM, and KILL after the cluster's KillWait.
-void JobEngine::cancel_told() {
+void JobEngine::cancel_ending() {
   std::vector<std::string> ids;
   for (const auto& [id, job] : jobs_) {
-    if (job.told_to_end && job.phase == Phase::submitted && !job.id.empty() && !job.gone_since) ids.push_back(job.id);
+    if (job.is_ending && job.phase == Phase::submitted && !job.id.empty() && !job.gone_since) ids.push_back(job.id);
   }
   cancel(std::move(ids));
 }

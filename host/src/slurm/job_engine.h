@@ -59,7 +59,7 @@ class JobEngine : public Engine {
     Launch launch;
     std::string name, id;  // id: empty until Slurm has given one
     Phase phase = Phase::submitting;
-    bool running = false, told_to_end = false, at_once = false;
+    bool running = false, is_ending = false, at_once = false;
     bool ends_unstarted = false;  // its cancellation is under way, and its trial ends with that
     int refusals = 0;             // of sbatch in a row
     int unseen = 0;               // answers of squeue in a row without it
@@ -85,7 +85,7 @@ class JobEngine : public Engine {
   void note_absence(Job& job);
   void decide(Job& job);
   void cancel(std::vector<std::string> jobs, std::function<void()> then = {});  // then: Slurm has answered
-  void cancel_told();
+  void cancel_ending();
   void end_in_line();
   void give_up_unreachable();
   void end(uint64_t id, const EngineEnd& end);
@@ -98,7 +98,7 @@ class JobEngine : public Engine {
   int slots_in_use_ = 0, submitting_ = 0;
   std::deque<uint64_t> line_;                               // of trials whose job is to be submitted
   std::chrono::milliseconds shortest_interval_, interval_;  // between two squeues
-  bool asking_ = false, complained_ = false, said_never_ = false;
+  bool asking_ = false, complained_ = false, reported_never_ = false;
   uint64_t ask_timer_ = 0, file_timer_ = 0, cancel_timer_ = 0;
   Loop::Clock::time_point last_asked_{};
   std::set<std::string> cancelled_;  // ids; not again before the next answer

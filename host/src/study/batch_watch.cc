@@ -36,7 +36,7 @@ bool BatchWatch::took_the_same(const Measured& small, const Measured& large) {
 
 std::optional<std::string> BatchWatch::add(const Trial& trial) {
   const Json& metrics = trial.record.metrics;
-  if (is_told_ || trial.model_info || trial.record.outcome != Outcome::completed || !metrics.is_object()) {
+  if (is_reported_ || trial.model_info || trial.record.outcome != Outcome::completed || !metrics.is_object()) {
     return std::nullopt;
   }
   const double latency_us = metrics.value("latency", 0.0);
@@ -53,7 +53,7 @@ std::optional<std::string> BatchWatch::add(const Trial& trial) {
     alike.push_back(now);
     return std::nullopt;
   }
-  is_told_ = true;
+  is_reported_ = true;
   return fmt::format(
       "trials {} and {} took the same time{} with micro batches {} and {}: either the script has a batch size of its "
       "own (hand it the micro batch: --arg-mapping train_micro_batch_size_per_gpu=--FLAG), or its data set has fewer "

@@ -41,7 +41,7 @@ class BatchWatch {
   static bool took_the_same(const Measured& small, const Measured& large);
 
   std::map<std::string, std::vector<Measured>> measured_;  // by the configuration without its batch sizes
-  bool is_told_ = false;
+  bool is_reported_ = false;
 };
 
 }  // namespace dsat::host

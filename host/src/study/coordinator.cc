@@ -234,8 +234,8 @@ bool Coordinator::begin_phase(std::optional<NextPhase> next) {
 // One event, from the strategy's answer to what follows from it.
 void Coordinator::handle(const StrategyEvent& event) {
   NewTrials new_trials(plan_, trials_, run_.phase, trial_limit(run_.phase, phase_view()), own_.identity, loop_);
-  const bool is_told = run_.phase != Phase::searcher || !searches_.was_ended_by_host();
-  const std::vector<Op> ops = is_told ? run_.strategy->handle(event, new_trials) : std::vector<Op>();
+  const bool is_delivered = run_.phase != Phase::searcher || !searches_.was_ended_by_host();
+  const std::vector<Op> ops = is_delivered ? run_.strategy->handle(event, new_trials) : std::vector<Op>();
   states_.note_event(journal_.append_event(run_.phase, event, ops));
   apply(new_trials.take(), ops);
 }
@@ -340,13 +340,13 @@ void Coordinator::act(const std::vector<uint64_t>& starts) {
 
 // Another program writes to the journal. Trials go on meanwhile; who interrupts the study does not wait for long.
 bool Coordinator::keeps_waiting(std::chrono::milliseconds waited) {
-  const bool is_first = waited >= kSayThatItWaits && !said_that_it_waits_;
+  const bool is_first = waited >= kSayThatItWaits && !has_reported_waiting_;
   if (is_first) {
     log(Observer::Severity::warning,
         fmt::format("{}: another program holds a lock on it, so the study waits for {} at most",
                     journal_.file().string(), format_duration(kLongestWaitForLock)));
   }
-  said_that_it_waits_ = waited >= kSayThatItWaits;
+  has_reported_waiting_ = waited >= kSayThatItWaits;
   const int level = stop_level_.load();
   return waited < (level > 1 ? std::chrono::milliseconds(0) : level > 0 ? Journal::kUsualWait : kLongestWaitForLock);
 }

@@ -180,7 +180,7 @@ class Coordinator {
   uint64_t search_timer_ = 0;
   uint64_t budget_timer_ = 0;
   uint64_t summary_timer_ = 0;
-  bool said_that_it_waits_ = false;  // for the lock that it waits for now
+  bool has_reported_waiting_ = false;  // for the lock that it waits for now
   uint64_t reorder_timer_ = 0;
   // Turns that are committed together: when the first began, in this thread's own time, and whether they could not be
   // written, which leaves the journal as it was before them.

@@ -93,13 +93,13 @@ std::optional<std::string> FailureWatch::reason_to_end(const Trial& last) const 
 std::optional<std::string> FailureWatch::ceiling(const Trial& last) {
   if (last.record.outcome != Outcome::failed || !last.end) return std::nullopt;
   const auto at = by_how_.find(how_it_failed(*last.end));
-  if (at == by_how_.end() || at->second.is_told || at->second.failures.size() < 2) return std::nullopt;
+  if (at == by_how_.end() || at->second.is_reported || at->second.failures.size() < 2) return std::nullopt;
   const std::vector<Failure>& failures = at->second.failures;
   int64_t smallest = failures.front().micro_batch;
   for (const Failure& failure : failures) smallest = std::min(smallest, failure.micro_batch);
   // One as large that has run shows that it is no ceiling.
   if (!smaller_ones_ran(failures) || *completed_.rbegin() >= smallest) return std::nullopt;
-  at->second.is_told = true;
+  at->second.is_reported = true;
   const int64_t ran = *std::prev(completed_.lower_bound(smallest));
   return fmt::format(
       "trials {} and {} failed in the same way, smaller micro batches ran ({}): if this is a ceiling that is no "

@@ -67,7 +67,7 @@ class FailureWatch {
   // All failures that are alike.
   struct Alike {
     std::vector<Failure> failures;
-    bool is_told = false;
+    bool is_reported = false;
   };
   // Why a study ends without a trial that worked, by this one of its profile; nullopt: a larger micro batch may work.
   std::optional<std::string> why_profile_failed(const Trial& trial) const;

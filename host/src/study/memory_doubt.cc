@@ -15,11 +15,11 @@ namespace dsat::host {
 
 std::optional<std::string> MemoryDoubt::add(const Trial& trial, const Json& profile) {
   const bool completed = trial.record.outcome == Outcome::completed && !trial.record.duplicate_of;
-  if (!plan_.device_memory_bytes || is_told_ || !completed) return std::nullopt;
+  if (!plan_.device_memory_bytes || is_reported_ || !completed) return std::nullopt;
   const double needed = least_bytes(trial, profile);
   const auto given = static_cast<double>(*plan_.device_memory_bytes);
   if (needed <= given) return std::nullopt;
-  is_told_ = true;
+  is_reported_ = true;
   return fmt::format("trials ran that need more than --device-memory {}: is it right? (trial {}: {})",
                      format_size(given), trial.id(), format_size(needed));
 }

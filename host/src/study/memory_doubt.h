@@ -25,7 +25,7 @@ class MemoryDoubt {
   double least_bytes(const Trial& trial, const Json& profile) const;
 
   const Plan& plan_;  // a trial may show another number of processes than it has now
-  bool is_told_ = false;
+  bool is_reported_ = false;
 };
 
 }  // namespace dsat::host

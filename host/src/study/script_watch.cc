@@ -13,12 +13,12 @@
 namespace dsat::host {
 
 bool ScriptWatch::is_shown(const std::string& warning) {
-  return warning.find(kMeasuresElse) == std::string::npos || !std::exchange(is_disagreement_told_, true);
+  return warning.find(kMeasuresElse) == std::string::npos || !std::exchange(is_disagreement_reported_, true);
 }
 
 std::vector<std::string> ScriptWatch::add(const TrialEnd& end) {
   std::vector<std::string> notices;
-  if (!end.checkpoint_outside.empty() && !std::exchange(is_checkpoint_told_, true)) {
+  if (!end.checkpoint_outside.empty() && !std::exchange(is_checkpoint_reported_, true)) {
     notices.push_back(
         fmt::format("trial {} saved a checkpoint in {}: later trials and your real training may go on from it; remove "
                     "it before you train, and give each trial a folder of its own (--trial-cwd copy; where the path is "
@@ -26,7 +26,7 @@ std::vector<std::string> ScriptWatch::add(const TrialEnd& end) {
                     end.id, end.checkpoint_outside));
   }
   // One that failed may have made its engine again.
-  if (end.engines > 1 && end.outcome == Outcome::completed && !std::exchange(are_engines_told_, true)) {
+  if (end.engines > 1 && end.outcome == Outcome::completed && !std::exchange(are_engines_reported_, true)) {
     notices.push_back(
         fmt::format("trial {} made {} DeepSpeed engines, as the scripts of GANs do: parameters, FLOPS, times and "
                     "throughput are those of one of them only, so compare the whole script's speed yourself",
@@ -36,10 +36,10 @@ std::vector<std::string> ScriptWatch::add(const TrialEnd& end) {
 }
 
 std::optional<std::string> ScriptWatch::compare_times(const Trial& trial, const std::string& metric) {
-  if (are_times_told_ || metric == "wall_latency" || metric == "wall_throughput") return std::nullopt;
+  if (are_times_reported_ || metric == "wall_latency" || metric == "wall_throughput") return std::nullopt;
   const std::optional<EndToEnd> times = end_to_end_of(trial);
   if (!times || !times->is_script_bound()) return std::nullopt;
-  are_times_told_ = true;
+  are_times_reported_ = true;
   return fmt::format("trial {}: {}: the metric {} leaves the rest out; --metric wall_throughput counts it", trial.id(),
                      format_end_to_end(*times), metric);
 }

@@ -26,8 +26,8 @@ class ScriptWatch {
   std::optional<std::string> compare_times(const Trial& trial, const std::string& metric);
 
  private:
-  bool is_checkpoint_told_ = false, are_engines_told_ = false, are_times_told_ = false;
-  bool is_disagreement_told_ = false;
+  bool is_checkpoint_reported_ = false, are_engines_reported_ = false, are_times_reported_ = false;
+  bool is_disagreement_reported_ = false;
 };
 
 }  // namespace dsat::host

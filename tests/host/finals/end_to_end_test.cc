@@ -47,7 +47,7 @@ TEST(EndToEndTest, WithoutTheOwnConfigurationThereIsNoRatio) {
   EXPECT_FALSE(end_to_end_of_best(trials, "own", 2));
 }
 
-TEST(ScriptWatchTest, TheFirstTrialThatWaitsIsToldOnce) {
+TEST(ScriptWatchTest, TheFirstTrialThatWaitsIsReportedOnce) {
   ScriptWatch watch;
   EXPECT_FALSE(watch.compare_times(kOwn, "throughput"));
   const Trial waits = measured(1, "a", 64, 4000, 40e3);

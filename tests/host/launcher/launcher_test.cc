@@ -52,7 +52,7 @@ class DsatLaunch : public TempDirTest {
   std::optional<ExitStatus> ended_;
 };
 
-TEST_F(DsatLaunch, WakesAStoppedCommandSoThatItHearsTheTerm) {
+TEST_F(DsatLaunch, WakesAStoppedCommandSoThatItGetsTheTerm) {
   shell("trap 'echo deliveries >> deliveries; exit 7' TERM; echo $$; kill -STOP $$; while :; do sleep 0.01; done");
   const pid_t command = wait_for_pids(1).at(0);
   run_until(loop_, [&] {

@@ -59,7 +59,7 @@ TEST_F(BadPluginsTest, TheMemberThatIsMissingIsNamed) {
             "plugin bad: create returned an incomplete strategy: its on_trial_exited is NULL (plugin defect)");
 }
 
-TEST_F(BadPluginsTest, BrokenJsonOfADescriptorIsToldWithItsPlace) {
+TEST_F(BadPluginsTest, BrokenJsonOfADescriptorIsReportedWithItsPlace) {
   EXPECT_THAT(why_not(fixture_plugin("bad_options_text")),
               HasSubstr("test.bad: options_json is no JSON: 1:4: ']' where a value is wanted"));
 }
@@ -95,7 +95,7 @@ TEST_F(BadPluginsTest, AnUndefinedSymbolIsNamed) {
   EXPECT_THAT(text, HasSubstr("-z,defs"));
 }
 
-TEST_F(BadPluginsTest, WhatIsNoLibraryIsSaid) {
+TEST_F(BadPluginsTest, WhatIsNoLibraryIsReported) {
   EXPECT_THAT(why_not(dir() / "libnone.so"), HasSubstr("no such file"));
   EXPECT_THAT(why_not(dir()), HasSubstr("not a file"));
   write_text(dir() / "libtext.so",

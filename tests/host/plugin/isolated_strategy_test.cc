@@ -146,7 +146,7 @@ TEST_F(IsolatedStrategyTest, AProcessIsLostAlsoWhereAChildOfItLivesOn) {
   EXPECT_THAT(error_of([&] { up_to_the_defect(*strategy); }, DSAT_INTERNAL), HasSubstr("ended with exit status 3"));
 }
 
-TEST_F(IsolatedStrategyTest, WhatIsLeftOutOfTheLogIsSaid) {
+TEST_F(IsolatedStrategyTest, WhatIsLeftOutOfTheLogIsReported) {
   const auto strategy = defective("log_flood");
   up_to_the_defect(*strategy);
   ASSERT_EQ(log_.size(), kMaxLogLines + 1);
@@ -160,7 +160,7 @@ TEST_F(IsolatedStrategyTest, AProcessThatDoesNotAnswerIsEnded) {
   EXPECT_THAT(log_, ::testing::Contains(HasSubstr("has not answered for 1.5 s")));
 }
 
-TEST_F(IsolatedStrategyTest, OneThatDecidesOtherwiseWhenItsEventsAreToldAgainEndsTheStudy) {
+TEST_F(IsolatedStrategyTest, OneThatDecidesOtherwiseWhenItsEventsAreReplayedEndsTheStudy) {
   const auto strategy = defective("random_start");
   handle(*strategy, StrategyEvent::Kind::start);
   ASSERT_EQ(children_of(getpid()).size(), 1u);

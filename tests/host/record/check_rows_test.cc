@@ -8,7 +8,7 @@
 namespace dsat::host {
 namespace {
 
-Trial told_trial(uint64_t id) {
+Trial delivered_trial(uint64_t id) {
   Trial trial;
   trial.record.id = id;
   trial.record.outcome = Outcome::completed;
@@ -39,7 +39,7 @@ JournalEvent event(uint64_t seq, StrategyEvent::Kind kind, uint64_t trial, std::
 
 // Two trials, asked for one after the other, both delivered.
 struct Rows {
-  std::vector<Trial> trials{told_trial(0), told_trial(1)};
+  std::vector<Trial> trials{delivered_trial(0), delivered_trial(1)};
   std::vector<JournalEvent> events{
       event(0, StrategyEvent::Kind::start, 0, {asks_for(0)}), event(1, StrategyEvent::Kind::result, 0, {}),
       event(2, StrategyEvent::Kind::exited, 0, {asks_for(1)}), event(3, StrategyEvent::Kind::exited, 1, {})};
@@ -77,7 +77,7 @@ TEST(CheckRows, AnEndIsThatOfItsTrial) {
   EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[1].end->id = 0; }), "trial 1: its end is that of another trial");
 }
 
-TEST(CheckRows, TheEndOfATrialThatIsAskedForIsTold) {
+TEST(CheckRows, TheEndOfATrialThatIsAskedForIsDelivered) {
   Rows rows;
   const auto without_exit = [&](uint64_t first_trial = 0) {
     const auto found = find_lost_exit(rows.trials, rows.events, first_trial);
@@ -113,7 +113,7 @@ TEST(CheckRows, AnEventTellsOfATrialThatIsThereAndOver) {
             "event 3: it tells the end of a trial that is not over");
 }
 
-TEST(CheckRows, AnEndIsToldOnce) {
+TEST(CheckRows, AnEndIsDeliveredOnce) {
   EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[3].event.trial = 0; }),
             "event 3: it delivers the end of trial 0 again");
 }

@@ -20,7 +20,7 @@ namespace {
 
 class RunLockTest : public StudyTest {};
 
-TEST_F(RunLockTest, ASecondHolderIsRefusedAndToldWhoHasIt) {
+TEST_F(RunLockTest, ASecondHolderIsRefusedWithWhoHasIt) {
   const RunLock first = RunLock::take(dir());
   const std::string refusal = error_of([&] { RunLock::take(dir()); });
   EXPECT_TRUE(RunLock::is_held(dir()));

@@ -189,7 +189,7 @@ TEST(AddToEnd, ACompletedTrialHasTheProbesPeak) {
   EXPECT_THAT(end.warnings, IsEmpty());
 }
 
-TEST(AddToEnd, APeakOfAProcessIsSaidToBeOne) {
+TEST(AddToEnd, APeakOfAProcessIsCalledOne) {
   ProbeReport report = some_report();
   report.on_device = false;
   TrialEnd end;

@@ -40,7 +40,7 @@ TEST_F(PythonPackageTest, OtherHostsHaveACopyInTheRunDirectory) {
   EXPECT_EQ(read_text(dir() / "run/python/dsat/__init__.py"), "# a package\n");
 }
 
-TEST_F(PythonPackageTest, WithoutItTrialsRunAllTheSameAndTheReasonIsSaid) {
+TEST_F(PythonPackageTest, WithoutItTrialsRunAllTheSameAndTheReasonIsReported) {
   EXPECT_EQ(find(), fs::path());
   EXPECT_THAT(notices_, ElementsAre(HasSubstr("trials run without dsat's packages for Python")));
 }

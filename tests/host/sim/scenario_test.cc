@@ -35,7 +35,7 @@ TEST(Scenario, ANumberOfParametersStandsForTheVocabulary) {
   EXPECT_GT(s.model.vocab, 50257);
 }
 
-TEST(Scenario, ATrialTakesAllDevicesUnlessTold) {
+TEST(Scenario, ATrialTakesAllDevicesByDefault) {
   EXPECT_EQ(scenario().cluster.gpus_per_trial, 16);
   EXPECT_EQ(scenario({{"cluster", {{"gpus_per_trial", 8}}}}).cluster.gpus_per_trial, 8);
 }

@@ -189,7 +189,7 @@ TEST(SimulatedStudy, MetricsThatAJournalCannotHoldAreAFailedTrial) {
   }
 }
 
-TEST(SimulatedStudy, AnObserverThatThrowsIsToldSoOnceAndTheStudyGoesOn) {
+TEST(SimulatedStudy, AnObserverThatThrowsIsInformedOnceAndTheStudyGoesOn) {
   class Throwing : public Recorder {
     void on_trial_started(const TrialRecord&) override { throw 7; }
     void on_best(const BestRecord&) override { throw std::runtime_error("no room on the screen"); }

@@ -151,7 +151,7 @@ TEST_F(Placement, ByDefaultATrialTakesEverySlotOfEveryHost) {
   EXPECT_THAT(all.notices, IsEmpty());
 }
 
-TEST_F(Placement, SmallTrialsArePackedSideBySideAndWhatStaysIdleIsSaid) {
+TEST_F(Placement, SmallTrialsArePackedSideBySideAndWhatStaysIdleIsReported) {
   request_.num_gpus = {2};
   request_.num_nodes = {1};
   const SlotPlan packed = plan();

@@ -134,7 +134,7 @@ SlotRequest request(std::optional<int> slots, std::optional<int> per_trial, std:
   return request;
 }
 
-TEST(PlanSlots, WithoutAcceleratorATrialTakesAllThereAreAndItIsSaid) {
+TEST(PlanSlots, WithoutAcceleratorATrialTakesAllThereAreAndItIsReported) {
   auto plan = plan_slots({}, request({}, {}, 2));
   EXPECT_EQ(plan.slots.size(), 2u);
   EXPECT_EQ(plan.slots_per_trial, 2);

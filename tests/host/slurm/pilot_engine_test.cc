@@ -195,7 +195,7 @@ TEST_F(PilotEngineTest, AnAllocationThatGotMoreTimeGoesOn) {
   EXPECT_THAT(closing_, IsEmpty());
 }
 
-TEST_F(PilotEngineTest, AStoppedTrialIsToldByItsStep) {
+TEST_F(PilotEngineTest, AStoppedTrialIsKnownByItsStep) {
   launch("exec sleep 60");
   run_until(loop_, [&] { return is_running_; });
   engine().stop(0, false);

@@ -30,7 +30,7 @@ std::optional<std::string> last_word(const std::vector<Trial>& trials) {
   return word;
 }
 
-TEST(BatchWatchTest, TheSameTimeAndMemoryAtFourTimesTheMicroBatchIsTold) {
+TEST(BatchWatchTest, TheSameTimeAndMemoryAtFourTimesTheMicroBatchIsReported) {
   const auto word = last_word({measured(1, 2, 10000, 5000000), measured(2, 8, 10300, 5000001)});
   ASSERT_TRUE(word);
   EXPECT_THAT(*word, HasSubstr("trials 1 and 2 took the same time and memory with micro batches 2 and 8"));
@@ -52,7 +52,7 @@ TEST(BatchWatchTest, WithoutMemoryAnEqualTimeProvesLess) {
   EXPECT_FALSE(last_word({measured(1, 2, 10000, 5000000), rounded})) << "a log's peak is rounded";
 }
 
-TEST(BatchWatchTest, ItIsToldOnceAndByMeasuredTrialsAlone) {
+TEST(BatchWatchTest, ItIsReportedOnceAndByMeasuredTrialsAlone) {
   EXPECT_FALSE(last_word({measured(1, 2, 10000, 5), measured(2, 8, 10000, 5), measured(3, 16, 10000, 5)}));
   Trial information = measured(0, 1, 10000, 5), failed = measured(2, 64, 10000, 5);
   information.model_info = true;

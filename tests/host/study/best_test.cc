@@ -104,7 +104,7 @@ TEST(BestTest, WhatTheSearcherDoesNotKnowIsNotPassedOver) {
   EXPECT_EQ(choose_best(trials, "throughput", true, 0)->trial, 0u) << "it has asked for it since";
 }
 
-TEST(BestTest, NumbersThatDifferLateAreToldWithAsManyDigits) {
+TEST(BestTest, NumbersThatDifferLateHaveAsManyDigits) {
   const std::vector<Trial> trials{measured(0, "a", 5.00001), measured(1, "b", 5.00002)};
   EXPECT_THAT(choose_best(trials, "throughput", true, 0)->why,
               HasSubstr("trial 0 (5.00001 samples/s) as the best; the "

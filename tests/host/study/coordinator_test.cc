@@ -294,7 +294,7 @@ TEST_F(CoordinatorTest, TheTrialsWordOnItsDeviceOutweighsTheVendorsTool) {
       Json{{"start", {model_info}},
            {"exit 0", {{{"profile", {{"schema", 1}, {"num_params", 1000}}}}, {{"finish", "profiled"}}}}}
           .dump();
-  const auto memory_told = [&](std::optional<uint64_t> given, std::optional<uint64_t> by_the_trial) {
+  const auto memory_known = [&](std::optional<uint64_t> given, std::optional<uint64_t> by_the_trial) {
     Plan plan = plan_of(with_profile);
     plan.dir = dir() /
                ("given " + std::to_string(given.value_or(0)) + " reported " + std::to_string(by_the_trial.value_or(0)));
@@ -313,9 +313,9 @@ TEST_F(CoordinatorTest, TheTrialsWordOnItsDeviceOutweighsTheVendorsTool) {
     }
     return uint64_t{0};
   };
-  EXPECT_EQ(memory_told(std::nullopt, 1000), 1000u);
-  EXPECT_EQ(memory_told(std::nullopt, std::nullopt), 2000u);
-  EXPECT_EQ(memory_told(500, 1000), 500u);
+  EXPECT_EQ(memory_known(std::nullopt, 1000), 1000u);
+  EXPECT_EQ(memory_known(std::nullopt, std::nullopt), 2000u);
+  EXPECT_EQ(memory_known(500, 1000), 500u);
 }
 
 TEST_F(CoordinatorTest, ARequestForTheUsersOwnConfigurationIsTheBaseline) {
@@ -325,7 +325,7 @@ TEST_F(CoordinatorTest, ARequestForTheUsersOwnConfigurationIsTheBaseline) {
   EXPECT_EQ(session.trials()[1].record.kind, TrialKind::search);
 }
 
-TEST_F(CoordinatorTest, ATrialsOwnWarningsAreSaid) {
+TEST_F(CoordinatorTest, ATrialsOwnWarningsAreReported) {
   Session session(plan_of(scripted({{"start", {try_micro_batch(2)}}})));
   session.runner.answer = [](const TrialSpec&) {
     TrialEnd end = completed(1);

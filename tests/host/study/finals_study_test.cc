@@ -279,7 +279,7 @@ TEST_F(FinalsStudyTest, WithoutABaselineThereIsNoGainThoughYourOwnWasMeasured) {
   EXPECT_EQ(read_text(session.plan.dir / "summary.txt").find("gain"), std::string::npos);
 }
 
-TEST_F(FinalsStudyTest, YourOwnThatFailsIsSaidAndLeavesNoGain) {
+TEST_F(FinalsStudyTest, YourOwnThatFailsIsReportedAndLeavesNoGain) {
   Session session(plan_of(with_finals()));
   session.runner.answer = [](const TrialSpec& spec) {
     return micro_batch(spec.config) == 1 ? failed(Outcome::out_of_memory, "CUDA out of memory") : answer(spec);

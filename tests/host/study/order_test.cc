@@ -40,7 +40,7 @@ TEST_F(OrderTest, OneAtATimeIsRepeatableAndAnotherSeedSearchesDifferently) {
 }
 
 // The elder never ends by itself: the younger one's exit stops it, so that one is delivered first.
-TEST_F(OrderTest, AYoungerTrialIsToldWhenTheWindowIsOver) {
+TEST_F(OrderTest, AYoungerTrialIsDeliveredWhenTheWindowIsOver) {
   Session session(
       plan_of(scripted({{"start", {try_micro_batch(1), try_micro_batch(2)}}, {"exit 1", {{{"stop", 0}}}}})));
   session.runner.held = {0};

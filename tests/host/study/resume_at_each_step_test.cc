@@ -392,7 +392,7 @@ TEST_F(ResumeTest, TrialsThatOnlyTheFinishHadStoppedRunAfterAll) {
   EXPECT_EQ(second.deliveries().back(), "exit 1 stopped");
 }
 
-TEST_F(ResumeTest, AResultThatWasToldBeforeItsExitFailedIsNotToldTwice) {
+TEST_F(ResumeTest, AResultThatWasDeliveredBeforeItsExitFailedIsNotDeliveredTwice) {
   Session first(plan_of(scripted({{"start", {try_micro_batch(2)}}, {"exit 0", {{{"throw", "lost"}}}}})));
   ASSERT_EQ(first.run_new().status, StudyStatus::failed);
   first.coordinator.reset();

@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(ScriptWatchTest, ACheckpointOutsideTheTrialsFolderIsToldOnce) {
+TEST(ScriptWatchTest, ACheckpointOutsideTheTrialsFolderIsReportedOnce) {
   ScriptWatch watch;
   TrialEnd end;
   EXPECT_THAT(watch.add(end), IsEmpty());
@@ -22,7 +22,7 @@ TEST(ScriptWatchTest, ACheckpointOutsideTheTrialsFolderIsToldOnce) {
   EXPECT_THAT(watch.add(end), IsEmpty());
 }
 
-TEST(ScriptWatchTest, SeveralEnginesOfATrialThatCompletedAreToldOnce) {
+TEST(ScriptWatchTest, SeveralEnginesOfATrialThatCompletedAreReportedOnce) {
   ScriptWatch watch;
   TrialEnd end;
   end.engines = 2;

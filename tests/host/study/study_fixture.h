@@ -145,7 +145,7 @@ class FakeRunner : public Runner {
     scheduled_ = false;
     before_each_step();
     for (const TrialSpec& spec : running_) {
-      if (told_start_.insert({spec.id, spec.attempt}).second)
+      if (started_.insert({spec.id, spec.attempt}).second)
         on_started({spec.id, spec.attempt, {"0"}, started_at.empty() ? utc_now() : started_at});
     }
     std::vector<size_t> ready;
@@ -176,7 +176,7 @@ class FakeRunner : public Runner {
   bool scheduled_ = false;
   std::vector<TrialSpec> running_;
   std::set<uint64_t> stopping_;
-  std::set<std::pair<uint64_t, uint32_t>> told_start_;
+  std::set<std::pair<uint64_t, uint32_t>> started_;
 };
 
 // Keeps what a study logs, and the ids of its trials in the order of their ends.

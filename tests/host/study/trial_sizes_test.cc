@@ -68,7 +68,7 @@ TEST_F(TrialSizesTest, AGlobalBatchIsDividedByEverySize) {
   EXPECT_THAT(error_of([&] { make_plan(options); }), HasSubstr("--global-batch 6 is not a multiple"));
 }
 
-TEST_F(TrialSizesTest, SizesThatTheCommandCannotBeToldAreRefused) {
+TEST_F(TrialSizesTest, SizesThatTheCommandDoesNotTakeAreRefused) {
   StudyOptions options = sized();
   options.command = {"/bin/true", "--deepspeed_config", (dir() / "ds_config.json").string()};
   EXPECT_THAT(error_of([&] { make_plan(options); }),

@@ -66,7 +66,7 @@ CheckContext context_of(const std::string& library) {
   return {fixture_plugin(library), {}, [](const std::string&) {}};
 }
 
-TEST(CheckFile, ATrialForDsatTrialIsToldFromAPlugin) {
+TEST(CheckFile, ATrialForDsatTrialIsDistinguishedFromAPlugin) {
   const CheckOutcome outcome = check_file(context_of("trial_entry"));
   EXPECT_EQ(outcome.status, CheckStatus::failed);
   EXPECT_THAT(outcome.reason, HasSubstr("it is a trial, not a plugin: give it to dsat-trial, as --trial "));

@@ -52,7 +52,7 @@ TEST_F(StrategyChecksTest, OneThatFailsAtATrialsResultIsFoundByEachStudyThatItWo
   }
 }
 
-TEST_F(StrategyChecksTest, ConfigurationsThatAStudyWouldRefuseAreCountedAndTheFirstReasonIsSaid) {
+TEST_F(StrategyChecksTest, ConfigurationsThatAStudyWouldRefuseAreCountedAndTheFirstReasonIsNamed) {
   const CheckOutcome outcome = check_life(unfit("misspeller"));
   EXPECT_EQ(outcome.status, CheckStatus::warned);
   EXPECT_EQ(outcome.reason,

@@ -301,7 +301,7 @@ TEST(DefaultSpace, CanBeLeftOutSoThatOnlyListsAreTuned) {
   EXPECT_THAT(keys_of(result, 3), ElementsAre(kReduce));
 }
 
-TEST(Stages, AllOfThemMayBeSaidOfTheWholeSection) {
+TEST(Stages, AllOfThemMayStandForTheWholeSection) {
   const SpaceResult result = build(R"({"zero_optimization": "all"})", {0, 1, 2, 3});
   EXPECT_THAT(stages_of(result), ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(*find(result.base_config, "zero_optimization.stage"), 0);

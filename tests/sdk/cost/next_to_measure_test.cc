@@ -134,7 +134,7 @@ TEST(FixedBytesByForwardTest, ReplacesTheGuess) {
 }
 
 // Without a measured peak one forward pass is all that the line goes by.
-TEST(NextToMeasureTest, AJumpIsBoundedWhereNoPeakWasTold) {
+TEST(NextToMeasureTest, AJumpIsBoundedWhereNoPeakWasReported) {
   FakeTraining training;
   training.activation = 1e5;
   Observation silent = training.trial(1, 2);

@@ -91,7 +91,7 @@ TEST(SetupTest, TheOlderSectionOfBf16CountsOnlyAlone) {
   EXPECT_EQ(read(R"({"bf16": {"enabled": false}, "bfloat16": {"enabled": true}})").precision, Precision::fp32);
 }
 
-TEST(SetupTest, GradientsAreAccumulatedInThePrecisionUnlessSaidOtherwise) {
+TEST(SetupTest, GradientsAreAccumulatedInThePrecisionByDefault) {
   EXPECT_EQ(read(R"({"fp16": {"enabled": true}})").accumulation_dtype, Precision::fp16);
   EXPECT_EQ(read(R"({"fp16": {"enabled": true}, "data_types": {"grad_accum_dtype": null}})").accumulation_dtype,
             Precision::fp16);

@@ -96,7 +96,7 @@ TEST(ProtocolTest, RanksFromTheEnvironmentTrainTogether) {
             measure(options + " --ranks 2", {{"train_micro_batch_size_per_gpu", 2}}).at("losses"));
 }
 
-TEST(ProtocolTest, WhatIsNotObeyedIsSaidOnce) {
+TEST(ProtocolTest, WhatIsNotObeyedIsReportedOnce) {
   TrialProgram program;
   program.write_raw_config(R"({"train_micro_batch_size_per_gpu": 1, "scheduler": {"type": "OneCycle"}})");
   const Ended ended = program.run("--model mlp --layers 1 --hidden 8 --ranks 2 --steps 1");

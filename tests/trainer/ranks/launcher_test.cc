@@ -45,7 +45,7 @@ TEST(LauncherTest, ALostPeerGivesWayToTheCause) {
   }
 }
 
-TEST(LauncherTest, WithoutACauseALostPeerIsToldAfterAWhile) {
+TEST(LauncherTest, WithoutACauseALostPeerIsReportedAfterAWhile) {
   const RankResult result = launch(2, [](int rank) {
     if (rank == 0) return RankResult{FailureKind::peer_lost, "lost"};
     hang();

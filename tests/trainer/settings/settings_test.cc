@@ -90,7 +90,7 @@ TEST(SettingsTest, CommunicationOverlapsByDefaultAtStageThreeOnly) {
   EXPECT_FALSE(read(R"({"zero_optimization": {"stage": 3, "overlap_comm": false}})").settings.overlap_comm);
 }
 
-TEST(SettingsTest, AdamIsAdamWUnlessToldOtherwise) {
+TEST(SettingsTest, AdamIsAdamWByDefault) {
   EXPECT_TRUE(read(R"({"optimizer": {"type": "Adam"}})").settings.optimizer.decoupled_weight_decay);
   EXPECT_FALSE(read(R"({"optimizer": {"type": "Adam", "params": {"adam_w_mode": false}}})")
                    .settings.optimizer.decoupled_weight_decay);
@@ -109,7 +109,7 @@ TEST(SettingsTest, ReadsASchedule) {
 }
 
 // "auto" is the optimizer's rate. An absent key is that rate too for WarmupLR, and a number for WarmupDecayLR.
-TEST(SettingsTest, AScheduleRisesToTheOptimizersRateUnlessToldOtherwise) {
+TEST(SettingsTest, AScheduleRisesToTheOptimizersRateByDefault) {
   const auto highest = [](const std::string& scheduler) {
     const std::string optimizer = R"("optimizer": {"type": "Adam", "params": {"lr": 0.5}})";
     const std::string text = "{" + optimizer + ", \"scheduler\": " + scheduler + "}";

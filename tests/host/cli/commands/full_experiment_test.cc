@@ -45,7 +45,7 @@ TEST_F(FullExperiment, RunsInTheFolderThatItIsGiven) {
   EXPECT_THAT(captured_.err(), AllOf(HasSubstr("was not run"), HasSubstr("gone"), HasSubstr("No such file")));
 }
 
-TEST_F(FullExperiment, ItsFailureIsStatusOneAndSaid) {
+TEST_F(FullExperiment, ItsFailureIsStatusOneAndReported) {
   EXPECT_EQ(run("exit 7"), kNoBest);
   EXPECT_THAT(captured_.err(), HasSubstr("dsat-host: the full training ended with status 7; its command is in"));
 }

@@ -61,7 +61,7 @@ TEST_F(Supervise, OneThatDiesOrFailsIsTakenUpWhereItWas) {
   EXPECT_THAT(captured_.err(), HasSubstr("the search failed: it is taken up again"));
 }
 
-TEST_F(Supervise, AFailureThatComesBackByItselfIsTold) {
+TEST_F(Supervise, AFailureThatComesBackByItselfIsReported) {
   EXPECT_EQ(supervise_with(die, die), kFailed);  // no trial ended between the two
   EXPECT_THAT(captured_.err(), Not(HasSubstr("restart 2")));
   EXPECT_THAT(captured_.err(), HasSubstr("go on with dsat-host resume " + run_.string()));
@@ -167,7 +167,7 @@ TEST_F(Supervise, AnInterruptBetweenTwoAttemptsIsNotLost) {
   for (const int* ends : {errors, news}) close(ends[0]), close(ends[1]);
 }
 
-TEST_F(Supervise, AnErrorInTheChildIsToldOnce) {
+TEST_F(Supervise, AnErrorInTheChildIsReportedOnce) {
   EXPECT_EQ(supervise_with([]() -> int { throw Error("wrong"); }, die), kUsage);
   EXPECT_EQ(captured_.err(), "dsat-host: wrong\n");
 }

@@ -32,7 +32,7 @@ TEST(Prometheus, AStudyWithoutANameHasThatOfItsFolder) {
   EXPECT_THAT(prometheus_of(facts), HasSubstr("{study=\"tuesday\","));
 }
 
-TEST(Prometheus, StudiesOfOneScriptAreToldApartByTheirFolders) {
+TEST(Prometheus, StudiesOfOneScriptDifferInTheirFolders) {
   host::StudyFacts facts = facts_named("train");
   EXPECT_THAT(prometheus_of(facts), HasSubstr("dsat_trials_running{study=\"train\",dir=\"/runs/1\"} 0"));
   facts.record.dir = "/runs/x/../2/";

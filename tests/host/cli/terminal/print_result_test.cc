@@ -106,7 +106,7 @@ TEST_F(Report, AnInterruptedStudySaysHowToGoOn) {
   EXPECT_THAT(captured_.err(), StartsWith("dsat-host: interrupted"));
 }
 
-TEST_F(Report, TheResumeLineHasWhatTheStudyWasToldToDoInTheEnd) {
+TEST_F(Report, TheResumeLineHasWhatTheStudyIsToDoInTheEnd) {
   result_.status = host::StudyStatus::interrupted;
   print_result(result_, errors_, captured_.console, " --run-full-experiment");
   EXPECT_THAT(captured_.out(), HasSubstr("\ndsat-host resume " + result_.dir.string() + " --run-full-experiment\n"));
