@@ -141,11 +141,14 @@ std::vector<FlagUse> CommandTemplate::config_flags() const {
 void CommandTemplate::find_config() {
   const Argv& argv = request_.argv;
   const std::vector<FlagUse> uses = config_flags();
-  if (uses.size() > 1) {
-    throw Error(fmt::format("the command names more than one configuration ({} and {}): keep one", uses[0].read(argv),
-                            uses[1].read(argv)));
-  }
   if (!uses.empty()) config_use_ = uses[0];
+  for (size_t i = 1; i < uses.size(); ++i) {
+    const std::string first = uses[0].read(argv), further = uses[i].read(argv);
+    if (!same_file(request_.cwd / first, request_.cwd / further)) {
+      throw Error(fmt::format("the command names more than one configuration ({} and {}): keep one", first, further));
+    }
+    further_uses_.push_back(uses[i]);
+  }
   for (const FlagUse& use : deepspeed_flags_with_value(argv, request_.cwd)) {
     const bool is_further = launcher_.kind == Launcher::accelerate && config_use_ && use.flag != config_use_->flag;
     if (is_further && same_file(request_.cwd / use.read(argv), request_.cwd / config_use_->read(argv))) {

@@ -45,10 +45,12 @@ std::string one_of(const char* option, const std::string& of_options, const std:
   return of_options + of_launcher;
 }
 
-// The launcher takes this machine alone where the file that it is given is none, and dsat writes /dev/null for that.
+constexpr const char* kNoHostfile = "/dev/null";  // as people write it for the launcher, and dsat too
+
+// The launcher takes this machine alone where the file that it is given is none.
 // Returns a notice where a file may be missing by mistake, else "".
 std::string notice_of_no_hostfile(const fs::path& hostfile) {
-  if (hostfile == "/dev/null") return "";
+  if (hostfile == kNoHostfile) return "";
   constexpr const char* kNotice =
       "hostfile {} of the command is not there: as the deepspeed launcher does, trials use this machine alone; correct "
       "the name if other hosts are meant";
@@ -64,8 +66,8 @@ std::string request_hosts(const SlotOptions& options, const LauncherResources& l
   std::error_code ignored;
   const bool is_there = fs::exists(cwd / hostfile, ignored);
   if (hostfile == kDefaultHostfile && !is_there) return "";
-  const bool is_none = !is_there || hostfile == "/dev/null";
-  if (!launcher.hostfile.empty() && is_none) return notice_of_no_hostfile(cwd / hostfile);
+  const bool is_none = !is_there || hostfile == kNoHostfile;
+  if (is_none && (!launcher.hostfile.empty() || hostfile == kNoHostfile)) return notice_of_no_hostfile(cwd / hostfile);
   if (hostfile.empty()) return "";
   request.hostfile = cwd / hostfile;
   if (fs::is_fifo(request.hostfile, ignored)) request.hostfile_text = read_hostfile_text(request.hostfile);
@@ -241,7 +243,7 @@ SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
     request.hostfile_text.reset();
   }
   const bool local = cluster.runner == kLocalRunner && !options.simulation;
-  if (local && request.hostfile.empty() && launcher.hostfile.empty() && deepspeed &&
+  if (local && request.hostfile.empty() && launcher.hostfile.empty() && options.hostfile.empty() && deepspeed &&
       fs::is_regular_file(command->default_hostfile(), error)) {
     request.hostfile = command->default_hostfile();
   }

@@ -27,6 +27,12 @@ TEST_F(Command, GivesAccelerateItsPortAndDevices) {
   EXPECT_THAT(render({"accelerate", "launch", "--num_processes=2", "--deepspeed_config_file", "a.json", "t.py"}),
               ElementsAre("accelerate", "launch", "--main_process_port", "29500", "--num_processes=2",
                           "--deepspeed_config_file", "/t/ds_config.json", "t.py"));
+  EXPECT_THAT(
+      render({"accelerate", "launch", "--num_processes=2", "--deepspeed_config_file", "a.json", "t.py",
+              "--deepspeed_config=a.json"}),
+      ElementsAre("accelerate", "launch", "--main_process_port", "29500", "--num_processes=2",
+                  "--deepspeed_config_file", "/t/ds_config.json", "t.py", "--deepspeed_config=/t/ds_config.json"))
+      << "the launcher and the script read one file";
   EXPECT_EQ(parse({"python3", "-m", "accelerate.commands.launch", "t.py", "--deepspeed_config=a.json"}).launcher(),
             Launcher::accelerate);
 }
@@ -49,7 +55,7 @@ TEST_F(Command, AcceleratesSettingsFileGivesTheNumberOfProcesses) {
   EXPECT_EQ(slots({}), std::nullopt);
 }
 
-TEST_F(Command, AccelerateIsToldOfItsOwnFlagForTheConfiguration) {
+TEST_F(Command, TheErrorNamesAcceleratesOwnFlagForTheConfiguration) {
   EXPECT_THAT(why_not({"accelerate", "launch", "t.py"}), HasSubstr("--deepspeed_config_file FILE before the script"));
 }
 

@@ -63,6 +63,12 @@ TEST_F(Command, RefusesNoConfigurationAndMoreThanOne) {
 }
 
 TEST_F(Command, TheSameConfigurationTwiceIsOne) {
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed_config", "a.json", "--deepspeed_config=./a.json"}),
+              ElementsAre("python3", "t.py", "--deepspeed_config", "/t/ds_config.json",
+                          "--deepspeed_config=/t/ds_config.json"));
+  EXPECT_THAT(
+      why_not({"python3", "--deepspeed_config=a.json", "--deepspeed_config=a.json", "--deepspeed_config=b.json"}),
+      HasSubstr("more than one configuration (a.json and b.json)"));
   request_.ds_config = dir() / "a.json";
   EXPECT_EQ(parse({"python3", "--deepspeed_config", "./a.json"}).config_file().lexically_normal(), dir() / "a.json");
 }

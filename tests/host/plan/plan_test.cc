@@ -211,6 +211,7 @@ TEST_F(PlanOfHosts, AHostfileOfTheCommandThatIsNoneMeansThisMachine) {
   EXPECT_TRUE(noticed(missing, "hostfile " + (dir() / "hosts").string() + " of the command is not there"));
   const auto given = [](const char* name) { return [name](StudyOptions& o) { o.hostfile = name; }; };
   EXPECT_TRUE(plan_for({}, given("/job/hostfile")).slots.hostfile.empty()) << "the launcher's default, written out";
+  EXPECT_TRUE(plan_for({}, given("/dev/null")).slots.hostfile.empty()) << "as users of the launcher write it";
   EXPECT_THAT(error_of([&] { plan_for({}, given("hosts")); }), HasSubstr("hosts"))
       << "who gives it to dsat-host means other hosts";
 }
