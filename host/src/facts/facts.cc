@@ -9,6 +9,8 @@
 #include "command/hugging_face.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json_numbers.h"
+#include "dsat/config/world.h"
+#include "dsat/error.h"
 #include "facts/changes.h"
 #include "facts/parts.h"
 #include "finals/end_to_end.h"
@@ -78,6 +80,22 @@ std::optional<uint64_t> baseline_of(const JournalReading& reading, const StudyRe
   return std::nullopt;
 }
 
+// The file as it was given, with the batch sizes that follow from those in it. Sizes that contradict each other stay.
+std::optional<Json> own_of_file(const StudyFacts& facts, const JournalReading& reading) {
+  std::optional<Json> own = own_as_given(reading.plan, facts.record.study);
+  if (!own) return own;
+  const int64_t otherwise = integer_at(facts.record.study, "data_parallel_size").value_or(1);
+  try {
+    const config::GivenBatchSizes given = config::read_batch_sizes(*own);
+    if (!given.micro_batch && !given.train_batch) return own;
+    const config::BatchSizes sizes =
+        config::complete_batch_sizes(given, config::data_parallel_size_of(*own, otherwise));
+    config::write_batch_sizes(*own, sizes);
+  } catch (const Error&) {
+  }
+  return own;
+}
+
 void compare_with_own(StudyFacts& facts, const JournalReading& reading) {
   facts.baseline = baseline_of(reading, facts.record);
   facts.gain = facts.record.gain;
@@ -89,7 +107,7 @@ void compare_with_own(StudyFacts& facts, const JournalReading& reading) {
     facts.gain = gain_over_own(reading.trials, facts.metric, facts.maximise, identity, facts.record.best->trial);
   }
   const std::optional<Json> own =
-      facts.baseline ? facts.record.trials[*facts.baseline].config : own_as_given(reading.plan, facts.record.study);
+      facts.baseline ? facts.record.trials[*facts.baseline].config : own_of_file(facts, reading);
   facts.has_own = own.has_value();
   if (!own) return;
   facts.changes = changes_between(*own, facts.record.best->config);

@@ -192,6 +192,26 @@ TEST_F(FactsTest, ChangesAreThoseOfTheLeaves) {
   EXPECT_TRUE(changes[1].best.is_null());
 }
 
+// Else nothing names the learning rate, and the next long run trains with another batch than it was chosen for.
+TEST_F(FactsTest, BatchSizesThatYourOwnFileLeavesOutFollowFromThoseInIt) {
+  const Json best_config{
+      {"train_micro_batch_size_per_gpu", 4}, {"gradient_accumulation_steps", 1}, {"train_batch_size", 8}};
+  put(trial(best_config, 100));
+  best(0, best_config, 100);
+  const auto changed = [&](const Json& own) {
+    meta("plan", {{"runner", "local"}, {"baseline", false}, {"user_config", own}});
+    return facts().changed_train_batch;
+  };
+  EXPECT_TRUE(changed({{"train_micro_batch_size_per_gpu", 1}}));
+  EXPECT_EQ(facts().changes.back().own, 1);
+  EXPECT_EQ(facts().changes.front().own, 2) << "the train batch, of two ranks";
+  EXPECT_FALSE(changed({{"train_micro_batch_size_per_gpu", 4}}));
+  EXPECT_FALSE(changed({{"train_micro_batch_size_per_gpu", "auto"}})) << "nobody knows it";
+  EXPECT_FALSE(changed({{"train_micro_batch_size_per_gpu", 3}, {"train_batch_size", 8}}))
+      << "they contradict each other";
+  EXPECT_EQ(to_json(facts())["best"], to_json(facts())["study"]["best"]);
+}
+
 TEST_F(FactsTest, AnAxisOfYourOwnConfigurationHasItsFirstValue) {
   const Json config = config_of(1, 4);
   Json own = config;
