@@ -7,6 +7,8 @@
 namespace dsat::host::sim {
 
 std::vector<std::vector<std::string>> parse_csv(std::string_view text, const std::string& file) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets begin "CSV UTF-8" with it
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
   std::vector<std::vector<std::string>> lines;
   std::vector<std::string> fields(1);
   bool quoted = false;

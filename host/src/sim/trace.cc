@@ -27,6 +27,13 @@ constexpr const char* kCanonical[] = {"forward", "backward", "step", "latency", 
 constexpr double kUsualSeconds = 60;
 constexpr int64_t kMostSlots = 1 << 20, kMostSamples = int64_t{1} << 40;
 
+SimulatedRun without_record(const std::string& which) {
+  SimulatedRun run;
+  run.outcome = Outcome::failed;
+  run.reason = "the trace has no trial " + which;
+  return run;
+}
+
 template <size_t N>
 bool is_one_of(const char* const (&names)[N], const std::string& name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -217,9 +224,16 @@ bool encloses(const std::vector<const TraceRow*>& group, int64_t samples) {
   return group.front()->micro_batch <= samples && group.back()->micro_batch >= samples;
 }
 
-// The recorded configuration of the stage that answers the trial. Those of the trial's size go first, then its own
-// configuration or those around its micro batch, then those that differ in few keys; of several alike the first. A key
-// that the record leaves empty may differ.
+// What ran out of memory with more samples alone says nothing of fewer.
+bool answers(const std::vector<const TraceRow*>& group, int64_t samples) {
+  return group.front()->micro_batch <= samples || std::any_of(group.begin(), group.end(), [](const TraceRow* row) {
+           return row->outcome == Outcome::completed;
+         });
+}
+
+// The recorded configuration of the stage that answers the trial. Those of the trial's size go first, then those that
+// say anything of its micro batch, its own configuration or those around its micro batch, those that differ in few
+// keys; of several alike the first. A key that the record leaves empty may differ.
 const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, int stage, std::string& differs) const {
   std::vector<std::string> wanted;
   for (const std::string& key : keys_) {
@@ -228,7 +242,7 @@ const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, in
   }
   const Group* best = nullptr;
   const int64_t samples = trial.config.value(config::kMicroBatchKey, int64_t{1});
-  std::tuple<bool, bool, size_t> least{true, true, keys_.size() + 1};
+  std::tuple<bool, bool, bool, size_t> least{true, true, true, keys_.size() + 1};
   for (const Group& group : groups_) {
     if (group.front()->stage != stage) continue;
     const int slots = group.front()->slots;
@@ -242,13 +256,20 @@ const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, in
       ++count;
       if (!recorded.empty()) keys += (keys.empty() ? "" : ", ") + keys_[k];
     }
-    const std::tuple<bool, bool, size_t> distance{is_other_size, count > 0 && !encloses(group, samples), count};
+    const std::tuple distance{is_other_size, !answers(group, samples), count > 0 && !encloses(group, samples), count};
     if (distance >= least) continue;
     least = distance;
     best = &group;
     differs = keys;
   }
   return best;
+}
+
+// check() has found one.
+const TraceRow& TraceSurface::model_row() const {
+  return *std::find_if(rows_.begin(), rows_.end(), [](const TraceRow& row) {
+    return row.model_info && row.outcome == Outcome::completed && row.metrics.contains("num_params");
+  });
 }
 
 SimulatedRun TraceSurface::answer_of(const TraceRow& row) const {
@@ -279,9 +300,27 @@ const TraceRow* TraceSurface::too_big_elsewhere(const Group& group, int64_t samp
   return found;
 }
 
+// Beyond the largest completed micro batch: would what the model keeps of each further sample still fit?
+bool TraceSurface::fits(const TraceRow& largest, int64_t samples) const {
+  const TraceRow& model = model_row();
+  const auto a_sample = model.metrics.find("activation_mem_per_gpu");
+  if (!largest.peak_bytes || !model.device_memory || a_sample == model.metrics.end()) return true;
+  const auto further = static_cast<double>(samples - largest.micro_batch);
+  return *largest.peak_bytes + further * a_sample->get<double>() <= *model.device_memory;
+}
+
+// Below the smallest completed micro batch a step takes as long as there: what was never recorded is not to look
+// better.
+void slow_down(SimulatedRun& run, double share) {
+  for (const char* name : {"throughput", "FLOPS_per_gpu"}) {
+    const auto metric = run.metrics.find(name);
+    if (metric != run.metrics.end()) *metric = metric->get<double>() * share;
+  }
+}
+
 // A micro batch that was recorded gives one of its trials; one between two completed ones a mixture of them; below all
-// the smallest recorded answer; above all completed ones out of memory if that was recorded, of this configuration or
-// of another one at its stage, else the largest's.
+// the smallest one's time; above all completed ones out of memory if that was recorded, of this configuration or of
+// another one at its stage, or if the model's activations say so, else the largest's.
 SimulatedRun TraceSurface::between(const Group& group, const SimulatedTrial& trial) const {
   const int64_t samples = trial.config.value(config::kMicroBatchKey, int64_t{1});
   Group same;
@@ -294,11 +333,20 @@ SimulatedRun TraceSurface::between(const Group& group, const SimulatedTrial& tri
     if (row->micro_batch > samples && !above) above = row;
   }
   if (!same.empty()) return answer_of(*same[trial.seed % same.size()]);
-  if (!above && too_big && (!below || too_big->micro_batch > below->micro_batch)) return answer_of(*too_big);
+  const int64_t fitted = below ? below->micro_batch : 0, bound = below || !too_big ? 0 : too_big->micro_batch;
+  if (!above && too_big && too_big->micro_batch > fitted && samples >= bound) return answer_of(*too_big);
   if (!above) {
-    if (const TraceRow* bound = too_big_elsewhere(group, samples)) return answer_of(*bound);
+    if (const TraceRow* elsewhere = too_big_elsewhere(group, samples)) return answer_of(*elsewhere);
   }
+  if (!above && !below && too_big) return without_record("at so few samples");
   if (!above && !below) return answer_of(*group.front());
+  if (!above && !fits(*below, samples)) {
+    SimulatedRun run;
+    run.outcome = Outcome::out_of_memory;
+    run.reason = "beyond what was recorded: by the model's activations it does not fit";
+    return run;
+  }
+  const bool is_below_all = !below;
   if (!below) below = above;
   if (!above) above = below;
   SimulatedRun run = answer_of(*below);
@@ -313,6 +361,7 @@ SimulatedRun TraceSurface::between(const Group& group, const SimulatedTrial& tri
   if (below->peak_bytes && above->peak_bytes) {
     run.peak_bytes = static_cast<uint64_t>(interpolated(x, x0, *below->peak_bytes, x1, *above->peak_bytes));
   }
+  if (is_below_all) slow_down(run, x / x0);
   // An interpolated latency would contradict throughput and batch size.
   const auto train_batch = trial.config.value(config::kTrainBatchKey, 0.0);
   if (run.metrics.contains("throughput") && train_batch > 0) {
@@ -322,20 +371,12 @@ SimulatedRun TraceSurface::between(const Group& group, const SimulatedTrial& tri
 }
 
 SimulatedRun TraceSurface::run(const SimulatedTrial& trial) const {
-  if (trial.model_info) {
-    const auto row = std::find_if(rows_.begin(), rows_.end(), [](const TraceRow& r) {
-      return r.model_info && r.outcome == Outcome::completed && r.metrics.contains("num_params");
-    });
-    return answer_of(*row);
-  }
+  if (trial.model_info) return answer_of(model_row());
   const int stage = config::zero_stage(trial.config);
   std::string differs;
   const Group* group = nearest(trial, stage, differs);
   if (group == nullptr) {
-    SimulatedRun run;
-    run.outcome = Outcome::failed;
-    run.reason = fmt::format("the trace has no trial of ZeRO stage {}: leave it out with --zero-stages", stage);
-    return run;
+    return without_record(fmt::format("of ZeRO stage {}: leave it out with --zero-stages", stage));
   }
   SimulatedRun run = between(*group, trial);
   if (!differs.empty() && run.outcome == Outcome::completed) {

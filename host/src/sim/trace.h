@@ -44,6 +44,8 @@ class TraceSurface : public Surface {
                 const std::string& where);
   void check(const std::string& file) const;
   const Group* nearest(const SimulatedTrial& trial, int stage, std::string& differs) const;
+  const TraceRow& model_row() const;
+  bool fits(const TraceRow& largest, int64_t samples) const;
   const TraceRow* too_big_elsewhere(const Group& group, int64_t samples) const;
   SimulatedRun between(const Group& group, const SimulatedTrial& trial) const;
   SimulatedRun answer_of(const TraceRow& row) const;

@@ -1,5 +1,5 @@
 // Writes a study's trials in the columns that TraceSurface reads: one line for each that was run and has an outcome,
-// with the keys that the study tuned.
+// with the keys that the study tuned, its precision and its optimizer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,11 +51,22 @@ void add_leaves(const Json& node, const std::string& prefix, std::vector<std::st
   }
 }
 
-// What the study's strategies chose: every key that a trial of it overrode.
+// What decides the model states, though nothing tunes it: without it a replay would take them for fp32's.
+void add_given_keys(const Json& config, std::vector<std::string>& keys) {
+  for (const char* key : {"bf16.enabled", "fp16.enabled", "optimizer.type"}) {
+    const Json* value = config::find(config, key);
+    const bool is_given = value != nullptr && value->is_primitive() && !value->is_null();
+    if (is_given && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.emplace_back(key);
+  }
+}
+
+// What the study's strategies chose: every key that a trial of it overrode; and what the trials' memory hangs on.
 std::vector<std::string> tuned_keys(const StudyRecord& study) {
   std::vector<std::string> keys;
   for (const TrialRecord& trial : study.trials) {
-    if (is_recorded(trial)) add_leaves(trial.overrides, "", keys);
+    if (!is_recorded(trial)) continue;
+    add_leaves(trial.overrides, "", keys);
+    add_given_keys(trial.config, keys);
   }
   // Keys that are none of DeepSpeed's cannot stand in a trace.
   const auto foreign = [](const std::string& key) {

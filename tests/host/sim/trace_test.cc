@@ -35,6 +35,13 @@ TEST(Csv, ReadsQuotedFieldsBack) {
   EXPECT_EQ(parse_csv(text, "f"), (std::vector<std::vector<std::string>>{{"a,\"b\"", "plain"}}));
 }
 
+TEST(Csv, ASpreadsheetsByteOrderMarkIsNoText) {
+  EXPECT_EQ(parse_csv("\xEF\xBB\xBF"
+                      "a,b\n",
+                      "f"),
+            (std::vector<std::vector<std::string>>{{"a", "b"}}));
+}
+
 TEST(TraceSurface, AnswersRecordedTrialsAsTheyWere) {
   const SimulatedRun run = ask(2, true, 2);
   EXPECT_EQ(throughput(run), 100);
@@ -57,7 +64,9 @@ TEST(TraceSurface, DrawsALineBetweenMicroBatches) {
 }
 
 TEST(TraceSurface, BeyondTheRecordedEndsTheNearestOneAnswers) {
-  EXPECT_EQ(throughput(ask(2, true, 1)), 100);
+  const SimulatedRun below = ask(2, true, 1);
+  EXPECT_EQ(throughput(below), 50);
+  EXPECT_EQ(below.metrics.at("latency"), ask(2, true, 2).metrics.value("latency", 2e4)) << "as long as the smallest's";
   EXPECT_EQ(ask(2, true, 6).outcome, Outcome::out_of_memory);
   EXPECT_EQ(throughput(ask(2, false, 6)), 90);  // no out-of-memory was recorded
 }
@@ -69,6 +78,28 @@ TEST(TraceSurface, OutOfMemoryAtAStageBoundsItsOtherConfigurations) {
   EXPECT_EQ(throughput(ask(2, false, 20, 0, larger)), 300) << "it completed more than what did not fit elsewhere";
   const std::string other_stage = std::string(kTrace) + "1,false,2,,,80,10,30,\n";
   EXPECT_EQ(throughput(ask(1, false, 100, 0, other_stage)), 80);
+}
+
+TEST(TraceSurface, OutOfMemoryWithMoreSamplesSaysNothingOfFewer) {
+  const std::string text =
+      "zero_optimization.overlap_comm,zero_optimization.stage,model_info,num_params,train_micro_batch_size_per_gpu,"
+      "outcome,throughput\n,,1,1000,,,\ntrue,2,,,64,out_of_memory,\n";
+  EXPECT_EQ(ask(2, true, 64, 0, text + "true,3,,,2,,90\n").outcome, Outcome::out_of_memory);
+  EXPECT_EQ(ask(2, true, 65, 0, text + "true,3,,,2,,90\n").outcome, Outcome::out_of_memory);
+  const SimulatedRun none = ask(2, true, 4, 0, text + "true,3,,,2,,90\n");
+  EXPECT_EQ(none.outcome, Outcome::failed);
+  EXPECT_EQ(none.reason, "the trace has no trial at so few samples");
+  const SimulatedRun other = ask(2, true, 4, 0, text + "false,2,,,4,,90\n");
+  EXPECT_EQ(throughput(other), 90);
+  EXPECT_THAT(other.reason, HasSubstr("differs in zero_optimization.overlap_comm"));
+}
+
+TEST(TraceSurface, ActivationsBoundWhatLiesBeyondTheRecord) {
+  const std::string text =
+      "zero_optimization.stage,model_info,num_params,activation_mem_per_gpu,device_memory,"
+      "train_micro_batch_size_per_gpu,throughput,peak_bytes\n,1,1000,10,100,,,\n2,,,,,4,90,60\n";
+  EXPECT_EQ(ask(2, true, 8, 0, text).outcome, Outcome::completed) << "60 and four times 10 are all of it";
+  EXPECT_EQ(ask(2, true, 9, 0, text).outcome, Outcome::out_of_memory);
 }
 
 TEST(TraceSurface, AnUnrecordedConfigurationIsAnsweredByTheNearestAndSaysSo) {
@@ -100,7 +131,7 @@ TEST(TraceSurface, AConfigurationThatWasRecordedAroundTheMicroBatchGoesFirst) {
                                    false, 1, 0}));
   };
   EXPECT_EQ(answer(7), 140);
-  EXPECT_EQ(answer(2), 140) << "that configuration was recorded";
+  EXPECT_EQ(answer(2), 40) << "that configuration was recorded";
   const Json other{{"train_micro_batch_size_per_gpu", 2},
                    {"zero_optimization", {{"stage", 1}, {"overlap_comm", true}, {"contiguous_gradients", true}}}};
   EXPECT_EQ(throughput(surface.run({other, false, 1, 0})), 95) << "nearer by its keys is the one at 7";
