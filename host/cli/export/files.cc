@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+
 #include "dsat/base/files.h"
 #include "dsat/error.h"
 
@@ -19,6 +21,16 @@ void make_folder(const std::filesystem::path& folder) {
 
 void write_export(const std::filesystem::path& file, std::string_view bytes) {
   write_file_atomically(file, bytes, Durability::renamed);
+}
+
+void extend_export(const std::filesystem::path& file, std::string_view bytes) {
+  const FileText before = try_read_file(file, bytes.size());
+  const bool grows = before.ok() && !before.bytes.empty() && bytes.substr(0, before.bytes.size()) == before.bytes;
+  if (!grows) return write_export(file, bytes);
+  const std::string_view rest = bytes.substr(before.bytes.size());
+  std::ofstream out(file, std::ios::binary | std::ios::app);
+  out.write(rest.data(), static_cast<std::streamsize>(rest.size())).flush();
+  if (!out) write_export(file, bytes);  // its error says what is wrong
 }
 
 }  // namespace dsat::cli

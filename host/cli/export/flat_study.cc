@@ -20,7 +20,7 @@ std::vector<size_t> exported_trials(const host::StudyFacts& facts) {
   std::vector<size_t> trials;
   for (size_t i = 0; i < facts.record.trials.size(); ++i) {
     const host::TrialRecord& trial = facts.record.trials[i];
-    if (trial.started() && !trial.duplicate_of && !facts.trials[i].model_info) trials.push_back(i);
+    if (!trial.started_at.empty() && !trial.duplicate_of && !facts.trials[i].model_info) trials.push_back(i);
   }
   return trials;
 }

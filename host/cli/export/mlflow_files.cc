@@ -1,5 +1,5 @@
 // Writes the folders of MLflow's file store: EXPERIMENT/RUN/{meta.yaml,params,metrics,tags,artifacts}.
-// A text in a meta.yaml is a JSON string, which YAML reads as it is.
+// A text in a meta.yaml is a JSON string in UTF-8, which YAML reads as it is; JSON's pairs of escapes it does not join.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', true, Json::error_handler_t::replace); }
+std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 // mlflow.entities.RunStatus.
 int status_number(const std::string& status) {

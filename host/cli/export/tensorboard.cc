@@ -123,13 +123,14 @@ void write_tensorboard(const host::StudyFacts& facts, const fs::path& folder) {
   const std::vector<std::string> keys = tuned_keys(facts);
   const double begin = seconds_of(facts.progress.started_at);
   make_folder(folder);
-  // The same names each time: an export that is made again takes the place of the one before.
+  // The same names each time: an export that is made again takes the place of the one before. A trial's file grows:
+  // TensorBoard follows the files that it has open, and opens no name twice.
   constexpr const char* kFile = "events.out.tfevents.0.dsat";
   write_export(folder / kFile, version_event(begin) + hparams_event(begin, "experiment", 2, experiment(facts, keys)));
   for (const size_t i : exported_trials(facts)) {
     const fs::path run = folder / fmt::format("trial_{:05}", facts.record.trials[i].id);
     make_folder(run);
-    write_export(run / kFile, session(facts, i, keys));
+    extend_export(run / kFile, session(facts, i, keys));
   }
 }
 
