@@ -7,6 +7,7 @@ from unittest import mock
 
 from support import PackageTest
 
+import determined as det
 from determined import core
 
 
@@ -68,6 +69,21 @@ class TheTrainer(PackageTest):
                          [("training", 2, ["loss"]), ("training", 4, ["loss"]), ("validation", 4, ["eval_loss"])])
         stored, = (p for p in (self.dir / "checkpoints").iterdir() if p.is_dir())
         self.assertEqual(sorted(p.name for p in (stored / "checkpoint-4").iterdir()), ["model.bin", "my_data.json"])
+        self.assertIsNone(det.get_cluster_info().latest_checkpoint, "stored at the end: the next run begins anew")
+
+    def test_a_subclass_may_save_other_data(self):
+        from determined.transformers import DetCallback
+
+        class Mine(DetCallback):
+            def _on_save_user_data(self, save_path):
+                with open(os.path.join(save_path, "mine.txt"), "w", encoding="utf-8") as file:
+                    file.write(self.user_data)
+
+        self.begin(length=2)
+        with core.init() as context:
+            self.train(Mine(context, self.args, user_data="x"), steps=2)
+        stored, = (p for p in (self.dir / "checkpoints").iterdir() if p.is_dir())
+        self.assertEqual((stored / "checkpoint-2/mine.txt").read_text(), "x")
 
     def test_it_goes_on_from_a_checkpoint(self):
         from determined.transformers import DetCallback

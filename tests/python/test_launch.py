@@ -36,6 +36,13 @@ class Launch(unittest.TestCase):
             words = self.become(torch_distributed, [*own, "--", "t.py"], ("torchrun",), MASTER_PORT="23456")
             self.assertEqual(words, ["torchrun", "--nproc_per_node", "2", *own, "--no_python", "t.py"])
 
+    def test_the_launchers_own_options_stand_before_two_dashes(self):
+        words = self.become(deepspeed, ["--master_addr", "h", "--", "--trial", "m:T"], ("deepspeed",), MASTER_PORT="1")
+        self.assertEqual(words[:3], ["deepspeed", "--master_addr", "h"])
+        self.assertEqual(words[-4:], ["-m", "determined.exec.harness", "--train-entrypoint", "m:T"])
+        words = self.become(deepspeed, ["t.py", "--", "--x"], ("deepspeed",), MASTER_PORT="1")
+        self.assertEqual(words[-3:], ["t.py", "--", "--x"], "they are the script's")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -154,14 +154,27 @@ bool is_trial_class(std::string_view text) {
   return colon != std::string_view::npos && colon > 0 && colon + 1 < text.size() && text[0] != '/';
 }
 
-// What a rank runs: the words behind the launch module, or for `--trial module:Class` the harness that trains it.
-Words program_of(const Words& words, const LaunchModule& module) {
-  auto at = module.name + 1;
+bool is_trial_flag(const std::string& word) {
+  const std::string flag = word.substr(0, word.find('='));
+  return flag == "--trial" || flag == "--train-entrypoint";
+}
+
+// The launcher's own options may stand between the module and `--`: where they end.
+Words::const_iterator end_of_options(const Words& words, Words::const_iterator first) {
+  const bool has_options =
+      first != words.end() && first->rfind('-', 0) == 0 && *first != "--" && !is_trial_flag(*first);
+  const auto dashes = has_options ? std::find(first, words.end(), "--") : first;
+  return dashes == words.end() ? first : dashes;
+}
+
+// What a rank runs: the words behind the launch module and its options, or for `--trial module:Class` the harness that
+// trains it.
+Words program_of(const Words& words, const LaunchModule& module, Words::const_iterator at) {
   if (at != words.end() && *at == "--") ++at;
   if (at == words.end()) throw Error("has no script behind its launch module");
+  if (!is_trial_flag(*at)) return Words(at, words.end());
   const size_t equals = at->find('=');
   const std::string flag = at->substr(0, equals);
-  if (flag != "--trial" && flag != "--train-entrypoint") return Words(at, words.end());
   std::string trial_class;
   if (equals != std::string::npos) {
     trial_class = at->substr(equals + 1);
@@ -232,19 +245,22 @@ LaunchCommand replace_launch_module(const LaunchRequest& request) {
                     "determined.launch.torch_distributed",
                     wanted));
   }
-  const Words program = program_of(words, *module);
+  const auto options = module->name + 1, options_end = end_of_options(words, options);
+  const Words program = program_of(words, *module, options_end);
 
   const std::string slots = fmt::format("{}", request.slots_per_trial);
   LaunchCommand result;
   append(result.words, words.begin(), module->python);
   if (by_deepspeed && in_path(request, "deepspeed")) {
-    for (const char* word : {"deepspeed", "--num_gpus", slots.c_str(), "--no_python", "--no_local_rank"}) {
+    result.words.emplace_back("deepspeed");
+    append(result.words, options, options_end);
+    for (const char* word : {"--num_gpus", slots.c_str(), "--no_python", "--no_local_rank"}) {
       result.words.emplace_back(word);
     }
   } else if (in_path(request, "torchrun")) {
-    for (const char* word : {"torchrun", "--no_python", "--nproc_per_node", slots.c_str()}) {
-      result.words.emplace_back(word);
-    }
+    result.words.emplace_back("torchrun");
+    if (!by_deepspeed) append(result.words, options, options_end);
+    for (const char* word : {"--no_python", "--nproc_per_node", slots.c_str()}) result.words.emplace_back(word);
     if (by_deepspeed) {
       result.notice = fmt::format("deepspeed is not in PATH: torchrun starts what {} would", wanted);
     }

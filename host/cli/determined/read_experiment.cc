@@ -12,6 +12,7 @@
 #include "dsat/base/shell.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "dsat/config/space.h"
 #include "dsat/host/command.h"
 #include "dsat/host/environment.h"
 #include "dsat/host/metric.h"
@@ -48,6 +49,7 @@ class ExperimentReader {
     read_config();
     check_batch_sizes();
     read_searcher();
+    check_training_keys();
     report_the_rest();
     return std::move(result_);
   }
@@ -84,6 +86,11 @@ class ExperimentReader {
         add_variable(fmt::format("{}={}", item.key(), text_of(spelled.at(item.key()))), place);
       } else if (is_for_this_machine(item.key())) {
         add_variables(item.value(), place);
+      } else if (!item.value().empty() && is_for_this_machine("cpu")) {
+        result_.notices.push_back(fmt::format(
+            "{}: left out, as no tool of such a device is in PATH here: give the variables as one list if trials run "
+            "on other machines",
+            file_.where(place)));
       }
     }
   }
@@ -141,7 +148,13 @@ class ExperimentReader {
     const std::string form = type != node.end() && type->is_string() ? type->get<std::string>() : "";
     if (form == "const" && node.contains("val")) return node["val"];
     if (form == "categorical" && node.contains("vals")) {
-      if (key.rfind(fmt::format("{}.", kOverwriteKey), 0) == 0 && node["vals"].is_array()) return node["vals"];
+      if (key.rfind(fmt::format("{}.", kOverwriteKey), 0) == 0 && node["vals"].is_array()) {
+        const std::string setting = key.substr(std::string_view(kOverwriteKey).size() + 1);
+        if (config::lists_are_axes(setting)) return node["vals"];
+        file_.refuse(key, fmt::format("is a choice where a list is one value: give its values to --space FILE, as "
+                                      "{{\"{}\": [..]}}",
+                                      setting));
+      }
       file_.refuse(key, "is a choice (categorical): dsat runs one value of it, write that");
     }
     if (one_of(form, {"int", "double", "log"}) && node.contains("minval")) {
@@ -300,7 +313,44 @@ class ExperimentReader {
     }
   }
 
+  // The script reads these at the begin of the full training, hours after this.
+  void check_training_keys() const {
+    check_length("searcher.max_length", 1);
+    check_length("min_validation_period", 0);
+    check_length("min_checkpoint_period", 0);
+    integer("scheduling_unit", 1);
+    const Json* policy = file_.find("checkpoint_policy");
+    if (policy == nullptr || policy->is_null() ||
+        (policy->is_string() && one_of(policy->get<std::string>(), {"best", "all", "none"})))
+      return;
+    file_.refuse("checkpoint_policy", fmt::format("is {}: use best, all or none", policy->dump()));
+  }
+
+  // A number, or one with its unit: {batches: 100}.
+  void check_length(const std::string& key, int64_t min) const {
+    const Json* length = file_.find(key);
+    if (length == nullptr || length->is_null()) return;
+    const bool has_unit = length->is_object() && length->size() == 1;
+    const Json& count = has_unit ? length->begin().value() : *length;
+    const bool is_known = !has_unit || one_of(length->begin().key(), {"batches", "epochs", "records"});
+    const bool is_empty = length->is_object() && length->empty();
+    if (is_empty || (is_known && count.is_number_integer() && count >= min)) return;
+    file_.refuse(key,
+                 fmt::format("is {}: give a whole number of at least {}, or one as {{batches: N}}, {{epochs: N}} or "
+                             "{{records: N}}",
+                             length->dump(), min));
+  }
+
+  void report_startup_hook() {
+    const fs::path hook = request_.model_dir / "startup-hook.sh";
+    std::error_code error;
+    if (!fs::exists(hook, error)) return;
+    result_.notices.push_back(
+        fmt::format("{}: not run, as there is no container to set up: run it once yourself", hook.string()));
+  }
+
   void report_the_rest() {
+    report_startup_hook();
     std::vector<std::string> used{"name",
                                   "description",
                                   "entrypoint",

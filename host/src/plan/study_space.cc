@@ -226,7 +226,13 @@ config::RuleOptions Plan::rules() const {
   return rules;
 }
 
-std::string Plan::config_name() const { return config_file.empty() ? "the configuration" : config_file.string(); }
+std::string Plan::config_name() const {
+  const std::string file = config_file.empty() ? "the configuration" : config_file.string();
+  constexpr const char* kOverwrites = "hyperparameters.overwrite_deepspeed_args";
+  const Json* overwrites = experiment.is_object() ? config::find(experiment, kOverwrites) : nullptr;
+  const bool has_overwrites = overwrites != nullptr && overwrites->is_object() && !overwrites->empty();
+  return has_overwrites ? fmt::format("{} with {} of the experiment", file, kOverwrites) : file;
+}
 
 Error Plan::in_config(const Error& error) const {
   return Error(error.code(), fmt::format("{}: {}", config_name(), error.what()));

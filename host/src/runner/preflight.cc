@@ -67,7 +67,8 @@ void check_tools(const PreflightRequest& request, const std::string& launcher, b
     throw Error(fmt::format(
         "hostfile {} names other hosts, and the deepspeed launcher reaches them by {}, which PATH "
         "does not have: install it{}",
-        request.slots.hostfile.string(), tool, tool == "pdsh" ? ", or name another launcher with --launcher" : ""));
+        request.slots.hostfile.string(), tool,
+        tool == "pdsh" ? ", or name another launcher in the command, as deepspeed --launcher openmpi" : ""));
   }
 }
 

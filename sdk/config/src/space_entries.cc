@@ -70,13 +70,19 @@ std::vector<Json> checked_values(const std::string& key, const Json& list, const
   return values;
 }
 
+}  // namespace
+
+bool lists_are_axes(std::string_view key) { return key_kind(key) == KeyKind::kScalar; }
+
+namespace {
+
 void take_lists(Json& section, const std::string& prefix, const std::string& origin, std::vector<SpaceEntry>* out) {
   for (auto& [name, value] : section.items()) {
     const std::string key = prefix.empty() ? name : prefix + "." + name;
     const KeyKind kind = key_kind(key);
     if (kind == KeyKind::kSection && value.is_object() && key != "autotuning") {
       take_lists(value, key, origin, out);
-    } else if (kind == KeyKind::kScalar && value.is_array()) {
+    } else if (lists_are_axes(key) && value.is_array()) {
       require_tunable(key, origin);
       out->push_back({key, checked_values(key, value, origin), std::nullopt, origin});
       value = out->back().values.front();

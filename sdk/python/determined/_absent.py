@@ -17,6 +17,8 @@ _REASONS = {
     "determined.cli": _CLUSTER,
     "determined.deploy": _CLUSTER,
     "determined.searcher": _SEARCH,
+    "determined.tensorboard":
+        "use context.get_tensorboard_writer(), or a writer of your own into core_context.train.get_tensorboard_path()",
     "determined.keras": "TensorFlow does not train with DeepSpeed",
     "determined.lightning": "its Trainer starts DeepSpeed by itself: tune that command with dsat-host as it is",
     "determined.horovod":

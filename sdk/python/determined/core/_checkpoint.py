@@ -71,9 +71,9 @@ def unfinished_checkpoint(folder):
     return checkpoint and checkpoint.name
 
 
-def _point_to(folder, storage, name):
+def _point_to(folder, storage, name, completed):
     folder, storage = os.path.realpath(folder), os.path.realpath(storage)
-    latest = {"storage_id": name, "completed": False}
+    latest = {"storage_id": name, "completed": completed}
     if storage == os.path.realpath(os.path.join(folder, OWN_STORAGE)):
         return _write(os.path.join(folder, _OWN_POINTER), latest)
     if os.path.commonpath([folder, storage]) == folder:  # the study may be moved with it
@@ -93,6 +93,12 @@ class CheckpointContext(Refusing):
     def __init__(self, distributed, storage):
         self._distributed = distributed
         self._storage = pathlib.Path(storage)
+        self._training_is_completed = False
+
+    def on_completed(self):
+        """The training has come to its end: whatever is stored from now on is nothing to go on from."""
+        self._training_is_completed = True
+        mark_completed(_study.folder())
 
     def _folder(self, storage_id):
         name = os.fspath(storage_id) if isinstance(storage_id, os.PathLike) else str(storage_id)
@@ -154,7 +160,7 @@ class CheckpointContext(Refusing):
         if self._distributed.rank == 0:
             _write(folder / METADATA_FILE, merged)
             if _study.is_managed() and current_trial() is None:  # nothing else goes on
-                _point_to(_study.folder(), self._storage, name)
+                _point_to(_study.folder(), self._storage, name, self._training_is_completed)
             logger.info("checkpoint %s", folder)
         if shard:
             self._distributed.allgather(None)  # it is complete for everybody who goes on

@@ -7,7 +7,7 @@ from .._absent import Refusing
 from .. import _study
 from .._once import say_once
 from ..errors import InvalidHP
-from ._checkpoint import OWN_STORAGE, CheckpointContext, mark_completed
+from ._checkpoint import OWN_STORAGE, CheckpointContext
 from ._distributed import DummyDistributedContext
 from ._extras import ExperimentalCoreContext, ProfilerContext
 from ._preempt import PreemptContext, PreemptMode
@@ -77,7 +77,7 @@ def init(*, distributed=None, checkpoint_storage=None, preempt_mode=PreemptMode.
 
     def on_completed(metric):
         with contextlib.suppress(OSError):  # the training has ended well whatever the disk does
-            mark_completed(_study.folder())
+            checkpoint.on_completed()
 
     return Context(checkpoint=checkpoint, distributed=distributed, preempt=PreemptContext(distributed, preempt_mode),
                    train=make_train_context(distributed, config),

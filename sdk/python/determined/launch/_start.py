@@ -45,6 +45,20 @@ def command(arguments, module):
     return words
 
 
+def split_options(arguments, always=False):
+    """(the launcher's own options, the rest), as in Determined: they stand in front of `--`.
+
+    Without `always` only where an option comes first: a script may have a `--` of its own."""
+    given = list(arguments)
+    first = given[0] if given else ""
+    names_trial = first.partition("=")[0] in ("--trial", "--train-entrypoint")
+    begins = first.startswith("-") and first != "--" and not names_trial
+    if "--" not in given or not (always or begins):
+        return [], given
+    at = given.index("--")
+    return given[:at], given[at + 1:]
+
+
 def become(words):
     sys.stdout.flush()
     try:

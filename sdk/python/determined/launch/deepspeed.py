@@ -1,4 +1,5 @@
-"""python3 -m determined.launch.deepspeed SCRIPT...: DeepSpeed's launcher over the devices of this machine."""
+"""python3 -m determined.launch.deepspeed [[deepspeed's options] --] SCRIPT...:
+DeepSpeed's launcher over the devices of this machine."""
 import sys
 
 from . import _start
@@ -7,12 +8,13 @@ MODULE = "determined.launch.deepspeed"
 
 
 def main(arguments=None):
-    words = _start.command(sys.argv[1:] if arguments is None else arguments, MODULE)
+    own, words = _start.split_options(sys.argv[1:] if arguments is None else arguments)
+    words = _start.command(words, MODULE)
     devices = _start.slots()
     port = _start.port()
     if _start.launcher("deepspeed"):
         where = ["--include", "localhost:" + ",".join(devices)] if all(d.isdigit() for d in devices) and devices else []
-        _start.become(["deepspeed", *where, "--master_port", port, "--no_python", "--no_local_rank", *words])
+        _start.become(["deepspeed", *own, *where, "--master_port", port, "--no_python", "--no_local_rank", *words])
     if _start.launcher("torchrun"):
         _start.become(["torchrun", "--no_python", "--nproc_per_node",
                       str(max(1, len(devices))), "--master_port", port, *words])

@@ -13,9 +13,7 @@ def _says_where_to_meet(option):
 
 
 def main(arguments=None):
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    # As in Determined: options in front of `--` are torchrun's own.
-    own, words = (given[:given.index("--")], given[given.index("--") + 1:]) if "--" in given else ([], given)
+    own, words = _start.split_options(sys.argv[1:] if arguments is None else arguments, always=True)
     words = _start.command(words, MODULE)
     devices = _start.slots()
     if _start.launcher("torchrun"):

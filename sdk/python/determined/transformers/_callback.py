@@ -88,11 +88,15 @@ class DetCallback(transformers.TrainerCallback):
         info = get_cluster_info()
         name = f"checkpoint-{state.global_step}"
         if state.is_world_process_zero and self.user_data is not None:
-            with open(os.path.join(args.output_dir, name, "my_data.json"), "w", encoding="utf-8") as file:
-                json.dump(self.user_data, file)
+            self._on_save_user_data(os.path.join(args.output_dir, name))
         self.core_context.checkpoint.upload(
             args.output_dir, {"steps_completed": state.global_step, "trial_id": info.trial.trial_id}, shard=True,
             selector=lambda path: path.startswith((f"{name}/", "runs/")))
+
+    def _on_save_user_data(self, save_path):
+        """Subclasses may write something else; `save_path` is the folder of a checkpoint."""
+        with open(os.path.join(save_path, "my_data.json"), "w", encoding="utf-8") as file:
+            json.dump(self.user_data, file)
 
     def on_step_end(self, args, state, control, **kwargs):
         if state.epoch and self.searcher_unit == "batches":

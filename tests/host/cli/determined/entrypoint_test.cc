@@ -137,6 +137,20 @@ TEST_F(LaunchModule, ATrialClassIsTrainedByTheHarness) {
   }
 }
 
+TEST_F(LaunchModule, OptionsOfTheLauncherStandBeforeTwoDashes) {
+  install("deepspeed");
+  install("torchrun");
+  EXPECT_THAT(
+      replace({"python3", "-m", "determined.launch.deepspeed", "--master_addr", "h", "--", "--trial", "m:T"}).words,
+      ElementsAre("deepspeed", "--master_addr", "h", "--num_gpus", "2", "--no_python", "--no_local_rank", "python3",
+                  "-m", "determined.exec.harness", "--train-entrypoint", "m:T"));
+  EXPECT_THAT(replace({"python3", "-m", "determined.launch.torch_distributed", "--standalone", "--", "t.py"}).words,
+              ElementsAre("torchrun", "--standalone", "--no_python", "--nproc_per_node", "2", "t.py"));
+  EXPECT_THAT(replace({"python3", "-m", "determined.launch.deepspeed", "t.py", "--", "-x"}).words,
+              ElementsAre("deepspeed", "--num_gpus", "2", "--no_python", "--no_local_rank", "t.py", "--", "-x"))
+      << "they are the script's";
+}
+
 TEST_F(LaunchModule, TheInterpretersSwitchesGoWithIt) {
   install("deepspeed");
   EXPECT_THAT(replace({"env", "python3", "-u", "-W", "ignore", "-m", "determined.launch.deepspeed", "a.py"}).words,

@@ -10,6 +10,7 @@
 namespace dsat::cli {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -89,6 +90,35 @@ TEST_F(ExperimentFile, HyperparametersAreValues) {
               HasSubstr("is a choice (categorical)"));
 }
 
+TEST_F(ExperimentFile, AChoiceWhereAListIsOneValueIsForASpaceFile) {
+  for (const char* section : {"optimizer", "scheduler"}) {
+    const std::string overwrites = std::string(section) + ": {params: {x: {type: categorical, vals: [1, 2]}}}";
+    EXPECT_THAT(
+        error_of([&] { read("", "deepspeed_config: ds.json, overwrite_deepspeed_args: {" + overwrites + "}"); }),
+        HasSubstr("is a choice where a list is one value: give its values to --space FILE"))
+        << section;
+  }
+}
+
+TEST_F(ExperimentFile, WhatTheFullTrainingWillReadIsCheckedAtOnce) {
+  for (const char* good :
+       {"searcher: {max_length: 5}\n", "searcher: {max_length: {epochs: 1}}\n", "min_validation_period: {batches: 0}\n",
+        "min_checkpoint_period: ~\n", "scheduling_unit: 10\n", "checkpoint_policy: none\n"}) {
+    read(good);
+  }
+  EXPECT_THAT(complaint("searcher: {max_length: {steps: 100}}\n"), HasSubstr("searcher.max_length is {\"steps\":100}"));
+  EXPECT_THAT(complaint("searcher: {max_length: 0}\n"), HasSubstr("at least 1"));
+  EXPECT_THAT(complaint("min_checkpoint_period: {epoch: 1}\n"), HasSubstr("min_checkpoint_period is"));
+  EXPECT_THAT(complaint("min_validation_period: [1]\n"), HasSubstr("min_validation_period is"));
+  EXPECT_THAT(complaint("scheduling_unit: '100'\n"), HasSubstr("scheduling_unit must be an integer"));
+  EXPECT_THAT(complaint("checkpoint_policy: bset\n"), HasSubstr("use best, all or none"));
+}
+
+TEST_F(ExperimentFile, AStartupHookIsNamedAsItDoesNotRun) {
+  write("startup-hook.sh", "pip install x\n");
+  EXPECT_THAT(read("").notices, Contains(HasSubstr("startup-hook.sh: not run")));
+}
+
 TEST_F(ExperimentFile, SlotsComeFromTheFileTheCommandOrTheCommandLine) {
   EXPECT_EQ(read("resources: {slots_per_trial: 4, max_slots: 8}\n").slots_per_trial, 4);
   EXPECT_EQ(read("resources: {slots_per_trial: 4, max_slots: 8}\n").max_slots, 8);
@@ -119,10 +149,12 @@ TEST_F(ExperimentFile, VariablesComeAsAListAMapOrByDevice) {
   EXPECT_THAT(read(key + "{A: 1, B: x, C: ~}\n").variables, ElementsAre("A=1", "B=x", "C="));
   const std::string by_device = "{cpu: [D=cpu], cuda: [D=cuda], rocm: [D=rocm]}\n";
   EXPECT_THAT(read(key + by_device).variables, ElementsAre("D=cpu"));
+  EXPECT_THAT(read(key + by_device).notices, Contains(HasSubstr("environment_variables.cuda: left out")));
   install("rocm-smi");
   EXPECT_THAT(read(key + by_device).variables, ElementsAre("D=rocm"));
   install("nvidia-smi");
   EXPECT_THAT(read(key + by_device).variables, ElementsAre("D=cuda"));
+  EXPECT_THAT(read(key + by_device).notices, Not(Contains(HasSubstr("left out"))));
   EXPECT_THAT(complaint(key + "[1]\n"), HasSubstr("must be a list of NAME=value, it has 1"));
   EXPECT_THAT(complaint(key + "['=x']\n"), HasSubstr("must be a list of NAME=value"));
   EXPECT_THAT(complaint(key + "{A: [1]}\n"), HasSubstr("must be a text"));

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dsat/config/rules.h"
@@ -64,6 +65,10 @@ struct SpaceResult {
 // the user's configuration fixes to a scalar is tuned all the same if the default space has an axis for it. A list or a
 // space-file entry replaces the default axis of its key.
 SpaceResult build_space(const SpaceRequest& request);
+
+// Is a list at this dotted key of a configuration an axis? Only where DeepSpeed wants a single value: below the
+// parameters of an optimizer, say, it is the value itself.
+bool lists_are_axes(std::string_view key);
 
 // The values of the default axis of reduce_bucket_size, in elements, ascending.
 std::vector<int64_t> usual_bucket_sizes();

@@ -126,6 +126,10 @@ class DeepSpeedTrialContext(TrialContext, ReducerContext):
     def num_micro_batches_per_slot(self):
         return self._known(self._micro_batches_per_slot, "num_micro_batches_per_slot")
 
+    # Determined's own examples read them by these names.
+    _train_micro_batch_size_per_gpu = train_micro_batch_size_per_gpu
+    _num_micro_batches_per_slot = num_micro_batches_per_slot
+
     @staticmethod
     def _known(value, name):
         if value is None:
