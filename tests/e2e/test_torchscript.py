@@ -165,6 +165,17 @@ class TorchScript(HostTest):
         self.assertEqual(study["profile"]["world_size"], 2)
         self.assertIn("completed", {trial["outcome"] for trial in study["trials"]})
 
+    def test_one_number_a_sample_is_no_class_whatever_the_micro_batch(self):
+        for micro_batch in (1, 2):
+            (self.dir / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": micro_batch}))
+            model = self.file("one_number_a_sample")
+            result = subprocess.run([TRIAL, "--torchscript", model, "--input-spec", "float:4",
+                                     "--deepspeed_config", "ds.json", "--steps", "1"],
+                                    cwd=self.dir, capture_output=True, text=True, timeout=60)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(f"this one is ({micro_batch}, 1): add --loss mean", result.stderr)
+        self.assertEqual(len(self.losses_of("one_number_a_sample")), 2)
+
     def test_what_is_no_module_is_named(self):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
         no_module = "is no TorchScript module; expected a file that torch.jit.script"

@@ -42,6 +42,11 @@ TEST_F(EnvironmentTest, RanksAreStartedHereOnTheGivenPort) {
   EXPECT_EQ(group.port, 2345);
 }
 
+TEST_F(EnvironmentTest, RanksThatAreStartedHereMeetHere) {
+  set("MASTER_ADDR", "10.255.255.1");  // of another program in this shell
+  EXPECT_EQ(find_group(2).address, Group().address);
+}
+
 TEST_F(EnvironmentTest, ARankIsPlacedByItsLauncher) {
   set("RANK", "1");
   set("WORLD_SIZE", "2");

@@ -96,6 +96,16 @@ TEST(SettingsTest, AdamIsAdamWByDefault) {
                    .settings.optimizer.decoupled_weight_decay);
 }
 
+TEST(SettingsTest, PyTorchsAdamWHasItsOwnWeightDecay) {
+  const auto decay = [](const std::string& params) {
+    return read((R"({"optimizer": {"type": "AdamW", "params": {)" + params + "}}}").c_str())
+        .settings.optimizer.weight_decay;
+  };
+  EXPECT_EQ(decay(R"("torch_adam": true)"), 0.01);
+  EXPECT_EQ(decay(R"("torch_adam": true, "weight_decay": 0)"), 0);
+  EXPECT_EQ(decay(""), 0) << "DeepSpeed's own has none";
+}
+
 TEST(SettingsTest, ReadsASchedule) {
   const ScheduleSettings s = read(R"({"scheduler": {"type": "WarmupDecayLR", "params": {"warmup_min_lr": 0.1,
     "warmup_max_lr": 0.2, "warmup_num_steps": 7, "warmup_type": "linear", "total_num_steps": 70}}})")

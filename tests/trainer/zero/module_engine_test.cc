@@ -320,6 +320,18 @@ TEST(ModuleEngineUse, AFrozenParameterIsPartOfTheModel) {
   EXPECT_EQ(info.at("num_params"), info.at("trainable_num_params").get<int64_t>() + 1);
 }
 
+TEST(ModuleEngineUse, ALossOfOneNumberMayHaveDimensions) {
+  const RankResult result = on_ranks(1, [](World& world) -> std::string {
+    const Json config{{"train_micro_batch_size_per_gpu", kSamples}};
+    const auto engine = initialize(make_net(false, 1), world, config);
+    const auto [tokens, targets] = batch(0);
+    engine->backward(engine->forward(tokens, targets).reshape({1, 1}));
+    engine->step();
+    return engine->global_steps() == 1 ? "" : "no step was made";
+  });
+  EXPECT_EQ(result.kind, FailureKind::none) << result.message;
+}
+
 TEST(ModuleEngineUse, CallsInAWrongOrderAreRefused) {
   const RankResult result = on_ranks(1, [](World& world) -> std::string {
     const Json config{{"train_micro_batch_size_per_gpu", kSamples}};

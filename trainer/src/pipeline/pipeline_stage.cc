@@ -70,7 +70,7 @@ at::Tensor PipelineStage::backward(int64_t micro_batch, const at::Tensor& gradie
 // The share of a micro batch in the mean over the optimizer step, with the loss scale.
 at::Tensor PipelineStage::loss_gradient(const at::Tensor& loss) {
   const double share = engine_.optimizer().loss_scale() / static_cast<double>(settings_.batch.accumulation);
-  return at::full({}, share, loss.options());
+  return at::full(loss.sizes(), share, loss.options());
 }
 
 void PipelineStage::step() {

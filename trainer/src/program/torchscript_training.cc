@@ -54,7 +54,8 @@ class ScriptTask {
     return inputs;
   }
   at::Tensor loss(int64_t number, const at::Tensor& output) const {
-    const bool is_mean = loss_.empty() ? output.numel() == 1 : loss_ == "mean";
+    // By its shape: how many numbers there are hangs on the micro batch.
+    const bool is_mean = loss_.empty() ? output.dim() == 0 : loss_ == "mean";
     if (is_mean) return output.to(at::kFloat).mean();
     return cross_entropy(output, RandomStream(stream(number).bits(0), specs_.size()));
   }
@@ -70,10 +71,11 @@ class ScriptTask {
   }
   // Against random classes, of which the output's last dimension has the scores.
   static at::Tensor cross_entropy(const at::Tensor& output, const RandomStream& stream) {
-    if (output.dim() < 2) {
-      throw Error(
-          fmt::format("the loss cross-entropy needs an output of (samples, ..., classes); this one has {} dimensions",
-                      output.dim()));
+    if (output.dim() < 2 || output.size(-1) < 2) {
+      throw Error(fmt::format(
+          "the loss cross-entropy needs an output of (samples, ..., classes) with two classes or more; this "
+          "one is ({}): add --loss mean",
+          fmt::join(output.sizes(), ", ")));
     }
     const at::Tensor scores = output.reshape({-1, output.size(-1)}).to(at::kFloat);
     return at::cross_entropy_loss(scores,

@@ -11,7 +11,7 @@ namespace dsat::trainer {
 namespace {
 
 [[noreturn]] void refuse(const std::string& where, const std::string& key, const std::string& what) {
-  throw Error(fmt::format("metric '{}' of {} {}", key, where, what));
+  throw Error(DSAT_INTERNAL, fmt::format("metric '{}' of {} {}", key, where, what));  // it trained until then
 }
 
 void check(const Json& value, const std::string& where, const std::string& key) {

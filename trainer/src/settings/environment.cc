@@ -30,13 +30,13 @@ constexpr uint64_t kLeastRoomBytes = 512'000'000;
 
 Group find_group(int64_t ranks) {
   Group group;
-  if (const char* address = std::getenv("MASTER_ADDR"); address != nullptr && *address != '\0') group.address = address;
   group.port = static_cast<uint16_t>(read("MASTER_PORT", 1, 65535).value_or(0));
   const auto rank = read("RANK", 0, 1023);
   if (!rank) {
     group.world_size = static_cast<int>(ranks == 0 ? 1 : ranks);
-    return group;
+    return group;  // its ranks meet on this machine, wherever the variables of another program point to
   }
+  if (const char* address = std::getenv("MASTER_ADDR"); address != nullptr && *address != '\0') group.address = address;
   const auto world_size = read("WORLD_SIZE", 1, 1024);
   if (!world_size) throw Error("RANK is set but WORLD_SIZE is not; set both, or neither and use --ranks");
   if (*rank >= *world_size) {

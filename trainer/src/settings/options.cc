@@ -58,7 +58,7 @@ OptionSet model_option_set() {
                             "commas"),
                Option::choice("loss", {"mean", "cross-entropy"},
                               "of its output: the mean, or against random classes in the last dimension; default: the "
-                              "output itself where it is one number, else cross-entropy")});
+                              "output itself where it has no dimensions, else cross-entropy")});
   add_options(
       set, "The training",
       {Option::integer("steps", "optimizer steps; default in a tuning trial: what the trial needs")

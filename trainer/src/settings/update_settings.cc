@@ -74,10 +74,13 @@ OptimizerSettings read_optimizer(const Json& config) {
   }
   s.lr = read_number(config, "optimizer.params.lr", s.lr, 0, 1e6);
   s.eps = read_number(config, "optimizer.params.eps", s.eps, 0, 1);
-  s.weight_decay = read_number(config, "optimizer.params.weight_decay", s.weight_decay, 0, 1e6);
   s.bias_correction = read_bool(config, "optimizer.params.bias_correction", true);
   // DeepSpeed's Adam is AdamW unless adam_w_mode is false.
   s.decoupled_weight_decay = name == "adamw" || read_bool(config, "optimizer.params.adam_w_mode", true);
+  // torch_adam chooses PyTorch's AdamW, of which this is the default.
+  const bool is_torchs = is_one_of(name, {"adam", "adamw"}) && read_bool(config, "optimizer.params.torch_adam", false);
+  if (is_torchs && s.decoupled_weight_decay) s.weight_decay = 0.01;
+  s.weight_decay = read_number(config, "optimizer.params.weight_decay", s.weight_decay, 0, 1e6);
   read_betas(config, s);
   if (name == "sgd") read_sgd(config, s);
   if (name == "lamb") read_lamb(config, s);
@@ -152,7 +155,7 @@ void warn_of_update_settings(const Json& config, std::vector<std::string>& warni
         "scheduler.type is \"{}\": dsat-trial has WarmupLR and WarmupDecayLR; it trains at a constant learning rate",
         type));
   }
-  // torch_adam, fused and foreach say which kernel runs.
+  // fused and foreach say which kernel runs.
   warn_of_unknown(config, "optimizer.params",
                   {"lr", "eps", "betas", "weight_decay", "bias_correction", "momentum", "nesterov", "dampening",
                    "adam_w_mode", "torch_adam", "fused", "foreach", "eps_inside_sqrt", "min_coeff", "max_coeff"},

@@ -154,7 +154,7 @@ void ZeroEngine::backward(const at::Tensor& loss, double gradient, bool is_last)
   // The gradient of the loss is the loss scale, which may be larger than fp16 can hold: it starts in fp32. An overflow
   // after that is for the loss scaler to notice.
   const at::Tensor wide = loss.scalar_type() == at::kHalf ? loss.to(at::kFloat) : loss;
-  wide.backward(at::full({}, gradient * optimizer_->loss_scale(), wide.options()));
+  wide.backward(at::full(wide.sizes(), gradient * optimizer_->loss_scale(), wide.options()));
   parameters_->check();
   gradients_->end_backward();
 }
