@@ -56,6 +56,7 @@ class Resources(HostTest):
         (self.bin / "pdsh").unlink()
         self.assert_ok(self.tune([], "--num_gpus", 2))
         for command in self.commands():
+            self.assertNotIn("DS_ENV_FILE", command)
             self.assertIn("--include localhost:0,1", command)
             self.assertNotIn("--hostfile", command)
 
@@ -73,6 +74,10 @@ class Resources(HostTest):
     def test_trials_have_whole_placements_on_uneven_hosts_and_what_stays_idle_is_named(self):
         result = self.tune(["--hostfile", "hosts", "--num-nodes", 1, "--num_gpus", 2])
         self.assert_ok(result)
+        for trial, command in zip(self.trials(), self.commands()):
+            variables = self.dir.resolve() / "out/trials" / str(trial["id"]) / "deepspeed_env"
+            self.assertIn(f"DS_ENV_FILE={variables} ", command)
+            self.assertIn(f"DSAT_TRIAL_ID={trial['id']}", variables.read_text().splitlines())
         self.assertIn("a trial takes 2 slots, up to 3 at a time: w2:0,1 | w1:0,1 | w1:2,3", result.stdout)
         self.assertIn("warning: w3:0 stays idle: a trial takes 2 slots", result.stdout)
         for trial, command in zip(self.trials(), self.commands()):

@@ -15,6 +15,7 @@ inline constexpr const char* kHyperparametersVariable = "DSAT_HPARAMS";
 inline constexpr const char* kExperimentVariable = "DSAT_EXPERIMENT";  // all of the experiment file, as JSON
 inline constexpr const char* kExperimentFile = "experiment.json";      // in the run directory
 inline constexpr const char* kBestHyperparametersFile = "best_hparams.json";
+inline constexpr const char* kBestDeepSpeedEnvFile = "best_deepspeed_env";
 
 // The user's hyperparameters with what belongs to one configuration: deepspeed_config names `config_file`,
 // overwrite_deepspeed_args holds all of `config`, so that a script which merges the two has the configuration whatever

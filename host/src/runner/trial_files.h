@@ -21,6 +21,7 @@ inline constexpr const char* kStderrFile = "stderr.log";
 inline constexpr const char* kMetricsFile = "metrics.json";
 inline constexpr const char* kModelInfoFile = "model_info.json";
 inline constexpr const char* kExitFile = "exit.json";
+inline constexpr const char* kDeepSpeedEnvFile = "deepspeed_env";      // of a trial on other hosts
 inline constexpr const char* kHyperparametersFile = "hparams.json";    // of a study with an experiment file
 inline constexpr const char* kFlopsReportFile = "flops_profiler.txt";  // where the configuration asks for one
 inline constexpr const char* kCwdFolder = "cwd";                       // the copied folder, when trials run in one

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/guarded.h"
+#include "command/deepspeed_env.h"
 #include "command/hyperparameters.h"
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
@@ -167,7 +168,7 @@ fs::path TrialRunner::make_cwd(const fs::path& folder) const {
 // Writes what the trial reads and what people run again; returns the variables that the trial gets beside the study's
 // environment.
 Environment TrialRunner::prepare_files(const TrialSpec& spec, const Running& trial, const Argv& argv,
-                                       const fs::path& cwd) const {
+                                       const fs::path& cwd, bool has_hostfile) const {
   const fs::path& folder = trial.facts.trial_dir;
   const Json config = trial_config(spec, folder, options_);
   Environment added = options_.variables;
@@ -183,6 +184,10 @@ Environment TrialRunner::prepare_files(const TrialSpec& spec, const Running& tri
     set_variable(added, kHyperparametersVariable, (folder / kHyperparametersFile).string());
     const Json own = trial_hyperparameters(options_.hyperparameters, config, folder / kConfigFile);
     write_file(folder / kHyperparametersFile, pretty(own));
+  }
+  if (has_hostfile) {
+    write_file(folder / kDeepSpeedEnvFile, deepspeed_env(added, options_.environment, cwd));
+    set_variable(added, kDeepSpeedEnvVariable, (folder / kDeepSpeedEnvFile).string());
   }
   write_file(folder / kCommandFile, shell_command(cwd.string(), added, argv) + "\n");
   return added;
@@ -211,7 +216,8 @@ Launch TrialRunner::make_launch(const TrialSpec& spec, const Running& trial) con
   launch.argv = options_.command.render(context);
   for (const CommandFile& file : options_.command.files(context)) write_file(folder / file.name, file.text);
   launch.environment = options_.environment;
-  set_variables(launch.environment, prepare_files(spec, trial, launch.argv, launch.cwd));
+  const bool has_hostfile = options_.command.launcher() == Launcher::deepspeed && !context.hostfile.empty();
+  set_variables(launch.environment, prepare_files(spec, trial, launch.argv, launch.cwd, has_hostfile));
   launch.end_command = pdsh_end_command(launch.argv, launch.slots, launch.environment);
   if (!options_.probe.empty()) add_probe(options_.probe, folder, !trial.facts.hosts.empty(), launch.environment);
   const std::set<std::string> shared(options_.environment.begin(), options_.environment.end());

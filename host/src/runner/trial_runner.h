@@ -71,7 +71,7 @@ class TrialRunner : public Runner {
   std::filesystem::path cwd_of(const std::filesystem::path& folder) const;
   std::filesystem::path make_cwd(const std::filesystem::path& folder) const;
   Environment prepare_files(const TrialSpec& spec, const Running& trial, const Argv& argv,
-                            const std::filesystem::path& cwd) const;
+                            const std::filesystem::path& cwd, bool has_hostfile) const;
   void release(const Running& trial);
   void handle_start(uint64_t id);
   void handle_waiting(uint64_t id);

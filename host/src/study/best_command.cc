@@ -5,6 +5,7 @@
 #include <system_error>
 #include <vector>
 
+#include "command/deepspeed_env.h"
 #include "command/hyperparameters.h"
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
@@ -80,7 +81,13 @@ std::string best_command(const Plan& plan, const CommandTemplate& command, const
   Environment variables = plan.variables;
   set_variable(variables, "DSAT_DS_CONFIG", config_file.string());
   set_variable(variables, kHyperparametersVariable, (plan.dir / kBestHyperparametersFile).string());
-  return shell_command(training_folder(plan, writes).string(), variables, argv);
+  const fs::path folder = training_folder(plan, writes);
+  if (command.launcher() == Launcher::deepspeed && !plan.slots.hostfile.empty()) {
+    const std::string text = deepspeed_env(variables, current_environment(), folder);
+    if (writes) write_files(plan.dir, {{"", kBestDeepSpeedEnvFile, text}});
+    set_variable(variables, kDeepSpeedEnvVariable, (plan.dir / kBestDeepSpeedEnvFile).string());
+  }
+  return shell_command(folder.string(), variables, argv);
 }
 
 }  // namespace dsat::host

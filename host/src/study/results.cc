@@ -161,7 +161,7 @@ void Results::write(const ResultsView& view, bool now) {
 // Whoever finds these files takes them for the best.
 void Results::remove_best(const std::filesystem::path& dir) {
   for (const char* name : {kBestConfigFile, kBestMetricsFile, kBestCommandFile, kBestHyperparametersFile,
-                           kBestAccelerateFile, kBestHostfile}) {
+                           kBestDeepSpeedEnvFile, kBestAccelerateFile, kBestHostfile}) {
     std::error_code error;
     std::filesystem::remove(dir / name, error);
     written_.erase(name);

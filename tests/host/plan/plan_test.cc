@@ -200,6 +200,18 @@ TEST_F(PlanOfHosts, TheBestCommandStaysOnTheDevicesThatAVariableLeaves) {
   EXPECT_THAT(best(), HasSubstr("--num_gpus 2")) << "it counts those that the variable leaves";
 }
 
+TEST_F(PlanOfHosts, TheFullTrainingOfAnExperimentHasItsVariablesOnOtherHosts) {
+  write_text(dir() / "hosts", "w1 slots=2\n");
+  Plan plan = plan_for({"--hostfile", (dir() / "hosts").string()}, without_slots);
+  plan.hyperparameters = Json::object();
+  plan.variables = {"CACHE=/x"};
+  fs::create_directories(plan.dir);
+  const CommandTemplate command({plan.command, plan.config_file, {}, plan.cwd, {}});
+  const fs::path file = plan.dir / "best_deepspeed_env";
+  EXPECT_THAT(best_command(plan, command, plan.base_config, true), HasSubstr("DS_ENV_FILE=" + file.string() + " "));
+  EXPECT_THAT(read_text(file), HasSubstr("CACHE=/x\nDSAT_DS_CONFIG="));
+}
+
 TEST_F(PlanOfHosts, AHostfileOfTheCommandThatIsNoneMeansThisMachine) {
   for (const char* name : {"/dev/null", "/job/hostfile"}) {
     const Plan plan = plan_for({"--hostfile", name});

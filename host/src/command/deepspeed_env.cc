@@ -1,0 +1,39 @@
+// Puts the user's own lines first, in the order in which the launcher reads their files: a later line wins.
+#include "command/deepspeed_env.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "dsat/base/files.h"
+
+namespace dsat::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_plain(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_-./:,=+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+std::string own_lines(const fs::path& file) {
+  std::string text = try_read_file(file).bytes;
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  return text;
+}
+
+}  // namespace
+
+std::string deepspeed_env(const Environment& variables, const Environment& caller, const fs::path& cwd) {
+  const fs::path name = get_variable(caller, kDeepSpeedEnvVariable).value_or(".deepspeed_env");
+  const fs::path at_home = get_variable(caller, "HOME").value_or("/") / name, here = cwd / name;
+  std::string text = own_lines(at_home);
+  if (here != at_home) text += own_lines(here);
+  for (const std::string& variable : variables) {
+    if (is_plain(variable)) text += variable + "\n";
+  }
+  return text;
+}
+
+}  // namespace dsat::host
