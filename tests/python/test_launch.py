@@ -40,6 +40,10 @@ class Launch(unittest.TestCase):
         words = self.become(deepspeed, ["--master_addr", "h", "--", "--trial", "m:T"], ("deepspeed",), MASTER_PORT="1")
         self.assertEqual(words[:3], ["deepspeed", "--master_addr", "h"])
         self.assertEqual(words[-4:], ["-m", "determined.exec.harness", "--train-entrypoint", "m:T"])
+        words = self.become(deepspeed, ["--num_gpus", "1", "--", "t.py"], ("deepspeed",), MASTER_PORT="1")
+        self.assertNotIn("--include", words)
+        words = self.become(deepspeed, ["--", "--trial", "m:T"], ("deepspeed",), MASTER_PORT="1")
+        self.assertEqual(words[-2:], ["--train-entrypoint", "m:T"])
         words = self.become(deepspeed, ["t.py", "--", "--x"], ("deepspeed",), MASTER_PORT="1")
         self.assertEqual(words[-3:], ["t.py", "--", "--x"], "they are the script's")
 

@@ -14,7 +14,8 @@ BEGINS_WITH_OF = re.compile(r"^\s*(?://|#|\*|/\*)?\s*Of (?!allocated|of\b)|[.!?]
 def sources():
     for room in ROOMS:
         for file in sorted((ROOT / room).rglob("*")):
-            if file.suffix in SUFFIXES and not any(file.is_relative_to(out) for out in LEFT_OUT):
+            is_ours = "node_modules" not in file.parts and not any(file.is_relative_to(out) for out in LEFT_OUT)
+            if file.suffix in SUFFIXES and is_ours:
                 yield file
 
 

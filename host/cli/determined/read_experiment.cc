@@ -318,7 +318,8 @@ class ExperimentReader {
     check_length("searcher.max_length", 1);
     check_length("min_validation_period", 0);
     check_length("min_checkpoint_period", 0);
-    integer("scheduling_unit", 1);
+    if (const Json* unit = file_.find("scheduling_unit"); unit != nullptr && !unit->is_null())
+      integer("scheduling_unit", 0);
     const Json* policy = file_.find("checkpoint_policy");
     if (policy == nullptr || policy->is_null() ||
         (policy->is_string() && one_of(policy->get<std::string>(), {"best", "all", "none"})))
@@ -334,7 +335,7 @@ class ExperimentReader {
     const Json& count = has_unit ? length->begin().value() : *length;
     const bool is_known = !has_unit || one_of(length->begin().key(), {"batches", "epochs", "records"});
     const bool is_empty = length->is_object() && length->empty();
-    if (is_empty || (is_known && count.is_number_integer() && count >= min)) return;
+    if ((is_empty && min == 0) || (is_known && count.is_number_integer() && count >= min)) return;
     file_.refuse(key,
                  fmt::format("is {}: give a whole number of at least {}, or one as {{batches: N}}, {{epochs: N}} or "
                              "{{records: N}}",

@@ -298,7 +298,7 @@ std::vector<CommandFile> CommandTemplate::best_files(const fs::path& config_file
 Argv CommandTemplate::no_hostfile() const {
   std::error_code error;
   const bool is_read = fs::is_regular_file(request_.default_hostfile, error);
-  return is_read ? Argv{"--hostfile", "/dev/null"} : Argv{};
+  return is_read ? Argv{"--hostfile", kNoHostfile} : Argv{};
 }
 
 void CommandTemplate::name_files(Argv& argv, const std::vector<CommandFile>& files, const fs::path& folder) {
@@ -357,7 +357,8 @@ void CommandTemplate::apply_size(Argv& argv, const Size& size) const {
   // The launcher takes numbers or a filter, not both.
   const bool even = std::all_of(shares.begin(), shares.end(), [&](int share) { return share == shares[0]; });
   const bool names_none = launcher_value(argv, launcher_, {"--hostfile", "-H"}).has_value();
-  if ((!size.slots.empty() || names_none) && size.hostfile.empty()) inserted = no_hostfile();
+  const bool is_here = size.hostfile.empty() && (shares.size() == 1 || !size.slots.empty() || names_none);
+  if (is_here) inserted = no_hostfile();
   if (takes_whole_hostfile() && !size.hostfile.empty()) {
     // best_files has one for it alone
   } else if (!size.slots.empty() || !even) {

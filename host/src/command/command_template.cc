@@ -243,8 +243,9 @@ std::optional<std::filesystem::path> config_file_of(const std::vector<std::strin
         read_accelerate_settings(command, launcher, cwd, current_environment()).deepspeed_config_file;
     return named.empty() ? std::nullopt : std::optional(cwd / named);
   }
-  if (uses.size() != 1 || uses[0].value >= command.size() || has_placeholder(uses[0].read(command))) {
-    return std::nullopt;
+  for (const FlagUse& use : uses) {
+    if (use.value >= command.size() || has_placeholder(use.read(command))) return std::nullopt;
+    if (!same_file(cwd / uses[0].read(command), cwd / use.read(command))) return std::nullopt;
   }
   return cwd / uses[0].read(command);
 }

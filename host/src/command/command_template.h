@@ -25,6 +25,7 @@ namespace dsat::host {
 
 // Where the deepspeed launcher looks for a hostfile by itself.
 inline constexpr const char* kDefaultHostfile = "/job/hostfile";
+inline constexpr const char* kNoHostfile = "/dev/null";  // as people write it for the launcher, and dsat too
 
 struct CommandRequest {
   Argv argv;
@@ -94,6 +95,8 @@ class CommandTemplate {
   // By what the deepspeed launcher reaches several hosts: pdsh, openmpi, ...; in small letters, as it reads them.
   std::string multinode_launcher() const;
   // Does that start a rank for every slot of the hostfile, whatever --include says? All but pdsh do.
+  // On other hosts: does the launcher leave out variables that no file of its own has?
+  bool needs_deepspeed_env() const { return launcher_.kind == Launcher::deepspeed && multinode_launcher() != "slurm"; }
   bool takes_whole_hostfile() const { return launcher_.kind == Launcher::deepspeed && multinode_launcher() != kPdsh; }
   // What the deepspeed launcher reads where it is given no hostfile.
   const std::filesystem::path& default_hostfile() const { return request_.default_hostfile; }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
 
 #include "dsat/base/files.h"
 
@@ -11,9 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Neither a shell's nor pdsh's, to which %h is the host.
 bool is_plain(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view("_-./:,=+@%").find(static_cast<char>(c)) != std::string_view::npos;
+    return std::isalnum(c) != 0 || std::string_view("_-./:,=+@").find(static_cast<char>(c)) != std::string_view::npos;
   });
 }
 
@@ -26,8 +28,12 @@ std::string own_lines(const fs::path& file) {
 }  // namespace
 
 std::string deepspeed_env(const Environment& variables, const Environment& caller, const fs::path& cwd) {
-  const fs::path name = get_variable(caller, kDeepSpeedEnvVariable).value_or(".deepspeed_env");
-  const fs::path at_home = get_variable(caller, "HOME").value_or("/") / name, here = cwd / name;
+  const auto given = [&](const char* key, const char* otherwise) {
+    const auto own = get_variable(variables, key);
+    return own ? *own : get_variable(caller, key).value_or(otherwise);
+  };
+  const fs::path name = given(kDeepSpeedEnvVariable, ".deepspeed_env");
+  const fs::path at_home = fs::path(given("HOME", "/")) / name, here = cwd / name;
   std::string text = own_lines(at_home);
   if (here != at_home) text += own_lines(here);
   for (const std::string& variable : variables) {

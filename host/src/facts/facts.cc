@@ -80,18 +80,23 @@ std::optional<uint64_t> baseline_of(const JournalReading& reading, const StudyRe
   return std::nullopt;
 }
 
-// The file as it was given, with the batch sizes that follow from those in it. Sizes that contradict each other stay.
+// The file as it was given, with the batch sizes that follow from those in it and from the command's flags. Sizes that
+// contradict each other stay.
 std::optional<Json> own_of_file(const StudyFacts& facts, const JournalReading& reading) {
   std::optional<Json> own = own_as_given(reading.plan, facts.record.study);
   if (!own) return own;
   const int64_t otherwise = integer_at(facts.record.study, "data_parallel_size").value_or(1);
   try {
-    const config::GivenBatchSizes given = config::read_batch_sizes(*own);
+    const Json command = reading.plan.value("command", Json::array());
+    const Json mappings = reading.plan.value("arg_mappings", Json::array());
+    const config::GivenBatchSizes given =
+        with_batch_flags(command.get<Argv>(), reading.plan.value("hugging_face", Json()) == true,
+                         mappings.get<ArgMappings>(), config::read_batch_sizes(*own));
     if (!given.micro_batch && !given.train_batch) return own;
     const config::BatchSizes sizes =
         config::complete_batch_sizes(given, config::data_parallel_size_of(*own, otherwise));
     config::write_batch_sizes(*own, sizes);
-  } catch (const Error&) {
+  } catch (const std::exception&) {  // a damaged plan, too
   }
   return own;
 }

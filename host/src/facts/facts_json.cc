@@ -93,7 +93,8 @@ Json to_json_without_trials(const StudyFacts& facts) {
   json["study"]["gain"] = facts.gain ? to_json(*facts.gain) : Json();
   json["study"]["why_no_gain"] = facts.why_no_gain.empty() ? Json() : Json(facts.why_no_gain);
   json["study"]["end_to_end"] = facts.end_to_end ? to_json(*facts.end_to_end) : Json();
-  json["best"] = json.at("study").at("best");
+  Json best = json.at("study").at("best");
+  json["best"] = std::move(best);
   json["progress"] = to_json(facts.progress);
   for (const char* key : {"stages", "best_path", "changes", "knobs"}) json[key] = Json::array();
   for (const StageFacts& stage : facts.stages) json["stages"].push_back(to_json(stage));

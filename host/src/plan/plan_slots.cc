@@ -45,8 +45,6 @@ std::string one_of(const char* option, const std::string& of_options, const std:
   return of_options + of_launcher;
 }
 
-constexpr const char* kNoHostfile = "/dev/null";  // as people write it for the launcher, and dsat too
-
 // The launcher takes this machine alone where the file that it is given is none.
 // Returns a notice where a file may be missing by mistake, else "".
 std::string notice_of_no_hostfile(const fs::path& hostfile) {

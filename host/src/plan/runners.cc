@@ -142,7 +142,8 @@ void choose_runner(const StudyOptions& options, const std::optional<CommandTempl
   }
   if (cluster.runner == kPrefixRunner) {
     split_prefix(cluster.runner_command);
-    if (options.hostfile.empty()) throw Error("--runner-command needs --hostfile FILE: the hosts that it is to reach");
+    if (options.hostfile.empty() || options.hostfile == kNoHostfile)
+      throw Error("--runner-command needs --hostfile FILE: the hosts that it is to reach");
   } else if (cluster.runner == kSlurmRunner) {
     require_slurm({"sbatch", "squeue", "scancel", "scontrol"}, environment, "--runner slurm");
   }

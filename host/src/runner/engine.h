@@ -8,6 +8,8 @@
 #ifndef DSAT_HOST_RUNNER_ENGINE_H_
 #define DSAT_HOST_RUNNER_ENGINE_H_
 
+#include <signal.h>
+
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -23,6 +25,9 @@
 #include "slots/slot_pool.h"
 
 namespace dsat::host {
+
+// Makes dsat-launch kill everything now; SIGKILL to itself would leave the tree without its guard.
+inline constexpr int kKillTree = SIGUSR1;
 
 // A trial whose folder and files are ready.
 struct Launch {

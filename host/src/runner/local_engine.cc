@@ -18,9 +18,6 @@ namespace dsat::host {
 
 namespace {
 
-// Makes dsat-launch kill everything now; SIGKILL to itself would leave the tree without its guard.
-constexpr int kKillTree = SIGUSR1;
-
 // A killed tree goes in milliseconds, unless a driver holds one of its processes.
 constexpr std::chrono::seconds kLastWait{2};
 

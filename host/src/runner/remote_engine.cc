@@ -21,8 +21,7 @@ namespace dsat::host {
 
 namespace {
 
-constexpr int kKillTree = SIGUSR1;  // to dsat-launch
-constexpr std::chrono::seconds kLastWait{10};
+constexpr std::chrono::seconds kLastWaitForClients{10};
 constexpr std::chrono::milliseconds kLookAgain{50}, kStartInterval{200};
 constexpr std::chrono::seconds kClientPatience{5};
 constexpr size_t kLongestNote = 16 * 1024;
@@ -39,7 +38,7 @@ RemoteEngine::~RemoteEngine() {
     if (trial.client) trial.client->signal(kKillTree);
   }
   for (auto& [id, trial] : running_) {
-    if (trial.client) trial.client->wait_for(kLastWait);
+    if (trial.client) trial.client->wait_for(kLastWaitForClients);
   }
 }
 

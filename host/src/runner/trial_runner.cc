@@ -216,7 +216,7 @@ Launch TrialRunner::make_launch(const TrialSpec& spec, const Running& trial) con
   launch.argv = options_.command.render(context);
   for (const CommandFile& file : options_.command.files(context)) write_file(folder / file.name, file.text);
   launch.environment = options_.environment;
-  const bool has_hostfile = options_.command.launcher() == Launcher::deepspeed && !context.hostfile.empty();
+  const bool has_hostfile = !context.hostfile.empty() && options_.command.needs_deepspeed_env();
   set_variables(launch.environment, prepare_files(spec, trial, launch.argv, launch.cwd, has_hostfile));
   launch.end_command = pdsh_end_command(launch.argv, launch.slots, launch.environment);
   if (!options_.probe.empty()) add_probe(options_.probe, folder, !trial.facts.hosts.empty(), launch.environment);

@@ -30,6 +30,7 @@ constexpr int64_t kMostSlots = 1 << 20, kMostSamples = int64_t{1} << 40;
 SimulatedRun without_record(const std::string& which) {
   SimulatedRun run;
   run.outcome = Outcome::failed;
+  run.seconds = kUsualSeconds;
   run.reason = "the trace has no trial " + which;
   return run;
 }
@@ -306,7 +307,8 @@ bool TraceSurface::fits(const TraceRow& largest, int64_t samples) const {
   const auto a_sample = model.metrics.find("activation_mem_per_gpu");
   if (!largest.peak_bytes || !model.device_memory || a_sample == model.metrics.end()) return true;
   const auto further = static_cast<double>(samples - largest.micro_batch);
-  return *largest.peak_bytes + further * a_sample->get<double>() <= *model.device_memory;
+  return *largest.peak_bytes + further * a_sample->get<double>() / static_cast<double>(model.micro_batch) <=
+         *model.device_memory;
 }
 
 // Below the smallest completed micro batch a step takes as long as there: what was never recorded is not to look
@@ -343,6 +345,7 @@ SimulatedRun TraceSurface::between(const Group& group, const SimulatedTrial& tri
   if (!above && !fits(*below, samples)) {
     SimulatedRun run;
     run.outcome = Outcome::out_of_memory;
+    run.seconds = below->seconds.value_or(kUsualSeconds);
     run.reason = "beyond what was recorded: by the model's activations it does not fit";
     return run;
   }

@@ -53,9 +53,9 @@ void add_leaves(const Json& node, const std::string& prefix, std::vector<std::st
 
 // What decides the model states, though nothing tunes it: without it a replay would take them for fp32's.
 void add_given_keys(const Json& config, std::vector<std::string>& keys) {
-  for (const char* key : {"bf16.enabled", "fp16.enabled", "optimizer.type"}) {
+  for (const char* key : {"bf16.enabled", "bfloat16.enabled", "fp16.enabled", "optimizer.type"}) {
     const Json* value = config::find(config, key);
-    const bool is_given = value != nullptr && value->is_primitive() && !value->is_null();
+    const bool is_given = value != nullptr && value->is_primitive() && !value->is_null() && *value != "auto";
     if (is_given && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.emplace_back(key);
   }
 }

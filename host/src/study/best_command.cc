@@ -82,7 +82,7 @@ std::string best_command(const Plan& plan, const CommandTemplate& command, const
   set_variable(variables, "DSAT_DS_CONFIG", config_file.string());
   set_variable(variables, kHyperparametersVariable, (plan.dir / kBestHyperparametersFile).string());
   const fs::path folder = training_folder(plan, writes);
-  if (command.launcher() == Launcher::deepspeed && !plan.slots.hostfile.empty()) {
+  if (!plan.slots.hostfile.empty() && command.needs_deepspeed_env()) {
     const std::string text = deepspeed_env(variables, current_environment(), folder);
     if (writes) write_files(plan.dir, {{"", kBestDeepSpeedEnvFile, text}});
     set_variable(variables, kDeepSpeedEnvVariable, (plan.dir / kBestDeepSpeedEnvFile).string());

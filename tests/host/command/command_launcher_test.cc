@@ -243,6 +243,10 @@ TEST_F(Command, ABestCommandOfThisMachineAloneKeepsOtherHostsOut) {
       parse({"deepspeed", "--hostfile", "/dev/null", "t.py", "--deepspeed_config=a.json"})
           .render_best(Json::object(), "/b.json", two),
       ElementsAre("deepspeed", "--hostfile", "/dev/null", "--num_gpus", "2", "t.py", "--deepspeed_config=/b.json"));
+  EXPECT_THAT(
+      parse({"deepspeed", "t.py", "--deepspeed_config=a.json"}).render_best(Json::object(), "/b.json", two),
+      ElementsAre("deepspeed", "--hostfile", "/dev/null", "--num_gpus", "2", "t.py", "--deepspeed_config=/b.json"))
+      << "dsat-host --hostfile /dev/null";
 }
 
 TEST_F(Command, AScriptIsNoLauncher) {

@@ -31,12 +31,14 @@ TEST_F(DeepSpeedEnv, TheUsersOwnLinesComeFirst) {
   write_text(dir() / "cwd/.deepspeed_env", "B=2\n");
   EXPECT_EQ(text({"C=3"}), "A=1\nB=2\nC=3\n") << "the launcher would not read them beside this file";
   write_text(dir() / "own", "D=4\n");
-  EXPECT_EQ(text({"C=3"}, (dir() / "own").string()), "D=4\nC=3\n");
+  const std::string own = (dir() / "own").string();
+  EXPECT_EQ(text({"C=3"}, own), "D=4\nC=3\n");
+  EXPECT_EQ(text({"DS_ENV_FILE=" + own}), "D=4\nDS_ENV_FILE=" + own + "\n") << "a variable of the study names it";
 }
 
 // The launcher writes `export NAME=value; ` into a line for the other host's shell.
 TEST_F(DeepSpeedEnv, AValueThatIsNoPlainWordIsLeftOut) {
-  EXPECT_EQ(text({"A=x y", "B=$(reboot)", "C=a;b", "D=", "E=k=v,w:1%"}), "D=\nE=k=v,w:1%\n");
+  EXPECT_EQ(text({"A=x y", "B=$(reboot)", "C=a;b", "D=", "E=k=v,w:1", "F=%h"}), "D=\nE=k=v,w:1\n");
 }
 
 }  // namespace

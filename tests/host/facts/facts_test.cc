@@ -209,6 +209,16 @@ TEST_F(FactsTest, BatchSizesThatYourOwnFileLeavesOutFollowFromThoseInIt) {
   EXPECT_FALSE(changed({{"train_micro_batch_size_per_gpu", "auto"}})) << "nobody knows it";
   EXPECT_FALSE(changed({{"train_micro_batch_size_per_gpu", 3}, {"train_batch_size", 8}}))
       << "they contradict each other";
+  const auto with_flag = [&](const char* micro_batches) {
+    meta("plan", {{"runner", "local"},
+                  {"baseline", false},
+                  {"hugging_face", true},
+                  {"command", {"python3", "t.py", "--gradient_accumulation_steps", micro_batches}},
+                  {"user_config", {{"train_micro_batch_size_per_gpu", 1}, {"gradient_accumulation_steps", "auto"}}}});
+    return facts().changed_train_batch;
+  };
+  EXPECT_FALSE(with_flag("4")) << "the command's flag makes it 8, too";
+  EXPECT_TRUE(with_flag("2"));
   EXPECT_EQ(to_json(facts())["best"], to_json(facts())["study"]["best"]);
 }
 

@@ -100,6 +100,10 @@ TEST(TraceSurface, ActivationsBoundWhatLiesBeyondTheRecord) {
       "train_micro_batch_size_per_gpu,throughput,peak_bytes\n,1,1000,10,100,,,\n2,,,,,4,90,60\n";
   EXPECT_EQ(ask(2, true, 8, 0, text).outcome, Outcome::completed) << "60 and four times 10 are all of it";
   EXPECT_EQ(ask(2, true, 9, 0, text).outcome, Outcome::out_of_memory);
+  const std::string of_two =
+      "zero_optimization.stage,model_info,num_params,activation_mem_per_gpu,device_memory,"
+      "train_micro_batch_size_per_gpu,throughput,peak_bytes\n,1,1000,20,100,2,,\n2,,,,,4,90,60\n";
+  EXPECT_EQ(ask(2, true, 8, 0, of_two).outcome, Outcome::completed) << "20 are those of two samples";
 }
 
 TEST(TraceSurface, AnUnrecordedConfigurationIsAnsweredByTheNearestAndSaysSo) {

@@ -30,7 +30,7 @@ struct Options : WorldOptions {
   ModelOptions model;
   std::string torchscript;  // a file; empty: one of the built-in models
   std::string input_spec;   // of the TorchScript module
-  std::string loss;  // "mean", "cross-entropy"; empty: the output itself where it is one number, else cross entropy
+  std::string loss;  // "mean", "cross-entropy"; empty: the output itself where it has no dimensions, else the latter
   std::optional<int64_t> steps;
   bool activation_checkpointing = false;  // recompute activations in backward
   std::string checkpoint_dir;             // empty: none are saved

@@ -30,6 +30,8 @@ def port():
 def command(arguments, module):
     """The words behind the module: a script, or --trial module:Class, which the harness trains."""
     words = list(arguments)
+    if words and words[0] == "--":
+        words.pop(0)
     trial = None
     if words and words[0].partition("=")[0] in ("--trial", "--train-entrypoint"):
         flag = words.pop(0)
@@ -38,8 +40,6 @@ def command(arguments, module):
         if ":" not in trial:
             sys.exit(f"{module}: --trial {trial}: give module:Class, as in model_def:MyTrial")
         return [sys.executable, "-m", "determined.exec.harness", "--train-entrypoint", trial, *words]
-    if words and words[0] == "--":
-        words.pop(0)
     if not words:
         sys.exit(f"{module}: give the script that trains, or --trial module:Class")
     return words

@@ -5,6 +5,8 @@ import sys
 from . import _start
 
 MODULE = "determined.launch.deepspeed"
+# The launcher takes one of them, not two.
+_PLACES = ("--include", "-i", "--exclude", "-e", "--num_gpus", "--num_nodes")
 
 
 def main(arguments=None):
@@ -13,7 +15,9 @@ def main(arguments=None):
     devices = _start.slots()
     port = _start.port()
     if _start.launcher("deepspeed"):
-        where = ["--include", "localhost:" + ",".join(devices)] if all(d.isdigit() for d in devices) and devices else []
+        says_where = any(option.partition("=")[0] in _PLACES for option in own)
+        is_known = devices and all(d.isdigit() for d in devices)
+        where = ["--include", "localhost:" + ",".join(devices)] if is_known and not says_where else []
         _start.become(["deepspeed", *own, *where, "--master_port", port, "--no_python", "--no_local_rank", *words])
     if _start.launcher("torchrun"):
         _start.become(["torchrun", "--no_python", "--nproc_per_node",

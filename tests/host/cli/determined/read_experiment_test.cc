@@ -103,11 +103,13 @@ TEST_F(ExperimentFile, AChoiceWhereAListIsOneValueIsForASpaceFile) {
 TEST_F(ExperimentFile, WhatTheFullTrainingWillReadIsCheckedAtOnce) {
   for (const char* good :
        {"searcher: {max_length: 5}\n", "searcher: {max_length: {epochs: 1}}\n", "min_validation_period: {batches: 0}\n",
-        "min_checkpoint_period: ~\n", "scheduling_unit: 10\n", "checkpoint_policy: none\n"}) {
+        "min_checkpoint_period: ~\n", "scheduling_unit: 10\n", "scheduling_unit: 0\n", "scheduling_unit: ~\n",
+        "checkpoint_policy: none\n"}) {
     read(good);
   }
   EXPECT_THAT(complaint("searcher: {max_length: {steps: 100}}\n"), HasSubstr("searcher.max_length is {\"steps\":100}"));
   EXPECT_THAT(complaint("searcher: {max_length: 0}\n"), HasSubstr("at least 1"));
+  EXPECT_THAT(complaint("searcher: {max_length: {}}\n"), HasSubstr("at least 1"));
   EXPECT_THAT(complaint("min_checkpoint_period: {epoch: 1}\n"), HasSubstr("min_checkpoint_period is"));
   EXPECT_THAT(complaint("min_validation_period: [1]\n"), HasSubstr("min_validation_period is"));
   EXPECT_THAT(complaint("scheduling_unit: '100'\n"), HasSubstr("scheduling_unit must be an integer"));

@@ -12,7 +12,7 @@ class Periods:
         self.validation = self._period(config, "min_validation_period")
         self.checkpoint = self._period(config, "min_checkpoint_period")
         self.validates_first = bool(config.get("perform_initial_validation", False))
-        self.policy = config.get("checkpoint_policy", "best")
+        self.policy = config.get("checkpoint_policy") or "best"
         if self.policy not in ("best", "all", "none"):
             raise InvalidExperimentException(f"checkpoint_policy is {self.policy!r}: use best, all or none")
 
