@@ -88,9 +88,9 @@ class ExperimentReader {
         add_variables(item.value(), place);
       } else if (!item.value().empty() && is_for_this_machine("cpu")) {
         result_.notices.push_back(fmt::format(
-            "{}: left out, as no tool of such a device is in PATH here: give the variables as one list if trials run "
-            "on other machines",
-            file_.where(place)));
+            "{}: {} is left out, as no tool of such a device is in PATH here: give the variables as one list if trials "
+            "run on other machines",
+            file_.where(place), place));
       }
     }
   }

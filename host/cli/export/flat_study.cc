@@ -20,11 +20,13 @@ std::vector<size_t> exported_trials(const host::StudyFacts& facts) {
   std::vector<size_t> trials;
   for (size_t i = 0; i < facts.record.trials.size(); ++i) {
     const host::TrialRecord& trial = facts.record.trials[i];
-    // One without an end may have been ordered and never begun.
-    const bool began = trial.started() && (trial.outcome || !trial.started_at.empty());
-    if (began && !trial.duplicate_of && !facts.trials[i].model_info) trials.push_back(i);
+    if (trial.started() && !trial.duplicate_of && !facts.trials[i].model_info) trials.push_back(i);
   }
   return trials;
+}
+
+const std::string& start_of(const host::TrialRecord& trial) {
+  return trial.started_at.empty() ? trial.submitted_at : trial.started_at;
 }
 
 std::vector<std::string> tuned_keys(const host::StudyFacts& facts) {

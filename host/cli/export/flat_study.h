@@ -23,6 +23,9 @@ std::string leaf_text(const Json& leaf);
 // The trials that measured or tried something: started, no duplicates, not the model-information run. Their indices.
 std::vector<size_t> exported_trials(const host::StudyFacts& facts);
 
+// When it began. A host that was killed may have left no such moment: then when the trial was asked for.
+const std::string& start_of(const host::TrialRecord& trial);
+
 // What the search tuned: the leaves of all overrides, in the order in which they came up.
 std::vector<std::string> tuned_keys(const host::StudyFacts& facts);
 

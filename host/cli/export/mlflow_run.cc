@@ -67,7 +67,7 @@ MlflowRun run_of(const host::StudyFacts& facts, size_t index) {
   run.id = fmt::format("{:016x}{:016x}", hash(own, 0), hash(own, 1));
   run.name = fmt::format("trial {}", trial.id);
   run.status = status_of(facts, index);
-  run.start_ms = microseconds_of(trial.started_at) / 1000;
+  run.start_ms = microseconds_of(start_of(trial)) / 1000;
   run.end_ms = microseconds_of(trial.ended_at) / 1000;
   std::set<std::string> params, metrics;
   for (const Leaf& leaf : leaves_of(trial.config)) {

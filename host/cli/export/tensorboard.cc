@@ -102,7 +102,7 @@ ProtoMessage experiment(const host::StudyFacts& facts, const std::vector<std::st
 
 std::string session(const host::StudyFacts& facts, size_t index, const std::vector<std::string>& keys) {
   const host::TrialRecord& trial = facts.record.trials[index];
-  const double start = seconds_of(trial.started_at), end = seconds_of(trial.ended_at);
+  const double start = seconds_of(start_of(trial)), end = seconds_of(trial.ended_at);
   // SessionStartInfo: 1 hparams, a map of {1 key, 2 value}; 5 start_time_secs.
   ProtoMessage begun;
   for (const auto& [key, value] : hyperparameters(trial, keys)) {

@@ -203,8 +203,8 @@ TEST_F(FactsTest, BatchSizesThatYourOwnFileLeavesOutFollowFromThoseInIt) {
     return facts().changed_train_batch;
   };
   EXPECT_TRUE(changed({{"train_micro_batch_size_per_gpu", 1}}));
-  EXPECT_EQ(facts().changes.back().own, 1);
-  EXPECT_EQ(facts().changes.front().own, 2) << "the train batch, of two ranks";
+  EXPECT_EQ(facts().changes.front().own, 1);
+  EXPECT_EQ(facts().changes.back().own, 2) << "the train batch, of two ranks";
   EXPECT_FALSE(changed({{"train_micro_batch_size_per_gpu", 4}}));
   EXPECT_FALSE(changed({{"train_micro_batch_size_per_gpu", "auto"}})) << "nobody knows it";
   EXPECT_FALSE(changed({{"train_micro_batch_size_per_gpu", 3}, {"train_batch_size", 8}}))

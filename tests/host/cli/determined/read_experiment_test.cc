@@ -117,7 +117,7 @@ TEST_F(ExperimentFile, WhatTheFullTrainingWillReadIsCheckedAtOnce) {
 }
 
 TEST_F(ExperimentFile, AStartupHookIsNamedAsItDoesNotRun) {
-  write("startup-hook.sh", "pip install x\n");
+  write("model/startup-hook.sh", "pip install x\n");
   EXPECT_THAT(read("").notices, Contains(HasSubstr("startup-hook.sh: not run")));
 }
 
@@ -151,7 +151,7 @@ TEST_F(ExperimentFile, VariablesComeAsAListAMapOrByDevice) {
   EXPECT_THAT(read(key + "{A: 1, B: x, C: ~}\n").variables, ElementsAre("A=1", "B=x", "C="));
   const std::string by_device = "{cpu: [D=cpu], cuda: [D=cuda], rocm: [D=rocm]}\n";
   EXPECT_THAT(read(key + by_device).variables, ElementsAre("D=cpu"));
-  EXPECT_THAT(read(key + by_device).notices, Contains(HasSubstr("environment_variables.cuda: left out")));
+  EXPECT_THAT(read(key + by_device).notices, Contains(HasSubstr("environment_variables.cuda is left out")));
   install("rocm-smi");
   EXPECT_THAT(read(key + by_device).variables, ElementsAre("D=rocm"));
   install("nvidia-smi");

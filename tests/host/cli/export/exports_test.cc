@@ -49,11 +49,13 @@ TEST(WriteMlflow, NamesAreInUtf8) {
   EXPECT_THAT(names, HasSubstr("name: \"gpt2 \U0001F680\""));
 }
 
-TEST(ExportedTrials, OneThatHasNotBegunIsNone) {
-  host::StudyFacts facts = study_of_one(Json::object());
-  EXPECT_EQ(exported_trials(facts).size(), 1u);
-  facts.record.trials[0].started_at.clear();
-  EXPECT_TRUE(exported_trials(facts).empty()) << "its host was killed between the order and the start";
+// Its host was killed before it wrote the start down. In 1970 nothing began.
+TEST(StartOf, IsTheOrderWhereNoStartIsOnRecord) {
+  host::TrialRecord trial;
+  trial.submitted_at = "2026-01-01T00:00:00Z";
+  EXPECT_EQ(start_of(trial), trial.submitted_at);
+  trial.started_at = "2026-01-01T00:00:09Z";
+  EXPECT_EQ(start_of(trial), trial.started_at);
 }
 
 TEST(ExtendExport, AFileThatHoldsTheBeginGrowsInPlace) {
