@@ -18,6 +18,8 @@ class WhatIsNotThere(DeterminedTest):
                                   "has no determined.experimental: .*master"),
                                  ("import determined.lightning", "has no determined.lightning: its Trainer"),
                                  ("import determined.horovod", "has no determined.horovod: Horovod"),
+                                 ("import determined.tensorboard.metric_writers.pytorch",
+                                  "has no determined.tensorboard: .*get_tensorboard_writer"),
                                  ("import determined.searcher", "has no determined.searcher: .*searcher plugin"),
                                  ("from determined.core import Foo", "has no determined.core.Foo: docs/migrate"),
                                  ("import determined.nonsense", "has no determined.nonsense: docs/migrate")):

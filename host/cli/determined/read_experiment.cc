@@ -313,7 +313,7 @@ class ExperimentReader {
     }
   }
 
-  // The script reads these at the begin of the full training, hours after this.
+  // The script reads these when the full training begins, hours after this.
   void check_training_keys() const {
     check_length("searcher.max_length", 1);
     check_length("min_validation_period", 0);
@@ -321,9 +321,8 @@ class ExperimentReader {
     if (const Json* unit = file_.find("scheduling_unit"); unit != nullptr && !unit->is_null())
       integer("scheduling_unit", 0);
     const Json* policy = file_.find("checkpoint_policy");
-    if (policy == nullptr || policy->is_null() ||
-        (policy->is_string() && one_of(policy->get<std::string>(), {"best", "all", "none"})))
-      return;
+    if (policy == nullptr || policy->is_null()) return;
+    if (policy->is_string() && one_of(policy->get<std::string>(), {"best", "all", "none"})) return;
     file_.refuse("checkpoint_policy", fmt::format("is {}: use best, all or none", policy->dump()));
   }
 

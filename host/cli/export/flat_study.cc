@@ -2,6 +2,8 @@
 // line.
 #include "export/flat_study.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -23,6 +25,15 @@ std::vector<size_t> exported_trials(const host::StudyFacts& facts) {
     if (trial.started() && !trial.duplicate_of && !facts.trials[i].model_info) trials.push_back(i);
   }
   return trials;
+}
+
+std::string unique_name(const std::string& name, std::set<std::string>& taken, size_t longest) {
+  std::string unique = name.substr(0, longest);
+  for (int number = 2; !taken.insert(unique).second; ++number) {
+    const std::string ending = fmt::format("_{}", number);
+    unique = name.substr(0, longest - ending.size()) + ending;
+  }
+  return unique;
 }
 
 const std::string& start_of(const host::TrialRecord& trial) {

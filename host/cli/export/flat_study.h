@@ -5,6 +5,7 @@
 #define DSAT_CLI_EXPORT_FLAT_STUDY_H_
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,9 @@ std::string leaf_text(const Json& leaf);
 
 // The trials that measured or tried something: started, no duplicates, not the model-information run. Their indices.
 std::vector<size_t> exported_trials(const host::StudyFacts& facts);
+
+// `name`, or where that is taken already `name` with _2, _3 and so on; cut so that it has at most `longest` bytes.
+std::string unique_name(const std::string& name, std::set<std::string>& taken, size_t longest = std::string::npos);
 
 // When it began. A host that was killed may have left no such moment: then when the trial was asked for.
 const std::string& start_of(const host::TrialRecord& trial);

@@ -1,5 +1,5 @@
 // Writes the folders of MLflow's file store: EXPERIMENT/RUN/{meta.yaml,params,metrics,tags,artifacts}.
-// A text in a meta.yaml is a JSON string in UTF-8, which YAML reads as it is; JSON's pairs of escapes it does not join.
+// A text in a meta.yaml is a JSON string in UTF-8, which YAML reads as it is. YAML does not join two of JSON's escapes.
 #include <fmt/format.h>
 
 #include <filesystem>

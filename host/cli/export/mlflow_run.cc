@@ -29,12 +29,7 @@ std::string mlflow_name(std::string name, std::set<std::string>& taken) {
     if (!fits) c = '_';
   }
   if (name.empty() || name.front() == '.') name.insert(0, "_");
-  std::string unique = name.substr(0, kLongestName);
-  for (int number = 2; !taken.insert(unique).second; ++number) {
-    const std::string ending = fmt::format("_{}", number);
-    unique = name.substr(0, kLongestName - ending.size()) + ending;
-  }
-  return unique;
+  return unique_name(name, taken, kLongestName);
 }
 
 // FNV-1a with a start of its own for each half of an id.

@@ -1,10 +1,8 @@
 // CSV, JSON and JSON lines: the page's document, whole, by line, or as a table with a column for each leaf.
 // The columns that every trial has come first; a trial that lacks one of the others leaves its cell empty.
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <set>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "dsat/config/json.h"
 #include "export/flat_study.h"
@@ -35,10 +33,9 @@ std::string csv_of(const host::StudyFacts& facts) {
   std::vector<std::vector<std::string>> rows;
   for (const Json& trial : document.at("trials")) {
     std::vector<std::string> row(header.size());
-    std::unordered_set<std::string> names;  // a key with a dot in it may be called like another one's leaf
+    std::set<std::string> names;  // a key with a dot in it may be called like another one's leaf
     for (const Leaf& leaf : leaves_of(trial)) {
-      std::string name = leaf.first;
-      for (int n = 2; !names.insert(name).second; ++n) name = fmt::format("{}_{}", leaf.first, n);
+      const std::string name = unique_name(leaf.first, names);
       const auto [it, is_new] = columns.try_emplace(name, header.size());
       if (is_new) header.push_back(name);
       row.resize(std::max(row.size(), header.size()));

@@ -95,7 +95,7 @@ class CommandTemplate {
   // By what the deepspeed launcher reaches several hosts: pdsh, openmpi, ...; in small letters, as it reads them.
   std::string multinode_launcher() const;
   // Does that start a rank for every slot of the hostfile, whatever --include says? All but pdsh do.
-  // On other hosts: does the launcher leave out variables that no file of its own has?
+  // Does the launcher need a file to take the trial's variables to other hosts?
   bool needs_deepspeed_env() const { return launcher_.kind == Launcher::deepspeed && multinode_launcher() != "slurm"; }
   bool takes_whole_hostfile() const { return launcher_.kind == Launcher::deepspeed && multinode_launcher() != kPdsh; }
   // What the deepspeed launcher reads where it is given no hostfile.

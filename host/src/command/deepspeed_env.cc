@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Neither a shell's nor pdsh's, to which %h is the host.
+// Is there no character that a shell or pdsh replaces? To pdsh %h is the host.
 bool is_plain(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || std::string_view("_-./:,=+@").find(static_cast<char>(c)) != std::string_view::npos;

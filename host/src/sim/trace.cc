@@ -108,6 +108,29 @@ double interpolated(double x, double x0, double y0, double x1, double y1) {
   return x1 == x0 ? y0 : y0 + (y1 - y0) * (x - x0) / (x1 - x0);
 }
 
+// Were trials recorded at this micro batch, or below and above it?
+bool encloses(const std::vector<const TraceRow*>& group, int64_t samples) {
+  return group.front()->micro_batch <= samples && group.back()->micro_batch >= samples;
+}
+
+// What ran out of memory with more samples alone says nothing of fewer.
+bool answers(const std::vector<const TraceRow*>& group, int64_t samples) {
+  return group.front()->micro_batch <= samples || std::any_of(group.begin(), group.end(), [](const TraceRow* row) {
+           return row->outcome == Outcome::completed;
+         });
+}
+
+// Below the smallest completed micro batch a step takes as long as there: what was never recorded is not to look
+// better.
+void slow_down(SimulatedRun& run, double share) {
+  for (const char* name : {"throughput", "FLOPS_per_gpu"}) {
+    const auto metric = run.metrics.find(name);
+    if (metric != run.metrics.end()) *metric = metric->get<double>() * share;
+  }
+}
+
+int64_t micro_batch_of(const SimulatedTrial& trial) { return trial.config.value(config::kMicroBatchKey, int64_t{1}); }
+
 }  // namespace
 
 TraceSurface::TraceSurface(std::string_view text, const std::string& file) {
@@ -220,18 +243,6 @@ Json TraceSurface::base_config() const {
   return config;
 }
 
-// Were trials recorded at this micro batch, or below and above it?
-bool encloses(const std::vector<const TraceRow*>& group, int64_t samples) {
-  return group.front()->micro_batch <= samples && group.back()->micro_batch >= samples;
-}
-
-// What ran out of memory with more samples alone says nothing of fewer.
-bool answers(const std::vector<const TraceRow*>& group, int64_t samples) {
-  return group.front()->micro_batch <= samples || std::any_of(group.begin(), group.end(), [](const TraceRow* row) {
-           return row->outcome == Outcome::completed;
-         });
-}
-
 // The recorded configuration of the stage that answers the trial. Those of the trial's size go first, then those that
 // say anything of its micro batch, its own configuration or those around its micro batch, those that differ in few
 // keys; of several alike the first. A key that the record leaves empty may differ.
@@ -242,7 +253,7 @@ const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, in
     wanted.push_back(value == nullptr ? "" : normal(*value));
   }
   const Group* best = nullptr;
-  const int64_t samples = trial.config.value(config::kMicroBatchKey, int64_t{1});
+  const int64_t samples = micro_batch_of(trial);
   std::tuple<bool, bool, bool, size_t> least{true, true, true, keys_.size() + 1};
   for (const Group& group : groups_) {
     if (group.front()->stage != stage) continue;
@@ -311,66 +322,66 @@ bool TraceSurface::fits(const TraceRow& largest, int64_t samples) const {
          *model.device_memory;
 }
 
-// Below the smallest completed micro batch a step takes as long as there: what was never recorded is not to look
-// better.
-void slow_down(SimulatedRun& run, double share) {
-  for (const char* name : {"throughput", "FLOPS_per_gpu"}) {
-    const auto metric = run.metrics.find(name);
-    if (metric != run.metrics.end()) *metric = metric->get<double>() * share;
-  }
+// Above all that this configuration completed, of which `largest` is the largest (nullptr: it completed nothing): out
+// of memory if that was recorded, of this configuration or of another one at its stage, or if the model's activations
+// say so; else as the largest.
+SimulatedRun TraceSurface::beyond(const Group& group, const TraceRow* largest, const SimulatedTrial& trial) const {
+  const int64_t samples = micro_batch_of(trial);
+  const auto out = std::find_if(group.begin(), group.end(),
+                                [](const TraceRow* row) { return row->outcome == Outcome::out_of_memory; });
+  const TraceRow* too_big = out == group.end() ? nullptr : *out;
+  const bool is_bound = too_big && too_big->micro_batch > (largest ? largest->micro_batch : 0);
+  if (is_bound && (largest || too_big->micro_batch <= samples)) return answer_of(*too_big);
+  if (const TraceRow* elsewhere = too_big_elsewhere(group, samples)) return answer_of(*elsewhere);
+  if (!largest && too_big) return without_record("at so few samples");
+  if (!largest) return answer_of(*group.front());
+  if (fits(*largest, samples)) return mixture(*largest, *largest, trial);
+  SimulatedRun run;
+  run.outcome = Outcome::out_of_memory;
+  run.seconds = largest->seconds.value_or(kUsualSeconds);
+  run.reason = "beyond what was recorded: by the model's activations it does not fit";
+  return run;
 }
 
-// A micro batch that was recorded gives one of its trials; one between two completed ones a mixture of them; below all
-// the smallest one's time; above all completed ones out of memory if that was recorded, of this configuration or of
-// another one at its stage, or if the model's activations say so, else the largest's.
-SimulatedRun TraceSurface::between(const Group& group, const SimulatedTrial& trial) const {
-  const int64_t samples = trial.config.value(config::kMicroBatchKey, int64_t{1});
-  Group same;
-  const TraceRow *below = nullptr, *above = nullptr, *too_big = nullptr;
-  for (const TraceRow* row : group) {
-    if (row->micro_batch == samples) same.push_back(row);
-    if (row->outcome == Outcome::out_of_memory && !too_big) too_big = row;
-    if (row->outcome != Outcome::completed) continue;
-    if (row->micro_batch < samples) below = row;
-    if (row->micro_batch > samples && !above) above = row;
-  }
-  if (!same.empty()) return answer_of(*same[trial.seed % same.size()]);
-  const int64_t fitted = below ? below->micro_batch : 0, bound = below || !too_big ? 0 : too_big->micro_batch;
-  if (!above && too_big && too_big->micro_batch > fitted && samples >= bound) return answer_of(*too_big);
-  if (!above) {
-    if (const TraceRow* elsewhere = too_big_elsewhere(group, samples)) return answer_of(*elsewhere);
-  }
-  if (!above && !below && too_big) return without_record("at so few samples");
-  if (!above && !below) return answer_of(*group.front());
-  if (!above && !fits(*below, samples)) {
-    SimulatedRun run;
-    run.outcome = Outcome::out_of_memory;
-    run.seconds = below->seconds.value_or(kUsualSeconds);
-    run.reason = "beyond what was recorded: by the model's activations it does not fit";
-    return run;
-  }
-  const bool is_below_all = !below;
-  if (!below) below = above;
-  if (!above) above = below;
-  SimulatedRun run = answer_of(*below);
-  const auto x = static_cast<double>(samples);
-  const auto x0 = static_cast<double>(below->micro_batch), x1 = static_cast<double>(above->micro_batch);
+// A mixture of two completed trials at the trial's micro batch. Below both a step takes as long as that of the smaller
+// one.
+SimulatedRun TraceSurface::mixture(const TraceRow& below, const TraceRow& above, const SimulatedTrial& trial) const {
+  SimulatedRun run = answer_of(below);
+  const auto x = static_cast<double>(micro_batch_of(trial));
+  const auto x0 = static_cast<double>(below.micro_batch), x1 = static_cast<double>(above.micro_batch);
   for (auto& item : run.metrics.items()) {
-    const auto other = above->metrics.find(item.key());
-    if (other != above->metrics.end()) {
+    const auto other = above.metrics.find(item.key());
+    if (other != above.metrics.end()) {
       item.value() = interpolated(x, x0, item.value().get<double>(), x1, other->get<double>());
     }
   }
-  if (below->peak_bytes && above->peak_bytes) {
-    run.peak_bytes = static_cast<uint64_t>(interpolated(x, x0, *below->peak_bytes, x1, *above->peak_bytes));
+  if (below.peak_bytes && above.peak_bytes) {
+    run.peak_bytes = static_cast<uint64_t>(interpolated(x, x0, *below.peak_bytes, x1, *above.peak_bytes));
   }
-  if (is_below_all) slow_down(run, x / x0);
+  if (x < x0) slow_down(run, x / x0);
   // An interpolated latency would contradict throughput and batch size.
   const auto train_batch = trial.config.value(config::kTrainBatchKey, 0.0);
   if (run.metrics.contains("throughput") && train_batch > 0) {
     run.metrics["latency"] = train_batch * 1e6 / run.metrics["throughput"].get<double>();
   }
   return run;
+}
+
+// A micro batch that was recorded gives one of its trials, one between two completed ones a mixture of them, one below
+// all the smallest one's time.
+SimulatedRun TraceSurface::between(const Group& group, const SimulatedTrial& trial) const {
+  const int64_t samples = micro_batch_of(trial);
+  Group same;
+  const TraceRow *below = nullptr, *above = nullptr;
+  for (const TraceRow* row : group) {
+    if (row->micro_batch == samples) same.push_back(row);
+    if (row->outcome != Outcome::completed) continue;
+    if (row->micro_batch < samples) below = row;
+    if (row->micro_batch > samples && !above) above = row;
+  }
+  if (!same.empty()) return answer_of(*same[trial.seed % same.size()]);
+  if (!above) return beyond(group, below, trial);
+  return mixture(below ? *below : *above, *above, trial);
 }
 
 SimulatedRun TraceSurface::run(const SimulatedTrial& trial) const {

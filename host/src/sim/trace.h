@@ -47,6 +47,8 @@ class TraceSurface : public Surface {
   const TraceRow& model_row() const;
   bool fits(const TraceRow& largest, int64_t samples) const;
   const TraceRow* too_big_elsewhere(const Group& group, int64_t samples) const;
+  SimulatedRun beyond(const Group& group, const TraceRow* largest, const SimulatedTrial& trial) const;
+  SimulatedRun mixture(const TraceRow& below, const TraceRow& above, const SimulatedTrial& trial) const;
   SimulatedRun between(const Group& group, const SimulatedTrial& trial) const;
   SimulatedRun answer_of(const TraceRow& row) const;
 

@@ -70,12 +70,6 @@ std::vector<Json> checked_values(const std::string& key, const Json& list, const
   return values;
 }
 
-}  // namespace
-
-bool lists_are_axes(std::string_view key) { return key_kind(key) == KeyKind::kScalar; }
-
-namespace {
-
 void take_lists(Json& section, const std::string& prefix, const std::string& origin, std::vector<SpaceEntry>* out) {
   for (auto& [name, value] : section.items()) {
     const std::string key = prefix.empty() ? name : prefix + "." + name;
@@ -161,6 +155,8 @@ SpaceEntry read_file_entry(const std::string& written, const Json& body, const s
 }
 
 }  // namespace
+
+bool lists_are_axes(std::string_view key) { return key_kind(key) == KeyKind::kScalar; }
 
 bool same_value(const Json& a, const Json& b) { return identity(a) == identity(b); }
 

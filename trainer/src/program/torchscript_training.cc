@@ -54,7 +54,7 @@ class ScriptTask {
     return inputs;
   }
   at::Tensor loss(int64_t number, const at::Tensor& output) const {
-    // By its shape: how many numbers there are hangs on the micro batch.
+    // Its shape decides: the count of its numbers depends on the micro batch.
     const bool is_mean = loss_.empty() ? output.dim() == 0 : loss_ == "mean";
     if (is_mean) return output.to(at::kFloat).mean();
     return cross_entropy(output, RandomStream(stream(number).bits(0), specs_.size()));

@@ -11,7 +11,8 @@ namespace dsat::trainer {
 namespace {
 
 [[noreturn]] void refuse(const std::string& where, const std::string& key, const std::string& what) {
-  throw Error(DSAT_INTERNAL, fmt::format("metric '{}' of {} {}", key, where, what));  // it trained until then
+  throw Error(DSAT_INTERNAL,
+              fmt::format("metric '{}' of {} {}", key, where, what));  // a failure of the training, no wrong usage
 }
 
 void check(const Json& value, const std::string& where, const std::string& key) {

@@ -49,7 +49,7 @@ TEST(WriteMlflow, NamesAreInUtf8) {
   EXPECT_THAT(names, HasSubstr("name: \"gpt2 \U0001F680\""));
 }
 
-// Its host was killed before it wrote the start down. In 1970 nothing began.
+// Its host was killed before it wrote the start down.
 TEST(StartOf, IsTheOrderWhereNoStartIsOnRecord) {
   host::TrialRecord trial;
   trial.submitted_at = "2026-01-01T00:00:00Z";
