@@ -3,8 +3,8 @@
 //   bench_cost_model [--whole] [--trainer PATH] [--dir DIR]
 //   bench_cost_model --speed      (how long a decision takes in a long study; no training)
 //
-// A study is one model shape, with activation checkpointing or without, on 1 to 4 ranks. It makes the default profile:
-// the model-information trial and two measured ones at a single ZeRO stage, where the profiler would
+// A study is one model shape, with activation checkpointing or without, on 1 to 4 ranks. It makes a profile of three
+// trials: the model-information trial and two measured ones at a single ZeRO stage, where the profiler would
 // (cost::next_to_measure). Then either one more there, or three as a careful search would make them: at each other
 // stage the micro batch that is 95 % sure to fit. At all three times it writes down the largest micro batch and its
 // peak for every stage and for one other number of ranks, and only then trains there: at the predicted largest micro
@@ -191,10 +191,12 @@ void measure_at(const Trainer& trainer, const Place& place, int64_t micro_batch,
   study.observations.push_back(seen);
 }
 
-// As the profiler does.
+// As the profiler does with --profile-trials 3, and with 4.
 void measure(const Trainer& trainer, const Place& place, Study& study) {
+  const int64_t trials_left = study.observations.empty() ? 2 : 1;
   const auto fit = dsat::cost::fit_memory(study.inputs, study.observations);
-  measure_at(trainer, place, std::min(dsat::cost::next_to_measure(fit, setup_of(place, 1)), kLargestMeasured), study);
+  const int64_t micro_batch = dsat::cost::next_to_measure(fit, setup_of(place, 1), trials_left);
+  measure_at(trainer, place, std::min(micro_batch, kLargestMeasured), study);
 }
 
 void search(const Trainer& trainer, Place place, Study& study) {

@@ -131,6 +131,13 @@ std::string trace_of(const ContestScenario& scenario, const std::string& searche
   return text + (run.best.is_null() ? "" : missing_of(scenario, run.best) + "\n") + "\n";
 }
 
+// As many trials of the profile as the searcher wishes, which the host grants where the user gives no number.
+int wished_profile_trials(const dsat_factory& searcher) {
+  const char* wishes = searcher.descriptor(0)->study_json;
+  return wishes == nullptr ? StudySetting().profile_trials
+                           : Json::parse(wishes).value("profile_trials", StudySetting().profile_trials);
+}
+
 class Contest {
  public:
   explicit Contest(const ContestOptions& options)
@@ -243,6 +250,9 @@ class Contest {
   SeedScore score(const ContestScenario& scenario, size_t searcher, uint64_t seed, OptunaProcess* optuna) {
     const std::string& name = options_.searchers[searcher];
     StudySetting setting{scenario.surface, &scenario.space, seed, options_.budgets.back(), options_.concurrency};
+    if (libraries_[searcher] != nullptr) {
+      setting.profile_trials = wished_profile_trials(libraries_[searcher]->factory(DSAT_SEARCHER_FACTORY));
+    }
     const ProfileRun profile = run_profile(profiler_.factory(DSAT_PROFILER_FACTORY), setting);
     SeedScore score;
     if (!profile.error.empty()) {

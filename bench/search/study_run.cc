@@ -71,6 +71,7 @@ Study study_of(const StudySetting& setting) {
   study.space = config::to_json(*setting.space);
   study.limits.max_trials = setting.max_trials;
   study.limits.max_concurrent_trials = setting.concurrency;
+  study.limits.profile_trials = setting.profile_trials;
   study.limits.slots = surface.job.gpus * setting.concurrency;
   study.limits.slots_per_trial = surface.job.gpus;
   study.limits.data_parallel_size = surface.job.gpus;

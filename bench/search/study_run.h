@@ -51,6 +51,7 @@ struct StudySetting {
   uint64_t seed = 0;
   int max_trials = 64;
   int concurrency = 1;
+  int profile_trials = 3;
 };
 
 // The trials of a profiler plugin, one after another. A profile that a trial's failure ends is in `error`.

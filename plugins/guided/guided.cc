@@ -57,7 +57,7 @@ Descriptor Guided::descriptor() {
            .min(0.001)
            .max(0.5)},
       /*state_version=*/1,
-      /*study=*/Json{{"zero_stages", {0, 1, 2, 3}}}};
+      /*study=*/Json{{"zero_stages", {0, 1, 2, 3}}, {"profile_trials", 2}}};
 }
 
 Guided::Guided(Host host, const Options& options)

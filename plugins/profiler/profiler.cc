@@ -230,7 +230,7 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
     if (!seen.out_of_memory) largest = std::max(largest, micro_batch);
   }
   const cost::MemoryFit fit = cost::fit_memory(inputs_, observations_);
-  auto wanted = static_cast<double>(std::min(cost::next_to_measure(fit, here), kMost));
+  auto wanted = static_cast<double>(std::min(cost::next_to_measure(fit, here, trials_left()), kMost));
   if (least_failed_) {
     wanted = std::min(wanted, std::sqrt(static_cast<double>(std::max<int64_t>(1, largest) * *least_failed_)));
   }
@@ -247,16 +247,17 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
 
 // A trial that ran out of memory, or failed at a micro batch too small, shows little, and the second point of a line is
 // worth one more trial: as many again are allowed at most.
-bool ModelProfiler::may_spend() const {
+int64_t ModelProfiler::trials_left() const {
   const int64_t allowed = study_.limits.profile_trials;
   const int64_t out_of_memory = std::count_if(observations_.begin(), observations_.end(),
                                               [](const cost::Observation& seen) { return seen.out_of_memory; });
   const int64_t in_vain = out_of_memory + (smallest_failed_ ? 1 : 0);
-  return static_cast<int64_t>(trials_.size()) < allowed + std::min(in_vain, allowed);
+  const int64_t most = std::min(allowed + std::min(in_vain, allowed), study_.limits.max_trials);
+  return most - static_cast<int64_t>(trials_.size());
 }
 
 void ModelProfiler::measure_next() {
-  if (may_spend()) {
+  if (trials_left() > 0) {
     if (const std::optional<int64_t> micro_batch = next_micro_batch()) {
       micro_batch_ = *micro_batch;
       const int stage = config::zero_stage(merged(stage_, micro_batch_));

@@ -1,12 +1,12 @@
 // profiler: how large the model is, how much memory a sample takes, and what therefore fits at each ZeRO stage.
 //
 // First the model-information trial: the user's own configuration with the smallest micro batch, one forward. Then, as
-// far as --profile-trials and the trial limit allow, measured trials at small micro batches, one after another, of the
-// user's configuration at a stage that the study may use: two micro batches separate the bytes per sample from the
-// fixed bytes. Out of memory at the user's stage, it goes on at the highest stage that the study may use, and spends
-// another trial for the one that showed so little. If the smallest micro batch fails
-// otherwise, the user's own is the smallest from then on; if that fails as well, there is no profile: what fails here
-// fails in every trial.
+// far as --profile-trials and the trial limit allow, measured trials, one after another, of the user's configuration at
+// a stage that the study may use. Two micro batches separate the bytes per sample from the fixed bytes; one alone lies
+// farther out, and the forward pass has to stand for the other. Out of memory at the user's stage, it goes on at the
+// highest stage that the study may use, and spends another trial for the one that showed so little. If the smallest
+// micro batch fails otherwise, the user's own is the smallest from then on; if that fails as well, there is no profile:
+// what fails here fails in every trial.
 //
 // State: none is saved; a study has at most a handful of profile trials, and the host replays their events.
 // Threading: the host's control thread. Units: bytes, samples. The profile's schema: docs/profile.md.
@@ -57,7 +57,7 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   void measured(const Exit& exit);
   void measure_next();
   std::optional<int64_t> next_micro_batch() const;
-  bool may_spend() const;
+  int64_t trials_left() const;
   void give_up(const std::string& what, const Exit& exit);
   void hand_over();
   Json profile() const;

@@ -44,7 +44,7 @@ class PyTorch(HostTest):
         self.assertGreater(best["wall_latency"], 0)
 
     def test_a_stage_that_the_script_does_not_have_is_its_own_message(self):
-        result = self.run_host(["--zero-stages", 2, "--max-trials", 4, "--output-dir", "out"], self.training())
+        result = self.run_host(["--zero-stages", 2, "--max-trials", 3, "--output-dir", "out"], self.training())
         self.assert_ok(result, 1)
         self.assertIn("ZeRO stage 2: this script has 0 and 1", result.stderr)
 

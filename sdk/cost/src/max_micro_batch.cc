@@ -135,6 +135,16 @@ double surely_fits(const MemoryFit& fit, const Setup& setup) {
   return left / std::max(1.0, per_sample);
 }
 
+// Where a profile measures.
+constexpr double kLineBegins = 2, kHalfway = 0.5;
+constexpr double kBlind = 16;  // without a known device memory, beside or after the beginning of the line
+
+// The micro batch of a measured trial that stays alone. All that is known of the line is one forward pass.
+double alone(const MemoryFit& fit, const Interval& ceiling) {
+  constexpr double kFarthest = 32;
+  return fit.inputs.device_memory_bytes ? std::clamp(kHalfway * ceiling.low, kLineBegins, kFarthest) : kBlind;
+}
+
 }  // namespace
 
 Interval fixed_bytes(const MemoryFit& fit) { return interval_of(term(fit, kFixed, fit.fixed_bytes)); }
@@ -177,8 +187,8 @@ Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
   return result;
 }
 
-int64_t next_to_measure(const MemoryFit& fit, const Setup& setup) {
-  constexpr double kLineBegins = 2, kLeastSecond = 4, kHalfway = 0.5, kClose = 0.9;
+int64_t next_to_measure(const MemoryFit& fit, const Setup& setup, int64_t trials_left) {
+  constexpr double kLeastSecond = 4, kClose = 0.9;
   constexpr double kLongestJump = 16;  // where no trial of this setup reported its peak: one forward is little evidence
   const Seen seen = seen_of(fit, setup);
   const auto fitted = static_cast<double>(seen.fitted);
@@ -187,9 +197,9 @@ int64_t next_to_measure(const MemoryFit& fit, const Setup& setup) {
   if (fitted == 0 && seen.smallest_out_of_memory) {
     wanted = static_cast<double>(*seen.smallest_out_of_memory - 1) / 2;
   } else if (fitted == 0) {
-    wanted = std::min(kLineBegins, std::max(1.0, ceiling.high));
+    wanted = std::min(trials_left > 1 ? kLineBegins : alone(fit, ceiling), std::max(1.0, ceiling.high));
   } else if (!fit.inputs.device_memory_bytes) {
-    wanted = std::min(std::max(2 * fitted, kLeastSecond), ceiling.high);
+    wanted = std::min(fitted <= kLineBegins ? kBlind : 2 * fitted, ceiling.high);
   } else {
     const double share = fitted <= kLineBegins ? kHalfway : kClose;
     const double safe = surely_fits(fit, setup);

@@ -104,6 +104,26 @@ TEST(Profiler, SpendsNoMoreThanItMay) {
   EXPECT_TRUE(run.profile().is_object());
 }
 
+// Its searcher measures more where it matters: the trial is not spent on the beginning of the line.
+TEST(Profiler, ATrialThatStaysAloneIsNoneAtTheBeginningOfTheLine) {
+  const Surface surface;
+  Study study = profile_study(surface);
+  study.limits.profile_trials = 2;
+  auto run = bench(surface, study);
+  ASSERT_TRUE(run.run()) << run.error();
+  ASSERT_EQ(run.asked().size(), 2u);
+  EXPECT_GT(run.asked()[1].micro_batch(), 4);
+  EXPECT_TRUE(surface.fits(run.asked()[1].config));
+  EXPECT_NEAR(run.profile()["activation_bytes_per_sample"]["value"].get<double>(), surface.activation_bytes,
+              0.25 * surface.activation_bytes);
+
+  Study cut = profile_study(surface);  // of three allowed there is room for two
+  cut.limits.max_trials = 2;
+  auto short_run = bench(surface, cut);
+  ASSERT_TRUE(short_run.run()) << short_run.error();
+  EXPECT_EQ(short_run.asked()[1].micro_batch(), run.asked()[1].micro_batch());
+}
+
 TEST(Profiler, NumbersThatTheUserGivesSpareTheModelInformationTrial) {
   const Surface surface;
   Study study = profile_study(surface);

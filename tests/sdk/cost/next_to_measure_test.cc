@@ -28,7 +28,8 @@ std::vector<Observation> measure(const Inputs& inputs, const FakeTraining& train
                                  const Peak& peak) {
   std::vector<Observation> observations;
   for (int i = 0; i < trials; ++i) {
-    const int64_t micro_batch = next_to_measure(fit_memory(inputs, observations), training.setup(stage, 1));
+    const MemoryFit fit = fit_memory(inputs, observations);
+    const int64_t micro_batch = next_to_measure(fit, training.setup(stage, 1), trials - i);
     const cost::Setup setup = training.setup(stage, micro_batch);
     const bool fits = peak(setup) <= training.device;
     observations.push_back({setup, !fits, fits ? std::optional<double>(peak(setup)) : std::nullopt});
@@ -47,16 +48,54 @@ TEST(NextToMeasureTest, GoesFromTheBeginningOfTheLineTowardsTheCeiling) {
   EXPECT_LE(seen[2].setup.micro_batch, ceiling);
 }
 
-TEST(NextToMeasureTest, HalvesAfterOutOfMemoryAndDoublesWithoutADevice) {
+TEST(NextToMeasureTest, HalvesAfterOutOfMemory) {
   const FakeTraining training;
   const cost::Setup here = training.setup(1, 1);
-  EXPECT_EQ(next_to_measure(fit_memory(training.inputs(), {{training.setup(1, 9), true, {}}}), here), 4);
-  EXPECT_EQ(next_to_measure(fit_memory(training.inputs(), {{training.setup(1, 1), true, {}}}), here), 1);
+  for (const int64_t left : {1, 2}) {
+    EXPECT_EQ(next_to_measure(fit_memory(training.inputs(), {{training.setup(1, 9), true, {}}}), here, left), 4);
+    EXPECT_EQ(next_to_measure(fit_memory(training.inputs(), {{training.setup(1, 1), true, {}}}), here, left), 1);
+  }
+}
+
+TEST(NextToMeasureTest, LooksFarAndThenDoublesWithoutADevice) {
+  const FakeTraining training;
+  const cost::Setup here = training.setup(1, 1);
   Inputs unknown = training.inputs();
   unknown.device_memory_bytes.reset();
-  EXPECT_EQ(next_to_measure(fit_memory(unknown, {}), here), 2);
-  EXPECT_EQ(next_to_measure(fit_memory(unknown, {training.trial(1, 2)}), here), 4);
-  EXPECT_EQ(next_to_measure(fit_memory(unknown, {training.trial(1, 2), training.trial(1, 4)}), here), 8);
+  EXPECT_EQ(next_to_measure(fit_memory(unknown, {}), here, 2), 2);
+  EXPECT_EQ(next_to_measure(fit_memory(unknown, {}), here, 1), 16);
+  EXPECT_EQ(next_to_measure(fit_memory(unknown, {training.trial(1, 2)}), here, 2), 16);
+  EXPECT_EQ(next_to_measure(fit_memory(unknown, {training.trial(1, 2), training.trial(1, 16)}), here, 1), 32);
+  EXPECT_EQ(next_to_measure(fit_memory(unknown, {training.trial(1, 2), {training.setup(1, 9), true, {}}}), here, 1), 8);
+}
+
+// All that it has to go by is one forward pass, which sees less than backward needs.
+TEST(NextToMeasureTest, ATrialThatStaysAloneFitsAndShowsTheSlope) {
+  for (const double activation : {0.437e6, 3.29e6, 11.71e6, 60e6}) {
+    for (int stage = 0; stage <= 3; ++stage) {
+      FakeTraining training;
+      training.activation = activation;
+      const MemoryFit fit = fit_memory(training.inputs(), {});
+      const int64_t micro_batch = next_to_measure(fit, training.setup(stage, 1), 1);
+      EXPECT_LE(micro_batch, training.max_micro_batch(stage));
+      EXPECT_LE(micro_batch, 32);
+      EXPECT_GE(micro_batch, std::min<int64_t>({32, 2, training.max_micro_batch(stage)}));
+      if (activation < 1e6) {
+        EXPECT_EQ(micro_batch, 32);
+      }
+      if (activation == 3.29e6) {
+        const MemoryFit measured = fit_memory(training.inputs(), {training.trial(stage, micro_batch)});
+        EXPECT_NEAR(activation_bytes_per_sample(measured).value, activation, 0.25 * activation) << stage;
+      }
+    }
+  }
+}
+
+TEST(NextToMeasureTest, ATrialThatStaysAloneDaresNothingWithoutAForwardPass) {
+  const FakeTraining training;
+  Inputs inputs = training.inputs();
+  inputs.activation_bytes_at_micro_batch_1.reset();
+  EXPECT_EQ(next_to_measure(fit_memory(inputs, {}), training.setup(1, 1), 1), 2);
 }
 
 TEST(NextToMeasureTest, ThreeTrialsAtOneStageFindTheCeilingsOfAllStagesAndSizesExactly) {
@@ -139,7 +178,7 @@ TEST(NextToMeasureTest, AJumpIsBoundedWhereNoPeakWasReported) {
   training.activation = 1e5;
   Observation silent = training.trial(1, 2);
   silent.peak_bytes.reset();
-  EXPECT_EQ(next_to_measure(fit_memory(training.inputs(), {silent}), training.setup(1, 1)), 32);
+  EXPECT_EQ(next_to_measure(fit_memory(training.inputs(), {silent}), training.setup(1, 1), 1), 32);
 }
 
 }  // namespace
