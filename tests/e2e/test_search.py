@@ -117,6 +117,13 @@ class WhatIsHandedBack(HostTest):
             if trial["kind"] != "profile":
                 self.assertEqual(trial["config"]["train_batch_size"], 24)
 
+    def test_the_searcher_says_how_long_a_profile_is_unless_the_user_does(self):
+        for i, (options, count) in enumerate(((["--searcher", "guided"], 2), (["--searcher", "binary"], 3),
+                                              (["--searcher", "guided", "--profile-trials", 3], 3))):
+            self.assert_ok(self.run_host(["--max-trials", 4, "--output-dir", f"out{i}", *options, *MEMORY]))
+            kinds = [trial["kind"] for trial in self.show(self.dir / f"out{i}")["trials"]]
+            self.assertEqual(kinds.count("profile"), count, options)
+
     def test_json_is_one_object(self):
         result = self.run_host(["--max-trials", 6, "--output-dir", "out", "--json", *MEMORY])
         self.assert_ok(result)
