@@ -101,10 +101,10 @@ double probability_of_fitting(const MemoryFit& fit, const Setup& setup);
 inline constexpr int64_t kMicroBatchLimit = 1'000'000'000;
 Interval max_micro_batch(const MemoryFit& fit, const Setup& setup);
 
-// The micro batch at which one more measured trial of this setup teaches most about the line, of `trials_left`, this one
-// included. The first of several is where the line begins, the next halfway to the ceiling, a third close below it.
-// None is larger than what surely fits, even if all that the last trial took beyond states and buffers grows with the
-// micro batch. A trial that stays alone goes halfway to where the forward pass lets it surely fit, and not far.
+// The micro batch at which one more measured trial of this setup teaches most about the line; `trials_left` counts
+// this one, too. The first of several is where the line begins, the next halfway to the ceiling, a third close below
+// it. None is larger than what surely fits, even if all that the last trial took beyond states and buffers grows with
+// the micro batch. A trial that stays alone goes halfway to where the forward pass lets it surely fit, and not far.
 int64_t next_to_measure(const MemoryFit& fit, const Setup& setup, int64_t trials_left);
 
 // From and to the JSON of a profile (docs/profile.md) and of the observations in a study (docs/study.md). An infinite
