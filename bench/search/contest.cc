@@ -131,11 +131,10 @@ std::string trace_of(const ContestScenario& scenario, const std::string& searche
   return text + (run.best.is_null() ? "" : missing_of(scenario, run.best) + "\n") + "\n";
 }
 
-// As many trials of the profile as the searcher wishes, which the host grants where the user gives no number.
-int wished_profile_trials(const dsat_factory& searcher) {
-  const char* wishes = searcher.descriptor(0)->study_json;
-  return wishes == nullptr ? StudySetting().profile_trials
-                           : Json::parse(wishes).value("profile_trials", StudySetting().profile_trials);
+// As many trials of the profile as the searcher wants: the host grants that where the user gives no number.
+int64_t profile_trials_of(const dsat_factory& searcher) {
+  const char* wanted = searcher.descriptor(0)->study_json;
+  return Json::parse(wanted == nullptr ? "{}" : wanted).value("profile_trials", Limits().profile_trials);
 }
 
 class Contest {
@@ -251,7 +250,7 @@ class Contest {
     const std::string& name = options_.searchers[searcher];
     StudySetting setting{scenario.surface, &scenario.space, seed, options_.budgets.back(), options_.concurrency};
     if (libraries_[searcher] != nullptr) {
-      setting.profile_trials = wished_profile_trials(libraries_[searcher]->factory(DSAT_SEARCHER_FACTORY));
+      setting.profile_trials = profile_trials_of(libraries_[searcher]->factory(DSAT_SEARCHER_FACTORY));
     }
     const ProfileRun profile = run_profile(profiler_.factory(DSAT_PROFILER_FACTORY), setting);
     SeedScore score;

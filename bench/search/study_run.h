@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "dsat/study.h"
 #include "search/surfaces/measure.h"
 #include "search/surfaces/surface.h"
 
@@ -51,7 +52,7 @@ struct StudySetting {
   uint64_t seed = 0;
   int max_trials = 64;
   int concurrency = 1;
-  int profile_trials = 3;
+  int64_t profile_trials = Limits().profile_trials;
 };
 
 // The trials of a profiler plugin, one after another. A profile that a trial's failure ends is in `error`.
