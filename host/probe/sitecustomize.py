@@ -1,4 +1,5 @@
-"""dsat's memory probe: at a rank's end it leaves a small file with the memory that the rank took.
+"""dsat's memory probe: at a rank's end it leaves a small file with the memory that the rank took, and with the samples
+that its batches held.
 
 dsat puts this folder first on PYTHONPATH of a trial, so every Python of it runs this file at its start; outside of a
 trial it does nothing. It imports nothing but what Python has loaded by then, prints nothing, and no failure of its own
@@ -13,6 +14,8 @@ SCHEMA = 1
 # Where torch keeps peak counters: torch.cuda (ROCm too), torch.xpu, torch.npu, and the modules that reset them.
 ALLOCATORS = {"torch.cuda.memory": "cuda", "torch.xpu.memory": "xpu", "intel_extension_for_pytorch.xpu.memory": "xpu",
               "torch_npu.npu.memory": "npu"}
+# Where torch makes batches, and of how many sizes the file tells.
+LOADERS, MOST_BATCH_SIZES = "torch.utils.data.dataloader", 8
 # The environment of a process names the rank that it, or a process above it, is, once that one has imported torch.
 CLAIM = "DSAT_PROBE_RANK"
 
@@ -32,6 +35,7 @@ class Probe(object):
         self.is_helper = self.place != "/" and os.environ.get(CLAIM) == self.place
         self.group = None  # the process group of this process, once it has ended
         self.earlier = {}  # kind of device -> largest (allocated, reserved) before the counters were reset
+        self.batches = {}  # samples that a loader is to put into a batch -> [the most that one held, number of batches]
 
     def claim(self):
         os.environ[CLAIM] = self.place
@@ -92,7 +96,12 @@ class Probe(object):
             ("deepspeed", getattr(engine, "__version__", None)),
             ("device", device),
             ("process", process_memory() if device is None else None),
+            ("batches", self.loaded_batches()),
         ]
+
+    def loaded_batches(self):
+        often = sorted(self.batches.items(), key=lambda batch: -batch[1][1])[:MOST_BATCH_SIZES]
+        return [(str(size), [("samples", samples), ("count", count)]) for size, (samples, count) in often] or None
 
     def device(self, torch):
         """The most used device of this process, None without one."""
@@ -151,6 +160,25 @@ class Probe(object):
         stand_for(destroy, destroy_process_group)
         module.destroy_process_group = destroy_process_group
 
+    def count_samples(self, module):
+        """A data set with fewer samples than a batch: every batch is short, and an engine counts it as full."""
+        iterator = module._BaseDataLoaderIter
+        next_index = iterator._next_index
+
+        def _next_index(loader):
+            index = next_index(loader)
+            try:
+                size = loader._index_sampler.batch_size
+                if type(size) is int and isinstance(index, (list, tuple)):
+                    samples, count = self.batches.get(size, (0, 0))
+                    self.batches[size] = max(samples, len(index)), count + 1
+            except Exception:  # a sampler of another kind, or no batches at all
+                pass
+            return index
+
+        stand_for(next_index, _next_index)
+        iterator._next_index = _next_index
+
     def after_import(self, module):
         self.claim()  # not before: a wrapper written in Python starts the training with its own variables
         # Functions run in reverse order: ours before the one with which an allocator ends.
@@ -160,6 +188,8 @@ class Probe(object):
             self.keep_peaks(module)
         if hasattr(module, "destroy_process_group"):
             self.keep_group(module)
+        if hasattr(module, "_BaseDataLoaderIter"):
+            self.count_samples(module)
 
 
 class EndedGroup(object):
@@ -180,12 +210,12 @@ def stand_for(function, wrapper):
 
 
 class Watch(object):
-    """A finder on sys.meta_path that finds nothing itself: it sees when torch's allocators have been imported."""
+    """A finder on sys.meta_path that finds nothing itself: it sees when parts of torch have been imported."""
 
     def __init__(self, probe):
         self.probe = probe
         # torch_npu's last act is to register the end of its allocator.
-        self.names = set(ALLOCATORS) | {"torch_npu", "torch.distributed.distributed_c10d"}
+        self.names = set(ALLOCATORS) | {"torch_npu", "torch.distributed.distributed_c10d", LOADERS}
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.names:

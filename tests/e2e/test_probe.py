@@ -94,6 +94,19 @@ class Studies(HostTest):
                              (seen, "probe") if seen > 300 else (300, "metrics"))
         self.assertEqual({trial["peak_source"] for trial in trials}, {"metrics", "probe"})
 
+    def test_a_data_set_smaller_than_a_batch_is_a_ceiling(self):
+        _, trials = self.tune(sys.executable, "train.py", "loads", micro=8, trials=10)
+        for trial in trials:
+            if trial["config"]["train_micro_batch_size_per_gpu"] > 5:
+                self.assertIn("fullest batch held 5", trial["reason"])
+            else:
+                self.assertEqual(trial["outcome"], "completed")
+        outcomes = [trial["outcome"] for trial in trials]
+        self.assertIn("completed", outcomes)
+        self.assertIn("failed", outcomes)
+        self.assertLessEqual(self.show("out")["study"]["best"]["config"]["train_micro_batch_size_per_gpu"], 5)
+        self.assertEqual({trial["attempt"] for trial in trials}, {1}, "the same end again is no accident")
+
     def test_no_probe(self):
         _, trials = self.tune(sys.executable, "train.py", options=["--no-probe"], trials=5)
         self.assertEqual({(trial["peak_bytes"], trial["peak_source"]) for trial in trials}, {(None, None)})

@@ -57,7 +57,7 @@ class Hook(unittest.TestCase):
         self.assertEqual(report, {"schema": 1, "rank": 1, "world_size": 2, "torch": "2.4.0+stand.in", "deepspeed": None,
                                   "device": {"type": "cuda", "total_bytes": 1000, "max_allocated_bytes": 300,
                                              "max_reserved_bytes": 324, "allocator_retries": 0, "ooms": 0},
-                                  "process": None})
+                                  "process": None, "batches": None})
 
     def test_a_plain_process_without_a_rank(self):
         self.run_python(USE)
@@ -199,6 +199,28 @@ class Hook(unittest.TestCase):
                                 "; torch.cuda.allocate(50);" + show, output="150 Forgets the peak.\n", RANK="0")
                 device = self.left()["rank0.json"]["device"]
                 self.assertEqual((device["max_allocated_bytes"], device["max_reserved_bytes"]), (700, 724))
+
+    def test_the_samples_that_batches_held(self):
+        self.run_python("import torch\nfrom torch.utils.data import DataLoader\n"
+                        "for epoch in range(3):\n"
+                        "    for batch in DataLoader(range(200), batch_size=256): pass\n"
+                        "for batch in DataLoader(range(200), batch_size=64): pass\n"
+                        "for batch in DataLoader(range(100), batch_size=64): pass\n"
+                        "for sample in DataLoader(range(5), batch_size=None): pass\n"  # no batches
+                        "for batch in DataLoader(range(5), batch_sampler=[[0, 1], [2, 3]]): pass\n"  # of no stated size
+                        "next(iter(DataLoader(range(9), batch_size=3)))\n"
+                        "try:\n    next(iter(DataLoader(range(9), batch_size=10, drop_last=True)))\n"
+                        "except StopIteration:\n    print(torch.utils.data.dataloader._BaseDataLoaderIter"
+                        "._next_index.__doc__)", output="The samples of the next batch.\n", RANK="0")
+        self.assertEqual(self.only()["batches"], {"256": {"samples": 200, "count": 3}, "64": {"samples": 64, "count": 6},
+                                                  "3": {"samples": 3, "count": 1}})
+
+    def test_a_script_of_many_batch_sizes_leaves_a_small_file(self):
+        self.run_python("import torch\nfor size in range(1, 1000):\n"
+                        "    next(iter(torch.utils.data.DataLoader(range(1000), batch_size=size)))\n"
+                        "for batch in torch.utils.data.DataLoader(range(1000), batch_size=500): pass", RANK="0")
+        self.assertEqual(len(self.only()["batches"]), 8)
+        self.assertEqual(self.only()["batches"]["500"], {"samples": 500, "count": 3})
 
     def test_another_device_than_the_first(self):
         self.run_python("import torch; torch.cuda.allocate(40, device=1)")

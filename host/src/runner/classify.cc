@@ -19,6 +19,7 @@
 #include "dsat/base/shell.h"
 #include "dsat/base/units.h"
 #include "dsat/base/utf8.h"
+#include "dsat/config/batch.h"
 #include "dsat/config/json_numbers.h"
 #include "outputs/flops_profiler_report.h"
 #include "outputs/launcher_failure.h"
@@ -403,6 +404,20 @@ TrialEnd begin_end(const RunFacts& facts) {
   return end;
 }
 
+// An engine counts a batch as full whatever it holds, so a data set that is smaller than one makes every figure wrong.
+bool take_short_batches(const RunFacts& facts, const ProbeReport& probe, TrialEnd& end) {
+  if (facts.model_info || facts.stopped) return false;
+  const auto micro_batch = config::number_at(facts.config, config::kMicroBatchKey).value_or(0);
+  const auto accumulation = config::number_at(facts.config, config::kAccumulationKey).value_or(1);
+  end.reason = why_batches_are_short(probe, static_cast<uint64_t>(micro_batch),
+                                     static_cast<uint64_t>(facts.end_profile_step * accumulation));
+  if (end.reason.empty()) return false;
+  end.outcome = Outcome::failed;
+  end.has_short_batches = true;
+  add_to_end(probe, end);
+  return true;
+}
+
 TrialEnd read_end(const RunFacts& facts) {
   TrialEnd end = begin_end(facts);
   const Printed printed(facts);
@@ -418,8 +433,10 @@ TrialEnd read_end(const RunFacts& facts) {
       if (invalid.empty()) report = read_pipeline(facts, printed);
     }
     if (report) {
+      const ProbeReport probe = read_probe(facts.trial_dir);
+      if (take_short_batches(facts, probe, end)) return end;
       take_report(facts, std::move(*report), end);
-      add_to_end(read_probe(facts.trial_dir), end);
+      add_to_end(probe, end);
       use_log(facts, printed, end);
       if (!facts.model_info) add_wall_throughput(facts.config, end.metrics);
       return end;

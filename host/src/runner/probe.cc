@@ -97,6 +97,18 @@ std::optional<uint64_t> positive(const std::optional<uint64_t>& value) {
   return value && *value > 0 ? value : std::nullopt;
 }
 
+// Files of an older hook have none. Throws Error.
+std::map<uint64_t, LoadedBatches> read_batches(const Json& file) {
+  std::map<uint64_t, LoadedBatches> batches;
+  const Json* part = file.contains("batches") ? read_part(file, "batches") : nullptr;
+  if (part == nullptr) return batches;
+  for (const auto& [size, loaded] : part->items()) {
+    if (!is_number(size) || !loaded.is_object()) throw Error("batches is no object of sizes");
+    batches[std::stoull(size)] = {read_count(loaded, "samples").value_or(0), read_count(loaded, "count").value_or(0)};
+  }
+  return batches;
+}
+
 // What one rank's file holds. Throws Error.
 ProbeReport read_rank(const Json& file) {
   if (!file.is_object()) throw Error("it is no JSON object");
@@ -115,6 +127,7 @@ ProbeReport read_rank(const Json& file) {
     rank.peak_bytes = positive(read_count(*process, "peak_bytes"));
     rank.device_memory_bytes = positive(read_count(*process, "limit_bytes"));
   }
+  rank.batches = read_batches(file);
   return rank;
 }
 
@@ -134,6 +147,10 @@ void add(const ProbeReport& rank, ProbeReport& all) {
   all.allocator_retries = std::max(all.allocator_retries, rank.allocator_retries);
   if (all.engine_version.empty()) all.engine_version = rank.engine_version;
   if (all.torch_version.empty()) all.torch_version = rank.torch_version;
+  for (const auto& [size, loaded] : rank.batches) {
+    LoadedBatches& of_all = all.batches[size];
+    of_all = {std::max(of_all.most_samples, loaded.most_samples), std::max(of_all.count, loaded.count)};
+  }
 }
 
 // Leaves out the memory of processes that do not train.
@@ -216,6 +233,15 @@ ProbeReport read_probe(const fs::path& trial_dir) {
     report.warnings.push_back(fmt::format("memory probe: left out {}{}", problems.front(), more));
   }
   return report;
+}
+
+std::string why_batches_are_short(const ProbeReport& report, uint64_t micro_batch, uint64_t least_count) {
+  const auto loaded = report.batches.find(micro_batch);
+  if (loaded == report.batches.end() || loaded->second.count < least_count) return "";
+  const uint64_t most = loaded->second.most_samples;
+  if (most >= micro_batch) return "";
+  // Without the micro batch: it differs from trial to trial, and the failure is one.
+  return fmt::format("a rank's data set has fewer samples than the micro batch: its fullest batch held {}", most);
 }
 
 void add_to_end(const ProbeReport& report, TrialEnd& end) {

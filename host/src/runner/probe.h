@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,12 @@ std::filesystem::path find_probe(const std::filesystem::path& launcher, const st
 void add_probe(const std::filesystem::path& hook, const std::filesystem::path& trial_dir, bool on_other_hosts,
                Environment& environment);
 
+// What batches of torch's loaders held.
+struct LoadedBatches {
+  uint64_t most_samples = 0;  // in any of them
+  uint64_t count = 0;         // of the rank that loaded the most
+};
+
 // What the ranks of a trial left.
 struct ProbeReport {
   int ranks = 0;                                // files that were read
@@ -41,6 +48,7 @@ struct ProbeReport {
   bool on_device = false;                       // peak and memory are a device's, not a process's
   uint64_t allocator_retries = 0;               // of the worst rank
   std::string engine_version, torch_version;
+  std::map<uint64_t, LoadedBatches> batches;  // by the number of samples that the script asked for
   std::vector<std::string> warnings;
 };
 // A trial whose ranks use devices may also start Python processes that use none, and a trial with ranks some that are
@@ -48,6 +56,10 @@ struct ProbeReport {
 ProbeReport read_probe(const std::filesystem::path& trial_dir);
 // What one rank's file holds. Throws dsat::Error, which begins with the file's name.
 ProbeReport parse_probe_file(std::string_view text, const std::string& name);
+
+// Why a trial's figures count samples that it did not have: in `least_count` batches or more that were to hold
+// `micro_batch` samples none held that many. Empty: one did, or nobody knows.
+std::string why_batches_are_short(const ProbeReport& report, uint64_t micro_batch, uint64_t least_count);
 
 // Adds what the ranks left to a trial's end. The result file goes before the probe. A trial that ran out of memory has
 // no peak: what its ranks held is less than what they needed.

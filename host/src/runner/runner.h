@@ -63,6 +63,7 @@ struct TrialEnd {
   std::string engine_version, torch_version;  // of DeepSpeed and torch, where the memory probe saw them
   // What its log says of the script.
   bool from_checkpoint = false;    // it failed because it goes on from a checkpoint
+  bool has_short_batches = false;  // it failed because its data set is too small: it would each time
   std::string checkpoint_outside;  // the folder, not below its own, in which it saved one; empty: none
   int engines = 0;                 // that DeepSpeed made in its rank 0; 0: unknown
   uint64_t step = 0;               // last profiled step

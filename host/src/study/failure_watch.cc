@@ -119,7 +119,7 @@ std::optional<std::set<uint64_t>> FailureWatch::take_changed_reruns() {
 }
 
 bool FailureWatch::grant_restart(const TrialEnd& end, int most) {
-  if (most < 1 || by_how_.count(how_it_failed(end)) != 0) return false;
+  if (most < 1 || end.has_short_batches || by_how_.count(how_it_failed(end)) != 0) return false;
   int& count = restarts_[end.id];
   if (count >= most) return false;
   ++count;

@@ -48,7 +48,7 @@ class FailureWatch {
   // Those ids if there is a new one since the last call.
   std::optional<std::set<uint64_t>> take_changed_reruns();
 
-  // Does this failed trial run again? As often as `most` for each id.
+  // Does this failed trial run again? As often as `most` for each id, but not where its data set is the cause.
   bool grant_restart(const TrialEnd& end, int most);
   // How often each trial has run again. The journal keeps these counts too.
   void restore_restarts(std::map<uint64_t, int> counts) { restarts_ = std::move(counts); }

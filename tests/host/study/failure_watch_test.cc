@@ -205,6 +205,13 @@ TEST(FailureWatchTest, OneForwardPassIsNoTraining) {
                             ended(2, Outcome::failed, "NameError", 4), ended(3, Outcome::failed, "NameError", 8)}));
 }
 
+TEST(FailureWatchTest, ADataSetThatIsTooSmallStaysSo) {
+  FailureWatch watch;
+  TrialEnd end = failure(1, "");
+  end.has_short_batches = true;
+  EXPECT_FALSE(watch.grant_restart(end, 2));
+}
+
 TEST(FailureWatchTest, AFailedTrialRunsAgainAsOftenAsAllowed) {
   FailureWatch watch;
   EXPECT_FALSE(watch.grant_restart(failure(1, "OSError"), 0));
