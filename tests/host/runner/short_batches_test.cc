@@ -19,7 +19,7 @@ class ShortBatches : public TempDirTest {
  protected:
   ShortBatches() {
     std::filesystem::create_directory(dir() / kProbeFolder);
-    write_text(dir() / kMetricsFile, R"({"latency": 1000, "throughput": 512000000})");
+    write_text(dir() / kMetricsFile, R"({"latency": 1000, "throughput": 512000})");
     facts_.trial_dir = dir();
     facts_.config = {{"train_micro_batch_size_per_gpu", 256},
                      {"gradient_accumulation_steps", 2},
