@@ -41,6 +41,8 @@ po::options_description described() {
       "reported, silent or both: the half of each family whose trials report their peak memory, the other, or both");
   add("family-seed", po::value<int>()->default_value(1), "draws six, jobs and odd; tune on 1, judge on others");
   add("held-back", "the scenarios that are kept back, instead of the others; for before a release");
+  add("noise", po::value<double>(),
+      "percent: the noise of every trial, in place of the scenario's own; each reports the spread of its three steps");
   add("seeds", po::value<int>()->default_value(20), "seeds of each study");
   add("first-seed", po::value<int>()->default_value(1), "the first of them");
   add("budgets", po::value<std::string>(), "trials of the studies, ascending; default 8,16,20,32,64");
@@ -101,6 +103,16 @@ std::vector<Surface> chosen_surfaces(const po::variables_map& given) {
   return chosen;
 }
 
+// As a metric file of the real DeepSpeed has it, beside its log: the middle one of three steps.
+void set_noise(double percent, std::vector<Surface>& surfaces) {
+  constexpr int kSteps = 3;
+  if (!(percent > 0 && percent <= 100)) throw Error("--noise takes a percentage from 0 to 100");
+  for (Surface& surface : surfaces) {
+    surface.noise.trial = percent / 100;
+    surface.noise.steps = kSteps;
+  }
+}
+
 // All plugins that are built, and Optuna if it is there.
 std::vector<std::string> default_searchers(const ContestOptions& options, bool quick) {
   std::vector<std::string> searchers;
@@ -157,8 +169,12 @@ ContestOptions options_of(const po::variables_map& given) {
     options.searcher_options = dsat::Json::parse(given["options"].as<std::string>(), nullptr, false);
     if (!options.searcher_options.is_object()) throw Error("--options takes a JSON object of objects");
   }
-  if (given.count("no-cache") == 0 && options.trace.empty()) options.cache = here / "bench" / "search-cache";
+  const bool own_noise = given.count("noise") == 0;
+  if (given.count("no-cache") == 0 && options.trace.empty() && own_noise) {
+    options.cache = here / "bench" / "search-cache";
+  }
   options.surfaces = chosen_surfaces(given);
+  if (!own_noise) set_noise(given["noise"].as<double>(), options.surfaces);
   options.searchers =
       given.count("searchers") != 0 ? split(given["searchers"].as<std::string>()) : default_searchers(options, quick);
   drop_optuna_if_missing(options);

@@ -142,6 +142,21 @@ TEST(DrawnNoise, IsAsWideAsItsTrialAndWiderForAPhase) {
   EXPECT_NEAR(spread_of(surface, "step", true).deviation, 0.015 * std::hypot(1, 3), 0.003);
 }
 
+TEST(DrawnNoise, OfStepsIsAsWideAndReported) {
+  Surface surface = six_surfaces(1).front();
+  surface.noise = {};
+  surface.noise.trial = 0.08;
+  surface.noise.steps = 3;
+  const double truth = surface.throughput(point_of(surface.base_config()));
+  const Spread speed = spread_of(surface, "throughput", true);
+  EXPECT_NEAR(speed.mean, std::log(truth), 0.005);
+  EXPECT_NEAR(speed.deviation, 0.08, 0.005);
+  const auto metrics = measure(surface, surface.base_config(), 1, 0).answer.metrics;
+  EXPECT_EQ(metrics.at("latency_steps"), 3);
+  EXPECT_GT(metrics.at("latency_spread"), 0.001);
+  EXPECT_LT(metrics.at("latency_spread"), 0.4);
+}
+
 TEST(DrawnNoise, StragglersAndNeighboursSlowATrialDown) {
   Surface surface = six_surfaces(1).front();
   surface.noise = {};

@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
 
 #include "search/surfaces/draw.h"
 #include "search/surfaces/hash.h"
@@ -33,7 +36,26 @@ testing::Answer model_information(const Surface& surface, Draw& draw) {
 // Seconds of the phases, and of the whole step.
 struct Times {
   double forward_s = 0, backward_s = 0, step_s = 0, latency_s = 0;
+  double spread = 0;  // of the steps, over their median
 };
+
+// What a trial's steps make of its noise: the middle one's factor, and their spread. A part of the noise is the trial's
+// own, and no step shows it.
+std::pair<double, double> of_steps(const SurfaceNoise& noise, Draw& draw) {
+  constexpr double kOfTrial = 0.6, kOfStep = 1.2;  // the median of three steps of 1.2 scatters by 0.8
+  const double common = std::exp(kOfTrial * noise.trial * draw.normal());
+  std::vector<double> steps(static_cast<size_t>(noise.steps));
+  double sum = 0, squares = 0;
+  for (double& step : steps) {
+    step = common * std::exp(kOfStep * noise.trial * draw.normal());
+    sum += step;
+    squares += step * step;
+  }
+  const double n = static_cast<double>(noise.steps);
+  std::sort(steps.begin(), steps.end());
+  const double middle = steps[steps.size() / 2];
+  return {middle, std::sqrt(std::max(0.0, squares / n - sum / n * (sum / n))) / middle};
+}
 
 // Phases that are noisy on their own; the latency is their sum.
 Times shaken_phases(const SurfaceNoise& noise, const Truth& truth, Draw& draw) {
@@ -53,7 +75,13 @@ Times shaken_phases(const SurfaceNoise& noise, const Truth& truth, Draw& draw) {
 // The latency is that of many steps, with one draw a trial; the phases are those of a single step.
 Times shaken_trial(const SurfaceNoise& noise, const Truth& truth, bool alone, Draw& draw) {
   constexpr double kLeastStraggling = 0.03, kMostStraggling = 0.15;
-  double slowdown = std::exp(noise.trial * draw.normal());
+  Times times;
+  double slowdown = 1;
+  if (noise.steps > 0) {
+    std::tie(slowdown, times.spread) = of_steps(noise, draw);
+  } else {
+    slowdown = std::exp(noise.trial * draw.normal());
+  }
   const bool straggles = draw.chance(noise.straggler_chance);
   const double straggling = draw.uniform(kLeastStraggling, kMostStraggling);
   const double interference = draw.uniform(0, noise.interference);
@@ -62,7 +90,6 @@ Times shaken_trial(const SurfaceNoise& noise, const Truth& truth, bool alone, Dr
   const auto shaken = [&](double seconds, double deviation) {
     return slowdown * seconds * std::exp(deviation * draw.normal());
   };
-  Times times;
   times.forward_s = shaken(truth.forward_s, 1.5 * noise.trial);
   times.backward_s = shaken(truth.backward_s, 1.5 * noise.trial);
   times.step_s = shaken(truth.step_s, 3 * noise.trial);
@@ -81,13 +108,17 @@ testing::Answer measured(const Surface& surface, const SurfacePoint& point, cons
     peak = static_cast<uint64_t>(std::min(surface.job.device_memory, reported * (1 + noise.peak * draw.normal())));
   }
   const double flops = surface.job.flops_per_sample * static_cast<double>(point.micro_batch) / times.latency_s;
-  return testing::Answer::completed({{"forward", times.forward_s * kMicro},
-                                     {"backward", times.backward_s * kMicro},
-                                     {"step", times.step_s * kMicro},
-                                     {"latency", times.latency_s * kMicro},
-                                     {"throughput", samples / times.latency_s},
-                                     {"FLOPS_per_gpu", flops}},
-                                    peak);
+  std::map<std::string, double> metrics{{"forward", times.forward_s * kMicro},
+                                        {"backward", times.backward_s * kMicro},
+                                        {"step", times.step_s * kMicro},
+                                        {"latency", times.latency_s * kMicro},
+                                        {"throughput", samples / times.latency_s},
+                                        {"FLOPS_per_gpu", flops}};
+  if (noise.steps > 0) {
+    metrics["latency_spread"] = times.spread;
+    metrics["latency_steps"] = noise.steps;
+  }
+  return testing::Answer::completed(std::move(metrics), peak);
 }
 
 }  // namespace
