@@ -212,8 +212,8 @@ class Hook(unittest.TestCase):
                         "try:\n    next(iter(DataLoader(range(9), batch_size=10, drop_last=True)))\n"
                         "except StopIteration:\n    print(torch.utils.data.dataloader._BaseDataLoaderIter"
                         "._next_index.__doc__)", output="The samples of the next batch.\n", RANK="0")
-        self.assertEqual(self.only()["batches"], {"256": {"samples": 200, "count": 3}, "64": {"samples": 64, "count": 6},
-                                                  "3": {"samples": 3, "count": 1}})
+        self.assertEqual(self.only()["batches"], {
+            "256": {"samples": 200, "count": 3}, "64": {"samples": 64, "count": 6}, "3": {"samples": 3, "count": 1}})
 
     def test_a_script_of_many_batch_sizes_leaves_a_small_file(self):
         self.run_python("import torch\nfor size in range(1, 1000):\n"

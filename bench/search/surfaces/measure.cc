@@ -108,12 +108,9 @@ testing::Answer measured(const Surface& surface, const SurfacePoint& point, cons
     peak = static_cast<uint64_t>(std::min(surface.job.device_memory, reported * (1 + noise.peak * draw.normal())));
   }
   const double flops = surface.job.flops_per_sample * static_cast<double>(point.micro_batch) / times.latency_s;
-  std::map<std::string, double> metrics{{"forward", times.forward_s * kMicro},
-                                        {"backward", times.backward_s * kMicro},
-                                        {"step", times.step_s * kMicro},
-                                        {"latency", times.latency_s * kMicro},
-                                        {"throughput", samples / times.latency_s},
-                                        {"FLOPS_per_gpu", flops}};
+  std::map<std::string, double> metrics{
+      {"forward", times.forward_s * kMicro}, {"backward", times.backward_s * kMicro},   {"step", times.step_s * kMicro},
+      {"latency", times.latency_s * kMicro}, {"throughput", samples / times.latency_s}, {"FLOPS_per_gpu", flops}};
   if (noise.steps > 0) {
     metrics["latency_spread"] = times.spread;
     metrics["latency_steps"] = noise.steps;

@@ -97,7 +97,7 @@ struct SurfaceNoise {
   // backward and step are then those of one step: 1.5 and 3 times as noisy on their own.
   double trial = 0;
   double interference = 0;  // trials beside others are slower by up to this
-  // Of a trial's latency, which is the median of so many: they scatter, and their spread is reported. 0: it is not.
+  // A trial's latency is the median of so many: they scatter, and their spread is reported. 0: it is one draw.
   int steps = 0;
 };
 

@@ -21,9 +21,8 @@ class ShortBatches : public TempDirTest {
     std::filesystem::create_directory(dir() / kProbeFolder);
     write_text(dir() / kMetricsFile, R"({"latency": 1000, "throughput": 512000})");
     facts_.trial_dir = dir();
-    facts_.config = {{"train_micro_batch_size_per_gpu", 256},
-                     {"gradient_accumulation_steps", 2},
-                     {"train_batch_size", 512}};
+    facts_.config = {
+        {"train_micro_batch_size_per_gpu", 256}, {"gradient_accumulation_steps", 2}, {"train_batch_size", 512}};
     facts_.exit = {0, 0};
     facts_.end_profile_step = 5;  // ten batches
   }
