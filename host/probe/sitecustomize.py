@@ -35,7 +35,7 @@ class Probe(object):
         self.is_helper = self.place != "/" and os.environ.get(CLAIM) == self.place
         self.group = None  # the process group of this process, once it has ended
         self.earlier = {}  # kind of device -> largest (allocated, reserved) before the counters were reset
-        self.batches = {}  # samples that a loader is to put into a batch -> [the most that one held, number of batches]
+        self.batches = {}  # samples that a loader is to put into a batch -> (the most that one held, number of batches)
 
     def claim(self):
         os.environ[CLAIM] = self.place
@@ -165,11 +165,11 @@ class Probe(object):
         iterator = module._BaseDataLoaderIter
         next_index = iterator._next_index
 
-        def _next_index(loader):
-            index = next_index(loader)
+        def _next_index(batches):
+            index = next_index(batches)
             try:
-                size = loader._index_sampler.batch_size
-                if type(size) is int and isinstance(index, (list, tuple)):
+                size = number(batches._index_sampler.batch_size)
+                if size is not None and isinstance(index, (list, tuple)):
                     samples, count = self.batches.get(size, (0, 0))
                     self.batches[size] = max(samples, len(index)), count + 1
             except Exception:  # a sampler of another kind, or no batches at all

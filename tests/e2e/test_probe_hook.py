@@ -215,6 +215,12 @@ class Hook(unittest.TestCase):
         self.assertEqual(self.only()["batches"], {
             "256": {"samples": 200, "count": 3}, "64": {"samples": 64, "count": 6}, "3": {"samples": 3, "count": 1}})
 
+    def test_a_batch_of_everything_costs_no_peak(self):
+        self.run_python(USE + "import sys; from torch.utils.data import DataLoader\n"
+                        "next(iter(DataLoader(range(9), batch_size=sys.maxsize)))", RANK="0")
+        self.assertIsNone(self.only()["batches"])  # the host would leave out a file with such a number
+        self.assertEqual(self.only()["device"]["max_allocated_bytes"], 300)
+
     def test_a_script_of_many_batch_sizes_leaves_a_small_file(self):
         self.run_python("import torch\nfor size in range(1, 1000):\n"
                         "    next(iter(torch.utils.data.DataLoader(range(1000), batch_size=size)))\n"

@@ -61,7 +61,7 @@ struct TrialEnd {
   uint64_t allocator_retries = 0;  // how often the allocator had to give its cache back; 0: never, or unknown
   std::optional<int64_t> world_size;
   std::string engine_version, torch_version;  // of DeepSpeed and torch, where the memory probe saw them
-  // What its log says of the script.
+  // What its log and the probe say of the script.
   bool from_checkpoint = false;    // it failed because it goes on from a checkpoint
   bool has_short_batches = false;  // it failed because its data set is too small: it would each time
   std::string checkpoint_outside;  // the folder, not below its own, in which it saved one; empty: none
