@@ -1,6 +1,6 @@
-// A valid result file makes a trial completed, unless its batches were short. Without one, these are asked in this order
-// why there is none: printed shortages of memory, the time limits, the engine's verdict, a printed "address in use", the
-// kernel, the exit status.
+// A valid result file makes a trial completed, unless its batches were short. Without one, these are asked in this
+// order why there is none: printed shortages of memory, the time limits, the engine's verdict, a printed "address in
+// use", the kernel, the exit status.
 #include "runner/classify.h"
 
 #include <fmt/format.h>
