@@ -72,7 +72,8 @@ Times shaken_phases(const SurfaceNoise& noise, const Truth& truth, Draw& draw) {
   return times;
 }
 
-// The latency is that of many steps, with one draw a trial; the phases are those of a single step.
+// The latency has one draw a trial. The phases are noisy in their shares of it, and sum to it: so does the step that
+// the host takes from DeepSpeed's log.
 Times shaken_trial(const SurfaceNoise& noise, const Truth& truth, bool alone, Draw& draw) {
   constexpr double kLeastStraggling = 0.03, kMostStraggling = 0.15;
   Times times;
@@ -87,13 +88,13 @@ Times shaken_trial(const SurfaceNoise& noise, const Truth& truth, bool alone, Dr
   const double interference = draw.uniform(0, noise.interference);
   if (straggles) slowdown *= 1 + straggling;
   if (!alone) slowdown *= 1 + interference;
-  const auto shaken = [&](double seconds, double deviation) {
-    return slowdown * seconds * std::exp(deviation * draw.normal());
-  };
+  const auto shaken = [&](double seconds, double deviation) { return seconds * std::exp(deviation * draw.normal()); };
   times.forward_s = shaken(truth.forward_s, 1.5 * noise.trial);
   times.backward_s = shaken(truth.backward_s, 1.5 * noise.trial);
   times.step_s = shaken(truth.step_s, 3 * noise.trial);
   times.latency_s = slowdown * truth.latency_s();
+  const double scale = times.latency_s / (times.forward_s + times.backward_s + times.step_s);
+  for (double* phase_s : {&times.forward_s, &times.backward_s, &times.step_s}) *phase_s *= scale;
   return times;
 }
 
