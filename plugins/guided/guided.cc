@@ -208,9 +208,11 @@ std::optional<Proposal> Guided::propose() {
 std::optional<Proposal> Guided::propose_left_over() {
   left_over_ = true;
   queue_.clear();
-  const std::optional<Proposal> proposal = propose();
+  std::optional<Proposal> proposal = propose();
   left_over_ = false;
-  return proposal;
+  if (proposal && worth_it(*proposal)) return proposal;
+  std::optional<Proposal> look = acquisition_->explore_round_size();
+  return look ? look : proposal;
 }
 
 void Guided::advance() {

@@ -86,6 +86,10 @@ class Acquisition {
   // or no look is worth it.
   std::optional<Proposal> explore_denied_stage();
 
+  // After next(): the largest multiple of 8 below the best micro batch, where none near it was measured. Kernels like
+  // such sizes, and of that the models know what trials of both kinds have shown.
+  std::optional<Proposal> explore_round_size();
+
   // What another value of each choice would cost the best trial: a line each, the one that matters most first.
   std::vector<std::string> sensitivity();
 

@@ -276,23 +276,25 @@ TEST_P(GuidedFailures, AStageWhoseTrialsFailIsGivenUpAndShowsNothingOfMemory) {
 INSTANTIATE_TEST_SUITE_P(Each, GuidedFailures,
                          ::testing::Values(Outcome::timed_out, Outcome::invalid_config, Outcome::failed));
 
-// Multiples of 8 are fast, and so are larger buckets; the largest multiple may not fit.
+// Multiples of 8 are fast, and so are larger buckets.
+testing::Answer faster_at_eights(const Surface& surface, const testing::Trial& trial) {
+  testing::Answer reported = surface.answer(trial);
+  const double m = static_cast<double>(trial.micro_batch());
+  if (reported.outcome != Outcome::completed) return reported;
+  const bool small = trial.config.at("/zero_optimization/reduce_bucket_size"_json_pointer) == 5000000;
+  reported.metrics = {
+      {"throughput", 1000 * m / (m + 200) * (trial.micro_batch() % 8 == 0 ? 1 : 0.85) * (small ? 0.965 : 1)}};
+  return reported;
+}
+
+// The largest multiple may not fit.
 TEST(GuidedStudies, ARiskIsTakenWithTheSmallestBuckets) {
   const auto kBucket = "/zero_optimization/reduce_bucket_size"_json_pointer;
   Surface surface;
   surface.activation_bytes = 2.27e8;
   Study study = make_study(surface, small_space({3}));
   study.limits.max_trials = 24;
-  const auto answer = [surface, kBucket](const testing::Trial& trial) {
-    testing::Answer reported = surface.answer(trial);
-    const double m = static_cast<double>(trial.micro_batch());
-    if (reported.outcome != Outcome::completed) return reported;
-    const bool small = trial.config.at(kBucket) == 5000000;
-    reported.metrics = {
-        {"throughput", 1000 * m / (m + 200) * (trial.micro_batch() % 8 == 0 ? 1 : 0.85) * (small ? 0.965 : 1)}};
-    return reported;
-  };
-  testing::Bench bench = bench_of(study, answer);
+  testing::Bench bench = bench_of(study, [&](const testing::Trial& trial) { return faster_at_eights(surface, trial); });
   ASSERT_TRUE(bench.run()) << bench.error();
   // A clear risk: what the device gives beyond what was seen is a small doubt in every belief near the ceiling.
   constexpr int kDaring = 80;  // percent
@@ -305,6 +307,29 @@ TEST(GuidedStudies, ARiskIsTakenWithTheSmallestBuckets) {
   }
   EXPECT_EQ(dared.count(64), 1u);
   EXPECT_GE(metric_of(bench, bench.best(), "throughput"), 0.965 * 1000 * 64 / 264);
+}
+
+// At 64 samples only the smallest buckets fit. In these studies no proposal is a multiple of 8 until the search would
+// end, and one such trial changes what is handed back.
+TEST(GuidedStudies, ASearchThatMetNoRoundSizeLooksAtOneBeforeItEnds) {
+  const auto kBucket = "/zero_optimization/reduce_bucket_size"_json_pointer;
+  Surface surface;
+  Json round = base_config();
+  round["zero_optimization"] = {{"stage", 3}, {"reduce_bucket_size", 5000000}};
+  round["train_micro_batch_size_per_gpu"] = 64;
+  surface.activation_bytes += (surface.device_memory - surface.peak(round) - 4e7) / 64;
+  ASSERT_TRUE(surface.fits(round));
+  round.at(kBucket) = 50000000;
+  ASSERT_FALSE(surface.fits(round));
+  for (const uint64_t seed : {6, 10, 20, 22, 23}) {
+    Study study = make_study(surface, small_space({3}));
+    study.limits.max_trials = 24;
+    study.seed = seed;
+    testing::Bench bench =
+        bench_of(study, [&](const testing::Trial& trial) { return faster_at_eights(surface, trial); });
+    ASSERT_TRUE(bench.run()) << bench.error();
+    EXPECT_EQ(bench.asked()[bench.best()].micro_batch() % 8, 0) << seed;
+  }
 }
 
 TEST(GuidedStudies, SpareTrialsAreOpenedWhereTheHostAsksForThem) {
