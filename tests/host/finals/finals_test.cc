@@ -1,10 +1,12 @@
-// Who stays in the finals and who is named, with answers made by hand; and which trials a gain is reckoned from.
+// Who stays in the finals and who is named, who is compared and for how long, with answers made by hand; and which
+// trials a gain is reckoned from.
 #include "finals/finals.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 
+#include "finals/comparison.h"
 #include "finals/gain.h"
 #include "finals/verification.h"
 
@@ -16,9 +18,11 @@ using ::testing::IsEmpty;
 
 const std::string kMeasured = "throughput";
 
-// Finals of configurations that were measured once; 100, then whatever a test says.
-class FinalsTest : public ::testing::Test, public RequestAnswers {
+// A strategy that asks for trials in rounds. Its configurations have numbers: {"is": 1}.
+class RoundsTest : public ::testing::Test, public RequestAnswers {
  protected:
+  explicit RoundsTest(HostStrategy& strategy) : strategy_(strategy) {}
+
   std::optional<uint64_t> create_trial(const Op& op) override {
     asked_.emplace_back(next_, op.overrides.at("is").get<int>());
     return next_++;
@@ -27,15 +31,11 @@ class FinalsTest : public ::testing::Test, public RequestAnswers {
 
   // Plenty of repeats without noise: a difference of some percent is sure.
   static Repeats sure() { return {0.0002, 100}; }
-  void start(const std::vector<double>& throughputs, const Repeats& others = sure()) {
-    Json finalists = Json::array();
-    for (size_t i = 0; i < throughputs.size(); ++i) {
-      finalists.push_back({{"trial", i}, {"overrides", {{"is", i}}}, {"values", {std::log(throughputs[i])}}});
-    }
+  void start_with(Json brief) {
     StrategyEvent event;
     event.kind = StrategyEvent::Kind::start;
-    event.study = {{"metric", kMeasured}, {"maximise", true},       {"reason", "done"},
-                   {"budget", 99},        {"finalists", finalists}, {"others", to_json(others)}};
+    event.study = {{"metric", kMeasured}, {"maximise", true}, {"reason", "done"}, {"budget", 99}};
+    event.study.update(brief);
     take(event);
   }
   // Ends the trials of a round; a configuration that is not there has failed. Returns which were measured.
@@ -64,20 +64,37 @@ class FinalsTest : public ::testing::Test, public RequestAnswers {
     return configurations;
   }
 
-  Finals finals_;
   std::optional<uint64_t> named_;
   bool is_over_ = false;
 
  private:
   void take(const StrategyEvent& event) {
-    for (const Op& op : finals_.handle(event, *this)) {
+    for (const Op& op : strategy_.handle(event, *this)) {
       if (op.kind != Op::Kind::finish) continue;
       is_over_ = true;
       named_ = op.trial;
     }
   }
+  HostStrategy& strategy_;
   std::vector<std::pair<uint64_t, int>> asked_;
   uint64_t next_ = 10;
+};
+
+// Finals of configurations that were measured once.
+class FinalsTest : public RoundsTest {
+ protected:
+  FinalsTest() : RoundsTest(finals_) {}
+
+  void start(const std::vector<double>& throughputs, const Repeats& others = sure()) {
+    Json finalists = Json::array();
+    for (size_t i = 0; i < throughputs.size(); ++i) {
+      finalists.push_back({{"trial", i}, {"overrides", {{"is", i}}}, {"values", {std::log(throughputs[i])}}});
+    }
+    start_with({{"finalists", finalists}, {"others", to_json(others)}});
+  }
+
+ private:
+  Finals finals_;
 };
 
 TEST_F(FinalsTest, WhatCannotWinAnyMoreIsNotMeasuredAgain) {
@@ -100,6 +117,44 @@ TEST_F(FinalsTest, TheBestMeanIsNamedAfterTheLastRound) {
   int rounds = 0;
   for (; !is_over_; ++rounds) end_round({{0, 100.2}, {1, 100}});
   EXPECT_EQ(rounds, kMostRounds);
+  EXPECT_EQ(named_, 0u);
+}
+
+// The user's own configuration is 0 (trial 0), the best is 1 (trial 3); each was measured once.
+class ComparisonTest : public RoundsTest {
+ protected:
+  ComparisonTest() : RoundsTest(comparison_) {}
+
+  void start(const Repeats& others) {
+    start_with({{"best", {{"trial", 3}, {"overrides", {{"is", 1}}}, {"values", {std::log(100.0)}}}},
+                {"own", {{"trial", 0}, {"overrides", {{"is", 0}}}, {"values", {std::log(50.0)}}}},
+                {"own_may_win", true},
+                {"others", to_json(others)}});
+  }
+
+ private:
+  BestAgainstOwn comparison_;
+};
+
+TEST_F(ComparisonTest, BothAreMeasuredAndADifferenceThatIsSureEndsIt) {
+  start(sure());
+  EXPECT_THAT(end_round({{0, 50}, {1, 100}}), ElementsAre(1, 0));
+  EXPECT_TRUE(is_over_);
+  EXPECT_EQ(named_, 3u);
+}
+
+TEST_F(ComparisonTest, NoiseEndsItAfterSoManyOfEach) {
+  start(Repeats());
+  int rounds = 0;
+  for (; !is_over_ && rounds < 20; ++rounds)
+    end_round({{0, rounds % 2 == 0 ? 40 : 70}, {1, rounds % 2 == 0 ? 90 : 130}});
+  EXPECT_EQ(rounds, kMostComparisons);
+  EXPECT_EQ(named_, 3u);
+}
+
+TEST_F(ComparisonTest, WhereItFavoursYourOwnThatIsNamed) {
+  start(sure());
+  while (!is_over_) end_round({{0, 200}, {1, 90}});
   EXPECT_EQ(named_, 0u);
 }
 
@@ -153,7 +208,7 @@ TEST(GainTest, OnlyWhatWasMeasuredCounts) {
   Trial failed = measured("a", 7);
   failed.record.outcome = Outcome::failed;
   const std::vector<Trial> trials{measured("a", 100), copy, model_info, failed, measured("b", 5)};
-  EXPECT_THAT(values_of(trials, "a", kMeasured, true), ElementsAre(std::log(100)));
+  EXPECT_THAT(values_of(trials, "a", kMeasured, true), ElementsAre(std::log(100.0)));
   EXPECT_EQ(repeats_but(trials, kMeasured, true, "b", "c").degrees, 0) << "a copy is no repeat";
 }
 
@@ -162,6 +217,19 @@ TEST(GainTest, AMetricThatIsToBeSmallTurnsTheRatioRound) {
   trials[1].record.id = 1;
   EXPECT_NEAR(gain_over_own(trials, kMeasured, false, "own", 1)->ratio, 2, 1e-12);
   EXPECT_NEAR(gain_over_own(trials, kMeasured, true, "own", 1)->ratio, 0.5, 1e-12);
+}
+
+// What was measured before the choice flatters the best.
+TEST(GainTest, TheRatioIsThatOfTheComparison) {
+  std::vector<Trial> trials{measured("own", 10), measured("best", 20), measured("best", 15), measured("own", 10)};
+  for (size_t i = 0; i < trials.size(); ++i) trials[i].record.id = i;
+  trials[2].phase = trials[3].phase = Phase::comparison;
+  const std::optional<Gain> gain = gain_over_own(trials, kMeasured, true, "own", 1);
+  ASSERT_TRUE(gain);
+  EXPECT_NEAR(gain->ratio, 1.5, 1e-9);
+  EXPECT_LT(gain->low, gain->ratio);
+  EXPECT_GT(gain->high, gain->ratio);
+  EXPECT_EQ(gain->left_out, 1);
 }
 
 }  // namespace

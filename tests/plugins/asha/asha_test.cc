@@ -99,6 +99,7 @@ TEST(Asha, ALargerDivisorPromotesFewer) {
     return std::count_if(trials.begin(), trials.end(), [](const auto& of) { return of.second > 3; });
   };
   EXPECT_LT(promoted(few), promoted(many));
+  EXPECT_LE(8 * promoted(few), static_cast<long>(trials_of(few).size()));
 }
 
 TEST(Asha, TheDivisorIsAlsoTheGrowthOfTheTrialsOfARung) {
