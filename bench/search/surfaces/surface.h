@@ -93,8 +93,8 @@ struct SurfaceNoise {
   double straggler_slowdown = 0.2;                         // its mean
   double peak = 0.001;                                     // of a reported peak
   double memory = 0;                                       // of the memory that is really there, trial by trial
-  // Of a trial's latency: not 0 takes the place of the three phases above. The shares of forward, backward and step in
-  // it are then 1.5 and 3 times as noisy on their own.
+  // The latency's: not 0 takes the place of the three phases above. The shares of forward, backward and step in it are
+  // then 1.5 and 3 times as noisy on their own.
   double trial = 0;
   double interference = 0;  // trials beside others are slower by up to this
   // A trial's latency is the median of so many: they scatter, and their spread is reported. 0: it is one draw.
